@@ -1,0 +1,125 @@
+"""The catalog as one file that loads in a few milliseconds.
+
+Three lines: a signature, the index that matching needs (JSON), the words for people (JSON, read only when
+a rule is shown). Compiled when a wheel is built, and into the user's cache for a checkout or ``--rules``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torchdoctor.catalog.loader import Row
+
+FORMAT = "torchdoctor-catalog/1"
+_TEXT_KEYS = ("why", "fixes", "decide_with", "references")
+
+
+def signature(directory: str) -> str:
+    """Names, sizes and change times of all files of a rules directory: changes when any of them does."""
+    entries: list[tuple[str, int, int]] = []
+    for folder in os.scandir(directory):
+        if folder.is_dir():
+            for entry in os.scandir(folder.path):
+                if entry.name.endswith(".toml"):
+                    status = entry.stat()
+                    entries.append((f"{folder.name}/{entry.name}", status.st_size, status.st_mtime_ns))
+        elif folder.name.endswith(".toml"):
+            status = folder.stat()
+            entries.append((folder.name, status.st_size, status.st_mtime_ns))
+    entries.sort()
+    # the reader's own change time belongs to it: rows written by an older reader must not be taken
+    own = [
+        os.stat(os.path.join(os.path.dirname(__file__), name)).st_mtime_ns
+        for name in ("loader.py", "template.py")
+    ]
+    digest = zlib.crc32(repr((own, entries)).encode())
+    return f"{FORMAT} {os.path.abspath(directory)} {digest:08x} {len(entries)}"
+
+
+def pack(rows: Sequence[Row], stamp: str) -> bytes:
+    """The compiled form of checked rules."""
+    literals: dict[str, list[list[int]]] = {}
+    loose: list[list[int]] = []
+    index: list[list[Any]] = []
+    texts: dict[str, list[Any]] = {}
+    for number, row in enumerate(rows):
+        matches: list[list[Any]] = []
+        for position, match in enumerate(row["matches"]):
+            matches.append([match["patterns"], match["kinds"], match["types"], match["where"]])
+            place = [number, position]
+            if match["literal"]:
+                literals.setdefault(match["literal"], []).append(place)
+            else:
+                loose.append(place)
+        check = row["check"]
+        index.append(
+            [
+                row["id"],
+                row["family"],
+                row["severity"],
+                row["role"],
+                row["title"],
+                row["leads_to"],
+                row["refines"],
+                row["confirm"],
+                row["rule_out"],
+                matches,
+                [check["applies_if"], check["fail_if"], check["severity"]] if check else None,
+            ]
+        )
+        texts[row["id"]] = [row[key] for key in _TEXT_KEYS]
+    parts = ({"literals": literals, "loose": loose, "rules": index}, texts)
+    lines = [stamp, *(json.dumps(part, ensure_ascii=False, separators=(",", ":")) for part in parts)]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def compile_tree(directory: Path | str) -> bytes:
+    """Read, check and pack a rules directory. Raises CatalogError."""
+    from torchdoctor.catalog.loader import read_tree
+
+    return pack(read_tree(str(directory)), FORMAT)
+
+
+def _cache_path(stamp: str) -> str:
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "torchdoctor", f"catalog-{zlib.crc32(stamp.encode()):08x}.json")
+
+
+def packed(
+    directory: str, known_ids: Sequence[str] = (), groups: Mapping[str, list[str]] | None = None
+) -> bytes:
+    """The compiled form of a directory, from the cache where it is current, else made and kept.
+
+    A cache that cannot be read or written is no error. Raises CatalogError for faulty rules.
+    """
+    if not os.path.isdir(directory):
+        from torchdoctor.catalog.loader import CatalogError
+
+        raise CatalogError([f"{directory}: no such folder; a rules folder holds FAMILY/ID.toml"])
+    stamp = signature(directory)
+    path = _cache_path(stamp)
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+        if data.startswith(stamp.encode() + b"\n") and data.count(b"\n") == 3:
+            return data
+    except OSError:
+        pass
+    from torchdoctor.catalog.loader import read_tree
+
+    data = pack(read_tree(directory, known_ids, groups), stamp)
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        scratch = f"{path}.{os.getpid()}"
+        with open(scratch, "wb") as file:
+            file.write(data)
+        os.replace(scratch, path)
+    except OSError:
+        pass
+    return data

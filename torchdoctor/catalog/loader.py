@@ -1,0 +1,373 @@
+"""Rule files in, checked rows out. Every mistake in every file is reported at once."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from torchdoctor.catalog import template
+from torchdoctor.catalog.rule import WORDS
+from torchdoctor.model import EventKind, Role, Severity, TorchdoctorError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FAMILIES = (
+    "environment",
+    "hardware",
+    "cuda-runtime",
+    "memory",
+    "data",
+    "autograd",
+    "tensor",
+    "numerics",
+    "distributed",
+    "extension",
+    "checkpoint",
+    "training",
+    "python",
+    "compile",
+    "export",
+    "scheduler",
+)
+RISKS = ("safe", "changes-environment", "needs-root", "loses-work")
+
+_REQUIRED = ("id", "family", "severity", "role", "title", "why")
+_TOP = (
+    *_REQUIRED,
+    "leads_to",
+    "refines",
+    "confirm",
+    "rule_out",
+    "decide_with",
+    "references",
+    "match",
+    "fix",
+    "check",
+    "retired",
+    "replaced_by",
+)
+_MATCH = ("text", "regex", "event", "type", "where")
+_FIX = ("do", "run", "risk", "when")
+_CHECK = ("applies_if", "fail_if", "severity")
+_KINDS = tuple(kind.value for kind in EventKind)
+
+Row = dict[str, Any]  # one rule as plain JSON data, checked
+
+
+class CatalogError(TorchdoctorError):
+    """Rules that cannot be loaded. ``problems`` holds one line a mistake: file, key, what would be right."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(problems))
+
+
+class _Reader:
+    """Collects the mistakes of one file while it takes the values out."""
+
+    def __init__(self, path: str, problems: list[str]) -> None:
+        self.path = path
+        self.problems = problems
+
+    def wrong(self, message: str) -> None:
+        self.problems.append(f"{self.path}: {message}")
+
+    def keys(self, where: str, table: Mapping[str, object], known: Sequence[str]) -> None:
+        for key in table:
+            if key not in known:
+                near = get_close_matches(key, known, 1)
+                hint = f'; did you mean "{near[0]}"?' if near else f"; known: {', '.join(known)}"
+                self.wrong(f'{where}unknown key "{key}"{hint}')
+
+    def text(self, where: str, table: Mapping[str, Any], key: str, default: str | None = None) -> str | None:
+        value = table.get(key, default)
+        if value is not None and (not isinstance(value, str) or not value.strip()):
+            self.wrong(f"{where}{key} must be text that is not empty, not {value!r}")
+            return default
+        return value
+
+    def choice(self, where: str, table: Mapping[str, Any], key: str, allowed: Sequence[str]) -> str:
+        value = table.get(key, allowed[0])
+        if value not in allowed:
+            near = get_close_matches(str(value), allowed, 1)
+            hint = f'; did you mean "{near[0]}"?' if near else ""
+            self.wrong(f'{where}{key} is "{value}", must be one of {", ".join(allowed)}{hint}')
+            return allowed[0]
+        return str(value)
+
+    def texts(self, where: str, table: Mapping[str, Any], key: str) -> list[str]:
+        value = table.get(key, [])
+        if isinstance(value, str):
+            value = [value]
+        if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
+            self.wrong(f"{where}{key} must be a text or a list of texts")
+            return []
+        return value
+
+    def conditions(self, where: str, table: Mapping[str, Any], key: str) -> list[list[Any]]:
+        found: list[list[Any]] = []
+        value = table.get(key, [])
+        if not isinstance(value, list):
+            self.wrong(f"{where}{key} must be a list of conditions")
+            return found
+        for number, item in enumerate(value, start=1):
+            place = f"{where}{key}[{number}] "
+            if not isinstance(item, dict) or not isinstance(item.get("fact"), str):
+                self.wrong(f'{place}must be {{ fact = "name", WORD = constant }}')
+                continue
+            words = [word for word in item if word != "fact"]
+            if len(words) != 1 or words[0] not in WORDS:
+                near = get_close_matches(words[0], WORDS, 1) if words else []
+                hint = f'; did you mean "{near[0]}"?' if near else ""
+                self.wrong(
+                    f"{place}needs exactly one of {', '.join(WORDS)}, has {', '.join(words) or 'none'}{hint}"
+                )
+                continue
+            problem = _constant_problem(words[0], item[words[0]])
+            if problem:
+                self.wrong(place + problem)
+                continue
+            found.append([item["fact"], words[0], item[words[0]]])
+        return found
+
+
+def _constant_problem(word: str, constant: object) -> str | None:
+    if word in ("known", "absent") and constant is not True:
+        return f"{word} takes true"
+    if word == "in" and not isinstance(constant, list):
+        return "in takes a list"
+    if word in ("at_least", "below") and (
+        isinstance(constant, bool) or not isinstance(constant, (int, float, str))
+    ):
+        return f"{word} takes a number or a version text"
+    if word == "matches_version":
+        from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+        try:
+            SpecifierSet(str(constant))
+        except InvalidSpecifier:
+            return f'matches_version takes a specifier such as ">=2.1,<2.6", not {constant!r}'
+    if word == "contains" and not (
+        isinstance(constant, str)
+        or (isinstance(constant, list) and all(isinstance(item, str) for item in constant))
+    ):
+        return "contains takes a text or a list of texts"
+    return None
+
+
+def rule_files(directory: str) -> Iterator[str]:
+    """Paths of the rule files under a rules directory, sorted; hidden folders are left out."""
+    for entry in sorted(os.scandir(directory), key=lambda item: item.name):
+        if entry.is_dir() and not entry.name.startswith((".", "_")):
+            for path in sorted(os.listdir(entry.path)):
+                if path.endswith(".toml"):
+                    yield os.path.join(entry.path, path)
+
+
+def _read_toml(path: str, shown: str, problems: list[str]) -> dict[str, Any] | None:
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except tomllib.TOMLDecodeError as error:
+        problems.append(f"{shown}: not valid TOML: {error}")
+    except UnicodeDecodeError as error:
+        problems.append(f"{shown}: not UTF-8: {error}")
+    except OSError as error:
+        problems.append(f"{shown}: cannot be read: {error.strerror}")
+    return None
+
+
+def _match_row(reader: _Reader, where: str, table: Mapping[str, Any]) -> Row:
+    reader.keys(where, table, _MATCH)
+    kinds = reader.texts(where, table, "event")
+    for kind in kinds:
+        if kind not in _KINDS:
+            near = get_close_matches(kind, _KINDS, 1)
+            reader.wrong(
+                f'{where}event "{kind}" is unknown' + (f'; did you mean "{near[0]}"?' if near else "")
+            )
+    types = reader.texts(where, table, "type")
+    conditions = reader.conditions(where, table, "where")
+    patterns: list[list[Any]] = []
+    literals: list[str] = []
+    for source in reader.texts(where, table, "text"):
+        try:
+            parsed = template.parse(source)
+        except template.TemplateError as error:
+            reader.wrong(f"{where}text {source!r}: {error}")
+            continue
+        patterns.append([parsed.pattern, [list(item) for item in parsed.holes.items()], len(parsed.literal)])
+        literals.append(parsed.literal)
+    regex = reader.text(where, table, "regex")
+    if regex is not None:
+        if regex.startswith((".*", ".+", "^.*")):
+            reader.wrong(f"{where}regex must not begin with .*")
+        try:
+            template.compiled(regex)
+            patterns.append([regex, [], template.MIN_LITERAL])
+        except re.error as error:
+            reader.wrong(f"{where}regex: {error}")
+    literal = max(literals, key=len, default="")
+    if len(literal) < template.MIN_LITERAL and not kinds and not types:
+        wanted = f"no literal run of {template.MIN_LITERAL} characters"
+        reader.wrong(f"{where}has {wanted}, so it needs an event kind or a type")
+    if not patterns and not conditions:
+        reader.wrong(f"{where}needs text or regex, or a where beside its event or type")
+    return {"patterns": patterns, "kinds": kinds, "types": types, "where": conditions, "literal": literal}
+
+
+def _tables(reader: _Reader, table: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    value = table.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        reader.wrong(f"{key} must be written as [[{key}]]")
+        return []
+    return value
+
+
+def read_rule(path: str, shown: str, problems: list[str]) -> Row | None:
+    """One rule file as checked plain data; None when it cannot be read. Mistakes go to ``problems``."""
+    table = _read_toml(path, shown, problems)
+    if table is None:
+        return None
+    reader = _Reader(shown, problems)
+    reader.keys("", table, _TOP)
+    for key in _REQUIRED:
+        if key not in table:
+            reader.wrong(f'key "{key}" is missing')
+    family = os.path.basename(os.path.dirname(path))
+    stem = os.path.basename(path)[: -len(".toml")]
+    rule_id = reader.text("", table, "id", stem)
+    if rule_id != stem:
+        reader.wrong(f'id "{rule_id}" is not the file\'s name "{stem}"')
+    if table.get("family", family) != family:
+        reader.wrong(f'family "{table["family"]}" is not the folder "{family}"')
+    severities = [severity.value for severity in Severity]
+    matches = [
+        _match_row(reader, f"[[match]] {number} ", item)
+        for number, item in enumerate(_tables(reader, table, "match"), start=1)
+    ]
+    fixes: list[Row] = []
+    for number, item in enumerate(_tables(reader, table, "fix"), start=1):
+        where = f"[[fix]] {number} "
+        reader.keys(where, item, _FIX)
+        if "do" not in item:
+            reader.wrong(f'{where}key "do" is missing')
+        fixes.append(
+            {
+                "do": reader.text(where, item, "do", ""),
+                "run": reader.text(where, item, "run"),
+                "risk": reader.choice(where, item, "risk", RISKS),
+                "when": reader.conditions(where, item, "when"),
+            }
+        )
+    severity = reader.choice("", table, "severity", severities)
+    check: Row | None = None
+    if isinstance(table.get("check"), dict):
+        reader.keys("[check] ", table["check"], _CHECK)
+        check = {
+            "applies_if": reader.conditions("[check] ", table["check"], "applies_if"),
+            "fail_if": reader.conditions("[check] ", table["check"], "fail_if"),
+            "severity": reader.choice(
+                "[check] ", {"severity": severity, **table["check"]}, "severity", severities
+            ),
+        }
+        if not check["fail_if"]:
+            reader.wrong("[check] fail_if is missing or empty")
+    elif "check" in table:
+        reader.wrong("check must be written as [check]")
+    if not matches and check is None:
+        reader.wrong("a rule needs a [[match]] or a [check]")
+    return {
+        "id": rule_id,
+        "family": family,
+        "severity": severity,
+        "role": reader.choice("", table, "role", [role.value for role in Role]),
+        "title": reader.text("", table, "title", ""),
+        "leads_to": reader.texts("", table, "leads_to"),
+        "refines": reader.texts("", table, "refines"),
+        "confirm": reader.conditions("", table, "confirm"),
+        "rule_out": reader.conditions("", table, "rule_out"),
+        "matches": matches,
+        "check": check,
+        "why": reader.text("", table, "why", ""),
+        "fixes": fixes,
+        "decide_with": reader.text("", table, "decide_with"),
+        "references": reader.texts("", table, "references"),
+    }
+
+
+def read_groups(directory: str, problems: list[str]) -> dict[str, list[str]]:
+    """The named groups of consequences in ``groups.toml``; {} where there is no such file."""
+    path = os.path.join(directory, "groups.toml")
+    if not os.path.exists(path):
+        return {}
+    table = _read_toml(path, "groups.toml", problems) or {}
+    reader = _Reader("groups.toml", problems)
+    return {name: reader.texts("", table, name) for name in table}
+
+
+def read_tree(
+    directory: str, known_ids: Sequence[str] = (), groups: Mapping[str, list[str]] | None = None
+) -> list[Row]:
+    """All rules of a directory, references resolved and groups expanded.
+
+    ``known_ids`` and ``groups`` are those of a catalog that this directory adds to.
+    Raises CatalogError with every problem of every file.
+    """
+    problems: list[str] = []
+    if not os.path.isdir(directory):
+        raise CatalogError([f"{directory}: no such folder; a rules folder holds FAMILY/ID.toml"])
+    all_groups = {**(groups or {}), **read_groups(directory, problems)}
+    rows: list[Row] = []
+    seen: dict[str, str] = {}
+    titles: dict[str, str] = {}
+    for path in rule_files(directory):
+        shown = os.path.relpath(path, directory).replace(os.sep, "/")
+        row = read_rule(path, shown, problems)
+        if row is None:
+            continue
+        if row["id"] in seen or row["id"] in known_ids:
+            problems.append(f'{shown}: id "{row["id"]}" is taken by {seen.get(row["id"], "the catalog")}')
+        if row["title"] in titles:
+            problems.append(f"{shown}: title is the same as that of {titles[row['title']]}")
+        seen[row["id"]] = titles[row["title"]] = shown
+        rows.append(row)
+    if not rows and not problems:
+        problems.append(f"{directory}: holds no rule; a rules folder holds FAMILY/ID.toml")
+    ids = (*seen, *known_ids)
+    for row in rows:
+        shown = seen[row["id"]]
+        for key in ("leads_to", "refines"):
+            row[key] = _resolve(row, key, shown, ids, all_groups, problems)
+    if problems:
+        raise CatalogError(problems)
+    return rows
+
+
+def _resolve(
+    row: Row, key: str, shown: str, ids: Sequence[str], groups: Mapping[str, list[str]], problems: list[str]
+) -> list[str]:
+    found: list[str] = []
+    for name in row[key]:
+        if name.startswith("@"):
+            if name[1:] not in groups:
+                problems.append(
+                    f'{shown}: {key} names the unknown group "{name}"; known: {", ".join(groups)}'
+                )
+            found.extend(member for member in groups.get(name[1:], []) if member != row["id"])
+        elif name not in ids:
+            near = get_close_matches(name, ids, 1)
+            problems.append(
+                f'{shown}: {key} names the unknown rule "{name}"'
+                + (f'; did you mean "{near[0]}"?' if near else "")
+            )
+        else:
+            found.append(name)
+    return [member for member in dict.fromkeys(found) if member in ids]

@@ -1,0 +1,81 @@
+"""What a rule is once its file has been read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torchdoctor.model import FactValue, Fix, Role, Severity
+
+WORDS = ("is", "in", "contains", "at_least", "below", "matches_version", "known", "absent")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One fact, one word, one constant."""
+
+    fact: str
+    word: str
+    constant: FactValue
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A template ready for use: source of the regular expression and the types of its named holes."""
+
+    pattern: str
+    holes: tuple[tuple[str, str], ...]
+    weight: int  # characters of literal text
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One way in which a cause shows in a text. All patterns must match within one event."""
+
+    patterns: tuple[Pattern, ...]
+    kinds: tuple[str, ...]
+    types: tuple[str, ...]
+    where: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The environment side of a rule: it fails when all of ``fail_if`` hold."""
+
+    applies_if: tuple[Condition, ...]
+    fail_if: tuple[Condition, ...]
+    severity: Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What the engine needs of a rule to match and judge; the words for people are in RuleText."""
+
+    id: str
+    family: str
+    severity: Severity
+    role: Role
+    title: str
+    leads_to: tuple[str, ...]
+    refines: tuple[str, ...]
+    confirm: tuple[Condition, ...]
+    rule_out: tuple[Condition, ...]
+    matches: tuple[Match, ...]
+    check: Check | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionalFix:
+    """A fix, and the conditions under which it is the right one."""
+
+    fix: Fix
+    when: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RuleText:
+    """What a rule says to people."""
+
+    why: str
+    fixes: tuple[ConditionalFix, ...]
+    decide_with: str | None
+    references: tuple[str, ...]

@@ -1,0 +1,138 @@
+"""The loaded catalog. Rules become objects only when somebody asks for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from torchdoctor.catalog.rule import Check, Condition, ConditionalFix, Match, Pattern, Rule, RuleText
+from torchdoctor.model import FactValue, Fix, Role, Severity, TorchdoctorError
+
+Place = tuple[str, int]  # rule id, number of the match block
+
+
+class UnknownRuleError(TorchdoctorError):
+    """A rule id that the catalog does not have; the message names the nearest ones."""
+
+
+def _frozen(value: Any) -> FactValue:
+    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
+
+
+def _conditions(rows: Sequence[Sequence[Any]]) -> tuple[Condition, ...]:
+    return tuple(Condition(fact, word, _frozen(constant)) for fact, word, constant in rows)
+
+
+class RuleSet:
+    """All rules, by id, with the prefilter that finds candidates for a text.
+
+    ``literals`` maps each literal to the match blocks that need it, ``loose`` lists the blocks without one.
+    """
+
+    def __init__(self, packs: Sequence[bytes]) -> None:
+        self.literals: dict[str, list[Place]] = {}
+        self.loose: list[Place] = []
+        self._rows: dict[str, list[Any]] = {}
+        self._rules: dict[str, Rule] = {}
+        self._packed_texts: list[bytes] = []
+        self._texts: dict[str, list[Any]] | None = None
+        for data in packs:
+            _, index_line, text_line = data.split(b"\n", 2)
+            self._packed_texts.append(text_line)
+            index = json.loads(index_line)
+            rows = index["rules"]
+            for row in rows:
+                self._rows[row[0]] = row
+            for literal, places in index["literals"].items():
+                self.literals.setdefault(literal, []).extend((rows[rule][0], match) for rule, match in places)
+            self.loose.extend((rows[rule][0], match) for rule, match in index["loose"])
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, rule_id: str) -> bool:
+        return rule_id in self._rows
+
+    def ids(self) -> tuple[str, ...]:
+        """All rule ids, in the catalog's order."""
+        return tuple(self._rows)
+
+    def rules(self) -> Iterator[Rule]:
+        for rule_id in self._rows:
+            yield self.rule(rule_id)
+
+    def rule(self, rule_id: str) -> Rule:
+        """The rule. Raises UnknownRuleError."""
+        rule = self._rules.get(rule_id)
+        if rule is None:
+            rule = self._rules[rule_id] = self._build(rule_id)
+        return rule
+
+    def leads_to(self, rule_id: str) -> Sequence[str]:
+        """Ids of the direct consequences, groups expanded; () for an unknown id."""
+        row = self._rows.get(rule_id)
+        return row[5] if row else ()
+
+    def checks(self) -> tuple[str, ...]:
+        """Ids of the rules that have an environment side."""
+        return tuple(rule_id for rule_id, row in self._rows.items() if row[10])
+
+    def text(self, rule_id: str) -> RuleText:
+        """The words of the rule. Raises UnknownRuleError."""
+        if self._texts is None:
+            self._texts = {}
+            for line in self._packed_texts:
+                self._texts.update(json.loads(line))
+        if rule_id not in self._texts:
+            raise self._unknown(rule_id)
+        why, fixes, decide_with, references = self._texts[rule_id]
+        return RuleText(
+            why,
+            tuple(
+                ConditionalFix(Fix(fix["do"], fix["run"], fix["risk"]), _conditions(fix["when"]))
+                for fix in fixes
+            ),
+            decide_with,
+            tuple(references),
+        )
+
+    def _unknown(self, rule_id: str) -> UnknownRuleError:
+        from difflib import get_close_matches
+
+        near = get_close_matches(rule_id, self._rows, 3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else "; `torchdoctor rules list` shows all"
+        return UnknownRuleError(f"no rule {rule_id!r}{hint}")
+
+    def _build(self, rule_id: str) -> Rule:
+        row = self._rows.get(rule_id)
+        if row is None:
+            raise self._unknown(rule_id)
+        matches = tuple(
+            Match(
+                tuple(
+                    Pattern(source, tuple((name, kind) for name, kind in holes), weight)
+                    for source, holes, weight in patterns
+                ),
+                tuple(kinds),
+                tuple(types),
+                _conditions(where),
+            )
+            for patterns, kinds, types, where in row[9]
+        )
+        check = (
+            Check(_conditions(row[10][0]), _conditions(row[10][1]), Severity(row[10][2])) if row[10] else None
+        )
+        return Rule(
+            row[0],
+            row[1],
+            Severity(row[2]),
+            Role(row[3]),
+            row[4],
+            tuple(row[5]),
+            tuple(row[6]),
+            _conditions(row[7]),
+            _conditions(row[8]),
+            matches,
+            check,
+        )

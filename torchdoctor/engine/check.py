@@ -1,0 +1,100 @@
+"""The rules' environment side: what will fail on this machine before anything is run."""
+
+from __future__ import annotations
+
+from torchdoctor.catalog import RuleSet
+from torchdoctor.catalog.rule import Check, Condition, Rule
+from torchdoctor.engine.conditions import every, holds, in_words
+from torchdoctor.engine.factbook import FactBook
+from torchdoctor.model import CheckResult, Evidence, NotChecked, Outcome, Report, Severity, Verdict
+
+_VERDICTS = {Severity.FATAL: Verdict.FAIL, Severity.WARNING: Verdict.WARN, Severity.INFO: Verdict.PASS}
+
+
+def check(facts: FactBook, rules: RuleSet) -> Report:
+    """Every rule with an environment side against the machine's facts.
+
+    A rule that does not apply is left out; one whose facts cannot be told is UNKNOWN, and listed in
+    ``not_checked`` with the reasons. Starts the probes that the rules ask for.
+    """
+    results: list[CheckResult] = []
+    skipped: list[NotChecked] = []
+    notes: list[str] = []
+    for rule_id in rules.checks():
+        rule = rules.rule(rule_id)
+        if rule.check is None:
+            continue
+        outcome = _one(rule, rule.check, facts, rules, skipped)
+        if outcome is None:
+            continue
+        if outcome.verdict is Verdict.FAIL or outcome.verdict is Verdict.WARN:
+            results.append(outcome)
+        elif rule.check.severity is Severity.INFO and outcome.reason:
+            notes.append(f"{rule.title} ({rule.id}): {outcome.observed}")
+        else:
+            results.append(outcome)
+    order = {Verdict.FAIL: 0, Verdict.WARN: 1, Verdict.UNKNOWN: 2, Verdict.PASS: 3, Verdict.SKIP: 4}
+    results.sort(key=lambda result: (order[result.verdict], result.id))
+    failed = any(result.verdict in (Verdict.FAIL, Verdict.WARN) for result in results)
+    return Report(
+        outcome=Outcome.DIAGNOSED if failed else Outcome.NO_FAILURE,
+        checks=tuple(results),
+        not_checked=tuple(skipped),
+        notes=tuple(notes),
+        facts=facts.asked(),
+    )
+
+
+def _told(conditions: tuple[Condition, ...], facts: FactBook) -> bool | None:
+    """Three-valued, and lazy: facts after one that is false are not asked for."""
+    values: list[bool | None] = []
+    for condition in conditions:
+        values.append(holds(condition, facts.machine(condition.fact)))
+        if values[-1] is False:
+            break
+    return every(values)
+
+
+def _one(
+    rule: Rule, side: Check, facts: FactBook, rules: RuleSet, skipped: list[NotChecked]
+) -> CheckResult | None:
+    applies = _told(side.applies_if, facts)
+    if applies is False:
+        return None
+    failed = _told(side.fail_if, facts) if applies else None
+    conditions = (*side.applies_if, *side.fail_if)
+    if failed is None:
+        unknown = [
+            in_words(item, facts.machine(item.fact))
+            for item in conditions
+            if holds(item, facts.machine(item.fact)) is None
+        ]
+        skipped.append(NotChecked(rule.id, "could not tell: " + ", ".join(dict.fromkeys(unknown))))
+        return None
+    observed = ", ".join(dict.fromkeys(in_words(item, facts.machine(item.fact)) for item in side.fail_if))
+    if not failed:
+        return CheckResult(rule.id, Verdict.PASS, rule.title, observed=observed)
+    words = rules.text(rule.id)
+    evidence = tuple(
+        Evidence(
+            in_words(item, facts.machine(item.fact)), facts.machine(item.fact).source or None, fact=item.fact
+        )
+        for item in conditions
+    )
+    return CheckResult(
+        rule.id,
+        _VERDICTS[side.severity],
+        rule.title,
+        observed=observed,
+        evidence=evidence,
+        action=_action(rule.id, facts, rules),
+        reason=words.why,
+    )
+
+
+def _action(rule_id: str, facts: FactBook, rules: RuleSet) -> str | None:
+    for conditional in rules.text(rule_id).fixes:
+        if all(holds(item, facts.machine(item.fact)) is not False for item in conditional.when):
+            fix = conditional.fix
+            return f"{fix.do} ({fix.run})" if fix.run else fix.do
+    return None

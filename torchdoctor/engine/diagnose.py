@@ -1,0 +1,204 @@
+"""From a transcript to a report: match, judge, link, rank."""
+
+from __future__ import annotations
+
+from torchdoctor.catalog import RuleSet
+from torchdoctor.engine import suspect
+from torchdoctor.engine.conditions import holds
+from torchdoctor.engine.factbook import FactBook, TextFacts
+from torchdoctor.engine.finding import Finding, quote
+from torchdoctor.engine.first import first_failure
+from torchdoctor.engine.judge import judge
+from torchdoctor.engine.link import chains
+from torchdoctor.engine.match import occurrences
+from torchdoctor.engine.rank import reasons, sort_key
+from torchdoctor.model import (
+    Diagnosis,
+    Ending,
+    Event,
+    EventKind,
+    FirstFailure,
+    Fix,
+    Form,
+    Frame,
+    Link,
+    Outcome,
+    Report,
+    Role,
+    Severity,
+    Standing,
+    Transcript,
+)
+
+MAX_EVIDENCE = 8
+Chain = tuple[Finding, list[Finding]]
+
+
+def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
+    """The report on one transcript. Never raises for anything that stands in the transcript.
+
+    Asks ``facts`` only for what the conditions of matching rules name.
+    """
+    text_facts = TextFacts(transcript, facts)
+    findings = judge(occurrences(transcript, rules, text_facts), rules, text_facts)
+    live = [finding for finding in findings if not finding.recovered]
+    notes = list(transcript.notes)
+    notes.extend(_note(finding, "the run went on after it") for finding in findings if finding.recovered)
+    explained = {number for finding in live for number in finding.events()}
+    strange = suspect.unexplained(transcript, explained)
+    first = first_failure(live, strange)
+    found = chains(live, rules, transcript, sort_key)
+    kept, set_aside = _select(found, transcript, strange)
+    notes.extend(set_aside)
+    diagnoses = tuple(_diagnosis(chain, transcript, text_facts, rules, first) for chain in kept)
+    outcome = Outcome.DIAGNOSED
+    who = None
+    if not diagnoses:
+        if transcript.form is Form.BINARY:
+            outcome = Outcome.UNREADABLE
+        elif strange or suspect.has_failure(transcript):
+            outcome = Outcome.UNRECOGNISED
+            who = suspect.choose(strange, transcript, first.rank if first else None) or suspect.fallback(
+                transcript
+            )
+        else:
+            outcome = Outcome.NO_FAILURE
+    return Report(
+        outcome=outcome,
+        source=transcript.sources,
+        diagnoses=diagnoses,
+        suspect=who,
+        first_failure=first if outcome in (Outcome.DIAGNOSED, Outcome.UNRECOGNISED) else None,
+        notes=tuple(dict.fromkeys(notes)),
+        facts=(*text_facts.environment(), *facts.asked()),
+    )
+
+
+def _note(finding: Finding, why: str) -> str:
+    evidence = quote(finding.best.event, finding.best.snippet)
+    return f"{finding.rule.title} ({finding.rule.id}, line {evidence.line}): {why}"
+
+
+def _select(
+    found: list[Chain], transcript: Transcript, strange: list[Event]
+) -> tuple[list[Chain], list[str]]:
+    """Which chains are diagnoses, and what is said of the others in a note."""
+    notes: list[str] = []
+    causes = [
+        chain
+        for chain in found
+        if chain[0].rule.role is Role.CAUSE and chain[0].rule.severity is Severity.FATAL
+    ]
+    # a failure no rule knows explains consequences and warnings better than they explain it
+    unknown_cause = bool(strange) and not causes
+    kept: list[Chain] = []
+    for chain in found:
+        head, _ = chain
+        if head.rule.role in (Role.CONTEXT, Role.TEARDOWN) or (
+            head.rule.severity is Severity.INFO and causes
+        ):
+            notes.append(_note(head, "a remark, not the cause"))
+        elif unknown_cause:
+            notes.append(_note(head, "may follow from the failure that no rule knows"))
+        elif head.rule.severity is Severity.WARNING and transcript.ending is Ending.GOOD:
+            notes.append(_note(head, "a warning in a run that ended well"))
+        elif head.rule.severity is Severity.INFO and not suspect.has_failure(transcript):
+            notes.append(_note(head, "a remark, nothing failed"))
+        else:
+            kept.append(chain)
+    return _without_rivals(kept, notes), notes
+
+
+def _without_rivals(kept: list[Chain], notes: list[str]) -> list[Chain]:
+    """Drops alternatives on the same event that are weaker than a confirmed one, and the unlikely ones."""
+    result: list[Chain] = []
+    for chain in kept:
+        head = chain[0]
+        stronger = [
+            other[0]
+            for other in kept
+            if other is not chain
+            and other[0].rule.role is head.rule.role
+            and head.events() <= other[0].events()
+            and (
+                (
+                    other[0].best.standing is Standing.CONFIRMED
+                    and head.best.standing is not Standing.CONFIRMED
+                )
+                or (
+                    head.best.standing is Standing.UNLIKELY
+                    and other[0].best.standing is not Standing.UNLIKELY
+                )
+            )
+        ]
+        if stronger:
+            notes.append(_note(head, f"set aside for {stronger[0].rule.id}, which facts confirm"))
+        else:
+            result.append(chain)
+    return result
+
+
+def _diagnosis(
+    chain: Chain, transcript: Transcript, facts: TextFacts, rules: RuleSet, first: FirstFailure | None
+) -> Diagnosis:
+    head, under = chain
+    best = head.best
+    if first is not None:
+        on_first = [
+            item
+            for item in head.occurrences
+            if item.event.rank == first.rank and item.standing is best.standing
+        ]
+        best = on_first[0] if on_first else best
+    words = rules.text(head.rule.id)
+    evidence = list(best.evidence)
+    seen = {(item.file, item.line) for item in evidence}
+    for item in sorted(head.occurrences, key=lambda one: one.event.id):
+        extra = quote(item.event, item.snippet)
+        if (extra.file, extra.line) not in seen and len(evidence) < MAX_EVIDENCE:
+            seen.add((extra.file, extra.line))
+            evidence.append(extra)
+    fixes: list[Fix] = []
+    for conditional in words.fixes:
+        told = [holds(item, facts.fact(item.fact, best.event, best.captures)) for item in conditional.when]
+        if False not in told:
+            fixes.append(conditional.fix)
+    return Diagnosis(
+        rule=head.rule.id,
+        family=head.rule.family,
+        title=head.rule.title,
+        severity=head.rule.severity,
+        role=head.rule.role,
+        standing=best.standing,
+        why=words.why,
+        rank=best.event.rank,
+        frame=_frame(best.event, head, transcript),
+        evidence=tuple(evidence),
+        missing=best.missing,
+        leads_to=tuple(
+            Link(
+                member.rule.id,
+                member.rule.title,
+                quote(member.best.event, member.best.snippet),
+                member.best.event.rank,
+            )
+            for member in under
+        ),
+        fixes=tuple(fixes),
+        decide_with=words.decide_with,
+        references=words.references,
+        reasons=reasons(head, under, first),
+    )
+
+
+def _frame(event: Event, head: Finding, transcript: Transcript) -> Frame | None:
+    frame = suspect.nearby_frame(event, transcript)
+    if frame is not None and not frame.package:
+        return frame
+    for item in head.occurrences:
+        other = suspect.nearby_frame(item.event, transcript)
+        if other is not None and not other.package:
+            return other
+    if frame is None and event.kind is not EventKind.EXCEPTION:
+        return None
+    return frame

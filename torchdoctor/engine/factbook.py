@@ -1,0 +1,85 @@
+"""All facts a diagnosis may ask for: of the matched event, of the text, and of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from torchdoctor.engine import textfacts
+from torchdoctor.model import Event, Fact, FactSource, Reason, State, Transcript
+
+
+class FactBook:
+    """Answers ``fact(name, event)`` once for each name and event, fetching only what is asked.
+
+    The text's own facts come before those of ``source`` (the machine or a recording of one), since a log
+    is judged by the machine it comes from. Without a source, facts that are not in the text are UNKNOWN.
+    """
+
+    def __init__(self, source: FactSource | None = None) -> None:
+        self.source = source
+        self._machine: dict[str, Fact] = {}
+        self._names = frozenset(source.names()) if source else frozenset()
+
+    def machine(self, name: str) -> Fact:
+        """A fact of the machine alone; UNKNOWN (not-asked) without a source."""
+        fact = self._machine.get(name)
+        if fact is None:
+            if self.source is not None and name in self._names:
+                fact = self.source.fetch(name)
+            else:
+                fact = Fact.unknown(name, Reason.NOT_ASKED)
+            self._machine[name] = fact
+        return fact
+
+    def asked(self) -> tuple[Fact, ...]:
+        """The machine's facts that were asked for and could be told."""
+        return tuple(fact for fact in self._machine.values() if fact.state is not State.UNKNOWN)
+
+
+class TextFacts:
+    """The facts of one transcript, over those of a FactBook."""
+
+    def __init__(self, transcript: Transcript, book: FactBook) -> None:
+        self.transcript = transcript
+        self.book = book
+        self._cache: dict[tuple[str, int], Fact] = {}
+        self._extracted: set[tuple[str, int]] = set()
+        self._environment: dict[str, Fact] | None = None
+
+    def fact(self, name: str, event: Event | None = None, captures: Mapping[str, Fact] | None = None) -> Fact:
+        """The fact, from the match, the event, the text, or the machine, whichever comes first."""
+        if captures and name in captures:
+            return captures[name]
+        key = (name, event.id if event else -1)
+        found = self._cache.get(key)
+        if found is None:
+            found = self._cache[key] = self._look_up(name, event)
+        return found
+
+    def _look_up(self, name: str, event: Event | None) -> Fact:
+        namespace = name.partition(".")[0]
+        if namespace == "event":
+            if event is None:
+                return Fact.unknown(name, Reason.NOT_ASKED)
+            return textfacts.known(name, textfacts.event_value(name, event, self.transcript), event)
+        if namespace == "log":
+            return textfacts.known(name, textfacts.log_value(name, self.transcript))
+        from torchdoctor import extract
+
+        if event is not None and namespace in extract.NAMESPACES:
+            if (namespace, event.id) not in self._extracted:
+                self._extracted.add((namespace, event.id))
+                for fact in extract.of_event(namespace, event, self.transcript):
+                    self._cache[fact.name, event.id] = fact
+            found = self._cache.get((name, event.id))
+            if found is not None:
+                return found
+        if self._environment is None:
+            self._environment = {fact.name: fact for fact in extract.of_text(self.transcript)}
+        if name in self._environment:
+            return self._environment[name]
+        return self.book.machine(name)
+
+    def environment(self) -> tuple[Fact, ...]:
+        """What the text says of the machine it comes from, as far as it was looked at."""
+        return tuple((self._environment or {}).values())

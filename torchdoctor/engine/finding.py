@@ -1,0 +1,73 @@
+"""What the engine holds in hand between matching and the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torchdoctor.catalog.rule import Rule
+from torchdoctor.model import Event, Evidence, Fact, Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One place in the text at which a rule matches, and how it stands there.
+
+    ``start`` and ``end`` bound the match in the folded text of the event, ``weight`` counts its literal
+    characters, ``confirmed_by`` how many confirming facts are known.
+    """
+
+    event: Event
+    captures: dict[str, Fact]
+    snippet: str
+    start: int
+    end: int
+    weight: int
+    standing: Standing = Standing.POSSIBLE
+    confirmed_by: int = 0
+    evidence: tuple[Evidence, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Finding:
+    """A rule with all its occurrences, the one that stands best first."""
+
+    rule: Rule
+    occurrences: list[Occurrence]
+
+    @property
+    def best(self) -> Occurrence:
+        return self.occurrences[0]
+
+    @property
+    def recovered(self) -> bool:
+        return all(occurrence.event.recovered for occurrence in self.occurrences)
+
+    def events(self) -> set[int]:
+        return {occurrence.event.id for occurrence in self.occurrences}
+
+    def first(self) -> int:
+        """The earliest event it stands at."""
+        return min(occurrence.event.id for occurrence in self.occurrences)
+
+
+def message_line(event: Event, snippet: str) -> int:
+    """The line of the input on which a snippet of the event's message begins."""
+    lines = event.text.split("\n")
+    start = event.message_line or event.line
+    wanted = snippet[:24]
+    for offset, line in enumerate(lines):
+        if wanted and wanted in " ".join(line.split()):
+            return min(start + offset, max(event.end_line, start))
+    return start
+
+
+def quote(event: Event, snippet: str = "") -> Evidence:
+    """The line of the event that a snippet stands in, as evidence."""
+    head = f"{event.type}: {event.text}" if event.type and event.text else (event.type or event.text)
+    lines = [line.strip() for line in head.split("\n")]
+    wanted = snippet[:24]
+    text = next((line for line in lines if wanted and wanted in " ".join(line.split())), lines[0])
+    if not text:
+        text = next((line for line in lines if line), "")
+    return Evidence(text, event.source, message_line(event, snippet), event.rank)

@@ -1,0 +1,122 @@
+"""The labelled inputs of a fixtures tree: what stands in each folder and what is expected of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from torchdoctor.model import TorchdoctorError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ORIGINS = ("captured", "reported", "reconstructed")
+NONE = "none"
+# folders beside those named after a rule
+SPECIAL = ("near", "clean", "unknown", "machines", "variants")
+_KEYS = frozenset(
+    {
+        "rule",
+        "also",
+        "origin",
+        "torch",
+        "platform",
+        "standing",
+        "rank",
+        "user_frame",
+        "note",
+        "suspect",
+        "facts",
+    }
+)
+
+
+class FixtureError(TorchdoctorError):
+    """A fixture that cannot be read; the message names file and key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixture:
+    """One labelled input. ``group`` is the rule id, near, clean or unknown; ``of`` the rule of a near miss."""
+
+    path: str
+    group: str
+    of: str
+    name: str
+    rule: str
+    also: tuple[str, ...]
+    origin: str
+    standing: str | None
+    rank: int | None
+    user_frame: str | None
+    suspect: str | None
+
+    @property
+    def input(self) -> str:
+        return os.path.join(self.path, "input.txt")
+
+
+def _about(path: str) -> dict[str, Any]:
+    about = os.path.join(path, "about.toml")
+    try:
+        with open(about, "rb") as file:
+            table = tomllib.load(file)
+    except FileNotFoundError:
+        raise FixtureError(
+            f"{about}: missing; it says which rule is expected and where the input comes from"
+        ) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise FixtureError(f"{about}: {error}") from error
+    for key in table:
+        if key not in _KEYS:
+            raise FixtureError(f'{about}: unknown key "{key}"; known: {", ".join(sorted(_KEYS))}')
+    if table.get("origin") not in ORIGINS:
+        raise FixtureError(f"{about}: origin must be one of {', '.join(ORIGINS)}")
+    if not isinstance(table.get("rule"), str):
+        raise FixtureError(f'{about}: key "rule" is missing; "{NONE}" where no diagnosis is right')
+    return table
+
+
+def _folders(path: str) -> list[str]:
+    return sorted(name for name in os.listdir(path) if os.path.isdir(os.path.join(path, name)))
+
+
+def read_fixture(path: str, group: str, of: str) -> Fixture:
+    """One fixture folder. Raises FixtureError."""
+    table = _about(path)
+    if not os.path.exists(os.path.join(path, "input.txt")):
+        raise FixtureError(f"{path}/input.txt: missing")
+    return Fixture(
+        path=path,
+        group=group,
+        of=of,
+        name=os.path.relpath(path, os.path.dirname(os.path.dirname(path))).replace(os.sep, "/"),
+        rule=table["rule"],
+        also=tuple(table.get("also", ())),
+        origin=table["origin"],
+        standing=table.get("standing"),
+        rank=table.get("rank"),
+        user_frame=table.get("user_frame") or None,
+        suspect=table.get("suspect"),
+    )
+
+
+def walk(root: str) -> Iterator[Fixture]:
+    """All fixtures of a tree, in order. Raises FixtureError at the first that cannot be read."""
+    for group in _folders(root):
+        folder = os.path.join(root, group)
+        if group == "machines":
+            continue
+        if group in ("near", "variants"):
+            for of in _folders(folder):
+                for case in _folders(os.path.join(folder, of)):
+                    yield read_fixture(os.path.join(folder, of, case), group, of)
+        else:
+            for case in _folders(folder):
+                of = "" if group in SPECIAL else group
+                yield read_fixture(os.path.join(folder, case), group, of)

@@ -1,0 +1,83 @@
+"""Chains: which finding brought about which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torchdoctor.catalog import RuleSet
+from torchdoctor.engine.finding import Finding
+from torchdoctor.engine.textfacts import related
+from torchdoctor.model import Transcript
+
+
+def consequences(rule_id: str, rules: RuleSet) -> set[str]:
+    """All rules that a rule leads to, directly or through others."""
+    reached: set[str] = set()
+    waiting = list(rules.leads_to(rule_id))
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting.extend(rules.leads_to(name))
+    reached.discard(rule_id)
+    return reached
+
+
+def chains(
+    findings: list[Finding],
+    rules: RuleSet,
+    transcript: Transcript,
+    key: Callable[[Finding], tuple[object, ...]],
+) -> list[tuple[Finding, list[Finding]]]:
+    """Heads in the order of ``key``, each with the findings that follow from it.
+
+    A follows from B when B's rule leads to A's, or when A stands on an exception that wraps or chains one
+    on which B stands. Where two lead to each other, the better by ``key`` is the head.
+    """
+    ordered = sorted(findings, key=key)
+    reach = {finding.rule.id: consequences(finding.rule.id, rules) for finding in ordered}
+    inner: dict[str, set[int]] = {}
+    for finding in ordered:
+        behind: set[int] = set()
+        for occurrence in finding.occurrences:
+            behind.update(event.id for event in related(occurrence.event, transcript))
+        inner[finding.rule.id] = behind - finding.events()
+
+    def follows(later: Finding, earlier: Finding) -> bool:
+        if later.rule.id in reach[earlier.rule.id]:
+            return True
+        return bool(inner[later.rule.id] & earlier.events())
+
+    graph = {
+        finding.rule.id: [other for other in ordered if other is not finding and follows(other, finding)]
+        for finding in ordered
+    }
+    under: dict[str, set[str]] = {finding.rule.id: _closure(finding.rule.id, graph) for finding in ordered}
+    heads: list[Finding] = []
+    for finding in ordered:
+        above = [
+            other for other in ordered if other is not finding and finding.rule.id in under[other.rule.id]
+        ]
+        mutual = [other for other in above if other.rule.id in under[finding.rule.id]]
+        if len(above) == len(mutual) and all(
+            ordered.index(other) > ordered.index(finding) for other in mutual
+        ):
+            heads.append(finding)
+    taken = {head.rule.id for head in heads}
+    result: list[tuple[Finding, list[Finding]]] = []
+    for head in heads:
+        members = [f for f in ordered if f.rule.id in under[head.rule.id] and f.rule.id not in taken]
+        members.sort(key=lambda finding: finding.first())
+        result.append((head, members))
+    return result
+
+
+def _closure(start: str, graph: dict[str, list[Finding]]) -> set[str]:
+    reached: set[str] = set()
+    waiting = [finding.rule.id for finding in graph[start]]
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting.extend(finding.rule.id for finding in graph[name])
+    return reached

@@ -1,0 +1,130 @@
+"""Which rules match which events."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from torchdoctor.catalog import RuleSet, template
+from torchdoctor.catalog.rule import Match
+from torchdoctor.engine.conditions import every, holds
+from torchdoctor.engine.factbook import TextFacts
+from torchdoctor.engine.finding import Occurrence
+from torchdoctor.model import Event, Fact, Transcript
+
+# a literal that stands in more events than this is looked at in the first and the last of them only
+FIRST_HITS, LAST_HITS = 48, 16
+_SEPARATOR = "\n"
+
+
+class Haystack:
+    """The folded texts of all events in one string, so that one search finds a literal in any of them."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.events: list[Event] = []
+        self.texts: list[str] = []
+        self.starts: list[int] = []
+        position = 0
+        for event in transcript.events:
+            if event.quoted:
+                continue
+            text = template.fold(f"{event.type}: {event.text}" if event.type else event.text)
+            self.events.append(event)
+            self.texts.append(text)
+            self.starts.append(position)
+            position += len(text) + 1
+        self.text = _SEPARATOR.join(self.texts)
+
+    def events_with(self, literal: str) -> list[int]:
+        """Numbers of the events that hold the literal, at most FIRST_HITS + LAST_HITS."""
+        found: list[int] = []
+        position = self.text.find(literal)
+        while position >= 0 and len(found) < FIRST_HITS:
+            number = bisect_right(self.starts, position) - 1
+            found.append(number)
+            if number + 1 == len(self.starts):
+                return found
+            position = self.text.find(literal, self.starts[number + 1])
+        if position < 0:
+            return found
+        last: list[int] = []
+        position = self.text.rfind(literal)
+        while position >= 0 and len(last) < LAST_HITS:
+            number = bisect_right(self.starts, position) - 1
+            if number <= found[-1]:
+                break
+            last.append(number)
+            position = self.text.rfind(literal, 0, self.starts[number])
+        return found + last[::-1]
+
+
+def occurrences(transcript: Transcript, rules: RuleSet, facts: TextFacts) -> Iterator[tuple[str, Occurrence]]:
+    """Every (rule id, occurrence) in the text, best match block of a rule for each event."""
+    haystack = Haystack(transcript)
+    best: dict[tuple[str, int], Occurrence] = {}
+    for literal, places in rules.literals.items():
+        if literal not in haystack.text:
+            continue
+        for number in haystack.events_with(literal):
+            for rule_id, block in places:
+                _try(rule_id, block, number, haystack, rules, facts, best)
+    for rule_id, block in rules.loose:
+        kinds = rules.rule(rule_id).matches[block].kinds
+        types = rules.rule(rule_id).matches[block].types
+        for number, event in enumerate(haystack.events):
+            if (not kinds or event.kind.value in kinds) and (not types or event.type):
+                _try(rule_id, block, number, haystack, rules, facts, best)
+    for (rule_id, _), occurrence in best.items():
+        yield rule_id, occurrence
+
+
+def _try(
+    rule_id: str,
+    block: int,
+    number: int,
+    haystack: Haystack,
+    rules: RuleSet,
+    facts: TextFacts,
+    best: dict[tuple[str, int], Occurrence],
+) -> None:
+    event = haystack.events[number]
+    found = match_event(rules.rule(rule_id).matches[block], event, haystack.texts[number], facts)
+    if found is None:
+        return
+    known = best.get((rule_id, event.id))
+    if known is None or found.weight > known.weight:
+        best[rule_id, event.id] = found
+
+
+def match_event(match: Match, event: Event, text: str, facts: TextFacts) -> Occurrence | None:
+    """The occurrence of one match block in one event, or None. ``text`` is the event's folded text."""
+    if match.kinds and event.kind.value not in match.kinds:
+        return None
+    if match.types and not _type_fits(match.types, event.type):
+        return None
+    captures: dict[str, Fact] = {}
+    start = end = weight = 0
+    snippet = ""
+    for index, pattern in enumerate(match.patterns):
+        found = template.compiled(pattern.pattern).search(text)
+        if found is None:
+            return None
+        weight += pattern.weight
+        if index == 0:
+            start, end = found.span()
+            snippet = found.group()
+        for name, kind in pattern.holes:
+            value = template.value_of(kind, found.group(name))
+            captures[f"match.{name}"] = Fact.known(
+                f"match.{name}", value, f"text:{event.source}:{event.line}"
+            )
+    if match.where:
+        told = every(holds(item, facts.fact(item.fact, event, captures)) for item in match.where)
+        if told is not True:
+            return None
+        weight += 4 * len(match.where)
+    return Occurrence(event, captures, snippet, start, end, weight)
+
+
+def _type_fits(types: tuple[str, ...], name: str | None) -> bool:
+    return name is not None and (name in types or name.rpartition(".")[2] in types)

@@ -1,0 +1,63 @@
+"""The order of findings, and the reasons for it in words."""
+
+from __future__ import annotations
+
+from torchdoctor.engine.finding import Finding
+from torchdoctor.model import EventKind, FirstFailure, Role, Severity, Standing
+
+_ROLES = {Role.CAUSE: 0, Role.CONTEXT: 1, Role.CONSEQUENCE: 2, Role.TEARDOWN: 3}
+_SEVERITIES = {Severity.FATAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
+_STANDINGS = {Standing.CONFIRMED: 0, Standing.POSSIBLE: 1, Standing.UNLIKELY: 2}
+
+SortKey = tuple[bool, int, int, bool, int, int, int, int, str]
+
+
+def sort_key(finding: Finding) -> SortKey:
+    """Role, severity, place, standing, specificity, id: smaller is nearer to the cause."""
+    best = finding.best
+    return (
+        finding.recovered,
+        _SEVERITIES[finding.rule.severity],
+        _ROLES[finding.rule.role],
+        best.standing is Standing.UNLIKELY,
+        _place(finding),
+        _STANDINGS[best.standing],
+        -best.confirmed_by,
+        -best.weight,
+        finding.rule.id,
+    )
+
+
+def _place(finding: Finding) -> int:
+    """Where it stands first. A kernel's assertion is printed when the queue is flushed, so it comes first."""
+    if any(occurrence.event.kind is EventKind.DEVICE_ASSERT for occurrence in finding.occurrences):
+        return -1
+    return finding.first()
+
+
+def reasons(finding: Finding, under: list[Finding], first: FirstFailure | None) -> tuple[str, ...]:
+    """Why this finding is the head of its chain."""
+    found: list[str] = []
+    best = finding.best
+    if best.standing is Standing.CONFIRMED:
+        if best.confirmed_by:
+            found.append("the message matches and facts confirm it")
+        else:
+            found.append("the message belongs to this cause alone")
+    elif best.standing is Standing.POSSIBLE:
+        found.append(
+            "the message fits; other causes print it too"
+            if not best.missing
+            else "the message fits, a fact is missing"
+        )
+    else:
+        found.append("the message fits, a fact speaks against it")
+    if under:
+        found.append(
+            f"{len(under)} later finding{'s' if len(under) > 1 else ''} in this text can follow from it"
+        )
+    if any(occurrence.event.kind is EventKind.DEVICE_ASSERT for occurrence in finding.occurrences):
+        found.append("an assertion of a kernel comes before the error that CUDA reports later")
+    if first and first.rank is not None and any(o.event.rank == first.rank for o in finding.occurrences):
+        found.append(f"it stands on rank {first.rank}, which failed first ({first.decided_by})")
+    return tuple(found)

@@ -1,0 +1,135 @@
+"""Failures that no rule knows: which exception looks most like the cause, and did anything fail at all."""
+
+from __future__ import annotations
+
+from torchdoctor.engine.finding import quote
+from torchdoctor.engine.textfacts import related
+from torchdoctor.model import Ending, Event, EventKind, Form, Frame, Suspect, Transcript
+
+# exceptions that report the end of something else
+_REPORTERS = frozenset(
+    {
+        "ChildFailedError",
+        "CalledProcessError",
+        "SystemExit",
+        "ProcessExitedException",
+        "ProcessRaisedException",
+        "KeyboardInterrupt",
+        "SignalException",
+        "SubprocessFailed",
+        "BrokenPipeError",
+        "EOFError",
+        "ConnectionResetError",
+        "RayTaskError",
+        "StopIteration",
+        "GeneratorExit",
+    }
+)
+
+_FAILURES = frozenset(
+    {EventKind.EXCEPTION, EventKind.CRASH, EventKind.DEVICE_ASSERT, EventKind.SCHEDULER, EventKind.WATCHDOG}
+)
+
+
+def user_frame(event: Event, transcript: Transcript) -> Frame | None:
+    """The innermost frame of the user's own code; without one, the outermost of a third-party package."""
+    members = list(related(event, transcript))
+    for member in reversed(members):
+        for frame in reversed(member.frames):
+            if not frame.package:
+                return frame
+    for member in members:
+        for frame in member.frames:
+            if frame.package not in ("torch", "python"):
+                return frame
+    return None
+
+
+def nearby_frame(event: Event, transcript: Transcript) -> Frame | None:
+    """The user's frame of the event, else of the next exception on the same rank (asserts have no frames)."""
+    frame = user_frame(event, transcript)
+    if frame is not None or event.kind is EventKind.EXCEPTION:
+        return frame
+    for other in transcript.events[event.id + 1 : event.id + 400]:
+        if (
+            other.kind is EventKind.EXCEPTION
+            and other.frames
+            and (event.rank is None or other.rank in (None, event.rank))
+        ):
+            return user_frame(other, transcript)
+    return None
+
+
+def _is_reporter(event: Event) -> bool:
+    return (event.type or "").rpartition(".")[2] in _REPORTERS
+
+
+def unexplained(transcript: Transcript, explained: set[int]) -> list[Event]:
+    """Exceptions that no finding stands on or behind, and that are not reports of another's end.
+
+    ``explained`` holds the ids of events with a finding. The innermost of a chain stands for it.
+    """
+    covered: set[int] = set()
+    inner: set[int] = set()
+    for event in transcript.events:
+        chain = {member.id for member in related(event, transcript)}
+        if chain & explained:
+            covered |= chain
+        inner.update(relation.event for relation in event.relations)
+    found: list[Event] = []
+    for event in transcript.events:
+        if event.kind is not EventKind.EXCEPTION or event.quoted or event.recovered or event.id in covered:
+            continue
+        if not event.type or _is_reporter(event) or event.type.endswith("Warning"):
+            continue
+        if event.headed or event.id in inner:
+            found.append(event)
+    return found
+
+
+def choose(candidates: list[Event], transcript: Transcript, first_rank: int | None) -> Suspect | None:
+    """The candidate that looks most like the cause: first failing rank, the user's own code, then order."""
+    if not candidates:
+        return None
+    referred = {relation.event for event in candidates for relation in event.relations}
+
+    def key(event: Event) -> tuple[bool, bool, bool, int]:
+        frame = user_frame(event, transcript)
+        return (
+            first_rank is not None and event.rank != first_rank,
+            frame is None or bool(frame.package),
+            bool(event.relations) and event.id not in referred,
+            event.id,
+        )
+
+    event = min(candidates, key=key)
+    return Suspect(event.type, event.text, event.rank, user_frame(event, transcript), quote(event))
+
+
+def fallback(transcript: Transcript) -> Suspect | None:
+    """Where no exception is left: the last line that says something failed."""
+    for event in reversed(transcript.events):
+        if event.quoted or event.recovered:
+            continue
+        if (
+            event.kind in _FAILURES
+            or event.kind is EventKind.BUILD
+            or event.level in ("ERROR", "CRITICAL", "FATAL")
+        ):
+            return Suspect(event.type, event.text, event.rank, nearby_frame(event, transcript), quote(event))
+    return None
+
+
+def has_failure(transcript: Transcript) -> bool:
+    """Does the text hold a failure that the run did not get over?"""
+    if transcript.form in (Form.SOURCE_CODE, Form.BINARY, Form.EMPTY):
+        return any(event.headed and not event.quoted and not event.recovered for event in transcript.events)
+    if transcript.ending is Ending.BAD:
+        return True
+    return any(
+        event.kind in _FAILURES
+        and not event.quoted
+        and not event.recovered
+        and (event.headed or event.kind is not EventKind.EXCEPTION)
+        for event in transcript.events
+    )

@@ -1,0 +1,161 @@
+"""Facts of an event and of the whole text that need no parsing of a message: frames, order, ending."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, Transcript
+
+NEIGHBOURS = 200
+
+FACTS = {
+    "event.text": "text: the message, without frames",
+    "event.type": "text: last part of the exception's class name",
+    "event.kind": "text: kind of the event",
+    "event.rank": "int: rank that printed it",
+    "event.frames": "text: path:function of all frames, those of wrapped and chained exceptions included",
+    "event.functions": "list: names of the functions in the frames",
+    "event.code": "text: source lines quoted in the frames",
+    "event.torch_tied": "bool: a frame or the text belongs to torch",
+    "event.user_frame": "bool: the user's own code is in the frames",
+    "event.before": "text: up to 200 earlier events",
+    "event.after": "text: up to 200 later events",
+    "event.after_progress": "bool: training steps were printed before it",
+    "event.in_evaluation": "bool: a frame is in a function named like validate, eval, test",
+    "log.text": "text: everything that was read as an event",
+    "log.torch_seen": "bool: something in the text belongs to torch",
+    "log.ending": "text: good, bad, unknown",
+    "log.platform": "text: linux, windows, macos, wsl; unknown when nothing tells",
+    "log.ranks": "int: how many ranks are named",
+    "log.frames": "text: path:function of all frames of the text",
+}
+
+_EVALUATION = re.compile(
+    r"(?:^|_)(?:valid(?:ate|ation)?|eval(?:uate|uation)?|test|predict|infer(?:ence)?|val)(?:_|$|\d)"
+)
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    """Patterns that only some texts need; compiled when first asked for."""
+    return re.compile(
+        {
+            "progress": (
+                r"\b(?:epoch|iter(?:ation)?|step|batch|it/s|s/it|loss)\b\s*[:=\[(#]?\s*\d|"
+                r"\d(?:it/s|s/it)|\d+/\d+ \[|%\|"
+            ),
+            "torch": (
+                r"\btorch(?:\.|_|vision|audio|elastic|run\b|/)|\bc10d?\b|\bc10::|\bat::|\baten\b|PyTorch|ProcessGroup|"
+                r"\bNCCL\b|DataLoader|autograd|\bCUDA (?:error|out of memory)|cuda runtime error|THC|"
+                r"TORCH_|CUDA_LAUNCH_BLOCKING|libtorch|inductor"
+            ),
+            "windows": r"\b[A-Za-z]:\\|\bWinError\b|\.dll\b|\bcl\.exe\b",
+            "macos": r"/Users/|\bdarwin\b|\bMPS\b|\.dylib\b|macOS",
+            "wsl": r"\bWSL2?\b|microsoft-standard|/mnt/c/|/usr/lib/wsl",
+            "linux": r"/(?:home|usr|opt|root|proc|dev|data|workspace|mnt)/|\.so\b|\bubuntu\b|\blinux\b",
+        }[name],
+        re.IGNORECASE if name in ("progress", "linux") else 0,
+    )
+
+
+def related(event: Event, transcript: Transcript) -> Iterator[Event]:
+    """The event and every event it wraps, chains or groups, each once."""
+    waiting = [event.id]
+    seen: set[int] = set()
+    while waiting:
+        number = waiting.pop()
+        if number in seen or not 0 <= number < len(transcript.events):
+            continue
+        seen.add(number)
+        yield transcript.events[number]
+        waiting.extend(relation.event for relation in transcript.events[number].relations)
+
+
+def _frame_text(frames: Iterable[Frame]) -> str:
+    return " | ".join(f"{frame.file}:{frame.function}".replace("\\", "/") for frame in frames)
+
+
+def torch_tied(event: Event, transcript: Transcript) -> bool:
+    """Does a frame or the text of the event, or of one behind it, belong to torch?"""
+    for member in related(event, transcript):
+        if any(frame.package in ("torch", "torchvision", "torchaudio") for frame in member.frames):
+            return True
+        if _pattern("torch").search(member.text) or (member.type or "").startswith("torch"):
+            return True
+    return False
+
+
+def _texts(events: Iterable[Event]) -> str:
+    return "\n".join(
+        f"{event.type}: {event.text}" if event.type else event.text for event in events if not event.quoted
+    )
+
+
+def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
+    """The value of an ``event.`` fact; None for a name that is none."""
+    key = name[len("event.") :]
+    if key == "text":
+        return event.text
+    if key == "type":
+        return (event.type or "").rpartition(".")[2]
+    if key == "kind":
+        return event.kind.value
+    if key == "rank":
+        return event.rank
+    if key == "torch_tied":
+        return torch_tied(event, transcript)
+    if key == "before":
+        return _texts(transcript.events[max(0, event.id - NEIGHBOURS) : event.id])
+    if key == "after":
+        return _texts(transcript.events[event.id + 1 : event.id + 1 + NEIGHBOURS])
+    if key == "after_progress":
+        search = _pattern("progress").search
+        earlier = transcript.events[max(0, event.id - NEIGHBOURS) : event.id]
+        return sum(1 for item in earlier if item.kind is EventKind.LOG and search(item.text)) >= 2
+    frames = [frame for member in related(event, transcript) for frame in member.frames]
+    if key == "frames":
+        return _frame_text(frames)
+    if key == "functions":
+        return tuple(dict.fromkeys(frame.function for frame in frames))
+    if key == "code":
+        return " | ".join(frame.code for frame in frames if frame.code)
+    if key == "user_frame":
+        return any(not frame.package for frame in frames)
+    if key == "in_evaluation":
+        return any(
+            _EVALUATION.search(frame.function) for frame in frames if frame.package not in ("torch", "python")
+        )
+    return None
+
+
+def log_value(name: str, transcript: Transcript) -> FactValue:
+    """The value of a ``log.`` fact; None for a name that is none."""
+    key = name[len("log.") :]
+    if key == "ending":
+        return transcript.ending.value
+    if key == "ranks":
+        return len({event.rank for event in transcript.events if event.rank is not None})
+    if key == "text":
+        return _texts(transcript.events)
+    if key == "frames":
+        return _frame_text(frame for event in transcript.events for frame in event.frames)
+    if key == "torch_seen":
+        return any(frame.package == "torch" for event in transcript.events for frame in event.frames) or bool(
+            _pattern("torch").search(_texts(transcript.events))
+        )
+    if key == "platform":
+        text = _texts(transcript.events) + _frame_text(f for event in transcript.events for f in event.frames)
+        paths = " ".join(frame.file for event in transcript.events for frame in event.frames)
+        for platform in ("wsl", "windows", "macos", "linux"):
+            if _pattern(platform).search(text) or _pattern(platform).search(paths):
+                return platform
+        return "unknown"
+    return None
+
+
+def known(name: str, value: FactValue, event: Event | None = None) -> Fact:
+    """A fact read out of the text, with the place it stands at."""
+    source = f"text:{event.source}:{event.line}" if event else "text"
+    return Fact.known(name, value, source) if value is not None else Fact.absent(name, source)

@@ -1,0 +1,44 @@
+"""Structured messages into facts. One module a namespace, imported only when a rule asks for its facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+
+from torchdoctor.model import Event, Fact, Transcript
+
+# namespace of the facts -> module
+NAMESPACES = {
+    "oom": "oom",
+    "assert": "device_assert",
+    "dlopen": "dlopen",
+    "xid": "xid",
+    "nccl": "nccl",
+    "exit": "exit",
+    "state_dict": "state_dict",
+    "build": "build",
+}
+
+
+def of_event(namespace: str, event: Event, transcript: Transcript) -> Iterator[Fact]:
+    """The facts of one namespace that an event's message holds."""
+    module = import_module(f"torchdoctor.extract.{NAMESPACES[namespace]}")
+    yield from module.extract(event, transcript)
+
+
+def of_text(transcript: Transcript) -> Iterator[Fact]:
+    """What the text as a whole says of the machine it was printed on."""
+    from torchdoctor.extract.environment import extract_text
+
+    yield from extract_text(transcript)
+
+
+def catalogue() -> dict[str, str]:
+    """Every fact that can be read out of a text: name -> type and meaning."""
+    from torchdoctor.extract import environment
+
+    found: dict[str, str] = {}
+    for module in NAMESPACES.values():
+        found.update(import_module(f"torchdoctor.extract.{module}").FACTS)
+    found.update(environment.FACTS)
+    return found

@@ -1,0 +1,350 @@
+"""The types that every part of torchdoctor speaks in.
+
+Nothing here reads a file, starts a process or knows a rule. Everything is frozen: a report can be
+passed around, compared and rendered without anybody changing it under way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FactValue: TypeAlias = "str | int | float | bool | tuple[FactValue, ...] | None"
+
+REPORT_SCHEMA = "torchdoctor.report/1"
+
+
+class TorchdoctorError(Exception):
+    """Base of every error that a person can cause and mend; the text says what, where and what is right."""
+
+
+class State(str, Enum):
+    """What is known of a fact. ABSENT means: looked, and it is not there. UNKNOWN: could not look."""
+
+    KNOWN = "known"
+    ABSENT = "absent"
+    UNKNOWN = "unknown"
+
+
+class Reason(str, Enum):
+    """Why a fact is UNKNOWN."""
+
+    NOT_INSTALLED = "not-installed"
+    NOT_PERMITTED = "not-permitted"
+    TIMED_OUT = "timed-out"
+    CRASHED = "crashed"
+    UNPARSABLE = "unparsable"
+    NOT_ASKED = "not-asked"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing known, or not known, about a text or a machine, with where it comes from.
+
+    ``source`` is ``text:FILE:LINE`` for facts read out of a log, else a path, a command or a library name.
+    """
+
+    name: str
+    state: State
+    value: FactValue = None
+    reason: Reason | None = None
+    source: str = ""
+    detail: str = ""
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"fact {self.name!r} has three states; ask for .state or .value, not for its truth")
+
+    @staticmethod
+    def known(name: str, value: FactValue, source: str = "", detail: str = "") -> Fact:
+        return Fact(name, State.KNOWN, value, None, source, detail)
+
+    @staticmethod
+    def absent(name: str, source: str = "", detail: str = "") -> Fact:
+        return Fact(name, State.ABSENT, None, None, source, detail)
+
+    @staticmethod
+    def unknown(name: str, reason: Reason, source: str = "", detail: str = "") -> Fact:
+        return Fact(name, State.UNKNOWN, None, reason, source, detail)
+
+
+class FactSource(Protocol):
+    """Where facts come from that are not in the text: the probes of this machine, or a recording of one."""
+
+    def names(self) -> Sequence[str]:
+        """Every fact name this source can be asked for."""
+        ...
+
+    def fetch(self, name: str) -> Fact:
+        """The fact; UNKNOWN with a reason when it cannot be told. Never raises. May start a child process."""
+        ...
+
+
+class EventKind(str, Enum):
+    """What a stretch of text is, as far as its form tells."""
+
+    EXCEPTION = "exception"  # a Python exception, with or without its traceback
+    DEVICE_ASSERT = "device-assert"  # the line a CUDA or HIP kernel prints when an assertion in it fails
+    WARNING = "warning"  # Python's warnings module, and torch's own [W ...] lines
+    NCCL = "nccl"  # a line of the NCCL library
+    WATCHDOG = "watchdog"  # c10d: ProcessGroupNCCL, TCPStore, socket lines of level E or F
+    LAUNCHER = "launcher"  # torchrun, torch.distributed.launch, DeepSpeed, accelerate
+    KERNEL_LOG = "kernel-log"  # dmesg, journalctl -k
+    CRASH = "crash"  # a native end: segmentation fault, abort, bus error, Killed
+    BUILD = "build"  # compilers, linkers, ninja, nvcc, pip
+    STACK = "stack"  # one thread of a stack dump
+    SCHEDULER = "scheduler"  # Slurm, Kubernetes, LSF
+    LOG = "log"  # any other line
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One line of a stack. ``package`` is "" for the user's own code, else the package or "python"."""
+
+    file: str
+    line: int | None
+    function: str
+    code: str = ""
+    package: str = ""
+    at: int = 0  # line of the log on which the frame stands
+
+
+class RelationKind(str, Enum):
+    """How an exception refers to an earlier or inner one."""
+
+    CAUSE = "cause"  # raise ... from
+    CONTEXT = "context"  # during handling of
+    WRAPS = "wraps"  # its message carries the inner traceback (DataLoader worker, replica, torchelastic)
+    GROUP = "group"  # member of an exception group
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A reference from an exception to the event that stands behind it."""
+
+    kind: RelationKind
+    event: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened, with the place in the input that says so.
+
+    ``text`` is the message alone for an exception (no frames), the cleaned line or lines for all else.
+    ``line`` and ``end_line`` count from 1 in ``source``. ``quoted`` says that the text talks about a
+    failure instead of being one (source code, help, prose); ``recovered`` that the run went on after it.
+    """
+
+    id: int
+    kind: EventKind
+    text: str
+    source: str
+    line: int
+    end_line: int
+    stream: str = ""
+    rank: int | None = None
+    local_rank: int | None = None
+    host: str | None = None
+    time: str | None = None
+    level: str | None = None
+    type: str | None = None
+    frames: tuple[Frame, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    headed: bool = False
+    quoted: bool = False
+    recovered: bool = False
+    count: int = 1
+    message_line: int = 0  # line on which the message begins; 0 when that is ``line``
+
+
+class Form(str, Enum):
+    """What kind of document the input is."""
+
+    LOG = "log"
+    SOURCE_CODE = "source-code"
+    PROSE = "prose"
+    BINARY = "binary"
+    EMPTY = "empty"
+
+
+class Ending(str, Enum):
+    GOOD = "good"  # the last lines say that the run finished
+    BAD = "bad"  # the last lines say that it failed
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """All that was read, in order. ``notes`` says what was cut, skipped or guessed on the way."""
+
+    sources: tuple[str, ...]
+    events: tuple[Event, ...]
+    form: Form = Form.LOG
+    ending: Ending = Ending.UNKNOWN
+    lines_read: int = 0
+    bytes_read: int = 0
+    notes: tuple[str, ...] = ()
+
+
+class Severity(str, Enum):
+    FATAL = "fatal"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Role(str, Enum):
+    CAUSE = "cause"
+    CONSEQUENCE = "consequence"
+    TEARDOWN = "teardown"
+    CONTEXT = "context"
+
+
+class Verdict(str, Enum):
+    PASS = "pass"
+    WARN = "warn"
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+    SKIP = "skip"
+
+
+class Standing(str, Enum):
+    """CONFIRMED: message or fact excludes the rules that share it. UNLIKELY: a fact speaks against it."""
+
+    CONFIRMED = "confirmed"
+    POSSIBLE = "possible"
+    UNLIKELY = "unlikely"
+
+
+class Blame(str, Enum):
+    NODE = "node"
+    ENVIRONMENT = "environment"
+    USER = "user"
+    FABRIC = "fabric"
+
+
+class Outcome(str, Enum):
+    DIAGNOSED = "diagnosed"
+    UNRECOGNISED = "unrecognised"
+    NO_FAILURE = "no-failure"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A line of the input, or a fact, that speaks for or against a diagnosis."""
+
+    text: str
+    file: str | None = None
+    line: int | None = None
+    rank: int | None = None
+    fact: str | None = None
+    against: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A consequence of a diagnosis that also stands in the input."""
+
+    rule: str
+    title: str
+    evidence: Evidence
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """One way out. ``risk`` is safe, changes-environment, needs-root or loses-work."""
+
+    do: str
+    run: str | None = None
+    risk: str = "safe"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """A cause the engine holds to be present, with everything that speaks for it.
+
+    ``missing`` lists what could not be told; ``reasons`` says in words why it stands where it stands.
+    """
+
+    rule: str
+    family: str
+    title: str
+    severity: Severity
+    role: Role
+    standing: Standing
+    why: str = ""
+    rank: int | None = None
+    frame: Frame | None = None
+    evidence: tuple[Evidence, ...] = ()
+    missing: tuple[str, ...] = ()
+    leads_to: tuple[Link, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    decide_with: str | None = None
+    references: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """For a failure that no rule knows: the exception that looks most like its cause."""
+
+    type: str | None
+    message: str
+    rank: int | None
+    frame: Frame | None
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class FirstFailure:
+    """Which rank failed first. ``tie`` lists ranks that cannot be told apart; empty when there is none."""
+
+    rank: int | None
+    host: str | None
+    time: str | None
+    decided_by: str
+    tie: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What one check of a machine or a program found, against what it expected."""
+
+    id: str
+    verdict: Verdict
+    title: str
+    blame: Blame | None = None
+    observed: str | None = None
+    expected: str | None = None
+    threshold_source: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+    action: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotChecked:
+    """A check that was not made, and why."""
+
+    id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The answer. ``diagnoses[0]`` is the cause; consequences stand in its ``leads_to``."""
+
+    outcome: Outcome
+    source: tuple[str, ...] = ()
+    diagnoses: tuple[Diagnosis, ...] = ()
+    suspect: Suspect | None = None
+    checks: tuple[CheckResult, ...] = ()
+    not_checked: tuple[NotChecked, ...] = ()
+    first_failure: FirstFailure | None = None
+    notes: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    schema: str = field(default=REPORT_SCHEMA)
