@@ -22,6 +22,31 @@ class TorchdoctorError(Exception):
     """Base of every error that a person can cause and mend; the text says what, where and what is right."""
 
 
+class Record:
+    """Equality, hash and text of the types below, from their fields.
+
+    Shared here instead of generated for each class: that halves what importing them costs, which is paid
+    by every run of the command.
+    """
+
+    __slots__ = ()
+
+    def _values(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name) for name in self.__dataclass_fields__)  # type: ignore[attr-defined]
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return self._values() == other._values()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((self.__class__, self._values()))
+
+    def __repr__(self) -> str:
+        fields = zip(self.__dataclass_fields__, self._values(), strict=True)  # type: ignore[attr-defined]
+        return f"{self.__class__.__name__}({', '.join(f'{name}={value!r}' for name, value in fields)})"
+
+
 class State(str, Enum):
     """What is known of a fact. ABSENT means: looked, and it is not there. UNKNOWN: could not look."""
 
@@ -41,8 +66,8 @@ class Reason(str, Enum):
     NOT_ASKED = "not-asked"
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Fact(Record):
     """One thing known, or not known, about a text or a machine, with where it comes from.
 
     ``source`` is ``text:FILE:LINE`` for facts read out of a log, else a path, a command or a library name.
@@ -100,8 +125,8 @@ class EventKind(str, Enum):
     LOG = "log"  # any other line
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Frame(Record):
     """One line of a stack. ``package`` is "" for the user's own code, else the package or "python"."""
 
     file: str
@@ -121,16 +146,16 @@ class RelationKind(str, Enum):
     GROUP = "group"  # member of an exception group
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Relation(Record):
     """A reference from an exception to the event that stands behind it."""
 
     kind: RelationKind
     event: int
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Event(Record):
     """Something that happened, with the place in the input that says so.
 
     ``text`` is the message alone for an exception (no frames), the cleaned line or lines for all else.
@@ -176,8 +201,8 @@ class Ending(str, Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Transcript:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Transcript(Record):
     """All that was read, in order. ``notes`` says what was cut, skipped or guessed on the way."""
 
     sources: tuple[str, ...]
@@ -232,8 +257,8 @@ class Outcome(str, Enum):
     UNREADABLE = "unreadable"
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Evidence(Record):
     """A line of the input, or a fact, that speaks for or against a diagnosis."""
 
     text: str
@@ -244,8 +269,8 @@ class Evidence:
     against: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Link(Record):
     """A consequence of a diagnosis that also stands in the input."""
 
     rule: str
@@ -254,8 +279,8 @@ class Link:
     rank: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Fix(Record):
     """One way out. ``risk`` is safe, changes-environment, needs-root or loses-work."""
 
     do: str
@@ -263,8 +288,8 @@ class Fix:
     risk: str = "safe"
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Diagnosis(Record):
     """A cause the engine holds to be present, with everything that speaks for it.
 
     ``missing`` lists what could not be told; ``reasons`` says in words why it stands where it stands.
@@ -288,8 +313,8 @@ class Diagnosis:
     reasons: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Suspect:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Suspect(Record):
     """For a failure that no rule knows: the exception that looks most like its cause."""
 
     type: str | None
@@ -299,8 +324,8 @@ class Suspect:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class FirstFailure:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class FirstFailure(Record):
     """Which rank failed first. ``tie`` lists ranks that cannot be told apart; empty when there is none."""
 
     rank: int | None
@@ -310,8 +335,8 @@ class FirstFailure:
     tie: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class CheckResult(Record):
     """What one check of a machine or a program found, against what it expected."""
 
     id: str
@@ -326,16 +351,16 @@ class CheckResult:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NotChecked:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class NotChecked(Record):
     """A check that was not made, and why."""
 
     id: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Report(Record):
     """The answer. ``diagnoses[0]`` is the cause; consequences stand in its ``leads_to``."""
 
     outcome: Outcome
@@ -347,4 +372,5 @@ class Report:
     first_failure: FirstFailure | None = None
     notes: tuple[str, ...] = ()
     facts: tuple[Fact, ...] = ()
+    faults: tuple[str, ...] = ()  # what broke in torchdoctor itself; the rest of the report stands
     schema: str = field(default=REPORT_SCHEMA)

@@ -10,10 +10,11 @@ import json
 import os
 import zlib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from torchdoctor.catalog.loader import Row
 
 FORMAT = "torchdoctor-catalog/1"

@@ -313,6 +313,15 @@ def read_groups(directory: str, problems: list[str]) -> dict[str, list[str]]:
     return {name: reader.texts("", table, name) for name in table}
 
 
+def published_ids(directory: str) -> list[str]:
+    """Every id that was ever published, from ``ids.txt``; [] where there is no such file."""
+    path = os.path.join(directory, "ids.txt")
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        return [line.split()[0] for line in file if line.strip() and not line.startswith("#")]
+
+
 def read_tree(
     directory: str, known_ids: Sequence[str] = (), groups: Mapping[str, list[str]] | None = None
 ) -> list[Row]:
@@ -341,7 +350,7 @@ def read_tree(
         rows.append(row)
     if not rows and not problems:
         problems.append(f"{directory}: holds no rule; a rules folder holds FAMILY/ID.toml")
-    ids = (*seen, *known_ids)
+    ids = (*seen, *known_ids, *published_ids(directory))
     for row in rows:
         shown = seen[row["id"]]
         for key in ("leads_to", "refines"):

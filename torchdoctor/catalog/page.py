@@ -87,8 +87,12 @@ def page(rules: RuleSet, rule_id: str, width: int = 80) -> str:
         lines += [f"     $ {line}" for line in (item.fix.run or "").strip().splitlines()]
     if words.decide_with:
         lines += ["", "To decide", f"  $ {words.decide_with}"]
-    told = [("Confirmed when", _joined(rule.confirm)), ("Ruled out when", _joined(rule.rule_out, " or "))]
-    told += [("Can lead to", ", ".join(rule.leads_to)), ("Replaces the more general", ", ".join(rule.refines))]
+    told = [
+        ("Confirmed when", _joined(rule.confirm)),
+        ("Ruled out when", _joined(rule.rule_out, " or ")),
+        ("Can lead to", ", ".join(rule.leads_to)),
+        ("Replaces the more general", ", ".join(rule.refines)),
+    ]
     for title, text in told:
         if text:
             lines += ["", title, *_wrapped(text, width, "  ")]

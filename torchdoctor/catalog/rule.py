@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torchdoctor.model import FactValue, Fix, Role, Severity
+from torchdoctor.model import FactValue, Fix, Record, Role, Severity
 
 WORDS = ("is", "in", "contains", "at_least", "below", "matches_version", "known", "absent")
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Condition(Record):
     """One fact, one word, one constant."""
 
     fact: str
@@ -18,8 +18,8 @@ class Condition:
     constant: FactValue
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Pattern(Record):
     """A template ready for use: source of the regular expression and the types of its named holes."""
 
     pattern: str
@@ -27,8 +27,8 @@ class Pattern:
     weight: int  # characters of literal text
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Match(Record):
     """One way in which a cause shows in a text. All patterns must match within one event."""
 
     patterns: tuple[Pattern, ...]
@@ -37,8 +37,8 @@ class Match:
     where: tuple[Condition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Check(Record):
     """The environment side of a rule: it fails when all of ``fail_if`` hold."""
 
     applies_if: tuple[Condition, ...]
@@ -46,8 +46,8 @@ class Check:
     severity: Severity
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Rule(Record):
     """What the engine needs of a rule to match and judge; the words for people are in RuleText."""
 
     id: str
@@ -63,16 +63,16 @@ class Rule:
     check: Check | None
 
 
-@dataclass(frozen=True, slots=True)
-class ConditionalFix:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class ConditionalFix(Record):
     """A fix, and the conditions under which it is the right one."""
 
     fix: Fix
     when: tuple[Condition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RuleText:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class RuleText(Record):
     """What a rule says to people."""
 
     why: str

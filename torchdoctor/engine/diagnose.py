@@ -71,6 +71,7 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
         first_failure=first if outcome in (Outcome.DIAGNOSED, Outcome.UNRECOGNISED) else None,
         notes=tuple(dict.fromkeys(notes)),
         facts=(*text_facts.environment(), *facts.asked()),
+        faults=tuple(text_facts.faults),
     )
 
 
@@ -160,7 +161,9 @@ def _diagnosis(
             evidence.append(extra)
     fixes: list[Fix] = []
     for conditional in words.fixes:
-        told = [holds(item, facts.fact(item.fact, best.event, best.captures)) for item in conditional.when]
+        told: list[bool | None] = []
+        with facts.guard(head.rule.id):
+            told = [holds(item, facts.fact(item.fact, best.event, best.captures)) for item in conditional.when]
         if False not in told:
             fixes.append(conditional.fix)
     return Diagnosis(

@@ -36,6 +36,31 @@ class FactBook:
         return tuple(fact for fact in self._machine.values() if fact.state is not State.UNKNOWN)
 
 
+class Guard:
+    """Records what a rule, or an extractor it asked, broke with. Ctrl-C and lack of memory pass through."""
+
+    __slots__ = ("_faults", "_rule")
+
+    def __init__(self, rule_id: str, faults: list[str]) -> None:
+        self._rule = rule_id
+        self._faults = faults
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, Exception) or isinstance(error, MemoryError):
+            return False
+        import os
+        import traceback
+
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        fault = f"{self._rule}: {type(error).__name__}: {error} at {os.path.basename(last.filename)}:{last.lineno}"
+        if fault not in self._faults:
+            self._faults.append(fault)
+        return True
+
+
 class TextFacts:
     """The facts of one transcript, over those of a FactBook."""
 
@@ -45,6 +70,11 @@ class TextFacts:
         self._cache: dict[tuple[str, int], Fact] = {}
         self._extracted: set[tuple[str, int]] = set()
         self._environment: dict[str, Fact] | None = None
+        self.faults: list[str] = []
+
+    def guard(self, rule_id: str) -> Guard:
+        """A context in which a fault of one rule is recorded, so that the others still run."""
+        return Guard(rule_id, self.faults)
 
     def fact(self, name: str, event: Event | None = None, captures: Mapping[str, Fact] | None = None) -> Fact:
         """The fact, from the match, the event, the text, or the machine, whichever comes first."""

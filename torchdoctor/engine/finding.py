@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from torchdoctor.catalog.rule import Rule
-from torchdoctor.model import Event, Evidence, Fact, Standing
+from torchdoctor.model import Event, Evidence, Fact, Record, Standing
 
 
-@dataclass(frozen=True, slots=True)
-class Occurrence:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Occurrence(Record):
     """One place in the text at which a rule matches, and how it stands there.
 
     ``start`` and ``end`` bound the match in the folded text of the event, ``weight`` counts its literal

@@ -65,7 +65,7 @@ def _about(path: str) -> dict[str, Any]:
     about = os.path.join(path, "about.toml")
     try:
         with open(about, "rb") as file:
-            table = tomllib.load(file)
+            table: dict[str, Any] = tomllib.load(file)
     except FileNotFoundError:
         raise FixtureError(
             f"{about}: missing; it says which rule is expected and where the input comes from"

@@ -20,9 +20,10 @@ def judge(found: Iterable[tuple[str, Occurrence]], rules: RuleSet, facts: TextFa
     """Findings, one a rule, general rules dropped where one that refines them stands on the same event."""
     by_rule: dict[str, list[Occurrence]] = defaultdict(list)
     for rule_id, occurrence in found:
-        judged = _judge(rules.rule(rule_id), occurrence, facts)
-        if judged is not None:
-            by_rule[rule_id].append(judged)
+        with facts.guard(rule_id):
+            judged = _judge(rules.rule(rule_id), occurrence, facts)
+            if judged is not None:
+                by_rule[rule_id].append(judged)
     for rule_id, refining in [(rule_id, rules.rule(rule_id)) for rule_id in list(by_rule)]:
         sure = {
             item.event.id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from torchdoctor import extract, intake
 from torchdoctor.catalog import RuleSet, template
 from torchdoctor.catalog.compile import compile_tree
-from torchdoctor.catalog.loader import CatalogError
+from torchdoctor.catalog.loader import CatalogError, published_ids
 from torchdoctor.catalog.rule import Condition, Rule
 from torchdoctor.engine import textfacts
 from torchdoctor.engine.diagnose import diagnose
@@ -126,11 +125,9 @@ def _fits(condition: Condition, facts: dict[str, str], holes: set[str]) -> str |
 
 def _permanent(directory: str, rules: RuleSet) -> list[str]:
     """``ids.txt`` lists every id that was ever published; none may go missing or appear unlisted."""
-    path = os.path.join(directory, "ids.txt")
-    if not os.path.exists(path):
+    listed = set(published_ids(directory))
+    if not listed:
         return []
-    with open(path, encoding="utf-8") as file:
-        listed = {line.split()[0] for line in file if line.strip() and not line.startswith("#")}
     problems = [
         f"ids.txt: {name} was published and has no rule" for name in sorted(listed - set(rules.ids()))
     ]

@@ -88,12 +88,16 @@ def _try(
     best: dict[tuple[str, int], Occurrence],
 ) -> None:
     event = haystack.events[number]
-    found = match_event(rules.rule(rule_id).matches[block], event, haystack.texts[number], facts)
-    if found is None:
-        return
-    known = best.get((rule_id, event.id))
+    with facts.guard(rule_id):
+        found = match_event(rules.rule(rule_id).matches[block], event, haystack.texts[number], facts)
+        if found is not None:
+            _keep(rule_id, found, best)
+
+
+def _keep(rule_id: str, found: Occurrence, best: dict[tuple[str, int], Occurrence]) -> None:
+    known = best.get((rule_id, found.event.id))
     if known is None or found.weight > known.weight:
-        best[rule_id, event.id] = found
+        best[rule_id, found.event.id] = found
 
 
 def match_event(match: Match, event: Event, text: str, facts: TextFacts) -> Occurrence | None:

@@ -32,9 +32,6 @@ FACTS = {
     "log.frames": "text: path:function of all frames of the text",
 }
 
-_EVALUATION = re.compile(
-    r"(?:^|_)(?:valid(?:ate|ation)?|eval(?:uate|uation)?|test|predict|infer(?:ence)?|val)(?:_|$|\d)"
-)
 
 
 @cache
@@ -50,6 +47,9 @@ def _pattern(name: str) -> re.Pattern[str]:
                 r"\btorch(?:\.|_|vision|audio|elastic|run\b|/)|\bc10d?\b|\bc10::|\bat::|\baten\b|PyTorch|ProcessGroup|"
                 r"\bNCCL\b|DataLoader|autograd|\bCUDA (?:error|out of memory)|cuda runtime error|THC|"
                 r"TORCH_|CUDA_LAUNCH_BLOCKING|libtorch|inductor"
+            ),
+            "evaluation": (
+                r"(?:^|_)(?:valid(?:ate|ation)?|eval(?:uate|uation)?|test|predict|infer(?:ence)?|val)(?:_|$|\d)"
             ),
             "windows": r"\b[A-Za-z]:\\|\bWinError\b|\.dll\b|\bcl\.exe\b",
             "macos": r"/Users/|\bdarwin\b|\bMPS\b|\.dylib\b|macOS",
@@ -125,7 +125,7 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         return any(not frame.package for frame in frames)
     if key == "in_evaluation":
         return any(
-            _EVALUATION.search(frame.function) for frame in frames if frame.package not in ("torch", "python")
+            _pattern("evaluation").search(frame.function) for frame in frames if frame.package not in ("torch", "python")
         )
     return None
 

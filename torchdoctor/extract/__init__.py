@@ -17,6 +17,8 @@ NAMESPACES = {
     "exit": "exit",
     "state_dict": "state_dict",
     "build": "build",
+    "loss": "loss",
+    "process_table": "process_table",
 }
 
 

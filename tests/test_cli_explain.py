@@ -1,0 +1,422 @@
+"""``torchdoctor explain`` from the outside: inputs, formats, exit codes, streams of every kind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from torchdoctor.cli import streams
+from torchdoctor.cli.main import main
+
+SOURCES = str(Path(__file__).absolute().parent.parent)
+
+RULE = """\
+id       = "test-frobnication"
+family   = "tensor"
+severity = "fatal"
+role     = "cause"
+title    = "A tensor was frobnicated"
+why      = "Frobnication is invented, so that these tests do not depend on any rule of the catalog."
+
+# invented
+[[match]]
+text = "Frobnication of tensor {number:int} failed"
+
+[[fix]]
+do  = "Do not frobnicate."
+run = "python train.py --no-frobnication"
+"""
+
+FAILED = """\
+epoch 1 step 10 loss 2.3
+Traceback (most recent call last):
+  File "/home/me/project/train.py", line 12, in <module>
+    main()
+  File "/usr/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1518, in _wrapped_call_impl
+    return self._call_impl(*args, **kwargs)
+RuntimeError: Frobnication of tensor 7 failed in a way that nobody foresaw
+"""
+
+UNKNOWN = """\
+Traceback (most recent call last):
+  File "/home/me/project/train.py", line 3, in turn
+    raise BrokenWidgetError("the widget broke")
+widgets.BrokenWidgetError: the widget broke
+"""
+
+CLEAN = "epoch 1 loss 2.3\nepoch 2 loss 1.1\nTraining finished.\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a log of each kind and a folder of one rule of our own."""
+    (tmp_path / "rules" / "tensor").mkdir(parents=True)
+    (tmp_path / "rules" / "tensor" / "test-frobnication.toml").write_text(RULE, encoding="utf-8")
+    for name, text in (("failed.log", FAILED), ("unknown.log", UNKNOWN), ("clean.log", CLEAN)):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TORCHDOCTOR_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def run(*arguments: str, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """A process of its own, whose standard streams are pipes."""
+    return subprocess.run(
+        [sys.executable, "-m", "torchdoctor", *arguments],
+        input=stdin,
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": SOURCES, **environment},
+        check=False,
+    )
+
+
+def explain(*arguments: str) -> int:
+    return main(["explain", "--rules", "rules", *arguments])
+
+
+@pytest.mark.usefixtures("folder")
+class TestFormats:
+    def test_text(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert explain("failed.log") == 0
+        out, err = capsys.readouterr()
+        assert out.startswith("✗ A tensor was frobnicated\n")
+        assert "failed.log:7" in out
+        assert "--> /home/me/project/train.py:12" in out
+        assert "$ python train.py --no-frobnication" in out
+        assert err == ""
+
+    @pytest.mark.parametrize("form", ["json", "jsonl"])
+    def test_json_is_one_report_on_one_line(self, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+        assert explain("--format", form, "failed.log") == 0
+        (line,) = capsys.readouterr().out.splitlines()
+        report = json.loads(line)
+        assert report["schema"] == "torchdoctor.report/1"
+        assert report["source"] == ["failed.log"]
+        assert report["diagnoses"][0]["rule"] == "test-frobnication"
+        assert report["diagnoses"][0]["evidence"][0]["line"] == 7
+
+    def test_several_inputs_are_one_incident(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert explain("--format", "json", "clean.log", "failed.log") == 0
+        report = json.loads(capsys.readouterr().out)
+        assert report["source"] == ["clean.log", "failed.log"]
+        assert report["diagnoses"][0]["evidence"][0]["file"] == "failed.log"
+
+    def test_each_gives_one_line_a_file_in_order(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert explain("--each", "--format", "jsonl", "unknown.log", "failed.log", "clean.log") == 0
+        reports = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [report["source"] for report in reports] == [["unknown.log"], ["failed.log"], ["clean.log"]]
+        assert [report["outcome"] for report in reports] == ["unrecognised", "diagnosed", "no-failure"]
+
+    def test_each_as_json_is_an_array(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert explain("--each", "--format", "json", "failed.log", "clean.log") == 0
+        reports = json.loads(capsys.readouterr().out)
+        assert [report["outcome"] for report in reports] == ["diagnosed", "no-failure"]
+
+    def test_each_as_text_names_the_files(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert explain("--each", "failed.log", "clean.log") == 0
+        out = capsys.readouterr().out
+        assert out.startswith("failed.log\n✗ ")
+        assert "\n\nclean.log\n✓ No failure found in clean.log\n" in out
+
+
+@pytest.mark.usefixtures("folder")
+class TestExitCodes:
+    @pytest.mark.parametrize("name", ["failed.log", "unknown.log", "clean.log"])
+    def test_0_whatever_was_found(self, name: str) -> None:
+        assert explain(name) == 0
+
+    @pytest.mark.parametrize(("name", "code"), [("failed.log", 0), ("unknown.log", 4), ("clean.log", 0)])
+    def test_4_for_an_unknown_failure_when_asked(self, name: str, code: int) -> None:
+        assert explain("--fail-on", "unknown", name) == code
+
+    def test_4_when_one_of_several_is_unknown(self) -> None:
+        assert explain("--each", "--fail-on", "unknown", "unknown.log", "clean.log") == 4
+
+    @pytest.mark.parametrize("form", ["text", "json", "jsonl"])
+    @pytest.mark.parametrize("each", [(), ("--each",)])
+    def test_2_for_an_unreadable_input_and_the_others_are_done(
+        self, form: str, each: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert explain(*each, "--format", form, "clean.log", "gone.log", "failed.log") == 2
+        out, err = capsys.readouterr()
+        assert "frobnicat" in out
+        assert err == "torchdoctor: gone.log: no such file\n"
+
+    def test_an_unreadable_file_has_its_line_with_each(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert explain("--each", "--format", "jsonl", "failed.log", "gone.log", "clean.log") == 2
+        reports = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [report["outcome"] for report in reports] == ["diagnosed", "unreadable", "no-failure"]
+        assert reports[1]["source"] == ["gone.log"]
+        assert reports[1]["notes"] == ["gone.log: no such file"]
+
+    def test_2_goes_before_4(self) -> None:
+        assert explain("--fail-on", "unknown", "gone.log", "unknown.log") == 2
+
+    def test_2_when_nothing_can_be_read(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert explain("gone.log", "lost.log") == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.splitlines() == [
+            "torchdoctor: gone.log: no such file",
+            "torchdoctor: lost.log: no such file",
+        ]
+
+    def test_json_says_that_nothing_could_be_read(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert explain("--format", "json", "gone.log") == 2
+        assert json.loads(capsys.readouterr().out)["outcome"] == "unreadable"
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ("--format", "xml", "failed.log"),
+            ("--fail-on", "fatal", "failed.log"),
+            ("--no-such-option", "failed.log"),
+            ("--facts",),
+        ],
+    )
+    def test_2_for_a_mistake_in_the_call(
+        self, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert explain(*arguments) == 2
+        assert "Error: " in capsys.readouterr().err
+
+    def test_70_for_a_fault_of_ours(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def broken(*_: object) -> None:
+            raise KeyError("planted")
+
+        monkeypatch.setattr("torchdoctor.engine.incident.diagnose", broken)
+        assert explain("failed.log") == 70
+        err = capsys.readouterr().err
+        assert err.startswith("torchdoctor: internal error: KeyError: 'planted' at test_cli_explain.py:")
+        assert "Please report it" in err
+        assert "Traceback" not in err
+        monkeypatch.setenv("TORCHDOCTOR_DEBUG", "1")
+        assert explain("failed.log") == 70
+        assert "Traceback (most recent call last)" in capsys.readouterr().err
+
+    def test_130_when_interrupted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def interrupted(*_: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("torchdoctor.engine.incident.diagnose", interrupted)
+        assert explain("failed.log") == 130
+
+
+@pytest.mark.usefixtures("folder")
+class TestBadInput:
+    def test_malformed_facts(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (folder / "facts.json").write_text("{not json", encoding="utf-8")
+        assert explain("--facts", "facts.json", "failed.log") == 2
+        assert "facts.json: not JSON" in capsys.readouterr().err
+
+    def test_malformed_rule(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        bad = folder / "bad" / "tensor"
+        bad.mkdir(parents=True)
+        (bad / "test-frobnication.toml").write_text(RULE.replace("severity", "severty"), encoding="utf-8")
+        assert main(["explain", "--rules", "bad", "failed.log"]) == 2
+        err = capsys.readouterr().err
+        assert "tensor/test-frobnication.toml" in err
+        assert 'did you mean "severity"' in err
+
+    def test_folder_of_rules_that_is_not_there(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["explain", "--rules", "nowhere", "failed.log"]) == 2
+        assert "nowhere" in capsys.readouterr().err
+
+    def test_folder_without_logs(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (folder / "empty").mkdir()
+        assert explain("empty", "failed.log") == 2
+        out, err = capsys.readouterr()
+        assert "frobnicated" in out
+        assert err.startswith("torchdoctor: empty: ")
+
+    def test_binary_junk(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (folder / "junk.bin").write_bytes(bytes(range(256)) * 64)
+        assert explain("--each", "junk.bin", "failed.log") == 2
+        out, err = capsys.readouterr()
+        assert "frobnicated" in out
+        assert err.startswith("torchdoctor: junk.bin: ")
+
+    def test_empty_file(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (folder / "empty.log").write_bytes(b"")
+        assert explain("--format", "json", "empty.log") == 0
+        assert json.loads(capsys.readouterr().out)["outcome"] == "no-failure"
+
+    def test_line_of_200_kb(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (folder / "long.log").write_text("x" * 200_000 + "\n" + FAILED, encoding="utf-8")
+        assert explain("long.log") == 0
+        out = capsys.readouterr().out
+        assert "frobnicated" in out
+        assert max(map(len, out.splitlines())) <= streams.PIPE_WIDTH
+
+    @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "latin-1"])
+    def test_encodings(self, encoding: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (folder / "other.log").write_text("é\n" + FAILED, encoding=encoding)
+        assert explain("--format", "json", "other.log") == 0
+        assert json.loads(capsys.readouterr().out)["diagnoses"][0]["rule"] == "test-frobnication"
+
+    def test_escape_sequences_in_names_do_not_reach_the_terminal(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert explain("gone\x1b[31m\u202e.log") == 2
+        assert capsys.readouterr().err == "torchdoctor: gone.log: no such file\n"
+
+    def test_escape_sequences_in_a_log_do_not_reach_the_terminal(
+        self, folder: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        dirty = FAILED.replace("nobody", "\x1b]0;owned\x07\x9b2Jnobody\u202e")
+        (folder / "dirty.log").write_text(dirty, encoding="utf-8")
+        assert explain("dirty.log") == 0
+        out = capsys.readouterr().out
+        assert "frobnicated" in out
+        assert out.replace("\n", "").isprintable()
+
+
+@pytest.mark.usefixtures("folder")
+class TestStreams:
+    @pytest.mark.parametrize("arguments", [(), ("-",)])
+    def test_standard_input(self, arguments: tuple[str, ...]) -> None:
+        done = run("explain", "--rules", "rules", *arguments, stdin=FAILED.encode())
+        assert done.returncode == 0
+        assert done.stdout.decode().startswith("✗ A tensor was frobnicated\n")
+        assert done.stderr == b""
+
+    def test_a_terminal_as_standard_input_is_a_usage_error(self) -> None:
+        pty = pytest.importorskip("pty")
+        ours, theirs = pty.openpty()
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "torchdoctor", "explain"],
+                stdin=theirs,
+                capture_output=True,
+                env={**os.environ, "PYTHONPATH": SOURCES},
+                check=False,
+                timeout=60,
+            )
+        finally:
+            os.close(ours)
+            os.close(theirs)
+        assert done.returncode == 2
+        assert b"python train.py 2>&1 | torchdoctor explain" in done.stderr
+
+    def test_a_terminal_gets_colour(self) -> None:
+        assert b"\x1b[1;31m" in self._on_a_terminal(TERM="xterm-256color")
+
+    @pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+    def test_no_colour_where_it_is_not_wanted(self, environment: dict[str, str]) -> None:
+        assert b"\x1b" not in self._on_a_terminal(**{"TERM": "xterm", **environment})
+
+    def _on_a_terminal(self, **environment: str) -> bytes:
+        pty = pytest.importorskip("pty")
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "torchdoctor", "explain", "--rules", "rules", "failed.log"],
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            env={**os.environ, "PYTHONPATH": SOURCES, **environment},
+        )
+        os.close(theirs)
+        output = b""
+        while True:
+            try:
+                chunk = os.read(ours, 65536)
+            except OSError:  # Linux: the other end is closed
+                break
+            if not chunk:
+                break
+            output += chunk
+        os.close(ours)
+        assert process.wait(timeout=60) == 0
+        assert b"frobnicated" in output
+        return output
+
+    def test_no_colour_in_a_pipe_unless_forced(self) -> None:
+        assert b"\x1b" not in run("explain", "--rules", "rules", "failed.log").stdout
+        assert b"\x1b[" in run("explain", "--rules", "rules", "failed.log", FORCE_COLOR="1").stdout
+
+    @pytest.mark.parametrize("columns", [20, 40, 80, 120])
+    def test_width(self, columns: int) -> None:
+        done = run("explain", "--rules", "rules", "failed.log", COLUMNS=str(columns))
+        lines = done.stdout.decode().splitlines()
+        assert max(len(line) for line in lines if not line.lstrip().startswith("$")) <= columns
+
+    @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+    def test_marks_in_poor_encodings(self, encoding: str) -> None:
+        done = run("explain", "--rules", "rules", "failed.log", PYTHONIOENCODING=encoding)
+        assert done.returncode == 0
+        assert done.stdout.decode(encoding).startswith("x A tensor was frobnicated\n")
+
+    def test_a_reader_that_goes_away_is_no_error(self) -> None:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "torchdoctor", "explain", "--each", "--format", "jsonl"]
+            + ["failed.log"] * 50,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": SOURCES},
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        process.stderr.close()
+        assert process.wait(timeout=60) == 0
+
+    @pytest.mark.skipif(os.name != "posix", reason="closes a descriptor in the shell")
+    @pytest.mark.parametrize("form", ["text", "json"])
+    def test_closed_output(self, form: str) -> None:
+        done = subprocess.run(
+            ["sh", "-c", f'"{sys.executable}" -m torchdoctor explain --format {form} failed.log >&-'],
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": SOURCES},
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+
+    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+    @pytest.mark.parametrize("form", ["text", "json"])
+    def test_full_disk(self, form: str) -> None:
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "torchdoctor", "explain", "--format", form, "failed.log"],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                env={**os.environ, "PYTHONPATH": SOURCES},
+                check=False,
+            )
+        assert done.returncode == 2
+        assert done.stderr.startswith(b"torchdoctor: cannot write the output")
+        assert b"Exception ignored" not in done.stderr
+
+
+@pytest.mark.usefixtures("folder")
+class TestStartUp:
+    @pytest.mark.parametrize(
+        ("form", "forbidden"),
+        [
+            (
+                "json",
+                {"rich", "tomllib", "tomli", "subprocess", "importlib.metadata", "packaging", "asyncio"},
+            ),
+            ("text", {"tomllib", "tomli", "subprocess", "importlib.metadata", "packaging", "asyncio"}),
+        ],
+    )
+    def test_what_explain_does_not_import(self, folder: Path, form: str, forbidden: set[str]) -> None:
+        environment = {**os.environ, "PYTHONPATH": SOURCES, "XDG_CACHE_HOME": str(folder / "cache")}
+        run("explain", "clean.log", **environment)  # compiles the catalog, which needs TOML
+        done = subprocess.run(
+            [sys.executable, "-X", "importtime", "-m", "torchdoctor"]
+            + ["explain", "--format", form, "failed.log"],
+            capture_output=True,
+            env=environment,
+            check=True,
+        )
+        modules = {line.rpartition(b"|")[2].strip().decode() for line in done.stderr.splitlines()}
+        assert "torchdoctor.engine.diagnose" in modules
+        assert not modules & (forbidden | {"torch", "pynvml", "psutil", "numpy"})

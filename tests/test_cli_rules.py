@@ -1,0 +1,264 @@
+"""``torchdoctor rules``: list, show, lint, facts, eval."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from torchdoctor import catalog
+from torchdoctor.catalog.page import page, readable
+from torchdoctor.catalog.template import parse
+from torchdoctor.cli.main import main
+from torchdoctor.engine.evaluate import EvaluationError, cases, evaluate, in_words
+
+RULE = """\
+id          = "{id}"
+family      = "tensor"
+severity    = "fatal"
+role        = "cause"
+title       = "The {id} of the tests"
+why         = "This is invented, so that these tests do not depend on any one rule of the catalog at all."
+decide_with = "python train.py --decide"
+confirm     = [{{ fact = "match.number", at_least = 5 }}]
+references  = ["https://example.org/{id}"]
+
+# invented
+[[match]]
+type = "RuntimeError"
+text = "The {id} of tensor {{number:int}} {{{{failed}}}}"
+
+[[fix]]
+do   = "Do without it."
+run  = "python train.py --without"
+risk = "loses-work"
+"""
+
+
+def log(rule: str, number: int = 7) -> str:
+    return (
+        "Traceback (most recent call last):\n"
+        '  File "/home/me/project/train.py", line 12, in main\n'
+        "    main()\n"
+        f"RuntimeError: The {rule} of tensor {number} {{failed}}\n"
+    )
+
+
+@pytest.fixture
+def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "rules" / "tensor"
+    folder.mkdir(parents=True)
+    for name in ("test-folding", "test-bending"):
+        (folder / f"{name}.toml").write_text(RULE.format(id=name), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    return tmp_path / "rules"
+
+
+@pytest.mark.usefixtures("rules")
+class TestListAndShow:
+    def test_list_names_every_rule_once(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["rules", "list"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        ids = [line.split()[0] for line in lines if line.startswith("  ")]
+        assert sorted(ids) == sorted(catalog.load().ids())
+
+    def test_list_of_a_family_with_rules_of_our_own(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["rules", "list", "--family", "tensor", "--rules", "rules", "--format", "json"]) == 0
+        rows = json.loads(capsys.readouterr().out)
+        assert {row["family"] for row in rows} == {"tensor"}
+        assert {
+            "id": "test-folding",
+            "family": "tensor",
+            "severity": "fatal",
+            "role": "cause",
+            "title": "The test-folding of the tests",
+        } in rows
+
+    def test_unknown_family(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["rules", "list", "--family", "tensr"]) == 2
+        assert "no family 'tensr'; there are: " in capsys.readouterr().err
+
+    def test_show(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["rules", "show", "test-folding", "--rules", "rules"]) == 0
+        text = capsys.readouterr().out
+        assert text.startswith("The test-folding of the tests\ntest-folding (tensor, fatal, cause)\n")
+        for part in (
+            "  - The test-folding of tensor {number:int} {{failed}}\n    (RuntimeError)\n",
+            "  1. Do without it. (loses work)\n     $ python train.py --without\n",
+            "To decide\n  $ python train.py --decide\n",
+            "Confirmed when\n  match.number at least 5\n",
+            "  https://example.org/test-folding\n",
+        ):
+            assert part in text
+
+    def test_show_as_json(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["rules", "show", "test-folding", "--rules", "rules", "--format", "json"]) == 0
+        data = json.loads(capsys.readouterr().out)
+        assert data["matches"] == [
+            {
+                "text": ["The test-folding of tensor {number:int} {{failed}}"],
+                "event": [],
+                "type": ["RuntimeError"],
+                "where": [],
+            }
+        ]
+        assert data["fixes"][0]["risk"] == "loses-work"
+
+    def test_show_of_an_unknown_rule_names_the_nearest(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["rules", "show", "test-foldin", "--rules", "rules"]) == 2
+        assert "did you mean test-folding" in capsys.readouterr().err
+
+
+def test_every_rule_of_the_catalog_has_a_page() -> None:
+    rules = catalog.load()
+    for rule_id in rules.ids():
+        assert rules.rule(rule_id).title.split()[0] in page(rules, rule_id)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "Tried to allocate {want:size}. GPU {gpu:int} has",
+        "{{literal}} braces (and) [other] * marks? {:rest}",
+        "{a:float} {b:version} {c:path} {d:word} and {e:rest} then",
+        "ends with a hole: {rest:rest}",
+    ],
+)
+def test_a_pattern_reads_back_as_its_template(source: str) -> None:
+    assert readable(parse(source).pattern) == source
+
+
+def test_a_pattern_that_is_no_template_stays_as_it_is() -> None:
+    assert readable(r"code (\d+|none)$") == r"code (\d+|none)$"
+
+
+class TestLint:
+    def test_a_fault_is_named_and_gives_1(self, rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        path = rules / "tensor" / "test-folding.toml"
+        path.write_text(RULE.format(id="test-folding").replace("severity", "severty"), encoding="utf-8")
+        assert main(["rules", "lint", "--rules", "rules"]) == 1
+        out = capsys.readouterr().out
+        assert 'tensor/test-folding.toml: unknown key "severty"' in out
+        assert out.rstrip().splitlines()[-1].startswith("✗ ")
+
+    @pytest.mark.usefixtures("rules")
+    def test_no_fault(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["rules", "lint", "--rules", "rules"]) == 0
+        assert capsys.readouterr().out.endswith("✓ no fault\n")
+
+    @pytest.mark.usefixtures("rules")
+    def test_fixtures_that_are_not_there(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["rules", "lint", "--rules", "rules", "--fixtures", "nowhere"]) == 2
+        assert "nowhere: no such folder" in capsys.readouterr().err
+
+
+class TestFacts:
+    def test_text(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["rules", "facts"]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert any(line.startswith("event.text ") for line in lines)
+        assert any(line.startswith("torch.version ") for line in lines)
+
+    def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["rules", "facts", "--format", "json"]) == 0
+        facts = json.loads(capsys.readouterr().out)
+        assert list(facts) == sorted(facts)
+        assert facts["event.rank"].startswith("int: ")
+
+
+@pytest.fixture
+def labelled(rules: Path) -> Path:
+    """Six logs: right, right through also, wrong and confirmed, false alarm, silent, without a rule."""
+    folder = rules.parent / "cases"
+    folder.mkdir()
+    rows = [
+        ("a.txt", "test-folding", "", "easy", log("test-folding")),
+        ("b.txt", "test-unknown", "test-folding", "hard", log("test-folding")),
+        ("c.txt", "test-bending", "", "hard", log("test-folding")),
+        ("d.txt", "none-of-the-above", "", "easy", log("test-folding", 2)),
+        ("e.txt", "none-of-the-above", "", "easy", "epoch 1\nepoch 2\nTraining finished.\n"),
+        ("f.txt", "test-unknown", "", "easy", log("test-something")),
+    ]
+    lines = ["case\tcause\talso\tdifficulty\tstyle\tdecisive"]
+    for name, cause, also, difficulty, text in rows:
+        (folder / name).write_text(text, encoding="utf-8")
+        lines.append(f"{name}\t{cause}\t{also}\t{difficulty}\tplain\t")
+    (folder / "labels.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+class TestEval:
+    def test_counts(self, labelled: Path) -> None:
+        result = evaluate(str(labelled), catalog.load(extra=["rules"]))
+        data = result.as_data()
+        assert data["cases"] == 6
+        assert data["with_rule"] == 2
+        assert (data["top1"], data["top3"]) == (1, 1)
+        assert data["none_of_the_above"] == 2
+        assert data["false_positives"] == ["d.txt"]
+        assert data["wrong_and_confirmed"] == ["c.txt"]
+        assert data["without_rule"] == {"cases": 2, "right": 1, "unrecognised": 1}
+        assert data["by_difficulty"] == {
+            "easy": {"cases": 1, "top1": 1, "top3": 1},
+            "hard": {"cases": 1, "top1": 0, "top3": 0},
+        }
+        assert data["by_family"] == {"tensor": {"cases": 2, "top1": 1, "top3": 1}}
+        assert [miss["case"] for miss in data["misses"]] == ["c.txt", "d.txt"]
+        assert data["misses"][0]["got"] == [{"rule": "test-folding", "standing": "confirmed"}]
+        assert data["misses"][0]["evidence"]["line"] == 4
+
+    def test_words(self, labelled: Path) -> None:
+        text = in_words(evaluate(str(labelled), catalog.load(extra=["rules"])))
+        assert "top-1                   1 / 2      50.0 %" in text
+        assert "false positives         1 / 2      50.0 %" in text
+        assert "wrong and confirmed     1" in text
+        assert (
+            "  c.txt: expected test-bending\n    got   test-folding (confirmed)\n    line  c.txt:4  " in text
+        )
+        assert "1 right through `also`, 1 without a diagnosis" in text
+
+    @pytest.mark.usefixtures("labelled")
+    @pytest.mark.parametrize("form", ["text", "json"])
+    def test_command(self, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["rules", "eval", "cases", "--rules", "rules", "--format", form]) == 0
+        assert "c.txt" in capsys.readouterr().out
+
+    def test_fixtures_tree(self, rules: Path) -> None:
+        root = rules.parent / "fixtures"
+        for name, about, text in (
+            ("test-folding/one", 'rule = "test-folding"\nuser_frame = "train.py:12"', log("test-folding")),
+            ("test-folding/two", 'rule = "test-folding"\nuser_frame = "train.py:13"', log("test-folding")),
+            ("near/test-folding/one", 'rule = "test-bending"', log("test-bending")),
+            ("clean/one", 'rule = "none"', "epoch 1\nTraining finished.\n"),
+            ("unknown/one", 'rule = "none"', log("test-something")),
+        ):
+            (root / name).mkdir(parents=True)
+            (root / name / "about.toml").write_text(about + '\norigin = "reconstructed"\n', encoding="utf-8")
+            (root / name / "input.txt").write_text(text, encoding="utf-8")
+        result = evaluate(str(root), catalog.load(extra=["rules"]))
+        data = result.as_data()
+        assert (data["with_rule"], data["top1"], data["none_of_the_above"]) == (3, 3, 2)
+        assert data["false_positives"] == []
+        (difference,) = data["differences"].values()
+        assert difference == ["user frame train.py:12, expected train.py:13"]
+        assert "user frame train.py:12, expected train.py:13" in in_words(result)
+
+    @pytest.mark.parametrize(
+        ("labels", "complaint"),
+        [
+            ("case\tlabel\na.txt\tx\n", 'no column "cause"'),
+            ("case\tcause\ngone.txt\tx\n", "labels.tsv:2: gone.txt is not there"),
+            (None, "holds neither labels.tsv nor fixtures"),
+        ],
+    )
+    def test_faulty_labels(self, labels: str | None, complaint: str, tmp_path: Path) -> None:
+        if labels is not None:
+            (tmp_path / "labels.tsv").write_text(labels, encoding="utf-8")
+        with pytest.raises(EvaluationError, match=complaint):
+            cases(str(tmp_path))
+
+    def test_folder_that_is_not_there(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["rules", "eval", "nowhere"]) == 2
+        assert "nowhere: no such folder" in capsys.readouterr().err

@@ -1,0 +1,160 @@
+"""Who may import whom, and how long a module may be: the design, held by reading the sources."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "torchdoctor"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+MAX_LINES = 400
+
+_LOWEST = frozenset({"", "model"})
+_SOURCES = frozenset({"catalog", "intake", "extract", "probes"})
+_ENGINE = _LOWEST | _SOURCES | {"engine"}
+# part of the package -> the parts it may import, besides itself; "" is torchdoctor/__init__.py
+ALLOWED = {
+    "": _ENGINE | {"render", "hooks", "ddp", "globals"},
+    "__main__": frozenset({"cli"}),
+    "model": frozenset(),
+    **dict.fromkeys(_SOURCES, _LOWEST),
+    "engine": _LOWEST | _SOURCES,
+    "render": _LOWEST,
+    "selftest": _ENGINE | {"render"},
+    "gate": _ENGINE | {"render", "selftest"},
+    "hooks": _ENGINE | {"render"},
+    "ddp": _ENGINE | {"render"},
+    "globals": _ENGINE | {"render"},
+    "cli": _ENGINE | {"render", "selftest", "gate", "hooks", "ddp", "globals"},
+}
+
+# Packages that only a few files may import, with the reason. A name that ends in "/" is a folder.
+FENCED = {
+    "click": ("torchdoctor/cli/",),  # arguments are the command line's business
+    "rich": ("torchdoctor/render/text.py",),  # it costs as much start-up time as all of ours
+    # run only in a child, or in the user's own process on the user's own call
+    "torch": ("torchdoctor/probes/child/", "torchdoctor/selftest/", "torchdoctor/hooks/", "torchdoctor/ddp"),
+    "pynvml": ("torchdoctor/probes/child/", "torchdoctor/selftest/"),
+}
+
+# The only places that may catch every exception, each because a fault there must not stop the rest.
+CATCH_ALL = (
+    "torchdoctor/cli/main.py",  # turns a fault of ours into exit code 70
+    "torchdoctor/engine/",  # the guard around each rule
+    "torchdoctor/hooks/",  # a hook must never take the user's program down
+    "torchdoctor/probes/child/",  # a probe reports its own failure as a fact
+    "torchdoctor/selftest/",  # so does a self-check in its child
+)
+
+
+def imported(tree: ast.AST, package: str) -> list[tuple[str, int]]:
+    """Absolute names of all that a module imports anywhere in it, with the line."""
+    found: list[tuple[str, int]] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = package.split(".")
+                above = parts[: len(parts) - node.level + 1]
+                base = ".".join([*above, base] if base else above)
+            # "from torchdoctor import catalog" names a part of the package, "from x import y" may not
+            found += [
+                (f"{base}.{alias.name}" if base == "torchdoctor" else base, node.lineno)
+                for alias in node.names
+            ]
+    return found
+
+
+def part_of(name: str) -> str:
+    """The part of torchdoctor that a dotted name belongs to."""
+    rest = name.split(".")[1:]
+    return rest[0] if rest and (rest[0] in ALLOWED or not rest[0].startswith("_")) else ""
+
+
+def violations(path: str, source: str) -> list[str]:
+    """What a module does that its place does not allow. ``path`` is relative to the repository."""
+    tree = ast.parse(source, path)
+    parts = path.removesuffix(".py").removesuffix("/__init__").split("/")
+    package = ".".join(parts if path.endswith("__init__.py") else parts[:-1])
+    own = part_of(".".join(parts))
+    found: list[str] = []
+    for name, line in imported(tree, package):
+        top = name.partition(".")[0]
+        if top in FENCED and not path.startswith(FENCED[top]):
+            found.append(f"{path}:{line}: imports {top}, which belongs into {', '.join(FENCED[top])}")
+        if top == "torchdoctor":
+            other = part_of(name)
+            if other != own and other not in ALLOWED[own]:
+                found.append(f"{path}:{line}: {own or 'the package'} imports {name}")
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ExceptHandler) or path.startswith(CATCH_ALL):
+            continue
+        caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+        if any(item is None or ast.unparse(item) in ("Exception", "BaseException") for item in caught):
+            found.append(f"{path}:{node.lineno}: catches every exception")
+    if len(source.splitlines()) > MAX_LINES:
+        found.append(f"{path}: {len(source.splitlines())} lines, more than {MAX_LINES}")
+    if Path(path).stem in ("utils", "util", "helpers", "helper", "manager", "common", "misc"):
+        found.append(f"{path}: a file is named after the one thing in it")
+    return found
+
+
+def test_modules_were_found() -> None:
+    names = {path.relative_to(PACKAGE).as_posix() for path in MODULES}
+    assert {"model.py", "cli/main.py", "render/text.py", "engine/diagnose.py"} <= names
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
+def test_module_keeps_its_place(path: Path) -> None:
+    assert violations(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("part", sorted({path.relative_to(PACKAGE).parts[0] for path in MODULES}))
+def test_every_part_of_the_package_has_a_place_in_the_design(part: str) -> None:
+    assert part == "__init__.py" or part.removesuffix(".py") in ALLOWED
+
+
+@pytest.mark.parametrize(
+    ("path", "source", "complaint"),
+    [
+        ("torchdoctor/render/text.py", "from torchdoctor.engine import diagnose", "render imports"),
+        ("torchdoctor/render/json.py", "import rich.console", "imports rich"),
+        ("torchdoctor/intake/source.py", "def f():\n    from torchdoctor import catalog", "intake imports"),
+        ("torchdoctor/intake/source.py", "from ..extract import oom", "intake imports"),
+        ("torchdoctor/catalog/rule.py", "import torchdoctor.engine.match", "catalog imports"),
+        ("torchdoctor/model.py", "from torchdoctor.catalog import RuleSet", "model imports"),
+        ("torchdoctor/engine/match.py", "from torchdoctor.cli import main", "engine imports"),
+        ("torchdoctor/engine/match.py", "import click", "imports click"),
+        ("torchdoctor/probes/memory.py", "import torch.cuda", "imports torch"),
+        ("torchdoctor/probes/memory.py", "import pynvml as nvml", "imports pynvml"),
+        ("torchdoctor/intake/a.py", "try:\n    f()\nexcept (OSError, Exception):\n    pass", "catches every"),
+        ("torchdoctor/intake/a.py", "try:\n    f()\nexcept:\n    pass", "catches every"),
+        ("torchdoctor/intake/a.py", "x = 1\n" * (MAX_LINES + 1), "lines"),
+        ("torchdoctor/intake/utils.py", "", "named after"),
+    ],
+)
+def test_the_check_sees(path: str, source: str, complaint: str) -> None:
+    (found,) = violations(path, source)
+    assert complaint in found
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("torchdoctor/cli/explain.py", "import click\nfrom torchdoctor.render.text import render"),
+        ("torchdoctor/render/text.py", "from rich.text import Text\nfrom torchdoctor.model import Report"),
+        (
+            "torchdoctor/engine/match.py",
+            "from torchdoctor import extract\nfrom torchdoctor.engine import rank",
+        ),
+        ("torchdoctor/probes/child/nvml.py", "import pynvml\nimport torch"),
+        ("torchdoctor/intake/a.py", "try:\n    f()\nexcept OSError:\n    pass"),
+    ],
+)
+def test_the_check_allows(path: str, source: str) -> None:
+    assert violations(path, source) == []

@@ -1,0 +1,286 @@
+"""The text of a report: what it says, in which order, and what it never lets through to a terminal."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+
+import pytest
+import sample_reports
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from torchdoctor.model import (
+    Evidence,
+    Fix,
+    Frame,
+    Outcome,
+    Report,
+    Role,
+    Severity,
+    Standing,
+)
+from torchdoctor.render.clean import clean, encodable
+from torchdoctor.render.text import render
+
+WIDTHS = (20, 40, 80, 120)
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def shown(
+    report: Report,
+    *,
+    width: int = 80,
+    height: int = 1000,
+    color: bool = False,
+    verbose: bool = False,
+    encoding: str = "utf-8",
+    heading: str | None = None,
+) -> str:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding=encoding, newline="")
+    render(
+        report,
+        stream=stream,
+        width=width,
+        height=height,
+        color=color,
+        verbose=verbose,
+        heading=heading,
+    )
+    stream.flush()
+    return raw.getvalue().decode(encoding)
+
+
+def test_the_verdict_comes_first_with_rule_standing_and_first_rank() -> None:
+    lines = shown(sample_reports.DIAGNOSED).splitlines()
+    assert lines[:3] == [
+        "✗ A class label lies outside [0, num_classes)",
+        "  cuda-assert-label-range, confirmed",
+        "  rank 3 on node12 failed first at 2026-05-01T12:00:01.250+02:00 (time stamps)",
+    ]
+
+
+def test_everything_of_the_diagnosis_is_said_in_order() -> None:
+    text = shown(sample_reports.DIAGNOSED, width=120)
+    marks = [
+        "The loss kernel reads one logit per label. A label that is negative has none.",
+        "train.log:812 (rank 3)",
+        "Assertion `t >= 0 && t < n_classes` failed.",
+        "assert.kernel = nll_loss_forward",
+        "A CUDA assertion stopped a kernel  cuda-assert-other",
+        "train.log:830 (rank 3)  RuntimeError: CUDA error: device-side assert triggered",
+        "train.log:1990 (rank 0)",
+        "--> /home/me/project/train.py:22, in training_step",
+        "loss = F.cross_entropy(logits, labels)",
+        "1. Bring the labels into 0 … num_classes - 1",
+        "2. Reinstall torch. (changes the environment)",
+        "$ pip install 'torch==2.13.0'",
+        "$ CUDA_LAUNCH_BLOCKING=1 python train.py",
+        "torch.version (not-asked)",
+        "? The model and its activations do not fit into the GPU  cuda-oom-capacity, possible",
+        "train.log:5  CUDA out of memory.",
+        "The log ends in the middle of a line.",
+    ]
+    places = [text.find(mark) for mark in marks]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+def test_reasons_facts_and_references_are_for_verbose() -> None:
+    hidden = ("the message belongs to this cause alone", "torch.version = 2.13.0", "https://docs.pytorch.org")
+    assert not [text for text in hidden if text in shown(sample_reports.DIAGNOSED)]
+    assert not [text for text in hidden if text not in shown(sample_reports.DIAGNOSED, verbose=True)]
+
+
+def test_the_verdict_is_repeated_when_the_text_is_higher_than_the_screen() -> None:
+    text = shown(sample_reports.DIAGNOSED, height=24)
+    verdict = "✗ A class label lies outside [0, num_classes)"
+    assert text.count(verdict) == 2
+    assert text.rstrip().splitlines()[-3] == verdict
+    assert shown(sample_reports.DIAGNOSED, height=1000).count(verdict) == 1
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", sample_reports.ALL)
+@pytest.mark.parametrize("verbose", [False, True])
+def test_no_line_is_wider_than_the_screen(name: str, width: int, verbose: bool) -> None:
+    for line in shown(sample_reports.ALL[name], width=width, verbose=verbose).splitlines():
+        if not line.lstrip().startswith("$ "):  # a command to copy is never cut
+            assert cell_len(line) <= width, line
+
+
+def test_a_command_is_never_cut_or_wrapped() -> None:
+    run = "python -c '" + "x" * 200 + "'"
+    report = replace(
+        sample_reports.DIAGNOSED,
+        diagnoses=(replace(sample_reports.LABEL_RANGE, fixes=(Fix("Do it.", run),)),),
+    )
+    assert f"$ {run}\n" in shown(report, width=40)
+
+
+def test_wide_characters_count_twice() -> None:
+    evidence = Evidence("没有那个文件或目录" * 40, "日志.log", 3)
+    report = replace(
+        sample_reports.DIAGNOSED, diagnoses=(replace(sample_reports.OUT_OF_MEMORY, evidence=(evidence,)),)
+    )
+    lines = shown(report, width=40).splitlines()
+    assert max(map(cell_len, lines)) <= 40
+    assert any(line.endswith("…") for line in lines)
+
+
+def test_long_evidence_is_cut_and_whole_with_verbose() -> None:
+    evidence = Evidence("start " + "word " * 200 + "FINISH", "train.log", 3)
+    report = replace(
+        sample_reports.DIAGNOSED, diagnoses=(replace(sample_reports.OUT_OF_MEMORY, evidence=(evidence,)),)
+    )
+    short = shown(report)
+    assert "start" in short
+    assert "FINISH" not in short
+    assert "…" in short
+    assert "FINISH" in shown(report, verbose=True)
+
+
+def test_many_consequences_are_counted() -> None:
+    report = replace(
+        sample_reports.DIAGNOSED,
+        diagnoses=(replace(sample_reports.LABEL_RANGE, leads_to=sample_reports.LABEL_RANGE.leads_to * 10),),
+    )
+    assert "and 15 more (--verbose shows all)" in shown(report)
+    assert "more (--verbose" not in shown(report, verbose=True)
+
+
+@pytest.mark.parametrize(
+    ("severity", "standing", "role", "first", "words"),
+    [
+        (Severity.FATAL, Standing.CONFIRMED, Role.CAUSE, "✗", "confirmed"),
+        (Severity.FATAL, Standing.POSSIBLE, Role.CAUSE, "✗", "possible, not proved"),
+        (Severity.WARNING, Standing.CONFIRMED, Role.CAUSE, "!", "confirmed; a warning"),
+        (Severity.INFO, Standing.CONFIRMED, Role.CONSEQUENCE, "?", "its cause is not in the text"),
+        (Severity.FATAL, Standing.UNLIKELY, Role.CAUSE, "✗", "unlikely"),
+    ],
+)
+def test_marks_and_words_carry_the_meaning(
+    severity: Severity, standing: Standing, role: Role, first: str, words: str
+) -> None:
+    diagnosis = replace(sample_reports.OUT_OF_MEMORY, severity=severity, standing=standing, role=role)
+    lines = shown(Report(Outcome.DIAGNOSED, ("a.log",), (diagnosis,))).splitlines()
+    assert lines[0].startswith(first + " ")
+    assert words in lines[1]
+
+
+def test_an_unknown_failure_names_the_suspect_and_the_way_to_a_rule() -> None:
+    text = shown(sample_reports.UNRECOGNISED)
+    assert text.startswith("? A failure that no rule knows, in train.log\n")
+    assert "ranks 0, 1 failed first, and which of them cannot be told" in text
+    assert "BrokenWidgetError: the widget broke\n    in two\n" in text
+    assert "train.log:7 (rank 1)" in text
+    assert "--> widget.py:3, in turn" in text
+    assert "docs/rule-format.md" in text
+    assert "CONTRIBUTING.md" in text
+
+
+def test_no_failure_is_said() -> None:
+    text = shown(sample_reports.NO_FAILURE)
+    assert text.startswith("✓ No failure found in train.log\n")
+    assert "A warning that means nothing." in text
+
+
+@pytest.mark.parametrize(
+    ("source", "named"),
+    [
+        (("<stdin>",), "the standard input"),
+        (("-",), "the standard input"),
+        ((), "the input"),
+        (("a", "b"), "2 files"),
+    ],
+)
+def test_the_input_is_named(source: tuple[str, ...], named: str) -> None:
+    assert shown(Report(Outcome.NO_FAILURE, source)) == f"✓ No failure found in {named}\n"
+
+
+def test_a_frame_of_a_package_is_said_to_be_one() -> None:
+    frame = Frame("site-packages/trainer/loop.py", 9, "fit", "x()", package="trainer")
+    report = Report(Outcome.DIAGNOSED, ("a",), (replace(sample_reports.LABEL_RANGE, frame=frame),))
+    assert "(code of trainer; none of your own is in the stack)" in shown(report)
+
+
+def test_colour_only_when_asked_and_only_as_colour() -> None:
+    plain = shown(sample_reports.DIAGNOSED)
+    colored = shown(sample_reports.DIAGNOSED, color=True)
+    assert "\x1b" not in plain
+    assert ESCAPE.search(colored)
+    assert ESCAPE.sub("", colored) == plain
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "cp437"])
+def test_marks_fall_back_where_the_encoding_lacks_them(encoding: str) -> None:
+    assert shown(sample_reports.DIAGNOSED, encoding=encoding).startswith("x A class label")
+    assert shown(sample_reports.NO_FAILURE, encoding=encoding).startswith("ok No failure")
+
+
+def test_characters_that_the_encoding_lacks_stay_readable() -> None:
+    assert encodable("没 – ok", "ascii") == "\\u6ca1 - ok"
+    assert encodable("é – ok", "latin-1") == "é - ok"
+    assert encodable("没 – ok", "utf-8") == "没 – ok"
+
+
+def test_markup_of_a_log_is_text() -> None:
+    evidence = Evidence("[bold red]not markup[/bold red] :smile: [link=x]", "train.log", 3)
+    report = Report(Outcome.DIAGNOSED, ("a",), (replace(sample_reports.OUT_OF_MEMORY, evidence=(evidence,)),))
+    assert "[bold red]not markup[/bold red] :smile: [link=x]" in shown(report, color=True)
+
+
+@pytest.mark.parametrize(
+    ("dirty", "expected"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07after", "after"),
+        ("\x1b]8;;https://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1bP1;2|data\x1b\\after", "after"),
+        ("\x9b2Jclear", "clear"),
+        ("\x1b(Bascii", "ascii"),
+        ("\x1b", ""),
+        ("\x1b[", ""),
+        ("a\x08b\x00c\x7f", "abc"),
+        ("tab\there", "tab here"),
+        ("line\r\nbreak", "line  break"),
+        ("\u202egnirts\u202c \u2066x\u2069 \u200b\ufeff", "gnirts x "),
+        ("no\xa0break\u2028", "no break "),
+        ("\udce9", "\ufffd"),
+        ("没有 é ✗ 😀", "没有 é ✗ 😀"),
+    ],
+)
+def test_clean(dirty: str, expected: str) -> None:
+    assert clean(dirty) == expected
+
+
+@given(st.text())
+def test_clean_leaves_only_printable_characters(text: str) -> None:
+    assert clean(text).isprintable()
+
+
+@given(st.text(alphabet="\x1b\x9b\x9d[]();?0123456789mJHABP\\\x07ab", max_size=60))
+def test_no_mixture_of_escape_sequences_gets_through(text: str) -> None:
+    assert not set(clean(text)) & {"\x1b", "\x9b", "\x9d", "\x07"}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text(min_size=1), st.sampled_from(WIDTHS))
+def test_hostile_text_anywhere_in_a_report(text: str, width: int) -> None:
+    diagnosis = replace(
+        sample_reports.LABEL_RANGE,
+        title=text,
+        why=text,
+        frame=Frame(text, 1, text, text),
+        evidence=(Evidence(text, text, 1), Evidence(text, fact=text, against=True)),
+        fixes=(Fix(text, text, text),),
+        decide_with=text,
+        missing=(text,),
+        references=(text,),
+    )
+    report = Report(Outcome.DIAGNOSED, (text,), (diagnosis, diagnosis), notes=(text,))
+    output = shown(report, width=width, verbose=True, heading=text)
+    assert output.replace("\n", "").isprintable()

@@ -1,0 +1,148 @@
+"""``torchdoctor explain``: why a run failed, from its logs."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from torchdoctor import catalog
+from torchdoctor.cli import streams
+from torchdoctor.engine import FactBook
+from torchdoctor.engine.incident import STDIN, explain, explain_each
+from torchdoctor.model import Outcome, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from torchdoctor.engine.incident import Answer
+
+EXIT_UNREADABLE = 2
+EXIT_UNKNOWN = 4
+
+
+@click.command("explain")
+@click.argument("files", metavar="[FILE…|-]", nargs=-1)
+@click.option("--each", is_flag=True, help="Take each FILE for an incident of its own, not all for one.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "jsonl"]),
+    default="text",
+    show_default=True,
+    help="Text for people; one JSON report; or one report a line.",
+)
+@click.option("--offline", is_flag=True, help="Ask nothing of this machine: judge by the text alone.")
+@click.option("--facts", "facts_file", metavar="FILE", help="Take the facts of the machine from FILE (JSON).")
+@click.option(
+    "--rules",
+    "folders",
+    metavar="DIR",
+    multiple=True,
+    help="A folder of further rules (DIR/FAMILY/ID.toml); may be given several times.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["unknown"]),
+    help="Exit 4 when a failure is in the text that no rule knows.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Show all evidence, facts, reasons and references.")
+def command(
+    files: tuple[str, ...],
+    each: bool,
+    form: str,
+    offline: bool,
+    facts_file: str | None,
+    folders: tuple[str, ...],
+    fail_on: str | None,
+    verbose: bool,
+) -> int:
+    """Say why a run failed: the cause, the lines that prove it, what followed from it, what to change.
+
+    FILE is a log or a folder of logs; "-" is standard input, and what is piped in is read without it.
+
+    Exit codes: 0 done, 2 a mistake in the call or an input that cannot be read (the others are still
+    done), 4 with --fail-on unknown, 70 a fault of torchdoctor.
+    """
+    if not files:
+        if sys.stdin is None or sys.stdin.isatty():
+            raise click.UsageError(
+                "no FILE. Name a log, or pipe one in: python train.py 2>&1 | torchdoctor explain"
+            )
+        files = (STDIN,)
+    facts = _facts(facts_file, offline)
+    rules = catalog.load(extra=folders)
+    stdin = sys.stdin.buffer if sys.stdin is not None else None
+    if each:
+        answers: Iterable[Answer] = explain_each(files, facts, rules, stdin)
+    else:
+        answers = [explain(files, facts, rules, stdin)]
+    seen = _Seen()
+    _write(seen.watch(answers), form, each, verbose)
+    if seen.unreadable:
+        return EXIT_UNREADABLE
+    return EXIT_UNKNOWN if fail_on and Outcome.UNRECOGNISED in seen.outcomes else 0
+
+
+class _Seen:
+    """What came by: decides the exit code once all is written."""
+
+    def __init__(self) -> None:
+        self.outcomes: set[Outcome] = set()
+        self.unreadable = False
+
+    def watch(self, answers: Iterable[Answer]) -> Iterator[Report]:
+        for answer in answers:
+            self.outcomes.add(answer.report.outcome)
+            for complaint in answer.unreadable:
+                self.unreadable = True
+                streams.complain(complaint)
+            yield answer.report
+
+
+def _facts(path: str | None, offline: bool) -> FactBook:
+    if path is None:
+        return FactBook(None)
+    from torchdoctor.probes.recorded import load_facts
+
+    return FactBook(load_facts(path))
+
+
+def _write(reports: Iterator[Report], form: str, each: bool, verbose: bool) -> None:
+    if form == "text":
+        _write_text(reports, each, verbose)
+        return
+    from torchdoctor.render.json import to_json
+
+    if form == "jsonl" or not each:
+        for report in reports:
+            streams.write(to_json(report))
+        return
+    # an array, written as it comes: thousands of files need not fit into memory
+    for number, report in enumerate(reports):
+        streams.write(("[" if number == 0 else ",") + to_json(report))
+    streams.write("]")
+
+
+def _write_text(reports: Iterator[Report], each: bool, verbose: bool) -> None:
+    from torchdoctor.render.text import render
+
+    width, height = streams.screen()
+    color = streams.color_wanted()
+    first = True
+    for report in reports:
+        if report.outcome is Outcome.UNREADABLE:
+            continue  # said on standard error
+        if not first:
+            streams.write("")
+        first = False
+        render(
+            report,
+            stream=sys.stdout,
+            width=width,
+            height=height,
+            color=color,
+            verbose=verbose,
+            heading=", ".join(report.source) if each else None,
+        )

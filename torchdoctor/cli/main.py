@@ -1,0 +1,129 @@
+"""The command line: finds the command asked for, and turns whatever ends it into an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+from torchdoctor import __version__
+from torchdoctor.cli import streams
+from torchdoctor.model import TorchdoctorError
+
+EXIT_USAGE = 2
+EXIT_OUR_FAULT = 70
+EXIT_INTERRUPTED = 130
+
+# name -> (module under torchdoctor.cli, what the list of commands says of it)
+_COMMANDS = {
+    "explain": ("explain", "Say why a run failed, from its logs."),
+    "rules": ("rules", "Look into the failure catalog, check and measure it."),
+}
+
+
+class Commands(click.Group):
+    """A group whose commands are imported when they are called, not before."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        from importlib import import_module
+
+        command = import_module(f"torchdoctor.cli.{_COMMANDS[cmd_name][0]}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, words) for name, (_, words) in _COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in _COMMANDS and not name.startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, _COMMANDS, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(_COMMANDS)}."
+            if os.path.exists(name):
+                hint = f"To explain the file: torchdoctor explain {name}"
+            ctx.fail(f"No such command {name!r}. {hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="torchdoctor")
+def cli() -> None:
+    """The doctor for PyTorch: says why a run failed, and what to change."""
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run a command; returns its exit code: 2 for a mistake in the call or an input, 70 for our own fault."""
+    streams.prepare()
+    try:
+        code = _run(sys.argv[1:] if args is None else args)
+        sys.stdout.flush()
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        streams.abandon(sys.stdout)
+        return 0
+    except TorchdoctorError as error:
+        streams.complain(str(error))
+        return EXIT_USAGE
+    # The last guard: whatever else escapes is a bug, and a bug has an exit code of its own.
+    except Exception as error:
+        if _is_output(error):
+            streams.complain(f"cannot write the output: {error}")
+            streams.abandon(sys.stdout)
+            return EXIT_USAGE
+        return _our_fault(error)
+    return code
+
+
+def _run(args: list[str]) -> int:
+    if "_TORCHDOCTOR_COMPLETE" in os.environ:
+        cli.main(args, prog_name="torchdoctor")
+    # not cli.main(): it takes an EOFError for Ctrl-C and ends with 1 on a broken pipe
+    with cli.make_context("torchdoctor", list(args)) as context:
+        code = cli.invoke(context)
+    return code if isinstance(code, int) else 0
+
+
+def _is_output(error: Exception) -> bool:
+    if not isinstance(error, OSError) or error.filename is not None:
+        return False
+    import errno
+
+    return error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EBADF)
+
+
+def _our_fault(error: Exception) -> int:
+    if os.environ.get("TORCHDOCTOR_DEBUG"):
+        import traceback
+
+        traceback.print_exception(error)
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = ""
+    if place is not None:
+        where = f" at {os.path.basename(place.tb_frame.f_code.co_filename)}:{place.tb_lineno}"
+    version = ".".join(map(str, sys.version_info[:3]))
+    streams.complain(
+        f"internal error: {type(error).__name__}: {error}{where}\n"
+        "This is a fault of torchdoctor, not of your program. Please report it with the input and with what\n"
+        "the same command prints under TORCHDOCTOR_DEBUG=1 "
+        f"(torchdoctor {__version__}, Python {version}, {sys.platform})."
+    )
+    return EXIT_OUR_FAULT

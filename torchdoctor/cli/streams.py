@@ -1,0 +1,84 @@
+"""Where the commands write: standard output and error, with whatever terminal, pipe or encoding they are."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PIPE_WIDTH = 100
+_TERMINAL = (80, 24)
+
+
+def prepare() -> None:
+    """Make every character writable (what the encoding lacks becomes ``\\uXXXX``), and closed streams too."""
+    if sys.stdout is None:
+        sys.stdout = _nowhere()
+    if sys.stderr is None:
+        sys.stderr = _nowhere()
+    reconfigure: Callable[..., None] | None = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
+
+
+def write(text: str) -> None:
+    """Write whole lines to standard output. Raises OSError (BrokenPipeError when the reader has gone)."""
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    sys.stdout.flush()
+
+
+def complain(message: str) -> None:
+    """Say something on standard error; names and texts in it are data and are cleaned."""
+    from torchdoctor.render.clean import clean
+
+    lines = "\n".join(clean(line) for line in message.splitlines())
+    try:
+        sys.stderr.write(f"torchdoctor: {lines}\n")
+        sys.stderr.flush()
+    except OSError:
+        pass  # nobody is left to be told
+
+
+def abandon(stream: TextIO) -> None:
+    """Let nothing more be written to a stream whose reader has gone, not even by the interpreter's exit."""
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError):
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+def screen() -> tuple[int, int]:
+    """Width and height of the output in cells; COLUMNS and LINES come first, a pipe is a little wider."""
+    width, height = (_number(name) for name in ("COLUMNS", "LINES"))
+    if not width or not height:
+        try:
+            size = os.get_terminal_size(sys.stdout.fileno())
+            known = (size.columns or _TERMINAL[0], size.lines or _TERMINAL[1])
+        except (OSError, ValueError, AttributeError):
+            known = (PIPE_WIDTH, _TERMINAL[1])
+        width, height = width or known[0], height or known[1]
+    return width, height
+
+
+def color_wanted() -> bool:
+    """Colour goes to terminals that can show it, unless NO_COLOR is set; FORCE_COLOR asks elsewhere."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _number(name: str) -> int:
+    value = os.environ.get(name, "")
+    return int(value) if value.isascii() and value.isdigit() else 0
+
+
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")

@@ -1,0 +1,292 @@
+"""What a text says of the machine it was printed on: versions, driver, GPUs, paths, limits.
+
+A log often prints its environment: collect_env, pip and conda lists, banners, nvidia-smi, frame paths, the
+driver's own messages. A log is judged by these facts first, since it may come from another machine.
+Names are those of the probes.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.extract import nvidia_smi
+from torchdoctor.model import EventKind, Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from torchdoctor.model import Event, FactValue, Transcript
+
+FACTS: dict[str, str] = {
+    "torch.version": "str: version of torch with its local tag (2.2.2+cpu)",
+    "torch.cuda": "str: CUDA version torch was built for; absent for a CPU or ROCm build",
+    "torch.hip": "str: ROCm version torch was built for; absent for other builds",
+    "torch.cpu_only": "bool: torch was built without CUDA and without ROCm",
+    "torch.arch_list": "list: architectures torch has code for (sm_80)",
+    "torch.cuda_available": "bool: what torch.cuda.is_available() said",
+    "torchvision.version": "str: version of torchvision",
+    "torchaudio.version": "str: version of torchaudio",
+    "triton.version": "str: version of triton",
+    "numpy.version": "str: version of numpy",
+    "nccl.version_in_text": "str: version of NCCL that the text names",
+    "python.version": "str: version of the interpreter, two parts when only a path tells it",
+    "conda.env": "str: name of the conda environment",
+    "glibc.version": "str: version of the C library",
+    "env.CUDA_VISIBLE_DEVICES": "str: value of the variable, as printed",
+    "env.LD_LIBRARY_PATH": "str: value of the variable, as printed",
+    "shm.size_bytes": "int: size of /dev/shm",
+    "limits.nofile": "int: soft limit of open files",
+    **nvidia_smi.FACTS,
+}
+
+# Words around a version that is asked for, replaced or only talked about, not installed.
+_NOT_INSTALLED = (
+    "requires", "Requirement", "requirement", "Collecting", "Uninstalling", "existing installation", ">=", "<=",
+    "~=", "!=", "from versions", "at least", "deprecated", "removed in", "since ", "Downloading", "incompatible",
+    "matching distribution", "pip install", "pip3 install", "conda install", "compatible with", "Using cached",
+    "find a version", "uv add", "poetry add", "Attempting uninstall", "Would install", "newer", "older",
+)  # fmt: skip
+
+_PATTERNS: dict[str, str] = {
+    # "torch 1.12.1+cu113", "torch-2.2.1+cu121", "[pip3] torch==2.1.2", "PyTorch version: 2.2.2+cpu"
+    "package": r"(?<![\w./\\-])(?P<name>torch|pytorch|PyTorch|Pytorch|torchvision|torchaudio|triton|numpy|NumPy)"
+    r"(?:\.__version__|[ _][Vv]ersion)?[\s=:\-,@'\"]{1,40}v?(?P<version>\d+\.\d+(?:\.\d+)?(?:(?:a|b|rc|\.dev|\.post)\d+)?"
+    r"(?:\+[A-Za-z0-9.]+)?)(?![\w.]*[%*])(?P<build>\s+py\S+_(?:cuda|cpu|cudnn)\S*)?",
+    "built": r"CUDA used to build PyTorch: (?P<cuda>\S+)",
+    "built-rocm": r"ROCM used to build PyTorch: (?P<hip>\S+)",
+    "available": r"(?:Is CUDA available: |torch\.cuda\.is_available\(\)[ =:)]+)(?P<value>True|False|Yes|No)",
+    "torch-cuda": r"torch\.version\.cuda[\s=:'\"]+(?P<cuda>\d+\.\d+)",
+    "arch": r"(?:supports CUDA capabilities|arch[_ ]list\S*[\s=:\[]+)(?P<list>[\s'\"\[]*(?:(?:sm|compute)_\d+[a-z]?[\s,'\"]*)+)",
+    "numpy-abi": r"cannot be run in\s+NumPy (?P<version>\d+\.\d+[\w.]*)",
+    "nccl": r"NCCL version:? ?(?P<version>\d+\.\d+\.\d+)",
+    "python": r"Python(?: version:?)?[ -](?P<version>3\.\d+(?:\.\d+)?|2\.7(?:\.\d+)?)(?![\w.]*\+)",
+    "python-path": r"(?:lib|lib64)[/\\]+python(?P<version>\d\.\d+)[/\\]|[/\\]Python(?P<packed>3\d{1,2})[/\\]",
+    "conda": r"[/\\]envs[/\\]+(?P<name>[^/\\\s\"']+)[/\\]",
+    "glibc": r"(?:Libc version: glibc-|ldd \([^)]*\) |with-glibc)(?P<version>\d\.\d+)",
+    "visible": r"(?<![\w$])CUDA_VISIBLE_DEVICES(?:['\"]?\])?\s{0,3}(?:=|:)\s{0,3}\[?['\"]?"
+    r"(?P<value>-?\d+(?:\s?,\s?-?\d+)*|(?:GPU|MIG)-[\w/-]+(?:,(?:GPU|MIG)-[\w/-]+)*|(?=['\"\]\s]|$))",
+    "library-path": r"(?<![\w$])LD_LIBRARY_PATH\s?[=:]\s?['\"]?(?P<value>[^\s'\"]*)",
+    "shm": r"(?:^|\s)\S+\s+(?P<size>\d+(?:\.\d+)?)(?P<unit>[KMGT]?)i?B?\s+\S+\s+\S+\s+\d+%\s+/dev/shm\b",
+    "shm-note": r"SHMEM allocation limit is set to the default of (?P<size>\d+)MB",
+    "nofile": r"open files\s+\(-n\)\s+(?P<value>\d+)",
+}
+_UNITS = {"": 1024, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}  # df without -h counts 1-KiB blocks
+
+_TALK = frozenset({EventKind.EXCEPTION, EventKind.WARNING, EventKind.STACK, EventKind.DEVICE_ASSERT})
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_PATTERNS[name])
+
+
+class _Found:
+    """Facts on their way out: the last word on each name wins."""
+
+    def __init__(self) -> None:
+        self.facts: dict[str, Fact] = {}
+        self.explicit: set[str] = set()
+
+    def put(self, name: str, value: FactValue, event: Event, detail: str = "") -> None:
+        self.facts[name] = Fact.known(name, value, f"text:{event.source}:{event.line}", detail)
+
+    def absent(self, name: str, event: Event) -> None:
+        self.facts[name] = Fact.absent(name, f"text:{event.source}:{event.line}")
+
+    def value(self, name: str) -> FactValue:
+        fact = self.facts.get(name)
+        return fact.value if fact is not None else None
+
+
+def extract_text(transcript: Transcript) -> Iterator[Fact]:
+    """Facts that the whole text states about its machine, each with the line it stands on.
+
+    Where a thing is stated several times, the last statement counts. Nothing is yielded for what the text
+    does not say.
+    """
+    found = _Found()
+    table = nvidia_smi.Table()
+    for event in transcript.events:
+        if event.quoted:
+            continue
+        text = event.text
+        for trigger, read in _READERS:
+            if trigger in text:
+                read(text, event, found)
+        if event.frames:
+            _frames(event, found)
+        elif event.type is None:
+            table.read(text, event)
+    for fact in table.facts():
+        found.facts[fact.name] = fact
+    yield from found.facts.values()
+
+
+def _packages(text: str, event: Event, found: _Found) -> None:
+    if event.kind in _TALK or any(word in text for word in _NOT_INSTALLED):
+        return
+    for hit in _pattern("package").finditer(text):
+        name = hit.group("name").lower()
+        version = hit.group("version")
+        if name in ("torch", "pytorch"):
+            _torch(version, hit.group("build") or "", event, found)
+        else:
+            found.put(f"{name}.version", version, event)
+
+
+def _torch(version: str, build: str, event: Event, found: _Found) -> None:
+    known = found.value("torch.version")
+    tag = version.partition("+")[2]
+    if not tag and not build and isinstance(known, str) and known.partition("+")[0] == version:
+        return  # the same version without its tag says less than what is known
+    if known is not None and known != version:
+        for name in ("torch.cuda", "torch.hip", "torch.cpu_only"):
+            found.facts.pop(name, None)
+    found.put("torch.version", version, event)
+    conda = re.search(r"_cuda(\d+\.\d+)", build)
+    if tag.startswith("cu") and tag[2:].isdigit():
+        _built_for_cuda(f"{tag[2:-1]}.{tag[-1]}", event, found)
+    elif conda:
+        _built_for_cuda(conda.group(1), event, found)
+    elif tag == "cpu" or "_cpu" in build:
+        found.put("torch.cpu_only", True, event)
+        found.absent("torch.cuda", event)
+        found.absent("torch.hip", event)
+    elif tag.startswith("rocm"):
+        found.put("torch.hip", tag[4:], event)
+        found.absent("torch.cuda", event)
+        found.put("torch.cpu_only", False, event)
+
+
+def _built_for_cuda(version: str, event: Event, found: _Found) -> None:
+    found.put("torch.cuda", version, event)
+    found.absent("torch.hip", event)
+    found.put("torch.cpu_only", False, event)
+
+
+def _built(text: str, event: Event, found: _Found) -> None:
+    if hit := _pattern("built").search(text):
+        if hit.group("cuda")[0].isdigit():
+            _built_for_cuda(hit.group("cuda"), event, found)
+        elif hit.group("cuda") == "None":
+            found.absent("torch.cuda", event)
+            if found.value("torch.hip") is None:
+                found.put("torch.cpu_only", True, event)
+    if (hit := _pattern("built-rocm").search(text)) and hit.group("hip")[0].isdigit():
+        found.put("torch.hip", hit.group("hip"), event)
+        found.put("torch.cpu_only", False, event)
+
+
+def _one(pattern: str, fact: str, group: str = "version") -> Callable[[str, Event, _Found], None]:
+    """A reader that puts one group of one pattern under one name."""
+
+    def read(text: str, event: Event, found: _Found) -> None:
+        if hit := _pattern(pattern).search(text):
+            found.put(fact, hit.group(group), event)
+
+    return read
+
+
+def _available(text: str, event: Event, found: _Found) -> None:
+    if hit := _pattern("available").search(text):
+        found.put("torch.cuda_available", hit.group("value") in ("True", "Yes"), event)
+
+
+def _torch_cuda(text: str, event: Event, found: _Found) -> None:
+    if hit := _pattern("torch-cuda").search(text):
+        _built_for_cuda(hit.group("cuda"), event, found)
+
+
+def _arch(text: str, event: Event, found: _Found) -> None:
+    if hit := _pattern("arch").search(text):
+        found.put("torch.arch_list", tuple(re.findall(r"(?:sm|compute)_\d+[a-z]?", hit.group("list"))), event)
+
+
+def _python(text: str, event: Event, found: _Found) -> None:
+    if event.kind in _TALK or "pip " in text or any(word in text for word in _NOT_INSTALLED):
+        return
+    if hit := _pattern("python").search(text):
+        version = hit.group("version")
+        known = found.value("python.version")
+        # A path in a traceback names the interpreter that failed; a printed version may be that of another.
+        if known is None or "python.version" in found.explicit or str(version).startswith(str(known)):
+            found.put("python.version", version, event)
+            found.explicit.add("python.version")
+
+
+def _visible(text: str, event: Event, found: _Found) -> None:
+    if event.kind is not EventKind.EXCEPTION and (hit := _pattern("visible").search(text)):
+        found.put("env.CUDA_VISIBLE_DEVICES", hit.group("value").replace(" ", ""), event)
+
+
+def _library_path(text: str, event: Event, found: _Found) -> None:
+    if event.kind is EventKind.EXCEPTION:
+        return
+    for hit in _pattern("library-path").finditer(text):
+        value = hit.group("value")
+        if "$" not in value or "/" in value:
+            found.put("env.LD_LIBRARY_PATH", value, event)
+
+
+def _shm(text: str, event: Event, found: _Found) -> None:
+    for line in text.splitlines():
+        if hit := _pattern("shm").search(line):
+            found.put("shm.size_bytes", int(float(hit.group("size")) * _UNITS[hit.group("unit")]), event)
+
+
+def _shm_note(text: str, event: Event, found: _Found) -> None:
+    if hit := _pattern("shm-note").search(text):
+        found.put("shm.size_bytes", int(hit.group("size")) * 1024**2, event, "from the container's start banner")
+
+
+def _nofile(text: str, event: Event, found: _Found) -> None:
+    if hit := _pattern("nofile").search(text):
+        found.put("limits.nofile", int(hit.group("value")), event)
+
+
+def _python_path(text: str, event: Event, found: _Found) -> None:
+    _path(text, event, found)
+
+
+def _frames(event: Event, found: _Found) -> None:
+    for frame in event.frames:
+        if "python" in frame.file or "Python" in frame.file or "envs" in frame.file:
+            _path(frame.file, event, found)
+
+
+def _path(path: str, event: Event, found: _Found) -> None:
+    if hit := _pattern("python-path").search(path):
+        packed = hit.group("packed")
+        version = hit.group("version") or f"{packed[0]}.{packed[1:]}"
+        known = found.value("python.version")
+        if known is None or not str(known).startswith(version):
+            found.put("python.version", version, event, "from a path")
+            found.explicit.discard("python.version")
+    if "envs" in path and (hit := _pattern("conda").search(path)):
+        found.put("conda.env", hit.group("name"), event)
+
+
+# A literal that stands in every text of the kind, and who reads it. Order matters only within one event.
+_READERS: tuple[tuple[str, Callable[[str, Event, _Found], None]], ...] = (
+    ("torch", _packages),
+    ("orch", _packages_capital := lambda text, event, found: None if "torch" in text else _packages(text, event, found)),
+    ("numpy", lambda text, event, found: None if "orch" in text else _packages(text, event, found)),
+    ("used to build PyTorch", _built),
+    ("Is CUDA available", _available),
+    ("is_available()", _available),
+    ("torch.version.cuda", _torch_cuda),
+    ("sm_", _arch),
+    ("cannot be run in", _one("numpy-abi", "numpy.version")),
+    ("NCCL version", _one("nccl", "nccl.version_in_text")),
+    ("Python", _python),
+    ("/python", _python_path),
+    ("libc", _one("glibc", "glibc.version")),
+    ("GLIBC", _one("glibc", "glibc.version")),
+    ("CUDA_VISIBLE_DEVICES", _visible),
+    ("LD_LIBRARY_PATH", _library_path),
+    ("/dev/shm", _shm),
+    ("SHMEM", _shm_note),
+    ("open files", _nofile),
+)  # fmt: skip

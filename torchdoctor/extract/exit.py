@@ -1,0 +1,176 @@
+"""Facts out of the texts with which launchers, shells and schedulers say how a process ended."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.model import EventKind, Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Event, Transcript
+
+NAMESPACE = "exit"
+
+FACTS: dict[str, str] = {
+    "exit.code": "int: exit code as printed: negative for a signal (torchrun), 128 + signal (shells)",
+    "exit.signal": "str: the signal behind it, as SIGKILL; absent when the process ended by itself",
+    "exit.local_rank": "int: local rank of the process that ended first, where the launcher names one",
+    "exit.rank": "int: its global rank",
+    "exit.pid": "int: its process id",
+    "exit.ranks": "list: all ranks that a torchrun box lists, the first failure first",
+    "exit.codes": "list: their exit codes, in the same order",
+    "exit.core_dumped": "bool: the shell says whether a core was written",
+}
+
+SIGNALS = {
+    1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE",
+    9: "SIGKILL", 10: "SIGUSR1", 11: "SIGSEGV", 12: "SIGUSR2", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM",
+    24: "SIGXCPU", 25: "SIGXFSZ", 31: "SIGSYS",
+}  # fmt: skip
+
+# what shells, Slurm and DataLoader print instead of a number
+_WORDS = {
+    "Segmentation fault": "SIGSEGV",
+    "Bus error": "SIGBUS",
+    "Aborted": "SIGABRT",
+    "Abort trap": "SIGABRT",
+    "Floating point exception": "SIGFPE",
+    "Illegal instruction": "SIGILL",
+    "Killed": "SIGKILL",
+    "Terminated": "SIGTERM",
+    "Hangup": "SIGHUP",
+    "Trace/breakpoint trap": "SIGTRAP",
+}
+
+# NTSTATUS values of Windows, unsigned and signed
+_WINDOWS = {
+    0xC0000005: "SIGSEGV",  # access violation
+    0xC00000FD: "SIGSEGV",  # stack overflow
+    0xC0000409: "SIGABRT",  # stack buffer overrun, and every abort() of the C runtime
+    0xC000001D: "SIGILL",
+    0xC0000094: "SIGFPE",
+    0xC000013A: "SIGINT",
+}
+
+# torchrun's log line: "failed (exitcode: -9) local_rank: 0 (pid: 1795) of binary"
+_AGENT = r"\(exitcode: (?P<code>-?\d{1,10})\) local_rank: (?P<local>\d{1,6}) \(pid: (?P<pid>\d{1,10})\)"
+# torchrun's box: "rank : 1 (local_rank: 1)", "exitcode : -6 (pid: 867)"
+_BOX = (
+    r"rank\s*: (?P<rank>\d{1,6}) \(local_rank: (?P<local>\d{1,6})\)\s+"
+    r"exitcode\s*: (?P<code>-?\d{1,10}) \(pid: (?P<pid>\d{1,10})\)"
+)
+_BOX_LINE = r"exitcode\s*: (?P<code>-?\d{1,10}) \(pid: (?P<pid>\d{1,10})\)"
+
+# each with a group: code (number as printed), number (of a signal), signal (its name) or word
+_FORMS = (
+    r"exits with return code = (?P<code>-?\d{1,10})",  # DeepSpeed
+    r"died with <Signals\.(?P<signal>SIG[A-Z0-9]+): \d+>",  # subprocess
+    r"returned non-zero exit status (?P<code>-?\d{1,10})",  # subprocess
+    r"terminated with signal (?P<signal>SIG[A-Z0-9]+)",  # torch.multiprocessing
+    r"terminated with exit code (?P<code>-?\d{1,10})",
+    r"is killed by signal: (?P<word>[A-Z][\w/ ]+?)[.(]",  # DataLoader
+    r"exited unexpectedly with exit code (?P<code>-?\d{1,10})",
+    r"exited on signal (?P<number>\d{1,2})\b",  # Open MPI
+    r"terminated by signal (?P<signal>SIG[A-Z0-9]+)",
+    r"[Tt]erminated by signal (?P<number>\d{1,2})\b",  # GNU time, fish
+    r"task \d[\d,\-]*: Exited with exit code (?P<code>\d{1,3})",  # srun
+    r"tasks? \d[\d,\-]*: (?P<word>Killed|Terminated|Aborted|Bus error|Segmentation fault)",
+    r"[Ee]xit [Cc]ode:? +(?P<code>-?\d{1,10})",  # kubectl describe, GitHub Actions
+    r"exited with (?:exit )?(?:code|status):? (?P<code>-?\d{1,10})",  # docker compose, Ray
+    r"exit(?:ed with)? code:? (?P<code>-?\d{1,10})",
+    r"\(exitcode: (?P<code>-?\d{1,10})\)",
+    r"got signal: (?P<number>\d{1,2})\b",  # torchelastic's SignalException
+    r"Received (?P<number>\d{1,2}) death signal",
+    r"\*\*\* (?P<signal>SIG[A-Z0-9]+) ",  # Ray, absl
+    r"OOMKilled(?P<oom>)",
+)
+# a line of a shell: "Killed", "bash: line 1: 4711 Segmentation fault (core dumped) python train.py"
+_SHELL = (
+    r"(?:^|: *|\d +)(?P<word>Segmentation fault|Bus error|Aborted|Abort trap|Floating point exception|"
+    r"Illegal instruction|Killed|Terminated|Hangup|Trace/breakpoint trap)"
+    r"(?: *: \d+)?(?P<core> +\(core dumped\)|\s|$)"
+)
+_MARKS = ("exit", "Exit", "signal", "SIG", "OOMKilled", "return code", "task")
+_SHELL_KINDS = (EventKind.CRASH, EventKind.LAUNCHER, EventKind.SCHEDULER, EventKind.LOG)
+
+
+@cache
+def _pattern(source: str) -> re.Pattern[str]:
+    return re.compile(source)
+
+
+def signal_of(code: int) -> str | None:
+    """The signal behind an exit code of torchrun (-9), a shell or container (137), or Windows; else None."""
+    if code < 0 and -code in SIGNALS:
+        return SIGNALS[-code]
+    if 128 < code < 160:
+        return SIGNALS.get(code - 128)
+    return _WINDOWS.get(code & 0xFFFFFFFF) if code > 255 or code < -128 else None
+
+
+def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+    """Facts of a message that says how a process ended; nothing for any other."""
+    text = event.text
+    source = f"text:{event.source}:{event.line}"
+    if "exitcode" in text:
+        found = list(_from_torchrun(text, source))
+        if found:
+            yield from found
+            return
+    if any(mark in text for mark in _MARKS):
+        for form in _FORMS:
+            match = _pattern(form).search(text)
+            if match is not None:
+                yield from _told(match, source)
+                return
+    if event.kind in _SHELL_KINDS:
+        match = _pattern(_SHELL).search(text)
+        if match is not None:
+            yield Fact.known("exit.signal", _WORDS[match.group("word")], source)
+            yield Fact.known("exit.core_dumped", "core dumped" in match.group("core"), source)
+
+
+def _from_torchrun(text: str, source: str) -> Iterator[Fact]:
+    """The box lists the later failures first and the first one last, under "Root Cause"."""
+    head, _, root = text.partition("Root Cause")
+    boxes = [*_pattern(_BOX).finditer(root), *_pattern(_BOX).finditer(head)]
+    match = boxes[0] if boxes else _pattern(_AGENT).search(text) or _pattern(_BOX_LINE).search(text)
+    if match is None:
+        return
+    yield from _code(int(match.group("code")), source)
+    yield Fact.known("exit.pid", int(match.group("pid")), source)
+    named = match.groupdict()
+    if named.get("local") is not None:
+        yield Fact.known("exit.local_rank", int(named["local"]), source)
+    if boxes:
+        yield Fact.known("exit.rank", int(named["rank"]), source)
+        yield Fact.known("exit.ranks", tuple(int(box.group("rank")) for box in boxes), source)
+        yield Fact.known("exit.codes", tuple(int(box.group("code")) for box in boxes), source)
+
+
+def _code(code: int, source: str) -> Iterator[Fact]:
+    yield Fact.known("exit.code", code, source)
+    signal = signal_of(code)
+    yield Fact.absent("exit.signal", source) if signal is None else Fact.known("exit.signal", signal, source)
+
+
+def _told(match: re.Match[str], source: str) -> Iterator[Fact]:
+    named = match.groupdict()
+    if named.get("code") is not None:
+        yield from _code(int(named["code"]), source)
+    elif named.get("number") is not None:
+        signal = SIGNALS.get(int(named["number"]))
+        if signal is not None:
+            yield Fact.known("exit.signal", signal, source)
+    elif named.get("signal") is not None:
+        yield Fact.known("exit.signal", named["signal"], source)
+    elif named.get("word") is not None:
+        signal = _WORDS.get(named["word"].strip())
+        if signal is not None:
+            yield Fact.known("exit.signal", signal, source)
+    elif "oom" in named:
+        yield Fact.known("exit.signal", "SIGKILL", source, "the container's memory limit")

@@ -1,0 +1,222 @@
+"""Facts out of NCCL's errors and warnings, and out of the watchdog lines of torch's process groups.
+
+Facts of one message (``nccl.seq``, ``nccl.last_error``, …) come from the event alone. The claims over all
+ranks (``nccl.seqs_differ``, ``nccl.progress_during_timeout``, …) look at every watchdog line of the text and
+are told with each event that speaks of a timeout.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.extract.nccl_ranks import GIVE_UP, Timeout, picture, timeouts_in
+from torchdoctor.model import Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Event, FactValue, Transcript
+
+NAMESPACE = "nccl"
+
+FACTS: dict[str, str] = {
+    "nccl.seq": "int: sequence number of the collective that timed out; torch before 1.10 prints none",
+    "nccl.op": "str: its kind, as ALLREDUCE",
+    "nccl.numel_in": "int: its input elements; from 2.1, before as a shape, in 1.11 to 2.0 not at all",
+    "nccl.numel_out": "int: its output elements",
+    "nccl.timeout_ms": "int: how long it was allowed to take",
+    "nccl.elapsed_ms": "int: how long it was waited for",
+    "nccl.error_class": "str: ncclSystemError and so on; also where torch before 1.8 prints only the words",
+    "nccl.last_error": "str: the line after 'Last error'; absent when the message has none",
+    "nccl.warnings": "str: NCCL WARN lines of the text, harmless ones left out; absent when there are none",
+    "nccl.reason": "str: last error and warnings together; absent when neither is there",
+    "nccl.version": "str: NCCL version in the message",
+    "nccl.shm": "bool: the reason speaks of /dev/shm",
+    "nccl.infiniband": "bool: the reason speaks of InfiniBand",
+    "nccl.out_of_memory": "bool: the reason speaks of memory of the GPU",
+    "nccl.peer_access": "bool: the reason speaks of access from GPU to GPU",
+    "nccl.invalid_device": "bool: the reason speaks of a device that is not there",
+    "nccl.cuda_unknown": "bool: the reason is one of CUDA's that explain nothing",
+    "nccl.topology": "bool: the reason speaks of the topology description",
+    "nccl.cpu_tensor": "bool: a tensor on the CPU was given to NCCL",
+    "nccl.ranks_timed_out": "list: ranks whose watchdog gave up",
+    "nccl.ranks_behind": "list: ranks that say they had not issued the collective on which another timed out",
+    "nccl.same_group": "bool: the compared watchdog lines name one process group; unknown before torch 2.3",
+    "nccl.seqs_differ": "bool: the ranks waited at different sequence numbers",
+    "nccl.ops_differ": "bool: the ranks waited in different kinds of collectives",
+    "nccl.numel_differ": "bool: the ranks waited in collectives of different size",
+    "nccl.at_epoch_end": "bool: a rank had just ended an epoch while others still averaged gradients",
+    "nccl.progress_during_timeout": "bool: a progress bar of a rank that did not time out went on meanwhile",
+}
+
+# phrase of ncclGetErrorString -> class; torch before 1.8 prints the phrase alone
+_PHRASES = (
+    ("remote process exited or there was a network error", "ncclRemoteError"),
+    ("unhandled system error", "ncclSystemError"),
+    ("unhandled cuda error", "ncclUnhandledCudaError"),
+    ("internal error", "ncclInternalError"),
+    ("invalid usage", "ncclInvalidUsage"),
+    ("invalid argument", "ncclInvalidArgument"),
+)
+_CLASS = r"\bnccl(?:SystemError|UnhandledCudaError|InternalError|RemoteError|InvalidUsage|InvalidArgument)\b"
+_VERSION = r"NCCL version (\d+\.\d+[\w.+\-]*)"
+# what marks a message as NCCL's, or as one of the process group that uses it
+_MARKS = (
+    "NCCL", "nccl", "collective operation timeout", "Tensors must be CUDA and dense",
+    "No backend type associated with device type",
+)  # fmt: skip
+
+# NCCL WARN lines of healthy runs
+_HARMLESS = ("Failed to open libibverbs", "Connection closed by localRank", "Cuda driver version", "GDRCOPY")
+
+_REASONS = (
+    ("nccl.shm", ("/dev/shm", "shared memory segment", "posix_fallocate", "shm_open")),
+    ("nccl.infiniband", ("ibv_", "NET/IB", "mlx5", "InfiniBand", "infiniband")),
+    ("nccl.out_of_memory", ("out of memory", "CUDA calloc", "CUDA malloc", "CUDA host alloc")),
+    ("nccl.peer_access", ("peer access", "peer mapping", "P2P", "cudaIpc", "mapping of buffer object")),
+    ("nccl.invalid_device", ("invalid device ordinal", "invalid device")),
+    ("nccl.cuda_unknown", ("unknown error", "operation not supported", "invalid argument")),
+    ("nccl.topology", ("topology", "Attribute ", "XML", "xml")),
+)
+
+LIMIT = 2000  # characters of warnings that are kept
+
+
+@cache
+def _pattern(source: str) -> re.Pattern[str]:
+    return re.compile(source)
+
+
+def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+    """Facts of an NCCL error, an NCCL WARN line, or a message that gives up waiting; nothing for others."""
+    text = event.text
+    source = f"text:{event.source}:{event.line}"
+    gives_up = any(mark in text for mark in GIVE_UP)
+    if gives_up:
+        found = next(iter(timeouts_in(event)), None)
+        if found is not None:
+            yield from _timeout(found, source)
+    if any(mark in text for mark in _MARKS):
+        yield from _error(event, transcript, source)
+    if gives_up or "NCCL communicator was aborted" in text or "exhausted" in text:
+        yield from _ranks(event, transcript, source)
+
+
+def _timeout(found: Timeout, source: str) -> Iterator[Fact]:
+    values: tuple[tuple[str, FactValue], ...] = (
+        ("nccl.seq", found.seq),
+        ("nccl.op", found.op),
+        ("nccl.numel_in", found.numel_in),
+        ("nccl.numel_out", found.numel_out),
+        ("nccl.timeout_ms", found.timeout_ms),
+        ("nccl.elapsed_ms", found.elapsed_ms),
+    )
+    for name, value in values:
+        yield Fact.absent(name, source) if value is None else Fact.known(name, value, source)
+
+
+def _error(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
+    text = event.text
+    named = _error_class(text)
+    if named is not None:
+        yield Fact.known("nccl.error_class", named, source)
+    version = _pattern(_VERSION).search(text)
+    if version is not None:
+        yield Fact.known("nccl.version", version.group(1).rstrip("."), source)
+    last = _last_error(event, transcript)
+    warnings = _warnings(transcript)
+    reason = " | ".join(part for part in (last, warnings) if part)
+    for name, words in (("nccl.last_error", last), ("nccl.warnings", warnings), ("nccl.reason", reason)):
+        yield Fact.known(name, words, source) if words else Fact.absent(name, source)
+    if reason:
+        for name, marks in _REASONS:
+            yield Fact.known(name, any(mark in reason for mark in marks), source)
+    on_cpu = "device type cpu" in text or "must be CUDA and dense" in text
+    if on_cpu or reason:
+        yield Fact.known("nccl.cpu_tensor", on_cpu, source)
+
+
+def _error_class(text: str) -> str | None:
+    found = _pattern(_CLASS).search(text)
+    if found is not None:
+        return found.group()
+    if "NCCL" not in text:
+        return None
+    return next((name for phrase, name in _PHRASES if phrase in text), None)
+
+
+def _last_error(event: Event, transcript: Transcript) -> str | None:
+    """The line after "Last error:", also where a logger made events of their own of the message's lines."""
+    text = event.text
+    at = event.id
+    for _ in range(4):
+        if "Last error:" in text:
+            break
+        following = _next(at, event, transcript)
+        if following is None or not _pattern(_CLASS + "|Last error:").search(following.text):
+            return None
+        at, text = following.id, following.text
+    rest = text.partition("Last error:")[2].strip()
+    if not rest:
+        following = _next(at, event, transcript)
+        rest = following.text.strip() if following is not None else ""
+    line = rest.split("\n", 1)[0].strip()
+    if not line or line.startswith(("Exception raised from", "Unknown NCCL Error")):
+        return None
+    return line
+
+
+def _next(at: int, event: Event, transcript: Transcript) -> Event | None:
+    """The next event of the same stream, when it stands on one of the next lines."""
+    for other in transcript.events[at + 1 : at + 4]:
+        if other.source == event.source and other.rank == event.rank:
+            return other
+    return None
+
+
+_warned: list[tuple[Transcript, str]] = []
+
+
+def _warnings(transcript: Transcript) -> str:
+    """All different NCCL WARN messages of the text, joined; kept for the transcript that was asked last."""
+    if _warned and _warned[0][0] is transcript:
+        return _warned[0][1]
+    messages: dict[str, None] = {}
+    for event in transcript.events:
+        if "NCCL WARN" in event.text and not event.quoted:
+            for line in event.text.split("\n"):
+                message = line.partition("NCCL WARN")[2].strip()
+                if message and not any(mark in message for mark in _HARMLESS):
+                    messages[message] = None
+    text = " | ".join(messages)[:LIMIT]
+    _warned[:] = [(transcript, text)]
+    return text
+
+
+def _ranks(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
+    seen = picture(transcript)
+    if seen.ranks:
+        yield Fact.known("nccl.ranks_timed_out", seen.ranks, source)
+    if seen.behind is not None:
+        yield (
+            Fact.known("nccl.ranks_behind", seen.behind, source)
+            if seen.behind
+            else Fact.absent("nccl.ranks_behind", source)
+        )
+    claims: tuple[tuple[str, bool | None], ...] = (
+        ("nccl.same_group", seen.same_group),
+        ("nccl.seqs_differ", seen.seqs_differ),
+        ("nccl.ops_differ", seen.ops_differ),
+        ("nccl.numel_differ", seen.numel_differ),
+        ("nccl.progress_during_timeout", seen.progress),
+    )
+    for name, claim in claims:
+        if claim is not None:
+            yield Fact.known(name, claim, source)
+    if "exhausted" in event.text or seen.epoch_end:
+        yield Fact.known("nccl.at_epoch_end", True, source)
+    elif "WorkNCCL(" in event.text:
+        # other messages of this kind (gloo's) do not say enough of the ranks to deny it
+        yield Fact.known("nccl.at_epoch_end", False, source)

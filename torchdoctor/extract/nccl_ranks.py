@@ -1,0 +1,282 @@
+"""What the watchdog lines of all ranks say together: who waited where, and who was busy meanwhile."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Event, Transcript
+
+# A message that holds one of these gives up waiting for other ranks.
+GIVE_UP = (
+    "collective operation timeout",
+    "Socket Timeout",
+    "wait timeout after",
+    "for recv operation to complete",
+    "for send operation to complete",
+    "op.preamble.length <= op.nbytes",
+    "Received data size doesn't match expected size",
+)
+_WAITED = GIVE_UP[:5]
+
+_HEAD = "collective operation timeout: Work"
+_RANK_BEFORE = r"Rank (\d{1,6})\]\s*(?:Watchdog )?[Cc]aught $"
+_SHAPE = r"TensorShape=\[([\d, ]{0,80})\]"
+# "[PG ID 1 PG GUID 3(tp) Rank 2] failure detected by watchdog at work sequence id: 4", from torch 2.3 on
+_GROUP = (
+    r"\[PG (?:ID )?(?P<id>\w+)(?: PG GUID (?P<guid>\w+))?(?: ?\([^)]{0,60}\))? Rank (?P<rank>\d{1,6})\]"
+    r"[^\n]{0,200}?work(?: sequence id)?: (?P<seq>\d{1,15})"
+)
+_ENQUEUED = r"Rank (\d{1,6})\][^\n]{0,200}?Last enqueued NCCL work: (\d{1,15})"
+_GIVER = r"(?:^|\[|rank )(\d{1,6})\]? is setting up NCCL"
+
+_COUNTER = (
+    r"(?P<done>\d[\d,]{0,15}(?:\.\d{1,3})?)(?P<unit>[kMG]?)"
+    r"(?: ?/ ?(?P<total>\d[\d,]{0,15}(?:\.\d{1,3})?[kMG]?)\b"
+    r"| (?:examples|documents|files|samples|lines|records|shards|rows)\b)"
+)
+_ELAPSED = r"\[(?:(\d{1,3}):)?(\d{1,3}):(\d\d)<"
+_WORK = (
+    r"(?i)token|\bmap\b|process|filter|split|convert|cach|download|upload|sav|index|build|pack|encod|extract"
+    r"|merg|shard|copy|writ|examples"
+)
+_TRAINING = r"(?i)\bepoch|\bloss\b|\btrain|\bstep|\biter"
+_EPOCH_END = (
+    r"(?i)\b(?:end|ended|finished|done with|completed?) (?:of )?(?:the )?(?:training )?epoch\b"
+    r"|\bepoch\W{0,3}\d+\b[^\n]{0,60}\b(?:done|finished|completed?|ended|took|summary|averages?|total time)\b"
+    r"|\bsav(?:e|ed|ing) (?:the |a |model )?(?:model|checkpoint)|\bcheckpoint saved\b"
+)
+# kinds of collectives that average gradients
+_GRADIENTS = ("ALLREDUCE", "REDUCE_SCATTER", "REDUCE")
+_GRADIENT_NUMEL = 1024
+
+DEFAULT_TIMEOUT_MS = 600_000  # of NCCL groups since torch 2.2
+
+_COUNTS = ("/", "examples", "documents", "files", "samples", "lines", "records", "shards", "rows")
+_WINDOW = 40  # events before the first timeout in which an epoch's end or a progress bar counts
+_SCALE = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
+
+
+@dataclass(frozen=True, slots=True)
+class Timeout:
+    """One watchdog line: the collective on which a rank gave up. None stands for what it does not print."""
+
+    event: int
+    rank: int | None
+    seq: int | None
+    op: str | None
+    numel_in: int | None
+    numel_out: int | None
+    timeout_ms: int | None
+    elapsed_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The claims over all ranks; None where too little was printed to tell."""
+
+    ranks: tuple[int, ...] = ()
+    behind: tuple[int, ...] | None = None
+    same_group: bool | None = None
+    seqs_differ: bool | None = None
+    ops_differ: bool | None = None
+    numel_differ: bool | None = None
+    epoch_end: bool = False
+    progress: bool | None = None
+
+
+@cache
+def _pattern(source: str) -> re.Pattern[str]:
+    return re.compile(source)
+
+
+_last: list[tuple[Transcript, Picture]] = []
+
+
+def picture(transcript: Transcript) -> Picture:
+    """The claims over all watchdog lines of a text; kept for the transcript that was asked last."""
+    if not _last or _last[0][0] is not transcript:
+        _last[:] = [(transcript, _draw(transcript))]
+    return _last[0][1]
+
+
+def timeouts_in(event: Event) -> Iterator[Timeout]:
+    """Every watchdog timeout that an event's text holds, those it quotes as a reason included."""
+    text = event.text
+    place = text.find(_HEAD)
+    while place >= 0:
+        after = text.find(_HEAD, place + 1)
+        body = text[place : min(place + 400, after if after >= 0 else len(text))]
+        before = _pattern(_RANK_BEFORE).search(text[max(0, place - 60) : place])
+        rank = event.rank if event.rank is not None else (int(before.group(1)) if before else None)
+        numel = _number(r"NumelIn=(\d{1,18})", body)
+        if numel is None and (shape := _pattern(_SHAPE).search(body)) is not None:
+            numel = prod(int(part) for part in shape.group(1).split(",") if part.strip())
+        op = _pattern(r"OpType=(\w{1,60})").search(body)
+        yield Timeout(
+            event.id,
+            rank,
+            _number(r"SeqNum=(\d{1,18})", body),
+            op.group(1) if op else None,
+            numel,
+            _number(r"NumelOut=(\d{1,18})", body),
+            _number(r"Timeout\(ms\)=(\d{1,18})", body),
+            _number(r"ran for (\d{1,18}) milli", body),
+        )
+        place = after
+
+
+def _number(source: str, text: str) -> int | None:
+    found = _pattern(source).search(text)
+    return int(found.group(1)) if found else None
+
+
+def _draw(transcript: Transcript) -> Picture:
+    first: dict[int, Timeout] = {}
+    groups: dict[tuple[int, int], str] = {}
+    enqueued: dict[int, int] = {}
+    waited: list[Event] = []
+    givers: set[int] = set()
+    for event in transcript.events:
+        text = event.text
+        if event.quoted:
+            continue
+        if _HEAD in text:
+            for timeout in timeouts_in(event):
+                if timeout.rank is not None:
+                    first.setdefault(timeout.rank, timeout)
+        if "[PG " in text:
+            for found in _pattern(_GROUP).finditer(text):
+                rank = event.rank if event.rank is not None else int(found.group("rank"))
+                groups[rank, int(found.group("seq"))] = found.group("guid") or found.group("id")
+            for found in _pattern(_ENQUEUED).finditer(text):
+                rank = event.rank if event.rank is not None else int(found.group(1))
+                enqueued.setdefault(rank, int(found.group(2)))
+        if any(mark in text for mark in _WAITED):
+            waited.append(event)
+            giver = _number(_GIVER, text)
+            if giver is None:
+                giver = event.rank
+            if giver is not None:
+                givers.add(giver)
+    compared, same_group = _comparable(list(first.values()), groups)
+    behind: tuple[int, ...] | None = None
+    if enqueued and first:
+        target = max((item.seq for item in first.values() if item.seq is not None), default=None)
+        if target is not None:
+            behind = tuple(sorted(rank for rank, last in enqueued.items() if last < target))
+    start = waited[0].id if waited else None
+    return Picture(
+        ranks=tuple(sorted(first)),
+        behind=behind,
+        same_group=same_group,
+        seqs_differ=_differ([item.seq for item in compared]),
+        ops_differ=_differ([item.op for item in compared]),
+        numel_differ=_differ([item.numel_in for item in compared]),
+        epoch_end=_epoch_ended(transcript, start, compared) if start is not None else False,
+        progress=_progress(transcript, waited, list(first.values()), givers | set(first)) if waited else None,
+    )
+
+
+def _comparable(
+    timeouts: list[Timeout], groups: dict[tuple[int, int], str]
+) -> tuple[list[Timeout], bool | None]:
+    """Timeouts of the largest process group; numbers of different groups have nothing in common."""
+    named: dict[str, list[Timeout]] = {}
+    for item in timeouts:
+        label = groups.get((item.rank or 0, item.seq if item.seq is not None else -1), "")
+        named.setdefault(label, []).append(item)
+    if len(named) <= 1:
+        return timeouts, (True if named and "" not in named else None) if len(timeouts) > 1 else None
+    if "" in named:
+        return timeouts, None
+    largest = max(named.values(), key=len)
+    return (largest, True) if len(largest) > 1 else ([], False)
+
+
+def _differ(values: list[int | None] | list[str | None]) -> bool | None:
+    known = {value for value in values if value is not None}
+    if len(known) > 1:
+        return True
+    return False if len([value for value in values if value is not None]) > 1 else None
+
+
+def _counter(text: str) -> tuple[str, float, float | None] | None:
+    """What a progress line counts: its words without numbers, how far it is, and of how many."""
+    found = None
+    for found in _pattern(_COUNTER).finditer(text):
+        if found.group("total") is not None:
+            break
+    if found is None:
+        return None
+    done = float(found.group("done").replace(",", "")) * _SCALE[found.group("unit")]
+    total: float | None = None
+    if found.group("total") is not None:
+        raw = found.group("total").replace(",", "")
+        total = float(raw.rstrip("kMG")) * _SCALE[raw[len(raw.rstrip("kMG")) :]]
+    words = _pattern(r"[^A-Za-z]+").sub(" ", text[: found.start()]).strip()
+    return words, done, total
+
+
+def _epoch_ended(transcript: Transcript, start: int, compared: list[Timeout]) -> bool:
+    sizes = [item.numel_in for item in compared if item.numel_in is not None]
+    averaging = [
+        item
+        for item in compared
+        if (item.op or "").strip("_").startswith(_GRADIENTS) and (item.numel_in or 0) >= _GRADIENT_NUMEL
+    ]
+    if sizes and not averaging:
+        return False
+    for event in transcript.events[max(0, start - _WINDOW) : start]:
+        if _pattern(_EPOCH_END).search(event.text):
+            return True
+        counted = _counter(event.text) if "/" in event.text else None
+        if (
+            counted is not None
+            and counted[2] is not None
+            and counted[1] == counted[2] >= 10
+            and (_pattern(_TRAINING).search(event.text) or "it/s" in event.text or "s/it" in event.text)
+            and not _pattern(_WORK).search(counted[0])
+        ):
+            return True
+    return False
+
+
+def _progress(
+    transcript: Transcript, waited: list[Event], timeouts: list[Timeout], gave_up: set[int]
+) -> bool:
+    """Did work that is no training step go on, on a rank that did not give up, while others waited?"""
+    start, source = waited[0].id, waited[0].source
+    limits = [item.timeout_ms for item in timeouts if item.timeout_ms is not None]
+    limit_s = max(limits, default=DEFAULT_TIMEOUT_MS) / 1000
+    messages = {item.id for item in waited}
+    before: dict[str, float] = {}
+    for event in transcript.events:
+        if event.quoted or event.id in messages or not any(mark in event.text for mark in _COUNTS):
+            continue
+        counted = _counter(event.text)
+        if counted is None or (event.rank if event.rank is not None else 0) in gave_up:
+            continue
+        words, done, total = counted
+        working = _pattern(_WORK).search(words) is not None
+        if not working and _pattern(_TRAINING).search(event.text):
+            continue
+        same = event.source == source
+        if same and event.id > start:
+            if words in before and done > before[words]:
+                return True
+        elif working and total is not None and done < total:
+            elapsed = _pattern(_ELAPSED).search(event.text)
+            if elapsed is not None and start - event.id <= _WINDOW:
+                hours, minutes, seconds = (int(part or 0) for part in elapsed.groups())
+                if hours * 3600 + minutes * 60 + seconds >= 0.9 * limit_s:
+                    return True
+        if same and event.id < start:
+            before[words] = done
+    return False

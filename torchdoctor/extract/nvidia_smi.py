@@ -1,0 +1,207 @@
+"""Facts out of nvidia-smi, lspci and the driver's own messages, wherever they stand in a text.
+
+nvidia-smi prints tables over many lines, so that one line alone says little: `Table` is fed line by line
+and keeps the section it is in.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.model import Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Event, FactValue
+
+FACTS: dict[str, str] = {
+    "driver.version": "str: version of the NVIDIA driver",
+    "driver.cuda": "str: highest CUDA version the driver offers",
+    "driver.module_version": "str: version of the loaded kernel module",
+    "driver.library_version": "str: version of the driver's user-space libraries",
+    "gpu.count": "int: GPUs that nvidia-smi or a report lists",
+    "gpu.names": "list: names of the GPUs, by index",
+    "gpu.compute_capability": "str: compute capability of the GPU (the lowest when several are named)",
+    "gpu.memory_used_share": "float: largest share of used memory over the GPUs, 0 to 1",
+    "gpu.held_without_process": "bool: nvidia-smi shows memory in use that its process list does not explain",
+    "gpu.ecc_uncorrected": "int: uncorrectable ECC errors since the last reset (volatile), over all GPUs",
+    "gpu.virtualization": "str: virtualization mode as nvidia-smi -q prints it (VGPU, Pass-Through, None)",
+    "gpu.pcie_width_degraded": "bool: a GPU's PCIe link is narrower than it could be",
+}
+
+_PATTERNS: dict[str, str] = {
+    "driver": r"(?:Driver Version|driver version)\s*:\s*(?P<version>\d{3}\.\d+(?:\.\d+)?)",
+    "cuda": r"CUDA (?:UMD )?Version\s*:\s*(?P<version>\d+\.\d+)",
+    "found": r"found version (?P<version>\d{4,5})\b",
+    "nccl": r"cudaDriverVersion (?P<version>\d{4,5})\b",
+    "module": r"NVRM version: .*?(?:Kernel Module|for \S+)\s+(?P<version>\d{3}\.\d+(?:\.\d+)?)",
+    "nvml": r"NVML library version: (?P<version>\d{3}\.\d+(?:\.\d+)?)",
+    "client": r"client has the version (?P<version>\d{3}\.\d+(?:\.\d+)?)",
+    "kernel": r"kernel module has the version (?P<version>\d{3}\.\d+(?:\.\d+)?)",
+    "row": r"^\|?\s*(?P<index>\d+)\s{1,4}(?P<name>\S[^|]*?)\s+(?:On|Off|N/A|WDDM|TCC|ERR!)\s*\|\s*[0-9A-F]{4,8}:",
+    "listed": r"\bGPU (?P<index>\d+): (?P<name>[^(\n\[]+?)\s*(?:\(|$|\n)",
+    "named": r"(?P<name>[^\n|]{3,60}?) with CUDA capability sm_(?P<cc>\d+) is not compatible",
+    "found-gpu": r"Found GPU\s?(?P<index>\d+) (?P<name>.+?) which (?:is of (?:cuda capability|compute capability \(CC\)) (?P<cc>\d+\.\d+)|requires)",
+    "memory": r"(?P<used>\d+)\s?MiB\s*/\s*(?P<total>\d+)\s?MiB",
+    "process": r"(?P<mib>\d+)MiB\s*\|?\s*$",
+    "value": r"^\s*(?P<key>[A-Z][\w ()-]+?)\s*:\s*(?P<value>\S.*?)\s*$",
+    "lspci": r"LnkSta:\s*Speed \S+(?: \(\w+\))?, Width x\d+ \(downgraded\)",
+}
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_PATTERNS[name], re.MULTILINE)
+
+
+def cuda_version(number: str) -> str:
+    """CUDA's packed version (12040) with a dot (12.4)."""
+    return f"{int(number) // 1000}.{int(number) % 1000 // 10}"
+
+
+class Table:
+    """Reads lines one after another and keeps what the tables among them say."""
+
+    def __init__(self) -> None:
+        self._facts: dict[str, Fact] = {}
+        self._names: dict[int, str] = {}
+        self._memory: list[tuple[int, int]] = []
+        self._listed_mib = 0
+        self._processes: bool | None = None
+        self._section = ""
+        self._width: tuple[int | None, int | None] = (None, None)
+        self._columns: list[str] = []
+        self._ecc: int | None = None
+        self._place: Event | None = None
+
+    def _put(self, name: str, value: FactValue, event: Event) -> None:
+        self._facts[name] = Fact.known(name, value, f"text:{event.source}:{event.line}")
+
+    def read(self, text: str, event: Event) -> None:
+        """Take in one event's text; most are passed over after a few substring tests."""
+        if "ersion" in text:
+            self._versions(text, event)
+        if "GPU" in text or "MiB" in text or "|" in text or "sm_" in text:
+            self._gpus(text, event)
+        if "LnkSta" in text and _pattern("lspci").search(text):
+            self._put("gpu.pcie_width_degraded", True, event)
+        if ":" in text or "Link Width" in text or "Volatile" in text or "Aggregate" in text:
+            for line in text.splitlines():
+                self._query_line(line, event)
+        if "," in text:
+            self._csv_line(text, event)
+
+    def _versions(self, text: str, event: Event) -> None:
+        for pattern, name in (
+            ("driver", "driver.version"),
+            ("cuda", "driver.cuda"),
+            ("module", "driver.module_version"),
+            ("nvml", "driver.library_version"),
+            ("client", "driver.library_version"),
+            ("kernel", "driver.module_version"),
+        ):
+            if hit := _pattern(pattern).search(text):
+                self._put(name, hit.group("version"), event)
+        for pattern, need in (("found", "too old"), ("nccl", "cudaDriverVersion")):
+            if need in text and (hit := _pattern(pattern).search(text)):
+                self._put("driver.cuda", cuda_version(hit.group("version")), event)
+
+    def _gpus(self, text: str, event: Event) -> None:
+        for pattern in ("row", "listed", "found-gpu"):
+            for hit in _pattern(pattern).finditer(text):
+                self._names[int(hit.group("index"))] = hit.group("name").strip()
+                self._place = event
+        for pattern in ("named", "found-gpu"):
+            if (hit := _pattern(pattern).search(text)) and hit.group("cc"):
+                capability = hit.group("cc")
+                if "." not in capability:
+                    capability = f"{capability[:-1]}.{capability[-1]}"
+                self._put("gpu.compute_capability", capability, event)
+                if pattern == "named":
+                    name = hit.group("name").strip()
+                    if name not in self._names.values():
+                        self._names[len(self._names)] = name
+                    self._place = event
+        if "MiB" in text and (hit := _pattern("memory").search(text)):
+            if not self._memory or self._processes is not None:
+                self._memory, self._processes, self._listed_mib = [], None, 0  # a new table
+            self._memory.append((int(hit.group("used")), int(hit.group("total"))))
+            self._place = event
+        elif "No running processes found" in text:
+            self._processes = False
+        elif self._memory and "MiB" in text and (hit := _pattern("process").search(text.rstrip(" |"))):
+            self._processes = True
+            self._listed_mib += int(hit.group("mib"))
+        elif "Processes:" in text and self._memory:
+            self._processes = False
+
+    def _query_line(self, line: str, event: Event) -> None:
+        stripped = line.strip()
+        if ":" not in stripped:
+            # A section of nvidia-smi -q is a line without a colon.
+            if stripped in ("Link Width", "Volatile", "Aggregate", "PCIe Generation", "GPU Virtualization Mode"):
+                self._section = stripped
+                self._width = (None, None)
+            elif stripped:
+                self._section = ""
+            return
+        hit = _pattern("value").match(line)
+        if hit is None:
+            return
+        key, value = hit.group("key"), hit.group("value")
+        if key == "Product Name":
+            self._names[len(self._names)] = value
+            self._place = event
+        elif key == "Attached GPUs" and value.isdigit():
+            self._put("gpu.count", int(value), event)
+        elif key == "Virtualization Mode":
+            self._put("gpu.virtualization", value, event)
+        elif self._section == "Link Width" and key in ("Max", "Current") and value.rstrip("x").isdigit():
+            number = int(value.rstrip("x"))
+            self._width = (number, self._width[1]) if key == "Max" else (self._width[0], number)
+            self._judge_width(event)
+        elif self._section == "Volatile" and "Uncorrectable" in key and value.isdigit():
+            self._ecc = (self._ecc or 0) + int(value)
+            self._put("gpu.ecc_uncorrected", self._ecc, event)
+
+    def _judge_width(self, event: Event) -> None:
+        most, now = self._width
+        if most is None or now is None:
+            return
+        earlier = self._facts.get("gpu.pcie_width_degraded")
+        if now < most or earlier is None or earlier.value is not True:
+            self._put("gpu.pcie_width_degraded", now < most, event)
+
+    def _csv_line(self, text: str, event: Event) -> None:
+        cells = [cell.strip() for cell in text.strip().split(",")]
+        if "pcie.link.width.current" in cells and "pcie.link.width.max" in cells:
+            self._columns = cells
+            return
+        if not self._columns or len(cells) != len(self._columns):
+            return
+        row = dict(zip(self._columns, cells, strict=True))
+        now, most = row["pcie.link.width.current"], row["pcie.link.width.max"]
+        if now.isdigit() and most.isdigit():
+            self._width = (int(most), int(now))
+            self._judge_width(event)
+
+    def facts(self) -> Iterator[Fact]:
+        """What all lines together said."""
+        if self._names and self._place is not None:
+            names = tuple(name for _, name in sorted(self._names.items()))
+            self._put("gpu.names", names, self._place)
+            if "gpu.count" not in self._facts:
+                self._put("gpu.count", len(names), self._place)
+        if self._memory and self._place is not None:
+            self._put("gpu.memory_used_share", max(used / max(total, 1) for used, total in self._memory), self._place)
+            if self._processes is not None:
+                used = sum(item[0] for item in self._memory)
+                total = sum(item[1] for item in self._memory)
+                unexplained = used - self._listed_mib
+                # thresholds of the gate: more than 500 MiB and more than 5 % of the memory
+                held = unexplained > 500 and unexplained > 0.05 * total / len(self._memory)
+                self._put("gpu.held_without_process", held, self._place)
+        yield from self._facts.values()

@@ -1,0 +1,276 @@
+"""Facts out of the memory reports of torch's device allocators (CUDA, HIP, XPU, NPU, MPS).
+
+The report has had these forms (torch's c10/cuda/CUDACachingAllocator.cpp and its relatives):
+
+- 1.0 to 2.0: ``Tried to allocate X (GPU n; T total capacity; A already allocated; F free; R cached)``,
+  from 1.4 on ``R reserved in total by PyTorch``; torch_npu still prints it, with ``C current active``.
+- 2.1 and later: ``GPU n has a total capacity of T of which F is free. Process P has M memory in use.
+  Including non-PyTorch memory, this process has M memory in use. Of the allocated memory A is allocated by
+  PyTorch, and U is reserved by PyTorch but unallocated.`` 2.1 wrote "capacty", 2.2 and 2.3 left out the n.
+- the cudaMallocAsync backend: ``Currently allocated : A``, ``Requested : X``, ``Device limit : T``,
+  ``Free (according to CUDA): F`` on lines of their own.
+- MPS: ``(MPS allocated: A, other allocations: O, max allowed: T). Tried to allocate X on private pool``.
+
+NVML counts processes outside a PID namespace: in a container the process itself is listed as
+``Process N`` with a number that the container does not know, and "this process" is not printed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.model import EventKind, Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Event, Transcript
+
+NAMESPACE = "oom"
+
+FACTS: dict[str, str] = {
+    "oom.want_bytes": "int: size of the allocation that failed",
+    "oom.total_bytes": "int: memory of the device; on MPS the limit of the process",
+    "oom.free_bytes": "int: memory that the driver still had to give",
+    "oom.allocated_bytes": "int: memory in tensors of this process",
+    "oom.reserved_bytes": "int: memory that this process's allocator holds, tensors included",
+    "oom.unallocated_bytes": "int: memory that this process's allocator holds in free pieces",
+    "oom.process_bytes": "int: memory of this process as the driver counts it, context included",
+    "oom.others_bytes": "int: memory that neither is free nor belongs to this process",
+    "oom.gpu": "int: index of the device, as the process counts",
+    "oom.backend": "str: cuda, hip, xpu, npu or mps",
+    "oom.limited": "bool: a memory fraction set for the process was the limit, not the card",
+    "oom.fragmented": "bool: the allocator's free pieces add up to the request, and to 5 % of what it holds",
+    "oom.others_hold": "bool: a good part of the card belongs to other processes",
+    "oom.absurd": "bool: the request is a thousand times the card or beyond any address space",
+    "oom.exceeds_card": "bool: the request alone is larger than the card",
+    "oom.grew": "bool: memory figures printed before the failure rose from line to line",
+    "oom.epochs_before": "int: different epoch numbers printed before the failure",
+    "oom.loading_checkpoint": "bool: torch.load was restoring a tensor to its old device",
+}
+
+GIB = 1024**3
+# A CUDA context with the usual libraries' workspaces, which the old report does not count as this process's.
+CONTEXT_BYTES = int(1.25 * GIB)
+OTHERS_SHARE = 0.12
+FRAGMENTED_SHARE = 0.05
+ABSURD_FACTOR = 1000
+EXBIBYTE = 1024**6
+NEIGHBOURS = 400
+LINE_CHARS = 2000  # of an earlier line; progress is printed in short ones
+GROWTH = 1.15
+
+_SIZE = r"(\d+(?:\.\d+)?) ?(bytes|[KMGTPE]i?B|B)\b"
+_POWERS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5, "e": 6}
+
+_PATTERNS = {
+    "want": r"Tried to allocate " + _SIZE,
+    "old": r"\((?:GPU|NPU|XPU|DCU|device|Device) ?(?P<gpu>\d+)?; " + _SIZE + r" total capacity",
+    "old-allocated": _SIZE + r" already allocated",
+    "old-free": _SIZE + r" free[;)]",
+    "old-reserved": _SIZE + r" (?:reserved in total by PyTorch|cached)",
+    "allowed": _SIZE + r" allowed[;,)]",
+    "new": r"(?:GPU|NPU|XPU|Tile|device) ?(?P<gpu>\d+)? has a total capaci?ty of " + _SIZE,
+    "new-free": r"of which " + _SIZE + r" is free",
+    "new-process": r"Process \d+ has " + _SIZE + r" memory in use",
+    "new-self": r"this process has " + _SIZE + r" memory in use",
+    "new-allocated": r"Of the allocated memory " + _SIZE + r" is allocated by PyTorch",
+    "new-unallocated": _SIZE + r" is reserved by PyTorch but unallocated",
+    "async": r"Allocation on device ?(?P<gpu>\d+)?",
+    "async-want": r"Requested ?: ?" + _SIZE,
+    "async-total": r"Device limit ?: ?" + _SIZE,
+    "async-free": r"Free \(according to CUDA\) ?: ?" + _SIZE,
+    "async-allocated": r"Currently allocated ?: ?" + _SIZE,
+    "mps": r"MPS allocated: " + _SIZE,
+    "mps-other": r"other allocations: " + _SIZE,
+    "mps-max": r"max allowed: " + _SIZE,
+    "mps-buffer": r"Invalid buffer size: " + _SIZE,
+    "epoch": r"[Ee]poch(?:\s*[:=#\[(])?\s*\[?(\d+)",
+    # "gpu=5127MiB", "memory: 9877", "max mem: 14220", "gpu_mem 9.6G", "mem_usage:cuda 9.6GB"
+    "memory": (
+        r"(?P<name>[A-Za-z_ ]{0,24}(?:gpu|mem|vram|GPU|Mem|VRAM|cuda)[A-Za-z_ ]{0,16}?)\s{0,2}[:=]?\s{0,2}"
+        r"(?:cuda\s{0,2})?(?P<number>\d+(?:\.\d+)?)\s?(?P<unit>[KMGT]i?B?|bytes)?\b"
+    ),
+}
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_PATTERNS[name])
+
+
+def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+    """Facts of one out-of-memory report; nothing when the event is none.
+
+    Sizes are in bytes. A report that lacks a number gives ABSENT for it; claims that need it are not made.
+    """
+    text = " ".join(event.text.split())
+    if not _is_report(text):
+        return
+    source = f"text:{event.source}:{event.line}"
+    numbers = _Numbers(text)
+    for name in (
+        "want_bytes",
+        "total_bytes",
+        "free_bytes",
+        "allocated_bytes",
+        "reserved_bytes",
+        "unallocated_bytes",
+        "process_bytes",
+        "gpu",
+    ):
+        value: int | None = getattr(numbers, name)
+        if value is None:
+            yield Fact.absent(f"oom.{name}", source, "the report does not give it")
+        else:
+            yield Fact.known(f"oom.{name}", value, source)
+    yield Fact.known("oom.backend", numbers.backend, source)
+    yield Fact.known("oom.limited", numbers.limited, source)
+    for name, claim in numbers.claims():
+        yield Fact.known(f"oom.{name}", claim, source)
+    yield from _history(event, transcript, source)
+    loading = any(frame.file.replace("\\", "/").endswith("torch/serialization.py") for frame in event.frames)
+    yield Fact.known("oom.loading_checkpoint", loading, source)
+
+
+def _is_report(text: str) -> bool:
+    return (
+        "out of memory" in text
+        or "would exceed allowed memory" in text
+        or "Invalid buffer size" in text
+        or ("Allocation on device" in text and "memory" in text)
+        or ("Tried to allocate" in text and "total capac" in text)
+    )
+
+
+def size(number: str, unit: str) -> int:
+    """Bytes of a printed size; units are binary whatever they are called."""
+    return int(float(number) * 1024 ** _POWERS[unit[0].lower()])
+
+
+class _Numbers:
+    """What one report says, with the numbers that follow from it."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.backend = _backend(text)
+        self.limited = False
+        self.gpu: int | None = None
+        self.want_bytes = self._size("want", "async-want", "mps-buffer")
+        self.total_bytes = self._size("old", "new", "async-total", "mps-max")
+        self.free_bytes = self._size("old-free", "new-free", "async-free")
+        self.allocated_bytes = self._size("old-allocated", "new-allocated", "async-allocated", "mps")
+        self.unallocated_bytes = self._size("new-unallocated")
+        self.reserved_bytes = self._size("old-reserved")
+        self._complete()
+        self.process_bytes = self._own_process()
+
+    def _size(self, *names: str) -> int | None:
+        for name in names:
+            found = _pattern(name).search(self._text)
+            if found is not None:
+                number, unit = found.groups()[-2:]
+                if "gpu" in found.groupdict() and found.group("gpu"):
+                    self.gpu = int(found.group("gpu"))
+                return size(number, unit)
+        return None
+
+    def _complete(self) -> None:
+        if self.gpu is None and (found := _pattern("async").search(self._text)) and found.group("gpu"):
+            self.gpu = int(found.group("gpu"))
+        if self.allocated_bytes is not None:
+            if self.reserved_bytes is not None:
+                self.unallocated_bytes = max(0, self.reserved_bytes - self.allocated_bytes)
+            elif self.unallocated_bytes is not None:
+                self.reserved_bytes = self.allocated_bytes + self.unallocated_bytes
+        allowed = self._size("allowed")
+        if allowed is not None and self.total_bytes is not None and allowed < self.total_bytes:
+            self.limited = True
+        if "more than 1EB" in self._text and self.want_bytes is None:
+            self.want_bytes = EXBIBYTE
+
+    def _own_process(self) -> int | None:
+        """This process's memory as the driver counts it: printed, or found among the listed processes."""
+        limit = 2 * self.total_bytes if self.total_bytes is not None else EXBIBYTE
+        own = self._size("new-self")
+        if own is not None:
+            # Windows and WSL cannot tell and print 17179869184.00 GiB
+            return own if own <= limit else None
+        if self.reserved_bytes is None:
+            return None
+        for number, unit in _pattern("new-process").findall(self._text):
+            listed = size(number, unit)
+            if listed <= limit and 0 <= listed - self.reserved_bytes <= max(CONTEXT_BYTES, listed // 20):
+                return listed
+        return None
+
+    def claims(self) -> Iterator[tuple[str, int | bool]]:
+        """Claims that the numbers decide; those whose numbers are missing are left out."""
+        want, total = self.want_bytes, self.total_bytes
+        if want is not None and (total is not None or want >= EXBIBYTE):
+            absurd = want >= EXBIBYTE or (total is not None and want >= ABSURD_FACTOR * total)
+            yield "absurd", absurd
+        if want is not None and total is not None:
+            yield "exceeds_card", want > total
+        if want is not None and self.unallocated_bytes is not None:
+            # a few per cent of slack is normal, however small the request
+            slack = FRAGMENTED_SHARE * (self.reserved_bytes or 0)
+            yield "fragmented", self.unallocated_bytes >= max(want, slack)
+        if self.backend == "mps" or total is None or self.free_bytes is None:
+            return
+        held = self.process_bytes
+        if held is None:
+            own = self.reserved_bytes if self.reserved_bytes is not None else self.allocated_bytes
+            if own is None:
+                return
+            held = own + CONTEXT_BYTES
+        others = max(0, total - self.free_bytes - held)
+        yield "others_bytes", others
+        yield "others_hold", others >= OTHERS_SHARE * total
+
+
+def _backend(text: str) -> str:
+    for name in ("MPS", "HIP", "NPU", "XPU"):
+        if f"{name} out of memory" in text or f"{name} backend out of memory" in text:
+            return name.lower()
+    return "mps" if "Invalid buffer size" in text or "MPS" in text else "cuda"
+
+
+def _history(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
+    """What the lines before the report tell of memory and of finished epochs, on the same rank."""
+    epochs: set[str] = set()
+    figures: dict[str, list[float]] = {}
+    for earlier in transcript.events[max(0, event.id - NEIGHBOURS) : event.id]:
+        if earlier.kind is not EventKind.LOG or earlier.quoted or _other_rank(earlier, event):
+            continue
+        text = earlier.text[:LINE_CHARS]
+        for found in _pattern("epoch").finditer(text):
+            epochs.add(found.group(1))
+        for found in _pattern("memory").finditer(text):
+            number = float(found.group("number"))
+            unit = (found.group("unit") or "m")[0].lower()
+            if number > 0 and unit in _POWERS:
+                name = found.group("name").strip(" _:=").lower()
+                figures.setdefault(name, []).append(number * 1024.0 ** _POWERS[unit])
+    yield Fact.known("oom.epochs_before", len(epochs), source)
+    verdicts = [grew for series in figures.values() if (grew := _rises(series)) is not None]
+    if verdicts:
+        yield Fact.known("oom.grew", any(verdicts), source)
+
+
+def _other_rank(earlier: Event, event: Event) -> bool:
+    return earlier.rank is not None and event.rank is not None and earlier.rank != event.rank
+
+
+def _rises(series: list[float]) -> bool | None:
+    """Do the figures rise nearly all the way? None for fewer than three figures.
+
+    A leak adds at every step; memory that depends on the batch goes up and down.
+    """
+    if len(series) < 3:
+        return None
+    falls = sum(1 for before, after in itertools.pairwise(series) if after < before * 0.995)
+    return series[-1] >= GROWTH * series[0] and falls * 10 <= len(series)

@@ -1,0 +1,86 @@
+"""Facts out of the rows of the process table that nvidia-smi prints.
+
+A row reads ``|  0  N/A  N/A  62251  C  /usr/bin/python3  725MiB |``; before driver 450 the two N/A columns
+(MIG instances) are missing. A rank that was given GPU k and also keeps some hundred MiB on GPU 0 has a
+CUDA context there, or tensors that a checkpoint brought along.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.model import Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Event, Transcript
+
+NAMESPACE = "process_table"
+
+FACTS: dict[str, str] = {
+    "process_table.gpu": "int: GPU of this row",
+    "process_table.pid": "int: process of this row",
+    "process_table.used_bytes": "int: memory of this process on this GPU",
+    "process_table.strays_on_gpu0": "int: processes with some memory on GPU 0 and more on another GPU",
+}
+
+NEIGHBOURS = 200  # rows of one table stand close together
+STRAY_SHARE = 0.5
+
+_ROW = (
+    r"\|\s+(?P<gpu>\d{1,3})\s+(?:(?:N/A|\d+)\s+(?:N/A|\d+)\s+)?(?P<pid>\d{1,8})\s+[CG+M]{1,4}\s+"
+    r"(?P<name>\S[^|]{0,200}?)\s+(?P<mib>\d{1,7})MiB"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One process on one GPU."""
+
+    gpu: int
+    pid: int
+    used_bytes: int
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    return re.compile(_ROW)
+
+
+def rows(text: str) -> Iterator[Row]:
+    """The rows of the process table that a text holds."""
+    if "MiB" not in text or "|" not in text:
+        return
+    for found in _pattern().finditer(text):
+        yield Row(int(found.group("gpu")), int(found.group("pid")), int(found.group("mib")) * 1024**2)
+
+
+def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+    """Facts of one row, and of the table it stands in; nothing when the event is none."""
+    own = next(rows(event.text), None)
+    if own is None:
+        return
+    source = f"text:{event.source}:{event.line}"
+    yield Fact.known("process_table.gpu", own.gpu, source)
+    yield Fact.known("process_table.pid", own.pid, source)
+    yield Fact.known("process_table.used_bytes", own.used_bytes, source)
+    table: dict[tuple[int, int], int] = {}
+    for near in transcript.events[max(0, event.id - NEIGHBOURS) : event.id + NEIGHBOURS]:
+        for row in rows(near.text):
+            table[row.pid, row.gpu] = row.used_bytes
+    yield Fact.known("process_table.strays_on_gpu0", _strays(table), source)
+
+
+def _strays(table: dict[tuple[int, int], int]) -> int:
+    found = 0
+    for (pid, gpu), used in table.items():
+        elsewhere = max(
+            (other for (owner, place), other in table.items() if owner == pid and place != 0), default=0
+        )
+        if gpu == 0 and 0 < used <= STRAY_SHARE * elsewhere:
+            found += 1
+    return found

@@ -1,0 +1,296 @@
+"""Facts out of the report of Module.load_state_dict: which names and shapes differ, and by what.
+
+The two lists of names are compared before anything is claimed: a wrapper (DataParallel, torch.compile,
+Lightning, FSDP) puts one word in front of every name and changes nothing else, another architecture
+changes names and shapes at once.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.model import Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from torchdoctor.model import Event, FactValue, Transcript
+
+NAMESPACE = "state_dict"
+
+FACTS: dict[str, str] = {
+    "state_dict.model": "str: class of the model that was loaded into",
+    "state_dict.missing_count": "int: names that the model has and the checkpoint lacks, as far as printed",
+    "state_dict.unexpected_count": "int: names that only the checkpoint has, as far as printed",
+    "state_dict.mismatch_count": "int: parameters whose shapes differ, as far as printed",
+    "state_dict.missing": "list: the first missing names",
+    "state_dict.unexpected": "list: the first unexpected names",
+    "state_dict.truncated": "bool: the lists of names were cut",
+    "state_dict.prefix": "str: what stands before the names on one side only (module.)",
+    "state_dict.prefix_on": "str: checkpoint or model, the side on which the prefix stands",
+    "state_dict.prefix_only": "bool: the two lists of names are the same once the prefix is taken off",
+    "state_dict.prefix_share": "float: share of the missing names that the prefix explains, 0 to 1",
+    "state_dict.wrapped_in": "str: entry of the file that holds the weights, where all of it was passed",
+    "state_dict.other_architecture": "bool: names differ beyond a prefix, and shapes differ too",
+    "state_dict.mismatch_name": "str: the first parameter whose shapes differ",
+    "state_dict.checkpoint_shape": "list: its shape in the checkpoint",
+    "state_dict.model_shape": "list: its shape in the model",
+    "state_dict.mismatch_first_dim": "bool: all shapes that differ do so in their first dimension only",
+    "state_dict.mismatch_embedding": "bool: what differs is embeddings or a language-model head",
+}
+
+KEEP = 20
+# prefixes tried before the search gives up: names such as "weight" suggest one for every layer
+TRIED = 50
+
+# what wrappers put into parameter names: DataParallel and DDP, torch.compile, Lightning's Fabric, FSDP,
+# fairscale and torch's activation checkpointing
+_WRAPPERS = (
+    "module",
+    "_orig_mod",
+    "_forward_module",
+    "_fsdp_wrapped_module",
+    "_checkpoint_wrapped_module",
+    "_fpw_module",
+)
+# the attribute in which a trainer class keeps the network
+_HOLDERS = (*_WRAPPERS, "model", "net", "network")
+# entries of a training checkpoint that hold the weights, the likeliest first
+_CONTAINERS = (
+    "state_dict",
+    "model_state_dict",
+    "model_state",
+    "model",
+    "net",
+    "params_ema",
+    "params",
+    "module",
+    "weights",
+    "network",
+    "ema",
+    "student",
+    "teacher",
+)
+_EMBEDDINGS = ("embed", "wte", "lm_head", "word_emb", "shared.weight")
+
+_PATTERNS = {
+    "model": r"Error\(s\) in loading state_dict for ([\w.\[\]]{1,100})",
+    "key": r'"([^"]{1,300})"',
+    # torch 0.3: KeyError: 'unexpected key "module.conv1.weight" in state_dict'
+    "old-unexpected": r'unexpected key "([^"]{1,300})" in state_dict',
+    # torch 0.3: KeyError: 'missing keys in state_dict: "{\'a\', \'b\'}"'
+    "old-missing": r"missing keys in state_dict: [\"'\\]{0,4}\{([^}]*)\}",
+    "old-key": r"\\?'([\w.]{1,300})\\?'",
+    # torch 1.0 and later "with shape … the shape in current model is"; 0.4.1 "of … where the shape is"
+    "mismatch": r"size mismatch for ([^\s:]{1,300}): copying a param (?:with shape|of)"
+    r"\s+torch\.Size\(\[([\d, ]*)\]\)\s+from\s+checkpoint,\s+"
+    r"(?:the\s+shape\s+in\s+current\s+model\s+is|where\s+the\s+shape\s+is)"
+    r"\s+torch\.Size\(\[([\d, ]*)\]\)",
+}
+
+Shapes = tuple[str, tuple[int, ...], tuple[int, ...]]
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_PATTERNS[name])
+
+
+def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+    """Facts of one load_state_dict report, also that of torch 0.3 and 0.4; nothing for any other event."""
+    text = event.text
+    if "state_dict" not in text and "size mismatch for" not in text:
+        return
+    source = f"text:{event.source}:{event.line}"
+    if '\\"' in text:
+        text = text.replace('\\"', '"')
+    missing, cut_missing = _section(text, "Missing key(s) in state_dict:")
+    unexpected, cut_unexpected = _section(text, "Unexpected key(s) in state_dict:")
+    old = not missing and not unexpected and _old_style(text, missing, unexpected)
+    mismatches = [_shapes(found) for found in _pattern("mismatch").finditer(text)]
+    if not missing and not unexpected and not mismatches:
+        return
+    cut = cut_missing or cut_unexpected
+
+    def known(name: str, value: FactValue) -> Fact:
+        return Fact.known(f"state_dict.{name}", value, source)
+
+    model = _pattern("model").search(text)
+    yield known("model", model.group(1)) if model else Fact.absent("state_dict.model", source)
+    yield known("missing_count", len(missing))
+    yield known("unexpected_count", len(unexpected))
+    yield known("mismatch_count", len(mismatches))
+    yield known("missing", tuple(missing[:KEEP]))
+    yield known("unexpected", tuple(unexpected[:KEEP]))
+    yield known("truncated", cut or bool(old))
+    yield from _mismatch_facts(mismatches, source)
+    prefix = _old_prefix(missing, unexpected) if old else _prefix(missing, unexpected)
+    left = set(missing) | set(unexpected)
+    if prefix is None:
+        yield Fact.absent("state_dict.prefix", source)
+        yield known("prefix_only", False)
+        yield known("prefix_share", 0.0)
+    else:
+        before, after, explained = prefix
+        left = _left_over(missing, unexpected, before, after)
+        share = explained / len(missing) if missing else 1.0
+        yield known("prefix", after or before)
+        yield known("prefix_on", "checkpoint" if after else "model")
+        yield known("prefix_only", _agrees(missing, unexpected, explained, left, cut) or bool(old))
+        yield known("prefix_share", round(share, 3))
+    container = _container(unexpected)
+    yield known("wrapped_in", container) if container else Fact.absent("state_dict.wrapped_in", source)
+    yield known("other_architecture", bool(mismatches) and bool(left))
+
+
+def _section(text: str, heading: str) -> tuple[list[str], bool]:
+    """The quoted names after a heading, and whether the list breaks off before its full stop."""
+    start = text.find(heading)
+    if start < 0:
+        return [], False
+    start += len(heading)
+    stops = [
+        place
+        for word in ("Unexpected key(s)", "Missing key(s)", "size mismatch for", "While copying the param")
+        if (place := text.find(word, start)) >= 0
+    ]
+    part = text[start : min(stops, default=len(text))]
+    names: list[str] = []
+    end = 0
+    for found in _pattern("key").finditer(part):
+        # a narrow box breaks a long name in two
+        names.append("".join(found.group(1).split()))
+        end = found.end()
+    rest = part[end:].strip()
+    return list(dict.fromkeys(names)), not rest.startswith(".") or rest.startswith("..")
+
+
+def _old_style(text: str, missing: list[str], unexpected: list[str]) -> bool:
+    """Fill the lists from the KeyErrors of torch 0.3; True when there was one."""
+    found = _pattern("old-unexpected").search(text)
+    if found is not None:
+        unexpected.append(found.group(1))
+        return True
+    found = _pattern("old-missing").search(text)
+    if found is not None:
+        missing.extend(_pattern("old-key").findall(found.group(1)))
+    return bool(missing)
+
+
+def _shapes(found: re.Match[str]) -> Shapes:
+    return found.group(1), _sizes(found.group(2)), _sizes(found.group(3))
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(",") if part.strip())
+
+
+def _mismatch_facts(mismatches: Sequence[Shapes], source: str) -> Iterator[Fact]:
+    if not mismatches:
+        yield Fact.absent("state_dict.mismatch_name", source)
+        return
+    name, in_checkpoint, in_model = mismatches[0]
+    yield Fact.known("state_dict.mismatch_name", name, source)
+    yield Fact.known("state_dict.checkpoint_shape", in_checkpoint, source)
+    yield Fact.known("state_dict.model_shape", in_model, source)
+    first_only = all(one[1:] == two[1:] and len(one) == len(two) > 0 for _, one, two in mismatches)
+    yield Fact.known("state_dict.mismatch_first_dim", first_only, source)
+    words = all(any(word in name for word in _EMBEDDINGS) for name, _, _ in mismatches)
+    yield Fact.known("state_dict.mismatch_embedding", words and first_only, source)
+
+
+def _bare(name: str) -> str:
+    """The name without the words that wrappers put anywhere into it."""
+    return ".".join(part for part in name.split(".") if part not in _WRAPPERS)
+
+
+def _prefix(missing: Sequence[str], unexpected: Sequence[str]) -> tuple[str, str, int] | None:
+    """(what stands before the model's names, before the checkpoint's, names explained), or None.
+
+    One of the two is "" unless both are words of wrappers. Tries the prefixes that the first names suggest.
+    """
+    if not missing or not unexpected:
+        return None
+    there = set(unexpected)
+    candidates: dict[tuple[str, str], None] = {}
+    for mine in (*missing[:3], missing[-1]):
+        for theirs in unexpected:
+            if theirs.endswith("." + mine):
+                candidates["", theirs[: -len(mine)]] = None
+            elif mine.endswith("." + theirs):
+                candidates[mine[: -len(theirs)], ""] = None
+            else:
+                swapped = _swapped(mine, theirs)
+                if swapped is not None:
+                    candidates[swapped] = None
+    best: tuple[str, str, int] | None = None
+    for before, after in list(candidates)[:TRIED]:
+        explained = sum(
+            1 for name in missing if name.startswith(before) and after + name[len(before) :] in there
+        )
+        if explained and (best is None or explained > best[2]):
+            best = (before, after, explained)
+    inner = _inside(missing, unexpected)
+    if inner is not None and (best is None or inner[2] > best[2]):
+        best = inner
+    return best
+
+
+def _swapped(mine: str, theirs: str) -> tuple[str, str] | None:
+    """Both names begin with a wrapper's word and go on alike."""
+    one, _, rest = mine.partition(".")
+    other, _, end = theirs.partition(".")
+    if rest and rest == end and one in _HOLDERS and other in _HOLDERS and one != other:
+        return one + ".", other + "."
+    return None
+
+
+def _inside(missing: Sequence[str], unexpected: Sequence[str]) -> tuple[str, str, int] | None:
+    """A wrapper's word in the middle of the names: backbone.module.conv, model._orig_mod.fc."""
+    bare = {_bare(name) for name in unexpected}
+    explained = sum(1 for name in missing if _bare(name) in bare)
+    if not explained:
+        return None
+    for word in _WRAPPERS:
+        theirs = any(word in name.split(".") for name in unexpected)
+        mine = any(word in name.split(".") for name in missing)
+        if theirs and not mine:
+            return "", word + ".", explained
+        if mine and not theirs:
+            return word + ".", "", explained
+    return None
+
+
+def _old_prefix(missing: Sequence[str], unexpected: Sequence[str]) -> tuple[str, str, int] | None:
+    """torch 0.3 stops at the first name, so a wrapper's word before it is all there is to see."""
+    for names, on_checkpoint in ((unexpected, True), (missing, False)):
+        words = {name.partition(".")[0] for name in names}
+        if len(words) == 1 and (word := next(iter(words))) in _WRAPPERS:
+            return ("", word + ".", 1) if on_checkpoint else (word + ".", "", len(names))
+    return None
+
+
+def _left_over(missing: Sequence[str], unexpected: Sequence[str], before: str, after: str) -> set[str]:
+    """Names that the prefix does not explain. Counters of BatchNorm are never reported as missing."""
+    mine = {_bare(name[len(before) :] if name.startswith(before) else name) for name in missing}
+    theirs = {_bare(name[len(after) :] if name.startswith(after) else name) for name in unexpected}
+    return {name for name in mine ^ theirs if not name.endswith("num_batches_tracked")}
+
+
+def _agrees(
+    missing: Sequence[str], unexpected: Sequence[str], explained: int, left: set[str], cut: bool
+) -> bool:
+    if not left:
+        return True
+    # a list that was cut can only be compared as far as it goes
+    shorter = min(len(missing), len(unexpected))
+    return cut and explained >= 2 and explained >= 0.8 * shorter
+
+
+def _container(unexpected: Sequence[str]) -> str | None:
+    """The entry with the weights, where the unexpected names are those of a training checkpoint."""
+    if not unexpected or any("." in name for name in unexpected):
+        return None
+    return next((name for name in _CONTAINERS if name in unexpected), None)

@@ -1,0 +1,151 @@
+"""Facts out of the NVIDIA kernel driver's error lines: Xid of a GPU and SXid of an NVSwitch.
+
+Fields are read by their position: the process name in the line is chosen by the user, so that a number
+found anywhere in the line proves nothing. The PCI domain is kept, it is not always 0000.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.model import Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Event, FactValue, Transcript
+
+NAMESPACE = "xid"
+
+FACTS: dict[str, str] = {
+    "xid.code": "int: the number of the Xid; 79 also for lines that only say that the GPU fell off the bus",
+    "xid.sxid": "int: the number of the SXid (NVSwitch)",
+    "xid.pci": "str: PCI address with domain, as printed, lower case (0000:3b:00)",
+    "xid.pid": "int: process the driver names; absent when it prints <unknown>",
+    "xid.process": "str: name of that process, chosen by whoever started it",
+    "xid.message": "str: the rest of the line",
+    "xid.unit": "str: hardware unit of an NVLink-5 code 144 to 150 (NETIR_LINK_EVT)",
+    "xid.severity": "str: fatal or nonfatal, where the line says so (NVLink 5 and SXid)",
+    "xid.link": "int: number of the NVLink",
+    "xid.subcode": "int: reason code of an NVLink-5 line: bits 20 to 25 of the first word",
+    "xid.status": "int: error status bits of an NVLink-5 line: the second word",
+    "xid.caused_by": "int: code of the earlier Xid that the line names as its reason",
+    "xid.recovery": "str: recovery action that Xid 154 announces: none, reset, reboot, drain-p2p, drain-and-reset",
+}
+
+# "NVRM: Xid (PCI:0000:3b:00): 79, …", older "NVRM: Xid (0000:03:00): 14, …", with or without ".0"
+_XID = (
+    r"NVRM: (?:GPU\S* )?Xid \((?:PCI:)?(?P<pci>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.\d)?)\): "
+    r"(?P<code>\d{1,3})\b,? ?(?P<rest>[^\n]*)"
+)
+# "nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Non-fatal, Link 32 …"
+_SXID = r"SXid \((?:PCI:)?(?P<pci>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.\d)?)\): (?P<code>\d{5})\b,? ?(?P<rest>[^\n]*)"
+# "NVRM: GPU at 0000:03:00.0 has fallen off the bus." and "NVRM: GPU 0000:41:00.0: GPU has fallen off the bus."
+_FALLEN = r"(?:GPU at |GPU )(?:PCI:)?(?P<pci>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.?\d?)"
+_PROCESS = r"pid=(?:(?P<pid>\d+)|'?<unknown>'?)(?:, name=(?P<name>[^,]*))?, ?"
+# "NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x025001c6 0x00000000 …)"
+_NVLINK5 = r"^(?P<unit>[A-Z][A-Z0-9_]+)\s+(?P<severity>Fatal|Nonfatal|Non-fatal)\b[^(]*?(?:Link (?P<link>-?\d+))?\s*\((?P<words>[^)]*)"
+_PREVIOUS = r"caused by previous Xid (?P<code>\d+)"
+
+_RECOVERY = (
+    ("drain and reset", "drain-and-reset"),
+    ("drain p2p", "drain-p2p"),
+    ("node reboot", "reboot"),
+    ("gpu reset", "reset"),
+    ("(none)", "none"),
+    ("to 0x0", "none"),
+)
+
+
+@cache
+def _pattern(source: str) -> re.Pattern[str]:
+    return re.compile(source)
+
+
+def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+    """Facts of one kernel-log line about a GPU or an NVSwitch; nothing for any other line."""
+    text = event.text
+    source = f"text:{event.source}:{event.line}"
+    if "Xid (" in text and (found := _pattern(_XID).search(text)) is not None:
+        yield from _xid(found, source)
+    elif "SXid (" in text and (found := _pattern(_SXID).search(text)) is not None:
+        yield from _sxid(found, source)
+    elif "fallen off the bus" in text and ("NVRM" in text or "NVIDIA GPU" in text or "nvidia" in text):
+        yield Fact.known("xid.code", 79, source, "the line has no number")
+        address = _pattern(_FALLEN).search(text)
+        if address is not None:
+            yield Fact.known("xid.pci", address.group("pci").lower(), source)
+        yield Fact.absent("xid.pid", source)
+
+
+def _xid(found: re.Match[str], source: str) -> Iterator[Fact]:
+    def known(name: str, value: FactValue) -> Fact:
+        return Fact.known(f"xid.{name}", value, source)
+
+    code = int(found.group("code"))
+    yield known("code", code)
+    yield known("pci", found.group("pci").lower())
+    rest = found.group("rest").strip()
+    process = _pattern(_PROCESS).match(rest)
+    if process is not None:
+        rest = rest[process.end() :]
+    if process is None or process.group("pid") is None:
+        yield Fact.absent("xid.pid", source)
+    else:
+        yield known("pid", int(process.group("pid")))
+        if process.group("name"):
+            yield known("process", process.group("name").strip("'"))
+    yield known("message", rest)
+    previous = _pattern(_PREVIOUS).search(rest)
+    if previous is not None:
+        yield known("caused_by", int(previous.group("code")))
+    if 144 <= code <= 150:
+        yield from _nvlink5(rest, source)
+    elif code == 154:
+        lower = rest.lower()
+        for words, action in _RECOVERY:
+            if words in lower:
+                yield known("recovery", action)
+                break
+
+
+def _nvlink5(rest: str, source: str) -> Iterator[Fact]:
+    found = _pattern(_NVLINK5).match(rest)
+    if found is None:
+        yield Fact.absent("xid.severity", source)
+        return
+    yield Fact.known("xid.unit", found.group("unit"), source)
+    severity = "fatal" if found.group("severity") == "Fatal" else "nonfatal"
+    yield Fact.known("xid.severity", severity, source)
+    if found.group("link") is not None:
+        yield Fact.known("xid.link", int(found.group("link")), source)
+    words: list[int] = []
+    for word in found.group("words").split():
+        try:
+            words.append(int(word, 16))
+        except ValueError:
+            break
+    if words:
+        # NVIDIA's decode of the NVLink-5 codes: reason = (intrinfo >> 20) & 0x3f
+        yield Fact.known("xid.subcode", (words[0] >> 20) & 0x3F, source)
+    if len(words) > 1:
+        yield Fact.known("xid.status", words[1], source)
+
+
+def _sxid(found: re.Match[str], source: str) -> Iterator[Fact]:
+    yield Fact.known("xid.sxid", int(found.group("code")), source)
+    yield Fact.known("xid.pci", found.group("pci").lower(), source)
+    rest = found.group("rest").strip()
+    lower = rest.lower()
+    if lower.startswith("fatal"):
+        yield Fact.known("xid.severity", "fatal", source)
+    elif lower.startswith(("non-fatal", "nonfatal")):
+        yield Fact.known("xid.severity", "nonfatal", source)
+    else:
+        yield Fact.absent("xid.severity", source)
+    link = re.search(r"\bLink (\d+)", rest)
+    if link is not None:
+        yield Fact.known("xid.link", int(link.group(1)), source)
+    yield Fact.known("xid.message", rest, source)

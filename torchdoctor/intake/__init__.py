@@ -1,0 +1,8 @@
+"""Reading: files, folders and standard input become a Transcript of events."""
+
+from __future__ import annotations
+
+from torchdoctor.intake.source import IntakeError
+from torchdoctor.intake.transcript import Reading, read, read_all, read_one, read_text
+
+__all__ = ["IntakeError", "Reading", "read", "read_all", "read_one", "read_text"]

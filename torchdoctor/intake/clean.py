@@ -1,0 +1,76 @@
+"""Cleaning of lines: escape sequences, carriage returns, control characters, escaped JSON, length."""
+
+from __future__ import annotations
+
+from torchdoctor.intake.draft import pattern
+
+# ECMA-48: CSI, OSC with either end, DCS/PM/APC/SOS strings, two-character escapes; then the 8-bit CSI.
+_ANSI = (
+    r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,2048}(?:\x07|\x1b\\)|[PX^_][^\x1b]{0,2048}\x1b\\|[ -/]{0,8}[0-~])"
+    r"|\x9b[0-?]{0,64}[ -/]{0,8}[@-~]"
+)
+# Colour codes whose escape character got lost on the way through a web form or `cat -v`.
+_BARE_COLOUR = r"(?:\^\[)?\[(?:\d{1,3}(?:;\d{1,3}){0,4})?m(?![\w.])|\^\[\[[0-9;]{0,12}[mKABCDHJ]|\[(?:\d{1,3};){1,4}\d{1,3}m|\[[01]m"
+
+# Control characters, invisible marks and direction overrides: none may reach a terminal or a pattern.
+_DROP = dict.fromkeys(
+    [*range(0x00, 0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0), 0x200B, 0x200C, 0x200D, 0x200E, 0x200F, 0xFEFF]
+    + [*range(0x202A, 0x202F), *range(0x2060, 0x206A)]
+)
+_DROP_TABLE: dict[int, int | str | None] = {**_DROP, 0x0A: " ", 0x2028: " ", 0x2029: " ", 0x85: None, 0xA0: " "}
+
+
+def clean(text: str) -> list[str]:
+    """The logical lines of one physical line: one, or one for each part between carriage returns."""
+    if text.isprintable() and "[0" not in text:
+        return [text]
+    if "\x1b" in text or "\x9b" in text:
+        text = pattern(_ANSI).sub("", text)
+    if "[0m" in text or "[0;" in text or "^[[" in text:
+        text = pattern(_BARE_COLOUR).sub("", text)
+    if "\x08" in text:  # old progress bars erase themselves with backspaces
+        text = pattern(r"\x08{4,}").sub("\r", text)
+    if "\r" in text:
+        text = text.rstrip("\r")
+        if "\r" in text:
+            parts = [part.translate(_DROP_TABLE) for part in text.split("\r")]
+            return [part for part in parts if part and not part.isspace()] or [""]
+    return [text if text.isprintable() else text.translate(_DROP_TABLE)]
+
+
+_ESCAPES = {"n": "\n", "r": "", "t": "\t", '"': '"', "\\": "\\", "/": "/", "b": "", "f": "", "'": "'"}
+
+
+def unescape(text: str) -> list[str] | None:
+    """The lines of a traceback that stands in one line as a JSON or repr string, or None when there is none.
+
+    VS Code, torchelastic's error.json and many log shippers write tracebacks so.
+    """
+    if "\\n" not in text:
+        return None
+    if (
+        "Traceback (most recent call last)" not in text
+        and '\\n  File \\"' not in text
+        and '\\n  File "' not in text
+        and not ("\\u001b[" in text and "Error" in text)
+    ):
+        return None
+
+    def put(match: object) -> str:
+        code: str = match.group(1)  # type: ignore[attr-defined]
+        if code[0] == "u":
+            return chr(int(code[1:], 16))
+        if code[0] == "x":
+            return chr(int(code[1:], 16))
+        return _ESCAPES.get(code, code)
+
+    plain = pattern(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrtbf\"'\\/])").sub(put, text)
+    if "\\n" in plain and plain.count("\n") < 2:
+        return None
+    lines: list[str] = []
+    for part in plain.split("\n"):
+        lines.extend(clean(part))
+    if lines:  # the quote and key in front, the quote and comma behind
+        lines[0] = pattern(r'^\s*[{\[]?\s*(?:"[\w ]{1,40}"\s*:\s*)?["\']').sub("", lines[0])
+        lines[-1] = pattern(r'["\'][,}\]\s]*$').sub("", lines[-1])
+    return lines

@@ -1,0 +1,120 @@
+"""What the readers pass to each other: logical lines, prefix marks, and events under construction."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from torchdoctor.model import Event, EventKind, Frame, Relation, RelationKind
+
+# A message of torch can hold a list of every parameter name of a model; more than this helps nobody.
+TEXT_LIMIT = 32_768
+FRAME_LIMIT = 400
+
+
+@functools.cache
+def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
+    """The compiled pattern, compiled at its first use: most inputs need few of them (start-up budget)."""
+    return re.compile(text, flags)
+
+
+class Mark:
+    """What the prefix of a line says: which stream, rank, host, when, how grave."""
+
+    __slots__ = ("host", "key", "level", "local_rank", "logger", "rank", "record", "time")
+
+    def __init__(self) -> None:
+        self.key = ""
+        self.rank: int | None = None
+        self.local_rank: int | None = None
+        self.host: str | None = None
+        self.time: str | None = None
+        self.level: str | None = None
+        self.logger = ""
+        self.record = False  # a logger's record: what follows it without prefix belongs to it
+
+
+NO_MARK = Mark()
+
+
+class Line:
+    """One logical line: a physical line, a part of one between carriage returns, or a piece of a long one.
+
+    ``text`` is the cleaned line without stream tags; ``body`` also lacks times, levels and logger names.
+    ``joined`` says that it goes on where the line before it was cut.
+    """
+
+    __slots__ = ("body", "joined", "mark", "number", "text")
+
+    def __init__(self, number: int, text: str, body: str, mark: Mark, joined: bool = False) -> None:
+        self.number = number
+        self.text = text
+        self.body = body
+        self.mark = mark
+        self.joined = joined
+
+
+class Draft:
+    """An event under construction; readers add to it until they close it."""
+
+    __slots__ = (
+        "count", "end_line", "frames", "headed", "host", "kind", "level", "line", "links", "local_rank",
+        "number", "parts", "quoted", "rank", "raw", "recovered", "size", "stream", "time", "type",
+    )  # fmt: skip
+
+    def __init__(self, kind: EventKind, line: Line, text: str | None = None) -> None:
+        mark = line.mark
+        self.kind = kind
+        self.line = self.end_line = line.number
+        self.raw = line.text
+        self.parts: list[str] = [] if text is None else [text]
+        self.size = 0 if text is None else len(text)
+        self.stream = mark.key
+        self.rank = mark.rank
+        self.local_rank = mark.local_rank
+        self.host = mark.host
+        self.time = mark.time
+        self.level = mark.level
+        self.type: str | None = None
+        self.frames: list[Frame] = []
+        self.links: list[tuple[RelationKind, Draft]] = []
+        self.headed = False
+        self.quoted = False
+        self.recovered = False
+        self.count = 1
+        self.number = -1
+
+    def add(self, text: str, number: int, joined: bool = False) -> None:
+        """Take one more line of text; silently stops at TEXT_LIMIT."""
+        self.end_line = max(self.end_line, number)
+        if self.size >= TEXT_LIMIT:
+            return
+        text = text[: TEXT_LIMIT - self.size]
+        self.size += len(text) + 1
+        if joined and self.parts:
+            self.parts[-1] += text
+        else:
+            self.parts.append(text)
+
+    def add_frame(self, frame: Frame) -> None:
+        self.end_line = max(self.end_line, frame.at)
+        self.headed = True
+        if len(self.frames) < FRAME_LIMIT:
+            self.frames.append(frame)
+        else:  # endless recursion: the innermost frames count
+            self.frames[-1] = frame
+
+    def link(self, kind: RelationKind, draft: Draft) -> None:
+        if draft is not self:
+            self.links.append((kind, draft))
+
+    def text(self) -> str:
+        return "\n".join(self.parts).strip("\n") if self.kind is not EventKind.LOG else "\n".join(self.parts)
+
+    def event(self, source: str) -> Event:
+        relations = tuple(Relation(kind, to.number) for kind, to in self.links if to.number >= 0)
+        return Event(
+            self.number, self.kind, self.text(), source, self.line, self.end_line, self.stream, self.rank,
+            self.local_rank, self.host, self.time, self.level, self.type, tuple(self.frames), relations,
+            self.headed, self.quoted, self.recovered, self.count,
+        )  # fmt: skip

@@ -1,0 +1,94 @@
+"""Whose code a frame is: the user's own, a package's, or Python's."""
+
+from __future__ import annotations
+
+import functools
+import sys
+
+# First parts of paths inside torch, by which a source build or a target folder without site-packages is known.
+_TORCH_PARTS = (
+    "nn/", "autograd/", "cuda/", "distributed/", "optim/", "_dynamo/", "_inductor/", "_ops.py", "_tensor.py",
+    "tensor.py", "functional.py", "serialization.py", "multiprocessing/", "jit/", "onnx/", "fx/", "ao/",
+    "quantization/", "amp/", "backends/", "hub.py", "_utils.py", "export/", "utils/data/", "utils/checkpoint.py",
+    "utils/cpp_extension.py", "utils/_contextlib.py", "utils/_pytree.py", "utils/file_baton.py", "_subclasses/",
+    "_higher_order_ops/", "_functorch/", "_prims", "_refs/", "_decomp/", "_compile.py", "_jit_internal.py",
+    "_C/", "_lazy/", "sparse/", "testing/_internal/", "library.py", "storage.py", "random.py", "overrides.py",
+    "_weights_only_unpickler.py", "xpu/", "mps/", "nested/", "package/", "profiler/",
+)  # fmt: skip
+_SHELL_NAMES = {"torchrun": "torch", "torch-run": "torch", "ipython": "IPython", "jupyter-lab": "jupyter"}
+
+
+@functools.lru_cache(maxsize=4096)
+def package_of(file: str, short: bool = False) -> str:
+    """The package a file belongs to, "python" for the standard library, "" for the user's own code.
+
+    ``short``: the path is relative to sys.path, as py-spy prints it, not to the working directory.
+    """
+    path = file.replace("\\", "/")
+    if path[:1] == "<":
+        return _pseudo(path)
+    for marker in ("/site-packages/", "/dist-packages/"):
+        at = path.rfind(marker)
+        if at >= 0:
+            return _first_part(path[at + len(marker) :])
+    if path.startswith(("site-packages/", "dist-packages/")):
+        return _first_part(path[14:])
+    if "torchinductor" in path or "/torch_compile_debug/" in path:
+        return "torch"  # kernels that inductor wrote
+    if "/transformers_modules/" in path:
+        return "transformers_modules"  # code that came with a model from the hub
+    at = path.rfind("/torch/")
+    rest = path[at + 7 :] if at >= 0 else (path[6:] if path.startswith("torch/") else "")
+    if rest and rest.startswith(_TORCH_PARTS):
+        return "torch"
+    if path.endswith((".pyx", ".pxi", ".pxd")) and path[:1] not in "/~" and "/" in path:
+        return path.split("/", 1)[0]  # Cython prints paths from the package's root
+    if _is_stdlib(path):
+        return "python"
+    if short and not path.startswith(("/", "~", "./")) and path[1:2] != ":":
+        first = path.split("/", 1)[0].removesuffix(".py")
+        return "python" if first in sys.stdlib_module_names else ""
+    return _script(path)
+
+
+def _pseudo(path: str) -> str:
+    if path.startswith(("<frozen", "<attrs", "<__array_function__", "<decorator-gen", "<eval_with_key>", "<torch_package")):
+        if path.startswith("<frozen"):
+            return "python"
+        if path.startswith("<attrs"):
+            return "attrs"
+        if path.startswith("<__array"):
+            return "numpy"
+        return "decorator" if path.startswith("<decorator") else "torch"
+    return ""
+
+
+def _first_part(rest: str) -> str:
+    part, _, more = rest.partition("/")
+    if part.endswith(".egg") and more:
+        part = more.partition("/")[0]
+    return part.removesuffix(".py").removesuffix(".pyx") or "python"
+
+
+def _is_stdlib(path: str) -> bool:
+    for marker in ("/lib/python", "/lib64/python"):
+        at = path.find(marker)
+        if at >= 0 and path[at + len(marker) : at + len(marker) + 1].isdigit():
+            return True
+    if path[1:2] == ":":  # Windows keeps the library in Lib, without a version
+        lower = path.lower()
+        at = lower.rfind("/lib/")
+        if at >= 0:
+            return path[at + 5 :].split("/", 1)[0].removesuffix(".py") in sys.stdlib_module_names
+    return "/Python.framework/Versions/" in path and "/lib/" in path
+
+
+def _script(path: str) -> str:
+    """The package of a start script such as /opt/venv/bin/torchrun, which no user wrote."""
+    if path.endswith(".exe/__main__.py"):
+        name = path.rsplit("/", 2)[-2].removesuffix(".exe")
+        return _SHELL_NAMES.get(name, name)
+    folder, _, name = path.rpartition("/")
+    if folder.endswith("bin") and "." not in name and folder.rpartition("/")[2] in ("bin", "sbin"):
+        return _SHELL_NAMES.get(name, name)
+    return ""

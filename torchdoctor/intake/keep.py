@@ -1,0 +1,138 @@
+"""What is kept of all that was read, so that memory stays bounded whatever the size of the input."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from torchdoctor.intake.draft import Draft, Line, pattern
+from torchdoctor.model import EventKind
+
+FIRST_LINES = 2_000
+LAST_LINES = 10_000
+SHAPES = 4_000
+EVENTS = 40_000
+EQUAL_EVENTS = 200
+
+_INTEREST = (
+    "error", "fail", "exception", "nan", "killed", "oom", "out of memory", "abort", "timeout", "timed out", "not found", "cannot",
+    "can't", "unable", "denied", "mismatch", "invalid", "refused", "warn", "overflow", "unsupported", "not supported", "missing",
+    "unexpected", "illegal", "corrupt", "fatal", "panic", "segfault", "signal", "no such", "deprecated", "critical", "assert", "version",
+    "driver", "cuda", "terminated", "exit code", "stall", "hang", "inf,", "inf ", "limit", "too many", "no space", "leak",
+)  # fmt: skip
+
+
+def shape(text: str) -> str:
+    """The text with every number made equal, by which repeated lines are known."""
+    return str(pattern(r"0x[0-9a-fA-F]+|\d+(?:\.\d+)?").sub("#", text[:300]))
+
+
+def of_interest(text: str) -> bool:
+    """True for a line that may tell of a failure, by generic words."""
+    low = text.lower()
+    return any(word in low for word in _INTEREST)
+
+
+class Keep:
+    """Takes finished drafts; ``drafts()`` returns what was kept, in order."""
+
+    def __init__(self) -> None:
+        self.events: list[Draft] = []
+        self.first: list[Draft] = []
+        self.tail: deque[Draft] = deque()
+        self.shapes: dict[str, Draft] = {}
+        self.asserts: dict[tuple[str, str], Draft] = {}
+        self.equal: dict[tuple[EventKind, str, str], tuple[int, Draft]] = {}
+        self.bar: Draft | None = None
+        self.dropped = 0
+        self.forgotten = 0
+
+    def put(self, draft: Draft) -> None:
+        """An event that is no plain log line; kept, unless the same was seen 200 times."""
+        self.bar = None
+        if draft.kind is EventKind.LOG:
+            self.log(draft)
+            return
+        text = draft.parts[0] if draft.parts else ""
+        if draft.kind is EventKind.KERNEL_LOG and not draft.frames and not of_interest(text) and "NVRM" not in text:
+            self.log(draft)
+            return
+        if draft.kind is EventKind.NCCL and draft.level == "INFO":
+            self.log(draft)
+            return
+        exact = draft.kind is not EventKind.EXCEPTION and draft.kind is not EventKind.STACK
+        key = (draft.kind, draft.stream, text[:600] if exact and len(draft.parts) == 1 else (draft.type or "") + shape(text))
+        seen = self.equal.get(key)
+        if seen is not None:
+            number, last = seen
+            limit = 1 if exact and len(draft.parts) == 1 and last.line + 400 > draft.line else EQUAL_EVENTS
+            if number >= limit or len(self.events) >= EVENTS:
+                last.count += draft.count
+                last.end_line = max(last.end_line, draft.end_line)
+                return
+            self.equal[key] = (number + 1, draft)
+        elif len(self.equal) < EVENTS:
+            self.equal[key] = (1, draft)
+        if len(self.events) >= EVENTS:
+            self.forgotten += 1
+            return
+        self.events.append(draft)
+
+    def assertion(self, draft: Draft) -> None:
+        """A failed assertion of a kernel; every thread prints one, they count as one."""
+        self.bar = None
+        text = draft.parts[0]
+        name = pattern(r"block: \[[^\]]*\], thread: \[[^\]]*\]|^:0:").sub("", text)
+        seen = self.asserts.get((draft.stream, name))
+        if seen is not None:
+            seen.count += 1
+            seen.end_line = max(seen.end_line, draft.end_line)
+            return
+        if len(self.asserts) < 2_000:
+            self.asserts[(draft.stream, name)] = draft
+            self.events.append(draft)
+
+    def progress(self, line: Line) -> None:
+        """A progress bar; what follows directly replaces it."""
+        bar = self.bar
+        if bar is not None and bar.stream == line.mark.key:
+            bar.parts = [line.text[:1000]]
+            bar.end_line = line.number
+            bar.count += 1
+            return
+        draft = Draft(EventKind.LOG, line, line.text[:1000])
+        self.log(draft)
+        self.bar = draft
+
+    def log(self, draft: Draft) -> None:
+        """A plain line: the first 2,000, the last 10,000, and between them one of each shape of interest."""
+        self.bar = None
+        if len(self.first) < FIRST_LINES:
+            self.first.append(draft)
+            return
+        self.tail.append(draft)
+        if len(self.tail) > LAST_LINES:
+            self._retire(self.tail.popleft())
+
+    def _retire(self, draft: Draft) -> None:
+        text = draft.parts[0] if draft.parts else ""
+        if not of_interest(text):
+            self.dropped += draft.count
+            return
+        key = draft.stream + shape(text)
+        seen = self.shapes.get(key)
+        if seen is not None:
+            seen.count += draft.count
+            seen.end_line = max(seen.end_line, draft.end_line)
+        elif len(self.shapes) < SHAPES:
+            self.shapes[key] = draft
+        else:
+            self.dropped += draft.count
+
+    def drafts(self) -> list[Draft]:
+        kept = self.events + self.first + list(self.shapes.values()) + list(self.tail)
+        kept.sort(key=_line)
+        return kept
+
+
+def _line(draft: Draft) -> int:
+    return draft.line

@@ -1,0 +1,266 @@
+"""What a single line is, as far as its form tells: kind of event, log line, prompt, progress."""
+
+from __future__ import annotations
+
+from torchdoctor.intake.draft import Line, pattern
+from torchdoctor.model import EventKind
+
+# One of these stands in every line that is more than a plain log line; most lines have none.
+_GATE = (
+    "rror", "xception", "arning", "ssert", "NCCL", "NVRM", "Xid", "illed", "ault", "bort", "terminate", "slurm", "srun",
+    "OOM", "oom", "Evicted", "DUE TO", "ninja", "FAILED", "nvcc", "ld:", "exitcode", "return code", "SIG", "signal",
+    "pcieport", "AER", "nvidia", "PG ID", "ProcessGroup", "socket.cpp", "TCPStore", "c10d", "kernel:", "subprocess",
+    "LINK", "LNK", "Primary job", "mpirun", "free()", "malloc", "stack smash", "TERM_", "PBS", "Process finished",
+    "not found", "compilation", "BackOff", "FailedScheduling", "CANCELLED", "corrupted", "FAIL", "torch/", "torch.", "RIP",
+    "TIMEOUT", "Fatal", "recursive", "traps:", "core dump", "collect2", "ptxas",
+)  # fmt: skip
+_ASSERT = (
+    r"(?:(?:[A-Za-z]:)?[\w.~+-]*[\\/])?[\w.\\/+~-]*\.(?:cu|cuh|hip|h|cpp|cc|inl):\d+:[^`'\"]{0,1200}?"
+    r"(?:Device-side a|A)ssertion [`'].{0,400}?(?:'|`)? ?failed\.?"
+)
+_CRASH_WORDS = (
+    "Segmentation fault", "Bus error", "Floating point exception", "Illegal instruction", "Aborted", "Killed", "Terminated",
+)  # fmt: skip
+_CRASH_STARTS = (
+    "Fatal Python error", "terminate called", "*** Process received signal ***", "*** Aborted at", "*** SIG", "free(): ",
+    "malloc(): ", "double free", "corrupted ", "munmap_chunk()", "*** stack smashing", "realloc(): ", "Windows fatal exception",
+    "Illegal instruction", "!!!!!!! Segfault", "*** buffer overflow detected", "malloc_consolidate()", "Unexpected bus error",
+    "Unexpected segmentation fault", "Unexpected floating-point exception", "libc++abi: terminating", "libc++abi.dylib: terminating",
+    "Memory access fault by GPU", "HW Exception by GPU",
+)  # fmt: skip
+_KERNEL_WORDS = (
+    "NVRM:", "oom-kill:", "invoked oom-killer", "Out of memory: Kill", " segfault at ", "pcieport ", "general protection",
+    "nvidia-nvlink", "nvidia-modeset:", "nvidia-uvm:", "cgroup out of memory", "AER: ", "PCIe Bus Error", "oom_reaper:", "EDAC ",
+    "mce: ", "Hardware Error", " trap invalid opcode", "blocked for more than", "watchdog: BUG", "amdgpu ", "RmInitAdapter",
+)  # fmt: skip
+_SCHEDULER_STARTS = (
+    "slurmstepd", "srun:", "sbatch:", "salloc:", "slurmd", "scancel:", "=>> PBS", "TERM_", "kubelet", "LSF:", "qsub:", "Job <",
+)  # fmt: skip
+_SCHEDULER_WORDS = (
+    "OOMKilled", "CANCELLED AT", "DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAIL", "FailedScheduling", "BackOff",
+    "oom_kill event", "Evicted", "TERM_MEMLIMIT", "TERM_RUNLIMIT", "NodeLost", "ErrImagePull", "exceeded memory limit",
+    "slurmstepd: error", "srun: error",
+)  # fmt: skip
+_LAUNCHER_WORDS = (
+    "torch.distributed.elastic", "torch/distributed/elastic", "torch.distributed.run", "torch/distributed/run.py",
+    "torch.distributed.launcher", "failed (exitcode: ", "Killing subprocess ", "exits with return code", "closing signal SIG",
+    "Primary job  terminated", "mpirun noticed", "mpirun has exited", "mpiexec ", "Received sigquit from a child",
+    "sigkill_handler", "Process finished with exit code", "process exited with error", "torch.distributed.launch ",
+)  # fmt: skip
+_BUILD_STARTS = (
+    "ninja: ", "FAILED: ", "nvcc fatal", "nvcc error", "collect2: error", "error: command ", "compilation terminated",
+    "error: subprocess-exited", "ptxas ", "CMake Error", "make: ***", "gmake", "make[", "g++: ", "gcc: ", "c++: ", "clang",
+    "cl : ", "LINK : ", "x86_64-", "cc1plus: ", "Failed building wheel", "Could not find a version", "No matching distribution",
+    "ERROR: Failed building", "ERROR: Could not", "ERROR: No matching", "ERROR: Failed to build", "ERROR: Command err",
+    "ld: ", "/usr/bin/ld:", "In file included from ", "ERROR: Cannot install", "ERROR: Ignored the following",
+)  # fmt: skip
+_BUILD = (
+    r"(?:^|[\s\"'])(?:[A-Za-z]:)?[\w./\\+<>-]+(?::\d+){1,2}: (?:fatal )?error\b|\(\d+(?:,\d+)?\): (?:fatal )?error\b|: fatal error\b"
+    r"|\bfatal error (?:C|LNK)\d{4}|\berror LNK\d{4}|/ld(?:\.\w+)?: |: cannot find -l|ninja: (?:build stopped|error)"
+    r"|/bin/\w*sh: (?:\d+: |line \d+: )?\S+: (?:not found|command not found|No such)|\berror: command '.{1,200}' failed"
+    r"|(?:: |^)undefined reference to|Killed signal terminated program|died due to signal"
+)
+# Glued behind words that end in these, "Error: text" is no Python exception.
+_NO_EXCEPTION = frozenset((
+    "MeanSquaredError", "MeanAbsoluteError", "RootMeanSquaredError", "MeanError", "ValError", "TrainError", "TestError", "Error",
+    "PercentageError", "MeanAbsolutePercentageError", "StandardError", "WordError", "Warning", "NoError", "LastError",
+))  # fmt: skip
+_EXCEPTION_ENDS = (
+    "Error", "Exception", "Interrupt", "Exit", "Iteration", "Failure", "ExceptionGroup", "Timeout", "Fault", "Unsupported",
+    "OutOfMemory", "OutOfResources", "Invalid", "NotFound", "Empty", "DataDependentSymNode", "Expired", "Traceback", "Unavailable",
+    "Warning", "RestartAnalysis", "Refused", "Killed", "error", "Abort", "Aborted", "Exceeded", "Cancelled",
+)  # fmt: skip
+
+
+def exception_head(body: str, loose: bool) -> tuple[str, str] | None:
+    """(class name, message) of a line like ``pkg.SomeError: text``, or None.
+
+    ``loose``: the line stands where a traceback wants its exception, so any class name will do.
+    """
+    colon = body.find(":")
+    name = body[:colon] if colon >= 0 else body.rstrip()
+    if not name or len(name) > 160:
+        return None
+    inner = ""
+    if name.endswith(")") and "(" in name:  # ray.exceptions.RayTaskError(ValueError)
+        name, _, inner = name.partition("(")
+        inner = inner[:-1]
+    last = name.rpartition(".")[2]
+    if not last.isidentifier() or not (last is name or name.replace(".", "_").isidentifier()):
+        return None
+    if inner and not inner.replace(".", "_").isidentifier():
+        return None
+    if colon >= 0 and body[colon + 1 : colon + 2] not in ("", " ", "\t"):
+        return None
+    message = body[colon + 1 :].strip() if colon >= 0 else ""
+    if colon < 0 and name is not body.rstrip() and not inner and name != body.rstrip():
+        return None
+    dotted = "." in name
+    if last.endswith(_EXCEPTION_ENDS):
+        if last in _NO_EXCEPTION and not dotted and not (loose and last not in ("Error", "Warning")):
+            return None
+        if last.endswith("error") and not dotted:
+            return None
+        if last.endswith("Warning") and not loose:
+            return None
+        if not loose:
+            if colon < 0 and not last.endswith(("Error", "Exception", "Interrupt", "Exit")):
+                return None
+            if not last[0].isupper() and last[0] != "_":
+                return None
+            if name.startswith(("java.", "javax.", "org.", "com.", "scala.", "kotlin.", "sun.", "io.netty")):
+                return None
+            if message and message[0].isdigit() and pattern(r"[\d.eE+%-]+$").match(message):
+                return None  # a metric
+        return name, message
+    if dotted and (last[0].isupper() or last[0] == "_") and name[0].islower() and (loose or colon >= 0 and last[-1].isalpha()):
+        if not loose and (message == "" or not last[0].isupper()):
+            return None
+        return (name, message) if loose or _dotted_class(name) else None
+    if loose and last[0].isupper() and not dotted and colon >= 0 and message and last.upper() != last:
+        return None if last in ("Epoch", "Step", "Iter", "Loss", "Train", "Test", "Training", "Validation", "Batch", "Note", "Info",
+                                "Progress", "Loading", "Downloading", "Using", "Warning", "Iteration") else (name, message)  # fmt: skip
+    return None
+
+
+def _dotted_class(name: str) -> bool:
+    return ".exc." in name or ".exceptions." in name or ".errors." in name or name.startswith("torch.")
+
+
+def classify(line: Line) -> tuple[EventKind, str] | None:
+    """(kind, how it goes on) for a line that stands for more than itself; None for a plain log line.
+
+    How it goes on: "" not at all, else the name of a continuation rule of ``texts.py``.
+    """
+    body, logger = line.body, line.mark.logger
+    if logger == "kernel":
+        return EventKind.KERNEL_LOG, "nvrm"
+    if not any(word in line.text for word in _GATE):
+        return None
+    if "ssertion" in body and ("failed" in body or "FAILED" in body):
+        if "thread: [" in body or ".cu:" in body or ".cuh:" in body or "Device-side" in body or ".hip:" in body:
+            return EventKind.DEVICE_ASSERT, ""
+        if body.endswith(("failed.", "failed")) and "`" in body:
+            return EventKind.CRASH, "crash"  # assert() of a C program
+    if body.startswith(":0:") and ("aborting with error" in body or "HSA_STATUS" in body):
+        return EventKind.DEVICE_ASSERT, ""
+    if "NCCL" in body and pattern(r"\bNCCL (?:INFO|WARN|ERROR|TRACE|CALL)\b|^NCCL version \d").search(body):
+        return EventKind.NCCL, ""
+    found = _torch_record(line)
+    if found is not None:
+        return found
+    if "arning" in body and pattern(r":\d+: [\w.]*Warning:? ?").search(body):
+        return EventKind.WARNING, "python"
+    found = _native(body)
+    if found is not None:
+        return found
+    if any(word in body for word in _KERNEL_WORDS):
+        return EventKind.KERNEL_LOG, "nvrm"
+    if body.startswith(_SCHEDULER_STARTS) or any(word in body for word in _SCHEDULER_WORDS):
+        return EventKind.SCHEDULER, ""
+    if any(word in line.text for word in _LAUNCHER_WORDS) or logger.startswith("launch.py"):
+        return EventKind.LAUNCHER, ""
+    return _build(line)
+
+
+def _torch_record(line: Line) -> tuple[EventKind, str] | None:
+    """Lines of torch's own loggers: [E...cpp:1] of c10d, [W...cpp:1], and the glog form of its Python modules."""
+    body, level, logger = line.body, line.mark.level, line.mark.logger
+    if body[:1] == "[" and level and logger and ":" in body and logger.endswith((".cpp", ".hpp", ".cc", ".cu", ".h")):
+        if level in ("ERROR", "FATAL"):
+            return EventKind.WATCHDOG, "c10d"
+        return (EventKind.WARNING, "c10d") if level == "WARNING" else None
+    if level and logger.replace("/", ".").removeprefix("site-packages.").startswith(("torch.distributed.elastic", "torch.distributed.run")):
+        return (EventKind.LAUNCHER, "") if body else None
+    if level == "WARNING" and ("torch/" in logger or logger.startswith("torch.")) and line.text[:1] in "WE[":
+        return EventKind.WARNING, "record"
+    return None
+
+
+def _native(body: str) -> tuple[EventKind, str] | None:
+    if body.startswith(_CRASH_STARTS):
+        return EventKind.CRASH, "crash"
+    if body.endswith(("Killed", "Aborted", "Terminated", "error", "fault", "exception", "instruction", ")")) or "core dumped" in body:
+        bare = body.removesuffix("(core dumped)").strip()
+        if bare in _CRASH_WORDS:
+            return EventKind.CRASH, ""
+    if pattern(r"(?:line \d+|^\[\d+\][+-]?): +\d+ (?:Segmentation fault|Bus error|Aborted|Killed|Illegal instruction|Floating point)").search(body):
+        return EventKind.CRASH, ""
+    if pattern(r"^\[[\w.-]+:\d+\] (?:\*\*\* Process received signal|Signal: |Signal code: |Failing at address)").match(body):
+        return EventKind.CRASH, "signal"
+    if "core dumped" in body and any(word in body for word in _CRASH_WORDS):
+        return EventKind.CRASH, ""
+    if "interrupted by signal" in body or "0xC0000005" in body:
+        return EventKind.CRASH, ""
+    return None
+
+
+def _build(line: Line) -> tuple[EventKind, str] | None:
+    body = line.body.lstrip()
+    if body.startswith(_BUILD_STARTS) or line.text.lstrip().startswith(_BUILD_STARTS):
+        if body.startswith("FAILED: "):
+            ninja = pattern(r"FAILED: (?:\[code=-?\d+\] )?\S+\.(?:o|obj|so|pyd|dll)\b").match(body)
+            return (EventKind.BUILD, "command") if ninja else None
+        return EventKind.BUILD, "compiler"
+    if ("rror" in body or "ld:" in body or "ot found" in body or "ndefined ref" in body or "signal" in body or "cannot find" in body) and (
+        pattern(_BUILD).search(body)
+    ):
+        return EventKind.BUILD, "compiler"
+    return None
+
+
+def device_asserts(body: str) -> list[str]:
+    """Every assertion message in a line; ranks that print at once garble several into one."""
+    if body.startswith(":0:"):
+        return [body]
+    found = [m.group().strip() for m in pattern(_ASSERT).finditer(body)]
+    return found or [body]
+
+
+def is_prompt(body: str) -> bool:
+    """True for a line that a person typed at a shell, at Python or at Windows."""
+    head = body[:120]
+    if head.startswith(("$ ", ">>> ", "... ", "+ ", "PS ", "In [", "sh-")):
+        return True
+    if head[1:3] == ":\\" and ">" in head:
+        return True
+    if head[:1] == "(" and ("$ " in head or "# " in head or ">" in head) and pattern(r"\([\w.\- \u0080-\uffff]{1,40}\) .{0,80}?[$#>] ?\S").match(head):
+        return True
+    return "@" in head[:60] and bool(pattern(r"\[?[\w.-]{1,32}@[\w.-]{1,64}[: ][^\s\]]{0,80}\]?[$#%] ?").match(head))
+
+
+def is_progress(body: str) -> bool:
+    """True for a progress bar."""
+    return ("%|" in body or "% " in body[:8] or "it/s" in body or "s/it" in body or "/s]" in body) and bool(
+        pattern(r"\d%\||\d+(?:\.\d+)?(?:it|ex|tok|[kMG]?B)/s|s/it|\?it/s|^ *\d{1,3}% +\d+/\d+").search(body)
+    )
+
+
+_STEP_STARTS = (
+    "epoch", "step", "iter", "[epoch", "batch", "ep ", "train:", "val:", "train ", "it ", "[epoch", "global step", "[iter", "training:",
+    "|epoch", "| epoch", "epoch:", "validation", "eval", "[train", "[step",
+)  # fmt: skip
+
+
+def is_step(body: str) -> bool:
+    """True for a line that reports a training step or a metric."""
+    low = body[:240].lstrip(" |>*-").lower()
+    if low.startswith(_STEP_STARTS):
+        return any(c.isdigit() for c in low)
+    return ("loss" in low or "acc" in low or "lr" in low) and bool(
+        pattern(r"\b(?:loss|acc(?:uracy)?|lr)\b\w*[ =:]+-?(?:\d|nan|inf)").search(low)
+    )
+
+
+def is_code(body: str) -> bool:
+    """True for a line that looks like a Python statement."""
+    text = body.strip()
+    return text.startswith(("return ", "raise ", "self.", "yield ", "await ", "def ", "for ", "with ", "if ", "else:", "@", "**")) or bool(
+        pattern(r"^[A-Za-z_][\w.\[\]'\"]*(?:, [\w.]+)* = \S|^[A-Za-z_][\w.]*\(.*[(),]$|^\w+=\S.*[,)]$").match(text)
+    )
+
+
+def is_rule(body: str) -> bool:
+    """True for a line of one repeated character."""
+    text = body.strip()
+    return len(text) >= 8 and len(set(text)) <= 2 and not text[0].isalnum()

@@ -1,0 +1,125 @@
+"""How far the message of an exception, or of a native error, reaches over the following lines."""
+
+from __future__ import annotations
+
+from torchdoctor.intake.draft import Draft, Line, pattern
+from torchdoctor.intake.lines import classify, is_progress, is_prompt, is_rule, is_step
+from torchdoctor.model import EventKind
+
+MESSAGE_LINES = 400
+CPP_FRAMES = 16
+
+# Torch ends many messages with these, some after a blank line.
+_HINTS = (
+    "CUDA kernel errors might", "For debugging consider", "Compile with `TORCH_USE_CUDA_DSA`", "Search for `cuda", "Device-side assert",
+    "HIP kernel errors might", "For debugging consider passing AMD", "Set TORCH", "Set torch", "For more", "For extended logs",
+    "You can suppress", "Check the documentation", "Exception raised from", "frame #", "Caused by:", "Parameters which did not",
+    "Parameter indices which", "If you already", "In addition, you can", "making sure all", "Last error:", "nccl", "from user code:",
+    "While executing", "Original traceback:", "Explanation:", "Hint:", "Developer debug context", "The above operation failed",
+    "This error indicates", "Please ", "If you are using wheel", "Also, confirm", "If reserved", "See documentation", "Possible causes",
+    "MONAI hint", "Module call stack", "(scroll up for backtrace)", "Foreign", "Found from", "The following operation failed",
+    "Traceback of TorchScript", "Serialized", "C++ CapturedTraceback", "ERROR: Tensor-valued", "Docs:", "tensor at position",
+    "saved metadata", "recomputed metadata", ". This may indicate", "[PG ", "(Triggered internally", "Tensors must", "Minimum and Max",
+    "To fix this", "To work around", "Consider ", "Alternatively", "## Exception summary", "(Refer to the full", "<class '", "- Modify ",
+    "- Debug ", "- Create an issue", "Note that", "You can find", "Suggested", "HINT:", "hint:", "Tip:",
+)  # fmt: skip
+_NOT_MESSAGE = ("wandb:", "Killing subprocess", "Primary job", "Prompt executed", "Exception ignored in", "Exception in thread", "Process ")
+_NOT_AFTER_BLANK = 3  # words a line needs behind a blank one to count as prose of the message
+
+
+def is_hint(text: str) -> bool:
+    """True for a line with which messages of torch, CUDA and NCCL go on."""
+    return text.startswith(_HINTS)
+
+
+def breaks(line: Line) -> bool:
+    """True when the line is plainly no part of a message: a record of a logger, a prompt, progress, another kind."""
+    body = line.body
+    if line.mark.record or body.startswith(_NOT_MESSAGE):
+        return True
+    if is_progress(body) or is_prompt(body) or is_rule(body):
+        return True
+    if body[:1] not in " \t" and is_step(body):
+        return True
+    found = classify(line)
+    return found is not None and found[0] is not EventKind.BUILD
+
+
+class Message:
+    """Collects the lines of one message into a draft."""
+
+    __slots__ = ("base", "blank", "cpp", "draft", "lines", "mark")
+
+    def __init__(self, draft: Draft, line: Line, base: int) -> None:
+        self.draft = draft
+        self.mark = line.mark
+        self.base = base
+        self.blank = 0
+        self.lines = 0
+        self.cpp = 0
+
+    def wants(self, line: Line) -> bool:
+        """True when the line continues the message; it is then taken."""
+        body = line.body
+        stripped = body.strip()
+        if line.joined:
+            self.draft.add(body, line.number, joined=True)
+            return True
+        if not stripped:
+            self.blank += 1
+            return self.blank <= 3
+        if self.lines >= MESSAGE_LINES or self._foreign(line):
+            return False
+        if stripped.startswith("frame #"):
+            self.cpp += 1
+            self.blank = 0
+            if self.cpp <= CPP_FRAMES:
+                self._add(line)
+            return True
+        indent = len(body) - len(body.lstrip())
+        if is_hint(stripped):
+            self._add(line)
+            return True
+        if breaks(line):
+            return False
+        if self.blank and not self._after_blank(stripped, indent):
+            return False
+        self._add(line)
+        return True
+
+    def _foreign(self, line: Line) -> bool:
+        mark = line.mark
+        if mark is self.mark or not (mark.record or mark.time):
+            return False
+        if self.mark.record:
+            return mark.logger != self.mark.logger or mark.level != self.mark.level
+        return mark.record or (mark.time is not None and self.mark.time is None)
+
+    def _after_blank(self, stripped: str, indent: int) -> bool:
+        if indent > self.base or not self.draft.size:
+            return True
+        if "registered at" in stripped:  # the list of backends of a missing kernel
+            return True
+        return self.blank == 1 and len(self.draft.parts) > 2 and stripped[:1] in "-*(<" and stripped.count(" ") > _NOT_AFTER_BLANK
+
+    def _add(self, line: Line) -> None:
+        if self.blank and self.draft.size:
+            self.draft.add("", line.number)
+        self.blank = 0
+        self.lines += 1
+        body = line.body
+        cut = self.base if body[: self.base].isspace() else 0
+        self.draft.add(body[cut:].rstrip(), line.number)
+
+
+def ends_open(draft: Draft) -> bool:
+    """True when the message so far announces something: its last line ends in a colon."""
+    for part in reversed(draft.parts):
+        if part.strip():
+            return part.rstrip().endswith(":")
+    return False
+
+
+def announces_process(draft: Draft) -> bool:
+    """True behind ``-- Process 5 terminated with the following error:`` (torch.multiprocessing.spawn)."""
+    return any(pattern(r"^-- Process \d+ terminated with the following error").match(part) for part in draft.parts[-2:])

@@ -1,0 +1,211 @@
+"""Tracebacks that are no plain text: IPython and Colab cells, rich's boxes, pytest's E lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchdoctor.intake.draft import Line, pattern
+from torchdoctor.intake.frames import package_of
+from torchdoctor.intake.lines import exception_head, is_prompt
+from torchdoctor.intake.message import Message
+from torchdoctor.intake.traceback import DONE, HEADER, PASS, TAKEN, TracebackReader, chain_phrase, with_code
+from torchdoctor.model import Frame
+
+if TYPE_CHECKING:
+    from torchdoctor.intake.stream import Stream
+
+# IPython 8 and later: File ~/x.py:12, in f(a)      Cell In[3], line 1, in f(a)      Input In [3], in <cell line: 1>()
+_FILE = r"File (?P<file>.+?):(?P<line>\d+)(?:, in (?P<function>.*))?$"
+_CELL = r"(?P<file>(?:Cell|Input) In ?\[(?:\d+|\*)\])(?:, line (?P<line>\d+))?(?:, in (?P<function>.*))?$"
+# IPython 5 to 7, Colab (links), VS Code in any language: <ipython-input-1-ab> in f(a)   ~/x.py in f(a)   x.ipynb Cell 5 in f()
+_OLD = (
+    r"\[?(?P<file><ipython-input-[^>]{1,80}>|<[\w -]{1,40}>|(?:~|/|\.{1,2}/|[A-Za-z]:[\\/])[^\n\]]{1,300}?\.(?:pyx?|ipynb)|[\w.-]+/[\w./-]{1,300}\.(?:pyx?|pxi))"
+    r"(?:\]\([^)]{0,200}\))?'?(?: Cell \d+'?)?(?: line (?P<line>\d+))? in (?P<function>(?:init )?[\w<>.]+(?: line: \d+>)?)(?:\(.*|)$"
+)
+_VSCODE = r"\S{1,12} ?\d+ \S{1,8} (?P<file>\S{1,300}\.ipynb) in (?P<function><cell line: (?P<line>\d+)>|[\w<>.]+)\(.*$"
+_ARROW = r"^(?:-+>|❱|>) ?(?:\[(?P<link>\d+)\]\([^)]{0,300}\)|(?P<line>\d+))(?: ?│)? ?(?P<code>.*)$"
+_CONTEXT = r"^\s*(?:\[?\d+\]?(?:\([^)]*\))?(?: |$)|\[\.\.\. |\d+ frames$)"
+
+
+def cell_frame(body: str, at: int) -> Frame | None:
+    """The frame of a head line of a notebook traceback, or None."""
+    if body[:1] in " \t" or len(body) > 1000:
+        return None
+    found = None
+    if body.startswith("File ") and '"' not in body:
+        found = pattern(_FILE).match(body)
+    elif body.startswith(("Cell In", "Input In")):
+        found = pattern(_CELL).match(body)
+    elif " in " in body and (".py" in body or ".ipynb" in body or body[:1] == "<" or body[:2] == "[<"):
+        found = pattern(_OLD).match(body) or (pattern(_VSCODE).match(body) if ".ipynb" in body else None)
+    if found is None:
+        return None
+    function = (found["function"] or "<module>").partition("(")[0].strip() or "<module>"
+    line = None if "cell line:" in function else found["line"]
+    file = found["file"].strip()
+    return Frame(file, int(line[:9]) if line else None, function, "", _package(file), at)
+
+
+def _package(file: str) -> str:
+    return "" if file.startswith(("Cell In", "Input In", "<ipython")) or "ipykernel_" in file else package_of(file)
+
+
+def is_cell(body: str) -> bool:
+    """True for a line that begins a notebook traceback whose header was cut off."""
+    if body.startswith("File ") and '"' not in body:
+        return bool(pattern(r"File \S.{0,300}\.(?:pyx?|ipynb):\d+, in ").match(body))
+    return body[:1] not in " \t" and cell_frame(body, 0) is not None
+
+
+class NotebookReader(TracebackReader):
+    """Reads the frames of a notebook traceback; the message is read like any other."""
+
+    def __init__(self, stream: Stream, line: Line, name: str) -> None:
+        super().__init__(stream, line)
+        self.name = name.rpartition(" ")[2]
+
+    def _in_frames(self, line: Line) -> int:
+        body = line.body
+        stripped = body.strip()
+        if not stripped:
+            return TAKEN
+        frame = cell_frame(body.rstrip(), line.number)
+        if frame is not None:
+            self.foreign = 0
+            self.draft.add_frame(frame)
+            return TAKEN
+        arrow = pattern(_ARROW).match(stripped)
+        if arrow and self.draft.frames:
+            self._arrow(arrow["link"] or arrow["line"], arrow["code"])
+            return TAKEN
+        head = None
+        if body[:1] not in " \t":
+            head = exception_head(stripped, loose=True)
+            if head is not None and self.name and head[0].rpartition(".")[2] != self.name.rpartition(".")[2]:
+                head = head if head[0].endswith(("Error", "Exception")) and self.foreign == 0 else None
+        if head is not None:
+            return self._exception(line, *head)
+        if stripped.startswith('File "'):
+            return self._syntax(line, stripped)
+        if HEADER in stripped or chain_phrase(stripped) or is_prompt(body):
+            return DONE
+        if pattern(_CONTEXT).match(body) or body[:1] in " \t":
+            return TAKEN
+        self.foreign += 1
+        return TAKEN if self.foreign < 6 and not line.mark.record else DONE if self.foreign > 12 else PASS
+
+    def _arrow(self, number: str | None, code: str) -> None:
+        frame = self.draft.frames[-1]
+        at = int(number[:9]) if number else frame.line
+        self.draft.frames[-1] = with_code(Frame(frame.file, frame.line or at, frame.function, "", frame.package, frame.at), code.strip())
+
+    def _syntax(self, line: Line, stripped: str) -> int:
+        found = pattern(r'File "([^"]{1,300})", line (\d+)').match(stripped)
+        if found:
+            self.draft.add_frame(Frame(found[1], int(found[2][:9]), "", "", _package(found[1]), line.number))
+        return TAKEN
+
+
+class BoxReader(TracebackReader):
+    """Reads a traceback in the box that rich draws, with wrapped paths, code and locals."""
+
+    def __init__(self, stream: Stream, line: Line) -> None:
+        super().__init__(stream, line)
+        self.inside = True
+        self.path = ""
+        self.wants_name = False
+
+    def _in_frames(self, line: Line) -> int:
+        body = line.body.strip()
+        if not self.inside:
+            if not body:
+                self.foreign += 1
+                return TAKEN if self.foreign < 3 else DONE
+            head = exception_head(body, loose=True)
+            return self._exception(line, *head) if head is not None else DONE
+        self.draft.end_line = line.number
+        if body[:1] in ("╰", "└") or body[:2] in ("+-", "+─") and body[-1:] == "+":
+            self.inside = False
+            return TAKEN
+        if body[:1] not in ("│", "|"):
+            self.foreign += 1
+            return PASS if self.foreign < 6 else DONE
+        content = body[1:].strip("│|").strip() if body[-1:] in "│|" else body[1:].strip()
+        if not content or content[0] in "╭╰│┌└":
+            self.path = ""
+            return TAKEN
+        self._content(line, content)
+        return TAKEN
+
+    def _content(self, line: Line, content: str) -> None:
+        if self.wants_name:
+            self.wants_name = False
+            frame = self.draft.frames[-1]
+            self.draft.frames[-1] = Frame(frame.file, frame.line, content, "", frame.package, frame.at)
+            return
+        mark = pattern(r"^[❱>] *(\d+) [│|] ?(.*)$").match(content)
+        if mark and self.draft.frames:
+            self.draft.frames[-1] = with_code(self.draft.frames[-1], mark[2].lstrip("│| ").strip())
+            self.path = ""
+            return
+        text = self.path + content
+        found = pattern(r"^(?P<file>(?:~|/|\.|[A-Za-z]:[\\/]|<)[^\n]{0,500}?):(?P<line>\d+)(?: in(?: (?P<function>.*))?)?$").match(text)
+        if found:
+            self.path = ""
+            self.wants_name = text.endswith(" in")
+            file = found["file"]
+            self.draft.add_frame(Frame(file, int(found["line"][:9]), found["function"] or "", "", package_of(file), line.number))
+        elif pattern(r"^(?:/|~|[A-Za-z]:\\)\S*$").match(text) and len(text) < 600:
+            self.path = text  # the path itself was wrapped
+        else:
+            self.path = ""
+
+
+class PytestReader(TracebackReader):
+    """Reads the lines that pytest marks with E, and the place it prints under them."""
+
+    def __init__(self, stream: Stream, line: Line) -> None:
+        super().__init__(stream, line, headed=False)
+        for frame in stream.places:
+            self.draft.add_frame(frame)
+        stream.places = []
+        self.draft.line = line.number
+        self.ended = False
+        self._e_line(line)
+
+    def take(self, line: Line) -> int:
+        body = line.body
+        if body.startswith("E  ") and not self.ended:
+            self._e_line(line)
+            return TAKEN
+        self.ended = True
+        place = place_of(body, line.number)
+        if place is not None:
+            self.draft.add_frame(place)
+            return TAKEN
+        return TAKEN if not body.strip() and not self.draft.frames else DONE
+
+    def _e_line(self, line: Line) -> None:
+        text = line.body[1:]
+        if self.draft.type is None:
+            text = text.strip()
+            head = exception_head(text, loose=True)
+            if head is not None:
+                self.draft.type, text = head
+            elif text.startswith("assert"):
+                self.draft.type = "AssertionError"
+            self.message = Message(self.draft, line, 0)
+            if text:
+                self.draft.add(text, line.number)
+            return
+        self.draft.add(text[3:] if text[:3].isspace() else text.strip(), line.number)
+
+
+def place_of(body: str, at: int) -> Frame | None:
+    """The frame of a pytest place line ``path.py:216: RuntimeError`` or ``path.py:12:``."""
+    if ".py:" not in body or len(body) > 400:
+        return None
+    found = pattern(r"^(?P<file>[^\s:]{1,300}\.py):(?P<line>\d+): ?(?:[\w.]*)$").match(body.rstrip())
+    if not found:
+        return None
+    return Frame(found["file"], int(found["line"][:9]), "", "", package_of(found["file"]), at)

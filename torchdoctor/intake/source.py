@@ -1,0 +1,263 @@
+"""Bytes to physical lines: files, folders, standard input; encodings; compression; binary junk."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from torchdoctor.model import TorchdoctorError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+CHUNK_BYTES = 1 << 18
+# A physical line longer than this is handed on in pieces, so that memory stays bounded.
+PIECE_BYTES = 8192
+_FOLDER_FILES = 500
+_FOLDER_DEPTH = 6
+_LOG_SUFFIXES = (".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".output", ".trace", ".dmesg")
+_LOG_NAMES = ("stdout", "stderr", "error.json", "dmesg", "syslog", "messages", "nohup.out")
+_NO_LOGS = (
+    ".py", ".pyc", ".md", ".rst", ".toml", ".yaml", ".yml", ".json", ".ini", ".cfg", ".csv", ".tsv", ".html", ".xml",
+    ".c", ".cc", ".cpp", ".cu", ".h", ".hpp", ".js", ".ts", ".sh", ".pt", ".pth", ".bin", ".ckpt", ".safetensors",
+    ".png", ".jpg", ".jpeg", ".gif", ".pdf", ".zip", ".gz", ".tar", ".so", ".o", ".a", ".npy", ".npz", ".pkl", ".lock",
+    ".onnx", ".whl", ".parquet", ".jsonl", ".ipynb",
+)  # fmt: skip
+_MAGIC = (b"\x7fELF", b"\x89PNG", b"PK\x03\x04", b"GIF8", b"%PDF", b"\xff\xd8\xff", b"\x80\x02", b"\x80\x03", b"\x80\x04",
+          b"\x80\x05", b"\x93NUMPY", b"RIFF", b"OggS", b"7z\xbc\xaf", b"SQLite format 3")  # fmt: skip
+
+
+class IntakeError(TorchdoctorError):
+    """An input that cannot be read; ``path`` and ``reason`` say which and why."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class Tally:
+    """What was read so far, and what had to be said about it."""
+
+    __slots__ = ("binary", "bytes", "lines", "notes")
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.lines = 0
+        self.binary = False
+        self.notes: list[str] = []
+
+
+def expand(path: str) -> list[str]:
+    """The files behind a path: itself, or the text logs in a folder, sorted, at most 500, at most 6 levels deep."""
+    if path == "-" or not os.path.isdir(path):
+        return [path]
+    found: list[str] = []
+    base = path.rstrip("/\\").count(os.sep)
+    for folder, folders, names in os.walk(path):
+        folders[:] = sorted(n for n in folders if not n.startswith(".") and n not in ("__pycache__", "node_modules"))
+        if folder.count(os.sep) - base >= _FOLDER_DEPTH:
+            folders[:] = []
+        found += [os.path.join(folder, name) for name in sorted(names) if _may_be_log(folder, name)]
+        if len(found) > _FOLDER_FILES:
+            break
+    if not found:
+        raise IntakeError(path, "the folder holds no text log (.log, .txt, .out, .err, or a text file without suffix)")
+    return found[:_FOLDER_FILES]
+
+
+def _may_be_log(folder: str, name: str) -> bool:
+    lower = name.lower()
+    if lower.startswith("."):
+        return False
+    known = lower.endswith(_LOG_SUFFIXES) or lower in _LOG_NAMES or ".log" in lower
+    if not known and (lower.endswith(_NO_LOGS) or "." in lower.rstrip("0123456789").rstrip(".")):
+        return False
+    try:
+        with open(os.path.join(folder, name), "rb") as file:
+            head = file.read(4096)
+    except OSError:
+        return known  # the reader reports it
+    return bool(head) and not is_binary(head)
+
+
+def open_binary(path: str, stdin: BinaryIO | None) -> BinaryIO:
+    """The bytes of a file, or standard input for "-"; IntakeError says in plain words why it cannot be opened."""
+    if path == "-":
+        return stdin if stdin is not None else sys.stdin.buffer
+    try:
+        file = open(path, "rb")  # noqa: SIM115  closed by the reader at the end of the stream
+        head = file.peek(6)[:6]
+    except FileNotFoundError:
+        raise IntakeError(path, "no such file") from None
+    except IsADirectoryError:
+        raise IntakeError(path, "is a folder") from None
+    except PermissionError:
+        raise IntakeError(path, "permission denied") from None
+    except (OSError, ValueError) as error:
+        raise IntakeError(path, getattr(error, "strerror", None) or str(error)) from None
+    return _decompressed(file, head)
+
+
+def _decompressed(file: BinaryIO, head: bytes) -> BinaryIO:
+    if head.startswith(b"\x1f\x8b"):
+        import gzip
+
+        return cast("BinaryIO", gzip.open(file))
+    if head.startswith(b"\xfd7zXZ"):
+        import lzma
+
+        return cast("BinaryIO", lzma.open(file))
+    if head.startswith(b"BZh"):
+        import bz2
+
+        return cast("BinaryIO", bz2.open(file))
+    return file
+
+
+def is_binary(head: bytes) -> bool:
+    """True for data that is no text in any encoding read here."""
+    if head.startswith(_MAGIC):
+        return True
+    if encoding_of(head) != "utf-8":
+        return False
+    text = head.replace(b"\0", b"")  # a log cut by a full disk can hold a block of NUL bytes
+    if not text:
+        return bool(head)
+    plain = text.translate(None, bytes(set(range(32)) - {7, 8, 9, 10, 12, 13, 27}) + b"\x7f")
+    if len(text) - len(plain) > max(2, len(text) // 25):
+        return True
+    if len(text) * 8 < len(head):
+        return True
+    try:
+        text[:-4].decode("utf-8")
+    except UnicodeDecodeError:
+        high = sum(byte > 126 for byte in text[:2048])
+        return high * 2 > min(len(text), 2048) and b"\n" not in text  # latin-1 prose has few high bytes
+    return False
+
+
+def encoding_of(head: bytes) -> str:
+    """The encoding by its byte-order mark, or by the NUL pattern of UTF-16; "utf-8" for all else."""
+    if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        return "utf-32"
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    sample = head[:2048]
+    if len(sample) >= 8 and sample.count(0) * 5 >= len(sample) * 2:
+        half = len(sample) // 2
+        if sample[1::2].count(0) * 10 >= half * 7 and sample[0::2].count(0) * 10 <= half:
+            return "utf-16-le"
+        if sample[0::2].count(0) * 10 >= half * 7 and sample[1::2].count(0) * 10 <= half:
+            return "utf-16-be"
+    return "utf-8"
+
+
+def _decode(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def _decoder(encoding: str, tally: Tally) -> Callable[[bytes, bool], bytes]:
+    """A function that turns chunks of a wide encoding into UTF-8."""
+    import codecs
+
+    tally.notes.append(f"read as {encoding.upper()}")
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    return lambda chunk, final: decoder.decode(chunk, final).encode("utf-8", "replace")
+
+
+def physical_lines(file: BinaryIO, path: str, tally: Tally) -> Iterator[tuple[int, str, bool]]:
+    """The physical lines as (number from 1, text, joined); joined pieces continue the line before.
+
+    One pass, memory bounded by the chunk. Binary input yields nothing and sets ``tally.binary``.
+    """
+    number = 1
+    inside = False  # inside a long line of which pieces were already handed on
+    rest = b""
+    widen: Callable[[bytes, bool], bytes] | None = None
+    first = True
+    while True:
+        try:
+            chunk = file.read(CHUNK_BYTES)
+        except (OSError, EOFError, ValueError) as error:  # a truncated archive, a disk error, a closed pipe
+            tally.notes.append(f"{path}: reading stopped: {getattr(error, 'strerror', None) or error}")
+            chunk = b""
+        if not isinstance(chunk, bytes):
+            chunk = b"" if chunk is None else str(chunk).encode("utf-8", "replace")
+        tally.bytes += len(chunk)
+        if first:
+            first = False
+            if is_binary(chunk[:8192]):
+                tally.binary = True
+                return
+            encoding = encoding_of(chunk)
+            if encoding != "utf-8":
+                widen = _decoder(encoding, tally)
+            elif chunk.startswith(b"\xef\xbb\xbf"):
+                chunk = chunk[3:]
+        final = not chunk
+        if widen is not None:
+            chunk = widen(chunk, final)
+        data = rest + chunk if rest else chunk
+        cut = len(data) if final else data.rfind(b"\n") + 1
+        block, rest = data[:cut], data[cut:]
+        if block:
+            last_open = not block.endswith(b"\n")
+            lines = _split(block if last_open else block[:-1])
+            for index, line in enumerate(lines):
+                if len(line) > PIECE_BYTES // 2:
+                    for piece in _pieces(line):
+                        yield number, piece, inside
+                        inside = True
+                else:
+                    yield number, line, inside
+                inside = False
+                if index + 1 < len(lines) or not last_open:
+                    number += 1
+            if last_open:
+                number += 1
+        if len(rest) > PIECE_BYTES:  # no line end in sight: hand on what there is
+            keep = _boundary(rest)
+            for piece in _pieces(_decode(rest[:keep])):
+                yield number, piece, inside
+                inside = True
+            rest = rest[keep:]
+        if final:
+            break
+    tally.lines += number - 1 + (1 if inside else 0)
+
+
+def _split(block: bytes) -> list[str]:
+    try:
+        return block.decode("utf-8").split("\n")
+    except UnicodeDecodeError:
+        return [_decode(line) for line in block.split(b"\n")]
+
+
+def _boundary(data: bytes) -> int:
+    """Where to cut an endless line: behind a space near its end, else between two characters."""
+    at = data.rfind(b" ", len(data) - 1024)
+    if at > 0:
+        return at + 1
+    at = len(data)
+    while at > len(data) - 4 and data[at - 1] & 0xC0 == 0x80:
+        at -= 1
+    return at - 1 if at > 1 and data[at - 1] >= 0xC0 else at
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Pieces of at most PIECE_BYTES / 2 characters, cut at a carriage return or a space where there is one."""
+    size = PIECE_BYTES // 2
+    start = 0
+    while len(text) - start > size:
+        end = text.rfind("\r", start + 1, start + size) + 1 or text.rfind(" ", start + size // 2, start + size) + 1
+        if end <= start:
+            end = start + size
+        yield text[start:end]
+        start = end
+    if start < len(text):
+        yield text[start:]

@@ -1,0 +1,94 @@
+"""Stack dumps: py-spy, faulthandler, gdb. Each thread becomes one event, outermost frame first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchdoctor.intake.draft import Draft, Line, pattern
+from torchdoctor.intake.frames import package_of
+from torchdoctor.intake.traceback import DONE, TAKEN, parse_frame
+from torchdoctor.model import EventKind, Frame
+
+if TYPE_CHECKING:
+    from torchdoctor.intake.stream import Stream
+
+_HEAD = (
+    r"(?:Current t|T)hread (?:0x[0-9a-fA-F]+|\d+)(?: \[[^\]]{0,80}\])? \((?:most recent call first|idle|active|active\+gil|sleeping|Thread 0x|LWP |idle\+gil)"
+    r"|#0 +0x[0-9a-f]+ in "
+)
+# py-spy:  wait (threading.py:359)      native frames have a library instead: poll (libc.so.6)
+_SPY = r"^\s+(?P<function>[^\s(][^(]{0,200}?) \((?P<file>[^()]{1,300}?)(?::(?P<line>\d+))?\)\s*$"
+# gdb:  #1  0x00007f in select_poll_poll (self=...) at Modules/selectmodule.c:600      #5 Frame 0x1, for file a.py, line 3, in f ()
+_GDB = (
+    r"^#\d+ +(?:0x[0-9a-f]+ in )?(?:<signal handler called>|Frame 0x[0-9a-f]+, for file (?P<py>[^,]{1,300}), line (?P<pyline>\d+), in (?P<pyf>\S+)"
+    r"|(?P<function>[^\s(]{1,200}) ?\([^\n]*?\)(?: at (?P<file>[^\s:]{1,300}):(?P<line>\d+)| from (?P<lib>\S{1,300}))?)"
+)
+_SKIP = r"^\s*(?:Arguments:|Locals:|Garbage-collecting|<no Python frame>|\.\.\.|\S[^:]{0,60}: .*)$"
+
+
+def is_thread_head(body: str) -> bool:
+    """True for the line that begins a thread of a dump."""
+    return bool(pattern(_HEAD).match(body))
+
+
+class StackReader:
+    """Reads one thread; dumps print the innermost frame first, events keep it last."""
+
+    def __init__(self, stream: Stream, line: Line) -> None:
+        self.stream = stream
+        self.draft = Draft(EventKind.STACK, line, line.body.strip())
+        self.draft.headed = True
+        self.head = line.body
+        self.locals = False
+        if line.body[:1] in "# ":
+            self._frame(line)
+
+    def take(self, line: Line) -> int:
+        body = line.body
+        if not body.strip():
+            return DONE
+        if body[:1] not in " \t#":
+            return DONE
+        if self._frame(line):
+            self.draft.add(body.rstrip(), line.number)
+            return TAKEN
+        if pattern(_SKIP).match(body):
+            self.draft.end_line = line.number
+            return TAKEN
+        return DONE
+
+    def _frame(self, line: Line) -> bool:
+        body = line.body
+        frame = None
+        if 'File "' in body:
+            frame = parse_frame(body.strip(), line.number)
+        elif body[:1] == "#":
+            frame = self._gdb(body, line.number)
+        else:
+            found = pattern(_SPY).match(body)
+            if found:
+                file = found["file"]
+                number = found["line"]
+                frame = Frame(file, int(number[:9]) if number else None, found["function"], "", package_of(file, True), line.number)
+        if frame is None:
+            return False
+        self.draft.add_frame(frame)
+        return True
+
+    def _gdb(self, body: str, at: int) -> Frame | None:
+        found = pattern(_GDB).match(body)
+        if not found:
+            return None
+        if found["py"]:
+            return Frame(found["py"], int(found["pyline"][:9]), found["pyf"], "", package_of(found["py"]), at)
+        file = found["file"] or found["lib"] or ""
+        line = int(found["line"][:9]) if found["line"] else None
+        return Frame(file, line, found["function"] or "<signal handler called>", "", package_of(file) or "native", at)
+
+    def close(self) -> None:
+        self.draft.frames.reverse()
+        crash = self.stream.crash
+        if crash is not None and (not crash.frames or self.head.startswith("Current thread")):
+            crash.frames = list(self.draft.frames)  # the thread that died
+            crash.headed = crash.headed or bool(crash.frames)
+        self.stream.put(self.draft)

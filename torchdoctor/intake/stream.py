@@ -1,0 +1,304 @@
+"""One stream of lines (one rank, one process, or all that carries no tag): which reader takes which line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from torchdoctor.intake.draft import NO_MARK, Draft, Line, Mark, pattern
+from torchdoctor.intake.lines import classify, device_asserts, exception_head, is_progress
+from torchdoctor.intake.texts import TextReader, WarningReader
+from torchdoctor.intake.traceback import DONE, HEADER, PASS, TracebackReader, chain_phrase, chained, parse_frame
+from torchdoctor.model import EventKind, Frame, RelationKind
+
+if TYPE_CHECKING:
+    from torchdoctor.intake.keep import Keep
+
+
+class Reader(Protocol):
+    def take(self, line: Line) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class Stream:
+    """Feeds lines to the open reader, or finds out what a line begins."""
+
+    def __init__(self, keep: Keep) -> None:
+        self.keep = keep
+        self.reader: Reader | None = None
+        self.closed: list[Draft] = []  # the exceptions read last, the innermost first
+        self.chain: tuple[RelationKind, list[Draft]] | None = None
+        self.twins = 0  # doubled headers whose exceptions are still to come
+        self.twin: Draft | None = None
+        self.last: Draft | None = None
+        self.head_mark: Mark = NO_MARK
+        self.head_logger = ""
+        self.rank: int | None = None
+        self.ignored = False
+        self.crash: Draft | None = None  # a native end whose stack dump may follow
+        self.places: list[Frame] = []  # pytest prints them above the error they lead to
+
+    # ------------------------------------------------------------------ feed
+
+    def feed(self, line: Line) -> None:
+        reader = self.reader
+        if reader is not None:
+            taken = reader.take(line)
+            if taken == DONE:
+                self.close()
+            elif taken == PASS:
+                self.single(line)
+                return
+            else:
+                return
+        self.start(line)
+
+    def offer(self, line: Line) -> bool:
+        """Give a line without a tag to the open reader; False when it does not want it."""
+        reader = self.reader
+        if reader is None:
+            return False
+        taken = reader.take(line)
+        if taken == DONE:
+            self.close()
+        return taken not in (DONE, PASS)
+
+    def give_back(self, lines: list[Line]) -> None:
+        for line in lines:
+            self.feed(line)
+
+    def close(self) -> None:
+        reader, self.reader = self.reader, None
+        if reader is not None:
+            reader.close()
+
+    # ----------------------------------------------------------------- start
+
+    def start(self, line: Line) -> None:
+        body = line.body
+        first = body[:1]
+        if not first or body.isspace():
+            return
+        if "raceback" in body and self._header(line):
+            return
+        if 'File "' in body and self._frame(line):
+            return
+        if "above exception" in body:
+            kind = chain_phrase(body)
+            if kind is not None:
+                self.chain = (kind, self.closed) if self.closed else None
+                return
+        if (" in " in body or " In" in body) and ("<ipython-input" in body or ".py" in body or "ell " in body or "Input In" in body):
+            if self._notebook(line):
+                return
+        if ("hread " in body or body.startswith("#0 ")) and self._stack(line):
+            return
+        if first in "=*RF" and self._box(line):
+            return
+        if ("rror" in body or "xception" in body or first.isalpha()) and self._bare(line):
+            return
+        self.single(line)
+
+    def _header(self, line: Line) -> bool:
+        body = line.body
+        stripped = body.lstrip()
+        if stripped.startswith(HEADER) or stripped.startswith(("Original Traceback (most", "Exception Group Traceback")):
+            self._open_traceback(line)
+            return True
+        at = body.find(HEADER)
+        if at < 0:
+            return False
+        before = body[:at]
+        if "Exception Group " in before or before.strip() == "+":
+            from torchdoctor.intake.group import GroupReader
+
+            self.reader = GroupReader(self, line)
+            return True
+        if before.lstrip()[:1] in ("╭", "┌", "+") and before.strip(" ─-"):
+            from torchdoctor.intake.notebook import BoxReader
+
+            self.reader = BoxReader(self, line)
+            return True
+        if body.rstrip().endswith(HEADER) and before.endswith("  ") and before.strip():
+            from torchdoctor.intake.notebook import NotebookReader
+
+            self.reader = NotebookReader(self, line, before.strip())
+            return True
+        head = exception_head(before.strip().removesuffix(":"), loose=True) if before.strip().endswith(":") else None
+        if head is not None:  # "IndexError: Traceback (most recent call last):" without frames above it
+            reader = TracebackReader(self, line, headed=False)
+            self.reader = reader
+            reader.take(Line(line.number, line.text, before.strip() + " " + body[at:], line.mark))
+            return True
+        return False
+
+    def _open_traceback(self, line: Line) -> None:
+        self.head_mark = line.mark
+        self.head_logger = line.mark.logger
+        self.reader = TracebackReader(self, line)
+
+    def _frame(self, line: Line) -> bool:
+        body = line.body
+        stripped = body.lstrip()
+        if not stripped.startswith('File "'):
+            if "<FrameSummary" not in body:
+                return False
+        frame = parse_frame(stripped, line.number)
+        if frame is None:
+            return False
+        if " in " in stripped and ", in " not in stripped:
+            from torchdoctor.intake.stackdump import StackReader
+
+            self.reader = StackReader(self, line)
+            return True
+        if not frame.function:
+            return False
+        self.head_mark = line.mark
+        self.head_logger = line.mark.logger
+        reader = TracebackReader(self, line, headed=False)
+        self.reader = reader
+        reader.take(line)
+        return True
+
+    def _notebook(self, line: Line) -> bool:
+        from torchdoctor.intake.notebook import NotebookReader, is_cell
+
+        if not is_cell(line.body):
+            return False
+        self.reader = NotebookReader(self, line, "")
+        self.reader.take(line)
+        return True
+
+    def _box(self, line: Line) -> bool:
+        from torchdoctor.intake.elastic import ElasticReader, opens_box
+
+        if not opens_box(line.body, self):
+            return False
+        self.reader = ElasticReader(self, line)
+        return True
+
+    def _stack(self, line: Line) -> bool:
+        from torchdoctor.intake.stackdump import StackReader, is_thread_head
+
+        if not is_thread_head(line.body):
+            return False
+        self.reader = StackReader(self, line)
+        return True
+
+    def _bare(self, line: Line) -> bool:
+        body = line.body
+        if body.startswith("E   "):
+            from torchdoctor.intake.notebook import PytestReader
+
+            self.reader = PytestReader(self, line)
+            return True
+        if body.startswith("Exception has occurred: "):
+            reader = TracebackReader(self, line, headed=True)
+            reader.debugger = True
+            name = body[24:].strip().split(" ")[0]
+            self.reader = reader
+            reader.take(Line(line.number, line.text, f"{name}: ", line.mark))
+            reader.draft.type = name
+            return True
+        if body.startswith("Exception ignored in"):
+            self.single(line)
+            self.ignored = True
+            return True
+        if body[0] in " \t":
+            if self.twins <= 0 and body[:4].isspace():
+                return False
+            body = body.strip()
+        head = exception_head(body, loose=self.twins > 0)
+        if head is None:
+            return False
+        reader = TracebackReader(self, line, headed=False)
+        reader.heads = max(1, self.twins + 1)
+        self.reader = reader
+        self.head_mark, self.head_logger = line.mark, line.mark.logger
+        reader.take(Line(line.number, line.text, body, line.mark))
+        if reader.message is None:
+            self.reader = None
+            return False
+        return True
+
+    # ---------------------------------------------------------------- single
+
+    def single(self, line: Line) -> None:
+        """An event that begins with this line and is no exception."""
+        body = line.body
+        if not body or body.isspace():
+            return
+        if line.joined and self.last is not None and self.last.kind is EventKind.LOG and self.last.size < 4096:
+            self.last.add(body, line.number, joined=True)
+            return
+        found = classify(line)
+        if found is None:
+            if "/s" in body and is_progress(body):
+                self.keep.progress(line)
+                return
+            self._log(line)
+            return
+        kind, mode = found
+        if kind is EventKind.DEVICE_ASSERT:
+            for text in device_asserts(body):
+                self.keep.assertion(Draft(kind, line, text))
+            return
+        if kind is EventKind.WARNING and mode == "python":
+            if self.reader is None:
+                self.reader = WarningReader(self, line)
+                return
+            mode = ""
+        draft = Draft(kind, line, body if kind in (EventKind.CRASH, EventKind.NCCL) else line.text)
+        if kind is EventKind.CRASH and body.startswith(("Fatal Python error", "Windows fatal")):
+            self.crash = draft
+        if kind is EventKind.NCCL:
+            self._nccl(draft, body)
+        if mode and self.reader is None:
+            self.reader = TextReader(self, draft, mode)
+        else:
+            self.put(draft)
+
+    def _log(self, line: Line) -> None:
+        text = line.text if len(line.text) <= 4096 else line.text[:4096]
+        draft = Draft(EventKind.LOG, line, text)
+        self.last = draft
+        if self.reader is None and "NCCL error in" in text:
+            self.reader = TextReader(self, draft, "nccl")
+            return
+        self.keep.log(draft)
+
+    def _nccl(self, draft: Draft, body: str) -> None:
+        found = pattern(r"^([\w.-]+):(\d+):\d+ \[(\d+)\]").match(body)
+        if found:
+            draft.host = found[1]
+        level = pattern(r"\bNCCL (INFO|WARN|ERROR|TRACE)\b").search(body)
+        draft.level = {"WARN": "WARNING"}.get(level[1], level[1]) if level else draft.level
+
+    # ------------------------------------------------------------- hand over
+
+    def put(self, draft: Draft) -> None:
+        if draft.rank is None and draft.stream:
+            draft.rank = self.rank
+        self.keep.put(draft)
+
+    def finish(self, draft: Draft, heads: int = 1) -> None:
+        """Hand over an exception: link it to the one before, and give twins the frames they share."""
+        if self.chain is not None:
+            kind, before = self.chain
+            self.chain = None
+            chained(draft, kind, before)
+        if self.ignored:
+            draft.recovered = True
+            self.ignored = False
+        if self.twins > 0 and not draft.frames and self.twin is not None and draft.type:
+            draft.frames = list(self.twin.frames)
+            draft.headed = True
+            self.twins -= 1
+        elif heads > 1 and draft.frames:
+            self.twins = heads - 1
+            self.twin = draft
+        else:
+            self.twins = 0
+        if draft.type is None and not draft.parts and not draft.frames:
+            draft.headed = True
+        self.put(draft)

@@ -1,0 +1,153 @@
+"""Events of several lines that are no tracebacks: native errors, warnings, compiler output, c10d records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchdoctor.intake.draft import Draft, Line, pattern
+from torchdoctor.intake.frames import package_of
+from torchdoctor.intake.message import CPP_FRAMES, breaks, is_hint
+from torchdoctor.intake.traceback import DONE, HEADER, TAKEN, parse_frame, with_code
+from torchdoctor.model import EventKind, Frame
+
+if TYPE_CHECKING:
+    from torchdoctor.intake.stream import Stream
+
+_WARNING_LINES = 24
+
+
+class TextReader:
+    """Reads a native error, a c10d record, a kernel or compiler message and the lines that continue it."""
+
+    def __init__(self, stream: Stream, draft: Draft, mode: str) -> None:
+        self.stream = stream
+        self.draft = draft
+        self.mode = mode
+        self.cpp = 0
+        self.blank = 0
+        self.wanted_next = False
+
+    def take(self, line: Line) -> int:
+        if line.joined:
+            self.draft.add(line.body, line.number, joined=True)
+            return TAKEN
+        stripped = line.body.strip()
+        if not stripped:
+            self.blank += 1
+            return TAKEN if self.mode in ("c10d", "crash") and self.blank <= 1 else DONE
+        if HEADER in stripped or 'File "' in stripped or not self._wants(line, stripped):
+            return DONE
+        self.blank = 0
+        self.draft.add(line.body.rstrip(), line.number)
+        return TAKEN
+
+    def _wants(self, line: Line, stripped: str) -> bool:
+        if self.wanted_next and not line.mark.record:
+            self.wanted_next = False
+            return True
+        if stripped.startswith("frame #"):
+            self.cpp += 1
+            return self.cpp <= CPP_FRAMES and self.mode in ("c10d", "crash", "nccl")
+        if self.mode == "nvrm":
+            return line.mark.logger != "kernel" and line.body[:1] == " " and "NVRM:" in stripped
+        if line.mark.record:
+            return False
+        if self.mode == "c10d":
+            return is_hint(stripped) or self._c10d_frame(line, stripped)
+        if self.mode == "crash":
+            return stripped.startswith("what():") or (not self.blank or is_hint(stripped)) and self._crash(line, stripped)
+        if self.mode == "signal":
+            return bool(pattern(r"^\[[\w.-]+:\d+\] ").match(stripped))
+        if self.mode == "compiler":
+            return line.body[:1] == " " and bool(pattern(r"^ *(?:\d+ +\||\|| \^|\^|from |#|\S.*\^)|^ +[\^~]+$").match(line.body)) or (
+                stripped.startswith("compilation terminated")
+            )
+        if self.mode == "command":
+            return self.draft.end_line == self.draft.line and bool(pattern(r"^\S*(?:nvcc|g\+\+|gcc|c\+\+|clang|cl\.exe|cc)\b").match(stripped))
+        if self.mode == "nccl":
+            if stripped.startswith("Last error:"):
+                self.wanted_next = stripped == "Last error:"
+                return True
+            return bool(pattern(r"^nccl\w+: ").match(stripped)) or is_hint(stripped)
+        return False
+
+    def _c10d_frame(self, line: Line, stripped: str) -> bool:
+        found = pattern(r"^#\d+ (\S+) from (\S+):(\d+)$").match(stripped)
+        if not found:
+            return False
+        self.draft.frames.insert(0, Frame(found[2], int(found[3]), found[1], "", package_of(found[2]), line.number))
+        self.draft.headed = True
+        return True
+
+    def _crash(self, line: Line, stripped: str) -> bool:
+        if len(self.draft.parts) > 40 or breaks(line):
+            return False
+        return is_hint(stripped) or not (stripped.startswith(("Thread 0x", "Current thread", "Extension modules", "[", "Fatal ", "Signal")))
+
+    def close(self) -> None:
+        self.stream.put(self.draft)
+
+
+class WarningReader:
+    """Reads a Python warning: head, message, and the source line, indented by two, that ends it.
+
+    Without that source line in sight the lines behind the head are given back.
+    """
+
+    def __init__(self, stream: Stream, line: Line) -> None:
+        self.stream = stream
+        self.draft = Draft(EventKind.WARNING, line, line.body)
+        self.draft.raw = line.text
+        head = pattern(r"(?P<file>(?:[A-Za-z]:)?[^\s:][^:]*):(?P<line>\d+): (?P<type>[\w.]*Warning)\b").search(line.body)
+        self.frame: Frame | None = None
+        if head:
+            self.draft.type = head["type"]
+            self.frame = Frame(head["file"], int(head["line"][:9]), "", "", package_of(head["file"]), line.number)
+        self.waiting: list[Line] = []
+        self.traced = False
+        self.done = False
+
+    def take(self, line: Line) -> int:
+        body = line.body
+        if self.done:
+            return DONE
+        if line.joined and not self.waiting:
+            self.draft.add(body, line.number, joined=True)
+            return TAKEN
+        if self.traced or 'File "' in body:
+            frame = parse_frame(body, line.number)
+            if frame is not None:  # anomaly mode prints the traceback of the forward call
+                self._accept()
+                self.traced = True
+                self.draft.add_frame(frame)
+                return TAKEN
+            if self.traced and body.startswith("    "):
+                if self.draft.frames and not self.draft.frames[-1].code:
+                    self.draft.frames[-1] = with_code(self.draft.frames[-1], body.strip())
+                return TAKEN
+        if body.startswith("  ") and body[2:3].strip():
+            self._accept()
+            if self.frame is not None and not self.traced:
+                self.frame = with_code(self.frame, body.strip())
+            self.draft.add(body, line.number)
+            self.done = True
+            return TAKEN
+        if HEADER in body or line.mark.record or len(self.waiting) >= _WARNING_LINES or (body.strip() and breaks(line)):
+            return DONE
+        self.waiting.append(line)
+        return TAKEN
+
+    def _accept(self) -> None:
+        for line in self.waiting:
+            self.draft.add(line.body, line.number)
+        self.waiting = []
+
+    def close(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        while waiting and not self.done and (waiting[0].body.lstrip().startswith("(Triggered") or is_hint(waiting[0].body)):
+            self.draft.add(waiting[0].body, waiting[0].number)
+            waiting.pop(0)
+        if self.frame is not None and not self.draft.frames:
+            self.draft.frames.append(self.frame)
+        self.stream.put(self.draft)
+        self.stream.give_back(waiting)

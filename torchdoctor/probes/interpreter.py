@@ -1,0 +1,102 @@
+"""The examined interpreter: which one it is, and what it says about itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+from torchdoctor.model import Fact, Reason
+from torchdoctor.probes.machine import Command, Outcome
+from torchdoctor.probes.names import CATALOGUE
+from torchdoctor.probes.probe import Context, Cost, Probe, failure, reported
+
+TARGET = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "target.py")
+_NAMES = tuple(CATALOGUE["interpreter"])
+LABEL = "interpreter"
+
+
+def choose(environment: dict[str, str] | os._Environ[str] | None = None) -> tuple[str, str]:
+    """The interpreter to examine when none is named, and why it was chosen.
+
+    The one that runs us when it was named on purpose (``python -m torchdoctor``) or has torch beside it;
+    else the active environment's; else the first on PATH; else again the one that runs us.
+    """
+    environment = os.environ if environment is None else environment
+    own = sys.executable
+    if os.path.basename(sys.argv[0]) == "__main__.py":
+        return own, "it runs torchdoctor"
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        prefix = environment.get(variable)
+        if prefix and not _same(prefix, sys.prefix):
+            python = _python_in(prefix)
+            if python:
+                return python, f"the active environment, {variable}"
+    if any(os.path.isdir(os.path.join(folder, "torch")) for folder in sys.path if "site-packages" in folder):
+        return own, "torch is installed beside torchdoctor"
+    import shutil
+
+    for name in ("python3", "python"):
+        python = shutil.which(name, path=environment.get("PATH", os.defpath)) or ""
+        if python and not _same(os.path.dirname(os.path.dirname(python)), sys.prefix):
+            return python, "the first on PATH"
+    return own, "it runs torchdoctor"
+
+
+def _python_in(prefix: str) -> str:
+    for place in ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe"):
+        path = os.path.join(prefix, place)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return ""
+
+
+def _same(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def command(context: Context) -> Command:
+    return Command(
+        LABEL, (context.python, TARGET, "interpreter"), context.limits.interpreter_s, reports=True
+    )
+
+
+def _look(context: Context) -> Iterator[Fact]:
+    outcome = context.machine.finish(command(context))
+    found = reported(outcome, _NAMES, "interpreter")
+    yield from found.values()
+    if "python.path" in found:
+        yield Fact.absent("python.start_error")
+    else:
+        yield from _start_error(context, outcome)
+    reason, detail = failure(outcome)
+    for name in _NAMES:
+        if name not in found and name not in ("python.start_error", "python.version"):
+            yield Fact.unknown(name, reason, "interpreter", detail)
+
+
+def _start_error(context: Context, outcome: Outcome) -> Iterator[Fact]:
+    reason, detail = failure(outcome)
+    version = Fact.unknown("python.version", reason, "interpreter", detail)
+    if "SyntaxError" in outcome.stderr:
+        # Older than 3.6: it cannot read our file, but it can say what it is.
+        ask = Command("python-version", (context.python, "-V"), context.limits.tool_s)
+        words = context.machine.finish(ask)
+        name, _, number = (words.stdout + words.stderr).strip().partition(" ")
+        if name == "Python" and number:
+            version = Fact.known("python.version", number, "python -V")
+            detail = f"Python {number} is older than 3.6, the oldest that can be examined"
+    elif outcome.ok:
+        detail = f"{context.python} ran and said nothing: is it a Python interpreter?"
+    yield version
+    yield Fact.known("python.start_error", detail, "interpreter")
+
+
+def missing(context: Context, names: tuple[str, ...]) -> Iterator[Fact]:
+    """Facts that cannot be told because the interpreter did not run."""
+    fact = context.ask("python.path")
+    for name in names:
+        yield Fact.unknown(name, fact.reason or Reason.NOT_ASKED, "interpreter", fact.detail)
+
+
+PROBES = (Probe(_NAMES, Cost.SLOW, _look, command),)

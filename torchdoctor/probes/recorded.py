@@ -1,0 +1,94 @@
+"""Facts of a machine out of a file instead of from the machine.
+
+The file is JSON: ``{"facts": [...]}`` with entries as in a report's ``facts``, or ``{"name": value}``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torchdoctor.model import Fact, FactValue, Reason, State, TorchdoctorError
+
+_MAX_BYTES = 64 * 1024 * 1024
+
+
+class FactsFileError(TorchdoctorError):
+    """A facts file that cannot be used; the message says where and what would be right."""
+
+
+class RecordedFacts:
+    """A FactSource that knows what a file says and nothing else."""
+
+    def __init__(self, facts: Mapping[str, Fact]) -> None:
+        self._facts = dict(facts)
+
+    def names(self) -> Sequence[str]:
+        return tuple(self._facts)
+
+    def fetch(self, name: str) -> Fact:
+        return self._facts.get(name) or Fact.unknown(name, Reason.NOT_ASKED)
+
+
+def load_facts(path: str) -> RecordedFacts:
+    """Read a facts file. Raises FactsFileError with every problem in it."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+    except OSError as error:
+        raise FactsFileError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(data) > _MAX_BYTES:
+        raise FactsFileError(f"{path}: larger than {_MAX_BYTES} bytes; this is no facts file")
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise FactsFileError(f"{path}: not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise FactsFileError(f'{path}: must be an object, {{"facts": [...]}} or {{"name": value}}')
+    problems: list[str] = []
+    facts: dict[str, Fact] = {}
+    if "facts" in content:
+        rows = content["facts"]
+        if not isinstance(rows, list):
+            raise FactsFileError(f"{path}: facts must be a list")
+        for number, row in enumerate(rows, start=1):
+            fact = _fact(row, f"facts[{number}]", path, problems)
+            if fact is not None:
+                facts[fact.name] = fact
+    else:
+        for name, raw in content.items():
+            value = _value(raw, name, problems)
+            facts[name] = Fact.known(name, value, path) if raw is not None else Fact.absent(name, path)
+    if problems:
+        raise FactsFileError("\n".join(f"{path}: {problem}" for problem in problems))
+    return RecordedFacts(facts)
+
+
+def _fact(row: object, where: str, path: str, problems: list[str]) -> Fact | None:
+    if not isinstance(row, dict) or not isinstance(row.get("name"), str):
+        problems.append(f'{where} must be an object with a "name"')
+        return None
+    name: str = row["name"]
+    try:
+        state = State(row.get("state", "known"))
+        reason = Reason(row["reason"]) if row.get("reason") is not None else None
+    except ValueError as error:
+        problems.append(
+            f"{where} ({name}): {error}; states: {', '.join(one.value for one in State)}; "
+            f"reasons: {', '.join(one.value for one in Reason)}"
+        )
+        return None
+    if state is State.UNKNOWN and reason is None:
+        problems.append(f"{where} ({name}): an unknown fact needs a reason")
+    value = _value(row.get("value"), name, problems)
+    return Fact(name, state, value, reason, str(row.get("source") or path), str(row.get("detail") or ""))
+
+
+def _value(raw: Any, name: str, problems: list[str]) -> FactValue:
+    if isinstance(raw, list):
+        return tuple(_value(item, name, problems) for item in raw)
+    if raw is None or isinstance(raw, (str, int, float, bool)):
+        return raw
+    problems.append(f"{name}: a value is a text, a number, true, false or a list of them, not an object")
+    return None

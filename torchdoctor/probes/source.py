@@ -1,0 +1,167 @@
+"""Facts of a machine, each fetched when it is first asked for, and once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from torchdoctor.model import Fact, Reason
+from torchdoctor.probes.machine import LiveMachine, Machine, NotRecorded, Unreadable
+from torchdoctor.probes.names import FACTS, MODULES
+from torchdoctor.probes.probe import NOT_RECORDED, Context, Cost, Limits, Probe
+
+if TYPE_CHECKING:
+    from torchdoctor.probes.derived import Derived
+
+DERIVED = "derived"
+# The programs that take longest begin first.
+_EARLY = ("torch_cuda", "torch_import", "interpreter", "nvml", "toolchain")
+
+
+class ProbeSource:
+    """The facts of ``machine`` and of the interpreter ``python`` on it. Nothing is looked at before it is asked.
+
+    ``faults`` holds the tracebacks of our own mistakes; the facts concerned are UNKNOWN. With ``deep`` probes
+    that disturb running jobs may run too. To be closed, so that no program outlives us.
+    """
+
+    def __init__(
+        self,
+        machine: Machine | None = None,
+        python: str | None = None,
+        *,
+        limits: Limits | None = None,
+        deep: bool = False,
+    ) -> None:
+        self.machine = machine if machine is not None else LiveMachine()
+        self.context = Context(self.machine, self.fetch, python or "", limits or Limits())
+        self.faults: list[str] = []
+        self._deep = deep
+        self._facts: dict[str, Fact] = {}
+        self._asking: set[str] = set()
+
+    def names(self) -> Sequence[str]:
+        """Every fact name this source can be asked for."""
+        return tuple(FACTS)
+
+    def fetch(self, name: str) -> Fact:
+        """The fact; UNKNOWN with a reason when it cannot be told. Never raises. May wait for a program."""
+        fact = self._facts.get(name)
+        if fact is not None:
+            return fact
+        if name in self._asking:
+            return Fact.unknown(name, Reason.NOT_ASKED, detail="it needs itself")
+        self._asking.add(name)
+        try:
+            for fact in self._find(name):
+                self._facts.setdefault(fact.name, fact)
+        finally:
+            self._asking.discard(name)
+        return self._facts.setdefault(name, Fact.unknown(name, Reason.NOT_ASKED, detail="no probe told it"))
+
+    def all(self) -> tuple[Fact, ...]:
+        """Every fact, in the order of the catalogue; programs run beside each other."""
+        self.start(FACTS)
+        return tuple(self.fetch(name) for name in FACTS)
+
+    def start(self, names: Iterable[str]) -> None:
+        """Begin, without waiting, every program that one of these facts waits for."""
+        wanted: list[Probe] = []
+        seen: set[str] = set()
+        waiting = list(names)
+        while waiting:
+            name = waiting.pop()
+            if name in seen or name not in MODULES:
+                continue
+            seen.add(name)
+            if MODULES[name] == DERIVED:
+                waiting.extend(_derived(name).needs)
+            else:
+                wanted.append(_probe(name))
+        for module in _EARLY:
+            for probe in _probes(module):
+                if probe in wanted and probe.command is not None:
+                    self._guard(partial(self._start, probe), ())
+
+    def close(self) -> None:
+        """End every program that still runs."""
+        if isinstance(self.machine, LiveMachine):
+            self.machine.close()
+
+    def _start(self, probe: Probe) -> Iterator[Fact]:
+        command = probe.command(self.context) if probe.command is not None else None
+        if command is not None:
+            self.machine.start(command)
+        yield from ()
+
+    def _find(self, name: str) -> Iterable[Fact]:
+        if name not in MODULES:
+            return (Fact.unknown(name, Reason.NOT_ASKED, detail="no such fact"),)
+        if MODULES[name] == DERIVED:
+            return self._guard(lambda: (_derived(name).tell(self.fetch),), (name,))
+        probe = _probe(name)
+        if probe.cost is Cost.INVASIVE and not self._deep:
+            return tuple(Fact.unknown(one, Reason.NOT_ASKED, detail="only with --deep") for one in probe.names)
+        if probe.command is not None or probe.cost is Cost.FREE:
+            return self._look(probe)
+        return self._within_limit(probe)
+
+    def _within_limit(self, probe: Probe) -> Iterable[Fact]:
+        """Files can hang: a dead network disk stops whoever looks. A thread that can be given up looks for us."""
+        import threading
+
+        for name in probe.needs:
+            self.fetch(name)
+        found: list[Fact] = []
+        thread = threading.Thread(target=lambda: found.extend(self._look(probe)), daemon=True)
+        thread.start()
+        limit_s = self.context.limits.files_s
+        thread.join(limit_s)
+        if thread.is_alive():
+            detail = f"no answer within {limit_s:.0f} s"
+            return tuple(Fact.unknown(name, Reason.TIMED_OUT, detail=detail) for name in probe.names)
+        return found
+
+    def _look(self, probe: Probe) -> list[Fact]:
+        return self._guard(partial(probe.look, self.context), probe.names)
+
+    def _guard(self, look: Callable[[], Iterable[Fact]], names: Sequence[str]) -> list[Fact]:
+        """What a probe tells before it ends, well or not; the rest of its names UNKNOWN."""
+        found: list[Fact] = []
+        try:
+            # one by one: what was told before an exception is kept
+            for fact in look():
+                found.append(fact)
+            return found
+        except Unreadable as error:
+            reason, detail = error.reason, f"{error.subject}: {error.detail}"
+        except NotRecorded:
+            reason, detail = Reason.NOT_ASKED, NOT_RECORDED
+        except Exception as error:  # a fault of ours must not take the other probes with it; the caller sees it
+            import traceback
+
+            self.faults.append(traceback.format_exc())
+            reason, detail = Reason.CRASHED, f"a fault of torchdoctor: {type(error).__name__}: {error}"
+        told_names = {fact.name for fact in found}
+        found.extend(Fact.unknown(name, reason, detail=detail) for name in names if name not in told_names)
+        return found
+
+
+def _probes(module: str) -> tuple[Probe, ...]:
+    probes: tuple[Probe, ...] = import_module(f"torchdoctor.probes.{module}").PROBES
+    return probes
+
+
+def _probe(name: str) -> Probe:
+    for probe in _probes(MODULES[name]):
+        if name in probe.names:
+            return probe
+    raise LookupError(f"no probe of torchdoctor.probes.{MODULES[name]} tells {name}")
+
+
+def _derived(name: str) -> Derived:
+    from torchdoctor.probes.derived import DERIVED as table
+
+    return table[name]

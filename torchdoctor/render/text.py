@@ -1,0 +1,371 @@
+"""Reports for people at a terminal: the verdict, what proves it, where it is, what to do.
+
+Text from a log or a rule is data: it goes through ``clean`` and into ``Text`` objects, never through markup.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from torchdoctor.model import Outcome, Role, Severity, Standing
+from torchdoctor.render.clean import clean, encodable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torchdoctor.model import Diagnosis, Evidence, FirstFailure, Fix, Frame, Report, Suspect
+
+# The four marks with their colours; the sign alone carries the meaning.
+_PASS, _WARN, _FAIL, _UNKNOWN = ("✓", "green"), ("!", "yellow"), ("✗", "red"), ("?", "cyan")
+
+_RISKS = {
+    "changes-environment": "changes the environment",
+    "needs-root": "needs root",
+    "loses-work": "loses work",
+}
+_DIM = "dim"
+_EVIDENCE_SHOWN = 4
+_QUOTE_LINES = 4
+_CONSEQUENCES_SHOWN = 5
+_OTHERS_SHOWN = 4
+_NEW_RULE = (
+    "If you know the cause, teach it: a rule is one TOML file. docs/rule-format.md tells how to write it, "
+    "CONTRIBUTING.md how to give it back."
+)
+
+
+def render(
+    report: Report,
+    *,
+    stream: TextIO,
+    width: int = 80,
+    height: int = 24,
+    color: bool = False,
+    verbose: bool = False,
+    heading: str | None = None,
+) -> None:
+    """Write one report to ``stream``, in the characters of its encoding.
+
+    ``width`` and ``height`` are in cells and lines; what is higher repeats the verdict at its end.
+    ``heading`` is put above the report, for one of several. Raises OSError as the stream does.
+    """
+    console = Console(
+        file=stream,
+        width=max(width, 20),
+        color_system="standard" if color else None,
+        force_terminal=color,
+        force_jupyter=False,
+        no_color=not color,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        legacy_windows=False,
+    )
+    page = _Page(console, getattr(stream, "encoding", None) or "utf-8", verbose)
+    if heading is not None:
+        page.line(heading, "bold")
+    _report(page, report)
+    if len(page.lines) >= height:
+        page.gap()
+        page.lines.extend(page.verdict)
+    # Every line is cut or wrapped by now; Rich must not do it again.
+    console.print(Text("\n").join(page.lines), soft_wrap=True)
+
+
+class _Page:
+    """Lines of a given width, made of cleaned text; indents are in cells."""
+
+    def __init__(self, console: Console, encoding: str, verbose: bool) -> None:
+        self.width = console.width
+        self.verbose = verbose
+        self.lines: list[Text] = []
+        self.verdict: list[Text] = []
+        self._console = console
+        self._encoding = encoding
+        self._ellipsis = self.text("…")
+
+    def text(self, value: str, style: str = "") -> Text:
+        """The value as one printable line in characters that the stream has."""
+        return Text(encodable(clean(value), self._encoding), style)
+
+    def room(self, used: int) -> int:
+        return max(self.width - used, 8)
+
+    def gap(self) -> None:
+        if self.lines and self.lines[-1].plain:
+            self.lines.append(Text())
+
+    def head(self, title: str) -> None:
+        self.gap()
+        self.wrap(Text(title, "bold"), indent=2)
+
+    def line(self, value: str, style: str = "", *, indent: int = 0) -> None:
+        """One line, cut at the width."""
+        self.wrap(self.text(value, style), indent=indent, limit=1)
+
+    def wrap(
+        self, text: Text, *, indent: int = 0, lead: Text | None = None, limit: int | None = None
+    ) -> None:
+        """A paragraph of at most ``limit`` lines, the last of them cut with an ellipsis.
+
+        ``lead`` (a mark, a number, a place) stands before it; its further lines hang under its first word.
+        """
+        first = Text(" " * indent)
+        if lead is not None:
+            first.append_text(lead)
+        hang = first.cell_len
+        room = self.room(hang)
+        parts = list(text.wrap(self._console, room)) if limit != 1 else [text.copy()]
+        for number, part in enumerate(parts[:limit], start=1):
+            part.rstrip()
+            cut = part.cell_len > room or (number == limit and number < len(parts))
+            if cut:
+                part.truncate(min(room - self._ellipsis.cell_len, part.cell_len))
+                part.append_text(self._ellipsis)
+            self.lines.append((first if number == 1 else Text(" " * hang)).append_text(part))
+
+    def command(self, value: str, *, indent: int) -> None:
+        """A command to copy: never cut, whatever the width."""
+        for number, part in enumerate(value.strip().splitlines()):
+            mark = "$ " if number == 0 else "  "
+            self.lines.append(Text.assemble(" " * indent, (mark, _DIM), self.text(part, "cyan")))
+
+    def paragraphs(self, title: str, texts: Sequence[str]) -> None:
+        if texts:
+            self.head(title)
+            for text in texts:
+                self.wrap(self.text(text), indent=4)
+
+    def more(self, hidden: int) -> None:
+        if hidden > 0:
+            self.line(f"and {hidden} more (--verbose shows all)", _DIM, indent=4)
+
+
+def _report(page: _Page, report: Report) -> None:
+    if report.outcome is Outcome.DIAGNOSED and report.diagnoses:
+        _diagnosed(page, report, report.diagnoses[0])
+    elif report.outcome is Outcome.NO_FAILURE:
+        _verdict(page, _PASS, f"No failure found in {_sources(report.source)}")
+        _others(page, "What was found all the same", report.diagnoses)
+    elif report.outcome is Outcome.UNREADABLE:
+        _verdict(page, _UNKNOWN, f"Could not read {_sources(report.source)}")
+    else:
+        _unrecognised(page, report)
+    page.paragraphs("Notes", report.notes)
+    if page.verbose and report.facts:
+        page.head("Facts")
+        for fact in report.facts:
+            value = fact.state.value if fact.value is None else str(fact.value)
+            reason = f" ({fact.reason.value})" if fact.reason is not None else ""
+            page.line(f"{fact.name} = {value}{reason}  {fact.source}".rstrip(), indent=4)
+
+
+def _verdict(page: _Page, mark: tuple[str, str], title: str, *details: str) -> None:
+    start = len(page.lines)
+    page.wrap(page.text(title, "bold"), lead=page.text(mark[0] + " ", f"bold {mark[1]}"))
+    for detail in details:
+        if detail:
+            page.wrap(page.text(detail), indent=2)
+    page.verdict = page.lines[start:]
+
+
+def _diagnosed(page: _Page, report: Report, first: Diagnosis) -> None:
+    where = _first_failure(report.first_failure)
+    if not where and first.rank is not None:
+        where = f"on rank {first.rank}"
+    _verdict(page, _mark(first), first.title, f"{first.rule}, {_standing(first)}", where)
+    _diagnosis(page, first)
+    certain = [item for item in report.diagnoses[1:] if item.standing is Standing.CONFIRMED]
+    _others(page, "Also found", certain)
+    _others(page, "Other possible causes", [item for item in report.diagnoses[1:] if item not in certain])
+
+
+def _mark(item: Diagnosis) -> tuple[str, str]:
+    if item.severity is Severity.FATAL:
+        return _FAIL
+    return _WARN if item.severity is Severity.WARNING else _UNKNOWN
+
+
+def _standing(item: Diagnosis) -> str:
+    words = {
+        Standing.CONFIRMED: "confirmed",
+        Standing.POSSIBLE: "possible, not proved",
+        Standing.UNLIKELY: "unlikely, something speaks against it",
+    }[item.standing]
+    if item.role in (Role.CONSEQUENCE, Role.TEARDOWN):
+        words += "; a consequence, its cause is not in the text"
+    elif item.severity is Severity.WARNING:
+        words += "; a warning"
+    return words
+
+
+def _first_failure(item: FirstFailure | None) -> str:
+    if item is None:
+        return ""
+    by = f" ({item.decided_by})" if item.decided_by else ""
+    if item.tie:
+        ranks = ", ".join(str(rank) for rank in item.tie)
+        return f"ranks {ranks} failed first, and which of them cannot be told{by}"
+    if item.rank is None:
+        return ""
+    host = f" on {item.host}" if item.host else ""
+    time = f" at {item.time}" if item.time else ""
+    return f"rank {item.rank}{host} failed first{time}{by}"
+
+
+def _diagnosis(page: _Page, item: Diagnosis) -> None:
+    if item.why:
+        page.gap()
+        page.wrap(page.text(" ".join(item.why.split())), indent=2)
+    _evidence(page, "Evidence", [one for one in item.evidence if not one.against])
+    _evidence(page, "Against it", [one for one in item.evidence if one.against])
+    _consequences(page, item)
+    if item.frame is not None:
+        page.gap()
+        _frame(page, item.frame)
+    _fixes(page, item.fixes)
+    if item.decide_with:
+        page.head("To make sure" if item.standing is Standing.CONFIRMED else "To decide")
+        page.command(item.decide_with, indent=4)
+    page.paragraphs("Could not be told", item.missing)
+    if page.verbose:
+        page.paragraphs("Why this one", item.reasons)
+        page.paragraphs("Read more", item.references)
+
+
+def _evidence(page: _Page, title: str, items: Sequence[Evidence]) -> None:
+    if not items:
+        return
+    page.head(title)
+    shown = items if page.verbose else items[:_EVIDENCE_SHOWN]
+    _quotes(page, [(_place(one), one.text) for one in shown], indent=4, limit=_QUOTE_LINES)
+    page.more(len(items) - len(shown))
+
+
+def _consequences(page: _Page, item: Diagnosis) -> None:
+    if not item.leads_to:
+        return
+    page.head("What followed from it")
+    shown = item.leads_to if page.verbose else item.leads_to[:_CONSEQUENCES_SHOWN]
+    for link in shown:
+        page.wrap(Text.assemble(page.text(link.title), "  ", page.text(link.rule, _DIM)), indent=4)
+        _quotes(page, [(_place(link.evidence, link.rank), link.evidence.text)], indent=6, limit=1)
+    page.more(len(item.leads_to) - len(shown))
+
+
+def _place(item: Evidence, rank: int | None = None) -> str:
+    rank = item.rank if item.rank is not None else rank
+    where = item.file or item.fact or ""
+    if item.file and item.line:
+        where += f":{item.line}"
+    return f"{where} (rank {rank})" if rank is not None and where else where
+
+
+def _quotes(page: _Page, quotes: Sequence[tuple[str, str]], *, indent: int, limit: int) -> None:
+    """Quoted text with its place: beside it where there is room for both, else under it.
+
+    Each quote takes at most ``limit`` lines of the page, unless all is asked for.
+    """
+    places = [page.text(place, _DIM) for place, _ in quotes]
+    column = max(place.cell_len for place in places)
+    beside = column <= (page.width - indent) // 3
+    for place, (_, text) in zip(places, quotes, strict=True):
+        if not beside:
+            _place_alone(page, place, indent=indent)
+        lead = Text("  ")
+        if beside:
+            lead = Text.assemble(place, " " * (column - place.cell_len + (2 if column else 0)))
+        _quote(page, text, indent=indent, lead=lead, limit=None if page.verbose else limit)
+
+
+def _quote(page: _Page, text: str, *, indent: int, lead: Text, limit: int | None) -> None:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    for number, line in enumerate(lines):
+        before = len(page.lines)
+        shown = line + " …" if limit == 1 and number + 1 < len(lines) else line
+        page.wrap(page.text(shown), indent=indent, lead=lead, limit=limit)
+        lead = Text(" " * lead.cell_len)
+        if limit is not None:
+            limit -= len(page.lines) - before
+            if limit <= 0:
+                return
+
+
+def _place_alone(page: _Page, place: Text, *, indent: int) -> None:
+    """A path that is too long loses its beginning: its end says more."""
+    surplus = place.cell_len - page.room(indent)
+    if surplus > 0:
+        mark = page.text("…", _DIM)
+        place = mark.append_text(place[surplus + mark.cell_len :])
+    page.lines.append(Text(" " * indent).append_text(place))
+
+
+def _frame(page: _Page, frame: Frame) -> None:
+    place = frame.file if frame.line is None else f"{frame.file}:{frame.line}"
+    inside = f", in {frame.function}" if frame.function else ""
+    text = Text.assemble(page.text(place, "bold"), page.text(inside))
+    page.wrap(text, indent=2, lead=Text("--> ", "bold blue"))
+    if frame.code:
+        page.wrap(page.text(frame.code.strip()), indent=6, limit=1)
+    if frame.package:
+        page.wrap(page.text(f"(code of {frame.package}; none of your own is in the stack)", _DIM), indent=6)
+
+
+def _fixes(page: _Page, fixes: Sequence[Fix]) -> None:
+    if not fixes:
+        return
+    page.head("What to do")
+    for number, fix in enumerate(fixes, start=1):
+        text = page.text(" ".join(fix.do.split()))
+        if fix.risk != "safe":
+            text.append_text(page.text(f" ({_RISKS.get(fix.risk, fix.risk)})", "yellow"))
+        lead = Text(f"{number}. " if len(fixes) > 1 else "")
+        page.wrap(text, indent=4, lead=lead)
+        if fix.run:
+            page.command(fix.run, indent=4 + lead.cell_len)
+
+
+def _others(page: _Page, title: str, items: Sequence[Diagnosis]) -> None:
+    if not items:
+        return
+    page.head(title)
+    shown = items if page.verbose else items[:_OTHERS_SHOWN]
+    for item in shown:
+        certain = item.standing is Standing.CONFIRMED
+        mark, style = _mark(item) if certain else _UNKNOWN
+        rule = item.rule if certain else f"{item.rule}, {item.standing.value}"
+        text = Text.assemble(page.text(item.title), "  ", page.text(rule, _DIM))
+        page.wrap(text, indent=4, lead=page.text(mark + " ", style))
+        _quotes(page, [(_place(one), one.text) for one in item.evidence[:1]] or [("", "")], indent=6, limit=1)
+    page.more(len(items) - len(shown))
+
+
+def _unrecognised(page: _Page, report: Report) -> None:
+    title = f"A failure that no rule knows, in {_sources(report.source)}"
+    _verdict(page, _UNKNOWN, title, _first_failure(report.first_failure))
+    if report.suspect is not None:
+        _suspect(page, report.suspect)
+    page.paragraphs("What to do", [_NEW_RULE])
+
+
+def _suspect(page: _Page, item: Suspect) -> None:
+    page.head("What looks most like the cause")
+    kind = f"{item.type}: " if item.type and item.message else item.type or ""
+    _quote(page, kind + item.message, indent=4, lead=Text(), limit=None if page.verbose else 6)
+    place = _place(item.evidence, item.rank)
+    if place:
+        _place_alone(page, page.text(place, _DIM), indent=4)
+    if item.frame is not None:
+        page.gap()
+        _frame(page, item.frame)
+
+
+def _sources(names: Sequence[str]) -> str:
+    if len(names) > 1:
+        return f"{len(names)} files"
+    if not names:
+        return "the input"
+    return "the standard input" if names[0] in ("-", "<stdin>") else names[0]
