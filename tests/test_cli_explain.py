@@ -306,6 +306,23 @@ class TestStreams:
         assert done.returncode == 2
         assert b"python train.py 2>&1 | torchdoctor explain" in done.stderr
 
+    @pytest.mark.skipif(os.name != "posix", reason="closes a descriptor in the shell")
+    @pytest.mark.parametrize("arguments", ["", "-"])
+    def test_closed_input(self, arguments: str) -> None:
+        done = subprocess.run(
+            ["sh", "-c", f'"{sys.executable}" -m torchdoctor explain {arguments} <&-'],
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": SOURCES},
+            check=False,
+        )
+        assert done.returncode == 2
+        assert b"Error: " in done.stderr
+
+    def test_nothing_is_lost_in_a_pipe(self) -> None:
+        done = run("explain", "--each", "--format", "jsonl", *["failed.log"] * 300)
+        assert len(done.stdout) > 200_000
+        assert len([json.loads(line) for line in done.stdout.splitlines()]) == 300
+
     def test_a_terminal_gets_colour(self) -> None:
         assert b"\x1b[1;31m" in self._on_a_terminal(TERM="xterm-256color")
 
@@ -410,9 +427,9 @@ class TestStartUp:
     def test_what_explain_does_not_import(self, folder: Path, form: str, forbidden: set[str]) -> None:
         environment = {**os.environ, "PYTHONPATH": SOURCES, "XDG_CACHE_HOME": str(folder / "cache")}
         run("explain", "clean.log", **environment)  # compiles the catalog, which needs TOML
+        arguments = ["-m", "torchdoctor", "explain", "--format", form, "failed.log"]
         done = subprocess.run(
-            [sys.executable, "-X", "importtime", "-m", "torchdoctor"]
-            + ["explain", "--format", form, "failed.log"],
+            [sys.executable, "-X", "importtime", *arguments],
             capture_output=True,
             env=environment,
             check=True,

@@ -45,6 +45,7 @@ CATCH_ALL = (
     "torchdoctor/cli/main.py",  # turns a fault of ours into exit code 70
     "torchdoctor/engine/",  # the guard around each rule
     "torchdoctor/hooks/",  # a hook must never take the user's program down
+    "torchdoctor/probes/source.py",  # the guard around each probe; it keeps the traceback
     "torchdoctor/probes/child/",  # a probe reports its own failure as a fact
     "torchdoctor/selftest/",  # so does a self-check in its child
 )

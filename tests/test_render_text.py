@@ -14,8 +14,10 @@ from rich.cells import cell_len
 
 from torchdoctor.model import (
     Evidence,
+    FirstFailure,
     Fix,
     Frame,
+    Link,
     Outcome,
     Report,
     Role,
@@ -24,6 +26,7 @@ from torchdoctor.model import (
 )
 from torchdoctor.render.clean import clean, encodable
 from torchdoctor.render.text import render
+from torchdoctor.render.words import time_of
 
 WIDTHS = (20, 40, 80, 120)
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -59,7 +62,7 @@ def test_the_verdict_comes_first_with_rule_standing_and_first_rank() -> None:
     assert lines[:3] == [
         "✗ A class label lies outside [0, num_classes)",
         "  cuda-assert-label-range, confirmed",
-        "  rank 3 on node12 failed first at 2026-05-01T12:00:01.250+02:00 (time stamps)",
+        "  rank 3 on node12 failed first at 2026-05-01 12:00:01.250+02:00 (time stamps)",
     ]
 
 
@@ -174,7 +177,7 @@ def test_marks_and_words_carry_the_meaning(
 def test_an_unknown_failure_names_the_suspect_and_the_way_to_a_rule() -> None:
     text = shown(sample_reports.UNRECOGNISED)
     assert text.startswith("? A failure that no rule knows, in train.log\n")
-    assert "ranks 0, 1 failed first, and which of them cannot be told" in text
+    assert "ranks 0, 1 failed first; which of them cannot be told (order of lines only)" in text
     assert "BrokenWidgetError: the widget broke\n    in two\n" in text
     assert "train.log:7 (rank 1)" in text
     assert "--> widget.py:3, in turn" in text
@@ -284,3 +287,55 @@ def test_hostile_text_anywhere_in_a_report(text: str, width: int) -> None:
     report = Report(Outcome.DIAGNOSED, (text,), (diagnosis, diagnosis), notes=(text,))
     output = shown(report, width=width, verbose=True, heading=text)
     assert output.replace("\n", "").isprintable()
+
+
+def test_many_ranks_are_written_as_ranges() -> None:
+    failure = FirstFailure(0, None, None, "", (0, 1, 4, 5, 6, 7, 9))
+    text = shown(replace(sample_reports.UNRECOGNISED, first_failure=failure))
+    assert "ranks 0, 1, 4-7, 9 failed first; which of them cannot be told\n" in text
+
+
+def test_the_same_words_are_quoted_once() -> None:
+    evidence = (Evidence("no gradient came", "a.log", 3, 0), Evidence("no gradient came", "a.log", 9, 1))
+    report = Report(
+        Outcome.DIAGNOSED, ("a.log",), (replace(sample_reports.OUT_OF_MEMORY, evidence=evidence),)
+    )
+    text = shown(report)
+    assert text.count("no gradient came") == 1
+    assert "a.log:9 (rank 1)  the same again" in text
+
+
+def test_a_long_folder_is_left_out_of_places() -> None:
+    source = "/data/" + "runs/" * 10 + "train.log"
+    evidence = (Evidence("no gradient came", source, 3),)
+    report = Report(Outcome.DIAGNOSED, (source,), (replace(sample_reports.OUT_OF_MEMORY, evidence=evidence),))
+    assert "    train.log:3  no gradient came\n" in shown(report)
+    short = Report(
+        Outcome.DIAGNOSED,
+        ("runs/a.log",),
+        (replace(sample_reports.OUT_OF_MEMORY, evidence=(Evidence("no gradient came", "runs/a.log", 3),)),),
+    )
+    assert "    runs/a.log:3  no gradient came\n" in shown(short)
+
+
+@pytest.mark.parametrize(
+    ("iso", "written"),
+    [
+        ("2026-05-01T12:00:01.123456789+02:00", "2026-05-01 12:00:01.123+02:00"),
+        ("--11-27T23:47:16.644959436", "11-27 23:47:16.644"),
+        ("2026-05-01T12:00:01Z", "2026-05-01 12:00:01Z"),
+        ("12:00:01", "12:00:01"),
+    ],
+)
+def test_times_for_people(iso: str, written: str) -> None:
+    assert time_of(iso) == written
+
+
+def test_a_cut_line_loses_its_stamp_first() -> None:
+    line = (
+        "[E1127 23:47:16.644959436 ProcessGroupNCCL.cpp:689] [Rank 1] Watchdog caught a timeout " + "x" * 90
+    )
+    link = Link("nccl-timeout", "A collective operation timed out", Evidence(line, "a.log", 5))
+    report = Report(Outcome.DIAGNOSED, ("a.log",), (replace(sample_reports.LABEL_RANGE, leads_to=(link,)),))
+    assert "a.log:5  … [Rank 1] Watchdog caught a timeout x" in shown(report)
+    assert line in shown(report, width=200)

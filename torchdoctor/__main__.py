@@ -1,7 +1,5 @@
 """``python -m torchdoctor``."""
 
-import sys
+from torchdoctor.cli.main import run
 
-from torchdoctor.cli.main import main
-
-sys.exit(main())
+run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 
 import pytest
 
@@ -363,3 +364,23 @@ def test_a_flood_of_equal_lines_is_looked_at_in_part_and_keeps_its_last(rules: R
     events = [event(n, EventKind.LOG, "an utterly ambiguous message") for n in range(5000)]
     report = diagnose(transcript(*events), FactBook(), rules)
     assert report.diagnoses[0].evidence[0].line == 1
+
+
+def test_a_chain_does_not_run_through_a_cause_that_is_not_in_the_text(tmp_path: Path) -> None:
+    bodies = {
+        "one": 'role = "cause"\nleads_to = ["between"]\n[[match]]\ntext = "first message"\n',
+        "between": 'role = "cause"\nleads_to = ["two"]\n[[match]]\ntext = "message in between"\n',
+        "two": 'role = "cause"\n[[match]]\ntext = "second message"\n',
+    }
+    (tmp_path / "memory").mkdir()
+    for rule_id, body in bodies.items():
+        head = f'id = "{rule_id}"\nfamily = "memory"\ntitle = "{rule_id}"\nseverity = "fatal"\nwhy = "x"\n'
+        (tmp_path / "memory" / f"{rule_id}.toml").write_text(head + body, encoding="utf-8")
+    found = load(str(tmp_path))
+    two = event(0, EventKind.LOG, "second message")
+    one = event(1, EventKind.LOG, "first message")
+    apart = diagnose(transcript(two, one), FactBook(), found)
+    assert [diagnosis.rule for diagnosis in apart.diagnoses] == ["two", "one"]
+    between = event(2, EventKind.LOG, "message in between")
+    linked = diagnose(transcript(two, one, between), FactBook(), found)
+    assert [diagnosis.rule for diagnosis in linked.diagnoses] == ["one"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from torchdoctor.extract import nccl, nccl_ranks
-from torchdoctor.model import Event, EventKind, FactValue, State, Transcript
+from torchdoctor.model import Event, EventKind, FactValue, Frame, State, Transcript
 
 
 def transcript(*texts: str | tuple[int | None, str]) -> Transcript:
@@ -165,15 +165,22 @@ def test_one_rank_alone_decides_nothing() -> None:
 
 
 def test_two_timeouts_in_one_garbled_line() -> None:
-    text = transcript(watchdog(4, 88) + watchdog(5, 88))
-    assert facts(text, 0)["nccl.ranks_timed_out"] == (4, 5)
+    text = transcript((4, watchdog(4, 88) + watchdog(5, 89)))
+    found = facts(text, 0)
+    assert found["nccl.ranks_timed_out"] == (4, 5)
+    assert found["nccl.seqs_differ"] is True
+
+
+def test_prefix_counts_more_than_the_rank_in_the_group() -> None:
+    text = transcript((8, watchdog(0, 88)), (9, watchdog(1, 88)))
+    assert facts(text, 0)["nccl.ranks_timed_out"] == (8, 9)
 
 
 def test_process_groups_are_not_compared_with_each_other() -> None:
     def detected(rank: int, guid: int, seq: int) -> str:
         return (
-            f"[PG ID 1 PG GUID {guid}(tp) Rank {rank}] failure detected by watchdog at work sequence id: {seq} "
-            f"PG status: last enqueued work: {seq}, last completed work: {seq - 1}"
+            f"[PG ID 1 PG GUID {guid}(tp) Rank {rank}] failure detected by watchdog at work sequence id: "
+            f"{seq} PG status: last enqueued work: {seq}, last completed work: {seq - 1}"
         )
 
     apart = transcript(
@@ -193,7 +200,8 @@ def test_process_groups_are_not_compared_with_each_other() -> None:
 def test_ranks_that_had_not_issued_the_call() -> None:
     signal = (
         "[PG ID 0 PG GUID 0(default_pg) Rank {0}] Received a dump signal due to a collective timeout from "
-        "rank 10 and we will try our best to dump the debug info. Last enqueued NCCL work: {1}, last completed NCCL work: {1}."
+        "rank 10 and we will try our best to dump the debug info. Last enqueued NCCL work: {1}, "
+        "last completed NCCL work: {1}."
     )
     text = transcript((10, watchdog(10, 167)), (2, signal.format(2, 166)), (3, signal.format(3, 167)))
     assert facts(text, 0)["nccl.ranks_behind"] == (2,)
@@ -268,3 +276,35 @@ def test_picture_follows_the_transcript_that_is_asked_for() -> None:
     assert nccl_ranks.picture(one).seqs_differ is True
     assert nccl_ranks.picture(other).seqs_differ is False
     assert nccl_ranks.picture(one).seqs_differ is True
+
+
+def stack(number: int, *frames: tuple[str, str, int]) -> Event:
+    c10d = "/venv/torch/distributed/distributed_c10d.py"
+    made = [Frame(c10d if file == "c10d" else file, line, name, "", "torch" if file == "c10d" else "")
+            for file, name, line in frames]  # fmt: skip
+    text = f'Thread {number} (idle): "MainThread"'
+    return Event(number, EventKind.STACK, text, "dump.txt", number + 1, number + 9, frames=tuple(made))
+
+
+BARRIER = (
+    ("train.py", "<module>", 120),
+    ("train.py", "main", 90),
+    ("c10d", "wrapper", 75),
+    ("c10d", "barrier", 3703),
+)
+EVALUATION = (("train.py", "<module>", 120), ("train.py", "evaluate", 80), ("c10d", "all_reduce", 2050))
+LOADING = (("train.py", "<module>", 120), ("data.py", "__getitem__", 7))
+
+
+def test_stacks_at_different_calls() -> None:
+    text = Transcript(("dump.txt",), (stack(0, *BARRIER), stack(1, *EVALUATION)))
+    assert facts(text, 0) == {"nccl.waits_in": "barrier", "nccl.stacks_differ": True}
+    assert facts(text, 1)["nccl.waits_in"] == "all_reduce"
+
+
+def test_stacks_at_one_call_and_outside_of_any() -> None:
+    same = Transcript(("dump.txt",), (stack(0, *BARRIER), stack(1, *BARRIER)))
+    assert facts(same, 0)["nccl.stacks_differ"] is False
+    busy = Transcript(("dump.txt",), (stack(0, *BARRIER), stack(1, *LOADING)))
+    assert facts(busy, 0) == {"nccl.waits_in": "barrier"}
+    assert facts(busy, 1) == {}

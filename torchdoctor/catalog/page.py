@@ -146,8 +146,8 @@ def _shown(match: Match, width: int) -> list[str]:
     if match.where:
         about.append("where " + _joined(match.where))
     lines: list[str] = []
-    for pattern in match.patterns:
-        lines += _wrapped(readable(pattern.pattern), width, "    ", "  - ")
+    for number, pattern in enumerate(match.patterns):
+        lines += _wrapped(readable(pattern.pattern), width, "    ", "    and " if number else "  - ")
     if about:
         lead = "    " if match.patterns else "  - "
         lines += _wrapped(f"({'; '.join(about)})", width, "    ", lead)

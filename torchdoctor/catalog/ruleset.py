@@ -74,6 +74,11 @@ class RuleSet:
         row = self._rows.get(rule_id)
         return row[5] if row else ()
 
+    def role(self, rule_id: str) -> Role:
+        """The rule's role; CAUSE for an unknown id."""
+        row = self._rows.get(rule_id)
+        return Role(row[3]) if row else Role.CAUSE
+
     def checks(self) -> tuple[str, ...]:
         """Ids of the rules that have an environment side."""
         return tuple(rule_id for rule_id, row in self._rows.items() if row[10])

@@ -71,6 +71,8 @@ def command(
                 "no FILE. Name a log, or pipe one in: python train.py 2>&1 | torchdoctor explain"
             )
         files = (STDIN,)
+    if STDIN in files and sys.stdin is None:
+        raise click.UsageError("standard input is closed")
     facts = _facts(facts_file, offline)
     rules = catalog.load(extra=folders)
     stdin = sys.stdin.buffer if sys.stdin is not None else None

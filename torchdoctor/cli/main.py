@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import sys
+from typing import NoReturn
 
 import click
 
@@ -60,6 +63,18 @@ class Commands(click.Group):
 @click.version_option(__version__, prog_name="torchdoctor")
 def cli() -> None:
     """The doctor for PyTorch: says why a run failed, and what to change."""
+
+
+def run() -> NoReturn:
+    """The program: ``main`` on the arguments of the process, whose exit code ends it."""
+    code = main()
+    # All is written and nothing is left to run. Taking the interpreter down object by object would cost as
+    # much time as the diagnosis took.
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 def main(args: list[str] | None = None) -> int:

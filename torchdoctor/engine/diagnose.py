@@ -163,7 +163,8 @@ def _diagnosis(
     for conditional in words.fixes:
         told: list[bool | None] = []
         with facts.guard(head.rule.id):
-            told = [holds(item, facts.fact(item.fact, best.event, best.captures)) for item in conditional.when]
+            for item in conditional.when:
+                told.append(holds(item, facts.fact(item.fact, best.event, best.captures)))
         if False not in told:
             fixes.append(conditional.fix)
     return Diagnosis(

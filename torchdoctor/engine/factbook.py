@@ -55,7 +55,8 @@ class Guard:
         import traceback
 
         last = traceback.extract_tb(error.__traceback__)[-1]
-        fault = f"{self._rule}: {type(error).__name__}: {error} at {os.path.basename(last.filename)}:{last.lineno}"
+        place = f"{os.path.basename(last.filename)}:{last.lineno}"
+        fault = f"{self._rule}: {type(error).__name__}: {error} at {place}"
         if fault not in self._faults:
             self._faults.append(fault)
         return True
@@ -80,7 +81,7 @@ class TextFacts:
         """The fact, from the match, the event, the text, or the machine, whichever comes first."""
         if captures and name in captures:
             return captures[name]
-        key = (name, event.id if event else -1)
+        key = (name, -1 if event is None or name.startswith("log.") else event.id)
         found = self._cache.get(key)
         if found is None:
             found = self._cache[key] = self._look_up(name, event)

@@ -42,7 +42,7 @@ class FixtureError(TorchdoctorError):
 
 @dataclass(frozen=True, slots=True)
 class Fixture:
-    """One labelled input. ``group`` is the rule id, near, clean or unknown; ``of`` the rule of a near miss."""
+    """One labelled input; ``group`` is its folder, ``of`` the rule it is a positive or near miss of."""
 
     path: str
     group: str

@@ -7,18 +7,22 @@ from collections.abc import Callable
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine.finding import Finding
 from torchdoctor.engine.textfacts import related
-from torchdoctor.model import Transcript
+from torchdoctor.model import Role, Transcript
 
 
 def consequences(rule_id: str, rules: RuleSet) -> set[str]:
-    """All rules that a rule leads to, directly or through others."""
+    """All rules that a rule leads to, directly or through consequences that need not stand in the text.
+
+    A cause in between must be found itself to carry the chain on: else nearly everything leads to everything.
+    """
     reached: set[str] = set()
     waiting = list(rules.leads_to(rule_id))
     while waiting:
         name = waiting.pop()
         if name not in reached:
             reached.add(name)
-            waiting.extend(rules.leads_to(name))
+            if rules.role(name) is not Role.CAUSE:
+                waiting.extend(rules.leads_to(name))
     reached.discard(rule_id)
     return reached
 

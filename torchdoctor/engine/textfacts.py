@@ -124,9 +124,8 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
     if key == "user_frame":
         return any(not frame.package for frame in frames)
     if key == "in_evaluation":
-        return any(
-            _pattern("evaluation").search(frame.function) for frame in frames if frame.package not in ("torch", "python")
-        )
+        own = (frame.function for frame in frames if frame.package not in ("torch", "python"))
+        return any(_pattern("evaluation").search(name) for name in own)
     return None
 
 

@@ -17,8 +17,11 @@ NAMESPACES = {
     "exit": "exit",
     "state_dict": "state_dict",
     "build": "build",
+    "compile": "torch_compile",
     "loss": "loss",
     "process_table": "process_table",
+    "host_memory": "host_memory",
+    "loader": "loader",
 }
 
 

@@ -25,22 +25,24 @@ FACTS: dict[str, str] = {
     "static-tls or dll-load-failed",
     "dlopen.library": "str: the library that is missing, or that lacks the version; no directory",
     "dlopen.library_path": "str: the same with its directory, when the message gives one",
-    "dlopen.library_family": "str: cuda-driver, nvml, cuda-toolkit, cudnn, nccl, torch, torch-rocm, torchvision, "
-    "torchaudio, mkl, openmp, python, cxx-runtime, libc or other",
-    "dlopen.library_major": "int: the first number after .so or in the DLL's name (libcudart.so.12 gives 12)",
+    "dlopen.library_family": "str: cuda-driver, nvml, cuda-toolkit, cudnn, nccl, torch, torch-rocm, "
+    "torchvision, torchaudio, mkl, openmp, python, cxx-runtime, libc or other",
+    "dlopen.library_major": "int: first number after .so or in the DLL's name (libcudart.so.12 gives 12)",
     "dlopen.symbol": "str: the symbol that is not defined, as linked (mangled)",
-    "dlopen.symbol_family": "str: torch-abi, nvjitlink, cublas, cuda-toolkit, cudnn, nccl, cuda-driver, nvml, "
-    "rocm, mkl, openmp, python, cxx-runtime or other",
+    "dlopen.symbol_family": "str: torch-abi, nvjitlink, cublas, cuda-toolkit, cudnn, nccl, cuda-driver, "
+    "nvml, rocm, mkl, openmp, python, cxx-runtime or other",
     "dlopen.version": "str: the symbol version that is wanted (GLIBCXX_3.4.29, libcublasLt.so.11)",
     "dlopen.version_family": "str: glibcxx, glibc, cxxabi or other",
     "dlopen.loader_file": "str: the file that was being loaded, as printed",
+    "dlopen.win_error": "int: Windows error: 126 not found, 127 no such procedure, 1114 start routine "
+    "failed, as printed or told by the words in the system's language",
     "dlopen.loader_package": "str: the Python package that file belongs to (torch, mmcv, flash_attn_2_cuda)",
 }
 
 # One of these stands in every message of the kind; all else is skipped without a regular expression.
 _TRIGGERS = (
-    ".so", ".dll", ".dylib", "undefined symbol", "Symbol not found", "DLL load failed", "WinError 12",
-    "WinError 111", "WinError 1455", "Cannot load symbol",
+    ".so", ".dll", ".dylib", ".pyd", "undefined symbol", "ymbol not found", "DLL load failed",
+    "load symbol", "GLIBC", "CXXABI",
 )  # fmt: skip
 
 _FILE = r"(?P<file>[^\s'\"`(){},;]+?\.(?:so|pyd|dll|dylib)[^\s:'\"`,;]*)"
@@ -148,9 +150,25 @@ _SYMBOL_FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("python", ("Py", "_Py")),
 )  # fmt: skip
 
-# Namespaces at, c10, torch and caffe2 in a mangled name, as owner or as the type of an argument, and torch's C names.
-_TORCH_MARKS = ("N2at", "N3c10", "N5torch", "N6caffe2", "K2at", "K3c10", "K5torch", "THPVariable", "THCPModule",
-                "aoti_torch", "torch_library", "torch_call_dispatcher", "c10_cuda", "3c105", "2at6Tensor")  # fmt: skip
+# Namespaces at, c10, torch and caffe2 in a mangled name, as owner or as an argument's type; torch's C names.
+_TORCH_MARKS = ("N2at", "N3c10", "N5torch", "N6caffe2", "K2at", "K3c10", "K5torch", "THPVariable",
+                "THPDevice", "aoti_torch", "torch_library", "torch_call_dispatcher", "c10_cuda",
+                "2at6Tensor")  # fmt: skip
+
+# What Windows' own sentences hold, by language, for texts without the number.
+_WINDOWS_WORDS: tuple[tuple[int, tuple[str, ...]], ...] = (
+    (127, ("specified procedure", "指定的程序", "procédure spécifiée", "angegebene Prozedur",
+           "proceso especificado", "procedimiento especificado", "指定されたプロシージャ",
+           "указанная процедура", "지정된 프로시저", "procedimento especificado", "procedura specificata",
+           "określonej procedury")),
+    (1114, ("initialization routine failed", "初始化例程", "routine d’initialisation", "初始化常式",
+            "routine d'initialisation", "Initialisierungsroutine", "rutina de inicialización",
+            "初期化ルーチン", "программе инициализации", "초기화 루틴", "rotina de inicialização",
+            "routine di inizializzazione")),
+    (126, ("specified module", "指定的模块", "指定的模組", "module spécifié", "angegebene Modul",
+           "módulo especificado", "指定されたモジュール", "указанный модуль", "지정된 모듈",
+           "modulo specificato", "określonego modułu", "one of its dependencies")),
+)  # fmt: skip
 
 
 @cache
@@ -175,6 +193,8 @@ def symbol_family(symbol: str) -> str:
     bare = symbol[1:] if symbol.startswith("__Z") else symbol
     if any(mark in bare for mark in _TORCH_MARKS):
         return "torch-abi"
+    if "cudnn" in bare:
+        return "cudnn"  # also mangled: _ZN5cudnn3ops…
     for family, starts in _SYMBOL_FAMILIES:
         if bare.startswith(starts):
             return family
@@ -197,7 +217,7 @@ def loader_package(path: str) -> str:
             inside = parts[index + 1 :]
             break
     else:
-        # A checkout or a build folder: the package is the folder that holds the library, as in vllm/vllm/_C.abi3.so.
+        # A checkout: the package is the folder that holds the library, as in vllm/vllm/_C.abi3.so.
         own = parts[-1].split(".", 1)[0]
         return parts[-2] if own.startswith("_") and len(parts) > 1 else own
     if not inside:
@@ -223,6 +243,17 @@ def _version_family(version: str) -> str:
         if version.startswith(start):
             return family
     return "other"
+
+
+def _windows_error(text: str) -> int | None:
+    """Number of the Windows error: printed, or told by the sentence in the system's language."""
+    printed = re.search(r"WinError (\d+)", text)
+    if printed is not None:
+        return int(printed.group(1))
+    for number, words in _WINDOWS_WORDS:
+        if any(word in text for word in words):
+            return number
+    return None
 
 
 def _clean(path: str) -> str:
@@ -293,6 +324,10 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     yield from _named("version", version, source)
     if version:
         yield known("version_family", _version_family(version))
+    if kind == "dll-load-failed":
+        number = _windows_error(text)
+        if number is not None:
+            yield known("win_error", number)
     yield from _named("loader_file", loader, source)
     if loader:
         yield known("loader_package", loader_package(loader))

@@ -15,7 +15,7 @@ from torchdoctor.extract import nvidia_smi
 from torchdoctor.model import EventKind, Fact
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from torchdoctor.model import Event, FactValue, Transcript
 
@@ -33,9 +33,11 @@ FACTS: dict[str, str] = {
     "nccl.version_in_text": "str: version of NCCL that the text names",
     "python.version": "str: version of the interpreter, two parts when only a path tells it",
     "conda.env": "str: name of the conda environment",
-    "glibc.version": "str: version of the C library",
+    "os.glibc": "str: version of the C library",
     "env.CUDA_VISIBLE_DEVICES": "str: value of the variable, as printed",
     "env.LD_LIBRARY_PATH": "str: value of the variable, as printed",
+    "gpu.hidden": "bool: CUDA_VISIBLE_DEVICES hides all GPUs that the text lists",
+    "torch.covers_gpu": "bool: the build has code for the GPU, by what its own warning says",
     "shm.size_bytes": "int: size of /dev/shm",
     "limits.nofile": "int: soft limit of open files",
     **nvidia_smi.FACTS,
@@ -43,23 +45,30 @@ FACTS: dict[str, str] = {
 
 # Words around a version that is asked for, replaced or only talked about, not installed.
 _NOT_INSTALLED = (
-    "requires", "Requirement", "requirement", "Collecting", "Uninstalling", "existing installation", ">=", "<=",
-    "~=", "!=", "from versions", "at least", "deprecated", "removed in", "since ", "Downloading", "incompatible",
-    "matching distribution", "pip install", "pip3 install", "conda install", "compatible with", "Using cached",
-    "find a version", "uv add", "poetry add", "Attempting uninstall", "Would install", "newer", "older",
+    "requires", "Requirement", "requirement", "Collecting", "Uninstalling", "existing installation", ">=",
+    "<=", "~=", "!=", "from versions", "at least", "deprecated", "removed in", "since ", "Downloading",
+    "incompatible", "matching distribution", "pip install", "pip3 install", "conda install",
+    "compatible with", "Using cached", "find a version", "uv add", "poetry add", "Attempting uninstall",
+    "Would install", "newer", "older", "Warning:", " in PyTorch", "In PyTorch", "with PyTorch",
 )  # fmt: skip
 
 _PATTERNS: dict[str, str] = {
     # "torch 1.12.1+cu113", "torch-2.2.1+cu121", "[pip3] torch==2.1.2", "PyTorch version: 2.2.2+cpu"
-    "package": r"(?<![\w./\\-])(?P<name>torch|pytorch|PyTorch|Pytorch|torchvision|torchaudio|triton|numpy|NumPy)"
-    r"(?:\.__version__|[ _][Vv]ersion)?[\s=:\-,@'\"]{1,40}v?(?P<version>\d+\.\d+(?:\.\d+)?(?:(?:a|b|rc|\.dev|\.post)\d+)?"
-    r"(?:\+[A-Za-z0-9.]+)?)(?![\w.]*[%*])(?P<build>\s+py\S+_(?:cuda|cpu|cudnn)\S*)?",
+    "package": r"(?<![\w./\\-])"
+    r"(?P<name>torch|pytorch|PyTorch|Pytorch|torchvision|torchaudio|triton|numpy|NumPy)"
+    r"(?:\.__version__|[ _][Vv]ersion)?[\s=:\-,@'\"]{1,40}"
+    r"v?(?P<version>\d+\.\d+(?:\.\d+)?(?:(?:a|b|rc|\.dev|\.post)\d+)?(?:\+[A-Za-z0-9.]+)?)(?![\w.]*[%*])"
+    r"(?P<build>\s+py\S+_(?:cuda|cpu|cudnn)\S*)?",
     "built": r"CUDA used to build PyTorch: (?P<cuda>\S+)",
     "built-rocm": r"ROCM used to build PyTorch: (?P<hip>\S+)",
     "available": r"(?:Is CUDA available: |torch\.cuda\.is_available\(\)[ =:)]+)(?P<value>True|False|Yes|No)",
     "torch-cuda": r"torch\.version\.cuda[\s=:'\"]+(?P<cuda>\d+\.\d+)",
-    "arch": r"(?:supports CUDA capabilities|arch[_ ]list\S*[\s=:\[]+)(?P<list>[\s'\"\[]*(?:(?:sm|compute)_\d+[a-z]?[\s,'\"]*)+)",
-    "numpy-abi": r"cannot be run in\s+NumPy (?P<version>\d+\.\d+[\w.]*)",
+    "arch": r"(?:supports CUDA capabilities|arch[_ ]list\S*[\s=:\[]+)"
+    r"(?P<list>[\s'\"\[]*(?:(?:sm|compute)_\d+[a-z]?[\s,'\"]*)+)",
+    "range": r"cuda capability (?P<cc>\d+\.\d+)\.\s+Minimum and Maximum cuda capability supported by this "
+    r"version of PyTorch is\s+\((?P<low>\d+\.\d+)\) - \((?P<high>\d+\.\d+)\)",
+    "cc": r"compute capability \(CC\) (?P<cc>\d+\.\d+)",
+    "numpy-abi": r"NumPy (?P<version>\d+\.\d+[\w.]*) as it may crash",
     "nccl": r"NCCL version:? ?(?P<version>\d+\.\d+\.\d+)",
     "python": r"Python(?: version:?)?[ -](?P<version>3\.\d+(?:\.\d+)?|2\.7(?:\.\d+)?)(?![\w.]*\+)",
     "python-path": r"(?:lib|lib64)[/\\]+python(?P<version>\d\.\d+)[/\\]|[/\\]Python(?P<packed>3\d{1,2})[/\\]",
@@ -117,11 +126,54 @@ def extract_text(transcript: Transcript) -> Iterator[Fact]:
                 read(text, event, found)
         if event.frames:
             _frames(event, found)
-        elif event.type is None:
+        if event.kind is not EventKind.EXCEPTION:
             table.read(text, event)
     for fact in table.facts():
         found.facts[fact.name] = fact
+    _derive(found)
     yield from found.facts.values()
+
+
+def _derive(found: _Found) -> None:
+    """Claims that follow from what the text states, under the names of the probes' claims."""
+    visible, count = found.facts.get("env.CUDA_VISIBLE_DEVICES"), found.value("gpu.count")
+    if visible is not None and isinstance(count, int) and count > 0:
+        hidden = hides_all(str(visible.value), count)
+        if hidden is not None:
+            found.facts["gpu.hidden"] = Fact.known("gpu.hidden", hidden, visible.source)
+    arch, lowest = found.facts.get("torch.arch_list"), found.value("gpu.lowest_capability")
+    if arch is not None and isinstance(arch.value, tuple) and isinstance(lowest, float):
+        covered = covers([str(item) for item in arch.value], lowest)
+        found.facts["torch.covers_gpu"] = Fact.known("torch.covers_gpu", covered, arch.source)
+
+
+def hides_all(visible: str, count: int) -> bool | None:
+    """Whether CUDA_VISIBLE_DEVICES hides all of ``count`` GPUs; None for UUIDs, which cannot be checked.
+
+    CUDA stops reading at the first entry that names no device.
+    """
+    first = visible.partition(",")[0].strip()
+    if not first:
+        return True
+    if not first.lstrip("-").isdigit():
+        return None
+    return not 0 <= int(first) < count
+
+
+def covers(arch_list: Sequence[str], capability: float) -> bool:
+    """Whether code of a build runs on a GPU: machine code within one major version upward, PTX upward."""
+    major, minor = divmod(round(capability * 10), 10)
+    for arch in arch_list:
+        kind, _, number = arch.partition("_")
+        digits = number.rstrip("af")
+        if not digits.isdigit():
+            continue
+        own_major, own_minor = divmod(int(digits), 10)
+        if kind == "compute" and (own_major, own_minor) <= (major, minor) and digits == number:
+            return True
+        if kind == "sm" and own_major == major and own_minor <= minor:
+            return True
+    return False
 
 
 def _packages(text: str, event: Event, found: _Found) -> None:
@@ -204,6 +256,23 @@ def _arch(text: str, event: Event, found: _Found) -> None:
         found.put("torch.arch_list", tuple(re.findall(r"(?:sm|compute)_\d+[a-z]?", hit.group("list"))), event)
 
 
+def _range(text: str, event: Event, found: _Found) -> None:
+    """torch 2.8 to 2.10 name the lowest and highest capability; code runs upward within a major version."""
+    if hit := _pattern("range").search(text):
+        own, low, high = (float(hit.group(name)) for name in ("cc", "low", "high"))
+        found.put("torch.covers_gpu", own >= low and int(own) <= int(high), event)
+
+
+def _requirement(text: str, event: Event, found: _Found) -> None:
+    """torch 2.11 and later list what they were built for: "- 8.0 which supports hardware CC >=8.0,<9.0 …"."""
+    own = _pattern("cc").search(text)
+    built = [float(item) for item in re.findall(r"- (\d+\.\d) which supports hardware CC", text)]
+    if own and built:
+        capability = float(own.group("cc"))
+        covered = any(int(item) == int(capability) and item <= capability for item in built)
+        found.put("torch.covers_gpu", covered, event)
+
+
 def _python(text: str, event: Event, found: _Found) -> None:
     if event.kind in _TALK or "pip " in text or any(word in text for word in _NOT_INSTALLED):
         return
@@ -238,16 +307,12 @@ def _shm(text: str, event: Event, found: _Found) -> None:
 
 def _shm_note(text: str, event: Event, found: _Found) -> None:
     if hit := _pattern("shm-note").search(text):
-        found.put("shm.size_bytes", int(hit.group("size")) * 1024**2, event, "from the container's start banner")
+        found.put("shm.size_bytes", int(hit.group("size")) * 1024**2, event, "the container's start banner")
 
 
 def _nofile(text: str, event: Event, found: _Found) -> None:
     if hit := _pattern("nofile").search(text):
         found.put("limits.nofile", int(hit.group("value")), event)
-
-
-def _python_path(text: str, event: Event, found: _Found) -> None:
-    _path(text, event, found)
 
 
 def _frames(event: Event, found: _Found) -> None:
@@ -268,25 +333,29 @@ def _path(path: str, event: Event, found: _Found) -> None:
         found.put("conda.env", hit.group("name"), event)
 
 
-# A literal that stands in every text of the kind, and who reads it. Order matters only within one event.
+# A literal that stands in every text of the kind, and who reads it.
 _READERS: tuple[tuple[str, Callable[[str, Event, _Found], None]], ...] = (
     ("torch", _packages),
-    ("orch", _packages_capital := lambda text, event, found: None if "torch" in text else _packages(text, event, found)),
-    ("numpy", lambda text, event, found: None if "orch" in text else _packages(text, event, found)),
+    ("PyTorch", _packages),
+    ("Pytorch", _packages),
+    ("numpy", _packages),
+    ("triton", _packages),
     ("used to build PyTorch", _built),
     ("Is CUDA available", _available),
     ("is_available()", _available),
     ("torch.version.cuda", _torch_cuda),
     ("sm_", _arch),
-    ("cannot be run in", _one("numpy-abi", "numpy.version")),
+    ("Minimum and Maximum cuda", _range),
+    ("which supports hardware CC", _requirement),
+    ("as it may crash", _one("numpy-abi", "numpy.version")),
     ("NCCL version", _one("nccl", "nccl.version_in_text")),
     ("Python", _python),
-    ("/python", _python_path),
-    ("libc", _one("glibc", "glibc.version")),
-    ("GLIBC", _one("glibc", "glibc.version")),
+    ("/python", _path),
+    ("libc", _one("glibc", "os.glibc")),
+    ("GLIBC", _one("glibc", "os.glibc")),
     ("CUDA_VISIBLE_DEVICES", _visible),
     ("LD_LIBRARY_PATH", _library_path),
     ("/dev/shm", _shm),
     ("SHMEM", _shm_note),
     ("open files", _nofile),
-)  # fmt: skip
+)

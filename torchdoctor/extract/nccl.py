@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.nccl_ranks import GIVE_UP, Timeout, picture, timeouts_in
-from torchdoctor.model import Fact
+from torchdoctor.model import EventKind, Fact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +40,7 @@ FACTS: dict[str, str] = {
     "nccl.invalid_device": "bool: the reason speaks of a device that is not there",
     "nccl.cuda_unknown": "bool: the reason is one of CUDA's that explain nothing",
     "nccl.topology": "bool: the reason speaks of the topology description",
+    "nccl.unreachable": "bool: it says that a peer cannot be reached; unknown when a peer refused or hung up",
     "nccl.cpu_tensor": "bool: a tensor on the CPU was given to NCCL",
     "nccl.ranks_timed_out": "list: ranks whose watchdog gave up",
     "nccl.ranks_behind": "list: ranks that say they had not issued the collective on which another timed out",
@@ -47,6 +48,8 @@ FACTS: dict[str, str] = {
     "nccl.seqs_differ": "bool: the ranks waited at different sequence numbers",
     "nccl.ops_differ": "bool: the ranks waited in different kinds of collectives",
     "nccl.numel_differ": "bool: the ranks waited in collectives of different size",
+    "nccl.waits_in": "str: function of torch.distributed in which a dumped thread waits; absent outside",
+    "nccl.stacks_differ": "bool: the processes' main threads wait in different collectives or calls",
     "nccl.at_epoch_end": "bool: a rank had just ended an epoch while others still averaged gradients",
     "nccl.progress_during_timeout": "bool: a progress bar of a rank that did not time out went on meanwhile",
 }
@@ -81,6 +84,11 @@ _REASONS = (
     ("nccl.topology", ("topology", "Attribute ", "XML", "xml")),
 )
 
+_UNREACHABLE = (
+    "No route to host", "onnection timed out", "etwork is unreachable", "o socket interface found",
+    "o interface found",
+)  # fmt: skip
+
 LIMIT = 2000  # characters of warnings that are kept
 
 
@@ -90,9 +98,12 @@ def _pattern(source: str) -> re.Pattern[str]:
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
-    """Facts of an NCCL error, an NCCL WARN line, or a message that gives up waiting; nothing for others."""
+    """Facts of an NCCL error or warning, a message that gives up waiting, or a stack; nothing for others."""
     text = event.text
     source = f"text:{event.source}:{event.line}"
+    if event.kind is EventKind.STACK:
+        yield from _stack(event, transcript, source)
+        return
     gives_up = any(mark in text for mark in GIVE_UP)
     if gives_up:
         found = next(iter(timeouts_in(event)), None)
@@ -102,6 +113,19 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         yield from _error(event, transcript, source)
     if gives_up or "NCCL communicator was aborted" in text or "exhausted" in text:
         yield from _ranks(event, transcript, source)
+
+
+def _stack(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
+    from torchdoctor.extract.nccl_stacks import stacks_differ, wait_of
+
+    wait = wait_of(event)
+    if wait is None:
+        yield Fact.absent("nccl.waits_in", source)
+        return
+    yield Fact.known("nccl.waits_in", wait.call, source)
+    differ = stacks_differ(transcript)
+    if differ is not None:
+        yield Fact.known("nccl.stacks_differ", differ, source)
 
 
 def _timeout(found: Timeout, source: str) -> Iterator[Fact]:
@@ -120,7 +144,9 @@ def _timeout(found: Timeout, source: str) -> Iterator[Fact]:
 def _error(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
     text = event.text
     named = _error_class(text)
-    if named is not None:
+    if named is None:
+        yield Fact.absent("nccl.error_class", source)
+    else:
         yield Fact.known("nccl.error_class", named, source)
     version = _pattern(_VERSION).search(text)
     if version is not None:
@@ -133,6 +159,8 @@ def _error(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
     if reason:
         for name, marks in _REASONS:
             yield Fact.known(name, any(mark in reason for mark in marks), source)
+    if any(mark in text or mark in reason for mark in _UNREACHABLE):
+        yield Fact.known("nccl.unreachable", True, source)
     on_cpu = "device type cpu" in text or "must be CUDA and dense" in text
     if on_cpu or reason:
         yield Fact.known("nccl.cpu_tensor", on_cpu, source)

@@ -107,21 +107,29 @@ def picture(transcript: Transcript) -> Picture:
 
 
 def timeouts_in(event: Event) -> Iterator[Timeout]:
-    """Every watchdog timeout that an event's text holds, those it quotes as a reason included."""
+    """Every watchdog timeout that an event's text holds, those it quotes as a reason included.
+
+    The rank is that of the line's prefix, which counts all ranks, else the one in the message, which counts
+    within its process group. Where lines of two ranks ran together only the message can tell.
+    """
     text = event.text
+    places: list[int] = []
     place = text.find(_HEAD)
     while place >= 0:
-        after = text.find(_HEAD, place + 1)
-        body = text[place : min(place + 400, after if after >= 0 else len(text))]
-        before = _pattern(_RANK_BEFORE).search(text[max(0, place - 60) : place])
-        rank = event.rank if event.rank is not None else (int(before.group(1)) if before else None)
+        places.append(place)
+        place = text.find(_HEAD, place + 1)
+    inner = [_number(_RANK_BEFORE, text[max(0, place - 60) : place]) for place in places]
+    mixed = len({rank for rank in inner if rank is not None}) > 1
+    ends = [*places[1:], len(text)]
+    for place, rank, end in zip(places, inner, ends, strict=False):
+        body = text[place : min(place + 400, end)]
         numel = _number(r"NumelIn=(\d{1,18})", body)
         if numel is None and (shape := _pattern(_SHAPE).search(body)) is not None:
             numel = prod(int(part) for part in shape.group(1).split(",") if part.strip())
         op = _pattern(r"OpType=(\w{1,60})").search(body)
         yield Timeout(
             event.id,
-            rank,
+            rank if mixed or event.rank is None else event.rank,
             _number(r"SeqNum=(\d{1,18})", body),
             op.group(1) if op else None,
             numel,
@@ -129,7 +137,6 @@ def timeouts_in(event: Event) -> Iterator[Timeout]:
             _number(r"Timeout\(ms\)=(\d{1,18})", body),
             _number(r"ran for (\d{1,18}) milli", body),
         )
-        place = after
 
 
 def _number(source: str, text: str) -> int | None:

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 FACTS: dict[str, str] = {
     "driver.version": "str: version of the NVIDIA driver",
     "driver.cuda": "str: highest CUDA version the driver offers",
-    "driver.module_version": "str: version of the loaded kernel module",
+    "driver.kernel_version": "str: version of the loaded kernel module",
     "driver.library_version": "str: version of the driver's user-space libraries",
     "gpu.count": "int: GPUs that nvidia-smi or a report lists",
     "gpu.names": "list: names of the GPUs, by index",
-    "gpu.compute_capability": "str: compute capability of the GPU (the lowest when several are named)",
-    "gpu.memory_used_share": "float: largest share of used memory over the GPUs, 0 to 1",
-    "gpu.held_without_process": "bool: nvidia-smi shows memory in use that its process list does not explain",
-    "gpu.ecc_uncorrected": "int: uncorrectable ECC errors since the last reset (volatile), over all GPUs",
-    "gpu.virtualization": "str: virtualization mode as nvidia-smi -q prints it (VGPU, Pass-Through, None)",
-    "gpu.pcie_width_degraded": "bool: a GPU's PCIe link is narrower than it could be",
+    "gpu.compute_capability": "list: compute capability of each GPU that is named with one, as 9.0",
+    "gpu.lowest_capability": "float: smallest of them",
+    "gpu.held_by_dead": "bool: nvidia-smi shows memory in use that its process list does not explain",
+    "gpu.ecc_failed": "bool: uncorrected errors since the last reset (volatile), or a row remap that failed",
+    "gpu.virtual": "bool: nvidia-smi -q says that a GPU is a vGPU",
+    "gpu.pcie_degraded": "bool: a GPU's PCIe link is narrower than it could be",
 }
 
 _PATTERNS: dict[str, str] = {
@@ -41,10 +41,13 @@ _PATTERNS: dict[str, str] = {
     "nvml": r"NVML library version: (?P<version>\d{3}\.\d+(?:\.\d+)?)",
     "client": r"client has the version (?P<version>\d{3}\.\d+(?:\.\d+)?)",
     "kernel": r"kernel module has the version (?P<version>\d{3}\.\d+(?:\.\d+)?)",
-    "row": r"^\|?\s*(?P<index>\d+)\s{1,4}(?P<name>\S[^|]*?)\s+(?:On|Off|N/A|WDDM|TCC|ERR!)\s*\|\s*[0-9A-F]{4,8}:",
+    # "|   0  NVIDIA H100 80GB HBM3          On  |   00000000:00:06.0 Off |"
+    "row": r"^\|?\s*(?P<index>\d+)\s{1,4}(?P<name>\S[^|]*?)\s+(?:On|Off|N/A|WDDM|TCC|ERR!)\s*\|\s*"
+    r"[0-9A-F]{4,8}:",
     "listed": r"\bGPU (?P<index>\d+): (?P<name>[^(\n\[]+?)\s*(?:\(|$|\n)",
     "named": r"(?P<name>[^\n|]{3,60}?) with CUDA capability sm_(?P<cc>\d+) is not compatible",
-    "found-gpu": r"Found GPU\s?(?P<index>\d+) (?P<name>.+?) which (?:is of (?:cuda capability|compute capability \(CC\)) (?P<cc>\d+\.\d+)|requires)",
+    "found-gpu": r"Found GPU\s?(?P<index>\d+) (?P<name>.+?) which "
+    r"(?:is of (?:cuda capability|compute capability \(CC\)) (?P<cc>\d+\.\d+)|requires)",
     "memory": r"(?P<used>\d+)\s?MiB\s*/\s*(?P<total>\d+)\s?MiB",
     "process": r"(?P<mib>\d+)MiB\s*\|?\s*$",
     "value": r"^\s*(?P<key>[A-Z][\w ()-]+?)\s*:\s*(?P<value>\S.*?)\s*$",
@@ -74,6 +77,7 @@ class Table:
         self._section = ""
         self._width: tuple[int | None, int | None] = (None, None)
         self._columns: list[str] = []
+        self._capabilities: list[str] = []
         self._ecc: int | None = None
         self._place: Event | None = None
 
@@ -87,7 +91,7 @@ class Table:
         if "GPU" in text or "MiB" in text or "|" in text or "sm_" in text:
             self._gpus(text, event)
         if "LnkSta" in text and _pattern("lspci").search(text):
-            self._put("gpu.pcie_width_degraded", True, event)
+            self._put("gpu.pcie_degraded", True, event)
         if ":" in text or "Link Width" in text or "Volatile" in text or "Aggregate" in text:
             for line in text.splitlines():
                 self._query_line(line, event)
@@ -98,28 +102,31 @@ class Table:
         for pattern, name in (
             ("driver", "driver.version"),
             ("cuda", "driver.cuda"),
-            ("module", "driver.module_version"),
+            ("module", "driver.kernel_version"),
             ("nvml", "driver.library_version"),
             ("client", "driver.library_version"),
-            ("kernel", "driver.module_version"),
+            ("kernel", "driver.kernel_version"),
         ):
-            if hit := _pattern(pattern).search(text):
-                self._put(name, hit.group("version"), event)
+            if version := _pattern(pattern).search(text):
+                self._put(name, version.group("version"), event)
         for pattern, need in (("found", "too old"), ("nccl", "cudaDriverVersion")):
             if need in text and (hit := _pattern(pattern).search(text)):
                 self._put("driver.cuda", cuda_version(hit.group("version")), event)
 
     def _gpus(self, text: str, event: Event) -> None:
         for pattern in ("row", "listed", "found-gpu"):
-            for hit in _pattern(pattern).finditer(text):
-                self._names[int(hit.group("index"))] = hit.group("name").strip()
+            for row in _pattern(pattern).finditer(text):
+                self._names[int(row.group("index"))] = row.group("name").strip()
                 self._place = event
         for pattern in ("named", "found-gpu"):
             if (hit := _pattern(pattern).search(text)) and hit.group("cc"):
                 capability = hit.group("cc")
                 if "." not in capability:
                     capability = f"{capability[:-1]}.{capability[-1]}"
-                self._put("gpu.compute_capability", capability, event)
+                if capability not in self._capabilities:
+                    self._capabilities.append(capability)
+                self._put("gpu.compute_capability", tuple(self._capabilities), event)
+                self._put("gpu.lowest_capability", min(float(item) for item in self._capabilities), event)
                 if pattern == "named":
                     name = hit.group("name").strip()
                     if name not in self._names.values():
@@ -142,11 +149,9 @@ class Table:
         stripped = line.strip()
         if ":" not in stripped:
             # A section of nvidia-smi -q is a line without a colon.
-            if stripped in ("Link Width", "Volatile", "Aggregate", "PCIe Generation", "GPU Virtualization Mode"):
+            if stripped:
                 self._section = stripped
                 self._width = (None, None)
-            elif stripped:
-                self._section = ""
             return
         hit = _pattern("value").match(line)
         if hit is None:
@@ -158,22 +163,22 @@ class Table:
         elif key == "Attached GPUs" and value.isdigit():
             self._put("gpu.count", int(value), event)
         elif key == "Virtualization Mode":
-            self._put("gpu.virtualization", value, event)
+            self._put("gpu.virtual", value.upper() == "VGPU", event)
         elif self._section == "Link Width" and key in ("Max", "Current") and value.rstrip("x").isdigit():
             number = int(value.rstrip("x"))
             self._width = (number, self._width[1]) if key == "Max" else (self._width[0], number)
             self._judge_width(event)
         elif self._section == "Volatile" and "Uncorrectable" in key and value.isdigit():
             self._ecc = (self._ecc or 0) + int(value)
-            self._put("gpu.ecc_uncorrected", self._ecc, event)
+            self._put("gpu.ecc_failed", self._ecc > 0, event)
 
     def _judge_width(self, event: Event) -> None:
         most, now = self._width
         if most is None or now is None:
             return
-        earlier = self._facts.get("gpu.pcie_width_degraded")
+        earlier = self._facts.get("gpu.pcie_degraded")
         if now < most or earlier is None or earlier.value is not True:
-            self._put("gpu.pcie_width_degraded", now < most, event)
+            self._put("gpu.pcie_degraded", now < most, event)
 
     def _csv_line(self, text: str, event: Event) -> None:
         cells = [cell.strip() for cell in text.strip().split(",")]
@@ -195,13 +200,11 @@ class Table:
             self._put("gpu.names", names, self._place)
             if "gpu.count" not in self._facts:
                 self._put("gpu.count", len(names), self._place)
-        if self._memory and self._place is not None:
-            self._put("gpu.memory_used_share", max(used / max(total, 1) for used, total in self._memory), self._place)
-            if self._processes is not None:
-                used = sum(item[0] for item in self._memory)
-                total = sum(item[1] for item in self._memory)
-                unexplained = used - self._listed_mib
-                # thresholds of the gate: more than 500 MiB and more than 5 % of the memory
-                held = unexplained > 500 and unexplained > 0.05 * total / len(self._memory)
-                self._put("gpu.held_without_process", held, self._place)
+        if self._memory and self._place is not None and self._processes is not None:
+            used = sum(item[0] for item in self._memory)
+            total = sum(item[1] for item in self._memory)
+            unexplained = used - self._listed_mib
+            # the gate's thresholds: more than 500 MiB, and more than 5 % of one card
+            held = unexplained > 500 and unexplained > 0.05 * total / len(self._memory)
+            self._put("gpu.held_by_dead", held, self._place)
         yield from self._facts.values()

@@ -27,7 +27,7 @@ from torchdoctor.model import EventKind, Fact
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from torchdoctor.model import Event, Transcript
+    from torchdoctor.model import Event, Frame, Transcript
 
 NAMESPACE = "oom"
 
@@ -47,8 +47,11 @@ FACTS: dict[str, str] = {
     "oom.others_hold": "bool: a good part of the card belongs to other processes",
     "oom.absurd": "bool: the request is a thousand times the card or beyond any address space",
     "oom.exceeds_card": "bool: the request alone is larger than the card",
+    "oom.request_dominates": "bool: the request alone is a third of the card or more",
     "oom.grew": "bool: memory figures printed before the failure rose from line to line",
     "oom.epochs_before": "int: different epoch numbers printed before the failure",
+    "oom.evaluation_with_grad": "bool: under a function named like validate, and no frame shows no_grad",
+    "oom.gradients_off": "bool: a quoted line shows no_grad or inference_mode; unknown otherwise",
     "oom.loading_checkpoint": "bool: torch.load was restoring a tensor to its old device",
 }
 
@@ -60,6 +63,18 @@ FRAGMENTED_SHARE = 0.05
 ABSURD_FACTOR = 1000
 EXBIBYTE = 1024**6
 NEIGHBOURS = 400
+WRAPPERS = 6
+# Frames that show that gradients are off: the decorators, and trainers that evaluate under no_grad.
+GRAD_OFF = (
+    "torch/utils/_contextlib.py:decorate_context",
+    "torch/autograd/grad_mode.py:decorate",
+    "transformers/trainer.py:evaluation_loop",
+    "transformers/trainer.py:prediction_step",
+    "lightning/pytorch/loops/",
+    "pytorch_lightning/loops/",
+    "pytorch_lightning/evaluation_loop",
+    "pytorch_lightning/trainer/evaluation_loop",
+)
 LINE_CHARS = 2000  # of an earlier line; progress is printed in short ones
 GROWTH = 1.15
 
@@ -71,7 +86,8 @@ _PATTERNS = {
     "old": r"\((?:GPU|NPU|XPU|DCU|device|Device) ?(?P<gpu>\d+)?; " + _SIZE + r" total capacity",
     "old-allocated": _SIZE + r" already allocated",
     "old-free": _SIZE + r" free[;)]",
-    "old-reserved": _SIZE + r" (?:reserved in total by PyTorch|cached)",
+    "old-reserved": _SIZE + r" reserved in total by PyTorch",
+    "old-cached": _SIZE + r" cached",
     "allowed": _SIZE + r" allowed[;,)]",
     "new": r"(?:GPU|NPU|XPU|Tile|device) ?(?P<gpu>\d+)? has a total capaci?ty of " + _SIZE,
     "new-free": r"of which " + _SIZE + r" is free",
@@ -88,7 +104,8 @@ _PATTERNS = {
     "mps-other": r"other allocations: " + _SIZE,
     "mps-max": r"max allowed: " + _SIZE,
     "mps-buffer": r"Invalid buffer size: " + _SIZE,
-    "epoch": r"[Ee]poch(?:\s*[:=#\[(])?\s*\[?(\d+)",
+    "evaluation": r"(?:^|_)(?:valid(?:ate|ation)?|val|eval(?:uate|uation)?|test)(?:_|$|\d)",
+    "epoch": r"(?<!in_)(?<!per_)[Ee]poch(?:\s*[:=#\[(])?\s*\[?(\d+)",
     # "gpu=5127MiB", "memory: 9877", "max mem: 14220", "gpu_mem 9.6G", "mem_usage:cuda 9.6GB"
     "memory": (
         r"(?P<name>[A-Za-z_ ]{0,24}(?:gpu|mem|vram|GPU|Mem|VRAM|cuda)[A-Za-z_ ]{0,16}?)\s{0,2}[:=]?\s{0,2}"
@@ -132,8 +149,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     for name, claim in numbers.claims():
         yield Fact.known(f"oom.{name}", claim, source)
     yield from _history(event, transcript, source)
-    loading = any(frame.file.replace("\\", "/").endswith("torch/serialization.py") for frame in event.frames)
-    yield Fact.known("oom.loading_checkpoint", loading, source)
+    yield from _from_frames(_frames(event, transcript), source)
 
 
 def _is_report(text: str) -> bool:
@@ -182,6 +198,11 @@ class _Numbers:
         if self.gpu is None and (found := _pattern("async").search(self._text)) and found.group("gpu"):
             self.gpu = int(found.group("gpu"))
         if self.allocated_bytes is not None:
+            cached = self._size("old-cached")
+            if cached is not None:
+                # 1.0 to 1.3 print what is cached beside the tensors; later prints count the tensors in
+                beside = cached < self.allocated_bytes
+                self.reserved_bytes = cached + (self.allocated_bytes if beside else 0)
             if self.reserved_bytes is not None:
                 self.unallocated_bytes = max(0, self.reserved_bytes - self.allocated_bytes)
             elif self.unallocated_bytes is not None:
@@ -215,6 +236,7 @@ class _Numbers:
             yield "absurd", absurd
         if want is not None and total is not None:
             yield "exceeds_card", want > total
+            yield "request_dominates", 3 * want >= total
         if want is not None and self.unallocated_bytes is not None:
             # a few per cent of slack is normal, however small the request
             slack = FRAGMENTED_SHARE * (self.reserved_bytes or 0)
@@ -237,6 +259,30 @@ def _backend(text: str) -> str:
         if f"{name} out of memory" in text or f"{name} backend out of memory" in text:
             return name.lower()
     return "mps" if "Invalid buffer size" in text or "MPS" in text else "cuda"
+
+
+def _frames(event: Event, transcript: Transcript) -> list[Frame]:
+    """Frames of the event and of the exceptions that wrap it (a DataParallel replica, a launcher's box)."""
+    found = list(event.frames)
+    for outer in transcript.events[max(0, event.id - WRAPPERS) : event.id + WRAPPERS]:
+        if any(relation.event == event.id for relation in outer.relations):
+            found.extend(outer.frames)
+    return found
+
+
+def _from_frames(frames: list[Frame], source: str) -> Iterator[Fact]:
+    places = [f"{frame.file}:{frame.function}".replace("\\", "/") for frame in frames]
+    loading = any("torch/serialization.py:" in place for place in places)
+    yield Fact.known("oom.loading_checkpoint", loading, source)
+    evaluates = any(
+        _pattern("evaluation").search(frame.function)
+        for frame in frames
+        if frame.package not in ("torch", "python")
+    )
+    grad_off = any(mark in place for place in places for mark in GRAD_OFF)
+    yield Fact.known("oom.evaluation_with_grad", evaluates and not grad_off, source)
+    if grad_off or any("no_grad" in frame.code or "inference_mode" in frame.code for frame in frames):
+        yield Fact.known("oom.gradients_off", True, source)
 
 
 def _history(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:

@@ -32,21 +32,22 @@ FACTS: dict[str, str] = {
     "xid.subcode": "int: reason code of an NVLink-5 line: bits 20 to 25 of the first word",
     "xid.status": "int: error status bits of an NVLink-5 line: the second word",
     "xid.caused_by": "int: code of the earlier Xid that the line names as its reason",
-    "xid.recovery": "str: recovery action that Xid 154 announces: none, reset, reboot, drain-p2p, drain-and-reset",
+    "xid.recovery": "str: action that Xid 154 announces: none, reset, reboot, drain-p2p, drain-and-reset",
 }
 
+_ADDRESS = r"(?P<pci>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.\d)?)"
 # "NVRM: Xid (PCI:0000:3b:00): 79, …", older "NVRM: Xid (0000:03:00): 14, …", with or without ".0"
-_XID = (
-    r"NVRM: (?:GPU\S* )?Xid \((?:PCI:)?(?P<pci>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.\d)?)\): "
-    r"(?P<code>\d{1,3})\b,? ?(?P<rest>[^\n]*)"
-)
+_XID = rf"NVRM: (?:GPU\S* )?Xid \((?:PCI:)?{_ADDRESS}\): (?P<code>\d{{1,3}})\b,? ?(?P<rest>[^\n]*)"
 # "nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Non-fatal, Link 32 …"
-_SXID = r"SXid \((?:PCI:)?(?P<pci>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.\d)?)\): (?P<code>\d{5})\b,? ?(?P<rest>[^\n]*)"
-# "NVRM: GPU at 0000:03:00.0 has fallen off the bus." and "NVRM: GPU 0000:41:00.0: GPU has fallen off the bus."
-_FALLEN = r"(?:GPU at |GPU )(?:PCI:)?(?P<pci>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.?\d?)"
+_SXID = rf"SXid \((?:PCI:)?{_ADDRESS}\): (?P<code>\d{{5}})\b,? ?(?P<rest>[^\n]*)"
+# "NVRM: GPU at 0000:03:00.0 has fallen off …" and "NVRM: GPU 0000:41:00.0: GPU has fallen off …"
+_FALLEN = rf"(?:GPU at |GPU )(?:PCI:)?{_ADDRESS}"
 _PROCESS = r"pid=(?:(?P<pid>\d+)|'?<unknown>'?)(?:, name=(?P<name>[^,]*))?, ?"
 # "NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x025001c6 0x00000000 …)"
-_NVLINK5 = r"^(?P<unit>[A-Z][A-Z0-9_]+)\s+(?P<severity>Fatal|Nonfatal|Non-fatal)\b[^(]*?(?:Link (?P<link>-?\d+))?\s*\((?P<words>[^)]*)"
+_NVLINK5 = (
+    r"^(?P<unit>[A-Z][A-Z0-9_]+)\s+(?P<severity>Fatal|Nonfatal|Non-fatal)\b[^(]*?"
+    r"(?:Link (?P<link>-?\d+))?\s*\((?P<words>[^)]*)"
+)
 _PREVIOUS = r"caused by previous Xid (?P<code>\d+)"
 
 _RECOVERY = (
@@ -54,8 +55,7 @@ _RECOVERY = (
     ("drain p2p", "drain-p2p"),
     ("node reboot", "reboot"),
     ("gpu reset", "reset"),
-    ("(none)", "none"),
-    ("to 0x0", "none"),
+    ("none", "none"),
 )
 
 
@@ -104,9 +104,9 @@ def _xid(found: re.Match[str], source: str) -> Iterator[Fact]:
     if 144 <= code <= 150:
         yield from _nvlink5(rest, source)
     elif code == 154:
-        lower = rest.lower()
+        state = rest.lower().rpartition(" to ")[2]  # "changed from 0x1 (GPU Reset Required) to 0x0 (None)"
         for words, action in _RECOVERY:
-            if words in lower:
+            if words in state:
                 yield known("recovery", action)
                 break
 

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from torchdoctor.intake.draft import pattern
+
+if TYPE_CHECKING:
+    import re
 
 # ECMA-48: CSI, OSC with either end, DCS/PM/APC/SOS strings, two-character escapes; then the 8-bit CSI.
 _ANSI = (
-    r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,2048}(?:\x07|\x1b\\)|[PX^_][^\x1b]{0,2048}\x1b\\|[ -/]{0,8}[0-~])"
+    r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b]{0,2048}(?:\x07|\x1b\\)"
+    r"|[PX^_][^\x1b]{0,2048}\x1b\\|[ -/]{0,8}[0-~])"
     r"|\x9b[0-?]{0,64}[ -/]{0,8}[@-~]"
 )
 # Colour codes whose escape character got lost on the way through a web form or `cat -v`.
-_BARE_COLOUR = r"(?:\^\[)?\[(?:\d{1,3}(?:;\d{1,3}){0,4})?m(?![\w.])|\^\[\[[0-9;]{0,12}[mKABCDHJ]|\[(?:\d{1,3};){1,4}\d{1,3}m|\[[01]m"
+_BARE_COLOUR = (
+    r"(?:\^\[)?\[(?:\d{1,3}(?:;\d{1,3}){0,4})?m(?![\w.])|\^\[\[[0-9;]{0,12}[mKABCDHJ]"
+    r"|\[(?:\d{1,3};){1,4}\d{1,3}m|\[[01]m"
+)
 
 # Control characters, invisible marks and direction overrides: none may reach a terminal or a pattern.
-_DROP = dict.fromkeys(
-    [*range(0x00, 0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0), 0x200B, 0x200C, 0x200D, 0x200E, 0x200F, 0xFEFF]
-    + [*range(0x202A, 0x202F), *range(0x2060, 0x206A)]
-)
-_DROP_TABLE: dict[int, int | str | None] = {**_DROP, 0x0A: " ", 0x2028: " ", 0x2029: " ", 0x85: None, 0xA0: " "}
+_RANGES = ((0x00, 0x09), (0x0B, 0x20), (0x7F, 0xA0), (0x200B, 0x2010), (0x202A, 0x202F), (0x2060, 0x206A))
+_DROP = dict.fromkeys(code for start, end in _RANGES for code in range(start, end)) | {0xFEFF: None}
+_DROP_TABLE: dict[int, int | str | None] = {
+    **_DROP,
+    0x0A: " ",
+    0x2028: " ",
+    0x2029: " ",
+    0x85: None,
+    0xA0: " ",
+}
 
 
 def clean(text: str) -> list[str]:
@@ -48,6 +62,12 @@ def unescape(text: str) -> list[str] | None:
     """
     if "\\n" not in text:
         return None
+    if text.startswith('{"log":"'):
+        return _docker(text)
+    if text[:2] == '{"':
+        record = json_record(text)
+        if record is not None:
+            return record
     if (
         "Traceback (most recent call last)" not in text
         and '\\n  File \\"' not in text
@@ -56,21 +76,55 @@ def unescape(text: str) -> list[str] | None:
     ):
         return None
 
-    def put(match: object) -> str:
-        code: str = match.group(1)  # type: ignore[attr-defined]
-        if code[0] == "u":
-            return chr(int(code[1:], 16))
-        if code[0] == "x":
-            return chr(int(code[1:], 16))
-        return _ESCAPES.get(code, code)
-
-    plain = pattern(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrtbf\"'\\/])").sub(put, text)
+    plain = _plain(text)
     if "\\n" in plain and plain.count("\n") < 2:
         return None
     lines: list[str] = []
     for part in plain.split("\n"):
         lines.extend(clean(part))
-    if lines:  # the quote and key in front, the quote and comma behind
+    if lines:  # the quote and key in front, the quote and what follows it behind
+        end = next(
+            (at for at in range(1, len(lines)) if pattern(r'^["\']\s*[,}\]]').match(lines[at])), len(lines)
+        )
+        del lines[end:]
         lines[0] = pattern(r'^\s*[{\[]?\s*(?:"[\w ]{1,40}"\s*:\s*)?["\']').sub("", lines[0])
         lines[-1] = pattern(r'["\'][,}\]\s]*$').sub("", lines[-1])
     return lines
+
+
+def _plain(text: str) -> str:
+    return pattern(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrtbf\"'\\/])").sub(_character, text)
+
+
+def _character(match: re.Match[str]) -> str:
+    code = match[1]
+    return chr(int(code[1:], 16)) if code[0] in "ux" and len(code) > 1 else _ESCAPES.get(code, code)
+
+
+def json_record(text: str) -> list[str] | None:
+    """The lines of a log record that is one JSON object, as a logger prints them: time, level, message."""
+    message = pattern(r'"(?:msg|message|event)" ?: ?"((?:[^"\\]|\\.)*)"').search(text)
+    level = pattern(r'"(?:level|levelname|severity|lvl)" ?: ?"(\w{3,9})"').search(text)
+    if not message or not level:
+        return None
+    when = pattern(r'"(?:ts|time|timestamp|asctime|@timestamp)" ?: ?"([\d:.,TZ +-]{8,40})"').search(text)
+    trace = pattern(
+        r'"(?:exc_info|exception|traceback|stack_trace|error|exc_text)" ?: ?"((?:[^"\\]'
+        r'|\\.)*Traceback(?:[^"\\]|\\.)*)"'
+    ).search(text)
+    word = {"err": "ERROR", "warn": "WARNING", "fatal": "CRITICAL"}.get(level[1].lower(), level[1].upper())
+    head = f"{when[1]} {word} " if when else f"{word} "
+    body = _plain(message[1]) + ("\n" + _plain(trace[1]) if trace else "")
+    lines = [line for part in body.rstrip("\n").split("\n") for line in clean(part)]
+    return [head + lines[0], *lines[1:]] if lines else None
+
+
+def _docker(text: str) -> list[str] | None:
+    """The line that Docker's json-file driver wrapped, behind its time."""
+    found = pattern(
+        r'^\{"log":"((?:[^"\\]|\\.)*)"(?:,"stream":"\w*")?(?:,"attrs":\{[^}]*\})?(?:,"time":"([^"]{1,40})")?'
+    ).match(text)
+    if not found:
+        return None
+    lines = [line for part in _plain(found[1]).rstrip("\n").split("\n") for line in clean(part)]
+    return [f"{found[2]} {line}" for line in lines] if found[2] else lines

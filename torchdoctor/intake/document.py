@@ -1,22 +1,182 @@
-"""What the whole input is: log, program, prose; whether it ended well; which events only talk of failures."""
+"""How an input ended, and which failures were recovered from."""
 
 from __future__ import annotations
 
-from torchdoctor.intake.draft import Draft
-from torchdoctor.model import Ending, Form
-
-
-class Census:
-    """Counts, line by line, what an input looks like."""
-
-    __slots__ = ("lines",)
-
-    def __init__(self) -> None:
-        self.lines = 0
-
-    def see(self, text: str) -> None:
-        self.lines += 1
+from torchdoctor.intake.draft import Draft, pattern
+from torchdoctor.intake.form import Census, form_of, is_personal
+from torchdoctor.intake.lines import is_progress, is_step
+from torchdoctor.intake.quoting import mark_quoted
+from torchdoctor.model import Ending, EventKind, Form
 
 
 def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending]:
-    return Form.LOG, Ending.UNKNOWN
+    """Form and ending of the input; marks the drafts that are quoted or recovered."""
+    form, chat = form_of(census.lines)
+    personal = form is Form.PROSE and is_personal(census.lines)
+    mark_quoted(drafts, form, chat, personal, census.lines)
+    if form is not Form.LOG and not any(d.headed and not d.quoted for d in drafts):
+        return form, Ending.UNKNOWN
+    ending, good = ending_of(drafts)
+    mark_recovered(drafts, ending, good)
+    return form, ending
+
+
+_STRONG = (
+    "finished", "completed", "successfully", "succeeded", "all done", "done training", "training done",
+    "done.", "done!", "done in", "` reached", "exit code 0", "exit code: 0", "exitcode 0", "exitcode: 0",
+    "code 0:0", "0 failed", "errors: 0", "0 errors", "failures 0", "failures: 0", " passed in", "check ok",
+    "exit status 0", "training complete", "job complete", "run complete", "evaluation complete", " ok, ",
+    "returned 0", "no errors", "failed: 0", "training ended",
+    "训练完成", "完成", "終了しました",
+)  # fmt: skip
+_WEAK = (
+    "saved",
+    "written to",
+    "training time",
+    "total time",
+    "best acc",
+    "prompt executed",
+    "exported",
+    "done",
+    "best model",
+    "uploaded",
+    "bye",
+)
+# What finishes before the run itself begins.
+_EARLY = (
+    "match",
+    "load",
+    "import",
+    "install",
+    "download",
+    "init",
+    "connect",
+    "compil",
+    "build",
+    "resum",
+    "pars",
+    "cach",
+    "tokeniz",
+    "setting",
+    "starting",
+)
+_NEGATED = (
+    r"\b[1-9]\d* (?:failed|failures?|errors?)\b|\b(?:failed|failures?|errors?)[=:] ?[1-9]|exit ?code:? "
+    r"?-?[1-9]|\b(?:not|n't)\b.{0,16}(?:finish|complet|succe|done)|\bun(?:finish|success)|\bfail(?:ed|ure)? "
+    r"to\b|exit status [1-9]|interrupted"
+)
+_BAD = (
+    "failed", "fatal", "aborted", "killed", "core dumped", "exit code", "error:", "exception", "traceback",
+    "cancelled", "out of memory",
+)  # fmt: skip
+_FAILURES = (
+    EventKind.EXCEPTION,
+    EventKind.CRASH,
+    EventKind.DEVICE_ASSERT,
+    EventKind.WATCHDOG,
+    EventKind.BUILD,
+)
+_TROUBLE = r"(?:^|[^\w])(?:fatal|\w*error|failed|killed|aborted|out of memory|\w*exception)\b"
+_LAST = 8
+
+
+def goodness(text: str) -> int:
+    """2 for a line that says plainly that the run ended well, 1 for one that suggests it, else 0."""
+    low = text[-400:].lower()
+    strong = any(word in low for word in _STRONG) or low.rstrip().endswith((" ok", " succeeded"))
+    if not strong and not any(word in low for word in _WEAK):
+        return 0
+    if pattern(_NEGATED).search(low) or (
+        any(word in low for word in _EARLY) and "train" not in low and "saved" not in low
+    ):
+        return 0
+    if not strong and any(word in low for word in _BAD):
+        return 0
+    return 2 if strong else 1
+
+
+def is_failure(draft: Draft) -> bool:
+    """True for an event that ends a run, or says that one ended badly."""
+    if draft.quoted or draft.recovered:
+        return False
+    if draft.kind in _FAILURES:
+        return not (draft.kind is EventKind.BUILD and draft.text().lstrip().startswith("In file"))
+    text = draft.text()
+    if draft.kind is EventKind.LAUNCHER:
+        return (
+            draft.level in ("ERROR", "CRITICAL")
+            or "FAILED" in text
+            or bool(pattern(r"exit code -?[1-9]|non-zero").search(text))
+        )
+    if draft.kind is EventKind.SCHEDULER:
+        return "error" in text or "CANCELLED" in text or "OOM" in text or "Failed" in text
+    if draft.kind is EventKind.LOG:
+        low = text[:400].lower()
+        if not any(word in low for word in _BAD) or goodness(text) or is_step(text):
+            return False
+        if draft.level in ("INFO", "DEBUG", "WARNING", "WARN"):
+            return False
+        return draft.level is not None or bool(pattern(_TROUBLE).search(low))
+    return False
+
+
+def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
+    """(ending, index of the line that says it ended well or -1), by the last failure and what follows it."""
+    failure = good = -1
+    steps = strength = 0
+    for index in range(len(drafts) - 1, max(-1, len(drafts) - 400), -1):
+        draft = drafts[index]
+        if is_failure(draft):
+            failure = index
+            break
+        if draft.kind in (EventKind.LOG, EventKind.LAUNCHER, EventKind.SCHEDULER) and not draft.quoted:
+            text = draft.text()
+            if good < 0 and len(drafts) - index <= _LAST:
+                strength = goodness(text)
+                if strength:
+                    good = index
+            steps += is_step(text)
+    if good >= 0 and "prompt executed" in drafts[good].text().lower() and _prompt_failed(drafts, good):
+        good = -1
+    if failure < 0:
+        return (Ending.GOOD, good) if good >= 0 else (Ending.UNKNOWN, -1)
+    if good > failure and (strength == 2 or steps >= 2):
+        return Ending.GOOD, good
+    return (Ending.BAD, -1) if steps < 3 else (Ending.UNKNOWN, -1)
+
+
+def _prompt_failed(drafts: list[Draft], at: int) -> bool:
+    """ComfyUI says "Prompt executed" after a failed prompt, too."""
+    for draft in reversed(drafts[:at]):
+        text = draft.text() if draft.kind is EventKind.LOG else ""
+        if draft.kind is EventKind.EXCEPTION:
+            return True
+        if "got prompt" in text or "Prompt executed" in text:
+            return "Exception during processing" in text
+    return False
+
+
+def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
+    """Mark failures after which the same stream plainly went on; none when the last event is a failure."""
+    if ending is Ending.BAD:
+        return
+    steps: dict[str, int] = {}
+    retried = False
+    for index in range(len(drafts) - 1, -1, -1):
+        draft = drafts[index]
+        if is_failure(draft):
+            went_on = steps.get(draft.stream, 0)
+            if ending is Ending.GOOD and index < good and (drafts[good].stream in ("", draft.stream)):
+                draft.recovered = went_on >= 1 or retried or goodness(drafts[good].text()) == 2
+            elif draft.kind in (EventKind.EXCEPTION, EventKind.CRASH) and went_on >= 10:
+                draft.recovered = True
+            if not draft.recovered:
+                return
+        elif draft.kind is EventKind.LOG:
+            text = draft.text()
+            if is_step(text) or is_progress(text):
+                steps[draft.stream] = steps.get(draft.stream, 0) + 1
+            low = text.lower()
+            if ending is Ending.GOOD and index < good and not is_step(text) and pattern(_TROUBLE).search(low):
+                draft.recovered = True
+            retried = retried or "retry" in low or "attempt" in low or "resum" in low or "restart" in low

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 
 from torchdoctor.model import Event, EventKind, Frame, Relation, RelationKind
@@ -54,12 +55,15 @@ class Line:
         self.joined = joined
 
 
+_ORDER = itertools.count()
+
+
 class Draft:
     """An event under construction; readers add to it until they close it."""
 
     __slots__ = (
         "count", "end_line", "frames", "headed", "host", "kind", "level", "line", "links", "local_rank",
-        "number", "parts", "quoted", "rank", "raw", "recovered", "size", "stream", "time", "type",
+        "number", "order", "parts", "quoted", "rank", "raw", "recovered", "size", "stream", "time", "type",
     )  # fmt: skip
 
     def __init__(self, kind: EventKind, line: Line, text: str | None = None) -> None:
@@ -83,6 +87,7 @@ class Draft:
         self.recovered = False
         self.count = 1
         self.number = -1
+        self.order = next(_ORDER)
 
     def add(self, text: str, number: int, joined: bool = False) -> None:
         """Take one more line of text; silently stops at TEXT_LIMIT."""

@@ -1,4 +1,4 @@
-"""The summary box of torchrun (torchelastic): one launcher event; tracebacks in it are events of their own."""
+"""The summary box of torchrun: one launcher event; a traceback in it is an event of its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ def opens_box(body: str, stream: Stream) -> bool:
     """True for the first line of a box: a rule behind ChildFailedError, or one of its headings."""
     if body.startswith(("Root Cause (first observed failure)", "Root Cause:", "Failures:")):
         return len(body) < 60
-    return body[:4] in ("====", "****") and bool(stream.closed) and (stream.closed[-1].type or "").endswith("ChildFailedError")
+    return (
+        body[:4] in ("====", "****")
+        and bool(stream.closed)
+        and (stream.closed[-1].type or "").endswith("ChildFailedError")
+    )
 
 
 class ElasticReader:
@@ -30,7 +34,11 @@ class ElasticReader:
     def __init__(self, stream: Stream, line: Line) -> None:
         self.stream = stream
         self.draft = Draft(EventKind.LAUNCHER, line, line.body.strip())
-        self.error = stream.closed[-1] if stream.closed and (stream.closed[-1].type or "").endswith("ChildFailedError") else None
+        self.error = (
+            stream.closed[-1]
+            if stream.closed and (stream.closed[-1].type or "").endswith("ChildFailedError")
+            else None
+        )
         if self.error is not None:
             self.error.link(RelationKind.WRAPS, self.draft)
         self.inner: Stream | None = None
@@ -79,7 +87,11 @@ class ElasticReader:
         elif stripped.endswith("FAILED"):
             if self.error is not None and not self.error.parts:
                 self.error.add(stripped, line.number)
-        elif stripped and not stripped.startswith((*_HEADINGS, "<NO_OTHER_FAILURES>", '"')) and body[:1] not in " \t":
+        elif (
+            stripped
+            and not stripped.startswith((*_HEADINGS, "<NO_OTHER_FAILURES>", '"'))
+            and body[:1] not in " \t"
+        ):
             return DONE
         self.draft.add(body.rstrip(), line.number)
         return TAKEN
@@ -94,14 +106,18 @@ class ElasticReader:
             draft.rank = int(rank[1]) if rank else draft.rank
             draft.local_rank = int(rank[2]) if rank and rank[2] else draft.local_rank
             draft.host = self.fields.get("host") or draft.host
-            time = self.fields.get("time", "")
-            draft.time = time.replace("_", "T") if pattern(r"^\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d$").match(time) else draft.time
+            draft.time = _iso(self.fields.get("time", "")) or draft.time
         if inner.closed:
             self.draft.link(RelationKind.WRAPS, inner.closed[-1])
 
     def close(self) -> None:
         self._end_inner()
+        self.draft.time = _iso(self.fields.get("time", "")) or self.draft.time
         self.stream.put(self.draft)
+
+
+def _iso(time: str) -> str | None:
+    return time.replace("_", "T") if pattern(r"^\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d$").match(time) else None
 
 
 def _all_of(drafts: list[Draft]) -> list[Draft]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 import sys
 
-# First parts of paths inside torch, by which a source build or a target folder without site-packages is known.
+# First parts of paths inside torch: they tell a source build, or a folder that is not called site-packages.
 _TORCH_PARTS = (
-    "nn/", "autograd/", "cuda/", "distributed/", "optim/", "_dynamo/", "_inductor/", "_ops.py", "_tensor.py",
-    "tensor.py", "functional.py", "serialization.py", "multiprocessing/", "jit/", "onnx/", "fx/", "ao/",
-    "quantization/", "amp/", "backends/", "hub.py", "_utils.py", "export/", "utils/data/", "utils/checkpoint.py",
-    "utils/cpp_extension.py", "utils/_contextlib.py", "utils/_pytree.py", "utils/file_baton.py", "_subclasses/",
-    "_higher_order_ops/", "_functorch/", "_prims", "_refs/", "_decomp/", "_compile.py", "_jit_internal.py",
-    "_C/", "_lazy/", "sparse/", "testing/_internal/", "library.py", "storage.py", "random.py", "overrides.py",
-    "_weights_only_unpickler.py", "xpu/", "mps/", "nested/", "package/", "profiler/",
+    "nn/", "autograd/", "cuda/", "distributed/", "optim/", "_dynamo/", "_inductor/", "_ops.py",
+    "_tensor.py", "tensor.py", "functional.py", "serialization.py", "multiprocessing/", "jit/", "onnx/",
+    "fx/", "ao/", "quantization/", "amp/", "backends/", "hub.py", "_utils.py", "export/", "utils/data/",
+    "utils/checkpoint.py", "utils/cpp_extension.py", "utils/_contextlib.py", "utils/_pytree.py",
+    "utils/file_baton.py", "_subclasses/", "_higher_order_ops/", "_functorch/", "_prims", "_refs/",
+    "_decomp/", "_compile.py", "_jit_internal.py", "_C/", "_lazy/", "sparse/", "testing/_internal/",
+    "library.py", "storage.py", "random.py", "overrides.py", "_weights_only_unpickler.py", "xpu/", "mps/",
+    "nested/", "package/", "profiler/",
 )  # fmt: skip
 _SHELL_NAMES = {"torchrun": "torch", "torch-run": "torch", "ipython": "IPython", "jupyter-lab": "jupyter"}
 
@@ -52,7 +53,9 @@ def package_of(file: str, short: bool = False) -> str:
 
 
 def _pseudo(path: str) -> str:
-    if path.startswith(("<frozen", "<attrs", "<__array_function__", "<decorator-gen", "<eval_with_key>", "<torch_package")):
+    if path.startswith(
+        ("<frozen", "<attrs", "<__array_function__", "<decorator-gen", "<eval_with_key>", "<torch_package")
+    ):
         if path.startswith("<frozen"):
             return "python"
         if path.startswith("<attrs"):
@@ -73,7 +76,7 @@ def _first_part(rest: str) -> str:
 def _is_stdlib(path: str) -> bool:
     for marker in ("/lib/python", "/lib64/python"):
         at = path.find(marker)
-        if at >= 0 and path[at + len(marker) : at + len(marker) + 1].isdigit():
+        if at >= 0 and path[at + len(marker) : at + len(marker) + 1].isdecimal():
             return True
     if path[1:2] == ":":  # Windows keeps the library in Lib, without a version
         lower = path.lower()

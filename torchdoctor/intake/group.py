@@ -46,7 +46,7 @@ class GroupReader:
         if rest[:3] == "---":
             parent = self._parent(column)
             self._finish(column)
-            if any(c.isdigit() for c in rest) or "..." in rest:
+            if any(c.isdecimal() for c in rest) or "..." in rest:
                 self._open(column, parent)
             return TAKEN
         return DONE

@@ -14,10 +14,12 @@ EVENTS = 40_000
 EQUAL_EVENTS = 200
 
 _INTEREST = (
-    "error", "fail", "exception", "nan", "killed", "oom", "out of memory", "abort", "timeout", "timed out", "not found", "cannot",
-    "can't", "unable", "denied", "mismatch", "invalid", "refused", "warn", "overflow", "unsupported", "not supported", "missing",
-    "unexpected", "illegal", "corrupt", "fatal", "panic", "segfault", "signal", "no such", "deprecated", "critical", "assert", "version",
-    "driver", "cuda", "terminated", "exit code", "stall", "hang", "inf,", "inf ", "limit", "too many", "no space", "leak",
+    "error", "fail", "exception", "nan", "killed", "oom", "out of memory", "abort", "timeout", "timed out",
+    "not found", "cannot", "can't", "unable", "denied", "mismatch", "invalid", "refused", "warn",
+    "overflow", "unsupported", "not supported", "missing", "unexpected", "illegal", "corrupt", "fatal",
+    "panic", "segfault", "signal", "no such", "deprecated", "critical", "assert", "version", "driver",
+    "cuda", "terminated", "exit code", "stall", "hang", "inf,", "inf ", "limit", "too many", "no space",
+    "leak",
 )  # fmt: skip
 
 
@@ -53,14 +55,25 @@ class Keep:
             self.log(draft)
             return
         text = draft.parts[0] if draft.parts else ""
-        if draft.kind is EventKind.KERNEL_LOG and not draft.frames and not of_interest(text) and "NVRM" not in text:
+        if (
+            draft.kind is EventKind.KERNEL_LOG
+            and not draft.frames
+            and not of_interest(text)
+            and "NVRM" not in text
+        ):
             self.log(draft)
             return
         if draft.kind is EventKind.NCCL and draft.level == "INFO":
             self.log(draft)
             return
         exact = draft.kind is not EventKind.EXCEPTION and draft.kind is not EventKind.STACK
-        key = (draft.kind, draft.stream, text[:600] if exact and len(draft.parts) == 1 else (draft.type or "") + shape(text))
+        if draft.kind is EventKind.KERNEL_LOG:  # the same message at another time is the same message
+            text = str(pattern(r"^(?:\[[^\]]*\]|\w{3} +\d+ [\d:]+ \S+ kernel:) ?").sub("", text))
+        key = (
+            draft.kind,
+            draft.stream,
+            text[:600] if exact and len(draft.parts) == 1 else (draft.type or "") + shape(text),
+        )
         seen = self.equal.get(key)
         if seen is not None:
             number, last = seen
@@ -134,5 +147,5 @@ class Keep:
         return kept
 
 
-def _line(draft: Draft) -> int:
-    return draft.line
+def _line(draft: Draft) -> tuple[int, int]:
+    return draft.line, draft.order

@@ -7,69 +7,88 @@ from torchdoctor.model import EventKind
 
 # One of these stands in every line that is more than a plain log line; most lines have none.
 _GATE = (
-    "rror", "xception", "arning", "ssert", "NCCL", "NVRM", "Xid", "illed", "ault", "bort", "terminate", "slurm", "srun",
-    "OOM", "oom", "Evicted", "DUE TO", "ninja", "FAILED", "nvcc", "ld:", "exitcode", "return code", "SIG", "signal",
-    "pcieport", "AER", "nvidia", "PG ID", "ProcessGroup", "socket.cpp", "TCPStore", "c10d", "kernel:", "subprocess",
-    "LINK", "LNK", "Primary job", "mpirun", "free()", "malloc", "stack smash", "TERM_", "PBS", "Process finished",
-    "not found", "compilation", "BackOff", "FailedScheduling", "CANCELLED", "corrupted", "FAIL", "torch/", "torch.", "RIP",
-    "TIMEOUT", "Fatal", "recursive", "traps:", "core dump", "collect2", "ptxas",
+    "rror", "xception", "arning", "ssert", "NCCL", "NVRM", "Xid", "illed", "ault", "bort", "terminate",
+    "slurm", "srun", "OOM", "oom", "Evicted", "DUE TO", "ninja", "FAILED", "nvcc", "ld:", "exitcode",
+    "return code", "SIG", "signal", "pcieport", "AER", "nvidia", "PG ID", "ProcessGroup", "socket.cpp",
+    "TCPStore", "c10d", "kernel:", "subprocess", "LINK", "LNK", "Primary job", "mpirun", "free()",
+    "malloc", "stack smash", "TERM_", "PBS", "Process finished", "not found", "compilation", "BackOff",
+    "FailedScheduling", "CANCELLED", "corrupted", "FAIL", "torch/", "torch.", "RIP", "TIMEOUT", "Fatal",
+    "recursive", "ERROR", "Failed", "Could not", "No matching", "traps:", "core dump", "collect2", "ptxas",
 )  # fmt: skip
 _ASSERT = (
     r"(?:(?:[A-Za-z]:)?[\w.~+-]*[\\/])?[\w.\\/+~-]*\.(?:cu|cuh|hip|h|cpp|cc|inl):\d+:[^`'\"]{0,1200}?"
     r"(?:Device-side a|A)ssertion [`'].{0,400}?(?:'|`)? ?failed\.?"
 )
 _CRASH_WORDS = (
-    "Segmentation fault", "Bus error", "Floating point exception", "Illegal instruction", "Aborted", "Killed", "Terminated",
+    "Segmentation fault", "Bus error", "Floating point exception", "Illegal instruction", "Aborted",
+    "Killed", "Terminated",
 )  # fmt: skip
 _CRASH_STARTS = (
-    "Fatal Python error", "terminate called", "*** Process received signal ***", "*** Aborted at", "*** SIG", "free(): ",
-    "malloc(): ", "double free", "corrupted ", "munmap_chunk()", "*** stack smashing", "realloc(): ", "Windows fatal exception",
-    "Illegal instruction", "!!!!!!! Segfault", "*** buffer overflow detected", "malloc_consolidate()", "Unexpected bus error",
-    "Unexpected segmentation fault", "Unexpected floating-point exception", "libc++abi: terminating", "libc++abi.dylib: terminating",
-    "Memory access fault by GPU", "HW Exception by GPU",
+    "Fatal Python error", "terminate called", "*** Process received signal ***", "*** Aborted at",
+    "*** SIG", "free(): ", "malloc(): ", "double free", "corrupted ", "munmap_chunk()",
+    "*** stack smashing", "realloc(): ", "Windows fatal exception", "Illegal instruction",
+    "!!!!!!! Segfault", "*** buffer overflow detected", "malloc_consolidate()", "Unexpected bus error",
+    "Unexpected segmentation fault", "Unexpected floating-point exception", "libc++abi: terminating",
+    "libc++abi.dylib: terminating", "Memory access fault by GPU", "HW Exception by GPU",
 )  # fmt: skip
 _KERNEL_WORDS = (
-    "NVRM:", "oom-kill:", "invoked oom-killer", "Out of memory: Kill", " segfault at ", "pcieport ", "general protection",
-    "nvidia-nvlink", "nvidia-modeset:", "nvidia-uvm:", "cgroup out of memory", "AER: ", "PCIe Bus Error", "oom_reaper:", "EDAC ",
-    "mce: ", "Hardware Error", " trap invalid opcode", "blocked for more than", "watchdog: BUG", "amdgpu ", "RmInitAdapter",
+    "NVRM:", "oom-kill:", "invoked oom-killer", "Out of memory: Kill", " segfault at ", "pcieport ",
+    "general protection", "nvidia-nvlink", "nvidia-modeset:", "nvidia-uvm:", "cgroup out of memory",
+    "AER: ", "PCIe Bus Error", "oom_reaper:", "EDAC ", "mce: ", "Hardware Error", " trap invalid opcode",
+    "blocked for more than", "watchdog: BUG", "amdgpu ", "RmInitAdapter",
 )  # fmt: skip
 _SCHEDULER_STARTS = (
-    "slurmstepd", "srun:", "sbatch:", "salloc:", "slurmd", "scancel:", "=>> PBS", "TERM_", "kubelet", "LSF:", "qsub:", "Job <",
+    "slurmstepd", "srun:", "sbatch:", "salloc:", "slurmd", "scancel:", "=>> PBS", "TERM_", "kubelet",
+    "LSF:", "qsub:", "Job <",
 )  # fmt: skip
 _SCHEDULER_WORDS = (
-    "OOMKilled", "CANCELLED AT", "DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAIL", "FailedScheduling", "BackOff",
-    "oom_kill event", "Evicted", "TERM_MEMLIMIT", "TERM_RUNLIMIT", "NodeLost", "ErrImagePull", "exceeded memory limit",
-    "slurmstepd: error", "srun: error",
+    "OOMKilled", "CANCELLED AT", "DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAIL",
+    "FailedScheduling", "BackOff", "oom_kill event", "Evicted", "TERM_MEMLIMIT", "TERM_RUNLIMIT",
+    "NodeLost", "ErrImagePull", "exceeded memory limit", "slurmstepd: error", "srun: error",
 )  # fmt: skip
 _LAUNCHER_WORDS = (
-    "torch.distributed.elastic", "torch/distributed/elastic", "torch.distributed.run", "torch/distributed/run.py",
-    "torch.distributed.launcher", "failed (exitcode: ", "Killing subprocess ", "exits with return code", "closing signal SIG",
-    "Primary job  terminated", "mpirun noticed", "mpirun has exited", "mpiexec ", "Received sigquit from a child",
-    "sigkill_handler", "Process finished with exit code", "process exited with error", "torch.distributed.launch ",
+    "torch.distributed.elastic", "torch/distributed/elastic", "torch.distributed.run",
+    "torch/distributed/run.py", "torch.distributed.launcher", "failed (exitcode: ", "Killing subprocess ",
+    "exits with return code", "closing signal SIG", "Primary job  terminated", "mpirun noticed",
+    "mpirun has exited", "mpiexec ", "Received sigquit from a child", "sigkill_handler",
+    "Process finished with exit code", "process exited with error", "torch.distributed.launch ",
 )  # fmt: skip
 _BUILD_STARTS = (
-    "ninja: ", "FAILED: ", "nvcc fatal", "nvcc error", "collect2: error", "error: command ", "compilation terminated",
-    "error: subprocess-exited", "ptxas ", "CMake Error", "make: ***", "gmake", "make[", "g++: ", "gcc: ", "c++: ", "clang",
-    "cl : ", "LINK : ", "x86_64-", "cc1plus: ", "Failed building wheel", "Could not find a version", "No matching distribution",
-    "ERROR: Failed building", "ERROR: Could not", "ERROR: No matching", "ERROR: Failed to build", "ERROR: Command err",
-    "ld: ", "/usr/bin/ld:", "In file included from ", "ERROR: Cannot install", "ERROR: Ignored the following",
+    "ninja: ", "FAILED: ", "nvcc fatal", "nvcc error", "collect2: error", "error: command ",
+    "compilation terminated", "error: subprocess-exited", "ptxas ", "CMake Error", "make: ***", "LINK : ",
+    "Failed building wheel", "Could not find a version", "No matching distribution",
+    "ERROR: Failed building", "ERROR: Could not", "ERROR: No matching", "ERROR: Failed to build",
+    "ERROR: Command err", "ld: ", "/usr/bin/ld:", "In file included from ", "ERROR: Cannot install",
+    "ERROR: Ignored the following",
 )  # fmt: skip
 _BUILD = (
-    r"(?:^|[\s\"'])(?:[A-Za-z]:)?[\w./\\+<>-]+(?::\d+){1,2}: (?:fatal )?error\b|\(\d+(?:,\d+)?\): (?:fatal )?error\b|: fatal error\b"
-    r"|\bfatal error (?:C|LNK)\d{4}|\berror LNK\d{4}|/ld(?:\.\w+)?: |: cannot find -l|ninja: (?:build stopped|error)"
-    r"|/bin/\w*sh: (?:\d+: |line \d+: )?\S+: (?:not found|command not found|No such)|\berror: command '.{1,200}' failed"
-    r"|(?:: |^)undefined reference to|Killed signal terminated program|died due to signal"
+    r"(?:^|[\s\"'])(?:[A-Za-z]:)?[\w./\\+<>-]+(?::\d+){1,2}: (?:fatal )?error\b|\(\d+(?:,\d+)?\): (?:fatal "
+    r")?error\b|: fatal error\b"
+    r"|\bfatal error (?:C|LNK)\d{4}|\berror LNK\d{4}|/ld(?:\.\w+)?: |: cannot find -l|ninja: (?:build "
+    r"stopped|error)"
+    r"|/bin/\w*sh: (?:\d+: |line \d+: )?\S+: (?:not found|command not found|No such)|\berror: command "
+    r"'.{1,200}' failed"
+    r"|(?:: |^)undefined reference to|^\S*(?:gcc|g\+\+|c\+\+|clang|clang\+\+|cc1plus|cl|ld)(?:\.exe)? ?: "
+    r"(?:fatal )?error|Killed signal terminated program|died due to signal"
 )
 # Glued behind words that end in these, "Error: text" is no Python exception.
 _NO_EXCEPTION = frozenset((
-    "MeanSquaredError", "MeanAbsoluteError", "RootMeanSquaredError", "MeanError", "ValError", "TrainError", "TestError", "Error",
-    "PercentageError", "MeanAbsolutePercentageError", "StandardError", "WordError", "Warning", "NoError", "LastError",
+    "MeanSquaredError", "MeanAbsoluteError", "RootMeanSquaredError", "MeanError", "ValError", "TrainError",
+    "TestError", "Error", "PercentageError", "MeanAbsolutePercentageError", "StandardError", "WordError",
+    "Warning", "NoError", "LastError",
 ))  # fmt: skip
 _EXCEPTION_ENDS = (
-    "Error", "Exception", "Interrupt", "Exit", "Iteration", "Failure", "ExceptionGroup", "Timeout", "Fault", "Unsupported",
-    "OutOfMemory", "OutOfResources", "Invalid", "NotFound", "Empty", "DataDependentSymNode", "Expired", "Traceback", "Unavailable",
-    "Warning", "RestartAnalysis", "Refused", "Killed", "error", "Abort", "Aborted", "Exceeded", "Cancelled",
+    "Error", "Exception", "Interrupt", "Exit", "StopIteration", "StopAsyncIteration", "Failure",
+    "ExceptionGroup", "Timeout", "Fault", "Unsupported", "OutOfMemory", "OutOfResources", "Invalid",
+    "NotFound", "Empty", "DataDependentSymNode", "Expired", "Traceback", "Unavailable", "Warning",
+    "RestartAnalysis", "Refused", "Killed", "error", "Abort", "Aborted", "Exceeded", "Cancelled",
 )  # fmt: skip
+
+
+_LOG_WORDS = frozenset((
+    "Epoch", "Step", "Iter", "Loss", "Train", "Test", "Training", "Validation", "Batch", "Note", "Info",
+    "Progress", "Loading", "Downloading", "Using", "Warning", "Iteration",
+))  # fmt: skip
 
 
 def exception_head(body: str, loose: bool) -> tuple[str, str] | None:
@@ -110,16 +129,20 @@ def exception_head(body: str, loose: bool) -> tuple[str, str] | None:
                 return None
             if name.startswith(("java.", "javax.", "org.", "com.", "scala.", "kotlin.", "sun.", "io.netty")):
                 return None
-            if message and message[0].isdigit() and pattern(r"[\d.eE+%-]+$").match(message):
+            if message and message[0].isdecimal() and pattern(r"[\d.eE+%-]+$").match(message):
                 return None  # a metric
         return name, message
-    if dotted and (last[0].isupper() or last[0] == "_") and name[0].islower() and (loose or colon >= 0 and last[-1].isalpha()):
+    if (
+        dotted
+        and (last[0].isupper() or last[0] == "_")
+        and name[0].islower()
+        and (loose or (colon >= 0 and last[-1].isalpha()))
+    ):
         if not loose and (message == "" or not last[0].isupper()):
             return None
         return (name, message) if loose or _dotted_class(name) else None
     if loose and last[0].isupper() and not dotted and colon >= 0 and message and last.upper() != last:
-        return None if last in ("Epoch", "Step", "Iter", "Loss", "Train", "Test", "Training", "Validation", "Batch", "Note", "Info",
-                                "Progress", "Loading", "Downloading", "Using", "Warning", "Iteration") else (name, message)  # fmt: skip
+        return None if last in _LOG_WORDS else (name, message)
     return None
 
 
@@ -138,7 +161,13 @@ def classify(line: Line) -> tuple[EventKind, str] | None:
     if not any(word in line.text for word in _GATE):
         return None
     if "ssertion" in body and ("failed" in body or "FAILED" in body):
-        if "thread: [" in body or ".cu:" in body or ".cuh:" in body or "Device-side" in body or ".hip:" in body:
+        if (
+            "thread: [" in body
+            or ".cu:" in body
+            or ".cuh:" in body
+            or "Device-side" in body
+            or ".hip:" in body
+        ):
             return EventKind.DEVICE_ASSERT, ""
         if body.endswith(("failed.", "failed")) and "`" in body:
             return EventKind.CRASH, "crash"  # assert() of a C program
@@ -164,13 +193,21 @@ def classify(line: Line) -> tuple[EventKind, str] | None:
 
 
 def _torch_record(line: Line) -> tuple[EventKind, str] | None:
-    """Lines of torch's own loggers: [E...cpp:1] of c10d, [W...cpp:1], and the glog form of its Python modules."""
+    """Lines of torch's own loggers: [E...cpp:1] and [W...cpp:1] of C++, and those of its Python modules."""
     body, level, logger = line.body, line.mark.level, line.mark.logger
-    if body[:1] == "[" and level and logger and ":" in body and logger.endswith((".cpp", ".hpp", ".cc", ".cu", ".h")):
+    if (
+        body[:1] == "["
+        and level
+        and logger
+        and ":" in body
+        and logger.endswith((".cpp", ".hpp", ".cc", ".cu", ".h"))
+    ):
         if level in ("ERROR", "FATAL"):
             return EventKind.WATCHDOG, "c10d"
         return (EventKind.WARNING, "c10d") if level == "WARNING" else None
-    if level and logger.replace("/", ".").removeprefix("site-packages.").startswith(("torch.distributed.elastic", "torch.distributed.run")):
+    if level and logger.replace("/", ".").removeprefix("site-packages.").startswith(
+        ("torch.distributed.elastic", "torch.distributed.run")
+    ):
         return (EventKind.LAUNCHER, "") if body else None
     if level == "WARNING" and ("torch/" in logger or logger.startswith("torch.")) and line.text[:1] in "WE[":
         return EventKind.WARNING, "record"
@@ -178,18 +215,25 @@ def _torch_record(line: Line) -> tuple[EventKind, str] | None:
 
 
 def _native(body: str) -> tuple[EventKind, str] | None:
+    if body.startswith(_SCHEDULER_STARTS):
+        return EventKind.SCHEDULER, ""
     if body.startswith(_CRASH_STARTS):
         return EventKind.CRASH, "crash"
-    if body.endswith(("Killed", "Aborted", "Terminated", "error", "fault", "exception", "instruction", ")")) or "core dumped" in body:
+    if (
+        body.endswith(("Killed", "Aborted", "Terminated", "error", "fault", "exception", "instruction", ")"))
+        or "core dumped" in body
+    ):
         bare = body.removesuffix("(core dumped)").strip()
         if bare in _CRASH_WORDS:
             return EventKind.CRASH, ""
-    if pattern(r"(?:line \d+|^\[\d+\][+-]?): +\d+ (?:Segmentation fault|Bus error|Aborted|Killed|Illegal instruction|Floating point)").search(body):
-        return EventKind.CRASH, ""
-    if pattern(r"^\[[\w.-]+:\d+\] (?:\*\*\* Process received signal|Signal: |Signal code: |Failing at address)").match(body):
-        return EventKind.CRASH, "signal"
-    if "core dumped" in body and any(word in body for word in _CRASH_WORDS):
-        return EventKind.CRASH, ""
+    if any(word in body for word in _CRASH_WORDS) and (
+        "core dumped" in body or pattern(r"(?:line \d+|^\[\d+\][+-]?): +\d+ [A-Z]").search(body)
+    ):
+        return EventKind.CRASH, ""  # bash: line 1: 20117 Aborted (core dumped) ./ringtest
+    if body[:1] == "[" and pattern(r"^\[[\w.-]+:\d+\] (?:\*\*\* Process rec|Signal|Failing at addr)").match(
+        body
+    ):
+        return EventKind.CRASH, "signal"  # Open MPI
     if "interrupted by signal" in body or "0xC0000005" in body:
         return EventKind.CRASH, ""
     return None
@@ -202,9 +246,14 @@ def _build(line: Line) -> tuple[EventKind, str] | None:
             ninja = pattern(r"FAILED: (?:\[code=-?\d+\] )?\S+\.(?:o|obj|so|pyd|dll)\b").match(body)
             return (EventKind.BUILD, "command") if ninja else None
         return EventKind.BUILD, "compiler"
-    if ("rror" in body or "ld:" in body or "ot found" in body or "ndefined ref" in body or "signal" in body or "cannot find" in body) and (
-        pattern(_BUILD).search(body)
-    ):
+    if (
+        "rror" in body
+        or "ld:" in body
+        or "ot found" in body
+        or "ndefined ref" in body
+        or "signal" in body
+        or "cannot find" in body
+    ) and (pattern(_BUILD).search(body)):
         return EventKind.BUILD, "compiler"
     return None
 
@@ -220,13 +269,19 @@ def device_asserts(body: str) -> list[str]:
 def is_prompt(body: str) -> bool:
     """True for a line that a person typed at a shell, at Python or at Windows."""
     head = body[:120]
-    if head.startswith(("$ ", ">>> ", "... ", "+ ", "PS ", "In [", "sh-")):
+    if head.startswith(("$ ", ">>> ", "... ", "+ ", "PS ", "In [", "sh-")) or head in (">>>", "$"):
         return True
     if head[1:3] == ":\\" and ">" in head:
         return True
-    if head[:1] == "(" and ("$ " in head or "# " in head or ">" in head) and pattern(r"\([\w.\- \u0080-\uffff]{1,40}\) .{0,80}?[$#>] ?\S").match(head):
+    if (
+        head[:1] == "("
+        and ("$ " in head or "# " in head or ">" in head)
+        and pattern(r"\([^()]{1,40}\) .{0,80}?[$#>] ?\S").match(head)
+    ):
         return True
-    return "@" in head[:60] and bool(pattern(r"\[?[\w.-]{1,32}@[\w.-]{1,64}[: ][^\s\]]{0,80}\]?[$#%] ?").match(head))
+    return "@" in head[:60] and bool(
+        pattern(r"\[?[\w.-]{1,32}@[\w.-]{1,64}[: ][^\s\]]{0,80}\]?[$#%] ?").match(head)
+    )
 
 
 def is_progress(body: str) -> bool:
@@ -237,8 +292,9 @@ def is_progress(body: str) -> bool:
 
 
 _STEP_STARTS = (
-    "epoch", "step", "iter", "[epoch", "batch", "ep ", "train:", "val:", "train ", "it ", "[epoch", "global step", "[iter", "training:",
-    "|epoch", "| epoch", "epoch:", "validation", "eval", "[train", "[step",
+    "epoch", "step", "iter", "[epoch", "batch", "ep ", "train:", "val:", "train ", "it ", "[epoch",
+    "global step", "[iter", "training:", "|epoch", "| epoch", "epoch:", "validation", "eval", "[train",
+    "[step",
 )  # fmt: skip
 
 
@@ -246,21 +302,29 @@ def is_step(body: str) -> bool:
     """True for a line that reports a training step or a metric."""
     low = body[:240].lstrip(" |>*-").lower()
     if low.startswith(_STEP_STARTS):
-        return any(c.isdigit() for c in low)
+        return any(c.isdecimal() for c in low)
     return ("loss" in low or "acc" in low or "lr" in low) and bool(
         pattern(r"\b(?:loss|acc(?:uracy)?|lr)\b\w*[ =:]+-?(?:\d|nan|inf)").search(low)
     )
 
 
+_STATEMENTS = (
+    "return ", "raise ", "self.", "yield ", "await ", "def ", "for ", "with ", "if ", "else:", "@", "**",
+)  # fmt: skip
+_STATEMENT = r"^[A-Za-z_][\w.\[\]'\"]*(?:, [\w.]+)* = \S|^[A-Za-z_][\w.]*\(.*[(),]$|^\w+=\S.*[,)]$"
+
+
 def is_code(body: str) -> bool:
     """True for a line that looks like a Python statement."""
-    text = body.strip()
-    return text.startswith(("return ", "raise ", "self.", "yield ", "await ", "def ", "for ", "with ", "if ", "else:", "@", "**")) or bool(
-        pattern(r"^[A-Za-z_][\w.\[\]'\"]*(?:, [\w.]+)* = \S|^[A-Za-z_][\w.]*\(.*[(),]$|^\w+=\S.*[,)]$").match(text)
-    )
+    text = body.partition("  #")[0].strip()
+    if "=" not in text and "(" not in text:
+        return text.startswith(("return ", "else:", "@")) or (
+            text.startswith(_STATEMENTS) and text[-1:] == ":"
+        )
+    return text.startswith(_STATEMENTS) or bool(pattern(_STATEMENT).match(text))
 
 
 def is_rule(body: str) -> bool:
     """True for a line of one repeated character."""
     text = body.strip()
-    return len(text) >= 8 and len(set(text)) <= 2 and not text[0].isalnum()
+    return len(text) >= 8 and len(set(text)) <= 2 and not text[0].isalnum() and text[0] not in "^~\"'"

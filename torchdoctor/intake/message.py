@@ -11,19 +11,39 @@ CPP_FRAMES = 16
 
 # Torch ends many messages with these, some after a blank line.
 _HINTS = (
-    "CUDA kernel errors might", "For debugging consider", "Compile with `TORCH_USE_CUDA_DSA`", "Search for `cuda", "Device-side assert",
-    "HIP kernel errors might", "For debugging consider passing AMD", "Set TORCH", "Set torch", "For more", "For extended logs",
-    "You can suppress", "Check the documentation", "Exception raised from", "frame #", "Caused by:", "Parameters which did not",
-    "Parameter indices which", "If you already", "In addition, you can", "making sure all", "Last error:", "nccl", "from user code:",
-    "While executing", "Original traceback:", "Explanation:", "Hint:", "Developer debug context", "The above operation failed",
-    "This error indicates", "Please ", "If you are using wheel", "Also, confirm", "If reserved", "See documentation", "Possible causes",
-    "MONAI hint", "Module call stack", "(scroll up for backtrace)", "Foreign", "Found from", "The following operation failed",
-    "Traceback of TorchScript", "Serialized", "C++ CapturedTraceback", "ERROR: Tensor-valued", "Docs:", "tensor at position",
-    "saved metadata", "recomputed metadata", ". This may indicate", "[PG ", "(Triggered internally", "Tensors must", "Minimum and Max",
-    "To fix this", "To work around", "Consider ", "Alternatively", "## Exception summary", "(Refer to the full", "<class '", "- Modify ",
-    "- Debug ", "- Create an issue", "Note that", "You can find", "Suggested", "HINT:", "hint:", "Tip:",
+    "CUDA kernel errors might", "For debugging consider", "Compile with `TORCH_USE_CUDA_DSA`",
+    "Search for `cuda", "Device-side assert", "HIP kernel errors might",
+    "For debugging consider passing AMD", "Set TORCH", "Set torch", "For more", "For extended logs",
+    "You can suppress", "Check the documentation", "Exception raised from", "frame #", "Caused by:",
+    "Parameters which did not", "Parameter indices which", "If you already", "In addition, you can",
+    "making sure all", "Last error:", "nccl", "from user code:", "While executing", "Original traceback:",
+    "Explanation:", "Hint:", "Developer debug context", "The above operation failed",
+    "This error indicates", "Please ", "If you are using wheel", "Also, confirm", "If reserved",
+    "See documentation", "Possible causes", "MONAI hint", "Module call stack", "(scroll up for backtrace)",
+    "Foreign", "Found from", "The following operation failed", "Traceback of TorchScript", "Serialized",
+    "C++ CapturedTraceback", "ERROR: Tensor-valued", "Docs:", "tensor at position", "saved metadata",
+    "recomputed metadata", ". This may indicate", "[PG ", "(Triggered internally", "Tensors must",
+    "Minimum and Max", "To fix this", "To work around", "Consider ", "Alternatively",
+    "## Exception summary", "(Refer to the full", "<class '", "- Modify ", "- Debug ", "- Create an issue",
+    "Note that", "You can find", "Suggested", "HINT:", "hint:", "Tip:",
 )  # fmt: skip
-_NOT_MESSAGE = ("wandb:", "Killing subprocess", "Primary job", "Prompt executed", "Exception ignored in", "Exception in thread", "Process ")
+_NOT_MESSAGE = (
+    "wandb:",
+    "Killing subprocess",
+    "Primary job",
+    "Prompt executed",
+    "Exception ignored ",
+    "Exception in thread",
+    "Process ",
+    "```",
+    "retry",
+    "Retry",
+    "attempt ",
+    "Attempt ",
+    "Trying again",
+    "[end of output]",
+    "note: This error originates",
+)
 _NOT_AFTER_BLANK = 3  # words a line needs behind a blank one to count as prose of the message
 
 
@@ -33,9 +53,9 @@ def is_hint(text: str) -> bool:
 
 
 def breaks(line: Line) -> bool:
-    """True when the line is plainly no part of a message: a record of a logger, a prompt, progress, another kind."""
+    """True when the line is plainly no part of a message: a record, a prompt, progress, another kind."""
     body = line.body
-    if line.mark.record or body.startswith(_NOT_MESSAGE):
+    if line.mark.record or body.lstrip().startswith(_NOT_MESSAGE):
         return True
     if is_progress(body) or is_prompt(body) or is_rule(body):
         return True
@@ -100,7 +120,12 @@ class Message:
             return True
         if "registered at" in stripped:  # the list of backends of a missing kernel
             return True
-        return self.blank == 1 and len(self.draft.parts) > 2 and stripped[:1] in "-*(<" and stripped.count(" ") > _NOT_AFTER_BLANK
+        return (
+            self.blank == 1
+            and len(self.draft.parts) > 2
+            and stripped[:1] in "-*(<"
+            and stripped.count(" ") > _NOT_AFTER_BLANK
+        )
 
     def _add(self, line: Line) -> None:
         if self.blank and self.draft.size:
@@ -122,4 +147,7 @@ def ends_open(draft: Draft) -> bool:
 
 def announces_process(draft: Draft) -> bool:
     """True behind ``-- Process 5 terminated with the following error:`` (torch.multiprocessing.spawn)."""
-    return any(pattern(r"^-- Process \d+ terminated with the following error").match(part) for part in draft.parts[-2:])
+    return any(
+        pattern(r"^-- Process \d+ terminated with the following error").match(part)
+        for part in draft.parts[-2:]
+    )

@@ -14,15 +14,20 @@ from torchdoctor.model import Frame
 if TYPE_CHECKING:
     from torchdoctor.intake.stream import Stream
 
-# IPython 8 and later: File ~/x.py:12, in f(a)      Cell In[3], line 1, in f(a)      Input In [3], in <cell line: 1>()
+# IPython 8: File ~/x.py:12, in f(a)   Cell In[3], line 1, in f(a)   Input In [3], in <cell line: 1>()
 _FILE = r"File (?P<file>.+?):(?P<line>\d+)(?:, in (?P<function>.*))?$"
 _CELL = r"(?P<file>(?:Cell|Input) In ?\[(?:\d+|\*)\])(?:, line (?P<line>\d+))?(?:, in (?P<function>.*))?$"
-# IPython 5 to 7, Colab (links), VS Code in any language: <ipython-input-1-ab> in f(a)   ~/x.py in f(a)   x.ipynb Cell 5 in f()
+# IPython 5 to 7, Colab, VS Code: <ipython-input-1-ab> in f(a)   ~/x.py in f(a)   x.ipynb Cell 5 in f()
 _OLD = (
-    r"\[?(?P<file><ipython-input-[^>]{1,80}>|<[\w -]{1,40}>|(?:~|/|\.{1,2}/|[A-Za-z]:[\\/])[^\n\]]{1,300}?\.(?:pyx?|ipynb)|[\w.-]+/[\w./-]{1,300}\.(?:pyx?|pxi))"
-    r"(?:\]\([^)]{0,200}\))?'?(?: Cell \d+'?)?(?: line (?P<line>\d+))? in (?P<function>(?:init )?[\w<>.]+(?: line: \d+>)?)(?:\(.*|)$"
+    r"\[?(?P<file><ipython-input-[^>]{1,80}>|<[\w -]{1,40}>|(?:~|/|\.{1,2}/"
+    r"|[A-Za-z]:[\\/])[^\n\]]{1,300}?\.(?:pyx?|ipynb)|[\w.-]+/[\w./-]{1,300}\.(?:pyx?|pxi))"
+    r"(?:\]\([^)]{0,200}\))?'?(?: Cell \d+'?)?(?: line (?P<line>\d+))? in (?P<function>(?:init "
+    r")?[\w<>.]+(?: line: \d+>)?)(?:\(.*|)$"
 )
-_VSCODE = r"\S{1,12} ?\d+ \S{1,8} (?P<file>\S{1,300}\.ipynb) in (?P<function><cell line: (?P<line>\d+)>|[\w<>.]+)\(.*$"
+_VSCODE = (
+    r"\S{1,12} ?\d+ \S{1,8} (?P<file>\S{1,300}\.ipynb) in (?P<function><cell line: (?P<line>\d+)>"
+    r"|[\w<>.]+)\(.*$"
+)
 _ARROW = r"^(?:-+>|❱|>) ?(?:\[(?P<link>\d+)\]\([^)]{0,300}\)|(?P<line>\d+))(?: ?│)? ?(?P<code>.*)$"
 _CONTEXT = r"^\s*(?:\[?\d+\]?(?:\([^)]*\))?(?: |$)|\[\.\.\. |\d+ frames$)"
 
@@ -47,7 +52,11 @@ def cell_frame(body: str, at: int) -> Frame | None:
 
 
 def _package(file: str) -> str:
-    return "" if file.startswith(("Cell In", "Input In", "<ipython")) or "ipykernel_" in file else package_of(file)
+    return (
+        ""
+        if file.startswith(("Cell In", "Input In", "<ipython")) or "ipykernel_" in file
+        else package_of(file)
+    )
 
 
 def is_cell(body: str) -> bool:
@@ -97,7 +106,9 @@ class NotebookReader(TracebackReader):
     def _arrow(self, number: str | None, code: str) -> None:
         frame = self.draft.frames[-1]
         at = int(number[:9]) if number else frame.line
-        self.draft.frames[-1] = with_code(Frame(frame.file, frame.line or at, frame.function, "", frame.package, frame.at), code.strip())
+        self.draft.frames[-1] = with_code(
+            Frame(frame.file, frame.line or at, frame.function, "", frame.package, frame.at), code.strip()
+        )
 
     def _syntax(self, line: Line, stripped: str) -> int:
         found = pattern(r'File "([^"]{1,300})", line (\d+)').match(stripped)
@@ -124,7 +135,7 @@ class BoxReader(TracebackReader):
             head = exception_head(body, loose=True)
             return self._exception(line, *head) if head is not None else DONE
         self.draft.end_line = line.number
-        if body[:1] in ("╰", "└") or body[:2] in ("+-", "+─") and body[-1:] == "+":
+        if body[:1] in ("╰", "└") or (body[:2] in ("+-", "+─") and body[-1:] == "+"):
             self.inside = False
             return TAKEN
         if body[:1] not in ("│", "|"):
@@ -149,12 +160,19 @@ class BoxReader(TracebackReader):
             self.path = ""
             return
         text = self.path + content
-        found = pattern(r"^(?P<file>(?:~|/|\.|[A-Za-z]:[\\/]|<)[^\n]{0,500}?):(?P<line>\d+)(?: in(?: (?P<function>.*))?)?$").match(text)
+        found = pattern(
+            r"^(?P<file>(?:~|/|\.|[A-Za-z]:[\\/]|<)[^\n]{0,500}?):(?P<line>\d+)(?: in(?: "
+            r"(?P<function>.*))?)?$"
+        ).match(text)
         if found:
             self.path = ""
             self.wants_name = text.endswith(" in")
             file = found["file"]
-            self.draft.add_frame(Frame(file, int(found["line"][:9]), found["function"] or "", "", package_of(file), line.number))
+            self.draft.add_frame(
+                Frame(
+                    file, int(found["line"][:9]), found["function"] or "", "", package_of(file), line.number
+                )
+            )
         elif pattern(r"^(?:/|~|[A-Za-z]:\\)\S*$").match(text) and len(text) < 600:
             self.path = text  # the path itself was wrapped
         else:
@@ -171,6 +189,7 @@ class PytestReader(TracebackReader):
         stream.places = []
         self.draft.line = line.number
         self.ended = False
+        self.margin = 4
         self._e_line(line)
 
     def take(self, line: Line) -> int:
@@ -178,16 +197,19 @@ class PytestReader(TracebackReader):
         if body.startswith("E  ") and not self.ended:
             self._e_line(line)
             return TAKEN
+        if self.ended and not body.strip():
+            return DONE
         self.ended = True
         place = place_of(body, line.number)
         if place is not None:
             self.draft.add_frame(place)
             return TAKEN
-        return TAKEN if not body.strip() and not self.draft.frames else DONE
+        return DONE if body.strip() else TAKEN
 
     def _e_line(self, line: Line) -> None:
         text = line.body[1:]
-        if self.draft.type is None:
+        if self.draft.type is None and self.message is None:
+            self.margin = len(text) - len(text.lstrip())
             text = text.strip()
             head = exception_head(text, loose=True)
             if head is not None:
@@ -198,7 +220,7 @@ class PytestReader(TracebackReader):
             if text:
                 self.draft.add(text, line.number)
             return
-        self.draft.add(text[3:] if text[:3].isspace() else text.strip(), line.number)
+        self.draft.add(text[self.margin :] if text[: self.margin].isspace() else text.strip(), line.number)
 
 
 def place_of(body: str, at: int) -> Frame | None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 from torchdoctor.intake.draft import NO_MARK, Mark, pattern
+from torchdoctor.intake.times import ANY, MONTHS, kernel_time, match_time
 
-_MONTHS = {m: i for i, m in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
 _LEVELS = (
     "INFO", "WARNING", "ERROR", "DEBUG", "CRITICAL", "FATAL", "WARN", "TRACE", "NOTICE", "EXCEPTION",
     "info", "warning", "error", "debug", "critical", "fatal", "warn",
@@ -18,14 +18,6 @@ _LEVELS = (
 _LEVEL = "|".join(_LEVELS[:10])
 _LETTER_LEVELS = {"E": "ERROR", "W": "WARNING", "I": "INFO", "F": "FATAL", "D": "DEBUG", "V": "DEBUG"}
 
-_TIME = (
-    r"(?P<y>\d{4})[-/](?P<mo>\d\d)[-/](?P<d>\d\d)[T _](?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?"
-    r"(?: ?(?P<z>Z|[+-]\d\d:?\d\d))?"
-    r"|(?P<mo2>\d\d)/(?P<d2>\d\d)/(?P<y2>\d{4}) (?P<h2>\d\d):(?P<mi2>\d\d):(?P<s2>\d\d)(?:[.,](?P<f2>\d{1,9}))?(?: [AP]M)?"
-    r"|(?P<y4>\d\d)[-/](?P<mo4>\d\d)[-/](?P<d4>\d\d) (?P<h4>\d\d):(?P<mi4>\d\d):(?P<s4>\d\d)(?:[.,](?P<f4>\d{1,9}))?"
-    r"|(?P<mo3>\d\d)[-/](?P<d3>\d\d) (?P<h3>\d\d):(?P<mi3>\d\d):(?P<s3>\d\d)(?:[.,](?P<f3>\d{1,9}))?"
-    r"|(?P<h5>\d\d):(?P<mi5>\d\d):(?P<s5>\d\d)(?:[.,](?P<f5>\d{1,9}))?(?=[ \]|:,-])"
-)
 # After a time: a separator, then level and logger name in any order and dress.
 _AFTER_TIME = (
     r"(?P<sep>:? - |:? ?\| ?|: ?|,| >> ?|-(?=:? ?\w)| )?"
@@ -35,17 +27,30 @@ _AFTER_TIME = (
     r"(?P<logger2>[\w./<>-]{1,60}(?::\d+)?(?: - | *\| )|\[[\w/.-]{1,80}\.\w+:\d+(?::\w+)?\] )?"
 )
 _TAG = (
-    r"\[rank(?P<rank>\d{1,6})\]: ?|\[default(?P<local>\d{1,4})\]:|\[(?P<job>\d{1,4}),(?P<mpi>\d{1,6})\]<std(?:err|out)>: ?"
-    r"|\[(?P<pod>pod/[\w./-]{1,120})\] |\[(?P<torchx>[\w.-]{1,40}/\d{1,5})\]:? ?|\[[Rr]ank[ :]?(?P<rank2>\d{1,6})\]:? ?"
+    r"\[rank(?P<rank>\d{1,6})\]: ?|\[default(?P<local>\d{1,4})\]:"
+    r"|\[(?:[\w.-]{1,64}@)?(?P<job>\d{1,4}),(?P<mpi>\d{1,6})\]<std(?:err|out|diag)>: ?"
+    r"|\[(?P<pod>pod/[\w./-]{1,120})\] |\[(?P<torchx>[\w.-]{1,40}/\d{1,5})\]:? ?|\[(?:rank|Rank|RANK)[ "
+    r":]{0,2}(?P<rank2>\d{1,6})\]:? ?|\[(?P<hvd>\d{1,6})\]<std(?:err|out)>: ?"
 )
 _ACTOR = (
-    r"\((?P<name>[\w.:<>-]{0,80}(?:\([^()]{0,60}\))?) ?pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\d.]+))?[^)]{0,60}\) "
+    r"\((?P<name>[\w.:<>-][\w.:<>, =-]{0,80}?(?:\([^()]{0,60}\))?)?,? ?pid=(?P<pid>\d+)(?:, "
+    r"ip=(?P<ip>[\d.]+))?[^)]{0,60}\) "
     r"|\((?P<ray>raylet|gcs_server|autoscaler[^)]{0,40})\) "
 )
-_SYSLOG = r"(?P<mon>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) (?P<clock>\d\d:\d\d:\d\d)(?:\.\d+)? (?P<host>[\w.-]{1,64}) (?P<proc>[\w./@-]{1,64})(?:\[(?P<pid>\d+)\])?: ?"
-_JOURNAL = r"(?P<host>[\w.-]{1,64}) (?P<proc>[\w./@-]{1,64})\[(?P<pid>\d+)\]: ?"
-_GLOG = r"(?P<lvl>[EWIFD])(?P<mo>\d\d)(?P<d>\d\d) (?P<clock>\d\d:\d\d:\d\d\.\d+) +\d+ (?P<where>[\w./-]{1,160}):\d+\] ?(?P<id>\[\d+/\d+(?:_\d+)?\] ?)?"
-_C10D = r"\[(?P<lvl>[EWIF])(?P<md>\d{3,4})?(?: (?P<clock>\d\d:\d\d:\d\d\.\d+))? ?(?P<where>[\w./-]{1,80}\.(?:cpp|hpp|cc|cu|h)):\d+\]"
+_SYSLOG = (
+    r"(?P<mon>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) (?P<clock>\d\d:\d\d:\d\d)(?:\.\d+)? (?P<host>[\w.-]{1,64}) "
+    r"(?P<proc>[\w./@-]{1,64})(?:\[(?P<pid>\d+)\])?: ?"
+)
+_JOURNAL = r"(?P<host>[\w.-]{1,64}) (?:(?P<kernel>kernel): ?|(?P<proc>[\w./@-]{1,64})\[(?P<pid>\d+)\]: ?)"
+_GLOG = (
+    r"(?P<lvl>[EWIFD])(?P<mo>\d\d)(?P<d>\d\d) (?P<clock>\d\d:\d\d:\d\d\.\d+) +\d+ "
+    r"(?P<where>[\w./-]{1,160}):\d+\] ?(?P<id>\[\d+/\d+(?:_\d+)?\] ?)?"
+)
+_C10D = (
+    r"\[(?P<lvl>[EWIF])(?P<md>\d{3,4})?(?: (?P<clock>\d\d:\d\d:\d\d\.\d+))? ?(?P<where>[\w./-]{1,80}\.(?:cpp"
+    r"|hpp|cc|cu|h)):\d+\]"
+)
+_BRACKET_LEVEL = rf"\[(?P<level>{_LEVEL})(?P<rest>[|:][^\]]{{0,80}})?\]\s*(?:[-:]\s+)?"
 _SHORT_RECORD = rf"\[?(?P<level>{_LEVEL})(?:\]|(?=[ :|]))"
 
 
@@ -80,10 +85,14 @@ def _take(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool] |
     char = text[at : at + 1]
     if char == "[":
         return _bracket(text, at, mark, keys)
-    if char.isdigit():
+    if char.isdecimal():
         return _number(text, at, mark, keys)
     if char == "(":
-        found = pattern(_ACTOR).match(text, at) if "pid=" in text[at : at + 160] or "(raylet)" in text[at : at + 9] else None
+        found = (
+            pattern(_ACTOR).match(text, at)
+            if "pid=" in text[at : at + 160] or "(raylet)" in text[at : at + 9]
+            else None
+        )
         if found is None:
             return None
         name = found["ray"] or found["name"] or ""
@@ -105,64 +114,70 @@ def _take(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool] |
 
 def _bracket(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool] | None:
     second = text[at + 1 : at + 2]
-    if second in "rdRp" or "]<std" in text[at : at + 16]:
+    if second in "rdRp" or "]<std" in text[at : at + 90]:
         found = pattern(_TAG).match(text, at)
         if found:
             return _tag(found, mark, keys)
-    if second.isdigit() or second in " T":
-        found = pattern(rf"\[ ?(?:{_TIME})(?P<rest>[^\]]{{0,60}})\]").match(text, at)
-        if found:
-            return _bracket_time(text, found, mark, keys)
-        if pattern(r"\[ *\d{1,9}\.\d{6}\] ").match(text, at):
-            mark.logger = "kernel"
-            mark.record = True
-            return at, False  # dmesg: the time since boot stays in the text
-    if second in "EWIF":
+    if second.isdecimal() or second == " ":
+        when = match_time(text, at + 1 + (second == " "))
+        close = text.find("]", when[0], when[0] + 60) if when else -1
+        if when and close >= 0:
+            mark.time = when[1]
+            return _bracket_time(text, text[when[0] : close].strip(" ,.|"), close + 1, mark, keys)
+        if pattern(r"\[ *\d{1,9}\.\d{6}\] ").match(text, at):  # dmesg: the time since boot stays in the text
+            return _kernel(mark, at)
+    if second in "EWIF" and text[at + 2 : at + 3] in "0123456789 ":
         found = pattern(_C10D).match(text, at)
-        if found:  # stays in the text: rules know the file names; rank, level and time are taken from it
-            mark.level = _LETTER_LEVELS[found["lvl"]]
-            mark.logger = found["where"]
-            if found["clock"] and found["md"]:
-                month, day = found["md"][:-2], found["md"][-2:]
-                mark.time = f"--{int(month):02d}-{day}T{found['clock']}"
-            rank = pattern(r"\bRank (\d{1,6})\]").search(text, found.end(), found.end() + 120)
-            if rank and mark.rank is None:
-                mark.rank = int(rank[1])
-            mark.record = True
-            return at, False
-    if second.isupper():
-        found = pattern(rf"\[(?P<level>{_LEVEL})(?P<rest>[|:][^\]]{{0,80}})?\]\s*(?:[-:]\s+)?").match(text, at)
         if found:
-            mark.level = found["level"]
-            mark.logger = (found["rest"] or "")[1:]
-            mark.record = True
-            end = found.end()
-            when = pattern(rf"(?:{_TIME})").match(text, end) or pattern(rf"[|]({_TIME})").match(found["rest"] or "")
-            if when:
-                mark.time = _iso(when)
-                if when.string is text:
-                    end = when.end()
-            arrow = pattern(r"(?: ?[\w.:-]{1,120})? ?>> ?").match(text, end)
-            return (arrow.end() if arrow else end), False
-        found = pattern(r"\[(?:(?P<dow>\w{1,12}) )?(?P<rest>[^\[\]]{8,30} \d{4})\] ").match(text, at)  # dmesg -T, any language
-        if found and pattern(r"\d\d:\d\d:\d\d \d{4}$").search(found["rest"]):
-            return _dmesg_time(found, mark, at)
-    elif second and ord(second) > 127:
-        found = pattern(r"\[(?:(?P<dow>\w{1,12}) )?(?P<rest>[^\[\]]{8,30} \d{4})\] ").match(text, at)
-        if found and pattern(r"\d\d:\d\d:\d\d \d{4}$").search(found["rest"]):
-            return _dmesg_time(found, mark, at)
+            return _c10d(text, found, mark, at)
+    if second.isupper():
+        found = pattern(_BRACKET_LEVEL).match(text, at)
+        if found:
+            return _bracket_level(text, found, mark)
+    if second and (second.isalpha() or ord(second) > 127):
+        close = text.find("] ", at, at + 48)
+        when_text = kernel_time(text[at + 1 : close]) if close >= 0 else None
+        if when_text is not None:
+            mark.time = when_text or None
+            return _kernel(mark, at)
     return None
 
 
-def _dmesg_time(found: re.Match[str], mark: Mark, at: int) -> tuple[int, bool]:
-    parts = pattern(r"(\w+) +(\d{1,2}) (\d\d:\d\d:\d\d) (\d{4})$").search(found["rest"])
-    if parts:
-        month = _MONTHS.get(parts[1]) or int("".join(c for c in parts[1] if c.isdigit()) or 0)
-        if 1 <= month <= 12:
-            mark.time = f"{parts[4]}-{month:02d}-{int(parts[2]):02d}T{parts[3]}"
+def _kernel(mark: Mark, at: int) -> tuple[int, bool]:
     mark.logger = "kernel"
     mark.record = True
     return at, False
+
+
+def _c10d(text: str, found: re.Match[str], mark: Mark, at: int) -> tuple[int, bool]:
+    """Take rank, level and time; the tag itself stays in the text, rules know the file names in it."""
+    mark.level = _LETTER_LEVELS[found["lvl"]]
+    mark.logger = found["where"]
+    if found["clock"] and found["md"]:
+        month, day = found["md"][:-2], found["md"][-2:]
+        mark.time = f"--{int(month):02d}-{day}T{found['clock']}"
+    rank = pattern(r"\bRank (\d{1,6})\]").search(text, found.end(), found.end() + 120)
+    if rank and mark.rank is None:
+        mark.rank = int(rank[1])
+    mark.record = True
+    return at, False
+
+
+def _bracket_level(text: str, found: re.Match[str], mark: Mark) -> tuple[int, bool]:
+    """[INFO|trainer.py:1] 2024-05-16 10:31:02,120 >> message    [INFO|2024-12-25 10:01:12] name:1 >> message"""
+    mark.level = found["level"]
+    rest = (found["rest"] or "")[1:]
+    mark.record = True
+    end = found.end()
+    when = match_time(text, end)
+    if when:
+        end, mark.time = when
+    elif rest[:1].isdecimal():
+        inner = match_time(rest, 0)
+        mark.time = inner[1] if inner else None
+    mark.logger = rest
+    arrow = pattern(r"(?: ?[\w.:-]{1,120})? ?>> ?").match(text, end)
+    return (arrow.end() if arrow else end), False
 
 
 def _tag(found: re.Match[str], mark: Mark, keys: list[str]) -> tuple[int, bool]:
@@ -175,17 +190,16 @@ def _tag(found: re.Match[str], mark: Mark, keys: list[str]) -> tuple[int, bool]:
     elif group["local"]:
         mark.local_rank = int(group["local"])
         keys.append(f"default{group['local']}")
-    elif group["mpi"]:
-        mark.rank = int(group["mpi"])
-        keys.append(f"{group['job']},{group['mpi']}")
+    elif group["mpi"] or group["hvd"]:
+        mark.rank = int(group["mpi"] or group["hvd"])
+        keys.append(f"{group['job']},{group['mpi']}" if group["mpi"] else group["hvd"])
     else:
         keys.append(group["pod"] or group["torchx"])
     return found.end(), True
 
 
-def _bracket_time(text: str, found: re.Match[str], mark: Mark, keys: list[str]) -> tuple[int, bool]:
-    mark.time = _iso(found)
-    rest = found["rest"].strip(" ,.|")
+def _bracket_time(text: str, rest: str, end: int, mark: Mark, keys: list[str]) -> tuple[int, bool]:
+    """What stands in the brackets behind the time, and behind the brackets."""
     parallel = pattern(r"^(?:[A-Z]{2}\d{1,4} ?){1,4}$").match(rest)
     if parallel:  # sglang: [2025-01-29 09:03:12 TP5]
         keys.append(rest)
@@ -193,34 +207,38 @@ def _bracket_time(text: str, found: re.Match[str], mark: Mark, keys: list[str]) 
         if tensor and "PP" not in rest and "DP" not in rest:
             mark.rank = int(tensor[1])
         mark.record = True
-        end = found.end()
         return (end + 1 if text[end : end + 1] == " " else end), True
-    level = pattern(rf"\b({_LEVEL})\b").search(rest)
-    if level:
-        mark.level = level[1]
+    if rest.isupper():
+        mark.level = next((level for level in _LEVELS if level in rest), None)
     mark.record = True
     tail = pattern(
-        rf"(?:\s?:\s|\s)?(?:\[?(?P<a>{_LEVEL})\]?:?\s*|\[(?P<lg>[\w./:-]{{1,80}})\]|(?P<nm>[\w.]{{3,80}}): (?=\[)){{0,3}}(?:\s?-\s)?(?:\[[\w./-]+:\d+(?::\w+)?\])? ?"
-    ).match(text, found.end())
-    end = found.end()
+        rf"(?:\s?:\s|\s)?(?:\[?(?P<a>{_LEVEL})\]?:?\s*|\[(?P<lg>[\w./:-]{{1,80}})\]| "
+        rf"?\{{[\w./-]{{1,80}}:\d+\}} ?|(?P<nm>[\w.]{{3,80}}): "
+        rf"(?=\[)){{0,3}}(?:\s?-\s)?(?:\[[\w./-]+:\d+(?::\w+)?\])? ?"
+    ).match(text, end)
     if tail:
-        end = tail.end()
         mark.level = tail["a"] or mark.level
-        mark.logger = tail["lg"] or tail["nm"] or text[found.end() : end].strip()
+        mark.logger = tail["lg"] or tail["nm"] or text[end : tail.end()].strip()
+        end = tail.end()
     return end, False
 
 
 def _number(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool] | None:
-    found = pattern(_TIME).match(text, at)
-    if found:
-        mark.time = _iso(found)
-        end = found.end()
+    when = match_time(text, at)
+    if when:
+        end, mark.time = when
         journal = pattern(_JOURNAL).match(text, end + 1) if text[end : end + 1] == " " else None
         if journal:
             mark.host = journal["host"]
-            keys.append(f"{journal['proc']}[{journal['pid']}]")
+            if journal["kernel"]:
+                mark.logger = "kernel"
+                mark.record = True
+            else:
+                keys.append(f"{journal['proc']}[{journal['pid']}]")
             return journal.end(), True
-        glued = pattern(r":? (?=\[(?:rank|default|\d+,\d+\]<std))| (?=[EWIF]\d{4} )").match(text, end)
+        glued = pattern(
+            r":? (?=\[(?:rank|default|\d+,\d+\]<std))| (?=[EWIF]\d{4} )| (?:stdout|stderr) [FP] "
+        ).match(text, end)
         if glued:
             return glued.end(), True
         tail = pattern(_AFTER_TIME).match(text, end)
@@ -228,7 +246,9 @@ def _number(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool]
             mark.level = tail["l1"] or tail["l2"]
             mark.logger = (tail["logger"] or tail["logger2"] or "").strip(" -|>[]")
             if not mark.level and not mark.logger and tail["sep"] in (" ", ": "):
-                return end + len(tail["sep"]), True  # a log shipper's time: a tag, the line itself comes after it
+                return end + len(
+                    tail["sep"]
+                ), True  # a log shipper's time: a tag, the line itself comes after it
             mark.record = True
             return tail.end(), False
         return (end, True) if end == len(text) else None
@@ -245,7 +265,7 @@ def _number(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool]
 
 
 def _capital(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool] | None:
-    if text[at] in "EWIFD" and text[at + 1 : at + 5].isdigit():
+    if text[at] in "EWIFD" and text[at + 1 : at + 5].isdecimal():
         found = pattern(_GLOG).match(text, at)
         if found:
             mark.level = _LETTER_LEVELS[found["lvl"]]
@@ -253,11 +273,11 @@ def _capital(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool
             mark.logger = found["where"]
             mark.record = True
             return found.end(), False
-    if text[at : at + 3] in _MONTHS and text[at + 3 : at + 4] == " ":
+    if text[at : at + 3] in MONTHS and text[at + 3 : at + 4] == " ":
         found = pattern(_SYSLOG).match(text, at)
         if found:
             mark.host = found["host"]
-            mark.time = f"--{_MONTHS[found['mon']]:02d}-{int(found['day']):02d}T{found['clock']}"
+            mark.time = f"--{MONTHS[found['mon']]:02d}-{int(found['day']):02d}T{found['clock']}"
             if found["proc"] == "kernel":
                 mark.logger = "kernel"
                 mark.record = True
@@ -270,12 +290,15 @@ def _capital(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool
             return None
         mark.level = found["level"]
         end = found.end()
-        when = pattern(rf" (?:{_TIME})(?: \[(?P<where>[\w./:-]{{1,120}})\])? ?").match(text, end)
+        when = match_time(text, end + 1) if text[end : end + 1] == " " else None
         if when:  # vLLM: ERROR 01-02 03:04:05 [core.py:390] message
-            mark.time = _iso(when)
-            mark.logger = when["where"] or ""
+            end, mark.time = when
+            where = pattern(r"(?: \[([\w./:-]{1,120})\])? ?").match(text, end)
+            if where:
+                mark.logger = where[1] or ""
+                end = where.end()
             mark.record = True
-            return when.end(), False
+            return end, False
         name = pattern(r":([\w.]{1,120}):(?=\S)").match(text, end)
         if name:  # logging.basicConfig: LEVEL:logger:message
             mark.logger = name[1]
@@ -286,18 +309,6 @@ def _capital(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool
             mark.record = True
             return rest.end(), False
     return None
-
-
-def _iso(found: re.Match[str]) -> str:
-    """ISO 8601; a month and day without year as --MM-DD, a bare clock as hh:mm:ss."""
-    group = found.groupdict()
-    for end, form in (("", "{y}-{mo}-{d}T"), ("2", "{y2}-{mo2}-{d2}T"), ("4", "20{y4}-{mo4}-{d4}T"), ("3", "--{mo3}-{d3}T"), ("5", "")):
-        if group.get("h" + end):
-            date = form.format(**group)
-            fraction = f".{group['f' + end]}" if group.get("f" + end) else ""
-            zone = (group["z"] or "") if not end else ""
-            return f"{date}{group['h' + end]}:{group['mi' + end]}:{group['s' + end]}{fraction}{zone}"
-    return ""
 
 
 def _take_learned(
@@ -320,7 +331,7 @@ def _take_learned(
 
 def identity(prefix: str) -> str:
     """The part of a prefix that tells one process from another: without times, counters and source lines."""
-    name = pattern(rf"(?:{_TIME})").sub("", prefix)
+    name = pattern(ANY).sub("", prefix)
     name = pattern(r"[\w./-]+\.(?:py|cc|cpp|go|rs):\d+|\d+\.\d+").sub("", name)
     name = pattern(rf"\b(?:{_LEVEL})\b").sub("", name)
     return name.strip(" \t:|>[](){}-#")
@@ -328,4 +339,5 @@ def identity(prefix: str) -> str:
 
 def shape_of(prefix: str) -> re.Pattern[str]:
     """A pattern for prefixes that differ from this one in numbers only."""
-    return re.compile(pattern(r"\d+").sub(r"\\d+", re.escape(prefix)))
+    shape = pattern(r"\d+").sub(r"\\d+", re.escape(prefix))
+    return re.compile(shape.removesuffix("\\ ") + "(?: |$)" if prefix.endswith(" ") else shape)

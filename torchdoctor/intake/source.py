@@ -19,13 +19,15 @@ _FOLDER_DEPTH = 6
 _LOG_SUFFIXES = (".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".output", ".trace", ".dmesg")
 _LOG_NAMES = ("stdout", "stderr", "error.json", "dmesg", "syslog", "messages", "nohup.out")
 _NO_LOGS = (
-    ".py", ".pyc", ".md", ".rst", ".toml", ".yaml", ".yml", ".json", ".ini", ".cfg", ".csv", ".tsv", ".html", ".xml",
-    ".c", ".cc", ".cpp", ".cu", ".h", ".hpp", ".js", ".ts", ".sh", ".pt", ".pth", ".bin", ".ckpt", ".safetensors",
-    ".png", ".jpg", ".jpeg", ".gif", ".pdf", ".zip", ".gz", ".tar", ".so", ".o", ".a", ".npy", ".npz", ".pkl", ".lock",
-    ".onnx", ".whl", ".parquet", ".jsonl", ".ipynb",
+    ".py", ".pyc", ".md", ".rst", ".toml", ".yaml", ".yml", ".json", ".ini", ".cfg", ".csv", ".tsv",
+    ".html", ".xml", ".c", ".cc", ".cpp", ".cu", ".h", ".hpp", ".js", ".ts", ".sh", ".pt", ".pth", ".bin",
+    ".ckpt", ".safetensors", ".png", ".jpg", ".jpeg", ".gif", ".pdf", ".zip", ".gz", ".tar", ".so", ".o",
+    ".a", ".npy", ".npz", ".pkl", ".lock", ".onnx", ".whl", ".parquet", ".jsonl", ".ipynb",
 )  # fmt: skip
-_MAGIC = (b"\x7fELF", b"\x89PNG", b"PK\x03\x04", b"GIF8", b"%PDF", b"\xff\xd8\xff", b"\x80\x02", b"\x80\x03", b"\x80\x04",
-          b"\x80\x05", b"\x93NUMPY", b"RIFF", b"OggS", b"7z\xbc\xaf", b"SQLite format 3")  # fmt: skip
+_MAGIC = (
+    b"\x7fELF", b"\x89PNG", b"PK\x03\x04", b"GIF8", b"%PDF", b"\xff\xd8\xff", b"\x80\x02", b"\x80\x03",
+    b"\x80\x04", b"\x80\x05", b"\x93NUMPY", b"RIFF", b"OggS", b"7z\xbc\xaf", b"SQLite format 3",
+)  # fmt: skip
 
 
 class IntakeError(TorchdoctorError):
@@ -50,20 +52,24 @@ class Tally:
 
 
 def expand(path: str) -> list[str]:
-    """The files behind a path: itself, or the text logs in a folder, sorted, at most 500, at most 6 levels deep."""
+    """The files behind a path: itself, or up to 500 text logs of a folder, sorted, 6 levels deep."""
     if path == "-" or not os.path.isdir(path):
         return [path]
     found: list[str] = []
     base = path.rstrip("/\\").count(os.sep)
     for folder, folders, names in os.walk(path):
-        folders[:] = sorted(n for n in folders if not n.startswith(".") and n not in ("__pycache__", "node_modules"))
+        folders[:] = sorted(
+            n for n in folders if not n.startswith(".") and n not in ("__pycache__", "node_modules")
+        )
         if folder.count(os.sep) - base >= _FOLDER_DEPTH:
             folders[:] = []
         found += [os.path.join(folder, name) for name in sorted(names) if _may_be_log(folder, name)]
         if len(found) > _FOLDER_FILES:
             break
     if not found:
-        raise IntakeError(path, "the folder holds no text log (.log, .txt, .out, .err, or a text file without suffix)")
+        raise IntakeError(
+            path, "the folder holds no text log (.log, .txt, .out, .err, or a text file without suffix)"
+        )
     return found[:_FOLDER_FILES]
 
 
@@ -83,7 +89,7 @@ def _may_be_log(folder: str, name: str) -> bool:
 
 
 def open_binary(path: str, stdin: BinaryIO | None) -> BinaryIO:
-    """The bytes of a file, or standard input for "-"; IntakeError says in plain words why it cannot be opened."""
+    """The bytes of a file, or of standard input for "-". Raises IntakeError with a reason in plain words."""
     if path == "-":
         return stdin if stdin is not None else sys.stdin.buffer
     try:
@@ -240,7 +246,7 @@ def _split(block: bytes) -> list[str]:
 
 def _boundary(data: bytes) -> int:
     """Where to cut an endless line: behind a space near its end, else between two characters."""
-    at = data.rfind(b" ", len(data) - 1024)
+    at = max(data.rfind(b" ", len(data) - 1024), data.rfind(b"\x1b", len(data) - 64) - 1)
     if at > 0:
         return at + 1
     at = len(data)
@@ -250,13 +256,18 @@ def _boundary(data: bytes) -> int:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """Pieces of at most PIECE_BYTES / 2 characters, cut at a carriage return or a space where there is one."""
+    """Pieces of at most PIECE_BYTES / 2 characters, cut at a carriage return or space if there is one."""
     size = PIECE_BYTES // 2
     start = 0
     while len(text) - start > size:
-        end = text.rfind("\r", start + 1, start + size) + 1 or text.rfind(" ", start + size // 2, start + size) + 1
+        end = (
+            text.rfind("\r", start + 1, start + size) + 1
+            or text.rfind(" ", start + size // 2, start + size) + 1
+        )
         if end <= start:
             end = start + size
+            escape = text.rfind("\x1b", end - 64, end)
+            end = escape if escape > start else end
         yield text[start:end]
         start = end
     if start < len(text):

@@ -13,15 +13,17 @@ if TYPE_CHECKING:
     from torchdoctor.intake.stream import Stream
 
 _HEAD = (
-    r"(?:Current t|T)hread (?:0x[0-9a-fA-F]+|\d+)(?: \[[^\]]{0,80}\])? \((?:most recent call first|idle|active|active\+gil|sleeping|Thread 0x|LWP |idle\+gil)"
+    r"(?:Current t|T)hread (?:0x[0-9a-fA-F]+|\d+)(?: \[[^\]]{0,80}\])? \((?:most recent call first|idle"
+    r"|active|active\+gil|sleeping|Thread 0x|LWP |idle\+gil)"
     r"|#0 +0x[0-9a-f]+ in "
 )
 # py-spy:  wait (threading.py:359)      native frames have a library instead: poll (libc.so.6)
 _SPY = r"^\s+(?P<function>[^\s(][^(]{0,200}?) \((?P<file>[^()]{1,300}?)(?::(?P<line>\d+))?\)\s*$"
-# gdb:  #1  0x00007f in select_poll_poll (self=...) at Modules/selectmodule.c:600      #5 Frame 0x1, for file a.py, line 3, in f ()
+# gdb:  #1  0x00007f in select_poll_poll (self=...) at Modules/selectmodule.c:600
 _GDB = (
-    r"^#\d+ +(?:0x[0-9a-f]+ in )?(?:<signal handler called>|Frame 0x[0-9a-f]+, for file (?P<py>[^,]{1,300}), line (?P<pyline>\d+), in (?P<pyf>\S+)"
-    r"|(?P<function>[^\s(]{1,200}) ?\([^\n]*?\)(?: at (?P<file>[^\s:]{1,300}):(?P<line>\d+)| from (?P<lib>\S{1,300}))?)"
+    r"^#\d+ +(?:0x[0-9a-f]+ in )?(?:<signal handler called>"
+    r"|(?P<function>[^\s(]{1,200}) ?\([^\n]*?\)(?: at (?P<file>[^\s:]{1,300}):(?P<line>\d+)| from "
+    r"(?P<lib>\S{1,300}))?)"
 )
 _SKIP = r"^\s*(?:Arguments:|Locals:|Garbage-collecting|<no Python frame>|\.\.\.|\S[^:]{0,60}: .*)$"
 
@@ -69,21 +71,31 @@ class StackReader:
             if found:
                 file = found["file"]
                 number = found["line"]
-                frame = Frame(file, int(number[:9]) if number else None, found["function"], "", package_of(file, True), line.number)
+                frame = Frame(
+                    file,
+                    int(number[:9]) if number else None,
+                    found["function"],
+                    "",
+                    package_of(file, True),
+                    line.number,
+                )
         if frame is None:
             return False
         self.draft.add_frame(frame)
         return True
 
     def _gdb(self, body: str, at: int) -> Frame | None:
+        python = pattern(r"Frame 0x[0-9a-f]+, for file ([^,]{1,300}), line (\d+), in (\S+)").search(body)
+        if python:
+            return Frame(python[1], int(python[2][:9]), python[3], "", package_of(python[1]), at)
         found = pattern(_GDB).match(body)
         if not found:
             return None
-        if found["py"]:
-            return Frame(found["py"], int(found["pyline"][:9]), found["pyf"], "", package_of(found["py"]), at)
         file = found["file"] or found["lib"] or ""
         line = int(found["line"][:9]) if found["line"] else None
-        return Frame(file, line, found["function"] or "<signal handler called>", "", package_of(file) or "native", at)
+        return Frame(
+            file, line, found["function"] or "<signal handler called>", "", package_of(file) or "native", at
+        )
 
     def close(self) -> None:
         self.draft.frames.reverse()

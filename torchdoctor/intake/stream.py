@@ -5,9 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from torchdoctor.intake.draft import NO_MARK, Draft, Line, Mark, pattern
+from torchdoctor.intake.frames import package_of
 from torchdoctor.intake.lines import classify, device_asserts, exception_head, is_progress
-from torchdoctor.intake.texts import TextReader, WarningReader
-from torchdoctor.intake.traceback import DONE, HEADER, PASS, TracebackReader, chain_phrase, chained, parse_frame
+from torchdoctor.intake.texts import TextReader, UserCodeReader, WarningReader
+from torchdoctor.intake.traceback import (
+    DONE,
+    HEADER,
+    PASS,
+    TracebackReader,
+    chain_phrase,
+    chained,
+    parse_frame,
+)
 from torchdoctor.model import EventKind, Frame, RelationKind
 
 if TYPE_CHECKING:
@@ -34,8 +43,11 @@ class Stream:
         self.head_mark: Mark = NO_MARK
         self.head_logger = ""
         self.rank: int | None = None
-        self.ignored = False
+        self.local_rank: int | None = None
+        self.ignored = -9  # the line that says that the next exception is ignored
+        self.phrase = 0  # how far the words between two chained exceptions are indented
         self.crash: Draft | None = None  # a native end whose stack dump may follow
+        self.summary: Draft | None = None
         self.places: list[Frame] = []  # pytest prints them above the error they lead to
 
     # ------------------------------------------------------------------ feed
@@ -83,14 +95,22 @@ class Stream:
             return
         if 'File "' in body and self._frame(line):
             return
+        if (
+            body.strip() == "from user code:"
+            and self.last is not None
+            and line.number - self.last.end_line <= 3
+        ):
+            self.reader = UserCodeReader(self.last)
+            return
         if "above exception" in body:
             kind = chain_phrase(body)
             if kind is not None:
                 self.chain = (kind, self.closed) if self.closed else None
+                self.phrase = len(body) - len(body.lstrip())
                 return
-        if (" in " in body or " In" in body) and ("<ipython-input" in body or ".py" in body or "ell " in body or "Input In" in body):
-            if self._notebook(line):
-                return
+        cell = "<ipython-input" in body or ".py" in body or "ell " in body or "Input In" in body
+        if cell and (" in " in body or " In" in body) and self._notebook(line):
+            return
         if ("hread " in body or body.startswith("#0 ")) and self._stack(line):
             return
         if first in "=*RF" and self._box(line):
@@ -102,7 +122,9 @@ class Stream:
     def _header(self, line: Line) -> bool:
         body = line.body
         stripped = body.lstrip()
-        if stripped.startswith(HEADER) or stripped.startswith(("Original Traceback (most", "Exception Group Traceback")):
+        if stripped.startswith(HEADER) or stripped.startswith(
+            ("Original Traceback (most", "Exception Group Traceback")
+        ):
             self._open_traceback(line)
             return True
         at = body.find(HEADER)
@@ -124,7 +146,11 @@ class Stream:
 
             self.reader = NotebookReader(self, line, before.strip())
             return True
-        head = exception_head(before.strip().removesuffix(":"), loose=True) if before.strip().endswith(":") else None
+        head = (
+            exception_head(before.strip().removesuffix(":"), loose=True)
+            if before.strip().endswith(":")
+            else None
+        )
         if head is not None:  # "IndexError: Traceback (most recent call last):" without frames above it
             reader = TracebackReader(self, line, headed=False)
             self.reader = reader
@@ -135,14 +161,14 @@ class Stream:
     def _open_traceback(self, line: Line) -> None:
         self.head_mark = line.mark
         self.head_logger = line.mark.logger
-        self.reader = TracebackReader(self, line)
+        self.reader = reader = TracebackReader(self, line)
+        reader.draft.recovered = line.number - self.ignored <= 1
 
     def _frame(self, line: Line) -> bool:
         body = line.body
         stripped = body.lstrip()
         if not stripped.startswith('File "'):
-            if "<FrameSummary" not in body:
-                return False
+            return False
         frame = parse_frame(stripped, line.number)
         if frame is None:
             return False
@@ -200,20 +226,22 @@ class Stream:
             reader.take(Line(line.number, line.text, f"{name}: ", line.mark))
             reader.draft.type = name
             return True
-        if body.startswith("Exception ignored in"):
+        if body.startswith("Exception ignored "):
             self.single(line)
-            self.ignored = True
+            self.ignored = line.number
             return True
         if body[0] in " \t":
-            if self.twins <= 0 and body[:4].isspace():
+            indent = len(body) - len(body.lstrip())
+            if self.twins <= 0 and indent >= 4 and (self.chain is None or indent != self.phrase):
                 return False
             body = body.strip()
         head = exception_head(body, loose=self.twins > 0)
-        if head is None:
+        if head is None or is_progress(body):
             return False
         reader = TracebackReader(self, line, headed=False)
         reader.heads = max(1, self.twins + 1)
         self.reader = reader
+        reader.draft.recovered = line.number - self.ignored <= 1
         self.head_mark, self.head_logger = line.mark, line.mark.logger
         reader.take(Line(line.number, line.text, body, line.mark))
         if reader.message is None:
@@ -228,7 +256,12 @@ class Stream:
         body = line.body
         if not body or body.isspace():
             return
-        if line.joined and self.last is not None and self.last.kind is EventKind.LOG and self.last.size < 4096:
+        if (
+            line.joined
+            and self.last is not None
+            and self.last.kind is EventKind.LOG
+            and self.last.size < 4096
+        ):
             self.last.add(body, line.number, joined=True)
             return
         found = classify(line)
@@ -248,7 +281,8 @@ class Stream:
                 self.reader = WarningReader(self, line)
                 return
             mode = ""
-        draft = Draft(kind, line, body if kind in (EventKind.CRASH, EventKind.NCCL) else line.text)
+        text = body if (kind is EventKind.CRASH and line.mark.time) or kind is EventKind.NCCL else line.text
+        draft = Draft(kind, line, text.strip() if kind is EventKind.BUILD else text)
         if kind is EventKind.CRASH and body.startswith(("Fatal Python error", "Windows fatal")):
             self.crash = draft
         if kind is EventKind.NCCL:
@@ -262,10 +296,35 @@ class Stream:
         text = line.text if len(line.text) <= 4096 else line.text[:4096]
         draft = Draft(EventKind.LOG, line, text)
         self.last = draft
+        if "<FrameSummary file " in text:
+            self._summary(draft)
+        elif ".py:" in text and text.rstrip()[-1:] == ":":
+            self._place(text, line.number)
+        elif text.startswith("____"):
+            self.places = []
         if self.reader is None and "NCCL error in" in text:
             self.reader = TextReader(self, draft, "nccl")
             return
         self.keep.log(draft)
+
+    def _place(self, text: str, number: int) -> None:
+        from torchdoctor.intake.notebook import place_of
+
+        frame = place_of(text, number)
+        if frame is not None and len(self.places) < 60:
+            self.places.append(frame)
+
+    def _summary(self, draft: Draft) -> None:
+        """Frames of a printed list of FrameSummary objects; the exception beside it gets them, too."""
+        for found in pattern(
+            r"<FrameSummary file ([^,>]{1,300}), line (\d{1,9}) in ([^>]{1,120}>?)>"
+        ).finditer(draft.parts[0]):
+            frame = Frame(found[1], int(found[2]), found[3], "", package_of(found[1]), draft.line)
+            draft.add_frame(frame)
+        self.summary = draft
+        if self.closed and not self.closed[0].frames and draft.line - self.closed[0].end_line <= 2:
+            for frame in draft.frames:
+                self.closed[0].add_frame(frame)
 
     def _nccl(self, draft: Draft, body: str) -> None:
         found = pattern(r"^([\w.-]+):(\d+):\d+ \[(\d+)\]").match(body)
@@ -277,19 +336,18 @@ class Stream:
     # ------------------------------------------------------------- hand over
 
     def put(self, draft: Draft) -> None:
-        if draft.rank is None and draft.stream:
+        if draft.rank is None:
             draft.rank = self.rank
+        if draft.local_rank is None:
+            draft.local_rank = self.local_rank
         self.keep.put(draft)
 
-    def finish(self, draft: Draft, heads: int = 1) -> None:
+    def finish(self, draft: Draft, heads: int = 1, inner: bool = False) -> None:
         """Hand over an exception: link it to the one before, and give twins the frames they share."""
-        if self.chain is not None:
+        if self.chain is not None and not inner:
             kind, before = self.chain
             self.chain = None
             chained(draft, kind, before)
-        if self.ignored:
-            draft.recovered = True
-            self.ignored = False
         if self.twins > 0 and not draft.frames and self.twin is not None and draft.type:
             draft.frames = list(self.twin.frames)
             draft.headed = True
@@ -299,6 +357,10 @@ class Stream:
             self.twin = draft
         else:
             self.twins = 0
+        summary = self.summary
+        if summary is not None and not draft.frames and 0 <= draft.line - summary.end_line <= 2:
+            draft.frames = list(summary.frames)
+            draft.headed = True
         if draft.type is None and not draft.parts and not draft.frames:
             draft.headed = True
         self.put(draft)

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from torchdoctor.intake.stream import Stream
 
 _WARNING_LINES = 24
+_WARNING = (
+    r"(?P<file>(?:[A-Za-z]:[\\/][^:\n]{1,300}?|[^\s:\[\]|]+\.(?:pyx?|ipynb)|<[\w .:-]{1,60}>|[^\s:\[\]"
+    r"|]+)):(?P<line>\d+): (?P<type>[\w.]*Warning)\b"
+)
 
 
 class TextReader:
@@ -55,15 +59,22 @@ class TextReader:
         if self.mode == "c10d":
             return is_hint(stripped) or self._c10d_frame(line, stripped)
         if self.mode == "crash":
-            return stripped.startswith("what():") or (not self.blank or is_hint(stripped)) and self._crash(line, stripped)
+            return stripped.startswith("what():") or (
+                (not self.blank or is_hint(stripped)) and self._crash(line, stripped)
+            )
         if self.mode == "signal":
             return bool(pattern(r"^\[[\w.-]+:\d+\] ").match(stripped))
         if self.mode == "compiler":
-            return line.body[:1] == " " and bool(pattern(r"^ *(?:\d+ +\||\|| \^|\^|from |#|\S.*\^)|^ +[\^~]+$").match(line.body)) or (
-                stripped.startswith("compilation terminated")
-            )
+            return (
+                line.body[:1] == " "
+                and bool(pattern(r"^ *(?:\d+ +\||\|| \^|\^|from |#|\S.*\^)|^ +[\^~]+$").match(line.body))
+            ) or (stripped.startswith("compilation terminated"))
         if self.mode == "command":
-            return self.draft.end_line == self.draft.line and bool(pattern(r"^\S*(?:nvcc|g\+\+|gcc|c\+\+|clang|cl\.exe|cc)\b").match(stripped))
+            return self.draft.end_line == self.draft.line and bool(
+                pattern(r"^\"?\S[^:]{0,200}?(?:nvcc|g\+\+|gcc|c\+\+|clang|cl\.exe|cc)\"? .*-\w").match(
+                    stripped.lstrip(":")
+                )
+            )
         if self.mode == "nccl":
             if stripped.startswith("Last error:"):
                 self.wanted_next = stripped == "Last error:"
@@ -75,14 +86,20 @@ class TextReader:
         found = pattern(r"^#\d+ (\S+) from (\S+):(\d+)$").match(stripped)
         if not found:
             return False
-        self.draft.frames.insert(0, Frame(found[2], int(found[3]), found[1], "", package_of(found[2]), line.number))
+        self.draft.frames.insert(
+            0, Frame(found[2], int(found[3]), found[1], "", package_of(found[2]), line.number)
+        )
         self.draft.headed = True
         return True
 
     def _crash(self, line: Line, stripped: str) -> bool:
         if len(self.draft.parts) > 40 or breaks(line):
             return False
-        return is_hint(stripped) or not (stripped.startswith(("Thread 0x", "Current thread", "Extension modules", "[", "Fatal ", "Signal")))
+        if self.cpp:
+            return is_hint(stripped)
+        return is_hint(stripped) or not (
+            stripped.startswith(("Thread 0x", "Current thread", "Extension modules", "[", "Fatal ", "Signal"))
+        )
 
     def close(self) -> None:
         self.stream.put(self.draft)
@@ -98,11 +115,19 @@ class WarningReader:
         self.stream = stream
         self.draft = Draft(EventKind.WARNING, line, line.body)
         self.draft.raw = line.text
-        head = pattern(r"(?P<file>(?:[A-Za-z]:)?[^\s:][^:]*):(?P<line>\d+): (?P<type>[\w.]*Warning)\b").search(line.body)
+        head = pattern(_WARNING).search(line.body)
         self.frame: Frame | None = None
+        self.indent = 0
         if head:
+            before = line.body[: head.start()]
+            if before.isspace():
+                self.indent = len(before)
+            elif "/s" in before or "%|" in before or ("|" in before and "[" in before):
+                self.draft.parts = [line.body[head.start() :]]  # glued to a progress bar
             self.draft.type = head["type"]
-            self.frame = Frame(head["file"], int(head["line"][:9]), "", "", package_of(head["file"]), line.number)
+            self.frame = Frame(
+                head["file"], int(head["line"][:9]), "", "", package_of(head["file"]), line.number
+            )
         self.waiting: list[Line] = []
         self.traced = False
         self.done = False
@@ -125,6 +150,7 @@ class WarningReader:
                 if self.draft.frames and not self.draft.frames[-1].code:
                     self.draft.frames[-1] = with_code(self.draft.frames[-1], body.strip())
                 return TAKEN
+        body = body[self.indent :] if body[: self.indent].isspace() else body
         if body.startswith("  ") and body[2:3].strip():
             self._accept()
             if self.frame is not None and not self.traced:
@@ -132,7 +158,12 @@ class WarningReader:
             self.draft.add(body, line.number)
             self.done = True
             return TAKEN
-        if HEADER in body or line.mark.record or len(self.waiting) >= _WARNING_LINES or (body.strip() and breaks(line)):
+        if (
+            HEADER in body
+            or line.mark.record
+            or len(self.waiting) >= _WARNING_LINES
+            or (body.strip() and breaks(line))
+        ):
             return DONE
         self.waiting.append(line)
         return TAKEN
@@ -144,10 +175,35 @@ class WarningReader:
 
     def close(self) -> None:
         waiting, self.waiting = self.waiting, []
-        while waiting and not self.done and (waiting[0].body.lstrip().startswith("(Triggered") or is_hint(waiting[0].body)):
+        while (
+            waiting
+            and not self.done
+            and (waiting[0].body.lstrip().startswith("(Triggered") or is_hint(waiting[0].body))
+        ):
             self.draft.add(waiting[0].body, waiting[0].number)
             waiting.pop(0)
         if self.frame is not None and not self.draft.frames:
             self.draft.frames.append(self.frame)
         self.stream.put(self.draft)
         self.stream.give_back(waiting)
+
+
+class UserCodeReader:
+    """Reads the frames that Dynamo prints behind ``from user code:``; they belong to the line above."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+
+    def take(self, line: Line) -> int:
+        body = line.body
+        frame = parse_frame(body, line.number) if 'File "' in body else None
+        if frame is not None:
+            self.draft.add_frame(frame)
+            return TAKEN
+        if self.draft.frames and not self.draft.frames[-1].code and body[:1] in " \t" and body.strip():
+            self.draft.frames[-1] = with_code(self.draft.frames[-1], body.strip())
+            return TAKEN
+        return DONE
+
+    def close(self) -> None:
+        """Nothing to hand over: the line above is an event already."""

@@ -21,7 +21,9 @@ _CHAINS = (
     ("During handling of the above exception, another exception occurred", RelationKind.CONTEXT),
 )
 # Where a worker begins: a chained traceback that starts here belongs to the inner one, not to the wrapper.
-_WORKER_STARTS = frozenset(("_worker_loop", "_worker", "_wrap", "worker", "mapstar", "_process_worker", "do_one_step", "_call"))
+_WORKER_STARTS = frozenset(
+    ("_worker_loop", "_worker", "_wrap", "worker", "mapstar", "_process_worker", "do_one_step", "_call")
+)
 
 
 def chain_phrase(body: str) -> RelationKind | None:
@@ -44,7 +46,7 @@ def parse_frame(body: str, at: int) -> Frame | None:
         return None
     end = middle + 8
     stop = end
-    while stop < len(body) and body[stop].isdigit():
+    while stop < len(body) and body[stop].isdecimal():
         stop += 1
     if stop == end:
         return None
@@ -58,7 +60,9 @@ def parse_frame(body: str, at: int) -> Frame | None:
     else:
         function = ""
     file = body[start + 6 : middle]
-    return Frame(file, int(body[end:stop]) if stop - end < 10 else None, function[:200], "", package_of(file), at)
+    return Frame(
+        file, int(body[end:stop]) if stop - end < 10 else None, function[:200], "", package_of(file), at
+    )
 
 
 def with_code(frame: Frame, code: str) -> Frame:
@@ -98,8 +102,9 @@ class TracebackReader:
             return TAKEN if self.foreign < 4 else DONE
         if line.joined:
             return TAKEN
-        if stripped[0] == "F" and stripped.startswith('File "'):
+        if stripped[0] in "F>" and stripped.startswith(('File "', '> File "')):
             frame = parse_frame(stripped, line.number)
+            indent += 2 * (stripped[0] == ">")  # loguru marks the frame that caught
             if frame is not None:
                 return self._frame(frame, indent)
         if self.draft.frames and indent > self.frame_indent:
@@ -116,7 +121,7 @@ class TracebackReader:
             return DONE
         if indent <= max(self.base, 2) or self.frame_indent < 0:
             head = exception_head(stripped.rstrip(), loose=True)
-            if head is not None and not line.mark.record or head is not None and self._same_record(line):
+            if (head is not None and not line.mark.record) or (head is not None and self._same_record(line)):
                 return self._exception(line, *head)
             if self.loose_type and stripped.startswith(": "):
                 return self._exception(line, self.loose_type, stripped[2:])
@@ -144,7 +149,8 @@ class TracebackReader:
             self.frame_indent = indent
             self.base = max(0, indent - 2)
         if self.heads > 1 and any(
-            (f.file, f.line, f.function) == (frame.file, frame.line, frame.function) for f in self.draft.frames[-2:]
+            (f.file, f.line, f.function) == (frame.file, frame.line, frame.function)
+            for f in self.draft.frames[-2:]
         ):
             return TAKEN
         self.draft.add_frame(frame)
@@ -177,6 +183,10 @@ class TracebackReader:
     def _exception(self, line: Line, name: str, text: str) -> int:
         self.foreign = 0
         draft = self.draft
+        doubled = name.count("Error") > 1 or name.count("Exception") > 1
+        twice = pattern(r"^(\w*?(?:Error|Exception))\1+$").match(name) if doubled else None
+        if twice:  # "RuntimeErrorRuntimeError: : text": two processes wrote at once
+            name, text = twice[1], text.lstrip(": ")
         if self.prior:
             draft.frames, self.prior = self.prior, []
         draft.type = name
@@ -207,8 +217,14 @@ class TracebackReader:
             frame = parse_frame(stripped, line.number) if stripped.startswith('File "') else None
             if frame is not None and frame.function:
                 return self._frame_in_message(line, frame)
-        if self.user_code and draft.frames and not draft.frames[-1].code and body[:1] in " \t":
+        if (
+            (self.user_code or self.debugger)
+            and draft.frames
+            and not draft.frames[-1].code
+            and body[:1] in " \t"
+        ):
             draft.frames[-1] = with_code(draft.frames[-1], stripped)
+            draft.end_line = line.number
             return TAKEN
         if stripped == "from user code:":
             self.user_code = True
@@ -242,7 +258,11 @@ class TracebackReader:
             return self._nest(line)
         if stripped.startswith(("+ Exception Group", "╭", "+--")) or "    " in stripped:
             return DONE
-        if announces_process(draft) or self._in_quotes() or (ends_open(draft) and draft.parts and not message.blank):
+        if (
+            announces_process(draft)
+            or self._in_quotes()
+            or (ends_open(draft) and draft.parts and not message.blank)
+        ):
             return self._nest(line)
         return DONE
 
@@ -289,7 +309,7 @@ class TracebackReader:
         """Triple quotes around the traceback of another process (multiprocessing.pool.RemoteTraceback)."""
         if self.outers and self.outers[-1].parts and self.outers[-1].parts[-1].strip() in ('"""', "'''"):
             outer = self.outers.pop()
-            self.stream.finish(self.draft)
+            self.stream.finish(self.draft, inner=True)
             outer.link(RelationKind.WRAPS, self.draft)
             outer.parts = [part for part in outer.parts if part.strip() not in ('"""', "'''")]
             outer.end_line = line.number
@@ -315,21 +335,23 @@ class TracebackReader:
         """Hand over what was read; the innermost exception first."""
         if self.prior and not self.draft.frames:
             self.draft.frames = self.prior
+        if self.debugger and self.draft.frames and self.draft.frames[-1].function == "<module>":
+            self.draft.frames.reverse()  # the debugger of VS Code prints the innermost first
         chain: list[Draft] = [self.draft]
         draft = self.draft
-        self.stream.finish(draft, self.heads)
+        self.stream.finish(draft, self.heads, inner=bool(self.outers))
         while self.outers:
             outer = self.outers.pop()
             outer.link(RelationKind.WRAPS, draft)
             outer.end_line = max(outer.end_line, draft.end_line)
-            self.stream.finish(outer)
+            self.stream.finish(outer, inner=bool(self.outers))
             chain.append(outer)
             draft = outer
         self.stream.closed = chain
 
 
 def chained(draft: Draft, kind: RelationKind, before: list[Draft]) -> None:
-    """Link an exception to the one it names; behind a wrapper, decide whether it goes on inside or outside."""
+    """Link an exception to the one it names: behind a wrapper, to the inner or the outer one."""
     inner, outer = before[0], before[-1]
     if inner is not outer and draft.frames and draft.frames[0].function in _WORKER_STARTS:
         draft.link(kind, inner)

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from torchdoctor.intake.clean import clean, unescape
-from torchdoctor.intake.document import Census, judge
-from torchdoctor.intake.draft import NO_MARK, Draft, Line, pattern
-from torchdoctor.intake.keep import Keep
-from torchdoctor.intake.prefix import shape_of, split
+from torchdoctor.intake.document import judge
+from torchdoctor.intake.draft import Draft, pattern
+from torchdoctor.intake.router import Router
 from torchdoctor.intake.source import IntakeError, Tally, expand, open_binary, physical_lines
-from torchdoctor.intake.stream import Stream
-from torchdoctor.intake.traceback import HEADER
 from torchdoctor.model import Ending, Event, Form, Transcript
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Iterable, Iterator, Sequence
 
-STREAMS = 4_096
-LEARNED = 16
 
-
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """A transcript, and the inputs that could not be read."""
 
     transcript: Transcript
@@ -105,6 +95,7 @@ def _read_file(path: str, stdin: BinaryIO | None) -> Transcript:
 
 def _transcript(lines: Iterable[tuple[int, str, bool]], source: str, tally: Tally) -> Transcript:
     router = Router()
+    _place(router, source)
     for number, text, joined in lines:
         router.physical(number, text, joined)
     router.close()
@@ -113,17 +104,43 @@ def _transcript(lines: Iterable[tuple[int, str, bool]], source: str, tally: Tall
         return Transcript((source,), (), Form.BINARY, Ending.UNKNOWN, 0, tally.bytes, (note,))
     drafts = router.keep.drafts()
     if not drafts:
-        return Transcript((source,), (), Form.EMPTY, Ending.UNKNOWN, tally.lines, tally.bytes, tuple(tally.notes))
+        return Transcript(
+            (source,), (), Form.EMPTY, Ending.UNKNOWN, tally.lines, tally.bytes, tuple(tally.notes)
+        )
     form, ending = judge(drafts, router.census)
     notes = [f"{source}: {note}" for note in tally.notes]
     if router.keep.dropped:
         notes.append(f"{source}: {router.keep.dropped} plain lines in the middle were read and not kept")
     if router.keep.forgotten:
         notes.append(f"{source}: {router.keep.forgotten} events beyond the limit were not kept")
+    _date(drafts)
     for number, draft in enumerate(drafts):
         draft.number = number
     events = tuple(draft.event(source) for draft in drafts)
     return Transcript((source,), events, form, ending, tally.lines, tally.bytes, tuple(notes))
+
+
+def _place(router: Router, source: str) -> None:
+    """Take the rank from the file's name, as log folders of launchers have it."""
+    path = source.replace("\\", "/")
+    if "attempt_" not in path and "rank" not in path:
+        return
+    local = pattern(r"/attempt_\d+/(\d+)/(?:std(?:out|err)\.log|error\.json)$").search(path)
+    rank = pattern(r"(?:^|[/_.-])rank[_-]?(\d{1,6})(?:[._-]|$)").search(path)
+    router.plain.local_rank = int(local[1]) if local else None
+    router.plain.rank = int(rank[1]) if rank else None
+
+
+def _date(drafts: list[Draft]) -> None:
+    """Give times without a year the year that other lines of the input name."""
+    year = next(
+        (d.time[:4] for d in drafts if d.time and d.time[:4].isdecimal() and d.time[4:5] == "-"), None
+    )
+    if year is None:
+        return
+    for draft in drafts:
+        if draft.time and draft.time.startswith("--"):
+            draft.time = f"{year}-{draft.time[2:]}"
 
 
 def _merged(parts: list[Transcript], notes: tuple[str, ...]) -> Transcript:
@@ -148,157 +165,6 @@ def _merged(parts: list[Transcript], notes: tuple[str, ...]) -> Transcript:
         sum(part.lines_read for part in parts), sum(part.bytes_read for part in parts),
         tuple(note for part in parts for note in part.notes) + notes,
     )  # fmt: skip
-
-
-class Router:
-    """Cleans lines, takes their prefixes off, learns new prefixes, and hands each line to its stream."""
-
-    def __init__(self) -> None:
-        self.keep = Keep()
-        self.census = Census()
-        self.plain = Stream(self.keep)
-        self.streams: dict[str, Stream] = {"": self.plain}
-        self.learned: list[re.Pattern[str]] = []
-        self.record: Stream | None = None  # a tagged record whose continuation may come without tag
-        self.held: list[tuple[str, int, str]] = []  # headers behind something that may be a prefix
-        self.cut_clean = True
-
-    def physical(self, number: int, text: str, joined: bool) -> None:
-        joined = joined and not self.cut_clean
-        self.cut_clean = text.endswith("\r")
-        if "\\n" in text:
-            lines = unescape(text)
-            if lines is not None:
-                for part in lines:
-                    self.logical(number, part, False)
-                return
-        for part in clean(text):
-            self.logical(number, part, joined)
-            joined = False
-
-    def logical(self, number: int, text: str, joined: bool) -> None:
-        self.census.see(text)
-        if HEADER in text or "/s" in text or 'File "' in text:
-            parts = self._unglue(number, text)
-            if parts is None:
-                return
-            for part in parts:
-                self._route(number, part, joined)
-                joined = False
-            return
-        if self.held:
-            self._release()
-        self._route(number, text, joined)
-
-    def _route(self, number: int, text: str, joined: bool) -> None:
-        if joined:
-            line = Line(number, text, text, NO_MARK, True)
-            (self.record or self.plain).feed(line)
-            return
-        mark, shown, bare = split(text, self.learned)
-        line = Line(number, text[shown:] if shown else text, text[bare:] if bare else text, mark)
-        if not mark.key:
-            record = self.record
-            if record is not None and not mark.record and self.plain.reader is None:
-                if text and HEADER not in text and record.offer(line):
-                    return
-                if text:
-                    self.record = None
-            elif mark.record:
-                self.record = None
-            self.plain.feed(line)
-            return
-        stream = self.streams.get(mark.key)
-        if stream is None:
-            if len(self.streams) >= STREAMS:
-                stream = self.plain
-            else:
-                stream = self.streams[mark.key] = Stream(self.keep)
-        if mark.rank is not None:
-            stream.rank = mark.rank
-        elif stream.rank is not None:
-            mark.rank = stream.rank
-        fresh = stream.reader
-        stream.feed(line)
-        self.record = stream if mark.record and stream.reader is not None and stream.reader is not fresh else None
-
-    # -------------------------------------------------------- glue and learning
-
-    def _unglue(self, number: int, text: str) -> list[str] | None:
-        """The parts of a line in which a traceback, a record or an assertion follows something else directly."""
-        at = text.find(HEADER)
-        if at > 0:
-            return self._unglue_header(number, text, at)
-        at = text.find('File "') if '", line ' in text else -1
-        if at > 2 and text[at - 2 : at] == "  " and not text[:at].isspace():
-            self._learn(text, text[: at - 2])
-            return [text]
-        if self.held:
-            self._release()
-        if "it/s" in text or "s/it" in text or "B/s" in text:
-            bar = pattern(r"(?:it/s|s/it|B/s)[^\]\[\n]{0,200}\](?=[^\s\],])").search(text)
-            if bar:
-                return [text[: bar.end()], text[bar.end() :]]
-        return [text]
-
-    def _unglue_header(self, number: int, text: str, at: int) -> list[str] | None:
-        before = text[:at]
-        mark, _, bare = split(before, self.learned)
-        left = before[bare:]
-        stripped = left.strip()
-        if not stripped or stripped in ("Original", "traceback :", "+", "+ Exception Group", "Exception Group"):
-            if self.held:
-                self._release()
-            return [text]
-        if stripped[0] in "╭┌" or stripped[:3] in ("+--", "+ -") or (left.endswith("  ") and text.rstrip().endswith(HEADER)):
-            return [text]
-        if stripped.endswith(":") and pattern(r"^[\w.]*(?:Error|Exception|Empty|Iteration|Interrupt): ?$").match(stripped):
-            return [text]
-        tag = pattern(r"\[(?:rank|default)\d+\]: ?(?:\[rank\d+\]: ?)?$").search(before)
-        if tag:
-            return [before[: tag.start()], text[tag.start() :]]
-        if "`" in stripped or stripped.endswith(("'", '"', "(", "|")) or text[at + len(HEADER) :].strip(": "):
-            return [text]
-        if pattern(r"\]$|\^C$|[%)]$|\.\.\.$").search(stripped) or len(stripped) > 60 and "[" not in stripped:
-            return [before, text[at:]]
-        self.held.append((before, number, text))
-        if len(self.held) > 4:
-            self._release()
-        return None
-
-    def _learn(self, text: str, prefix: str) -> None:
-        """A frame stands behind this prefix: take it off from now on, and from headers held back."""
-        _, shown, bare = split(prefix, self.learned)
-        unknown = prefix[max(shown, bare) :]
-        if unknown.strip() and len(unknown) <= 100 and len(self.learned) < LEARNED and not unknown.rstrip().endswith(("(", "=", ",")):
-            shape = shape_of(unknown)
-            if shape.pattern not in [known.pattern for known in self.learned]:
-                self.learned.append(shape)
-        held, self.held = self.held, []
-        for before, number, line in held:
-            _, _, bare = split(before, self.learned)
-            if before[bare:].strip():
-                at = len(before)
-                self._route(number, before, False)
-                self._route(number, line[at:], False)
-            else:
-                self._route(number, line, False)
-
-    def _release(self) -> None:
-        """The headers held back were glued to their line, not prefixed."""
-        held, self.held = self.held, []
-        for before, number, line in held:
-            self._route(number, before, False)
-            self._route(number, line[len(before) :], False)
-
-    def close(self) -> None:
-        if self.held:
-            self._release()
-        for stream in self.streams.values():
-            for _ in range(64):  # a reader may give lines back that open another
-                if stream.reader is None:
-                    break
-                stream.close()
 
 
 def drafts_of(text: str) -> list[Draft]:

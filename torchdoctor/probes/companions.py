@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from torchdoctor.model import Fact, FactValue, State
@@ -13,7 +14,14 @@ from torchdoctor.probes.names import CATALOGUE
 from torchdoctor.probes.probe import Context, Cost, Probe, told
 
 _NAMES = tuple(CATALOGUE["companions"])
-_TRITON = ("triton", "pytorch-triton", "pytorch-triton-rocm", "pytorch-triton-xpu", "triton-windows", "triton-rocm")
+_TRITON = (
+    "triton",
+    "pytorch-triton",
+    "pytorch-triton-rocm",
+    "pytorch-triton-xpu",
+    "triton-windows",
+    "triton-rocm",
+)
 
 # fact -> names under which the package is distributed
 _PACKAGES: dict[str, tuple[str, ...]] = {
@@ -50,15 +58,17 @@ def _look(context: Context) -> Iterator[Fact]:
             yield Fact.known(f"{fact}.version", own.version, own.metadata)
     for name in ("torchvision", "torchaudio"):
         yield _wish(context, f"{name}.wants_torch", _first(present, (name,)), "torch")
+    yield told("torchvision.build", lambda: _build(context, _first(present, ("torchvision",))))
     triton = _first(present, _TRITON)
     yield told("triton.distribution", lambda: triton.name if triton else None)
-    yield _wish(context, "torch.wants_triton", _first(present, ("torch",)), triton.name if triton else "triton")
+    yield _wish(
+        context, "torch.wants_triton", _first(present, ("torch",)), triton.name if triton else "triton"
+    )
     apex = _first(present, ("apex",))
     yield told("apex.is_nvidia", lambda: _is_nvidia_apex(context, apex))
 
 
-def _first(present: object, names: tuple[str, ...]) -> Distribution | None:
-    assert isinstance(present, dict)
+def _first(present: Mapping[str, tuple[Distribution, ...]], names: tuple[str, ...]) -> Distribution | None:
     return next((present[name][0] for name in names if name in present), None)
 
 
@@ -68,11 +78,22 @@ def _wish(context: Context, fact: str, own: Distribution | None, name: str) -> F
     return told(fact, partial(distributions.wanted, context, own, name), own.metadata)
 
 
+def _build(context: Context, own: Distribution | None) -> FactValue:
+    """The local part of the version in its own file: metadata of the package index has none."""
+    if own is None:
+        return None
+    text = context.machine.read(f"{own.folder}/{own.name}/version.py")
+    match = re.search(r"^__version__\s*=\s*['\"][^'\"+]*\+([^'\"]+)['\"]", text, re.MULTILINE)
+    return match[1] if match else None
+
+
 def _is_nvidia_apex(context: Context, own: Distribution | None) -> FactValue:
     """NVIDIA's apex has mixed precision and fused layers; the one on the package index is a web framework."""
     if own is None:
         return None
-    return any(context.machine.exists(f"{own.folder}/apex/{part}") for part in ("normalization", "optimizers", "amp"))
+    return any(
+        context.machine.exists(f"{own.folder}/apex/{part}") for part in ("normalization", "optimizers", "amp")
+    )
 
 
 PROBES = (Probe(_NAMES, Cost.CHEAP, _look, needs=("python.path", "os.name")),)

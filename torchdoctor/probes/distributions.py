@@ -42,13 +42,16 @@ def installed(context: Context, names: Sequence[str]) -> Mapping[str, tuple[Dist
 
 
 def metadata(context: Context, distribution: Distribution) -> str:
-    """Its metadata file's headers; empty when there is none (an .egg-info that is a file holds them itself)."""
-    for path in (f"{distribution.metadata}/METADATA", f"{distribution.metadata}/PKG-INFO", distribution.metadata):
+    """Its metadata file's headers; empty when there is none. An .egg-info may be that file itself."""
+    for path in (
+        f"{distribution.metadata}/METADATA",
+        f"{distribution.metadata}/PKG-INFO",
+        distribution.metadata,
+    ):
         try:
-            text = context.machine.read(path)
+            return context.machine.headers(path)
         except Unreadable:
             continue
-        return text.replace("\r\n", "\n").partition("\n\n")[0]
     return ""
 
 

@@ -1,4 +1,4 @@
-"""The NVIDIA driver as files show it: kernel module, user-space libraries, device files. Nothing is started."""
+"""The NVIDIA driver as files show it: kernel module, user-space libraries, device files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from torchdoctor.model import Fact, FactValue, Reason
-from torchdoctor.probes.machine import Missing, Unreadable
+from torchdoctor.probes.machine import Missing, Unreadable, as_list, as_mapping, as_text
 from torchdoctor.probes.probe import Context, Cost, Probe, told
 
 _KERNEL = "/proc/driver/nvidia/version"
@@ -41,19 +41,26 @@ def library_path(context: Context, soname: str) -> str | None:
 
     In the order of ld.so(8), without the RPATH of the program: LD_LIBRARY_PATH, the cache, the usual folders.
     """
-    machine = context.machine
     for folder in filter(None, re.split("[:;]", context.variable("LD_LIBRARY_PATH"))):
         if _is_there(context, f"{folder}/{soname}"):
             return f"{folder}/{soname}"
     try:
-        found = machine.answer("cache", soname)
-        paths = found.get(soname) if isinstance(found, dict) else None
+        cached = cached_paths(context, soname)
     except Unreadable:
-        paths = None  # musl, or a loader without a cache: the usual folders are left
-    for path in paths if isinstance(paths, list) else ():
-        if not re.search(r"/(?:i[3-6]86|lib32)", str(path)) and _is_there(context, str(path)):
-            return str(path)
-    return next((f"{one}/{soname}" for one in _DEFAULT_FOLDERS if _is_there(context, f"{one}/{soname}")), None)
+        cached = ()  # musl, or a loader without a cache: the usual folders are left
+    for path in cached:
+        if _is_there(context, path):
+            return path
+    return next(
+        (f"{one}/{soname}" for one in _DEFAULT_FOLDERS if _is_there(context, f"{one}/{soname}")), None
+    )
+
+
+def cached_paths(context: Context, soname: str) -> tuple[str, ...]:
+    """Where the loader's cache finds a library, without those for 32 bits. Raises Unreadable."""
+    found = as_mapping(context.machine.answer("cache", soname)).get(soname, [])
+    paths = (as_text(path) for path in as_list(found))
+    return tuple(path for path in paths if not re.search(r"/(?:i[3-6]86|lib32)", path))
 
 
 def _is_there(context: Context, path: str) -> bool:
@@ -107,7 +114,16 @@ def _names(context: Context, folder: str, like: tuple[str, ...]) -> tuple[str, .
         return ()
 
 
-_NODES = ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "nvidia-modeset", "nvidia-nvswitch*", "dxg", "kfd", "nvhost-ctrl-gpu")
+_NODES = (
+    "nvidia[0-9]*",
+    "nvidiactl",
+    "nvidia-uvm",
+    "nvidia-modeset",
+    "nvidia-nvswitch*",
+    "dxg",
+    "kfd",
+    "nvhost-ctrl-gpu",
+)
 
 
 def _device_nodes(context: Context) -> FactValue:
@@ -181,7 +197,9 @@ def _look(context: Context) -> Iterator[Fact]:
     yield told("driver.modprobe", partial(_modprobe, context), "nvidia-modprobe")
     yield told("driver.nvswitches", partial(_nvswitches, context), "/dev")
     yield told("driver.fabric_manager", partial(_fabric_manager, context), "/proc")
-    yield told("driver.amd_version", lambda: context.machine.read("/sys/module/amdgpu/version").strip() or "in-tree")
+    yield told(
+        "driver.amd_version", lambda: context.machine.read("/sys/module/amdgpu/version").strip() or "in-tree"
+    )
 
 
 def _look_compat(context: Context) -> Iterator[Fact]:
@@ -191,7 +209,8 @@ def _look_compat(context: Context) -> Iterator[Fact]:
 _NAMES = (
     "driver.kernel_version", "driver.kernel_kind", "driver.libcuda", "driver.libcuda_kind",
     "driver.library_version", "driver.nvml_library_version", "driver.device_nodes", "driver.missing_nodes",
-    "driver.closed_nodes", "driver.uvm_loaded", "driver.modprobe", "driver.nvswitches", "driver.fabric_manager",
+    "driver.closed_nodes", "driver.uvm_loaded", "driver.modprobe", "driver.nvswitches",
+    "driver.fabric_manager",
     "driver.amd_version",
 )  # fmt: skip
 

@@ -18,7 +18,7 @@ _NAME_LIMIT = 4096
 
 
 def dynamic_section(path: str) -> Json:
-    """What the file needs and where it says to look. Raises ValueError when it is no ELF file, and OSError."""
+    """What the file needs and where it says to look. Raises ValueError for other files, and OSError."""
     with open(path, "rb") as stream:
         head = stream.read(64)
         if head[:4] != b"\x7fELF" or len(head) < 52:
@@ -60,7 +60,9 @@ def _read_dynamic(stream: BinaryIO, head: bytes, wide: bool, order: str) -> Json
     form = order + ("qQ" if wide else "iI")
     entries = [struct.unpack_from(form, data, at) for at in range(0, len(data) - step + 1, step)]
     strings = next((value for tag, value in entries if tag == _DT_STRTAB), -1)
-    base = next((at + strings - start for start, at, length in loads if start <= strings < start + length), None)
+    base = next(
+        (at + strings - start for start, at, length in loads if start <= strings < start + length), None
+    )
     if base is None:
         return found
     needed: list[Json] = []

@@ -56,9 +56,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def command(context: Context) -> Command:
-    return Command(
-        LABEL, (context.python, TARGET, "interpreter"), context.limits.interpreter_s, reports=True
-    )
+    return Command(LABEL, (context.python, TARGET, "interpreter"), context.limits.interpreter_s, reports=True)
 
 
 def _look(context: Context) -> Iterator[Fact]:

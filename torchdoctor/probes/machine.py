@@ -63,6 +63,17 @@ class Space:
 
 
 @dataclass(frozen=True, slots=True)
+class Mount:
+    """A mounted file system: ``root`` is the part that is shown, ``controllers`` those of a cgroup mount."""
+
+    place: str
+    root: str
+    kind: str
+    options: tuple[str, ...]
+    controllers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Dynamic:
     """What an ELF file asks of the loader."""
 
@@ -127,7 +138,23 @@ class Machine:
 
     def read(self, path: str) -> str:
         """The file's text, up to 256 KiB, undecodable bytes replaced."""
-        return _text(self.answer("file", path))
+        return as_text(self.answer("file", path))
+
+    def head(self, path: str) -> str:
+        """The first 4 KiB of the file's text."""
+        return as_text(self.answer("head", path))
+
+    def headers(self, path: str) -> str:
+        """The file's text up to the first empty line."""
+        return as_text(self.answer("headers", path))
+
+    def mounts(self) -> tuple[Mount, ...]:
+        """All mounts that this process sees, later ones over earlier ones."""
+        found = []
+        for item in as_list(self.answer("mounts", "/proc/self/mountinfo")):
+            place, root, kind, options, controllers = (str(part) for part in as_list(item))
+            found.append(Mount(place, root, kind, tuple(options.split(",")), tuple(controllers.split(","))))
+        return tuple(found)
 
     def read_or(self, path: str, default: str = "") -> str:
         """The file's text, or the default when it cannot be read."""
@@ -150,11 +177,13 @@ class Machine:
         The patterns are part of the question, so that a recording holds no name beyond them.
         """
         found = self.answer("folder", folder if tuple(like) == ("*",) else f"{folder}?{'|'.join(like)}")
-        return tuple(str(name) for name in _list(found))
+        return tuple(str(name) for name in as_list(found))
 
     def status(self, path: str) -> Status:
-        data = _dict(self.answer("status", path))
-        return Status(bool(data["folder"]), _int(data["size"]), _float(data["modified"]), _int(data["mode"]))
+        data = as_mapping(self.answer("status", path))
+        return Status(
+            bool(data["folder"]), as_int(data["size"]), as_float(data["modified"]), as_int(data["mode"])
+        )
 
     def exists(self, path: str) -> bool:
         """Is something there? A path that cannot be looked at raises Unreadable."""
@@ -166,15 +195,15 @@ class Machine:
 
     def real_path(self, path: str) -> str:
         """The path with links followed; raises Missing when nothing is there."""
-        return _text(self.answer("real", path))
+        return as_text(self.answer("real", path))
 
     def may(self, path: str, how: str) -> bool:
         """May this user do it? ``how`` is of the letters r, w, x."""
         return bool(self.answer("access", f"{how}:{path}"))
 
     def space(self, path: str) -> Space:
-        data = _dict(self.answer("space", path))
-        return Space(_int(data["total"]), _int(data["free"]), _int(data["used"]))
+        data = as_mapping(self.answer("space", path))
+        return Space(as_int(data["total"]), as_int(data["free"]), as_int(data["used"]))
 
     def variable(self, name: str) -> str | None:
         """An environment variable; None when it is not set."""
@@ -187,28 +216,28 @@ class Machine:
 
     def dynamic(self, path: str) -> Dynamic:
         """The dynamic section of an ELF file. Raises Unreadable when it is none."""
-        data = _dict(self.answer("dynamic", path))
+        data = as_mapping(self.answer("dynamic", path))
         return Dynamic(
-            tuple(str(name) for name in _list(data["needed"])),
+            tuple(str(name) for name in as_list(data["needed"])),
             str(data["rpath"]), str(data["runpath"]), str(data["soname"]),
         )  # fmt: skip
 
     def marks(self, path: str, prefix: str) -> tuple[str, ...]:
         """Version texts after ``prefix`` in a binary, as 3.4.30 after GLIBCXX_, lowest first."""
-        return tuple(str(mark) for mark in _list(self.answer("marks", f"{prefix}:{path}")))
+        return tuple(str(mark) for mark in as_list(self.answer("marks", f"{prefix}:{path}")))
 
     def packages(self, folder: str, names: Sequence[str]) -> tuple[tuple[str, str, str], ...]:
         """Installed packages of these (normalised) names: name, version, folder of the metadata."""
         found = []
-        for item in _list(self.answer("packages", f"{folder}?{','.join(names)}")):
-            name, version, entry = _list(item)
+        for item in as_list(self.answer("packages", f"{folder}?{','.join(names)}")):
+            name, version, entry = as_list(item)
             found.append((str(name), str(version), f"{folder}/{entry}"))
         return tuple(found)
 
     def holders(self, path: str) -> tuple[tuple[int, ...], bool]:
         """Processes that have the file open, and whether all processes could be looked at."""
-        data = _dict(self.answer("holders", path))
-        return tuple(_int(pid) for pid in _list(data["pids"])), bool(data["complete"])
+        data = as_mapping(self.answer("holders", path))
+        return tuple(as_int(pid) for pid in as_list(data["pids"])), bool(data["complete"])
 
 
 @dataclass(slots=True)
@@ -266,29 +295,29 @@ class LiveMachine(Machine):
         return dict(self._answers), dict(self._ended)
 
 
-def _text(value: Json) -> str:
+def as_text(value: Json) -> str:
     if isinstance(value, str):
         return value
     raise Unreadable(repr(value)[:40], Reason.UNPARSABLE, "no text")
 
 
-def _list(value: Json) -> list[Json]:
+def as_list(value: Json) -> list[Json]:
     if isinstance(value, list):
         return value
     raise Unreadable(repr(value)[:40], Reason.UNPARSABLE, "no list")
 
 
-def _dict(value: Json) -> dict[str, Json]:
+def as_mapping(value: Json) -> dict[str, Json]:
     if isinstance(value, dict):
         return value
     raise Unreadable(repr(value)[:40], Reason.UNPARSABLE, "no mapping")
 
 
-def _int(value: Json) -> int:
+def as_int(value: Json) -> int:
     if isinstance(value, (int, float)):
         return int(value)
     raise Unreadable(repr(value)[:40], Reason.UNPARSABLE, "no number")
 
 
-def _float(value: Json) -> float:
-    return float(value) if isinstance(value, (int, float)) else float(_int(value))
+def as_float(value: Json) -> float:
+    return float(value) if isinstance(value, (int, float)) else float(as_int(value))

@@ -37,6 +37,41 @@ def _file(path: str) -> Json:
         return stream.read(TEXT_LIMIT).decode("utf-8", "replace")
 
 
+def _head(path: str) -> Json:
+    """The first page: enough of /proc/cpuinfo, which repeats itself for every processor."""
+    with open(path, "rb", buffering=0) as stream:
+        return stream.read(4096).decode("utf-8", "replace")
+
+
+def _headers(path: str) -> Json:
+    """A file of headers and text, up to the empty line between them."""
+    text = str(_file(path)).replace("\r\n", "\n")
+    return text.partition("\n\n")[0]
+
+
+def _mounts(path: str) -> Json:
+    """Mounts of /proc/self/mountinfo: [place, root, type, options, controllers of a cgroup mount].
+
+    What is mounted there is left out: for network disks it names servers and users.
+    """
+    found: list[Json] = []
+    for line in str(_file(path)).splitlines():
+        fields, _, rest = line.partition(" - ")
+        parts, kinds = fields.split(), rest.split()
+        if len(parts) < 6 or not kinds:
+            continue
+        controllers = kinds[-1] if kinds[0] == "cgroup" else ""
+        found.append([_unescaped(parts[4]), _unescaped(parts[3]), kinds[0], parts[5], controllers])
+    return found
+
+
+def _unescaped(text: str) -> str:
+    """A path of mountinfo, where blanks stand as \\040."""
+    import re
+
+    return re.sub(r"\\(\d{3})", lambda match: chr(int(match[1], 8)), text)
+
+
 def _folder(question: str) -> Json:
     folder, _, patterns = question.partition("?")
     likes = patterns.split("|") if patterns else None
@@ -159,7 +194,9 @@ def _marks(question: str) -> Json:
         raise ValueError(f"{size} bytes are too many to search")
     with open(path, "rb") as stream:
         found = set(re.findall(re.escape(prefix).encode() + rb"(\d+(?:\.\d+){0,3})\0", stream.read()))
-    return [*sorted((mark.decode() for mark in found), key=lambda mark: [int(part) for part in mark.split(".")])]
+    return [
+        *sorted((mark.decode() for mark in found), key=lambda mark: [int(part) for part in mark.split(".")])
+    ]
 
 
 def _holders(path: str) -> Json:
@@ -263,6 +300,9 @@ def _which(name: str) -> Json:
 
 OPERATIONS: dict[str, Callable[[str], Json]] = {
     "file": _file,
+    "head": _head,
+    "headers": _headers,
+    "mounts": _mounts,
     "folder": _folder,
     "status": _status,
     "real": _real,

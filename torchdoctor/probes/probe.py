@@ -34,7 +34,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a probe may use. ``ask`` fetches a fact of another probe; ``python`` is the examined interpreter."""
+    """What a probe may use. ``ask`` fetches another fact; ``python`` is the examined interpreter."""
 
     machine: Machine
     ask: Callable[[str], Fact]

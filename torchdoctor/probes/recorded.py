@@ -1,6 +1,7 @@
 """Facts of a machine out of a file instead of from the machine.
 
-The file is JSON: ``{"facts": [...]}`` with entries as in a report's ``facts``, or ``{"name": value}``.
+The file is JSON: a recording of a whole machine (see ``recording``), ``{"facts": [...]}`` with entries as in
+a report's ``facts``, or ``{"name": value}``.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torchdoctor.model import Fact, FactValue, Reason, State, TorchdoctorError
+from torchdoctor.model import Fact, FactSource, FactValue, Reason, State, TorchdoctorError
 
 _MAX_BYTES = 64 * 1024 * 1024
 
@@ -28,10 +29,16 @@ class RecordedFacts:
         return tuple(self._facts)
 
     def fetch(self, name: str) -> Fact:
-        return self._facts.get(name) or Fact.unknown(name, Reason.NOT_ASKED)
+        return self._facts[name] if name in self._facts else Fact.unknown(name, Reason.NOT_ASKED)
 
 
-def load_facts(path: str) -> RecordedFacts:
+def all_facts(path: str) -> tuple[Fact, ...]:
+    """Every fact of a facts file. Raises FactsFileError."""
+    source = load_facts(path)
+    return tuple(source.fetch(name) for name in source.names())
+
+
+def load_facts(path: str) -> FactSource:
     """Read a facts file. Raises FactsFileError with every problem in it."""
     try:
         with open(path, "rb") as file:
@@ -46,6 +53,10 @@ def load_facts(path: str) -> RecordedFacts:
         raise FactsFileError(f"{path}: not JSON: {error}") from error
     if not isinstance(content, dict):
         raise FactsFileError(f'{path}: must be an object, {{"facts": [...]}} or {{"name": value}}')
+    if str(content.get("schema", "")).startswith("torchdoctor.machine/"):
+        from torchdoctor.probes.recording import RecordedSource
+
+        return RecordedSource(path, content)
     problems: list[str] = []
     facts: dict[str, Fact] = {}
     if "facts" in content:

@@ -15,13 +15,13 @@ from torchdoctor.probes.probe import NOT_RECORDED, Context, Cost, Limits, Probe
 if TYPE_CHECKING:
     from torchdoctor.probes.derived import Derived
 
-DERIVED = "derived"
+CLAIMS = "claims"
 # The programs that take longest begin first.
 _EARLY = ("torch_cuda", "torch_import", "interpreter", "nvml", "toolchain")
 
 
 class ProbeSource:
-    """The facts of ``machine`` and of the interpreter ``python`` on it. Nothing is looked at before it is asked.
+    """The facts of ``machine`` and of the interpreter ``python`` on it, each looked at when it is asked for.
 
     ``faults`` holds the tracebacks of our own mistakes; the facts concerned are UNKNOWN. With ``deep`` probes
     that disturb running jobs may run too. To be closed, so that no program outlives us.
@@ -76,7 +76,7 @@ class ProbeSource:
             if name in seen or name not in MODULES:
                 continue
             seen.add(name)
-            if MODULES[name] == DERIVED:
+            if MODULES[name] == CLAIMS:
                 waiting.extend(_derived(name).needs)
             else:
                 wanted.append(_probe(name))
@@ -99,17 +99,19 @@ class ProbeSource:
     def _find(self, name: str) -> Iterable[Fact]:
         if name not in MODULES:
             return (Fact.unknown(name, Reason.NOT_ASKED, detail="no such fact"),)
-        if MODULES[name] == DERIVED:
+        if MODULES[name] == CLAIMS:
             return self._guard(lambda: (_derived(name).tell(self.fetch),), (name,))
         probe = _probe(name)
         if probe.cost is Cost.INVASIVE and not self._deep:
-            return tuple(Fact.unknown(one, Reason.NOT_ASKED, detail="only with --deep") for one in probe.names)
+            return tuple(
+                Fact.unknown(one, Reason.NOT_ASKED, detail="only with --deep") for one in probe.names
+            )
         if probe.command is not None or probe.cost is Cost.FREE:
             return self._look(probe)
         return self._within_limit(probe)
 
     def _within_limit(self, probe: Probe) -> Iterable[Fact]:
-        """Files can hang: a dead network disk stops whoever looks. A thread that can be given up looks for us."""
+        """A dead network disk stops whoever looks at it, so a thread looks, which can be given up."""
         import threading
 
         for name in probe.needs:
@@ -139,7 +141,9 @@ class ProbeSource:
             reason, detail = error.reason, f"{error.subject}: {error.detail}"
         except NotRecorded:
             reason, detail = Reason.NOT_ASKED, NOT_RECORDED
-        except Exception as error:  # a fault of ours must not take the other probes with it; the caller sees it
+        except (
+            Exception
+        ) as error:  # a fault of ours must not take the other probes with it; the caller sees it
             import traceback
 
             self.faults.append(traceback.format_exc())
@@ -162,6 +166,6 @@ def _probe(name: str) -> Probe:
 
 
 def _derived(name: str) -> Derived:
-    from torchdoctor.probes.derived import DERIVED as table
+    from torchdoctor.probes.claims import DERIVED
 
-    return table[name]
+    return DERIVED[name]

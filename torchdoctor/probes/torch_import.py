@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from functools import cache
 from collections.abc import Iterator
+from functools import cache
 
 from torchdoctor.model import Fact
 from torchdoctor.probes.interpreter import TARGET
@@ -92,7 +92,9 @@ def _course(outcome: Outcome, found: dict[str, Fact], source: str) -> Iterator[F
         code = outcome.exit_code if outcome.exit_code is not None else -1
         yield Fact.known("torch.import_outcome", "exit", source)
         yield Fact.known("torch.import_exit_code", code, source)
-        yield Fact.known("torch.import_error", words or f"the import ended the process with code {code}", source)
+        yield Fact.known(
+            "torch.import_error", words or f"the import ended the process with code {code}", source
+        )
 
 
 def _last_words(text: str) -> str:
@@ -111,7 +113,11 @@ def _stack_begins() -> re.Pattern[str]:
 def _stack(text: str) -> str:
     """The frames that faulthandler wrote, our own left out."""
     found = re.findall(r'^  File "([^"]+)", line (\d+) in (.+)$', text, flags=re.MULTILINE)
-    frames = [f"{file}:{line} in {function}" for file, line, function in found if file != TARGET]
+    frames = [
+        f"{file}:{line} in {function}"
+        for file, line, function in found
+        if file != TARGET and not file.startswith("<frozen importlib")
+    ]
     return "\n".join(frames[:12])
 
 

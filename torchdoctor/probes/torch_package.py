@@ -25,9 +25,9 @@ _METADATA = tuple(name for name in CATALOGUE["torch_package"] if name not in _PA
 
 def _look_path(context: Context) -> Iterator[Fact]:
     outcome = context.machine.finish(command(context))
-    found = reported(outcome, _PATH, "sys.path")
     reason, detail = failure(outcome)
-    yield found.get("torch.path") or Fact.unknown("torch.path", reason, "sys.path", detail)
+    unknown = Fact.unknown("torch.path", reason, "sys.path", detail)
+    yield reported(outcome, _PATH, "sys.path").get("torch.path", unknown)
 
 
 def copies(context: Context) -> tuple[str, ...]:
@@ -95,7 +95,9 @@ def _look_metadata(context: Context) -> Iterator[Fact]:
     yield Fact.known("torch.metadata_version", own.version, own.metadata)
     yield told("torch.installer", lambda: _installer(context, own), own.metadata)
     requirements = tuple(_requirements(context, own))
-    yield Fact.known("torch.requirements", tuple(str(one).partition(";")[0] for one in requirements), own.metadata)
+    yield Fact.known(
+        "torch.requirements", tuple(str(one).partition(";")[0] for one in requirements), own.metadata
+    )
     present = distributions.installed(context, tuple(distributions.normal(one.name) for one in requirements))
     lacking, other = [], []
     for one in requirements:
@@ -118,7 +120,9 @@ def _installer(context: Context, own: Distribution) -> FactValue:
     return None
 
 
-def _requirements(context: Context, own: Distribution, extras: frozenset[str] = frozenset()) -> Iterator[Requirement]:
+def _requirements(
+    context: Context, own: Distribution, extras: frozenset[str] = frozenset()
+) -> Iterator[Requirement]:
     """What the metadata asks for here, and what that asks for where extras are named."""
     from packaging.requirements import InvalidRequirement, Requirement
 

@@ -10,30 +10,27 @@ from typing import TYPE_CHECKING, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from torchdoctor.model import Outcome, Role, Severity, Standing
+from torchdoctor.model import Outcome, Severity, Standing
+from torchdoctor.render import words
 from torchdoctor.render.clean import clean, encodable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from torchdoctor.model import Diagnosis, Evidence, FirstFailure, Fix, Frame, Report, Suspect
+    from torchdoctor.model import Diagnosis, Evidence, Fix, Frame, Report, Suspect
 
 # The four marks with their colours; the sign alone carries the meaning.
 _PASS, _WARN, _FAIL, _UNKNOWN = ("✓", "green"), ("!", "yellow"), ("✗", "red"), ("?", "cyan")
 
-_RISKS = {
-    "changes-environment": "changes the environment",
-    "needs-root": "needs root",
-    "loses-work": "loses work",
-}
 _DIM = "dim"
 _EVIDENCE_SHOWN = 4
 _QUOTE_LINES = 4
 _CONSEQUENCES_SHOWN = 5
 _OTHERS_SHOWN = 4
+_AGAIN = "the same again"
 _NEW_RULE = (
-    "If you know the cause, teach it: a rule is one TOML file. docs/rule-format.md tells how to write it, "
-    "CONTRIBUTING.md how to give it back."
+    "If you know the cause, teach it: a rule is one TOML file, and --rules DIR uses yours at once. "
+    "CONTRIBUTING.md and docs/rule-format.md, in the sources, tell how to write one and give it back."
 )
 
 
@@ -64,7 +61,8 @@ def render(
         highlight=False,
         legacy_windows=False,
     )
-    page = _Page(console, getattr(stream, "encoding", None) or "utf-8", verbose)
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    page = _Page(console, encoding, verbose, words.long_folder(report.source, console.width))
     if heading is not None:
         page.line(heading, "bold")
     _report(page, report)
@@ -78,13 +76,14 @@ def render(
 class _Page:
     """Lines of a given width, made of cleaned text; indents are in cells."""
 
-    def __init__(self, console: Console, encoding: str, verbose: bool) -> None:
+    def __init__(self, console: Console, encoding: str, verbose: bool, folder: str) -> None:
         self.width = console.width
         self.verbose = verbose
         self.lines: list[Text] = []
         self.verdict: list[Text] = []
         self._console = console
         self._encoding = encoding
+        self._folder = folder
         self._ellipsis = self.text("…")
 
     def text(self, value: str, style: str = "") -> Text:
@@ -133,6 +132,14 @@ class _Page:
             mark = "$ " if number == 0 else "  "
             self.lines.append(Text.assemble(" " * indent, (mark, _DIM), self.text(part, "cyan")))
 
+    def place(self, item: Evidence, rank: int | None = None) -> str:
+        """Where a piece of evidence stands: file, line and rank, or the name of the fact."""
+        rank = item.rank if item.rank is not None else rank
+        where = (item.file or item.fact or "").removeprefix(self._folder)
+        if item.file and item.line:
+            where += f":{item.line}"
+        return f"{where} (rank {rank})" if rank is not None and where else where
+
     def paragraphs(self, title: str, texts: Sequence[str]) -> None:
         if texts:
             self.head(title)
@@ -148,10 +155,10 @@ def _report(page: _Page, report: Report) -> None:
     if report.outcome is Outcome.DIAGNOSED and report.diagnoses:
         _diagnosed(page, report, report.diagnoses[0])
     elif report.outcome is Outcome.NO_FAILURE:
-        _verdict(page, _PASS, f"No failure found in {_sources(report.source)}")
+        _verdict(page, _PASS, f"No failure found in {words.sources(report.source)}")
         _others(page, "What was found all the same", report.diagnoses)
     elif report.outcome is Outcome.UNREADABLE:
-        _verdict(page, _UNKNOWN, f"Could not read {_sources(report.source)}")
+        _verdict(page, _UNKNOWN, f"Could not read {words.sources(report.source)}")
     else:
         _unrecognised(page, report)
     page.paragraphs("Notes", report.notes)
@@ -173,10 +180,10 @@ def _verdict(page: _Page, mark: tuple[str, str], title: str, *details: str) -> N
 
 
 def _diagnosed(page: _Page, report: Report, first: Diagnosis) -> None:
-    where = _first_failure(report.first_failure)
+    where = words.first_failure(report.first_failure)
     if not where and first.rank is not None:
         where = f"on rank {first.rank}"
-    _verdict(page, _mark(first), first.title, f"{first.rule}, {_standing(first)}", where)
+    _verdict(page, _mark(first), first.title, f"{first.rule}, {words.standing(first)}", where)
     _diagnosis(page, first)
     certain = [item for item in report.diagnoses[1:] if item.standing is Standing.CONFIRMED]
     _others(page, "Also found", certain)
@@ -187,33 +194,6 @@ def _mark(item: Diagnosis) -> tuple[str, str]:
     if item.severity is Severity.FATAL:
         return _FAIL
     return _WARN if item.severity is Severity.WARNING else _UNKNOWN
-
-
-def _standing(item: Diagnosis) -> str:
-    words = {
-        Standing.CONFIRMED: "confirmed",
-        Standing.POSSIBLE: "possible, not proved",
-        Standing.UNLIKELY: "unlikely, something speaks against it",
-    }[item.standing]
-    if item.role in (Role.CONSEQUENCE, Role.TEARDOWN):
-        words += "; a consequence, its cause is not in the text"
-    elif item.severity is Severity.WARNING:
-        words += "; a warning"
-    return words
-
-
-def _first_failure(item: FirstFailure | None) -> str:
-    if item is None:
-        return ""
-    by = f" ({item.decided_by})" if item.decided_by else ""
-    if item.tie:
-        ranks = ", ".join(str(rank) for rank in item.tie)
-        return f"ranks {ranks} failed first, and which of them cannot be told{by}"
-    if item.rank is None:
-        return ""
-    host = f" on {item.host}" if item.host else ""
-    time = f" at {item.time}" if item.time else ""
-    return f"rank {item.rank}{host} failed first{time}{by}"
 
 
 def _diagnosis(page: _Page, item: Diagnosis) -> None:
@@ -241,7 +221,10 @@ def _evidence(page: _Page, title: str, items: Sequence[Evidence]) -> None:
         return
     page.head(title)
     shown = items if page.verbose else items[:_EVIDENCE_SHOWN]
-    _quotes(page, [(_place(one), one.text) for one in shown], indent=4, limit=_QUOTE_LINES)
+    texts = [one.text for one in shown]
+    again = [text if texts.index(text) == number else _AGAIN for number, text in enumerate(texts)]
+    places = [page.place(one) for one in shown]
+    _quotes(page, list(zip(places, again, strict=True)), indent=4, limit=_QUOTE_LINES)
     page.more(len(items) - len(shown))
 
 
@@ -252,33 +235,28 @@ def _consequences(page: _Page, item: Diagnosis) -> None:
     shown = item.leads_to if page.verbose else item.leads_to[:_CONSEQUENCES_SHOWN]
     for link in shown:
         page.wrap(Text.assemble(page.text(link.title), "  ", page.text(link.rule, _DIM)), indent=4)
-        _quotes(page, [(_place(link.evidence, link.rank), link.evidence.text)], indent=6, limit=1)
+        _quotes(page, [(page.place(link.evidence, link.rank), link.evidence.text)], indent=6, limit=1)
     page.more(len(item.leads_to) - len(shown))
-
-
-def _place(item: Evidence, rank: int | None = None) -> str:
-    rank = item.rank if item.rank is not None else rank
-    where = item.file or item.fact or ""
-    if item.file and item.line:
-        where += f":{item.line}"
-    return f"{where} (rank {rank})" if rank is not None and where else where
 
 
 def _quotes(page: _Page, quotes: Sequence[tuple[str, str]], *, indent: int, limit: int) -> None:
     """Quoted text with its place: beside it where there is room for both, else under it.
 
-    Each quote takes at most ``limit`` lines of the page, unless all is asked for.
+    The first takes at most ``limit`` lines of the page, each further one half, unless all is asked for.
     """
     places = [page.text(place, _DIM) for place, _ in quotes]
     column = max(place.cell_len for place in places)
     beside = column <= (page.width - indent) // 3
-    for place, (_, text) in zip(places, quotes, strict=True):
-        if not beside:
-            _place_alone(page, place, indent=indent)
-        lead = Text("  ")
+    for number, (place, (_, text)) in enumerate(zip(places, quotes, strict=True)):
+        lines = limit if number == 0 else max(limit // 2, 1)
         if beside:
             lead = Text.assemble(place, " " * (column - place.cell_len + (2 if column else 0)))
-        _quote(page, text, indent=indent, lead=lead, limit=None if page.verbose else limit)
+        elif place.cell_len + 2 + len(text) <= page.room(indent):
+            lead = Text.assemble(place, "  ")
+        else:
+            _place_alone(page, place, indent=indent)
+            lead = Text("  ")
+        _quote(page, text, indent=indent, lead=lead, limit=None if page.verbose else lines)
 
 
 def _quote(page: _Page, text: str, *, indent: int, lead: Text, limit: int | None) -> None:
@@ -286,6 +264,8 @@ def _quote(page: _Page, text: str, *, indent: int, lead: Text, limit: int | None
     for number, line in enumerate(lines):
         before = len(page.lines)
         shown = line + " …" if limit == 1 and number + 1 < len(lines) else line
+        if limit == 1 and len(shown) > page.room(indent + lead.cell_len):
+            shown = words.without_stamp(shown)
         page.wrap(page.text(shown), indent=indent, lead=lead, limit=limit)
         lead = Text(" " * lead.cell_len)
         if limit is not None:
@@ -321,7 +301,7 @@ def _fixes(page: _Page, fixes: Sequence[Fix]) -> None:
     for number, fix in enumerate(fixes, start=1):
         text = page.text(" ".join(fix.do.split()))
         if fix.risk != "safe":
-            text.append_text(page.text(f" ({_RISKS.get(fix.risk, fix.risk)})", "yellow"))
+            text.append_text(page.text(f" ({words.RISKS.get(fix.risk, fix.risk)})", "yellow"))
         lead = Text(f"{number}. " if len(fixes) > 1 else "")
         page.wrap(text, indent=4, lead=lead)
         if fix.run:
@@ -339,13 +319,15 @@ def _others(page: _Page, title: str, items: Sequence[Diagnosis]) -> None:
         rule = item.rule if certain else f"{item.rule}, {item.standing.value}"
         text = Text.assemble(page.text(item.title), "  ", page.text(rule, _DIM))
         page.wrap(text, indent=4, lead=page.text(mark + " ", style))
-        _quotes(page, [(_place(one), one.text) for one in item.evidence[:1]] or [("", "")], indent=6, limit=1)
+        _quotes(
+            page, [(page.place(one), one.text) for one in item.evidence[:1]] or [("", "")], indent=6, limit=1
+        )
     page.more(len(items) - len(shown))
 
 
 def _unrecognised(page: _Page, report: Report) -> None:
-    title = f"A failure that no rule knows, in {_sources(report.source)}"
-    _verdict(page, _UNKNOWN, title, _first_failure(report.first_failure))
+    title = f"A failure that no rule knows, in {words.sources(report.source)}"
+    _verdict(page, _UNKNOWN, title, words.first_failure(report.first_failure))
     if report.suspect is not None:
         _suspect(page, report.suspect)
     page.paragraphs("What to do", [_NEW_RULE])
@@ -355,17 +337,9 @@ def _suspect(page: _Page, item: Suspect) -> None:
     page.head("What looks most like the cause")
     kind = f"{item.type}: " if item.type and item.message else item.type or ""
     _quote(page, kind + item.message, indent=4, lead=Text(), limit=None if page.verbose else 6)
-    place = _place(item.evidence, item.rank)
+    place = page.place(item.evidence, item.rank)
     if place:
         _place_alone(page, page.text(place, _DIM), indent=4)
     if item.frame is not None:
         page.gap()
         _frame(page, item.frame)
-
-
-def _sources(names: Sequence[str]) -> str:
-    if len(names) > 1:
-        return f"{len(names)} files"
-    if not names:
-        return "the input"
-    return "the standard input" if names[0] in ("-", "<stdin>") else names[0]

@@ -26,7 +26,6 @@ VIRTUALIZATION = {0: "none", 1: "passthrough", 2: "vgpu", 3: "host-vgpu", 4: "ho
 RECOVERY = {0: "none", 1: "reset", 2: "reboot", 3: "drain-p2p", 4: "drain-and-reset"}
 FABRIC = {0: "not-supported", 1: "not-started", 2: "in-progress", 3: "completed"}
 UNCORRECTED, SINCE_LOAD, EVER = 1, 0, 1
-PCIE_GENERATION_OF_GPU = "nvmlDeviceGetGpuMaxPcieLinkGeneration"
 
 
 def write(record: dict[str, object]) -> None:
@@ -85,15 +84,19 @@ class Gpus:
             return None
 
 
+def capability(major: int, minor: int) -> str:
+    return f"{major}.{minor}"
+
+
 def address(info: Any) -> str:
     return f"{info.domain:08x}:{info.bus:02x}:{info.device:02x}.0"
 
 
 def describe(gpus: Gpus, nvml: Any) -> None:
-    brands = {getattr(nvml, name): name[len("NVML_BRAND_") :].lower() for name in dir(nvml) if name.startswith("NVML_BRAND_")}
-    brands.pop(getattr(nvml, "NVML_BRAND_COUNT", None), None)
+    names = [name for name in dir(nvml) if name.startswith("NVML_BRAND_") and name != "NVML_BRAND_COUNT"]
+    brands = {getattr(nvml, name): name[len("NVML_BRAND_") :].lower() for name in names}
     gpus.each("gpu.names", lambda gpu: text(nvml.nvmlDeviceGetName(gpu)))
-    gpus.each("gpu.compute_capability", lambda gpu: "{}.{}".format(*nvml.nvmlDeviceGetCudaComputeCapability(gpu)))
+    gpus.each("gpu.compute_capability", lambda gpu: capability(*nvml.nvmlDeviceGetCudaComputeCapability(gpu)))
     gpus.each("gpu.uuids", lambda gpu: text(nvml.nvmlDeviceGetUUID(gpu)))
     gpus.each("gpu.pci", lambda gpu: address(nvml.nvmlDeviceGetPciInfo(gpu)))
     gpus.each("gpu.brand", lambda gpu: brands.get(nvml.nvmlDeviceGetBrand(gpu), "unknown"))
@@ -102,10 +105,8 @@ def describe(gpus: Gpus, nvml: Any) -> None:
     gpus.each("gpu.persistence", lambda gpu: bool(nvml.nvmlDeviceGetPersistenceMode(gpu)))
     gpus.each("gpu.display_active", lambda gpu: bool(nvml.nvmlDeviceGetDisplayActive(gpu)))
     modes = gpus.each("gpu.mig_modes", lambda gpu: bool(nvml.nvmlDeviceGetMigMode(gpu)[0]))
-    if any(modes):
-        fact("gpu.mig_instances", sum(mig_instances(nvml, gpu) for gpu, mode in zip(gpus.handles, modes, strict=True) if mode))
-    else:
-        fact("gpu.mig_instances", 0)
+    pairs = zip(gpus.handles, modes, strict=True)
+    fact("gpu.mig_instances", sum(mig_instances(nvml, gpu) for gpu, mode in pairs if mode))
 
 
 def mig_instances(nvml: Any, gpu: Any) -> int:
@@ -149,25 +150,19 @@ def measure(gpus: Gpus, nvml: Any) -> None:
 
 
 def examine_health(gpus: Gpus, nvml: Any) -> None:
-    reasons = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", nvml.nvmlDeviceGetCurrentClocksThrottleReasons)
-    fact_of_field = nvml.nvmlDeviceGetFieldValues
-    recovery = getattr(nvml, "NVML_FI_DEV_GET_GPU_RECOVERY_ACTION", None)
-
-    def action(gpu: Any) -> str | None:
-        if recovery is None:
-            return None
-        value = fact_of_field(gpu, [recovery])[0]
-        return RECOVERY.get(value.value.uiVal) if value.nvmlReturn == 0 else None
-
-    gpus.each("gpu.recovery_actions", action)
-    gpus.each("gpu.throttle_reasons", lambda gpu: [name for bit, name in THROTTLE.items() if reasons(gpu) & bit])
+    gpus.each("gpu.recovery_actions", lambda gpu: recovery(nvml, gpu))
+    gpus.each("gpu.throttle_reasons", lambda gpu: throttle(nvml, gpu))
     gpus.each("gpu.pcie_width", lambda gpu: nvml.nvmlDeviceGetCurrPcieLinkWidth(gpu))
     gpus.each("gpu.pcie_width_max", lambda gpu: nvml.nvmlDeviceGetMaxPcieLinkWidth(gpu))
     gpus.each("gpu.pcie_generation", lambda gpu: nvml.nvmlDeviceGetCurrPcieLinkGeneration(gpu))
     gpus.each("gpu.pcie_generation_max", lambda gpu: nvml.nvmlDeviceGetMaxPcieLinkGeneration(gpu))
     gpus.each("gpu.ecc_enabled", lambda gpu: bool(nvml.nvmlDeviceGetEccMode(gpu)[0]))
-    gpus.each("gpu.ecc_uncorrected", lambda gpu: nvml.nvmlDeviceGetTotalEccErrors(gpu, UNCORRECTED, SINCE_LOAD))
-    gpus.each("gpu.ecc_uncorrected_total", lambda gpu: nvml.nvmlDeviceGetTotalEccErrors(gpu, UNCORRECTED, EVER))
+    gpus.each(
+        "gpu.ecc_uncorrected", lambda gpu: nvml.nvmlDeviceGetTotalEccErrors(gpu, UNCORRECTED, SINCE_LOAD)
+    )
+    gpus.each(
+        "gpu.ecc_uncorrected_total", lambda gpu: nvml.nvmlDeviceGetTotalEccErrors(gpu, UNCORRECTED, EVER)
+    )
     gpus.each("gpu.remap_pending", lambda gpu: bool(nvml.nvmlDeviceGetRemappedRows(gpu)[2]))
     gpus.each("gpu.remap_failed", lambda gpu: bool(nvml.nvmlDeviceGetRemappedRows(gpu)[3]))
     gpus.each("gpu.nvlinks_active", lambda gpu: links(nvml, gpu).count(True) if links(nvml, gpu) else None)
@@ -177,6 +172,20 @@ def examine_health(gpus: Gpus, nvml: Any) -> None:
     gpus.each("gpu.power_w", lambda gpu: round(nvml.nvmlDeviceGetPowerUsage(gpu) / 1000, 1))
     gpus.each("gpu.power_limit_w", lambda gpu: round(nvml.nvmlDeviceGetEnforcedPowerLimit(gpu) / 1000, 1))
     gpus.each("gpu.sm_clock_mhz", lambda gpu: nvml.nvmlDeviceGetClockInfo(gpu, 1))
+
+
+def recovery(nvml: Any, gpu: Any) -> str | None:
+    value = nvml.nvmlDeviceGetFieldValues(gpu, [nvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION])[0]
+    return RECOVERY.get(value.value.uiVal) if value.nvmlReturn == 0 else None
+
+
+def throttle(nvml: Any, gpu: Any) -> list[str]:
+    # the newer name of the call came with driver 535
+    try:
+        mask = nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu)
+    except (AttributeError, nvml.NVMLError_FunctionNotFound):
+        mask = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu)
+    return [name for bit, name in THROTTLE.items() if mask & bit]
 
 
 def links(nvml: Any, gpu: Any) -> list[bool]:
@@ -218,7 +227,10 @@ def main() -> None:
     gpus = Gpus(nvml)
     fact("gpu.nvml_count", len(gpus.handles))
     for part in (describe, measure, examine_health):
-        part(gpus, nvml)
+        try:
+            part(gpus, nvml)
+        except Exception as error:  # the parts after it can still be told
+            gpus.errors.append(f"{part.__name__}: {type(error).__name__}: {error}")
     fact("gpu.errors", gpus.errors)
     write({"stage": "nvml", "state": "end"})
 

@@ -1,8 +1,9 @@
 """What the examined interpreter says about itself and about torch. Runs there, as a program of its own.
 
 Called as ``python target.py STAGES@LIMITS FILE``: STAGES are joined by "+" out of ``interpreter``, ``import``
-and ``cuda``, LIMITS are the seconds that the last two may take, joined by ","; facts go to FILE, one JSON object a line, written the moment they are known, so that those before a
-crash survive it. Standard library only, syntax of Python 3.6, no annotation that 3.6 would evaluate.
+and ``cuda``, LIMITS are the seconds that the last two may take, joined by ","; facts go to FILE, one JSON
+object a line, written the moment they are known, so that those before a crash survive it. Standard library
+only, syntax of Python 3.6, no annotation that 3.6 would evaluate.
 
 It imports next to nothing before torch: a user's own random.py or types.py that hides a standard module must
 break the import here as it breaks it there.
@@ -258,9 +259,9 @@ def examine_numpy(torch: "Any") -> None:
 
 FAMILIES = (
     "cuda", "cudnn", "cublas", "cudart", "cufft", "curand", "cusolver", "cusparse", "nccl", "rccl", "nvrtc",
-    "nvJitLink", "nvjitlink", "cupti", "nvToolsExt", "nvtx", "cufile", "nvshmem", "nvinfer", "nvidia", "amdhip",
-    "hip", "roc", "MIOpen", "hsa-runtime", "gomp", "iomp", "omp", "mkl", "openblas", "tbb", "stdc++", "gcc_s",
-    "torch", "c10", "caffe2",
+    "nvJitLink", "nvjitlink", "cupti", "nvToolsExt", "nvtx", "cufile", "nvshmem", "nvinfer", "nvidia",
+    "amdhip", "hip", "roc", "MIOpen", "hsa-runtime", "gomp", "iomp", "omp", "mkl", "openblas", "tbb", "stdc++",
+    "gcc_s", "torch", "c10", "caffe2",
 )  # fmt: skip
 
 

@@ -1,0 +1,129 @@
+"""``torchdoctor check``: what will fail on this machine, before anything is run."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from torchdoctor.cli import streams
+
+if TYPE_CHECKING:
+    from torchdoctor.model import FactSource, Report
+    from torchdoctor.probes import ProbeSource
+
+EXIT_FINDINGS = 1
+EXIT_COULD_NOT_TELL = 3
+EXIT_OUR_FAULT = 70
+
+
+@click.command("check")
+@click.option("--python", metavar="PATH", help="The interpreter that runs your program, or its environment.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For people, or JSON.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["fail", "warn", "never"]),
+    default="fail",
+    show_default=True,
+    help="Exit 1 at problems, at warnings too, or never.",
+)
+@click.option(
+    "--strict", is_flag=True, help="Exit 3 when something could not be told and nothing else is wrong."
+)
+@click.option(
+    "--facts", "facts_file", metavar="FILE", help="Check a recorded machine (see: torchdoctor facts --save)."
+)
+@click.option("--rules", "folders", metavar="DIR", multiple=True, help="A folder of further rules.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(1, 3600),
+    metavar="SECONDS",
+    help="How long `import torch` may take.  [default: 60]",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Show the checks that passed, and reasons in full.")
+def command(
+    python: str | None,
+    form: str,
+    fail_on: str,
+    strict: bool,
+    facts_file: str | None,
+    folders: tuple[str, ...],
+    time_limit: float | None,
+    verbose: bool,
+) -> int:
+    """Check this machine and its torch for what will fail, before anything is run.
+
+    Looks at the active environment's interpreter from outside; nothing is installed or changed, and no GPU
+    memory is taken.
+
+    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a mistake in the call, 3 could not tell (with
+    --strict), 70 a fault of torchdoctor.
+    """
+    if facts_file is not None:
+        if python is not None:
+            raise click.UsageError("--facts names a recorded machine, --python an interpreter of this one")
+        from torchdoctor.probes.recorded import load_facts
+
+        return _finish(load_facts(facts_file), form, fail_on, strict, folders, verbose, ())
+    from torchdoctor.probes.opening import open_live
+
+    source: ProbeSource = open_live(python, time_limit)
+    try:
+        return _finish(source, form, fail_on, strict, folders, verbose, source.faults)
+    finally:
+        source.close()
+
+
+def _finish(
+    source: FactSource,
+    form: str,
+    fail_on: str,
+    strict: bool,
+    folders: tuple[str, ...],
+    verbose: bool,
+    faults: object,
+) -> int:
+    from torchdoctor import catalog
+    from torchdoctor.engine import FactBook
+    from torchdoctor.engine.check import check
+    from torchdoctor.engine.torch_imports import with_import
+
+    facts = FactBook(source)
+    report = with_import(check(facts, catalog.load(extra=folders)), facts)
+    if form == "json":
+        from torchdoctor.render.json import to_json
+
+        streams.write(to_json(report))
+    else:
+        from torchdoctor.probes.listing import subject
+        from torchdoctor.render.checks import render_checks
+
+        render_checks(
+            report,
+            stream=sys.stdout,
+            subject=subject(facts.machine),
+            width=streams.screen()[0],
+            color=streams.color_wanted(),
+            verbose=verbose,
+        )
+    if faults:
+        assert isinstance(faults, list)
+        streams.complain(f"a fault of torchdoctor while looking at the machine:\n{faults[0]}")
+        return EXIT_OUR_FAULT
+    return _exit_code(report, fail_on, strict)
+
+
+def _exit_code(report: Report, fail_on: str, strict: bool) -> int:
+    verdicts = {result.verdict.value for result in report.checks}
+    counted = {"fail": {"fail"}, "warn": {"fail", "warn"}, "never": set()}[fail_on]
+    if verdicts & counted:
+        return EXIT_FINDINGS
+    return EXIT_COULD_NOT_TELL if strict and report.not_checked else 0

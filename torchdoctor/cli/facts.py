@@ -1,0 +1,149 @@
+"""``torchdoctor facts``: what is known of this machine; saved, and compared with another."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from torchdoctor.cli import streams
+
+if TYPE_CHECKING:
+    from torchdoctor.model import Fact
+    from torchdoctor.probes.difference import Change
+
+EXIT_OUR_FAULT = 70
+
+
+@click.group("facts", invoke_without_command=True)
+@click.option("--python", metavar="PATH", help="The interpreter that runs your program, or its environment.")
+@click.option(
+    "--save", metavar="FILE", help="Record the machine in FILE: names, serials and addresses are replaced."
+)
+@click.option("--facts", "facts_file", metavar="FILE", help="Show a recorded machine instead of this one.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For people, or JSON.",
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(1, 3600),
+    metavar="SECONDS",
+    help="How long `import torch` may take.  [default: 60]",
+)
+@click.pass_context
+def command(
+    context: click.Context,
+    python: str | None,
+    save: str | None,
+    facts_file: str | None,
+    form: str,
+    time_limit: float | None,
+) -> int:
+    """Show what is known of this machine and its torch, with where it comes from.
+
+    A recording (--save) can be looked at elsewhere: check --facts, explain --facts, facts diff.
+
+    Exit codes: 0 done, 2 a mistake in the call or a file that cannot be used, 70 a fault of torchdoctor.
+    """
+    if context.invoked_subcommand is not None:
+        return 0
+    if facts_file is not None:
+        if python is not None or save is not None:
+            raise click.UsageError("--facts names a recorded machine; --python and --save are for this one")
+        from torchdoctor.probes.recorded import all_facts
+
+        _show(all_facts(facts_file), form)
+        return 0
+    from torchdoctor.probes.opening import open_live
+
+    source = open_live(python, time_limit)
+    try:
+        if save is not None:
+            from torchdoctor.probes.recording import save as save_recording
+
+            save_recording(source, save)
+            streams.complain(f"saved in {save}; look into it before you pass it on")
+        else:
+            _show(source.all(), form)
+    finally:
+        source.close()
+    if source.faults:
+        streams.complain(f"a fault of torchdoctor while looking at the machine:\n{source.faults[0]}")
+        return EXIT_OUR_FAULT
+    return 0
+
+
+@command.command("diff")
+@click.argument("good")
+@click.argument("bad")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For people, or JSON.",
+)
+@click.option(
+    "--all", "everything", is_flag=True, help="Show readings too that always differ, as free memory."
+)
+def diff(good: str, bad: str, form: str, everything: bool) -> int:
+    """Show what differs between two recorded machines, what tells most first.
+
+    GOOD and BAD are files of `torchdoctor facts --save`.
+    """
+    from torchdoctor.probes.difference import compare
+    from torchdoctor.probes.recorded import all_facts
+
+    found = compare(all_facts(good), all_facts(bad))
+    changes = (*found.changes, *found.noise) if everything else found.changes
+    if form == "json":
+        rows = [_change(change) for change in changes]
+        streams.write(
+            json.dumps({"schema": "torchdoctor.facts-diff/1", "changes": rows, "untold": list(found.untold)})
+        )
+        return 0
+    width = max((len(change.name) for change in changes), default=0)
+    for change in changes:
+        _line(f"{change.name:{width}}  {change.text}")
+    if not changes:
+        _line("Nothing differs that tells anything.")
+    if found.noise and not everything:
+        _line(f"{len(found.noise)} readings that always differ were left out (--all shows them).")
+    if found.untold:
+        _line(f"Not recorded on one side: {', '.join(found.untold)}")
+    return 0
+
+
+def _show(facts: tuple[Fact, ...], form: str) -> None:
+    if form == "json":
+        from torchdoctor.model import Outcome, Report
+        from torchdoctor.render.json import to_json
+
+        streams.write(to_json(Report(Outcome.NO_FAILURE, facts=facts)))
+        return
+    from torchdoctor.probes.listing import lines
+
+    for line in lines(facts):
+        _line(line)
+
+
+def _line(text: str) -> None:
+    from torchdoctor.render.clean import clean
+
+    streams.write(clean(text))
+
+
+def _change(change: Change) -> dict[str, object]:
+    return {
+        "name": change.name,
+        "good": {"state": change.good.state.value, "value": change.good.value},
+        "bad": {"state": change.bad.state.value, "value": change.bad.value},
+        "noise": change.noise,
+    }

@@ -1,0 +1,298 @@
+"""Facts of a build: the first error of a compiler, linker or shell in the whole text, and whose build it was.
+
+A failed build prints dozens of errors; all but the first tend to follow from it, and the exception that torch
+raises afterwards says only that something failed. So every fact here is about the text, the same for all its
+events. Texts checked against gcc 4.8 to 13, clang 6 to 17, nvcc 9 to 13, MSVC 2017 to 2022, GNU ld and lld.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from torchdoctor.model import EventKind, Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Event, FactValue, Transcript
+
+NAMESPACE = "build"
+
+FACTS: dict[str, str] = {
+    "build.first_error": "str: message of the first error, without file and line",
+    "build.first_error_kind": "str: missing-header, cxx-standard, compiler-too-new, compiler-too-old, "
+    "arch-unsupported, compiler-missing, nvcc-missing, out-of-memory, missing-library, undefined-reference or code",
+    "build.first_error_file": "str: source file the first error stands in; absent for errors without one",
+    "build.compiler": "str: who printed it: gcc, clang, nvcc, msvc, ptxas, linker or shell",
+    "build.header": "str: the header that was not found",
+    "build.library": "str: the library that the linker did not find, without -l, lib and ending",
+    "build.consumer": "str: whose build it is: triton (its launcher), inductor (generated code), extension "
+    "(a package's C++ against torch's headers) or other",
+    "build.cxx_standard": "int: the C++ standard the compiler was told to use, as 17",
+    "build.extension": "str: name of the extension module that was built",
+}
+
+
+class _Error(NamedTuple):
+    """The first error of a build, as found."""
+
+    text: str
+    file: str
+    compiler: str
+    source: str
+    event: int
+
+
+# gcc and clang translate these two words; they leave the file, the line and the colon as they are
+_ERROR = (
+    r"(?:fatal error|error|致命错误|错误|erreur fatale|erreur|schwerwiegender Fehler|Fehler|errore irreversibile|"
+    r"errore|error fatal|фатальная ошибка|ошибка|致命的エラー|エラー|치명적 오류|오류)"
+)
+_PATTERNS: tuple[tuple[str, str], ...] = (
+    # MSVC, also what nvcc prints on Windows: file(27): fatal error C1189: …
+    ("msvc", r"^\s*(?P<file>[^\s(][^(\n]{0,300}?)\(\d+(?:,\d+)?\)\s?: (?:fatal )?error (?:C|LNK)\d+: (?P<text>.+)"),
+    ("linker", r"^\s*(?:LINK|(?P<file>[^\s:]+\.(?:obj|lib|exp))) : (?:fatal )?error (?P<text>LNK\d+: .+)"),
+    # cudafe++: file.cu(12): error: …, from CUDA 11.6 on with a number: error #20011-D: …
+    ("nvcc", r"^\s*(?P<file>[^\s(][^(\n]{0,300}?)\(\d+\): (?:catastrophic )?error(?: #[\w-]+)?\s?: (?P<text>.+)"),
+    ("nvcc", r"^\s*(?P<file>)nvcc (?:fatal|error)\s*: (?P<text>.+)"),
+    ("ptxas", r"^\s*(?P<file>)ptxas (?:fatal|error|[^\s,]+, line \d+; error)\s*: (?P<text>.+)"),
+    ("linker", r"^\s*(?P<file>)(?:\S*/)?(?:ld|ld\.lld|ld\.gold|lld)(?:\.exe)?: (?:error: )?"
+     r"(?P<text>(?:cannot find|unable to find library|library not found for|skipping incompatible .+ when searching"
+     r"|找不到|ne peut trouver|kann .{1,80} nicht finden).+)"),
+    ("linker", r"^\s*(?P<file>[^\s:]*):?.*?(?P<text>undefined reference to .+|Undefined symbols for architecture .+)"),
+    # the driver of gcc or clang itself: no file of ours, so no line number
+    ("gcc", r"^\s*(?P<file>)(?:\S*/)?(?:g\+\+|gcc|c\+\+|cc1plus|cc1|cc|x86_64[\w.-]*-g(?:cc|\+\+)|aarch64[\w.-]*-g(?:cc|\+\+)|icpx?)"
+     r"(?:-[\d.]+)?: (?P<text>(?:" + _ERROR + r" ?[:：]|internal compiler error:|out of memory|Internal error:).+)"),
+    ("clang", r"^\s*(?P<file>)(?:\S*/)?clang(?:\+\+)?(?:-[\d.]+)?: (?P<text>error: .+)"),
+    ("gcc", r"^\s*(?P<file>(?:[A-Za-z]:)?[^\s:][^:\n]{0,300}?):\d+(?::\d+)?: ?" + _ERROR + r" ?[:：] ?(?P<text>.+)"),
+    ("shell", r"^\s*(?P<file>)(?:\S*/)?(?:ba|da|z)?sh: (?:line )?(?:\d+: )?(?P<text>\S+: (?:command )?not found|"
+     r"\S+: No such file or directory|\S+: Permission denied)"),
+    ("shell", r"^\s*(?P<file>)(?:error: )?(?P<text>unable to execute '[^']+': .+|command '[^']+' failed: .+)"),
+    ("shell", r"^\s*(?P<file>)(?P<text>'(?:cl|nvcc|link)(?:\.exe)?' is not recognized as .+)"),
+)  # fmt: skip
+
+# One of these stands in every line that the patterns above can match.
+_TRIGGERS = (
+    "error", "fatal", "错误", "erreur", "Fehler", "ошибка", "エラー", "오류", "not found", "cannot find", "unable to",
+    "undefined reference", "out of memory", "failed: ", "not recognized", "No such file", "找不到", "Internal",
+)  # fmt: skip
+
+# What follows from an error before it, or comes from pip and ninja: never the first error.
+_ECHOES = re.compile(r"ld returned|linker command failed|subprocess-exited|too many errors|error limit|expanded from macro")
+
+_KINDS: tuple[tuple[str, str], ...] = (
+    ("out-of-memory", r"Killed signal|Killed \(program|died due to signal 9|out of memory|virtual memory exhausted|"
+     r"C1060|C1002|cannot allocate memory|signal terminated program cc1plus"),
+    ("compiler-too-new", r"unsupported GNU version|unsupported Microsoft Visual Studio version|unsupported clang version|"
+     r"parameter packs not expanded with|\"_Float(?:32|64|128)x?\" is undefined|__builtin_ia32_\w+\" is undefined|"
+     r"__builtin_dynamic_object_size\" is undefined|STL1002"),
+    ("compiler-too-old", r"too old version of GCC|unrecognized command[- ]line option ['‘`\"]?-std=|"
+     r"invalid value 'c\+\+\d\d' in '-std=|compiler and library support for the ISO C\+\+|"
+     r"Value 'c\+\+\d\d' is not defined for option 'std'|requires at least GCC|无法识别的命令行选项.-std="),
+    ("cxx-standard", r"C\+\+\d\d or later compatible compiler|You need C\+\+\d\d to compile|requires? (?:at least )?C\+\+\d\d"),
+    ("arch-unsupported", r"Unsupported gpu architecture|is not defined for option 'gpu-(?:name|architecture)'|"
+     r"not defined for option 'gpu-code'"),
+    ("missing-header", r"(?P<header>[\w./+-]+\.(?:h|hpp|cuh|hh|inl)|<?[\w./]+>?)['’\"»]? ?(?:file not found|"
+     r"[:：] ?(?:No such file|没有那个文件|沒有此一檔案|Aucun fichier|Datei oder Verzeichnis nicht|No existe|Нет такого|"
+     r"そのような|그런 파일))|cannot open source file \"(?P<header2>[^\"]+)\"|"
+     r"Cannot open include file: '(?P<header3>[^']+)'|无法打开(?:包括|源)文件[:：] ?[“\"'](?P<header4>[^”\"']+)"),
+    ("nvcc-missing", r"nvcc(?:\.exe)?'?:? (?:command )?(?:not found|No such file|is not recognized)|nvcc[^ ]*' failed: No such"),
+    ("compiler-missing", r"^(?:\S*/)?(?:c\+\+|g\+\+|gcc|cc|clang(?:\+\+)?|cl(?:\.exe)?|x86_64[\w-]*)(?:-[\d.]+)?: "
+     r"(?:command )?(?:not found|No such file)|unable to execute '|^'cl|failed: No such file|cannot execute ['‘`]cc1plus|"
+     r"failed: None"),
+    ("missing-library", r"(?:cannot find|library not found for|ne peut trouver|找不到) -l ?:?(?P<library>[\w.+-]+)|"
+     r"unable to find library -l(?P<library2>[\w.+-]+)|LNK1181: [^'“‘\"]*['“‘\"](?P<library3>[^'”’\"]+?)(?:\.lib)?['”’\"]|"
+     r"LNK1104: [^'“‘\"]*['“‘\"](?P<library4>[^'”’\"]+?)(?:\.lib)['”’\"]|searching for -l(?P<library5>[\w.+-]+)"),
+    ("undefined-reference", r"undefined reference to|Undefined symbols for|LNK2001|LNK2019"),
+)  # fmt: skip
+
+# names of namespace std and the standard that brought them: their absence under an older -std is the flag's fault
+_STD_NAMES = {
+    **dict.fromkeys(("enable_if_t", "decay_t", "conditional_t", "make_unique", "remove_reference_t", "index_sequence",
+                     "make_index_sequence", "remove_cv_t", "result_of_t", "integer_sequence", "exchange", "index_sequence_for"), 14),
+    **dict.fromkeys(("optional", "string_view", "variant", "is_same_v", "void_t", "invoke_result_t", "disjunction", "conjunction",
+                     "apply", "is_convertible_v", "byte", "any", "nullopt", "is_floating_point_v", "is_arithmetic_v", "clamp",
+                     "is_integral_v", "invoke", "size", "data"), 17),
+    **dict.fromkeys(("remove_cvref_t", "span", "bit_cast", "endian", "type_identity_t", "numbers", "ranges", "same_as"), 20),
+}  # fmt: skip
+_STD_MISSING = re.compile(
+    r"['‘`\"](?P<a>\w+)['’\"] (?:in namespace ['‘`]std['’] does not name|is not a member of ['‘`]std['’])"
+    r"|namespace \"std\" has no (?:actual )?member \"(?P<b>\w+)\"|no (?:member|template|type) named '(?P<c>\w+)' in namespace 'std'"
+)
+_STANDARD = re.compile(r"[-/]std[=:](?:c|gnu)\+\+(?P<std>\d\w)")
+_STANDARD_YEARS = {"0x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23}
+
+_TRITON_MARKS = ("cuda_utils.c", "__triton_launcher", "hip_utils.c", "/triton/", "\\triton\\", "triton_launcher")
+_INDUCTOR_MARKS = ("torchinductor", "CppCompileError", "_inductor", ".main.cpp", "inductor/cpp_prefix")
+_EXTENSION_MARKS = (
+    "TORCH_EXTENSION_NAME", "torch/include", "torch\\include", "torch_extensions", "cpp_extension", "Error compiling objects for",
+    "Error building extension", "TORCH_API_INCLUDE_EXTENSION_H", "op_builder", "torch/csrc", "torch/extension.h", "ATen/",
+)  # fmt: skip
+
+
+@cache
+def _pattern(source: str) -> re.Pattern[str]:
+    return re.compile(source)
+
+
+def _lines(transcript: Transcript) -> Iterator[tuple[Event, str]]:
+    """Lines in which a build can speak, with their events."""
+    for event in transcript.events:
+        if event.quoted or event.kind not in (EventKind.BUILD, EventKind.LOG, EventKind.CRASH, EventKind.EXCEPTION):
+            continue
+        if not any(trigger in event.text for trigger in _TRIGGERS):
+            continue
+        for line in event.text.split("\n"):
+            if len(line) < 2_000 and any(trigger in line for trigger in _TRIGGERS):
+                yield event, line
+
+
+def _error_in(event: Event, line: str) -> _Error | None:
+    if _ECHOES.search(line):
+        return None
+    for compiler, source in _PATTERNS:
+        found = _pattern(source).search(line)
+        if found is None:
+            continue
+        text = found.group("text").strip()
+        if compiler == "gcc" and ".cu" not in line and re.match(r"^no (?:member|template|type) named|^use of undeclared", text):
+            compiler = "clang"
+        return _Error(text, (found.group("file") or "").strip(), compiler, f"text:{event.source}:{event.line}", event.id)
+    return None
+
+
+def _first(transcript: Transcript) -> _Error | None:
+    """The first error; a shell's "not found" counts only when a build is in the text."""
+    shell: _Error | None = None
+    for event, line in _lines(transcript):
+        found = _error_in(event, line)
+        if found is None or (event.kind is EventKind.EXCEPTION and found.compiler == "shell"):
+            continue
+        if event.kind is EventKind.LOG and found.compiler == "gcc" and not found.file.endswith(_SOURCES) and found.file:
+            continue  # "train.py:12: error: …" of a logger is no compiler
+        if found.compiler != "shell":
+            return shell or found
+        if shell is None and (_kind(found.text) in ("nvcc-missing", "compiler-missing")):
+            shell = found
+    return shell
+
+
+_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hpp", ".hh", ".inl", ".hip", ".mm", ".m", ".cl", ".inc", ".pyx")
+
+
+def _kind(text: str) -> str:
+    for kind, source in _KINDS:
+        if _pattern(source).search(text):
+            return kind
+    return "code"
+
+
+def _named(kind: str, text: str) -> str:
+    """The header or library that the error names, "" when it names none."""
+    for name, source in _KINDS:
+        if name == kind:
+            found = _pattern(source).search(text)
+            if found is not None:
+                return next((value for value in found.groups() if value), "").strip("<>")
+    return ""
+
+
+def _standard(transcript: Transcript, until: int) -> int | None:
+    """The last -std of the last command before the error (the last one on a command line wins)."""
+    for event in reversed(transcript.events[: until + 1]):
+        if "std" not in event.text:
+            continue
+        found = None
+        for found in _STANDARD.finditer(event.text):
+            pass
+        if found is not None:
+            name = found.group("std")
+            return _STANDARD_YEARS.get(name) or (int(name) if name.isdigit() else None)
+    return None
+
+
+def _consumer(error: _Error, transcript: Transcript) -> str:
+    event = transcript.events[error.event]
+    near = f"{error.file}\n{event.text}"
+    if any(mark in near for mark in _TRITON_MARKS):
+        return "triton"
+    if any(mark in near for mark in _INDUCTOR_MARKS):
+        return "inductor"
+    if any(mark in near for mark in _EXTENSION_MARKS):
+        return "extension"
+    # Triton and Inductor run the compiler for one file and raise at once; an extension's log is longer
+    for other in transcript.events[max(0, error.event - 3) : error.event + 4]:
+        frames = " ".join(frame.file.replace("\\", "/") for frame in other.frames)
+        if "triton/runtime/build.py" in frames or "triton/common/build.py" in frames or "triton/backends" in frames:
+            return "triton"
+        if "torch/_inductor" in frames and "utils/cpp_extension.py" not in frames:
+            return "inductor"
+    for other in transcript.events:
+        if any(mark in other.text for mark in _EXTENSION_MARKS):
+            return "extension"
+        if any("utils/cpp_extension.py" in frame.file.replace("\\", "/") for frame in other.frames):
+            return "extension"
+    return "other"
+
+
+def _extension(transcript: Transcript) -> str:
+    patterns = (
+        r"Error building extension '([^']+)'",
+        r"building '([^']+)' extension",
+        r"-DTORCH_EXTENSION_NAME=(\w+)",
+        r"Building extension module (\w+)",
+    )
+    for event in transcript.events:
+        if "xtension" not in event.text and "EXTENSION" not in event.text:
+            continue
+        for source in patterns:
+            found = _pattern(source).search(event.text)
+            if found is not None:
+                return found.group(1)
+    return ""
+
+
+def _facts(transcript: Transcript) -> tuple[Fact, ...]:
+    error = _first(transcript)
+    if error is None:
+        return ()
+    kind = _kind(error.text)
+    standard = _standard(transcript, error.event)
+    missing = _STD_MISSING.search(error.text)
+    if kind == "code" and missing is not None and standard is not None:
+        name = next(group for group in missing.groups() if group)
+        if _STD_NAMES.get(name, 0) > standard:
+            kind = "cxx-standard"
+    found: list[Fact] = []
+
+    def put(name: str, value: FactValue) -> None:
+        if value in ("", None):
+            found.append(Fact.absent(f"build.{name}", error.source))
+        else:
+            found.append(Fact.known(f"build.{name}", value, error.source))
+
+    put("first_error", error.text)
+    put("first_error_kind", kind)
+    put("first_error_file", error.file)
+    put("compiler", error.compiler)
+    put("header", _named(kind, error.text) if kind == "missing-header" else "")
+    put("library", _named(kind, error.text) if kind == "missing-library" else "")
+    put("consumer", _consumer(error, transcript))
+    put("extension", _extension(transcript))
+    if standard is not None:
+        put("cxx_standard", standard)
+    return tuple(found)
+
+
+# The facts are the same for every event of a text, and rules ask for them event by event.
+_last: tuple[Transcript, tuple[Fact, ...]] | None = None
+
+
+def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+    """Facts of the build in the text; nothing when no compiler, linker or shell reports an error in it."""
+    global _last
+    if _last is None or _last[0] is not transcript:
+        _last = (transcript, _facts(transcript))
+    yield from _last[1]

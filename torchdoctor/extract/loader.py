@@ -1,0 +1,77 @@
+"""Facts out of the frames of an exception that was raised while a DataLoader fetched samples."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.model import EventKind, Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Event, Frame, Transcript
+
+NAMESPACE = "loader"
+
+FACTS: dict[str, str] = {
+    "loader.fetching": "bool: a DataLoader was fetching samples, in this process or in a worker",
+    "loader.in_worker": "bool: the exception was raised in a worker process",
+    "loader.raised_in": "str: function of the frame that raised",
+    "loader.by_sample_index": "bool: the line that raised takes an item by the sample's index",
+    "loader.child_waits_for_lock": "bool: a forked child's stack ends in a lock; unknown if none does",
+}
+
+# what the native top of a stack shows when a forked child waits for threads or locks that it does not have
+_LOCKS = (
+    "GOMP_", "gomp_", "__kmp", "kmp_", "pthread_mutex_lock", "pthread_cond_wait", "__lll_lock_wait", "futex",
+    "cv::", "blas_thread", "acquire (threading", "lock_wait",
+)  # fmt: skip
+_FORKED = ("popen_fork", "_worker_loop", "forkserver")
+
+_FETCHING = ("utils/data/_utils/fetch.py", "utils/data/dataloader.py", "utils/data/_utils/worker.py")
+# self.items[idx], df.iloc[index], data[i], paths[self.order[item]], rows[idx // 4]
+_BY_INDEX = r"\[[^\[\]]{0,40}\b(?:idx|index|indices|ind|i|item|n|key|sample_id|id|ix)\b[^\[\]]{0,20}\]"
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    return re.compile(_BY_INDEX)
+
+
+def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+    """Facts of one exception or stack with frames; nothing for an event without any."""
+    source = f"text:{event.source}:{event.line}"
+    if event.kind is EventKind.STACK and any(_stuck_child(one) for one in transcript.events):
+        yield Fact.known("loader.child_waits_for_lock", True, source)
+    if not event.frames:
+        return
+    files = [frame.file.replace("\\", "/") for frame in event.frames]
+    yield Fact.known("loader.fetching", any(mark in file for file in files for mark in _FETCHING), source)
+    in_worker = any(frame.function == "_worker_loop" for frame in event.frames)
+    yield Fact.known("loader.in_worker", in_worker, source)
+    last = event.frames[-1]
+    yield Fact.known("loader.raised_in", last.function, source)
+    sample = _sample_frame(event.frames)
+    if sample is not None and sample.code:
+        by_index = sample is _last_own(event.frames) and _pattern().search(sample.code) is not None
+        yield Fact.known("loader.by_sample_index", by_index, source)
+
+
+def _stuck_child(event: Event) -> bool:
+    if event.kind is not EventKind.STACK:
+        return False
+    places = event.text + " ".join(f"{frame.file} {frame.function}" for frame in event.frames)
+    return any(mark in places for mark in _LOCKS) and any(mark in places for mark in _FORKED)
+
+
+def _sample_frame(frames: tuple[Frame, ...]) -> Frame | None:
+    """The innermost __getitem__ that is the user's own."""
+    own = [frame for frame in frames if frame.function.endswith("__getitem__") and not frame.package]
+    return own[-1] if own else None
+
+
+def _last_own(frames: tuple[Frame, ...]) -> Frame | None:
+    own = [frame for frame in frames if not frame.package]
+    return own[-1] if own else None

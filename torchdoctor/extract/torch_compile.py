@@ -1,0 +1,128 @@
+"""Facts of a torch.compile error: which stage raised it, and the error it wraps.
+
+Dynamo and Inductor raise their own class over whatever stopped them, so the class says only where tracing was.
+The wrapped error decides: a shape error of the user's code, a missing compiler, or a fault of the compiler itself.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.model import Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Event, Transcript
+
+NAMESPACE = "compile"
+
+FACTS: dict[str, str] = {
+    "compile.stage": "str: dynamo (tracing Python), fake-tensor (shapes without data) or backend (code generation)",
+    "compile.backend": "str: name of the backend that raised, as inductor; absent when the message has none",
+    "compile.inner_type": "str: class of the wrapped error; absent when the message names none",
+    "compile.inner_message": "str: text of the wrapped error; absent when the message holds none",
+    "compile.inner_internal": "bool: the wrapped error is of a kind that only the compiler raises, not user code; "
+    "unknown for classes that both raise",
+}
+
+_STAGES = {
+    "BackendCompilerFailed": "backend",
+    "InductorError": "backend",
+    "LoweringException": "backend",
+    "SubprocException": "backend",
+    "TritonMissing": "backend",
+    "GPUTooOldForTriton": "backend",
+    "CppCompileError": "backend",
+    "TorchRuntimeError": "fake-tensor",
+    "GuardOnDataDependentSymNode": "fake-tensor",
+    "PendingUnbackedSymbolNotFound": "fake-tensor",
+    "DataDependentOutputException": "fake-tensor",
+    "DynamicOutputShapeException": "fake-tensor",
+    "UnsupportedFakeTensorException": "fake-tensor",
+    "UnsupportedOperatorException": "fake-tensor",
+    "UnsupportedMutationAliasingException": "fake-tensor",
+    "InternalTorchDynamoError": "dynamo",
+    "Unsupported": "dynamo",
+    "UserError": "dynamo",
+    "FailOnRecompileLimitHit": "dynamo",
+    "UncapturedHigherOrderOpError": "dynamo",
+}
+
+# (literal that must be there, pattern); each gives the class and the text of the wrapped error
+_WRAPPED = (
+    # torch 2.0: BackendCompilerFailed: debug_wrapper raised RuntimeError: …; 2.1 on: backend='inductor' raised:
+    (" raised", r"^(?:backend='(?P<backend>[^']*)'|(?P<function>\w+)) raised:?\s+(?P<type>[\w.]+): ?(?P<text>.*)"),
+    # torch 2.1 on: … with fake tensors: …: got RuntimeError('…'); the closing may be cut off
+    ("got ", r": got (?P<type>[A-Za-z_]\w*(?:Error|Exception|SymNode|NotFound))\(['\"](?P<text>.*)"),
+    # torch 2.0 to 2.6: Failed running call_function …(*(FakeTensor(…), …), **{}): and the text on the next line
+    ("Failed running ", r"Failed running [^\n]{0,4000}:\n(?P<text>.+)"),
+    # torch 2.5 on: InductorError: TYPE: …, InternalTorchDynamoError: TYPE: …, LoweringException: TYPE: …
+    (": ", r"^(?P<type>[A-Za-z_][\w.]*(?:Error|Exception|NotFound|OutOfResources|Missing|InvalidCxxCompiler|StopIteration))"
+     r": ?(?P<text>.*)"),
+)  # fmt: skip
+
+# classes that generated code and the compiler's own checks raise; a user's forward() does not get here with them
+_INTERNAL_TYPES = frozenset(
+    {
+        "AssertionError", "LoweringException", "CppCompileError", "CompilationError", "SubprocException", "KeyError",
+        "NameError", "CppWrapperCodegenError", "MissingOperatorWithoutDecomp", "MissingOperatorWithDecomp",
+        "UnsupportedFakeTensorException", "UnsupportedOperatorException", "DataDependentOutputException",
+        "DynamicOutputShapeException", "GuardOnDataDependentSymNode", "PendingUnbackedSymbolNotFound", "SyntaxError",
+        "NoTritonConfigsError", "SubgraphLoweringException", "UnsupportedMutationAliasingException",
+        "CantSplit", "InvalidCxxCompiler",
+    }
+)  # fmt: skip
+_INTERNAL_TEXTS = (
+    "FakeTensor", "fake impl", "data-dependent", "data dependent", "Meta kernel", "unbacked", "FakeTensorMode", "SymInt",
+)  # fmt: skip
+
+
+@cache
+def _pattern(source: str) -> re.Pattern[str]:
+    return re.compile(source, re.DOTALL)
+
+
+def wrapped(text: str) -> tuple[str, str, str] | None:
+    """Backend, class and text of the error that a compile error wraps, "" for what is not said; None for no wrapper."""
+    for literal, source in _WRAPPED:
+        if literal not in text:
+            continue
+        found = _pattern(source).search(text)
+        if found is not None:
+            groups = found.groupdict()
+            inner = (groups.get("type") or "").rpartition(".")[2]
+            message = (groups.get("text") or "").split("\n\nfrom user code")[0].strip()
+            return groups.get("backend") or "", inner, message
+    return None
+
+
+def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+    """Facts of one exception of torch.compile; nothing when the event is none."""
+    name = (event.type or "").rpartition(".")[2]
+    stage = _STAGES.get(name, "")
+    if name == "RuntimeError" and (event.text.startswith("Failed running ") or "with fake tensors" in event.text):
+        stage = "fake-tensor"
+    elif "FakeTensors first" in event.text or "with fake tensors" in event.text:
+        stage = "fake-tensor"
+    if not stage:
+        return
+    source = f"text:{event.source}:{event.line}"
+    yield Fact.known("compile.stage", stage, source)
+    inner = wrapped(event.text)
+    backend, inner_type, message = inner or ("", "", "")
+    if name == "InductorError":
+        backend = "inductor"
+    for key, value in (("backend", backend), ("inner_type", inner_type), ("inner_message", message)):
+        yield Fact.known(f"compile.{key}", value, source) if value else Fact.absent(f"compile.{key}", source)
+    if stage == "fake-tensor" and name in _INTERNAL_TYPES:
+        yield Fact.known("compile.inner_internal", True, source)
+    elif inner_type in _INTERNAL_TYPES or any(mark in (message or event.text) for mark in _marks(stage, name)):
+        yield Fact.known("compile.inner_internal", True, source)
+
+
+def _marks(stage: str, name: str) -> tuple[str, ...]:
+    """Words of the wrapped text that only the compiler writes; a backend's text may quote fake tensors freely."""
+    return _INTERNAL_TEXTS if stage == "fake-tensor" or name == "InternalTorchDynamoError" else ()

@@ -1,0 +1,189 @@
+"""What kind of document an input is: log, program, prose or chat."""
+
+from __future__ import annotations
+
+from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.lines import is_code, is_progress, is_step
+from torchdoctor.model import Form
+
+SAMPLE = 1_200
+_STOPWORDS = frozenset((
+    "the", "a", "an", "to", "of", "is", "are", "was", "were", "be", "in", "on", "that", "this", "it", "we",
+    "you", "i", "my", "our", "your", "for", "with", "and", "or", "not", "but", "when", "if", "what", "how",
+    "do", "does", "did", "can", "could", "should", "would", "will", "has", "have", "had", "there", "then",
+    "so", "as", "at", "by", "from", "which", "who", "why", "they",
+))  # fmt: skip
+_CODE_STARTS = (
+    "import ", "from ", "def ", "class ", "return", "raise ", "try:", "except", "finally:", "else:",
+    "elif ", "with ", "for ", "while ", "if ", "@", "assert ", "yield ", "pass", "break", "continue",
+    "async ", "await ", "self.", "print(", "#include", "namespace ", "template", "public:", "private:",
+    "static ", "const ", "void ", "int ", "}", "{", "//", "/*", "*/", "using ", "#define", "#if", "#endif",
+    "lambda ", "global ", "del ", "nonlocal ", "func ", "let ", "var ", "fn ", "struct ", "enum ",
+    "torch.", "log.", "logger.", "logging.",
+)  # fmt: skip
+_MARKDOWN = ("# ", "## ", "### ", "#### ", "- ", "* ", "```", "~~~", "1. ", "2. ", "3. ", ".. ")
+_LOGGED = ("Traceback (most", 'File "', "WARNING", "ERROR", "INFO", "DEBUG")
+
+
+# Words that begin code lines, but sentences, too.
+_AMBIGUOUS = (
+    "from ", "with ", "for ", "if ", "while ", "import ", "using ", "class ", "return", "pass", "break",
+    "continue", "let ", "const ", "static ", "int ", "raise ",
+)  # fmt: skip
+
+
+class Census:
+    """Keeps the first lines that are not blank; by them the form is judged."""
+
+    __slots__ = ("lines",)
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def see(self, text: str) -> None:
+        if len(self.lines) < SAMPLE and text and not text.isspace():
+            self.lines.append(text[:400])
+
+
+def form_of(lines: list[str]) -> tuple[Form, bool]:
+    """(form, whether it is a chat) by majority of the lines."""
+    if is_chat(lines):
+        return Form.PROSE, True
+    code = prose = logged = sentences = 0
+    framed = fenced = False
+    seen: set[str] = set()
+    for line in lines:
+        text = line.strip()
+        if text[:3] in ("```", "~~~"):
+            fenced = not fenced
+            prose += 1
+            continue
+        if text in seen and not framed:
+            continue  # what stands there again and again was printed by a program
+        seen.add(text)
+        if framed and line[:1] in " \t":  # the source line of a frame
+            logged += 1
+            framed = 'File "' in text
+            continue
+        framed = text.startswith('File "') or text.startswith(("-->", "--->"))
+        if framed or _is_logged(text):
+            logged += 1
+        elif fenced:
+            code += text.startswith(_CODE_STARTS) or is_code(text)
+        elif _is_source(line, text):
+            code += 1
+        elif _is_prose(line, text):
+            prose += 1
+            sentences += text[-1:] in ".?!:" or ". " in text or "? " in text or text[0] in "#|-*>"
+        else:
+            logged += 1 if any(c.isdecimal() for c in text) else 0
+    total = code + prose + logged
+    if total == prose == 1 and lines[0].rstrip()[-1:] == "?":
+        return Form.PROSE, False
+    if code >= 6 and code * 2 > total and code > 2 * prose:
+        return Form.SOURCE_CODE, False
+    if (
+        prose >= 2
+        and prose * 2 >= total
+        and prose > code
+        and sentences * 3 >= prose
+        and (prose >= 4 or not logged)
+    ):
+        return Form.PROSE, False
+    return Form.LOG, False
+
+
+def _is_logged(text: str) -> bool:
+    if any(word in text[:120] for word in _LOGGED) or is_progress(text):
+        return True
+    first = text[:1]
+    if first == "[" or (first.isdecimal() and pattern(r"\d{1,4}[-/:.]\d\d").match(text)):
+        return True
+    if is_step(text) and "=" in text:
+        return True
+    named = "Error: " in text or "Exception: " in text
+    return named and bool(pattern(r"^(?:\w+\.)*\w*(?:Error|Exception): ").match(text))
+
+
+def _is_source(line: str, text: str) -> bool:
+    if text.startswith(_CODE_STARTS):
+        if text.startswith(_AMBIGUOUS):
+            return (
+                text.endswith((":", ")", "(", ",", ";", "{", "\\"))
+                or " import " in text
+                or (text.startswith(("import ", "return")) and len(text.split()) < 8)
+                or text in ("pass", "break", "continue", "raise")
+            )
+        return True
+    if text[:3] in ('"""', "'''") or text in (")", "]", "})", "),", "],", "});", "};", "}"):
+        return True
+    if text[-1:] in ";{" and not text[:1].isdecimal():
+        return True
+    if line[:1] in " \t" and text[:1] in "\"'" and text.endswith((",", '"', "'")):
+        return True
+    return is_code(text) and not text.endswith(".")
+
+
+def _is_prose(line: str, text: str) -> bool:
+    if (
+        text.startswith(_MARKDOWN)
+        or (text[:2] == "> " and text[2:3].isalpha())
+        or (text[:1] == "|" and text[-1:] == "|" and text.count("|") > 2)
+    ):
+        return True
+    words = text.split()
+    if len(words) < 4:
+        return False
+    cjk = sum(1 for c in text if "\u3040" <= c <= "\u9fff" or "\uac00" <= c <= "\ud7a3")
+    if cjk > 12 and any(mark in text for mark in "。，？！"):
+        return True
+    low = [word.strip(".,:;!?()\"'`*").lower() for word in words]
+    stops = sum(word in _STOPWORDS for word in low)
+    digits = sum(c.isdecimal() for c in text)
+    letters = sum(c.isalpha() for c in text)
+    if digits * 8 > len(text) or letters * 10 < len(text) * 6 or ("=" in text and stops < 3):
+        return False
+    return stops >= 2 or (stops >= 1 and len(words) >= 6 and text[-1:] in ".?!,:;")
+
+
+_SPEAKER = (
+    r"^(\w[\w .-]{0,24}?)[ ,]+(?:\[?\d{1,2}:\d\d(?: ?[AP]M)?\]?|\d{1,2}/\d{1,2}/\d{2,4},? \d{1,2}:\d\d(?: "
+    r"?[AP]M)?)$"
+)
+
+
+def is_chat(lines: list[str]) -> bool:
+    """True when most lines are ``[10:02] name: words``, ``name: words`` or ``<name> words``."""
+    spoken = sum(": " in line[:40] or line[:1] == "<" for line in lines[:400])
+    timed = sum(":" in line[-9:] and len(line) < 60 for line in lines[:400])
+    if spoken * 10 < len(lines[:400]) * 7 and timed < 3:
+        return False
+    names: dict[str, int] = {}
+    prose = 0
+    for line in lines[:400]:
+        found = pattern(
+            r"^(?:\[?\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?\]? )?(?:<(?P<a>[\w .-]{1,24})>"
+            r"|@?(?P<b>[A-Za-z][\w.-]{0,20}(?: [A-Z]\w{0,14})?)(?: \[\d{1,2}:\d\d\])?:) (?P<rest>\S.*)$"
+        ).match(line)
+        if found:
+            name = (found["a"] or found["b"]).lower()
+            names[name] = names.get(name, 0) + 1
+            low = [word.strip(".,:;!?()\"'`").lower() for word in found["rest"].split()]
+            prose += any(word in _STOPWORDS for word in low) or len(low) < 4
+    heads = [m[1] for line in lines[:400] if (m := pattern(_SPEAKER).match(line))]
+    if len(heads) >= 3 and len(set(heads)) >= 2 and len(heads) * 4 >= len(lines[:400]):
+        return True
+    people = sorted(names.values(), reverse=True)
+    spoken = sum(people[:8])
+    return len(people) >= 2 and people[1] >= 2 and spoken * 10 >= len(lines) * 7 and prose * 10 >= spoken * 7
+
+
+def is_personal(lines: list[str]) -> bool:
+    """True when somebody reports what happened to him: then an example in the text is the failure itself."""
+    return (
+        sum(
+            bool(pattern(r"(?:^|[^\w`])(?:I|I'm|I've|my|me|we|our|We|My)(?:[^\w`]|$)").search(line))
+            for line in lines
+        )
+        >= 1
+    )

@@ -1,0 +1,112 @@
+"""Which events talk about a failure instead of being one."""
+
+from __future__ import annotations
+
+from torchdoctor.intake.draft import Draft, pattern
+from torchdoctor.intake.lines import is_code, is_prompt
+from torchdoctor.model import EventKind, Form
+
+_HELP_HEADS = (
+    "usage:",
+    "optional arguments:",
+    "options:",
+    "positional arguments:",
+    "arguments:",
+    "Options:",
+    "Usage:",
+    "Flags:",
+)
+_GREP = r"^[\w./\\-]+\.(?:py|cpp|cu|h|cc|md|rst|txt|toml|yaml):\d+[:-]\s"
+_REAL_KEYS = (
+    "error",
+    "message",
+    "msg",
+    "reason",
+    "exception",
+    "detail",
+    "stderr",
+    "err",
+    "what",
+    "status",
+    "cause",
+    "description",
+    "text",
+)
+
+
+def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lines: list[str]) -> None:
+    """Set ``quoted`` on the drafts; a headed traceback at the left edge never is."""
+    helping = False
+    for draft in drafts:
+        raw = draft.raw
+        if draft.kind is EventKind.LOG:
+            stripped = raw.lstrip()
+            if stripped.startswith(_HELP_HEADS):
+                helping = True
+                draft.quoted = True
+                continue
+            if helping and raw[:2] == "  ":
+                draft.quoted = True
+                continue
+            helping = False
+            if _literal(raw):
+                draft.quoted = True
+                continue
+        if form is Form.LOG:
+            continue
+        draft.quoted = (
+            _in_program(draft)
+            if form is Form.SOURCE_CODE
+            else (chat and not draft.headed) or _in_prose(draft, personal)
+        )
+
+
+def _literal(raw: str) -> bool:
+    """A line of a log that holds its message as a value: source, settings, options, test names, commands."""
+    text = raw.strip()
+    if not text:
+        return False
+    if pattern(r"^[\w.-]+ \.{3,} ").match(text) or text.startswith("Namespace("):
+        return True  # a dump of settings
+    if text[:1] == "-" and pattern(r"^(?:-\w,? )?--[A-Za-z][\w-]*(?:[ =,]|$)").match(text):
+        return True
+    if text.endswith(("PASSED", " ok", "SKIPPED", "XFAIL")) and pattern(r"(?:::|\btest_|\(\w+\.)").search(
+        text
+    ):
+        return True
+    if " PASSED " in text and "::" in text:
+        return True
+    if is_prompt(raw):
+        return True
+    if text[:3] in ('- "', "- '") and text.rstrip(",")[-1:] in "\"'":
+        return True
+    if "`" in text and pattern(_GREP).match(text):
+        return True
+    if '"' in text or "'" in text:
+        key = pattern(r"^\"?([a-z][\w.-]{1,60})\"?\s*[:=]\s*[\[\"'(]").match(text)
+        if key and not key[1].endswith(_REAL_KEYS):
+            return True
+        if is_code(text.lstrip(">+- ")) and not pattern(r"(?:Error|Exception)\(").match(text):
+            return True
+        if pattern(_GREP).match(text):
+            return True
+    return False
+
+
+def _in_program(draft: Draft) -> bool:
+    if not draft.headed:
+        return True
+    return draft.raw[:1] in " \t#>" or not any(frame.line for frame in draft.frames)
+
+
+def _in_prose(draft: Draft, personal: bool) -> bool:
+    """In prose: headed tracebacks are real, bare error lines are when they stand for themselves."""
+    if draft.headed and draft.kind is not EventKind.WARNING and draft.frames:
+        return False
+    raw = draft.raw
+    text = raw.strip()
+    if raw[:1] in " \t" or text[:1] in "|>*-#" or ("`" in text and draft.kind is not EventKind.DEVICE_ASSERT):
+        return True
+    if draft.kind is EventKind.LOG:
+        return not (draft.time or draft.rank is not None)
+    return not (personal or draft.time is not None or draft.rank is not None)

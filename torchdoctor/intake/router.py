@@ -1,0 +1,212 @@
+"""Which stream a line belongs to: cleaning, prefixes known and learned, lines glued to others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchdoctor.intake.clean import clean, json_record, unescape
+from torchdoctor.intake.draft import NO_MARK, Line, pattern
+from torchdoctor.intake.form import Census
+from torchdoctor.intake.keep import Keep
+from torchdoctor.intake.prefix import shape_of, split
+from torchdoctor.intake.stream import Stream
+from torchdoctor.intake.traceback import HEADER
+
+if TYPE_CHECKING:
+    import re
+
+STREAMS = 4_096
+LEARNED = 16
+
+
+class Router:
+    """Cleans lines, takes their prefixes off, learns new prefixes, and hands each line to its stream."""
+
+    def __init__(self) -> None:
+        self.keep = Keep()
+        self.census = Census()
+        self.plain = Stream(self.keep)
+        self.streams: dict[str, Stream] = {"": self.plain}
+        self.learned: list[re.Pattern[str]] = []
+        self.record: Stream | None = None  # a tagged record whose continuation may come without tag
+        self.held: list[tuple[str, int, str]] = []  # headers behind something that may be a prefix
+        self.cut_clean = True
+        self.recent = self.plain  # where the line before went, for a piece that continues it
+        self.runs: tuple[str, int] = ("", 0)
+
+    def physical(self, number: int, text: str, joined: bool) -> None:
+        joined = joined and not self.cut_clean
+        self.cut_clean = text.endswith("\r")
+        if "\\n" in text or text[:2] == '{"':
+            lines = unescape(text) if "\\n" in text else json_record(text)
+            if lines is not None:
+                for part in lines:
+                    self.logical(number, part, False)
+                return
+        for part in clean(text):
+            self.logical(number, part, joined)
+            joined = False
+
+    def logical(self, number: int, text: str, joined: bool) -> None:
+        self.census.see(text)
+        if HEADER in text or "/s" in text or 'File "' in text:
+            parts = self._unglue(number, text)
+            if parts is None:
+                return
+            for part in parts:
+                self._route(number, part, joined)
+                joined = False
+            return
+        if self.held:
+            self._release()
+        if text[:1].isalpha() and not joined:
+            self._repeat(text)
+        self._route(number, text, joined)
+
+    def _repeat(self, text: str) -> None:
+        """Learn a tag like ``diffusers> `` or ``web_1  | `` that eight lines in a row begin with."""
+        last, count = self.runs
+        if last and text.rstrip() == last:
+            return
+        end = text.find("> ", 1, 40) + 1 or text.find("| ", 2, 40) + 1
+        tag = text[:end]
+        if not end or " " in tag.rstrip("|> "):
+            self.runs = ("", 0)
+        elif tag == last:
+            self.runs = (tag, count + 1)
+            if (
+                count == 6
+                and len(self.learned) < LEARNED
+                and pattern(r"^[A-Za-z][\w./@-]{1,38}(?:>| *\|)$").match(tag)
+            ):
+                self.learned.append(shape_of(tag + " "))
+        else:
+            self.runs = (tag, 1)
+
+    def _route(self, number: int, text: str, joined: bool) -> None:
+        if joined:
+            line = Line(number, text, text, NO_MARK, True)
+            self.recent.feed(line)
+            return
+        mark, shown, bare = split(text, self.learned)
+        line = Line(number, text[shown:] if shown else text, text[bare:] if bare else text, mark)
+        if not mark.key:
+            record = self.record
+            if record is not None and not mark.record and self.plain.reader is None:
+                if text and HEADER not in text and record.offer(line):
+                    self.recent = record
+                    return
+                if text:
+                    self.record = None
+            elif mark.record:
+                self.record = None
+            self.recent = self.plain
+            self.plain.feed(line)
+            return
+        stream = self.streams.get(mark.key)
+        if stream is None:
+            if len(self.streams) >= STREAMS:
+                stream = self.plain
+            else:
+                stream = self.streams[mark.key] = Stream(self.keep)
+        if mark.rank is not None:
+            stream.rank = mark.rank
+        elif stream.rank is not None:
+            mark.rank = stream.rank
+        fresh = stream.reader
+        self.recent = stream
+        stream.feed(line)
+        self.record = (
+            stream if mark.record and stream.reader is not None and stream.reader is not fresh else None
+        )
+
+    # -------------------------------------------------------- glue and learning
+
+    def _unglue(self, number: int, text: str) -> list[str] | None:
+        """The parts of a line in which a traceback or a record follows something else directly."""
+        at = text.find(HEADER)
+        if at > 0:
+            return self._unglue_header(number, text, at)
+        at = text.find('File "') if '", line ' in text else -1
+        if at > 2 and text[at - 2 : at] == "  " and not text[:at].isspace():
+            self._learn(text, text[: at - 2])
+            return [text]
+        if self.held:
+            self._release()
+        if "it/s" in text or "s/it" in text or "B/s" in text:
+            bar = pattern(r"(?:it/s|s/it|B/s)[^\]\[\n]{0,200}\](?=[^\s\],])").search(text)
+            if bar:
+                return [text[: bar.end()], text[bar.end() :]]
+        return [text]
+
+    def _unglue_header(self, number: int, text: str, at: int) -> list[str] | None:
+        before = text[:at]
+        _, _, bare = split(before, self.learned)
+        left = before[bare:]
+        stripped = left.strip()
+        if stripped.strip("|+ ") in ("", "Original", "traceback :", "Exception Group"):
+            if self.held:
+                self._release()
+            return [text]
+        if (
+            stripped[0] in "╭┌"
+            or stripped[:3] in ("+--", "+ -")
+            or (left.endswith("  ") and text.rstrip().endswith(HEADER))
+        ):
+            return [text]
+        if stripped.endswith(":") and pattern(
+            r"^[\w.]*(?:Error|Exception|Empty|Iteration|Interrupt): ?$"
+        ).match(stripped):
+            return [text]
+        tag = pattern(r"\[(?:rank|default)\d+\]: ?(?:\[rank\d+\]: ?)?$").search(before)
+        if tag:
+            return [before[: tag.start()], text[tag.start() :]]
+        if "`" in stripped or stripped.endswith(("'", '"', "(", "|")) or text[at + len(HEADER) :].strip(": "):
+            return [text]
+        if pattern(r"\]$|\^C$|[%)]$|\.\.\.$").search(stripped) or (
+            len(stripped) > 60 and "[" not in stripped
+        ):
+            return [before, text[at:]]
+        self.held.append((before, number, text))
+        if len(self.held) > 4:
+            self._release()
+        return None
+
+    def _learn(self, text: str, prefix: str) -> None:
+        """A frame stands behind this prefix: take it off from now on, and from headers held back."""
+        _, shown, bare = split(prefix, self.learned)
+        unknown = prefix[max(shown, bare) :]
+        if (
+            unknown.strip(" |│+>")
+            and len(unknown) <= 100
+            and len(self.learned) < LEARNED
+            and not unknown.rstrip().endswith(("(", "=", ","))
+        ):
+            shape = shape_of(unknown)
+            if shape.pattern not in [known.pattern for known in self.learned]:
+                self.learned.append(shape)
+        held, self.held = self.held, []
+        for before, number, line in held:
+            _, _, bare = split(before, self.learned)
+            if before[bare:].strip():
+                at = len(before)
+                self._route(number, before, False)
+                self._route(number, line[at:], False)
+            else:
+                self._route(number, line, False)
+
+    def _release(self) -> None:
+        """The headers held back were glued to their line, not prefixed."""
+        held, self.held = self.held, []
+        for before, number, line in held:
+            self._route(number, before, False)
+            self._route(number, line[len(before) :], False)
+
+    def close(self) -> None:
+        if self.held:
+            self._release()
+        for stream in self.streams.values():
+            for _ in range(64):  # a reader may give lines back that open another
+                if stream.reader is None:
+                    break
+                stream.close()

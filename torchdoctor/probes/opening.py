@@ -1,0 +1,47 @@
+"""Which machine and interpreter to look at: this one, another interpreter on it, or a recording."""
+
+from __future__ import annotations
+
+import os
+
+from torchdoctor.model import TorchdoctorError
+from torchdoctor.probes.interpreter import choose
+from torchdoctor.probes.probe import Limits
+from torchdoctor.probes.source import ProbeSource
+
+# Facts whose programs take longest: to be started before anything else is done.
+SLOW = ("torch.cuda_available", "python.path", "gpu.nvml_count")
+
+
+class InterpreterError(TorchdoctorError):
+    """An interpreter that is not there, or cannot be run."""
+
+
+def open_live(python: str | None = None, import_limit_s: float | None = None) -> ProbeSource:
+    """This machine, with its slow programs already started. Raises InterpreterError. To be closed."""
+    limits = Limits() if import_limit_s is None else Limits(import_s=import_limit_s)
+    source = ProbeSource(python=resolve(python) if python else choose()[0], limits=limits)
+    source.start(SLOW)
+    return source
+
+
+def resolve(python: str) -> str:
+    """The path of an interpreter given as a path, a folder of an environment, or a name on PATH."""
+    if os.path.isdir(python):
+        for place in ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe"):
+            path = os.path.join(python, place)
+            if os.path.isfile(path):
+                return os.path.abspath(path)
+        raise InterpreterError(f"{python}: a folder without an interpreter; expected bin/python in it")
+    if os.path.dirname(python):
+        if not os.path.exists(python):
+            raise InterpreterError(f"{python}: no such file; name an interpreter, as /usr/bin/python3")
+        if not os.access(python, os.X_OK):
+            raise InterpreterError(f"{python}: not allowed to be run; name an interpreter")
+        return os.path.abspath(python)
+    import shutil
+
+    found = shutil.which(python)
+    if found is None:
+        raise InterpreterError(f"{python}: not on PATH; name an interpreter, as /usr/bin/python3")
+    return found

@@ -1,0 +1,128 @@
+"""Results of checks for people: the verdict first, then what failed with its proof and what to do.
+
+Plain lines, no library: ``check`` is to start fast. Texts are data and are cleaned.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import TextIO
+
+from torchdoctor.model import CheckResult, Report, Verdict
+from torchdoctor.render.clean import clean, encodable
+
+_MARKS = {Verdict.PASS: "✓", Verdict.WARN: "!", Verdict.FAIL: "✗", Verdict.UNKNOWN: "?", Verdict.SKIP: "–"}
+_COLORS = {
+    Verdict.PASS: "32",
+    Verdict.WARN: "33",
+    Verdict.FAIL: "31",
+    Verdict.UNKNOWN: "36",
+    Verdict.SKIP: "2",
+}
+_INDENT = "    "
+
+
+def render_checks(
+    report: Report,
+    *,
+    stream: TextIO,
+    subject: str = "",
+    width: int = 80,
+    color: bool = False,
+    verbose: bool = False,
+) -> None:
+    """Write the results. ``subject`` says what was examined. Raises OSError as the stream does."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    for mark, text in _lines(report, subject, max(width, 40), verbose):
+        line = encodable(text, encoding)
+        if mark is not None:
+            sign = encodable(_MARKS[mark], encoding)
+            line = f"\x1b[{_COLORS[mark]}m{sign}\x1b[0m {line}" if color else f"{sign} {line}"
+        stream.write(line.rstrip() + "\n")
+
+
+def _lines(report: Report, subject: str, width: int, verbose: bool) -> Iterator[tuple[Verdict | None, str]]:
+    bad = [one for one in report.checks if one.verdict in (Verdict.FAIL, Verdict.WARN)]
+    good = [one for one in report.checks if one.verdict is Verdict.PASS]
+    yield _worst(report), _summary(report)
+    if subject:
+        yield None, f"  {clean(subject)}"
+    for one in bad:
+        yield None, ""
+        yield one.verdict, f"{clean(one.title)}  [{one.id}]"
+        yield from ((None, line) for line in _body(one, width, verbose))
+    if report.not_checked:
+        yield None, ""
+        yield Verdict.UNKNOWN, "Could not tell:"
+        for item in report.not_checked:
+            yield from ((None, line) for line in _wrap(f"{item.id}: {item.reason}", width, hang=2))
+    if report.notes:
+        yield None, ""
+        yield None, "Notes:"
+        for note in report.notes:
+            yield from ((None, line) for line in _wrap(note, width, hang=2))
+    if verbose and good:
+        yield None, ""
+        yield Verdict.PASS, "Looked for and not found:"
+        for one in good:
+            yield from (
+                (None, line) for line in _wrap(f"{one.title} ({one.id}): {one.observed}", width, hang=2)
+            )
+
+
+def _worst(report: Report) -> Verdict:
+    verdicts = {one.verdict for one in report.checks}
+    return next((one for one in (Verdict.FAIL, Verdict.WARN) if one in verdicts), Verdict.PASS)
+
+
+def _summary(report: Report) -> str:
+    numbers = {
+        verdict: sum(one.verdict is verdict for one in report.checks)
+        for verdict in (Verdict.FAIL, Verdict.WARN, Verdict.PASS)
+    }
+    parts = [
+        _count(numbers[Verdict.FAIL], "problem", "problems"),
+        _count(numbers[Verdict.WARN], "warning", "warnings"),
+        _count(numbers[Verdict.PASS], "check passed", "checks passed"),
+        _count(len(report.not_checked), "could not be told", "could not be told"),
+    ]
+    return ", ".join(part for part in parts if part) or "nothing to check"
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}" if number else ""
+
+
+def _body(one: CheckResult, width: int, verbose: bool) -> Iterator[str]:
+    # what was observed stands in the evidence with its source, unless there is none
+    texts = [item.text + (f"  ({item.file})" if item.file else "") for item in one.evidence]
+    for text in texts or ([one.observed] if one.observed else []):
+        yield from _wrap(text, width, hang=2)
+    if one.reason:
+        yield from _wrap(one.reason if verbose else _first_sentences(one.reason), width)
+    if one.action:
+        yield from _wrap(f"Do: {one.action}", width, hang=4)
+
+
+def _first_sentences(text: str, limit: int = 240) -> str:
+    """As many whole sentences as fit, at least one."""
+    words = " ".join(text.split())
+    end = words.find(". ")
+    while 0 <= end < limit:
+        following = words.find(". ", end + 1)
+        if not 0 <= following < limit:
+            return words[: end + 1]
+        end = following
+    return words
+
+
+def _wrap(text: str, width: int, hang: int = 0) -> Iterator[str]:
+    for line in text.splitlines():
+        yield from textwrap.wrap(
+            clean(line),
+            width,
+            initial_indent=_INDENT,
+            subsequent_indent=_INDENT + " " * hang,
+            break_on_hyphens=False,
+        )
