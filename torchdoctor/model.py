@@ -37,7 +37,7 @@ class Record:
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
             return NotImplemented
-        return self._values() == other._values()  # type: ignore[attr-defined]
+        return isinstance(other, Record) and self._values() == other._values()
 
     def __hash__(self) -> int:
         return hash((self.__class__, self._values()))

@@ -103,7 +103,10 @@ def test_libraries(name: str, family: str) -> None:
     ("path", "package"),
     [
         ("/v/lib/python3.8/site-packages/mmcv/_ext.cpython-38-x86_64-linux-gnu.so", "mmcv"),
-        ("/v/lib/python3.10/site-packages/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so", "flash_attn_2_cuda"),
+        (
+            "/v/lib/python3.10/site-packages/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so",
+            "flash_attn_2_cuda",
+        ),
         ("/usr/lib/python3/dist-packages/torchaudio/lib/libtorchaudio.so", "torchaudio"),
         ("C:\\v\\Lib\\site-packages\\torch\\lib\\c10.dll", "torch"),
         ("/home/user/vllm/vllm/_C.abi3.so", "vllm"),
@@ -144,16 +147,40 @@ def test_relocation_error() -> None:
         ("libcudnn.so.9: cannot open shared object file: No such file or directory", "libcudnn.so.9"),
         ("/opt/x/libcudart.so.11.0: cannot open shared object file: Permission denied", "libcudart.so.11.0"),
         ("libcudart.so.12: 无法打开共享对象文件: 没有那个文件或目录", "libcudart.so.12"),
-        ("libcublas.so.12: Kann die Shared-Object-Datei nicht öffnen: Datei oder Verzeichnis nicht gefunden", "libcublas.so.12"),
-        ("libnccl.so.2: ne peut ouvrir le fichier d'objet partagé: Aucun fichier ou répertoire de ce type", "libnccl.so.2"),
-        ("WARNING Failed to import from vllm._C with ImportError('libcudart.so.13: cannot open shared object file: No such file or directory')", "libcudart.so.13"),
-        ("Could not load library libcudnn_cnn_infer.so.8. Error: libcudnn_cnn_infer.so.8: cannot open shared object file", "libcudnn_cnn_infer.so.8"),
-        ("Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9.1, libcudnn_ops.so.9}", "libcudnn_ops.so.9.1.0"),
-        ("Could not locate cudnn_ops64_9.dll. Please make sure it is in your library path!", "cudnn_ops64_9.dll"),
+        (
+            "libcublas.so.12: Kann die Shared-Object-Datei nicht öffnen: Datei oder Verzeichnis nicht "
+            "gefunden",
+            "libcublas.so.12",
+        ),
+        (
+            "libnccl.so.2: ne peut ouvrir le fichier d'objet partagé: Aucun fichier ou répertoire de ce type",
+            "libnccl.so.2",
+        ),
+        (
+            "WARNING Failed to import from vllm._C with ImportError('libcudart.so.13: cannot open "
+            "shared object file: No such file or directory')",
+            "libcudart.so.13",
+        ),
+        (
+            "Could not load library libcudnn_cnn_infer.so.8. Error: libcudnn_cnn_infer.so.8: cannot "
+            "open shared object file",
+            "libcudnn_cnn_infer.so.8",
+        ),
+        (
+            "Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9.1, libcudnn_ops.so.9}",
+            "libcudnn_ops.so.9.1.0",
+        ),
+        (
+            "Could not locate cudnn_ops64_9.dll. Please make sure it is in your library path!",
+            "cudnn_ops64_9.dll",
+        ),
         ("libcublas.so.*[0-9] not found in the system path ['/opt/app']", "libcublas.so"),
-        ("dlopen(/v/_C.so, 0x0006): Library not loaded: @rpath/libc10.dylib\n  Referenced from: /v/_C.so", "libc10.dylib"),
+        (
+            "dlopen(/v/_C.so, 0x0006): Library not loaded: @rpath/libc10.dylib\n  Referenced from: /v/_C.so",
+            "libc10.dylib",
+        ),
     ],
-)  # fmt: skip
+)
 def test_missing_library(text: str, library: str) -> None:
     found = values(text)
     assert (found["kind"], found["library"]) == ("missing-library", library)
@@ -164,22 +191,30 @@ def test_missing_library(text: str, library: str) -> None:
     [
         (
             "/c/lib/libstdc++.so.6: version `GLIBCXX_3.4.29' not found (required by /c/optim_cuda.so)",
-            "GLIBCXX_3.4.29", "glibcxx", "libstdc++.so.6",
+            "GLIBCXX_3.4.29",
+            "glibcxx",
+            "libstdc++.so.6",
         ),
         (
             "/lib64/libm.so.6: version `GLIBC_2.27' not found (required by /c/torch/lib/../libcurand.so.10)",
-            "GLIBC_2.27", "glibc", "libm.so.6",
+            "GLIBC_2.27",
+            "glibc",
+            "libm.so.6",
         ),
         (
             "/lib/libstdc++.so.6: Version »CXXABI_1.3.13« nicht gefunden (benötigt von /c/x.so)",
-            "CXXABI_1.3.13", "cxxabi", "libstdc++.so.6",
+            "CXXABI_1.3.13",
+            "cxxabi",
+            "libstdc++.so.6",
         ),
         (
             "/lib/libc.so.6: version `GLIBC_2.34' 未找到 (被 /c/x.so 需要)",
-            "GLIBC_2.34", "glibc", "libc.so.6",
+            "GLIBC_2.34",
+            "glibc",
+            "libc.so.6",
         ),
     ],
-)  # fmt: skip
+)
 def test_missing_version(text: str, version: str, family: str, library: str) -> None:
     found = values(text)
     assert found["kind"] == "missing-version"
@@ -189,16 +224,28 @@ def test_missing_version(text: str, version: str, family: str, library: str) -> 
 @pytest.mark.parametrize(
     ("text", "number"),
     [
-        ("[WinError 126] The specified module could not be found. Error loading \"C:\\v\\torch\\lib\\fbgemm.dll\" or one of its dependencies.", 126),
-        ("[WinError 1114] 动态链接库(DLL)初始化例程失败。 Error loading \"C:\\v\\torch\\lib\\c10.dll\" or one of its dependencies.", 1114),
+        (
+            '[WinError 126] The specified module could not be found. Error loading '
+            '"C:\\v\\torch\\lib\\fbgemm.dll" or one of its dependencies.',
+            126,
+        ),
+        (
+            '[WinError 1114] 动态链接库(DLL)初始化例程失败。 Error loading '
+            '"C:\\v\\torch\\lib\\c10.dll" or one of its dependencies.',
+            1114,
+        ),
         ("DLL load failed while importing _C: The specified procedure could not be found.", 127),
         ("DLL load failed while importing _C: 找不到指定的程序。", 127),
         ("DLL load failed while importing _C: Le module spécifié est introuvable.", 126),
         ("DLL load failed while importing _C: Не найдена указанная процедура.", 127),
         ("DLL load failed: A dynamic link library (DLL) initialization routine failed.", 1114),
-        ("Could not find module 'C:\\v\\torch\\lib\\caffe2_detectron_ops.dll' (or one of its dependencies). Try using the full path", 126),
+        (
+            "Could not find module 'C:\\v\\torch\\lib\\caffe2_detectron_ops.dll' (or one of its "
+            "dependencies). Try using the full path",
+            126,
+        ),
     ],
-)  # fmt: skip
+)
 def test_windows(text: str, number: int) -> None:
     found = values(text)
     assert (found["kind"], found["win_error"]) == ("dll-load-failed", number)
@@ -206,7 +253,8 @@ def test_windows(text: str, number: int) -> None:
 
 def test_mac_symbol_names_the_library_that_lacks_it() -> None:
     found = values(
-        "dlopen(/Users/u/v/lib/python3.11/site-packages/torchaudio/lib/libtorchaudio.abi3.so, 0x0006): Symbol not "
+        "dlopen(/Users/u/v/lib/python3.11/site-packages/torchaudio/lib/libtorchaudio.abi3.so, 0x0006): "
+        "Symbol not "
         "found: _torch_library_impl\n  Referenced from: <4C4C-A1A1> /Users/u/v/libtorchaudio.abi3.so\n"
         "  Expected in:     <4C4C-A1B2> /Users/u/v/lib/python3.11/site-packages/torch/lib/libtorch_cpu.dylib"
     )

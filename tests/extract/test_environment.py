@@ -29,7 +29,10 @@ def values(text: str) -> dict[str, FactValue]:
     [
         ("PyTorch version: 2.2.2+cpu", "2.2.2+cpu"),
         ("2022-11-08 09:14:31 | INFO | torch 1.12.1+cu113, cuda available: True", "1.12.1+cu113"),
-        ("Ultralytics YOLOv8.1.15 🚀 Python-3.10.11 torch-2.2.1+cu121 CUDA:0 (NVIDIA X, 12288MiB)", "2.2.1+cu121"),
+        (
+            "Ultralytics YOLOv8.1.15 🚀 Python-3.10.11 torch-2.2.1+cu121 CUDA:0 (NVIDIA X, 12288MiB)",
+            "2.2.1+cu121",
+        ),
         ("pytorch version: 2.2.1+cu121", "2.2.1+cu121"),
         ("PyTorch Version 2.3.0a0+ebedce2", "2.3.0a0+ebedce2"),
         ("[pip3] torch==2.1.2+cu121", "2.1.2+cu121"),
@@ -40,7 +43,7 @@ def values(text: str) -> dict[str, FactValue]:
         ("- torch: 2.1.0", "2.1.0"),
         ("torch=2.5.1+rocm6.2", "2.5.1+rocm6.2"),
     ],
-)  # fmt: skip
+)
 def test_torch_version(text: str, version: str) -> None:
     assert values(f"run 1 started\n{text}\n")["torch.version"] == version
 
@@ -70,11 +73,16 @@ def test_versions_that_are_only_talked_about(text: str) -> None:
         ("torch 2.9.1+cu130", "13.0", None, False),
         ("torch 2.2.2+cpu", None, None, True),
         ("torch 2.3.1+rocm6.0", None, "6.0", False),
-        ("pytorch                   1.7.1           py3.7_cuda11.0.221_cudnn8.0.5_0    pytorch", "11.0", None, False),
+        (
+            "pytorch                   1.7.1           py3.7_cuda11.0.221_cudnn8.0.5_0    pytorch",
+            "11.0",
+            None,
+            False,
+        ),
         ("pytorch                   1.12.1          py3.9_cpu_0    pytorch", None, None, True),
         ("CUDA used to build PyTorch: 12.1", "12.1", None, False),
     ],
-)  # fmt: skip
+)
 def test_what_torch_was_built_for(text: str, cuda: str | None, hip: str | None, cpu_only: bool) -> None:
     found = facts(f"== versions 1.0\n{text}\n")
     assert found["torch.cuda"].value == cuda
@@ -96,7 +104,10 @@ def test_collect_env_of_a_cpu_build_with_a_gpu() -> None:
 
 
 def test_the_last_installation_counts() -> None:
-    found = values("Successfully installed torch-2.0.1+cu117\nSuccessfully uninstalled x\nSuccessfully installed torch-2.4.0\n")
+    found = values(
+        "Successfully installed torch-2.0.1+cu117\nSuccessfully uninstalled x\nSuccessfully installed "
+        "torch-2.4.0\n"
+    )
     assert found["torch.version"] == "2.4.0"
     assert "torch.cuda" not in found
 
@@ -109,20 +120,30 @@ def test_provenance() -> None:
 @pytest.mark.parametrize(
     ("path", "version", "conda"),
     [
-        ("/home/u/miniconda3/envs/head/lib/python3.8/site-packages/torch/nn/modules/linear.py", "3.8", "head"),
-        ("C:\\Users\\u\\AppData\\Local\\anaconda3\\envs\\edm\\lib\\site-packages\\torch\\cuda\\__init__.py", None, "edm"),
+        (
+            "/home/u/miniconda3/envs/head/lib/python3.8/site-packages/torch/nn/modules/linear.py",
+            "3.8",
+            "head",
+        ),
+        (
+            "C:\\Users\\u\\AppData\\Local\\anaconda3\\envs\\edm\\lib\\site-packages\\torch\\cuda\\__init__.py",
+            None,
+            "edm",
+        ),
         ("C:\\Python311\\Lib\\site-packages\\torch\\cuda\\__init__.py", "3.11", None),
         ("/usr/local/lib/python3.13/dist-packages/torch/_ops.py", "3.13", None),
     ],
-)  # fmt: skip
+)
 def test_interpreter_out_of_frames(path: str, version: str | None, conda: str | None) -> None:
-    found = values(f'Traceback (most recent call last):\n  File "{path}", line 114, in f\n    return g()\nRuntimeError: bad\n')
+    found = values(
+        f'Traceback (most recent call last):\n  File "{path}", line 114, in f\n    return '
+        f'g()\nRuntimeError: bad\n'
+    )
     assert found.get("python.version") == version
     assert found.get("conda.env") == conda
 
 
-@pytest.mark.parametrize("name", ["machine-h100-nvidia-smi.txt"])
-def test_table_of_nvidia_smi(name: str) -> None:
+def test_table_of_nvidia_smi() -> None:
     table = (
         "| NVIDIA-SMI 580.159.04             Driver Version: 580.159.04     CUDA Version: 13.0     |\n"
         "|   0  NVIDIA H100 80GB HBM3          On  |   00000000:00:06.0 Off |                    0 |\n"
@@ -160,7 +181,8 @@ def test_memory_that_the_list_explains() -> None:
 def test_link_width_of_nvidia_smi_q(now: str, most: str, degraded: bool) -> None:
     text = (
         "GPU 00000000:17:00.0\n        GPU Link Info\n            PCIe Generation\n                Max : 5\n"
-        f"                Current : 1\n            Link Width\n                Max : {most}\n                Current : {now}\n"
+        f"                Current : 1\n            Link Width\n                Max : {most}\n           "
+        f"     Current : {now}\n"
     )
     assert values(text)["gpu.pcie_degraded"] is degraded
 
@@ -171,7 +193,10 @@ def test_link_width_of_a_query() -> None:
 
 
 def test_volatile_errors_count_aggregate_ones_do_not() -> None:
-    section = "    ECC Errors\n        Volatile\n            DRAM Uncorrectable : {now}\n        Aggregate\n            DRAM Uncorrectable : 4\n"
+    section = (
+        "    ECC Errors\n        Volatile\n            DRAM Uncorrectable : {now}\n"
+        "        Aggregate\n            DRAM Uncorrectable : 4\n"
+    )
     assert values(section.format(now=0))["gpu.ecc_failed"] is False
     assert values(section.format(now=2))["gpu.ecc_failed"] is True
 
@@ -179,13 +204,25 @@ def test_volatile_errors_count_aggregate_ones_do_not() -> None:
 @pytest.mark.parametrize(
     ("text", "name", "value"),
     [
-        ("CUDA initialization: The NVIDIA driver on your system is too old (found version 11040).", "driver.cuda", "11.4"),
+        (
+            "CUDA initialization: The NVIDIA driver on your system is too old (found version 11040).",
+            "driver.cuda",
+            "11.4",
+        ),
         ("w0:26110:26110 [0] NCCL INFO cudaDriverVersion 12040", "driver.cuda", "12.4"),
-        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.113.01  Tue Sep 12", "driver.kernel_version", "535.113.01"),
+        (
+            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.113.01  Tue Sep 12",
+            "driver.kernel_version",
+            "535.113.01",
+        ),
         ("NVML library version: 535.129", "driver.library_version", "535.129"),
         ("NCCL version 2.21.5+cuda12.4", "nccl.version_in_text", "2.21.5"),
         ("numpy                         1.26.4", "numpy.version", "1.26.4"),
-        ("A module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.0.1 as it may crash.", "numpy.version", "2.0.1"),
+        (
+            "A module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.0.1 as it may crash.",
+            "numpy.version",
+            "2.0.1",
+        ),
         ("torchvision 0.17.1+cpu", "torchvision.version", "0.17.1+cpu"),
         ("[pip3] torchaudio==2.1.2+cu121", "torchaudio.version", "2.1.2+cu121"),
         ("[pip3] triton==2.1.0", "triton.version", "2.1.0"),
@@ -195,14 +232,18 @@ def test_volatile_errors_count_aggregate_ones_do_not() -> None:
         ("tmpfs            252G  1.2G  251G   1% /dev/shm", "shm.size_bytes", 252 * 1024**3),
         ("NOTE: The SHMEM allocation limit is set to the default of 64MB.", "shm.size_bytes", 64 * 1024**2),
         ("open files                      (-n) 1024", "limits.nofile", 1024),
-        ("LD_LIBRARY_PATH=/usr/local/cuda-11.1/lib64:/opt/x", "env.LD_LIBRARY_PATH", "/usr/local/cuda-11.1/lib64:/opt/x"),
+        (
+            "LD_LIBRARY_PATH=/usr/local/cuda-11.1/lib64:/opt/x",
+            "env.LD_LIBRARY_PATH",
+            "/usr/local/cuda-11.1/lib64:/opt/x",
+        ),
         ("CUDA_VISIBLE_DEVICES = 1", "env.CUDA_VISIBLE_DEVICES", "1"),
         ("LOCAL_RANK: 0 - CUDA_VISIBLE_DEVICES: [0,1]", "env.CUDA_VISIBLE_DEVICES", "0,1"),
         ("[launch.py:162:main] Setting CUDA_VISIBLE_DEVICES=0,1,2,3", "env.CUDA_VISIBLE_DEVICES", "0,1,2,3"),
         ("CUDA_VISIBLE_DEVICES=", "env.CUDA_VISIBLE_DEVICES", ""),
         ("CUDA_VISIBLE_DEVICES=GPU-1f2e", "env.CUDA_VISIBLE_DEVICES", "GPU-1f2e"),
     ],
-)  # fmt: skip
+)
 def test_single_lines(text: str, name: str, value: FactValue) -> None:
     assert values(f"run started 1\n{text}\nrun ended 2\n").get(name) == value
 
@@ -224,8 +265,16 @@ def test_variables_that_are_only_named(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("visible", "count", "hidden"),
-    [("1", 1, True), ("0", 1, False), ("-1", 4, True), ("", 4, True), ("7,0", 4, True), ("0,7", 4, False), ("GPU-ab", 4, None)],
-)  # fmt: skip
+    [
+        ("1", 1, True),
+        ("0", 1, False),
+        ("-1", 4, True),
+        ("", 4, True),
+        ("7,0", 4, True),
+        ("0,7", 4, False),
+        ("GPU-ab", 4, None),
+    ],
+)
 def test_hidden_devices(visible: str, count: int, hidden: bool | None) -> None:
     assert environment.hides_all(visible, count) is hidden
 
@@ -260,7 +309,8 @@ def test_capability_range_of_torch_2_8_to_2_10(own: str, covered: bool) -> None:
     found = values(
         "/v/torch/cuda/__init__.py:283: UserWarning: \n"
         f"    Found GPU0 NVIDIA GB10 which is of cuda capability {own}.\n"
-        "    Minimum and Maximum cuda capability supported by this version of PyTorch is\n    (8.0) - (12.0)\n"
+        "    Minimum and Maximum cuda capability supported by this version of PyTorch is\n    (8.0) - "
+        "(12.0)\n"
         "    \n  warnings.warn(\n"
     )
     assert found["torch.covers_gpu"] is covered

@@ -22,15 +22,35 @@ def values(text: str) -> dict[str, FactValue]:
 @pytest.mark.parametrize(
     ("text", "code", "pci", "pid"),
     [
-        ("NVRM: Xid (PCI:0000:41:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.", 79, "0000:41:00", None),
-        ("[1.5] NVRM: Xid (PCI:0000:9b:00): 94, pid=1234567, name=python3, Contained ECC error", 94, "0000:9b:00", 1234567),
+        (
+            "NVRM: Xid (PCI:0000:41:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
+            79,
+            "0000:41:00",
+            None,
+        ),
+        (
+            "[1.5] NVRM: Xid (PCI:0000:9b:00): 94, pid=1234567, name=python3, Contained ECC error",
+            94,
+            "0000:9b:00",
+            1234567,
+        ),
         ("NVRM: Xid (0000:03:00): 14, Channel 00000001", 14, "0000:03:00", None),
-        ("NVRM: Xid (PCI:0019:01:00.0): 31, pid=960, name=python3, channel 0x0000000a, intr 00000000.", 31, "0019:01:00.0", 960),
-        ("kernel: NVRM: Xid (PCI:0000:05:00): 48, An uncorrectable double bit error (DBE)", 48, "0000:05:00", None),
+        (
+            "NVRM: Xid (PCI:0019:01:00.0): 31, pid=960, name=python3, channel 0x0000000a, intr 00000000.",
+            31,
+            "0019:01:00.0",
+            960,
+        ),
+        (
+            "kernel: NVRM: Xid (PCI:0000:05:00): 48, An uncorrectable double bit error (DBE)",
+            48,
+            "0000:05:00",
+            None,
+        ),
         ("NVRM: Xid (PCI:0000:07:00): 43, pid=426, name=python3, channel 0x0000000a", 43, "0000:07:00", 426),
         ("NVRM: Xid (PCI:0000:07:00): 109", 109, "0000:07:00", None),
     ],
-)  # fmt: skip
+)
 def test_forms(text: str, code: int, pci: str, pid: int | None) -> None:
     found = extract(text)
     assert (found["code"].value, found["pci"].value) == (code, pci)
@@ -46,14 +66,17 @@ def test_the_process_name_is_not_searched_for_numbers() -> None:
 
 def test_nvlink5_subcode() -> None:
     found = values(
-        "NVRM: Xid (PCI:0000:dc:00): 149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 08 (0x004505c6 0x00000002 0x0 0x0)"
+        "NVRM: Xid (PCI:0000:dc:00): 149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 08 (0x004505c6 "
+        "0x00000002 0x0 0x0)"
     )
     assert (found["unit"], found["severity"], found["link"]) == ("NETIR_LINK_EVT", "fatal", 8)
     assert (found["subcode"], found["status"]) == (4, 2)
 
 
 def test_nvlink5_nonfatal() -> None:
-    found = values("NVRM: Xid (PCI:0000:ba:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000008)")
+    found = values(
+        "NVRM: Xid (PCI:0000:ba:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000008)"
+    )
     assert (found["severity"], found["subcode"], found["status"]) == ("nonfatal", 0, 8)
 
 
@@ -62,7 +85,9 @@ def test_nvlink5_without_its_words_has_no_severity() -> None:
 
 
 def test_consequence_names_its_reason() -> None:
-    found = values("NVRM: Xid (PCI:0000:dc:00): 45, pid=18, name=python3, Ch 00000001 caused by previous Xid 149")
+    found = values(
+        "NVRM: Xid (PCI:0000:dc:00): 45, pid=18, name=python3, Ch 00000001 caused by previous Xid 149"
+    )
     assert found["caused_by"] == 149
 
 
@@ -82,7 +107,9 @@ def test_recovery_action_is_the_new_state(state: str, action: str) -> None:
 
 
 def test_sxid() -> None:
-    found = values("nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV error")
+    found = values(
+        "nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV error"
+    )
     assert (found["sxid"], found["severity"], found["link"]) == (12028, "nonfatal", 32)
     assert "code" not in found
 

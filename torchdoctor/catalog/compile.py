@@ -1,7 +1,8 @@
 """The catalog as one file that loads in a few milliseconds.
 
-Three lines: a signature, the index that matching needs (JSON), the words for people (JSON, read only when
-a rule is shown). Compiled when a wheel is built, and into the user's cache for a checkout or ``--rules``.
+Lines of text: a signature, the prefilter (JSON), one line a rule with what matching needs, one line a rule
+with the words for people. Only the prefilter is parsed at once, the other lines when their rule is asked
+for. Compiled when a wheel is built, and into the user's cache for a checkout or ``--rules``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
     from torchdoctor.catalog.loader import Row
 
-FORMAT = "torchdoctor-catalog/1"
+FORMAT = "torchdoctor-catalog/2"
+_INDEX_KEYS = ("id", "family", "severity", "role", "title", "leads_to", "refines", "confirm", "rule_out")
 _TEXT_KEYS = ("why", "fixes", "decide_with", "references")
 
 
@@ -48,7 +50,7 @@ def pack(rows: Sequence[Row], stamp: str) -> bytes:
     literals: dict[str, list[list[int]]] = {}
     loose: list[list[int]] = []
     index: list[list[Any]] = []
-    texts: dict[str, list[Any]] = {}
+    texts: list[list[Any]] = []
     for number, row in enumerate(rows):
         matches: list[list[Any]] = []
         for position, match in enumerate(row["matches"]):
@@ -59,24 +61,19 @@ def pack(rows: Sequence[Row], stamp: str) -> bytes:
             else:
                 loose.append(place)
         check = row["check"]
-        index.append(
-            [
-                row["id"],
-                row["family"],
-                row["severity"],
-                row["role"],
-                row["title"],
-                row["leads_to"],
-                row["refines"],
-                row["confirm"],
-                row["rule_out"],
-                matches,
-                [check["applies_if"], check["fail_if"], check["severity"]] if check else None,
-            ]
-        )
-        texts[row["id"]] = [row[key] for key in _TEXT_KEYS]
-    parts = ({"literals": literals, "loose": loose, "rules": index}, texts)
-    lines = [stamp, *(json.dumps(part, ensure_ascii=False, separators=(",", ":")) for part in parts)]
+        side = [check["applies_if"], check["fail_if"], check["severity"]] if check else None
+        index.append([*(row[key] for key in _INDEX_KEYS), matches, side])
+        texts.append([row[key] for key in _TEXT_KEYS])
+    head = {
+        "literals": literals,
+        "loose": loose,
+        "ids": [row["id"] for row in rows],
+        "checks": [row["id"] for row in rows if row["check"]],
+    }
+    lines = [
+        stamp,
+        *(json.dumps(part, ensure_ascii=False, separators=(",", ":")) for part in (head, *index, *texts)),
+    ]
     return ("\n".join(lines) + "\n").encode()
 
 
@@ -87,9 +84,15 @@ def compile_tree(directory: Path | str) -> bytes:
     return pack(read_tree(str(directory)), FORMAT)
 
 
-def _cache_path(stamp: str) -> str:
+def _cache_path(directory: str) -> str:
+    """One file a rules directory; what it was made of stands in its first line."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "torchdoctor", f"catalog-{zlib.crc32(stamp.encode()):08x}.json")
+    name = f"catalog-{zlib.crc32(os.path.abspath(directory).encode()):08x}.json"
+    return os.path.join(base, "torchdoctor", name)
+
+
+def _whole(data: bytes, stamp: str) -> bool:
+    return data.startswith(stamp.encode() + b"\n") and data.endswith(b"]\n")
 
 
 def packed(
@@ -104,11 +107,11 @@ def packed(
 
         raise CatalogError([f"{directory}: no such folder; a rules folder holds FAMILY/ID.toml"])
     stamp = signature(directory)
-    path = _cache_path(stamp)
+    path = _cache_path(directory)
     try:
         with open(path, "rb") as file:
             data = file.read()
-        if data.startswith(stamp.encode() + b"\n") and data.count(b"\n") == 3:
+        if _whole(data, stamp):
             return data
     except OSError:
         pass

@@ -174,7 +174,8 @@ def rule_files(directory: str) -> Iterator[str]:
 def _read_toml(path: str, shown: str, problems: list[str]) -> dict[str, Any] | None:
     try:
         with open(path, "rb") as file:
-            return tomllib.load(file)
+            table: dict[str, Any] = tomllib.load(file)
+            return table
     except tomllib.TOMLDecodeError as error:
         problems.append(f"{shown}: not valid TOML: {error}")
     except UnicodeDecodeError as error:

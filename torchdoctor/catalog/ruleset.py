@@ -33,33 +33,38 @@ class RuleSet:
     def __init__(self, packs: Sequence[bytes]) -> None:
         self.literals: dict[str, list[Place]] = {}
         self.loose: list[Place] = []
+        self._lines: dict[str, tuple[bytes, bytes]] = {}  # rule id -> index line, text line
         self._rows: dict[str, list[Any]] = {}
         self._rules: dict[str, Rule] = {}
-        self._packed_texts: list[bytes] = []
-        self._texts: dict[str, list[Any]] | None = None
+        self._checks: list[str] = []
         for data in packs:
-            _, index_line, text_line = data.split(b"\n", 2)
-            self._packed_texts.append(text_line)
-            index = json.loads(index_line)
-            rows = index["rules"]
-            for row in rows:
-                self._rows[row[0]] = row
-            for literal, places in index["literals"].items():
-                self.literals.setdefault(literal, []).extend((rows[rule][0], match) for rule, match in places)
-            self.loose.extend((rows[rule][0], match) for rule, match in index["loose"])
+            _, head_line, *lines = data.split(b"\n")
+            head = json.loads(head_line)
+            ids = head["ids"]
+            self._lines.update(zip(ids, zip(lines, lines[len(ids) :], strict=False), strict=False))
+            for literal, places in head["literals"].items():
+                self.literals.setdefault(literal, []).extend((ids[rule], match) for rule, match in places)
+            self.loose.extend((ids[rule], match) for rule, match in head["loose"])
+            self._checks.extend(head["checks"])
+
+    def _row(self, rule_id: str) -> list[Any] | None:
+        row = self._rows.get(rule_id)
+        if row is None and rule_id in self._lines:
+            row = self._rows[rule_id] = json.loads(self._lines[rule_id][0])
+        return row
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._lines)
 
     def __contains__(self, rule_id: str) -> bool:
-        return rule_id in self._rows
+        return rule_id in self._lines
 
     def ids(self) -> tuple[str, ...]:
         """All rule ids, in the catalog's order."""
-        return tuple(self._rows)
+        return tuple(self._lines)
 
     def rules(self) -> Iterator[Rule]:
-        for rule_id in self._rows:
+        for rule_id in self._lines:
             yield self.rule(rule_id)
 
     def rule(self, rule_id: str) -> Rule:
@@ -71,27 +76,23 @@ class RuleSet:
 
     def leads_to(self, rule_id: str) -> Sequence[str]:
         """Ids of the direct consequences, groups expanded; () for an unknown id."""
-        row = self._rows.get(rule_id)
+        row = self._row(rule_id)
         return row[5] if row else ()
 
     def role(self, rule_id: str) -> Role:
         """The rule's role; CAUSE for an unknown id."""
-        row = self._rows.get(rule_id)
+        row = self._row(rule_id)
         return Role(row[3]) if row else Role.CAUSE
 
     def checks(self) -> tuple[str, ...]:
         """Ids of the rules that have an environment side."""
-        return tuple(rule_id for rule_id, row in self._rows.items() if row[10])
+        return tuple(self._checks)
 
     def text(self, rule_id: str) -> RuleText:
         """The words of the rule. Raises UnknownRuleError."""
-        if self._texts is None:
-            self._texts = {}
-            for line in self._packed_texts:
-                self._texts.update(json.loads(line))
-        if rule_id not in self._texts:
+        if rule_id not in self._lines:
             raise self._unknown(rule_id)
-        why, fixes, decide_with, references = self._texts[rule_id]
+        why, fixes, decide_with, references = json.loads(self._lines[rule_id][1])
         return RuleText(
             why,
             tuple(
@@ -105,12 +106,12 @@ class RuleSet:
     def _unknown(self, rule_id: str) -> UnknownRuleError:
         from difflib import get_close_matches
 
-        near = get_close_matches(rule_id, self._rows, 3)
+        near = get_close_matches(rule_id, self._lines, 3)
         hint = f"; did you mean {' or '.join(near)}?" if near else "; `torchdoctor rules list` shows all"
         return UnknownRuleError(f"no rule {rule_id!r}{hint}")
 
     def _build(self, rule_id: str) -> Rule:
-        row = self._rows.get(rule_id)
+        row = self._row(rule_id)
         if row is None:
             raise self._unknown(rule_id)
         matches = tuple(

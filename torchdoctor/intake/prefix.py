@@ -164,7 +164,7 @@ def _c10d(text: str, found: re.Match[str], mark: Mark, at: int) -> tuple[int, bo
 
 
 def _bracket_level(text: str, found: re.Match[str], mark: Mark) -> tuple[int, bool]:
-    """[INFO|trainer.py:1] 2024-05-16 10:31:02,120 >> message    [INFO|2024-12-25 10:01:12] name:1 >> message"""
+    """A level in brackets, with the place and the time that transformers puts in or behind them."""
     mark.level = found["level"]
     rest = (found["rest"] or "")[1:]
     mark.record = True

@@ -161,7 +161,7 @@ class Router:
         tag = pattern(r"\[(?:rank|default)\d+\]: ?(?:\[rank\d+\]: ?)?$").search(before)
         if tag:
             return [before[: tag.start()], text[tag.start() :]]
-        if "`" in stripped or stripped.endswith(("'", '"', "(", "|")) or text[at + len(HEADER) :].strip(": "):
+        if "`" in stripped or stripped.endswith(("'", '"', "(")) or text[at + len(HEADER) :].strip(": "):
             return [text]
         if pattern(r"\]$|\^C$|[%)]$|\.\.\.$").search(stripped) or (
             len(stripped) > 60 and "[" not in stripped

@@ -103,23 +103,41 @@ def open_binary(path: str, stdin: BinaryIO | None) -> BinaryIO:
         raise IntakeError(path, "permission denied") from None
     except (OSError, ValueError) as error:
         raise IntakeError(path, getattr(error, "strerror", None) or str(error)) from None
-    return _decompressed(file, head)
-
-
-def _decompressed(file: BinaryIO, head: bytes) -> BinaryIO:
-    if head.startswith(b"\x1f\x8b"):
-        import gzip
-
-        return cast("BinaryIO", gzip.open(file))
-    if head.startswith(b"\xfd7zXZ"):
-        import lzma
-
-        return cast("BinaryIO", lzma.open(file))
-    if head.startswith(b"BZh"):
-        import bz2
-
-        return cast("BinaryIO", bz2.open(file))
+    if head.startswith((b"\x1f\x8b", b"\xfd7zXZ", b"BZh")):
+        file.close()
+        return cast("BinaryIO", Unpacked(path, head))
     return file
+
+
+class Unpacked:
+    """A compressed file; damage in it is an OSError, as for any other unreadable stretch."""
+
+    def __init__(self, path: str, head: bytes) -> None:
+        if head.startswith(b"\x1f\x8b"):
+            import gzip
+            import zlib
+
+            self.file: BinaryIO = cast("BinaryIO", gzip.open(path))
+            self.damage: tuple[type[Exception], ...] = (zlib.error, EOFError)
+        elif head.startswith(b"BZh"):
+            import bz2
+
+            self.file = cast("BinaryIO", bz2.open(path))
+            self.damage = (ValueError, EOFError)
+        else:
+            import lzma
+
+            self.file = cast("BinaryIO", lzma.open(path))
+            self.damage = (lzma.LZMAError, EOFError)
+
+    def read(self, size: int) -> bytes:
+        try:
+            return self.file.read(size)
+        except self.damage as error:
+            raise OSError(f"damaged archive: {error}") from error
+
+    def close(self) -> None:
+        self.file.close()
 
 
 def is_binary(head: bytes) -> bool:
@@ -189,7 +207,7 @@ def physical_lines(file: BinaryIO, path: str, tally: Tally) -> Iterator[tuple[in
     while True:
         try:
             chunk = file.read(CHUNK_BYTES)
-        except (OSError, EOFError, ValueError) as error:  # a truncated archive, a disk error, a closed pipe
+        except (OSError, ValueError) as error:  # a truncated archive, a disk error, a closed pipe
             tally.notes.append(f"{path}: reading stopped: {getattr(error, 'strerror', None) or error}")
             chunk = b""
         if not isinstance(chunk, bytes):

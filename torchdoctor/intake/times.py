@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from torchdoctor.intake.draft import pattern
 
-MONTHS = {m: i for i, m in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), 1)}
+_NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+MONTHS = {name: number for number, name in enumerate(_NAMES, 1)}
 _CLOCK = r"(\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)"
 _FULL = rf"(\d{{4}})[-/](\d\d)[-/](\d\d)(?:[T _]|, ){_CLOCK}(?: ?(Z|[+-]\d\d:?\d\d))?"
 _AMERICAN = rf"(\d\d)/(\d\d)/(\d{{4}}) {_CLOCK}(?: [AP]M)?"
