@@ -237,9 +237,12 @@ class TestBadInput:
         assert "frobnicated" in out
         assert err.startswith("torchdoctor: empty: ")
 
-    def test_binary_junk(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    @pytest.mark.parametrize("each", [(), ("--each",)])
+    def test_binary_junk(
+        self, each: tuple[str, ...], folder: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         (folder / "junk.bin").write_bytes(bytes(range(256)) * 64)
-        assert explain("--each", "junk.bin", "failed.log") == 2
+        assert explain(*each, "junk.bin", "failed.log") == 2
         out, err = capsys.readouterr()
         assert "frobnicated" in out
         assert err.startswith("torchdoctor: junk.bin: ")
@@ -412,10 +415,18 @@ class TestStreams:
         assert b"Exception ignored" not in done.stderr
 
 
-@pytest.mark.usefixtures("folder")
+def imported(arguments: list[str], environment: dict[str, str]) -> set[str]:
+    """Names of all modules that a process of this interpreter imports."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", *arguments], capture_output=True, env=environment, check=True
+    )
+    lines = done.stderr.decode().splitlines()
+    return {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
+
+
 class TestStartUp:
     @pytest.mark.parametrize(
-        ("form", "forbidden"),
+        ("form", "heavy"),
         [
             (
                 "json",
@@ -424,16 +435,11 @@ class TestStartUp:
             ("text", {"tomllib", "tomli", "subprocess", "importlib.metadata", "packaging", "asyncio"}),
         ],
     )
-    def test_what_explain_does_not_import(self, folder: Path, form: str, forbidden: set[str]) -> None:
+    def test_what_explain_does_not_import(self, folder: Path, form: str, heavy: set[str]) -> None:
         environment = {**os.environ, "PYTHONPATH": SOURCES, "XDG_CACHE_HOME": str(folder / "cache")}
-        run("explain", "clean.log", **environment)  # compiles the catalog, which needs TOML
-        arguments = ["-m", "torchdoctor", "explain", "--format", form, "failed.log"]
-        done = subprocess.run(
-            [sys.executable, "-X", "importtime", *arguments],
-            capture_output=True,
-            env=environment,
-            check=True,
-        )
-        modules = {line.rpartition(b"|")[2].strip().decode() for line in done.stderr.splitlines()}
+        imported(["-m", "torchdoctor", "explain", "clean.log"], environment)  # compiles the catalog, which needs TOML
+        modules = imported(
+            ["-m", "torchdoctor", "explain", "--format", form, "failed.log"], environment
+        ) - imported(["-c", "import click"], environment)
         assert "torchdoctor.engine.diagnose" in modules
-        assert not modules & (forbidden | {"torch", "pynvml", "psutil", "numpy"})
+        assert not modules & (heavy | {"torch", "pynvml", "psutil", "numpy"})

@@ -241,6 +241,7 @@ class TestEval:
         data = result.as_data()
         assert (data["with_rule"], data["top1"], data["none_of_the_above"]) == (3, 3, 2)
         assert data["false_positives"] == []
+        assert list(data["differences"]) == ["test-folding/two"]
         (difference,) = data["differences"].values()
         assert difference == ["user frame train.py:12, expected train.py:13"]
         assert "user frame train.py:12, expected train.py:13" in in_words(result)

@@ -95,12 +95,17 @@ def test_the_licence_is_the_one_that_is_named() -> None:
 
 
 def test_every_command_and_option_is_in_the_readme() -> None:
+    import click
+
     from torchdoctor.cli.explain import command as explain
+    from torchdoctor.cli.main import cli
     from torchdoctor.cli.rules import command as rules
 
     for parameter in explain.params:
         for option in (item for item in parameter.opts if item.startswith("--")):
             assert f"`{option}" in README, option
+    for name in cli.list_commands(click.Context(cli)):
+        assert f"torchdoctor {name}" in README, name
     for name in rules.commands:
         assert re.search(rf"`(?:rules )?{name}`|torchdoctor rules {name}\b", README), name
 
@@ -132,4 +137,3 @@ def test_importing_the_package_imports_no_torch(module: str) -> None:
     code = f"import sys, {module}; sys.exit('torch' in sys.modules or 'rich' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
-

@@ -111,7 +111,7 @@ def test_the_verdict_is_repeated_when_the_text_is_higher_than_the_screen() -> No
 @pytest.mark.parametrize("verbose", [False, True])
 def test_no_line_is_wider_than_the_screen(name: str, width: int, verbose: bool) -> None:
     for line in shown(sample_reports.ALL[name], width=width, verbose=verbose).splitlines():
-        if not line.lstrip().startswith("$ "):  # a command to copy is never cut
+        if not line.lstrip().startswith(("$ ", ">>> ")):  # a command to copy is never cut
             assert cell_len(line) <= width, line
 
 
@@ -339,3 +339,25 @@ def test_a_cut_line_loses_its_stamp_first() -> None:
     report = Report(Outcome.DIAGNOSED, ("a.log",), (replace(sample_reports.LABEL_RANGE, leads_to=(link,)),))
     assert "a.log:5  … [Rank 1] Watchdog caught a timeout x" in shown(report)
     assert line in shown(report, width=200)
+
+
+@pytest.mark.parametrize(
+    ("command", "first"),
+    [
+        ("python -c 'print(1)'", "$ "),
+        ("print(labels.max())", ">>> "),
+        ("import torch; torch.zeros(1)", ">>> "),
+    ],
+)
+def test_the_prompt_tells_shell_from_python(command: str, first: str) -> None:
+    diagnosis = replace(sample_reports.LABEL_RANGE, decide_with=command)
+    assert f"\n    {first}{command}\n" in shown(Report(Outcome.DIAGNOSED, (), (diagnosis,)))
+
+
+def test_a_long_path_of_a_frame_keeps_its_end() -> None:
+    frame = Frame("/opt/" + "deep/" * 30 + "trainer.py", 3045, "compute_loss", "outputs = model(**inputs)")
+    text = shown(Report(Outcome.DIAGNOSED, (), (replace(sample_reports.LABEL_RANGE, frame=frame),)), width=60)
+    (place,) = [line for line in text.splitlines() if "-->" in line]
+    assert place.startswith("  --> …")
+    assert place.endswith("deep/trainer.py:3045")
+    assert "\n      in compute_loss\n      outputs = model(**inputs)\n" in text

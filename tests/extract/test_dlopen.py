@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract import dlopen
+from torchdoctor.extract import dlopen, linked_names
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, State, Transcript
 
 
@@ -96,7 +96,7 @@ def test_symbols(symbol: str, family: str) -> None:
     ],
 )
 def test_libraries(name: str, family: str) -> None:
-    assert dlopen.library_family(name) == family
+    assert linked_names.library_family(name) == family
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_libraries(name: str, family: str) -> None:
     ],
 )
 def test_packages(path: str, package: str) -> None:
-    assert dlopen.loader_package(path) == package
+    assert linked_names.loader_package(path) == package
 
 
 def test_versioned_symbol_names_both_libraries() -> None:

@@ -198,3 +198,27 @@ def test_many_possible_prefixes_take_no_time() -> None:
     missing = ["weight", "bias", *(f"layers.{number}.weight" for number in range(3000))]
     found = facts_of(report(missing, [f"other.{number}.weight" for number in range(3000)]))
     assert found["prefix_only"] is False
+
+
+def test_a_report_whose_lines_became_events_of_their_own() -> None:
+    texts = [
+        "Error(s) in loading state_dict for Net:",
+        'Missing key(s) in state_dict: "a.weight", "a.bias". ',
+        'Unexpected key(s) in state_dict: "module.a.weight", "module.a.bias". ',
+        "worker stopped",
+    ]
+    events = tuple(Event(n, EventKind.LOG, text, "log.txt", n + 1, n + 1) for n, text in enumerate(texts))
+    transcript = Transcript(("log.txt",), events)
+    for event in events[:3]:
+        found = {fact.name: fact.value for fact in state_dict.extract(event, transcript)}
+        assert found["state_dict.prefix_only"] is True
+        assert found["state_dict.model"] == "Net"
+    assert list(state_dict.extract(events[3], transcript)) == []
+
+
+def test_the_lists_of_another_rank_are_left_alone() -> None:
+    one = Event(0, EventKind.LOG, 'Missing key(s) in state_dict: "a.weight". ', "log.txt", 1, 1, rank=0)
+    two = Event(1, EventKind.LOG, 'Unexpected key(s) in state_dict: "b.c". ', "log.txt", 2, 2, rank=1)
+    transcript = Transcript(("log.txt",), (one, two))
+    found = {fact.name: fact.value for fact in state_dict.extract(one, transcript)}
+    assert found["state_dict.unexpected_count"] == 0

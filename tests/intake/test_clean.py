@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from torchdoctor.intake import read_text
@@ -37,7 +39,10 @@ def test_clean(raw: str, parts: list[str]) -> None:
 
 def test_progress_bars_collapse_and_the_error_behind_them_is_seen() -> None:
     bar = "\r".join(f" {n}%|##   | {n}/100 [00:01<00:09, 10.2it/s]" for n in range(1, 90))
-    transcript = read_text(f"start\n{bar}Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\n    f()\nValueError: x\n")
+    transcript = read_text(
+        f'start\n{bar}Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    '
+        f"f()\nValueError: x\n"
+    )
     kinds = [(event.kind, event.line, event.count) for event in transcript.events]
     assert kinds == [(EventKind.LOG, 1, 1), (EventKind.LOG, 2, 89), (EventKind.EXCEPTION, 2, 1)]
     assert transcript.events[1].text.startswith(" 89%|")
@@ -47,18 +52,25 @@ def test_progress_bars_collapse_and_the_error_behind_them_is_seen() -> None:
 def test_a_traceback_in_a_json_string_is_unescaped() -> None:
     raw = (
         '{"name":"RuntimeError","stack":"\\u001b[0;31m-----\\u001b[0m\\n\\u001b[0;31mRuntimeError\\u001b[0m'
-        "                              Traceback (most recent call last)\\nCell \\u001b[0;32mIn[3], line 2\\u001b[0m\\n"
-        '----> 2 y = zeros()\\n\\n\\u001b[0;31mRuntimeError\\u001b[0m: CUDA error: out of memory\\nsecond line"}'
+        "                              Traceback (most recent call last)\\nCell \\u001b[0;32mIn[3], line "
+        "2\\u001b[0m\\n"
+        "----> 2 y = zeros()\\n\\n\\u001b[0;31mRuntimeError\\u001b[0m: CUDA error: out of memory\\nsecond "
+        'line"}'
     )
     event = read_text(raw).events[-1]
     assert (event.type, event.text) == ("RuntimeError", "CUDA error: out of memory\nsecond line")
-    assert (event.frames[0].file, event.frames[0].line, event.frames[0].code) == ("Cell In[3]", 2, "y = zeros()")
+    assert (event.frames[0].file, event.frames[0].line, event.frames[0].code) == (
+        "Cell In[3]",
+        2,
+        "y = zeros()",
+    )
     assert (event.line, event.end_line) == (1, 1)
 
 
 def test_an_error_file_of_torchelastic() -> None:
     raw = (
-        '{"message": {"message": "ValueError: bad", "extraInfo": {"py_callstack": "Traceback (most recent call last):\\n'
+        '{"message": {"message": "ValueError: bad", "extraInfo": {"py_callstack": "Traceback (most recent '
+        "call last):\\n"
         '  File \\"/w/t.py\\", line 3, in main\\n    f()\\nValueError: bad\\n", "timestamp": "1694000000"}}}'
     )
     event = read_text(raw).events[-1]
@@ -66,17 +78,25 @@ def test_an_error_file_of_torchelastic() -> None:
 
 
 def test_lines_of_the_docker_log_driver() -> None:
-    lines = ["Traceback (most recent call last):", '  File "/app/x.py", line 3, in <module>', "    f()", "ValueError: y"]
-    raw = "\n".join(
-        '{"log":"%s\\n","stream":"stderr","time":"2024-01-01T10:00:00.%dZ"}' % (line.replace('"', '\\"'), n)
-        for n, line in enumerate(lines)
-    )
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/x.py", line 3, in <module>',
+        "    f()",
+        "ValueError: y",
+    ]
+    records = [
+        {"log": line + "\n", "stream": "stderr", "time": f"2024-01-01T10:00:00.{number}Z"}
+        for number, line in enumerate(lines)
+    ]
+    raw = "\n".join(json.dumps(record, separators=(",", ":")) for record in records)
     (event,) = read_text(raw).events
     assert (event.type, event.text, event.frames[0].line) == ("ValueError", "y", 3)
     assert event.time == "2024-01-01T10:00:00.0Z"
 
 
 def test_a_json_record_of_a_logger() -> None:
-    (event,) = read_text('{"level":"error","ts":"2024-01-01T00:00:00Z","msg":"RuntimeError: CUDA error: x"}').events
+    (event,) = read_text(
+        '{"level":"error","ts":"2024-01-01T00:00:00Z","msg":"RuntimeError: CUDA error: x"}'
+    ).events
     assert (event.kind, event.type, event.text) == (EventKind.EXCEPTION, "RuntimeError", "CUDA error: x")
     assert (event.level, event.time) == ("ERROR", "2024-01-01T00:00:00Z")

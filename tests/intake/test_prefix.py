@@ -23,23 +23,39 @@ MESSAGE = "RuntimeError: x"
         ("12: ", "12", 12, None, None, None, None),
         ("3: [rank7]: ", "3/rank7", 7, None, None, None, None),
         ("2021-03-10T13:22:37.440Z: [1,0]<stderr>:", "1,0", 0, None, None, "2021-03-10T13:22:37.440Z", None),
-        ("(EngineCore_0 pid=8123) ERROR 01-02 03:04:05 [core.py:390] ", "EngineCore_0 pid=8123", None, None, None,
+        (
+            "(EngineCore_0 pid=8123) ERROR 01-02 03:04:05 "
+            "[core.py:390] ", "EngineCore_0 pid=8123", None, None, None,
          "--01-02T03:04:05", "ERROR"),
         ("(train_fn pid=77, ip=10.0.0.5) ", "train_fn pid=77", None, None, "10.0.0.5", None, None),
         ("(head, rank=0, pid=2345) ", "head, rank=0 pid=2345", 0, None, None, None, None),
         ("[2025-01-29 09:03:12 TP5] ", "TP5", 5, None, None, "2025-01-29T09:03:12", None),
         ("[2025-01-29 09:03:12 DP1 TP5] ", "DP1 TP5", None, None, None, "2025-01-29T09:03:12", None),
         ("2026-04-27T08:40:51.7732186Z ", "", None, None, None, "2026-04-27T08:40:51.7732186Z", None),
-        ("2024-01-01T10:00:00.000000001Z stderr F ", "", None, None, None, "2024-01-01T10:00:00.000000001Z", None),
+        (
+            "2024-01-01T10:00:00.000000001Z "
+            "stderr F ", "", None, None, None, "2024-01-01T10:00:00.000000001Z", None),
         ("Oct 04 15:02:41 llm forge[394]: ", "forge[394]", None, None, "llm", "--10-04T15:02:41", None),
-        ("2024-10-04T15:02:41+0200 gpu7 train[77]: ", "train[77]", None, None, "gpu7", "2024-10-04T15:02:41+0200", None),
-        ("E0303 15:20:45.800000 139 torch/x/api.py:826] ", "", None, None, None, "--03-03T15:20:45.800000", "ERROR"),
-        ("2025-03-21 17:08:31,569 - finetune - ERROR - ", "", None, None, None, "2025-03-21T17:08:31.569", "ERROR"),
+        (
+            "2024-10-04T15:02:41+0200 "
+            "gpu7 train[77]: ", "train[77]", None, None, "gpu7", "2024-10-04T15:02:41+0200", None),
+        (
+            "E0303 15:20:45.800000 139 "
+            "torch/x/api.py:826] ", "", None, None, None, "--03-03T15:20:45.800000", "ERROR"),
+        (
+            "2025-03-21 17:08:31,569 - finetune "
+            "- ERROR - ", "", None, None, None, "2025-03-21T17:08:31.569", "ERROR"),
         ("2022-11-08 09:14:31 | ERROR | train | ", "", None, None, None, "2022-11-08T09:14:31", "ERROR"),
-        ("2022-12-03 11:20:37 | ERROR    | damo.apis.trainer:301 - ", "", None, None, None, "2022-12-03T11:20:37", "ERROR"),
+        (
+            "2022-12-03 11:20:37 | ERROR    | "
+            "damo.apis.trainer:301 - ", "", None, None, None, "2022-12-03T11:20:37", "ERROR"),
         ("08/12/2023 07:30:11 - ERROR - __main__ - ", "", None, None, None, "2023-08-12T07:30:11", "ERROR"),
-        ("[2023-04-05 14:01:22,300] [ERROR] [launch.py:1:f] ", "", None, None, None, "2023-04-05T14:01:22.300", "ERROR"),
-        ("[2024-01-01, 10:00:00 UTC] {task.py:12} ERROR - ", "", None, None, None, "2024-01-01T10:00:00", "ERROR"),
+        (
+            "[2023-04-05 14:01:22,300] [ERROR] "
+            "[launch.py:1:f] ", "", None, None, None, "2023-04-05T14:01:22.300", "ERROR"),
+        (
+            "[2024-01-01, 10:00:00 UTC] "
+            "{task.py:12} ERROR - ", "", None, None, None, "2024-01-01T10:00:00", "ERROR"),
         ("[2024-08-12 03:00:10,431][root][INFO] - ", "", None, None, None, "2024-08-12T03:00:10.431", "INFO"),
         ("[ERROR] ", "", None, None, None, None, "ERROR"),
         ("ERROR:root:", "", None, None, None, None, "ERROR"),
@@ -50,7 +66,13 @@ MESSAGE = "RuntimeError: x"
     ],
 )  # fmt: skip
 def test_known_prefixes(
-    prefix: str, key: str, rank: int | None, local: int | None, host: str | None, time: str | None, level: str | None
+    prefix: str,
+    key: str,
+    rank: int | None,
+    local: int | None,
+    host: str | None,
+    time: str | None,
+    level: str | None,
 ) -> None:
     mark, _, bare = split(prefix + MESSAGE, [])
     assert (prefix + MESSAGE)[bare:] == MESSAGE
@@ -60,7 +82,8 @@ def test_known_prefixes(
 
 @pytest.mark.parametrize(
     "text",
-    ["RuntimeError: x", "  File \"a.py\", line 1, in f", "Epoch: [0] x", "cuda:0 ready", "[123, 456] x", "(torch) $ ls",
+    ["RuntimeError: x",
+        "  File \"a.py\", line 1, in f", "Epoch: [0] x", "cuda:0 ready", "[123, 456] x", "(torch) $ ls",
      "| a | b |", "12 items", "/path: x", "EngineCore: y"],
 )  # fmt: skip
 def test_no_prefix(text: str) -> None:
@@ -89,17 +112,28 @@ def test_times() -> None:
 
 
 @pytest.mark.parametrize(
-    "prefix", ["worker-1: ", "app_7  | ", "<<gpu 3>> ", "job/abc12 ", "anna: ", "2024-01-01T00:00:00Z pod-x: ", "    "]
+    "prefix",
+    ["worker-1: ", "app_7  | ", "<<gpu 3>> ", "job/abc12 ", "anna: ", "2024-01-01T00:00:00Z pod-x: ", "    "],
 )
 def test_a_prefix_is_learned_from_the_frames_behind_it(prefix: str) -> None:
-    trace = ["Traceback (most recent call last):", '  File "a.py", line 3, in <module>', "    main()", "ValueError: y"]
+    trace = [
+        "Traceback (most recent call last):",
+        '  File "a.py", line 3, in <module>',
+        "    main()",
+        "ValueError: y",
+    ]
     (event,) = read_text("\n".join(prefix + line for line in trace)).events
     assert (event.type, event.text, event.line) == ("ValueError", "y", 1)
     assert [(frame.line, frame.code) for frame in event.frames] == [(3, "main()")]
 
 
 def test_learned_prefixes_that_differ_in_numbers_are_separate_streams() -> None:
-    trace = ["Traceback (most recent call last):", '  File "a.py", line 3, in <module>', "    main()", "ValueError: y"]
+    trace = [
+        "Traceback (most recent call last):",
+        '  File "a.py", line 3, in <module>',
+        "    main()",
+        "ValueError: y",
+    ]
     lines = [f"worker-{n}: {line}" for line in trace for n in (1, 2)]
     first, second = read_text("\n".join(lines)).events
     assert (first.stream, first.type, first.text) == ("worker-1", "ValueError", "y")
@@ -115,14 +149,22 @@ def test_a_tag_that_every_line_carries_is_learned() -> None:
 
 
 def test_what_stands_glued_before_a_traceback_is_no_prefix() -> None:
-    text = "Applying 0002...Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n    g()\nKeyError: 'k'\n"
+    text = (
+        'Applying 0002...Traceback (most recent call last):\n  File "a.py", line 1, in f\n    '
+        "g()\nKeyError: 'k'\n"
+    )
     log, event = read_text(text).events
     assert log.text == "Applying 0002..."
     assert (event.type, event.text, event.line) == ("KeyError", "'k'", 1)
 
 
 def test_interleaved_ranks_come_out_whole() -> None:
-    trace = ["Traceback (most recent call last):", '  File "a.py", line {n}, in <module>', "    main()", "ValueError: y{n}"]
+    trace = [
+        "Traceback (most recent call last):",
+        '  File "a.py", line {n}, in <module>',
+        "    main()",
+        "ValueError: y{n}",
+    ]
     lines = [f"[rank{n}]: {line.format(n=n)}" for line in trace for n in (4, 6)]
     first, second = read_text("\n".join(lines)).events
     assert (first.rank, first.text, first.frames[0].line) == (4, "y4", 4)
@@ -141,5 +183,11 @@ def test_a_record_that_goes_on_without_its_tag() -> None:
 
 def test_times_without_a_year_get_the_year_of_the_others() -> None:
     text = "2023-05-06 07:08:09 INFO start\nE0506 07:08:10.000000 139 torch/a.py:1] failed\n"
-    assert [event.time for event in read_text(text).events] == ["2023-05-06T07:08:09", "2023-05-06T07:08:10.000000"]
-    assert read_text("E0506 07:08:10.000000 139 torch/a.py:1] failed\n").events[0].time == "--05-06T07:08:10.000000"
+    assert [event.time for event in read_text(text).events] == [
+        "2023-05-06T07:08:09",
+        "2023-05-06T07:08:10.000000",
+    ]
+    assert (
+        read_text("E0506 07:08:10.000000 139 torch/a.py:1] failed\n").events[0].time
+        == "--05-06T07:08:10.000000"
+    )

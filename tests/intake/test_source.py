@@ -49,7 +49,9 @@ def test_every_encoding_gives_the_same_exception(data: bytes, encoding: str) -> 
 
 
 def test_latin_1_is_the_fallback_line_by_line() -> None:
-    transcript = read(["-"], stdin("größe ok\n".encode() + "La procédure est introuvable\n".encode("latin-1")))
+    transcript = read(
+        ["-"], stdin("größe ok\n".encode() + "La procédure est introuvable\n".encode("latin-1"))
+    )
     assert [event.text for event in transcript.events] == ["größe ok", "La procédure est introuvable"]
 
 
@@ -61,7 +63,7 @@ def test_line_ends_and_numbers() -> None:
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 64])
 def test_the_size_of_the_chunks_changes_nothing(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = "eins\r\nzwei größer\n\n  File \"x.py\", line 1, in f\nende".encode()
+    data = 'eins\r\nzwei größer\n\n  File "x.py", line 1, in f\nende'.encode()
     whole = numbered(data)
     monkeypatch.setattr(source_module, "CHUNK_BYTES", chunk)
     assert numbered(data) == whole
@@ -74,7 +76,8 @@ def test_nul_bytes_are_removed_not_fatal() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [bytes(range(256)) * 8, b"\x80\x02}q\x00(X\x07\x00\x00\x00version", b"PK\x03\x04abc", b"\x7fELF\2\1"]
+    "data",
+    [bytes(range(256)) * 8, b"\x80\x02}q\x00(X\x07\x00\x00\x00version", b"PK\x03\x04abc", b"\x7fELF\2\1"],
 )
 def test_binary_junk_gives_no_events(data: bytes) -> None:
     assert is_binary(data)
@@ -183,9 +186,16 @@ def test_events_of_several_inputs_keep_their_relations(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "rank", "local"),
-    [("rank_3.log", 3, None), ("attempt_0/5/stderr.log", None, 5), ("train.log", None, None), ("frank9.log", None, None)],
+    [
+        ("rank_3.log", 3, None),
+        ("attempt_0/5/stderr.log", None, 5),
+        ("train.log", None, None),
+        ("frank9.log", None, None),
+    ],
 )
-def test_the_rank_in_the_name_of_the_file(tmp_path: Path, name: str, rank: int | None, local: int | None) -> None:
+def test_the_rank_in_the_name_of_the_file(
+    tmp_path: Path, name: str, rank: int | None, local: int | None
+) -> None:
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(ERROR)

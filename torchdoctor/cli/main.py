@@ -21,6 +21,8 @@ EXIT_INTERRUPTED = 130
 # name -> (module under torchdoctor.cli, what the list of commands says of it)
 _COMMANDS = {
     "explain": ("explain", "Say why a run failed, from its logs."),
+    "check": ("check", "Say what will fail on this machine, before anything is run."),
+    "facts": ("facts", "Show what is known of this machine; save it, compare it."),
     "rules": ("rules", "Look into the failure catalog, check and measure it."),
 }
 

@@ -163,8 +163,8 @@ def _diagnosis(
     for conditional in words.fixes:
         told: list[bool | None] = []
         with facts.guard(head.rule.id):
-            for item in conditional.when:
-                told.append(holds(item, facts.fact(item.fact, best.event, best.captures)))
+            for condition in conditional.when:
+                told.append(holds(condition, facts.fact(condition.fact, best.event, best.captures)))
         if False not in told:
             fixes.append(conditional.fix)
     return Diagnosis(

@@ -210,7 +210,7 @@ def _from_tree(folder: str) -> Iterator[Case]:
     for item in walk(folder):
         machine = os.path.join(item.path, MACHINE)
         yield Case(
-            item.name,
+            os.path.relpath(item.path, folder).replace(os.sep, "/"),
             (item.input,),
             NONE if item.rule == NO_RULE else item.rule,
             item.also,

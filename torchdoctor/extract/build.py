@@ -83,7 +83,7 @@ _TRIGGERS = (
 _ECHOES = re.compile(r"ld returned|linker command failed|subprocess-exited|too many errors|error limit|expanded from macro")
 
 _KINDS: tuple[tuple[str, str], ...] = (
-    ("out-of-memory", r"Killed signal|Killed \(program|died due to signal 9|out of memory|virtual memory exhausted|"
+    ("out-of-memory", r"^Killed$|Killed signal|Killed \(program|died due to signal 9|out of memory|virtual memory exhausted|"
      r"C1060|C1002|cannot allocate memory|signal terminated program cc1plus"),
     ("compiler-too-new", r"unsupported GNU version|unsupported Microsoft Visual Studio version|unsupported clang version|"
      r"parameter packs not expanded with|\"_Float(?:32|64|128)x?\" is undefined|__builtin_ia32_\w+\" is undefined|"
@@ -125,6 +125,7 @@ _STANDARD = re.compile(r"[-/]std[=:](?:c|gnu)\+\+(?P<std>\d\w)")
 _STANDARD_YEARS = {"0x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23}
 
 _TRITON_MARKS = ("cuda_utils.c", "__triton_launcher", "hip_utils.c", "/triton/", "\\triton\\", "triton_launcher")
+_TRITON_FRAMES = ("triton/runtime/build.py", "triton/common/build.py", "triton/backends/", "triton/compiler/")
 _INDUCTOR_MARKS = ("torchinductor", "CppCompileError", "_inductor", ".main.cpp", "inductor/cpp_prefix")
 _EXTENSION_MARKS = (
     "TORCH_EXTENSION_NAME", "torch/include", "torch\\include", "torch_extensions", "cpp_extension", "Error compiling objects for",
@@ -163,9 +164,19 @@ def _error_in(event: Event, line: str) -> _Error | None:
     return None
 
 
+def _killed(transcript: Transcript) -> _Error | None:
+    """A bare "Killed" under ninja's FAILED line: the shell's word for a compiler that was ended."""
+    for event in transcript.events:
+        if event.kind is EventKind.CRASH and event.text.strip() == "Killed" and not event.quoted:
+            before = transcript.events[max(0, event.id - 3) : event.id]
+            if any(other.kind is EventKind.BUILD and "FAILED: " in other.text for other in before):
+                return _Error("Killed", "", "shell", f"text:{event.source}:{event.line}", event.id)
+    return None
+
+
 def _first(transcript: Transcript) -> _Error | None:
     """The first error; a shell's "not found" counts only when a build is in the text."""
-    shell: _Error | None = None
+    shell = _killed(transcript)
     for event, line in _lines(transcript):
         found = _error_in(event, line)
         if found is None or (event.kind is EventKind.EXCEPTION and found.compiler == "shell"):
@@ -173,7 +184,7 @@ def _first(transcript: Transcript) -> _Error | None:
         if event.kind is EventKind.LOG and found.compiler == "gcc" and not found.file.endswith(_SOURCES) and found.file:
             continue  # "train.py:12: error: …" of a logger is no compiler
         if found.compiler != "shell":
-            return shell or found
+            return shell if shell is not None and shell.event < found.event else found
         if shell is None and (_kind(found.text) in ("nvcc-missing", "compiler-missing")):
             shell = found
     return shell
@@ -225,7 +236,7 @@ def _consumer(error: _Error, transcript: Transcript) -> str:
     # Triton and Inductor run the compiler for one file and raise at once; an extension's log is longer
     for other in transcript.events[max(0, error.event - 3) : error.event + 4]:
         frames = " ".join(frame.file.replace("\\", "/") for frame in other.frames)
-        if "triton/runtime/build.py" in frames or "triton/common/build.py" in frames or "triton/backends" in frames:
+        if any(mark in frames for mark in _TRITON_FRAMES):
             return "triton"
         if "torch/_inductor" in frames and "utils/cpp_extension.py" not in frames:
             return "inductor"

@@ -34,8 +34,12 @@ FACTS: dict[str, str] = {
     "assert.backend": "str: cuda, hip, inductor (a kernel that torch.compile wrote), triton, or cpu",
 }
 
+# A signature may be long, a condition is short; what lies further off belongs to something else.
+BEFORE, AFTER = 1600, 800
+TRIES = 4
+
 _INDEX = r"\[(?P<%s>\d{1,10},\s?\d{1,10},\s?\d{1,10})\]"
-_PLACE = r"(?P<file>(?:[A-Za-z]:)?[^\s:*?\"<>|`]{1,300}):(?P<line>\d{1,6}): "
+_PLACE = r"(?P<file>(?:[A-Za-z]:)?[^\s:*?\"<>|`\[\]]{1,300}):(?P<line>\d{1,6}): "
 _KERNEL = r"(?P<kernel>[^\n]{1,1200}?): "
 _WHERE = r"block: " + _INDEX % "block" + r", thread: " + _INDEX % "thread"
 # a condition may hold back quotes of its own, so the last one before "failed" ends it
@@ -67,16 +71,21 @@ def _pattern(name: str) -> re.Pattern[str]:
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     """Facts of one failed assertion of a kernel; nothing when the event is none."""
     text = event.text
-    if "ssert" not in text:
-        return
     source = f"text:{event.source}:{event.line}"
-    for backend in ("cuda", "hip", "cpu", "cuda-cut"):
-        found = _pattern(backend).search(text)
-        if found is not None:
-            yield from _one_line(backend, found, source)
+    place = -1
+    for _ in range(TRIES):
+        place = text.find("ssertion", place + 1)
+        if place < 0:
             return
-    if (found := _pattern("dsa").search(text)) is not None:
-        yield from _report(found, text, source)
+        part = text[max(0, place - BEFORE) : place + AFTER]
+        for backend in ("cuda", "hip", "cpu", "cuda-cut"):
+            found = _pattern(backend).search(part)
+            if found is not None:
+                yield from _one_line(backend, found, source)
+                return
+        if (found := _pattern("dsa").search(part)) is not None:
+            yield from _report(found, part, source)
+            return
 
 
 def _one_line(backend: str, found: re.Match[str], source: str) -> Iterator[Fact]:

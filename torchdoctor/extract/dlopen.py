@@ -11,6 +11,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.linked_names import library_family, loader_package, major_version, symbol_family
 from torchdoctor.model import Fact
 
 if TYPE_CHECKING:
@@ -45,115 +46,70 @@ _TRIGGERS = (
     "load symbol", "GLIBC", "CXXABI",
 )  # fmt: skip
 
-_FILE = r"(?P<file>[^\s'\"`(){},;]+?\.(?:so|pyd|dll|dylib)[^\s:'\"`,;]*)"
+_FILE = r"(?P<file>[^\s'\"`(){},;]{1,300})"
 
-_PATTERNS: dict[str, str] = {
+# What is left for regular expressions, each with a literal that it cannot do without. Names of files stand
+# before their marker and are taken from there by hand, since no pattern finds them in linear time.
+_PATTERNS: dict[str, tuple[str, str]] = {
+    "relocation": (
+        "relocation error",
+        r"relocation error: (?P<loader>[^\s:]{1,300}): symbol (?P<symbol>[^\s,]{1,300}),? version "
+        r"(?P<version>\S{1,100}) not defined in file (?P<file>\S{1,300}) with link time reference",
+    ),
     # glibc: dl-lookup.c, also printed by "symbol lookup error: FILE:" before main
-    "undefined": _FILE.replace("<file>", "<loader>")
-    + r": undefined symbol: (?P<symbol>[^\s,'\")]+)(?:, version (?P<version>[^\s,'\")]+))?",
-    "undefined-bare": r"undefined symbol:? (?P<symbol>[^\s,'\")]+)(?:, version (?P<version>[^\s,'\")]+))?",
-    "relocation": r"relocation error: (?P<loader>[^\s:]+): symbol (?P<symbol>[^\s,]+),? version "
-    r"(?P<version>\S+) not defined in file (?P<file>\S+) with link time reference",
+    "undefined": (
+        "undefined symbol",
+        r"undefined symbol:? (?P<symbol>[^\s,'\")]{1,400})(?:, version (?P<version>[^\s,'\")]{1,100}))?",
+    ),
     # dyld; newer macOS puts the symbol in parentheses and a sentence after it
-    "mac-symbol": r"(?:dlopen\((?P<loader>[^,]+),[^)]*\): )?[Ss]ymbol not found(?: in flat namespace)?:? "
-    r"[('‘]*(?P<symbol>[^\s)'’]+)",
-    "mac-expected": r"Expected in:\s+(?:<[^>]*> )?(?P<file>\S+)",
-    "mac-missing": r"(?:dlopen\((?P<loader>[^,]+),[^)]*\): )?Library not loaded: (?P<file>\S+)",
-    # glibc: dl-version.c; the quotes and the words around are translated in some locales
-    "version": r"(?:(?P<file>[^\s'\"`(]+): )?[^\s:]{0,20} ?[`'‘»„\"]?"
-    r"(?P<version>(?:GLIBCXX|GLIBC|CXXABI|GOMP|OMP|NVJITLINK)_[\d.]+)"
-    r"['’«”\"]? [^(]{2,40}\((?:[^()]{2,30} )?(?P<loader>[^\s()]+)\)?",
-    "missing": _FILE + r": (?:[^\s:]+: )?cannot open shared object file",
-    # the same in a locale of its own: the library, a colon and text that is none of the known sentences
-    "missing-local": r"(?:^|ImportError\(['\"]|OSError\(['\"])(?P<file>(?:/\S*/)?lib[^\s:/'\"]+?\.so[\d.]*): "
-    r"(?P<rest>[^\n]{4,})",
-    "not-in-path": r"(?P<file>lib\w+\.so)\S* not found in the system path",
-    "cudnn-load": r"Could not load library (?P<file>\S+?)\.? Error",
-    "cudnn-any": r"Unable to load any of \{(?P<file>[^,}\s]+)",
-    "cudnn-locate": r"Could not locate (?P<file>[\w.-]+?\.(?:dll|so[\w.]*))",
-    "cudnn-symbol": r"(?:Cannot load symbol|Could not load symbol) (?P<symbol>\w+)",
-    "bad-file": _FILE + r": (?P<rest>file too short|invalid ELF header|wrong ELF class[^\n]{0,20}|"
-    r"cannot enable executable stack[^\n]{0,60})",
-    "static-tls": _FILE + r": cannot allocate memory in static TLS block",
-    "mac-arch": r"dlopen\((?P<loader>[^,]+),[^\n]*?incompatible architecture",
-    "win-torch": r"Error loading [\"'](?P<file>[^\"']+)[\"'] or one of its dependencies",
-    "win-import": r"DLL load failed(?: while importing (?P<loader>\w+))?:",
-    "win-module": r"Could not find module ['\"](?P<file>[^'\"]+)['\"] \(or one of its dependencies\)",
+    "mac-symbol": (
+        "ymbol not found",
+        r"[Ss]ymbol not found(?: in flat namespace)?:? [('‘]{0,2}(?P<symbol>[^\s)'’]{1,400})",
+    ),
+    "mac-loader": ("dlopen(", r"dlopen\((?P<loader>[^,()]{1,300}),"),
+    "mac-expected": ("Expected in", r"Expected in:\s{1,10}(?:<[^>]{0,80}> )?(?P<file>\S{1,300})"),
+    "mac-missing": ("Library not loaded", r"Library not loaded: (?P<file>\S{1,300})"),
+    "cudnn-symbol": ("load symbol", r"(?:Cannot|Could not) load symbol (?P<symbol>\w{1,100})"),
+    # the quotes and the words around the version are translated in some locales (dl-version.c)
+    "version": ("_", r"(?P<version>(?:GLIBCXX|GLIBC|CXXABI|GOMP|OMP)_\d[\d.]{0,14})['’«”\"]"),
+    "cudnn-load": ("Could not load library", rf"Could not load library {_FILE}"),
+    "cudnn-any": ("Unable to load any of", r"Unable to load any of \{(?P<file>[^,}\s]{1,200})"),
+    "cudnn-locate": ("Could not locate", r"Could not locate (?P<file>[\w-]{1,80}\.(?:dll|so[\w.]{0,20}))"),
+    "not-in-path": ("not found in the system path", r"(?P<file>lib\w{1,60}\.so)\S{0,20} not found in"),
+    "win-torch": ("Error loading", r"Error loading [\"'](?P<file>[^\"']{1,300})[\"'] or one of its"),
+    "win-import": ("DLL load failed", r"DLL load failed(?: while importing (?P<loader>\w{1,100}))?:"),
+    "win-module": ("Could not find module", r"Could not find module ['\"](?P<file>[^'\"]{1,300})['\"] \(or"),
 }
 
 # Tried in this order: the first that fits says what kind of message it is.
 _ORDER: tuple[tuple[str, str], ...] = (
     ("relocation", "undefined-symbol"),
     ("undefined", "undefined-symbol"),
-    ("undefined-bare", "undefined-symbol"),
     ("mac-symbol", "undefined-symbol"),
     ("cudnn-symbol", "undefined-symbol"),
-    ("static-tls", "static-tls"),
-    ("mac-arch", "wrong-architecture"),
-    ("bad-file", "bad-file"),
+    (": cannot allocate memory in static TLS block", "static-tls"),
+    ("incompatible architecture", "wrong-architecture"),
+    (": file too short", "bad-file"),
+    (": invalid ELF header", "bad-file"),
+    (": wrong ELF class", "bad-file"),
+    (": cannot enable executable stack", "bad-file"),
     ("version", "missing-version"),
     ("cudnn-load", "missing-library"),
     ("cudnn-any", "missing-library"),
     ("cudnn-locate", "missing-library"),
-    ("missing", "missing-library"),
+    (": cannot open shared object file", "missing-library"),
     ("not-in-path", "missing-library"),
     ("mac-missing", "missing-library"),
     ("win-torch", "dll-load-failed"),
     ("win-import", "dll-load-failed"),
     ("win-module", "dll-load-failed"),
-    ("missing-local", "missing-library"),
 )
 
-# A literal that each pattern cannot do without, so that most are never compiled.
-_NEEDS: dict[str, str] = {
-    "relocation": "relocation error", "undefined": "undefined symbol", "undefined-bare": "undefined symbol",
-    "mac-symbol": "ymbol not found", "cudnn-symbol": "load symbol", "static-tls": "static TLS",
-    "mac-arch": "incompatible architecture", "cudnn-load": "Could not load library",
-    "cudnn-any": "Unable to load any of", "cudnn-locate": "Could not locate",
-    "missing": "cannot open shared object", "not-in-path": "not found in the system path",
-    "mac-missing": "Library not loaded", "win-torch": "Error loading", "win-import": "DLL load failed",
-    "win-module": "Could not find module", "missing-local": ".so", "version": "_",
-}  # fmt: skip
-
-# Beginnings of file names, without "lib". The longer of two that fit must stand first.
-_LIBRARY_FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("torch-rocm", ("torch_hip", "c10_hip", "amdhip64", "MIOpen", "rocblas", "hipblas", "hsa-runtime", "rccl",
-                    "rocsolver", "hipsparse", "rocm_smi", "hiprtc", "rocrand", "hipfft", "roctx")),
-    ("torchaudio", ("torchaudio", "_torchaudio")),
-    ("torchvision", ("torchvision",)),
-    ("torch", ("torch", "c10", "shm.", "shm_windows", "caffe2", "asmjit", "fbgemm", "uv.dll")),
-    ("cudnn", ("cudnn",)),
-    ("nccl", ("nccl",)),
-    ("nvml", ("nvidia-ml", "nvml")),
-    ("cuda-driver", ("cuda.so", "cuda.dylib", "nvcuda", "nvidia-ptxjitcompiler", "nvidia-nvvm")),
-    ("cuda-toolkit", ("cudart", "cublas", "cufft", "curand", "cusolver", "cusparse", "nvrtc", "nvJitLink",
-                      "nvjitlink", "cupti", "nvToolsExt", "nvtoolsext", "cufile", "nvshmem", "caffe2_nvrtc",
-                      "nvblas", "npp", "nvperf", "cudss")),
-    ("mkl", ("mkl", "svml", "imf.", "intlc")),
-    ("openmp", ("iomp5", "omp.", "gomp", "omp140", "libomp")),
-    ("python", ("python",)),
-    ("cxx-runtime", ("stdc++", "gcc_s", "msvcp", "vcruntime", "c++.")),
-    ("libc", ("c.so.", "m.so.", "pthread.so", "dl.so", "rt.so")),
-)  # fmt: skip
-
-_SYMBOL_FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("nvjitlink", ("__nvJitLink", "nvJitLink")),
-    ("cublas", ("cublas",)),
-    ("cudnn", ("cudnn",)),
-    ("nccl", ("nccl", "pnccl")),
-    ("cuda-toolkit", ("cuda", "__cuda", "cusparse", "cusolver", "cufft", "curand", "cupti", "nvrtc", "nvtx",
-                      "nvshmem", "cuFile")),
-    ("nvml", ("nvml",)),
-    ("rocm", ("hip", "hsa_", "roc", "miopen", "rccl")),
-    ("mkl", ("iJIT_", "mkl_", "MKL_", "LAPACKE_", "vml", "vsl", "__svml")),
-    ("openmp", ("GOMP_", "omp_", "__kmpc", "kmp_")),
-    ("python", ("Py", "_Py")),
-)  # fmt: skip
-
-# Namespaces at, c10, torch and caffe2 in a mangled name, as owner or as an argument's type; torch's C names.
-_TORCH_MARKS = ("N2at", "N3c10", "N5torch", "N6caffe2", "K2at", "K3c10", "K5torch", "THPVariable",
-                "THPDevice", "aoti_torch", "torch_library", "torch_call_dispatcher", "c10_cuda",
-                "2at6Tensor")  # fmt: skip
+# What ends a file's name when it is read backwards from its marker.
+_BREAKS = " \t\n'\"`(){},;"
+_SUFFIXES = (".so", ".pyd", ".dll", ".dylib")
+# English sentences after a library's name that are not about a missing file.
+_OTHER_SENTENCES = ("undefined", "version", "symbol", "in function", "warning")
 
 # What Windows' own sentences hold, by language, for texts without the number.
 _WINDOWS_WORDS: tuple[tuple[int, tuple[str, ...]], ...] = (
@@ -173,69 +129,7 @@ _WINDOWS_WORDS: tuple[tuple[int, tuple[str, ...]], ...] = (
 
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name])
-
-
-def library_family(name: str) -> str:
-    """Which software a library file belongs to, by its name; "other" when it is none that torch loads."""
-    base = name.replace("\\", "/").rsplit("/", 1)[-1]
-    bare = base[3:] if base.startswith("lib") else base
-    for family, starts in _LIBRARY_FAMILIES:
-        if bare.startswith(starts):
-            return family
-    if base.startswith("_torchaudio"):
-        return "torchaudio"
-    return "other"
-
-
-def symbol_family(symbol: str) -> str:
-    """Which software defines a symbol, by its (mangled) name; "other" when the name does not tell."""
-    bare = symbol[1:] if symbol.startswith("__Z") else symbol
-    if any(mark in bare for mark in _TORCH_MARKS):
-        return "torch-abi"
-    if "cudnn" in bare:
-        return "cudnn"  # also mangled: _ZN5cudnn3ops…
-    for family, starts in _SYMBOL_FAMILIES:
-        if bare.startswith(starts):
-            return family
-    # The driver's API: cu and a capital (cuInit, cuTensorMapEncodeTiled).
-    if len(bare) > 2 and bare.startswith("cu") and bare[2].isupper():
-        return "cuda-driver"
-    if bare.startswith(("_ZNSt", "_ZNKSt", "_ZSt", "__cxa", "_ZTINSt", "_ZTVNSt")):
-        return "cxx-runtime"
-    return "other"
-
-
-def loader_package(path: str) -> str:
-    """The Python package a file lies in; the file's own stem when it lies in none, "" for an empty path."""
-    parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".", "..")]
-    if not parts:
-        return ""
-    inside = parts
-    for index, part in enumerate(parts):
-        if part in ("site-packages", "dist-packages"):
-            inside = parts[index + 1 :]
-            break
-    else:
-        # A checkout: the package is the folder that holds the library, as in vllm/vllm/_C.abi3.so.
-        own = parts[-1].split(".", 1)[0]
-        return parts[-2] if own.startswith("_") and len(parts) > 1 else own
-    if not inside:
-        return ""
-    first = inside[0]
-    if len(inside) == 1:
-        return first.split(".", 1)[0]
-    return first.removesuffix(".libs")
-
-
-def _major(library: str) -> int | None:
-    found = re.search(r"\.so\.(\d+)|64_(\d+)|_(\d+)\.dll", library)
-    if found is None:
-        return None
-    digits = next(group for group in found.groups() if group)
-    if found.group(1) is None and len(digits) > 2:
-        return int(digits[:2])  # cudart64_110.dll is CUDA 11.0
-    return int(digits)
+    return re.compile(_PATTERNS[name][1])
 
 
 def _version_family(version: str) -> str:
@@ -257,27 +151,92 @@ def _windows_error(text: str) -> int | None:
 
 
 def _clean(path: str) -> str:
-    return path.strip("'\"`‘’«»(){},;")
+    return path.strip("'\"`‘’«»(){},;").rstrip(".:")
 
 
-def _search(text: str) -> tuple[str, re.Match[str]] | None:
+def _file_before(text: str, end: int) -> str:
+    """The file name that ends at ``end``; "" when what stands there is none."""
+    start = end
+    while start > max(0, end - 300) and text[start - 1] not in _BREAKS:
+        start -= 1
+    name = text[start:end]
+    return name if any(suffix in name for suffix in _SUFFIXES) else ""
+
+
+def _search(text: str) -> tuple[str, dict[str, str]] | None:
+    """Kind of the message and its parts: file, loader, symbol, version."""
     for name, kind in _ORDER:
-        need = _NEEDS.get(name)
-        if need is not None and need not in text:
+        if name not in _PATTERNS:
+            end = text.find(name)
+            if end < 0:
+                continue
+            if kind == "wrong-architecture":
+                return kind, _groups("mac-loader", text)
+            file = _file_before(text, end)
+            if file:
+                return kind, {"file": file}
+            continue
+        if _PATTERNS[name][0] not in text:
             continue
         found = _pattern(name).search(text)
         if found is None:
             continue
-        if name == "missing-local" and not _is_local_missing(found.group("rest")):
+        parts = {key: value for key, value in found.groupdict().items() if value}
+        if name == "undefined":
+            parts["loader"] = _file_before(text, max(0, found.start() - len(": ")))
+        elif name == "mac-symbol":
+            parts.update(_groups("mac-loader", text))
+            parts.update(_groups("mac-expected", text))
+        elif name == "mac-missing":
+            parts.update(_groups("mac-loader", text))
+        elif name == "version":
+            parts.update(_around_version(text, found.start(), found.end()))
+            if "file" not in parts and "loader" not in parts:
+                continue
+        return kind, parts
+    file = _local_missing(text)
+    return ("missing-library", {"file": file}) if file else None
+
+
+def _groups(name: str, text: str) -> dict[str, str]:
+    found = _pattern(name).search(text) if _PATTERNS[name][0] in text else None
+    return {key: value for key, value in found.groupdict().items() if value} if found else {}
+
+
+def _around_version(text: str, start: int, end: int) -> dict[str, str]:
+    """The library before ": version …" and the file in the parentheses after it."""
+    parts: dict[str, str] = {}
+    colon = text.rfind(": ", max(0, start - 40), start)
+    library = _file_before(text, colon) if colon >= 0 else ""
+    if library:
+        parts["file"] = library
+    opened = text.find("(", end, end + 60)
+    if opened >= 0:
+        words = text[opened + 1 : opened + 400].partition(")")[0].split()
+        named = [word for word in words if "/" in word or "\\" in word or ".so" in word] or words[-1:]
+        if named:
+            parts["loader"] = named[0]
+    return parts
+
+
+def _local_missing(text: str) -> str:
+    """The library of a "cannot open shared object file" in another language; "" for all other texts.
+
+    The message begins with the library's name, and "cannot open …: No such file" has two clauses in
+    every language of glibc.
+    """
+    for opening in ("ImportError('", "OSError('", ""):
+        start = text.find(opening)
+        if start < 0:
             continue
-        return kind, found
-    return None
-
-
-def _is_local_missing(rest: str) -> bool:
-    """Whether the words after a library's name can be a translated "cannot open shared object file"."""
-    # "cannot open …: No such file" has two clauses in every language of glibc.
-    return ": " in rest and not rest.startswith(("undefined", "version", "symbol", "in function", "warning"))
+        file, colon, rest = text[start + len(opening) : start + len(opening) + 700].partition(": ")
+        name = file.rpartition("/")[2]
+        if not colon or not name.startswith("lib") or ".so" not in name or set(file) & set(_BREAKS):
+            continue
+        first = rest.partition("\n")[0]
+        if ": " in first and not first.startswith(_OTHER_SENTENCES):
+            return file
+    return ""
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
@@ -288,18 +247,14 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     hit = _search(text)
     if hit is None:
         return
-    kind, found = hit
+    kind, groups = hit
     source = f"text:{event.source}:{event.line}"
-    groups = found.groupdict()
 
     def known(name: str, value: FactValue) -> Fact:
         return Fact.known(f"dlopen.{name}", value, source)
 
     yield known("kind", kind)
     library = _clean(groups.get("file") or "")
-    if not library and kind == "undefined-symbol" and "Expected in" in text:
-        expected = _pattern("mac-expected").search(text)
-        library = expected.group("file") if expected else ""
     version = groups.get("version") or ""
     if not library and kind == "undefined-symbol" and ".so" in version:
         library = version  # "version libcublasLt.so.11": the symbol's version is named after its library
@@ -314,7 +269,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         if base != library:
             yield known("library_path", library)
         yield known("library_family", library_family(base))
-        major = _major(base)
+        major = major_version(base)
         if major is not None:
             yield known("library_major", major)
     symbol = groups.get("symbol") or ""

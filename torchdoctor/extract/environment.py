@@ -63,7 +63,7 @@ _PATTERNS: dict[str, str] = {
     "built-rocm": r"ROCM used to build PyTorch: (?P<hip>\S+)",
     "available": r"(?:Is CUDA available: |torch\.cuda\.is_available\(\)[ =:)]+)(?P<value>True|False|Yes|No)",
     "torch-cuda": r"torch\.version\.cuda[\s=:'\"]+(?P<cuda>\d+\.\d+)",
-    "arch": r"(?:supports CUDA capabilities|arch[_ ]list\S*[\s=:\[]+)"
+    "arch": r"(?:supports CUDA capabilities|arch[_ ]list\S{0,20}[\s=:\[]{1,8})"
     r"(?P<list>[\s'\"\[]*(?:(?:sm|compute)_\d+[a-z]?[\s,'\"]*)+)",
     "range": r"cuda capability (?P<cc>\d+\.\d+)\.\s+Minimum and Maximum cuda capability supported by this "
     r"version of PyTorch is\s+\((?P<low>\d+\.\d+)\) - \((?P<high>\d+\.\d+)\)",

@@ -28,15 +28,20 @@ FACTS: dict[str, str] = {
 
 LINE_CHARS = 4000
 
-_NAMES = r"(?P<name>[A-Za-z_/.\-]{0,24}(?:[Ll]oss|LOSS|[Pp]pl|[Pp]erplexity)(?:es|[_/.][A-Za-z_0-9]{1,24})?)"
+_NAMES = (
+    r"(?P<name>[A-Za-z_/.\-]{0,24}(?:[Ll]oss|LOSS|[Pp]pl|[Pp]erplexity)"
+    r"(?:es|[_/.][A-Za-z_0-9]{1,24}|[A-Z0-9])?)"
+)
 _BETWEEN = r"(?:->|[\s:='\"(\[{|,*`]|tensor\(|is\b|value\b|\x1b\[[\d;]{0,8}m){1,24}?"
 _VALUE = r"(?P<value>[-+]?(?:nan|NaN|NAN|inf|Inf|INF|Infinity))(?![\w.\-])"
+# a row of YOLO's table, whose heads stand above: epoch, memory, then the losses
+_ROW = r"(?:^|[\s|])\d{1,5}/\d{1,5}\s+\d{1,4}(?:\.\d{1,3})?[GM]\s+(?:\S+\s+){0,4}?(?P<value>nan|inf)\b"
 _RECORDS = ("best", "min", "lowest", "last", "prev", "record", "top")
 
 
 @cache
-def _pattern() -> re.Pattern[str]:
-    return re.compile(_NAMES + _BETWEEN + _VALUE)
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_ROW if name == "row" else _NAMES + _BETWEEN + _VALUE)
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
@@ -46,7 +51,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     if "nan" not in lower and "inf" not in lower:
         return
     source = f"text:{event.source}:{event.line}"
-    for found in _pattern().finditer(text):
+    for found in _pattern("named").finditer(text):
         value = "nan" if "nan" in found.group("value").lower() else "inf"
         before = text[max(0, found.start() - 12) : found.start()].lower() + found.group("name").lower()
         if value == "inf" and (
@@ -57,3 +62,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         yield Fact.known("loss.not_a_number", True, source)
         yield Fact.known("loss.value", value, source)
         return
+    if (row := _pattern("row").search(text)) is not None:
+        yield Fact.absent("loss.name", source, "a column of a table")
+        yield Fact.known("loss.not_a_number", True, source)
+        yield Fact.known("loss.value", row.group("value"), source)

@@ -37,20 +37,20 @@ _PATTERNS: dict[str, str] = {
     "cuda": r"CUDA (?:UMD )?Version\s*:\s*(?P<version>\d+\.\d+)",
     "found": r"found version (?P<version>\d{4,5})\b",
     "nccl": r"cudaDriverVersion (?P<version>\d{4,5})\b",
-    "module": r"NVRM version: .*?(?:Kernel Module|for \S+)\s+(?P<version>\d{3}\.\d+(?:\.\d+)?)",
+    "module": r"NVRM version: [^\n]{0,80}?(?:Kernel Module|for \S+)\s+(?P<version>\d{3}\.\d+(?:\.\d+)?)",
     "nvml": r"NVML library version: (?P<version>\d{3}\.\d+(?:\.\d+)?)",
     "client": r"client has the version (?P<version>\d{3}\.\d+(?:\.\d+)?)",
     "kernel": r"kernel module has the version (?P<version>\d{3}\.\d+(?:\.\d+)?)",
     # "|   0  NVIDIA H100 80GB HBM3          On  |   00000000:00:06.0 Off |"
-    "row": r"^\|?\s*(?P<index>\d+)\s{1,4}(?P<name>\S[^|]*?)\s+(?:On|Off|N/A|WDDM|TCC|ERR!)\s*\|\s*"
-    r"[0-9A-F]{4,8}:",
-    "listed": r"\bGPU (?P<index>\d+): (?P<name>[^(\n\[]+?)\s*(?:\(|$|\n)",
+    "row": r"^\|?\s{0,8}(?P<index>\d{1,3})\s{1,4}(?P<name>\S[^|]{0,60}?)\s{1,40}"
+    r"(?:On|Off|N/A|WDDM|TCC|ERR!)\s*\|\s*[0-9A-F]{4,8}:",
+    "listed": r"\bGPU (?P<index>\d+): (?P<name>[^(\n\[]{1,80}?)\s?(?:\(|$|\n)",
     "named": r"(?P<name>[^\n|]{3,60}?) with CUDA capability sm_(?P<cc>\d+) is not compatible",
-    "found-gpu": r"Found GPU\s?(?P<index>\d+) (?P<name>.+?) which "
+    "found-gpu": r"Found GPU\s?(?P<index>\d+) (?P<name>[^\n]{1,80}?) which "
     r"(?:is of (?:cuda capability|compute capability \(CC\)) (?P<cc>\d+\.\d+)|requires)",
-    "memory": r"(?P<used>\d+)\s?MiB\s*/\s*(?P<total>\d+)\s?MiB",
-    "process": r"(?P<mib>\d+)MiB\s*\|?\s*$",
-    "value": r"^\s*(?P<key>[A-Z][\w ()-]+?)\s*:\s*(?P<value>\S.*?)\s*$",
+    "memory": r"(?<!\d)(?P<used>\d{1,8})\s?MiB\s{0,3}/\s{0,8}(?P<total>\d{1,8})\s?MiB",
+    "process": r"(?<!\d)(?P<mib>\d{1,8})MiB$",
+    "value": r"^\s{0,40}(?P<key>[A-Z][\w ()-]{1,60}?)\s{0,60}:\s{0,8}(?P<value>\S[^\n]{0,120})$",
     "lspci": r"LnkSta:\s*Speed \S+(?: \(\w+\))?, Width x\d+ \(downgraded\)",
 }
 
@@ -156,7 +156,7 @@ class Table:
         hit = _pattern("value").match(line)
         if hit is None:
             return
-        key, value = hit.group("key"), hit.group("value")
+        key, value = hit.group("key").strip(), hit.group("value").strip()
         if key == "Product Name":
             self._names[len(self._names)] = value
             self._place = event

@@ -2,7 +2,7 @@
 
 The report has had these forms (torch's c10/cuda/CUDACachingAllocator.cpp and its relatives):
 
-- 1.0 to 2.0: ``Tried to allocate X (GPU n; T total capacity; A already allocated; F free; R cached)``,
+- 1.0 to 2.0: ``Tried to allocate X (GPU n; T total capacity; A already allocated; F free; U cached)``,
   from 1.4 on ``R reserved in total by PyTorch``; torch_npu still prints it, with ``C current active``.
 - 2.1 and later: ``GPU n has a total capacity of T of which F is free. Process P has M memory in use.
   Including non-PyTorch memory, this process has M memory in use. Of the allocated memory A is allocated by
@@ -146,8 +146,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
             yield Fact.known(f"oom.{name}", value, source)
     yield Fact.known("oom.backend", numbers.backend, source)
     yield Fact.known("oom.limited", numbers.limited, source)
-    for name, claim in numbers.claims():
-        yield Fact.known(f"oom.{name}", claim, source)
+    for name, claim, words in numbers.claims():
+        yield Fact.known(f"oom.{name}", claim, source, words)
     yield from _history(event, transcript, source)
     yield from _from_frames(_frames(event, transcript), source)
 
@@ -156,6 +156,7 @@ def _is_report(text: str) -> bool:
     return (
         "out of memory" in text
         or "would exceed allowed memory" in text
+        or "Free (according to CUDA)" in text
         or "Invalid buffer size" in text
         or ("Allocation on device" in text and "memory" in text)
         or ("Tried to allocate" in text and "total capac" in text)
@@ -165,6 +166,14 @@ def _is_report(text: str) -> bool:
 def size(number: str, unit: str) -> int:
     """Bytes of a printed size; units are binary whatever they are called."""
     return int(float(number) * 1024 ** _POWERS[unit[0].lower()])
+
+
+def in_units(number: int) -> str:
+    """A size as torch prints it."""
+    for unit, factor in (("GiB", GIB), ("MiB", 1024**2), ("KiB", 1024)):
+        if number >= factor:
+            return f"{number / factor:.2f} {unit}"
+    return f"{number} bytes"
 
 
 class _Numbers:
@@ -228,19 +237,21 @@ class _Numbers:
                 return listed
         return None
 
-    def claims(self) -> Iterator[tuple[str, int | bool]]:
-        """Claims that the numbers decide; those whose numbers are missing are left out."""
+    def claims(self) -> Iterator[tuple[str, int | bool, str]]:
+        """Claims that the numbers decide, with the numbers in words; left out where a number is missing."""
         want, total = self.want_bytes, self.total_bytes
         if want is not None and (total is not None or want >= EXBIBYTE):
             absurd = want >= EXBIBYTE or (total is not None and want >= ABSURD_FACTOR * total)
-            yield "absurd", absurd
+            yield "absurd", absurd, f"{in_units(want)} asked for"
         if want is not None and total is not None:
-            yield "exceeds_card", want > total
-            yield "request_dominates", 3 * want >= total
+            share = f"{in_units(want)} of {in_units(total)}"
+            yield "exceeds_card", want > total, share
+            yield "request_dominates", 3 * want >= total, share
         if want is not None and self.unallocated_bytes is not None:
             # a few per cent of slack is normal, however small the request
             slack = FRAGMENTED_SHARE * (self.reserved_bytes or 0)
-            yield "fragmented", self.unallocated_bytes >= max(want, slack)
+            words = f"{in_units(self.unallocated_bytes)} in free pieces, {in_units(want)} asked for"
+            yield "fragmented", self.unallocated_bytes >= max(want, slack), words
         if self.backend == "mps" or total is None or self.free_bytes is None:
             return
         held = self.process_bytes
@@ -250,8 +261,9 @@ class _Numbers:
                 return
             held = own + CONTEXT_BYTES
         others = max(0, total - self.free_bytes - held)
-        yield "others_bytes", others
-        yield "others_hold", others >= OTHERS_SHARE * total
+        words = f"{in_units(others)} of {in_units(total)} belong to others"
+        yield "others_bytes", others, words
+        yield "others_hold", others >= OTHERS_SHARE * total, words
 
 
 def _backend(text: str) -> str:

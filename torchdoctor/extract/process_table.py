@@ -2,7 +2,8 @@
 
 A row reads ``|  0  N/A  N/A  62251  C  /usr/bin/python3  725MiB |``; before driver 450 the two N/A columns
 (MIG instances) are missing. A rank that was given GPU k and also keeps some hundred MiB on GPU 0 has a
-CUDA context there, or tensors that a checkpoint brought along.
+CUDA context there, or tensors that a checkpoint brought along. gpustat prints one line for each GPU:
+``[0] Tesla V100 | 35'C, 0 % | 9012 / 16160 MB | user:python/62251(725M)``.
 """
 
 from __future__ import annotations
@@ -37,6 +38,10 @@ _ROW = (
 )
 
 
+_GPUSTAT = r"\[(?P<gpu>\d{1,3})\] [^|]{3,80}\|[^|]{3,60}\|\s*\d{1,7} / +\d{1,7} MB \|(?P<users>[^\n]{3,2000})"
+_USER = r"/(?P<pid>\d{1,8})\((?P<mib>\d{1,7})M\)"
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One process on one GPU."""
@@ -47,16 +52,21 @@ class Row:
 
 
 @cache
-def _pattern() -> re.Pattern[str]:
-    return re.compile(_ROW)
+def _pattern(source: str) -> re.Pattern[str]:
+    return re.compile(source, re.MULTILINE)
 
 
 def rows(text: str) -> Iterator[Row]:
     """The rows of the process table that a text holds."""
-    if "MiB" not in text or "|" not in text:
+    if "|" not in text:
         return
-    for found in _pattern().finditer(text):
-        yield Row(int(found.group("gpu")), int(found.group("pid")), int(found.group("mib")) * 1024**2)
+    if "MiB" in text:
+        for found in _pattern(_ROW).finditer(text):
+            yield Row(int(found.group("gpu")), int(found.group("pid")), int(found.group("mib")) * 1024**2)
+    elif " MB |" in text:
+        for line in _pattern(_GPUSTAT).finditer(text):
+            for user in _pattern(_USER).finditer(line.group("users")):
+                yield Row(int(line.group("gpu")), int(user.group("pid")), int(user.group("mib")) * 1024**2)
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:

@@ -42,6 +42,8 @@ FACTS: dict[str, str] = {
 }
 
 KEEP = 20
+# events looked at on either side for the other half of a report
+NEIGHBOURS = 12
 # prefixes tried before the search gives up: names such as "weight" suggest one for every layer
 TRIED = 50
 
@@ -75,6 +77,8 @@ _CONTAINERS = (
 )
 _EMBEDDINGS = ("embed", "wte", "lm_head", "word_emb", "shared.weight")
 
+_HEADINGS = ("Missing key(s) in state_dict:", "Unexpected key(s) in state_dict:")
+
 _PATTERNS = {
     "model": r"Error\(s\) in loading state_dict for ([\w.\[\]]{1,100})",
     "key": r'"([^"]{1,300})"',
@@ -100,14 +104,14 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     """Facts of one load_state_dict report, also that of torch 0.3 and 0.4; nothing for any other event."""
-    text = event.text
-    if "state_dict" not in text and "size mismatch for" not in text:
+    if "state_dict" not in event.text and "size mismatch for" not in event.text:
         return
+    text = _whole(event, transcript)
     source = f"text:{event.source}:{event.line}"
     if '\\"' in text:
         text = text.replace('\\"', '"')
-    missing, cut_missing = _section(text, "Missing key(s) in state_dict:")
-    unexpected, cut_unexpected = _section(text, "Unexpected key(s) in state_dict:")
+    missing, cut_missing = _section(text, _HEADINGS[0])
+    unexpected, cut_unexpected = _section(text, _HEADINGS[1])
     old = not missing and not unexpected and _old_style(text, missing, unexpected)
     mismatches = [_shapes(found) for found in _pattern("mismatch").finditer(text)]
     if not missing and not unexpected and not mismatches:
@@ -143,6 +147,29 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     container = _container(unexpected)
     yield known("wrapped_in", container) if container else Fact.absent("state_dict.wrapped_in", source)
     yield known("other_architecture", bool(mismatches) and bool(left))
+
+
+def _whole(event: Event, transcript: Transcript) -> str:
+    """The report, also where a logger's prefix made an event of each of its lines."""
+    if not any(word in event.text for word in (*_HEADINGS, "Error(s) in loading state_dict")):
+        return event.text
+    have = [word for word in _HEADINGS if word in event.text]
+    if len(have) == len(_HEADINGS):
+        return event.text
+    parts = [event.text]
+    for other in transcript.events[event.id + 1 : event.id + 1 + NEIGHBOURS]:
+        if other.rank != event.rank or other.stream != event.stream:
+            continue
+        if not any(word in other.text and word not in have for word in (*_HEADINGS, "size mismatch for")):
+            break
+        parts.append(other.text)
+    for other in reversed(transcript.events[max(0, event.id - NEIGHBOURS) : event.id]):
+        if other.rank != event.rank or other.stream != event.stream:
+            continue
+        if not any(word in other.text and word not in have for word in (*_HEADINGS, "Error(s) in loading")):
+            break
+        parts.insert(0, other.text)
+    return "\n".join(parts)
 
 
 def _section(text: str, heading: str) -> tuple[list[str], bool]:

@@ -127,4 +127,4 @@ def _docker(text: str) -> list[str] | None:
     if not found:
         return None
     lines = [line for part in _plain(found[1]).rstrip("\n").split("\n") for line in clean(part)]
-    return [f"{found[2]} {line}" for line in lines] if found[2] else lines
+    return [f"{clean(found[2])[0]} {line}" for line in lines] if found[2] else lines

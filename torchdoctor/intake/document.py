@@ -106,7 +106,7 @@ def is_failure(draft: Draft) -> bool:
         return (
             draft.level in ("ERROR", "CRITICAL")
             or "FAILED" in text
-            or bool(pattern(r"exit code -?[1-9]|non-zero").search(text))
+            or bool(pattern(r"exit ?code:? -?[1-9]|return code = -?[1-9]|non-zero").search(text))
         )
     if draft.kind is EventKind.SCHEDULER:
         return "error" in text or "CANCELLED" in text or "OOM" in text or "Failed" in text
@@ -136,24 +136,13 @@ def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
                 if strength:
                     good = index
             steps += is_step(text)
-    if good >= 0 and "prompt executed" in drafts[good].text().lower() and _prompt_failed(drafts, good):
-        good = -1
+    if good >= 0 and failure >= 0 and "prompt executed" in drafts[good].text().lower():
+        good = -1  # ComfyUI says so after a failed prompt, too
     if failure < 0:
         return (Ending.GOOD, good) if good >= 0 else (Ending.UNKNOWN, -1)
     if good > failure and (strength == 2 or steps >= 2):
         return Ending.GOOD, good
     return (Ending.BAD, -1) if steps < 3 else (Ending.UNKNOWN, -1)
-
-
-def _prompt_failed(drafts: list[Draft], at: int) -> bool:
-    """ComfyUI says "Prompt executed" after a failed prompt, too."""
-    for draft in reversed(drafts[:at]):
-        text = draft.text() if draft.kind is EventKind.LOG else ""
-        if draft.kind is EventKind.EXCEPTION:
-            return True
-        if "got prompt" in text or "Prompt executed" in text:
-            return "Exception during processing" in text
-    return False
 
 
 def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:

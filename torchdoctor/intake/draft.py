@@ -22,7 +22,7 @@ def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
 class Mark:
     """What the prefix of a line says: which stream, rank, host, when, how grave."""
 
-    __slots__ = ("host", "key", "level", "local_rank", "logger", "rank", "record", "time")
+    __slots__ = ("host", "key", "level", "local_rank", "logger", "rank", "record", "shapes", "time")
 
     def __init__(self) -> None:
         self.key = ""
@@ -32,6 +32,7 @@ class Mark:
         self.time: str | None = None
         self.level: str | None = None
         self.logger = ""
+        self.shapes: tuple[object, ...] = ()  # learned prefixes that were taken off: each once
         self.record = False  # a logger's record: what follows it without prefix belongs to it
 
 
@@ -63,7 +64,8 @@ class Draft:
 
     __slots__ = (
         "count", "end_line", "frames", "headed", "host", "kind", "level", "line", "links", "local_rank",
-        "number", "order", "parts", "quoted", "rank", "raw", "recovered", "size", "stream", "time", "type",
+        "message_line", "number", "order", "parts", "quoted", "rank", "raw", "recovered", "size", "stream",
+        "time", "type",
     )  # fmt: skip
 
     def __init__(self, kind: EventKind, line: Line, text: str | None = None) -> None:
@@ -87,11 +89,14 @@ class Draft:
         self.recovered = False
         self.count = 1
         self.number = -1
+        self.message_line = 0
         self.order = next(_ORDER)
 
     def add(self, text: str, number: int, joined: bool = False) -> None:
         """Take one more line of text; silently stops at TEXT_LIMIT."""
         self.end_line = max(self.end_line, number)
+        if not self.parts:
+            self.message_line = number
         if self.size >= TEXT_LIMIT:
             return
         text = text[: TEXT_LIMIT - self.size]
@@ -121,5 +126,5 @@ class Draft:
         return Event(
             self.number, self.kind, self.text(), source, self.line, self.end_line, self.stream, self.rank,
             self.local_rank, self.host, self.time, self.level, self.type, tuple(self.frames), relations,
-            self.headed, self.quoted, self.recovered, self.count,
+            self.headed, self.quoted, self.recovered, self.count, self.message_line,
         )  # fmt: skip

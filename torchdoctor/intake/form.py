@@ -22,6 +22,9 @@ _CODE_STARTS = (
     "torch.", "log.", "logger.", "logging.",
 )  # fmt: skip
 _MARKDOWN = ("# ", "## ", "### ", "#### ", "- ", "* ", "```", "~~~", "1. ", "2. ", "3. ", ".. ")
+_PERSONAL = (
+    r"(?:^|[^\w`])(?:I|I'm|I've|my|me|My|[Ww]e (?:get|got|see|saw|have)|our (?:run|job)s?)(?:[^\w`]|$)"
+)
 _LOGGED = ("Traceback (most", 'File "', "WARNING", "ERROR", "INFO", "DEBUG")
 
 
@@ -96,6 +99,10 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
 def _is_logged(text: str) -> bool:
     if any(word in text[:120] for word in _LOGGED) or is_progress(text):
         return True
+    if text.startswith(("terminate called after", "what(): ", "Exception raised from ", "frame #")):
+        return True
+    if pattern(r":\d+: (?:\w+Warning: |[^\n]{0,200}block: \[\d)").search(text):
+        return True  # Python's warnings and the assertions of kernels name file and line
     first = text[:1]
     if first == "[" or (first.isdecimal() and pattern(r"\d{1,4}[-/:.]\d\d").match(text)):
         return True
@@ -164,7 +171,7 @@ def is_chat(lines: list[str]) -> bool:
         found = pattern(
             r"^(?:\[?\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?\]? )?(?:<(?P<a>[\w .-]{1,24})>"
             r"|@?(?P<b>[A-Za-z][\w.-]{0,20}(?: [A-Z]\w{0,14})?)(?: \[\d{1,2}:\d\d\])?:) (?P<rest>\S.*)$"
-        ).match(line)
+        ).match(line.strip())
         if found:
             name = (found["a"] or found["b"]).lower()
             names[name] = names.get(name, 0) + 1
@@ -180,10 +187,4 @@ def is_chat(lines: list[str]) -> bool:
 
 def is_personal(lines: list[str]) -> bool:
     """True when somebody reports what happened to him: then an example in the text is the failure itself."""
-    return (
-        sum(
-            bool(pattern(r"(?:^|[^\w`])(?:I|I'm|I've|my|me|we|our|We|My)(?:[^\w`]|$)").search(line))
-            for line in lines
-        )
-        >= 1
-    )
+    return any(pattern(_PERSONAL).search(line) for line in lines)

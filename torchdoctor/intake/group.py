@@ -61,6 +61,8 @@ class GroupReader:
             self._open(column, None)
         while len(self.levels) > 1 and self.levels[-1][0] > column:
             self._finish(self.levels[-1][0])
+        if not self.levels:
+            self._open(column, None)
         self.levels[-1][1].feed(Line(line.number, line.text, content, line.mark))
 
     def _parent(self, column: int) -> Draft | None:

@@ -10,8 +10,11 @@ from torchdoctor.model import EventKind
 FIRST_LINES = 2_000
 LAST_LINES = 10_000
 SHAPES = 4_000
-EVENTS = 40_000
+FIRST_EVENTS = 4_000  # of each kind
+LAST_EVENTS = 2_000
+EVENT_CHARS = 16_000_000
 EQUAL_EVENTS = 200
+KNOWN_EVENTS = 20_000
 
 _INTEREST = (
     "error", "fail", "exception", "nan", "killed", "oom", "out of memory", "abort", "timeout", "timed out",
@@ -34,11 +37,41 @@ def of_interest(text: str) -> bool:
     return any(word in low for word in _INTEREST)
 
 
+class Store:
+    """The first and the last events of one kind."""
+
+    __slots__ = ("first", "forgotten", "last", "room", "tail_room")
+
+    def __init__(self) -> None:
+        self.first: list[Draft] = []
+        self.last: deque[Draft] = deque()
+        self.room = self.tail_room = EVENT_CHARS
+        self.forgotten = 0
+
+    def put(self, draft: Draft) -> None:
+        if self.room > 0 and len(self.first) < FIRST_EVENTS:
+            self.first.append(draft)
+            self.room -= _size(draft)
+            return
+        self.room = 0
+        self.last.append(draft)
+        self.tail_room -= _size(draft)
+        while len(self.last) > LAST_EVENTS or (self.tail_room < 0 and len(self.last) > 1):
+            gone = self.last.popleft()
+            self.tail_room += _size(gone)
+            self.forgotten += gone.count
+
+
+def _size(draft: Draft) -> int:
+    return 300 + draft.size + 200 * len(draft.frames)
+
+
 class Keep:
     """Takes finished drafts; ``drafts()`` returns what was kept, in order."""
 
     def __init__(self) -> None:
-        self.events: list[Draft] = []
+        self.stores: dict[EventKind, Store] = {}
+        self.latest: dict[tuple[EventKind, str, str], Draft] = {}
         self.first: list[Draft] = []
         self.tail: deque[Draft] = deque()
         self.shapes: dict[str, Draft] = {}
@@ -46,10 +79,9 @@ class Keep:
         self.equal: dict[tuple[EventKind, str, str], tuple[int, Draft]] = {}
         self.bar: Draft | None = None
         self.dropped = 0
-        self.forgotten = 0
 
     def put(self, draft: Draft) -> None:
-        """An event that is no plain log line; kept, unless the same was seen 200 times."""
+        """An event that is no plain log line; of equal ones the first 200 and the last are kept."""
         self.bar = None
         if draft.kind is EventKind.LOG:
             self.log(draft)
@@ -77,18 +109,33 @@ class Keep:
         seen = self.equal.get(key)
         if seen is not None:
             number, last = seen
-            limit = 1 if exact and len(draft.parts) == 1 and last.line + 400 > draft.line else EQUAL_EVENTS
-            if number >= limit or len(self.events) >= EVENTS:
+            if exact and len(draft.parts) == 1 and last.line + 400 > draft.line:
                 last.count += draft.count
                 last.end_line = max(last.end_line, draft.end_line)
                 return
+            if (
+                number >= EQUAL_EVENTS
+            ):  # of very many equal ones the last is kept, with the count of those before
+                before = self.latest.get(key)
+                if before is not None:
+                    draft.count += before.count
+                self.latest[key] = draft
+                return
             self.equal[key] = (number + 1, draft)
-        elif len(self.equal) < EVENTS:
+        elif len(self.equal) < KNOWN_EVENTS:
             self.equal[key] = (1, draft)
-        if len(self.events) >= EVENTS:
-            self.forgotten += 1
-            return
-        self.events.append(draft)
+        self._store(draft)
+
+    def _store(self, draft: Draft) -> None:
+        store = self.stores.get(draft.kind)
+        if store is None:
+            store = self.stores[draft.kind] = Store()
+        store.put(draft)
+
+    @property
+    def forgotten(self) -> int:
+        """How many events found no room."""
+        return sum(store.forgotten for store in self.stores.values())
 
     def assertion(self, draft: Draft) -> None:
         """A failed assertion of a kernel; every thread prints one, they count as one."""
@@ -102,7 +149,7 @@ class Keep:
             return
         if len(self.asserts) < 2_000:
             self.asserts[(draft.stream, name)] = draft
-            self.events.append(draft)
+            self._store(draft)
 
     def progress(self, line: Line) -> None:
         """A progress bar; what follows directly replaces it."""
@@ -142,7 +189,10 @@ class Keep:
             self.dropped += draft.count
 
     def drafts(self) -> list[Draft]:
-        kept = self.events + self.first + list(self.shapes.values()) + list(self.tail)
+        kept = self.first + list(self.shapes.values()) + list(self.tail) + list(self.latest.values())
+        for store in self.stores.values():
+            kept += store.first
+            kept += store.last
         kept.sort(key=_line)
         return kept
 

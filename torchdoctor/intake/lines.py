@@ -13,7 +13,8 @@ _GATE = (
     "TCPStore", "c10d", "kernel:", "subprocess", "LINK", "LNK", "Primary job", "mpirun", "free()",
     "malloc", "stack smash", "TERM_", "PBS", "Process finished", "not found", "compilation", "BackOff",
     "FailedScheduling", "CANCELLED", "corrupted", "FAIL", "torch/", "torch.", "RIP", "TIMEOUT", "Fatal",
-    "recursive", "ERROR", "Failed", "Could not", "No matching", "traps:", "core dump", "collect2", "ptxas",
+    "recursive", "ERROR", "Failed", "Could not", "No matching", "corrupt", "double free", "traps:",
+    "core dump", "collect2", "ptxas",
 )  # fmt: skip
 _ASSERT = (
     r"(?:(?:[A-Za-z]:)?[\w.~+-]*[\\/])?[\w.\\/+~-]*\.(?:cu|cuh|hip|h|cpp|cc|inl):\d+:[^`'\"]{0,1200}?"

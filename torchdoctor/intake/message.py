@@ -8,6 +8,7 @@ from torchdoctor.model import EventKind
 
 MESSAGE_LINES = 400
 CPP_FRAMES = 16
+FREE_LINES = 24
 
 # Torch ends many messages with these, some after a blank line.
 _HINTS = (
@@ -59,7 +60,7 @@ def breaks(line: Line) -> bool:
         return True
     if is_progress(body) or is_prompt(body) or is_rule(body):
         return True
-    if body[:1] not in " \t" and is_step(body):
+    if body[:1] not in " \t" and (is_step(body) or pattern(r"\[[A-Za-z][\w.-]*\] [A-Za-z]").match(body)):
         return True
     found = classify(line)
     return found is not None and found[0] is not EventKind.BUILD
@@ -68,7 +69,7 @@ def breaks(line: Line) -> bool:
 class Message:
     """Collects the lines of one message into a draft."""
 
-    __slots__ = ("base", "blank", "cpp", "draft", "lines", "mark")
+    __slots__ = ("alike", "base", "blank", "cpp", "draft", "free", "last", "lines", "mark")
 
     def __init__(self, draft: Draft, line: Line, base: int) -> None:
         self.draft = draft
@@ -77,6 +78,9 @@ class Message:
         self.blank = 0
         self.lines = 0
         self.cpp = 0
+        self.free = 0  # lines that neither indentation nor a known phrase ties to the message
+        self.last = ""
+        self.alike = 0
 
     def wants(self, line: Line) -> bool:
         """True when the line continues the message; it is then taken."""
@@ -104,8 +108,18 @@ class Message:
             return False
         if self.blank and not self._after_blank(stripped, indent):
             return False
+        if indent <= self.base and not self._free(stripped):
+            return False
         self._add(line)
         return True
+
+    def _free(self, stripped: str) -> bool:
+        """A few lines at the left edge may belong; a run of alike ones is a program that prints on."""
+        self.free += 1
+        shape = pattern(r"\d+").sub("0", stripped[:80])
+        self.alike = self.alike + 1 if shape == self.last else 0
+        self.last = shape
+        return self.free <= FREE_LINES and self.alike < 2
 
     def _foreign(self, line: Line) -> bool:
         mark = line.mark
@@ -128,8 +142,9 @@ class Message:
         )
 
     def _add(self, line: Line) -> None:
-        if self.blank and self.draft.size:
-            self.draft.add("", line.number)
+        if self.draft.size:
+            for _ in range(self.blank):  # so that lines of the text can be counted in the input
+                self.draft.add("", line.number)
         self.blank = 0
         self.lines += 1
         body = line.body

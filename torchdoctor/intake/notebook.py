@@ -159,7 +159,7 @@ class BoxReader(TracebackReader):
             self.draft.frames[-1] = with_code(self.draft.frames[-1], mark[2].lstrip("│| ").strip())
             self.path = ""
             return
-        text = self.path + content
+        text = content if content[0] in "/~" else self.path + content
         found = pattern(
             r"^(?P<file>(?:~|/|\.|[A-Za-z]:[\\/]|<)[^\n]{0,500}?):(?P<line>\d+)(?: in(?: "
             r"(?P<function>.*))?)?$"

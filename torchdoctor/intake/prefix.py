@@ -1,15 +1,20 @@
 """What stands before the message of a line: rank and stream tags, times, levels, logger names.
 
 Known tags are taken off one after another. A prefix that is not known is learned from the place where a
-traceback header or a frame stands behind it (``Prefixes.learn``).
+traceback header or a frame stands behind it (``learning.py``).
 """
 
 from __future__ import annotations
 
-import re
+from typing import TYPE_CHECKING
 
 from torchdoctor.intake.draft import NO_MARK, Mark, pattern
-from torchdoctor.intake.times import ANY, MONTHS, kernel_time, match_time
+from torchdoctor.intake.times import MONTHS, kernel_time, match_time
+
+if TYPE_CHECKING:
+    import re
+
+    from torchdoctor.intake.learning import Shape
 
 _LEVELS = (
     "INFO", "WARNING", "ERROR", "DEBUG", "CRITICAL", "FATAL", "WARN", "TRACE", "NOTICE", "EXCEPTION",
@@ -22,7 +27,7 @@ _LETTER_LEVELS = {"E": "ERROR", "W": "WARNING", "I": "INFO", "F": "FATAL", "D": 
 _AFTER_TIME = (
     r"(?P<sep>:? - |:? ?\| ?|: ?|,| >> ?|-(?=:? ?\w)| )?"
     rf"(?:\[?(?P<l1>{_LEVEL})\]?(?:\s*(?:- |\| ?|: ?)|\s+))?"
-    r"(?P<logger>[\w./<>-]{1,60}(?::\d+)?(?: - | *\| | >> )|\[[\w/.-]{1,80}(?::\d+)?(?::\w+)?\]\s)?"
+    r"(?P<logger>[\w./<>-]{1,60}(?::\d+)?(?: - | *\| | >> )|\[[A-Za-z/][\w/.-]{0,80}(?::\d+)?(?::\w+)?\]\s)?"
     rf"(?:\[?(?P<l2>{_LEVEL})\]?(?:\s*(?:- |\| ?|: ?)|\s+))?"
     r"(?P<logger2>[\w./<>-]{1,60}(?::\d+)?(?: - | *\| )|\[[\w/.-]{1,80}\.\w+:\d+(?::\w+)?\] )?"
 )
@@ -54,7 +59,7 @@ _BRACKET_LEVEL = rf"\[(?P<level>{_LEVEL})(?P<rest>[|:][^\]]{{0,80}})?\]\s*(?:[-:
 _SHORT_RECORD = rf"\[?(?P<level>{_LEVEL})(?:\]|(?=[ :|]))"
 
 
-def split(text: str, learned: list[re.Pattern[str]]) -> tuple[Mark, int, int]:
+def split(text: str, learned: list[Shape]) -> tuple[Mark, int, int]:
     """(mark, where the text without stream tags begins, where the bare message begins)."""
     first = text[:1]
     if not learned and (first.islower() or first == " " or not first or first in "/^~<-=+*_"):
@@ -72,9 +77,9 @@ def split(text: str, learned: list[re.Pattern[str]]) -> tuple[Mark, int, int]:
         if tag and shown == at:
             shown = end
         at = end
-        if mark.record:
+        if mark.record and not text.startswith(("[rank", "[default", "[E ", "[W "), at):
             break
-    if at == 0 and not mark.level:
+    if at == 0 and not mark.record:
         return NO_MARK, 0, 0
     mark.key = "/".join(keys)
     return mark, shown, at
@@ -107,7 +112,7 @@ def _take(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool] |
     if char in "|│" and text[at + 1 : at + 2] == " " and text.rstrip()[-1:] != char and at + 2 < len(text):
         return at + 2, False
     if char == "#":
-        found = pattern(r"#\d{1,4} (?:\d+\.\d+ )?(?=\S)").match(text, at)  # docker build
+        found = pattern(r"#\d{1,4} (?:\d+\.\d+ |(?=\[|DONE|ERROR|CACHED))").match(text, at)  # docker build
         return (found.end(), False) if found else None
     return None
 
@@ -227,6 +232,7 @@ def _number(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool]
     when = match_time(text, at)
     if when:
         end, mark.time = when
+        shipped = mark.time[10:11] == "T" and (mark.time[-1] == "Z" or mark.time[-6:-5] in ("+", "-"))
         journal = pattern(_JOURNAL).match(text, end + 1) if text[end : end + 1] == " " else None
         if journal:
             mark.host = journal["host"]
@@ -241,14 +247,14 @@ def _number(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool]
         ).match(text, end)
         if glued:
             return glued.end(), True
+        if shipped and text[end : end + 1] == " ":
+            return end + 1, True  # a log shipper's time: the line itself comes after it
         tail = pattern(_AFTER_TIME).match(text, end)
         if tail and tail.end() > end:
             mark.level = tail["l1"] or tail["l2"]
             mark.logger = (tail["logger"] or tail["logger2"] or "").strip(" -|>[]")
             if not mark.level and not mark.logger and tail["sep"] in (" ", ": "):
-                return end + len(
-                    tail["sep"]
-                ), True  # a log shipper's time: a tag, the line itself comes after it
+                return end + len(tail["sep"]), True
             mark.record = True
             return tail.end(), False
         return (end, True) if end == len(text) else None
@@ -312,32 +318,19 @@ def _capital(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool
 
 
 def _take_learned(
-    text: str, at: int, mark: Mark, keys: list[str], learned: list[re.Pattern[str]]
+    text: str, at: int, mark: Mark, keys: list[str], learned: list[Shape]
 ) -> tuple[int, bool] | None:
     for shape in learned:
-        found = shape.match(text, at)
-        if found and found.end() > at:
-            name = identity(found[0])
+        found = shape.pattern.match(text, at)
+        if found and found.end() > at and shape not in mark.shapes:
+            mark.shapes += (shape,)
+            name = shape.identity(found[0])
             if name:
                 keys.append(name)
                 number = pattern(r"(?:^|[^a-z])rank[ =:_-]?(\d+)").search(name.lower())
                 if number:
                     mark.rank = int(number[1])
-                elif pattern(r"^[\w.-]*[a-z][\w.-]*$").match(name) and mark.host is None:
+                elif mark.host is None and pattern(r"^[\w.-]*[a-z][\w.-]*$").match(name):
                     mark.host = name
-            return found.end(), True
+            return found.end(), shape.tag
     return None
-
-
-def identity(prefix: str) -> str:
-    """The part of a prefix that tells one process from another: without times, counters and source lines."""
-    name = pattern(ANY).sub("", prefix)
-    name = pattern(r"[\w./-]+\.(?:py|cc|cpp|go|rs):\d+|\d+\.\d+").sub("", name)
-    name = pattern(rf"\b(?:{_LEVEL})\b").sub("", name)
-    return name.strip(" \t:|>[](){}-#")
-
-
-def shape_of(prefix: str) -> re.Pattern[str]:
-    """A pattern for prefixes that differ from this one in numbers only."""
-    shape = pattern(r"\d+").sub(r"\\d+", re.escape(prefix))
-    return re.compile(shape.removesuffix("\\ ") + "(?: |$)" if prefix.endswith(" ") else shape)

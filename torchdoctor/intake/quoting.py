@@ -36,24 +36,27 @@ _REAL_KEYS = (
 
 def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lines: list[str]) -> None:
     """Set ``quoted`` on the drafts; a headed traceback at the left edge never is."""
-    helping = False
+    helping = -1  # how far the head of a help text is indented; its options are indented further
+    fenced = False
     for draft in drafts:
         raw = draft.raw
         if draft.kind is EventKind.LOG:
             stripped = raw.lstrip()
+            if stripped[:3] in ("```", "~~~"):
+                fenced = not fenced
             if stripped.startswith(_HELP_HEADS):
-                helping = True
+                helping = len(raw) - len(stripped)
                 draft.quoted = True
                 continue
-            if helping and raw[:2] == "  ":
+            if 0 <= helping < len(raw) - len(stripped) - 1:
                 draft.quoted = True
                 continue
-            helping = False
+            helping = -1
             if _literal(raw):
                 draft.quoted = True
                 continue
-        if form is Form.LOG:
-            continue
+        if form is Form.LOG or (personal and fenced):
+            continue  # in somebody's report the block between the fences is the output of his run
         draft.quoted = (
             _in_program(draft)
             if form is Form.SOURCE_CODE

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from torchdoctor.intake.clean import clean, json_record, unescape
 from torchdoctor.intake.draft import NO_MARK, Line, pattern
 from torchdoctor.intake.form import Census
 from torchdoctor.intake.keep import Keep
-from torchdoctor.intake.prefix import shape_of, split
+from torchdoctor.intake.learning import Shape, common_shape, shape_of
+from torchdoctor.intake.prefix import split
 from torchdoctor.intake.stream import Stream
 from torchdoctor.intake.traceback import HEADER
-
-if TYPE_CHECKING:
-    import re
 
 STREAMS = 4_096
 LEARNED = 16
@@ -27,7 +23,7 @@ class Router:
         self.census = Census()
         self.plain = Stream(self.keep)
         self.streams: dict[str, Stream] = {"": self.plain}
-        self.learned: list[re.Pattern[str]] = []
+        self.learned: list[Shape] = []
         self.record: Stream | None = None  # a tagged record whose continuation may come without tag
         self.held: list[tuple[str, int, str]] = []  # headers behind something that may be a prefix
         self.cut_clean = True
@@ -47,8 +43,14 @@ class Router:
             self.logical(number, part, joined)
             joined = False
 
+    def prime(self, texts: list[str]) -> None:
+        """Learn from the first lines what all lines begin with."""
+        bare = [part for text in texts if len(text) < 2_000 for part in clean(text)[:1]]
+        shape = common_shape([text[split(text, [])[2] :] for text in bare])
+        if shape is not None:
+            self.learned.append(shape)
+
     def logical(self, number: int, text: str, joined: bool) -> None:
-        self.census.see(text)
         if HEADER in text or "/s" in text or 'File "' in text:
             parts = self._unglue(number, text)
             if parts is None:
@@ -90,6 +92,7 @@ class Router:
             return
         mark, shown, bare = split(text, self.learned)
         line = Line(number, text[shown:] if shown else text, text[bare:] if bare else text, mark)
+        self.census.see(line.text)
         if not mark.key:
             record = self.record
             if record is not None and not mark.record and self.plain.reader is None:
@@ -166,7 +169,7 @@ class Router:
         if pattern(r"\]$|\^C$|[%)]$|\.\.\.$").search(stripped) or (
             len(stripped) > 60 and "[" not in stripped
         ):
-            return [before, text[at:]]
+            return [before, text[:bare] + text[at:]]
         self.held.append((before, number, text))
         if len(self.held) > 4:
             self._release()
@@ -183,7 +186,7 @@ class Router:
             and not unknown.rstrip().endswith(("(", "=", ","))
         ):
             shape = shape_of(unknown)
-            if shape.pattern not in [known.pattern for known in self.learned]:
+            if shape.pattern.pattern not in [known.pattern.pattern for known in self.learned]:
                 self.learned.append(shape)
         held, self.held = self.held, []
         for before, number, line in held:
@@ -199,8 +202,9 @@ class Router:
         """The headers held back were glued to their line, not prefixed."""
         held, self.held = self.held, []
         for before, number, line in held:
+            _, _, bare = split(before, self.learned)
             self._route(number, before, False)
-            self._route(number, line[len(before) :], False)
+            self._route(number, line[:bare] + line[len(before) :], False)
 
     def close(self) -> None:
         if self.held:

@@ -113,22 +113,24 @@ class Unpacked:
     """A compressed file; damage in it is an OSError, as for any other unreadable stretch."""
 
     def __init__(self, path: str, head: bytes) -> None:
+        opened: object
         if head.startswith(b"\x1f\x8b"):
             import gzip
             import zlib
 
-            self.file: BinaryIO = cast("BinaryIO", gzip.open(path))
+            opened = gzip.GzipFile(path)
             self.damage: tuple[type[Exception], ...] = (zlib.error, EOFError)
         elif head.startswith(b"BZh"):
             import bz2
 
-            self.file = cast("BinaryIO", bz2.open(path))
+            opened = bz2.BZ2File(path)
             self.damage = (ValueError, EOFError)
         else:
             import lzma
 
-            self.file = cast("BinaryIO", lzma.open(path))
+            opened = lzma.LZMAFile(path)  # noqa: SIM115  closed by close()
             self.damage = (lzma.LZMAError, EOFError)
+        self.file = cast("BinaryIO", opened)
 
     def read(self, size: int) -> bytes:
         try:

@@ -281,7 +281,8 @@ class Stream:
                 self.reader = WarningReader(self, line)
                 return
             mode = ""
-        text = body if (kind is EventKind.CRASH and line.mark.time) or kind is EventKind.NCCL else line.text
+        native = kind in (EventKind.CRASH, EventKind.BUILD)
+        text = body if (native and line.mark.time) or kind is EventKind.NCCL else line.text
         draft = Draft(kind, line, text.strip() if kind is EventKind.BUILD else text)
         if kind is EventKind.CRASH and body.startswith(("Fatal Python error", "Windows fatal")):
             self.crash = draft

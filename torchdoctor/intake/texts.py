@@ -42,7 +42,8 @@ class TextReader:
         if HEADER in stripped or 'File "' in stripped or not self._wants(line, stripped):
             return DONE
         self.blank = 0
-        self.draft.add(line.body.rstrip(), line.number)
+        if self.cpp <= CPP_FRAMES or not stripped.startswith("frame #"):
+            self.draft.add(line.body.rstrip(), line.number)
         return TAKEN
 
     def _wants(self, line: Line, stripped: str) -> bool:
@@ -51,7 +52,7 @@ class TextReader:
             return True
         if stripped.startswith("frame #"):
             self.cpp += 1
-            return self.cpp <= CPP_FRAMES and self.mode in ("c10d", "crash", "nccl")
+            return self.mode in ("c10d", "crash", "nccl")
         if self.mode == "nvrm":
             return line.mark.logger != "kernel" and line.body[:1] == " " and "NVRM:" in stripped
         if line.mark.record:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.intake.draft import Draft, Line, pattern
 from torchdoctor.intake.frames import package_of
-from torchdoctor.intake.lines import classify, exception_head, is_code
+from torchdoctor.intake.lines import classify, exception_head, is_code, is_progress
 from torchdoctor.intake.message import Message, announces_process, breaks, ends_open
 from torchdoctor.model import EventKind, Frame, RelationKind
 
@@ -249,6 +249,10 @@ class TracebackReader:
         if message.wants(line):
             self._build_inside(line)
             return TAKEN
+        if is_progress(body) and self.foreign < _FOREIGN_LIMIT:
+            self.foreign += 1
+            message.blank = max(message.blank, 1)  # what follows a bar must be tied to the message
+            return PASS
         return DONE
 
     def _header_in_message(self, line: Line, stripped: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from torchdoctor.intake.document import judge
@@ -12,6 +13,9 @@ from torchdoctor.model import Ending, Event, Form, Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+
+HEAD_LINES = 80
 
 
 class Reading(NamedTuple):
@@ -38,7 +42,10 @@ def read_all(paths: Sequence[str], stdin: BinaryIO | None = None) -> Reading:
             files = expand(path)
             for file in files:
                 try:
-                    results.append(_read_file(file, stdin))
+                    found = _read_file(file, stdin)
+                    if found.form is Form.BINARY and (len(paths) > 1 or len(files) > 1):
+                        raise IntakeError(file, "holds binary data, not a text log")
+                    results.append(found)
                 except IntakeError as error:
                     unreadable.append(error)
         except IntakeError as error:
@@ -96,7 +103,10 @@ def _read_file(path: str, stdin: BinaryIO | None) -> Transcript:
 def _transcript(lines: Iterable[tuple[int, str, bool]], source: str, tally: Tally) -> Transcript:
     router = Router()
     _place(router, source)
-    for number, text, joined in lines:
+    rest = iter(lines)
+    head = list(islice(rest, HEAD_LINES))
+    router.prime([text for _, text, _ in head])
+    for number, text, joined in chain(head, rest):
         router.physical(number, text, joined)
     router.close()
     if tally.binary:

@@ -211,7 +211,10 @@ CLAIMS = (
     ),
     Derived(
         "driver.minor_compatible",
-        ("torch.cuda", "driver.present", "driver.cuda", "driver.version", "os.name", "os.wsl"),
+        (
+            "torch.cuda", "driver.present", "driver.cuda", "driver.version", "driver.libcuda_kind",
+            "driver.library_version", "os.name", "os.wsl",
+        ),
         _minor_compatible,
     ),
     Derived("driver.forward_compat", ("driver.libcuda_kind", "driver.libcuda"), _forward_compat),

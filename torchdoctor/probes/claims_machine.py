@@ -34,15 +34,21 @@ _DEBUG: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 def _library_shadowed(facts: Facts) -> Claim:
+    """By what the import loaded; else by what the loader would find first."""
     loaded = facts.maybe("library.loaded_elsewhere")
     if loaded:
         return Claim(True, f"loaded: {', '.join(facts.texts('library.loaded_elsewhere'))}")
     shadows = facts.texts("library.shadows")
     if not shadows:
         return Claim(False)
-    if loaded is not None:
-        raise CannotTell(f"the import loads the wheel's own; loaded later may be {shadows[0]}")
-    return Claim(True, shadows[0])
+    if facts.maybe("torch.import_ok") is not True or loaded is None:
+        return Claim(True, shadows[0])
+    # A working import loaded the wheel's own; libraries that torch loads later may still be others.
+    here = {path.rpartition("/")[2] for path in facts.texts("torch.libraries")}
+    later = [shadow for shadow in shadows if shadow.partition(":")[0] not in here]
+    if later:
+        raise CannotTell(f"the import loads the wheel's own; loaded later may be {later[0]}")
+    return Claim(False, f"the import loads the wheel's own, not {shadows[0].partition(' before')[0]}")
 
 
 def _openmp_duplicate(facts: Facts) -> Claim:
@@ -116,7 +122,11 @@ def _leaked_debug(facts: Facts) -> Claim:
 
 
 CLAIMS = (
-    Derived("library.shadowed", ("library.loaded_elsewhere", "library.shadows"), _library_shadowed),
+    Derived(
+        "library.shadowed",
+        ("library.loaded_elsewhere", "library.shadows", "torch.import_ok", "torch.libraries"),
+        _library_shadowed,
+    ),
     Derived("openmp.duplicate", ("openmp.runtimes",), _openmp_duplicate),
     Derived(
         "extension.lock_stale", ("extension.locks", "torch.version", "extension.lock_owner"), _lock_stale

@@ -125,7 +125,7 @@ def _companion(facts: Facts, name: str) -> str:
     return version
 
 
-def _fits_torch(facts: Facts, name: str, stable: compatibility.Version) -> Claim | None:
+def _fits_torch(facts: Facts, name: str) -> Claim | None:
     """By what the package's own metadata asks for; None when it asks for nothing that decides."""
     version = _companion(facts, name)
     if not compatibility.is_release(version):
@@ -133,19 +133,15 @@ def _fits_torch(facts: Facts, name: str, stable: compatibility.Version) -> Claim
     torch = _release(facts)
     wish = facts.text(f"{name}.wants_torch")
     says = f"torch {torch}, {name} {version}"
-    if parse(version)[:3] >= stable and parse(torch)[:2] >= stable_since(name):
+    since, oldest = compatibility.STABLE_ABI[name]
+    if parse(version) >= since and parse(torch) >= oldest:
         return Claim(True, f"{says}: built for the stable ABI")
     fit = compatibility.fits(wish, torch) if wish else None
     return None if fit is None else Claim(fit, f"{says}, which asks for torch{wish}")
 
 
-def stable_since(name: str) -> compatibility.Version:
-    """The first torch whose stable ABI the package is built for."""
-    return compatibility.TORCHAUDIO_STABLE if name == "torchaudio" else compatibility.SAFE_LOCKS
-
-
 def _torchvision_fits(facts: Facts) -> Claim:
-    claim = _fits_torch(facts, "torchvision", compatibility.TORCHVISION_STABLE)
+    claim = _fits_torch(facts, "torchvision")
     if claim is not None:
         return claim
     torch, version = facts.text("torch.version"), facts.text("torchvision.version")
@@ -159,7 +155,7 @@ def _torchvision_fits(facts: Facts) -> Claim:
 
 
 def _torchaudio_fits(facts: Facts) -> Claim:
-    claim = _fits_torch(facts, "torchaudio", compatibility.TORCHAUDIO_STABLE)
+    claim = _fits_torch(facts, "torchaudio")
     if claim is not None:
         return claim
     torch, version = facts.text("torch.version"), facts.text("torchaudio.version")

@@ -77,11 +77,14 @@ TORCHVISION: dict[Version, Version] = {
 }
 
 # torchaudio up to 1.13 lags one major version behind; from 2.0 on it has torch's own number.
-# Source: the compatibility matrix in the installation page of torchaudio 2.11, which also says that from 2.11
-# on it is built for the stable ABI and works with every later torch.
-TORCHAUDIO_STABLE: Version = (2, 11)
-# Source: release notes of pytorch/vision 0.29.1, which asks for torch >= 2.14.
-TORCHVISION_STABLE: Version = (0, 29, 1)
+# Source: the compatibility matrix in the installation page of torchaudio 2.11.
+
+# Packages built for torch's stable ABI: from which release on, and for which torch and all later ones.
+# Sources: the same page of torchaudio; release notes of pytorch/vision 0.29.1.
+STABLE_ABI: dict[str, tuple[Version, Version]] = {
+    "torchaudio": ((2, 11), (2, 11)),
+    "torchvision": ((0, 29, 1), (2, 14)),
+}
 
 # The first torch whose wheels are built for NumPy 2. Source: pytorch/pytorch issues 107302 and 132179.
 NUMPY_2: Version = (2, 3)

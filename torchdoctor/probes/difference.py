@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from torchdoctor.model import Fact, Reason, State
 from torchdoctor.probes.listing import show
+from torchdoctor.probes.names import CATALOGUE
+
+_ITEMS = 6
 
 # Readings that differ between any two looks at one machine.
 _NOISE = frozenset({
@@ -54,16 +57,21 @@ class Change:
     @property
     def text(self) -> str:
         one, other = self.good.value, self.bad.value
-        if isinstance(one, tuple) and isinstance(other, tuple) and one and other and len({*one, *other}) > 1:
-            gone = [item for item in one if item not in other]
-            come = [item for item in other if item not in one]
+        if isinstance(one, tuple) and isinstance(other, tuple) and len({*one, *other}) > 1:
+            gone = [f"- {show(self.name, item)}" for item in one if item not in other]
+            come = [f"+ {show(self.name, item)}" for item in other if item not in one]
             if gone or come:
-                parts = [
-                    *(f"- {show(self.name, item)}" for item in gone),
-                    *(f"+ {show(self.name, item)}" for item in come),
-                ]
-                return "  ".join(parts)
+                return "  ".join((*_some(gone), *_some(come)))
         return f"{said(self.good)} → {said(self.bad)}"
+
+
+def _some(items: list[str]) -> list[str]:
+    """The first of many."""
+    return (
+        items
+        if len(items) <= _ITEMS
+        else [*items[: _ITEMS - 1], f"{items[0][0]} {len(items) - _ITEMS + 1} more"]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +106,21 @@ def compare(good: Sequence[Fact], bad: Sequence[Fact]) -> Difference:
             continue
         if fact.state is other.state is State.UNKNOWN:
             continue
-        changes.append(Change(fact.name, fact, other, fact.name in _NOISE))
+        changes.append(Change(fact.name, fact, other, fact.name in _NOISE or _follows(fact, other)))
     changes.sort(key=lambda change: _rank(change.name))
     return Difference(
         tuple(change for change in changes if not change.noise),
         tuple(change for change in changes if change.noise),
         tuple(untold),
+    )
+
+
+def _follows(fact: Fact, other: Fact) -> bool:
+    """A claim that arises only because the thing it is about came or went; that thing is told itself."""
+    return (
+        fact.name in CATALOGUE["claims"]
+        and fact.name not in _FIRST
+        and State.ABSENT in (fact.state, other.state)
     )
 
 

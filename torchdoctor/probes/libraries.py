@@ -107,7 +107,7 @@ def _shadows(context: Context) -> FactValue:
         if _real(context, folder) in ours:
             continue
         for name in _names(context, folder, _LIKE):
-            if name not in own:
+            if name not in own or stem(name) not in _WHEELS:
                 continue
             theirs, wheel = _file_version(context, f"{folder}/{name}"), versions.get(stem(name), "")
             if theirs and wheel and (wheel.startswith(theirs) or theirs.startswith(wheel)):

@@ -119,6 +119,10 @@ class Outcome:
         return self.exit_code == 0 and not self.start_error
 
 
+# (operation, subject) -> answer or refusal; label of a program -> how it ended
+Memory: TypeAlias = "tuple[dict[tuple[str, str], Json | Unreadable], dict[str, Outcome]]"
+
+
 class Machine:
     """Typed questions over ``answer``. Raises Missing, Unreadable, or NotRecorded."""
 
@@ -134,6 +138,10 @@ class Machine:
 
     def running(self, label: str) -> bool:
         """Was a program of this label started (or recorded)?"""
+        raise NotImplementedError
+
+    def remembered(self) -> Memory:
+        """Everything that was asked so far, and how every program ended."""
         raise NotImplementedError
 
     def read(self, path: str) -> str:
@@ -290,8 +298,7 @@ class LiveMachine(Machine):
             if label not in self._ended and isinstance(running, Running):
                 running.stop()
 
-    def remembered(self) -> tuple[dict[tuple[str, str], Json | Unreadable], dict[str, Outcome]]:
-        """Everything that was asked so far, and how every program ended."""
+    def remembered(self) -> Memory:
         return dict(self._answers), dict(self._ended)
 
 

@@ -136,7 +136,7 @@ CATALOGUE: dict[str, dict[str, str]] = {
         "gpu.virtualization": "list: none, passthrough, vgpu, host-vgpu, host-vsga",
         "gpu.processes": "list: [gpu index, pid, bytes or None, compute or graphics] of each process",
         "gpu.errors": "list: what NVML refused, as GPU 2: GPU is lost; empty when nothing",
-        "gpu.recovery_actions": "list: none, reset, reboot, drain-p2p, drain-and-reset",
+        "gpu.recovery_actions": "list: none, reset, reboot, drain-p2p, drain-and-reset and others",
         "gpu.throttle_reasons": "list: for each GPU a list of the reasons that hold its clocks down now",
         "gpu.pcie_width": "list: lanes in use",
         "gpu.pcie_width_max": "list: lanes possible",

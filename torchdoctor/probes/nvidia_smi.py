@@ -24,6 +24,7 @@ class Listing:
 
     head: Mapping[str, str]
     gpus: tuple[Mapping[str, str], ...]
+    processes: tuple[tuple[FactValue, ...], ...]
 
 
 def parse(text: str) -> Listing:
@@ -49,7 +50,20 @@ def parse(text: str) -> Listing:
             (gpus[-1] if gpus else head)[path] = value.strip()
         else:
             stack.append((indent, words.rstrip(" :")))
-    return Listing(head, tuple(gpus))
+    return Listing(head, tuple(gpus), tuple(_processes(text)))
+
+
+def _processes(text: str) -> Iterator[tuple[FactValue, ...]]:
+    """GPU index, process number, bytes and kind; their blocks repeat the same keys."""
+    index = -1
+    block = r"^ +Process ID +: (\d+)\n +Type +: (\S+)\n +Name +: .*\n +Used GPU Memory +: (.+)$"
+    for line in re.finditer(rf"^GPU [0-9A-Fa-f:.]+$|{block}", text, re.MULTILINE):
+        if line[1] is None:
+            index += 1
+            continue
+        used = re.fullmatch(r"(\d+) MiB", line[3].strip())
+        kind = "graphics" if line[2] == "G" else "compute"
+        yield (index, int(line[1]), int(used[1]) << 20 if used else None, kind)
 
 
 def facts(context: Context) -> dict[str, Fact]:
@@ -84,6 +98,9 @@ def _read(listing: Listing) -> Iterator[Fact]:
             yield Fact.known(name, values, LABEL)
         else:
             yield Fact.absent(name, LABEL, "no GPU answers this")
+    yield Fact.known("gpu.processes", listing.processes, LABEL)
+    if not any(_each(gpu, "MIG Mode/Current", _yes) for gpu in listing.gpus):
+        yield Fact.known("gpu.mig_instances", 0, LABEL)
     yield Fact.known("gpu.throttle_reasons", tuple(_throttle(gpu) for gpu in listing.gpus), LABEL)
     lost = tuple(
         f"GPU {at}: {value}"
@@ -139,8 +156,8 @@ def _throttle(gpu: Mapping[str, str]) -> FactValue:
         "SW Power Cap": "sw-power-cap",
         "HW Slowdown": "hw-slowdown",
         "SW Thermal Slowdown": "sw-thermal-slowdown",
-        "HW Slowdown/HW Thermal Slowdown": "hw-thermal-slowdown",
-        "HW Slowdown/HW Power Brake Slowdown": "hw-power-brake",
+        "HW Thermal Slowdown": "hw-thermal-slowdown",
+        "HW Power Brake Slowdown": "hw-power-brake",
     }
     found = []
     for path, name in reasons.items():

@@ -33,25 +33,28 @@ def _folder_of_pynvml() -> str:
     return os.path.dirname(spec.origin) if spec is not None and spec.origin else ""
 
 
+def _outcome(context: Context) -> Outcome | None:
+    """How the program ended; None when there was no reason to start it."""
+    machine = context.machine
+    try:
+        ran = Command("nvml", (), 0.0) if machine.running("nvml") else command(context)
+        return machine.finish(ran) if ran is not None else None
+    except NotRecorded:
+        if not machine.running(nvidia_smi.LABEL):
+            raise
+        return Outcome(start_error="not recorded")
+
+
 def _look(context: Context) -> Iterator[Fact]:
-    ran: Command | None = Command("nvml", (), 0.0)
-    if not context.machine.running("nvml"):
-        try:
-            ran = command(context)
-        except NotRecorded:
-            ran = None
-            if not context.machine.running(nvidia_smi.LABEL):
-                raise
-        else:
-            if ran is None:
-                for name in _NAMES:
-                    yield Fact.absent(name, "NVML", "no NVIDIA driver is visible")
-                return
-    outcome = context.machine.finish(ran) if ran is not None else Outcome(start_error="not recorded")
+    outcome = _outcome(context)
+    if outcome is None:
+        for name in _NAMES:
+            yield Fact.absent(name, "NVML", "no NVIDIA driver is visible")
+        return
     found = dict(reported(outcome, _NAMES, "NVML"))
     reason, detail = failure(outcome)
-    if stage_state(outcome, "pynvml") or ran is None or outcome.start_error:
-        reason, detail = Reason.NOT_INSTALLED, "nvidia-ml-py is not installed beside torchdoctor"
+    if stage_state(outcome, "pynvml") or outcome.start_error:
+        reason, detail = Reason.NOT_INSTALLED, "only NVML tells it, and nvidia-ml-py was not there"
         found.update(nvidia_smi.facts(context))
     ended = stage_state(outcome, "nvml") == "end"
     yield from found.values()

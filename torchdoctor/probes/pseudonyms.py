@@ -10,9 +10,10 @@ import re
 
 from torchdoctor.probes.machine import Json
 
-_UUID = re.compile(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b")
-# Kubernetes writes pod ids with "_" into the names of control groups.
-_POD = re.compile(r"\b[0-9a-f]{8}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{4}_[0-9a-f]{12}\b")
+# "pod" stands before the ids of Kubernetes' pods, in names of control groups with "_" for "-"
+_BEFORE, _AFTER = r"(?:(?<=pod)|(?<![0-9A-Za-z]))", r"(?![0-9A-Za-z])"
+_UUID = re.compile(rf"{_BEFORE}[0-9a-fA-F]{{8}}(?:-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}}{_AFTER}")
+_POD = re.compile(rf"{_BEFORE}[0-9a-f]{{8}}(?:_[0-9a-f]{{4}}){{3}}_[0-9a-f]{{12}}{_AFTER}")
 _ID = re.compile(r"\b[0-9a-f]{64}\b|\b[0-9a-f]{32}\b")
 _MAC = re.compile(r"\b(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}\b")
 # An address with a port, or in a URL. Bare ones look like versions: nvidia-curand 10.4.0.35.

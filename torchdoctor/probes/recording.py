@@ -16,8 +16,8 @@ from torchdoctor.model import Fact, FactValue, Reason, State
 from torchdoctor.probes.machine import (
     Command,
     Json,
-    LiveMachine,
     Machine,
+    Memory,
     Missing,
     NotRecorded,
     Outcome,
@@ -65,6 +65,9 @@ class ReplayMachine(Machine):
     def running(self, label: str) -> bool:
         return label in self._programs
 
+    def remembered(self) -> Memory:
+        return dict(self._answers), dict(self._programs)
+
     def finish(self, command: Command) -> Outcome:
         try:
             return self._programs[command.label]
@@ -84,8 +87,12 @@ class RecordedSource(ProbeSource):
         super().__init__(ReplayMachine(answers, programs))
         self.path = path
         self.stated = stated
+        # A file without readings is written by hand: what it says of a claim is meant.
+        self._by_hand = not answers and not programs
 
     def fetch(self, name: str) -> Fact:
+        if self._by_hand and name in self.stated:
+            return self.stated[name]
         fact = super().fetch(name)
         if fact.state is State.UNKNOWN and name in self.stated:
             return self.stated[name]
@@ -105,9 +112,8 @@ def save(source: ProbeSource, path: str) -> None:
 def to_text(source: ProbeSource, recorded: str) -> str:
     """The recording as JSON, one entry a line, names replaced. ``recorded`` is a time in ISO 8601."""
     facts = source.all()
-    machine = source.machine
-    answers, programs = machine.remembered() if isinstance(machine, LiveMachine) else ({}, {})
-    names = _pseudonyms(machine)
+    answers, programs = source.machine.remembered()
+    names = _pseudonyms(source.machine)
     data: dict[str, dict[str, Json]] = {
         "facts": {fact.name: _fact_json(fact, names) for fact in facts},
     }
@@ -185,7 +191,8 @@ def _outcome_json(outcome: Outcome) -> Json:
         value = getattr(outcome, name)
         if name == "lines":
             value = list(value)
-        if value not in (None, "", False, []):
+        # an exit code of 0 is worth writing, though it equals False
+        if value is not None and value is not False and value not in ("", []):
             found[name] = value
     return found
 

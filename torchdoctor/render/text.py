@@ -129,7 +129,7 @@ class _Page:
     def command(self, value: str, *, indent: int) -> None:
         """A command to copy: never cut, whatever the width."""
         for number, part in enumerate(value.strip().splitlines()):
-            mark = "$ " if number == 0 else "  "
+            mark = words.prompt(value) if number == 0 else "  "
             self.lines.append(Text.assemble(" " * indent, (mark, _DIM), self.text(part, "cyan")))
 
     def place(self, item: Evidence, rank: int | None = None) -> str:
@@ -274,20 +274,25 @@ def _quote(page: _Page, text: str, *, indent: int, lead: Text, limit: int | None
                 return
 
 
-def _place_alone(page: _Page, place: Text, *, indent: int) -> None:
+def _place_alone(page: _Page, place: Text, *, indent: int, lead: Text | None = None) -> None:
     """A path that is too long loses its beginning: its end says more."""
-    surplus = place.cell_len - page.room(indent)
+    lead = lead or Text()
+    surplus = place.cell_len - page.room(indent + lead.cell_len)
     if surplus > 0:
         mark = page.text("…", _DIM)
         place = mark.append_text(place[surplus + mark.cell_len :])
-    page.lines.append(Text(" " * indent).append_text(place))
+    page.lines.append(Text.assemble(" " * indent, lead, place))
 
 
 def _frame(page: _Page, frame: Frame) -> None:
-    place = frame.file if frame.line is None else f"{frame.file}:{frame.line}"
-    inside = f", in {frame.function}" if frame.function else ""
-    text = Text.assemble(page.text(place, "bold"), page.text(inside))
-    page.wrap(text, indent=2, lead=Text("--> ", "bold blue"))
+    arrow = Text("--> ", "bold blue")
+    place = page.text(frame.file if frame.line is None else f"{frame.file}:{frame.line}", "bold")
+    inside = page.text(f", in {frame.function}" if frame.function else "")
+    if 2 + arrow.cell_len + place.cell_len + inside.cell_len > page.width:
+        _place_alone(page, place, indent=2, lead=arrow)
+        page.wrap(inside[2:], indent=6)
+    else:
+        page.wrap(Text.assemble(place, inside), indent=2, lead=arrow)
     if frame.code:
         page.wrap(page.text(frame.code.strip()), indent=6, limit=1)
     if frame.package:

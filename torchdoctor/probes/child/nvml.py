@@ -6,6 +6,7 @@ harmless questions first. A GPU that does not answer has None in a list; what it
 
 from __future__ import annotations
 
+import ctypes
 import json
 import sys
 from collections.abc import Callable
@@ -23,7 +24,16 @@ THROTTLE = {
 }
 COMPUTE_MODES = {0: "default", 1: "exclusive-thread", 2: "prohibited", 3: "exclusive-process"}
 VIRTUALIZATION = {0: "none", 1: "passthrough", 2: "vgpu", 3: "host-vgpu", 4: "host-vsga"}
-RECOVERY = {0: "none", 1: "reset", 2: "reboot", 3: "drain-p2p", 4: "drain-and-reset"}
+RECOVERY = {
+    0: "none",
+    1: "reset",
+    2: "reboot",
+    3: "drain-p2p",
+    4: "drain-and-reset",
+    5: "recover-imex-domain",
+    6: "bus-reset",
+    7: "system-reboot",
+}
 FABRIC = {0: "not-supported", 1: "not-started", 2: "in-progress", 3: "completed"}
 UNCORRECTED, SINCE_LOAD, EVER = 1, 0, 1
 
@@ -200,7 +210,7 @@ def links(nvml: Any, gpu: Any) -> list[bool]:
 
 def fabric(nvml: Any, gpu: Any) -> str | None:
     info = nvml.c_nvmlGpuFabricInfo_t()
-    nvml.nvmlDeviceGetGpuFabricInfo(gpu, info)
+    nvml.nvmlDeviceGetGpuFabricInfo(gpu, ctypes.byref(info))
     return FABRIC.get(info.state)
 
 

@@ -260,8 +260,8 @@ def examine_numpy(torch: "Any") -> None:
 FAMILIES = (
     "cuda", "cudnn", "cublas", "cudart", "cufft", "curand", "cusolver", "cusparse", "nccl", "rccl", "nvrtc",
     "nvJitLink", "nvjitlink", "cupti", "nvToolsExt", "nvtx", "cufile", "nvshmem", "nvinfer", "nvidia",
-    "amdhip", "hip", "roc", "MIOpen", "hsa-runtime", "gomp", "iomp", "omp", "mkl", "openblas", "tbb", "stdc++",
-    "gcc_s", "torch", "c10", "caffe2",
+    "amdhip", "hip", "roc", "MIOpen", "hsa-runtime", "gomp", "iomp", "omp", "mkl", "openblas", "tbb",
+    "stdc++", "gcc_s", "torch", "c10", "caffe2",
 )  # fmt: skip
 
 

@@ -1,0 +1,63 @@
+"""Whose code a frame is."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchdoctor.intake.frames import package_of
+
+
+@pytest.mark.parametrize(
+    ("file", "package"),
+    [
+        ("train.py", ""),
+        ("./tools/train.py", ""),
+        ("/home/user/proj/net.py", ""),
+        ("~/proj/heads/dpt.py", ""),
+        ("D:\\crack\\trainer.py", ""),
+        ("<stdin>", ""),
+        ("<string>", ""),
+        ("<ipython-input-5-ab>", ""),
+        ("Cell In[3]", ""),
+        ("/home/user/mmdetection/mmdet/apis/train.py", ""),
+        ("/home/user/conf/vllm/vllm/_custom_ops.py", ""),
+        ("/opt/conda/lib/python3.8/site-packages/torch/nn/modules/module.py", "torch"),
+        ("/usr/local/lib/python3.6/dist-packages/torch/cuda/__init__.py", "torch"),
+        ("C:\\Users\\u\\envs\\t\\Lib\\site-packages\\torch\\nn\\rnn.py", "torch"),
+        ("/w/.tox/x/lib/python3.9/site-packages/six.py", "six"),
+        ("/x/lib/python3.7/site-packages/mmcv-1.0-py3.7.egg/mmcv/ops/bbox.py", "mmcv"),
+        ("/home/user/anaconda3/pkgs/pytorch-1.7/lib/python3.8/site-packages/torch/hub.py", "torch"),
+        ("/home/user/src/pytorch/torch/multiprocessing/spawn.py", "torch"),
+        ("/workspace/site/torch/cuda/__init__.py", "torch"),
+        ("/tmp/torchinductor_user/ab/cab.py", "torch"),
+        ("<eval_with_key>.12", "torch"),
+        ("/opt/conda/lib/python3.8/runpy.py", "python"),
+        ("/usr/lib/python3.10/multiprocessing/queues.py", "python"),
+        ("/usr/lib64/python3.9/ctypes/__init__.py", "python"),
+        ("F:\\python\\lib\\runpy.py", "python"),
+        ("D:\\anaconda3\\Lib\\multiprocessing\\spawn.py", "python"),
+        ("D:\\work\\lib\\mymodels\\net.py", ""),
+        ("<frozen importlib._bootstrap>", "python"),
+        ("<__array_function__ internals>", "numpy"),
+        ("pandas/_libs/lib.pyx", "pandas"),
+        ("/opt/venv/bin/torchrun", "torch"),
+        ("/usr/local/bin/accelerate", "accelerate"),
+        ("E:\\envs\\c\\Scripts\\torchrun.exe\\__main__.py", "torch"),
+        (
+            "/home/user/.cache/huggingface/modules/transformers_modules/glm/modeli"
+            "ng.py", "transformers_modules"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_package_of(file: str, package: str) -> None:
+    assert package_of(file) == package
+
+
+@pytest.mark.parametrize(
+    ("file", "package"),
+    [("threading.py", "python"), ("multiprocessing/queues.py", "python"), (
+        "torch/utils/data/dataloader.py", "torch"),
+     ("app/antenna/datasets.py", ""), ("serve_worker.py", ""), ("/w/queue.py", "")],
+)  # fmt: skip
+def test_short_paths_of_py_spy(file: str, package: str) -> None:
+    assert package_of(file, short=True) == package

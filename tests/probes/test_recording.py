@@ -1,0 +1,270 @@
+"""A machine saved and replayed: the same facts come out, names do not, and mistakes in a file are told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from probe_machines import Environment
+
+from torchdoctor.model import Reason, State
+from torchdoctor.probes import FACTS, RecordedSource, RecordingError
+from torchdoctor.probes.pseudonyms import Pseudonyms
+from torchdoctor.probes.recorded import all_facts, load_facts
+from torchdoctor.probes.recording import SCHEMA, save, to_text
+from torchdoctor.probes.source import ProbeSource
+
+MACHINES = sorted((Path(__file__).parents[2] / "fixtures" / "machines").glob("*.json"))
+
+
+def written(folder: Path, **content: Any) -> str:
+    path = folder / "machine.json"
+    path.write_text(json.dumps({"schema": SCHEMA, **content}), encoding="utf-8")
+    return str(path)
+
+
+def test_saved_and_replayed(
+    environment: Environment, look: Callable[..., ProbeSource], tmp_path: Path
+) -> None:
+    environment.plant("print('garbage')", needs="numpy>=1\nfilelock")
+    environment.distribution("numpy", "2.1.0")
+    source = look(environment)
+    save(source, str(tmp_path / "machine.json"))
+    replayed = RecordedSource(str(tmp_path / "machine.json"))
+    names = Pseudonyms()  # the saved ones have no more to be replaced
+    for name in FACTS:
+        live, again = source.fetch(name), replayed.fetch(name)
+        assert again.state is live.state, name
+        if "home" not in str(live.value) and not name.startswith(("os.hostname", "gpu.uuids", "env.")):
+            assert _plain(again.value) == json.loads(names.text(json.dumps(_plain(live.value)))), name
+    assert replayed.faults == []
+    # and it is the reading that is replayed, not the list of facts
+    data = json.loads((tmp_path / "machine.json").read_text(encoding="utf-8"))
+    del data["facts"]
+    bare = RecordedSource(written(tmp_path, **{key: value for key, value in data.items() if key != "schema"}))
+    assert bare.fetch("torch.version").value == "2.5.1+cu124"
+    assert bare.fetch("torch.requirements_missing").value == ("filelock",)
+    assert bare.fetch("torch.import_ok").value is True
+    assert [fact.name for fact in bare.all() if fact.reason is Reason.NOT_ASKED] == []
+
+
+def _plain(value: object) -> object:
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def test_a_recording_is_stable(environment: Environment, look: Callable[..., ProbeSource]) -> None:
+    source = look(environment)
+    assert to_text(source, "then") == to_text(source, "then")
+    assert to_text(source, "then").isascii()
+
+
+def test_names_are_replaced(
+    environment: Environment,
+    look: Callable[..., ProbeSource],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    from torchdoctor.probes import operations
+
+    home = tmp_path / "alice.secret"
+    (home / "torch_extensions" / "lock").parent.mkdir(parents=True)
+    monkeypatch.setenv("USER", "alice.secret")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(home / "torch_extensions"))
+    monkeypatch.setenv("MASTER_ADDR", "10.11.12.13")
+    monkeypatch.setenv("HF_HOME", "/scratch/node0815/alice.secret/hf")
+    monkeypatch.setenv("SECRET_TOKEN", "hunter2")
+    monkeypatch.setitem(
+        operations.VALUES, "system", lambda: ["linux", "6.8.0", "x86_64", "node0815.cluster.example"]
+    )
+    environment.plant(
+        "import os\nos.write(2, b'node0815: GPU-5b1ae5c2-7a3d-11ee-b962-0242ac120002 of alice.secret at "
+        "http://10.1.2.3:80 02:42:ac:12:00:03\\n')"
+    )
+    text = to_text(look(environment), "2026-01-01T00:00:00Z")
+    for secret in (
+        "alice",
+        "node0815",
+        "cluster.example",
+        "10.11.12.13",
+        "10.1.2.3",
+        "5b1ae5c2",
+        "ac:12",
+        "hunter2",
+    ):
+        assert secret not in text, secret
+    assert "GPU-00000000-0000-0000-0000-000000000001" in text
+    replayed = RecordedSource(_file(tmp_path, text))
+    assert str(replayed.fetch("env.HF_HOME").value) == "/scratch/host-1/user-1/hf"
+    assert replayed.fetch("os.hostname").value == "host-1"
+    # paths made of replaced names still lead to what was read
+    assert replayed.fetch("extension.locks").value == ()
+
+
+def _file(folder: Path, text: str) -> str:
+    path = folder / "saved.json"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_pseudonyms() -> None:
+    names = Pseudonyms(hosts=("gpu-node7.site.org",), users=("bob7", "root"), home="/home/bob7")
+    assert names.text("gpu-node7.site.org gpu-node7 xgpu-node7") == "host-1 host-1 xgpu-node7"
+    assert names.text("/home/bob7/x bob70 root") == "/home/user-1/x bob70 root"
+    same = "GPU-5b1ae5c2-7a3d-11ee-b962-0242ac120002"
+    assert names.text(f"{same} {same}") == " ".join(["GPU-00000000-0000-0000-0000-000000000001"] * 2)
+    assert (
+        names.text("00000000:3b:00.0 12.4.5.8 nvidia-curand 10.4.0.35")
+        == "00000000:3b:00.0 12.4.5.8 nvidia-curand 10.4.0.35"
+    )
+    assert names.text("[10.0.0.5:29500] tcp://10.0.0.6") == "[192.0.2.1:29500] tcp://192.0.2.2"
+    assert names.text("Serial Number : 1654922004321\nChassis Serial Number : N/A") == (
+        "Serial Number : 0000000000001\nChassis Serial Number : N/A"
+    )
+    pod = "kubepods/pod8e1c5f0a_1b2c_4d5e_8f90_a1b2c3d4e5f6"
+    assert names.text(pod) == "kubepods/pod00000000_0000_0000_0000_000000000002"
+    # names that are words of paths stay: nothing would be found again without them
+    common = Pseudonyms(hosts=("vm",), users=("data",), home="/home/data")
+    assert common.text("/proc/sys/vm/max_map_count /data/x") == "/proc/sys/vm/max_map_count /data/x"
+    assert common.host("vm") == "host-1"
+
+
+def test_facts_by_hand(tmp_path: Path) -> None:
+    source = load_facts(
+        written(
+            tmp_path,
+            about={"note": "a laptop"},
+            facts={
+                "torch.cuda": "12.4",
+                "driver.present": True,
+                "driver.version": {"value": "470.57.02", "source": "nvidia-smi"},
+                "driver.cuda": "11.4",
+                "driver.libcuda_kind": "driver",
+                "os.name": "linux",
+                "os.wsl": False,
+                "gpu.names": ["NVIDIA GeForce RTX 3090"],
+                "torch.hip": {"state": "absent"},
+                "torch.arch_list": {"state": "unknown", "reason": "crashed", "detail": "why"},
+                "env.CUDA_VISIBLE_DEVICES": "",
+            },
+        )
+    )
+    assert source.fetch("gpu.names").value == ("NVIDIA GeForce RTX 3090",)
+    assert source.fetch("driver.version").source == "nvidia-smi"
+    assert source.fetch("torch.hip").state is State.ABSENT
+    assert source.fetch("torch.arch_list").reason is Reason.CRASHED
+    assert source.fetch("env.CUDA_VISIBLE_DEVICES").value == ""
+    # claims are made of them
+    assert source.fetch("driver.covers_torch_cuda").value is False
+    # what is not in it was not asked, which is not "absent"
+    for name in ("python.version", "shm.size_bytes", "gpu.pci_count", "env.LD_LIBRARY_PATH", "limits.nofile"):
+        fact = source.fetch(name)
+        assert (fact.state, fact.reason) == (State.UNKNOWN, Reason.NOT_ASKED), name
+
+
+def test_a_stated_claim_stands_where_its_needs_are_not_known(tmp_path: Path) -> None:
+    source = load_facts(written(tmp_path, facts={"torch.covers_gpu": False}))
+    assert source.fetch("torch.covers_gpu").value is False
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ({"fatcs": {}}, r"top: unknown name 'fatcs'; did you mean 'facts'\?"),
+        ({"facts": {"gpu.cuont": 2}}, r"facts: unknown name 'gpu.cuont'; did you mean 'gpu.count'\?"),
+        ({"facts": {"gpu.count": "2"}}, r"facts.gpu.count: '2' is no int: int: GPUs"),
+        ({"facts": {"gpu.count": True}}, r"facts.gpu.count: True is no int"),
+        ({"facts": {"gpu.names": "H100"}}, r"facts.gpu.names: 'H100' is no list"),
+        ({"facts": {"torch.cpu_only": 0}}, r"facts.torch.cpu_only: 0 is no bool"),
+        ({"facts": {"torch.hip": None}}, r'null says neither absent nor unknown; write {"state": "absent"}'),
+        (
+            {"facts": {"torch.hip": {"state": "gone"}}},
+            r"facts.torch.hip.state: 'gone' is none of known, absent",
+        ),
+        ({"facts": {"torch.hip": {"state": "absent", "value": "6.2"}}}, "a fact that is absent has no value"),
+        ({"facts": {"torch.hip": {"state": "known"}}}, "a known fact needs a value"),
+        ({"facts": {"torch.hip": {"stat": "known"}}}, r"unknown name 'stat'; did you mean 'state'\?"),
+        (
+            {"facts": {"torch.hip": {"state": "unknown", "reason": "tired"}}},
+            "reason: 'tired' is none of not-installed",
+        ),
+        ({"facts": {"gpu.processes": [{"a": 1}]}}, "a fact is no mapping"),
+        ({"facts": []}, "facts: expected an object, found a list"),
+        ({"reads": {"flie /proc/version": {"is": ""}}}, r"reads: unknown name 'flie'; did you mean 'file'\?"),
+        ({"reads": {"file /proc/version": {}}}, 'expected one of "is", "missing", "refused"'),
+        ({"reads": {"file /x": {"refused": "no"}}}, "refused: 'no' is none of"),
+        (
+            {"programs": {"nvml": {"exit": 0}}},
+            r"programs.nvml: unknown name 'exit'; did you mean 'exit_code'\?",
+        ),
+        ({"programs": {"nvml": {"lines": ["a"]}}}, "lines: expected a list of objects"),
+        ({"programs": {"nvml": {"exit_code": "0"}}}, "exit_code: '0' is no number"),
+        ({"about": {"when": ""}}, "about: unknown name 'when'"),
+    ],
+)
+def test_mistakes(content: dict[str, Any], complaint: str, tmp_path: Path) -> None:
+    path = written(tmp_path, **content)
+    with pytest.raises(RecordingError, match=complaint) as error:
+        RecordedSource(path)
+    assert str(error.value).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "no JSON"),
+        ("[1]", "expected an object, found a list"),
+        ('{"schema": "torchdoctor.machine/9"}', "'torchdoctor.machine/9' is not 'torchdoctor.machine/1'"),
+        ("[" * 100_000, "nested too deep|no JSON"),
+        ('{"schema": "torchdoctor.machine/1"', "no JSON"),
+    ],
+)
+def test_files_that_are_no_recording(text: str, complaint: str, tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match=complaint):
+        RecordedSource(_file(tmp_path, text))
+
+
+def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match="No such file"):
+        RecordedSource(str(tmp_path / "gone.json"))
+    (tmp_path / "binary.json").write_bytes(b"\xff\xfe{}")
+    with pytest.raises(RecordingError, match="no UTF-8 text at byte 0"):
+        RecordedSource(str(tmp_path / "binary.json"))
+    with pytest.raises(RecordingError, match="cannot be written"):
+        save(RecordedSource(written(tmp_path)), str(tmp_path / "no" / "such" / "folder.json"))
+
+
+def test_readings_of_the_wrong_form_make_no_fault(tmp_path: Path) -> None:
+    """A file edited by hand may hold any JSON where a text or a list is expected."""
+    reads = {
+        "value system": 7, "value home": [], "mounts /proc/self/mountinfo": "x", "displays /sys/bus/pci/devices": [3],
+        "file /proc/meminfo": {}, "value user": "u", "value limit:RLIMIT_NOFILE": [], "cache libcuda.so.1": "x",
+        "value cpus": "two", "file /proc/driver/nvidia/version": "", "value now": "then",
+    }  # fmt: skip
+    source = RecordedSource(written(tmp_path, reads={key: {"is": value} for key, value in reads.items()}))
+    source.all()
+    assert source.faults == []
+
+
+def test_a_newer_torchdoctor_may_tell_more(tmp_path: Path) -> None:
+    content = {"facts": {"gpu.count": 1, "gpu.flux": 3}, "reads": {"dream /x": {"is": 1}}}
+    source = RecordedSource(written(tmp_path, about={"torchdoctor": "99.0"}, **content))
+    assert source.fetch("gpu.count").value == 1
+    with pytest.raises(RecordingError, match=r"gpu\.flux"):
+        RecordedSource(written(tmp_path, **content))
+
+
+@pytest.mark.parametrize("path", MACHINES, ids=lambda path: path.stem)
+def test_machines_of_the_fixtures(path: Path) -> None:
+    """Each can be read; where facts and readings are both there, they agree."""
+    source = RecordedSource(str(path))
+    facts = all_facts(str(path))
+    assert source.faults == []
+    for fact in facts:
+        stated = source.stated.get(fact.name)
+        if stated is not None:
+            assert (fact.state, fact.value) == (stated.state, stated.value), fact.name
+    assert any(fact.state is State.KNOWN for fact in facts)

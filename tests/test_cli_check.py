@@ -1,0 +1,233 @@
+"""The commands `check` and `facts`: exit codes, output that can be read, and mistakes in the call."""
+
+from __future__ import annotations
+
+import json
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from torchdoctor.cli.main import main
+
+MACHINES = Path(__file__).parents[1] / "fixtures" / "machines"
+LAPTOP = str(MACHINES / "laptop-cpu.json")
+SCHEMA = Path(__file__).parents[1] / "torchdoctor" / "schema" / "report-1.json"
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with a torch whose import fails for want of a library."""
+    folder = tmp_path_factory.mktemp("planted") / "env"
+    venv.create(folder, with_pip=False, symlinks=True)
+    site = folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    (site / "torch").mkdir()
+    (site / "torch" / "version.py").write_text("__version__ = '2.5.1+cu124'\ncuda = '12.4'\n")
+    (site / "torch" / "__init__.py").write_text(
+        "raise OSError('libcudart.so.12: cannot open shared object file: No such file or directory')"
+    )
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("PYTHONPATH", "LD_LIBRARY_PATH", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def faulty(folder: Path, **facts: object) -> str:
+    """The laptop with these facts instead of its own readings."""
+    data = json.loads(Path(LAPTOP).read_text(encoding="utf-8"))
+    del data["reads"], data["programs"]
+    data["facts"].update({name.replace("__", "."): value for name, value in facts.items()})
+    path = folder / "machine.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return str(path)
+
+
+def report(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    out = capsys.readouterr().out
+    data = json.loads(out)
+    try:
+        import jsonschema
+    except ImportError:
+        return data
+    jsonschema.validate(data, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    return data
+
+
+def test_a_healthy_recorded_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--facts", LAPTOP]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("✓ ")
+    assert "torch 2.13.0+cpu" in text
+    assert "limits.nofile = 1024" in text  # a note
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--facts", LAPTOP, "--format", "json"]) == 0
+    data = report(capsys)
+    assert data["outcome"] == "no-failure"
+    assert {"torch-import", "torch-missing"} <= {check["id"] for check in data["checks"]}  # type: ignore[attr-defined]
+
+
+def test_this_machine_with_a_broken_torch(planted: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--python", str(planted), "--format", "json"]) == 1
+    data = report(capsys)
+    assert data["outcome"] == "diagnosed"
+    failed = [check for check in data["checks"] if check["verdict"] == "fail"]  # type: ignore[attr-defined]
+    assert [check["id"] for check in failed] == ["cuda-library-missing"]
+    assert any("libcudart.so.12" in item["text"] for item in failed[0]["evidence"])
+
+
+def test_text_of_a_finding(planted: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--python", str(planted)]) == 1
+    text = capsys.readouterr().out
+    assert text.startswith("✗ 1 problem")
+    assert "[cuda-library-missing]" in text
+    assert "libcudart.so.12: cannot open shared object file" in " ".join(text.split())
+    assert "Do: " in text
+
+
+def test_an_import_that_no_rule_explains(planted: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    init = next(planted.rglob("torch/__init__.py"))
+    kept = init.read_text()
+    try:
+        for body, word in (
+            ("import os; os.abort()", "SIGABRT"),
+            ("import time; time.sleep(60)", "not finished"),
+        ):
+            init.write_text(body)
+            assert main(["check", "--python", str(planted), "--time-limit", "1"]) == 1
+            text = capsys.readouterr().out
+            assert "[torch-import]" in text
+            assert word in text
+    finally:
+        init.write_text(kept)
+
+
+def test_a_program_that_is_no_python(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--python", "/bin/true"]) == 1
+    assert "[python-start]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("facts", "options", "code"),
+    [
+        ({"torch__installed": False}, [], 1),
+        ({"torch__installed": False}, ["--fail-on", "never"], 0),
+        ({"shm__size_bytes": 64 << 20}, [], 0),  # a warning
+        ({"shm__size_bytes": 64 << 20}, ["--fail-on", "warn"], 1),
+        ({"limits__nofile": 256}, ["--fail-on", "warn"], 0),  # a note
+        ({"shm__size_bytes": {"state": "unknown", "reason": "not-permitted"}}, [], 0),
+        ({"shm__size_bytes": {"state": "unknown", "reason": "not-permitted"}}, ["--strict"], 3),
+        ({"torch__installed": False, "shm__size_bytes": {"state": "unknown"}}, ["--strict"], 1),
+    ],
+)
+def test_exit_codes(
+    facts: dict[str, object],
+    options: list[str],
+    code: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["check", "--facts", faulty(tmp_path, **facts), *options]) == code
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("args", "complaint"),
+    [
+        (["check", "--python", "/no/such/python"], "no such file"),
+        (["check", "--facts", "/no/such/file"], "No such file"),
+        (["check", "--facts", LAPTOP, "--python", "python3"], "--facts names a recorded machine"),
+        (["check", "--time-limit", "0"], "0"),
+        (["facts", "--facts", LAPTOP, "--save", "x"], "--facts names a recorded machine"),
+        (["facts", "--save", "/no/such/folder/x.json", "--python", "/bin/true"], "cannot be written"),
+        (["facts", "diff", LAPTOP], "BAD"),
+        (["facts", "diff", LAPTOP, "/no/such/file"], "No such file"),
+    ],
+)
+def test_mistakes_in_the_call(args: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(args) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_no_escape_of_a_torch_reaches_the_terminal(planted: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    init = next(planted.rglob("torch/__init__.py"))
+    kept = init.read_text()
+    try:
+        init.write_text("raise RuntimeError('\\x1b]0;owned\\x07\\x1b[2J [bold]x[/bold]')")
+        for args in (["check"], ["check", "-v"], ["facts"]):
+            main([*args, "--python", str(planted)])
+            assert "\x1b" not in capsys.readouterr().out
+    finally:
+        init.write_text(kept)
+
+
+def test_color_only_when_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    main(["check", "--facts", LAPTOP])
+    assert "\x1b[32m✓\x1b[0m" in capsys.readouterr().out
+    monkeypatch.setenv("NO_COLOR", "1")
+    main(["check", "--facts", LAPTOP])
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_facts_saved_shown_and_compared(
+    planted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved = str(tmp_path / "machine.json")
+    assert main(["facts", "--python", str(planted), "--save", saved]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "saved in" in captured.err
+    assert main(["check", "--facts", saved]) == 1
+    assert "[cuda-library-missing]" in capsys.readouterr().out
+    assert main(["facts", "--facts", saved]) == 0
+    assert "2.5.1+cu124" in capsys.readouterr().out
+    assert main(["facts", "--facts", saved, "--format", "json"]) == 0
+    shown = report(capsys)
+    assert {"name", "state", "value", "reason", "source", "detail"} == set(shown["facts"][0])  # type: ignore[index]
+    # what a report says of a machine can be looked at again
+    (tmp_path / "report.json").write_text(json.dumps(shown))
+    assert main(["facts", "diff", saved, str(tmp_path / "report.json")]) == 0
+    assert "Nothing differs" in capsys.readouterr().out
+
+
+def test_difference(capsys: pytest.CaptureFixture[str]) -> None:
+    h100 = str(MACHINES / "h100.json")
+    assert main(["facts", "diff", LAPTOP, h100]) == 0
+    first = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("driver.version") for line in first[:3])
+    assert main(["facts", "diff", LAPTOP, h100, "--all"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) > len(first)
+    assert main(["facts", "diff", LAPTOP, h100, "--format", "json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["changes"][0]["name"] == "torch.cuda_available"
+    assert set(data["changes"][0]) == {"name", "good", "bad", "noise"}
+
+
+def test_a_fault_of_ours_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from torchdoctor.probes import limits
+    from torchdoctor.probes.probe import Cost, Probe
+
+    def broken(context: object) -> list[object]:
+        raise ZeroDivisionError("ours")
+
+    monkeypatch.setattr(limits, "PROBES", (Probe(tuple(limits._LIMITS), Cost.FREE, broken),))  # type: ignore[arg-type]
+    assert main(["check", "--python", "/bin/true"]) == 70
+    captured = capsys.readouterr()
+    assert "ZeroDivisionError: ours" in captured.err
+    assert captured.out  # the other checks were made
+
+
+def test_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for args in (["check", "--help"], ["facts", "--help"], ["facts", "diff", "--help"]):
+        assert main(args) == 0
+        assert "Exit codes" in capsys.readouterr().out or args[1] == "diff"

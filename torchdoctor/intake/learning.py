@@ -1,0 +1,97 @@
+"""Prefixes that no list knows: learned from what stands behind them, or from what every line begins with."""
+
+from __future__ import annotations
+
+import re
+
+from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.times import ANY
+
+_LEVEL = r"\b(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL|TRACE|NOTICE)\b"
+# Lines that begin so are alike without having a prefix.
+_NO_TAG = (
+    r"(?:epoch|step|iter(?:ation)?|train(?:ing)?|val(?:id(?:ation)?)?|test(?:ing)?|eval|info|warn(?:ing)?|error|debug|"
+    r"file|loading|downloading|loss|batch|ep|traceback|at|in|import|from|fetch|https?|rank)\b"
+)
+_QUOTE_MARKS = (">", ">>", "│", "|>", ">|")
+_FEW = 5
+
+
+class Shape:
+    """A learned prefix; prefixes that differ from it only in numbers match, too."""
+
+    __slots__ = ("counting", "lines", "names", "pattern", "tag")
+
+    def __init__(self, expression: str, tag: bool = True) -> None:
+        self.pattern = re.compile(expression)
+        self.tag = tag  # False: the prefix stays in the text of plain lines
+        self.names: set[str] = set()
+        self.lines = 0
+        self.counting = False
+
+    def identity(self, prefix: str) -> str:
+        """The part that tells one process from another; numbers that change with every line are no names."""
+        name = pattern(ANY).sub("", prefix)
+        name = pattern(r"[\w./-]+\.(?:py|cc|cpp|go|rs):\d+|\d+\.\d+").sub("", name)
+        name = pattern(_LEVEL).sub("", name).strip(" \t:|>[](){}<-#│")
+        if not self.counting:
+            self.lines += 1
+            if len(self.names) < 256:
+                self.names.add(name)
+            self.counting = self.lines >= 8 and len(self.names) * 2 > self.lines
+        return pattern(r"\d+").sub("", name) if self.counting else name
+
+
+def shape_of(prefix: str, tag: bool = True) -> Shape:
+    """The shape of one prefix."""
+    expression = pattern(r"\d+").sub(r"\\d+", re.escape(prefix))
+    if prefix.endswith(" ") and prefix.strip():
+        expression = expression.removesuffix("\\ ") + "(?: |$)"
+    return Shape(expression, tag)
+
+
+def common_shape(lines: list[str]) -> Shape | None:
+    """The shape with which nearly all lines begin, when different things stand behind it; else None."""
+    lines = [line for line in lines if line and not line.isspace()]
+    few = len(lines) // 20
+    if len(lines) < _FEW:
+        return None
+    indents = sorted(len(line) - len(line.lstrip(" ")) for line in lines)
+    if indents[few] >= 2:
+        return Shape(" " * indents[few], tag=False)
+    shapes = sorted(pattern(r"\d+").sub("0", line[:90]) for line in lines)
+    low, high = shapes[few], shapes[-1 - few]
+    end = 0
+    while end < len(low) and end < len(high) and low[end] == high[end]:
+        end += 1
+    if low[:end].strip() in _QUOTE_MARKS:
+        return shape_of(low[:end], tag=False)
+    ends = [found.end() for found in pattern(r"[\]>|):│] ?").finditer(low, 0, min(end, 70))]
+    for at in reversed(ends):
+        prefix = low[:at]
+        if prefix[-1] != " " and all(line[at:][:1] in ("", " ") for line in shapes):
+            prefix += " "  # editors cut the space off empty lines
+        if _is_tag(prefix, shapes):
+            return _calibrated(prefix, lines)
+    return None
+
+
+def _is_tag(prefix: str, shapes: list[str]) -> bool:
+    """True when different things stand behind the prefix, and it is no word that logs repeat anyway."""
+    bare = prefix.strip()
+    if not any(c.isalpha() for c in bare) or pattern(_NO_TAG).match(bare.lstrip("[(<").lower()):
+        return False
+    firsts = {shape[len(prefix) :].strip()[:6] for shape in shapes}
+    return len(firsts) >= 3 and len(firsts) * 4 >= min(len(shapes), 24)
+
+
+def _calibrated(prefix: str, lines: list[str]) -> Shape:
+    expression = re.escape(prefix).replace("0", r"\d+")
+    if prefix.endswith(" "):
+        expression = expression.removesuffix("\\ ") + "(?: |$)"
+    shape = Shape(expression, tag=" " not in prefix.strip(" |>:"))
+    for line in lines:
+        head = shape.pattern.match(line)
+        if head:
+            shape.identity(head[0])
+    return shape
