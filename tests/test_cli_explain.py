@@ -437,7 +437,8 @@ class TestStartUp:
     )
     def test_what_explain_does_not_import(self, folder: Path, form: str, heavy: set[str]) -> None:
         environment = {**os.environ, "PYTHONPATH": SOURCES, "XDG_CACHE_HOME": str(folder / "cache")}
-        imported(["-m", "torchdoctor", "explain", "clean.log"], environment)  # compiles the catalog, which needs TOML
+        # the first run compiles the catalog, which needs TOML
+        imported(["-m", "torchdoctor", "explain", "clean.log"], environment)
         modules = imported(
             ["-m", "torchdoctor", "explain", "--format", form, "failed.log"], environment
         ) - imported(["-c", "import click"], environment)

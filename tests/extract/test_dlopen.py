@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from torchdoctor.extract import dlopen, linked_names
@@ -292,3 +294,21 @@ def test_what_was_looked_for_and_is_not_there_is_absent() -> None:
 )
 def test_other_texts_give_nothing(text: str) -> None:
     assert extract(text) == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x.so" * 5000,
+        "lib" + "a" * 20000 + ".so: b: c",
+        "GLIBC_1." * 3000 + "(",
+        "/" * 20000 + ".so: undefined symbol: x",
+        "a" * 20000 + ": cannot open shared object file",
+        "dlopen(" * 4000 + "incompatible architecture",
+        "undefined symbol: " * 3000,
+    ],
+)
+def test_hostile_texts_cost_little(text: str) -> None:
+    started = time.perf_counter()
+    extract(text)
+    assert time.perf_counter() - started < 0.5

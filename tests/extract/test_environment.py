@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from torchdoctor import intake
 from torchdoctor.extract import environment
-from torchdoctor.model import Fact, FactValue, State
+from torchdoctor.model import Event, EventKind, Fact, FactValue, State, Transcript
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 
@@ -137,7 +138,7 @@ def test_provenance() -> None:
 def test_interpreter_out_of_frames(path: str, version: str | None, conda: str | None) -> None:
     found = values(
         f'Traceback (most recent call last):\n  File "{path}", line 114, in f\n    return '
-        f'g()\nRuntimeError: bad\n'
+        f"g()\nRuntimeError: bad\n"
     )
     assert found.get("python.version") == version
     assert found.get("conda.env") == conda
@@ -318,3 +319,41 @@ def test_capability_range_of_torch_2_8_to_2_10(own: str, covered: bool) -> None:
 
 def test_a_text_that_says_nothing_gives_nothing() -> None:
     assert facts("epoch 1 loss 0.5\nepoch 2 loss 0.4\n") == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "numpy=-1.1" * 3000,
+        "torch" + " " * 20000,
+        "MiB" + "1" * 20000,
+        "1MiB/ " * 4000,
+        "Found GPU0 " * 3000,
+        "| 0 " * 5000,
+        "supports CUDA capabilities " + "sm_80 " * 4000,
+        "/dev/shm" + " a" * 10000,
+    ],
+)
+def test_hostile_texts_cost_little(text: str) -> None:
+    event = Event(0, EventKind.LOG, text, "a.log", 1, 1)
+    started = time.perf_counter()
+    list(environment.extract_text(Transcript(("a.log",), (event,))))
+    assert time.perf_counter() - started < 0.5
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "throttled"),
+    [
+        ("index, clocks_throttle_reasons.hw_thermal_slowdown", "0, Active", True),
+        ("index, clocks_throttle_reasons.hw_thermal_slowdown", "0, Not Active", False),
+        ("index, clocks_event_reasons.active", "0, 0x0000000000000040", True),
+        ("index, clocks_event_reasons.active", "0, 0x0000000000000004", False),
+        (
+            "index, clocks_event_reasons.sw_power_cap, clocks_event_reasons.hw_slowdown",
+            "0, Active, Not Active",
+            False,
+        ),
+    ],
+)
+def test_clocks_of_a_query(header: str, row: str, throttled: bool) -> None:
+    assert values(f"{header}\n{row}\n")["gpu.throttled"] is throttled

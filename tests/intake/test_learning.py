@@ -58,3 +58,13 @@ def test_traceback_behind_unknown_prefix_comes_out_whole() -> None:
     events = [e for e in read_text(text).events if e.kind is EventKind.EXCEPTION]
     assert {e.text for e in events} == {"CUDA error: an illegal memory access was encountered"}
     assert all([f.line for f in e.frames] == [7] for e in events)
+
+
+def test_long_indented_messages_are_no_indented_paste() -> None:
+    frames = ['  File "/app/train.py", line 7, in <module>', "    main()"] * 3
+    keys = [f"  size of layer.{n} differs" for n in range(40)]
+    lines = ["Traceback (most recent call last):", *frames, "RuntimeError: bad keys", *keys]
+    assert common_shape(lines) is None
+    (event,) = read_text("\n".join(lines)).events
+    assert event.text.split("\n") == ["bad keys", *keys]
+    assert event.end_line == len(lines)

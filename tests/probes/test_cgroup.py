@@ -55,9 +55,15 @@ def test_v2_in_a_container() -> None:
         f"{CGROUP}/pids.current": "7\n",
     }
     assert told(machine("0::/\n", v2(), files)) == {
-        "version": "v2", "memory_limit_bytes": 4 * GIB, "memory_used_bytes": GIB, "memory_peak_bytes": 2 * GIB,
-        "oom_kills": 3, "cpu_quota": 2.5, "pids_limit": 100, "pids_used": 7,
-    }  # fmt: skip
+        "version": "v2",
+        "memory_limit_bytes": 4 * GIB,
+        "memory_used_bytes": GIB,
+        "memory_peak_bytes": 2 * GIB,
+        "oom_kills": 3,
+        "cpu_quota": 2.5,
+        "pids_limit": 100,
+        "pids_used": 7,
+    }
 
 
 def test_v2_the_tightest_limit_is_above_us() -> None:
@@ -113,9 +119,15 @@ def test_v1() -> None:
         f"{CGROUP}/pids/pids.current": "4\n",
     }
     assert told(machine(own, mounts, files)) == {
-        "version": "v1", "memory_limit_bytes": 2 * GIB, "memory_used_bytes": GIB, "memory_peak_bytes": 2 * GIB,
-        "oom_kills": 2, "cpu_quota": 1.5, "pids_limit": State.ABSENT, "pids_used": 4,
-    }  # fmt: skip
+        "version": "v1",
+        "memory_limit_bytes": 2 * GIB,
+        "memory_used_bytes": GIB,
+        "memory_peak_bytes": 2 * GIB,
+        "oom_kills": 2,
+        "cpu_quota": 1.5,
+        "pids_limit": State.ABSENT,
+        "pids_used": 4,
+    }
 
 
 def test_v1_without_limits() -> None:

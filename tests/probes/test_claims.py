@@ -403,10 +403,24 @@ def test_other_companions() -> None:
 @pytest.mark.parametrize(
     ("setting", "count"),
     [
-        (None, 4), ("", 0), ("-1", 0), ("0", 1), ("0,1", 2), ("3,2,1,0", 4), ("0,4,1", 1), ("1,x,2", 1), ("NoDevFiles", 0),
-        ("GPU-aa", 1), ("GPU-aaaa,GPU-bb", 2), ("GPU-", 0), ("GPU-cc", 0), ("MIG-1,MIG-2", 2), ("0,0", 0), (" 1 , 2 ", 2),
+        (None, 4),
+        ("", 0),
+        ("-1", 0),
+        ("0", 1),
+        ("0,1", 2),
+        ("3,2,1,0", 4),
+        ("0,4,1", 1),
+        ("1,x,2", 1),
+        ("NoDevFiles", 0),
+        ("GPU-aa", 1),
+        ("GPU-aaaa,GPU-bb", 2),
+        ("GPU-", 0),
+        ("GPU-cc", 0),
+        ("MIG-1,MIG-2", 2),
+        ("0,0", 0),
+        (" 1 , 2 ", 2),
     ],
-)  # fmt: skip
+)
 def test_visible_devices(setting: str | None, count: int) -> None:
     assert visible(setting, 4, ("GPU-aaaa", "GPU-bbbb", "GPU-1", "GPU-2")) == count
 
@@ -485,9 +499,13 @@ def test_nvlinks_that_are_down() -> None:
 def test_memory_of_others() -> None:
     gib = 1 << 30
     facts = {
-        "gpu__count": 2, "gpu__memory_total_bytes": (80 * gib, 80 * gib), "gpu__memory_used_bytes": (0, 78 * gib),
-        "gpu__mig_modes": (False, False), "os__container": None, "os__wsl": False,
-    }  # fmt: skip
+        "gpu__count": 2,
+        "gpu__memory_total_bytes": (80 * gib, 80 * gib),
+        "gpu__memory_used_bytes": (0, 78 * gib),
+        "gpu__mig_modes": (False, False),
+        "os__container": None,
+        "os__wsl": False,
+    }
     assert tell("gpu.others_memory_bytes", **facts) == 78 * gib
     assert tell("gpu.others_memory_share", **facts) == 0.975
     assert tell("gpu.held_by_dead", gpu__processes=(), **facts) is True

@@ -22,26 +22,49 @@ def facts(**values: FactValue | Fact) -> tuple[Fact, ...]:
 
 
 GOOD = facts(
-    limits__nofile=65536, os__uptime_seconds=1.0, env__NCCL_P2P_DISABLE=None, driver__version="550.54.15",
-    torch__version="2.5.1", numpy__version="1.26.4", shm__size_bytes=64 << 30, gpu__names=("A", "A"),
-    memory__available_bytes=7, torch__libraries=("/a", "/b"), gpu__nvlink_down=None,
-)  # fmt: skip
+    limits__nofile=65536,
+    os__uptime_seconds=1.0,
+    env__NCCL_P2P_DISABLE=None,
+    driver__version="550.54.15",
+    torch__version="2.5.1",
+    numpy__version="1.26.4",
+    shm__size_bytes=64 << 30,
+    gpu__names=("A", "A"),
+    memory__available_bytes=7,
+    torch__libraries=("/a", "/b"),
+    gpu__nvlink_down=None,
+)
 BAD = facts(
-    limits__nofile=1024, os__uptime_seconds=9.0, env__NCCL_P2P_DISABLE="1", driver__version="535.54.03",
-    torch__version="2.5.1", numpy__version="2.1.0", shm__size_bytes=64 << 20, gpu__names=("A",),
-    memory__available_bytes=8, torch__libraries=("/b", "/c"), gpu__nvlink_down=False,
-)  # fmt: skip
+    limits__nofile=1024,
+    os__uptime_seconds=9.0,
+    env__NCCL_P2P_DISABLE="1",
+    driver__version="535.54.03",
+    torch__version="2.5.1",
+    numpy__version="2.1.0",
+    shm__size_bytes=64 << 20,
+    gpu__names=("A",),
+    memory__available_bytes=8,
+    torch__libraries=("/b", "/c"),
+    gpu__nvlink_down=False,
+)
 
 
 def test_what_tells_most_comes_first() -> None:
     found = compare(GOOD, BAD)
     assert [change.name for change in found.changes] == [
-        "driver.version", "gpu.names", "numpy.version", "env.NCCL_P2P_DISABLE", "torch.libraries", "shm.size_bytes",
+        "driver.version",
+        "gpu.names",
+        "numpy.version",
+        "env.NCCL_P2P_DISABLE",
+        "torch.libraries",
+        "shm.size_bytes",
         "limits.nofile",
-    ]  # fmt: skip
+    ]
     assert {change.name for change in found.noise} == {
-        "os.uptime_seconds", "memory.available_bytes", "gpu.nvlink_down",
-    }  # fmt: skip
+        "os.uptime_seconds",
+        "memory.available_bytes",
+        "gpu.nvlink_down",
+    }
     words = {change.name: change.text for change in found.changes}
     assert words["driver.version"] == "550.54.15 → 535.54.03"
     assert words["env.NCCL_P2P_DISABLE"] == "not there → 1"
@@ -76,12 +99,19 @@ def test_listing() -> None:
     text = "\n".join(
         lines(
             facts(
-                driver__version=None, gpu__count=0, gpu__names=None, env__RANK="0", env__WORLD_SIZE=None,
-                limits__nofile=2**63 - 1, torch__import_ok=Fact.unknown("torch.import_ok", Reason.TIMED_OUT, detail="60 s"),
-                torch__numpy_ok=True, apex__version=None, torch__import_stack="a:1 in f\nb:2 in g",
+                driver__version=None,
+                gpu__count=0,
+                gpu__names=None,
+                env__RANK="0",
+                env__WORLD_SIZE=None,
+                limits__nofile=2**63 - 1,
+                torch__import_ok=Fact.unknown("torch.import_ok", Reason.TIMED_OUT, detail="60 s"),
+                torch__numpy_ok=True,
+                apex__version=None,
+                torch__import_stack="a:1 in f\nb:2 in g",
             )
         )
-    )  # fmt: skip
+    )
     assert "could not tell: timed-out (60 s)" in text
     assert "unlimited" in text
     assert "a:1 in f | b:2 in g" in text
@@ -92,8 +122,13 @@ def test_listing() -> None:
 
 def test_values_for_people() -> None:
     assert [size(number) for number in (0, 1023, 1024, 1536, 81559 << 20, 5 << 40)] == [
-        "0 B", "1023 B", "1 KiB", "1.5 KiB", "79.6 GiB", "5 TiB",
-    ]  # fmt: skip
+        "0 B",
+        "1023 B",
+        "1 KiB",
+        "1.5 KiB",
+        "79.6 GiB",
+        "5 TiB",
+    ]
     assert show("a.b", ()) == "none"
     assert show("a.b", (True, None, "x", (1, 2))) == "yes, –, x, 1, 2"
     assert len(show("a.b", ("x" * 300, "y" * 300))) == 400

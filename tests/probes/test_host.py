@@ -130,14 +130,15 @@ def test_pci_bus() -> None:
 @pytest.mark.parametrize(
     ("line", "version", "kind"),
     [
-        ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (nixbld@)  ", "580.159.04", "open"),
-        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  470.57.02  Tue Jul 13 16:14:05 UTC 2021", "470.57.02", "proprietary"),
-        ("NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  570.26  Release Build", "570.26", "open"),
-        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  384.81", "384.81", "proprietary"),
+        ("Open Kernel Module for x86_64  580.159.04  Release Build  (nixbld@)  ", "580.159.04", "open"),
+        ("x86_64 Kernel Module  470.57.02  Tue Jul 13 16:14:05 UTC 2021", "470.57.02", "proprietary"),
+        ("Open Kernel Module for aarch64  570.26  Release Build", "570.26", "open"),
+        ("x86_64 Kernel Module  384.81", "384.81", "proprietary"),
     ],
 )  # fmt: skip
 def test_kernel_modules(line: str, version: str, kind: str) -> None:
-    source = host(**{"file__/proc/driver/nvidia/version": f"{line}\nGCC version:  gcc version 12.2.0\n"})
+    text = f"NVRM version: NVIDIA UNIX {line}\nGCC version:  gcc version 12.2.0\n"
+    source = host(**{"file__/proc/driver/nvidia/version": text})
     assert source.fetch("driver.kernel_version").value == version
     assert source.fetch("driver.kernel_kind").value == kind
 

@@ -62,7 +62,8 @@ def elf(
 def test_dynamic_section(wide: bool, tmp_path: Path) -> None:
     elf(tmp_path / "libx.so", ("libc10.so", "libcudart.so.12"), runpath="$ORIGIN:$ORIGIN/../y", wide=wide)
     assert dynamic_section(str(tmp_path / "libx.so")) == {
-        "needed": ["libc10.so", "libcudart.so.12"], "rpath": "", "runpath": "$ORIGIN:$ORIGIN/../y", "soname": "libx.so",
+        "needed": ["libc10.so", "libcudart.so.12"], "rpath": "", "runpath": "$ORIGIN:$ORIGIN/../y",
+        "soname": "libx.so",
     }  # fmt: skip
 
 
@@ -93,11 +94,10 @@ def test_files_that_are_no_elf(content: bytes, tmp_path: Path) -> None:
     path.write_bytes(content)
     try:
         found = dynamic_section(str(path))
-    except (ValueError, OSError, OverflowError) as error:
-        assert not isinstance(error, OverflowError)
-    else:
-        assert isinstance(found, dict)
-        assert found["needed"] == []
+    except (ValueError, OSError):
+        return
+    assert isinstance(found, dict)
+    assert found["needed"] == []
 
 
 def test_loader_cache(tmp_path: Path) -> None:

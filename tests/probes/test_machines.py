@@ -84,19 +84,44 @@ def test_what_the_h100_tells(h100: Faulty) -> None:
     values = {
         name: source.fetch(name).value
         for name in (
-            "driver.version", "driver.kernel_kind", "driver.cuda", "driver.present", "driver.library_matches",
-            "driver.covers_torch_cuda", "gpu.count", "gpu.names", "gpu.compute_capability", "gpu.memory_total_bytes",
-            "gpu.mig", "gpu.exclusive", "gpu.visible_count", "torch.covers_gpu", "gpu.recovery_actions",
-            "gpu.ecc_failed", "gpu.throttled",
+            "driver.version",
+            "driver.kernel_kind",
+            "driver.cuda",
+            "driver.present",
+            "driver.library_matches",
+            "driver.covers_torch_cuda",
+            "gpu.count",
+            "gpu.names",
+            "gpu.compute_capability",
+            "gpu.memory_total_bytes",
+            "gpu.mig",
+            "gpu.exclusive",
+            "gpu.visible_count",
+            "torch.covers_gpu",
+            "gpu.recovery_actions",
+            "gpu.ecc_failed",
+            "gpu.throttled",
         )
-    }  # fmt: skip
+    }
     assert values == {
-        "driver.version": "580.159.04", "driver.kernel_kind": "open", "driver.cuda": "13.0", "driver.present": True,
-        "driver.library_matches": True, "driver.covers_torch_cuda": True, "gpu.count": 1,
-        "gpu.names": ("NVIDIA H100 80GB HBM3",), "gpu.compute_capability": ("9.0",),
-        "gpu.memory_total_bytes": (81559 << 20,), "gpu.mig": False, "gpu.exclusive": False, "gpu.visible_count": 1,
-        "torch.covers_gpu": True, "gpu.recovery_actions": ("none",), "gpu.ecc_failed": False, "gpu.throttled": False,
-    }  # fmt: skip
+        "driver.version": "580.159.04",
+        "driver.kernel_kind": "open",
+        "driver.cuda": "13.0",
+        "driver.present": True,
+        "driver.library_matches": True,
+        "driver.covers_torch_cuda": True,
+        "gpu.count": 1,
+        "gpu.names": ("NVIDIA H100 80GB HBM3",),
+        "gpu.compute_capability": ("9.0",),
+        "gpu.memory_total_bytes": (81559 << 20,),
+        "gpu.mig": False,
+        "gpu.exclusive": False,
+        "gpu.visible_count": 1,
+        "torch.covers_gpu": True,
+        "gpu.recovery_actions": ("none",),
+        "gpu.ecc_failed": False,
+        "gpu.throttled": False,
+    }
 
 
 def _driver(h100: Faulty, version: str, cuda: str) -> None:
@@ -144,9 +169,11 @@ def test_libraries_newer_than_the_kernel_module(h100: Faulty) -> None:
     for name in ("libcuda", "libnvidia-ml"):
         path = f"/usr/lib/x86_64-linux-gnu/{name}.so"
         h100.read(f"real {path}.1", {"is": f"{path}.590.48.01"})
+    words = "Failed to initialize NVML: Driver/library version mismatch"
     h100.data["programs"]["nvidia-smi -q"] = {
-        "exit_code": 18, "stdout": "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 590.48\n",
-    }  # fmt: skip
+        "exit_code": 18,
+        "stdout": f"{words}\nNVML library version: 590.48\n",
+    }
     source = h100.open()
     assert (
         source.fetch("driver.nvml_error").value
@@ -241,7 +268,7 @@ def test_states_of_the_gpu(old: str, new: str, fact: str, h100: Faulty) -> None:
 def test_processes_in_the_listing(h100: Faulty) -> None:
     h100.smi(
         "    Processes : None\n",
-        "    Processes\n        GPU instance ID                   : N/A\n        Process ID                        : 4711\n"
+        "    Processes\n        GPU instance ID        : N/A\n        Process ID             : 4711\n"
         "            Type                          : C\n            Name                          : python3\n"
         "            Used GPU Memory               : 1024 MiB\n",
     )
@@ -257,7 +284,10 @@ def test_listings_that_are_none(text: str, h100: Faulty) -> None:
 
 
 def test_a_listing_of_many_gpus() -> None:
-    block = "GPU 0001{:04X}:9A:00.0\n    Product Name : NVIDIA H200\n    PCI\n        GPU Link Info\n            Link Width\n                Current : 16x\n"
+    block = (
+        "GPU 0001{:04X}:9A:00.0\n    Product Name : NVIDIA H200\n    PCI\n        GPU Link Info\n"
+        "            Link Width\n                Current : 16x\n"
+    )
     listing = nvidia_smi.parse(
         "Driver Version : 580.1\n" + "".join(block.format(index) for index in range(8))
     )

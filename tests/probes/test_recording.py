@@ -240,10 +240,18 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
 def test_readings_of_the_wrong_form_make_no_fault(tmp_path: Path) -> None:
     """A file edited by hand may hold any JSON where a text or a list is expected."""
     reads = {
-        "value system": 7, "value home": [], "mounts /proc/self/mountinfo": "x", "displays /sys/bus/pci/devices": [3],
-        "file /proc/meminfo": {}, "value user": "u", "value limit:RLIMIT_NOFILE": [], "cache libcuda.so.1": "x",
-        "value cpus": "two", "file /proc/driver/nvidia/version": "", "value now": "then",
-    }  # fmt: skip
+        "value system": 7,
+        "value home": [],
+        "mounts /proc/self/mountinfo": "x",
+        "displays /sys/bus/pci/devices": [3],
+        "file /proc/meminfo": {},
+        "value user": "u",
+        "value limit:RLIMIT_NOFILE": [],
+        "cache libcuda.so.1": "x",
+        "value cpus": "two",
+        "file /proc/driver/nvidia/version": "",
+        "value now": "then",
+    }
     source = RecordedSource(written(tmp_path, reads={key: {"is": value} for key, value in reads.items()}))
     source.all()
     assert source.faults == []

@@ -52,6 +52,18 @@ def test_no_torch(environment: Environment, look: Look) -> None:
     assert source.fetch("torch.import_ok").state is State.ABSENT
     assert source.fetch("torch.covers_gpu").state is State.ABSENT
     assert source.fetch("torch.shadowed").state is State.ABSENT
+    assert source.fetch("torch.cuda_available").state is State.ABSENT
+
+
+def test_a_working_folder_that_was_deleted(
+    environment: Environment, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment.plant("")
+    monkeypatch.chdir(environment.work)
+    source = look(Environment(environment.python, environment.site, Path()))
+    environment.work.rmdir()
+    assert value(source, "torch.import_ok") is True
+    assert value(source, "torch.shadowed") is False
 
 
 def test_a_library_is_missing(environment: Environment, look: Look) -> None:
@@ -193,7 +205,8 @@ def test_a_flood_is_stopped(environment: Environment, look: Look) -> None:
 def test_nothing_is_left_running(environment: Environment, look: Look) -> None:
     mark = environment.work / "pid"
     environment.plant(
-        f"import os, time\nif os.fork() == 0:\n    open({str(mark)!r}, 'w').write(str(os.getpid()))\n    time.sleep(600)\n"
+        "import os, time\nif os.fork() == 0:\n"
+        f"    open({str(mark)!r}, 'w').write(str(os.getpid()))\n    time.sleep(600)\n"
         "time.sleep(0.3)"
     )
     source = look(environment)
@@ -259,10 +272,11 @@ def test_a_crash_when_cuda_starts_leaves_the_import_well(environment: Environmen
 
 
 def test_what_torch_says_when_cuda_does_not_start(environment: Environment, look: Look) -> None:
-    words = "CUDA initialization: Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported display"
+    words = "CUDA initialization: Unexpected error. Error 803: system has unsupported display driver"
     environment.plant(
         "import warnings\nclass version: cuda = '12.4'; hip = None; debug = False\n"
-        f"class cuda:\n    @staticmethod\n    def is_available():\n        warnings.warn({words!r})\n        return False\n"
+        "class cuda:\n    @staticmethod\n    def is_available():\n"
+        f"        warnings.warn({words!r})\n        return False\n"
     )
     source = look(environment)
     assert value(source, "torch.cuda_available") is False
@@ -306,7 +320,7 @@ def test_an_empty_arch_list_is_no_answer(environment: Environment, look: Look) -
 
 
 def test_a_cudnn_of_another_version(environment: Environment, look: Look) -> None:
-    words = "cuDNN version incompatibility: PyTorch was compiled  against (9, 1, 0) but found runtime version (8, 9, 2)."
+    words = "cuDNN version incompatibility: compiled against (9, 1, 0) but found runtime version (8, 9, 2)."
     environment.plant(
         "class backends:\n    class cudnn:\n        @staticmethod\n"
         f"        def version():\n            raise RuntimeError({words!r})\n"

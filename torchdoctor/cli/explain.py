@@ -10,16 +10,18 @@ import click
 from torchdoctor import catalog
 from torchdoctor.cli import streams
 from torchdoctor.engine import FactBook
-from torchdoctor.engine.incident import STDIN, explain, explain_each
+from torchdoctor.engine.incident import STDIN, Local, explain, explain_each
 from torchdoctor.model import Outcome, Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from torchdoctor.engine.incident import Answer
+    from torchdoctor.probes import ProbeSource
 
 EXIT_UNREADABLE = 2
 EXIT_UNKNOWN = 4
+EXIT_OUR_FAULT = 70
 
 
 @click.command("explain")
@@ -34,6 +36,12 @@ EXIT_UNKNOWN = 4
     help="Text for people; one JSON report; or one report a line.",
 )
 @click.option("--offline", is_flag=True, help="Ask nothing of this machine: judge by the text alone.")
+@click.option(
+    "--here",
+    is_flag=True,
+    help="The log is from this machine: judge by its facts too. They are used without it when the code "
+    "that a traceback quotes stands in a file of this machine.",
+)
 @click.option("--facts", "facts_file", metavar="FILE", help="Take the facts of the machine from FILE (JSON).")
 @click.option(
     "--rules",
@@ -53,6 +61,7 @@ def command(
     each: bool,
     form: str,
     offline: bool,
+    here: bool,
     facts_file: str | None,
     folders: tuple[str, ...],
     fail_on: str | None,
@@ -73,15 +82,20 @@ def command(
         files = (STDIN,)
     if STDIN in files and sys.stdin is None:
         raise click.UsageError("standard input is closed")
-    facts = _facts(facts_file, offline)
+    if offline and here:
+        raise click.UsageError("--offline asks nothing of this machine, --here asks it: choose one")
+    facts = _facts(facts_file)
+    local = None if offline else Local(_probes, sure=here)
     rules = catalog.load(extra=folders)
     stdin = sys.stdin.buffer if sys.stdin is not None else None
     if each:
-        answers: Iterable[Answer] = explain_each(files, facts, rules, stdin)
+        answers: Iterable[Answer] = explain_each(files, facts, rules, stdin, local)
     else:
-        answers = [explain(files, facts, rules, stdin)]
+        answers = [explain(files, facts, rules, stdin, local)]
     seen = _Seen()
     _write(seen.watch(answers), form, each, verbose)
+    if seen.faults:
+        return EXIT_OUR_FAULT
     if seen.unreadable:
         return EXIT_UNREADABLE
     return EXIT_UNKNOWN if fail_on and Outcome.UNRECOGNISED in seen.outcomes else 0
@@ -93,6 +107,7 @@ class _Seen:
     def __init__(self) -> None:
         self.outcomes: set[Outcome] = set()
         self.unreadable = False
+        self.faults = False
 
     def watch(self, answers: Iterable[Answer]) -> Iterator[Report]:
         for answer in answers:
@@ -100,10 +115,19 @@ class _Seen:
             for complaint in answer.unreadable:
                 self.unreadable = True
                 streams.complain(complaint)
+            for fault in answer.report.faults:
+                self.faults = True
+                streams.complain(f"a fault of torchdoctor, please report it: {fault}")
             yield answer.report
 
 
-def _facts(path: str | None, offline: bool) -> FactBook:
+def _probes() -> ProbeSource:
+    from torchdoctor.probes import ProbeSource
+
+    return ProbeSource()
+
+
+def _facts(path: str | None) -> FactBook:
     if path is None:
         return FactBook(None)
     from torchdoctor.probes.recorded import load_facts

@@ -115,7 +115,9 @@ def diff(good: str, bad: str, form: str, everything: bool) -> int:
     if not changes:
         _line("Nothing differs that tells anything.")
     if found.noise and not everything:
-        _line(f"{len(found.noise)} readings that differ anyway, or follow from these, were left out (--all shows them).")
+        _line(
+            f"{len(found.noise)} readings that differ anyway, or follow from these, are left out (see --all)."
+        )
     if found.untold:
         _line(f"Not recorded on one side: {', '.join(found.untold)}")
     return 0

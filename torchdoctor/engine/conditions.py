@@ -86,7 +86,7 @@ def in_words(condition: Condition, fact: Fact) -> str:
         return f"{condition.fact} ({reason})"
     if fact.state is State.ABSENT:
         return f"{condition.fact}: absent"
-    return f"{condition.fact} = {shown(fact.value)}"
+    return f"{condition.fact} = {shown(fact.value)}" + (f" ({fact.detail})" if fact.detail else "")
 
 
 def shown(value: FactValue) -> str:

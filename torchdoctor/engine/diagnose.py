@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torchdoctor.catalog import RuleSet
+from torchdoctor.catalog.rule import Rule
 from torchdoctor.engine import suspect
 from torchdoctor.engine.conditions import holds
 from torchdoctor.engine.factbook import FactBook, TextFacts
@@ -12,6 +13,7 @@ from torchdoctor.engine.judge import judge
 from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
 from torchdoctor.engine.rank import reasons, sort_key
+from torchdoctor.engine.wording import filled
 from torchdoctor.model import (
     Diagnosis,
     Ending,
@@ -159,14 +161,17 @@ def _diagnosis(
         if (extra.file, extra.line) not in seen and len(evidence) < MAX_EVIDENCE:
             seen.add((extra.file, extra.line))
             evidence.append(extra)
+    sizes = _size_holes(head.rule)
     fixes: list[Fix] = []
     for conditional in words.fixes:
         told: list[bool | None] = []
         with facts.guard(head.rule.id):
             for condition in conditional.when:
                 told.append(holds(condition, facts.fact(condition.fact, best.event, best.captures)))
-        if False not in told:
-            fixes.append(conditional.fix)
+            if False not in told:
+                fix = filled(conditional.fix, best, facts, sizes)
+                if fix is not None:
+                    fixes.append(fix)
     return Diagnosis(
         rule=head.rule.id,
         family=head.rule.family,
@@ -193,6 +198,11 @@ def _diagnosis(
         references=words.references,
         reasons=reasons(head, under, first),
     )
+
+
+def _size_holes(rule: Rule) -> frozenset[str]:
+    holes = (hole for match in rule.matches for pattern in match.patterns for hole in pattern.holes)
+    return frozenset(f"match.{name}" for name, kind in holes if kind == "size")
 
 
 def _frame(event: Event, head: Finding, transcript: Transcript) -> Frame | None:

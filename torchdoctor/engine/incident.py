@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from torchdoctor.engine.diagnose import diagnose
+from torchdoctor.engine.factbook import FactBook
+from torchdoctor.engine.provenance import printed_here
 from torchdoctor.intake import IntakeError, read_all
 from torchdoctor.model import Outcome, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from torchdoctor.catalog import RuleSet
-    from torchdoctor.engine.factbook import FactBook
+    from torchdoctor.model import Transcript
+    from torchdoctor.probes import ProbeSource
 
 STDIN = "-"
+HERE = "Facts of this machine were used beside the text; --offline leaves them out"
 
 
 class Answer(NamedTuple):
@@ -24,8 +29,24 @@ class Answer(NamedTuple):
     unreadable: tuple[str, ...]
 
 
-def explain(paths: Sequence[str], facts: FactBook, rules: RuleSet, stdin: BinaryIO | None = None) -> Answer:
-    """All inputs as one incident. The report is ``unreadable`` when no input at all can be read."""
+class Local(NamedTuple):
+    """This machine as a source of facts: opened only for a log that is from here, or said to be."""
+
+    open: Callable[[], ProbeSource]
+    sure: bool = False
+
+
+def explain(
+    paths: Sequence[str],
+    facts: FactBook,
+    rules: RuleSet,
+    stdin: BinaryIO | None = None,
+    local: Local | None = None,
+) -> Answer:
+    """All inputs as one incident. The report is ``unreadable`` when no input at all can be read.
+
+    Where ``facts`` has no source of its own and the log is from this machine, ``local`` is asked.
+    """
     try:
         reading = read_all(paths, stdin)
     except IntakeError as error:
@@ -33,16 +54,33 @@ def explain(paths: Sequence[str], facts: FactBook, rules: RuleSet, stdin: Binary
         if len(paths) > 1:  # the error names the first of them only
             complaints = [text for path in paths for text in explain((path,), facts, rules, stdin).unreadable]
         return Answer(Report(Outcome.UNREADABLE, tuple(paths), notes=tuple(complaints)), tuple(complaints))
-    report = diagnose(reading.transcript, facts, rules)
+    if local is not None and facts.source is None and (local.sure or printed_here(reading.transcript)):
+        report = _with_machine(reading.transcript, local, rules)
+    else:
+        report = diagnose(reading.transcript, facts, rules)
     complaints = [str(error) for error in reading.unreadable]
     if report.outcome is Outcome.UNREADABLE:
         complaints.extend(report.notes)
     return Answer(report, tuple(complaints))
 
 
+def _with_machine(transcript: Transcript, local: Local, rules: RuleSet) -> Report:
+    source = local.open()
+    facts = FactBook(source)
+    try:
+        report = diagnose(transcript, facts, rules)
+    finally:
+        source.close()
+    return replace(report, notes=(*report.notes, HERE)) if facts.asked() else report
+
+
 def explain_each(
-    paths: Sequence[str], facts: FactBook, rules: RuleSet, stdin: BinaryIO | None = None
+    paths: Sequence[str],
+    facts: FactBook,
+    rules: RuleSet,
+    stdin: BinaryIO | None = None,
+    local: Local | None = None,
 ) -> Iterator[Answer]:
     """One answer for each input, in order, as it is done."""
     for path in paths:
-        yield explain((path,), facts, rules, stdin)
+        yield explain((path,), facts, rules, stdin, local)

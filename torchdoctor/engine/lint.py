@@ -11,7 +11,7 @@ from torchdoctor.catalog import RuleSet, template
 from torchdoctor.catalog.compile import compile_tree
 from torchdoctor.catalog.loader import CatalogError, published_ids
 from torchdoctor.catalog.rule import Condition, Rule
-from torchdoctor.engine import textfacts
+from torchdoctor.engine import textfacts, wording
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.fixtures import NONE, SPECIAL, Fixture, FixtureError, walk
@@ -89,6 +89,10 @@ def _static(rule: Rule, rules: RuleSet, facts: dict[str, str]) -> list[str]:
         problem = _fits(condition, facts, holes)
         if problem:
             found.append(problem)
+    for fix in words.fixes:
+        for name in wording.names(f"{fix.fix.do} {fix.fix.run or ''}"):
+            if name not in facts and name not in holes and not name.startswith("env."):
+                found.append(f'a fix names "{{{name}}}", which is neither a fact nor a hole of a template')
     for number, match in enumerate(rule.matches, start=1):
         for pattern in match.patterns:
             started = time.perf_counter()

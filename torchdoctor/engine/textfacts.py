@@ -33,7 +33,6 @@ FACTS = {
 }
 
 
-
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
     """Patterns that only some texts need; compiled when first asked for."""

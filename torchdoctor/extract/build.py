@@ -23,7 +23,8 @@ NAMESPACE = "build"
 FACTS: dict[str, str] = {
     "build.first_error": "str: message of the first error, without file and line",
     "build.first_error_kind": "str: missing-header, cxx-standard, compiler-too-new, compiler-too-old, "
-    "arch-unsupported, compiler-missing, nvcc-missing, out-of-memory, missing-library, undefined-reference or code",
+    "arch-unsupported, compiler-missing, nvcc-missing, out-of-memory, missing-library, undefined-reference "
+    "or code",
     "build.first_error_file": "str: source file the first error stands in; absent for errors without one",
     "build.compiler": "str: who printed it: gcc, clang, nvcc, msvc, ptxas, linker or shell",
     "build.header": "str: the header that was not found",
@@ -47,89 +48,110 @@ class _Error(NamedTuple):
 
 # gcc and clang translate these two words; they leave the file, the line and the colon as they are
 _ERROR = (
-    r"(?:fatal error|error|致命错误|错误|erreur fatale|erreur|schwerwiegender Fehler|Fehler|errore irreversibile|"
-    r"errore|error fatal|фатальная ошибка|ошибка|致命的エラー|エラー|치명적 오류|오류)"
+    r"(?:fatal error|error|致命错误|错误|erreur fatale|erreur|schwerwiegender Fehler|Fehler|"
+    r"errore irreversibile|errore|error fatal|фатальная ошибка|ошибка|致命的エラー|エラー|치명적 오류|오류)"
 )
 _PATTERNS: tuple[tuple[str, str], ...] = (
     # MSVC, also what nvcc prints on Windows: file(27): fatal error C1189: …
-    ("msvc", r"^\s*(?P<file>[^\s(][^(\n]{0,300}?)\(\d+(?:,\d+)?\)\s?: (?:fatal )?error (?:C|LNK)\d+: (?P<text>.+)"),
+    ("msvc", r"^\s*(?P<file>[^\s(][^(\n]{0,300}?)\(\d+(?:,\d+)?\)\s?: (?:fatal )?error "
+     r"(?P<text>(?:C|LNK|STL)\d+: .+)"),
     ("linker", r"^\s*(?:LINK|(?P<file>[^\s:]+\.(?:obj|lib|exp))) : (?:fatal )?error (?P<text>LNK\d+: .+)"),
     # cudafe++: file.cu(12): error: …, from CUDA 11.6 on with a number: error #20011-D: …
-    ("nvcc", r"^\s*(?P<file>[^\s(][^(\n]{0,300}?)\(\d+\): (?:catastrophic )?error(?: #[\w-]+)?\s?: (?P<text>.+)"),
+    ("nvcc", r"^\s*(?P<file>[^\s(][^(\n]{0,300}?)\(\d+\): (?:catastrophic )?error(?: #[\w-]+)?\s?: "
+     r"(?P<text>.+)"),
     ("nvcc", r"^\s*(?P<file>)nvcc (?:fatal|error)\s*: (?P<text>.+)"),
     ("ptxas", r"^\s*(?P<file>)ptxas (?:fatal|error|[^\s,]+, line \d+; error)\s*: (?P<text>.+)"),
     ("linker", r"^\s*(?P<file>)(?:\S*/)?(?:ld|ld\.lld|ld\.gold|lld)(?:\.exe)?: (?:error: )?"
-     r"(?P<text>(?:cannot find|unable to find library|library not found for|skipping incompatible .+ when searching"
-     r"|找不到|ne peut trouver|kann .{1,80} nicht finden).+)"),
-    ("linker", r"^\s*(?P<file>[^\s:]*):?.*?(?P<text>undefined reference to .+|Undefined symbols for architecture .+)"),
+     r"(?P<text>(?:cannot find|unable to find library|library not found for|skipping incompatible|"
+     r"library '[^']+' not found|找不到|ne peut trouver|kann .{1,80} nicht finden).*)"),
+    ("linker", r"^\s*(?P<file>[^\s:]*):?.*?(?P<text>undefined reference to .+|Undefined symbols for arch.+)"),
     # the driver of gcc or clang itself: no file of ours, so no line number
-    ("gcc", r"^\s*(?P<file>)(?:\S*/)?(?:g\+\+|gcc|c\+\+|cc1plus|cc1|cc|x86_64[\w.-]*-g(?:cc|\+\+)|aarch64[\w.-]*-g(?:cc|\+\+)|icpx?)"
-     r"(?:-[\d.]+)?: (?P<text>(?:" + _ERROR + r" ?[:：]|internal compiler error:|out of memory|Internal error:).+)"),
+    ("gcc", r"^\s*(?P<file>)(?:\S*/)?(?:g\+\+|gcc|c\+\+|cc1plus|cc1|cc|\w+[\w.-]*-g(?:cc|\+\+)|icpx?)"
+     r"(?:-[\d.]+)?: (?P<text>(?:" + _ERROR + r" ?[:：]|internal compiler error:|out of memory|"
+     r"Internal error:).+)"),
     ("clang", r"^\s*(?P<file>)(?:\S*/)?clang(?:\+\+)?(?:-[\d.]+)?: (?P<text>error: .+)"),
-    ("gcc", r"^\s*(?P<file>(?:[A-Za-z]:)?[^\s:][^:\n]{0,300}?):\d+(?::\d+)?: ?" + _ERROR + r" ?[:：] ?(?P<text>.+)"),
-    ("shell", r"^\s*(?P<file>)(?:\S*/)?(?:ba|da|z)?sh: (?:line )?(?:\d+: )?(?P<text>\S+: (?:command )?not found|"
-     r"\S+: No such file or directory|\S+: Permission denied)"),
-    ("shell", r"^\s*(?P<file>)(?:error: )?(?P<text>unable to execute '[^']+': .+|command '[^']+' failed: .+)"),
+    ("gcc", r"^\s*(?P<file>(?:[A-Za-z]:)?[^\s:][^:\n]{0,300}?):\d+(?::\d+)?: ?" + _ERROR
+     + r" ?[:：] ?(?P<text>.+)"),
+    ("shell", r"^\s*(?P<file>)(?:\S*/)?(?:ba|da|z)?sh: (?:line )?(?:\d+: )?"
+     r"(?P<text>\S+: (?:command )?not found|\S+: No such file or directory|\S+: Permission denied)"),
+    ("shell", r"^\s*(?P<file>)(?:error: )?"
+     r"(?P<text>unable to execute '[^']+': .+|command '[^']+' failed: .+)"),
     ("shell", r"^\s*(?P<file>)(?P<text>'(?:cl|nvcc|link)(?:\.exe)?' is not recognized as .+)"),
 )  # fmt: skip
 
 # One of these stands in every line that the patterns above can match.
 _TRIGGERS = (
-    "error", "fatal", "错误", "erreur", "Fehler", "ошибка", "エラー", "오류", "not found", "cannot find", "unable to",
-    "undefined reference", "out of memory", "failed: ", "not recognized", "No such file", "找不到", "Internal",
+    "error", "fatal", "错误", "erreur", "Fehler", "ошибка", "エラー", "오류", "not found", "cannot find",
+    "unable to", "undefined reference", "out of memory", "failed: ", "not recognized", "No such file",
+    "找不到", "Internal", "Undefined symbols", "skipping incompatible", "Permission denied",
+    "ne peut trouver", "nicht finden",
 )  # fmt: skip
+MAX_LINES = 5_000  # a log that says "error" in more lines than this is not looked at to its end
 
+# gcc and clang share a form; these are clang's words.
+_CLANG = r"^(?:no (?:member|template|type) named|use of undeclared)|' file not found$"
 # What follows from an error before it, or comes from pip and ninja: never the first error.
-_ECHOES = re.compile(r"ld returned|linker command failed|subprocess-exited|too many errors|error limit|expanded from macro")
+_ECHOES = r"ld returned|linker command failed|subprocess-exited|too many errors|error limit|from macro"
 
 _KINDS: tuple[tuple[str, str], ...] = (
-    ("out-of-memory", r"^Killed$|Killed signal|Killed \(program|died due to signal 9|out of memory|virtual memory exhausted|"
-     r"C1060|C1002|cannot allocate memory|signal terminated program cc1plus"),
-    ("compiler-too-new", r"unsupported GNU version|unsupported Microsoft Visual Studio version|unsupported clang version|"
-     r"parameter packs not expanded with|\"_Float(?:32|64|128)x?\" is undefined|__builtin_ia32_\w+\" is undefined|"
-     r"__builtin_dynamic_object_size\" is undefined|STL1002"),
-    ("compiler-too-old", r"too old version of GCC|unrecognized command[- ]line option ['‘`\"]?-std=|"
-     r"invalid value 'c\+\+\d\d' in '-std=|compiler and library support for the ISO C\+\+|"
-     r"Value 'c\+\+\d\d' is not defined for option 'std'|requires at least GCC|无法识别的命令行选项.-std="),
-    ("cxx-standard", r"C\+\+\d\d or later compatible compiler|You need C\+\+\d\d to compile|requires? (?:at least )?C\+\+\d\d"),
-    ("arch-unsupported", r"Unsupported gpu architecture|is not defined for option 'gpu-(?:name|architecture)'|"
-     r"not defined for option 'gpu-code'"),
+    ("out-of-memory", r"^Killed$|Killed signal|Killed \(program|died due to signal 9|out of memory|"
+     r"virtual memory exhausted|C1060|C1002|cannot allocate memory|signal terminated program"),
+    ("compiler-too-new", r"unsupported GNU version|unsupported Microsoft Visual Studio version|"
+     r"unsupported clang version|parameter packs not expanded with|\"_Float(?:32|64|128)x?\" is undefined|"
+     r"__builtin_ia32_\w+\" is undefined|__builtin_dynamic_object_size\" is undefined|STL1002"),
+    ("compiler-too-old", r"too old version of (?:GCC|Clang)|unrecognized command[- ]line option "
+     r"['‘`\"]?-std=|invalid value 'c\+\+\w\w' in '-std=|compiler and library support for the ISO C\+\+|"
+     r"Value 'c\+\+\w\w' is not defined for option 'std'|无法识别的命令行选项.{1,3}-std=|"
+     r"option de la ligne de commande .{0,30}-std="),
+    ("cxx-standard", r"C\+\+\d\d or later compatible compiler|You need C\+\+\d\d to compile|"
+     r"requires? (?:at least )?C\+\+\d\d"),
+    ("arch-unsupported", r"Unsupported gpu architecture|is not defined for option 'gpu-"),
+    ("nvcc-missing", r"nvcc(?:\.exe)?'?:? (?:command )?(?:not found|No such file|is not recognized)|"
+     r"nvcc[^ ]*' failed: No such"),
+    ("compiler-missing", r"^(?:\S*/)?(?:c\+\+|g\+\+|gcc|cc|clang(?:\+\+)?|cl(?:\.exe)?|\w+-linux-gnu-\S+)"
+     r"(?:-[\d.]+)?: (?:command )?(?:not found|No such file)|unable to execute '|^'cl|failed: No such file|"
+     r"(?:cannot execute|trying to exec) ['‘`]cc1plus|failed: None"),
+    ("missing-library", r"(?:cannot find|library not found for|ne peut trouver|找不到) -l ?:?"
+     r"(?P<library>[\w.+-]+)|unable to find library -l(?P<library2>[\w.+-]+)|"
+     r"library '(?P<library6>[^']+)' not found|"
+     r"LNK1181: [^'“‘\"]*['“‘\"](?P<library3>[^'”’\"]+?)(?:\.lib)?['”’\"]|"
+     r"LNK1104: [^'“‘\"]*['“‘\"](?P<library4>[^'”’\"]+?)(?:\.lib)['”’\"]|"
+     r"searching for -l(?P<library5>[\w.+-]+)"),
     ("missing-header", r"(?P<header>[\w./+-]+\.(?:h|hpp|cuh|hh|inl)|<?[\w./]+>?)['’\"»]? ?(?:file not found|"
-     r"[:：] ?(?:No such file|没有那个文件|沒有此一檔案|Aucun fichier|Datei oder Verzeichnis nicht|No existe|Нет такого|"
-     r"そのような|그런 파일))|cannot open source file \"(?P<header2>[^\"]+)\"|"
-     r"Cannot open include file: '(?P<header3>[^']+)'|无法打开(?:包括|源)文件[:：] ?[“\"'](?P<header4>[^”\"']+)"),
-    ("nvcc-missing", r"nvcc(?:\.exe)?'?:? (?:command )?(?:not found|No such file|is not recognized)|nvcc[^ ]*' failed: No such"),
-    ("compiler-missing", r"^(?:\S*/)?(?:c\+\+|g\+\+|gcc|cc|clang(?:\+\+)?|cl(?:\.exe)?|x86_64[\w-]*)(?:-[\d.]+)?: "
-     r"(?:command )?(?:not found|No such file)|unable to execute '|^'cl|failed: No such file|cannot execute ['‘`]cc1plus|"
-     r"failed: None"),
-    ("missing-library", r"(?:cannot find|library not found for|ne peut trouver|找不到) -l ?:?(?P<library>[\w.+-]+)|"
-     r"unable to find library -l(?P<library2>[\w.+-]+)|LNK1181: [^'“‘\"]*['“‘\"](?P<library3>[^'”’\"]+?)(?:\.lib)?['”’\"]|"
-     r"LNK1104: [^'“‘\"]*['“‘\"](?P<library4>[^'”’\"]+?)(?:\.lib)['”’\"]|searching for -l(?P<library5>[\w.+-]+)"),
+     r"[:：] ?(?:No such file|没有那个文件|沒有此一檔案|Aucun fichier|Datei oder Verzeichnis nicht|No existe|"
+     r"Нет такого|そのような|그런 파일))|cannot open source file \"(?P<header2>[^\"]+)\"|"
+     r"Cannot open include file: '(?P<header3>[^']+)'|"
+     r"无法打开(?:包括|源)文件[:：] ?[“\"'](?P<header4>[^”\"']+)"),
     ("undefined-reference", r"undefined reference to|Undefined symbols for|LNK2001|LNK2019"),
 )  # fmt: skip
 
-# names of namespace std and the standard that brought them: their absence under an older -std is the flag's fault
-_STD_NAMES = {
-    **dict.fromkeys(("enable_if_t", "decay_t", "conditional_t", "make_unique", "remove_reference_t", "index_sequence",
-                     "make_index_sequence", "remove_cv_t", "result_of_t", "integer_sequence", "exchange", "index_sequence_for"), 14),
-    **dict.fromkeys(("optional", "string_view", "variant", "is_same_v", "void_t", "invoke_result_t", "disjunction", "conjunction",
-                     "apply", "is_convertible_v", "byte", "any", "nullopt", "is_floating_point_v", "is_arithmetic_v", "clamp",
-                     "is_integral_v", "invoke", "size", "data"), 17),
-    **dict.fromkeys(("remove_cvref_t", "span", "bit_cast", "endian", "type_identity_t", "numbers", "ranges", "same_as"), 20),
-}  # fmt: skip
-_STD_MISSING = re.compile(
-    r"['‘`\"](?P<a>\w+)['’\"] (?:in namespace ['‘`]std['’] does not name|is not a member of ['‘`]std['’])"
-    r"|namespace \"std\" has no (?:actual )?member \"(?P<b>\w+)\"|no (?:member|template|type) named '(?P<c>\w+)' in namespace 'std'"
+# names of namespace std and the standard that brought them: missing under an older -std, the flag is at fault
+_STD_NAMES: dict[int, str] = {
+    14: "enable_if_t decay_t conditional_t make_unique remove_reference_t index_sequence make_index_sequence "
+    "remove_cv_t result_of_t integer_sequence exchange index_sequence_for add_const_t",
+    17: "optional string_view variant is_same_v void_t invoke_result_t disjunction conjunction apply any "
+    "nullopt is_convertible_v byte is_floating_point_v is_arithmetic_v clamp is_integral_v invoke size data",
+    20: "remove_cvref_t span bit_cast endian type_identity_t numbers ranges same_as",
+}
+_STD_MISSING = (
+    r"['‘`\"](\w+)['’\"] (?:in namespace ['‘`]std['’] does not name|is not a member of ['‘`\"]std['’\"])"
+    r"|namespace \"std\" has no (?:actual )?member \"(\w+)\""
+    r"|no (?:member|template|type) named '(\w+)' in namespace 'std'"
 )
-_STANDARD = re.compile(r"[-/]std[=:](?:c|gnu)\+\+(?P<std>\d\w)")
+_STANDARD = r"[-/]std[=:](?:c|gnu)\+\+(\d\w)"
 _STANDARD_YEARS = {"0x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23}
 
-_TRITON_MARKS = ("cuda_utils.c", "__triton_launcher", "hip_utils.c", "/triton/", "\\triton\\", "triton_launcher")
+_TRITON_MARKS = ("cuda_utils.c", "__triton_launcher", "hip_utils.c", "/triton/", "\\triton\\")
 _TRITON_FRAMES = ("triton/runtime/build.py", "triton/common/build.py", "triton/backends/", "triton/compiler/")
 _INDUCTOR_MARKS = ("torchinductor", "CppCompileError", "_inductor", ".main.cpp", "inductor/cpp_prefix")
 _EXTENSION_MARKS = (
-    "TORCH_EXTENSION_NAME", "torch/include", "torch\\include", "torch_extensions", "cpp_extension", "Error compiling objects for",
-    "Error building extension", "TORCH_API_INCLUDE_EXTENSION_H", "op_builder", "torch/csrc", "torch/extension.h", "ATen/",
+    "TORCH_EXTENSION_NAME", "torch/include", "torch\\include", "torch_extensions", "cpp_extension",
+    "op_builder", "Error compiling objects for", "Error building extension", "torch/csrc",
+    "torch/extension.h", "ATen/",
+)  # fmt: skip
+# "train.py:12: error: …" of a logger or another language's compiler is none of ours
+_OTHER_SOURCES = (
+    ".py", ".yaml", ".yml", ".json", ".toml", ".sh", ".log", ".rs", ".go", ".ts", ".js", ".java", ".tex",
 )  # fmt: skip
 
 
@@ -139,28 +161,32 @@ def _pattern(source: str) -> re.Pattern[str]:
 
 
 def _lines(transcript: Transcript) -> Iterator[tuple[Event, str]]:
-    """Lines in which a build can speak, with their events."""
+    """Lines in which a build can speak, with their events; at most MAX_LINES."""
+    count = 0
+    kinds = (EventKind.BUILD, EventKind.LOG, EventKind.CRASH, EventKind.EXCEPTION)
     for event in transcript.events:
-        if event.quoted or event.kind not in (EventKind.BUILD, EventKind.LOG, EventKind.CRASH, EventKind.EXCEPTION):
-            continue
-        if not any(trigger in event.text for trigger in _TRIGGERS):
+        if event.quoted or event.kind not in kinds or not any(word in event.text for word in _TRIGGERS):
             continue
         for line in event.text.split("\n"):
-            if len(line) < 2_000 and any(trigger in line for trigger in _TRIGGERS):
+            if len(line) < 2_000 and any(word in line for word in _TRIGGERS):
+                count += 1
+                if count > MAX_LINES:
+                    return
                 yield event, line
 
 
 def _error_in(event: Event, line: str) -> _Error | None:
-    if _ECHOES.search(line):
+    if _pattern(_ECHOES).search(line):
         return None
     for compiler, source in _PATTERNS:
         found = _pattern(source).search(line)
         if found is None:
             continue
         text = found.group("text").strip()
-        if compiler == "gcc" and ".cu" not in line and re.match(r"^no (?:member|template|type) named|^use of undeclared", text):
+        if compiler == "gcc" and _pattern(_CLANG).search(text):
             compiler = "clang"
-        return _Error(text, (found.group("file") or "").strip(), compiler, f"text:{event.source}:{event.line}", event.id)
+        file = (found.group("file") or "").strip()
+        return _Error(text, file, compiler, f"text:{event.source}:{event.line}", event.id)
     return None
 
 
@@ -181,16 +207,13 @@ def _first(transcript: Transcript) -> _Error | None:
         found = _error_in(event, line)
         if found is None or (event.kind is EventKind.EXCEPTION and found.compiler == "shell"):
             continue
-        if event.kind is EventKind.LOG and found.compiler == "gcc" and not found.file.endswith(_SOURCES) and found.file:
-            continue  # "train.py:12: error: …" of a logger is no compiler
+        if found.file.endswith(_OTHER_SOURCES):
+            continue
         if found.compiler != "shell":
             return shell if shell is not None and shell.event < found.event else found
         if shell is None and (_kind(found.text) in ("nvcc-missing", "compiler-missing")):
             shell = found
     return shell
-
-
-_SOURCES = (".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hpp", ".hh", ".inl", ".hip", ".mm", ".m", ".cl", ".inc", ".pyx")
 
 
 def _kind(text: str) -> str:
@@ -211,16 +234,14 @@ def _named(kind: str, text: str) -> str:
 
 
 def _standard(transcript: Transcript, until: int) -> int | None:
-    """The last -std of the last command before the error (the last one on a command line wins)."""
-    for event in reversed(transcript.events[: until + 1]):
+    """The last -std of the last command before the error: the last one on a command line wins."""
+    wrapped = transcript.events[until].kind is EventKind.EXCEPTION  # it holds the command, too
+    for event in reversed(transcript.events[: until + wrapped]):
         if "std" not in event.text:
             continue
-        found = None
-        for found in _STANDARD.finditer(event.text):
-            pass
-        if found is not None:
-            name = found.group("std")
-            return _STANDARD_YEARS.get(name) or (int(name) if name.isdigit() else None)
+        names: list[str] = _pattern(_STANDARD).findall(event.text)
+        if names:
+            return _STANDARD_YEARS.get(names[-1]) or (int(names[-1]) if names[-1].isdigit() else None)
     return None
 
 
@@ -271,10 +292,10 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
         return ()
     kind = _kind(error.text)
     standard = _standard(transcript, error.event)
-    missing = _STD_MISSING.search(error.text)
+    missing = _pattern(_STD_MISSING).search(error.text)
     if kind == "code" and missing is not None and standard is not None:
         name = next(group for group in missing.groups() if group)
-        if _STD_NAMES.get(name, 0) > standard:
+        if any(year > standard and name in names.split() for year, names in _STD_NAMES.items()):
             kind = "cxx-standard"
     found: list[Fact] = []
 

@@ -29,6 +29,7 @@ FACTS: dict[str, str] = {
     "gpu.held_by_dead": "bool: nvidia-smi shows memory in use that its process list does not explain",
     "gpu.ecc_failed": "bool: uncorrected errors since the last reset (volatile), or a row remap that failed",
     "gpu.virtual": "bool: nvidia-smi -q says that a GPU is a vGPU",
+    "gpu.throttled": "bool: heat or power holds clocks down by hardware",
     "gpu.pcie_degraded": "bool: a GPU's PCIe link is narrower than it could be",
 }
 
@@ -53,6 +54,18 @@ _PATTERNS: dict[str, str] = {
     "value": r"^\s{0,40}(?P<key>[A-Z][\w ()-]{1,60}?)\s{0,60}:\s{0,8}(?P<value>\S[^\n]{0,120})$",
     "lspci": r"LnkSta:\s*Speed \S+(?: \(\w+\))?, Width x\d+ \(downgraded\)",
 }
+
+
+# Words of nvidia-smi -q that are read, section names first.
+_SECTIONS = ("Link Width", "Volatile")
+_QUERY_WORDS = (*_SECTIONS, "Product Name", "Attached GPUs", "Virtualization Mode")
+
+
+# Columns that tell why clocks are low; older drivers say throttle, newer ones event.
+_REASONS = ("clocks_throttle_reasons.", "clocks_event_reasons.")
+_HELD_COLUMNS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
+# NVML's bits for hardware slowdown, software and hardware thermal slowdown, and power brake
+_HELD_BITS = 0x08 | 0x20 | 0x40 | 0x80
 
 
 @cache
@@ -88,14 +101,14 @@ class Table:
         """Take in one event's text; most are passed over after a few substring tests."""
         if "ersion" in text:
             self._versions(text, event)
-        if "GPU" in text or "MiB" in text or "|" in text or "sm_" in text:
+        if "GPU" in text or "MiB" in text or "sm_" in text or text[:1] == "|" or "No running" in text:
             self._gpus(text, event)
         if "LnkSta" in text and _pattern("lspci").search(text):
             self._put("gpu.pcie_degraded", True, event)
-        if ":" in text or "Link Width" in text or "Volatile" in text or "Aggregate" in text:
+        if self._section or any(word in text for word in _QUERY_WORDS):
             for line in text.splitlines():
                 self._query_line(line, event)
-        if "," in text:
+        if self._columns or "pcie.link.width" in text or "_reasons." in text:
             self._csv_line(text, event)
 
     def _versions(self, text: str, event: Event) -> None:
@@ -148,9 +161,9 @@ class Table:
     def _query_line(self, line: str, event: Event) -> None:
         stripped = line.strip()
         if ":" not in stripped:
-            # A section of nvidia-smi -q is a line without a colon.
+            # A section of nvidia-smi -q is a line without a colon, and lasts until the next one.
             if stripped:
-                self._section = stripped
+                self._section = stripped if stripped in _SECTIONS else ""
                 self._width = (None, None)
             return
         hit = _pattern("value").match(line)
@@ -181,17 +194,35 @@ class Table:
             self._put("gpu.pcie_degraded", now < most, event)
 
     def _csv_line(self, text: str, event: Event) -> None:
+        """A line of --query-gpu=…: the header names the columns, each line after it is a GPU."""
         cells = [cell.strip() for cell in text.strip().split(",")]
-        if "pcie.link.width.current" in cells and "pcie.link.width.max" in cells:
+        if any(cell.startswith(("pcie.link.width", *_REASONS)) for cell in cells):
             self._columns = cells
             return
-        if not self._columns or len(cells) != len(self._columns):
+        if len(cells) != len(self._columns):
+            self._columns = []
             return
         row = dict(zip(self._columns, cells, strict=True))
-        now, most = row["pcie.link.width.current"], row["pcie.link.width.max"]
+        now, most = row.get("pcie.link.width.current", ""), row.get("pcie.link.width.max", "")
         if now.isdigit() and most.isdigit():
             self._width = (int(most), int(now))
             self._judge_width(event)
+        for name, value in row.items():
+            if name.startswith(_REASONS):
+                self._judge_clocks(name, value, event)
+
+    def _judge_clocks(self, name: str, value: str, event: Event) -> None:
+        if name.endswith(".active"):
+            if not value.startswith("0x"):
+                return
+            held = bool(int(value, 16) & _HELD_BITS)
+        elif name.endswith(_HELD_COLUMNS):
+            held = value == "Active"
+        else:
+            return
+        earlier = self._facts.get("gpu.throttled")
+        if held or earlier is None:
+            self._put("gpu.throttled", held, event)
 
     def facts(self) -> Iterator[Fact]:
         """What all lines together said."""

@@ -1,7 +1,8 @@
 """Facts of a torch.compile error: which stage raised it, and the error it wraps.
 
-Dynamo and Inductor raise their own class over whatever stopped them, so the class says only where tracing was.
-The wrapped error decides: a shape error of the user's code, a missing compiler, or a fault of the compiler itself.
+Dynamo and Inductor raise their own class over whatever stopped them, so the class says only how far they
+were. The wrapped error decides: a shape error of the user's code, a missing compiler, or a fault of the
+compiler itself.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
 NAMESPACE = "compile"
 
 FACTS: dict[str, str] = {
-    "compile.stage": "str: dynamo (tracing Python), fake-tensor (shapes without data) or backend (code generation)",
+    "compile.stage": "str: dynamo (tracing Python), fake-tensor (shapes without data) or backend "
+    "(making code)",
     "compile.backend": "str: name of the backend that raised, as inductor; absent when the message has none",
     "compile.inner_type": "str: class of the wrapped error; absent when the message names none",
     "compile.inner_message": "str: text of the wrapped error; absent when the message holds none",
-    "compile.inner_internal": "bool: the wrapped error is of a kind that only the compiler raises, not user code; "
-    "unknown for classes that both raise",
+    "compile.inner_internal": "bool: the wrapped error is of a kind that only the compiler raises; unknown "
+    "for classes that user code raises, too",
 }
 
 _STAGES = {
@@ -53,30 +55,31 @@ _STAGES = {
 
 # (literal that must be there, pattern); each gives the class and the text of the wrapped error
 _WRAPPED = (
-    # torch 2.0: BackendCompilerFailed: debug_wrapper raised RuntimeError: …; 2.1 on: backend='inductor' raised:
-    (" raised", r"^(?:backend='(?P<backend>[^']*)'|(?P<function>\w+)) raised:?\s+(?P<type>[\w.]+): ?(?P<text>.*)"),
+    # BackendCompilerFailed; torch 2.0: debug_wrapper raised RuntimeError: …; 2.1 on: backend='x' raised:
+    (" raised", r"^(?:backend='(?P<backend>[^']*)'|(?P<function>\w+)) raised:?\s+"
+     r"(?P<type>[\w.]+): ?(?P<text>.*)"),
     # torch 2.1 on: … with fake tensors: …: got RuntimeError('…'); the closing may be cut off
     ("got ", r": got (?P<type>[A-Za-z_]\w*(?:Error|Exception|SymNode|NotFound))\(['\"](?P<text>.*)"),
-    # torch 2.0 to 2.6: Failed running call_function …(*(FakeTensor(…), …), **{}): and the text on the next line
+    # torch 2.0 to 2.6: Failed running call_function …(*(FakeTensor(…), …), **{}): and the text below it
     ("Failed running ", r"Failed running [^\n]{0,4000}:\n(?P<text>.+)"),
     # torch 2.5 on: InductorError: TYPE: …, InternalTorchDynamoError: TYPE: …, LoweringException: TYPE: …
-    (": ", r"^(?P<type>[A-Za-z_][\w.]*(?:Error|Exception|NotFound|OutOfResources|Missing|InvalidCxxCompiler|StopIteration))"
-     r": ?(?P<text>.*)"),
+    (": ", r"^(?P<type>[\w.]*(?:Error|Exception|NotFound|OutOfResources|Missing|"
+     r"InvalidCxxCompiler|StopIteration)): ?(?P<text>.*)"),
 )  # fmt: skip
 
-# classes that generated code and the compiler's own checks raise; a user's forward() does not get here with them
+# classes that generated code and the compiler's own checks raise, and a user's forward() does not
 _INTERNAL_TYPES = frozenset(
     {
-        "AssertionError", "LoweringException", "CppCompileError", "CompilationError", "SubprocException", "KeyError",
-        "NameError", "CppWrapperCodegenError", "MissingOperatorWithoutDecomp", "MissingOperatorWithDecomp",
+        "AssertionError", "LoweringException", "CppCompileError", "CompilationError", "SubprocException",
+        "KeyError", "NameError", "SyntaxError", "CantSplit", "InvalidCxxCompiler", "NoTritonConfigsError",
+        "SubgraphLoweringException", "UnsupportedMutationAliasingException",
+        "CppWrapperCodegenError", "MissingOperatorWithoutDecomp", "MissingOperatorWithDecomp",
         "UnsupportedFakeTensorException", "UnsupportedOperatorException", "DataDependentOutputException",
-        "DynamicOutputShapeException", "GuardOnDataDependentSymNode", "PendingUnbackedSymbolNotFound", "SyntaxError",
-        "NoTritonConfigsError", "SubgraphLoweringException", "UnsupportedMutationAliasingException",
-        "CantSplit", "InvalidCxxCompiler",
+        "DynamicOutputShapeException", "GuardOnDataDependentSymNode", "PendingUnbackedSymbolNotFound",
     }
 )  # fmt: skip
 _INTERNAL_TEXTS = (
-    "FakeTensor", "fake impl", "data-dependent", "data dependent", "Meta kernel", "unbacked", "FakeTensorMode", "SymInt",
+    "FakeTensor", "fake impl", "data-dependent", "data dependent", "Meta kernel", "unbacked", "SymInt",
 )  # fmt: skip
 
 
@@ -86,7 +89,7 @@ def _pattern(source: str) -> re.Pattern[str]:
 
 
 def wrapped(text: str) -> tuple[str, str, str] | None:
-    """Backend, class and text of the error that a compile error wraps, "" for what is not said; None for no wrapper."""
+    """Backend, class and text of the error inside a compile error, "" for each not said; None without one."""
     for literal, source in _WRAPPED:
         if literal not in text:
             continue
@@ -103,9 +106,9 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     """Facts of one exception of torch.compile; nothing when the event is none."""
     name = (event.type or "").rpartition(".")[2]
     stage = _STAGES.get(name, "")
-    if name == "RuntimeError" and (event.text.startswith("Failed running ") or "with fake tensors" in event.text):
+    if "FakeTensors first" in event.text or "with fake tensors" in event.text:
         stage = "fake-tensor"
-    elif "FakeTensors first" in event.text or "with fake tensors" in event.text:
+    if not stage and event.text.startswith("Failed running call_"):
         stage = "fake-tensor"
     if not stage:
         return
@@ -117,12 +120,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         backend = "inductor"
     for key, value in (("backend", backend), ("inner_type", inner_type), ("inner_message", message)):
         yield Fact.known(f"compile.{key}", value, source) if value else Fact.absent(f"compile.{key}", source)
-    if stage == "fake-tensor" and name in _INTERNAL_TYPES:
+    internal = inner_type in _INTERNAL_TYPES or (stage == "fake-tensor" and name in _INTERNAL_TYPES)
+    # a backend's text may quote fake tensors freely; in the other stages only the compiler speaks of them
+    if internal or (stage != "backend" and any(mark in (message or event.text) for mark in _INTERNAL_TEXTS)):
         yield Fact.known("compile.inner_internal", True, source)
-    elif inner_type in _INTERNAL_TYPES or any(mark in (message or event.text) for mark in _marks(stage, name)):
-        yield Fact.known("compile.inner_internal", True, source)
-
-
-def _marks(stage: str, name: str) -> tuple[str, ...]:
-    """Words of the wrapped text that only the compiler writes; a backend's text may quote fake tensors freely."""
-    return _INTERNAL_TEXTS if stage == "fake-tensor" or name == "InternalTorchDynamoError" else ()

@@ -57,8 +57,9 @@ def common_shape(lines: list[str]) -> Shape | None:
     if len(lines) < _FEW:
         return None
     indents = sorted(len(line) - len(line.lstrip(" ")) for line in lines)
-    if indents[few] >= 2:
-        return Shape(" " * indents[few], tag=False)
+    margin = " " * indents[few]
+    if len(margin) >= 2 and not any(_is_edge(line) for line in lines if not line.startswith(margin)):
+        return Shape(margin, tag=False)
     shapes = sorted(pattern(r"\d+").sub("0", line[:90]) for line in lines)
     low, high = shapes[few], shapes[-1 - few]
     end = 0
@@ -74,6 +75,14 @@ def common_shape(lines: list[str]) -> Shape | None:
         if _is_tag(prefix, shapes):
             return _calibrated(prefix, lines)
     return None
+
+
+def _is_edge(line: str) -> bool:
+    """True for a line that shows where the left edge is: what is indented below it is no indented paste."""
+    return (
+        pattern(r" *(?:Traceback \(most|[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Warning)\b)").match(line)
+        is not None
+    )
 
 
 def _is_tag(prefix: str, shapes: list[str]) -> bool:

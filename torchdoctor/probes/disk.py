@@ -9,7 +9,7 @@ from functools import partial
 from torchdoctor.model import Fact, FactValue
 from torchdoctor.probes import extension
 from torchdoctor.probes.host import mount_of, nearest
-from torchdoctor.probes.machine import Missing, Mount, Space, Unreadable, as_list, as_text
+from torchdoctor.probes.machine import Missing, Mount, Space, Unreadable, as_row, as_text
 from torchdoctor.probes.names import CATALOGUE
 from torchdoctor.probes.probe import Context, Cost, Probe, told
 
@@ -40,8 +40,8 @@ def caches(context: Context) -> tuple[Cache, ...]:
 
 
 def _user(context: Context) -> tuple[str, str]:
-    number, name = as_list(context.machine.value("user"))
-    return str(number), str(name)
+    number, name = as_row(context.machine.value("user"), 2)
+    return number, name
 
 
 def _free(context: Context, place: str) -> FactValue:

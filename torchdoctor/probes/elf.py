@@ -26,7 +26,7 @@ def dynamic_section(path: str) -> Json:
         wide, order = head[4] == 2, "<" if head[5] == 1 else ">"
         try:
             return _read_dynamic(stream, head, wide, order)
-        except struct.error as error:
+        except (struct.error, OverflowError) as error:
             raise ValueError("a damaged ELF file") from error
 
 

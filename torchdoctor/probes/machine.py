@@ -160,7 +160,7 @@ class Machine:
         """All mounts that this process sees, later ones over earlier ones."""
         found = []
         for item in as_list(self.answer("mounts", "/proc/self/mountinfo")):
-            place, root, kind, options, controllers = (str(part) for part in as_list(item))
+            place, root, kind, options, controllers = as_row(item, 5)
             found.append(Mount(place, root, kind, tuple(options.split(",")), tuple(controllers.split(","))))
         return tuple(found)
 
@@ -190,7 +190,10 @@ class Machine:
     def status(self, path: str) -> Status:
         data = as_mapping(self.answer("status", path))
         return Status(
-            bool(data["folder"]), as_int(data["size"]), as_float(data["modified"]), as_int(data["mode"])
+            bool(data.get("folder")),
+            as_int(data.get("size")),
+            as_float(data.get("modified")),
+            as_int(data.get("mode")),
         )
 
     def exists(self, path: str) -> bool:
@@ -211,7 +214,7 @@ class Machine:
 
     def space(self, path: str) -> Space:
         data = as_mapping(self.answer("space", path))
-        return Space(as_int(data["total"]), as_int(data["free"]), as_int(data["used"]))
+        return Space(as_int(data.get("total")), as_int(data.get("free")), as_int(data.get("used")))
 
     def variable(self, name: str) -> str | None:
         """An environment variable; None when it is not set."""
@@ -226,8 +229,8 @@ class Machine:
         """The dynamic section of an ELF file. Raises Unreadable when it is none."""
         data = as_mapping(self.answer("dynamic", path))
         return Dynamic(
-            tuple(str(name) for name in as_list(data["needed"])),
-            str(data["rpath"]), str(data["runpath"]), str(data["soname"]),
+            tuple(str(name) for name in as_list(data.get("needed"))),
+            str(data.get("rpath")), str(data.get("runpath")), str(data.get("soname")),
         )  # fmt: skip
 
     def marks(self, path: str, prefix: str) -> tuple[str, ...]:
@@ -238,14 +241,14 @@ class Machine:
         """Installed packages of these (normalised) names: name, version, folder of the metadata."""
         found = []
         for item in as_list(self.answer("packages", f"{folder}?{','.join(names)}")):
-            name, version, entry = as_list(item)
-            found.append((str(name), str(version), f"{folder}/{entry}"))
+            name, version, entry = as_row(item, 3)
+            found.append((name, version, f"{folder}/{entry}"))
         return tuple(found)
 
     def holders(self, path: str) -> tuple[tuple[int, ...], bool]:
         """Processes that have the file open, and whether all processes could be looked at."""
         data = as_mapping(self.answer("holders", path))
-        return tuple(as_int(pid) for pid in as_list(data["pids"])), bool(data["complete"])
+        return tuple(as_int(pid) for pid in as_list(data.get("pids"))), bool(data.get("complete"))
 
 
 @dataclass(slots=True)
@@ -312,6 +315,14 @@ def as_list(value: Json) -> list[Json]:
     if isinstance(value, list):
         return value
     raise Unreadable(repr(value)[:40], Reason.UNPARSABLE, "no list")
+
+
+def as_row(value: Json, length: int) -> list[str]:
+    """A list of so many texts."""
+    items = as_list(value)
+    if len(items) != length:
+        raise Unreadable(repr(value)[:40], Reason.UNPARSABLE, f"{len(items)} parts instead of {length}")
+    return [str(item) for item in items]
 
 
 def as_mapping(value: Json) -> dict[str, Json]:

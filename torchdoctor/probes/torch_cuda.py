@@ -12,7 +12,7 @@ from torchdoctor.model import Fact, Reason
 from torchdoctor.probes.machine import Command
 from torchdoctor.probes.names import CATALOGUE
 from torchdoctor.probes.probe import Context, Cost, Probe, failure, reported, stage_state
-from torchdoctor.probes.torch_import import CUDA
+from torchdoctor.probes.torch_import import CUDA, nothing_to_import
 from torchdoctor.probes.torch_import import command as import_command
 
 _NAMES = tuple(CATALOGUE["torch_cuda"])
@@ -25,6 +25,10 @@ def command(context: Context) -> Command:
 def _look(context: Context) -> Iterator[Fact]:
     outcome = context.machine.finish(command(context))
     source = "torch.cuda"
+    if nothing_to_import(reported(outcome, CATALOGUE["torch_import"], source)):
+        for name in _NAMES:
+            yield Fact.absent(name, source, "torch is not installed")
+        return
     found = reported(outcome, _NAMES, source)
     yield from found.values()
     reason, detail = failure(outcome)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 from torchdoctor.model import Fact
@@ -33,7 +33,7 @@ def _look(context: Context) -> Iterator[Fact]:
     outcome = context.machine.finish(command(context))
     source = "import torch"
     found = dict(reported(outcome, _NAMES, source))
-    if _nothing_to_import(found):
+    if nothing_to_import(found):
         for name in _NAMES:
             yield Fact.absent(name, source, "torch is not installed")
         return
@@ -52,7 +52,7 @@ def _look(context: Context) -> Iterator[Fact]:
             yield Fact.unknown(name, reason, source, detail)
 
 
-def _nothing_to_import(found: dict[str, Fact]) -> bool:
+def nothing_to_import(found: Mapping[str, Fact]) -> bool:
     """Was there no torch at all? One that lacks a part of itself says "No module named 'torch._C'"."""
     error, where = found.get("torch.import_error"), found.get("torch.import_where")
     if error is None or where is None or error.value != "ModuleNotFoundError: No module named 'torch'":

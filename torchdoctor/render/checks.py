@@ -21,6 +21,7 @@ _COLORS = {
     Verdict.SKIP: "2",
 }
 _INDENT = "    "
+_UNTOLD_SHOWN = 6
 
 
 def render_checks(
@@ -55,8 +56,11 @@ def _lines(report: Report, subject: str, width: int, verbose: bool) -> Iterator[
     if report.not_checked:
         yield None, ""
         yield Verdict.UNKNOWN, "Could not tell:"
-        for item in report.not_checked:
+        shown = report.not_checked if verbose else report.not_checked[:_UNTOLD_SHOWN]
+        for item in shown:
             yield from ((None, line) for line in _wrap(f"{item.id}: {item.reason}", width, hang=2))
+        if len(shown) < len(report.not_checked):
+            yield None, f"{_INDENT}and {len(report.not_checked) - len(shown)} more (-v shows them)"
     if report.notes:
         yield None, ""
         yield None, "Notes:"

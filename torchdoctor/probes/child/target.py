@@ -81,8 +81,19 @@ def describe(error: BaseException) -> str:
 def look_like_a_script() -> None:
     """Make sys.path what it is for a script in the working folder, without this file's own folder."""
     here = os.path.dirname(os.path.abspath(__file__))
-    if sys.path and os.path.abspath(sys.path[0] or os.curdir) == here:
+    if not sys.path or os.path.normpath(sys.path[0] or os.curdir) != here:
+        return  # the interpreter puts no folder of the script there: -P, PYTHONSAFEPATH
+    try:
         sys.path[0] = os.getcwd()
+    except OSError:  # the working folder was deleted
+        del sys.path[0]
+
+
+def full(entry: str) -> str:
+    try:
+        return os.path.abspath(entry or os.curdir)
+    except OSError:
+        return entry
 
 
 def examine_interpreter() -> None:
@@ -93,7 +104,7 @@ def examine_interpreter() -> None:
     fact("python.implementation", sys.implementation.name)
     fact("python.prefix", sys.prefix)
     fact("python.bits", 64 if sys.maxsize > 2**32 else 32)
-    fact("python.path", [os.path.abspath(entry or os.curdir) for entry in sys.path])
+    fact("python.path", [full(entry) for entry in sys.path])
     if os.path.isdir(os.path.join(sys.prefix, "conda-meta")):
         fact("python.environment", "conda")
     else:

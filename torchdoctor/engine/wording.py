@@ -1,0 +1,62 @@
+"""The words of a rule with the values of the message in them."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from torchdoctor.engine.conditions import shown
+from torchdoctor.engine.factbook import TextFacts
+from torchdoctor.engine.finding import Occurrence
+from torchdoctor.model import Fact, Fix, State
+
+_SIZE_SUFFIX = "_bytes"
+
+
+@cache
+def _placeholder() -> re.Pattern[str]:
+    # dotted lower-case names only: braces of shells, dicts and format strings stay what they are
+    return re.compile(r"\{([a-z_]+\.[A-Za-z_]+)\}")
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Facts that a text asks to be filled in."""
+    return tuple(_placeholder().findall(text)) if "{" in text else ()
+
+
+def size(value: float) -> str:
+    """Bytes as people read them: 512 B, 20.00 MiB."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):
+        if abs(value) < 1024 or unit == "PiB":
+            return f"{value:.0f} B" if unit == "B" else f"{value:.2f} {unit}"
+        value /= 1024
+    raise AssertionError("unreachable")
+
+
+def _in_words(name: str, fact: Fact, sizes: frozenset[str]) -> str:
+    if isinstance(fact.value, (int, float)) and (name.endswith(_SIZE_SUFFIX) or name in sizes):
+        return size(fact.value)
+    return shown(fact.value)
+
+
+def filled(fix: Fix, occurrence: Occurrence, facts: TextFacts, sizes: frozenset[str]) -> Fix | None:
+    """The fix with its placeholders filled in; None when the text and the machine do not tell one of them.
+
+    ``sizes`` names the holes that hold bytes.
+    """
+    wanted = names(fix.do) + names(fix.run or "")
+    if not wanted:
+        return fix
+    values: dict[str, str] = {}
+    for name in wanted:
+        fact = facts.fact(name, occurrence.event, occurrence.captures)
+        if fact.state is not State.KNOWN:
+            return None
+        values[name] = _in_words(name, fact, sizes)
+
+    def put(found: re.Match[str]) -> str:
+        return values[found.group(1)]
+
+    return Fix(
+        _placeholder().sub(put, fix.do), _placeholder().sub(put, fix.run) if fix.run else None, fix.risk
+    )
