@@ -227,12 +227,12 @@ def test_missing_version(text: str, version: str, family: str, library: str) -> 
     ("text", "number"),
     [
         (
-            '[WinError 126] The specified module could not be found. Error loading '
+            "[WinError 126] The specified module could not be found. Error loading "
             '"C:\\v\\torch\\lib\\fbgemm.dll" or one of its dependencies.',
             126,
         ),
         (
-            '[WinError 1114] 动态链接库(DLL)初始化例程失败。 Error loading '
+            "[WinError 1114] 动态链接库(DLL)初始化例程失败。 Error loading "
             '"C:\\v\\torch\\lib\\c10.dll" or one of its dependencies.',
             1114,
         ),

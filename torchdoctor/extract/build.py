@@ -178,6 +178,8 @@ def _lines(transcript: Transcript) -> Iterator[tuple[Event, str]]:
 def _error_in(event: Event, line: str) -> _Error | None:
     if _pattern(_ECHOES).search(line):
         return None
+    if " | " in line[:60]:  # "worker-1  | gcc: error: …": the prefix of docker compose and its kin
+        line = line.partition(" | ")[2]
     for compiler, source in _PATTERNS:
         found = _pattern(source).search(line)
         if found is None:

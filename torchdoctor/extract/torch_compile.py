@@ -63,7 +63,7 @@ _WRAPPED = (
     # torch 2.0 to 2.6: Failed running call_function …(*(FakeTensor(…), …), **{}): and the text below it
     ("Failed running ", r"Failed running [^\n]{0,4000}:\n(?P<text>.+)"),
     # torch 2.5 on: InductorError: TYPE: …, InternalTorchDynamoError: TYPE: …, LoweringException: TYPE: …
-    (": ", r"^(?P<type>[\w.]*(?:Error|Exception|NotFound|OutOfResources|Missing|"
+    (":", r"^(?P<type>[\w.]*(?:Error|Exception|NotFound|OutOfResources|Missing|"
      r"InvalidCxxCompiler|StopIteration)): ?(?P<text>.*)"),
 )  # fmt: skip
 
@@ -106,7 +106,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     """Facts of one exception of torch.compile; nothing when the event is none."""
     name = (event.type or "").rpartition(".")[2]
     stage = _STAGES.get(name, "")
-    if "FakeTensors first" in event.text or "with fake tensors" in event.text:
+    if any(words in event.text for words in ("FakeTensors first", "with fake tensors", "no fake impl")):
         stage = "fake-tensor"
     if not stage and event.text.startswith("Failed running call_"):
         stage = "fake-tensor"
