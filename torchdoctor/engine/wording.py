@@ -57,6 +57,14 @@ def filled(fix: Fix, occurrence: Occurrence, facts: TextFacts, sizes: frozenset[
     def put(found: re.Match[str]) -> str:
         return values[found.group(1)]
 
+    def put_quoted(found: re.Match[str]) -> str:
+        # a command is there to be pasted into a shell, and a log may hold anything
+        from shlex import quote
+
+        return quote(values[found.group(1)])
+
     return Fix(
-        _placeholder().sub(put, fix.do), _placeholder().sub(put, fix.run) if fix.run else None, fix.risk
+        _placeholder().sub(put, fix.do),
+        _placeholder().sub(put_quoted, fix.run) if fix.run else None,
+        fix.risk,
     )

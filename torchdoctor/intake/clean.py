@@ -112,6 +112,8 @@ def json_record(text: str) -> list[str] | None:
         r'"(?:exc_info|exception|traceback|stack_trace|error|exc_text)" ?: ?"((?:[^"\\]'
         r'|\\.)*Traceback(?:[^"\\]|\\.)*)"'
     ).search(text)
+    if not trace and level[1].lower() in ("error", "err", "fatal", "critical"):
+        trace = pattern(r'"(?:error|err|exception|cause)" ?: ?"((?:[^"\\]|\\.){4,4000})"').search(text)
     word = {"err": "ERROR", "warn": "WARNING", "fatal": "CRITICAL"}.get(level[1].lower(), level[1].upper())
     head = f"{when[1]} {word} " if when else f"{word} "
     body = _plain(message[1]) + ("\n" + _plain(trace[1]) if trace else "")

@@ -54,6 +54,8 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
         return Form.PROSE, True
     code = prose = logged = sentences = 0
     framed = fenced = False
+    # nvidia-smi and other programs draw tables with such borders, Markdown does not
+    bordered = any(line.lstrip()[:3] == "+--" for line in lines)
     seen: set[str] = set()
     for line in lines:
         text = line.strip()
@@ -69,7 +71,7 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
             framed = 'File "' in text
             continue
         framed = text.startswith('File "') or text.startswith(("-->", "--->"))
-        if framed or _is_logged(text):
+        if framed or _is_logged(text) or (bordered and text[:1] in "|+"):
             logged += 1
         elif fenced:
             code += text.startswith(_CODE_STARTS) or is_code(text)
@@ -103,6 +105,10 @@ def _is_logged(text: str) -> bool:
         return True
     if pattern(r":\d+: (?:\w+Warning: |[^\n]{0,200}block: \[\d)").search(text):
         return True  # Python's warnings and the assertions of kernels name file and line
+    if pattern(r"^(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt)$").match(text):
+        return True  # a bare exception class, as poetry and some loggers print it
+    if is_program(text):
+        return True
     first = text[:1]
     if first == "[" or (first.isdecimal() and pattern(r"\d{1,4}[-/:.]\d\d").match(text)):
         return True
@@ -110,6 +116,16 @@ def _is_logged(text: str) -> bool:
         return True
     named = "Error: " in text or "Exception: " in text
     return named and bool(pattern(r"^(?:\w+\.)*\w*(?:Error|Exception): ").match(text))
+
+
+def is_program(text: str) -> bool:
+    """True for a program that speaks: ``srun: error: …``, ``docker: Error response …``."""
+    return bool(
+        pattern(
+            r"^[a-z][\w.+-]{1,30}(?:\[\d+\])?: (?:[^\s:]{1,60}: )?(?:[\w ]{0,40} )?"
+            r"(?:[Ee]rror|ERROR|[Ff]atal|FATAL|[Ww]arning|aborted|[Kk]illed|Terminat)"
+        ).match(text)
+    )
 
 
 def _is_source(line: str, text: str) -> bool:
@@ -172,7 +188,7 @@ def is_chat(lines: list[str]) -> bool:
             r"^(?:\[?\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?\]? )?(?:<(?P<a>[\w .-]{1,24})>"
             r"|@?(?P<b>[A-Za-z][\w.-]{0,20}(?: [A-Z]\w{0,14})?)(?: \[\d{1,2}:\d\d\])?:) (?P<rest>\S.*)$"
         ).match(line.strip())
-        if found:
+        if found and not is_program(line.strip()):
             name = (found["a"] or found["b"]).lower()
             names[name] = names.get(name, 0) + 1
             low = [word.strip(".,:;!?()\"'`").lower() for word in found["rest"].split()]

@@ -27,6 +27,7 @@ _HINTS = (
     "Minimum and Max", "To fix this", "To work around", "Consider ", "Alternatively",
     "## Exception summary", "(Refer to the full", "<class '", "- Modify ", "- Debug ", "- Create an issue",
     "Note that", "You can find", "Suggested", "HINT:", "hint:", "Tip:",
+    "Unsupported operand", "If this error occurs", "it may be because", "See https://", "workaround examples",
 )  # fmt: skip
 _NOT_MESSAGE = (
     "wandb:",
