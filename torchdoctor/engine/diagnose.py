@@ -103,6 +103,8 @@ def _select(
             notes.append(_note(head, "a remark, not the cause"))
         elif unknown_cause:
             notes.append(_note(head, "may follow from the failure that no rule knows"))
+        elif transcript.ending is Ending.GOOD and _only_remarks(head):
+            notes.append(_note(head, "a line of the log of a run that ended well"))
         elif head.rule.severity is Severity.WARNING and transcript.ending is Ending.GOOD:
             notes.append(_note(head, "a warning in a run that ended well"))
         elif head.rule.severity is Severity.INFO and not suspect.has_failure(transcript):
@@ -110,6 +112,10 @@ def _select(
         else:
             kept.append(chain)
     return _without_rivals(kept, notes), notes
+
+
+def _only_remarks(head: Finding) -> bool:
+    return all(item.event.kind in (EventKind.LOG, EventKind.WARNING) for item in head.occurrences)
 
 
 def _without_rivals(kept: list[Chain], notes: list[str]) -> list[Chain]:

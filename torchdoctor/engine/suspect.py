@@ -126,10 +126,20 @@ def has_failure(transcript: Transcript) -> bool:
         return any(event.headed and not event.quoted and not event.recovered for event in transcript.events)
     if transcript.ending is Ending.BAD:
         return True
+    ended_well = transcript.ending is Ending.GOOD
     return any(
-        event.kind in _FAILURES
-        and not event.quoted
-        and not event.recovered
-        and (event.headed or event.kind is not EventKind.EXCEPTION)
-        for event in transcript.events
+        _failed(event, ended_well) for event in transcript.events if not event.quoted and not event.recovered
     )
+
+
+def _failed(event: Event, ended_well: bool) -> bool:
+    if event.kind is EventKind.EXCEPTION:
+        # a class and a message without frames may be a remark of a run that went on
+        return event.headed or (
+            event.type is not None and not ended_well and not event.type.endswith("Warning")
+        )
+    if event.kind is EventKind.SCHEDULER:
+        return any(
+            word in event.text for word in ("error", "CANCELLED", "OOM", "Failed", "Killed", "Evicted")
+        )
+    return event.kind in _FAILURES

@@ -26,7 +26,7 @@ _STRONG = (
     "done.", "done!", "done in", "` reached", "exit code 0", "exit code: 0", "exitcode 0", "exitcode: 0",
     "code 0:0", "0 failed", "errors: 0", "0 errors", "failures 0", "failures: 0", " passed in", "check ok",
     "exit status 0", "training complete", "job complete", "run complete", "evaluation complete", " ok, ",
-    "returned 0", "no errors", "failed: 0", "training ended",
+    "returned 0", "no errors", "'train_runtime': ", "failed: 0", "training ended",
     "训练完成", "完成", "終了しました",
 )  # fmt: skip
 _WEAK = (
@@ -77,6 +77,11 @@ _FAILURES = (
     EventKind.BUILD,
 )
 _TROUBLE = r"(?:^|[^\w])(?:fatal|\w*error|failed|killed|aborted|out of memory|\w*exception)\b"
+# A count of nothing, a switch or a number under such a name: a table of results or settings.
+_COUNTED = (
+    r"[\w/.'\"-]*(?:error|failed|killed|aborted|out of memory|exception)[\w/'\" -]{0,24}[:=\s] ?"
+    r"(?:0(?:\.\d+)?|none|true|false|null)\b"
+)
 _LAST = 8
 
 
@@ -100,7 +105,9 @@ def is_failure(draft: Draft) -> bool:
     if draft.quoted or draft.recovered:
         return False
     if draft.kind in _FAILURES:
-        return not (draft.kind is EventKind.BUILD and draft.text().lstrip().startswith("In file"))
+        return not (
+            draft.kind is EventKind.BUILD and draft.text().lstrip().startswith(("In file", "ninja: no work"))
+        )
     text = draft.text()
     if draft.kind is EventKind.LAUNCHER:
         return (
@@ -116,6 +123,7 @@ def is_failure(draft: Draft) -> bool:
             return False
         if draft.level in ("INFO", "DEBUG", "WARNING", "WARN"):
             return False
+        low = pattern(_COUNTED).sub(" ", low)
         return draft.level is not None or bool(pattern(_TROUBLE).search(low))
     return False
 
