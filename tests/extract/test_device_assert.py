@@ -49,7 +49,7 @@ def values(text: str) -> dict[str, FactValue]:
         (  # Windows leaves the kernel out and has backslashes
             rf"C:\cb\work\aten\src\ATen\native\cuda\Indexing.cu:1239: {WHERE} Assertion "
             "`srcIndex < srcSelectDimSize` failed.",
-            "srcIndex < srcSelectDimSize", None, "C:/cb/srv/aten/src/ATen/native/cuda/Indexing.cu",
+            "srcIndex < srcSelectDimSize", None, "C:/cb/work/aten/src/ATen/native/cuda/Indexing.cu",
             1239, "cuda",
         ),
         (  # glued to a progress bar
