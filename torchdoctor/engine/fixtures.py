@@ -83,7 +83,8 @@ def _about(path: str) -> dict[str, Any]:
 
 
 def _folders(path: str) -> list[str]:
-    return sorted(name for name in os.listdir(path) if os.path.isdir(os.path.join(path, name)))
+    names = (name for name in os.listdir(path) if not name.startswith("."))
+    return sorted(name for name in names if os.path.isdir(os.path.join(path, name)))
 
 
 def read_fixture(path: str, group: str, of: str) -> Fixture:

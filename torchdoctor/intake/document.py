@@ -123,6 +123,8 @@ def is_failure(draft: Draft) -> bool:
             return False
         if draft.level in ("INFO", "DEBUG", "WARNING", "WARN"):
             return False
+        if pattern(r"^\s*[a-z][\w-]*: +[\w.-]+$").match(low):
+            return False  # a switch of a settings dump
         low = pattern(_COUNTED).sub(" ", low)
         return draft.level is not None or bool(pattern(_TROUBLE).search(low))
     return False

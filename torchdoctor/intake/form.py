@@ -25,6 +25,7 @@ _MARKDOWN = ("# ", "## ", "### ", "#### ", "- ", "* ", "```", "~~~", "1. ", "2. 
 _PERSONAL = (
     r"(?:^|[^\w`])(?:I|I'm|I've|my|me|My|[Ww]e (?:get|got|see|saw|have)|our (?:run|job)s?)(?:[^\w`]|$)"
 )
+_BUILT = ("FAILED: ", "ninja: ", "collect2: ", "CMake Error", "error: ", "nvcc ", "gcc ", "g++ ", "c++ ")
 _LOGGED = ("Traceback (most", 'File "', "WARNING", "ERROR", "INFO", "DEBUG")
 
 
@@ -56,6 +57,8 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
     framed = fenced = False
     # nvidia-smi and other programs draw tables with such borders, Markdown does not
     bordered = any(line.lstrip()[:3] == "+--" for line in lines)
+    if _is_program_text(lines) or _is_settings(lines):
+        return Form.SOURCE_CODE, False
     seen: set[str] = set()
     for line in lines:
         text = line.strip()
@@ -98,6 +101,32 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
     return Form.LOG, False
 
 
+def _is_program_text(lines: list[str]) -> bool:
+    """True for a Python file, however long its docstrings: definitions and imports, and nothing that ran."""
+    strong = 0
+    for line in lines:
+        if line.startswith(("Traceback (most", '  File "', "RuntimeError: ")):
+            return False
+        strong += bool(pattern(r"^\s*(?:def \w+\(|class \w+[(:]|import \w|from [\w.]+ import )").match(line))
+    return strong >= 5 and strong * 25 >= len(lines)
+
+
+def _is_settings(lines: list[str]) -> bool:
+    """True for a file of settings or data: sections, ``key = value``, columns behind tabs."""
+    kept = other = 0
+    within = False  # a text of several lines
+    for line in lines:
+        marks = line.count('"""') + line.count("'''")
+        if within or marks or line.lstrip()[:1] == "#":
+            within = within != bool(marks % 2)
+            continue
+        if pattern(r"^\[\[?[\w.-]+\]\]?$|^[a-z][\w.-]*\s*=\s*(?:[\"'\[{\d-]|true|false)").match(line) or (line.count("\t") >= 3 and not line[:1].isdecimal()):
+            kept += 1
+        elif not pattern(r"^\s*(?:[\"'{\]}]|\.\.\.)").match(line):
+            other += 1
+    return kept >= 5 and kept > 4 * other
+
+
 def _is_logged(text: str) -> bool:
     if any(word in text[:120] for word in _LOGGED) or is_progress(text):
         return True
@@ -107,7 +136,7 @@ def _is_logged(text: str) -> bool:
         return True  # Python's warnings and the assertions of kernels name file and line
     if pattern(r"^(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt)$").match(text):
         return True  # a bare exception class, as poetry and some loggers print it
-    if is_program(text):
+    if is_program(text) or text.startswith(_BUILT) or ": error: " in text or ": fatal error: " in text:
         return True
     first = text[:1]
     if first == "[" or (first.isdecimal() and pattern(r"\d{1,4}[-/:.]\d\d").match(text)):
