@@ -9,11 +9,11 @@ import pytest
 from torchdoctor import intake
 from torchdoctor.engine.provenance import printed_here
 
-TRACEBACK = '''Traceback (most recent call last):
+TRACEBACK = """Traceback (most recent call last):
   File "{path}", line 2, in <module>
     raise SystemError("no good at all")
 SystemError: no good at all
-'''
+"""
 
 
 @pytest.fixture

@@ -7,14 +7,16 @@ import pytest
 from torchdoctor.engine.factbook import FactBook, TextFacts
 from torchdoctor.engine.finding import Occurrence
 from torchdoctor.engine.wording import filled, size
-from torchdoctor.model import Event, EventKind, Fact, Fix, Transcript
+from torchdoctor.model import Event, EventKind, Fact, FactValue, Fix, Transcript
 
 
-def fill(fix: Fix, **captures: object) -> Fix | None:
+def fill(fix: Fix, **captures: FactValue) -> Fix | None:
     event = Event(0, EventKind.LOG, "text", "log", 1, 1)
-    facts = {f"match.{name}": Fact.known(f"match.{name}", value) for name, value in captures.items()}  # type: ignore[arg-type]
+    facts = {f"match.{name}": Fact.known(f"match.{name}", value) for name, value in captures.items()}
     occurrence = Occurrence(event, facts, "text", 0, 4, 4)
-    return filled(fix, occurrence, TextFacts(Transcript(("log",), (event,)), FactBook()), frozenset({"match.want"}))
+    return filled(
+        fix, occurrence, TextFacts(Transcript(("log",), (event,)), FactBook()), frozenset({"match.want"})
+    )
 
 
 def test_values_are_put_in_and_bytes_become_readable() -> None:
@@ -39,7 +41,8 @@ def test_text_of_a_log_cannot_break_out_of_a_command() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(12, "12 B"), (20 << 20, "20.00 MiB"), (3 * 1024**4, "3.00 TiB"), (1 << 62, "4096.00 PiB")]
+    ("value", "text"),
+    [(12, "12 B"), (20 << 20, "20.00 MiB"), (3 << 40, "3.00 TiB"), (1 << 62, "4096.00 PiB")],
 )
 def test_sizes(value: int, text: str) -> None:
     assert size(value) == text
