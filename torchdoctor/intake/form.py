@@ -120,7 +120,9 @@ def _is_settings(lines: list[str]) -> bool:
         if within or marks or line.lstrip()[:1] == "#":
             within = within != bool(marks % 2)
             continue
-        if pattern(r"^\[\[?[\w.-]+\]\]?$|^[a-z][\w.-]*\s*=\s*(?:[\"'\[{\d-]|true|false)").match(line) or (line.count("\t") >= 3 and not line[:1].isdecimal()):
+        section = pattern(r"^\[\[?[\w.-]+\]\]?$").match(line)
+        value = pattern(r"^[a-z][\w.-]*\s*=\s*(?:[\"'\[{\d-]|true|false)").match(line)
+        if section or value or (line.count("\t") >= 3 and not line[:1].isdecimal()):
             kept += 1
         elif not pattern(r"^\s*(?:[\"'{\]}]|\.\.\.)").match(line):
             other += 1
