@@ -384,3 +384,26 @@ def test_a_chain_does_not_run_through_a_cause_that_is_not_in_the_text(tmp_path: 
     between = event(2, EventKind.LOG, "message in between")
     linked = diagnose(transcript(two, one, between), FactBook(), found)
     assert [diagnosis.rule for diagnosis in linked.diagnoses] == ["one"]
+
+
+def test_an_untold_rule_out_does_not_keep_a_special_case_from_replacing_the_general(tmp_path: Path) -> None:
+    general = 'role = "cause"\n[[match]]\ntext = "the same message"\n'
+    special = (
+        'role = "cause"\nrefines = ["general"]\nrule_out = [{ fact = "limits.nofile", at_least = 9 }]\n'
+        '[[match]]\ntext = "the same message"\n'
+    )
+    (tmp_path / "memory").mkdir()
+    for rule_id, body in {"general": general, "special": special}.items():
+        head = f'id = "{rule_id}"\nfamily = "memory"\ntitle = "{rule_id}"\nseverity = "fatal"\nwhy = "x"\n'
+        (tmp_path / "memory" / f"{rule_id}.toml").write_text(head + body, encoding="utf-8")
+    found = load(str(tmp_path))
+    (diagnosis,) = diagnose(
+        transcript(event(0, EventKind.LOG, "the same message")), FactBook(), found
+    ).diagnoses
+    assert (diagnosis.rule, diagnosis.standing) == ("special", Standing.CONFIRMED)
+    assert diagnosis.missing == ("limits.nofile (not-asked)",)
+    known = Machine(fact=Fact.known("limits.nofile", 1024))
+    (other,) = diagnose(
+        transcript(event(0, EventKind.LOG, "the same message")), FactBook(known), found
+    ).diagnoses
+    assert other.rule == "general"

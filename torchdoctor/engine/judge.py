@@ -25,11 +25,7 @@ def judge(found: Iterable[tuple[str, Occurrence]], rules: RuleSet, facts: TextFa
             if judged is not None:
                 by_rule[rule_id].append(judged)
     for rule_id, refining in [(rule_id, rules.rule(rule_id)) for rule_id in list(by_rule)]:
-        sure = {
-            item.event.id
-            for item in by_rule[rule_id]
-            if not item.missing and item.standing is not Standing.UNLIKELY
-        }
+        sure = {item.event.id for item in by_rule[rule_id] if item.standing is Standing.CONFIRMED}
         for general in refining.refines:
             if general in by_rule:
                 by_rule[general] = [item for item in by_rule[general] if item.event.id not in sure]
