@@ -10,6 +10,37 @@ from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, Transcri
 
 NEIGHBOURS = 200
 
+# packages that cannot be imported without torch
+_BUILT_ON_TORCH = frozenset(
+    {
+        "torch",
+        "torchvision",
+        "torchaudio",
+        "vllm",
+        "sglang",
+        "sgl_kernel",
+        "xformers",
+        "flash_attn",
+        "deepspeed",
+        "bitsandbytes",
+        "pytorch_lightning",
+        "lightning",
+        "accelerate",
+        "peft",
+        "mmcv",
+        "mmengine",
+        "torch_geometric",
+        "torch_scatter",
+        "torch_sparse",
+        "megatron",
+        "apex",
+        "timm",
+        "diffusers",
+        "detectron2",
+        "ultralytics",
+    }
+)
+
 FACTS = {
     "event.text": "text: the message, without frames",
     "event.type": "text: last part of the exception's class name",
@@ -141,9 +172,8 @@ def log_value(name: str, transcript: Transcript) -> FactValue:
     if key == "frames":
         return _frame_text(frame for event in transcript.events for frame in event.frames)
     if key == "torch_seen":
-        return any(frame.package == "torch" for event in transcript.events for frame in event.frames) or bool(
-            _pattern("torch").search(_texts(transcript.events))
-        )
+        packages = {frame.package for event in transcript.events for frame in event.frames}
+        return bool(packages & _BUILT_ON_TORCH) or bool(_pattern("torch").search(_texts(transcript.events)))
     if key == "platform":
         text = _texts(transcript.events) + _frame_text(f for event in transcript.events for f in event.frames)
         paths = " ".join(frame.file for event in transcript.events for frame in event.frames)

@@ -23,7 +23,11 @@ _CODE_STARTS = (
 )  # fmt: skip
 _MARKDOWN = ("# ", "## ", "### ", "#### ", "- ", "* ", "```", "~~~", "1. ", "2. ", "3. ", ".. ")
 _PERSONAL = (
-    r"(?:^|[^\w`])(?:I|I'm|I've|my|me|My|[Ww]e (?:get|got|see|saw|have)|our (?:run|job)s?)(?:[^\w`]|$)"
+    r"(?:^|[^\w`])(?:I|I'm|I've|my|me|My|[Ww]e (?:get|got|see|saw|have)|our (?:run|job)s?"
+    r"|[Ii]ch|[Mm]ein(?:e[mnrs]?)?|mir|j'ai|[Mm]on|mes|chez moi|mi|tengo|meu|minha"
+    # Cyrillic: u menya, moj; then Chinese, Japanese and Korean for "my"
+    r"|[\u0423\u0443] \u043c\u0435\u043d\u044f|\u043c\u043e[\u0439\u044f\u0451\u0438])(?:[^\w`]|$)"
+    r"|\u6211\u7684?|\u79c1\u306e|\u50d5\u306e|\uc81c\uac00"
 )
 _BUILT = ("FAILED: ", "ninja: ", "collect2: ", "CMake Error", "error: ", "nvcc ", "gcc ", "g++ ", "c++ ")
 _LOGGED = ("Traceback (most", 'File "', "WARNING", "ERROR", "INFO", "DEBUG")
