@@ -100,3 +100,14 @@ def test_a_json_record_of_a_logger() -> None:
     ).events
     assert (event.kind, event.type, event.text) == (EventKind.EXCEPTION, "RuntimeError", "CUDA error: x")
     assert (event.level, event.time) == ("ERROR", "2024-01-01T00:00:00Z")
+
+
+def test_a_cell_output_of_a_notebook_in_one_line_is_a_traceback() -> None:
+    text = (
+        '{"output_type":"error","ename":"ModuleNotFoundError","evalue":"No module named \'torch\'","traceback":['
+        '"\\u001b[0;31m-----\\u001b[0m","\\u001b[0;31mModuleNotFoundError\\u001b[0m  Traceback (most recent call last)",'
+        '"Cell In[1], line 4\\n      3 import pandas\\n----> 4 import torch\\n",'
+        '"\\u001b[0;31mModuleNotFoundError\\u001b[0m: No module named \'torch\'"]}'
+    )
+    events = read_text(text).events
+    assert [(e.type, e.text) for e in events if e.type] == [("ModuleNotFoundError", "No module named 'torch'")]

@@ -62,6 +62,10 @@ def unescape(text: str) -> list[str] | None:
     """
     if "\\n" not in text:
         return None
+    if '"ename"' in text and '"evalue"' in text:
+        output = _cell_output(text)
+        if output is not None:
+            return output
     if text.startswith('{"log":"'):
         return _docker(text)
     if text[:2] == '{"':
@@ -90,6 +94,21 @@ def unescape(text: str) -> list[str] | None:
         lines[0] = pattern(r'^\s*[{\[]?\s*(?:"[\w ]{1,40}"\s*:\s*)?["\']').sub("", lines[0])
         lines[-1] = pattern(r'["\'][,}\]\s]*$').sub("", lines[-1])
     return lines
+
+
+def _cell_output(text: str) -> list[str] | None:
+    """The lines of an error that a notebook keeps as a cell's output: a list of texts in one JSON object."""
+    import json
+
+    start = text.find("{")
+    try:
+        table = json.loads(text[start:])
+    except ValueError:
+        return None
+    trace = table.get("traceback") if isinstance(table, dict) else None
+    if not isinstance(trace, list) or not all(isinstance(part, str) for part in trace):
+        return None
+    return [line for part in trace for text_line in part.split("\n") for line in clean(text_line)] or None
 
 
 def _plain(text: str) -> str:
