@@ -103,11 +103,15 @@ def test_a_json_record_of_a_logger() -> None:
 
 
 def test_a_cell_output_of_a_notebook_in_one_line_is_a_traceback() -> None:
-    text = (
-        '{"output_type":"error","ename":"ModuleNotFoundError","evalue":"No module named \'torch\'","traceback":['
-        '"\\u001b[0;31m-----\\u001b[0m","\\u001b[0;31mModuleNotFoundError\\u001b[0m  Traceback (most recent call last)",'
-        '"Cell In[1], line 4\\n      3 import pandas\\n----> 4 import torch\\n",'
-        '"\\u001b[0;31mModuleNotFoundError\\u001b[0m: No module named \'torch\'"]}'
+    trace = [
+        "\x1b[0;31m-----\x1b[0m",
+        "\x1b[0;31mModuleNotFoundError\x1b[0m     Traceback (most recent call last)",
+        "Cell In[1], line 4\n      3 import pandas\n----> 4 import torch\n",
+        "\x1b[0;31mModuleNotFoundError\x1b[0m: No module named 'torch'",
+    ]
+    text = json.dumps(
+        {"output_type": "error", "ename": "ModuleNotFoundError", "evalue": "", "traceback": trace}
     )
     events = read_text(text).events
-    assert [(e.type, e.text) for e in events if e.type] == [("ModuleNotFoundError", "No module named 'torch'")]
+    found = [(event.type, event.text) for event in events if event.type]
+    assert found == [("ModuleNotFoundError", "No module named 'torch'")]
