@@ -43,12 +43,12 @@ PROGRAMS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "oom-fragmented": (
         ("cuda-oom-fragmentation", "cuda-oom-too-big"),
-        "import torch\nfree, total = torch.cuda.mem_get_info()\nkept = []\n"
-        "for _ in range(int(free * 0.95) >> 30):\n"
-        "    big = torch.empty(1 << 30, dtype=torch.uint8, device='cuda')\n    del big\n"
-        "    kept.append(torch.empty(64 << 20, dtype=torch.uint8, device='cuda'))\n"
-        "    kept.append(torch.empty(64 << 20, dtype=torch.uint8, device='cuda'))\n"
-        "    del kept[-2]\nprint('allocated', torch.cuda.memory_allocated() >> 20, 'MiB of', total >> 20)\n"
+        "import torch\nfree, total = torch.cuda.mem_get_info()\n"
+        "blocks = [torch.empty(1 << 30, dtype=torch.uint8, device='cuda') for _ in range(int(free * 0.95) >> 30)]\n"
+        "for number in range(len(blocks)):  # each new piece fits only into the block that was just given back\n"
+        "    blocks[number] = None\n"
+        "    blocks[number] = torch.empty(600 << 20, dtype=torch.uint8, device='cuda')\n"
+        "print('allocated', torch.cuda.memory_allocated() >> 20, 'MiB of', total >> 20)\n"
         "x = torch.empty(8 << 30, dtype=torch.uint8, device='cuda')\n",
     ),
     "absurd-size": (

@@ -96,7 +96,8 @@ def _try(
 
 def _keep(rule_id: str, found: Occurrence, best: dict[tuple[str, int], Occurrence]) -> None:
     known = best.get((rule_id, found.event.id))
-    if known is None or found.weight > known.weight:
+    # of two blocks with one literal, the one that reads more values out of the message
+    if known is None or (found.weight, len(found.captures)) > (known.weight, len(known.captures)):
         best[rule_id, found.event.id] = found
 
 

@@ -78,6 +78,11 @@ def unexplained(transcript: Transcript, explained: set[int]) -> list[Event]:
         inner.update(relation.event for relation in event.relations)
     found: list[Event] = []
     for event in transcript.events:
+        if event.kind is EventKind.LOG and not event.quoted and event.id not in explained:
+            # argparse ends a script so, and what follows under a launcher is its echo
+            if ".py: error: " in event.text[:120] and not event.recovered:
+                found.append(event)
+            continue
         if event.kind is not EventKind.EXCEPTION or event.quoted or event.recovered or event.id in covered:
             continue
         if not event.type or _is_reporter(event) or event.type.endswith("Warning"):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, Transcript
+from torchdoctor.model import Event, EventKind, Fact, FactValue, Form, Frame, Transcript
 
 NEIGHBOURS = 200
 
@@ -77,7 +77,9 @@ def _pattern(name: str) -> re.Pattern[str]:
                 r"\btorch(?:\.|_|vision|audio|elastic|run\b|/|-\w|[ =]{1,2}v?\d)|\bpytorch version|"
                 r"\bc10d?\b|\bc10::|\bat::|\baten\b|PyTorch|ProcessGroup|"
                 r"\bNCCL\b|DataLoader|autograd|\bCUDA (?:error|out of memory)|cuda runtime error|THC|"
-                r"TORCH_|CUDA_LAUNCH_BLOCKING|libtorch|inductor"
+                r"TORCH_|CUDA_LAUNCH_BLOCKING|libtorch|inductor|"
+                r"\btorch(?:sparse|scatter|cluster|geometric|rl|ao|tune|titan|metrics)\b|"
+                r"\bimport [\w, ]{0,60}\btorch\b"
             ),
             "evaluation": (
                 r"(?:^|_)(?:valid(?:ate|ation)?|eval(?:uate|uation)?|test|predict|infer(?:ence)?|val)(?:_|$|\d)"
@@ -173,7 +175,11 @@ def log_value(name: str, transcript: Transcript) -> FactValue:
         return _frame_text(frame for event in transcript.events for frame in event.frames)
     if key == "torch_seen":
         packages = {frame.package for event in transcript.events for frame in event.frames}
-        return bool(packages & _BUILT_ON_TORCH) or bool(_pattern("torch").search(_texts(transcript.events)))
+        if packages & _BUILT_ON_TORCH:
+            return True
+        # commands that were typed count too: they are quoted, but torch is what they ran
+        texts = (event.text for event in transcript.events if transcript.form is Form.LOG or not event.quoted)
+        return bool(_pattern("torch").search("\n".join(texts)))
     if key == "platform":
         text = _texts(transcript.events) + _frame_text(f for event in transcript.events for f in event.frames)
         paths = " ".join(frame.file for event in transcript.events for frame in event.frames)

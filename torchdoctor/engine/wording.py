@@ -16,7 +16,7 @@ _SIZE_SUFFIX = "_bytes"
 @cache
 def _placeholder() -> re.Pattern[str]:
     # dotted lower-case names only: braces of shells, dicts and format strings stay what they are
-    return re.compile(r"\{([a-z_]+\.[A-Za-z_]+)\}")
+    return re.compile(r"\{([a-z_]+\.[A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -33,9 +33,19 @@ def size(value: float) -> str:
     raise AssertionError("unreachable")
 
 
+def duration(milliseconds: float) -> str:
+    """Milliseconds as people read them: 900 ms, 90 s, 10 min, 2.5 h."""
+    for unit, length, limit in (("ms", 1, 1_000), ("s", 1_000, 120_000), ("min", 60_000, 7_200_000)):
+        if abs(milliseconds) < limit:
+            return f"{round(milliseconds / length, 1):g} {unit}"
+    return f"{round(milliseconds / 3_600_000, 1):g} h"
+
+
 def _in_words(name: str, fact: Fact, sizes: frozenset[str]) -> str:
     if isinstance(fact.value, (int, float)) and (name.endswith(_SIZE_SUFFIX) or name in sizes):
         return size(fact.value)
+    if isinstance(fact.value, (int, float)) and name.endswith("_ms"):
+        return duration(fact.value)
     return shown(fact.value)
 
 

@@ -195,7 +195,7 @@ def _error_in(event: Event, line: str) -> _Error | None:
 def _killed(transcript: Transcript) -> _Error | None:
     """A bare "Killed" under ninja's FAILED line: the shell's word for a compiler that was ended."""
     for event in transcript.events:
-        if event.kind is EventKind.CRASH and event.text.strip() == "Killed" and not event.quoted:
+        if event.kind is EventKind.CRASH and event.text.split()[-1:] == ["Killed"] and not event.quoted:
             before = transcript.events[max(0, event.id - 3) : event.id]
             if any(other.kind is EventKind.BUILD and "FAILED: " in other.text for other in before):
                 return _Error("Killed", "", "shell", f"text:{event.source}:{event.line}", event.id)

@@ -108,7 +108,8 @@ _PATTERNS = {
     "epoch": r"(?<!in_)(?<!per_)[Ee]poch(?:\s*[:=#\[(])?\s*\[?(\d+)",
     # "gpu=5127MiB", "memory: 9877", "max mem: 14220", "gpu_mem 9.6G", "mem_usage:cuda 9.6GB"
     "memory": (
-        r"(?P<name>[A-Za-z_ ]{0,24}(?:gpu|mem|vram|GPU|Mem|VRAM|cuda)[A-Za-z_ ]{0,16}?)\s{0,2}[:=]?\s{0,2}"
+        r"(?P<name>[A-Za-z_ ]{0,24}(?:gpu|mem|vram|alloc|GPU|Mem|VRAM|cuda)[A-Za-z_ ]{0,16}?)"
+        r"\s{0,2}[:=]?\s{0,2}"
         r"(?:cuda\s{0,2})?(?P<number>\d+(?:\.\d+)?)\s?(?P<unit>[KMGT]i?B?|bytes)?\b"
     ),
 }

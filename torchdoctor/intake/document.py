@@ -26,6 +26,7 @@ _STRONG = (
     "done.", "done!", "done in", "` reached", "exit code 0", "exit code: 0", "exitcode 0", "exitcode: 0",
     "code 0:0", "0 failed", "errors: 0", "0 errors", "failures 0", "failures: 0", " passed in", "check ok",
     "exit status 0", "training complete", "job complete", "run complete", "evaluation complete", " ok, ",
+    " ok (",
     "returned 0", "no errors", "'train_runtime': ", "failed: 0", "training ended",
     "训练完成", "完成", "終了しました",
 )  # fmt: skip
@@ -88,6 +89,8 @@ _LAST = 8
 def goodness(text: str) -> int:
     """2 for a line that says plainly that the run ended well, 1 for one that suggests it, else 0."""
     low = text[-400:].lower()
+    if low.lstrip().startswith(("finished:", "started:")):
+        return 0  # a field of a description, whatever the state
     strong = any(word in low for word in _STRONG) or low.rstrip().endswith((" ok", " succeeded"))
     if not strong and not any(word in low for word in _WEAK):
         return 0

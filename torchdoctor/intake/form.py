@@ -12,6 +12,8 @@ _STOPWORDS = frozenset((
     "you", "i", "my", "our", "your", "for", "with", "and", "or", "not", "but", "when", "if", "what", "how",
     "do", "does", "did", "can", "could", "should", "would", "will", "has", "have", "had", "there", "then",
     "so", "as", "at", "by", "from", "which", "who", "why", "they",
+    "le", "la", "les", "des", "du", "et", "est", "vous", "une", "pas", "que", "pour", "dans",
+    "der", "das", "und", "ist", "nicht", "ein", "eine", "mit", "auf", "el", "los", "para", "con",
 ))  # fmt: skip
 _CODE_STARTS = (
     "import ", "from ", "def ", "class ", "return", "raise ", "try:", "except", "finally:", "else:",
@@ -21,7 +23,7 @@ _CODE_STARTS = (
     "lambda ", "global ", "del ", "nonlocal ", "func ", "let ", "var ", "fn ", "struct ", "enum ",
     "torch.", "log.", "logger.", "logging.",
 )  # fmt: skip
-_MARKDOWN = ("# ", "## ", "### ", "#### ", "- ", "* ", "```", "~~~", "1. ", "2. ", "3. ", ".. ")
+_MARKDOWN = ("# ", "## ", "### ", "#### ", "- ", "* ", "```", "~~~", "1. ", "2. ", "3. ", ".. ", "**")
 _PERSONAL = (
     r"(?:^|[^\w`])(?:I|I'm|I've|my|me|My|[Ww]e (?:get|got|see|saw|have)|our (?:run|job)s?"
     r"|[Ii]ch|[Mm]ein(?:e[mnrs]?)?|mir|j'ai|[Mm]on|mes|chez moi|mi|tengo|meu|minha"
@@ -106,8 +108,10 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
 
 
 def _is_program_text(lines: list[str]) -> bool:
-    """True for a Python file, however long its docstrings: definitions and imports, and nothing that ran."""
+    """True for a script, a patch, or a Python file, however long its docstrings; nothing ran in it."""
     strong = 0
+    if lines and (lines[0].startswith("#!") or any(line.startswith("diff --git ") for line in lines[:20])):
+        return not any(line.startswith(("Traceback (most", '  File "')) for line in lines)
     for line in lines:
         if line.startswith(("Traceback (most", '  File "', "RuntimeError: ")):
             return False
@@ -150,7 +154,12 @@ def _is_logged(text: str) -> bool:
     if is_step(text) and "=" in text:
         return True
     named = "Error: " in text or "Exception: " in text
-    return named and bool(pattern(r"^(?:\w+\.)*\w*(?:Error|Exception): ").match(text))
+    # at the line's beginning, or behind one word of a prefix
+    return named and bool(
+        pattern(r"^(?:[(\[<]?[\w.:@-]{1,40}[)\]>:|]{1,2} {1,3})?(?:\w+\.)*\w*(?:Error|Exception): ").match(
+            text
+        )
+    )
 
 
 def is_program(text: str) -> bool:

@@ -152,9 +152,9 @@ class Keep:
             self._store(draft)
 
     def progress(self, line: Line) -> None:
-        """A progress bar; what follows directly replaces it."""
+        """A progress bar; what follows directly replaces it, unless it was full."""
         bar = self.bar
-        if bar is not None and bar.stream == line.mark.key:
+        if bar is not None and bar.stream == line.mark.key and "100%" not in bar.parts[0]:
             bar.parts = [line.text[:1000]]
             bar.end_line = line.number
             bar.count += 1

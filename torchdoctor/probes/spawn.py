@@ -85,6 +85,21 @@ class Running:
         self._clean()
         return outcome
 
+    def over(self) -> bool:
+        """Has it ended, or never begun? It is not reaped by this."""
+        return self._process is None or _ended(self._process, 0.0)
+
+    def interrupt(self) -> None:
+        """Kill its group while another thread waits in ``finish``, which then returns at once."""
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        if hasattr(os, "killpg"):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+
     def stop(self) -> None:
         """End it now; nobody wants its outcome."""
         if self._process is not None:

@@ -77,7 +77,8 @@ def _lines(report: Report, subject: str, width: int, verbose: bool) -> Iterator[
 
 def _worst(report: Report) -> Verdict:
     verdicts = {one.verdict for one in report.checks}
-    return next((one for one in (Verdict.FAIL, Verdict.WARN) if one in verdicts), Verdict.PASS)
+    bad = (Verdict.FAIL, Verdict.WARN, Verdict.UNKNOWN)
+    return next((one for one in bad if one in verdicts), Verdict.PASS)
 
 
 def _summary(report: Report) -> str:

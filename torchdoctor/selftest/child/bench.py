@@ -5,13 +5,15 @@
 Without REPORT each case is printed and the exit code is 1 when one failed; with it each case goes there as a
 line of JSON, the moment it is known, so that those before a crash survive it. --fault (or the variable
 TORCHDOCTOR_FAULT) spoils the run on purpose, to see that the check notices. Every check knows: hang, busy,
-crash, abort, killed, exit, exit-3, garbage, flood, grandchild, error, cuda-error, no-memory, closed. Those that
-compute know one-element, tile and nan as well: their next result is spoilt so. Python 3.7 or later.
+crash, abort, killed, exit, exit-3, garbage, flood, grandchild, error, cuda-error, no-memory, closed. Those
+that compute know one-element, tile and nan as well, which spoil what the device gave; some have more of their
+own (silent, leak, odd, slow, worker-killed, rank-dies). Python 3.7 or later.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import faulthandler
 import json
 import math
@@ -20,7 +22,8 @@ import signal
 import sys
 import time
 import traceback
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -28,6 +31,8 @@ import torch
 LACKING = (
     "not implemented",
     "not supported",
+    "NOT_SUPPORTED",
+    "unexpected keyword argument",
     "unsupported",
     "is not available",
     "not compiled with",
@@ -60,9 +65,22 @@ class Bench:
         self.seed: int = options.seed
         self.level: str = options.level
         self.fault: str = options.fault
+        self.topic: str = options.topic
         self.report: str = options.report
         self.failed = 0
         self._begun = time.perf_counter()
+
+    def on_cpu(self) -> Bench:
+        """The same on the CPU, to compare with, and with no fault."""
+        names = {
+            "device": "cpu",
+            "seed": self.seed,
+            "level": self.level,
+            "fault": "",
+            "topic": "",
+            "report": "",
+        }
+        return Bench(argparse.Namespace(**names))
 
     def numbers(self, offset: int = 0) -> Any:
         """A generator on the CPU: the same numbers for every device and, mostly, every torch."""
@@ -78,11 +96,17 @@ class Bench:
         elif self.on_gpu:
             getattr(torch, self.device.type).synchronize()
 
+    def about(self, topic: str) -> bool:
+        """Is this part of the program wanted?"""
+        return self.topic in ("", topic)
+
     def within(self, case: str, measured: float, limit: float, source: str, unit: str = "") -> None:
         """Passes when ``measured`` is at most ``limit``; a NaN fails."""
         good = measured <= limit
         told = f"{measured:.3g}{unit}"
-        self.told(case, "pass" if good else "fail", told, f"at most {limit:.3g}{unit}", source, measured, limit)
+        self.told(
+            case, "pass" if good else "fail", told, f"at most {limit:.3g}{unit}", source, measured, limit
+        )
 
     def exact(self, case: str, wrong: int, source: str, where: str = "") -> None:
         """Passes when nothing is wrong; ``where`` names the places."""
@@ -138,11 +162,14 @@ class Bench:
         finally:
             os.close(stream)
 
-    def attempt(self, case: str, work: Callable[[], None]) -> None:
-        """Run one case; an exception of it is its result, and the others go on unless the device is lost."""
+    def attempt(self, case: str, work: Callable[..., None], *given: Any) -> None:
+        """Run ``work(*given)`` as one case; an exception is its result, and the next goes on.
+
+        Raises Ended when the device is lost.
+        """
         self.write(stage=case)
         try:
-            work()
+            work(*given)
         except Ended:
             raise
         except Exception as error:
@@ -173,7 +200,7 @@ class Bench:
         """The tensor, with one element, one tile or one NaN wrong when that fault was ordered."""
         if self.fault not in ("one-element", "tile", "nan"):
             return tensor
-        wrong = tensor.detach().clone()
+        wrong = tensor.detach().clone(memory_format=torch.contiguous_format)
         flat = wrong.view(-1)
         at = int(torch.randint(flat.numel(), (1,), generator=self.numbers(991)))
         if self.fault == "tile" and wrong.dim() >= 2:
@@ -220,8 +247,8 @@ def unequal(got: Any, want: Any, shown: int = 3) -> tuple[int, str]:
         apart = apart & ~(torch.isnan(left) & torch.isnan(right))
     places = apart.nonzero()
     words = "; ".join(
-        f"{place.tolist()} is {left[tuple(place.tolist())].item():g}, not {right[tuple(place.tolist())].item():g}"
-        for place in places[:shown]
+        f"{at} is {left[tuple(at)].item():g}, not {right[tuple(at)].item():g}"
+        for at in places[:shown].tolist()
     )
     return int(places.shape[0]), words
 
@@ -250,7 +277,9 @@ def misbehave(bench: Bench) -> None:
             os.write(place, b"\x1b[31m\xff\xfe garbage {]\n" * 3)
         if bench.report:
             with open(bench.report, "ab") as stream:
-                stream.write(b'\xff\x00{"case": "half a li\n[1, 2]\n{"case": 7, "verdict": "splendid"}\n{"done":')
+                stream.write(
+                    b'\xff\x00{"case": "half a li\n[1, 2]\n{"case": 7, "verdict": "splendid"}\n{"done":'
+                )
         os._exit(0)
     elif fault == "flood":
         while True:
@@ -275,14 +304,18 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--level", choices=("quick", "standard", "deep"), default="standard")
     parser.add_argument("--fault", default=os.environ.get("TORCHDOCTOR_FAULT", ""))
+    parser.add_argument("--topic", default="", help="only this part of a program that has several")
     parser.add_argument("--limit", type=float, default=0.0, help="seconds until the stacks are printed")
     parser.add_argument("report", nargs="?", default="")
     return parser.parse_args()
 
 
-def run(check: Callable[[Bench], None]) -> None:
-    """Do the check as the arguments say; ends the process."""
+def run(check: Callable[[Bench], None], part: Callable[[Bench, str], None] | None = None) -> None:
+    """Do the check as the arguments say, or a ``part`` of it in a process of its own; ends this process."""
     options = arguments()
+    if part is not None and options.report.startswith("part:"):
+        part(Bench(options), options.report[len("part:") :])
+        return
     bench = Bench(options)
     faulthandler.enable()
     if options.limit > 0:
@@ -295,10 +328,8 @@ def run(check: Callable[[Bench], None]) -> None:
     except Ended:
         pass
     except Exception as error:
-        try:
+        with contextlib.suppress(Ended):
             bench.caught("whole check", error)
-        except Ended:
-            pass
     bench.write(done=True)
     if not bench.report:
         code = 1 if bench.failed else 0

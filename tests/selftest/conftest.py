@@ -1,0 +1,60 @@
+"""One forking process for all tests here, and a way to run one check's program and judge it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from torchdoctor.selftest import runner
+from torchdoctor.selftest.forking import Forking
+from torchdoctor.selftest.registry import find
+from torchdoctor.selftest.results import Job, Judged, judge
+from torchdoctor.selftest.session import explain
+
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here")
+Try = Callable[..., Judged]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Threads that spin for each other on a busy machine would cost more than they compute."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")
+        yield
+
+
+@pytest.fixture(scope="session")
+def executor(one_thread: None) -> Iterator[Forking]:
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("no torch here")
+    forking = Forking(sys.executable, 60.0)
+    assert forking.fallback == ""
+    yield forking
+    forking.stop()
+
+
+@pytest.fixture(scope="session")
+def programs() -> Iterator[runner.Programs]:
+    made = runner.Programs()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def attempt(executor: Forking, programs: runner.Programs) -> Try:
+    """Run a check on the CPU, spoilt or not, and judge it."""
+
+    def run(
+        name: str, fault: str = "", seed: int = 0, limit_s: float = 0.0, way: runner.Executor | None = None
+    ) -> Judged:
+        check = find(name)
+        assert check is not None
+        job = Job(check, "cpu", seed, "repeat")
+        limit_s = limit_s or check.limit_s
+        words = runner.arguments(job, programs.path(check.file), "standard", limit_s, fault)
+        return judge(job, (way or executor).run(job.id, words, limit_s), explain)
+
+    return run

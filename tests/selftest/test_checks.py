@@ -1,0 +1,99 @@
+"""Each check: a healthy run passes, a spoilt one fails, and the words say what was wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchdoctor.model import Blame, Verdict
+from torchdoctor.selftest.registry import CHECKS
+
+from .conftest import Try
+
+ON_CPU = [check.name for check in CHECKS if check.place.value in ("device", "host")]
+
+# check, fault, a case that must fail
+SPOILT = [
+    ("lstsq-rank", "one-element", "tall float32"),
+    ("lstsq-rank", "nan", "batched complex128"),
+    ("gemm-exact", "one-element", "fp32, n = 512"),
+    ("gemm-exact", "tile", "int8, n = 512"),
+    ("bit-equal", "one-element", "attention"),
+    ("bit-equal", "nan", "convolution"),
+    ("conv", "one-element", "conv2d dilated float32"),
+    ("conv", "nan", "conv transposed bfloat16"),
+    ("attention", "tile", "attention causal math float32"),
+    ("fft", "one-element", "rfft 1009 float32"),
+    ("linalg", "one-element", "cholesky float32"),
+    ("nan", "nan", "transformer, finite"),
+    ("nan", "one-element", "transformer, 5 steps"),
+    ("autograd", "one-element", "gradients float32"),
+    ("amp", "one-element", "GradScaler"),
+    ("amp", "nan", "autocast bfloat16, result"),
+    ("rng", "one-element", "random, same seed"),
+    ("memory", "one-element", "patterns"),
+    ("dataloader", "one-element", "dataloader, fork"),
+    ("dataloader", "worker-killed", "dataloader, fork"),
+    ("fork-spawn", "one-element", "process, fork"),
+    ("gloo", "one-element", "gloo all_reduce"),
+    ("gloo", "rank-dies", "gloo, 2 ranks"),
+    ("device-assert", "silent", "gather"),
+    ("device-assert", "one-element", "new process"),
+]
+
+
+@pytest.mark.parametrize("name", ON_CPU)
+def test_a_healthy_device_passes(attempt: Try, name: str) -> None:
+    judged = attempt(name, seed=2147483647)
+    assert judged.result.verdict is Verdict.PASS, judged.result
+    assert judged.not_checked == ()
+
+
+@pytest.mark.parametrize(("name", "fault", "case"), SPOILT)
+def test_a_spoilt_result_fails(attempt: Try, name: str, fault: str, case: str) -> None:
+    judged = attempt(name, fault)
+    assert judged.result.verdict is Verdict.FAIL, judged.result
+    assert case in [one.name for one in judged.cases if one.verdict == "fail"]
+    assert judged.result.blame in (None, Blame.ENVIRONMENT)  # a CPU is never called a broken node
+    assert judged.result.action == "repeat"
+
+
+def test_every_check_has_a_fault_that_it_finds() -> None:
+    assert {name for name, _, _ in SPOILT} == set(ON_CPU)
+
+
+def test_a_rank_deficient_problem_is_told_and_never_a_failure(attempt: Try) -> None:
+    judged = attempt("lstsq-rank")
+    notes = {case.name: case for case in judged.cases if case.verdict == "note"}
+    assert len(notes) == 16
+    wide = notes["gels, wide, two equal rows, float64"]
+    assert "where the smallest solution has at most" in wide.measured
+    assert wide.value is not None
+    assert wide.value > 1e6
+    assert "behaviour of the library, not broken hardware" in judged.notes[0]
+
+
+def test_the_causes_of_a_device_assert_are_named(attempt: Try) -> None:
+    judged = attempt("device-assert")
+    named = {case.name: case.measured for case in judged.cases if case.name.endswith("cause named")}
+    assert named == {
+        "label, cause named": "cuda-assert-label-range",
+        "index, cause named": "cuda-assert-index-range",
+        "gather, cause named": "cuda-assert-index-range",
+        "embedding, cause named": "cuda-assert-index-range",
+    }
+
+
+def test_the_place_of_a_wrong_tile_is_told(attempt: Try) -> None:
+    judged = attempt("gemm-exact", "tile")
+    (tile,) = (case for case in judged.cases if case.name == "fp32, n = 512")
+    assert tile.measured == "1024 wrong: first at [0, 0], within rows 0-31, columns 0-31"
+
+
+def test_a_killed_worker_is_explained(attempt: Try) -> None:
+    judged = attempt("dataloader", "worker-killed")
+    assert "[dataloader-worker-killed]" in " ".join(item.text for item in judged.result.evidence)
+
+
+@pytest.mark.parametrize("name", [check.name for check in CHECKS if check.place.value == "gpu"])
+def test_a_check_of_gpus_alone_is_left_out_on_a_cpu(attempt: Try, name: str) -> None:
+    assert attempt(name).result.verdict is Verdict.SKIP

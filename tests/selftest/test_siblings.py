@@ -1,0 +1,120 @@
+"""Rates and fingerprints: judged by the model's floor and by the other GPUs, with invented measurements."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from torchdoctor.model import Blame, Verdict
+from torchdoctor.probes.machine import Json, Outcome
+from torchdoctor.selftest.registry import find
+from torchdoctor.selftest.results import Case, Job, Judged, judge
+from torchdoctor.selftest.siblings import Siblings, same_bits
+from torchdoctor.selftest.survey import DeviceError, Survey, devices, read
+from torchdoctor.selftest.thresholds import absolute, model_of
+
+H100 = "NVIDIA H100 80GB HBM3"
+
+
+def rate(name: str, value: float, unit: str = "TFLOP/s") -> Outcome:
+    line: dict[str, Json] = {
+        "case": name, "verdict": "measured", "measured": f"{value:g} {unit}", "value": value, "unit": unit,
+    }  # fmt: skip
+    return Outcome(exit_code=0, lines=(line, {"done": True}))
+
+
+def judged(name: str, values: list[float], gpus: tuple[str, ...], processors: int = 132) -> list[Judged]:
+    check = find(name)
+    assert check is not None
+    ended = [(Job(check, f"cuda:{number}", 0), rate(name, value)) for number, value in enumerate(values)]
+    siblings = Siblings(Survey("2.11", gpus, (processors,) * len(gpus)), ended)
+    return [judge(job, outcome, lambda text: (), siblings.judge) for job, outcome in ended]
+
+
+def test_a_gpu_a_quarter_slower_than_its_sibling_fails() -> None:
+    good, slow = judged("gemm-rate", [797.0, 598.0], (H100, H100))
+    assert (good.result.verdict, slow.result.verdict) == (Verdict.PASS, Verdict.FAIL)
+    assert (
+        slow.result.observed
+        == "gemm-rate: 598 TFLOP/s, 75% of the median of its siblings, expected at least 85% of it"
+    )
+    assert slow.result.blame is Blame.NODE
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"), [(797.0, Verdict.PASS), (591.0, Verdict.PASS), (580.0, Verdict.WARN)]
+)
+def test_one_gpu_is_judged_by_its_model(value: float, verdict: Verdict) -> None:
+    (only,) = judged("gemm-rate", [value], (H100,))
+    assert only.result.verdict is verdict
+
+
+def test_an_unknown_model_alone_is_unknown_and_with_siblings_relative() -> None:
+    (only,) = judged("hbm", [3000.0], ("NVIDIA H20",), 78)
+    assert only.result.verdict is Verdict.UNKNOWN
+    assert "no floor is known for NVIDIA H20" in only.not_checked[0].reason
+    one, two = judged("hbm", [3000.0, 2990.0], ("NVIDIA H20", "NVIDIA H20"), 78)
+    assert {one.result.verdict, two.result.verdict} == {Verdict.PASS}
+
+
+def test_gpus_of_other_models_are_no_siblings() -> None:
+    one, two = judged("gemm-rate", [797.0, 598.0], (H100, "NVIDIA H200"))
+    assert {one.result.verdict, two.result.verdict} == {Verdict.PASS}
+
+
+def test_a_model_is_told_by_name_and_processors() -> None:
+    assert model_of(H100, 132) is not None
+    assert model_of("NVIDIA H100 PCIe", 114) is None
+    assert model_of("NVIDIA L40S", 142) is None
+    assert model_of("NVIDIA H100 80GB HBM3", 78) is None
+
+
+def test_a_rate_that_cannot_be_read_is_unknown() -> None:
+    case = Case("hbm", "measured", "fast", unit="GB/s")
+    assert absolute(case, H100, 132).verdict == "unknown"
+
+
+def test_the_odd_one_is_named_by_the_majority() -> None:
+    case = Case("matrix product, fingerprint", "measured", "aa")
+    prints = {"cuda:0": "aa", "cuda:1": "bb", "cuda:2": "aa"}
+    assert same_bits(case, "cuda:0", prints).verdict == "pass"
+    odd = same_bits(replace(case, measured="bb"), "cuda:1", prints)
+    assert (odd.verdict, odd.measured) == ("fail", "other bits than 2 of 3 GPUs: cuda:1 is the odd one")
+    tie = same_bits(case, "cuda:0", {"cuda:0": "aa", "cuda:1": "bb"})
+    assert (tie.verdict, tie.measured) == ("fail", "other bits than cuda:1; who is right cannot be told")
+    assert same_bits(case, "cuda:0", {"cuda:0": "aa"}).verdict == "measured"
+
+
+TWO = Survey("2.11", (H100, H100), (132, 132))
+NONE = Survey("2.11", no_gpu="torch sees no GPU")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "survey", "chosen", "refused"),
+    [
+        (None, TWO, ("cuda:0", "cuda:1"), ""),
+        (None, NONE, ("cpu",), ""),
+        ("cuda", TWO, ("cuda:0", "cuda:1"), ""),
+        ("cuda:1", TWO, ("cuda:1",), ""),
+        ("cuda:2", TWO, ("cuda:2",), "torch sees 2 GPUs: cuda:0, cuda:1"),
+        ("cuda", NONE, ("cuda",), "torch sees no GPU"),
+        ("cpu", TWO, ("cpu",), ""),
+    ],
+)
+def test_devices(wanted: str | None, survey: Survey, chosen: tuple[str, ...], refused: str) -> None:
+    assert devices(wanted, survey) == (chosen, refused)
+
+
+@pytest.mark.parametrize("wanted", ["gpu", "cuda:", "cuda:x", "cuda:-1", ""])
+def test_what_is_no_device(wanted: str) -> None:
+    with pytest.raises(DeviceError):
+        devices(wanted, TWO)
+
+
+def test_a_survey_that_hangs_on_the_gpu_still_tells_torch() -> None:
+    lines: tuple[dict[str, Json], ...] = ({"name": "survey.torch", "value": "2.11"},)
+    found = read(Outcome(timed_out=True, seconds=60, lines=lines, note="timed out"))
+    assert (found.torch, found.gpus) == ("2.11", ())
+    assert "no answer within 60 s" in found.no_gpu
+    assert read(Outcome(exit_code=1, stderr="OSError: libcudart")).fault.endswith("OSError: libcudart")

@@ -1,0 +1,206 @@
+"""``torchdoctor selftest``: does this device, with this torch, compute right?"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from torchdoctor.cli import streams
+
+if TYPE_CHECKING:
+    from torchdoctor.model import Report
+    from torchdoctor.selftest.registry import SelfCheck
+    from torchdoctor.selftest.session import Progress
+
+EXIT_FINDINGS = 1
+EXIT_COULD_NOT_TELL = 3
+
+
+@click.command("selftest")
+@click.option("--python", metavar="PATH", help="The interpreter that runs your program, or its environment.")
+@click.option(
+    "--device",
+    metavar="DEVICE",
+    help="cpu, cuda (all GPUs), cuda:N or mps.  [default: all GPUs, or the CPU where there are none]",
+)
+@click.option("--list", "listing", is_flag=True, help="List the checks, what they prove and when they run.")
+@click.option(
+    "--only", "names", metavar="NAME", multiple=True, help="Only this check; may be given several times."
+)
+@click.option(
+    "--level",
+    type=click.Choice(["quick", "standard", "deep"]),
+    default="standard",
+    show_default=True,
+    help="How much is tested.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="Of all numbers."
+)
+@click.option("--show", "shown", metavar="NAME", help="Print a check as a program that needs only torch.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For people, or JSON.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(["fail", "warn", "never"]),
+    default="fail",
+    show_default=True,
+    help="Exit 1 at failures, at warnings too, or never.",
+)
+@click.option(
+    "--strict", is_flag=True, help="Exit 3 when something could not be told and nothing else is wrong."
+)
+@click.option(
+    "--time-limit",
+    "limit_scale",
+    type=click.FloatRange(0.01, 100),
+    default=1.0,
+    metavar="FACTOR",
+    help="Stretch every check's time limit, for a slow machine.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Show reasons in full.")
+def command(
+    python: str | None,
+    device: str | None,
+    listing: bool,
+    names: tuple[str, ...],
+    level: str,
+    seed: int,
+    shown: str | None,
+    form: str,
+    fail_on: str,
+    strict: bool,
+    limit_scale: float,
+    verbose: bool,
+) -> int:
+    """Test that this GPU, with this torch, computes right, and show known traps with numbers.
+
+    Each check runs in a process of its own, with a time limit, and can be repeated from its seed. On a GPU
+    the standard level makes the driver write Xid 43 lines into the kernel log (device-assert); it is said
+    before it runs.
+
+    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a mistake in the call, 3 could not tell (with
+    --strict), 70 a fault of torchdoctor.
+    """
+    if listing:
+        _list()
+        return 0
+    if shown is not None:
+        from torchdoctor.selftest.program import compose
+
+        streams.write(compose(_check(shown).file))
+        return 0
+    from torchdoctor.probes.interpreter import choose
+    from torchdoctor.probes.opening import resolve
+    from torchdoctor.selftest.registry import Level
+    from torchdoctor.selftest.session import Request, run
+
+    request = Request(
+        python=resolve(python) if python else choose()[0],
+        device=device,
+        only=tuple(_check(name) for name in names),
+        level=Level(level),
+        seed=seed,
+        limit_scale=limit_scale,
+        fault=os.environ.get("TORCHDOCTOR_FAULT", ""),
+    )
+    line = _Line()
+    try:
+        report = run(request, line.show if line.wanted else None, line.say)
+    finally:
+        line.clear()
+    _write(report, form, request.python, verbose)
+    return _exit_code(report, fail_on, strict)
+
+
+def _check(name: str) -> SelfCheck:
+    from difflib import get_close_matches
+
+    from torchdoctor.selftest.registry import CHECKS, find
+
+    found = find(name)
+    if found is None:
+        known = [check.name for check in CHECKS]
+        near = get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known)}"
+        raise click.UsageError(f"no self-check {name!r}; {hint}")
+    return found
+
+
+def _list() -> None:
+    from torchdoctor.selftest.registry import CHECKS
+
+    width = max(len(check.name) for check in CHECKS)
+    for check in CHECKS:
+        streams.write(f"{check.name:{width}}  {check.level.value:8}  {check.place.value:6}  {check.title}")
+
+
+def _write(report: Report, form: str, python: str, verbose: bool) -> None:
+    if form == "json":
+        from torchdoctor.render.json import to_json
+
+        streams.write(to_json(report))
+        return
+    from torchdoctor.render.checks import render_checks
+    from torchdoctor.selftest.listing import passed, subject
+
+    width = streams.screen()[0]
+    render_checks(
+        report,
+        stream=sys.stdout,
+        subject=subject(report, python),
+        width=width,
+        color=streams.color_wanted(),
+        verbose=False,
+    )
+    for text in passed(report, width, verbose):
+        streams.write(text)
+
+
+def _exit_code(report: Report, fail_on: str, strict: bool) -> int:
+    verdicts = {result.verdict.value for result in report.checks}
+    counted = {"fail": {"fail"}, "warn": {"fail", "warn"}, "never": set()}[fail_on]
+    if verdicts & counted:
+        return EXIT_FINDINGS
+    return EXIT_COULD_NOT_TELL if strict and report.not_checked else 0
+
+
+class _Line:
+    """One line on standard error that is written over, where that is a terminal."""
+
+    def __init__(self) -> None:
+        self.wanted = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._length = 0
+
+    def show(self, progress: Progress) -> None:
+        names = ", ".join(progress.running)
+        text = f"[{progress.done}/{progress.total}] {progress.seconds:.0f} s  {names}"[
+            : streams.screen()[0] - 1
+        ]
+        self._put(text)
+
+    def say(self, text: str) -> None:
+        self.clear()
+        streams.complain(text)
+
+    def clear(self) -> None:
+        if self._length:
+            self._put("")
+            self._length = 0
+
+    def _put(self, text: str) -> None:
+        try:
+            sys.stderr.write("\r" + text.ljust(self._length) + ("" if text else "\r"))
+            sys.stderr.flush()
+        except OSError:
+            return
+        self._length = len(text)

@@ -1,0 +1,131 @@
+"""Every self-check: its name, when and where it runs, how long it may take, and what it proves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from torchdoctor.model import Blame
+
+
+class Level(str, Enum):
+    """How much is run: each level has all of the one before it."""
+
+    QUICK = "quick"
+    STANDARD = "standard"
+    DEEP = "deep"
+
+
+class Place(str, Enum):
+    """What a check is about."""
+
+    DEVICE = "device"  # one GPU, or the CPU in its stead
+    GPU = "gpu"  # one GPU, and has no meaning on a CPU
+    GPUS = "gpus"  # all GPUs together
+    HOST = "host"  # the machine around them
+
+
+@dataclass(frozen=True, slots=True)
+class SelfCheck:
+    """One program under ``child/``.
+
+    ``title`` says what is compared. ``remark`` stands before its notes, ``warning`` is said before it
+    runs. ``limit_s`` is some ten times what it takes; who is slower is stuck, or slow and not judged.
+    ``module`` is its file, when it shares one with others that differ in ``topic``.
+    """
+
+    name: str
+    title: str
+    level: Level
+    place: Place
+    limit_s: float
+    blame: Blame = Blame.NODE
+    remark: str = ""
+    warning: str = ""
+    module: str = ""
+    topic: str = ""
+
+    @property
+    def file(self) -> str:
+        return self.module or self.name.replace("-", "_")
+
+
+XID = (
+    "device-assert makes kernel assertions fail on purpose. The NVIDIA driver writes an Xid 43 into the "
+    "kernel log for each, as for any program with an index out of range: no sign of broken hardware"
+)
+
+QUICK, STANDARD = Level.QUICK, Level.STANDARD
+DEVICE, GPU, GPUS, HOST = Place.DEVICE, Place.GPU, Place.GPUS, Place.HOST
+GELS = (
+    "Without full rank the driver gels, the only one on CUDA, has no defined answer: behaviour of the "
+    "library, not broken hardware (torchdoctor rules show lstsq-rank-deficient)"
+)
+ASSERT = "Indices out of range: the error, its cause by name, and what a new process computes afterwards"
+
+
+def _topic(module: str, name: str, title: str, level: Level, place: Place, limit_s: float) -> SelfCheck:
+    blame = Blame.ENVIRONMENT if place is HOST else Blame.FABRIC if place is GPUS else Blame.NODE
+    return SelfCheck(name, title, level, place, limit_s, blame, module=module, topic=name)
+
+
+CHECKS = (
+    SelfCheck("gemm-exact", "Matrix products of whole numbers, exact in every type", QUICK, DEVICE, 120.0),
+    SelfCheck("bit-equal", "The same computation gives the same bits, again and again", QUICK, DEVICE, 120.0),
+    SelfCheck(
+        "lstsq-rank",
+        "Least squares (torch.linalg.lstsq) against float64 on the CPU",
+        QUICK,
+        DEVICE,
+        60.0,
+        remark=GELS,
+    ),
+    _topic("training", "nan", "A transformer's first steps against float64 on the CPU", QUICK, DEVICE, 60.0),
+    SelfCheck("device-assert", ASSERT, STANDARD, DEVICE, 240.0, warning=XID),
+    _topic("numerics", "conv", "Convolutions against float64 on the CPU", STANDARD, DEVICE, 90.0),
+    _topic(
+        "numerics", "attention", "Attention, each kernel, against float64 on the CPU", STANDARD, DEVICE, 90.0
+    ),
+    _topic("numerics", "fft", "Fourier transforms against float64 on the CPU", STANDARD, DEVICE, 60.0),
+    _topic("numerics", "linalg", "Linear algebra against float64 on the CPU", STANDARD, DEVICE, 90.0),
+    _topic("training", "autograd", "Gradients against float64 on the CPU", STANDARD, DEVICE, 60.0),
+    _topic(
+        "training",
+        "amp",
+        "Mixed precision: autocast's types and results, GradScaler's steps",
+        STANDARD,
+        DEVICE,
+        60.0,
+    ),
+    _topic(
+        "training",
+        "rng",
+        "Random numbers: their moments, and the same from the same seed",
+        STANDARD,
+        DEVICE,
+        60.0,
+    ),
+    SelfCheck(
+        "memory", "Memory reads back as written, and recovers from running out", STANDARD, DEVICE, 120.0
+    ),
+    _topic("rates", "h2d", "Speed of copies from host to GPU", STANDARD, GPU, 60.0),
+    _topic("rates", "d2h", "Speed of copies from GPU to host", STANDARD, GPU, 60.0),
+    _topic("rates", "hbm", "Speed of the GPU's own memory", STANDARD, GPU, 60.0),
+    _topic("rates", "gemm-rate", "Speed of matrix products", STANDARD, GPU, 90.0),
+    _topic("workers", "dataloader", "DataLoader workers through shared memory", STANDARD, HOST, 120.0),
+    _topic(
+        "workers", "fork-spawn", "Tensors to and from forked and spawned processes", STANDARD, HOST, 120.0
+    ),
+    _topic("collectives", "gloo", "Collectives between processes on the CPU", STANDARD, HOST, 150.0),
+    _topic("collectives", "nccl", "Collectives between all GPUs of the machine", STANDARD, GPUS, 200.0),
+)
+
+
+def find(name: str) -> SelfCheck | None:
+    return next((check for check in CHECKS if check.name == name), None)
+
+
+def upto(level: Level) -> tuple[SelfCheck, ...]:
+    """All checks of this level and of those below it."""
+    order = list(Level)
+    return tuple(check for check in CHECKS if order.index(check.level) <= order.index(level))

@@ -1,0 +1,166 @@
+"""Runs self-checks: each in a child of the examined interpreter, GPUs side by side, checks of one in turn.
+
+Nothing here imports torch or touches a GPU. However it ends, by itself, by Ctrl-C or by SIGTERM, no child and
+no file is left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
+from typing import Protocol
+
+from torchdoctor.probes.machine import Command, Outcome
+from torchdoctor.probes.spawn import Running
+from torchdoctor.selftest import program
+from torchdoctor.selftest.results import Job
+
+# The program prints its stacks so long before its time is over
+_STACKS_BEFORE_S = 2.0
+_BREATH_S = 0.1
+STOPPED = Outcome(note="stopped: the self-test was interrupted")
+
+
+class Executor(Protocol):
+    """A way to run programs in the examined interpreter; usable from several threads.
+
+    ``fallback`` says why it is not the way that was wanted; empty when it is.
+    """
+
+    fallback: str
+
+    def run(self, label: str, argv: Sequence[str], limit_s: float) -> Outcome:
+        """Run the program, with a file for its results as its last argument; blocks until it has ended."""
+        ...
+
+    def stop(self) -> None:
+        """End everything that runs; what is asked for afterwards does not begin."""
+        ...
+
+
+class Plain:
+    """A new interpreter for each program."""
+
+    def __init__(self, python: str) -> None:
+        self.fallback = ""
+        self._python = python
+        self._lock = threading.Lock()
+        self._running: set[Running] = set()
+        self._stopped = False
+
+    def run(self, label: str, argv: Sequence[str], limit_s: float) -> Outcome:
+        command = Command(label, (self._python, *argv), limit_s, reports=True)
+        with self._lock:
+            if self._stopped:
+                return STOPPED
+            running = Running(command)
+            self._running.add(running)
+        try:
+            return running.finish()
+        finally:
+            with self._lock:
+                self._running.discard(running)
+
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+            for running in self._running:
+                running.interrupt()
+
+
+class Programs:
+    """The composed programs as files, for as long as they are needed."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="torchdoctor-", ignore_cleanup_errors=True)
+
+    def path(self, module: str) -> str:
+        path = os.path.join(self._folder.name, f"{module}.py")
+        if not os.path.exists(path):
+            text = program.compose(module)
+            with open(path, "w", encoding="utf-8") as stream:
+                stream.write(text)
+        return path
+
+    def close(self) -> None:
+        self._folder.cleanup()
+
+
+def arguments(job: Job, path: str, level: str, limit_s: float, fault: str = "") -> tuple[str, ...]:
+    """The command line of a check's program, without interpreter and results file."""
+    device = "cpu" if job.device == "host" else job.device
+    given = (path, "--device", device, "--seed", str(job.seed), "--level", level)
+    topic = ("--topic", job.check.topic) if job.check.topic else ()
+    stacks = ("--limit", f"{max(limit_s - _STACKS_BEFORE_S, limit_s / 2):g}")
+    return (*given, *topic, *stacks, *(("--fault", fault) if fault else ()))
+
+
+Done = Callable[[Job, Outcome], None]
+Begun = Callable[[Job], None]
+
+
+def run_lanes(
+    lanes: Sequence[Sequence[Job]],
+    executor: Executor,
+    argv: Callable[[Job], tuple[tuple[str, ...], float]],
+    begun: Begun,
+    done: Done,
+) -> None:
+    """Run each lane's jobs in turn, the lanes side by side; ``begun`` and ``done`` come from threads."""
+    stopped = threading.Event()
+    faults: list[BaseException] = []
+
+    def go(lane: Sequence[Job]) -> None:
+        try:
+            for job in lane:
+                if stopped.is_set():
+                    return
+                begun(job)
+                words, limit_s = argv(job)
+                outcome = executor.run(job.id, words, limit_s)
+                if not stopped.is_set():
+                    done(job, outcome)
+        except Exception as error:  # carried to the thread that waits, which raises it
+            faults.append(error)
+
+    threads = [threading.Thread(target=go, args=(lane,), daemon=True) for lane in lanes if lane]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            while thread.is_alive():
+                thread.join(_BREATH_S)
+    finally:
+        stopped.set()
+        if any(thread.is_alive() for thread in threads):
+            executor.stop()
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join(10.0)
+    if faults:
+        raise faults[0]
+
+
+@contextlib.contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP end what is inside as Ctrl-C does, so that it cleans up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    names = ("SIGTERM", "SIGHUP") if sys.platform != "win32" else ("SIGTERM",)
+    before = {name: signal.signal(getattr(signal, name), interrupt) for name in names}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)

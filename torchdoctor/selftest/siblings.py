@@ -1,0 +1,76 @@
+"""GPUs of one model beside each other: the rates' median, and who does not compute the same bits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from torchdoctor.probes.machine import Outcome
+from torchdoctor.selftest.results import Case, Job, cases_of
+from torchdoctor.selftest.survey import Survey
+from torchdoctor.selftest.thresholds import absolute, relative
+
+FINGERPRINT = ", fingerprint"
+SOURCE = "GPUs of one model with one torch"
+
+
+class Siblings:
+    """All that was measured on all GPUs, to judge each by."""
+
+    def __init__(self, survey: Survey, ended: Sequence[tuple[Job, Outcome]]) -> None:
+        self._survey = survey
+        self._measured: dict[tuple[str, str], dict[str, Case]] = {}
+        for job, outcome in ended:
+            for case in cases_of(outcome.lines):
+                if case.verdict == "measured":
+                    self._measured.setdefault((self.model(job.device), case.name), {})[job.device] = case
+
+    def model(self, device: str) -> str:
+        number = device.removeprefix("cuda:")
+        if number == device or int(number) >= len(self._survey.gpus):
+            return device
+        return self._survey.gpus[int(number)]
+
+    def judge(self, job: Job, case: Case) -> Case:
+        """A measured case with its verdict, where siblings or a table give it one."""
+        model = self.model(job.device)
+        same = self._measured.get((model, case.name), {})
+        if case.name.endswith(FINGERPRINT):
+            return same_bits(case, job.device, {device: one.measured for device, one in same.items()})
+        if not case.unit or not job.device.startswith("cuda:"):
+            return case
+        number = int(job.device.removeprefix("cuda:"))
+        processors = self._survey.processors[number] if number < len(self._survey.processors) else 0
+        others = [one.value for device, one in same.items() if one.value and device != job.device]
+        return relative(absolute(case, model, processors), others)
+
+
+def same_bits(case: Case, device: str, prints: Mapping[str, str]) -> Case:
+    """The majority is right; where there is none, all that differ are named and none is called odd."""
+    if len(prints) < 2:
+        return case
+    (common, count), *rest = Counter(prints.values()).most_common()
+    name = case.name.removesuffix(FINGERPRINT) + ", siblings"
+    if not rest:
+        return replace(
+            case, name=name, verdict="pass", measured="the same bits", expected="the same bits", source=SOURCE
+        )
+    others = ", ".join(one for one, bits in prints.items() if bits != case.measured)
+    if rest[0][1] == count:
+        return replace(
+            case, name=name, verdict="fail", expected="the same bits", source=SOURCE,
+            measured=f"other bits than {others}; who is right cannot be told",
+        )  # fmt: skip
+    odd = case.measured != common
+    told = (
+        f"other bits than {count} of {len(prints)} GPUs: {device} is the odd one" if odd else "the same bits"
+    )
+    return replace(
+        case,
+        name=name,
+        verdict="fail" if odd else "pass",
+        measured=told,
+        expected="the same bits",
+        source=SOURCE,
+    )
