@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - programs as they are run, one line of theirs a line here
 """Make real failures on a GPU machine, keep what they print, and explain each one right there.
 
     python benchmarks/capture_gpu.py OUTPUT_FOLDER

@@ -48,6 +48,12 @@ EXIT_OUR_FAULT = 70
     metavar="SECONDS",
     help="How long `import torch` may take.  [default: 60]",
 )
+@click.option(
+    "--target",
+    metavar="FILE|MODULE",
+    help="Also import this program there, and tell which line of it switches gradients, default dtype, "
+    "device or deterministic mode for the whole process.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Show the checks that passed, and reasons in full.")
 def command(
     python: str | None,
@@ -57,6 +63,7 @@ def command(
     facts_file: str | None,
     folders: tuple[str, ...],
     time_limit: float | None,
+    target: str | None,
     verbose: bool,
 ) -> int:
     """Check this machine and its torch for what will fail, before anything is run.
@@ -70,6 +77,8 @@ def command(
     if facts_file is not None:
         if python is not None:
             raise click.UsageError("--facts names a recorded machine, --python an interpreter of this one")
+        if target is not None:
+            raise click.UsageError("--target is imported on this machine, --facts names a recorded one")
         from torchdoctor.probes.recorded import load_facts
 
         return _finish(load_facts(facts_file), form, fail_on, strict, folders, verbose, ())
@@ -77,7 +86,7 @@ def command(
 
     source: ProbeSource = open_live(python, time_limit)
     try:
-        return _finish(source, form, fail_on, strict, folders, verbose, source.faults)
+        return _finish(source, form, fail_on, strict, folders, verbose, source.faults, target)
     finally:
         source.close()
 
@@ -90,14 +99,21 @@ def _finish(
     folders: tuple[str, ...],
     verbose: bool,
     faults: object,
+    target: str | None = None,
 ) -> int:
     from torchdoctor import catalog
     from torchdoctor.engine import FactBook
     from torchdoctor.engine.check import check
     from torchdoctor.engine.torch_imports import with_import
+    from torchdoctor.probes import ProbeSource
 
     facts = FactBook(source)
     report = with_import(check(facts, catalog.load(extra=folders)), facts)
+    if target is not None:
+        from torchdoctor.engine.target import with_target
+
+        assert isinstance(source, ProbeSource)
+        report = with_target(report, source.machine, source.context.python, target)
     if form == "json":
         from torchdoctor.render.json import to_json
 

@@ -123,8 +123,9 @@ class _Seen:
 
 def _probes() -> ProbeSource:
     from torchdoctor.probes import ProbeSource
+    from torchdoctor.probes.interpreter import choose
 
-    return ProbeSource()
+    return ProbeSource(python=choose()[0])
 
 
 def _facts(path: str | None) -> FactBook:

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import TextIO
 
-from torchdoctor.model import CheckResult, Report, Verdict
+from torchdoctor.model import CheckResult, Evidence, Report, Verdict
 from torchdoctor.render.clean import clean, encodable
 
 _MARKS = {Verdict.PASS: "✓", Verdict.WARN: "!", Verdict.FAIL: "✗", Verdict.UNKNOWN: "?", Verdict.SKIP: "–"}
@@ -101,7 +101,7 @@ def _count(number: int, one: str, many: str) -> str:
 
 def _body(one: CheckResult, width: int, verbose: bool) -> Iterator[str]:
     # what was observed stands in the evidence with its source, unless there is none
-    texts = [item.text + (f"  ({item.file})" if item.file else "") for item in one.evidence]
+    texts = [item.text + (f"  ({_place(item)})" if item.file else "") for item in one.evidence]
     for text in texts or ([one.observed] if one.observed else []):
         yield from _wrap(text, width, hang=2)
     if one.reason:
@@ -131,3 +131,7 @@ def _wrap(text: str, width: int, hang: int = 0) -> Iterator[str]:
             subsequent_indent=_INDENT + " " * hang,
             break_on_hyphens=False,
         )
+
+
+def _place(item: Evidence) -> str:
+    return f"{item.file}:{item.line}" if item.line else str(item.file)
