@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from torchdoctor import catalog
-from torchdoctor.catalog.page import page, readable
+from torchdoctor.catalog.page import gather, readable
+from torchdoctor.catalog.pages import in_text
 from torchdoctor.catalog.template import parse
 from torchdoctor.cli.main import main
 from torchdoctor.engine.evaluate import EvaluationError, cases, evaluate, in_words
@@ -102,6 +103,7 @@ class TestListAndShow:
                 "event": [],
                 "type": ["RuntimeError"],
                 "where": [],
+                "versions": "invented",
             }
         ]
         assert data["fixes"][0]["risk"] == "loses-work"
@@ -114,7 +116,7 @@ class TestListAndShow:
 def test_every_rule_of_the_catalog_has_a_page() -> None:
     rules = catalog.load()
     for rule_id in rules.ids():
-        assert rules.rule(rule_id).title.split()[0] in page(rules, rule_id)
+        assert rules.rule(rule_id).title.split()[0] in in_text(gather(rules, rule_id))
 
 
 @pytest.mark.parametrize(

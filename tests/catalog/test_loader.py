@@ -6,7 +6,7 @@ import pytest
 
 from torchdoctor.catalog import UnknownRuleError, load
 from torchdoctor.catalog.compile import compile_tree
-from torchdoctor.catalog.loader import CatalogError
+from torchdoctor.catalog.reader import CatalogError
 from torchdoctor.catalog.ruleset import RuleSet
 from torchdoctor.model import Role, Severity
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from torchdoctor.catalog.ruleset import RuleSet, UnknownRuleError
 
-__all__ = ["RuleSet", "UnknownRuleError", "load", "rules_directory"]
+__all__ = ["RuleSet", "UnknownRuleError", "load", "load_with_packs", "rules_directory"]
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -30,18 +30,46 @@ def load(directory: str | None = None, extra: Sequence[str] = ()) -> RuleSet:
         ready = os.path.join(_PACKAGE, "_rules", "catalog.json")
         try:
             with open(ready, "rb") as file:
-                packs = [file.read()]
+                rules = RuleSet([file.read()])
         except OSError:
-            packs = [packed(rules_directory())]
+            rules = RuleSet([packed(rules_directory())])
     else:
-        packs = [packed(directory)]
-    if not extra:
-        return RuleSet(packs)
-    from torchdoctor.catalog.loader import read_groups
-
-    base = RuleSet(packs)
-    groups = read_groups(directory or rules_directory(), [])
+        rules = RuleSet([packed(directory)])
     for folder in extra:
-        packs.append(packed(folder, base.ids(), groups))
-        base = RuleSet(packs)
-    return base
+        rules.add(_addition(folder, rules, directory))
+    return rules
+
+
+def load_with_packs(extra: Sequence[str] = ()) -> tuple[RuleSet, tuple[str, ...]]:
+    """The catalog with the packs that are installed beside it, then the rules of further folders.
+
+    A pack that cannot be used is left out, and told in the second value: whoever runs the doctor can seldom
+    mend what somebody else installed. Raises CatalogError for faults in the catalog or in ``extra``.
+    """
+    from torchdoctor.catalog.packs import installed
+
+    rules = load()
+    packs, problems = installed()
+    told = list(problems)
+    for name, folder in packs:
+        from torchdoctor.catalog.reader import CatalogError
+
+        try:
+            rules.add(_addition(folder, rules, None))
+        except CatalogError as error:
+            told.append(f"rule pack {name} is left out:")
+            told.extend(f"  {problem}" for problem in error.problems)
+    for folder in extra:
+        rules.add(_addition(folder, rules, None))
+    return rules, tuple(told)
+
+
+def _addition(folder: str, rules: RuleSet, directory: str | None) -> bytes:
+    from torchdoctor.catalog.compile import packed
+
+    def groups() -> dict[str, list[str]]:
+        from torchdoctor.catalog.loader import read_groups
+
+        return read_groups(directory or rules_directory(), [])
+
+    return packed(folder, rules.ids(), groups)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from torchdoctor.catalog.loader import Row
 
-FORMAT = "torchdoctor-catalog/2"
+FORMAT = "torchdoctor-catalog/3"
 _INDEX_KEYS = ("id", "family", "severity", "role", "title", "leads_to", "refines", "confirm", "rule_out")
-_TEXT_KEYS = ("why", "fixes", "decide_with", "references")
+_TEXT_KEYS = ("why", "fixes", "decide_with", "references", "retired")
 
 
 def signature(directory: str) -> str:
@@ -39,7 +39,7 @@ def signature(directory: str) -> str:
     # the reader's own change time belongs to it: rows written by an older reader must not be taken
     own = [
         os.stat(os.path.join(os.path.dirname(__file__), name)).st_mtime_ns
-        for name in ("loader.py", "template.py")
+        for name in ("loader.py", "reader.py", "template.py")
     ]
     digest = zlib.crc32(repr((own, entries)).encode())
     return f"{FORMAT} {os.path.abspath(directory)} {digest:08x} {len(entries)}"
@@ -69,6 +69,7 @@ def pack(rows: Sequence[Row], stamp: str) -> bytes:
         "loose": loose,
         "ids": [row["id"] for row in rows],
         "checks": [row["id"] for row in rows if row["check"]],
+        "retired": {row["id"]: row["replaced_by"] for row in rows if row["retired"]},
     }
     lines = [
         stamp,
@@ -96,17 +97,24 @@ def _whole(data: bytes, stamp: str) -> bool:
 
 
 def packed(
-    directory: str, known_ids: Sequence[str] = (), groups: Mapping[str, list[str]] | None = None
+    directory: str,
+    known_ids: Sequence[str] = (),
+    groups: Callable[[], Mapping[str, list[str]]] | None = None,
 ) -> bytes:
     """The compiled form of a directory, from the cache where it is current, else made and kept.
 
-    A cache that cannot be read or written is no error. Raises CatalogError for faulty rules.
+    ``known_ids`` and ``groups`` are those of the catalog it adds to; the groups are asked for only when the
+    form must be made. A cache that cannot be read or written is no error.
+    Raises CatalogError for faulty rules.
     """
     if not os.path.isdir(directory):
-        from torchdoctor.catalog.loader import CatalogError
+        from torchdoctor.catalog.reader import CatalogError
 
         raise CatalogError([f"{directory}: no such folder; a rules folder holds FAMILY/ID.toml"])
     stamp = signature(directory)
+    if known_ids:
+        # what it may name, and must not take, depends on the catalog it adds to
+        stamp += f" {zlib.crc32(' '.join(known_ids).encode()):08x}"
     path = _cache_path(directory)
     try:
         with open(path, "rb") as file:
@@ -117,7 +125,7 @@ def packed(
         pass
     from torchdoctor.catalog.loader import read_tree
 
-    data = pack(read_tree(directory, known_ids, groups), stamp)
+    data = pack(read_tree(directory, known_ids, groups() if groups else None), stamp)
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         scratch = f"{path}.{os.getpid()}"

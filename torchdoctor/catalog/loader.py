@@ -10,8 +10,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from torchdoctor.catalog import template
-from torchdoctor.catalog.rule import WORDS
-from torchdoctor.model import EventKind, Role, Severity, TorchdoctorError
+from torchdoctor.catalog.reader import CatalogError, Reader
+from torchdoctor.model import EventKind, Role, Severity
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -61,107 +61,6 @@ _KINDS = tuple(kind.value for kind in EventKind)
 Row = dict[str, Any]  # one rule as plain JSON data, checked
 
 
-class CatalogError(TorchdoctorError):
-    """Rules that cannot be loaded. ``problems`` holds one line a mistake: file, key, what would be right."""
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(problems))
-
-
-class _Reader:
-    """Collects the mistakes of one file while it takes the values out."""
-
-    def __init__(self, path: str, problems: list[str]) -> None:
-        self.path = path
-        self.problems = problems
-
-    def wrong(self, message: str) -> None:
-        self.problems.append(f"{self.path}: {message}")
-
-    def keys(self, where: str, table: Mapping[str, object], known: Sequence[str]) -> None:
-        for key in table:
-            if key not in known:
-                near = get_close_matches(key, known, 1)
-                hint = f'; did you mean "{near[0]}"?' if near else f"; known: {', '.join(known)}"
-                self.wrong(f'{where}unknown key "{key}"{hint}')
-
-    def text(self, where: str, table: Mapping[str, Any], key: str, default: str | None = None) -> str | None:
-        value = table.get(key, default)
-        if value is not None and (not isinstance(value, str) or not value.strip()):
-            self.wrong(f"{where}{key} must be text that is not empty, not {value!r}")
-            return default
-        return value
-
-    def choice(self, where: str, table: Mapping[str, Any], key: str, allowed: Sequence[str]) -> str:
-        value = table.get(key, allowed[0])
-        if value not in allowed:
-            near = get_close_matches(str(value), allowed, 1)
-            hint = f'; did you mean "{near[0]}"?' if near else ""
-            self.wrong(f'{where}{key} is "{value}", must be one of {", ".join(allowed)}{hint}')
-            return allowed[0]
-        return str(value)
-
-    def texts(self, where: str, table: Mapping[str, Any], key: str) -> list[str]:
-        value = table.get(key, [])
-        if isinstance(value, str):
-            value = [value]
-        if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
-            self.wrong(f"{where}{key} must be a text or a list of texts")
-            return []
-        return value
-
-    def conditions(self, where: str, table: Mapping[str, Any], key: str) -> list[list[Any]]:
-        found: list[list[Any]] = []
-        value = table.get(key, [])
-        if not isinstance(value, list):
-            self.wrong(f"{where}{key} must be a list of conditions")
-            return found
-        for number, item in enumerate(value, start=1):
-            place = f"{where}{key}[{number}] "
-            if not isinstance(item, dict) or not isinstance(item.get("fact"), str):
-                self.wrong(f'{place}must be {{ fact = "name", WORD = constant }}')
-                continue
-            words = [word for word in item if word != "fact"]
-            if len(words) != 1 or words[0] not in WORDS:
-                near = get_close_matches(words[0], WORDS, 1) if words else []
-                hint = f'; did you mean "{near[0]}"?' if near else ""
-                self.wrong(
-                    f"{place}needs exactly one of {', '.join(WORDS)}, has {', '.join(words) or 'none'}{hint}"
-                )
-                continue
-            problem = _constant_problem(words[0], item[words[0]])
-            if problem:
-                self.wrong(place + problem)
-                continue
-            found.append([item["fact"], words[0], item[words[0]]])
-        return found
-
-
-def _constant_problem(word: str, constant: object) -> str | None:
-    if word in ("known", "absent") and constant is not True:
-        return f"{word} takes true"
-    if word == "in" and not isinstance(constant, list):
-        return "in takes a list"
-    if word in ("at_least", "below") and (
-        isinstance(constant, bool) or not isinstance(constant, (int, float, str))
-    ):
-        return f"{word} takes a number or a version text"
-    if word == "matches_version":
-        from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
-        try:
-            SpecifierSet(str(constant))
-        except InvalidSpecifier:
-            return f'matches_version takes a specifier such as ">=2.1,<2.6", not {constant!r}'
-    if word == "contains" and not (
-        isinstance(constant, str)
-        or (isinstance(constant, list) and all(isinstance(item, str) for item in constant))
-    ):
-        return "contains takes a text or a list of texts"
-    return None
-
-
 def rule_files(directory: str) -> Iterator[str]:
     """Paths of the rule files under a rules directory, sorted; hidden folders are left out."""
     for entry in sorted(os.scandir(directory), key=lambda item: item.name):
@@ -185,7 +84,7 @@ def _read_toml(path: str, shown: str, problems: list[str]) -> dict[str, Any] | N
     return None
 
 
-def _match_row(reader: _Reader, where: str, table: Mapping[str, Any]) -> Row:
+def _match_row(reader: Reader, where: str, table: Mapping[str, Any]) -> Row:
     reader.keys(where, table, _MATCH)
     kinds = reader.texts(where, table, "event")
     for kind in kinds:
@@ -224,7 +123,7 @@ def _match_row(reader: _Reader, where: str, table: Mapping[str, Any]) -> Row:
     return {"patterns": patterns, "kinds": kinds, "types": types, "where": conditions, "literal": literal}
 
 
-def _tables(reader: _Reader, table: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+def _tables(reader: Reader, table: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     value = table.get(key, [])
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         reader.wrong(f"{key} must be written as [[{key}]]")
@@ -237,7 +136,7 @@ def read_rule(path: str, shown: str, problems: list[str]) -> Row | None:
     table = _read_toml(path, shown, problems)
     if table is None:
         return None
-    reader = _Reader(shown, problems)
+    reader = Reader(shown, problems)
     reader.keys("", table, _TOP)
     for key in _REQUIRED:
         if key not in table:
@@ -283,7 +182,11 @@ def read_rule(path: str, shown: str, problems: list[str]) -> Row | None:
             reader.wrong("[check] fail_if is missing or empty")
     elif "check" in table:
         reader.wrong("check must be written as [check]")
-    if not matches and check is None:
+    retired, heirs = _retired(reader, table)
+    if retired:
+        # its file stays as it was, so that its history can be read; none of it takes part any more
+        matches, check = [], None
+    elif not matches and check is None:
         reader.wrong("a rule needs a [[match]] or a [check]")
     return {
         "id": rule_id,
@@ -301,7 +204,20 @@ def read_rule(path: str, shown: str, problems: list[str]) -> Row | None:
         "fixes": fixes,
         "decide_with": reader.text("", table, "decide_with"),
         "references": reader.texts("", table, "references"),
+        "retired": retired,
+        "replaced_by": heirs,
     }
+
+
+def _retired(reader: Reader, table: Mapping[str, Any]) -> tuple[str | None, list[str]]:
+    """Since when and why a rule is no more, and the rules that took its place."""
+    retired = reader.text("", table, "retired")
+    heirs = reader.texts("", table, "replaced_by")
+    if retired and not heirs:
+        reader.wrong("a retired rule needs replaced_by: the rules that tell its failures now")
+    if heirs and not retired:
+        reader.wrong('replaced_by stands only beside retired = "VERSION: why"')
+    return retired, heirs
 
 
 def read_groups(directory: str, problems: list[str]) -> dict[str, list[str]]:
@@ -310,7 +226,7 @@ def read_groups(directory: str, problems: list[str]) -> dict[str, list[str]]:
     if not os.path.exists(path):
         return {}
     table = _read_toml(path, "groups.toml", problems) or {}
-    reader = _Reader("groups.toml", problems)
+    reader = Reader("groups.toml", problems)
     return {name: reader.texts("", table, name) for name in table}
 
 
@@ -352,10 +268,19 @@ def read_tree(
     if not rows and not problems:
         problems.append(f"{directory}: holds no rule; a rules folder holds FAMILY/ID.toml")
     ids = (*seen, *known_ids, *published_ids(directory))
+    retired = {row["id"]: row["replaced_by"] for row in rows if row["retired"]}
     for row in rows:
         shown = seen[row["id"]]
-        for key in ("leads_to", "refines"):
+        # what a retired rule once led to takes part in nothing
+        for key in ("replaced_by",) if row["retired"] else ("leads_to", "refines"):
             row[key] = _resolve(row, key, shown, ids, all_groups, problems)
+            problems.extend(
+                f'{shown}: {key} names the retired rule "{name}"; name {" or ".join(retired[name])}'
+                for name in row[key]
+                if name in retired
+            )
+        if row["retired"]:
+            row["leads_to"] = row["refines"] = row["confirm"] = row["rule_out"] = []
     if problems:
         raise CatalogError(problems)
     return rows

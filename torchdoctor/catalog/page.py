@@ -1,40 +1,107 @@
-"""One rule as a page: plain text for a terminal, plain data for programs."""
+"""One rule for readers: gathered once, then shown on a terminal, on a page, or as data."""
 
 from __future__ import annotations
 
 import re
-import textwrap
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from torchdoctor.catalog import template
+from torchdoctor.catalog.remarks import Example
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from torchdoctor.catalog.rule import Condition, Match, Rule
+    from torchdoctor.catalog.rule import Condition, ConditionalFix, Match, Rule
     from torchdoctor.catalog.ruleset import RuleSet
 
-_RISKS = {
-    "changes-environment": " (changes the environment)",
-    "needs-root": " (needs root)",
-    "loses-work": " (loses work)",
+RISKS = {
+    "changes-environment": "changes the environment",
+    "needs-root": "needs root",
+    "loses-work": "loses work",
 }
 
 
-def as_data(rules: RuleSet, rule_id: str) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One way in which the rule shows: who prints it, the templates, and what else must hold."""
+
+    versions: str
+    texts: tuple[str, ...]
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What readers are told of a rule. ``look_alikes`` holds id, title and in what it is alike."""
+
+    id: str
+    family: str
+    severity: str
+    role: str
+    title: str
+    retired: str
+    example: Example
+    why: str
+    shown: tuple[Shown, ...]
+    fixes: tuple[ConditionalFix, ...]
+    decide_with: str | None
+    confirmed: str
+    ruled_out: str
+    look_alikes: tuple[tuple[str, str, str], ...]
+    leads_to: tuple[str, ...]
+    references: tuple[str, ...]
+
+
+def gather(
+    rules: RuleSet, rule_id: str, versions: Sequence[str] = (), example: Example | None = None
+) -> Page:
+    """All that a page says. ``versions`` are the comments above the matches. Raises UnknownRuleError."""
+    rule, words = rules.rule(rule_id), rules.text(rule_id)
+    example = example or Example()
+    retired = ""
+    if words.retired:
+        retired = f"Retired: {words.retired}. Its failures are told by {', '.join(rules.retired[rule_id])}."
+    return Page(
+        rule.id,
+        rule.family,
+        rule.severity.value,
+        rule.role.value,
+        rule.title,
+        retired,
+        example,
+        " ".join(words.why.split()),
+        tuple(
+            _shown(match, versions[number] if number < len(versions) else "")
+            for number, match in enumerate(rule.matches)
+        ),
+        words.fixes,
+        words.decide_with,
+        joined(rule.confirm),
+        joined(rule.rule_out, " or "),
+        tuple(_look_alikes(rules, rule, example)),
+        rule.leads_to,
+        words.references,
+    )
+
+
+def as_data(rules: RuleSet, rule_id: str, shown: Page | None = None) -> dict[str, Any]:
     """Everything a rule says, as JSON data. Raises UnknownRuleError."""
     rule, words = rules.rule(rule_id), rules.text(rule_id)
+    shown = shown or gather(rules, rule_id)
     return {
         **summary(rule),
         "why": words.why,
+        "example": {"fixture": shown.example.fixture or None, "lines": list(shown.example.lines)},
         "matches": [
             {
                 "text": [readable(pattern.pattern) for pattern in match.patterns],
                 "event": list(match.kinds),
                 "type": list(match.types),
                 "where": [in_words(item) for item in match.where],
+                "versions": way.versions or None,
             }
-            for match in rule.matches
+            for match, way in zip(rule.matches, shown.shown, strict=True)
         ],
         "confirm": [in_words(item) for item in rule.confirm],
         "rule_out": [in_words(item) for item in rule.rule_out],
@@ -48,9 +115,12 @@ def as_data(rules: RuleSet, rule_id: str) -> dict[str, Any]:
             for item in words.fixes
         ],
         "decide_with": words.decide_with,
+        "look_alikes": [{"rule": name, "alike_in": how} for name, _, how in shown.look_alikes],
         "leads_to": list(rule.leads_to),
         "refines": list(rule.refines),
         "references": list(words.references),
+        "retired": words.retired,
+        "replaced_by": list(rules.retired.get(rule_id, ())),
     }
 
 
@@ -65,50 +135,37 @@ def summary(rule: Rule) -> dict[str, Any]:
     }
 
 
-def page(rules: RuleSet, rule_id: str, width: int = 80) -> str:
-    """The rule for a reader: what it is, why, how it shows, ways out, how it is told from others.
-
-    Raises UnknownRuleError.
-    """
-    rule, words = rules.rule(rule_id), rules.text(rule_id)
-    lines = _wrapped(rule.title, width, "")
-    lines.append(f"{rule.id} ({rule.family}, {rule.severity.value}, {rule.role.value})")
-    lines += ["", *_wrapped(words.why, width, "")]
-    if rule.matches:
-        lines += ["", "How it shows"]
-    for match in rule.matches:
-        lines.extend(_shown(match, width))
-    if words.fixes:
-        lines += ["", "What to do"]
-    for number, item in enumerate(words.fixes, start=1):
-        when = f" [when {_joined(item.when)}]" if item.when else ""
-        text = item.fix.do + _RISKS.get(item.fix.risk, "") + when
-        lines += _wrapped(text, width, "     ", f"  {number}. ")
-        lines += [f"     $ {line}" for line in (item.fix.run or "").strip().splitlines()]
-    if words.decide_with:
-        lines += ["", "To decide", f"  $ {words.decide_with}"]
-    told = [
-        ("Confirmed when", _joined(rule.confirm)),
-        ("Ruled out when", _joined(rule.rule_out, " or ")),
-        ("Can lead to", ", ".join(rule.leads_to)),
-        ("Replaces the more general", ", ".join(rule.refines)),
-    ]
-    for title, text in told:
-        if text:
-            lines += ["", title, *_wrapped(text, width, "  ")]
-    if words.references:
-        lines += ["", "Read more", *(f"  {address}" for address in words.references)]
-    return "\n".join(lines)
+def _look_alikes(rules: RuleSet, rule: Rule, example: Example) -> Iterator[tuple[str, str, str]]:
+    """Rules that are taken for this one easily, the nearest first, each once."""
+    own = {
+        literal for literal, places in rules.literals.items() if any(name == rule.id for name, _ in places)
+    }
+    sharing: dict[str, str] = {}
+    for literal, places in rules.literals.items():
+        if any(literal in mine or mine in literal for mine in own):
+            sharing.update((name, literal) for name, _ in places)
+    found: dict[str, str] = dict.fromkeys(rule.refines, "the more general case, which this rule replaces")
+    for other in rules.rules():
+        if rule.id in other.refines:
+            found.setdefault(other.id, "a special case, which replaces this rule where it is sure")
+    for name in sorted(sharing):
+        found.setdefault(name, "prints the same text")
+    for name in example.near:
+        found.setdefault(name, "its logs look alike")
+    for name, how in found.items():
+        if name != rule.id and name in rules:
+            yield name, rules.rule(name).title, how
 
 
 def readable(pattern: str) -> str:
     """The template that a pattern was made from; the pattern itself where it was none."""
     pieces: list[str] = []
-    rest = pattern
+    lead = next((lead for lead in template.LEADING.values() if pattern.startswith(lead)), "")
+    rest = pattern[len(lead) :]
     while rest:
         named = re.match(r"\(\?P<(\w+)>", rest)
         start = named.end() if named else 0
-        for kind, body in template._HOLES.items():
+        for kind, body in template.HOLES.items():
             if rest.startswith(body, start):
                 end = start + len(body)
                 end += rest.startswith("?", end)
@@ -137,29 +194,13 @@ def in_words(item: Condition) -> str:
     return f"{item.fact} {item.word.replace('_', ' ')} {shown}"
 
 
-def _joined(items: Iterable[Condition], word: str = " and ") -> str:
+def joined(items: Iterable[Condition], word: str = " and ") -> str:
+    """Conditions as one sentence."""
     return word.join(in_words(item) for item in items)
 
 
-def _shown(match: Match, width: int) -> list[str]:
+def _shown(match: Match, versions: str) -> Shown:
     about = [*match.types, *(f"{kind} event" for kind in match.kinds)]
     if match.where:
-        about.append("where " + _joined(match.where))
-    lines: list[str] = []
-    for number, pattern in enumerate(match.patterns):
-        lines += _wrapped(readable(pattern.pattern), width, "    ", "    and " if number else "  - ")
-    if about:
-        lead = "    " if match.patterns else "  - "
-        lines += _wrapped(f"({'; '.join(about)})", width, "    ", lead)
-    return lines
-
-
-def _wrapped(text: str, width: int, indent: str, first: str | None = None) -> list[str]:
-    return textwrap.wrap(
-        " ".join(text.split()),
-        max(width, 30),
-        initial_indent=indent if first is None else first,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+        about.append("where " + joined(match.where))
+    return Shown(versions, tuple(readable(pattern.pattern) for pattern in match.patterns), "; ".join(about))

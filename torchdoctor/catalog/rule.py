@@ -73,9 +73,10 @@ class ConditionalFix(Record):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class RuleText(Record):
-    """What a rule says to people."""
+    """What a rule says to people. ``retired`` tells since when and why it matches nothing any more."""
 
     why: str
     fixes: tuple[ConditionalFix, ...]
     decide_with: str | None
     references: tuple[str, ...]
+    retired: str | None = None

@@ -27,25 +27,32 @@ def _conditions(rows: Sequence[Sequence[Any]]) -> tuple[Condition, ...]:
 class RuleSet:
     """All rules, by id, with the prefilter that finds candidates for a text.
 
-    ``literals`` maps each literal to the match blocks that need it, ``loose`` lists the blocks without one.
+    ``literals`` maps each literal to the match blocks that need it, ``loose`` lists the blocks without one,
+    ``retired`` maps each retired rule, which matches nothing, to those in its place.
     """
 
     def __init__(self, packs: Sequence[bytes]) -> None:
         self.literals: dict[str, list[Place]] = {}
         self.loose: list[Place] = []
+        self.retired: dict[str, tuple[str, ...]] = {}
         self._lines: dict[str, tuple[bytes, bytes]] = {}  # rule id -> index line, text line
         self._rows: dict[str, list[Any]] = {}
         self._rules: dict[str, Rule] = {}
         self._checks: list[str] = []
         for data in packs:
-            _, head_line, *lines = data.split(b"\n")
-            head = json.loads(head_line)
-            ids = head["ids"]
-            self._lines.update(zip(ids, zip(lines, lines[len(ids) :], strict=False), strict=False))
-            for literal, places in head["literals"].items():
-                self.literals.setdefault(literal, []).extend((ids[rule], match) for rule, match in places)
-            self.loose.extend((ids[rule], match) for rule, match in head["loose"])
-            self._checks.extend(head["checks"])
+            self.add(data)
+
+    def add(self, data: bytes) -> None:
+        """Take in the rules of a further compiled catalog."""
+        _, head_line, *lines = data.split(b"\n")
+        head = json.loads(head_line)
+        ids = head["ids"]
+        self._lines.update(zip(ids, zip(lines, lines[len(ids) :], strict=False), strict=False))
+        for literal, places in head["literals"].items():
+            self.literals.setdefault(literal, []).extend((ids[rule], match) for rule, match in places)
+        self.loose.extend((ids[rule], match) for rule, match in head["loose"])
+        self._checks.extend(head["checks"])
+        self.retired.update((name, tuple(heirs)) for name, heirs in head["retired"].items())
 
     def _row(self, rule_id: str) -> list[Any] | None:
         row = self._rows.get(rule_id)
@@ -92,7 +99,7 @@ class RuleSet:
         """The words of the rule. Raises UnknownRuleError."""
         if rule_id not in self._lines:
             raise self._unknown(rule_id)
-        why, fixes, decide_with, references = json.loads(self._lines[rule_id][1])
+        why, fixes, decide_with, references, retired = json.loads(self._lines[rule_id][1])
         return RuleText(
             why,
             tuple(
@@ -101,6 +108,7 @@ class RuleSet:
             ),
             decide_with,
             tuple(references),
+            retired,
         )
 
     def _unknown(self, rule_id: str) -> UnknownRuleError:

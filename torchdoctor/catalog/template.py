@@ -14,7 +14,7 @@ from torchdoctor.model import FactValue, TorchdoctorError
 
 MIN_LITERAL = 8
 
-_HOLES = {
+HOLES = {
     "int": r"[-+]?\d{1,20}",
     "float": r"[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,4})?",
     "size": r"\d{1,20}(?:\.\d{1,9})? ?(?:[KMGTPE]i?B|[kB]B?|bytes)",
@@ -23,6 +23,10 @@ _HOLES = {
     "word": r"\S{1,200}",
     "rest": r".{0,200}",
 }
+
+# A hole that a template begins with starts where such a run starts: else every character of a long run would
+# be tried as a start.
+LEADING = {"path": r"(?<![^\s\"'<>|])", "word": r"(?<!\S)"}
 
 _UNITS = {"": 1, "b": 1, "bytes": 1}
 for _power, _letter in enumerate("kmgtpe", start=1):
@@ -87,19 +91,19 @@ def parse(source: str) -> Template:
                     f"hole opened at character {position} is not closed; write {{{{ for a brace"
                 )
             name, _, kind = folded[position + 1 : end].partition(":")
-            if kind not in _HOLES:
+            if kind not in HOLES:
                 raise TemplateError(
-                    f"unknown hole type {kind!r} in {{{name}:{kind}}}; known: {', '.join(_HOLES)}"
+                    f"unknown hole type {kind!r} in {{{name}:{kind}}}; known: {', '.join(HOLES)}"
                 )
             if name and (name in holes or not name.isidentifier()):
                 raise TemplateError(f"hole name {name!r} is repeated or no identifier")
             flush()
             lazy = kind in ("rest", "word", "path") and end + 1 < len(folded)
-            body = _HOLES[kind] + ("?" if lazy else "")
+            body = HOLES[kind] + ("?" if lazy else "")
             if name:
                 holes[name] = kind
                 body = f"(?P<{name}>{body})"
-            pieces.append(body)
+            pieces.append(body if pieces else LEADING.get(kind, "") + body)
             position = end + 1
         elif char == "}":
             raise TemplateError(f"single }} at character {position}; write }}}} for a brace")

@@ -101,14 +101,14 @@ def _finish(
     faults: object,
     target: str | None = None,
 ) -> int:
-    from torchdoctor import catalog
+    from torchdoctor.cli import loading
     from torchdoctor.engine import FactBook
     from torchdoctor.engine.check import check
     from torchdoctor.engine.torch_imports import with_import
     from torchdoctor.probes import ProbeSource
 
     facts = FactBook(source)
-    report = with_import(check(facts, catalog.load(extra=folders)), facts)
+    report = with_import(check(facts, loading.rules(folders)), facts)
     if target is not None:
         from torchdoctor.engine.target import with_target
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from torchdoctor import catalog
-from torchdoctor.cli import streams
+from torchdoctor.cli import loading, streams
 from torchdoctor.engine import FactBook
 from torchdoctor.engine.incident import STDIN, Local, explain, explain_each
 from torchdoctor.model import Outcome, Report
@@ -86,7 +85,7 @@ def command(
         raise click.UsageError("--offline asks nothing of this machine, --here asks it: choose one")
     facts = _facts(facts_file)
     local = None if offline else Local(_probes, sure=here)
-    rules = catalog.load(extra=folders)
+    rules = loading.rules(folders)
     stdin = sys.stdin.buffer if sys.stdin is not None else None
     if each:
         answers: Iterable[Answer] = explain_each(files, facts, rules, stdin, local)

@@ -1,14 +1,16 @@
-"""``torchdoctor rules``: list, show, lint and measure the catalog; name the facts that rules can ask for."""
+"""``torchdoctor rules``: list, show, check and measure the catalog; start a rule; name the facts."""
 
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import click
 
 from torchdoctor import catalog
-from torchdoctor.cli import streams
+from torchdoctor.cli import loading, streams
+from torchdoctor.model import TorchdoctorError
 
 _FORMAT = click.option(
     "--format",
@@ -40,7 +42,7 @@ def list_(family: str | None, folders: tuple[str, ...], form: str) -> None:
     """List the rules: id, severity, title."""
     from torchdoctor.catalog.page import summary
 
-    rules = sorted(catalog.load(extra=folders).rules(), key=lambda rule: (rule.family, rule.id))
+    rules = sorted(loading.rules(folders).rules(), key=lambda rule: (rule.family, rule.id))
     families = sorted({rule.family for rule in rules})
     if family is not None and family not in families:
         raise click.UsageError(f"no family {family!r}; there are: {', '.join(families)}")
@@ -64,44 +66,156 @@ def list_(family: str | None, folders: tuple[str, ...], form: str) -> None:
 @_RULES
 @_FORMAT
 def show(rule_id: str, folders: tuple[str, ...], form: str) -> None:
-    """Show a rule: what it is, why it happens, how it shows, what to do."""
-    from torchdoctor.catalog.page import as_data, page
+    """Show a rule: what it is, an example, why it happens, what to do, what looks like it."""
+    from torchdoctor.catalog.packs import installed
+    from torchdoctor.catalog.page import as_data, gather
+    from torchdoctor.catalog.pages import in_text
+    from torchdoctor.catalog.remarks import read_examples, rule_file, versions
 
-    rules = catalog.load(extra=folders)
+    rules = loading.rules(folders)
+    places = (catalog.rules_directory(), *folders, *(folder for _, folder in installed()[0]))
+    family = rules.rule(rule_id).family
+    example = next((found[rule_id] for found in map(read_examples, places) if rule_id in found), None)
+    page = gather(rules, rule_id, versions(rule_file(places, family, rule_id)), example)
     if form == "json":
-        _json(as_data(rules, rule_id))
+        _json(as_data(rules, rule_id, page))
     else:
-        streams.write(page(rules, rule_id, min(streams.screen()[0], 100)))
+        streams.write(in_text(page, min(streams.screen()[0], 100)))
+
+
+_FIXTURES = click.option(
+    "--fixtures",
+    metavar="DIR",
+    help="The labelled inputs of the rules; by default those beside the catalog.",
+)
+_FOLDER = click.option(
+    "--rules", "folder", metavar="DIR", help="The rules folder to work in, instead of the catalog's."
+)
 
 
 @command.command("lint")
 @click.option(
     "--rules", "folders", metavar="DIR", multiple=True, help="Check these folders instead of the catalog."
 )
+@_FIXTURES
 @click.option(
-    "--fixtures",
-    metavar="DIR",
-    help="Labelled inputs that the rules must get right; by default those beside the catalog.",
+    "--golden",
+    metavar="FILE",
+    help="The recorded answers to all fixtures; by default tests/golden/top1.tsv beside them.",
 )
-def lint(folders: tuple[str, ...], fixtures: str | None) -> int:
+@click.option(
+    "--update-golden", is_flag=True, help="Record the answers as they are now, to be reviewed as a diff."
+)
+def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, update_golden: bool) -> int:
     """Check the rules and run their fixtures; exit 1 when something is wrong with them."""
-    import os
+    from torchdoctor.catalog.reader import CatalogError
+    from torchdoctor.engine.golden import PLACE
+    from torchdoctor.engine.lint import check, examine
 
-    from torchdoctor.engine.lint import lint
-
-    beside = os.path.join(os.path.dirname(catalog.rules_directory()), "fixtures")
-    if fixtures is None and not folders and os.path.isdir(beside):
-        fixtures = beside
-    if fixtures is not None and not os.path.isdir(fixtures):
-        raise click.UsageError(f"{fixtures}: no such folder")
+    fixtures = _fixtures(fixtures, folders)
+    if golden is None and fixtures is not None:
+        beside = os.path.join(os.path.dirname(os.path.abspath(fixtures)), PLACE)
+        golden = beside if os.path.exists(beside) or (update_golden and not folders) else None
+    if update_golden and (golden is None or len(folders) > 1):
+        raise click.UsageError("--update-golden needs fixtures, and --golden FILE for rules of your own")
     wrong = 0
+    summary: tuple[str, ...]
     for folder in folders or (catalog.rules_directory(),):
-        report = lint(folder, fixtures)
-        wrong += len(report.problems)
-        streams.write("".join(f"✗ {line}\n" for line in report.problems))
-        streams.write("".join(f"  {line}\n" for line in report.summary))
+        try:
+            found = examine(folder, fixtures)
+        except CatalogError as error:
+            problems, summary = error.problems, ()
+        else:
+            if update_golden and golden is not None:
+                _write({golden: found.golden()})
+            report = check(found, golden)
+            problems, summary = report.problems, report.summary
+        wrong += len(problems)
+        streams.write("".join(f"✗ {text}\n" for text in problems))
+        streams.write("".join(f"  {text}\n" for text in summary))
     streams.write(f"✗ {wrong} faults" if wrong else "✓ no fault")
     return 1 if wrong else 0
+
+
+@command.command("pages")
+@_FOLDER
+@_FIXTURES
+def pages(folder: str | None, fixtures: str | None) -> None:
+    """Write the pages that stand beside the rules: README.md, one page a family, the examples."""
+    from torchdoctor.engine.lint import examine
+
+    found = examine(folder or catalog.rules_directory(), _fixtures(fixtures, (folder,) if folder else ()))
+    made = {os.path.join(found.directory, name): text for name, text in found.pages().items()}
+    changed = _write(made)
+    streams.write("\n".join([*(f"wrote {path}" for path in changed), f"{len(made)} pages are current"]))
+
+
+@command.command("new")
+@click.argument("rule_id", metavar="ID")
+@click.option("--from", "log", metavar="LOG", required=True, help="A log that shows the failure.")
+@click.option("--family", metavar="F", help="The rule's family; by default that of rules with such an id.")
+@click.option(
+    "--line", type=click.IntRange(1), metavar="N", help="The rule is about the message on line N of the log."
+)
+@_FOLDER
+@_FIXTURES
+def new(
+    rule_id: str, log: str, family: str | None, line: int | None, folder: str | None, fixtures: str | None
+) -> None:
+    """Start a rule from a log: template, fixture and near miss, without the names and secrets of the log.
+
+    What is written fails `torchdoctor rules lint` until every TODO in it is filled. Look at the fixture
+    before you publish it.
+    """
+    from torchdoctor.engine.scaffold import start, write
+
+    directory = folder or catalog.rules_directory()
+    beside = os.path.join(os.path.dirname(os.path.abspath(directory)), "fixtures")
+    rules = loading.rules((folder,) if folder and _has_rules(folder) else ())
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+    stubs = start(rule_id, log, rules, directory, fixtures or beside, family, line)
+    write(stubs)
+    streams.write(f"{rule_id} in {stubs.family}, from the text\n  {stubs.template}")
+    streams.write("".join(f"wrote {os.path.relpath(path)}\n" for path in stubs.files))
+    streams.write(
+        "".join(f"! {note}\n" for note in stubs.notes)
+        + "Next: fill every TODO, then `torchdoctor rules lint`."
+    )
+
+
+def _has_rules(folder: str) -> bool:
+    from torchdoctor.catalog.loader import rule_files
+
+    return os.path.isdir(folder) and next(rule_files(folder), None) is not None
+
+
+def _fixtures(named: str | None, folders: tuple[str, ...]) -> str | None:
+    """The fixtures named, else those beside the catalog when it is the catalog that is asked for."""
+    if named is not None and not os.path.isdir(named):
+        raise click.UsageError(f"{named}: no such folder")
+    beside = os.path.join(os.path.dirname(catalog.rules_directory()), "fixtures")
+    return named or (beside if not folders and os.path.isdir(beside) else None)
+
+
+def _write(texts: dict[str, str]) -> list[str]:
+    """Write what is not so already; returns the paths that were written. Raises TorchdoctorError."""
+    changed: list[str] = []
+    for path, text in texts.items():
+        try:
+            try:
+                with open(path, encoding="utf-8", newline="") as file:
+                    if file.read() == text:
+                        continue
+            except (FileNotFoundError, UnicodeDecodeError):
+                pass
+            os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+            with open(path, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+        except OSError as error:
+            raise TorchdoctorError(f"{path}: cannot be written: {error.strerror}") from error
+        changed.append(path)
+    return changed
 
 
 @command.command("facts")
@@ -126,7 +240,7 @@ def evaluate(folder: str, folders: tuple[str, ...], form: str) -> None:
     """Measure the rules on labelled inputs: FOLDER/labels.tsv, or a tree of fixtures with about.toml."""
     from torchdoctor.engine.evaluate import evaluate, in_words
 
-    result = evaluate(folder, catalog.load(extra=folders))
+    result = evaluate(folder, loading.rules(folders))
     if form == "json":
         _json(result.as_data())
     else:

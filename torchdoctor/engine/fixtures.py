@@ -17,6 +17,7 @@ else:
 
 ORIGINS = ("captured", "reported", "reconstructed")
 NONE = "none"
+UNFINISHED = "TODO"  # what a stub holds where a person has something to say
 # folders beside those named after a rule
 SPECIAL = ("near", "clean", "unknown", "machines", "variants")
 _KEYS = frozenset(
@@ -42,7 +43,10 @@ class FixtureError(TorchdoctorError):
 
 @dataclass(frozen=True, slots=True)
 class Fixture:
-    """One labelled input; ``group`` is its folder, ``of`` the rule it is a positive or near miss of."""
+    """One labelled input; ``group`` is its folder, ``of`` the rule it is a positive or near miss of.
+
+    ``unfinished`` says that its label still holds a mark of a stub.
+    """
 
     path: str
     group: str
@@ -55,10 +59,17 @@ class Fixture:
     rank: int | None
     user_frame: str | None
     suspect: str | None
+    unfinished: bool = False
 
     @property
     def input(self) -> str:
         return os.path.join(self.path, "input.txt")
+
+    @property
+    def machine(self) -> str | None:
+        """The recording of the machine that the input comes from, where there is one."""
+        path = os.path.join(self.path, "machine.json")
+        return path if os.path.exists(path) else None
 
 
 def _about(path: str) -> dict[str, Any]:
@@ -104,11 +115,12 @@ def read_fixture(path: str, group: str, of: str) -> Fixture:
         rank=table.get("rank"),
         user_frame=table.get("user_frame") or None,
         suspect=table.get("suspect"),
+        unfinished=any(isinstance(value, str) and UNFINISHED in value for value in table.values()),
     )
 
 
-def walk(root: str) -> Iterator[Fixture]:
-    """All fixtures of a tree, in order. Raises FixtureError at the first that cannot be read."""
+def _cases(root: str) -> Iterator[tuple[str, str, str]]:
+    """Path, group and rule of every fixture folder, in order."""
     for group in _folders(root):
         folder = os.path.join(root, group)
         if group == "machines":
@@ -116,8 +128,25 @@ def walk(root: str) -> Iterator[Fixture]:
         if group in ("near", "variants"):
             for of in _folders(folder):
                 for case in _folders(os.path.join(folder, of)):
-                    yield read_fixture(os.path.join(folder, of, case), group, of)
+                    yield os.path.join(folder, of, case), group, of
         else:
             for case in _folders(folder):
-                of = "" if group in SPECIAL else group
-                yield read_fixture(os.path.join(folder, case), group, of)
+                yield os.path.join(folder, case), group, "" if group in SPECIAL else group
+
+
+def walk(root: str) -> Iterator[Fixture]:
+    """All fixtures of a tree, in order. Raises FixtureError at the first that cannot be read."""
+    for path, group, of in _cases(root):
+        yield read_fixture(path, group, of)
+
+
+def read_all(root: str) -> tuple[list[Fixture], list[str]]:
+    """The fixtures of a tree that can be read, in order, and one line for each that cannot."""
+    fixtures: list[Fixture] = []
+    problems: list[str] = []
+    for path, group, of in _cases(root):
+        try:
+            fixtures.append(read_fixture(path, group, of))
+        except FixtureError as error:
+            problems.append(str(error))
+    return fixtures, problems

@@ -1,0 +1,184 @@
+"""The pages: current, the same bytes each time, and the same that ``rules show`` prints."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from torchdoctor import catalog
+from torchdoctor.catalog.page import gather, readable
+from torchdoctor.catalog.pages import files, in_text
+from torchdoctor.catalog.remarks import EXAMPLES, Example, rule_file, versions
+from torchdoctor.cli.main import main
+from torchdoctor.engine.examples import MAX_LENGTH, MAX_LINES, collect
+from torchdoctor.engine.lint import Catalog
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def test_they_are_current(examined: Catalog) -> None:
+    stale = [
+        name
+        for name, text in examined.pages().items()
+        if not (Path(examined.directory) / name).exists()
+        or (Path(examined.directory) / name).read_bytes() != text.encode()
+    ]
+    assert stale == [], "`torchdoctor rules pages` writes them"
+
+
+def test_they_come_out_the_same_twice(examined: Catalog) -> None:
+    assert examined.pages() == examined.pages()
+
+
+def test_no_page_is_left_of_a_family_that_is_gone(examined: Catalog) -> None:
+    there = {
+        path.relative_to(examined.directory).as_posix()
+        for path in Path(examined.directory).rglob("README.md")
+    }
+    assert there == set(examined.pages()) - {EXAMPLES}
+
+
+def test_every_rule_has_a_section_and_every_link_leads_to_one(examined: Catalog) -> None:
+    pages = examined.pages()
+    anchors: dict[str, set[str]] = {
+        name: set(re.findall(r"^## (\S+)$", text, re.MULTILINE)) for name, text in pages.items()
+    }
+    for rule in examined.rules.rules():
+        assert rule.id in anchors[f"{rule.family}/README.md"]
+    links = re.findall(r"\]\(([\w/-]+/README\.md)#([\w-]+)\)", pages["README.md"])
+    assert len(links) == len(examined.rules)
+    assert all(anchor in anchors[name] for name, anchor in links)
+
+
+def test_every_rule_that_matches_has_an_example(examined: Catalog) -> None:
+    examples = collect(examined.answers)
+    answered = {answer.fixture.group for answer in examined.answers if answer.top == answer.fixture.group}
+    assert [rule_id for rule_id in sorted(answered) if not examples[rule_id].lines] == []
+    # remarks that are never an answer of their own have none
+    assert len(answered) > 0.95 * len(examined.rules)
+    for item in examples.values():
+        assert len(item.lines) <= MAX_LINES
+        assert all(len(line) <= MAX_LENGTH for line in item.lines)
+
+
+def test_examples_prefer_real_logs(examined: Catalog) -> None:
+    origins = {(answer.fixture.group, answer.fixture.name): answer for answer in examined.answers}
+    for rule_id, item in collect(examined.answers).items():
+        if not item.fixture or origins[rule_id, item.fixture].fixture.origin != "reconstructed":
+            continue
+        for answer in examined.answers:
+            if answer.fixture.group == rule_id and answer.top == rule_id:
+                assert answer.fixture.origin == "reconstructed" or not answer.report.diagnoses[0].evidence
+
+
+def test_show_says_the_same(examined: Catalog, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", "show", "cuda-assert-label-range"]) == 0
+    shown = capsys.readouterr().out
+    page = examined.pages()["cuda-runtime/README.md"]
+    section = page.split("\n## cuda-assert-label-range\n")[1].split("\n## ")[0]
+    order = [
+        "Example",
+        "Why",
+        "What to do",
+        "To decide",
+        "Looks like",
+        "Can lead to",
+        "How it shows",
+        "Read more",
+    ]
+    places = [shown.index(f"\n{title}\n") for title in order]
+    assert places == sorted(places)
+    example = collect(examined.answers)["cuda-assert-label-range"]
+    assert example.lines
+    for line in example.lines:
+        assert line in shown
+        assert line in section
+    words = " ".join(shown.split())
+    for text in ("torch 1.5 and later", "`cuda-assert-other`", "CUDA_LAUNCH_BLOCKING=1 python train.py"):
+        assert text in section
+        assert text.strip("`") in words
+
+
+RULE = """id = "{id}"
+family = "memory"
+severity = "fatal"
+role = "cause"
+title = "{id} [of] <pools>"
+why = "A pool with __slots__ | and *stars*; see https://example.org/a_b_c"
+{more}
+# torch 1.0
+# and later
+[[match]]
+text = "the pool `{id}` {{n:int}} is exhausted"
+
+[[match]]   # the same, shorter
+text = "exhausted pool of any kind"
+
+[[fix]]
+do = "Wait."
+run = "sleep 5\\necho done"
+[[fix]]
+do = "Take the machine apart."
+risk = "needs-root"
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "rules" / "memory"
+    folder.mkdir(parents=True)
+    (folder / "first.toml").write_text(RULE.format(id="first", more='refines = ["second"]'), encoding="utf-8")
+    (folder / "second.toml").write_text(RULE.format(id="second", more=""), encoding="utf-8")
+    return tmp_path / "rules"
+
+
+def test_comments_above_the_matches(tree: Path) -> None:
+    assert versions(rule_file([str(tree)], "memory", "first")) == ("torch 1.0 and later", "")
+    assert versions(rule_file([str(tree)], "memory", "none")) == ()
+
+
+def test_ways_out_keep_their_order_and_look_alikes_are_named(tree: Path) -> None:
+    rules = catalog.load(str(tree))
+    page = gather(rules, "first", ("torch 1.0 and later", ""), Example("first/one", ("a line",), ("second",)))
+    assert [item.fix.do for item in page.fixes] == ["Wait.", "Take the machine apart."]  # as explain has it
+    assert page.look_alikes == (
+        ("second", "second [of] <pools>", "the more general case, which this rule replaces"),
+    )
+    (alike,) = gather(rules, "second").look_alikes
+    assert alike[2] == "a special case, which replaces this rule where it is sure"
+    text = in_text(page, 60)
+    assert "\nExample\n  a line\n" in text
+    assert "  1. Wait.\n     $ sleep 5\n     $ echo done\n  2. Take the machine apart. (needs root)\n" in text
+    assert "  torch 1.0 and later\n  - the pool `first` {n:int} is exhausted\n" in text
+
+
+def test_markdown_shows_texts_as_they_are(tree: Path) -> None:
+    made = files(catalog.load(str(tree)), str(tree), {"first": Example("first/one", ("```", "x"), ())})
+    page = made["memory/README.md"]
+    assert r"\_\_slots\_\_ \| and \*stars\*; see https://example.org/a_b_c" in page
+    assert r"**first \[of\] \<pools>**" in page
+    assert "````text\n```\nx\n````" in page
+    assert "- ``the pool `first` {n:int} is exhausted`` – torch 1.0 and later" in page
+    assert "   ```sh\n   sleep 5\n   echo done\n   ```" in page
+
+
+def test_the_command_writes_what_changed_only(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules", "pages", "--rules", str(tree)]) == 0
+    assert "README.md" in capsys.readouterr().out
+    before = {path: path.stat().st_mtime_ns for path in tree.rglob("README.md")}
+    assert len(before) == 2
+    assert main(["rules", "pages", "--rules", str(tree)]) == 0
+    assert capsys.readouterr().out == "3 pages are current\n"
+    assert {path: path.stat().st_mtime_ns for path in tree.rglob("README.md")} == before
+
+
+@pytest.mark.parametrize(
+    "source", ["{name:word}: not found", "{file:path} is gone for good", "{n:int} items lost"]
+)
+def test_a_leading_hole_reads_back(source: str) -> None:
+    from torchdoctor.catalog.template import parse
+
+    assert readable(parse(source).pattern) == source

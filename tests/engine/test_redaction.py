@@ -1,0 +1,79 @@
+"""What tells who and where leaves a log; what tells why stays."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from torchdoctor.engine.redaction import redact
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/home/alice/train.py by alice", "/home/user1/train.py by user1"),
+        ("/Users/bob.b/x /home/carol/y", "/Users/user1/x /home/user2/y"),
+        ("C:\\Users\\Dave\\train.py", "C:\\Users\\user1\\train.py"),
+        ("C:\\\\Users\\\\Dave\\\\train.py", "C:\\\\Users\\\\user1\\\\train.py"),
+        ("erin@gpu-17:~$ python train.py on gpu-17", "user1@node1:~$ python train.py on node1"),
+        ("mail frank@corp.example.com now", "mail person1@example.org now"),
+        ("tcp://10.1.2.3:29500 and 10.1.2.3, 10.1.2.4", "tcp://192.0.2.1:29500 and 192.0.2.1, 192.0.2.2"),
+        (
+            "connect to 131.5.6.7 failed; peer 131.5.6.7:443",
+            "connect to 192.0.2.1 failed; peer 192.0.2.1:443",
+        ),
+        ("master node12.cluster.internal is gone", "master node1 is gone"),
+        ("inet6 fe80::1ff:fe23:4567:890a up", "inet6 2001:db8::1 up"),
+        ("ether aa:bb:cc:dd:ee:ff", "ether 02:00:00:00:00:01"),
+        ("GPU-8a1b2c3d-1111-2222-3333-444455556666", "GPU-00000000-0000-0000-0000-000000000001"),
+        ("--token hf_abcdefghijklmnopqrst", "--token REDACTED"),
+        ("WANDB_API_KEY=0123456789abcdef0123", "WANDB_API_KEY=REDACTED"),
+        ("Authorization: Bearer abc123def456", "Authorization: Bearer REDACTED"),
+        ('"password": "hunter22"', '"password": "REDACTED"'),
+        ("https://me:s3cret@git.example.org/x", "https://REDACTED@git.example.org/x"),
+        ("GET https://x.org/f?X-Amz-Signature=ab12&n=1", "GET https://x.org/f?X-Amz-Signature=REDACTED&n=1"),
+        ("AKIAIOSFODNN7EXAMPLE", "REDACTED"),
+    ],
+)
+def test_taken_out(text: str, expected: str) -> None:
+    assert redact(text).text == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nvidia-cublas-cu12 12.4.5.8 is installed, libcudnn 9.1.0.70",
+        "torch 2.4.1+cu121 on cuda:0, 127.0.0.1:29500, 0.0.0.0",
+        "max_tokens=2048 pad_token_id: 50256 token = tokenizer(text1)",
+        "RuntimeError: Target 11 is out of bounds. @record def main(): x = a @ b",
+        "/root/train.py /home/user/x /usr/lib/python3.11/site-packages/torch/nn/modules/module.py",
+        "ValueError: invalid token: expected 3 got 4",
+        "2024-05-01 12:00:01.123 [rank0]: step 10: loss 1.5e-3 (12:34:56)",
+        "node3:123:456 [0] NCCL INFO Bootstrap",
+        "torch.distributed.elastic.local and module.internal_loss",
+        "ipv6 ::1 and std::vector<at::Tensor>::operator",
+    ],
+)
+def test_left_alone(text: str) -> None:
+    assert redact(text).text == text
+
+
+def test_hosts_that_the_reading_found_are_replaced_everywhere() -> None:
+    found = redact("n17:1:2 [0] NCCL INFO x\nhost n17 and n171", ["n17", "localhost"])
+    assert found.text == "node1:1:2 [0] NCCL INFO x\nhost node1 and n171"
+    assert found.replaced == ("hosts (2)",)
+
+
+def test_a_redacted_text_stays_as_it_is() -> None:
+    text = "alice@gpu-17:~$ x --token hf_abcdefghijklmnopqrst 10.0.0.1:80 /home/alice/a mail z@y.org\n"
+    once = redact(text).text
+    assert redact(once).text == once
+
+
+@pytest.mark.parametrize("seed", ["a", "1.", "/home/", "a.b", "x@", "ab:", "token=", "://a:", "0a:", "A-"])
+def test_hostile_texts_cost_little(seed: str) -> None:
+    text = (seed * 40_000)[:40_000]
+    started = time.perf_counter()
+    redact(text)
+    assert time.perf_counter() - started < 2.0

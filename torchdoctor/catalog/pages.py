@@ -1,0 +1,191 @@
+"""Pages of rules: one for a terminal, and those that stand beside the rules, a family each."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from torchdoctor.catalog.page import RISKS, Page, gather, joined
+from torchdoctor.catalog.remarks import EXAMPLES, Example, examples_text, rule_file, versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.catalog.rule import Rule
+    from torchdoctor.catalog.ruleset import RuleSet
+
+README = "README.md"
+_MADE = "<!-- Written by `torchdoctor rules pages` from the rules and their fixtures; do not edit. -->"
+# what Markdown would take for markup; addresses stay as they are
+_MARKUP = re.compile(r"(https?://\S+)|([\\`*_<\[\]|~])")
+
+
+def in_text(page: Page, width: int = 80) -> str:
+    """The page for a terminal of so many columns."""
+    lines = _wrapped(page.title, width, "")
+    lines.append(f"{page.id} ({page.family}, {page.severity}, {page.role})")
+    if page.retired:
+        lines += ["", *_wrapped(page.retired, width, "")]
+    if page.example.lines:
+        lines += ["", "Example", *(f"  {line}" for line in page.example.lines)]
+    lines += ["", "Why", *_wrapped(page.why, width, "  ")]
+    if page.fixes:
+        lines += ["", "What to do"]
+    for number, item in enumerate(page.fixes, start=1):
+        lines += _wrapped(
+            _fix_line(item.fix.do, item.fix.risk, joined(item.when)), width, "     ", f"  {number}. "
+        )
+        lines += [f"     $ {line}" for line in _commands(item.fix.run)]
+    if page.decide_with:
+        lines += ["", "To decide", *(f"  $ {line}" for line in _commands(page.decide_with))]
+    for title, text in (("Confirmed when", page.confirmed), ("Ruled out when", page.ruled_out)):
+        if text:
+            lines += ["", title, *_wrapped(text, width, "  ")]
+    if page.look_alikes:
+        lines += ["", "Looks like"]
+    for name, title, how in page.look_alikes:
+        lines += _wrapped(f"{name}: {title} ({how})", width, "    ", "  - ")
+    if page.leads_to:
+        lines += ["", "Can lead to", *_wrapped(", ".join(page.leads_to), width, "  ")]
+    if page.shown:
+        lines += ["", "How it shows"]
+    for way in page.shown:
+        if way.versions:
+            lines += _wrapped(way.versions, width, "  ")
+        for number, text in enumerate(way.texts):
+            lines += _wrapped(text, width, "    ", "    and " if number else "  - ")
+        if way.about:
+            lines += _wrapped(f"({way.about})", width, "    ", "    " if way.texts else "  - ")
+    if page.references:
+        lines += ["", "Read more", *(f"  {address}" for address in page.references)]
+    return "\n".join(lines)
+
+
+def files(rules: RuleSet, directory: str, examples: Mapping[str, Example]) -> dict[str, str]:
+    """Every generated file of a rules directory: path within it -> text.
+
+    Reads the rule files for the comments above their matches.
+    """
+    families: dict[str, list[Rule]] = {}
+    for rule in sorted(rules.rules(), key=lambda item: (item.family, item.id)):
+        families.setdefault(rule.family, []).append(rule)
+    made = {README: _index(families, rules), EXAMPLES: examples_text(examples)}
+    for family, members in families.items():
+        shown = [
+            gather(
+                rules,
+                rule.id,
+                versions(rule_file([directory], family, rule.id)),
+                examples.get(rule.id),
+            )
+            for rule in members
+        ]
+        made[f"{family}/{README}"] = _family(family, shown)
+    return made
+
+
+def _index(families: Mapping[str, Sequence[Rule]], rules: RuleSet) -> str:
+    total = sum(len(members) for members in families.values())
+    lines = [
+        _MADE,
+        "",
+        "# What torchdoctor knows",
+        "",
+        f"{total} rules in {len(families)} families. `torchdoctor rules show ID` prints what the page of its "
+        "family says of a rule.",
+        "",
+        " · ".join(f"[{family}](#{family}) {len(members)}" for family, members in families.items()),
+    ]
+    for family, members in families.items():
+        lines += ["", f"## {family}", "", "| rule | severity | what it is |", "|---|---|---|"]
+        for rule in members:
+            title = _plain(rule.title) + (" (retired)" if rule.id in rules.retired else "")
+            lines.append(f"| [{rule.id}]({family}/{README}#{rule.id}) | {rule.severity.value} | {title} |")
+    return "\n".join(lines) + "\n"
+
+
+def _family(family: str, pages: Sequence[Page]) -> str:
+    lines = [_MADE, "", f"# {family}", "", f"{len(pages)} rules. [All families](../{README})", ""]
+    lines += [f"- [{page.id}](#{page.id}): {_plain(page.title)}" for page in pages]
+    for page in pages:
+        lines += ["", f"## {page.id}", ""]
+        lines += _body(page)
+    return "\n".join(lines) + "\n"
+
+
+def _body(page: Page) -> Iterator[str]:
+    yield f"**{_plain(page.title)}** ({page.severity}, {page.role})"
+    if page.retired:
+        yield from ("", _plain(page.retired))
+    if page.example.lines:
+        yield from ("", *_fenced(page.example.lines, "text"))
+    yield from ("", _plain(page.why))
+    if page.fixes:
+        yield from ("", "**What to do**", "")
+    for number, item in enumerate(page.fixes, start=1):
+        text = _plain(_fix_line(item.fix.do, item.fix.risk, joined(item.when)))
+        yield f"{number}. {text}"
+        if item.fix.run:
+            yield ""
+            yield from (f"   {line}" for line in _fenced(_commands(item.fix.run), "sh"))
+    if page.decide_with:
+        yield from ("", "**To decide**", "", *_fenced(_commands(page.decide_with), "sh"))
+    if page.confirmed:
+        yield from ("", f"**Confirmed when** {_plain(page.confirmed)}.")
+    if page.ruled_out:
+        yield from ("", f"**Ruled out when** {_plain(page.ruled_out)}.")
+    if page.look_alikes:
+        yield from ("", "**Looks like**", "")
+        yield from (f"- `{name}`: {_plain(title)} ({how})" for name, title, how in page.look_alikes)
+    if page.leads_to:
+        yield from ("", "**Can lead to** " + ", ".join(f"`{name}`" for name in page.leads_to) + ".")
+    if page.shown:
+        yield from ("", "**How it shows**", "")
+    for way in page.shown:
+        text = " and ".join(_code(item) for item in way.texts)
+        about = _plain(f"({way.about})") if way.about else ""
+        yield "- " + " ".join(
+            part for part in (text, about, _plain(way.versions and f"– {way.versions}")) if part
+        )
+    if page.references:
+        yield from ("", "**Read more**", "")
+        yield from (f"- <{address}>" for address in page.references)
+
+
+def _fix_line(do: str, risk: str, when: str) -> str:
+    named = f" ({RISKS[risk]})" if risk in RISKS else ""
+    return do + named + (f" [when {when}]" if when else "")
+
+
+def _commands(text: str | None) -> list[str]:
+    return (text or "").strip().splitlines()
+
+
+def _fenced(lines: Sequence[str], language: str) -> list[str]:
+    fence = "`" * max(3, *(len(run) + 1 for line in lines for run in re.findall("`+", line)), 0)
+    return [f"{fence}{language}", *lines, fence]
+
+
+def _code(text: str) -> str:
+    """A code span, with as many backticks as the text needs."""
+    ticks = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
+    gap = " " if text.startswith("`") or text.endswith("`") or text != text.strip() else ""
+    return f"{ticks}{gap}{text}{gap}{ticks}"
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows as it stands."""
+    return _MARKUP.sub(lambda found: found[1] or "\\" + found[2], " ".join(text.split()))
+
+
+def _wrapped(text: str, width: int, indent: str, first: str | None = None) -> list[str]:
+    return textwrap.wrap(
+        " ".join(text.split()),
+        max(width, 30),
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,53 @@
+"""An example for each rule: the lines that decided a labelled input."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+
+from torchdoctor.catalog.remarks import Example
+from torchdoctor.engine.fixtures import NONE, ORIGINS
+from torchdoctor.engine.golden import Answer
+
+MAX_LINES = 3
+MAX_LENGTH = 320
+
+
+def collect(found: Sequence[Answer]) -> dict[str, Example]:
+    """For each rule the decisive lines of its first fixture, real ones before made ones, and the rules that
+    its near misses belong to."""
+    firsts: dict[str, Answer] = {}
+    near: defaultdict[str, set[str]] = defaultdict(set)
+    for answer in sorted(found, key=_preference):
+        fixture = answer.fixture
+        if fixture.group == "near":
+            near[fixture.of].update({fixture.rule} - {NONE, fixture.of})
+        elif answer.top == fixture.group and _lines(answer):
+            firsts.setdefault(fixture.group, answer)
+    return {
+        rule_id: Example(
+            firsts[rule_id].fixture.name if rule_id in firsts else "",
+            _lines(firsts[rule_id]) if rule_id in firsts else (),
+            tuple(sorted(near[rule_id])),
+        )
+        for rule_id in sorted({*firsts, *near})
+    }
+
+
+def _preference(answer: Answer) -> tuple[int, str]:
+    return ORIGINS.index(answer.fixture.origin), answer.fixture.name
+
+
+def _lines(answer: Answer) -> tuple[str, ...]:
+    """The quoted lines of the answer's evidence, in the order of the input; of lines alike the first."""
+    lines: dict[str, tuple[int, str]] = {}
+    for item in answer.report.diagnoses[0].evidence:
+        text = " ".join(item.text.split())
+        if item.line and text and not item.against and not item.fact:
+            # what each rank prints differs in its numbers only
+            lines.setdefault(re.sub(r"\d+", "", text), (item.line, text))
+    return tuple(
+        text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + "…"
+        for _, text in sorted(list(lines.values())[:MAX_LINES])
+    )

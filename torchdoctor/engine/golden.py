@@ -1,0 +1,96 @@
+"""What the engine answers to every fixture, as a table that changes are reviewed in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from torchdoctor import intake
+from torchdoctor.catalog import RuleSet
+from torchdoctor.engine.diagnose import diagnose
+from torchdoctor.engine.factbook import FactBook
+from torchdoctor.engine.fixtures import NONE, Fixture
+from torchdoctor.model import FactSource, Report
+
+PLACE = os.path.join("tests", "golden", "top1.tsv")
+_HEAD = "fixture\ttop-1\tstanding\tuser frame"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A fixture and the report on it."""
+
+    fixture: Fixture
+    report: Report
+
+    @property
+    def top(self) -> str:
+        return self.report.diagnoses[0].rule if self.report.diagnoses else NONE
+
+    @property
+    def row(self) -> tuple[str, str, str]:
+        """Rule, standing and user frame (FILE_NAME:LINE) of the answer; "-" for what there is not."""
+        if not self.report.diagnoses:
+            return NONE, "-", "-"
+        first = self.report.diagnoses[0]
+        frame = "-"
+        if first.frame is not None:
+            name = first.frame.file.replace("\\", "/").rpartition("/")[2]
+            frame = f"{name}:{first.frame.line}"
+        return first.rule, first.standing.value, " ".join(frame.split())
+
+
+def answers(fixtures: Iterable[Fixture], rules: RuleSet) -> list[Answer]:
+    """The report on each fixture, judged by its text and the recording of its machine, if it has one."""
+    return [
+        Answer(fixture, diagnose(intake.read([fixture.input]), FactBook(_recorded(fixture)), rules))
+        for fixture in fixtures
+    ]
+
+
+def _recorded(fixture: Fixture) -> FactSource | None:
+    if fixture.machine is None:
+        return None
+    from torchdoctor.probes.recorded import load_facts
+
+    return load_facts(fixture.machine)
+
+
+def table(found: Sequence[Answer], root: str) -> str:
+    """The golden file: one line a fixture, in order of their paths below ``root``."""
+    rows = sorted((_name(answer, root), *answer.row) for answer in found)
+    return "\n".join([_HEAD, *("\t".join(row) for row in rows)]) + "\n"
+
+
+def _name(answer: Answer, root: str) -> str:
+    return os.path.relpath(answer.fixture.path, root).replace(os.sep, "/")
+
+
+def _read(text: str) -> Mapping[str, str]:
+    return dict(line.split("\t", 1) for line in text.splitlines()[1:] if "\t" in line)
+
+
+def differences(path: str, now: str) -> list[str]:
+    """One line for each fixture whose answer is not the one recorded in the golden file."""
+    shown = os.path.basename(path)
+    try:
+        with open(path, encoding="utf-8") as file:
+            recorded = _read(file.read())
+    except OSError as error:
+        return [f"{path}: {error.strerror}; `torchdoctor rules lint --update-golden` writes it"]
+    current = _read(now)
+    found = [
+        f"{shown}: {name} is recorded as {_in_words(recorded[name])}, is now {_in_words(row)}"
+        for name, row in current.items()
+        if name in recorded and recorded[name] != row
+    ]
+    found.extend(f"{shown}: {name} is not recorded" for name in current if name not in recorded)
+    found.extend(f"{shown}: {name} is recorded and gone" for name in recorded if name not in current)
+    if found:
+        found.append(f"{shown}: if all this is meant, `torchdoctor rules lint --update-golden` records it")
+    return found
+
+
+def _in_words(row: str) -> str:
+    return ", ".join(part for part in row.split("\t") if part != "-")

@@ -1,0 +1,127 @@
+"""What must hold of a single rule, seen without any input: its words, its facts, its id."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+
+from torchdoctor.catalog import RuleSet
+from torchdoctor.catalog.loader import published_ids
+from torchdoctor.catalog.rule import Condition, Rule, RuleText
+from torchdoctor.engine import wording
+from torchdoctor.engine.fixtures import UNFINISHED
+from torchdoctor.model import Role
+
+_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_LEAST_WHY = 80
+_ONLY_UPDATE = ("try updating", "update to the latest", "try to update")
+_HOLE_TYPES = {"int": "int", "size": "int", "float": "float"}
+_NUMBERS = frozenset({"int", "float"})
+_TEXTS = frozenset({"text", "str", "version"})
+# what the constant of a word may be, for a fact of a type
+_PYTHON = {"int": (int,), "float": (int, float), "bool": (bool,), "list": (tuple,)}
+
+
+def static(rule: Rule, rules: RuleSet, facts: Mapping[str, str], versions: Sequence[str]) -> Iterator[str]:
+    """Every fault of one rule, in words. ``versions`` are the comments above its matches."""
+    words = rules.text(rule.id)
+    if not _ID.fullmatch(rule.id):
+        yield "an id is small letters, digits and single hyphens"
+    if words.retired:
+        return
+    yield from _words(rule, words, versions)
+    holes = {
+        f"match.{name}": _HOLE_TYPES.get(kind, "text")
+        for match in rule.matches
+        for pattern in match.patterns
+        for name, kind in pattern.holes
+    }
+    known = {**{name: meaning.partition(":")[0].strip() for name, meaning in facts.items()}, **holes}
+    for condition in _conditions(rule, words):
+        problem = fits(condition, known)
+        if problem:
+            yield problem
+    for fix in words.fixes:
+        for name in wording.names(f"{fix.fix.do} {fix.fix.run or ''}"):
+            if name not in known and not name.startswith("env."):
+                yield f'a fix names "{{{name}}}", which is neither a fact nor a hole of a template'
+
+
+def _words(rule: Rule, words: RuleText, versions: Sequence[str]) -> Iterator[str]:
+    texts = [rule.title, words.why, words.decide_with or "", *words.references]
+    texts.extend(f"{item.fix.do} {item.fix.run or ''}" for item in words.fixes)
+    if any(UNFINISHED in text for text in (*texts, *versions)):
+        yield f"a {UNFINISHED} of the stub is left"
+    if len(words.why) < _LEAST_WHY:
+        yield "why is too short to explain anything"
+    if not words.fixes and rule.role is Role.CAUSE:
+        yield "a cause needs at least one [[fix]]"
+    for item in words.fixes:
+        if item.fix.do.lower().startswith(_ONLY_UPDATE):
+            yield "a fix that only says to update is none: name the version and what it changes"
+    if rule.matches and versions and not versions[0]:
+        yield "no comment above the first [[match]]: which versions, or which program, print the text?"
+    for address in words.references:
+        if not address.startswith("https://"):
+            yield f"reference {address!r} is no https address"
+
+
+def _conditions(rule: Rule, words: RuleText) -> Iterator[Condition]:
+    yield from rule.confirm
+    yield from rule.rule_out
+    for match in rule.matches:
+        yield from match.where
+    for fix in words.fixes:
+        yield from fix.when
+    if rule.check:
+        yield from rule.check.applies_if
+        yield from rule.check.fail_if
+
+
+def fits(condition: Condition, known: Mapping[str, str]) -> str | None:
+    """What is wrong with a condition; None when its fact exists and word and constant suit the fact's type.
+
+    ``known``: name of a fact -> int, float, bool, text, str, version or list.
+    """
+    name, word, constant = condition.fact, condition.word, condition.constant
+    if name not in known and not name.startswith("env."):
+        if name.startswith("match."):
+            return f'condition names "{name}", but no template has that hole'
+        near = get_close_matches(name, known, 1)
+        return f'condition names the unknown fact "{name}"' + (f'; did you mean "{near[0]}"?' if near else "")
+    kind = known.get(name, "text")
+    if word in ("known", "absent"):
+        return None
+    if word == "contains":
+        return (
+            None
+            if kind in _TEXTS or kind == "list"
+            else f'"{name}" is of type {kind}, which contains nothing'
+        )
+    if word == "matches_version":
+        return None if kind in _TEXTS else f'"{name}" is of type {kind}, which is no version'
+    if word in ("at_least", "below"):
+        wanted = _TEXTS if isinstance(constant, str) else _NUMBERS
+        return (
+            None if kind in wanted else f'"{name}" is of type {kind}; {word} {constant!r} never holds of it'
+        )
+    constants = constant if word == "in" and isinstance(constant, tuple) else (constant,)
+    for item in constants:
+        if not isinstance(item, _PYTHON.get(kind, (str,))) or (isinstance(item, bool) and kind != "bool"):
+            return f'"{name}" is of type {kind}, but compared with {item!r}'
+    return None
+
+
+def permanent(directory: str, rules: RuleSet) -> list[str]:
+    """``ids.txt`` lists every id that was ever published; none may go missing or appear unlisted."""
+    listed = published_ids(directory)
+    if not listed:
+        return []
+    problems = [
+        f"ids.txt: {name} was published and has no rule" for name in sorted({*listed} - {*rules.ids()})
+    ]
+    problems.extend(f"ids.txt: {name} is not listed; add it" for name in sorted({*rules.ids()} - {*listed}))
+    if listed != sorted(set(listed)):
+        problems.append("ids.txt: its lines are not sorted, or an id stands twice")
+    return problems
