@@ -26,7 +26,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from torchdoctor import catalog
-from torchdoctor.engine.literals import BY_HAND, PLACE, every_literal, read_recorded, recorded_text
+from torchdoctor.engine.literals import (
+    BY_HAND,
+    PLACE,
+    UNVERIFIED,
+    every_literal,
+    read_recorded,
+    recorded_text,
+)
 
 _TEXT_RUN = re.compile(rb"[\t\n\r\x20-\x7e]{6,}")
 _LONGEST_NAME = 80  # runs without a space above it are mangled symbols and tables
@@ -37,6 +44,8 @@ _SKIPPED = (
 _HOLE = "\x01"
 _FORMAT = re.compile(r"%(?:\(\w+\))?[-+ #0]*[\d.*]*(?:ll|[lhz])?[sdrifgxucp]|\{[^{}\s]{0,60}\}")
 _LEAST_SEGMENT = 10
+_LEAST_PIECE = 6
+_LEAST_JOINED = 24  # the halves of anything shorter stand somewhere in any large program
 
 Member = tuple[str, Callable[[], bytes]]
 
@@ -130,9 +139,48 @@ def search(files: Iterable[Member], wanted: set[str]) -> dict[str, str]:
         position = whole.find(literal.strip())
         if position >= 0:
             found[literal] = names[bisect_right(starts, position) - 1]
-    rest = wanted - set(found)
-    if rest:
-        found.update(_with_values(whole, rest, lambda position: names[bisect_right(starts, position) - 1]))
+
+    def name_at(position: int) -> str:
+        return names[bisect_right(starts, position) - 1]
+
+    found.update(_with_values(whole, wanted - set(found), name_at))
+    found.update(_in_two_pieces(whole, wanted - set(found), name_at))
+    return found
+
+
+def _in_two_pieces(whole: str, wanted: set[str], name_at: Callable[[int], str]) -> dict[str, str]:
+    """Literals that a program joins: a text of it ends with the head, another begins with the tail."""
+    splits: list[tuple[str, str, str]] = []
+    for literal in (item for item in wanted if len(item.strip()) >= _LEAST_JOINED):
+        for gap in re.finditer(r"\s+|(?<=\W)(?=\w)|(?<=\w)(?=\W)", literal):
+            head, tail = literal[: gap.start()].strip(), literal[gap.end() :].strip()
+            short, long = sorted((len(head), len(tail)))
+            if short >= _LEAST_PIECE and long >= max(_LEAST_SEGMENT, len(literal) // 2):
+                splits.append((literal, head, tail))
+    heads = {head[-_LEAST_PIECE:] for _, head, _ in splits}
+    tails = {tail[:_LEAST_PIECE] for _, _, tail in splits}
+    ending: dict[str, list[tuple[str, int]]] = {}
+    beginning: dict[str, list[tuple[str, int]]] = {}
+    position = 0
+    for line in whole.split("\n"):
+        shown = line[:2000]
+        if "%" in shown or "{" in shown:
+            shown = _FORMAT.sub(_HOLE, shown)
+        for text in map(str.strip, shown.split(_HOLE)):
+            if text[-_LEAST_PIECE:] in heads:
+                ending.setdefault(text[-_LEAST_PIECE:], []).append((text, position))
+            if text[:_LEAST_PIECE] in tails:
+                beginning.setdefault(text[:_LEAST_PIECE], []).append((text, position))
+        position += len(line) + 1
+    found: dict[str, str] = {}
+    for literal, head, tail in splits:
+        lefts = ending.get(head[-_LEAST_PIECE:], ())
+        rights = beginning.get(tail[:_LEAST_PIECE], ())
+        first = next((at for text, at in lefts if text.endswith(head)), None)
+        second = next((at for text, at in rights if text.startswith(tail)), None)
+        if first is not None and second is not None:
+            place = name_at(first if len(head) >= len(tail) else second)
+            found.setdefault(literal, f"{place} (in two pieces)")
     return found
 
 
@@ -161,12 +209,13 @@ def main() -> int:
     directory = catalog.rules_directory()
     literals = every_literal(catalog.load())
     recorded = read_recorded(directory)
+    open_ones = (*BY_HAND, UNVERIFIED)
     kept = {
         literal: where
         for literal, where in recorded.items()
-        if literal in literals and (not options.fresh or where.startswith(BY_HAND))
+        if literal in literals and (not options.fresh or where.startswith(open_ones))
     }
-    pending = {literal for literal in literals if literal not in kept or kept[literal].startswith(BY_HAND)}
+    pending = {literal for literal in literals if literal not in kept or kept[literal].startswith(open_ones)}
     for source in options.sources:
         for program, files in members(source):
             found = search(files, pending)

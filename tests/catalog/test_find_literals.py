@@ -53,6 +53,8 @@ def wheel(tmp_path: Path) -> Path:
         ("a share of 12 percent of all memory of the machine", "frob/pool.py (values filled in)"),
         ("an error of the native part: ", "frob/native.so"),
         ("one literal of C", "frob/kernel.h"),
+        ("an error of the native part: are taken by others", "frob/native.so (in two pieces)"),
+        ("the pool is exhausted by nobody we have ever heard of", None),
         ("_ZN4frob4poolEv", None),
         ("only in the byte code of it", None),
         ("nowhere at all to be found", None),

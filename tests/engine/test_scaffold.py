@@ -141,6 +141,18 @@ def test_mistakes_are_told_and_nothing_is_written(
     assert not list(place.rglob("*.toml"))
 
 
+@pytest.mark.parametrize("command", [["new", "x-new", "--from", "run.log"], ["pages"]])
+def test_an_installed_catalog_is_not_written_to(
+    place: Path, command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    installed = place / "site-packages" / "torchdoctor" / "_rules"
+    installed.mkdir(parents=True)
+    monkeypatch.setattr("torchdoctor.catalog.rules_directory", lambda: str(installed))
+    assert main(["rules", *command]) == 2
+    assert "name a folder of your own with --rules DIR" in capsys.readouterr().err
+    assert not list(installed.iterdir())
+
+
 def test_twice_is_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert new() == 0
     assert new() == 2

@@ -42,7 +42,8 @@ def list_(family: str | None, folders: tuple[str, ...], form: str) -> None:
     """List the rules: id, severity, title."""
     from torchdoctor.catalog.page import summary
 
-    rules = sorted(loading.rules(folders).rules(), key=lambda rule: (rule.family, rule.id))
+    loaded = loading.rules(folders)
+    rules = sorted(loaded.rules(), key=lambda rule: (rule.family, rule.id))
     families = sorted({rule.family for rule in rules})
     if family is not None and family not in families:
         raise click.UsageError(f"no family {family!r}; there are: {', '.join(families)}")
@@ -57,7 +58,8 @@ def list_(family: str | None, folders: tuple[str, ...], form: str) -> None:
         if rule.family != last:
             lines += ["", rule.family] if lines else [rule.family]
             last = rule.family
-        lines.append(f"  {rule.id:<{column}}  {rule.severity.value:<7}  {rule.title}")
+        gone = " (retired)" if rule.id in loaded.retired else ""
+        lines.append(f"  {rule.id:<{column}}  {rule.severity.value:<7}  {rule.title}{gone}")
     streams.write("\n".join(lines))
 
 
@@ -144,7 +146,7 @@ def pages(folder: str | None, fixtures: str | None) -> None:
     """Write the pages that stand beside the rules: README.md, one page a family, the examples."""
     from torchdoctor.engine.lint import examine
 
-    found = examine(folder or catalog.rules_directory(), _fixtures(fixtures, (folder,) if folder else ()))
+    found = examine(_writable(folder), _fixtures(fixtures, (folder,) if folder else ()))
     made = {os.path.join(found.directory, name): text for name, text in found.pages().items()}
     changed = _write(made)
     streams.write("\n".join([*(f"wrote {path}" for path in changed), f"{len(made)} pages are current"]))
@@ -169,7 +171,7 @@ def new(
     """
     from torchdoctor.engine.scaffold import start, write
 
-    directory = folder or catalog.rules_directory()
+    directory = _writable(folder)
     beside = os.path.join(os.path.dirname(os.path.abspath(directory)), "fixtures")
     rules = loading.rules((folder,) if folder and _has_rules(folder) else ())
     if folder:
@@ -182,6 +184,14 @@ def new(
         "".join(f"! {note}\n" for note in stubs.notes)
         + "Next: fill every TODO, then `torchdoctor rules lint`."
     )
+
+
+def _writable(folder: str | None) -> str:
+    """The rules folder to write in; that of an installed package is no place for anybody's work."""
+    directory = folder or catalog.rules_directory()
+    if folder is None and not os.path.exists(os.path.join(os.path.dirname(directory), "pyproject.toml")):
+        raise click.UsageError("this is an installed catalog; name a folder of your own with --rules DIR")
+    return directory
 
 
 def _has_rules(folder: str) -> bool:
