@@ -39,6 +39,14 @@ class Mark:
 NO_MARK = Mark()
 
 
+def same_record(mark: Mark, other: Mark) -> bool:
+    """True for two lines of one record whose logger repeats the prefix on every line, as that of vLLM does."""
+    if not (mark.record and other.record) or (mark.logger, mark.level) != (other.logger, other.level):
+        return False
+    placed = ":" in mark.logger and mark.logger[-1:].isdecimal()  # file and line of the one call
+    return placed or (mark.time is not None and mark.time == other.time)
+
+
 class Line:
     """One logical line: a physical line, a part of one between carriage returns, or a piece of a long one.
 

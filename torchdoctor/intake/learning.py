@@ -56,6 +56,8 @@ def common_shape(lines: list[str]) -> Shape | None:
     few = len(lines) // 20
     if len(lines) < _FEW:
         return None
+    if all(line[0] == "\t" for line in lines) and not any(_is_edge(line.strip()) for line in lines):
+        return Shape("\t", tag=False)
     indents = sorted(len(line) - len(line.lstrip(" ")) for line in lines)
     margin = " " * indents[few]
     if len(margin) >= 2 and not any(_is_edge(line) for line in lines if not line.startswith(margin)):
@@ -66,6 +68,8 @@ def common_shape(lines: list[str]) -> Shape | None:
     while end < len(low) and end < len(high) and low[end] == high[end]:
         end += 1
     if low[:end].strip() in _QUOTE_MARKS:
+        if any(line.startswith("╭") for line in lines):
+            return None  # the side of a box that rich drew
         return shape_of(low[:end], tag=False)
     ends = [found.end() for found in pattern(r"[\]>|):│] ?").finditer(low, 0, min(end, 70))]
     for at in reversed(ends):
@@ -74,7 +78,39 @@ def common_shape(lines: list[str]) -> Shape | None:
             prefix += " "  # editors cut the space off empty lines
         if _is_tag(prefix, shapes):
             return _calibrated(prefix, lines)
-    return None
+    # stern: the pod, then the container
+    pod = pattern(r"(?=\S*\d)[a-z\d][a-z\d.]*(?:-[a-z\d.]+)+ [a-z][a-z\d-]* ").match(low, 0, end)
+    return _calibrated(pod[0], lines) if pod and _is_tag(pod[0], shapes) else None
+
+
+def service_shape(lines: list[str]) -> Shape | None:
+    """The shape of docker compose, ``trainer-1  | ``, when most lines begin so, whatever their number."""
+    tag = r"[A-Za-z][\w.]*(?:[-_.][\w.]+)*[-_]\d+ *\|(?: |$)"
+    lines = [line for line in lines if line and not line.isspace()]
+    tagged = sum(pattern(tag).match(line) is not None for line in lines)
+    return Shape(tag) if tagged >= 2 and tagged * 10 >= len(lines) * 6 else None
+
+
+# A shell says no more than the word; py-spy and faulthandler begin each thread so.
+_MARKER = (
+    r"(?<=\s)(?:(?:Killed|Aborted|Terminated|Segmentation fault|Bus error|Floating point exception"
+    r"|Illegal instruction)(?: \(core dumped\))?$"
+    r"|(?:Current t|T)hread (?:0x[0-9a-fA-F]+|\d+)(?: \[[^\]]{0,80}\])? \((?:most recent|idle|active))"
+)
+_ENDS = ("Killed", "Aborted", "Terminated", "fault", "Bus error", "exception", "instruction", "core dumped)")
+
+
+def marker(text: str) -> int:
+    """Where in a line the bare word of a crash or the head of a thread stands; 0 without one."""
+    if "hread " not in text and not text.endswith(_ENDS):
+        return 0
+    found = pattern(_MARKER).search(text, 0, 300)
+    return found.start() if found else 0
+
+
+def stands_alone(head: str) -> bool:
+    """True for a prefix that is known as one without other lines: a name in brackets or before a bar."""
+    return bool(pattern(r"(?:[\w.@/-]{1,60} *\||\[[A-Za-z][\w.@/ -]{0,60}\]|<[\w .-]{1,40}>) *$").match(head))
 
 
 def _is_edge(line: str) -> bool:

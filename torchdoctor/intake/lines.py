@@ -14,7 +14,7 @@ _GATE = (
     "malloc", "stack smash", "TERM_", "PBS", "Process finished", "not found", "compilation", "BackOff",
     "FailedScheduling", "CANCELLED", "corrupted", "FAIL", "torch/", "torch.", "RIP", "TIMEOUT", "Fatal",
     "recursive", "ERROR", "Failed", "Could not", "No matching", "corrupt", "double free", "traps:",
-    "core dump", "collect2", "ptxas",
+    "core dump", "collect2", "ptxas", "错误", "錯誤", "エラー", "Fehler", "rreur", "ошибка",
 )  # fmt: skip
 _ASSERT = (
     r"(?:(?:[A-Za-z]:)?[\w.~+-]*[\\/])?[\w.\\/+~-]*\.(?:cu|cuh|hip|h|cpp|cc|inl):\d+:[^`'\"]{0,1200}?"
@@ -69,6 +69,9 @@ _BUILD = (
     r"stopped|error)"
     r"|/bin/\w*sh: (?:\d+: |line \d+: )?\S+: (?:not found|command not found|No such)|\berror: command "
     r"'.{1,200}' failed"
+    # gcc in Chinese, Japanese, German, French, Spanish and Russian
+    r"|\.(?:c|cc|cpp|cxx|cu|cuh|h|hpp|hh):\d+(?::\d+)?: (?:致命的?|schwerwiegender |фатальная )?"
+    r"(?:错误|錯誤|エラー|Fehler|erreur|error|ошибка)\b"
     r"|(?:: |^)undefined reference to|^\S*(?:gcc|g\+\+|c\+\+|clang|clang\+\+|cc1plus|cl|ld)(?:\.exe)? ?: "
     r"(?:fatal )?error|Killed signal terminated program|died due to signal"
 )
@@ -249,6 +252,9 @@ def _build(line: Line) -> tuple[EventKind, str] | None:
         return EventKind.BUILD, "compiler"
     if (
         "rror" in body
+        or ".cu" in body
+        or ".h:" in body
+        or ".c" in body
         or "ld:" in body
         or "ot found" in body
         or "ndefined ref" in body

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchdoctor.intake.draft import Draft, Line, pattern
+from torchdoctor.intake.draft import NO_MARK, Draft, Line, Mark, pattern, same_record
 from torchdoctor.intake.lines import classify, is_progress, is_prompt, is_rule, is_step
 from torchdoctor.model import EventKind
 
@@ -54,10 +54,13 @@ def is_hint(text: str) -> bool:
     return text.startswith(_HINTS)
 
 
-def breaks(line: Line) -> bool:
-    """True when the line is plainly no part of a message: a record, a prompt, progress, another kind."""
+def breaks(line: Line, within: Mark = NO_MARK) -> bool:
+    """True when the line is plainly no part of a message: a record, a prompt, progress, another kind.
+
+    ``within`` is the mark of the record that holds the message.
+    """
     body = line.body
-    if line.mark.record or body.lstrip().startswith(_NOT_MESSAGE):
+    if (line.mark.record and not same_record(line.mark, within)) or body.lstrip().startswith(_NOT_MESSAGE):
         return True
     if is_progress(body) or is_prompt(body) or is_rule(body):
         return True
@@ -105,7 +108,7 @@ class Message:
         if is_hint(stripped):
             self._add(line)
             return True
-        if breaks(line):
+        if breaks(line, self.mark if self.draft.headed else NO_MARK):
             return False
         if self.blank and not self._after_blank(stripped, indent):
             return False

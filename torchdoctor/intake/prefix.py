@@ -55,6 +55,7 @@ _C10D = (
     r"\[(?P<lvl>[EWIF])(?P<md>\d{3,4})?(?: (?P<clock>\d\d:\d\d:\d\d\.\d+))? ?(?P<where>[\w./-]{1,80}\.(?:cpp"
     r"|hpp|cc|cu|h)):\d+\]"
 )
+_IN_RECORD = ("[rank", "[default", "[E ", "[W ", "#")  # what stands behind the prefix of a logger
 _BRACKET_LEVEL = rf"\[(?P<level>{_LEVEL})(?P<rest>[|:][^\]]{{0,80}})?\]\s*(?:[-:]\s+)?"
 _SHORT_RECORD = rf"\[?(?P<level>{_LEVEL})(?:\]|(?=[ :|]))"
 
@@ -68,17 +69,16 @@ def split(text: str, learned: list[Shape]) -> tuple[Mark, int, int]:
     at = shown = 0
     keys: list[str] = []
     for _ in range(8):
-        step = _take(text, at, mark, keys)
+        known = not mark.record or text.startswith(_IN_RECORD, at)
+        step = _take(text, at, mark, keys) if known else None
         if step is None:
-            step = _take_learned(text, at, mark, keys, learned)
+            step = _take_learned(text, at, mark, keys, learned) if learned else None
             if step is None:
                 break
         end, tag = step
         if tag and shown == at:
             shown = end
         at = end
-        if mark.record and not text.startswith(("[rank", "[default", "[E ", "[W "), at):
-            break
     if at == 0 and not mark.record:
         return NO_MARK, 0, 0
     mark.key = "/".join(keys)

@@ -6,7 +6,7 @@ from torchdoctor.intake.clean import clean, json_record, unescape
 from torchdoctor.intake.draft import NO_MARK, Line, pattern
 from torchdoctor.intake.form import Census
 from torchdoctor.intake.keep import Keep
-from torchdoctor.intake.learning import Shape, common_shape, shape_of
+from torchdoctor.intake.learning import Shape, common_shape, marker, service_shape, shape_of, stands_alone
 from torchdoctor.intake.prefix import split
 from torchdoctor.intake.stream import Stream
 from torchdoctor.intake.traceback import HEADER
@@ -29,6 +29,7 @@ class Router:
         self.cut_clean = True
         self.recent = self.plain  # where the line before went, for a piece that continues it
         self.runs: tuple[str, int] = ("", 0)
+        self.before = ""  # the line before, which a prefix has in common with the next one
 
     def physical(self, number: int, text: str, joined: bool) -> None:
         joined = joined and not self.cut_clean
@@ -46,7 +47,8 @@ class Router:
     def prime(self, texts: list[str]) -> None:
         """Learn from the first lines what all lines begin with."""
         bare = [part for text in texts if len(text) < 2_000 for part in clean(text)[:1]]
-        shape = common_shape([text[split(text, [])[2] :] for text in bare])
+        rest = [text[split(text, [])[2] :] for text in bare]
+        shape = common_shape(rest) or service_shape(rest)
         if shape is not None:
             self.learned.append(shape)
 
@@ -61,9 +63,23 @@ class Router:
             return
         if self.held:
             self._release()
-        if text[:1].isalpha() and not joined:
-            self._repeat(text)
+        if not joined:
+            at = marker(text)
+            if at > 0:
+                self._learn_marker(text[:at])
+            elif text[:1].isalpha():
+                self._repeat(text)
+            self.before = text
         self._route(number, text, joined)
+
+    def _learn_marker(self, before: str) -> None:
+        """Learn what stands before the bare word of a shell or the head of a stack dump, if it is a prefix."""
+        _, _, bare = split(before, self.learned)
+        head = before[bare:]
+        if head.strip() and len(head) <= 100 and len(self.learned) < LEARNED:
+            _, _, other = split(self.before, self.learned)
+            if stands_alone(head) or self.before.startswith(head, other):
+                self.learned.append(shape_of(head))
 
     def _repeat(self, text: str) -> None:
         """Learn a tag like ``diffusers> `` or ``web_1  | `` that eight lines in a row begin with."""

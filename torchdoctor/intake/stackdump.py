@@ -30,7 +30,7 @@ _SKIP = r"^\s*(?:Arguments:|Locals:|Garbage-collecting|<no Python frame>|\.\.\.|
 
 def is_thread_head(body: str) -> bool:
     """True for the line that begins a thread of a dump."""
-    return bool(pattern(_HEAD).match(body))
+    return bool(pattern(_HEAD).match(body.lstrip()))
 
 
 class StackReader:
@@ -40,15 +40,20 @@ class StackReader:
         self.stream = stream
         self.draft = Draft(EventKind.STACK, line, line.body.strip())
         self.draft.headed = True
-        self.head = line.body
+        self.head = line.body.lstrip()
+        # how far the whole dump is indented, when it begins with a thread's head
+        self.margin = line.body[: len(line.body) - len(self.head)] if is_thread_head(line.body) else ""
         self.locals = False
+        line = self._without_margin(line)
         if line.body[:1] in "# ":
             self._frame(line)
 
     def take(self, line: Line) -> int:
         body = line.body
-        if not body.strip():
+        if not body.strip() or not body.startswith(self.margin):
             return DONE
+        line = self._without_margin(line)
+        body = line.body
         if body[:1] not in " \t#":
             return DONE
         if self._frame(line):
@@ -58,6 +63,11 @@ class StackReader:
             self.draft.end_line = line.number
             return TAKEN
         return DONE
+
+    def _without_margin(self, line: Line) -> Line:
+        if not self.margin:
+            return line
+        return Line(line.number, line.text, line.body[len(self.margin) :], line.mark)
 
     def _frame(self, line: Line) -> bool:
         body = line.body

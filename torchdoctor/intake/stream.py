@@ -111,7 +111,7 @@ class Stream:
         cell = "<ipython-input" in body or ".py" in body or "ell " in body or "Input In" in body
         if cell and (" in " in body or " In" in body) and self._notebook(line):
             return
-        if ("hread " in body or body.startswith("#0 ")) and self._stack(line):
+        if ("hread " in body or "#0 " in body[:24]) and self._stack(line):
             return
         if first in "=*RF" and self._box(line):
             return
@@ -289,7 +289,7 @@ class Stream:
         if kind is EventKind.NCCL:
             self._nccl(draft, body)
         if mode and self.reader is None:
-            self.reader = TextReader(self, draft, mode)
+            self.reader = TextReader(self, draft, mode, line.mark)
         else:
             self.put(draft)
 
@@ -304,7 +304,7 @@ class Stream:
         elif text.startswith("____"):
             self.places = []
         if self.reader is None and "NCCL error in" in text:
-            self.reader = TextReader(self, draft, "nccl")
+            self.reader = TextReader(self, draft, "nccl", line.mark)
             return
         self.keep.log(draft)
 

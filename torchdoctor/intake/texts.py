@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchdoctor.intake.draft import Draft, Line, pattern
+from torchdoctor.intake.draft import NO_MARK, Draft, Line, Mark, pattern, same_record
 from torchdoctor.intake.frames import package_of
 from torchdoctor.intake.message import CPP_FRAMES, breaks, is_hint
 from torchdoctor.intake.traceback import DONE, HEADER, TAKEN, parse_frame, with_code
@@ -23,9 +23,10 @@ _WARNING = (
 class TextReader:
     """Reads a native error, a c10d record, a kernel or compiler message and the lines that continue it."""
 
-    def __init__(self, stream: Stream, draft: Draft, mode: str) -> None:
+    def __init__(self, stream: Stream, draft: Draft, mode: str, mark: Mark = NO_MARK) -> None:
         self.stream = stream
         self.draft = draft
+        self.mark = mark
         self.mode = mode
         self.cpp = 0
         self.blank = 0
@@ -55,7 +56,7 @@ class TextReader:
             return self.mode in ("c10d", "crash", "nccl")
         if self.mode == "nvrm":
             return line.mark.logger != "kernel" and line.body[:1] == " " and "NVRM:" in stripped
-        if line.mark.record:
+        if line.mark.record and not same_record(line.mark, self.mark):
             return False
         if self.mode == "c10d":
             return is_hint(stripped) or self._c10d_frame(line, stripped)
@@ -94,7 +95,7 @@ class TextReader:
         return True
 
     def _crash(self, line: Line, stripped: str) -> bool:
-        if len(self.draft.parts) > 40 or breaks(line):
+        if len(self.draft.parts) > 40 or breaks(line, self.mark):
             return False
         if self.cpp:
             return is_hint(stripped)
@@ -116,6 +117,7 @@ class WarningReader:
         self.stream = stream
         self.draft = Draft(EventKind.WARNING, line, line.body)
         self.draft.raw = line.text
+        self.mark = line.mark
         head = pattern(_WARNING).search(line.body)
         self.frame: Frame | None = None
         self.indent = 0
@@ -161,9 +163,9 @@ class WarningReader:
             return TAKEN
         if (
             HEADER in body
-            or line.mark.record
+            or (line.mark.record and not same_record(line.mark, self.mark))
             or len(self.waiting) >= _WARNING_LINES
-            or (body.strip() and breaks(line))
+            or (body.strip() and breaks(line, self.mark))
         ):
             return DONE
         self.waiting.append(line)
