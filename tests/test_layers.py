@@ -17,7 +17,7 @@ _SOURCES = frozenset({"catalog", "intake", "extract", "probes"})
 _ENGINE = _LOWEST | _SOURCES | {"engine"}
 # part of the package -> the parts it may import, besides itself; "" is torchdoctor/__init__.py
 ALLOWED = {
-    "": _ENGINE | {"render", "hooks", "ddp", "globals"},
+    "": _ENGINE | {"render", "hooks", "ddp", "watch"},
     "__main__": frozenset({"cli"}),
     "model": frozenset(),
     **dict.fromkeys(_SOURCES, _LOWEST),
@@ -27,8 +27,8 @@ ALLOWED = {
     "gate": _ENGINE | {"render", "selftest"},
     "hooks": _ENGINE | {"render"},
     "ddp": _ENGINE | {"render"},
-    "globals": _ENGINE | {"render"},
-    "cli": _ENGINE | {"render", "selftest", "gate", "hooks", "ddp", "globals"},
+    "watch": _ENGINE | {"render"},
+    "cli": _ENGINE | {"render", "selftest", "gate", "hooks", "ddp", "watch"},
 }
 
 # Packages that only a few files may import, with the reason. A name that ends in "/" is a folder.
@@ -48,6 +48,8 @@ CATCH_ALL = (
     "torchdoctor/probes/source.py",  # the guard around each probe; it keeps the traceback
     "torchdoctor/probes/child/",  # a probe reports its own failure as a fact
     "torchdoctor/selftest/",  # so does a self-check in its child
+    "torchdoctor/watch/child/",  # the program under examination may raise anything
+    "torchdoctor/ddp/",  # so may the user's model
 )
 
 

@@ -23,6 +23,7 @@ _COMMANDS = {
     "explain": ("explain", "Say why a run failed, from its logs."),
     "check": ("check", "Say what will fail on this machine, before anything is run."),
     "facts": ("facts", "Show what is known of this machine; save it, compare it."),
+    "globals": ("globals_", "Say which line of a program changes a setting of the whole process."),
     "selftest": ("selftest", "Test that this GPU, with this torch, computes right."),
     "rules": ("rules", "Look into the failure catalog, check and measure it."),
 }

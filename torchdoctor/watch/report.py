@@ -1,0 +1,239 @@
+"""What a watched run shows, as results of checks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from torchdoctor.model import Blame, CheckResult, Evidence, NotChecked, Outcome, Report, Verdict
+from torchdoctor.watch.meaning import Meaning, meaning_of, subject
+from torchdoctor.watch.target import Change, Place, Run
+
+_STACK_SHOWN = 8
+_ORDER = {Verdict.FAIL: 0, Verdict.WARN: 1, Verdict.UNKNOWN: 2, Verdict.PASS: 3, Verdict.SKIP: 4}
+# rules that say: what the target asks for is not on this machine
+_NO_GPU = ("torch-cpu-only", "no-cuda-gpus", "driver-not-found", "hip-no-device", "invalid-device-ordinal")
+TARGET_CHECK = "target-import"
+GLOBALS_CHECK = "process-globals"
+
+
+def report_of(runs: Sequence[Run]) -> Report:
+    """Changed settings that stayed changed, and whether each target came to its end."""
+    return merged(Report(Outcome.NO_FAILURE), runs)
+
+
+def merged(report: Report, runs: Sequence[Run]) -> Report:
+    """The report with the results of these runs."""
+    results: list[CheckResult] = []
+    unsure: list[NotChecked] = []
+    notes: list[str] = []
+    for run in runs:
+        found, remarks = findings(run.changes, own=run.target.kind != "module")
+        results += found
+        notes += remarks
+        if not found and run.ended != "start":
+            results.append(
+                CheckResult(
+                    GLOBALS_CHECK,
+                    Verdict.PASS,
+                    "A process-wide setting is changed",
+                    observed=f"{run.target.words}: nothing above a note",
+                )
+            )
+        ending = _ending(run)
+        if isinstance(ending, CheckResult):
+            results.append(ending)
+        elif ending is not None:
+            unsure.append(ending)
+        if run.ended in ("ok", "exit") and run.torch is None:
+            notes.append(f"{run.target.words}: does not import torch")
+        if run.forked:
+            notes.append(f"{run.target.words}: forks at {run.forked[-1].words}; the child's settings are its own")
+    checks = sorted((*results, *report.checks), key=lambda result: _ORDER[result.verdict])
+    failed = any(result.verdict in (Verdict.FAIL, Verdict.WARN) for result in results)
+    return replace(
+        report,
+        outcome=Outcome.DIAGNOSED if failed else report.outcome,
+        checks=tuple(checks),
+        not_checked=(*report.not_checked, *unsure),
+        notes=(*report.notes, *notes),
+    )
+
+
+def lasting(changes: Iterable[Change]) -> tuple[tuple[Change, ...], ...]:
+    """For each setting that did not come back to what it was: its changes, in order, the one that stayed last."""
+    by_setting: dict[str, list[Change]] = {}
+    for change in changes:
+        by_setting.setdefault(change.setting, []).append(change)
+    # hooks are told apart by what they are, so their list is compared by its first and last state as well
+    return tuple(tuple(all_) for all_ in by_setting.values() if all_[0].before != all_[-1].after)
+
+
+def findings(changes: Iterable[Change], own: bool) -> tuple[list[CheckResult], list[str]]:
+    """Results and notes. With ``own`` the outermost file is the program itself, whose settings are its choice."""
+    results: list[CheckResult] = []
+    notes: list[str] = []
+    for meaning, group in _grouped(lasting(changes)):
+        last = [history[-1] for history in group]
+        place = last[0].stack[-1] if last[0].stack else None
+        mine = own and place is not None and place.file == last[0].stack[0].file
+        verdict = meaning.own if mine else meaning.imported
+        observed = "; ".join(_observed(change) for change in last)
+        if place is not None:
+            observed += f" at {_short(place)}"
+        if verdict is None:
+            notes.append(f"{meaning.title} ({meaning.id}): {observed}" + (f": {place.code}" if place else ""))
+            continue
+        results.append(
+            CheckResult(
+                meaning.id,
+                verdict,
+                meaning.title,
+                Blame.USER,
+                observed=observed,
+                evidence=tuple(_evidence(group)),
+                action=meaning.do,
+                reason=meaning.why,
+            )
+        )
+    return results, notes
+
+
+def _grouped(
+    histories: Sequence[tuple[Change, ...]],
+) -> Iterator[tuple[Meaning, tuple[tuple[Change, ...], ...]]]:
+    """Changes of one meaning by one statement belong together: seeds of three generators, TF32 two ways."""
+    groups: dict[tuple[str, object], list[tuple[Change, ...]]] = {}
+    for history in histories:
+        meaning = meaning_of(history[-1].setting)
+        title = "" if meaning.id in ("seed-set", "autocast-enabled", "torch-patched") else meaning.title
+        groups.setdefault((meaning.id + title, history[-1].stack), []).append(history)
+    ids = {(group[-1][-1].stack, meaning_of(group[-1][-1].setting).id) for group in groups.values()}
+    for group in groups.values():
+        meaning = meaning_of(group[0][-1].setting)
+        stack = group[0][-1].stack
+        if meaning.id == "tf32-changed" and (stack, "matmul-precision-changed") in ids:
+            continue
+        if meaning.id == "environment-changed" and (stack, "cuda-visible-set-late") in ids:
+            continue
+        yield meaning, tuple(group)
+
+
+def _observed(change: Change) -> str:
+    return f"{subject(change.setting)}: {_value(change.before)} -> {_value(change.after)}"
+
+
+def _value(value: str | None) -> str:
+    return "not set" if value is None else value
+
+
+def _short(place: Place) -> str:
+    """Below the working folder the path as one would type it."""
+    try:
+        relative = os.path.relpath(place.file)
+    except ValueError:  # another drive
+        return place.words
+    return place.words if relative.startswith(os.pardir) else place.words.replace(place.file, relative, 1)
+
+
+def _evidence(group: Sequence[tuple[Change, ...]]) -> Iterator[Evidence]:
+    last = group[0][-1]
+    for history in group:
+        for change in history if len(history) > 1 else history[-1:]:
+            earlier = "" if change is history[-1] else "earlier, "
+            where = f" at {_short(change.stack[-1])}" if earlier and change.stack else ""
+            yield Evidence(f"{earlier}{_observed(change)}{where}")
+    if not last.stack:
+        yield Evidence("by code that is not Python, at import")
+        return
+    yield _frame("set by", last.stack[-1])
+    outer = last.stack[:-1][::-1]
+    for place in outer[:_STACK_SHOWN]:
+        yield _frame("called from", place)
+    if len(outer) > _STACK_SHOWN:
+        yield Evidence(f"and {len(outer) - _STACK_SHOWN} more frames above")
+    if last.other:
+        yield _frame("devices were looked for before, by", last.other[-1])
+
+
+def _frame(role: str, place: Place) -> Evidence:
+    inside = f" in {place.function}" if place.function not in ("<module>", "") else ""
+    return Evidence(f"{role} {_short(place)}{inside}: {place.code or '?'}", place.file, place.line)
+
+
+def _ending(run: Run) -> CheckResult | NotChecked | None:
+    name = run.target.words
+    if run.ended == "ok":
+        return CheckResult(TARGET_CHECK, Verdict.PASS, "The target does not import", observed=f"{name}: {run.seconds} s")
+    upto = "; what it had changed until then is reported" if run.changes else ""
+    at = f" at {_short(run.stack[-1])}" if run.stack else ""
+    if run.ended == "exit" and run.target.kind != "module":
+        if not run.code:
+            return CheckResult(
+                TARGET_CHECK, Verdict.PASS, "The target does not import", observed=f"{name}: ends itself{at}"
+            )
+        words = "".join(f": {line}" for line in run.output.splitlines()[-1:])
+        hint = "" if run.target.kind.startswith("main") else f" Give it its arguments: -- python {run.target.name} …"
+        return NotChecked(TARGET_CHECK, f"{name} ends itself with code {run.code}{at}{words}{upto}.{hint}")
+    if run.reads_stdin:
+        return NotChecked(TARGET_CHECK, f"{name} reads from standard input{at}, where nobody answers{upto}")
+    if run.ended == "error":
+        rule, title = _named(run.traceback)
+        if rule in _NO_GPU:
+            return NotChecked(
+                TARGET_CHECK, f"{name} needs a GPU that is not here ({rule}): {_message(run)}{at}{upto}"
+            )
+        return _failed(run, f"{name} raises {run.type}", _message(run), title and f"{title} ({rule})", upto)
+    if run.ended == "hang":
+        return _hang(run, upto)
+    words = {
+        "signal": f"{name} crashes: {run.message}",
+        "exit": f"Importing {name} ends the interpreter (code {run.code})",
+        "os._exit": f"{name} ends the process without a word (code {run.code})",
+        "flood": f"{name} was {run.message}",
+        "start": f"{name} could not be run: the interpreter does not start",
+    }[run.ended]
+    return _failed(run, words, run.message or run.output, "", upto)
+
+
+def _hang(run: Run, upto: str) -> CheckResult | NotChecked:
+    at = f", last seen at {_short(run.stack[-1])}" if run.stack else ""
+    if run.target.kind != "module":
+        hint = "" if run.target.kind.startswith("main") else "; put what it does behind a main guard"
+        return NotChecked(TARGET_CHECK, f"{run.target.words}: {run.message}{at}{upto}{hint}")
+    return _failed(run, f"Importing {run.target.words} does not come to an end", run.message + at, "", upto)
+
+
+def _failed(run: Run, title: str, message: str, meaning: str, upto: str) -> CheckResult:
+    evidence = [Evidence(line) for line in message.splitlines()[:12] if line.strip()]
+    if meaning:
+        evidence.append(Evidence(f"this is a case of: {meaning}"))
+    places = [place for place in run.stack if "importlib" not in place.file]
+    evidence += [_frame("at", place) for place in places[::-1][:_STACK_SHOWN]]
+    return CheckResult(
+        TARGET_CHECK,
+        Verdict.FAIL,
+        title,
+        Blame.USER,
+        observed=message[:500] or None,
+        expected="it can be imported",
+        evidence=tuple(evidence),
+        action=f"See to it that it can be imported{upto}." if run.ended != "start" else "Name the interpreter: --python.",
+    )
+
+
+def _message(run: Run) -> str:
+    return f"{run.type}: {run.message}" if run.message else run.type
+
+
+def _named(traceback: str) -> tuple[str, str]:
+    """What the catalog calls the failure; two empty texts when it knows none."""
+    if not traceback:
+        return "", ""
+    from torchdoctor import catalog
+    from torchdoctor.engine import FactBook, diagnose
+    from torchdoctor.intake import read_text
+
+    found = diagnose(read_text(traceback, "<target>"), FactBook(None), catalog.load()).diagnoses
+    return (found[0].rule, found[0].title) if found else ("", "")

@@ -1,0 +1,224 @@
+"""What is to be run and watched, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torchdoctor.model import TorchdoctorError
+from torchdoctor.probes.machine import Command, LiveMachine, Outcome
+
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "program.py")
+LIMIT_S = 120.0
+
+
+class TargetError(TorchdoctorError):
+    """A target that names nothing that could be run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """``kind`` is module, script, code, main or main-module, as the program in the child understands it."""
+
+    kind: str
+    name: str
+    args: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()  # of the interpreter
+    python: str | None = None  # when the target itself names one
+
+    @property
+    def words(self) -> str:
+        """The target as the user wrote it, more or less."""
+        if self.kind == "code":
+            return f"-c {self.name!r}"
+        return " ".join((("-m " if self.kind == "main-module" else "") + self.name, *self.args))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of the program. ``line`` is None when only the file is known."""
+
+    file: str
+    line: int | None
+    function: str
+    code: str
+
+    @property
+    def words(self) -> str:
+        return f"{self.file}:{self.line}" if self.line is not None else self.file
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A setting was changed: by the last place of the stack, outermost first. Empty when by an import of C code."""
+
+    setting: str
+    before: str | None
+    after: str | None
+    stack: tuple[Place, ...]
+    other: tuple[Place, ...] = ()  # a second stack that belongs to it: who counted devices
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a target did. ``ended`` is ok, error, exit, os._exit, signal, hang, flood, or start."""
+
+    target: Target
+    changes: tuple[Change, ...]
+    ended: str
+    message: str = ""
+    type: str = ""
+    code: int | None = None
+    stack: tuple[Place, ...] = ()
+    traceback: str = ""
+    output: str = ""
+    torch: str | None = None
+    seconds: float = 0.0
+    reads_stdin: bool = False
+    forked: tuple[Place, ...] = ()
+
+
+def parse(words: Sequence[str]) -> tuple[Target, ...]:
+    """Targets from the words of a command line: modules, files, or ``python …`` for one program.
+
+    Raises TargetError for a file that is not there and a name that is neither.
+    """
+    if words and re.fullmatch(r"python[w]?\d*(?:\.\d+)*t?(?:\.exe)?", os.path.basename(words[0])):
+        return (_program(words),)
+    return tuple(_one(word) for word in words)
+
+
+def _one(word: str) -> Target:
+    if os.path.isfile(word):
+        return Target("script", word)
+    if word.endswith(".py") or os.sep in word:
+        if os.path.isdir(word):
+            raise TargetError(f"{word}: a folder; name a file in it, or the module as it is imported")
+        raise TargetError(f"{word}: no such file")
+    if not re.fullmatch(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*", word):
+        raise TargetError(f"{word}: neither a file nor the name of a module; for a program: -- python {word} …")
+    return Target("module", word)
+
+
+def _program(words: Sequence[str]) -> Target:
+    python = words[0] if os.path.dirname(words[0]) else None
+    flags: list[str] = []
+    rest = list(words[1:])
+    while rest and rest[0].startswith("-") and rest[0] not in ("-m", "-c", "-"):
+        flag = rest.pop(0)
+        flags.append(flag)
+        if flag in ("-W", "-X") and rest:
+            flags.append(rest.pop(0))
+    if not rest or rest[0] == "-" or (rest[0] in ("-m", "-c") and len(rest) < 2):
+        raise TargetError(f"{' '.join(words)}: names no program; as in: python train.py --epochs 1")
+    if rest[0] == "-c":
+        return Target("code", rest[1], tuple(rest[2:]), tuple(flags), python)
+    if rest[0] == "-m":
+        return Target("main-module", rest[1], tuple(rest[2:]), tuple(flags), python)
+    if not os.path.exists(rest[0]):
+        raise TargetError(f"{rest[0]}: no such file")
+    return Target("main", rest[0], tuple(rest[1:]), tuple(flags), python)
+
+
+def run(target: Target, python: str, limit_s: float = LIMIT_S) -> Run:
+    """Run the target in a child of ``python`` and say what it changed. Blocks up to the limit; never raises."""
+    spec = {"kind": target.kind, "name": target.name, "args": list(target.args), "limit_s": limit_s}
+    argv = (target.python or python, *target.flags, PROGRAM, json.dumps(spec))
+    # The program ends itself at its limit; ours is for one that cannot.
+    command = Command("globals", argv, limit_s + 3.0, reports=True)
+    machine = LiveMachine()
+    try:
+        return _read(target, machine.finish(command))
+    finally:
+        machine.close()
+
+
+def _read(target: Target, outcome: Outcome) -> Run:
+    changes: list[Change] = []
+    last: dict[str, object] = {}
+    begun = False
+    forked: tuple[Place, ...] = ()
+    for line in outcome.lines:
+        if "change" in line:
+            changes.append(
+                Change(
+                    str(line["change"]),
+                    _text(line.get("before")),
+                    _text(line.get("after")),
+                    _places(line.get("stack")),
+                    _places(line.get("counted")),
+                )
+            )
+        elif "fork" in line:
+            forked = forked or _places(line["fork"])
+        elif "ended" in line:
+            last = dict(line)
+        elif "stage" in line:
+            begun = True
+    torch = _text(last.get("torch"))
+    output = _last_words(outcome.stderr)
+    if last:
+        code = last.get("code")
+        return Run(
+            target, tuple(changes), str(last["ended"]), str(last.get("message") or ""),
+            str(last.get("type") or ""), code if isinstance(code, int) else None, _places(last.get("stack")),
+            str(last.get("traceback") or ""), output, torch, outcome.seconds, last.get("stdin") is True, forked,
+        )  # fmt: skip
+    stack = _dumped(outcome.stderr)
+    if outcome.start_error or not begun:
+        words = outcome.start_error or output or f"exit code {outcome.exit_code}"
+        return Run(target, (), "start", words, output=output)
+    if outcome.timed_out or "Timeout (" in outcome.stderr:
+        ended, message = "hang", f"not finished after {outcome.seconds:.0f} s"
+    elif outcome.signal is not None:
+        from torchdoctor.probes.probe import signal_name
+
+        ended, message = "signal", signal_name(outcome.signal)
+    elif outcome.note:
+        ended, message = "flood", outcome.note
+    else:
+        ended, message = "os._exit", f"the process ended with code {outcome.exit_code}"
+    return Run(
+        target, tuple(changes), ended, message, code=outcome.exit_code, stack=stack, output=output,
+        seconds=outcome.seconds, forked=forked,
+    )  # fmt: skip
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _places(value: object) -> tuple[Place, ...]:
+    found: list[Place] = []
+    for item in value if isinstance(value, list) else ():
+        if isinstance(item, dict):
+            line = item.get("line")
+            found.append(
+                Place(
+                    str(item.get("file")),
+                    line if isinstance(line, int) else None,
+                    str(item.get("function")),
+                    str(item.get("code") or ""),
+                )
+            )
+    return tuple(found)
+
+
+def _dumped(text: str) -> tuple[Place, ...]:
+    """The frames of the thread that faulthandler wrote last, outermost first, without ours and importlib's."""
+    _, _, tail = text.rpartition("(most recent call first):")
+    found = re.findall(r'^  File "([^"]+)", line (\d+) in (.+)$', tail, flags=re.MULTILINE)
+    folder = os.path.dirname(PROGRAM)
+    return tuple(
+        Place(file, int(line), function, "")
+        for file, line, function in reversed(found)
+        if not file.startswith((folder, "<frozen")) and os.path.basename(file) != "runpy.py"
+    )
+
+
+def _last_words(text: str) -> str:
+    head = re.split(r"^(?:Fatal Python error|Timeout \(|(?:Current thread|Thread) 0x)", text, 1, re.MULTILINE)[0]
+    return "\n".join(line.rstrip() for line in head.splitlines()[-8:] if line.strip())[-2000:]
