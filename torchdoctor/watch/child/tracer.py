@@ -15,7 +15,6 @@ if MYPY:
     from types import CodeType, FrameType
     from typing import Any
 
-    from torchdoctor.watch.child.patches import Patches
 
 _SKIP, _TRACED, _CUDA, _TORCH = range(4)
 _WARM, _SEEDS, _PATCH = 1, 2, 4
