@@ -121,7 +121,7 @@ def planted(count: int = 200, seed: int = 11) -> list[tuple[str, tuple[str, ...]
         lambda: ("tcp://{}:29500", address()),
         lambda: ("Connection closed by peer [{}]:21345", address()),
         lambda: ("{}: step 12 loss 0.3", address()),
-        lambda: ("inet6 fe80::1ff:fe{}:4567:890a scope link", "23"),
+        lambda: ("inet6 fe80::{}:890a scope link", "1ff:fe" + some(_HEX, 2) + ":4567"),
         lambda: ("ether {}", ":".join(some(_HEX, 2) for _ in range(5)) + ":0f"),
         lambda: ("GPU 0: NVIDIA A100 (UUID: GPU-{})", "8a1b2c3d-1111-2222-3333-" + some(_HEX, 12)),
         lambda: ("    Serial Number                         : {}", some("123456789", 13)),
