@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _QUOTE_CHARS = 6_000
 _FACTS = 400
+_EVIDENCE_SHOWN = 4
 
 
 def to_html(reports: Sequence[Report], *, headings: Sequence[str] = ()) -> str:
@@ -119,9 +120,11 @@ def _frame(frame: Frame) -> str:
 
 
 def _quotes(items: Sequence[Evidence]) -> str:
-    return "".join(
+    quotes = [
         f'<span class="place">{_text(words.place(one))}</span><pre>{_lines(one.text)}</pre>' for one in items
-    )
+    ]
+    shown, rest = quotes[:_EVIDENCE_SHOWN], quotes[_EVIDENCE_SHOWN:]
+    return "".join(shown) + _folded(f"and {len(rest)} more", "".join(rest))
 
 
 def _chain(item: Diagnosis) -> str:
