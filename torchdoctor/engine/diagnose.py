@@ -41,13 +41,17 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
 
     Asks ``facts`` only for what the conditions of matching rules name.
     """
+    kernel = any(event.kind is EventKind.KERNEL_LOG for event in transcript.events)
+    transcript, foreign = _with_kernel_log(transcript) if kernel else (transcript, ())
     text_facts = TextFacts(transcript, facts)
     findings = judge(occurrences(transcript, rules, text_facts), rules, text_facts)
     live = [finding for finding in findings if not finding.recovered]
-    notes = list(transcript.notes)
+    notes = [*transcript.notes, *foreign]
     notes.extend(_note(finding, "the run went on after it") for finding in findings if finding.recovered)
     explained = {number for finding in live for number in finding.events()}
     strange = suspect.unexplained(transcript, explained)
+    if kernel:
+        notes.extend(_kernel_remarks(transcript, {number for item in findings for number in item.events()}))
     first = first_failure(live, strange)
     found = chains(live, rules, transcript, sort_key)
     kept, set_aside = _select(found, transcript, strange)
@@ -75,6 +79,18 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
         facts=(*text_facts.environment(), *facts.asked()),
         faults=tuple(text_facts.faults),
     )
+
+
+def _with_kernel_log(transcript: Transcript) -> tuple[Transcript, tuple[str, ...]]:
+    from torchdoctor.engine.kernel_log import joined
+
+    return joined(transcript)
+
+
+def _kernel_remarks(transcript: Transcript, explained: set[int]) -> list[str]:
+    from torchdoctor.engine.kernel_log import remarks
+
+    return remarks(transcript, explained)
 
 
 def _note(finding: Finding, why: str) -> str:
