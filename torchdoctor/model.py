@@ -335,6 +335,29 @@ class FirstFailure(Record):
     tie: tuple[int, ...] = ()
 
 
+class Part(str, Enum):
+    """What a rank's failure is in an incident: the first, another of its own, or an answer to one."""
+
+    FIRST = "first"
+    CAUSE = "cause"
+    ECHO = "echo"
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Moment(Record):
+    """The failure of one rank in the order of events. ``text`` is empty for a rank that fell silent."""
+
+    rank: int
+    host: str | None
+    time: str | None
+    role: Part
+    text: str
+    rule: str | None = None
+    kind: EventKind | None = None
+    file: str | None = None
+    line: int | None = None
+
+
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class CheckResult(Record):
     """What one check of a machine or a program found, against what it expected."""
@@ -370,6 +393,7 @@ class Report(Record):
     checks: tuple[CheckResult, ...] = ()
     not_checked: tuple[NotChecked, ...] = ()
     first_failure: FirstFailure | None = None
+    timeline: tuple[Moment, ...] = ()
     notes: tuple[str, ...] = ()
     facts: tuple[Fact, ...] = ()
     faults: tuple[str, ...] = ()  # what broke in torchdoctor itself; the rest of the report stands

@@ -8,11 +8,12 @@ from torchdoctor.engine import suspect
 from torchdoctor.engine.conditions import holds
 from torchdoctor.engine.factbook import FactBook, TextFacts
 from torchdoctor.engine.finding import Finding, quote
-from torchdoctor.engine.first import first_failure
+from torchdoctor.engine.first import first_failure, incident
 from torchdoctor.engine.judge import judge
 from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
 from torchdoctor.engine.rank import reasons, sort_key
+from torchdoctor.engine.timeline import timeline
 from torchdoctor.engine.wording import filled
 from torchdoctor.model import (
     Diagnosis,
@@ -52,7 +53,8 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     strange = suspect.unexplained(transcript, explained)
     if kernel:
         notes.extend(_kernel_remarks(transcript, {number for item in findings for number in item.events()}))
-    first = first_failure(live, strange)
+    case = incident(transcript, live, strange)
+    first = first_failure(case)
     found = chains(live, rules, transcript, sort_key)
     kept, set_aside = _select(found, transcript, strange)
     notes.extend(set_aside)
@@ -69,12 +71,14 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
             )
         else:
             outcome = Outcome.NO_FAILURE
+    failed = outcome in (Outcome.DIAGNOSED, Outcome.UNRECOGNISED)
     return Report(
         outcome=outcome,
         source=transcript.sources,
         diagnoses=diagnoses,
         suspect=who,
-        first_failure=first if outcome in (Outcome.DIAGNOSED, Outcome.UNRECOGNISED) else None,
+        first_failure=first if failed else None,
+        timeline=timeline(case, first) if failed else (),
         notes=tuple(dict.fromkeys(notes)),
         facts=(*text_facts.environment(), *facts.asked()),
         faults=tuple(text_facts.faults),

@@ -1,75 +1,255 @@
-"""Which rank failed first."""
+"""Which rank failed first: what each rank failed of, then clocks, then the numbers of the collectives."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from torchdoctor.engine.finding import Finding
-from torchdoctor.model import Event, FirstFailure, Role
+from torchdoctor.engine.clocks import Clocks, Span
+from torchdoctor.engine.ends import ABORT, OWN_SIGNALS, SENT_SIGNALS, End, ends
+from torchdoctor.engine.sequences import Position, positions, stray
+from torchdoctor.extract.nccl_ranks import GIVE_UP
+from torchdoctor.model import EventKind, FirstFailure, Role
 
-# clocks of two nodes may differ by this much; within it no order is claimed
-CLOCK_SKEW_S = 2.0
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torchdoctor.engine.finding import Finding
+    from torchdoctor.model import Event, Transcript
+
+# Causes of the group @peer-death: their messages are also those of a rank whose peer has died, so they count
+# only where no rank has failed of anything else. A test compares them with groups.toml.
+PEERS = frozenset(
+    ("gloo-connect", "nccl-system-error", "nccl-internal-error", "nccl-socket-interface",
+     "dist-rendezvous-timeout")
+)  # fmt: skip
 
 
-def seconds(time: str | None) -> float | None:
-    """Seconds since the epoch of an ISO 8601 time; None when it is missing or no date."""
-    if not time:
-        return None
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What a rank failed of. ``rule`` is None for an exception that no rule knows, or a process's end."""
+
+    rank: int
+    event: Event
+    rule: str | None = None
+    title: str = ""
+    end: End | None = None
+
+
+@dataclass(slots=True)
+class Incident:
+    """All failures of a text by rank: those of a rank's own, and those that answer another rank's."""
+
+    own: dict[int, Failure]
+    echoes: dict[int, Failure]
+    world: set[int]
+    clocks: Clocks
+    positions: dict[int, Position]
+    ends: dict[int, End]
+    ended_by: Event | None = None  # a scheduler that ended all ranks
+
+
+def incident(
+    transcript: Transcript,
+    findings: Sequence[Finding],
+    unexplained: Sequence[Event],
+) -> Incident:
+    """The failures of a text by rank."""
+    own: dict[int, Failure] = {}
+    soft: dict[int, Failure] = {}
+    echoes: dict[int, Failure] = {}
+    ended_by: Event | None = None
+
+    def note(kept: dict[int, Failure], event: Event, rule: str | None, title: str) -> None:
+        if event.rank is not None and not event.recovered:
+            known = kept.get(event.rank)
+            if known is None or event.id < known.event.id:
+                kept[event.rank] = Failure(event.rank, event, rule, title)
+
+    for finding in findings:
+        rule = finding.rule
+        for occurrence in finding.occurrences:
+            event = occurrence.event
+            if rule.role is not Role.CAUSE:
+                note(echoes, event, rule.id, rule.title)
+            elif waits(event) or rule.id in PEERS:
+                note(soft, event, rule.id, rule.title)
+            elif rule.severity.value == "fatal":
+                note(own, event, rule.id, rule.title)
+                if event.rank is None and rule.family == "scheduler" and not event.recovered:
+                    ended_by = ended_by or event
+    for event in unexplained:
+        note(soft if waits(event) else own, event, None, event.type or "")
+    found = ends(transcript)
+    for rank, failure in soft.items():
+        echoes[rank] = min((failure, echoes.get(rank, failure)), key=lambda item: item.event.id)
+    if not own:
+        own = _by_ends(found, echoes)
+    world = {event.rank for event in transcript.events if event.rank is not None} | set(found)
+    clocks = Clocks(transcript)
+    for rank, end in found.items():
+        if end.host:
+            clocks.hosts.setdefault(rank, end.host)
+    return Incident(own, echoes, world, clocks, positions(transcript), found, ended_by)
+
+
+def waits(event: Event) -> bool:
+    """Does the event say that its rank gave up waiting for others?"""
+    return any(mark in event.text for mark in GIVE_UP)
+
+
+def _by_ends(found: dict[int, End], echoes: dict[int, Failure]) -> dict[int, Failure]:
+    """Processes that were killed by a signal of their own; an abort counts where nothing else was printed."""
+    killed = {rank: end for rank, end in found.items() if end.code in OWN_SIGNALS}
+    if not killed:
+        killed = {
+            rank: end
+            for rank, end in found.items()
+            if rank not in echoes and end.code not in SENT_SIGNALS and (end.code in ABORT or end.code > 0)
+        }
+    if len(killed) > 1 and len({end.event.id for end in killed.values()}) == 1:
+        roots = {rank: end for rank, end in killed.items() if end.root}
+        times = {end.time for end in killed.values()}
+        if roots and len(times) > 1:  # the launcher's own clock tells them apart
+            killed = {rank: end for rank, end in killed.items() if end.time == min(filter(None, times))}
+    return {rank: Failure(rank, end.event, None, _ended(end.code), end) for rank, end in killed.items()}
+
+
+def _ended(code: int) -> str:
+    import signal
+
+    number = -code if code < 0 else code - 128
     try:
-        return datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp()
+        return f"ended by {signal.Signals(number).name}" if code < 0 or code > 128 else f"exit code {code}"
     except ValueError:
+        return f"exit code {code}"
+
+
+def first_failure(case: Incident) -> FirstFailure | None:
+    """The rank whose own failure came first; None when the text names no rank."""
+    if case.own:
+        if len(case.own) == 1:
+            ((rank, failure),) = case.own.items()
+            by = (
+                "the end of its process"
+                if failure.end is not None
+                else "the only rank with a failure of its own"
+            )
+            return _answer(case, [rank], by)
+        return _narrow(case)
+    if case.ended_by is not None:
+        event = case.ended_by
+        ranks = tuple(sorted(case.world)) if len(case.world) > 1 else ()
+        if not case.world:
+            return None
+        return FirstFailure(None, event.host, event.time, "the scheduler ended all ranks at once", ranks)
+    strays = stray(case.positions, case.world)
+    if strays is not None:
+        return _answer(case, list(strays.ranks), strays.why)
+    if not case.echoes:
         return None
+    silent = case.world - set(case.echoes)
+    if silent and len(silent) < len(case.echoes):
+        return _answer(case, sorted(silent), "it alone does not report the failure of another rank")
+    if len(case.echoes) == 1:
+        return _answer(case, list(case.echoes), "the only rank with a message about the failure")
+    return _narrow(case, case.echoes, "; all of them may be echoes")
 
 
-def first_failure(findings: list[Finding], unexplained: list[Event]) -> FirstFailure | None:
-    """The rank whose own failure came first; None when the text names no rank.
+def _answer(case: Incident, ranks: list[int], by: str) -> FirstFailure:
+    """One rank, or a tie of several, with the host and the time that the text gives."""
+    rank = ranks[0]
+    failure = case.own.get(rank) or case.echoes.get(rank)
+    event = failure.event if failure is not None else None
+    end = failure.end if failure is not None else None
+    host = (end.host if end is not None else None) or case.clocks.hosts.get(rank)
+    time = end.time if end is not None else event.time if event is not None else None
+    return FirstFailure(rank, host, time, by, tuple(sorted(ranks)) if len(ranks) > 1 else ())
 
-    Own failures are findings in the role of a cause and exceptions that no rule knows; where there are
-    none, the consequences count. Order: a rank alone in having one, then times, then order in one file.
-    """
-    own = [
-        o.event for f in findings if f.rule.role is Role.CAUSE for o in f.occurrences if not o.event.recovered
-    ]
-    own.extend(unexplained)
-    by = "failure of its own"
-    if not any(event.rank is not None for event in own):
-        own = [o.event for f in findings for o in f.occurrences if not o.event.recovered]
-        by = "first message"
-    earliest: dict[int, Event] = {}
-    for event in sorted(own, key=lambda item: item.id):
-        if event.rank is not None:
-            earliest.setdefault(event.rank, event)
-    if not earliest:
-        return None
-    if len(earliest) == 1:
-        ((rank, event),) = earliest.items()
-        return FirstFailure(rank, event.host, event.time, f"the only rank with a {by}")
-    times = {rank: seconds(event.time) for rank, event in earliest.items()}
-    told = {rank: time for rank, time in times.items() if time is not None}
-    if len(told) == len(earliest):
-        return _by_time(earliest, told)
-    sources = {event.source for event in earliest.values()}
-    ranks = sorted(earliest, key=lambda rank: earliest[rank].id)
-    first = earliest[ranks[0]]
-    if len(sources) == 1 and by != "first message" and first.type != earliest[ranks[1]].type:
-        return FirstFailure(ranks[0], first.host, first.time, "order of lines in one file")
-    return FirstFailure(
-        ranks[0],
-        first.host,
-        first.time,
-        "order of lines only; no times tell the ranks apart",
-        tuple(sorted(ranks)),
+
+def _narrow(case: Incident, failures: dict[int, Failure] | None = None, remark: str = "") -> FirstFailure:
+    """Of several failures the first, by clocks, by training steps, by collectives, by order of lines."""
+    failures = failures or case.own
+    ranks = sorted(failures, key=lambda rank: failures[rank].event.id)
+    why: list[str] = []
+    left, by = _by_time(case, failures, ranks)
+    if len(left) == 1:
+        return _answer(case, left, by + remark)
+    if len(left) < len(ranks):
+        why.append(by)
+    for narrow in (_by_steps, _by_numbers, _by_lines):
+        fewer, how = narrow(case, failures, left)
+        if len(fewer) == 1:
+            return _answer(case, fewer, how + remark)
+        left = fewer
+    if by and by not in why:
+        why.append(by)
+    return _answer(case, left, "; ".join(why) + remark)
+
+
+def _by_time(case: Incident, failures: dict[int, Failure], ranks: list[int]) -> tuple[list[int], str]:
+    spans = {rank: span for rank in ranks if (span := _span(case, failures[rank])) is not None}
+    if len(spans) < len(ranks):
+        return ranks, "no times tell the ranks apart"
+    lead = min(spans, key=lambda rank: (spans[rank].high - case.clocks.apart(ranks[0], rank)[0], rank))
+    close = [lead]
+    widest = 0.0
+    for other in ranks:
+        if other == lead:
+            continue
+        ahead, unsure = case.clocks.apart(lead, other)
+        if spans[other].low - ahead - spans[lead].high <= unsure:
+            close.append(other)
+            widest = max(widest, unsure)
+    if len(close) == 1:
+        return close, "time stamps"
+    close.sort(key=lambda rank: (spans[rank].low - case.clocks.apart(lead, rank)[0], failures[rank].event.id))
+    bound = f"{widest:.1f}".rstrip("0").rstrip(".")
+    by = f"times within {bound} s of each other" if widest else "equal times as far as the stamps tell"
+    return close, by
+
+
+def _span(case: Incident, failure: Failure) -> Span | None:
+    if failure.end is not None:
+        at = case.clocks.seconds(failure.end.time)
+        return Span(at, at + 1.0) if at is not None else None
+    return case.clocks.span(failure.event)
+
+
+def _by_steps(case: Incident, failures: dict[int, Failure], ranks: list[int]) -> tuple[list[int], str]:
+    if len(ranks) < 2 or not case.clocks.comparable(ranks):
+        return ranks, ""
+    reached = {rank: case.clocks.last_step(failures[rank].event) for rank in ranks}
+    if any(step is None for step in reached.values()):
+        return ranks, ""
+    lowest = min(step for step in reached.values() if step is not None)
+    fewer = [rank for rank in ranks if reached[rank] == lowest]
+    return fewer, "the training steps that each rank reached"
+
+
+def _by_numbers(case: Incident, failures: dict[int, Failure], ranks: list[int]) -> tuple[list[int], str]:
+    """A rank whose queue of collectives ends earlier stopped earlier."""
+    told = {
+        rank: place.enqueued
+        for rank in ranks
+        if (place := case.positions.get(rank)) is not None and place.enqueued is not None
+    }
+    if len(told) < len(ranks):
+        return ranks, ""
+    lowest = min(told.values())
+    return [rank for rank in ranks if told[rank] == lowest], "sequence numbers of collectives"
+
+
+def _by_lines(case: Incident, failures: dict[int, Failure], ranks: list[int]) -> tuple[list[int], str]:
+    """In one file a failure stands before another one when they differ or the run went on between them."""
+    events = [failures[rank].event for rank in ranks]
+    if len({event.source for event in events}) > 1 or any(failures[rank].end for rank in ranks):
+        return ranks, ""
+    order = sorted(ranks, key=lambda rank: failures[rank].event.id)
+    first, second = failures[order[0]].event, failures[order[1]].event
+    went_on = any(
+        first.id < number < second.id for marks in case.clocks.progress.values() for number, _ in marks
     )
-
-
-def _by_time(earliest: dict[int, Event], told: dict[int, float]) -> FirstFailure:
-    rank = min(told, key=lambda item: (told[item], earliest[item].id))
-    event = earliest[rank]
-    hosts = {item.host for item in earliest.values()}
-    bound = CLOCK_SKEW_S if len(hosts) > 1 or None in hosts else 0.0
-    close = sorted(other for other, time in told.items() if time - told[rank] <= bound)
-    if len(close) > 1:
-        return FirstFailure(
-            rank, event.host, event.time, f"times within {bound:g} s of each other", tuple(close)
-        )
-    return FirstFailure(rank, event.host, event.time, "time stamps")
+    if went_on or (first.type != second.type and first.kind is not EventKind.WATCHDOG):
+        return order[:1], "order of lines in one file"
+    return order, ""

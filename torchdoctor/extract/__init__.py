@@ -22,6 +22,7 @@ NAMESPACES = {
     "process_table": "process_table",
     "host_memory": "host_memory",
     "loader": "loader",
+    "flight": "flight",
 }
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from io import BufferedReader
 from itertools import chain, islice
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from torchdoctor.intake.document import judge
 from torchdoctor.intake.draft import Draft, pattern
+from torchdoctor.intake.placing import placed
 from torchdoctor.intake.router import Router
 from torchdoctor.intake.source import IntakeError, Tally, expand, open_binary, physical_lines
 from torchdoctor.model import Ending, Event, Form, Transcript
@@ -53,7 +55,7 @@ def read_all(paths: Sequence[str], stdin: BinaryIO | None = None) -> Reading:
     if not results:
         raise unreadable[0] if unreadable else IntakeError("-", "no input was named")
     notes = tuple(f"cannot read {error}" for error in unreadable)
-    return Reading(_merged(results, notes), tuple(unreadable))
+    return Reading(_merged(placed(results), notes), tuple(unreadable))
 
 
 def read_one(path: str, stdin: BinaryIO | None = None) -> Transcript:
@@ -94,6 +96,15 @@ def _read_file(path: str, stdin: BinaryIO | None) -> Transcript:
             from torchdoctor.intake.ipynb import cell_outputs
 
             return _transcript(cell_outputs(file, tally), name, tally)
+        head = file.peek(4096) if isinstance(file, BufferedReader) else b""
+        if head[:1] in (b"\x80", b"{"):
+            from torchdoctor.intake.flight import is_record, read_record
+
+            if is_record(head):
+                record = read_record(file, name, head)
+                if isinstance(record, Transcript):
+                    return record
+                return _transcript(physical_lines(record, name, tally), name, tally)
         return _transcript(physical_lines(file, name, tally), name, tally)
     finally:
         if path != "-":

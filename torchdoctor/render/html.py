@@ -6,7 +6,7 @@ import re
 from html import escape
 from typing import TYPE_CHECKING
 
-from torchdoctor.model import Outcome, Severity, Standing
+from torchdoctor.model import Outcome, Part, Role, Severity, Standing
 from torchdoctor.render import svg, words
 from torchdoctor.render.clean import clean
 from torchdoctor.render.page import page
@@ -164,22 +164,39 @@ def _suspect(report: Report) -> Iterable[str]:
 
 
 def _marks(report: Report) -> list[svg.Mark]:
-    first = report.first_failure
-    leading = {first.rank, *first.tie} if first is not None else set()
-    marks: list[svg.Mark] = []
-    for number, item in enumerate(report.diagnoses):
+    """The moments of the timeline, and beside them whatever else the ranks said."""
+    marks = [
+        svg.Mark(
+            moment.rank,
+            moment.host,
+            moment.time,
+            moment.role is not Part.ECHO,
+            moment.role is Part.FIRST,
+            moment.rule or (moment.kind.value if moment.kind is not None else "silent"),
+            moment.text or "printed nothing about a failure",
+            f"{moment.file}:{moment.line}" if moment.file else "",
+        )
+        for moment in report.timeline
+    ]
+    seen = {(mark.rank, mark.kind) for mark in marks}
+    for mark in _said(report):
+        if mark.rank is not None and (mark.rank, mark.kind) not in seen:
+            seen.add((mark.rank, mark.kind))
+            marks.append(mark)
+    return marks
+
+
+def _said(report: Report) -> Iterable[svg.Mark]:
+    for item in report.diagnoses:
         for one in item.evidence:
             if one.fact is None and not one.against:
                 rank = one.rank if one.rank is not None else item.rank
-                lead = number == 0 and rank in leading
-                marks.append(svg.Mark(rank, None, None, True, lead, item.rule, one.text, words.place(one)))
+                own = item.role is Role.CAUSE
+                yield svg.Mark(rank, None, None, own, False, item.rule, one.text, words.place(one))
         for link in item.leads_to:
             rank = link.rank if link.rank is not None else link.evidence.rank
-            text = link.evidence.text
-            marks.append(
-                svg.Mark(rank, None, None, False, False, link.rule, text, words.place(link.evidence))
-            )
-    return marks
+            place = words.place(link.evidence)
+            yield svg.Mark(rank, None, None, False, False, link.rule, link.evidence.text, place)
 
 
 def _facts(report: Report) -> str:

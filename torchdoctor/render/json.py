@@ -16,7 +16,7 @@ from torchdoctor.model import Evidence, Frame, Report
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from torchdoctor.model import CheckResult, Diagnosis, Fact, FactValue, FirstFailure, Link, Suspect
+    from torchdoctor.model import CheckResult, Diagnosis, Fact, FactValue, FirstFailure, Link, Moment, Suspect
 
 # ISO 8601 with the parts that logs write differently: "/" in dates, a blank for "T", "," before the fraction.
 _TIME = (
@@ -42,6 +42,7 @@ def _report(report: Report) -> dict[str, Any]:
         "diagnoses": [_diagnosis(item) for item in report.diagnoses],
         "suspect": _suspect(report.suspect),
         "first_failure": _first_failure(report.first_failure),
+        "timeline": [_moment(item) for item in report.timeline],
         "checks": [_check(item) for item in report.checks],
         "not_checked": [{"id": item.id, "reason": _text(item.reason)} for item in report.not_checked],
         "notes": _texts(report.notes),
@@ -126,6 +127,20 @@ def _first_failure(item: FirstFailure | None) -> dict[str, Any]:
         "time": _iso8601(item.time),
         "decided_by": _text_or_null(item.decided_by),
         "tie": list(item.tie),
+    }
+
+
+def _moment(item: Moment) -> dict[str, Any]:
+    return {
+        "rank": item.rank,
+        "host": _text_or_null(item.host),
+        "time": _iso8601(item.time),
+        "role": item.role.value,
+        "text": _text(item.text),
+        "rule": item.rule,
+        "kind": item.kind.value if item.kind is not None else None,
+        "file": _text_or_null(item.file),
+        "line": item.line,
     }
 
 

@@ -70,8 +70,7 @@ def timeline(marks: Sequence[Mark]) -> str:
         parts.append(
             f'<text x="{_LEFT}" y="14" class="dim">and {left_out} more ranks, which only echo</text>'
         )
-    label = "Timeline: which rank failed when"
-    return _svg(_LEFT + _WIDTH + 20, height, label, parts)
+    return _svg(_LEFT + _WIDTH + 20, height, "Timeline: which rank failed when", parts, "wide")
 
 
 def _scale(values: Sequence[float]) -> _Scale:
@@ -173,8 +172,9 @@ def _cell(mark: Mark, x: int, y: int) -> str:
     return f'<circle cx="{x + 8}" cy="{y + 6}" r="5" class="echo">{title}</circle>'
 
 
-def _svg(width: float, height: float, label: str, parts: Sequence[str]) -> str:
+def _svg(width: float, height: float, label: str, parts: Sequence[str], kind: str = "") -> str:
+    name = f'class="{kind}" ' if kind else ""
     return (
-        f'<svg viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" role="img" '
+        f'<svg {name}viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" role="img" '
         f'aria-label="{escape(label)}">{"".join(parts)}</svg>'
     )

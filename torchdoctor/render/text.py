@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from torchdoctor.model import Outcome, Severity, Standing
-from torchdoctor.render import words
+from torchdoctor.render import timeline, words
 from torchdoctor.render.clean import clean, encodable
 
 if TYPE_CHECKING:
@@ -181,6 +181,7 @@ def _diagnosed(page: _Page, report: Report, first: Diagnosis) -> None:
         where = f"on rank {first.rank}"
     _verdict(page, _mark(first), first.title, f"{first.rule}, {words.standing(first)}", where)
     _diagnosis(page, first)
+    _timeline(page, report)
     certain = [item for item in report.diagnoses[1:] if item.standing is Standing.CONFIRMED]
     _others(page, "Also found", certain)
     _others(page, "Other possible causes", [item for item in report.diagnoses[1:] if item not in certain])
@@ -233,6 +234,30 @@ def _consequences(page: _Page, item: Diagnosis) -> None:
         page.wrap(Text.assemble(page.text(link.title), "  ", page.text(link.rule, _DIM)), indent=4)
         _quotes(page, [(page.place(link.evidence, link.rank), link.evidence.text)], indent=6, limit=1)
     page.more(len(item.leads_to) - len(shown))
+
+
+def _timeline(page: _Page, report: Report) -> None:
+    """Who failed when, and who only echoed."""
+    rows, hidden = timeline.rows(report.timeline, all_of_them=page.verbose)
+    if len(rows) < 2:
+        return
+    page.head("Timeline")
+    columns = ([row.when for row in rows], [row.who for row in rows], [row.role for row in rows])
+    widths = [max(map(len, column)) for column in columns]
+    wide = sum(widths) + 10 + 24 <= page.width
+    for row in rows:
+        told = (row.when, row.who, row.role)
+        cells = [cell.ljust(width) for cell, width in zip(told, widths, strict=True) if width]
+        lead = page.text("  ".join(cells) + "  ", "bold" if row.strong else "")
+        text = page.text(words.without_stamp(row.text))
+        if wide:
+            page.wrap(text, indent=4, lead=lead, limit=None if page.verbose else 1)
+        else:
+            page.wrap(
+                page.text("  ".join(cell for cell in told if cell), "bold" if row.strong else ""), indent=4
+            )
+            page.wrap(text, indent=6, limit=None if page.verbose else 1)
+    page.more(hidden)
 
 
 def _quotes(page: _Page, quotes: Sequence[tuple[str, str]], *, indent: int, limit: int) -> None:
@@ -331,6 +356,7 @@ def _unrecognised(page: _Page, report: Report) -> None:
     _verdict(page, _UNKNOWN, title, words.first_failure(report.first_failure))
     if report.suspect is not None:
         _suspect(page, report.suspect)
+    _timeline(page, report)
     page.paragraphs("What to do", [_NEW_RULE])
 
 

@@ -1,0 +1,206 @@
+"""What ranks really print when something fails: stretches of captured logs, with rank and clock put in."""
+
+from __future__ import annotations
+
+import functools
+import re
+from datetime import datetime, timedelta
+from pathlib import Path
+
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
+EPOCH = datetime(2026, 3, 9, 14, 0, 0)
+
+
+@functools.cache
+def captured(case: str) -> tuple[str, ...]:
+    return tuple((FIXTURES / case / "input.txt").read_text(encoding="utf-8").splitlines())
+
+
+@functools.cache
+def stretch(case: str, tag: str, first: str, last: str = "") -> tuple[str, ...]:
+    """The lines behind ``tag`` from the one that holds ``first`` to the one that holds ``last``."""
+    lines = [line[len(tag) :] for line in captured(case) if line.startswith(tag)]
+    start = next(index for index, line in enumerate(lines) if first in line)
+    end = next((i for i in range(len(lines) - 1, start - 1, -1) if last and last in lines[i]), len(lines) - 1)
+    return tuple(lines[start : end + 1])
+
+
+def moved(lines: tuple[str, ...], old: int, rank: int, at: float) -> list[str]:
+    """The lines as another rank would have printed them, the first clock in them set to ``at`` seconds."""
+    zero: datetime | None = None
+    found: list[str] = []
+    for line in lines:
+        line = re.sub(rf"\[rank{old}\]", f"[rank{rank}]", line)
+        line = re.sub(rf"\bRank {old}\]", f"Rank {rank}]", line)
+
+        def clock(match: re.Match[str]) -> str:
+            nonlocal zero
+            then = datetime.strptime(f"2026{match[2]}{match[3]}", "%Y%m%d%H:%M:%S.%f")
+            zero = zero or then
+            now = EPOCH + timedelta(seconds=at) + (then - zero)
+            return f"{match[1]}{now:%m%d %H:%M:%S.%f}{match[4]}"
+
+        line = re.sub(r"\b([EWI])(\d{4}) (\d\d:\d\d:\d\d\.\d{6})(\d*)", clock, line)
+        found.append(line)
+    return found
+
+
+def dressed(lines: tuple[str, ...] | list[str], rank: int, prefix: bool) -> list[str]:
+    """torch's excepthook puts the rank before every line of a traceback once a process group exists."""
+    return [f"[rank{rank}]: {line}" for line in lines] if prefix else list(lines)
+
+
+def label_range(rank: int, at: float) -> list[str]:
+    case = "cuda-assert-label-range/h200x2-label-rank0"
+    return moved(stretch(case, "[default0]:", "Assertion `t >= 0"), 0, rank, at)
+
+
+def watchdog(rank: int, at: float, seq: int, op: str, numel: int, waited: int) -> list[str]:
+    """A rank that gave up: the collective it waited in, its number and its size."""
+    case = "nccl-collective-mismatch/h200x2-shape-mismatch"
+    lines = stretch(case, "[default1]:", "Watchdog caught collective operation timeout")
+    text = "\n".join(moved(lines, 1, rank, at))
+    text = text.replace("SeqNum=4", f"SeqNum={seq}").replace("OpType=ALLGATHER", f"OpType={op}")
+    text = text.replace("NumelIn=2048", f"NumelIn={numel}").replace("NumelOut=4096", f"NumelOut={numel}")
+    text = text.replace("sequence id: 4 ", f"sequence id: {seq} ")
+    text = re.sub(r"(?i)(last enqueued (?:nccl )?work: )4", rf"\g<1>{seq}", text)
+    text = re.sub(r"(?i)(last completed (?:nccl )?work: )3", rf"\g<1>{seq - 1}", text)
+    text = text.replace("Timeout(ms)=25000", f"Timeout(ms)={waited * 1000}")
+    text = text.replace("ran for 25089", f"ran for {waited * 1000 + 89}")
+    return text.split("\n")
+
+
+def told(rank: int, at: float, by: int, last: int) -> list[str]:
+    """A rank that did not time out and was told of another's timeout."""
+    lines = tuple(line for line in captured("nccl-timeout/told-by-another-rank") if line.startswith("[rank6]:[E703"))
+    lines = tuple(line.replace("[E703 ", "[E0703 ") for line in lines[:2])
+    text = "\n".join(moved(lines, 6, rank, at)).replace("rank 7", f"rank {by}")
+    return text.replace("work: 56116", f"work: {last}").split("\n")
+
+
+def out_of_memory(rank: int, prefix: bool) -> list[str]:
+    lines = captured("cuda-oom-too-big/h100-oom-big")
+    start = next(index for index, line in enumerate(lines) if line.startswith("Traceback"))
+    return dressed(lines[start:], rank, prefix)
+
+
+def dataset_error(rank: int) -> list[str]:
+    case = "dataloader-worker-error/h200x2-loader-rank1"
+    return moved(stretch(case, "[default1]:", "Traceback (most recent", "KeyError: 'segmentation'"), 1, rank, 0.0)
+
+
+def memory_fault(rank: int) -> list[str]:
+    """An uncorrectable error of the GPU's memory."""
+    return moved(stretch("ecc-uncorrectable/nccl-rank", "[rank4]: ", "Traceback"), 4, rank, 0.0)
+
+
+def segmentation_fault() -> list[str]:
+    return list(captured("segfault/faulthandler-cpu"))
+
+
+def own_exception(rank: int, prefix: bool, name: str, message: str) -> list[str]:
+    """An exception class of a user's own project, which no catalog can know."""
+    lines = (
+        "Traceback (most recent call last):",
+        '  File "/home/user/proj/launch.py", line 31, in <module>',
+        "    main(load_settings())",
+        '  File "/home/user/proj/launch.py", line 24, in main',
+        "    trainer.fit(loader)",
+        '  File "/home/user/proj/trainer.py", line 208, in fit',
+        "    self.quota.charge(batch)",
+        f"{name}: {message}",
+    )
+    return dressed(lines, rank, prefix)
+
+
+def peer_closed(rank: int, prefix: bool) -> list[str]:
+    """What gloo prints on a rank whose peer is gone."""
+    lines = (
+        "Traceback (most recent call last):",
+        '  File "/home/user/proj/launch.py", line 31, in <module>',
+        "    main(load_settings())",
+        '  File "/home/user/proj/launch.py", line 24, in main',
+        "    dist.all_reduce(total)",
+        '  File "/opt/venv/lib/python3.12/site-packages/torch/distributed/c10d_logger.py", line 81, in wrapper',
+        "    return func(*args, **kwargs)",
+        '  File "/opt/venv/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py", line 2999, in '
+        "all_reduce",
+        "    work.wait()",
+        "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:538] Connection closed by peer "
+        "[10.2.0.17]:41822",
+    )
+    return dressed(lines, rank, prefix)
+
+
+def nccl_remote(rank: int, prefix: bool) -> list[str]:
+    """What NCCL prints on a rank whose peer is gone."""
+    lines = (
+        "Traceback (most recent call last):",
+        '  File "/home/user/proj/launch.py", line 24, in main',
+        "    dist.all_reduce(total)",
+        '  File "/opt/venv/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py", line 2999, in '
+        "all_reduce",
+        "    work = group.allreduce([tensor], opts)",
+        "torch.distributed.DistBackendError: NCCL error in: /pytorch/torch/csrc/distributed/c10d/"
+        "ProcessGroupNCCL.cpp:2298, remote process exited or there was a network error, NCCL version 2.27.3",
+        "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
+        "Last error:",
+        "socketPollConnect: Connect to 10.20.0.7<40511> returned 111(Connection refused) errno 115(Operation now "
+        "in progress)",
+    )
+    return dressed(lines, rank, prefix)
+
+
+def box(ends: list[tuple[int, int, int, float]], host: str, program: str = "launch.py") -> list[str]:
+    """The summary of one node's agent for (rank, local rank, exit code, time) of its processes.
+
+    The agent looks at its processes in order; all that it finds ended in one look carry its own clock, and
+    the one it saw first it calls the root cause.
+    """
+    case = captured("cuda-assert-label-range/h200x2-label-rank0")
+    start = next(index for index, line in enumerate(case) if line.startswith("Traceback") and "torchrun" in case[index + 1])
+    stop = next(index for index, line in enumerate(case) if line.startswith("torch.distributed.elastic") and index > start)
+    root = min(ends, key=lambda end: (end[3], end[1]))
+
+    def entry(number: int, end: tuple[int, int, int, float]) -> list[str]:
+        rank, local, code, at = end
+        how = "Signal {0} ({1}) received by PID {2}" if code < 0 else "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"
+        names = {-15: "SIGTERM", -9: "SIGKILL", -11: "SIGSEGV", -6: "SIGABRT"}
+        return [
+            f"[{number}]:",
+            f"  time      : {EPOCH + timedelta(seconds=at):%Y-%m-%d_%H:%M:%S}",
+            f"  host      : {host}",
+            f"  rank      : {rank} (local_rank: {local})",
+            f"  exitcode  : {code} (pid: {4000 + rank})",
+            "  error_file: <N/A>",
+            "  traceback : " + how.format(-code, names.get(code, "?"), 4000 + rank),
+        ]
+
+    others = [end for end in ends if end is not root]
+    lines = [*case[start : stop + 1], "=" * 60, f"{program} FAILED", "-" * 60, "Failures:"]
+    if not others:
+        lines.append("  <NO_OTHER_FAILURES>")
+    for number, end in enumerate(others, 1):
+        lines += entry(number, end)
+    return [*lines, "-" * 60, "Root Cause (first observed failure):", *entry(0, root), "=" * 60]
+
+
+def agent(kind: str, at: float, pid: int, local: int, code: int = 1) -> str:
+    """A line of torchrun's agent about one of its processes."""
+    now = EPOCH + timedelta(seconds=at)
+    if kind == "sigterm":
+        return (
+            f"W{now:%m%d %H:%M:%S.%f} 639 torch/distributed/elastic/multiprocessing/api.py:1012] "
+            f"Sending process {pid} closing signal SIGTERM"
+        )
+    return (
+        f"E{now:%m%d %H:%M:%S.%f} 639 torch/distributed/elastic/multiprocessing/api.py:986] failed "
+        f"(exitcode: {code}) local_rank: {local} (pid: {pid}) of binary: /opt/venv/bin/python"
+    )
+
+
+def time_limit(host: str, at: float) -> list[str]:
+    """Slurm at the end of a job's time."""
+    lines = [line for line in captured("job-time-limit/slurm") if line.startswith(("slurmstepd", "srun"))]
+    when = f"{EPOCH + timedelta(seconds=at):%Y-%m-%dT%H:%M:%S}"
+    return [re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", when, line).replace("gn033", host) for line in lines]

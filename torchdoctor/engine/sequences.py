@@ -1,0 +1,161 @@
+"""Which rank is missing, behind or astray, by the numbers of the collectives that the ranks report."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from functools import cache
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
+
+from torchdoctor.extract import flight
+from torchdoctor.extract.nccl_ranks import GIVE_UP, timeouts_in
+
+if TYPE_CHECKING:
+    from torchdoctor.model import Transcript
+
+# "Last enqueued NCCL work: 7, last completed NCCL work: 6" from torch 2.4, "last enqueued work" from 2.6 on
+_STATUS = (
+    r"(?:Rank (?P<rank>\d{1,6})\][^\n]{0,300}?)?[Ll]ast enqueued (?:NCCL )?work: (?P<enqueued>-?\d{1,15})"
+    r"(?:, last (?:started work: -?\d{1,15}, last )?completed (?:NCCL )?work: (?P<completed>-?\d{1,15}))?"
+)
+# torch 1.11 on, with TORCH_DISTRIBUTED_DEBUG=DETAIL
+_FINGERPRINT = (
+    r"[Rr]ank (?P<rank>\d{1,6}) is running collective: CollectiveFingerPrint\((?:SequenceNumber=(?P<seq>\d{1,15}), ?)?"
+    r"OpType=(?P<op>\w{1,40})(?:, ?TensorShape=\[(?P<shape>[\d, ]{0,80})\])?"
+)
+_GROUP = r"\[PG (?:ID )?\w+(?: PG GUID (?P<guid>\w+))?(?: ?\((?P<name>[^)]{0,60})\))?"
+
+
+@dataclass(slots=True)
+class Position:
+    """Where a rank stands: the collective it waits in, and how far its queue is."""
+
+    rank: int
+    seq: int | None = None
+    op: str | None = None
+    numel: int | None = None
+    enqueued: int | None = None
+    completed: int | None = None
+    timed_out: bool = False  # it gave up itself, was not only told to
+    group: str = ""
+
+
+class Stray(NamedTuple):
+    """The ranks that are unlike the others, and in which way; more than one cannot be told apart."""
+
+    ranks: tuple[int, ...]
+    why: str
+
+
+@cache
+def _pattern(source: str) -> re.Pattern[str]:
+    return re.compile(source)
+
+
+def positions(transcript: Transcript) -> dict[int, Position]:
+    """What watchdog lines, fingerprints and flight records say of each rank."""
+    found: dict[int, Position] = {}
+
+    def at(rank: int) -> Position:
+        return found.setdefault(rank, Position(rank))
+
+    for event in transcript.events:
+        text = event.text
+        if event.quoted or event.recovered:
+            continue
+        if any(mark in text for mark in GIVE_UP[:5]):
+            if event.rank is not None:
+                at(event.rank).timed_out = True
+            for timeout in timeouts_in(event):
+                if timeout.rank is None:
+                    continue
+                place = at(timeout.rank)
+                place.timed_out = True
+                if place.seq is None:
+                    place.seq, place.op, place.numel = timeout.seq, timeout.op, timeout.numel_in
+                    group = _pattern(_GROUP).search(text)
+                    place.group = (group["name"] or group["guid"] or "") if group else ""
+        if "enqueued" in text:
+            for one in _pattern(_STATUS).finditer(text):
+                rank = event.rank if event.rank is not None else int(one["rank"]) if one["rank"] else None
+                if rank is not None and (place := at(rank)).enqueued is None:
+                    place.enqueued = int(one["enqueued"])
+                    place.completed = int(one["completed"]) if one["completed"] else None
+        if "is running collective" in text:
+            for one in _pattern(_FINGERPRINT).finditer(text):
+                place = at(int(one["rank"]))
+                place.seq = int(one["seq"]) if one["seq"] else place.seq
+                place.op = one["op"]
+                if one["shape"] is not None:
+                    place.numel = prod(int(part) for part in one["shape"].split(",") if part.strip())
+    for record in flight.latest(transcript):
+        if record.rank is None:
+            continue
+        place = at(record.rank)
+        place.enqueued, place.completed = record.enqueued, record.completed
+        if record.pending:
+            place.seq, place.op, place.numel = record.seq, record.op, record.numel
+    return found
+
+
+def stray(found: dict[int, Position], world: set[int]) -> Stray | None:
+    """The ranks whose numbers differ from the others'. None where nothing is told.
+
+    ``world`` holds all ranks that the text names.
+    """
+    known = _one_group(found)
+    waiting = {rank: place for rank, place in known.items() if place.seq is not None}
+    target = max((place.seq for place in waiting.values() if place.seq is not None), default=None)
+    behind = [
+        rank
+        for rank, place in known.items()
+        if target is not None and place.enqueued is not None and 0 <= place.enqueued < target
+    ]
+    if behind and len(behind) < len(world | set(known)):
+        lowest = min(known[rank].enqueued or 0 for rank in behind)
+        last = tuple(sorted(rank for rank in behind if known[rank].enqueued == lowest))
+        return Stray(last, f"it never called collective {lowest + 1}, in which others waited")
+    gave_up = {rank for rank, place in known.items() if place.timed_out}
+    others = (world | set(known)) - gave_up
+    odd = _odd_one(waiting)
+    if gave_up and others and len(others) < len(gave_up) and (odd is None or len(odd.ranks) > len(others)):
+        return Stray(tuple(sorted(others)), "the others waited for it in a collective and gave up")
+    if odd is not None:
+        return odd
+    if len(gave_up) == 1 and len(others) == 1:
+        return Stray(
+            tuple(sorted(gave_up | others)), "one waited for the other; numbers of both are not told"
+        )
+    if gave_up and len(gave_up) > 1 and not others:
+        return Stray(tuple(sorted(gave_up)), "all ranks wait in the same collective")
+    return None
+
+
+def _one_group(found: dict[int, Position]) -> dict[int, Position]:
+    """Positions in the process group that most ranks wait in; numbers of two groups have nothing in common."""
+    groups: dict[str, int] = Counter(place.group for place in found.values() if place.group)
+    if len(groups) < 2:
+        return found
+    largest = max(groups, key=lambda name: groups[name])
+    return {rank: place for rank, place in found.items() if place.group in ("", largest)}
+
+
+def _odd_one(waiting: dict[int, Position]) -> Stray | None:
+    for name, attribute in (
+        ("kinds of collectives", "op"),
+        ("sequence numbers", "seq"),
+        ("sizes of the collective", "numel"),
+    ):
+        votes: dict[object, list[int]] = defaultdict(list)
+        for rank, place in waiting.items():
+            value = getattr(place, attribute)
+            if value is not None:
+                votes[value].append(rank)
+        if len(votes) < 2:
+            continue
+        fewest = min(len(ranks) for ranks in votes.values())
+        small = sorted(rank for ranks in votes.values() if len(ranks) == fewest for rank in ranks)
+        return Stray(tuple(small), f"the ranks' {name} differ")
+    return None
