@@ -136,7 +136,7 @@ def launch(bench: Bench, topic: str, world: int, folder: str) -> dict[int, int]:
 
 
 def together(bench: Bench, topic: str, world: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=bench.folder) as folder:
         ended = launch(bench, topic, world, folder)
         first = next((rank for rank, code in ended.items() if code != 0), None)
         good = first is None
