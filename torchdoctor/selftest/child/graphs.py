@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -56,7 +56,7 @@ def prepare(bench: Bench, work: Callable[[], Any]) -> None:
     if bench.device.type != "cuda":
         work()
         return
-    side = torch.cuda.Stream(bench.device)
+    side = cast("Any", torch.cuda.Stream)(bench.device)
     side.wait_stream(torch.cuda.current_stream(bench.device))
     with torch.cuda.stream(side):
         for _ in range(3):
