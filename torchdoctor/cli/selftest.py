@@ -67,6 +67,12 @@ EXIT_COULD_NOT_TELL = 3
     metavar="FACTOR",
     help="Stretch every check's time limit, for a slow machine.",
 )
+@click.option(
+    "--share/--isolate",
+    "share",
+    default=None,
+    help="Let checks of one GPU share a process, or give each its own.  [default: share at level quick]",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Show reasons in full.")
 def command(
     python: str | None,
@@ -80,11 +86,13 @@ def command(
     fail_on: str,
     strict: bool,
     limit_scale: float,
+    share: bool | None,
     verbose: bool,
 ) -> int:
     """Test that this GPU, with this torch, computes right, and show known traps with numbers.
 
-    Each check runs in a process of its own, with a time limit, and can be repeated from its seed. On a GPU
+    Each check runs in a process of its own (at level quick those of a GPU share one, and one that crashes
+    does not take the others along), with a time limit, and can be repeated from its seed. On a GPU
     the standard level makes the driver write Xid 43 lines into the kernel log (device-assert); it is said
     before it runs.
 
@@ -112,6 +120,7 @@ def command(
         seed=seed,
         limit_scale=limit_scale,
         fault=os.environ.get("TORCHDOCTOR_FAULT", ""),
+        share=share,
     )
     line = _Line()
     try:

@@ -228,6 +228,8 @@ def _share(case: Case) -> float:
     """The part of its limit that a case used up."""
     if case.value is None or case.limit is None:
         return 0.0
+    if case.expected.startswith("at least"):
+        return case.limit / case.value if case.value else float("inf")
     if case.value != case.value:
         return float("inf")
     return case.value / case.limit if case.limit else case.value

@@ -23,6 +23,7 @@ class Request:
     """What to test. ``only`` empty means all of the level; ``limit_scale`` stretches every time limit.
 
     ``fault`` spoils every program on purpose, or with @DEVICE those of one device, to test the tests.
+    ``share`` lets the checks that allow it share a process; one that crashes takes no other along.
     """
 
     python: str
@@ -33,6 +34,12 @@ class Request:
     limit_scale: float = 1.0
     fault: str = ""
     fork: bool = True
+    share: bool | None = None
+
+    @property
+    def shares(self) -> bool:
+        """May checks share a process? Where nothing is said, at the level that is to be quick."""
+        return self.level is Level.QUICK if self.share is None else self.share
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,14 +169,25 @@ class _Session:
         return Job(check, device, request.seed, repeat)
 
     def _run(self, jobs: Sequence[Job]) -> None:
-        lanes: dict[str, list[Job]] = {}
-        for job in jobs:
-            lanes.setdefault(job.device, []).append(job)
+        """First what computes, beside what is about the host; then speeds, then what is about all GPUs.
+
+        Nothing else runs while speeds are measured but the same on the other GPUs.
+        """
         self._total = len(jobs)
-        # what is about all GPUs, or about the host, would disturb what is measured on one: it comes after
-        after = [lanes.pop(name) for name in ("cuda", "host") if name in lanes]
-        for several in (list(lanes.values()), *([lane] for lane in after)):
-            runner.run_lanes(several, self._executor, self._argv, self._job_begun, self._job_done)
+        computing = [job for job in jobs if not job.check.measures and job.device != "cuda"]
+        measuring = [job for job in jobs if job.check.measures and job.device != "cuda"]
+        together = [job for job in jobs if job.device == "cuda"]
+        for stage in (computing, measuring, together):
+            lanes: dict[str, list[Job]] = {}
+            for job in stage:
+                lanes.setdefault(job.device, []).append(job)
+            groups = [self._groups(lane) for lane in lanes.values()]
+            runner.run_lanes(groups, self._executor, self._argv, self._job_begun, self._job_done)
+
+    def _groups(self, lane: Sequence[Job]) -> list[list[Job]]:
+        """Those that may share a process first, then the others, alone."""
+        share = [job for job in lane if job.check.shares] if self._request.shares else []
+        return [*([share] if share else []), *([job] for job in lane if job not in share)]
 
     def _argv(self, job: Job) -> tuple[tuple[str, ...], float]:
         limit_s = job.check.limit_s * self._request.limit_scale
