@@ -22,7 +22,8 @@ _STATUS = (
 )
 # torch 1.11 on, with TORCH_DISTRIBUTED_DEBUG=DETAIL
 _FINGERPRINT = (
-    r"[Rr]ank (?P<rank>\d{1,6}) is running collective: CollectiveFingerPrint\((?:SequenceNumber=(?P<seq>\d{1,15}), ?)?"
+    r"[Rr]ank (?P<rank>\d{1,6}) is running collective: CollectiveFingerPrint\("
+    r"(?:SequenceNumber=(?P<seq>\d{1,15}), ?)?"
     r"OpType=(?P<op>\w{1,40})(?:, ?TensorShape=\[(?P<shape>[\d, ]{0,80})\])?"
 )
 _GROUP = r"\[PG (?:ID )?\w+(?: PG GUID (?P<guid>\w+))?(?: ?\((?P<name>[^)]{0,60})\))?"
@@ -134,7 +135,7 @@ def stray(found: dict[int, Position], world: set[int]) -> Stray | None:
 
 
 def _one_group(found: dict[int, Position]) -> dict[int, Position]:
-    """Positions in the process group that most ranks wait in; numbers of two groups have nothing in common."""
+    """Positions in the process group that most ranks wait in; numbers of two groups do not compare."""
     groups: dict[str, int] = Counter(place.group for place in found.values() if place.group)
     if len(groups) < 2:
         return found

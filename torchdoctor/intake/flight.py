@@ -125,7 +125,7 @@ def _status(record: dict[object, object], group: str, label: str, members: list[
 
 
 def _line(entry: dict[object, object], label: str) -> str:
-    """``flight record, group 0 (default_pg): collective 8 all_reduce is scheduled, Float [5, 2] -> Float [5, 2]``"""
+    """``flight record, group 0 (default_pg): collective 8 all_reduce is scheduled, Float [] -> Float []``"""
     name = _short(entry.get("profiling_name"), 80).rpartition(":")[2] or "?"
     kind = "p2p" if entry.get("is_p2p") is True else "collective"
     number = _int(entry.get("p2p_seq_id" if kind == "p2p" else "collective_seq_id", entry.get("seq_id")))
