@@ -307,7 +307,9 @@ def _node(columns: list[_Column], size: int, several: bool) -> _Column | None:
         return named[-1]
     folders = [column for column in columns if not column.numeric]
     if folders and size > 1:
-        return folders[-1]
+        # a run's random folder lies in that of a machine: the number that goes with it names the machine better
+        alike = [column for column in columns if column.numeric and _go_together(column, folders[-1])]
+        return alike[0] if alike else folders[-1]
     varying = [c for c in columns if len(set(c.values)) > 1 and c.word not in _NO_RANK_WORDS]
     if several and varying:
         return varying[-1]
@@ -315,6 +317,12 @@ def _node(columns: list[_Column], size: int, several: bool) -> _Column | None:
     if len(varying) == 2 and numeric and numeric[0] is varying[0] and _dense_under(varying[1], varying[0]):
         return numeric[0]
     return None
+
+
+def _go_together(column: _Column, other: _Column) -> bool:
+    """True when two columns split the files in the same way."""
+    pairs = set(zip(column.values, other.values, strict=True))
+    return len(pairs) == len(set(column.values)) == len(set(other.values)) > 1
 
 
 def _counts_files(column: _Column, size: int) -> bool:
