@@ -58,6 +58,8 @@ _OF_OTHERS = frozenset(
      "at", "than", "tp", "pp", "dp", "ep", "group", "and", "lora")
 )  # fmt: skip
 _LISTENED = 600
+# their lines speak of other processes than the one that writes the file
+_OF_OTHERS_KINDS = (EventKind.LAUNCHER, EventKind.KERNEL_LOG, EventKind.SCHEDULER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +210,7 @@ def _filled(part: Transcript, place: Place, known: dict[int, int | None]) -> Tra
     for event in part.events:
         rank, local = event.rank, event.local_rank
         host = event.host or place.host
-        if event.kind not in (EventKind.LAUNCHER, EventKind.KERNEL_LOG, EventKind.SCHEDULER):
+        if event.kind not in _OF_OTHERS_KINDS and not (event.type or "").endswith("ChildFailedError"):
             if rank is None and local is not None:
                 rank = known.get(local)
             rank = rank if rank is not None else place.rank
@@ -303,8 +305,9 @@ def _rows(column: _Column, hosts: tuple[str | None, ...]) -> list[tuple[int, str
 def _node(columns: list[_Column], size: int, several: bool) -> _Column | None:
     """The column that names the machine."""
     named = [column for column in columns if column.word in _NODE_WORDS]
-    if named:
-        return named[-1]
+    differ = [column for column in named if len(set(column.values)) > 1]
+    if differ:
+        return differ[-1]
     folders = [column for column in columns if not column.numeric]
     if folders and size > 1:
         # a run's random folder lies in that of a machine: the number that goes with it names the machine better
@@ -316,7 +319,7 @@ def _node(columns: list[_Column], size: int, several: bool) -> _Column | None:
     numeric = [c for c in varying if c.numeric and (c.word not in _RANK_WORDS or len(c.word) == 1)]
     if len(varying) == 2 and numeric and numeric[0] is varying[0] and _dense_under(varying[1], varying[0]):
         return numeric[0]
-    return None
+    return next((column for column in reversed(named) if len(column.word) > 2), None)
 
 
 def _go_together(column: _Column, other: _Column) -> bool:
@@ -344,7 +347,9 @@ def _local(columns: list[_Column], node: _Column | None, size: int) -> _Column |
     """The column that counts the processes of one machine."""
     for column in columns:
         if column.word in _LOCAL_WORDS and column is not node:
-            return column
+            under = [column] if node is None else [node, column]
+            if min(column.numbers) == 0 or size == 1 or _dense_under(under[-1], under[0]):
+                return column
     for column in columns:
         if column is node or (column.word in _RANK_WORDS and len(column.word) > 1):
             continue
