@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.engine.clocks import Clocks, Span
 from torchdoctor.engine.ends import ABORT, CRASH_SIGNALS, OWN_SIGNALS, SENT_SIGNALS, End, ends
-from torchdoctor.engine.sequences import Position, positions, stray
+from torchdoctor.engine.sequences import Position, Stray, behind, positions, stray
+from torchdoctor.extract.hang import strays as stacks_astray
 from torchdoctor.extract.nccl_ranks import GIVE_UP
 from torchdoctor.model import EventKind, FirstFailure, Role
 
@@ -52,6 +53,8 @@ class Incident:
     ends: dict[int, End]
     ended_by: Event | None = None  # a scheduler that ended all ranks
     nobodys: Event | None = None  # a failure whose rank the text does not name
+    stacks: tuple[tuple[int, ...], str] | None = None  # ranks whose stacks stand elsewhere, and where
+    left: frozenset[int] = frozenset()  # ranks whose process ended by itself before the others gave up
 
 
 def incident(
@@ -101,7 +104,20 @@ def incident(
     for rank, end in found.items():
         if end.host:
             clocks.hosts.setdefault(rank, end.host)
-    return Incident(own, echoes, world, clocks, positions(transcript), found, ended_by, nobodys)
+    # a launcher that lists how processes ended, and not this one, saw it end well
+    left = frozenset(world - set(found)) if found else frozenset()
+    return Incident(
+        own,
+        echoes,
+        world,
+        clocks,
+        positions(transcript),
+        found,
+        ended_by,
+        nobodys,
+        stacks_astray(transcript),
+        left,
+    )
 
 
 def waits(event: Event) -> bool:
@@ -160,7 +176,11 @@ def first_failure(case: Incident) -> FirstFailure | None:
         if not case.world:
             return None
         return FirstFailure(None, event.host, event.time, "the scheduler ended all ranks at once", ranks)
-    strays = stray(case.positions, case.world)
+    strays = behind(case.positions, case.world)
+    if strays is None and case.stacks is not None:
+        strays = Stray(*case.stacks)
+    if strays is None:
+        strays = stray(case.positions, case.world, case.world - set(case.echoes) - case.left)
     if strays is not None:
         return _answer(case, list(strays.ranks), strays.why)
     if not case.echoes:
