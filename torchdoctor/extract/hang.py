@@ -40,8 +40,10 @@ _WAITS_IN = (
     ("torch/distributed/distributed_c10d.py", ""),
 )
 # of native frames: gdb, py-spy --native
-_NATIVE_WAITS = ("ncclGroupEnd", "ncclAllReduce", "cudaStreamSynchronize", "cudaEventSynchronize", "cuStreamSynchronize",
-                 "gloo::", "ProcessGroupNCCL", "ProcessGroupGloo", "TCPStore")  # fmt: skip
+_NATIVE_WAITS = (
+    "ncclGroupEnd", "ncclAllReduce", "cudaStreamSynchronize", "cudaEventSynchronize",
+    "cuStreamSynchronize", "gloo::", "ProcessGroupNCCL", "ProcessGroupGloo", "TCPStore",
+)  # fmt: skip
 _STACK_OF_COLLECTIVE = "Stack trace of the failed collective"
 
 

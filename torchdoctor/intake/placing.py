@@ -310,7 +310,7 @@ def _node(columns: list[_Column], size: int, several: bool) -> _Column | None:
         return differ[-1]
     folders = [column for column in columns if not column.numeric]
     if folders and size > 1:
-        # a run's random folder lies in that of a machine: the number that goes with it names the machine better
+        # a run's random folder lies in that of a machine, whose number names the machine better
         alike = [column for column in columns if column.numeric and _go_together(column, folders[-1])]
         return alike[0] if alike else folders[-1]
     varying = [c for c in columns if len(set(c.values)) > 1 and c.word not in _NO_RANK_WORDS]
@@ -336,7 +336,7 @@ def _counts_files(column: _Column, size: int) -> bool:
 
 def _dense_under(column: _Column, above: _Column) -> bool:
     under: dict[int | str, set[int]] = {}
-    if not column.numeric:
+    if not column.numeric or len(set(column.values)) < 2:
         return False
     for value, number in zip(above.values, column.numbers, strict=False):
         under.setdefault(value, set()).add(number)
