@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from datetime import datetime
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchdoctor.model import EventKind
@@ -58,7 +59,9 @@ class Clocks:
         self._year, self._day = _calendar(transcript.events)
         self._stamps: dict[tuple[str, int | None], list[tuple[int, float]]] = defaultdict(list)
         self._steps: dict[str, dict[tuple[tuple[str, int], ...], float]] = defaultdict(dict)
+        self._alive: dict[int, list[float]] = defaultdict(list)
         self.progress: dict[int, list[tuple[int, tuple[tuple[str, int], ...]]]] = defaultdict(list)
+        self._sources: dict[int, str] = {}  # of the file in which a rank reports its steps
         self.hosts: dict[int, str] = {}
         one_machine = _one_machine(transcript.events)
         for event in transcript.events:
@@ -71,9 +74,12 @@ class Clocks:
             if at is not None:
                 self._stamps[event.source, event.rank].append((event.id, at))
             if event.kind is EventKind.LOG and event.rank is not None:
+                if at is not None:
+                    self._alive[event.rank].append(at)
                 steps = steps_in(event.text)
                 if steps:
                     self.progress[event.rank].append((event.id, steps))
+                    self._sources[event.rank] = event.source
                     if at is not None:
                         clock = self.clock(event.rank)
                         known = self._steps[clock].get(steps)
@@ -105,16 +111,20 @@ class Clocks:
         stamps = self._stamps.get((event.source, event.rank), [])
         before = [time for number, time in stamps if number < event.id]
         after = [time for number, time in stamps if number > event.id]
+        if (
+            not before and event.rank is not None
+        ):  # its plain lines went to a file of their own: signs of life
+            before = self._alive.get(event.rank, [])
         if not before:
             return None
         high = min(after, default=FOREVER)
         if len(before) >= 3:
-            pace = max(b - a for a, b in zip(before, before[1:], strict=False))
+            pace = max(b - a for a, b in pairwise(before))
             high = min(high, before[-1] + 2 * max(pace, 0.5))
         return Span(before[-1], max(high, before[-1]))
 
     def apart(self, rank: int, other: int) -> tuple[float, float]:
-        """(how far the clock of ``other`` is ahead of that of ``rank``, how sure that is), both in seconds."""
+        """(how far the clock of ``other`` is ahead of that of ``rank``, how unsure that is), in seconds."""
         mine, theirs = self.clock(rank), self.clock(other)
         if mine == theirs or self._one:
             return 0.0, 0.0
@@ -130,7 +140,8 @@ class Clocks:
         """The last training step that the rank of an event reported before it."""
         if event.rank is None:
             return None
-        steps = [found for number, found in self.progress.get(event.rank, ()) if number < event.id]
+        apart = self._sources.get(event.rank) != event.source  # its steps are in a file of their own
+        steps = [found for number, found in self.progress.get(event.rank, ()) if apart or number < event.id]
         return tuple(number for _, number in steps[-1]) if steps else None
 
     def comparable(self, ranks: Iterable[int]) -> bool:

@@ -8,7 +8,7 @@ from torchdoctor.engine import suspect
 from torchdoctor.engine.conditions import holds
 from torchdoctor.engine.factbook import FactBook, TextFacts
 from torchdoctor.engine.finding import Finding, quote
-from torchdoctor.engine.first import first_failure, incident
+from torchdoctor.engine.first import PEERS, first_failure, incident
 from torchdoctor.engine.judge import judge
 from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
@@ -112,8 +112,9 @@ def _select(
         for chain in found
         if chain[0].rule.role is Role.CAUSE and chain[0].rule.severity is Severity.FATAL
     ]
-    # a failure no rule knows explains consequences and warnings better than they explain it
-    unknown_cause = bool(strange) and not causes
+    # a failure no rule knows explains consequences and warnings better than they explain it, and the loss
+    # of a peer as well
+    unknown_cause = bool(strange) and all(chain[0].rule.id in PEERS for chain in causes)
     kept: list[Chain] = []
     for chain in found:
         head, _ = chain

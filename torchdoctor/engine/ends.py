@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # signals that a process does not get from a launcher that cleans up behind another one's failure
 OWN_SIGNALS = frozenset({-4, -7, -8, -9, -11, 132, 135, 136, 137, 139})
+# a launcher never sends these
+CRASH_SIGNALS = frozenset({-4, -7, -8, -11, 132, 135, 136, 139})
 SENT_SIGNALS = frozenset({-1, -2, -15, 129, 130, 143})
 ABORT = frozenset({-6, 134})
 
@@ -31,7 +33,10 @@ _SRUN = (
     r"srun: error: (?P<host>[\w.-]{1,64}): tasks? (?P<tasks>[\d,\[\] -]{1,200}): "
     r"(?P<how>Exited with exit code (?P<code>\d+)|[A-Z][A-Za-z ]{3,40})"
 )
-_MPI = r"process rank (?P<rank>\d{1,6}) with PID \d+ on node (?P<host>[\w.-]{1,64}) exited on signal (?P<signal>\d+)"
+_MPI = (
+    r"process rank (?P<rank>\d{1,6}) with PID \d+ on node (?P<host>[\w.-]{1,64}) "
+    r"exited on signal (?P<signal>\d+)"
+)
 _AGENT = r"\(exitcode: (?P<code>-?\d{1,10})\) local_rank: (?P<local>\d{1,6}) \(pid: (?P<pid>\d{1,10})\)"
 _RANKS = 4096
 

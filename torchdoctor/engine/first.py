@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torchdoctor.engine.clocks import Clocks, Span
-from torchdoctor.engine.ends import ABORT, OWN_SIGNALS, SENT_SIGNALS, End, ends
-from torchdoctor.engine.sequences import Position, positions, stray
+from torchdoctor.engine.ends import ABORT, CRASH_SIGNALS, OWN_SIGNALS, SENT_SIGNALS, End, ends
+from torchdoctor.engine.sequences import Position, Stray, behind, positions, stray
+from torchdoctor.extract.hang import strays as stacks_astray
 from torchdoctor.extract.nccl_ranks import GIVE_UP
 from torchdoctor.model import EventKind, FirstFailure, Role
 
@@ -23,6 +24,10 @@ PEERS = frozenset(
     ("gloo-connect", "nccl-system-error", "nccl-internal-error", "nccl-socket-interface",
      "dist-rendezvous-timeout")
 )  # fmt: skip
+
+
+# what a rank itself prints, as opposed to its launcher, its scheduler or its machine
+_OF_A_RANK = (EventKind.EXCEPTION, EventKind.DEVICE_ASSERT, EventKind.CRASH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,9 @@ class Incident:
     positions: dict[int, Position]
     ends: dict[int, End]
     ended_by: Event | None = None  # a scheduler that ended all ranks
+    nobodys: Event | None = None  # a failure whose rank the text does not name
+    stacks: tuple[tuple[int, ...], str] | None = None  # ranks whose stacks stand elsewhere, and where
+    left: frozenset[int] = frozenset()  # ranks whose process ended by itself before the others gave up
 
 
 def incident(
@@ -59,8 +67,12 @@ def incident(
     soft: dict[int, Failure] = {}
     echoes: dict[int, Failure] = {}
     ended_by: Event | None = None
+    nobodys: Event | None = None
 
     def note(kept: dict[int, Failure], event: Event, rule: str | None, title: str) -> None:
+        nonlocal nobodys
+        if event.rank is None and kept is own and not event.recovered and event.kind in _OF_A_RANK:
+            nobodys = nobodys or event
         if event.rank is not None and not event.recovered:
             known = kept.get(event.rank)
             if known is None or event.id < known.event.id:
@@ -81,16 +93,31 @@ def incident(
     for event in unexplained:
         note(soft if waits(event) else own, event, None, event.type or "")
     found = ends(transcript)
+    crashed = {rank: end for rank, end in found.items() if end.code in CRASH_SIGNALS and rank not in own}
+    own.update(_as_failures(crashed))
     for rank, failure in soft.items():
         echoes[rank] = min((failure, echoes.get(rank, failure)), key=lambda item: item.event.id)
-    if not own:
+    if not own and nobodys is None:
         own = _by_ends(found, echoes)
     world = {event.rank for event in transcript.events if event.rank is not None} | set(found)
     clocks = Clocks(transcript)
     for rank, end in found.items():
         if end.host:
             clocks.hosts.setdefault(rank, end.host)
-    return Incident(own, echoes, world, clocks, positions(transcript), found, ended_by)
+    # a launcher that lists how processes ended, and not this one, saw it end well
+    left = frozenset(world - set(found)) if found else frozenset()
+    return Incident(
+        own,
+        echoes,
+        world,
+        clocks,
+        positions(transcript),
+        found,
+        ended_by,
+        nobodys,
+        stacks_astray(transcript),
+        left,
+    )
 
 
 def waits(event: Event) -> bool:
@@ -112,6 +139,10 @@ def _by_ends(found: dict[int, End], echoes: dict[int, Failure]) -> dict[int, Fai
         times = {end.time for end in killed.values()}
         if roots and len(times) > 1:  # the launcher's own clock tells them apart
             killed = {rank: end for rank, end in killed.items() if end.time == min(filter(None, times))}
+    return _as_failures(killed)
+
+
+def _as_failures(killed: dict[int, End]) -> dict[int, Failure]:
     return {rank: Failure(rank, end.event, None, _ended(end.code), end) for rank, end in killed.items()}
 
 
@@ -137,13 +168,19 @@ def first_failure(case: Incident) -> FirstFailure | None:
             )
             return _answer(case, [rank], by)
         return _narrow(case)
+    if case.nobodys is not None:
+        return _of_nobody(case, case.nobodys)
     if case.ended_by is not None:
         event = case.ended_by
         ranks = tuple(sorted(case.world)) if len(case.world) > 1 else ()
         if not case.world:
             return None
         return FirstFailure(None, event.host, event.time, "the scheduler ended all ranks at once", ranks)
-    strays = stray(case.positions, case.world)
+    strays = behind(case.positions, case.world)
+    if strays is None and case.stacks is not None:
+        strays = Stray(*case.stacks)
+    if strays is None:
+        strays = stray(case.positions, case.world, case.world - set(case.echoes) - case.left)
     if strays is not None:
         return _answer(case, list(strays.ranks), strays.why)
     if not case.echoes:
@@ -154,6 +191,20 @@ def first_failure(case: Incident) -> FirstFailure | None:
     if len(case.echoes) == 1:
         return _answer(case, list(case.echoes), "the only rank with a message about the failure")
     return _narrow(case, case.echoes, "; all of them may be echoes")
+
+
+def _of_nobody(case: Incident, event: Event) -> FirstFailure | None:
+    """A failure is printed without its rank: it is of a rank that reports no failure of another one."""
+    left = case.world - set(case.echoes)
+    left -= {rank for rank, end in case.ends.items() if end.code in SENT_SIGNALS}
+    if not left:
+        return None
+    ranks = sorted(left)
+    host = case.clocks.hosts.get(ranks[0]) if len(ranks) == 1 else event.host
+    by = "the only rank that reports no other one's failure"
+    if len(ranks) > 1:
+        by = "the failure is printed without its rank, and these report no other one's"
+    return FirstFailure(ranks[0], host, event.time, by, tuple(ranks) if len(ranks) > 1 else ())
 
 
 def _answer(case: Incident, ranks: list[int], by: str) -> FirstFailure:

@@ -22,7 +22,8 @@ _STATUS = (
 )
 # torch 1.11 on, with TORCH_DISTRIBUTED_DEBUG=DETAIL
 _FINGERPRINT = (
-    r"[Rr]ank (?P<rank>\d{1,6}) is running collective: CollectiveFingerPrint\((?:SequenceNumber=(?P<seq>\d{1,15}), ?)?"
+    r"[Rr]ank (?P<rank>\d{1,6}) is running collective: CollectiveFingerPrint\("
+    r"(?:SequenceNumber=(?P<seq>\d{1,15}), ?)?"
     r"OpType=(?P<op>\w{1,40})(?:, ?TensorShape=\[(?P<shape>[\d, ]{0,80})\])?"
 )
 _GROUP = r"\[PG (?:ID )?\w+(?: PG GUID (?P<guid>\w+))?(?: ?\((?P<name>[^)]{0,60})\))?"
@@ -100,23 +101,29 @@ def positions(transcript: Transcript) -> dict[int, Position]:
     return found
 
 
-def stray(found: dict[int, Position], world: set[int]) -> Stray | None:
-    """The ranks whose numbers differ from the others'. None where nothing is told.
-
-    ``world`` holds all ranks that the text names.
-    """
+def behind(found: dict[int, Position], world: set[int]) -> Stray | None:
+    """The ranks that never called the collective in which others wait. ``world`` holds all ranks."""
     known = _one_group(found)
-    waiting = {rank: place for rank, place in known.items() if place.seq is not None}
-    target = max((place.seq for place in waiting.values() if place.seq is not None), default=None)
-    behind = [
+    target = max((place.seq for place in known.values() if place.seq is not None), default=None)
+    late = [
         rank
         for rank, place in known.items()
         if target is not None and place.enqueued is not None and 0 <= place.enqueued < target
     ]
-    if behind and len(behind) < len(world | set(known)):
-        lowest = min(known[rank].enqueued or 0 for rank in behind)
-        last = tuple(sorted(rank for rank in behind if known[rank].enqueued == lowest))
-        return Stray(last, f"it never called collective {lowest + 1}, in which others waited")
+    if not late or len(late) >= len(world | set(known)):
+        return None
+    lowest = min(known[rank].enqueued or 0 for rank in late)
+    last = tuple(sorted(rank for rank in late if known[rank].enqueued == lowest))
+    return Stray(last, f"it never called collective {lowest + 1}, in which others waited")
+
+
+def stray(found: dict[int, Position], world: set[int], silent: set[int]) -> Stray | None:
+    """The ranks whose numbers differ from the others'. None where nothing is told.
+
+    ``world`` holds all ranks that the text names, ``silent`` those that print nothing about a failure.
+    """
+    known = _one_group(found)
+    waiting = {rank: place for rank, place in known.items() if place.seq is not None}
     gave_up = {rank for rank, place in known.items() if place.timed_out}
     others = (world | set(known)) - gave_up
     odd = _odd_one(waiting)
@@ -124,17 +131,18 @@ def stray(found: dict[int, Position], world: set[int]) -> Stray | None:
         return Stray(tuple(sorted(others)), "the others waited for it in a collective and gave up")
     if odd is not None:
         return odd
+    if gave_up and len(others) == 1 and others <= silent:
+        # a rank that waits as well gives up at the same time, or loses the connection, and says so
+        return Stray(tuple(others), "the other one waited for it in a collective and gave up")
     if len(gave_up) == 1 and len(others) == 1:
-        return Stray(
-            tuple(sorted(gave_up | others)), "one waited for the other; numbers of both are not told"
-        )
-    if gave_up and len(gave_up) > 1 and not others:
+        return Stray(tuple(sorted(gave_up | others)), "one gave up waiting; numbers of both are not told")
+    if len(gave_up) > 1 and not others:
         return Stray(tuple(sorted(gave_up)), "all ranks wait in the same collective")
     return None
 
 
 def _one_group(found: dict[int, Position]) -> dict[int, Position]:
-    """Positions in the process group that most ranks wait in; numbers of two groups have nothing in common."""
+    """Positions in the process group that most ranks wait in; numbers of two groups do not compare."""
     groups: dict[str, int] = Counter(place.group for place in found.values() if place.group)
     if len(groups) < 2:
         return found

@@ -23,6 +23,7 @@ NAMESPACES = {
     "host_memory": "host_memory",
     "loader": "loader",
     "flight": "flight",
+    "hang": "hang",
 }
 
 

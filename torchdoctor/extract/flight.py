@@ -26,7 +26,7 @@ FACTS: dict[str, str] = {
     "flight.missing": "list: ranks of the process group whose record is not there",
     "flight.behind": "list: ranks that never called the collective in which others wait; empty when none is",
     "flight.calls_differ": "bool: at the same number the ranks are in different kinds of collectives",
-    "flight.sizes_differ": "bool: at the same number and kind the ranks pass tensors of different size or type",
+    "flight.sizes_differ": "bool: at the same call the ranks pass tensors of different size or type",
     "flight.lines_differ": "bool: at the same number the ranks' own code stands at different lines",
     "flight.pending": "bool: a collective did not finish on some rank",
 }

@@ -9,8 +9,7 @@ Source: torch/csrc/distributed/c10d/FlightRecorder.hpp, versions 1.1 to 2.10 of 
 
 from __future__ import annotations
 
-from io import BytesIO
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from torchdoctor.intake.frames import package_of
 from torchdoctor.intake.plain_pickle import PickleRefused, load
@@ -34,14 +33,13 @@ def is_record(head: bytes) -> bool:
     return head.lstrip()[:1] == b"{" and any(key in head for key in _KEYS)
 
 
-def read_record(file: BinaryIO, name: str, head: bytes) -> Transcript | BytesIO:
-    """The events of a flight record; the bytes that were read where it is some other JSON.
+def read_record(data: bytes, name: str) -> Transcript | None:
+    """The events of a flight record; None for other JSON.
 
     Raises IntakeError for a pickle that is no flight record, is damaged, too large, or holds more than
     plain data; nothing in it is run.
     """
-    data = file.read(MAX_BYTES + 1)
-    pickled = head.startswith(_PICKLE)
+    pickled = data.startswith(_PICKLE)
     if len(data) > MAX_BYTES:
         raise IntakeError(name, f"a {'pickle' if pickled else 'record'} larger than {MAX_BYTES >> 20} MiB")
     try:
@@ -52,7 +50,7 @@ def read_record(file: BinaryIO, name: str, head: bytes) -> Transcript | BytesIO:
         ) from None
     if not isinstance(value, dict) or not isinstance(value.get("entries"), list):
         if not pickled:
-            return BytesIO(data)
+            return None
         raise IntakeError(name, "a pickle that is no flight record (it has no list of entries)")
     events = tuple(_events(value, name))
     note = () if events else (f"{name}: a flight record without a collective",)
@@ -125,7 +123,7 @@ def _status(record: dict[object, object], group: str, label: str, members: list[
 
 
 def _line(entry: dict[object, object], label: str) -> str:
-    """``flight record, group 0 (default_pg): collective 8 all_reduce is scheduled, Float [5, 2] -> Float [5, 2]``"""
+    """``flight record, group 0 (default_pg): collective 8 all_reduce is scheduled, Float [] -> Float []``"""
     name = _short(entry.get("profiling_name"), 80).rpartition(":")[2] or "?"
     kind = "p2p" if entry.get("is_p2p") is True else "collective"
     number = _int(entry.get("p2p_seq_id" if kind == "p2p" else "collective_seq_id", entry.get("seq_id")))

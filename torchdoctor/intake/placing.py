@@ -58,6 +58,8 @@ _OF_OTHERS = frozenset(
      "at", "than", "tp", "pp", "dp", "ep", "group", "and", "lora")
 )  # fmt: skip
 _LISTENED = 600
+# their lines speak of other processes than the one that writes the file
+_OF_OTHERS_KINDS = (EventKind.LAUNCHER, EventKind.KERNEL_LOG, EventKind.SCHEDULER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,8 @@ def places(names: Sequence[str], speech: Sequence[Speech]) -> list[Place]:
         found = _judge(columns, said)
         for name, group, place, one in zip(twins, twins.values(), found, said, strict=True):
             pod = _as_pod(place, name, pods, one, columns)
+            if one.rank is not None:
+                pod = Place(one.rank, pod.local_rank, pod.host)
             for index in group:
                 result[index] = pod
     return result
@@ -132,26 +136,85 @@ def _together(speech: list[Speech]) -> Speech:
 def placed(parts: list[Transcript]) -> list[Transcript]:
     """The transcripts with the places of their files filled in where their events name none."""
     sources = [(part.sources[0] if part.sources else "") for part in parts]
-    if not any(char.isdecimal() for name in sources for char in name):
+    locals_ = [ranks_of_locals(part.events) for part in parts]
+    if not any(char.isdecimal() for name in sources for char in name) and not any(locals_):
         return parts
-    speech = [spoken(part.events) for part in parts]
+    speech = [
+        Speech(None, True) if len(known) > 1 else spoken(part.events)
+        for part, known in zip(parts, locals_, strict=True)
+    ]
     found = places(sources, speech)
+    for index, (place, said) in enumerate(zip(found, speech, strict=True)):
+        if len(locals_[index]) < 2 and (place.rank is not None or said.rank is not None):
+            locals_[index] = {}  # one process, whose rank is known
+    if not any(place.rank is not None for place in found):
+        _by_order(sources, locals_)
     result: list[Transcript] = []
-    for part, place, said in zip(parts, found, speech, strict=True):
-        rank = place.rank if said.rank is None else said.rank
-        place = Place(None, None, place.host) if said.several else Place(rank, place.local_rank, place.host)
-        result.append(_filled(part, place) if place != Place() else part)
+    for part, place, said, known in zip(parts, found, speech, locals_, strict=True):
+        if said.several:
+            place = Place(None, None, place.host)
+        elif said.rank is not None:
+            place = Place(said.rank, place.local_rank, place.host)
+        result.append(_filled(part, place, known) if place != Place() or known else part)
     return result
 
 
-def _filled(part: Transcript, place: Place) -> Transcript:
+def ranks_of_locals(events: Sequence[Event]) -> dict[int, int | None]:
+    """The rank of each local rank that speaks in a file, by its own words, else by those of its neighbours.
+
+    The processes of one machine have ranks in a row, so that one that is known tells all others.
+    """
+    streams: dict[int, list[Event]] = {}
+    told: dict[int, set[int]] = {}
+    for event in events:
+        if event.kind is EventKind.LAUNCHER:
+            for box in pattern(r"rank *: (\d{1,6}) \(local_rank: (\d{1,6})\)").finditer(event.text):
+                told.setdefault(int(box[2]), set()).add(int(box[1]))
+        elif event.local_rank is not None:
+            streams.setdefault(event.local_rank, []).append(event)
+    for local, own in streams.items():
+        rank = spoken(own).rank
+        if rank is not None:
+            told.setdefault(local, set()).add(rank)
+    known: dict[int, int | None] = dict.fromkeys(streams)
+    bases = {rank - local for local, ranks in told.items() if len(ranks) == 1 for rank in ranks}
+    if len(bases) == 1:
+        base = bases.pop()
+        return {local: base + local for local in streams}
+    for local in streams:
+        ranks = told.get(local, set())
+        known[local] = next(iter(ranks)) if len(ranks) == 1 else None
+    return known
+
+
+def _by_order(sources: list[str], locals_: list[dict[int, int | None]]) -> None:
+    """Where no file says a rank, machines count in the order of their names."""
+    speaking = [index for index, known in enumerate(locals_) if known]
+    if any(rank is not None for known in locals_ for rank in known.values()) or not speaking:
+        return
+    width = max(local for index in speaking for local in locals_[index]) + 1
+    speaking.sort(
+        key=lambda index: [_natural(int(t) if t.isdecimal() else t) for t in _tokens(sources[index])]
+    )
+    for place, index in enumerate(speaking):
+        for local in locals_[index]:
+            locals_[index][local] = place * width + local
+
+
+def _tokens(name: str) -> list[str]:
+    return [token for token in pattern(r"(\d+)").split(name) if token]
+
+
+def _filled(part: Transcript, place: Place, known: dict[int, int | None]) -> Transcript:
     events: list[Event] = []
     for event in part.events:
-        rank = event.rank if event.rank is not None else place.rank
-        local = event.local_rank if event.local_rank is not None else place.local_rank
+        rank, local = event.rank, event.local_rank
         host = event.host or place.host
-        if event.kind in (EventKind.LAUNCHER, EventKind.KERNEL_LOG, EventKind.SCHEDULER):
-            rank, local = event.rank, event.local_rank  # they speak of others
+        if event.kind not in _OF_OTHERS_KINDS and not (event.type or "").endswith("ChildFailedError"):
+            if rank is None and local is not None:
+                rank = known.get(local)
+            rank = rank if rank is not None else place.rank
+            local = local if local is not None else place.local_rank
         if (rank, local, host) != (event.rank, event.local_rank, event.host):
             event = replace(event, rank=rank, local_rank=local, host=host)
         events.append(event)
@@ -242,18 +305,27 @@ def _rows(column: _Column, hosts: tuple[str | None, ...]) -> list[tuple[int, str
 def _node(columns: list[_Column], size: int, several: bool) -> _Column | None:
     """The column that names the machine."""
     named = [column for column in columns if column.word in _NODE_WORDS]
-    if named:
-        return named[-1]
+    differ = [column for column in named if len(set(column.values)) > 1]
+    if differ:
+        return differ[-1]
     folders = [column for column in columns if not column.numeric]
     if folders and size > 1:
-        return folders[-1]
+        # a run's random folder lies in that of a machine, whose number names the machine better
+        alike = [column for column in columns if column.numeric and _go_together(column, folders[-1])]
+        return alike[0] if alike else folders[-1]
     varying = [c for c in columns if len(set(c.values)) > 1 and c.word not in _NO_RANK_WORDS]
     if several and varying:
         return varying[-1]
     numeric = [c for c in varying if c.numeric and (c.word not in _RANK_WORDS or len(c.word) == 1)]
     if len(varying) == 2 and numeric and numeric[0] is varying[0] and _dense_under(varying[1], varying[0]):
         return numeric[0]
-    return None
+    return next((column for column in reversed(named) if len(column.word) > 2), None)
+
+
+def _go_together(column: _Column, other: _Column) -> bool:
+    """True when two columns split the files in the same way."""
+    pairs = set(zip(column.values, other.values, strict=True))
+    return len(pairs) == len(set(column.values)) == len(set(other.values)) > 1
 
 
 def _counts_files(column: _Column, size: int) -> bool:
@@ -264,7 +336,7 @@ def _counts_files(column: _Column, size: int) -> bool:
 
 def _dense_under(column: _Column, above: _Column) -> bool:
     under: dict[int | str, set[int]] = {}
-    if not column.numeric:
+    if not column.numeric or len(set(column.values)) < 2:
         return False
     for value, number in zip(above.values, column.numbers, strict=False):
         under.setdefault(value, set()).add(number)
@@ -275,7 +347,9 @@ def _local(columns: list[_Column], node: _Column | None, size: int) -> _Column |
     """The column that counts the processes of one machine."""
     for column in columns:
         if column.word in _LOCAL_WORDS and column is not node:
-            return column
+            under = [column] if node is None else [node, column]
+            if min(column.numbers) == 0 or size == 1 or _dense_under(under[-1], under[0]):
+                return column
     for column in columns:
         if column is node or (column.word in _RANK_WORDS and len(column.word) > 1):
             continue

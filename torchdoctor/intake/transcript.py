@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from io import BufferedReader
 from itertools import chain, islice
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
@@ -11,6 +10,7 @@ from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.placing import placed
 from torchdoctor.intake.router import Router
 from torchdoctor.intake.source import IntakeError, Tally, expand, open_binary, physical_lines
+from torchdoctor.intake.structured import structured
 from torchdoctor.model import Ending, Event, Form, Transcript
 
 if TYPE_CHECKING:
@@ -96,16 +96,10 @@ def _read_file(path: str, stdin: BinaryIO | None) -> Transcript:
             from torchdoctor.intake.ipynb import cell_outputs
 
             return _transcript(cell_outputs(file, tally), name, tally)
-        head = file.peek(4096) if isinstance(file, BufferedReader) else b""
-        if head[:1] in (b"\x80", b"{"):
-            from torchdoctor.intake.flight import is_record, read_record
-
-            if is_record(head):
-                record = read_record(file, name, head)
-                if isinstance(record, Transcript):
-                    return record
-                return _transcript(physical_lines(record, name, tally), name, tally)
-        return _transcript(physical_lines(file, name, tally), name, tally)
+        found = structured(file, name)
+        if isinstance(found, Transcript):
+            return found
+        return _transcript(physical_lines(found, name, tally), name, tally)
     finally:
         if path != "-":
             file.close()

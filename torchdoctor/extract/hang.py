@@ -1,0 +1,177 @@
+"""Where the main thread of each process stands, out of stack dumps, watchdog stacks and flight records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torchdoctor.extract import flight
+from torchdoctor.extract.nccl_stacks import wait_of
+from torchdoctor.model import EventKind, Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Event, Frame, Transcript
+
+NAMESPACE = "hang"
+
+FACTS: dict[str, str] = {
+    "hang.call": "str: the collective, or the part of torch, in which this thread waits for other ranks",
+    "hang.place": "str: file, line and function of the user's innermost frame of this thread",
+    "hang.in_own_code": "bool: this main thread stands in the user's own code, outside of torch",
+    "hang.outside": "bool: this main thread is outside of any collective while other ranks wait in one",
+    "hang.ranks_waiting": "list: ranks whose main thread waits for others",
+    "hang.ranks_outside": "list: ranks whose main thread is outside; empty when all wait",
+}
+
+# Functions of torch in which a rank waits for others without a frame of distributed_c10d.py: the gradients of
+# DDP are averaged inside backward, and a CUDA stream waits for NCCL's kernels when it is synchronised.
+_WAITS_IN = (
+    ("torch/autograd/graph.py", "_engine_run_backward"),
+    ("torch/autograd/__init__.py", "backward"),
+    ("torch/cuda/__init__.py", "synchronize"),
+    ("torch/cuda/streams.py", "synchronize"),
+    ("torch/nn/parallel/distributed.py", ""),
+    ("torch/distributed/fsdp/", ""),
+    ("torch/distributed/utils.py", ""),
+    ("torch/distributed/rendezvous.py", ""),
+    ("torch/distributed/distributed_c10d.py", ""),
+)
+# of native frames: gdb, py-spy --native
+_NATIVE_WAITS = (
+    "ncclGroupEnd", "ncclAllReduce", "cudaStreamSynchronize", "cudaEventSynchronize",
+    "cuStreamSynchronize", "gloo::", "ProcessGroupNCCL", "ProcessGroupGloo", "TCPStore",
+)  # fmt: skip
+_STACK_OF_COLLECTIVE = "Stack trace of the failed collective"
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """The main thread of one process. ``call`` is None for one that waits for nobody."""
+
+    event: Event
+    rank: int | None
+    call: str | None
+    place: str
+    own_code: bool
+
+
+_last: list[tuple[Transcript, list[Stand]]] = []
+
+
+def stands(transcript: Transcript) -> list[Stand]:
+    """The last known stand of each rank, and of each process without one; kept for the text asked last."""
+    if not _last or _last[0][0] is not transcript:
+        _last[:] = [(transcript, _all(transcript))]
+    return _last[0][1]
+
+
+def _all(transcript: Transcript) -> list[Stand]:
+    ranked: dict[int, Stand] = {}
+    others: list[Stand] = []
+    for event in transcript.events:
+        stand = stand_of(event)
+        if stand is None:
+            continue
+        if stand.rank is None:
+            others.append(stand)
+        else:  # a later dump of the same process replaces an earlier one
+            ranked[stand.rank] = stand
+    return [*ranked.values(), *others]
+
+
+def stand_of(event: Event) -> Stand | None:
+    """Where the thread of an event stands; None for other threads than the main one, and for other events."""
+    if event.quoted or not event.frames:
+        return None
+    if event.kind is EventKind.WATCHDOG:
+        if _STACK_OF_COLLECTIVE not in event.text:
+            return None
+    elif event.kind is not EventKind.STACK or not is_main(event):
+        return None
+    record = flight.call_of(event)
+    if record is not None:
+        call: str | None = record.op if record.state != "completed" else None
+    else:
+        wait = wait_of(event)
+        call = wait.call if wait is not None else _waits_in(event.frames)
+    own = [frame for frame in event.frames if not frame.package]
+    inner = event.frames[-1]
+    place = (
+        f"{own[-1].file.replace(chr(92), '/').rpartition('/')[2]}:{own[-1].line} {own[-1].function}"
+        if own
+        else ""
+    )
+    in_own = call is None and (
+        not inner.package or (inner.package == "python" and _last_but_python(event.frames))
+    )
+    return Stand(event, event.rank, call, place, in_own)
+
+
+def is_main(event: Event) -> bool:
+    """True for the thread that runs the program: py-spy names it, else its outermost frame is the module."""
+    if "MainThread" in event.text or event.text.startswith("flight record, "):
+        return True
+    return any(frame.function == "<module>" for frame in event.frames[:4])
+
+
+def _last_but_python(frames: tuple[Frame, ...]) -> bool:
+    """Is the innermost frame that is not of the standard library the user's own?"""
+    return next((not frame.package for frame in reversed(frames) if frame.package != "python"), False)
+
+
+def _waits_in(frames: tuple[Frame, ...]) -> str | None:
+    for frame in reversed(frames):
+        file = frame.file.replace("\\", "/")
+        for path, function in _WAITS_IN:
+            if path in file and function in ("", frame.function):
+                return frame.function
+        if any(name in frame.function for name in _NATIVE_WAITS):
+            return frame.function
+        if not frame.package:
+            return None
+    return None
+
+
+def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+    stand = stand_of(event)
+    if stand is None:
+        return
+    source = f"text:{event.source}:{event.line}"
+    if stand.call is not None:
+        yield Fact.known("hang.call", stand.call, source)
+    if stand.place:
+        yield Fact.known("hang.place", stand.place, source)
+    yield Fact.known("hang.in_own_code", stand.own_code, source)
+    found = stands(transcript)
+    if len(found) < 2:
+        return
+    waiting = [one for one in found if one.call is not None]
+    outside = [one for one in found if one.call is None]
+    yield Fact.known("hang.outside", bool(waiting) and stand.call is None and stand in found, source)
+    for name, group in (("hang.ranks_waiting", waiting), ("hang.ranks_outside", outside)):
+        yield Fact.known(name, tuple(sorted(one.rank for one in group if one.rank is not None)), source)
+
+
+def strays(transcript: Transcript) -> tuple[tuple[int, ...], str] | None:
+    """The ranks whose stacks stand elsewhere than those of the others, with the reason in words."""
+    found = [stand for stand in stands(transcript) if stand.rank is not None]
+    if len(found) < 2:
+        return None
+    waiting = [stand for stand in found if stand.call is not None]
+    outside = [stand for stand in found if stand.call is None]
+    if waiting and outside:
+        return _ranks(outside), "its stack stands outside of the collective in which others wait"
+    votes = Counter((stand.call, stand.place) for stand in found)
+    if len(votes) < 2:
+        return None
+    fewest = min(votes.values())
+    small = [stand for stand in found if votes[stand.call, stand.place] == fewest]
+    what = "wait in different calls" if waiting else "stand at different lines"
+    return _ranks(small), f"the ranks' stacks {what}"
+
+
+def _ranks(group: list[Stand]) -> tuple[int, ...]:
+    return tuple(sorted(stand.rank for stand in group if stand.rank is not None))

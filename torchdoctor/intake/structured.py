@@ -1,0 +1,54 @@
+"""Inputs that are data instead of lines: flight records of torch, and dumps of py-spy in JSON."""
+
+from __future__ import annotations
+
+from io import BufferedReader, BytesIO
+from typing import TYPE_CHECKING, BinaryIO
+
+from torchdoctor.model import Transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HEAD = 4096
+
+
+class Resumed:
+    """A stream of which the beginning was read already: the bytes again, then the rest."""
+
+    def __init__(self, data: bytes, rest: BinaryIO) -> None:
+        self._parts: Iterator[BinaryIO] = iter((rest,))
+        self._file: BinaryIO = BytesIO(data)
+
+    def read(self, size: int) -> bytes:
+        while True:
+            data = self._file.read(size)
+            if data:
+                return data
+            following = next(self._parts, None)
+            if following is None:
+                return b""
+            self._file = following
+
+
+def structured(file: BinaryIO, name: str) -> Transcript | BinaryIO:
+    """The events of a structured input, else a file with the same bytes for the reader of lines.
+
+    Raises IntakeError for a pickle that is no flight record or holds more than plain data.
+    """
+    head = file.peek(HEAD)[:HEAD] if isinstance(file, BufferedReader) else b""
+    if head[:1] not in (b"\x80", b"{", b"["):
+        return file
+    from torchdoctor.intake import flight, spy_json
+
+    if head[:1] == b"[":
+        if not spy_json.is_spy(head):
+            return file
+        data = file.read(flight.MAX_BYTES)
+        found = spy_json.threads_of(data, name)
+    elif flight.is_record(head):
+        data = file.read(flight.MAX_BYTES + 1)
+        found = flight.read_record(data, name)
+    else:
+        return file
+    return found if found is not None else Resumed(data, file)  # type: ignore[return-value]
