@@ -58,8 +58,8 @@ def command(
     targets: tuple[str, ...],
 ) -> int:
     """Run a program's imports and tell which statement of which file changes a setting of the whole process:
-    gradients, default dtype and device, deterministic mode, TF32, threads, seeds, signal handlers, environment
-    variables, hooks on all modules, replaced parts of torch, CUDA initialised at import.
+    gradients, default dtype and device, deterministic mode, TF32, threads, seeds, signal handlers,
+    environment variables, hooks on all modules, replaced parts of torch, CUDA initialised at import.
 
     TARGET is a module, or a script, whose top level is run under its own name: what stands behind
     `if __name__ == "__main__":` is not run. A whole program with its arguments: -- python train.py --epochs 1
@@ -71,8 +71,7 @@ def command(
     """
     from torchdoctor.probes.interpreter import choose
     from torchdoctor.probes.opening import resolve
-    from torchdoctor.watch.report import report_of
-    from torchdoctor.watch.target import Target, parse, run
+    from torchdoctor.watch import Target, parse, report_of, run
 
     wanted = ((Target("code", code),) if code is not None else ()) + parse(targets)
     if not wanted:
