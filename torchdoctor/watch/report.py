@@ -173,6 +173,10 @@ def _evidence(group: Sequence[tuple[Change, ...]]) -> Iterator[Evidence]:
         yield _frame(
             "set" if last.stack[-1].line is not None else "set (the line could not be told)", last.stack[-1]
         )
+        for place in last.unsure:
+            yield Evidence(
+                "or this line, which ran too often to be looked at each time", place.file, place.line
+            )
         if last.threads > 1:
             yield Evidence(
                 f"{last.threads} threads were running: one that began earlier may have done it instead"

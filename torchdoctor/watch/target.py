@@ -70,8 +70,9 @@ class Place:
 class Change:
     """A setting was changed, by the last place of the stack; that is empty when nobody knows.
 
-    ``early`` says that it was so before the program's first line. ``threads`` is how many ran at that moment:
-    one that began before the watching may have made the change. ``asked`` and ``asked_at`` belong to a change
+    ``early``: it was so before the program's first line. ``threads`` is how many ran at that moment:
+    one that began before the watching may have made the change. ``unsure`` are lines that ran too often to be
+    looked at each time, and may have done it instead. ``asked`` and ``asked_at`` belong to a change
     that came too late: the function of torch that had asked for the setting before, and who called it.
     """
 
@@ -81,6 +82,7 @@ class Change:
     stack: tuple[Place, ...]
     early: bool = False
     threads: int = 1
+    unsure: tuple[Place, ...] = ()
     asked: str = ""
     asked_at: tuple[Place, ...] = ()
 
@@ -97,6 +99,7 @@ class Change:
             places(line.get("stack")),
             line.get("early") is True,
             threads if isinstance(threads, int) else 1,
+            places(line.get("unsure")),
             str(asked.get("function") or ""),
             places(asked.get("stack")),
         )

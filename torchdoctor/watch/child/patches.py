@@ -105,7 +105,7 @@ class Patches:
                 # modules gain submodules and lazily made names all the time; classes do not
                 if isinstance(space, type) and self._matters(value):
                     yield name + "." + key, None, value, not self._is_torchs(value)
-            elif self._matters(before):
+            elif self._matters(before) or self._matters(value):
                 foreign = not (self._is_torchs(value) and self._is_torchs(before))
                 yield name + "." + key, before, value, foreign
         for key in sorted(set(kept) - set(now)):

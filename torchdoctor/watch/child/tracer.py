@@ -17,23 +17,24 @@ if MYPY:
 _SKIP, _TRACED, _CUDA, _TORCH, _RANDOM = range(5)
 # Functions of torch.cuda after which CUDA_VISIBLE_DEVICES has been read.
 _COUNTING = ("is_available", "device_count", "_lazy_init", "init", "current_device")
-# Lines of one function after which its lines are looked at no more, only its end: a loop that changed nothing
-# in so many rounds is no setter, and would take minutes.
-_LINES = 50000
+# Runs of a line, or calls of a function, after which no look is spent on each: a loop of a million rounds
+# would take ten seconds more. What it changes then is found a little later, and told with all such lines.
+_OFTEN = 500
 _LOOKS = 32
+_FEW = 5
 _TELL = 20  # a loop may go in and out of no_grad() a million times
 _UNTOLD = -1
 
 
 class _Code:
-    """What is known of one code object: the lines that may patch torch, and how often they were run."""
+    """What is known of one code object: its lines that may patch torch, and how often it was run."""
 
-    __slots__ = ("code", "lines", "looks", "setters")
+    __slots__ = ("calls", "code", "runs", "setters")
 
     def __init__(self, code: "CodeType", setters: "dict[int, frozenset[str] | None]") -> None:
         self.code = code
-        self.lines = 0
-        self.looks = {}  # type: dict[int, int]
+        self.calls = 0
+        self.runs = {}  # type: dict[int, int]
         self.setters = setters
 
 
@@ -68,7 +69,8 @@ class Tracer:
         self._variables = dict(self._environment)
         self._modules = 0
         self._patches = None  # type: Any
-        self._skipped = set()  # type: set[tuple[str, int]]
+        self._passed = set()  # type: set[tuple[str, int]]
+        self._skipped = {}  # type: dict[tuple[str, int], frozenset[str] | None]
         self._counted = None  # type: dict[str, object] | None
         self._caught = settings.caught_signals()
         self._thread = threading.get_ident()
@@ -207,37 +209,38 @@ class Tracer:
         if known is None:
             known = self._codes[id(code)] = _Code(code, self._places.setters(code))
         top = code.co_name == "<module>"
-        self._check(self._traced_above(frame.f_back), 0)
+        known.calls += 1
+        above = frame.f_back
+        if known.calls <= _OFTEN:
+            self._check(self._traced_above(above), 0)
+        elif above is not None and self._files.get(above.f_code.co_filename) == _TRACED:
+            self._passed.add((above.f_code.co_filename, above.f_lineno))
         last = frame.f_lineno
-        setters, looks = known.setters, known.looks
-        untold = False
+        setters, runs = known.setters, known.runs
 
         def local(frame: "FrameType", event: str, arg: object) -> "Any":
-            nonlocal last, untold
+            nonlocal last
             try:
-                self._check(frame, _UNTOLD if untold else last)
+                line, times = frame.f_lineno, runs.get(last, 0) + 1
+                runs[last] = times
+                if times > _OFTEN and (event != "line" or runs.get(line, 0) > _OFTEN):
+                    self._passed.add((code.co_filename, last))
+                else:
+                    self._check(frame, last)
                 if last in setters and self._patches is not None:
-                    runs = looks[last] = looks.get(last, 0) + 1
                     # each time at module level; in a function that may run a million times, ever more rarely
-                    if top or runs < _LOOKS or not runs & (runs - 1):
+                    if top or times < _LOOKS or not times & (times - 1):
                         self._compare_patches(frame, last, setters[last])
                     else:
-                        self._skipped.add((code.co_filename, last))
+                        self._skipped[code.co_filename, last] = setters[last]
                 if event == "line":
-                    last = frame.f_lineno
-                    known.lines += 1
-                    if known.lines > _LINES and not top and hasattr(frame, "f_trace_lines"):
-                        frame.f_trace_lines = False
-                        untold = True
+                    last = line
                 elif event == "return" and top:
                     self._compare_rest(frame)
             except RecursionError:
                 pass  # the program is about to meet its limit itself; a raise in here would end the tracing
             return local
 
-        if known.lines > _LINES and hasattr(frame, "f_trace_lines"):
-            frame.f_trace_lines = False
-            untold = True
         return local
 
     # -- comparisons -----------------------------------------------------------------------------------
@@ -253,6 +256,8 @@ class Tracer:
             self._extend()
         if self._look() != self._hot or self._environment != self._variables:
             self._compare(frame, line, threading.get_ident() == self._thread)
+        if self._passed:
+            self._passed.clear()
 
     def _extend(self) -> None:
         """Modules were imported: there may be more to read."""
@@ -313,19 +318,28 @@ class Tracer:
     def _compare_patches(self, frame: "FrameType | None", line: int, names: "Iterable[str] | None") -> None:
         if self._patches is None:
             return
-        # Lines that were passed over since the last look may have done it as well.
-        if frame is None or self._skipped - {(frame.f_code.co_filename, line)}:
-            line = _UNTOLD
         for name, old, new, foreign in self._patches.changes(names):
-            if foreign or line != _UNTOLD:
-                self._tell("patch." + name, old, new, frame, line)
+            key = name.rpartition(".")[2]
+            here = line if names is None or key in names else _UNTOLD
+            # Torch wraps some functions of its own when parts of it are imported; a program that puts one of
+            # torch's functions into another's place does so by a statement with that name.
+            if foreign or (here != _UNTOLD and str(getattr(new, "__name__", key)) != key):
+                passed = {place for place, keys in self._skipped.items() if keys is None or key in keys}
+                self._tell("patch." + name, old, new, frame, here, {}, passed)
         if names is None:
             self._skipped.clear()
 
     # -- telling ---------------------------------------------------------------------------------------
 
     def _tell(
-        self, name: str, old: object, new: object, frame: "FrameType | None", line: int, more: "Any" = None
+        self,
+        name: str,
+        old: object,
+        new: object,
+        frame: "FrameType | None",
+        line: int,
+        more: "dict[str, object] | None" = None,
+        passed: "set[tuple[str, int]] | None" = None,
     ) -> None:
         if os.getpid() != self._pid:
             return  # a forked child goes on with our trace function; its settings are its own
@@ -343,6 +357,9 @@ class Tracer:
                 "stack": self.stack(frame, line),
                 "threads": threading.active_count(),
             }
+            if frame is not None:
+                others = (self._passed if passed is None else passed) - {(frame.f_code.co_filename, place[1])}
+                change["unsure"] = [{"file": file, "line": at} for file, at in sorted(others)[:_FEW]]
             change.update(more or {})
         self._told[key] = (times + 1, change)
         if times < _TELL:
