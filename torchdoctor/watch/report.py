@@ -205,7 +205,7 @@ def _ending(run: Run) -> CheckResult | NotChecked | None:
             TARGET_CHECK, Verdict.PASS, "The target does not import", observed=f"{name}: {run.seconds} s"
         )
     upto = "; what it had changed until then is reported" if run.changes else ""
-    at = f" at {_short(run.stack[-1])}" if run.stack else ""
+    at = f" at {_short(run.place)}" if run.place else ""
     if run.ended in ("exit", "os._exit") and run.target.kind != "module" and not run.code:
         return CheckResult(
             TARGET_CHECK, Verdict.PASS, "The target does not import", observed=f"{name}: ends itself{at}"
@@ -251,7 +251,7 @@ def _said(run: Run) -> str:
 
 
 def _hang(run: Run, upto: str) -> CheckResult | NotChecked:
-    at = f", last seen at {_short(run.stack[-1])}" if run.stack else ""
+    at = f", last seen at {_short(run.place)}" if run.place else ""
     if run.target.kind != "module":
         hint = "" if run.target.kind.startswith("main") else "; put what it does behind a main guard"
         return NotChecked(TARGET_CHECK, f"{run.target.words}: {run.message}{at}{upto}{hint}")

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from torchdoctor.model import TorchdoctorError
 from torchdoctor.probes.machine import Command, LiveMachine, Outcome
@@ -123,6 +124,20 @@ class Run:
     reads_stdin: bool = False
     forked: tuple[Place, ...] = ()
     traced: bool = True  # False: another trace function took the place of ours
+
+    @property
+    def place(self) -> Place | None:
+        """The line of the program, below which there are at most lines of the standard library."""
+        own = [place for place in self.stack if not _of_python().search(place.file)]
+        places = own or self.stack
+        return places[-1] if places else None
+
+
+@cache
+def _of_python() -> re.Pattern[str]:
+    return re.compile(
+        r"[/\\]lib(?:64)?[/\\]python\d[\d.]*t?[/\\](?!(?:site|dist)-packages)|[/\\]Lib[/\\](?!site-p)"
+    )
 
 
 def parse(words: Sequence[str]) -> tuple[Target, ...]:

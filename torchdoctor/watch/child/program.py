@@ -134,10 +134,18 @@ def describe(error: BaseException) -> "dict[str, Any]":
         "code": code,
         "traceback": "".join(lines)[-12000:],
         "stack": _frames(trace),
-        "stdin": type(error).__name__ == "BdbQuit"
-        or (isinstance(error, EOFError) and "reading a line" in text),
+        "stdin": asks(error, text),
         "syntax": isinstance(error, SyntaxError),
     }
+
+
+def asks(error: BaseException, text: str) -> bool:
+    """Does it end because it asked a person, and standard input was empty? pdb raises BdbQuit then."""
+    if type(error).__name__ == "BdbQuit":
+        return True
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    asked = "reading a line" in text or (last and os.path.basename(last[0].filename) == "getpass.py")
+    return isinstance(error, EOFError) and bool(asked)
 
 
 def _is_ours(trace: "types.TracebackType") -> bool:
