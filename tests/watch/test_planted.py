@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from torchdoctor.model import Report, Verdict
 from torchdoctor.watch.report import report_of
 from torchdoctor.watch.target import Change, Run, Target, run
 
-pytest.importorskip("torch")
+pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="torch is what is watched")
 
 HERE = Path(__file__).resolve().parent
 PLANTED = HERE / "planted"

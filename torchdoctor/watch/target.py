@@ -127,16 +127,18 @@ class Run:
 
     @property
     def place(self) -> Place | None:
-        """The line of the program, below which there are at most lines of the standard library."""
-        own = [place for place in self.stack if not _of_python().search(place.file)]
+        """The innermost line that is not of the standard library or of torch; else the innermost."""
+        own = [place for place in self.stack if not _of_others().search(place.file)]
         places = own or self.stack
         return places[-1] if places else None
 
 
 @cache
-def _of_python() -> re.Pattern[str]:
+def _of_others() -> re.Pattern[str]:
+    """Files of the standard library and of torch."""
     return re.compile(
         r"[/\\]lib(?:64)?[/\\]python\d[\d.]*t?[/\\](?!(?:site|dist)-packages)|[/\\]Lib[/\\](?!site-p)"
+        r"|(?:site|dist)-packages[/\\]torch[/\\]"
     )
 
 
