@@ -91,7 +91,7 @@ def findings(changes: Iterable[Change], own: bool) -> tuple[list[CheckResult], l
         if place is not None:
             observed += f" at {_short(place)}"
         if verdict is None:
-            notes.append(f"{meaning.title} ({meaning.id}): {observed}" + (f": {place.code}" if place else ""))
+            notes.append(f"{meaning.title} ({meaning.id}): {observed}" + _quoted(place))
             continue
         results.append(
             CheckResult(
@@ -106,6 +106,12 @@ def findings(changes: Iterable[Change], own: bool) -> tuple[list[CheckResult], l
             )
         )
     return results, notes
+
+
+def _quoted(place: Place | None) -> str:
+    if place is None:
+        return ""
+    return f": {place.code}" if place.line is not None else " (the line could not be told)"
 
 
 def _grouped(

@@ -34,10 +34,11 @@ _SIGNALS = (
     "SIGABRT", "SIGSEGV", "SIGFPE", "SIGBUS", "SIGILL", "SIGBREAK",
 )  # fmt: skip
 
-# Settings of one thread, in which another thread's differ without anybody having changed them.
+# Settings of one thread, in which another thread's differ without anybody having changed them. OpenMP keeps
+# the number of its threads for each thread.
 OF_A_THREAD = frozenset((
     "grad-mode", "inference-mode", "autocast-cache", "autocast-cuda", "autocast-cpu", "autocast-dtype-cuda",
-    "autocast-dtype-cpu", "dispatch-modes",
+    "autocast-dtype-cpu", "dispatch-modes", "threads",
 ))  # fmt: skip
 
 # What a fresh process has. A module that is imported and used in one line shows only the outcome, and a torch
@@ -126,6 +127,14 @@ def torch_getters(torch: "Any") -> "list[tuple[str, Getter]]":
                 found.append((name, getter))
                 break
     return found + [(name, getter) for name, getter in _more_getters(torch) if _works(getter)]
+
+
+def answer(read: "Getter") -> "Any":
+    """What a getter says, or that it refuses to."""
+    try:
+        return read()
+    except Exception as error:
+        return f"refused: {type(error).__name__}"
 
 
 def _works(getter: "Getter") -> bool:
@@ -245,6 +254,29 @@ def environment() -> "dict[Any, Any]":
     """The live dictionary behind os.environ; a copy when it is none of the usual."""
     data = getattr(os.environ, "_data", None)
     return data if isinstance(data, dict) else dict(os.environ)
+
+
+def native_variables() -> "dict[str, str]":
+    """Variables that concern torch and are other than os.environ knows: native code or os.putenv has set them.
+
+    Looks only where ctypes is imported already, as torch and numpy do.
+    """
+    ctypes = sys.modules.get("ctypes")  # type: Any
+    found = {}  # type: dict[str, str]
+    if not sys.platform.startswith("linux") or not hasattr(ctypes, "CDLL"):
+        return found
+    try:
+        entries = ctypes.POINTER(ctypes.c_char_p).in_dll(ctypes.CDLL(None), "environ")
+    except (ValueError, OSError):  # a C library without that name
+        return found
+    at = 0
+    while entries and entries[at]:
+        key, _, value = bytes(entries[at]).partition(b"=")
+        name = variable(key)
+        if name is not None and os.environ.get(name) != os.fsdecode(value):
+            found[name] = os.fsdecode(value)
+        at += 1
+    return found
 
 
 def variable(key: object) -> "str | None":

@@ -73,6 +73,7 @@ class Tracer:
         self._skipped = {}  # type: dict[tuple[str, int], frozenset[str] | None]
         self._counted = None  # type: dict[str, object] | None
         self._caught = settings.caught_signals()
+        self._outside = settings.native_variables()  # type: dict[str, str]
         self._thread = threading.get_ident()
         self._pid = os.getpid()
         self._torch_seen = False
@@ -80,6 +81,7 @@ class Tracer:
         self._library = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
         self._former = None  # type: Any
         self._lock = threading.RLock()
+        self._untraced = set()  # type: set[threading.Thread]
         self._told = {}  # type: dict[object, tuple[int, dict[str, object] | None]]
         self._held = {}  # type: dict[str, dict[str, object]]
         if getattr(sys.modules.get("torch"), "get_default_dtype", None) is not None:
@@ -100,6 +102,7 @@ class Tracer:
 
     def begin(self) -> None:
         """Start tracing in this thread and in those that will begin."""
+        self._untraced = set(threading.enumerate()) - {threading.current_thread()}
         self._former = getattr(threading, "gettrace", lambda: None)()
         threading.settrace(self._call)
         sys.settrace(self._call)
@@ -200,7 +203,9 @@ class Tracer:
             self._getters.append((name, read))
             self._reads.append(read)
             self._hot.append(
-                defaults[name] if name in defaults else self._settings.first(name, _answer(read))
+                defaults[name]
+                if name in defaults
+                else self._settings.first(name, self._settings.answer(read))
             )
 
     def _trace(self, frame: "FrameType") -> "Any":
@@ -249,7 +254,7 @@ class Tracer:
         try:
             return [read() for read in self._reads]
         except Exception:  # torch refuses to tell TF32 when old and new ways to set it were mixed
-            return [_answer(read) for read in self._reads]
+            return [self._settings.answer(read) for read in self._reads]
 
     def _check(self, frame: "FrameType | None", line: int) -> None:
         if len(sys.modules) != self._modules:
@@ -314,6 +319,12 @@ class Tracer:
         for name in self._settings.signal_names(caught & ~self._caught):
             self._tell("native-signal." + name, "default action", "handled by native code", frame, _UNTOLD)
         self._caught = caught
+        outside = self._settings.native_variables()
+        for name in sorted(set(outside) - set(self._outside)):
+            self._tell(
+                "env." + name, self._settings.words(os.environ.get(name)), outside[name], frame, _UNTOLD
+            )
+        self._outside = outside
 
     def _compare_patches(self, frame: "FrameType | None", line: int, names: "Iterable[str] | None") -> None:
         if self._patches is None:
@@ -323,7 +334,8 @@ class Tracer:
             here = line if names is None or key in names else _UNTOLD
             # Torch wraps some functions of its own when parts of it are imported; a program that puts one of
             # torch's functions into another's place does so by a statement with that name.
-            if foreign or (here != _UNTOLD and str(getattr(new, "__name__", key)) != key):
+            other = names is not None if new is None else str(getattr(new, "__name__", key)) != key
+            if foreign or (here != _UNTOLD and other):
                 passed = {place for place, keys in self._skipped.items() if keys is None or key in keys}
                 self._tell("patch." + name, old, new, frame, here, {}, passed)
         if names is None:
@@ -355,7 +367,7 @@ class Tracer:
                 "before": before,
                 "after": after,
                 "stack": self.stack(frame, line),
-                "threads": threading.active_count(),
+                "threads": 1 + len(self._untraced.intersection(threading.enumerate())),
             }
             if frame is not None:
                 others = (self._passed if passed is None else passed) - {(frame.f_code.co_filename, place[1])}
@@ -384,10 +396,3 @@ class Tracer:
         frame = self._traced_above(frame)
         found = self._places.stack(frame, line, lambda name: self._files.get(name) == _TRACED)
         return list(found)
-
-
-def _answer(read: "Callable[[], Any]") -> "Any":
-    try:
-        return read()
-    except Exception as error:
-        return f"refused: {type(error).__name__}"
