@@ -85,7 +85,7 @@ class Watch:
 def watch_globals(stream: TextIO | None = None) -> Watch:
     """Watch who changes process-wide settings: ``with watch_globals() as watch: import detector``.
 
-    Python code runs some ten times slower inside of the block; torch's own code does not. With ``stream``
+    Lines of Python run some twenty times slower in the block, torch's own code does not. With ``stream``
     what was found is written there at the end. Watches the thread that enters the block, and those that
     begin in it.
     """

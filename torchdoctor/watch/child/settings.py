@@ -257,7 +257,7 @@ def environment() -> "dict[Any, Any]":
 
 
 def native_variables() -> "dict[str, str]":
-    """Variables that concern torch and are other than os.environ knows: native code or os.putenv has set them.
+    """Variables that concern torch and that os.environ does not know so: native code or os.putenv set them.
 
     Looks only where ctypes is imported already, as torch and numpy do.
     """
