@@ -32,7 +32,7 @@ sys.path.insert(0, {folder!r})
 import torch, numpy
 from torch.nn.modules import module
 
-CLASSES = [torch.nn.Linear, torch.Tensor, torch.utils.data.DataLoader, torch.optim.Adam]
+CLASSES = [torch.nn.Linear, torch.Tensor, torch.utils.data.DataLoader, torch.optim.Adam, torch.nn.LSTM]
 MODULES = [torch, torch.nn.functional, torch.nn, torch.hub]
 KEPT = [dict(vars(space)) for space in MODULES + CLASSES]
 VARIABLES = dict(os.environ)
@@ -62,7 +62,7 @@ def restore():
     torch.cuda._initialized = False
     for space, kept in zip(MODULES + CLASSES, KEPT):
         for name in list(vars(space)):
-            if name not in kept and space is torch.Tensor:
+            if name not in kept and space in (torch.Tensor, torch.nn.LSTM):
                 delattr(space, name)
             elif name in kept and vars(space)[name] is not kept[name]:
                 setattr(space, name, kept[name])
@@ -196,6 +196,11 @@ def one_by_one(watched: Run, name: str) -> Report:
         ("hooks", ["module-hooks-global"]),
         ("cuda", ["cuda-initialized-at-import"]),
         ("visible_late", ["cuda-visible-set-late"]),
+        ("replaced_class", ["torch-patched"] * 3),
+        ("deleted", ["torch-patched"]),
+        ("patches", ["torch-patched"] * 4),
+        ("signals", ["signal-handler-set"] * 2),
+        ("threads", ["threads-changed"]),
         ("dtype", []),
         ("silent", []),
         ("restored", []),

@@ -158,7 +158,7 @@ _MEANINGS: dict[str, tuple[str, str, Verdict | None, Verdict | None, str, str]] 
     ),
     "patch": (
         "torch-patched",
-        "A part of torch is replaced",
+        "A part of torch is replaced, added or removed",
         _WARN, None,
         "Everybody who calls it runs the foreign code; compiled models and later torch versions may break.",
         "Wrap it in a function of your own instead.",

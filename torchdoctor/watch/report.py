@@ -142,6 +142,10 @@ def _harmless(change: Change) -> bool:
     if change.setting == "visible-devices-late":
         # torch counts devices through NVML since 2.0, which reads the variable anew each time
         return change.asked == "device_count"
+    if change.setting.startswith("patch."):
+        return change.before is None  # a method with a name of its own is in nobody's way
+    if change.setting.startswith(("signal.", "module-hooks.")):
+        return (change.after or "").startswith("torch.")  # the one of DataLoader, for its workers
     return change.setting in ("grad-mode", "cudnn-enabled") and change.after == "True"
 
 
@@ -200,7 +204,8 @@ def _evidence(group: Sequence[tuple[Change, ...]]) -> Iterator[Evidence]:
 
 
 def _frame(role: str, place: Place) -> Evidence:
-    inside = f" in {place.function}" if place.function not in ("<module>", "") else ""
+    word = "" if role == "called from" else "in "
+    inside = f" {word}{place.function}" if place.function not in ("<module>", "") else ""
     return Evidence(f"{role}{inside}" + (f": {place.code}" if place.code else ""), place.file, place.line)
 
 

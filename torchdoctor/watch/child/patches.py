@@ -104,7 +104,7 @@ class Patches:
             if before is _ABSENT:
                 # modules gain submodules and lazily made names all the time; classes do not
                 if isinstance(space, type) and self._matters(value):
-                    yield name + "." + key, None, value, not self._is_torchs(value)
+                    yield name + "." + key, _inherited(space, key), value, not self._is_torchs(value)
             elif self._matters(before) or self._matters(value):
                 foreign = not (self._is_torchs(value) and self._is_torchs(before))
                 yield name + "." + key, before, value, foreign
@@ -131,6 +131,14 @@ class Patches:
             # methods and slots of types made in C: their type tells
             module = getattr(getattr(inner, "__objclass__", None), "__module__", None) or module
         return str(module).partition(".")[0] in ("torch", "functorch", "torchgen")
+
+
+def _inherited(space: type, key: str) -> "Any":
+    """What the class had under this name by its bases, which an attribute of its own now hides."""
+    for base in space.__mro__[1:]:
+        if base is not object and key in vars(base):
+            return vars(base)[key]
+    return None
 
 
 def _differ(now: "Any", kept: "dict[str, Any]") -> bool:
