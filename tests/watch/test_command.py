@@ -8,8 +8,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
+import torchdoctor
 from torchdoctor.cli.main import main
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is what is watched")
@@ -53,10 +55,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["--", "torchrun", "train.py"], 2),
         (["--python", "/no/such/python", "quiet"], 2),
         (["--time-limit", "0", "quiet"], 2),
+        (["--python", sys.executable, "--", sys.executable, "quiet.py"], 2),
+        (["--", sys.executable, "-u", "quiet.py"], 0),
+        (["--", "/no/such/python", "quiet.py"], 2),
     ],
 )
 def test_exit_codes(folder: Path, args: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> None:
-    if "--python" not in args:
+    if "--python" not in args and sys.executable not in args and "/no/such/python" not in args:
         args = ["--python", sys.executable, *args]
     assert main(["globals", *args]) == code
 
@@ -74,7 +79,8 @@ def test_the_text_names_the_statement(folder: Path, capsys: pytest.CaptureFixtur
 def test_the_json_is_a_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["globals", "--python", sys.executable, "--format", "json", "loud"]) == 0
     report: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert report["schema"] == "torchdoctor.report/1"
+    schema = Path(torchdoctor.__file__).parent / "schema" / "report-1.json"
+    jsonschema.validate(report, json.loads(schema.read_text(encoding="utf-8")))
     found = next(one for one in report["checks"] if one["id"] == "environment-changed")
     assert found["verdict"] == "warn"
     assert [(Path(one["file"]).name, one["line"]) for one in found["evidence"] if one["file"]] == [

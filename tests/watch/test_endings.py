@@ -284,7 +284,74 @@ def test_other_interpreters(tmp_path: Path, python: str) -> None:
     assert [[place.line for place in change.stack] for change in ran.changes] == [[4, 3]]
 
 
+FAKE_TORCH = """
+__version__ = "0"
+class autograd: pass
+def get_default_dtype(): return "float32"
+from torch import _C
+from torch._C import is_grad_enabled
+class set_grad_enabled:
+    def __init__(self, mode):
+        _C._set_grad_enabled(mode)
+    def __enter__(self): pass
+    def __exit__(self, *error): pass
+class no_grad:
+    def __enter__(self):
+        _C._set_grad_enabled(False)
+    def __exit__(self, *error):
+        _C._set_grad_enabled(True)
+class Tensor: pass
+autograd.set_grad_enabled = set_grad_enabled
+"""
+FAKE_CORE = """
+STATE = [True]
+def is_grad_enabled(): return STATE[0]
+def _set_grad_enabled(mode): STATE[0] = bool(mode)
+"""
+
+
+@pytest.mark.parametrize("python", OTHERS)
+def test_other_interpreters_find_the_same_statements(tmp_path: Path, python: str) -> None:
+    """Interpreters differ in when they call a trace function; torch is not to be had for all of them."""
+    if subprocess.run([python, "-c", ""], capture_output=True).returncode != 0:
+        pytest.skip(f"{python} does not run")
+    planted = Path(__file__).resolve().parent / "planted"
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text(FAKE_TORCH, encoding="utf-8")
+    (tmp_path / "torch" / "_C.py").write_text(FAKE_CORE, encoding="utf-8")
+    files = sorted(planted.glob("grad_*.py"))
+    code = [f"import sys\nsys.path.append({str(planted.parent)!r})", "import torch"]
+    for path in files:
+        code += [f"import planted.{path.stem}", "torch.set_grad_enabled(True)"]
+    script = tmp_path / "everything.py"
+    script.write_text("\n".join(code), encoding="utf-8")
+    ran = run(Target("main", str(script)), python)
+    assert (ran.ended, ran.message) == ("ok", "")
+    off = {change.stack[-1].words for change in ran.changes if change.after == "False"}
+    expected = {
+        f"{path}:{number}"
+        for path in [*files, planted / "deep" / "switch.py"]
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if "# <- grad-mode" in line
+    }
+    assert len(expected) == len(files)
+    assert off == expected
+
+
 def test_the_program_is_of_the_standard_library_alone() -> None:
     folder = Path(PROGRAM).parent
     for path in folder.glob("*.py"):
         assert "import torch\n" not in path.read_text(encoding="utf-8"), path
+
+
+def test_a_fault_of_ours_is_none_of_the_target(tmp_path: Path) -> None:
+    """Here a torch that raises where nobody would expect it."""
+    (tmp_path / "torch.py").write_text(
+        "__version__ = '0'\n__file__ = None\ndef get_default_dtype(): return 1\nclass Tensor: pass\n",
+        encoding="utf-8",
+    )
+    ran = watch(tmp_path, "import torch\nx = 1\n", "main")
+    assert (ran.ended, ran.message) == ("ok", "")
+    assert len(ran.faults) == 1
+    report = report_of([ran])
+    assert "TypeError" in report.faults[0]

@@ -120,6 +120,7 @@ def _finish(
 
         assert isinstance(source, ProbeSource)
         report = merged(report, [run(target, source.context.python)])
+        faults = faults or list(report.faults)
     if form == "json":
         from torchdoctor.render.json import to_json
 

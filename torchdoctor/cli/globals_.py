@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 EXIT_FINDINGS = 1
 EXIT_COULD_NOT_TELL = 3
+EXIT_OUR_FAULT = 70
 
 
 @click.command("globals", context_settings={"allow_interspersed_args": False})
@@ -76,6 +77,12 @@ def command(
     wanted = ((Target("code", code),) if code is not None else ()) + parse(targets)
     if not wanted:
         raise click.UsageError("name a module, a script, or a program: -- python train.py")
+    for named in filter(None, (target.python for target in wanted)):
+        if python:
+            raise click.UsageError(
+                f"--python names an interpreter, and so does {named}: leave one of them out"
+            )
+        resolve(named)
     interpreter = resolve(python) if python else choose()[0]
     runs = [run(target, interpreter, time_limit) for target in wanted]
     report = report_of(runs)
@@ -96,6 +103,9 @@ def command(
             color=streams.color_wanted(),
             verbose=verbose,
         )
+    if report.faults:
+        streams.complain(f"a fault of torchdoctor while watching the program:\n{report.faults[0]}")
+        return EXIT_OUR_FAULT
     return exit_code(report, fail_on, strict)
 
 

@@ -46,7 +46,7 @@ def merged(report: Report, runs: Sequence[Run]) -> Report:
             results.append(ending)
         elif ending is not None:
             unsure.append(ending)
-        if not run.traced:
+        if not run.traced and not run.faults:
             notes.append(
                 f"{run.target.words}: sets a trace function of its own; statements after that cannot be told"
             )
@@ -64,6 +64,7 @@ def merged(report: Report, runs: Sequence[Run]) -> Report:
         checks=tuple(checks),
         not_checked=(*report.not_checked, *unsure),
         notes=(*report.notes, *notes),
+        faults=(*report.faults, *(f"{run.target.words}: {fault}" for run in runs for fault in run.faults)),
     )
 
 

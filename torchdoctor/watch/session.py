@@ -28,6 +28,7 @@ class Watch:
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
         self._changes: list[Change] = []
+        self._faults: list[str] = []
         self._tracer: Tracer | None = None
         self._traced = False
 
@@ -40,14 +41,17 @@ class Watch:
     def report(self) -> Report:
         """The settings that are changed now, with the statements that did it."""
         results, notes = findings(self._changes, own=True)
-        if not self._traced:
+        if not self._traced and not self._faults:
             notes = [
                 *notes,
                 "another trace function (debugger, coverage) was active: no statements could be told",
             ]
         bad = any(result.verdict in (Verdict.FAIL, Verdict.WARN) for result in results)
         return Report(
-            Outcome.DIAGNOSED if bad else Outcome.NO_FAILURE, checks=tuple(results), notes=tuple(notes)
+            Outcome.DIAGNOSED if bad else Outcome.NO_FAILURE,
+            checks=tuple(results),
+            notes=tuple(notes),
+            faults=tuple(self._faults),
         )
 
     def __enter__(self) -> Watch:
@@ -79,7 +83,10 @@ class Watch:
                 render_checks(report, stream=self._stream, subject="process-wide settings")
 
     def _record(self, entry: dict[str, object]) -> None:
-        self._changes.append(Change.told(entry))
+        if "fault" in entry:
+            self._faults.append(str(entry["fault"]))
+        else:
+            self._changes.append(Change.told(entry))
 
 
 def watch_globals(stream: TextIO | None = None) -> Watch:

@@ -123,6 +123,7 @@ class Run:
     seconds: float = 0.0
     reads_stdin: bool = False
     forked: tuple[Place, ...] = ()
+    faults: tuple[str, ...] = ()  # of ours, while watching
     traced: bool = True  # False: another trace function took the place of ours
 
     @property
@@ -216,12 +217,15 @@ def run(target: Target, python: str, limit_s: float = LIMIT_S) -> Run:
 
 def _read(target: Target, outcome: Outcome) -> Run:
     changes: list[Change] = []
+    faults: list[str] = []
     last: dict[str, object] = {}
     begun = False
     forked: tuple[Place, ...] = ()
     for line in outcome.lines:
         if "change" in line:
             changes.append(Change.told(line))
+        elif "fault" in line:
+            faults.append(str(line["fault"]))
         elif "fork" in line:
             forked = forked or places(line["fork"])
         elif "ended" in line:
@@ -236,7 +240,7 @@ def _read(target: Target, outcome: Outcome) -> Run:
             target, tuple(changes), str(last["ended"]), str(last.get("message") or ""),
             str(last.get("type") or ""), code if isinstance(code, int) else None, places(last.get("stack")),
             str(last.get("traceback") or ""), output, torch, outcome.seconds, last.get("stdin") is True,
-            forked, last.get("traced") is not False,
+            forked, tuple(faults), last.get("traced") is not False,
         )  # fmt: skip
     stack = _dumped(outcome.stderr)
     if outcome.start_error or not begun:
@@ -254,7 +258,7 @@ def _read(target: Target, outcome: Outcome) -> Run:
         ended, message = "os._exit", f"the process ended with code {outcome.exit_code}"
     return Run(
         target, tuple(changes), ended, message, code=outcome.exit_code, stack=stack, output=output,
-        seconds=outcome.seconds, forked=forked,
+        seconds=outcome.seconds, forked=forked, faults=tuple(faults),
     )  # fmt: skip
 
 

@@ -91,3 +91,15 @@ def setters(code: "CodeType") -> "dict[int, frozenset[str] | None]":
         elif step.opname.startswith("LOAD_") and step.opname != "LOAD_CONST" and step.argval in _SETTERS:
             found[line] = None
     return found
+
+
+class Code:
+    """What is known of one code object: its lines that may patch torch, and how often it was run."""
+
+    __slots__ = ("calls", "code", "runs", "setters")
+
+    def __init__(self, code: "CodeType") -> None:
+        self.code = code  # kept, so that its id is not given to another
+        self.calls = 0
+        self.runs = {}  # type: dict[int, int]
+        self.setters = setters(code)

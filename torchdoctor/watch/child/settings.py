@@ -146,18 +146,19 @@ def _works(getter: "Getter") -> bool:
 
 
 def _more_getters(torch: "Any") -> "Iterator[tuple[str, Getter]]":
-    try:
-        torch.is_autocast_enabled("cpu")
-    except Exception:  # before torch 2.4 it takes no device
-        yield "autocast-cuda", torch.is_autocast_enabled
+    enabled = getattr(torch, "is_autocast_enabled", None)
+    if not callable(enabled):
+        pass
+    elif not _works(partial(enabled, "cpu")):  # before torch 2.4 it takes no device
+        yield "autocast-cuda", enabled
         if hasattr(torch, "is_autocast_cpu_enabled"):
             yield "autocast-cpu", torch.is_autocast_cpu_enabled
     else:
         for kind in ("cuda", "cpu"):
-            yield "autocast-" + kind, partial(torch.is_autocast_enabled, kind)
+            yield "autocast-" + kind, partial(enabled, kind)
             yield "autocast-dtype-" + kind, partial(torch.get_autocast_dtype, kind)
     # torch 2.9 and later: one word for each backend and kind of operation
-    precision = getattr(torch._C, "_get_fp32_precision_getter", None)
+    precision = getattr(getattr(torch, "_C", None), "_get_fp32_precision_getter", None)
     for backend, operation in (("generic", "all"), ("cuda", "matmul"), ("cuda", "conv"), ("cuda", "rnn")):
         if precision is not None:
             yield "fp32-precision-" + backend + "-" + operation, partial(precision, backend, operation)

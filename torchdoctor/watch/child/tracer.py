@@ -11,7 +11,7 @@ import threading
 MYPY = False
 if MYPY:
     from collections.abc import Callable, Iterable
-    from types import CodeType, FrameType
+    from types import FrameType
     from typing import Any
 
 _SKIP, _TRACED, _CUDA, _TORCH, _RANDOM = range(5)
@@ -24,18 +24,6 @@ _LOOKS = 32
 _FEW = 5
 _TELL = 20  # a loop may go in and out of no_grad() a million times
 _UNTOLD = -1
-
-
-class _Code:
-    """What is known of one code object: its lines that may patch torch, and how often it was run."""
-
-    __slots__ = ("calls", "code", "runs", "setters")
-
-    def __init__(self, code: "CodeType", setters: "dict[int, frozenset[str] | None]") -> None:
-        self.code = code
-        self.calls = 0
-        self.runs = {}  # type: dict[int, int]
-        self.setters = setters
 
 
 class Tracer:
@@ -60,7 +48,7 @@ class Tracer:
         self._record = record
         self._hidden = tuple(hidden)
         self._files = {}  # type: dict[str, int]
-        self._codes = {}  # type: dict[int, _Code]
+        self._codes = {}  # type: dict[int, Any]
         self._getters = settings.plain_getters()  # type: list[tuple[str, Callable[[], Any]]]
         self._late = list(settings.LATE)  # type: list[str]
         self._reads = [getter for _, getter in self._getters]
@@ -184,8 +172,20 @@ class Tracer:
 
     def _loaded(self) -> None:
         self._loading = False
-        if not self._torch_seen and hasattr(sys.modules.get("torch"), "get_default_dtype"):
-            self._torch_ready()
+        try:
+            if not self._torch_seen and hasattr(sys.modules.get("torch"), "get_default_dtype"):
+                self._torch_ready()
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """A fault of ours must not become one of the program: it goes on, unwatched."""
+        sys.settrace(None)
+        place = error.__traceback__
+        while place is not None and place.tb_next is not None:
+            place = place.tb_next
+        line = place.tb_lineno if place is not None else 0
+        self._record({"fault": f"{type(error).__name__}: {error} at tracer line {line}"})
 
     def _torch_ready(self) -> None:
         torch = sys.modules["torch"]
@@ -212,7 +212,7 @@ class Tracer:
         code = frame.f_code
         known = self._codes.get(id(code))
         if known is None:
-            known = self._codes[id(code)] = _Code(code, self._places.setters(code))
+            known = self._codes[id(code)] = self._places.Code(code)
         top = code.co_name == "<module>"
         known.calls += 1
         above = frame.f_back
@@ -244,6 +244,8 @@ class Tracer:
                     self._compare_rest(frame)
             except RecursionError:
                 pass  # the program is about to meet its limit itself; a raise in here would end the tracing
+            except Exception as error:
+                self._fail(error)
             return local
 
         return local
