@@ -48,6 +48,7 @@ def failure(report: Report) -> CheckResult:
         ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", "signal", "crashes: SIGSEGV at "),
         ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "signal", "crashes: SIGKILL"),
         ("import ctypes\nctypes.string_at(0)", "signal", "crashes: SIGSEGV at "),
+        ("import os\nos.execvp('true', ['true'])", "exec", "goes on as another program ("),
         ("input('name? ')", "error", "reads from standard input at "),
         ("breakpoint()\nx = 1", "error", "reads from standard input at "),
         ("import getpass\ngetpass.getpass()", "error", "reads from standard input at "),

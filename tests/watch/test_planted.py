@@ -41,6 +41,8 @@ THREADS, LIMIT = torch.get_num_threads(), sys.getrecursionlimit()
 def restore():
     while torch.is_inference_mode_enabled():
         sys.modules["planted.inference"].mode.__exit__(None, None, None)
+    if "planted.stack_left_open" in sys.modules:
+        sys.modules["planted.stack_left_open"].kept.close()
     torch.set_grad_enabled(True)
     torch.autograd.set_detect_anomaly(False)
     torch.set_default_device(None)

@@ -245,6 +245,10 @@ def _ending(run: Run) -> CheckResult | NotChecked | None:
         return _failed(run, f"{name} raises {run.type}", _message(run), title and f"{title} ({rule})", upto)
     if run.ended == "hang":
         return _hang(run, upto)
+    if run.ended == "exec":
+        return NotChecked(
+            TARGET_CHECK, f"{name} goes on as another program ({run.message}){at}, which is not watched{upto}"
+        )
     words = {
         "signal": f"{name} crashes: {run.message}",
         "exit": f"Importing {name} ends the interpreter (code {run.code})",

@@ -108,7 +108,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a target did. ``ended`` is ok, error, exit, os._exit, signal, hang, flood, or start."""
+    """What a target did. ``ended`` is ok, error, exit, os._exit, exec, signal, hang, flood, or start."""
 
     target: Target
     changes: tuple[Change, ...]

@@ -180,10 +180,24 @@ def note_ends(tracer: "Any") -> None:
         leave(status)
 
     os._exit = leaving  # type: ignore[assignment]
+    for name in ("execv", "execve"):  # all others of the family end in one of these
+        setattr(os, name, replacing(getattr(os, name), tracer))
     if hasattr(os, "register_at_fork"):  # Python 3.7 and later
         os.register_at_fork(
             before=lambda: record({"fork": own_stack(tracer)}), after_in_child=lambda: sys.settrace(None)
         )
+
+
+def replacing(execute: "Any", tracer: "Any") -> "Any":
+    """``os.execv`` with a note of it, which a later end replaces should it fail."""
+
+    def replaced(path: "Any", *args: "Any") -> "Any":
+        if os.getpid() == PID:
+            tracer.tell_held()
+            record({"ended": "exec", "message": os.fsdecode(path), "stack": own_stack(tracer)})
+        return execute(path, *args)
+
+    return replaced
 
 
 def main() -> None:

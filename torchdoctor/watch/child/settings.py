@@ -38,7 +38,7 @@ _SIGNALS = (
 # the number of its threads for each thread.
 OF_A_THREAD = frozenset((
     "grad-mode", "inference-mode", "autocast-cache", "autocast-cuda", "autocast-cpu", "autocast-dtype-cuda",
-    "autocast-dtype-cpu", "dispatch-modes", "threads",
+    "autocast-dtype-cpu", "dispatch-modes", "threads", "default-device",
 ))  # fmt: skip
 
 # What a fresh process has. A module that is imported and used in one line shows only the outcome, and a torch
@@ -179,7 +179,7 @@ def late_getters(name: str, module: "Any") -> "list[tuple[str, Getter]] | None":
             return [("sharing-strategy", lambda: module._sharing_strategy)]
     elif name == "torch.utils._device":
         if hasattr(module, "CURRENT_DEVICE"):
-            return [("default-device", lambda: module.CURRENT_DEVICE)]
+            return [("default-device", _default_device(module))]
     else:
         found = []  # type: list[tuple[str, Getter]]
         for hooks in _HOOKS:
@@ -188,6 +188,28 @@ def late_getters(name: str, module: "Any") -> "list[tuple[str, Getter]] | None":
                 found.append(("module-hooks." + hooks[len("_global_") :], partial(tuple, content.values())))
         return found
     return []
+
+
+def _default_device(module: "Any") -> "Getter":
+    """A reader of the device of set_default_device() and `with torch.device()`: the innermost of their modes.
+
+    CURRENT_DEVICE alone is not set by the latter.
+    """
+    core = getattr(sys.modules["torch"], "_C", None)
+    depth = getattr(core, "_len_torch_function_stack", None)
+    at = getattr(core, "_get_function_stack_at", None)
+    context = getattr(module, "DeviceContext", None)
+    if depth is None or at is None or context is None:
+        return lambda: module.CURRENT_DEVICE
+
+    def read() -> "Any":
+        for level in range(depth() - 1, -1, -1):
+            mode = at(level)
+            if isinstance(mode, context):
+                return mode.device
+        return None
+
+    return read
 
 
 def _start_method(context: "Any") -> "str | None":
