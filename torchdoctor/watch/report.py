@@ -254,11 +254,17 @@ def _ending(run: Run) -> CheckResult | NotChecked | None:
         "exit": f"Importing {name} ends the interpreter (code {run.code})",
         "os._exit": f"{name} ends the process without a word (code {run.code})",
         "flood": f"{name} was {run.message}",
-        "start": f"{name} could not be run: the interpreter does not start",
+        "start": f"{name} could not be run: the interpreter "
+        + ("is older than 3.6, the oldest that can be watched" if _too_old(run) else "does not start"),
     }[run.ended]
     if run.target.kind == "script" and run.ended != "start":
         return NotChecked(TARGET_CHECK, f"{words}{at}{_said(run)}{upto}")
     return _failed(run, words, run.message or run.output, "", upto)
+
+
+def _too_old(run: Run) -> bool:
+    """Could it not read our own program?"""
+    return "SyntaxError" in run.message and "program.py" in run.message
 
 
 def _said(run: Run) -> str:
