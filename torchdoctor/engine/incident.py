@@ -48,7 +48,7 @@ def explain(
     Where ``facts`` has no source of its own and the log is from this machine, ``local`` is asked.
     """
     try:
-        reading = read_all(paths, stdin)
+        reading = read_all(paths, stdin, rules.literals)
     except IntakeError as error:
         complaints = [str(error)]
         if len(paths) > 1:  # the error names the first of them only

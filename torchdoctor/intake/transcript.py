@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from itertools import chain, islice
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from torchdoctor.intake.document import judge
 from torchdoctor.intake.draft import Draft, pattern
+from torchdoctor.intake.inputs import Found
 from torchdoctor.intake.router import Router
-from torchdoctor.intake.source import IntakeError, Tally, expand, open_binary, physical_lines
+from torchdoctor.intake.skim import Skim, feed
+from torchdoctor.intake.source import IntakeError, Tally
 from torchdoctor.model import Ending, Event, Form, Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-
-HEAD_LINES = 80
+    from torchdoctor.intake.inputs import Input
 
 
 class Reading(NamedTuple):
@@ -25,35 +25,37 @@ class Reading(NamedTuple):
     unreadable: tuple[IntakeError, ...] = ()
 
 
-def read(paths: Sequence[str], stdin: BinaryIO | None = None) -> Transcript:
+def read(paths: Sequence[str], stdin: BinaryIO | None = None, triggers: Iterable[str] = ()) -> Transcript:
     """The events of all inputs, in order; "-" is ``stdin``, a folder stands for the logs in it.
 
-    Raises IntakeError when none of the inputs can be read; else the unreadable ones are in the notes.
+    ``triggers`` are texts by which lines in the middle of a big input are found worth reading. Raises
+    IntakeError when none of the inputs can be read; else the unreadable ones are in the notes.
     """
-    return read_all(paths, stdin).transcript
+    return read_all(paths, stdin, triggers).transcript
 
 
-def read_all(paths: Sequence[str], stdin: BinaryIO | None = None) -> Reading:
+def read_all(paths: Sequence[str], stdin: BinaryIO | None = None, triggers: Iterable[str] = ()) -> Reading:
     """Like ``read``, and says which inputs could not be read. Raises IntakeError when none could."""
-    unreadable: list[IntakeError] = []
+    found = Found(paths, stdin)
     results: list[Transcript] = []
-    for path in paths:
+    skim: Skim | None = None
+    for item in found:
+        if skim is None or skim.files < item.of:
+            skim = Skim(triggers, item.of)
         try:
-            files = expand(path)
-            for file in files:
-                try:
-                    found = _read_file(file, stdin)
-                    if found.form is Form.BINARY and (len(paths) > 1 or len(files) > 1):
-                        raise IntakeError(file, "holds binary data, not a text log")
-                    results.append(found)
-                except IntakeError as error:
-                    unreadable.append(error)
+            one = _read_input(item, skim)
+            if one.form is Form.BINARY and (item.of > 1 or len(paths) > 1):
+                raise IntakeError(item.name, "holds binary data, not a text log")
+            results.append(one)
         except IntakeError as error:
-            unreadable.append(error)
+            found.unreadable.append(error)
+    notes = tuple(found.notes.texts())
     if not results:
-        raise unreadable[0] if unreadable else IntakeError("-", "no input was named")
-    notes = tuple(f"cannot read {error}" for error in unreadable)
-    return Reading(_merged(results, notes), tuple(unreadable))
+        if found.unreadable:
+            raise found.unreadable[0]
+        raise IntakeError(paths[0] if paths else "-", notes[0] if notes else "no input was named")
+    notes += tuple(f"cannot read {error}" for error in found.unreadable)
+    return Reading(_merged(results, notes), tuple(found.unreadable))
 
 
 def read_one(path: str, stdin: BinaryIO | None = None) -> Transcript:
@@ -69,7 +71,10 @@ def read_text(text: str, source: str = "<text>") -> Transcript:
     if lines and not lines[-1]:
         lines.pop()
     tally.lines = len(lines)
-    return _transcript(_cut(lines), source, tally)
+    router = Router()
+    _place(router, source)
+    feed(router, _cut(lines))
+    return _transcript(router, source, tally)
 
 
 def _cut(lines: list[str]) -> Iterator[tuple[int, str, bool]]:
@@ -85,29 +90,25 @@ def _cut(lines: list[str]) -> Iterator[tuple[int, str, bool]]:
             inside = True
 
 
-def _read_file(path: str, stdin: BinaryIO | None) -> Transcript:
-    file = open_binary(path, stdin)
-    name = "<stdin>" if path == "-" else path
+def _read_input(item: Input, skim: Skim) -> Transcript:
+    file = item.open()
     tally = Tally()
+    router = Router()
+    _place(router, item.name)
     try:
-        if path.endswith(".ipynb"):
+        if item.name.endswith(".ipynb"):
             from torchdoctor.intake.ipynb import cell_outputs
 
-            return _transcript(cell_outputs(file, tally), name, tally)
-        return _transcript(physical_lines(file, name, tally), name, tally)
+            feed(router, cell_outputs(file, tally))
+        else:
+            skim.read(file, item, router, tally)
     finally:
-        if path != "-":
+        if item.name != "<stdin>":
             file.close()
+    return _transcript(router, item.name, tally)
 
 
-def _transcript(lines: Iterable[tuple[int, str, bool]], source: str, tally: Tally) -> Transcript:
-    router = Router()
-    _place(router, source)
-    rest = iter(lines)
-    head = list(islice(rest, HEAD_LINES))
-    router.prime([text for _, text, _ in head])
-    for number, text, joined in chain(head, rest):
-        router.physical(number, text, joined)
+def _transcript(router: Router, source: str, tally: Tally) -> Transcript:
     router.close()
     if tally.binary:
         note = f"{source}: holds binary data, not a text log"
