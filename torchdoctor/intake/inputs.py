@@ -103,12 +103,12 @@ class Found:
     def _expand(self, path: str) -> list[str]:
         if path == "-":
             return [path]
-        if not os.path.lexists(path) and any(char in path for char in "*?["):
+        if re.search(r"[*?]|\[[^\]]+\]", path) and not os.path.lexists(path):
             import glob
 
             found = sorted(glob.glob(path, recursive=True), key=in_order)
             if not found:
-                raise IntakeError(path, "no file matches this pattern")
+                raise IntakeError(path, "no such file, and none that matches it as a pattern")
             return [name for one in found for name in (self._folder(one) if os.path.isdir(one) else [one])]
         if not os.path.isdir(path):
             return [path]
