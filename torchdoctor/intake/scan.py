@@ -12,6 +12,7 @@ is also run as a program by an interpreter of its own, one for each processor.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from io import RawIOBase
 
 # Two blocks fit into the second-level cache of a processor core: larger and smaller ones are slower.
 BLOCK_BYTES = 1 << 17
@@ -175,33 +176,47 @@ def whole_lines(read: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def main() -> None:
-    """Scan one part of a file: the arguments come in by standard input, the hot lines go out by output.
+    """Scan parts of a file: the arguments come in by standard input, the hot lines go out by output.
 
-    A line for each block: where it begins, how many line ends it holds, the indices of its hot lines.
+    A line of numbers for each block: where it begins, its length, how many line ends it holds, and the
+    indices of its hot lines. Cold blocks in a row come as one, up to 1 MiB.
     """
     import marshal
     import sys
 
-    path, first, end, prime, novel, literals = marshal.loads(sys.stdin.buffer.read())
+    path, parts, prime, novel, literals = marshal.loads(sys.stdin.buffer.read())
     scanner = Scanner(literals, novel)
     out = sys.stdout.buffer
     with open(path, "rb", buffering=0) as file:
         scanner.look(file.read(prime))
-        scanner.restart()
-        for offset, block in part(file, first, end):
-            ends, found = scanner.look(block)
-            out.write(b"%d %d %d %s\n" % (offset, len(block), ends, b",".join(b"%d" % i for i in found)))
-    out.write(b"end\n")
+        for first, end in parts:
+            scanner.restart()
+            begin = length = lines = 0
+            for offset, block in part(file, first, end):
+                ends, found = scanner.look(block)
+                if length and (found or length >= 8 * BLOCK_BYTES):
+                    out.write(b"%d %d %d\n" % (begin, length, lines))
+                    length = lines = 0
+                if found:
+                    numbers = b" ".join(b"%d" % index for index in found)
+                    out.write(b"%d %d %d %s\n" % (offset, len(block), ends, numbers))
+                else:
+                    begin = begin if length else offset
+                    length += len(block)
+                    lines += ends
+            if length:
+                out.write(b"%d %d %d\n" % (begin, length, lines))
+            out.flush()
 
 
-def part(file: object, first: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """The blocks of a file between two offsets, with the place of each; both offsets stand at line starts."""
-    file.seek(first)  # type: ignore[attr-defined]
+def part(file: RawIOBase, first: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """The blocks of a file between two offsets that stand at line starts, with the place of each."""
+    file.seek(first)
 
     def read() -> Iterator[bytes]:
         left = end - first
         while left > 0:
-            data = file.read(min(BLOCK_BYTES, left))  # type: ignore[attr-defined]
+            data = file.read(min(BLOCK_BYTES, left))
             if not data:
                 return
             left -= len(data)

@@ -7,6 +7,7 @@ lines of 64 others is read whole.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from io import BytesIO
 from itertools import chain, islice
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 # By so many lines it is learned what lines begin with.
 HEAD_LINES = 80
+SPLIT_BYTES = 64 << 20  # below that a child costs more than it saves
 BEFORE = 3
 AFTER = 6
 # So many lines may lie between two lines of one event when other ranks write at the same time.
@@ -71,6 +73,7 @@ class Skim:
 
     def __init__(self, triggers: Iterable[str] = (), files: int = 1) -> None:
         self.files = files
+        self.split = SPLIT_BYTES  # a file of this size is scanned by several processors
         self.measure = measure_for(files)
         self._triggers = triggers
         self._scanner: Scanner | None = None
@@ -102,7 +105,28 @@ class Skim:
         first = [_decode(line) for line in head[: 1 << 16].split(b"\n")[:HEAD_LINES]]
         router.prime([line for line in first if len(line) < PIECE_BYTES])
         feeder = Feeder(router, tally, self.measure)
-        feeder.run(scanned(read, self.scanner()))
+        size = regular_size(file) if item.path is not None and encoding == "utf-8" else 0
+        if item.path is not None and size >= self.split:
+            from torchdoctor.intake import parallel
+
+            prime = min(len(head), 1 << 18)
+            found = parallel.blocks(file, item.path, size, self.literals(), self.scanner(), prime)
+            try:
+                feeder.run(found)
+            finally:
+                found.close()
+            if regular_size(file) != size:
+                tally.notes.append("the file changed while it was read")
+        else:
+            feeder.run(scanned(read, self.scanner()))
+
+
+def regular_size(file: BinaryIO) -> int:
+    """The size of an open file; 0 when it has none."""
+    try:
+        return os.fstat(file.fileno()).st_size
+    except (OSError, ValueError, AttributeError):
+        return 0
 
 
 def start(file: BinaryIO, size: int, path: str, tally: Tally) -> bytes:
