@@ -11,10 +11,12 @@ import os
 from collections import deque
 from io import BytesIO
 from itertools import chain, islice
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from time import process_time
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
+from torchdoctor.intake import wrapped
 from torchdoctor.intake.lines import _GATE
-from torchdoctor.intake.scan import Scanner, whole_lines
+from torchdoctor.intake.scan import BLOCK_BYTES, DIGITS, Scanner, whole_lines
 from torchdoctor.intake.source import (
     PIECE_BYTES,
     Tally,
@@ -40,6 +42,9 @@ AFTER = 6
 # So many lines may lie between two lines of one event when other ranks write at the same time.
 REACH = 256
 _HELD_BYTES = 4 << 20
+STREAM_BYTES = 8 << 30
+STREAM_SECONDS = 60
+CHANGED = "the file changed while it was read; what stood in it meanwhile was read"
 # Besides the words by which single lines are classified: what the parts of longer events hold.
 _SIGNS = (
     "raceback", 'File "', "hread ", "frame #", "above exception", "from user code", "Root Cause", ".cpp:",
@@ -90,35 +95,51 @@ class Skim:
 
     def read(self, file: BinaryIO, item: Input, router: Router, tally: Tally) -> None:
         """All of a small input, and of a big one what counts, goes to the router."""
-        head = start(file, self.measure.whole + 1, item.name, tally)
-        if len(head) <= self.measure.whole or tally.notes:
+        whole = self.measure.whole
+        head = start(file, whole + 1, tally)
+        path = item.path
+        if path is not None and len(head) <= whole and regular_size(file) != len(head):
+            tally.notes.append(CHANGED)
+        form = wrapped.form_of(head, len(head) <= whole) if wrapped.may_be(head) else None
+        if form is not None:
+            tally.notes.append(f"read as {form.name}: line numbers count the lines in it")
+            file = cast("BinaryIO", wrapped.Lines(form.lines(chunks(file, head, tally))))
+            head = start(file, whole + 1, tally)
+            path = None
+        if len(head) <= whole:
             feed(router, physical_lines(BytesIO(head), item.name, tally))
             return
         if is_binary(head[:8192]):
             tally.binary = True
             tally.bytes = len(head)
             return
-        read = chunks(file, head, item.name, tally)
+        self._big(file, head, path, router, tally)
+
+    def _big(self, file: BinaryIO, head: bytes, path: str | None, router: Router, tally: Tally) -> None:
+        read = chunks(file, head, tally, path is None)
         encoding = encoding_of(head)
         if encoding != "utf-8":
             read = _widened(read, _decoder(encoding, tally))
-        first = [_decode(line) for line in head[: 1 << 16].split(b"\n")[:HEAD_LINES]]
-        router.prime([line for line in first if len(line) < PIECE_BYTES])
+        else:
+            lines = [_decode(line) for line in head[: 1 << 16].split(b"\n")[:HEAD_LINES]]
+            router.prime([line for line in lines if len(line) < PIECE_BYTES])
         feeder = Feeder(router, tally, self.measure)
-        size = regular_size(file) if item.path is not None and encoding == "utf-8" else 0
-        if item.path is not None and size >= self.split:
+        size = regular_size(file) if path is not None else 0
+        if path is None or size < self.split or encoding != "utf-8":
+            feeder.run(scanned(read, self.scanner()))
+            changed = path is not None and tally.bytes != size and encoding == "utf-8"
+        else:
             from torchdoctor.intake import parallel
 
             prime = min(len(head), 1 << 18)
-            found = parallel.blocks(file, item.path, size, self.literals(), self.scanner(), prime)
+            found = parallel.blocks(file, path, size, self.literals(), self.scanner(), prime)
             try:
                 feeder.run(found)
             finally:
                 found.close()
-            if regular_size(file) != size:
-                tally.notes.append("the file changed while it was read")
-        else:
-            feeder.run(scanned(read, self.scanner()))
+            changed = regular_size(file) != size
+        if changed:
+            tally.notes.append(CHANGED)
 
 
 def regular_size(file: BinaryIO) -> int:
@@ -129,22 +150,28 @@ def regular_size(file: BinaryIO) -> int:
         return 0
 
 
-def start(file: BinaryIO, size: int, path: str, tally: Tally) -> bytes:
+def start(file: BinaryIO, size: int, tally: Tally) -> bytes:
     """The first bytes of a file, as many as asked for or all there are."""
-    parts = []
+    parts: list[bytes] = []
     while size > 0:
-        try:
-            data = file.read(min(size, 1 << 18))
-        except (OSError, ValueError) as error:
-            tally.notes.append(f"reading stopped: {getattr(error, 'strerror', None) or error}")
-            break
-        if not isinstance(data, bytes):
-            data = b"" if data is None else str(data).encode("utf-8", "replace")
+        data = piece(file, min(size, 1 << 18), tally)
         if not data:
             break
         parts.append(data)
         size -= len(data)
     return b"".join(parts)
+
+
+def piece(file: BinaryIO, size: int, tally: Tally) -> bytes:
+    """Some bytes of a file; none at its end, or, with a note, where it cannot be read."""
+    try:
+        data = file.read(size)
+    except (OSError, ValueError) as error:  # a truncated archive, a disk error, a closed pipe
+        tally.notes.append(f"reading stopped: {getattr(error, 'strerror', None) or error}")
+        return b""
+    if isinstance(data, bytes):
+        return data
+    return b"" if data is None else str(data).encode("utf-8", "replace")
 
 
 def feed(router: Router, lines: Iterable[tuple[int, str, bool]]) -> None:
@@ -285,8 +312,6 @@ def thinned(raw: bytes) -> bytes:
     """A line that was redrawn again and again, with one of each of its states, and the last."""
     if raw.count(b"\r") < 64:
         return raw
-    from torchdoctor.intake.scan import DIGITS
-
     states = raw.split(b"\r")
     seen: dict[bytes, bytes] = {}
     for state in states[:-2]:
@@ -309,17 +334,21 @@ def pause(router: Router) -> None:
     router.keep.bar = None
 
 
-def chunks(file: BinaryIO, head: bytes, path: str, tally: Tally) -> Iterator[bytes]:
-    """The bytes of an open file behind its ``head``; damage ends them with a note."""
-    from torchdoctor.intake.scan import BLOCK_BYTES
+def chunks(file: BinaryIO, head: bytes, tally: Tally, endless: bool = False) -> Iterator[bytes]:
+    """The bytes of an open file behind its ``head``; damage ends them with a note.
 
+    ``endless``: nothing says that there is an end, so there is a limit to their number, and to the work
+    they may make (time that passes while a program still writes does not count).
+    """
     yield head
-    while True:
-        try:
-            data = file.read(BLOCK_BYTES)
-        except (OSError, ValueError) as error:
-            tally.notes.append(f"{path}: reading stopped: {getattr(error, 'strerror', None) or error}")
-            return
-        if not data:
-            return
+    total = len(head)
+    begun = process_time()
+    while data := piece(file, BLOCK_BYTES, tally):
+        total += len(data)
         yield data
+        if endless and (total >= STREAM_BYTES or process_time() - begun > STREAM_SECONDS):
+            tally.notes.append(
+                f"reading stopped after {total >> 20:,} MiB: no end in sight (the limit is "
+                f"{STREAM_BYTES >> 30} GiB, or {STREAM_SECONDS} s of work); what came until then was read"
+            )
+            return
