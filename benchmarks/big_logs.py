@@ -118,9 +118,9 @@ def echo(ranks: Sequence[int], tag: bool) -> Iterator[str]:
     for rank in ranks:
         yield (
             f"{head_of(rank, tag).rstrip()}[E1114 22:13:20.{rank:06d}000 ProcessGroupNCCL.cpp:632] "
-            f"[Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=88123, OpType=ALLREDUCE, "
-            "NumelIn=1048576, NumelOut=1048576, Timeout(ms)=600000) ran for 600047 milliseconds before "
-            "timing out."
+            f"[Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=88123, "
+            "OpType=ALLREDUCE, NumelIn=1048576, NumelOut=1048576, Timeout(ms)=600000) ran for 600047 "
+            "milliseconds before timing out."
         )
 
 
@@ -142,17 +142,18 @@ def write_log(
     failed = failing is None or failing not in ranks
     with path.open("w", encoding="utf-8") as file:
         written += file.write("\n".join(begin(ranks, tag)) + "\n")
-        for lines in steps(rng, ranks, tag):
+        alive = list(ranks)
+        for lines in steps(rng, alive, tag):
             if not failed and failing is not None and written > size * 0.6:
                 failed = True
                 trace = [head_of(failing, tag) + line for line in FAILURE]
                 lines = list(mixed(lines, trace))
-                ranks = [rank for rank in ranks if rank != failing] or ranks
+                alive.remove(failing)
             written += file.write("\n".join(lines) + "\n")
-            if written >= size:
+            if written >= size or not alive:
                 break
-        if failing is not None and len(ranks) > 1:
-            file.write("\n".join(echo(ranks[:6], tag)) + "\n")
+        if failing is not None and len(alive) > 1:
+            file.write("\n".join(echo(alive[:6], tag)) + "\n")
 
 
 def mixed(lines: Sequence[str], others: Sequence[str]) -> Iterator[str]:

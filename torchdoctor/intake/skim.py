@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from torchdoctor.intake.inputs import Input
     from torchdoctor.intake.router import Router
+    from torchdoctor.intake.stream import Stream
 
 # By so many lines it is learned what lines begin with.
 HEAD_LINES = 80
@@ -66,22 +67,26 @@ def measure_for(files: int) -> Measure:
     if files <= 8:
         return Measure()
     return Measure(
-        max(1 << 15, min(1 << 20, (1 << 24) // files)),
-        max(60, min(300, 60_000 // files)),
-        max(60, min(1_200, 60_000 // files)),
-        max(50, min(2_000, 40_000 // files)),
+        max(1 << 14, min(1 << 20, (1 << 23) // files)),
+        max(12, min(300, 20_000 // files)),
+        max(24, min(1_200, 40_000 // files)),
+        max(20, min(2_000, 20_000 // files)),
     )
 
 
 class Skim:
     """What the inputs of one incident share: the measure, and the shapes of lines that were seen."""
 
-    def __init__(self, triggers: Iterable[str] = (), files: int = 1) -> None:
-        self.files = files
+    def __init__(self, triggers: Iterable[str] = ()) -> None:
         self.split = SPLIT_BYTES  # a file of this size is scanned by several processors
-        self.measure = measure_for(files)
+        self.measure = measure_for(1)
+        self.passed: dict[str, int] = {}  # input -> lines of it that were read and not kept
         self._triggers = triggers
         self._scanner: Scanner | None = None
+
+    def share(self, files: int) -> None:
+        """Says that the next input is one of so many."""
+        self.measure = measure_for(files)
 
     def literals(self) -> list[bytes]:
         return [text.encode() for text in (*_GATE, *_SIGNS, *self._triggers)]
@@ -89,7 +94,8 @@ class Skim:
     def scanner(self) -> Scanner:
         """The scanner, at the beginning of another file."""
         if self._scanner is None:
-            self._scanner = Scanner(self.literals(), self.measure.novel)
+            self._scanner = Scanner(self.literals())
+        self._scanner.novel = self.measure.novel
         self._scanner.restart()
         return self._scanner
 
@@ -219,15 +225,14 @@ class Feeder:
         self.until = measure.head
         self.held: deque[Block] = deque()  # the last blocks, for the lines before a hot one and for the tail
         self.lines = self.bytes = 0
-        self.open = False  # the line before was cut: the next block goes on with it
-        self.skipped = False
+        self.busy: dict[Stream, int] = {}  # streams in the middle of an event, the line that each had last
 
     def run(self, blocks: Iterable[Block]) -> None:
         """All blocks, then the tail."""
         total = 0
         for block in blocks:
             self.tally.bytes += block.size
-            if block.hot or self.next <= self.until:
+            if block.hot or self.next <= self._end():
                 self._block(block)
             self._hold(block)
             total = block.first + block.ends
@@ -262,6 +267,7 @@ class Feeder:
             gap = start - self.next
             self.router.keep.dropped += gap
             self.next = start
+            self.busy.clear()
             pause(self.router)
 
     def _block(self, block: Block) -> None:
@@ -271,7 +277,7 @@ class Feeder:
         first = block.first
         for index in block.hot:
             hot = first + index
-            self._feed(lines, first, min(self.until, hot))
+            self._window(lines, first, hot)
             if hot >= self.next:
                 start = max(self.next, hot - BEFORE)
                 self._recall(start)
@@ -279,8 +285,13 @@ class Feeder:
                     self._before(start, first)
                 self._feed(lines, first, hot)
             self.until = max(self.until, hot + AFTER)
-        while self.next <= self.until and self.next < first + len(lines):
-            self._feed(lines, first, self.until)
+        self._window(lines, first, first + len(lines) - 1)
+
+    def _window(self, lines: list[bytes], first: int, last: int) -> None:
+        """The lines up to ``last`` as far as the window reaches; events in it make it longer or end it."""
+        while self.next <= min(last, self._end()):
+            stop = self.until if self.until >= self.next else min(self._end(), self.next + 7)
+            self._feed(lines, first, min(last, stop))
 
     def _before(self, start: int, first: int) -> None:
         for block in list(self.held):
@@ -302,10 +313,17 @@ class Feeder:
                 for piece in _pieces(_decode(thinned(raw))):
                     router.physical(number, piece, joined)
                     joined = True
-            if router.recent.reader is not None:
-                self.until = max(self.until, number + REACH)
+            stream = router.recent
+            if stream.reader is not None:
+                self.busy[stream] = number
+            elif self.busy:
+                self.busy.pop(stream, None)
             number += 1
         self.next = max(self.next, number)
+
+    def _end(self) -> int:
+        """The last line of the window: later than planned while an event is being read."""
+        return max(self.until, max(self.busy.values()) + REACH) if self.busy else self.until
 
 
 def thinned(raw: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from torchdoctor.intake.document import judge
@@ -10,7 +11,7 @@ from torchdoctor.intake.inputs import Found
 from torchdoctor.intake.router import Router
 from torchdoctor.intake.skim import Skim, feed
 from torchdoctor.intake.source import IntakeError, Tally
-from torchdoctor.model import Ending, Event, Form, Transcript
+from torchdoctor.model import Ending, Form, Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,18 +39,21 @@ def read_all(paths: Sequence[str], stdin: BinaryIO | None = None, triggers: Iter
     """Like ``read``, and says which inputs could not be read. Raises IntakeError when none could."""
     found = Found(paths, stdin)
     results: list[Transcript] = []
+    events = 0
     skim: Skim | None = None
     for item in found:
-        if skim is None or skim.files < item.of:
-            skim = Skim(triggers, item.of)
+        if skim is None:
+            skim = Skim(triggers)
+        skim.share(item.of)
         try:
-            one = _read_input(item, skim)
+            one = _read_input(item, skim, events)
             if one.form is Form.BINARY and (item.of > 1 or len(paths) > 1):
                 raise IntakeError(item.name, "holds binary data, not a text log")
             results.append(one)
+            events += len(one.events)
         except IntakeError as error:
             found.unreadable.append(error)
-    notes = tuple(found.notes.texts())
+    notes = _passed(skim.passed if skim is not None else {}) + tuple(found.notes.texts())
     if not results:
         if found.unreadable:
             raise found.unreadable[0]
@@ -74,7 +78,9 @@ def read_text(text: str, source: str = "<text>") -> Transcript:
     router = Router()
     _place(router, source)
     feed(router, _cut(lines))
-    return _transcript(router, source, tally)
+    passed: dict[str, int] = {}
+    found = _transcript(router, source, tally, passed)
+    return replace(found, notes=found.notes + _passed(passed)) if passed else found
 
 
 def _cut(lines: list[str]) -> Iterator[tuple[int, str, bool]]:
@@ -90,7 +96,18 @@ def _cut(lines: list[str]) -> Iterator[tuple[int, str, bool]]:
             inside = True
 
 
-def _read_input(item: Input, skim: Skim) -> Transcript:
+def _passed(passed: dict[str, int]) -> tuple[str, ...]:
+    """What is said of lines that were not kept: for each of a few inputs, else for all of them together."""
+    if len(passed) <= 3:
+        return tuple(
+            f"{source}: {lines} plain lines in the middle were read and not kept"
+            for source, lines in passed.items()
+        )
+    total = sum(passed.values())
+    return (f"{total:,} plain lines in the middle of {len(passed):,} files were read and not kept",)
+
+
+def _read_input(item: Input, skim: Skim, base: int) -> Transcript:
     file = item.open()
     tally = Tally()
     router = Router()
@@ -105,10 +122,13 @@ def _read_input(item: Input, skim: Skim) -> Transcript:
     finally:
         if item.name != "<stdin>":
             file.close()
-    return _transcript(router, item.name, tally)
+    return _transcript(router, item.name, tally, skim.passed, base)
 
 
-def _transcript(router: Router, source: str, tally: Tally) -> Transcript:
+def _transcript(
+    router: Router, source: str, tally: Tally, passed: dict[str, int], base: int = 0
+) -> Transcript:
+    """What the router kept; the events are numbered from ``base``, behind those of the inputs before."""
     router.close()
     if tally.binary:
         note = f"{source}: holds binary data, not a text log"
@@ -121,11 +141,11 @@ def _transcript(router: Router, source: str, tally: Tally) -> Transcript:
     form, ending = judge(drafts, router.census)
     notes = [f"{source}: {note}" for note in tally.notes]
     if router.keep.dropped:
-        notes.append(f"{source}: {router.keep.dropped} plain lines in the middle were read and not kept")
+        passed[source] = router.keep.dropped
     if router.keep.forgotten:
         notes.append(f"{source}: {router.keep.forgotten} events beyond the limit were not kept")
     _date(drafts)
-    for number, draft in enumerate(drafts):
+    for number, draft in enumerate(drafts, base):
         draft.number = number
     events = tuple(draft.event(source) for draft in drafts)
     return Transcript((source,), events, form, ending, tally.lines, tally.bytes, tuple(notes))
@@ -157,22 +177,13 @@ def _date(drafts: list[Draft]) -> None:
 def _merged(parts: list[Transcript], notes: tuple[str, ...]) -> Transcript:
     if len(parts) == 1 and not notes:
         return parts[0]
-    from dataclasses import replace
-
-    from torchdoctor.model import Relation
-
-    events: list[Event] = []
-    for part in parts:
-        base = len(events)
-        for event in part.events:
-            relations = tuple(Relation(r.kind, r.event + base) for r in event.relations)
-            events.append(replace(event, id=event.id + base, relations=relations))
+    events = tuple(event for part in parts for event in part.events)
     forms = [part.form for part in parts]
     form = next((f for f in (Form.LOG, Form.PROSE, Form.SOURCE_CODE, Form.BINARY) if f in forms), Form.EMPTY)
     endings = {part.ending for part in parts if part.form not in (Form.EMPTY, Form.BINARY)}
     ending = Ending.BAD if Ending.BAD in endings else endings.pop() if len(endings) == 1 else Ending.UNKNOWN
     return Transcript(
-        tuple(source for part in parts for source in part.sources), tuple(events), form, ending,
+        tuple(source for part in parts for source in part.sources), events, form, ending,
         sum(part.lines_read for part in parts), sum(part.bytes_read for part in parts),
         tuple(note for part in parts for note in part.notes) + notes,
     )  # fmt: skip
