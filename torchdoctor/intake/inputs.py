@@ -258,7 +258,8 @@ class Found:
                     return
                 try:
                     copy, size = packed.spooled(joined)
-                    yield from self._archive(copy, head, full, size, depth + 1)
+                    with copy:
+                        yield from self._archive(copy, head, full, size, depth + 1)
                 except (packed.PackedError, OSError) as error:
                     self.notes.add(full, str(error))
                 except IntakeError as error:
@@ -307,6 +308,7 @@ def _unpacked(file: BinaryIO, kind: str, size: int | None, name: str) -> BinaryI
     try:
         return cast("BinaryIO", packed.Unpacked(file, kind, size))
     except packed.PackedError as error:
+        file.close()
         raise IntakeError(name, str(error)) from None
 
 

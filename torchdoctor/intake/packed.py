@@ -79,7 +79,7 @@ class Unpacked:
             import zlib
 
             self.damage += (zlib.error,)
-            return cast("BinaryIO", gzip.GzipFile(fileobj=self.packed))
+            return cast("BinaryIO", gzip.GzipFile(fileobj=self.packed, mode="rb"))
         if kind == "bzip2":
             import bz2
 
