@@ -51,7 +51,7 @@ def explain(
     With ``redacted`` names and secrets are replaced in the report.
     """
     try:
-        reading = read_all(paths, stdin)
+        reading = read_all(paths, stdin, rules.literals)
     except IntakeError as error:
         complaints = [str(error)]
         if len(paths) > 1:  # the error names the first of them only
