@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from torchdoctor.cli import streams
+from torchdoctor.cli.gate_merge import command as merge
 
 if TYPE_CHECKING:
     from torchdoctor.gate.outcome import GateOutcome
@@ -28,7 +29,13 @@ EXIT_OUR_FAULT = 70
 @click.option("--python", metavar="PATH", help="The job's interpreter, or its environment.")
 @click.option("--policy", "policy_file", type=click.Path(dir_okay=False), help="The site's policy (TOML).")
 @click.option("--gpus", type=click.IntRange(0, 1024), help="How many GPUs this node should have.")
-@click.option("--verdict-file", "-o", metavar="FILE", help="Write the verdict there, whole or not at all.")
+@click.option(
+    "--verdict-file",
+    "-o",
+    metavar="FILE|FOLDER/",
+    help="Write the verdict there, whole or not at all. With a / at its end it is a folder, and the file in "
+    "it is named after the node.",
+)
 @click.option("--prometheus", metavar="FILE", help="Write metrics there for a textfile collector.")
 @click.option(
     "--format",
@@ -48,6 +55,12 @@ EXIT_OUR_FAULT = 70
 @click.option("--drain", is_flag=True, help="With --exit-style slurm: exit 1 when the node is unfit.")
 @click.option("--observe", is_flag=True, help="Record the verdict and exit 0 whatever it is.")
 @click.option("--before-job", is_flag=True, help="The GPUs should be free: a job is about to start on them.")
+@click.option(
+    "--every-process",
+    is_flag=True,
+    help="Look in each process that a launcher starts on this node. Without it local rank 0 looks, and the "
+    "others end at once with 0.",
+)
 @click.option("--replay", metavar="FILE", help="Judge a recorded machine instead of this one.")
 @click.option("--save", metavar="FILE", help="Save what the passive set read, to be replayed.")
 @click.option("-v", "--verbose", is_flag=True, help="Show also what is only worth knowing.")
@@ -75,16 +88,20 @@ def _gate(
     drain: bool,
     observe: bool,
     before_job: bool,
+    every_process: bool,
     replay: str | None,
     save: str | None,
     verbose: bool,
 ) -> int:
+    from torchdoctor.gate.launch import local_rank
     from torchdoctor.gate.policy import Policy
     from torchdoctor.gate.supervisor import Wish, supervise
     from torchdoctor.probes.interpreter import choose
     from torchdoctor.probes.opening import resolve
 
     policy = _policy(policy_file) if policy_file else Policy()
+    if not every_process and local_rank(os.environ):
+        return 0  # local rank 0 looks at the node
     for option, path in (("--verdict-file", verdict_file), ("--prometheus", prometheus)):
         if path is not None and os.path.dirname(path) and not os.path.isdir(os.path.dirname(path)):
             raise click.UsageError(f"{option} {path}: there is no folder {os.path.dirname(path)}")
@@ -120,11 +137,14 @@ def _deliver(
     drain: bool,
     verbose: bool,
 ) -> int:
-    """Files first, then the screen: who reads the screen may have gone, and the verdict holds all the same."""
+    """Files first, then the screen: who reads the screen may have gone, the verdict holds all the same."""
     from torchdoctor.gate.files import WriteError, replace_file
+    from torchdoctor.gate.launch import node_name
     from torchdoctor.gate.outcome import reason, to_json, to_prometheus
 
     try:
+        if verdict_file is not None and verdict_file.endswith("/"):
+            verdict_file += f"{node_name(os.environ, outcome.host)}.json"
         if verdict_file is not None:
             replace_file(verdict_file, to_json(outcome) + "\n")
         if prometheus is not None:
@@ -186,3 +206,6 @@ def policy_learn(replay: str | None) -> int:
         return 12
     streams.write(text)
     return 0
+
+
+command.add_command(merge)
