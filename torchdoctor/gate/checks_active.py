@@ -124,8 +124,8 @@ def _found(
     found = look.found(
         _name(line), str(line.get("title")), FAIL if fail else WARN, ENVIRONMENT if environment else NODE,
         action, gpu,
-        observed=str(line.get("observed")), expected=str(line.get("expected")),
-        source=str(line.get("source")),
+        observed=str(line.get("observed")), expected=str(line.get("expected") or "the check passes"),
+        source=str(line.get("source") or f"torchdoctor selftest --only {_name(line)}"),
         evidence=evidence, advice=str(line.get("repeat") or ""),
     )  # fmt: skip
     return replace(found, retest=retest) if retest else found
