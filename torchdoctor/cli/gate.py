@@ -65,7 +65,7 @@ EXIT_OUR_FAULT = 70
 @click.option("--save", metavar="FILE", help="Save what the passive set read, to be replayed.")
 @click.option("-v", "--verbose", is_flag=True, help="Show also what is only worth knowing.")
 @click.pass_context
-def command(context: click.Context, **options: Any) -> int:
+def command(context: click.Context, /, **options: Any) -> int:
     """Say whether this node is fit for the job, and whose fault it is when it is not.
 
     Exit codes: 0 fit, 10 the node is unfit, 11 the node is fit but the job's environment or request is not,
@@ -137,7 +137,7 @@ def _deliver(
     drain: bool,
     verbose: bool,
 ) -> int:
-    """Files first, then the screen: who reads the screen may have gone, the verdict holds all the same."""
+    """Files first, then the screen: its reader may have gone, and the verdict holds all the same."""
     from torchdoctor.gate.files import WriteError, replace_file
     from torchdoctor.gate.launch import node_name
     from torchdoctor.gate.outcome import reason, to_json, to_prometheus

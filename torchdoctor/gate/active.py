@@ -1,4 +1,4 @@
-"""The active set, in a process of its own: self-tests of the job's GPUs, speeds measured again before any blame.
+"""The active set, in a process of its own: self-tests of the job's GPUs, speeds measured twice before blame.
 
 Called with a JSON object of python, tier, fault and limit_s, and the path of the file for the results.
 """
@@ -65,7 +65,7 @@ def _run(wish: Wish, names: tuple[str, ...], limit_s: float) -> Report:
 
 
 def lines(first: Report, second: Report | None) -> list[dict[str, object]]:
-    """Results as the supervisor reads them: one object for each check, one for each that could not be made."""
+    """Results as the supervisor reads them: an object for each check, and for each that was not made."""
     found: list[dict[str, object]] = []
     again = {one.id: one for one in second.checks} if second is not None else {}
     for one in first.checks:

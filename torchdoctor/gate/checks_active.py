@@ -16,7 +16,7 @@ _NEEDED = ("gemm-exact",)
 
 
 def judge(look: Look) -> Said:
-    """Findings of the results in ``look.facts.ended``; that the set did not come to its end, where it did not."""
+    """Findings of the active set's results, and whether it came to its end."""
     outcome = look.facts.ended.get(LABEL)
     if outcome is None:
         return
@@ -122,8 +122,10 @@ def _found(
 
     action = Action.CHANGE_JOB if environment else Action.RESET_GPU if fail else Action.INSPECT
     found = look.found(
-        _name(line), str(line.get("title")), FAIL if fail else WARN, ENVIRONMENT if environment else NODE, action, gpu,
-        observed=str(line.get("observed")), expected=str(line.get("expected")), source=str(line.get("source")),
+        _name(line), str(line.get("title")), FAIL if fail else WARN, ENVIRONMENT if environment else NODE,
+        action, gpu,
+        observed=str(line.get("observed")), expected=str(line.get("expected") or "the check passes"),
+        source=str(line.get("source") or f"torchdoctor selftest --only {_name(line)}"),
         evidence=evidence, advice=str(line.get("repeat") or ""),
     )  # fmt: skip
     return replace(found, retest=retest) if retest else found

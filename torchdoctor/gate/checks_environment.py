@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torchdoctor.gate.finding import Action, Untold
 from torchdoctor.gate.look import ENVIRONMENT, FAIL, INFO, NODE, WARN, Check, Look, Said
 
@@ -25,7 +27,8 @@ def _interpreter(look: Look) -> Said:
     error = facts.text("env.import_error")
     if error:
         yield look.found(
-            "interpreter", "The job's Python cannot import torch", FAIL, ENVIRONMENT, Action.CHANGE_JOB, tag="torch",
+            "interpreter", "The job's Python cannot import torch", FAIL, ENVIRONMENT, Action.CHANGE_JOB,
+            tag="torch",
             observed=error, expected="import torch works", source=facts.text("env.python"),
             advice="torchdoctor check says why",
         )  # fmt: skip
@@ -51,15 +54,18 @@ def _interpreter(look: Look) -> Said:
         old = facts.text("driver.nvml_cuda")
         newer = _newer(facts.text("env.torch_cuda"), old)
         yield look.found(
-            "interpreter", "The driver is too old for the job's torch" if newer else "The job's torch can use no GPU",
+            "interpreter",
+            "The driver is too old for the job's torch" if newer else "The job's torch can use no GPU",
             FAIL, ENVIRONMENT, Action.CHANGE_JOB, tag="driver-too-old" if newer else "torch-no-gpu",
             observed=f"torch for CUDA {facts.text('env.torch_cuda')}, driver for CUDA {old or '?'}",
-            expected="torch.cuda.is_available()", source=facts.text("env.python"), advice="torchdoctor check says why",
+            expected="torch.cuda.is_available()", source=facts.text("env.python"),
+            advice="torchdoctor check says why",
         )  # fmt: skip
     elif facts.text("env.cuda_error"):
         yield look.found(
             "interpreter", "CUDA cannot be used by the job's torch", FAIL, ENVIRONMENT, Action.CHANGE_JOB,
-            tag="cuda-error", observed=facts.text("env.cuda_error"), expected="CUDA starts", source="torch.cuda",
+            tag="cuda-error", observed=facts.text("env.cuda_error"), expected="CUDA starts",
+            source="torch.cuda",
         )  # fmt: skip
 
 
@@ -78,13 +84,14 @@ def _kernel_image(look: Look) -> Said:
     for row in rows:
         said = facts.text(f"env.kernel.{row[0]}")
         covered = not arches or covers(arches, str(row[2]))
-        if said and said != "ok" or (not covered):
+        if (said and said != "ok") or not covered:
             bad.append((row, said, covered))
     for row, said, covered in bad:
         gpu = torch_gpu(look, row)
         if not covered or "no kernel image" in said:
             yield look.found(
-                "kernel-image", "The job's torch has no code for this GPU", FAIL, ENVIRONMENT, Action.CHANGE_JOB, gpu,
+                "kernel-image", "The job's torch has no code for this GPU", FAIL, ENVIRONMENT,
+                Action.CHANGE_JOB, gpu,
                 observed=f"{row[1]} is sm_{str(row[2]).replace('.', '')}; torch has {', '.join(arches)}",
                 expected="an architecture that fits", source="torch.cuda.get_arch_list()",
                 evidence=tuple(one for one in (said,) if one and one != "ok"),
@@ -92,17 +99,20 @@ def _kernel_image(look: Look) -> Said:
         elif len(bad) < len(rows):
             # the same software works on its siblings
             yield look.found(
-                "kernel-image", "A first kernel fails on this GPU and not on the others", FAIL, NODE, Action.RESET_GPU,
+                "kernel-image", "A first kernel fails on this GPU and not on the others", FAIL, NODE,
+                Action.RESET_GPU,
                 gpu, observed=said, expected="523776, as on its siblings", source="one sum of 1024 numbers",
             )  # fmt: skip
         elif said.startswith("wrong result"):
             yield look.found(
-                "kernel-image", "A first kernel computes wrong", FAIL, NODE, Action.RESET_GPU, gpu, observed=said,
+                "kernel-image", "A first kernel computes wrong", FAIL, NODE, Action.RESET_GPU, gpu,
+                observed=said,
                 expected="523776", source="one sum of 1024 numbers",
             )  # fmt: skip
         else:
             yield look.found(
-                "kernel-image", "A first kernel fails", FAIL, ENVIRONMENT, Action.CHANGE_JOB, gpu, observed=said,
+                "kernel-image", "A first kernel fails", FAIL, ENVIRONMENT, Action.CHANGE_JOB, gpu,
+                observed=said,
                 expected="it runs", source="one sum of 1024 numbers",
             )  # fmt: skip
     outcome = facts.ended.get(PROGRAM)
@@ -131,12 +141,14 @@ def covers(arches: list[str], capability: str) -> bool:
         if digits.endswith("a"):
             if there == own:
                 return True
-        elif kind == "compute" and there <= own or kind == "sm" and there[0] == own[0] and there[1] <= own[1]:
+        elif (kind == "compute" and there <= own) or (
+            kind == "sm" and there[0] == own[0] and there[1] <= own[1]
+        ):
             return True
     return not any(arch.startswith("sm_") for arch in arches)
 
 
-def torch_gpu(look: Look, row: list[object]) -> int | None:
+def torch_gpu(look: Look, row: Sequence[object]) -> int | None:
     """NVML's number of a GPU that torch numbers by the job's list: by its UUID, else its address."""
     uuid, pci = (str(row[3]), str(row[4])) if len(row) > 4 else ("", "")
     for gpu, known in look.facts.each("gpu.uuids"):
@@ -152,7 +164,8 @@ def _libraries(look: Look) -> Said:
     for name, paths in by_name.items():
         if len(paths) > 1:
             yield look.found(
-                "libraries", f"Two copies of {name} are loaded", FAIL, ENVIRONMENT, Action.CHANGE_JOB, tag=name,
+                "libraries", f"Two copies of {name} are loaded", FAIL, ENVIRONMENT, Action.CHANGE_JOB,
+                tag=name,
                 observed=", ".join(paths), expected="one copy", source="/proc/self/maps",
                 advice="take the other copy out of LD_LIBRARY_PATH and LD_PRELOAD, or uninstall it",
             )  # fmt: skip
@@ -164,7 +177,8 @@ def _locks(look: Look) -> Said:
         if age > _OLD_LOCK_S:
             yield look.found(
                 "extension-locks", "A build lock is left: extensions would wait for ever", FAIL, ENVIRONMENT,
-                Action.CLEAN_UP, observed=f"{row[0]}, {age / 60:.0f} minutes old", expected="no lock older than 10 minutes",
+                Action.CLEAN_UP, observed=f"{row[0]}, {age / 60:.0f} minutes old",
+                expected="no lock older than 10 minutes",
                 source="TORCH_EXTENSIONS_DIR", advice=f"rm {row[0]}, if no build is running",
             )  # fmt: skip
 
@@ -174,13 +188,15 @@ def _caches(look: Look) -> Said:
         if row[1]:
             full = "space" in str(row[1]).lower() or "quota" in str(row[1]).lower()
             yield look.found(
-                "caches", "A cache folder is full" if full else "A cache folder cannot be written", FAIL, ENVIRONMENT,
+                "caches", "A cache folder is full" if full else "A cache folder cannot be written", FAIL,
+                ENVIRONMENT,
                 Action.CLEAN_UP if full else Action.CHANGE_JOB, tag="cache-full" if full else "cache-closed",
                 observed=f"{row[0]}: {row[1]}", expected="writable", source="a file of 64 KiB written there",
             )  # fmt: skip
         elif row[2] is False:
             yield look.found(
-                "caches", "Code may not run from a cache folder (noexec)", WARN, ENVIRONMENT, Action.CHANGE_JOB,
+                "caches", "Code may not run from a cache folder (noexec)", WARN, ENVIRONMENT,
+                Action.CHANGE_JOB,
                 tag="cache-noexec", observed=str(row[0]), expected="mounted without noexec", source="statvfs",
             )  # fmt: skip
 
@@ -205,13 +221,15 @@ def _rendezvous(look: Look) -> Said:
     addresses = [str(one) for one in facts.items("env.master_addresses")]
     if addresses and all(one.startswith("127.") or one == "::1" for one in addresses) and several:
         yield look.found(
-            "rendezvous", "MASTER_ADDR leads to the node itself on every node", FAIL, ENVIRONMENT, Action.CHANGE_JOB,
+            "rendezvous", "MASTER_ADDR leads to the node itself on every node", FAIL, ENVIRONMENT,
+            Action.CHANGE_JOB,
             tag="master-loopback", observed=f"{told.get('MASTER_ADDR')} is {', '.join(addresses)}",
             expected="an address that other nodes can reach", source="several nodes take part",
         )  # fmt: skip
     if facts.value("env.master_port_free") is False:
         yield look.found(
-            "rendezvous", "MASTER_PORT is taken already", FAIL, ENVIRONMENT, Action.CHANGE_JOB, tag="master-port",
+            "rendezvous", "MASTER_PORT is taken already", FAIL, ENVIRONMENT, Action.CHANGE_JOB,
+            tag="master-port",
             observed=f"port {told.get('MASTER_PORT')}", expected="free on rank 0", source="MASTER_PORT",
         )  # fmt: skip
     interfaces = {str(row[0]): str(row[1]) for row in facts.rows("env.interfaces", 2)}
@@ -226,8 +244,10 @@ def _rendezvous(look: Look) -> Said:
         ]
         if not any(interfaces[one] in ("up", "unknown") for one in fitting):
             yield look.found(
-                "rendezvous", f"{name} names no interface that is up", FAIL, ENVIRONMENT, Action.CHANGE_JOB, tag="ifname",
-                observed=f"{value}; there are {', '.join(sorted(interfaces))}", expected="an interface that is up",
+                "rendezvous", f"{name} names no interface that is up", FAIL, ENVIRONMENT, Action.CHANGE_JOB,
+                tag="ifname",
+                observed=f"{value}; there are {', '.join(sorted(interfaces))}",
+                expected="an interface that is up",
                 source=name,
             )  # fmt: skip
 
@@ -259,9 +279,11 @@ def _leaked(look: Look) -> Said:
         text = str(value)
         slow = text.lower() in tuple(one.lower() for one in _SLOW.get(name, ()))
         yield look.found(
-            "debug-environment", f"{name} slows the job down" if slow else f"{name} is set", WARN if slow else INFO,
+            "debug-environment", f"{name} slows the job down" if slow else f"{name} is set",
+            WARN if slow else INFO,
             ENVIRONMENT if slow else None, Action.CHANGE_JOB if slow else Action.NONE, tag=name.lower(),
-            observed=f"{name}={text[:200]}", expected="not set" if slow else "", source="environment of the job",
+            observed=f"{name}={text[:200]}", expected="not set" if slow else "",
+            source="environment of the job",
         )  # fmt: skip
 
 

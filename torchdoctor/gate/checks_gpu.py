@@ -6,7 +6,7 @@ from statistics import median
 
 from torchdoctor.gate.finding import Action, Finding, Untold
 from torchdoctor.gate.kernel import place
-from torchdoctor.gate.look import ENVIRONMENT, FAIL, INFO, NODE, USER, WARN, Check, Look, Said
+from torchdoctor.gate.look import ENVIRONMENT, FAIL, INFO, NODE, WARN, Check, Look, Said
 from torchdoctor.model import State
 
 _BUSY = 10  # per cent of utilization: the link has left its idle generation
@@ -35,7 +35,8 @@ def _answers(look: Look) -> Said:
     if outcome is not None and "does not die" in outcome.note:
         yield look.found(
             "nvml", "NVML hangs in the kernel and cannot be ended", FAIL, NODE, Action.REBOOT,
-            observed=outcome.note, expected="an answer within seconds", source="built in: deadline of the tier",
+            observed=outcome.note, expected="an answer within seconds",
+            source="built in: deadline of the tier",
         )  # fmt: skip
         return
     if error:
@@ -73,7 +74,8 @@ def _count(look: Look) -> Said:
     if look.strange_gpus:
         yield look.found(
             "gpu-count", "The job asks for GPUs that do not exist here", FAIL, ENVIRONMENT, Action.CHANGE_JOB,
-            observed=", ".join(look.strange_gpus), expected=f"GPUs 0 to {seen - 1}", source="CUDA_VISIBLE_DEVICES",
+            observed=", ".join(look.strange_gpus), expected=f"GPUs 0 to {seen - 1}",
+            source="CUDA_VISIBLE_DEVICES",
             tag="gpu-request",
         )  # fmt: skip
     if expected.gpus is None:
@@ -99,7 +101,8 @@ def _count(look: Look) -> Said:
             return
         yield look.found(
             "gpu-count", "GPUs are missing", FAIL, NODE, Action.REBOOT, observed=f"{seen} GPUs{on_bus}",
-            expected=f"{expected.gpus} GPUs", source=expected.source, advice="then inspect what stays missing",
+            expected=f"{expected.gpus} GPUs", source=expected.source,
+            advice="then inspect what stays missing",
         )  # fmt: skip
     elif seen > expected.gpus and expected.by_policy:
         yield look.found(
@@ -118,7 +121,8 @@ def _lost(look: Look) -> Said:
         gone = any(word in text.lower() for word in ("lost", "fallen off", "unknown error", "reset required"))
         yield look.found(
             "gpu-lost", "A GPU does not answer", FAIL if gone else WARN, NODE,
-            Action.REBOOT if gone else Action.INSPECT, int(number), observed=text, expected="an answer", source="NVML",
+            Action.REBOOT if gone else Action.INSPECT, int(number), observed=text, expected="an answer",
+            source="NVML",
         )  # fmt: skip
     if not look.root or look.container or not look.known("gpu.pci") or not look.known("node.pci_gpus"):
         return
@@ -138,7 +142,8 @@ def _model(look: Look) -> Said:
         for gpu, name in look.facts.each("gpu.names"):
             if look.expected.model.lower() not in str(name).lower():
                 yield look.found(
-                    "gpu-model", "Another GPU than expected", FAIL, NODE, Action.INSPECT, gpu, observed=str(name),
+                    "gpu-model", "Another GPU than expected", FAIL, NODE, Action.INSPECT, gpu,
+                    observed=str(name),
                     expected=look.expected.model, source=f"{look.policy.path}: expect.model",
                 )  # fmt: skip
     elif len(names) > 1:
@@ -164,28 +169,33 @@ def _ecc(look: Look) -> Said:
         pci = look.where(gpu)[1]
         only_contained = pci in contained and pci not in grave
         yield look.found(
-            "ecc", "Uncorrectable memory errors since the driver was loaded", WARN if only_contained else FAIL, NODE,
-            Action.RESET_GPU, gpu, observed=f"{count} uncorrectable", expected="0", source="NVML: volatile ECC counters",
+            "ecc", "Uncorrectable memory errors since the driver was loaded",
+            WARN if only_contained else FAIL, NODE,
+            Action.RESET_GPU, gpu, observed=f"{count} uncorrectable", expected="0",
+            source="NVML: volatile ECC counters",
             advice="contained by the driver (Xid 94)" if only_contained else "",
         )  # fmt: skip
     for gpu, count in look.facts.each("gpu.ecc_corrected"):
         if isinstance(count, int) and count >= look.limit("ecc_corrected_warn"):
             yield look.found(
-                "ecc", "A storm of corrected memory errors", WARN, NODE, Action.INSPECT, gpu, tag="ecc-corrected",
+                "ecc", "A storm of corrected memory errors", WARN, NODE, Action.INSPECT, gpu,
+                tag="ecc-corrected",
                 observed=f"{count} corrected", expected=f"below {look.limit('ecc_corrected_warn'):g}",
                 source=look.limit_source("ecc_corrected_warn"),
             )  # fmt: skip
     for gpu, over in look.facts.each("gpu.sram_threshold"):
         if over is True:
             yield look.found(
-                "ecc", "SRAM errors are past the threshold for exchange", FAIL, NODE, Action.RMA, gpu, tag="sram",
+                "ecc", "SRAM errors are past the threshold for exchange", FAIL, NODE, Action.RMA, gpu,
+                tag="sram",
                 observed="threshold exceeded", expected="not exceeded", source="NVML: SRAM ECC error status",
             )  # fmt: skip
     for gpu, count in look.facts.each("gpu.sram_uncorrected_total"):
         if isinstance(count, int) and count > look.limit("sram_uncorrected_warn"):
             yield look.found(
                 "ecc", "Many uncorrectable SRAM errors in this GPU's life", WARN, NODE, Action.RMA, gpu,
-                tag="sram-total", observed=f"{count}", expected=f"at most {look.limit('sram_uncorrected_warn'):g}",
+                tag="sram-total", observed=f"{count}",
+                expected=f"at most {look.limit('sram_uncorrected_warn'):g}",
                 source=look.limit_source("sram_uncorrected_warn"),
             )  # fmt: skip
 
@@ -194,7 +204,8 @@ def _remap(look: Look) -> Said:
     for gpu, failed in look.facts.each("gpu.remap_failed"):
         if failed is True:
             yield look.found(
-                "remap", "A broken memory row could not be replaced", FAIL, NODE, Action.RMA, gpu, tag="remap-failed",
+                "remap", "A broken memory row could not be replaced", FAIL, NODE, Action.RMA, gpu,
+                tag="remap-failed",
                 observed="row remapping failed", expected="not failed", source="NVML: remapped rows",
             )  # fmt: skip
     wish = look.policy.options.get("remap_pending")
@@ -204,7 +215,8 @@ def _remap(look: Look) -> Said:
             contains = any(word in _CONTAINING for word in name)
             weight = {"fail": FAIL, "warn": WARN, "info": INFO}.get(str(wish), WARN if contains else FAIL)
             yield look.found(
-                "remap", "A memory row is to be replaced at the next reset", weight, NODE, Action.RESET_GPU, gpu,
+                "remap", "A memory row is to be replaced at the next reset", weight, NODE, Action.RESET_GPU,
+                gpu,
                 tag="remap-pending", observed="row remapping pending", expected="none pending",
                 source="NVIDIA: parts with error containment may run on until they are idle",
             )  # fmt: skip
@@ -212,7 +224,8 @@ def _remap(look: Look) -> Said:
         if isinstance(banks, list) and len(banks) == 5 and isinstance(banks[4], int) and banks[4] > 0:
             yield look.found(
                 "remap", "Memory banks without room for another broken row", WARN, NODE, Action.RMA, gpu,
-                tag="remap-full", observed=f"{banks[4]} banks without spare rows", expected="0", source="NVML",
+                tag="remap-full", observed=f"{banks[4]} banks without spare rows", expected="0",
+                source="NVML",
             )  # fmt: skip
     for gpu, pending in look.facts.each("gpu.retired_pending"):
         if pending is True:
@@ -239,13 +252,15 @@ def _nvlink(look: Look) -> Said:
         elif up is not None and siblings and up < max(siblings):
             yield _links(look, gpu, up, max(siblings), "its siblings", _switched(names[gpu]))
         elif up is not None and down:
-            # All links of all GPUs down is no proof of health: a part that belongs on a switch must have them.
+            # all links of all GPUs down is no proof of health: a part made for a switch must have them
             yield _links(look, gpu, up, up + down, "the links this GPU has", _switched(names[gpu]))
     for gpu, errors in look.facts.each("gpu.nvlink_errors"):
         if isinstance(errors, int) and errors >= look.limit("nvlink_errors_warn"):
             yield look.found(
-                "nvlink", "NVLink had to repeat itself often", WARN, NODE, Action.INSPECT, gpu, tag="nvlink-errors",
-                observed=f"{errors} replays and recoveries", expected=f"below {look.limit('nvlink_errors_warn'):g}",
+                "nvlink", "NVLink had to repeat itself often", WARN, NODE, Action.INSPECT, gpu,
+                tag="nvlink-errors",
+                observed=f"{errors} replays and recoveries",
+                expected=f"below {look.limit('nvlink_errors_warn'):g}",
                 source=look.limit_source("nvlink_errors_warn"),
             )  # fmt: skip
 
@@ -285,7 +300,8 @@ def _pcie(look: Look) -> Said:
             alone = pinned or not same or any(width and width > now for width in same)
             # a slot with fewer lanes, in every GPU alike, is how the machine is built
             yield look.found(
-                "pcie-width", "The PCIe link is narrower than it can be", FAIL if alone else WARN, NODE, Action.INSPECT,
+                "pcie-width", "The PCIe link is narrower than it can be", FAIL if alone else WARN, NODE,
+                Action.INSPECT,
                 gpu, observed=f"x{now:g}", expected=f"x{wanted:g}", source=source,
                 advice="reseat the card or its riser; look for AER lines in the kernel log",
             )  # fmt: skip
@@ -294,63 +310,11 @@ def _pcie(look: Look) -> Said:
         busy = (look.facts.number_of("gpu.utilization", gpu) or 0) >= _BUSY
         if generation and best and generation < best and busy:
             yield look.found(
-                "pcie-generation", "The PCIe link is slower than it can be, under load", WARN, NODE, Action.INSPECT,
-                gpu, observed=f"generation {generation:g}", expected=f"generation {best:g}", source="NVML, while busy",
+                "pcie-generation", "The PCIe link is slower than it can be, under load", WARN, NODE,
+                Action.INSPECT,
+                gpu, observed=f"generation {generation:g}", expected=f"generation {best:g}",
+                source="NVML, while busy",
             )  # fmt: skip
-
-
-def _mig(look: Look) -> Said:
-    wanted = look.policy.expected("mig")
-    for gpu, on in look.facts.each("gpu.mig_modes"):
-        if on is not True and on is not False:
-            continue
-        if wanted is not None and on is not wanted:
-            yield look.found(
-                "mig", "MIG is not as expected", FAIL, NODE, Action.CHANGE_SETTING, gpu, observed=f"MIG {_on(on)}",
-                expected=f"MIG {_on(wanted)}", source=f"{look.policy.path}: expect.mig",
-            )  # fmt: skip
-        elif on and wanted is None:
-            slices = any(value.startswith("MIG-") for value in look.facts.variables().values())
-            if not slices and look.expected.gpus and look.mine(gpu):
-                yield look.found(
-                    "mig", "MIG is on, but the job asks for whole GPUs", FAIL if look.before_job else WARN, ENVIRONMENT,
-                    Action.CHANGE_JOB, gpu, observed="MIG on", expected="MIG off, or a MIG device in the job's list",
-                    source=look.expected.source,
-                )  # fmt: skip
-            elif not slices:
-                yield look.found("mig", "MIG is on", INFO, None, Action.NONE, gpu, observed="MIG on")
-
-
-def _on(value: object) -> str:
-    return "on" if value else "off"
-
-
-def _leftovers(look: Look) -> Said:
-    """Memory that is taken before the job begins, and by whom."""
-    by_gpu: dict[int, list[str]] = {}
-    for row in look.facts.rows("gpu.processes", 3):
-        if isinstance(row[0], int):
-            by_gpu.setdefault(row[0], []).append(str(row[1]))
-    for gpu in range(look.count):
-        if not look.mine(gpu):
-            continue
-        used, total = (
-            look.facts.number_of("gpu.memory_used_bytes", gpu),
-            look.facts.number_of("gpu.memory_total_bytes", gpu),
-        )
-        if used is None or not total or used <= look.limit("memory_used_warn_bytes"):
-            continue
-        pids = by_gpu.get(gpu, [])
-        much = used / total > look.limit("memory_used_fail_share")
-        holder = f"process {', '.join(pids)}" if pids else "no process that can be seen"
-        yield look.found(
-            "leftovers", "GPU memory is taken before the job begins" if look.before_job else "GPU memory is in use",
-            FAIL if much and look.before_job else WARN if look.before_job else INFO, NODE if look.before_job else USER,
-            Action.END_PROCESS if pids else Action.RESET_GPU, gpu,
-            observed=f"{used / 1e9:.1f} GB taken by {holder}",
-            expected=f"below {look.limit('memory_used_fail_share'):.0%} of {total / 1e9:.0f} GB",
-            source=look.limit_source("memory_used_fail_share"),
-        )  # fmt: skip
 
 
 def sibling_median(look: Look, name: str, gpu: int) -> float | None:
@@ -373,6 +337,4 @@ CHECKS = (
     Check("remap", "Memory rows are replaced", _remap),
     Check("nvlink", "NVLinks are up", _nvlink),
     Check("pcie-width", "PCIe links are as wide as they can be", _pcie),
-    Check("mig", "MIG is as the job wants it", _mig),
-    Check("leftovers", "GPU memory is free", _leftovers),
 )

@@ -52,7 +52,8 @@ def _recovery(look: Look) -> Said:
         action = _WANTED.get(str(wish))
         if action is not None:
             yield look.found(
-                "recovery-action", f"The driver wants a recovery of this GPU: {wish}", FAIL, NODE, action, gpu,
+                "recovery-action", f"The driver wants a recovery of this GPU: {wish}", FAIL, NODE, action,
+                gpu,
                 observed=f"recovery action {wish}", expected="none", source="NVML: GPU recovery action",
                 tag=f"recovery-{wish}",
             )  # fmt: skip
@@ -183,7 +184,8 @@ def _repeated_by_jobs(look: Look, events: list[Event]) -> Iterator[Finding]:
     for pci, pids in jobs.items():
         if len(pids) >= look.limit("app_xid_jobs_warn"):
             found = look.found(
-                "xid-repeated", "Several processes failed on this GPU", WARN, NODE, Action.INSPECT, look.gpu_at(pci),
+                "xid-repeated", "Several processes failed on this GPU", WARN, NODE, Action.INSPECT,
+                look.gpu_at(pci),
                 observed=f"errors of {len(pids)} processes on one GPU",
                 expected=f"fewer than {look.limit('app_xid_jobs_warn'):g}",
                 source=look.limit_source("app_xid_jobs_warn"),

@@ -28,11 +28,13 @@ def _network(look: Look) -> Said:
             source=f"{look.policy.path}: expect.ib_ports",
         )  # fmt: skip
     elif wanted is None and down and active:
-        # an InfiniBand port whose cable has a signal but no route is trouble; one without a cable may be spare
+        # a port with a signal but no route is trouble; one without a cable may be spare
         linked = [row for row in ports if row[2] != "ACTIVE" and row[3] == "LinkUp"]
         yield look.found(
-            "network", "InfiniBand or RoCE ports are not active", WARN, NODE, Action.CHECK_NETWORK, tag="ib-down",
-            observed=f"{len(active)} of {len(ports)} active", expected="all, or [expect] ib_ports in the policy",
+            "network", "InfiniBand or RoCE ports are not active", WARN, NODE, Action.CHECK_NETWORK,
+            tag="ib-down",
+            observed=f"{len(active)} of {len(ports)} active",
+            expected="all, or [expect] ib_ports in the policy",
             evidence=tuple(down), advice="no subnet manager answers" if linked else "",
         )  # fmt: skip
     rates = [float(row[4]) for row in active if isinstance(row[4], (int, float))]
@@ -42,14 +44,16 @@ def _network(look: Look) -> Said:
         if rate < best:
             slow = FAIL if rate_wanted else WARN
             yield look.found(
-                "network", "A port is slower than it should be", slow, NODE, Action.CHECK_NETWORK, tag="ib-rate",
+                "network", "A port is slower than it should be", slow, NODE, Action.CHECK_NETWORK,
+                tag="ib-rate",
                 observed=f"{row[0]} port {row[1]}: {rate:g} Gb/s", expected=f"{best:g} Gb/s",
                 source=f"{look.policy.path}: expect.ib_rate_gbps" if rate_wanted else "its siblings",
             )  # fmt: skip
         if isinstance(row[6], int) and row[6] > look.limit("ib_link_downs_warn"):
             yield look.found(
                 "network", "A port's link went down often", WARN, NODE, Action.CHECK_NETWORK, tag="ib-flap",
-                observed=f"{row[0]} port {row[1]}: {row[6]} times", source=look.limit_source("ib_link_downs_warn"),
+                observed=f"{row[0]} port {row[1]}: {row[6]} times",
+                source=look.limit_source("ib_link_downs_warn"),
                 expected=f"at most {look.limit('ib_link_downs_warn'):g}",
             )  # fmt: skip
 
@@ -59,7 +63,8 @@ def _mounts(look: Look) -> Said:
     seconds = look.facts.number("mounts.limit_s") or 0
     for row in look.facts.rows("mounts.hung", 2):
         yield look.found(
-            "mounts", "A mounted file system does not answer", FAIL, NODE, Action.CHECK_NETWORK, tag="mount-hung",
+            "mounts", "A mounted file system does not answer", FAIL, NODE, Action.CHECK_NETWORK,
+            tag="mount-hung",
             observed=f"{row[0]} ({row[1]}): no answer within {seconds:g} s", expected="an answer",
             source="built in: deadline",
         )  # fmt: skip
@@ -67,14 +72,17 @@ def _mounts(look: Look) -> Said:
     for place in look.policy.expected("mounts") or ():
         if place not in answers and not any(row[0] == place for row in look.facts.rows("mounts.hung", 1)):
             yield look.found(
-                "mounts", "A file system is not mounted", FAIL, NODE, Action.CHANGE_SETTING, tag="mount-missing",
-                observed=f"nothing mounted at {place}", expected=place, source=f"{look.policy.path}: expect.mounts",
+                "mounts", "A file system is not mounted", FAIL, NODE, Action.CHANGE_SETTING,
+                tag="mount-missing",
+                observed=f"nothing mounted at {place}", expected=place,
+                source=f"{look.policy.path}: expect.mounts",
             )  # fmt: skip
     for place, row in answers.items():
         if isinstance(row[3], str):
             yield look.found(
                 "mounts", "A mounted file system gives an error", FAIL if "tale" in row[3] else WARN, NODE,
-                Action.CHECK_NETWORK, tag="mount-error", observed=f"{place} ({row[1]}): {row[3]}", expected="an answer",
+                Action.CHECK_NETWORK, tag="mount-error", observed=f"{place} ({row[1]}): {row[3]}",
+                expected="an answer",
                 source="statvfs",
             )  # fmt: skip
 
@@ -95,7 +103,8 @@ def _disks(look: Look) -> Said:
         if space[4] is True and place in ("/", "/tmp", "/var", "/var/tmp"):
             inside = bool(look.container) and place == "/"
             yield look.found(
-                "disk", "A file system is read-only", INFO if inside else FAIL, NODE, Action.INSPECT, tag="disk-ro",
+                "disk", "A file system is read-only", INFO if inside else FAIL, NODE, Action.INSPECT,
+                tag="disk-ro",
                 observed=f"{place} ({kind}) is read-only", expected="writable", source="statvfs",
             )  # fmt: skip
             continue
@@ -106,7 +115,8 @@ def _disks(look: Look) -> Said:
         ):
             yield look.found(
                 "disk", "A file system is full", FAIL, NODE, Action.CLEAN_UP, tag="disk-full",
-                observed=f"{place}: {free / 1e6:.0f} MB free", source=look.limit_source("disk_free_fail_bytes"),
+                observed=f"{place}: {free / 1e6:.0f} MB free",
+                source=look.limit_source("disk_free_fail_bytes"),
                 expected=f"at least {look.limit('disk_free_fail_bytes') / 1e6:.0f} MB",
             )  # fmt: skip
         elif total and free / total < look.limit("disk_free_warn_share"):
@@ -118,7 +128,8 @@ def _disks(look: Look) -> Said:
             )  # fmt: skip
         if files and files_free / files < look.limit("inodes_free_warn_share"):
             yield look.found(
-                "disk", "A file system has hardly room for more files", WARN, NODE, Action.CLEAN_UP, tag="inodes-low",
+                "disk", "A file system has hardly room for more files", WARN, NODE, Action.CLEAN_UP,
+                tag="inodes-low",
                 observed=f"{place}: {files_free:.0f} of {files:.0f} inodes free",
                 expected=f"at least {look.limit('inodes_free_warn_share'):.0%}",
                 source=look.limit_source("inodes_free_warn_share"),
@@ -126,7 +137,7 @@ def _disks(look: Look) -> Said:
 
 
 def _disk(place: str, options: list[str]) -> bool:
-    """Images and other things that are mounted read-only on purpose are full, and no disk of the node's own."""
+    """Images that are mounted read-only on purpose are full, and no disk of the node's own."""
     return "ro" not in options or place in ("/", "/tmp", "/var", "/var/tmp")
 
 
@@ -140,9 +151,11 @@ def _shm(look: Look) -> Said:
         ):
             if size <= look.limit(name):
                 yield look.found(
-                    "shm", title, weight, ENVIRONMENT, Action.CHANGE_JOB, observed=f"{size / 1024**2:.0f} MiB",
-                    expected=f"more than {look.limit(name) / 1024**2:.0f} MiB", source=look.limit_source(name),
-                    advice="give the container more, such as docker run --shm-size=16g or an emptyDir of medium Memory",
+                    "shm", title, weight, ENVIRONMENT, Action.CHANGE_JOB,
+                    observed=f"{size / 1024**2:.0f} MiB",
+                    expected=f"more than {look.limit(name) / 1024**2:.0f} MiB",
+                    source=look.limit_source(name),
+                    advice="docker run --shm-size=16g, or an emptyDir of medium Memory",
                 )  # fmt: skip
                 break
         free = look.facts.number("node.shm_free_bytes")
@@ -150,7 +163,8 @@ def _shm(look: Look) -> Said:
         if free is not None and size and free / size < 0.1:
             yield look.found(
                 "shm", "/dev/shm is nearly full", WARN, NODE, Action.CLEAN_UP, tag="shm-full",
-                observed=f"{free / 1024**2:.0f} MiB free, {old:g} files left by torch or NCCL", expected="10 % free",
+                observed=f"{free / 1024**2:.0f} MiB free, {old:g} files left by torch or NCCL",
+                expected="10 % free",
                 source="built in",
             )  # fmt: skip
 
@@ -162,12 +176,14 @@ def _ulimits(look: Look) -> Said:
         yield look.found(
             "ulimits", "Few open files are allowed", WARN, ENVIRONMENT, Action.CHANGE_SETTING, tag="nofile",
             observed=f"hard limit {files[1]}", expected=f"at least {look.limit('nofile_hard_warn'):g}",
-            source=look.limit_source("nofile_hard_warn"), advice="ulimit -n, LimitNOFILE= of slurmd or the container",
+            source=look.limit_source("nofile_hard_warn"),
+            advice="ulimit -n, LimitNOFILE= of slurmd or the container",
         )  # fmt: skip
     has_ib = any(row[2] == "ACTIVE" for row in look.facts.rows("node.ib_ports", 3))
     if has_ib and len(locked) == 2 and isinstance(locked[1], int) and locked[1] != _UNLIMITED:
         yield look.found(
-            "ulimits", "Memory for InfiniBand cannot be locked", FAIL, ENVIRONMENT, Action.CHANGE_SETTING, tag="memlock",
+            "ulimits", "Memory for InfiniBand cannot be locked", FAIL, ENVIRONMENT, Action.CHANGE_SETTING,
+            tag="memlock",
             observed=f"{locked[1] // 1024} KiB", expected="unlimited, as there is InfiniBand or RoCE",
             source="built in", advice="ulimit -l unlimited, LimitMEMLOCK=infinity of slurmd or the container",
         )  # fmt: skip
@@ -178,14 +194,16 @@ def _cgroup(look: Look) -> Said:
     if memory is not None and 0 <= memory < 2 * _GIB and look.count:
         yield look.found(
             "cgroup", "The job may use very little memory", WARN, ENVIRONMENT, Action.CHANGE_JOB,
-            observed=f"{memory / _GIB:.1f} GiB", expected="at least 2 GiB: importing torch with CUDA takes as much",
+            observed=f"{memory / _GIB:.1f} GiB",
+            expected="at least 2 GiB: importing torch with CUDA takes as much",
             source="built in",
         )  # fmt: skip
     cpus = look.facts.number("node.cpus")
     if cpus is not None and look.count and cpus < (look.expected.gpus or 1):
         yield look.found(
             "cgroup", "The job has fewer processors than GPUs", WARN, ENVIRONMENT, Action.CHANGE_JOB,
-            tag="cpus", observed=f"{cpus:g}", expected=f"at least {look.expected.gpus or 1}", source="built in",
+            tag="cpus", observed=f"{cpus:g}", expected=f"at least {look.expected.gpus or 1}",
+            source="built in",
         )  # fmt: skip
     online, present = look.facts.text("node.cpus_online"), look.facts.text("node.cpus_present")
     if online and present and online != present and not look.container:
@@ -210,8 +228,10 @@ def _kernel(look: Look) -> Said:
         )  # fmt: skip
     if look.count and "nvidia" in modules and "nvidia_uvm" not in modules and not look.container:
         yield look.found(
-            "modules", "nvidia_uvm is not loaded: CUDA programs load it, or fail", WARN, NODE, Action.CHANGE_SETTING,
-            tag="uvm", observed="no nvidia_uvm", expected="loaded", source="/sys/module", advice="modprobe nvidia_uvm",
+            "modules", "nvidia_uvm is not loaded: CUDA programs load it, or fail", WARN, NODE,
+            Action.CHANGE_SETTING,
+            tag="uvm", observed="no nvidia_uvm", expected="loaded", source="/sys/module",
+            advice="modprobe nvidia_uvm",
         )  # fmt: skip
 
 
@@ -230,7 +250,8 @@ def _clock(look: Look) -> Said:
     elif look.facts.value("node.clock_synchronised") is False:
         weight = INFO if look.container else WARN
         yield look.found(
-            "clock-sync", "The clock is not synchronised", weight, NODE, Action.RESTART_SERVICE, tag="clock-unsynced",
+            "clock-sync", "The clock is not synchronised", weight, NODE, Action.RESTART_SERVICE,
+            tag="clock-unsynced",
             observed="not synchronised", expected="synchronised", source="adjtimex",
         )  # fmt: skip
 
@@ -247,7 +268,7 @@ def _processes(look: Look) -> Said:
     for row in look.facts.rows("node.stuck", 3):
         age = row[2] if isinstance(row[2], (int, float)) else 0
         if age > look.limit("stuck_fail_s"):
-            # its age is that of the process, not of its sleep: one look cannot tell a busy disk from a dead one
+            # the age is the process's, not its sleep's: one look cannot tell a busy disk from a dead one
             yield look.found(
                 "processes", "A process is in uninterruptible sleep", WARN, NODE, Action.INSPECT, tag="stuck",
                 observed=f"process {row[0]} ({row[1]}), begun {age:.0f} s ago", expected="none",

@@ -1,4 +1,4 @@
-"""Judging what holds a GPU's clock down: throttling, temperature, limits set by hand, the fabric it is part of."""
+"""Judging what holds a GPU down: throttling, temperature, limits set by hand, the fabric it is part of."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ def _throttle(look: Look) -> Said:
             )  # fmt: skip
         if "hw-slowdown" in names and not grave:
             yield look.found(
-                "throttle", "The hardware slows the GPU down", WARN, NODE, Action.INSPECT, gpu, tag="hw-slowdown",
-                observed="hw-slowdown", expected="not throttled by the hardware", source="NVML: clocks event reasons",
+                "throttle", "The hardware slows the GPU down", WARN, NODE, Action.INSPECT, gpu,
+                tag="hw-slowdown",
+                observed="hw-slowdown", expected="not throttled by the hardware",
+                source="NVML: clocks event reasons",
             )  # fmt: skip
         soft = [name for name in names if name.startswith("sw-")]
         if soft:  # a power cap is how full load looks
@@ -48,8 +50,10 @@ def _temperature(look: Look) -> Said:
         for weight, name in ((FAIL, "temperature_margin_fail_c"), (WARN, "temperature_margin_warn_c")):
             if margin <= look.limit(name):
                 yield look.found(
-                    "temperature", "The GPU is close to its slowdown temperature", weight, NODE, Action.INSPECT, gpu,
-                    observed=f"{now:g} C, slowdown at {most:g} C", expected=f"more than {look.limit(name):g} C below",
+                    "temperature", "The GPU is close to its slowdown temperature", weight, NODE,
+                    Action.INSPECT, gpu,
+                    observed=f"{now:g} C, slowdown at {most:g} C",
+                    expected=f"more than {look.limit(name):g} C below",
                     source=look.limit_source(name),
                 )  # fmt: skip
                 break
@@ -88,8 +92,10 @@ def _power_limit(look: Look) -> Said:
         for weight, name in ((FAIL, "power_limit_fail_share"), (WARN, "power_limit_warn_share")):
             if share < look.limit(name):
                 yield look.found(
-                    "power-limit", "The GPU's power limit is lowered", weight, NODE, Action.CHANGE_SETTING, gpu,
-                    observed=f"{limit:g} W", expected=f"{usual:g} W, the default", source=look.limit_source(name),
+                    "power-limit", "The GPU's power limit is lowered", weight, NODE, Action.CHANGE_SETTING,
+                    gpu,
+                    observed=f"{limit:g} W", expected=f"{usual:g} W, the default",
+                    source=look.limit_source(name),
                     advice=f"nvidia-smi -pl {usual:g}",
                 )  # fmt: skip
                 break
@@ -100,21 +106,24 @@ def _persistence(look: Look) -> Said:
     for gpu, on in look.facts.each("gpu.persistence"):
         if on is False:
             yield look.found(
-                "persistence", "Persistence mode is off: the driver forgets its state between jobs", wish or WARN, NODE,
+                "persistence", "Persistence mode is off: the driver forgets its state between jobs",
+                wish or WARN, NODE,
                 Action.CHANGE_SETTING, gpu, observed="off", expected="on", source="NVML",
                 advice="start nvidia-persistenced",
             )  # fmt: skip
 
 
 def _fabric(look: Look) -> Said:
-    """The state of NVLink's fabric per GPU. A fabric without IMEX in use is complete when it says so itself."""
+    """The state of NVLink's fabric per GPU: complete when it says so itself, with or without IMEX."""
     states = look.facts.each("gpu.fabric_states")
     for gpu, state in states:
         status = look.facts.number_of("gpu.fabric_status", gpu)
         if state == "completed" and status:
             yield look.found(
-                "fabric", "The GPU was not accepted into the NVLink fabric", FAIL, NODE, Action.RESTART_SERVICE, gpu,
-                observed=f"completed with NVML error {status:g}", expected="completed with success", source="NVML",
+                "fabric", "The GPU was not accepted into the NVLink fabric", FAIL, NODE,
+                Action.RESTART_SERVICE, gpu,
+                observed=f"completed with NVML error {status:g}", expected="completed with success",
+                source="NVML",
                 advice="the fabric manager's log says which resource is lacking",
             )  # fmt: skip
         elif state in ("not-started", "in-progress"):
@@ -151,8 +160,10 @@ def _fabric_manager(look: Look) -> Said:
     driver = driver or look.facts.text("node.driver_version")
     if own and driver and own != driver:
         yield look.found(
-            "fabric-manager", "Fabric manager and driver have different versions", FAIL, NODE, Action.CHANGE_SETTING,
-            observed=f"fabric manager {own}, driver {driver}", expected="one version", source="NVIDIA's guide",
+            "fabric-manager", "Fabric manager and driver have different versions", FAIL, NODE,
+            Action.CHANGE_SETTING,
+            observed=f"fabric manager {own}, driver {driver}", expected="one version",
+            source="NVIDIA's guide",
             advice="install the fabric manager of the driver's version and restart it",
         )  # fmt: skip
 

@@ -100,7 +100,7 @@ class Facts:
 
 
 def commands(limit_s: float) -> tuple[Command, ...]:
-    """The programs of the passive set. They use this interpreter and nothing that is installed in it but pynvml."""
+    """The programs of the passive set. They use this interpreter and of its packages only pynvml."""
     from importlib.util import find_spec
 
     # -I -S: nothing of a user's environment may change what runs, here as root
@@ -120,7 +120,7 @@ def commands(limit_s: float) -> tuple[Command, ...]:
 
 
 def collect(machine: Machine, limit_s: float) -> Facts:
-    """Ask all programs side by side. Blocks for ``limit_s`` and the seconds that ending them takes, at most."""
+    """Ask all programs side by side. Blocks ``limit_s`` and the seconds that ending them takes, at most."""
     asked = commands(limit_s)
     for command in asked:
         machine.start(command)
@@ -154,7 +154,7 @@ def told(outcomes: Iterable[Outcome]) -> Iterable[tuple[str, Known]]:
 
 
 def record(outcomes: Mapping[str, Outcome]) -> str:
-    """What the programs told, as a recording that ``--replay`` reads; names of hosts and users are replaced."""
+    """What the programs told, as a recording that ``--replay`` reads; the host's name is replaced."""
     import json
 
     import torchdoctor

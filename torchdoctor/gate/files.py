@@ -59,7 +59,7 @@ def _write(path: str, text: str) -> None:
         # the node exporter, and whoever acts on the verdict, run as other users
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
-    except BaseException:
+    except OSError:
         os.unlink(temporary)
         raise
     directory = os.open(folder, os.O_RDONLY)

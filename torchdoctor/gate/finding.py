@@ -38,7 +38,8 @@ class Action(str, Enum):
 class Finding(Record):
     """One thing that is wrong or worth knowing.
 
-    ``check`` is the check's id, ``tag`` a short word for the reason line (``xid79``). ``gpu`` is the number that
+    ``check`` is the check's id,
+    ``tag`` a short word for the reason line (``xid79``). ``gpu`` is the number that
     NVML gives the GPU. ``source`` says where the expectation comes from, ``retest`` what a second look gave.
     """
 

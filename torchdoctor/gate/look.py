@@ -20,7 +20,8 @@ FAIL, WARN, INFO = Weight.FAIL, Weight.WARN, Weight.INFO
 class Look:
     """Facts, the kernel log, what is expected, and the site's policy.
 
-    ``job_gpus`` are NVML's numbers of the job's GPUs, None for all. ``before_job`` says that the GPUs should be
+    ``job_gpus`` are NVML's numbers of the job's GPUs,
+    None for all. ``before_job`` says that the GPUs should be
     free: a job is about to start on them.
     """
 
@@ -98,7 +99,8 @@ class Look:
     ) -> Finding:
         uuid, pci = self.where(gpu)
         return Finding(
-            check, title, weight, blame if weight is FAIL or weight is WARN else None, action, tag or check, gpu,
+            check, title, weight, blame if weight is FAIL or weight is WARN else None, action, tag or check,
+            gpu,
             uuid, pci, observed, expected, source, evidence or ((observed,) if observed else ()), advice,
         )  # fmt: skip
 

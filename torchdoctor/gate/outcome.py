@@ -75,7 +75,7 @@ def ordered(findings: tuple[Finding, ...]) -> list[Finding]:
 
 
 def reason(outcome: GateOutcome) -> str:
-    """One line of printable ASCII, at most 160 characters: ``[node_problem] td:xid79 GPU3 0000:9a:00 reboot``."""
+    """One line of ASCII, at most 160 characters: ``[node_problem] td:xid79 GPU3 0000:9a:00 reboot``."""
     verdict = outcome.verdict
     parts: list[str] = []
     if verdict is Verdict.FIT:
@@ -174,7 +174,8 @@ def to_prometheus(outcome: GateOutcome) -> str:
             continue
         blame = one.blame.value if one.blame is not None else "none"
         labels = {
-            "tier": outcome.tier, "check": one.check, "tag": one.tag, "weight": one.weight.value, "blame": blame,
+            "tier": outcome.tier, "check": one.check, "tag": one.tag, "weight": one.weight.value,
+            "blame": blame,
             "gpu": "" if one.gpu is None else str(one.gpu), "pci": one.pci, "action": one.action.value,
             "suppressed": str(bool(one.suppressed)).lower(),
         }  # fmt: skip

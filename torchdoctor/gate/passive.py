@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from torchdoctor.gate import checks_gpu, checks_log, checks_node, checks_power, kernel
+from torchdoctor.gate import checks_gpu, checks_log, checks_node, checks_power, checks_use, kernel
 from torchdoctor.gate.expect import expectation, job_gpus
 from torchdoctor.gate.facts import Facts
 from torchdoctor.gate.finding import Finding, Untold
 from torchdoctor.gate.look import Look
 from torchdoctor.gate.policy import Policy
 
-CHECKS = (*checks_gpu.CHECKS, *checks_log.CHECKS, *checks_power.CHECKS, *checks_node.CHECKS)
+CHECKS = (
+    *checks_gpu.CHECKS,
+    *checks_use.CHECKS,
+    *checks_log.CHECKS,
+    *checks_power.CHECKS,
+    *checks_node.CHECKS,
+)
 # findings that a check makes under another name than its own
 FURTHER = ("driver", "pcie-generation", "xid-repeated", "taint", "uptime", "cpus")
 ENVIRONMENT = (

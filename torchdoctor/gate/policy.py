@@ -152,7 +152,7 @@ class Policy:
                         expected="an answer",
                         source=f"{self.path}: checks.{one.check}.on_unknown",
                         evidence=(one.reason,),
-                    )  # fmt: skip
+                    )
                 )
             kept.append(replace(one, required=required))
         notes = tuple(self._note(one, today, judged) for one in self.suppressions)
@@ -210,7 +210,8 @@ class _Reader:
     def policy(self, data: dict[str, Any]) -> Policy:
         self.table("top level", data, _TOP)
         checks = self.table("checks", data.get("checks", {}), self.known_checks)
-        on_unknown, weights = {}, {}
+        on_unknown: dict[str, str] = {}
+        weights: dict[str, str] = {}
         for name, value in checks.items():
             entry = self.table(f"checks.{name}", value, _CHECK)
             for key, known, into in (("on_unknown", ON_UNKNOWN, on_unknown), ("weight", _WEIGHTS, weights)):

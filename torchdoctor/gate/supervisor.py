@@ -1,6 +1,7 @@
-"""Runs a tier: starts the sets in processes of their own, holds the time limits, and always comes to a verdict.
+"""Runs a tier: each set in processes of its own, within the time limits, and always to a verdict.
 
-This process never imports torch, opens no GPU, and touches no file system that may hang: whatever may, is done by
+This process never imports torch, opens no GPU, and touches no file system that may hang: whatever may,
+is done by
 a child that can be left behind.
 """
 
@@ -246,7 +247,8 @@ def _may_measure(run: Run) -> bool:
     """Are there GPUs to measure? A node that is known to be bad is not measured on top."""
     count = run.facts.number("gpu.nvml_count")
     if not count:
-        run.skipped.append(Untold("active", "no GPU is seen", True))
+        wanted = passive.look_at(run.facts, run.wish.policy, run.wish.gpus).expected.gpus
+        run.skipped.append(Untold("active", "no GPU is seen", wanted != 0))
         return False
     return True
 
@@ -294,7 +296,7 @@ def _add(run: Run, ended: Mapping[str, Outcome]) -> None:
 
 @contextlib.contextmanager
 def _guards(run: Run) -> Iterator[None]:
-    """Signals give a partial verdict; a thread ends us when all else hangs; orphans come to us to be ended."""
+    """Signals give a partial verdict; a thread ends us when all else hangs; orphans come to us."""
     _adopt_orphans()
     hard_s = (run.wish.limit_s or run.tier.limit_s) + 5.0
     backstop = threading.Timer(hard_s, os._exit, (12,))
@@ -312,8 +314,8 @@ def _guards(run: Run) -> Iterator[None]:
         yield
     finally:
         backstop.cancel()
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for restored, handler in before.items():
+            signal.signal(restored, handler)
 
 
 def _adopt_orphans() -> None:

@@ -41,8 +41,8 @@ def render(outcome: GateOutcome, width: int = 100, verbose: bool = False) -> Ite
     wanted = f", {expected} expected ({outcome.expected.get('source')})" if expected is not None else ""
     models = ", ".join(dict.fromkeys(str(one.get("name")) for one in outcome.gpus))
     yield clean(
-        f"  {outcome.host}: {len(outcome.gpus)} GPUs{f' ({models})' if models else ''}{wanted}; tier {outcome.tier}, "
-        f"{outcome.seconds.get('total', 0):.1f} s"
+        f"  {outcome.host}: {len(outcome.gpus)} GPUs{f' ({models})' if models else ''}{wanted}; "
+        f"tier {outcome.tier}, {outcome.seconds.get('total', 0):.1f} s"
     )
     for one in ordered(outcome.findings):
         if one.weight is not Weight.INFO or verbose:

@@ -1,6 +1,7 @@
 """What the job's interpreter, torch and environment are, and whether one kernel runs on each of its GPUs.
 
-Called as ``python environment.py FILE`` by the job's python, from the job's folder, with the job's environment.
+Called as ``python environment.py FILE`` by the job's python, from the job's folder,
+with the job's environment.
 Needs nothing of ours. The harmless questions come first: what was told before a crash stands.
 """
 
@@ -23,7 +24,8 @@ LIBRARIES = re.compile(
 LEAKED = (
     "CUDA_LAUNCH_BLOCKING", "NCCL_P2P_DISABLE", "NCCL_IB_DISABLE", "NCCL_SHM_DISABLE", "NCCL_NET_GDR_DISABLE",
     "NCCL_DEBUG", "NCCL_ALGO", "NCCL_PROTO", "CUDA_DEVICE_MAX_CONNECTIONS", "PYTORCH_NO_CUDA_MEMORY_CACHING",
-    "TORCH_NCCL_BLOCKING_WAIT", "TORCH_NCCL_DESYNC_DEBUG", "TORCH_DISTRIBUTED_DEBUG", "CUDA_DEVICE_WAITS_ON_EXCEPTION",
+    "TORCH_NCCL_BLOCKING_WAIT", "TORCH_NCCL_DESYNC_DEBUG", "TORCH_DISTRIBUTED_DEBUG",
+    "CUDA_DEVICE_WAITS_ON_EXCEPTION",
     "TORCH_USE_CUDA_DSA", "TORCH_SHOW_CPP_STACKTRACES", "CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "TORCH_LOGS",
     "PYTORCH_CUDA_ALLOC_CONF", "LD_PRELOAD", "LD_LIBRARY_PATH", "NVIDIA_TF32_OVERRIDE",
 )  # fmt: skip
@@ -49,7 +51,7 @@ def fact(name: str, value: object) -> None:
 
 
 def folders() -> None:
-    """Caches of compilers and extensions: writable, with room, allowed to run code; locks that lie in them."""
+    """Caches of compilers and extensions: writable, with room, allowed to run code; locks left in them."""
     home = os.path.expanduser("~")
     user = os.environ.get("USER") or str(os.getuid())
     temporary = tempfile.gettempdir()
@@ -185,15 +187,16 @@ def main() -> None:
         fact("import_error", f"{type(error).__name__}: {str(error)[:500]}")
         return
     fact("import_seconds", round(time.monotonic() - begun, 3))
+    untyped: Any = torch
     fact("torch", torch.__version__)
     fact("torch_file", torch.__file__)
     fact("torch_cuda", torch.version.cuda)
     fact("torch_hip", getattr(torch.version, "hip", None))
     try:
         fact("arch_list", list(torch.cuda.get_arch_list()))
-        fact("cudnn", torch.backends.cudnn.version())
+        fact("cudnn", untyped.backends.cudnn.version())
         if torch.version.cuda and hasattr(torch.cuda, "nccl"):
-            fact("nccl", ".".join(map(str, torch.cuda.nccl.version())))
+            fact("nccl", ".".join(map(str, untyped.cuda.nccl.version())))
     except Exception as error:  # a torch without CUDA lacks some of it
         fact("version_error", str(error)[:300])
     write({"stage": "cuda"})
@@ -201,7 +204,7 @@ def main() -> None:
         available = bool(torch.cuda.is_available())
         fact("cuda_available", available)
         if available:
-            torch.cuda.init()
+            untyped.cuda.init()
             devices(torch)
     except Exception as error:
         fact("cuda_error", f"{type(error).__name__}: {str(error).splitlines()[0][:300]}")

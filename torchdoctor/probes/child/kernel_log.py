@@ -1,6 +1,7 @@
 """The lines of the kernel log that speak of GPUs, NVSwitches, PCIe and hung tasks, since boot.
 
-Called as ``python kernel_log.py FILE``: tries /dev/kmsg, then dmesg, then journalctl, and writes which one could
+Called as ``python kernel_log.py FILE``: tries /dev/kmsg, then dmesg, then journalctl,
+and writes which one could
 be read. A line is [seconds since boot or -1, text].
 """
 

@@ -18,8 +18,20 @@ import time
 from collections.abc import Callable
 
 DISPLAY = ("0x0300", "0x0302", "0x1200")  # VGA, 3D controller, processing accelerator
-MODULES = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "nvidia_peermem", "gdrdrv", "nouveau")
-MODULES += ("mlx5_core", "mlx5_ib", "ib_core", "ib_uverbs", "amdgpu")
+MODULES = (
+    "nvidia",
+    "nvidia_uvm",
+    "nvidia_modeset",
+    "nvidia_drm",
+    "nvidia_peermem",
+    "gdrdrv",
+    "nouveau",
+    "mlx5_core",
+    "mlx5_ib",
+    "ib_core",
+    "ib_uverbs",
+    "amdgpu",
+)
 UNLIMITED = 2**63 - 1
 VARIABLES = re.compile(
     r"^(SLURM_(JOB_ID|JOB_GPUS|STEP_GPUS|GPUS_ON_NODE|GPUS_PER_NODE|JOB_PARTITION|JOB_USER|NODEID|PROCID"
@@ -74,9 +86,10 @@ def container() -> str:
             return name
     if "KUBERNETES_SERVICE_HOST" in os.environ:
         return "kubernetes"
-    found = (
-        re.search(rb"container=([^\0]*)", open("/proc/1/environ", "rb").read()) if os.geteuid() == 0 else None
-    )
+    if os.geteuid() != 0:
+        return ""
+    with open("/proc/1/environ", "rb") as stream:
+        found = re.search(rb"container=([^\0]*)", stream.read(65536))
     return found[1].decode() if found else ""
 
 

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import nvml as base  # type: ignore[import-not-found,unused-ignore]  # noqa: E402 (its folder is no package here)
+import nvml as base  # type: ignore[import-not-found,unused-ignore]
 
 CORRECTED, UNCORRECTED, SINCE_LOAD, EVER = 0, 1, 0, 1
 TEMPERATURE_SLOWDOWN = 1
