@@ -25,6 +25,8 @@ FACTS: dict[str, str] = {
     "flight.ranks": "list: ranks whose records are there",
     "flight.missing": "list: ranks of the process group whose record is not there",
     "flight.behind": "list: ranks that never called the collective in which others wait; empty when none is",
+    "flight.someone_behind": "bool: a rank never called the collective in which others wait",
+    "flight.last_of_the_late": "bool: this is the last call of such a rank",
     "flight.calls_differ": "bool: at the same number the ranks are in different kinds of collectives",
     "flight.sizes_differ": "bool: at the same call the ranks pass tensors of different size or type",
     "flight.lines_differ": "bool: at the same number the ranks' own code stands at different lines",
@@ -167,8 +169,10 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         return
     waited = max((r.calls[0].seq for r in group if r.pending), default=None)
     if waited is not None:
-        behind = (r.rank for r in group if r.rank is not None and r.enqueued < waited)
-        yield Fact.known("flight.behind", tuple(sorted(behind)), source)
+        behind = tuple(sorted(r.rank for r in group if r.rank is not None and r.enqueued < waited))
+        yield Fact.known("flight.behind", behind, source)
+        yield Fact.known("flight.someone_behind", bool(behind), source)
+        yield Fact.known("flight.last_of_the_late", event.rank in behind, source)
     same = [one for record in group for one in record.calls if one.seq == call.seq and record.pending]
     if len(same) < 2:
         return
