@@ -8,7 +8,6 @@ from torchdoctor.intake.file_names import Place, Speech, places
 from torchdoctor.intake.placing import spoken
 from torchdoctor.intake.transcript import read_text
 
-
 RUNS = ((1, "8a"), (2, "x7"))  # machines, and the random part of a run's folder
 
 

@@ -184,7 +184,7 @@ def _short(value: object, size: int) -> str:
         )
     if not isinstance(value, str):
         return ""
-    return " ".join(value[:size].split())
+    return "".join(char for char in " ".join(value[:size].split()) if char.isprintable())
 
 
 def _int(value: object, default: int = -1) -> int:
