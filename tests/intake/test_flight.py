@@ -21,9 +21,16 @@ def of(events: tuple[Event, ...], kind: EventKind) -> list[Event]:
 
 def test_each_rank_says_in_which_collective_it_waits() -> None:
     events = read(FILES).events
-    assert [(event.rank, event.text) for event in of(events, EventKind.LOG)] == [
+    assert [(e.rank, e.text) for e in of(events, EventKind.LOG) if "last enqueued" in e.text] == [
         (rank, "flight record, group 0 (default_pg), ranks 0 1: last enqueued 8, last completed 7")
         for rank in (0, 1)
+    ]
+    done = [event.text for event in events if event.rank == 1 and "is completed" in event.text]
+    assert [text.split(": ")[1].split(",")[0] for text in done] == [
+        f"collective {number} {call} is completed"
+        for number, call in enumerate(
+            ("all_gather", "broadcast", "broadcast", "all_gather", "broadcast", "broadcast", "all_reduce"), 1
+        )
     ]
     stacks = of(events, EventKind.STACK)
     assert [(event.rank, event.text) for event in stacks] == [

@@ -33,6 +33,8 @@ def told(names: list[str], speech: dict[int, int] | None = None, several: bool =
          [0, 1, 2, 3]),
         ([f"/tmp/tmpv0rt7xnl/h{h}/{w}/attempt_0/{n}/err.log" for h, w in RUNS for n in (0, 1)],
          [0, 1, 2, 3]),
+        ([f"rank-branch-rank0/nccl_trace_rank_{n}" for n in (0, 1)], [0, 1]),
+        (["rank-branch-rank1-detail/launcher.log"], [None]),
         (["gpu-001/agent.log", "gpu-002/agent.log"], [None, None]),
         ([f"node-{h}/local_rank_{n}.log" for h in range(2) for n in range(2)], [0, 1, 2, 3]),
         ([f"2026-11-27_12-00-0{n}_7781_rank{n}.log" for n in range(3)], [0, 1, 2]),

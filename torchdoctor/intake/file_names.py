@@ -82,7 +82,8 @@ def places(names: Sequence[str], speech: Sequence[Speech]) -> list[Place]:
         speakers = [one.rank for one in said if one.rank is not None]
         # in a job's only file one rank may speak because it alone failed: that makes it no file of a rank
         of_ranks = len(speakers) > 1 and len(set(speakers)) == len(speakers)
-        columns = _columns(list(twins))
+        # of one file alone only its own name counts: folders may be called after anything
+        columns = _columns(list(twins) if len(twins) > 1 else [next(iter(twins)).rpartition("/")[2]])
         found = _judge(columns, said)
         for name, group, place, one in zip(twins, twins.values(), found, said, strict=True):
             pod = _as_pod(place, name, pods, one, columns)
@@ -167,7 +168,9 @@ def _judge(columns: list[_Column], speech: list[Speech]) -> list[Place]:
     local = _local(numeric, node, size)
     ranks: list[int | None] = [None] * size
     named = [column for column in numeric if column is not node and column is not local]
-    best = next((c for c in named if c.word in _RANK_WORDS and len(c.word) > 1 and not said), None)
+    # the name of a folder that all files share may speak of ranks as well
+    worded = [c for c in reversed(named) if c.word in _RANK_WORDS and len(c.word) > 1 and not said]
+    best = next((c for c in worded if size == 1 or len(set(c.values)) > 1), None)
     best = best or next((c for c in named if not said and _counts_files(c, size)), None)
     if best is not None:
         ranks = list(best.numbers)
