@@ -56,10 +56,7 @@ def build(folder: Path, count: int, seed: int = 20261128) -> list[Label]:
         if kind == "at-once" and ranks <= per_host:
             per_host = ranks // 2
         name = f"{number:03d}-{kind}"
-        # one file is written in the order of arrival: on one clock, or the order would be no evidence
         world = World(name, seed + number, ranks, per_host)
-        if kind == "sigsegv" or kind in ("oom", "user", "same-on-all"):
-            world.prefix = world.random.random() < 0.6
         case = world.incident(kind)
         place = folder / name
         files = writer(case, place, world, random.Random(seed * 7 + number))
@@ -82,16 +79,17 @@ def rank_files(case: Incident, place: Path, world: World, chance: random.Random)
     name = chance.choice(RANK_NAMES)
     if len(case.hosts) == 1 and "{rank" not in name:
         name = "gpu{local}.err"
-    contents: dict[str, list[str]] = {}
-    for rank in range(case.ranks):  # an empty file is a file as well
-        contents[name.format(rank=rank, host=world.host(rank), local=rank % world.per_host, job=chance.random and 77)] = []
+    job = chance.randrange(100)
+
+    def file_of(rank: int) -> str:
+        return name.format(rank=rank, host=world.host(rank), local=rank % world.per_host, job=job)
+
+    contents: dict[str, list[str]] = {file_of(rank): [] for rank in range(case.ranks)}  # some stay empty
     for line in case.lines:
         if line.rank is None:
             contents.setdefault(f"launcher-{line.host}.log", []).append(line.text)
         else:
-            contents[
-                name.format(rank=line.rank, host=line.host, local=line.rank % world.per_host, job=77)
-            ].append(line.text)
+            contents[file_of(line.rank)].append(line.text)
     return _write(place, contents)
 
 

@@ -7,6 +7,7 @@ import re
 from datetime import datetime, timedelta
 from pathlib import Path
 
+SITE = "/opt/venv/lib/python3.12/site-packages"
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 EPOCH = datetime(2026, 3, 9, 14, 0, 0)
 
@@ -72,8 +73,8 @@ def watchdog(rank: int, at: float, seq: int, op: str, numel: int, waited: int) -
 
 def told(rank: int, at: float, by: int, last: int) -> list[str]:
     """A rank that did not time out and was told of another's timeout."""
-    lines = tuple(line for line in captured("nccl-timeout/told-by-another-rank") if line.startswith("[rank6]:[E703"))
-    lines = tuple(line.replace("[E703 ", "[E0703 ") for line in lines[:2])
+    log = captured("nccl-timeout/told-by-another-rank")
+    lines = tuple(line.replace("[E703 ", "[E0703 ") for line in log if line.startswith("[rank6]:[E703"))[:2]
     text = "\n".join(moved(lines, 6, rank, at)).replace("rank 7", f"rank {by}")
     return text.replace("work: 56116", f"work: {last}").split("\n")
 
@@ -86,7 +87,8 @@ def out_of_memory(rank: int, prefix: bool) -> list[str]:
 
 def dataset_error(rank: int) -> list[str]:
     case = "dataloader-worker-error/h200x2-loader-rank1"
-    return moved(stretch(case, "[default1]:", "Traceback (most recent", "KeyError: 'segmentation'"), 1, rank, 0.0)
+    lines = stretch(case, "[default1]:", "Traceback (most recent", "KeyError: 'segmentation'")
+    return moved(lines, 1, rank, 0.0)
 
 
 def memory_fault(rank: int) -> list[str]:
@@ -121,10 +123,9 @@ def peer_closed(rank: int, prefix: bool) -> list[str]:
         "    main(load_settings())",
         '  File "/home/user/proj/launch.py", line 24, in main',
         "    dist.all_reduce(total)",
-        '  File "/opt/venv/lib/python3.12/site-packages/torch/distributed/c10d_logger.py", line 81, in wrapper',
+        f'  File "{SITE}/torch/distributed/c10d_logger.py", line 81, in wrapper',
         "    return func(*args, **kwargs)",
-        '  File "/opt/venv/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py", line 2999, in '
-        "all_reduce",
+        f'  File "{SITE}/torch/distributed/distributed_c10d.py", line 2999, in all_reduce',
         "    work.wait()",
         "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:538] Connection closed by peer "
         "[10.2.0.17]:41822",
@@ -138,15 +139,15 @@ def nccl_remote(rank: int, prefix: bool) -> list[str]:
         "Traceback (most recent call last):",
         '  File "/home/user/proj/launch.py", line 24, in main',
         "    dist.all_reduce(total)",
-        '  File "/opt/venv/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py", line 2999, in '
-        "all_reduce",
+        f'  File "{SITE}/torch/distributed/distributed_c10d.py", line 2999, in all_reduce',
         "    work = group.allreduce([tensor], opts)",
         "torch.distributed.DistBackendError: NCCL error in: /pytorch/torch/csrc/distributed/c10d/"
         "ProcessGroupNCCL.cpp:2298, remote process exited or there was a network error, NCCL version 2.27.3",
-        "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
+        "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting "
+        "prematurely.",
         "Last error:",
-        "socketPollConnect: Connect to 10.20.0.7<40511> returned 111(Connection refused) errno 115(Operation now "
-        "in progress)",
+        "socketPollConnect: Connect to 10.20.0.7<40511> returned 111(Connection refused) errno "
+        "115(Operation now in progress)",
     )
     return dressed(lines, rank, prefix)
 
@@ -158,13 +159,17 @@ def box(ends: list[tuple[int, int, int, float]], host: str, program: str = "laun
     the one it saw first it calls the root cause.
     """
     case = captured("cuda-assert-label-range/h200x2-label-rank0")
-    start = next(index for index, line in enumerate(case) if line.startswith("Traceback") and "torchrun" in case[index + 1])
-    stop = next(index for index, line in enumerate(case) if line.startswith("torch.distributed.elastic") and index > start)
+    start = next(n for n, line in enumerate(case) if line[:9] == "Traceback" and "torchrun" in case[n + 1])
+    stop = next(
+        n for n, line in enumerate(case) if line.startswith("torch.distributed.elastic") and n > start
+    )
     root = min(ends, key=lambda end: (end[3], end[1]))
 
     def entry(number: int, end: tuple[int, int, int, float]) -> list[str]:
         rank, local, code, at = end
-        how = "Signal {0} ({1}) received by PID {2}" if code < 0 else "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"
+        how = "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"
+        if code < 0:
+            how = "Signal {0} ({1}) received by PID {2}"
         names = {-15: "SIGTERM", -9: "SIGKILL", -11: "SIGSEGV", -6: "SIGABRT"}
         return [
             f"[{number}]:",
@@ -197,6 +202,29 @@ def agent(kind: str, at: float, pid: int, local: int, code: int = 1) -> str:
         f"E{now:%m%d %H:%M:%S.%f} 639 torch/distributed/elastic/multiprocessing/api.py:986] failed "
         f"(exitcode: {code}) local_rank: {local} (pid: {pid}) of binary: /opt/venv/bin/python"
     )
+
+
+def stack_of(stuck: bool) -> list[str]:
+    """A dump of faulthandler, as faulthandler.dump_traceback_later writes it."""
+    inner = (
+        [
+            '  File "/home/user/proj/cache.py", line 57 in refresh',
+            '  File "/home/user/proj/trainer.py", line 188 in fit',
+        ]
+        if stuck
+        else [
+            f'  File "{SITE}/torch/distributed/distributed_c10d.py", line 2999 in all_reduce',
+            f'  File "{SITE}/torch/distributed/c10d_logger.py", line 81 in wrapper',
+            '  File "/home/user/proj/trainer.py", line 201 in fit',
+        ]
+    )
+    return [
+        "Timeout (0:05:00)!",
+        "Thread 0x00007f96e3402b80 (most recent call first):",
+        *inner,
+        '  File "/home/user/proj/launch.py", line 24 in main',
+        '  File "/home/user/proj/launch.py", line 31 in <module>',
+    ]
 
 
 def time_limit(host: str, at: float) -> list[str]:

@@ -7,7 +7,7 @@ knows how the answer is looked for: the label of an incident is what was done to
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 
 from incidents import texts
@@ -15,7 +15,7 @@ from incidents.texts import EPOCH
 
 KINDS = (
     "oom", "assert", "dataset", "user", "ecc", "sigkill", "sigsegv", "branch", "uneven", "slow", "limit",
-    "two-causes", "same-on-all", "at-once", "half-and-half",
+    "two-causes", "steps-apart", "stuck", "same-on-all", "at-once", "half-and-half",
 )  # fmt: skip
 _STAMPS = (
     "{at:%Y-%m-%d %H:%M:%S},{ms:03d} INFO trainer: {text}",
@@ -24,7 +24,11 @@ _STAMPS = (
     "[{at:%m/%d %H:%M:%S}.{ms:03d}] {text}",
     "{text}",
 )
-_STEPS = ("epoch 3 step {step}/2000 loss {loss:.4f}", "step={step} loss={loss:.4f} lr=3e-4", "iter {step}: loss {loss:.3f}")
+_STEPS = (
+    "epoch 3 step {step}/2000 loss {loss:.4f}",
+    "step={step} loss={loss:.4f} lr=3e-4",
+    "iter {step}: loss {loss:.3f}",
+)
 
 
 @dataclass
@@ -49,11 +53,10 @@ class Incident:
     lines: list[Written]
     rank: int | None
     tie: tuple[int, ...] = ()
-    notes: dict[str, object] = field(default_factory=dict)
 
 
 class World:
-    """A job of ``ranks`` processes on machines of ``per_host``; clocks are wrong by up to one second each way."""
+    """A job of ``ranks`` processes on machines of ``per_host``; clocks are wrong by a second at most."""
 
     def __init__(self, name: str, seed: int, ranks: int, per_host: int, skew: bool = True) -> None:
         self.random = random.Random(seed)
@@ -90,7 +93,7 @@ class World:
         self.say(rank, at, self.stamp.format(at=shown, ms=shown.microsecond // 1000, text=text), error=False)
 
     def train(self, steps: int, without: dict[int, int] | None = None) -> float:
-        """All ranks train in step; ``without`` says after which step a rank stops. The true time at the end."""
+        """All ranks train in step; ``without`` says after which step a rank stops. Returns the true time."""
         start = 20.0
         for rank in range(self.ranks):
             self.log(rank, 3.0 + self.random.uniform(0, 2), f"rank {rank} of {self.ranks} is ready")
@@ -101,7 +104,8 @@ class World:
                     continue
                 if step % self.every == 0 and not (self.only_zero and rank):
                     loss = 4.0 / (1 + 0.01 * step)
-                    self.log(rank, at + self.random.uniform(0.0, 0.02), self.step_text.format(step=step, loss=loss))
+                    text = self.step_text.format(step=step, loss=loss)
+                    self.log(rank, at + self.random.uniform(0.0, 0.02), text)
         return start + steps * self.pace + self.pace * 0.5
 
     # ------------------------------------------------------------ what goes wrong on a rank
@@ -139,14 +143,18 @@ class World:
             later = at + self.random.uniform(0.3, 2.5)
             if way == "watchdog":
                 later = at + 600 + self.random.uniform(0.0, 0.4)
-                self.say(rank, later, texts.watchdog(rank, self.clock(rank, later), seq, "ALLREDUCE", 26214400, 600))
-                self.ended[rank] = (-6, later + 66)
+                self.give_up(rank, later, seq, "ALLREDUCE", 26214400)
             elif way == "terminated" or (silent and self.random.random() < 0.5):
                 self.ended[rank] = (-15, later)
             else:
                 say = texts.peer_closed if way == "closed" else texts.nccl_remote
                 self.say(rank, later, say(rank, self.prefix))
                 self.ended[rank] = (1, later)
+
+    def give_up(self, rank: int, at: float, seq: int, op: str, numel: int) -> None:
+        """After ten minutes in one collective the rank's watchdog ends its process."""
+        self.say(rank, at, texts.watchdog(rank, self.clock(rank, at), seq, op, numel, 600))
+        self.ended[rank] = (-6, at + 66)
 
     def agents_report(self) -> None:
         """Every machine's launcher sums up its own processes, with its own clock and its own root cause."""
@@ -157,15 +165,20 @@ class World:
             seen = {rank: self.ended[rank][1] for rank in members}
             first = min(seen.values())
             # the agent looks several times a second; what ended since then looks alike
+            skew, base = self.skew[host], number * self.per_host
             ends = [
-                (rank, rank - number * self.per_host, self.ended[rank][0], int(max(seen[rank], first + 0.1) + self.skew[host]))
+                (rank, rank - base, self.ended[rank][0], float(int(max(seen[rank], first + 0.1) + skew)))
                 for rank in members
             ]
             last = max(seen.values()) + 1.0
             failed = min(ends, key=lambda end: (end[3], end[1]))
-            lines = [texts.agent("sigterm", last + self.skew[host], 4000 + rank, rank - number * self.per_host) for rank in members if self.ended[rank][0] == -15]
-            lines.append(texts.agent("failed", last + self.skew[host], 4000 + failed[0], failed[1], failed[2]))
-            lines += texts.box([(r, l, c, float(t)) for r, l, c, t in ends], host)
+            lines = [
+                texts.agent("sigterm", last + skew, 4000 + rank, rank - base)
+                for rank in members
+                if self.ended[rank][0] == -15
+            ]
+            lines.append(texts.agent("failed", last + skew, 4000 + failed[0], failed[1], failed[2]))
+            lines += texts.box(ends, host)
             for offset, text in enumerate(lines):
                 self.lines.append(Written(last + offset * 1e-5, None, host, text))
 
@@ -184,15 +197,13 @@ class World:
             return self._made(kind, victim)
         return build(victim, steps)
 
-    def _made(self, kind: str, rank: int | None, tie: tuple[int, ...] = (), **notes: object) -> Incident:
+    def _made(self, kind: str, rank: int | None, tie: tuple[int, ...] = ()) -> Incident:
         self.lines.sort(key=lambda line: line.at)
-        return Incident(self.name, kind, self.ranks, self.hosts, self.lines, None if tie else rank, tie, dict(notes))
+        return Incident(self.name, kind, self.ranks, self.hosts, self.lines, None if tie else rank, tie)
 
     def _collective(self, ranks: list[int], at: float, seq: int, op: str, numel: int) -> None:
         for rank in ranks:
-            later = at + 600 + self.random.uniform(0.0, 0.4)
-            self.say(rank, later, texts.watchdog(rank, self.clock(rank, later), seq, op, numel, 600))
-            self.ended[rank] = (-6, later + 66)
+            self.give_up(rank, at + 600 + self.random.uniform(0.0, 0.4), seq, op, numel)
 
     def _branch(self, victim: int, steps: int) -> Incident:
         """One rank calls a collective of its own under a test of its rank."""
@@ -207,7 +218,7 @@ class World:
         """One rank has fewer batches, ends its epoch and waits at a barrier."""
         self.only_zero = False
         short = steps - self.random.randrange(3, 12)
-        at = self.train(steps - 1, {rank: short for rank in range(self.ranks)})
+        at = self.train(steps - 1, dict.fromkeys(range(self.ranks), short))
         self.log(victim, at, "end of epoch 3, validating")
         others = [rank for rank in range(self.ranks) if rank != victim]
         self._collective([victim], at, 4 * short + 1, "ALLREDUCE", 1)
@@ -250,7 +261,25 @@ class World:
         self.echo({victim, second}, at, 4 * steps)
         if self.random.random() < 0.5:
             self.agents_report()
-        return self._made("two-causes", victim, second=second, gap=round(gap, 1))
+        return self._made("two-causes", victim)
+
+    def _steps_apart(self, victim: int, steps: int) -> Incident:
+        """Two ranks fail of their own within less than the clocks are sure of, but some steps apart."""
+        self.only_zero, self.every, self.pace = False, 1, 0.4
+        second = self.random.choice([rank for rank in range(self.ranks) if rank != victim])
+        late = self.random.randrange(2, 4)
+        at = self.train(steps + late, {victim: steps})
+        self.fail(victim, self.random.choice(["oom", "user"]), 20.0 + (steps + 0.4) * self.pace)
+        self.fail(second, self.random.choice(["oom", "user"]), at)
+        self.echo({victim, second}, at, 4 * steps)
+        return self._made("steps-apart", victim)
+
+    def _stuck(self, victim: int, steps: int) -> Incident:
+        """Nothing fails: one rank hangs in its own code, and somebody takes the stacks of all of them."""
+        at = self.train(steps)
+        for rank in range(self.ranks):
+            self.say(rank, at + 300, texts.stack_of(rank == victim))
+        return self._made("stuck", victim)
 
     def _same_on_all(self, victim: int, steps: int) -> Incident:
         """A fault of the program that all ranks meet at once."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.intake.placing import Place, Speech, places, spoken
+from torchdoctor.intake.file_names import Place, Speech, places
+from torchdoctor.intake.placing import spoken
 from torchdoctor.intake.transcript import read_text
+
+RUNS = ((1, "8a"), (2, "x7"))  # machines, and the random part of a run's folder
 
 
 def told(names: list[str], speech: dict[int, int] | None = None, several: bool = False) -> list[Place]:
@@ -26,10 +29,12 @@ def told(names: list[str], speech: dict[int, int] | None = None, several: bool =
         ([f"gpu-{h}-{n}.txt" for h in (17, 23) for n in range(4)], list(range(8))),
         ([f"h{h}/attempt_0/{n}/{s}.log" for h in (1, 2) for n in range(2) for s in ("stdout", "stderr")],
          [0, 0, 1, 1, 2, 2, 3, 3]),
-        ([f"/tmp/n4x/gpu-00{h}/none_{w}/attempt_0/{n}/stderr.log" for h, w in ((1, "8a"), (2, "x7")) for n in (0, 1)],
+        ([f"/tmp/n4x/gpu-00{h}/none_{w}/attempt_0/{n}/err.log" for h, w in RUNS for n in (0, 1)],
          [0, 1, 2, 3]),
-        ([f"/tmp/tmpv0rt7xnl/h{h}/{w}/attempt_0/{n}/stderr.log" for h, w in ((1, "8a"), (2, "x7")) for n in (0, 1)],
+        ([f"/tmp/tmpv0rt7xnl/h{h}/{w}/attempt_0/{n}/err.log" for h, w in RUNS for n in (0, 1)],
          [0, 1, 2, 3]),
+        ([f"rank-branch-rank0/nccl_trace_rank_{n}" for n in (0, 1)], [0, 1]),
+        (["rank-branch-rank1-detail/launcher.log"], [None]),
         (["gpu-001/agent.log", "gpu-002/agent.log"], [None, None]),
         ([f"node-{h}/local_rank_{n}.log" for h in range(2) for n in range(2)], [0, 1, 2, 3]),
         ([f"2026-11-27_12-00-0{n}_7781_rank{n}.log" for n in range(3)], [0, 1, 2]),

@@ -68,8 +68,6 @@ class Clocks:
             if event.rank is not None and event.host and event.rank not in self.hosts:
                 self.hosts[event.rank] = event.host
         for event in transcript.events:
-            if event.quoted:
-                continue
             at = self.seconds(event.time)
             if at is not None:
                 self._stamps[event.source, event.rank].append((event.id, at))

@@ -56,7 +56,8 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     case = incident(transcript, live, strange)
     first = first_failure(case)
     found = chains(live, rules, transcript, sort_key)
-    kept, set_aside = _select(found, transcript, strange)
+    alone = first is not None and first.rank in case.own and any(e.rank == first.rank for e in strange)
+    kept, set_aside = _select(found, transcript, strange, alone)
     notes.extend(set_aside)
     diagnoses = tuple(_diagnosis(chain, transcript, text_facts, rules, first) for chain in kept)
     outcome = Outcome.DIAGNOSED
@@ -103,7 +104,7 @@ def _note(finding: Finding, why: str) -> str:
 
 
 def _select(
-    found: list[Chain], transcript: Transcript, strange: list[Event]
+    found: list[Chain], transcript: Transcript, strange: list[Event], alone: bool
 ) -> tuple[list[Chain], list[str]]:
     """Which chains are diagnoses, and what is said of the others in a note."""
     notes: list[str] = []
@@ -112,9 +113,11 @@ def _select(
         for chain in found
         if chain[0].rule.role is Role.CAUSE and chain[0].rule.severity is Severity.FATAL
     ]
-    # a failure no rule knows explains consequences and warnings better than they explain it, and the loss
-    # of a peer as well
-    unknown_cause = bool(strange) and all(chain[0].rule.id in PEERS for chain in causes)
+    # a failure no rule knows explains consequences and warnings better than they explain it; that of a rank
+    # alone explains the loss of a peer on others, too
+    unknown_cause = bool(strange) and (
+        not causes or (alone and all(chain[0].rule.id in PEERS for chain in causes))
+    )
     kept: list[Chain] = []
     for chain in found:
         head, _ = chain

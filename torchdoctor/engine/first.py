@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.engine.clocks import Clocks, Span
 from torchdoctor.engine.ends import ABORT, CRASH_SIGNALS, OWN_SIGNALS, SENT_SIGNALS, End, ends
 from torchdoctor.engine.sequences import Position, Stray, behind, positions, stray
+from torchdoctor.extract.hang import stand_of
 from torchdoctor.extract.hang import strays as stacks_astray
 from torchdoctor.extract.nccl_ranks import GIVE_UP
 from torchdoctor.model import EventKind, FirstFailure, Role
@@ -121,7 +122,10 @@ def incident(
 
 
 def waits(event: Event) -> bool:
-    """Does the event say that its rank gave up waiting for others?"""
+    """Does the event say that its rank waits for others, or gave up waiting?"""
+    if event.kind is EventKind.STACK:
+        stand = stand_of(event)
+        return stand is not None and stand.call is not None
     return any(mark in event.text for mark in GIVE_UP)
 
 

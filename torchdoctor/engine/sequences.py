@@ -108,7 +108,11 @@ def behind(found: dict[int, Position], world: set[int]) -> Stray | None:
     late = [
         rank
         for rank, place in known.items()
-        if target is not None and place.enqueued is not None and 0 <= place.enqueued < target
+        if target is not None
+        and place.enqueued is not None
+        and 0 <= place.enqueued < target
+        and not place.timed_out
+        and place.seq is None  # a rank that waits itself is astray, not late
     ]
     if not late or len(late) >= len(world | set(known)):
         return None

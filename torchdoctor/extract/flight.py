@@ -9,7 +9,7 @@ from functools import cache
 from math import prod
 from typing import TYPE_CHECKING
 
-from torchdoctor.model import Fact
+from torchdoctor.model import EventKind, Fact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +25,8 @@ FACTS: dict[str, str] = {
     "flight.ranks": "list: ranks whose records are there",
     "flight.missing": "list: ranks of the process group whose record is not there",
     "flight.behind": "list: ranks that never called the collective in which others wait; empty when none is",
+    "flight.someone_behind": "bool: a rank never called the collective in which others wait",
+    "flight.last_of_the_late": "bool: this is the last call of such a rank",
     "flight.calls_differ": "bool: at the same number the ranks are in different kinds of collectives",
     "flight.sizes_differ": "bool: at the same call the ranks pass tensors of different size or type",
     "flight.lines_differ": "bool: at the same number the ranks' own code stands at different lines",
@@ -57,7 +59,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A rank's record of one process group; ``calls`` are those that did not finish, or the last one."""
+    """A rank's record of one process group.
+
+    ``calls`` are those that did not finish, or the last one where all did; ``done`` those before them.
+    """
 
     rank: int | None
     group: str
@@ -65,6 +70,7 @@ class Record:
     enqueued: int
     completed: int
     calls: tuple[Call, ...]
+    done: tuple[Call, ...] = ()
 
     @property
     def pending(self) -> bool:
@@ -112,7 +118,7 @@ def latest(transcript: Transcript) -> list[Record]:
 
 def _read(transcript: Transcript) -> Iterator[Record]:
     heads: list[tuple[Event, re.Match[str]]] = []
-    calls: dict[tuple[str, str], list[Call]] = defaultdict(list)
+    calls: dict[tuple[str, str, EventKind], list[Call]] = defaultdict(list)
     for event in transcript.events:
         if not event.text.startswith("flight record, group "):
             continue
@@ -122,7 +128,7 @@ def _read(transcript: Transcript) -> Iterator[Record]:
             continue
         call = call_of(event)
         if call is not None:
-            calls[event.source, call.group].append(call)
+            calls[event.source, call.group, event.kind].append(call)
     for event, status in heads:
         members = tuple(int(one[:9]) for one in status["ranks"].split() if one.isdecimal())
         yield Record(
@@ -131,7 +137,8 @@ def _read(transcript: Transcript) -> Iterator[Record]:
             members,
             int(status["enqueued"]),
             int(status["completed"]),
-            tuple(calls[event.source, status["group"]]),
+            tuple(calls[event.source, status["group"], EventKind.STACK]),
+            tuple(calls[event.source, status["group"], EventKind.LOG]),
         )
 
 
@@ -150,7 +157,7 @@ def call_of(event: Event) -> Call | None:
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     call = call_of(event)
-    if call is None:
+    if call is None or event.kind is not EventKind.STACK:
         return
     source = f"text:{event.source}:{event.line}"
     yield Fact.known("flight.call", call.op, source)
@@ -167,9 +174,13 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         return
     waited = max((r.calls[0].seq for r in group if r.pending), default=None)
     if waited is not None:
-        behind = (r.rank for r in group if r.rank is not None and r.enqueued < waited)
-        yield Fact.known("flight.behind", tuple(sorted(behind)), source)
-    same = [one for record in group for one in record.calls if one.seq == call.seq and record.pending]
+        late = [r for r in group if r.enqueued < waited and not r.pending]  # one that waits itself is astray
+        behind = tuple(sorted(r.rank for r in late if r.rank is not None))
+        yield Fact.known("flight.behind", behind, source)
+        yield Fact.known("flight.someone_behind", bool(behind), source)
+        yield Fact.known("flight.last_of_the_late", event.rank in behind, source)
+    waits_here = any(one.seq == call.seq and one.state != "completed" for r in group for one in r.calls)
+    same = [one for r in group for one in (*r.calls, *r.done) if one.seq == call.seq and waits_here]
     if len(same) < 2:
         return
     differ = len({one.op for one in same}) > 1

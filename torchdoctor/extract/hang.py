@@ -84,29 +84,26 @@ def _all(transcript: Transcript) -> list[Stand]:
 
 def stand_of(event: Event) -> Stand | None:
     """Where the thread of an event stands; None for other threads than the main one, and for other events."""
-    if event.quoted or not event.frames:
+    record = flight.call_of(event) if event.text.startswith("flight record, ") else None
+    if event.quoted or not (event.frames or record):
         return None
     if event.kind is EventKind.WATCHDOG:
         if _STACK_OF_COLLECTIVE not in event.text:
             return None
     elif event.kind is not EventKind.STACK or not is_main(event):
         return None
-    record = flight.call_of(event)
     if record is not None:
         call: str | None = record.op if record.state != "completed" else None
     else:
         wait = wait_of(event)
         call = wait.call if wait is not None else _waits_in(event.frames)
     own = [frame for frame in event.frames if not frame.package]
-    inner = event.frames[-1]
     place = (
         f"{own[-1].file.replace(chr(92), '/').rpartition('/')[2]}:{own[-1].line} {own[-1].function}"
         if own
         else ""
     )
-    in_own = call is None and (
-        not inner.package or (inner.package == "python" and _last_but_python(event.frames))
-    )
+    in_own = call is None and record is None and _last_but_python(event.frames)
     return Stand(event, event.rank, call, place, in_own)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 64 << 20
 MAX_PENDING = 32  # stacks of one process group
+MAX_DONE = 16  # finished calls of one process group
 MAX_FRAMES = 200
 _PICKLE = tuple(bytes((0x80, version)) for version in (2, 3, 4, 5))
 _KEYS = (b'"pg_config"', b'"pg_status"', b'"collective_seq_id"', b'"profiling_name"')
@@ -87,6 +88,12 @@ def _events(record: dict[object, object], source: str) -> Iterator[Event]:
         number += 1
         pending = [entry for entry in members if entry.get("state") != "completed"]
         shown = pending[:MAX_PENDING] if pending else members[-1:]
+        done = [entry for entry in members if entry.get("state") == "completed" and entry is not shown[-1]]
+        for entry in done[-MAX_DONE:]:  # another rank may still wait in one of them
+            yield _event(
+                number, EventKind.LOG, _line(entry, label), source, (), _time(entry.get("time_created_ns"))
+            )
+            number += 1
         for entry in shown:
             time = _time(entry.get("time_created_ns"))
             frames = tuple(_frames(entry.get("frames")))
@@ -184,7 +191,7 @@ def _short(value: object, size: int) -> str:
         )
     if not isinstance(value, str):
         return ""
-    return " ".join(value[:size].split())
+    return "".join(char for char in " ".join(value[:size].split()) if char.isprintable())
 
 
 def _int(value: object, default: int = -1) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchdoctor.intake.clean import clean, json_record, unescape
 from torchdoctor.intake.draft import NO_MARK, Line, pattern
 from torchdoctor.intake.form import Census
+from torchdoctor.intake.interleave import Interleaved
 from torchdoctor.intake.keep import Keep
 from torchdoctor.intake.learning import Shape, common_shape, marker, service_shape, shape_of, stands_alone
 from torchdoctor.intake.prefix import split
@@ -29,6 +30,7 @@ class Router:
         self.cut_clean = True
         self.recent = self.plain  # where the line before went, for a piece that continues it
         self.runs: tuple[str, int] = ("", 0)
+        self.interleaved = Interleaved()
         self.before = ""  # the line before, which a prefix has in common with the next one
 
     def physical(self, number: int, text: str, joined: bool) -> None:
@@ -53,6 +55,14 @@ class Router:
             self.learned.append(shape)
 
     def logical(self, number: int, text: str, joined: bool) -> None:
+        apart = self.interleaved.take(number, text)
+        if apart is None:
+            self._logical(number, text, joined)
+            return
+        for at, piece in apart:
+            self._logical(at, piece, False)
+
+    def _logical(self, number: int, text: str, joined: bool) -> None:
         if HEADER in text or "/s" in text or 'File "' in text:
             parts = self._unglue(number, text)
             if parts is None:
@@ -223,6 +233,8 @@ class Router:
             self._route(number, line[:bare] + line[len(before) :], False)
 
     def close(self) -> None:
+        for at, piece in self.interleaved.rest():
+            self._logical(at, piece, False)
         if self.held:
             self._release()
         for stream in self.streams.values():

@@ -66,4 +66,6 @@ def _word(value: object) -> str:
     """A text or a number of the dump on one line."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 64:
         return str(value)
-    return " ".join(value[:500].split()) if isinstance(value, str) else ""
+    if not isinstance(value, str):
+        return ""
+    return "".join(char for char in " ".join(value[:500].split()) if char.isprintable())

@@ -175,7 +175,8 @@ def _place(router: Router, source: str) -> None:
     if "attempt_" not in path and "rank" not in path:
         return
     local = pattern(r"/attempt_\d+/(\d+)/(?:std(?:out|err)\.log|error\.json)$").search(path)
-    rank = pattern(r"(?:^|[/_.-])rank[_-]?(\d{1,6})(?:[._-]|$)").search(path)
+    name = path.rpartition("/")[2]
+    rank = pattern(r"(?:^|[_.-])rank[_-]?(\d{1,6})(?:[._-]|$)").search(name)
     router.plain.local_rank = int(local[1]) if local else None
     router.plain.rank = int(rank[1]) if rank else None
 

@@ -1,0 +1,215 @@
+"""The generated suite in small, and single incidents whose answer turns on one piece of evidence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from incidents.suite import build, score
+from torchdoctor.catalog import RuleSet, load, rules_directory
+from torchdoctor.catalog.loader import read_groups
+from torchdoctor.engine import FactBook
+from torchdoctor.engine.first import PEERS
+from torchdoctor.engine.incident import explain
+from torchdoctor.model import Outcome, Part, Report, Role
+
+FLIGHT = Path(__file__).resolve().parent / "flight"
+
+
+@pytest.fixture(scope="module")
+def rules() -> RuleSet:
+    return load()
+
+
+def report_of(folder: Path, files: dict[str, str], rules: RuleSet) -> Report:
+    paths = []
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        paths.append(str(path))
+    return explain(paths, FactBook(), rules).report
+
+
+def test_the_suite_is_answered(tmp_path: Path) -> None:
+    """Two rounds over all kinds; benchmarks/incidents.py makes as many as are wanted."""
+    labels = build(tmp_path, 34, seed=4)
+    found = score(labels)
+    assert found.wrong == []
+    assert len({label.kind for label in labels}) == 17
+    assert len({label.layout for label in labels}) == 5
+
+
+def test_the_suite_can_be_answered_wrongly(tmp_path: Path) -> None:
+    (label, *_) = build(tmp_path, 1)
+    assert label.rank is not None
+    assert label.judged(label.rank, [])
+    assert not label.judged(label.rank + 1, [])
+    assert not label.judged(label.rank, [label.rank, label.rank + 1])
+    assert not label.judged(None, [])
+
+
+def test_causes_that_also_answer_a_peers_death_are_those_of_the_group(rules: RuleSet) -> None:
+    group = read_groups(rules_directory(), [])["peer-death"]
+    assert {name for name in group if rules.role(name) is Role.CAUSE} == PEERS
+
+
+OWN = 'Traceback (most recent call last):\n  File "/w/train.py", line 9, in step\nproj.Spent: no units left\n'
+CLOSED = (
+    'Traceback (most recent call last):\n  File "/w/train.py", line 5, in step\n    dist.all_reduce(x)\n'
+    "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:538] Connection closed by peer "
+    "[10.2.0.17]:41822\n"
+)
+
+
+def test_a_failure_no_rule_knows_is_named_with_its_echoes(tmp_path: Path, rules: RuleSet) -> None:
+    files = {f"rank_{rank}.log": CLOSED for rank in range(4)} | {"rank_2.log": OWN}
+    report = report_of(tmp_path, files, rules)
+    assert report.outcome is Outcome.UNRECOGNISED
+    assert report.suspect is not None
+    assert report.suspect.frame is not None
+    assert (report.suspect.type, report.suspect.rank, report.suspect.frame.line) == ("proj.Spent", 2, 9)
+    assert [(moment.rank, moment.role) for moment in report.timeline] == [
+        (2, Part.FIRST), (0, Part.ECHO), (1, Part.ECHO), (3, Part.ECHO),
+    ]  # fmt: skip
+    assert report.timeline[0].text == "proj.Spent: no units left"
+
+
+def stamped(*lines: tuple[str, str]) -> str:
+    return "".join(f"2026-03-09 14:00:{clock} INFO trainer: {text}\n" for clock, text in lines)
+
+
+def test_clocks_that_differ_are_set_by_common_steps(tmp_path: Path, rules: RuleSet) -> None:
+    """The clock of b is 6.5 s ahead, which its steps show; it fails first though its stamps say later."""
+    a = stamped(*((f"{n:02d}.000", f"step={n}" if n < 7 else "evaluating") for n in range(1, 12)))
+    b = stamped(*((f"{n + 6:02d}.500", f"step={n}") for n in range(1, 7)))
+    failed = "2026-03-09 14:00:{} ERROR trainer: failed\n" + OWN
+    files = {"a01_rank0.log": a + failed.format("11.100"), "b02_rank1.log": b + failed.format("12.700")}
+    first = report_of(tmp_path, files, rules).first_failure
+    assert first is not None
+    assert (first.rank, first.tie) == (1, ())
+
+
+def test_clocks_without_common_steps_are_no_evidence(tmp_path: Path, rules: RuleSet) -> None:
+    files = {
+        f"node0{rank}_rank{rank}.log": f"2026-03-09 14:00:0{rank}.500 ERROR trainer: boom\n" + OWN
+        for rank in (0, 1)
+    }
+    first = report_of(tmp_path, files, rules).first_failure
+    assert first is not None
+    assert first.tie == (0, 1)
+
+
+def test_the_launchers_root_cause_is_only_a_hint(tmp_path: Path, rules: RuleSet) -> None:
+    box = (
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+        "============================================================\ntrain.py FAILED\n"
+        "------------------------------------------------------------\nFailures:\n[1]:\n"
+        "  time      : 2026-03-09_14:00:09\n  host      : h1\n  rank      : 1 (local_rank: 1)\n"
+        "  exitcode  : 1 (pid: 41)\n  error_file: <N/A>\n  traceback : x\n"
+        "------------------------------------------------------------\n"
+        "Root Cause (first observed failure):\n[0]:\n"
+        "  time      : 2026-03-09_14:00:09\n  host      : h1\n  rank      : 0 (local_rank: 0)\n"
+        "  exitcode  : 1 (pid: 40)\n  error_file: <N/A>\n  traceback : x\n"
+        "============================================================\n"
+    )
+    report = report_of(tmp_path, {"rank_0.log": CLOSED, "rank_1.log": OWN, "agent.log": box}, rules)
+    assert report.first_failure is not None
+    assert (report.first_failure.rank, report.first_failure.tie) == (1, ())
+
+
+def watchdog(rank: int, seq: int, op: str, numel: int, last: int | None = None) -> str:
+    last = seq if last is None else last
+    return (
+        f"[rank{rank}]:[E0309 14:10:00.000{rank} ProcessGroupNCCL.cpp:689] [Rank {rank}] Watchdog caught "
+        f"collective operation timeout: WorkNCCL(SeqNum={seq}, OpType={op}, NumelIn={numel}, "
+        f"NumelOut={numel}, Timeout(ms)=600000) ran for 600089 milliseconds before timing out.\n"
+        f"[rank{rank}]:[E0309 14:10:00.000{rank} ProcessGroupNCCL.cpp:2303] [PG ID 0 PG GUID 0(default_pg) "
+        f"Rank {rank}]  failure detected by watchdog at work sequence id: {seq} PG status: "
+        f"last enqueued work: {last}, last completed work: {seq - 1}\n"
+    )
+
+
+DUMPED = (
+    "[rank3]:[E0309 14:10:01.1 ProcessGroupNCCL.cpp:1914] [PG ID 0 PG GUID 0(default_pg) Rank 3] Received a "
+    "dump signal due to a collective timeout from  rank 0 and we will try our best to dump the debug "
+    "info. Last enqueued NCCL work: {0}, last completed NCCL work: {0}.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("fourth", "why"),
+    [
+        (watchdog(3, 40, "BROADCAST", 5), "kinds of collectives"),
+        (watchdog(3, 40, "ALLREDUCE", 7), "sizes"),
+        (watchdog(3, 41, "ALLREDUCE", 4096), "sequence numbers"),
+        (DUMPED.format(39), "never called collective 40"),
+        ("2026-03-09 14:00:01 INFO step 3\n", "waited for it"),
+    ],
+)
+def test_the_odd_one_of_four(fourth: str, why: str, tmp_path: Path, rules: RuleSet) -> None:
+    files = {f"rank_{rank}.log": watchdog(rank, 40, "ALLREDUCE", 4096) for rank in range(3)} | {
+        "rank_3.log": fourth
+    }
+    first = report_of(tmp_path, files, rules).first_failure
+    assert first is not None
+    assert (first.rank, first.tie) == (3, ())
+    assert why in first.decided_by
+
+
+def test_two_and_two_is_a_tie(tmp_path: Path, rules: RuleSet) -> None:
+    files = {
+        f"rank_{rank}.log": watchdog(rank, 40, "ALLREDUCE" if rank < 2 else "ALLGATHER", 64)
+        for rank in range(4)
+    }
+    first = report_of(tmp_path, files, rules).first_failure
+    assert first is not None
+    assert first.tie == (0, 1, 2, 3)
+
+
+def test_flight_records_of_a_rank_branch(rules: RuleSet) -> None:
+    """Captured with two GPUs: rank 0 averages a number of its own while rank 1 goes on with the next step."""
+    report = explain([str(FLIGHT / "rank_0"), str(FLIGHT / "rank_1")], FactBook(), rules).report
+    assert report.diagnoses[0].rule == "collective-rank-branch"
+    assert report.first_failure is not None
+    assert report.first_failure.tie == (0, 1)
+    assert {item.rank for item in report.diagnoses[0].evidence} == {0, 1}
+
+
+STUCK = (
+    "Timeout (0:05:00)!\nThread 0x00007f96e3402b80 (most recent call first):\n"
+    '  File "/w/cache.py", line 57 in refresh\n  File "/w/train.py", line 31 in <module>\n'
+)
+IN_COLLECTIVE = (
+    "Timeout (0:05:00)!\nThread 0x00007f96e3402b80 (most recent call first):\n"
+    '  File "/opt/venv/site-packages/torch/distributed/distributed_c10d.py", line 2999 in all_reduce\n'
+    '  File "/w/train.py", line 24 in <module>\n'
+)
+LOADER = (
+    'Thread 3510 (idle): "MainThread"\n    wait (threading.py:359)\n'
+    "    _try_get_data (torch/utils/data/dataloader.py:1310)\n    <module> (train.py:31)\n"
+)
+BATON = (
+    'Thread 3510 (idle): "MainThread"\n    wait (torch/utils/file_baton.py:49)\n'
+    "    load (torch/utils/cpp_extension.py:1310)\n    <module> (train.py:3)\n"
+)
+OTHER_CALL = IN_COLLECTIVE.replace("all_reduce", "broadcast").replace("line 24", "line 40")
+
+
+@pytest.mark.parametrize(
+    ("odd", "rule"),
+    [
+        (STUCK, "dist-timeout-long-rank0-work"),
+        (LOADER, "dataloader-hang"),
+        (BATON, "extension-stale-lock"),
+        (OTHER_CALL, "collective-rank-branch"),
+    ],
+    ids=["own code", "loader", "build lock", "branch"],
+)
+def test_a_hang_by_its_stacks(odd: str, rule: str, tmp_path: Path, rules: RuleSet) -> None:
+    files = {f"stack_rank{rank}.txt": IN_COLLECTIVE for rank in range(4)} | {"stack_rank2.txt": odd}
+    report = report_of(tmp_path, files, rules)
+    assert report.diagnoses[0].rule == rule
+    assert report.first_failure is not None
+    assert (report.first_failure.rank, report.first_failure.tie) == (2, ())

@@ -1,0 +1,64 @@
+"""Lines in which two ranks wrote at once: cut at the second rank's tag, what is left of the first put back.
+
+Processes that share a pipe write in pieces. ``[rank0]: Trace[rank1]: Traceback (most …):`` and, on the next
+line, ``back (most …):`` are two lines of two ranks; the tags say which piece belongs to whom.
+"""
+
+from __future__ import annotations
+
+from torchdoctor.intake.draft import pattern
+
+_TAG = r"\[(?:rank|default)\d{1,6}\]:|\[\d{1,4},\d{1,6}\]<std(?:err|out|diag)>:"
+_SAME = 3  # characters that a second tag of the same kind has in common with the first: "[ra", "[de", "[1,"
+
+
+class Interleaved:
+    """Takes lines in order and gives them back with the pieces of each rank together."""
+
+    __slots__ = ("held",)
+
+    def __init__(self) -> None:
+        self.held: tuple[int, str] | None = None  # the cut-off line of the rank that was interrupted
+
+    def take(self, number: int, text: str) -> list[tuple[int, str]] | None:
+        """The (line number, text) that the line stands for; None for the line as it is, the usual case."""
+        cut = text[:1] == "[" and text.find(text[:_SAME], _SAME) > 0
+        if self.held is None and not cut:
+            return None
+        found: list[tuple[int, str]] = []
+        held, self.held = self.held, None
+        if held is not None:
+            if text and not cut and not pattern(_TAG).match(text) and not text.startswith("["):
+                return [(held[0], held[1] + text)]
+            found.append(held)
+        pieces = _pieces(text) if cut else [text]
+        if len(pieces) > 1:
+            self.held = (number, pieces[0])
+            pieces = pieces[1:]
+        elif not found:
+            return None
+        return found + [(number, piece) for piece in pieces]
+
+    def rest(self) -> list[tuple[int, str]]:
+        """What is still held back at the end of the input."""
+        held, self.held = self.held, None
+        return [held] if held is not None else []
+
+
+def _pieces(text: str) -> list[str]:
+    """The text cut before every further tag of the kind that it begins with."""
+    first = pattern(_TAG).match(text)
+    if first is None:
+        return [text]
+    pieces: list[str] = []
+    start = 0
+    for tag in pattern(_TAG).finditer(text, first.end()):
+        # a tag that follows a tag is the same process's second one; a blank before it is a quotation's
+        between = text[start : tag.start()]
+        bare = pattern(_TAG).sub("", between)
+        quoted = between[-1:] in " `(" or between[-2:] in (" '", ' "')
+        if tag[0][:_SAME] != text[:_SAME] or not bare.strip() or quoted:
+            continue
+        pieces.append(between)
+        start = tag.start()
+    return [*pieces, text[start:]]
