@@ -37,11 +37,13 @@ if TYPE_CHECKING:
 
 # By so many lines it is learned what lines begin with.
 HEAD_LINES = 80
-SPLIT_BYTES = 64 << 20  # below that a child costs more than it saves
+SPLIT_BYTES = 64 << 20  # from here on several processors scan a file; below, a child costs more than it saves
 BEFORE = 3
 AFTER = 6
 # So many lines may lie between two lines of one event when other ranks write at the same time.
 REACH = 256
+# A rank that goes on for ten steps has recovered (document.py); so many lines of it show that.
+STREAM_LINES = 16
 _HELD_BYTES = 4 << 20
 STREAM_BYTES = 8 << 30
 STREAM_SECONDS = 60
@@ -78,7 +80,6 @@ class Skim:
     """What the inputs of one incident share: the measure, and the shapes of lines that were seen."""
 
     def __init__(self, triggers: Iterable[str] = ()) -> None:
-        self.split = SPLIT_BYTES  # a file of this size is scanned by several processors
         self.measure = measure_for(1)
         self.passed: dict[str, int] = {}  # input -> lines of it that were read and not kept
         self._triggers = triggers
@@ -131,7 +132,7 @@ class Skim:
             router.prime([line for line in lines if len(line) < PIECE_BYTES])
         feeder = Feeder(router, tally, self.measure)
         size = regular_size(file) if path is not None else 0
-        if path is None or size < self.split or encoding != "utf-8":
+        if path is None or size < SPLIT_BYTES or encoding != "utf-8":
             feeder.run(scanned(read, self.scanner()))
             changed = path is not None and tally.bytes != size and encoding == "utf-8"
         else:
@@ -242,12 +243,16 @@ class Feeder:
         if last.load().endswith(b"\n"):
             total -= 1
         self.tally.lines += total
-        start = max(self.next, total - self.measure.tail + 1)
+        start = max(self.next, total - self._tail() + 1)
         self._recall(start)
         self.until = total
         for block in list(self.held):
             if block.first + block.ends >= self.next:
                 self._block(block)
+
+    def _tail(self) -> int:
+        """How many lines at the end are read: with many ranks in one log, enough to see which went on."""
+        return max(self.measure.tail, STREAM_LINES * len(self.router.streams))
 
     def _hold(self, block: Block) -> None:
         held = self.held
@@ -255,7 +260,7 @@ class Feeder:
         self.lines += block.ends
         self.bytes += block.size
         while len(held) > 2 and (
-            self.lines - held[0].ends > self.measure.tail or self.bytes - held[0].size > _HELD_BYTES
+            self.lines - held[0].ends > self._tail() or self.bytes - held[0].size > _HELD_BYTES
         ):
             gone = held.popleft()
             self.lines -= gone.ends
