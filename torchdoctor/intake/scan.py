@@ -139,17 +139,17 @@ class Scanner:
         if unknown:
             self._learn(unknown)
         signs = words & self.signs.keys()
-        hot = {line for line in fresh if self._tells(line, signs)} if signs else set()
-        for line in hot if len(fresh) > _CROWD else ():
-            key = line.translate(None, _HEX)
-            if key in self.coarse:
-                self.coarse[key] = line
+        hot = {line for line in sorted(fresh) if self._tells(line, signs)} if signs else set()
+        if len(fresh) > _CROWD:
+            for line in sorted(fresh):
+                if len(self.coarse) < _SHAPES and len(line) <= _KEPT_LINE:
+                    self.coarse.setdefault(line.translate(None, _HEX), line if line in hot else None)
         cold = fresh - hot
         cold.discard(b"")
         self._remember(cold)
         hot |= again
         known = {line for line in hot if len(line) <= _KEPT_LINE}
-        known = set(islice(known, max(0, _SHAPES - len(self.hot))))
+        known = set(islice(sorted(known), max(0, _SHAPES - len(self.hot))))
         self._remember(known)
         self.hot |= known
         return hot, cold if self.budget > 0 else set()
@@ -159,11 +159,9 @@ class Scanner:
         again: set[bytes] = set()
         known: list[bytes] = []
         coarse = self.coarse
-        for line in fresh:
+        for line in sorted(fresh):  # the order of a set differs from run to run
             key = line.translate(None, _HEX)
             if key not in coarse:
-                if len(coarse) < _SHAPES and len(key) <= _KEPT_LINE:
-                    coarse[key] = None
                 continue
             known.append(line)
             first = coarse[key]
@@ -175,7 +173,7 @@ class Scanner:
         return again
 
     def _remember(self, lines: set[bytes]) -> None:
-        for line in lines:
+        for line in sorted(lines):
             size = len(line)
             if size <= _KEPT_LINE and self.room > size and len(self.seen) < _SHAPES:
                 self.seen.add(line)

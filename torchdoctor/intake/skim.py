@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from functools import partial
 from io import BytesIO
 from itertools import chain, islice
 from time import process_time
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
 # By so many lines it is learned what lines begin with.
 HEAD_LINES = 80
 SPLIT_BYTES = 64 << 20  # from here on several processors scan a file; below, a child costs more than it saves
-BEFORE = 3
+# The first windows show how the run went until then: growing memory, epochs, a finished validation.
+BEFORE, FIRST_BEFORE, FIRST_WINDOWS = 3, 64, 24
+SAMPLES = 64  # a line for about each 64th of what was read so far: what grew over the whole run shows in them
 AFTER = 6
 # So many lines may lie between two lines of one event when other ranks write at the same time.
 REACH = 256
@@ -202,7 +205,7 @@ class Block(NamedTuple):
     first: int
     ends: int
     hot: list[int]
-    load: Callable[[], bytes]
+    load: Callable[[int], bytes]  # its first bytes, as many as asked for; all for -1
     size: int
 
 
@@ -211,8 +214,12 @@ def scanned(read: Iterator[bytes], scanner: Scanner) -> Iterator[Block]:
     number = 1
     for data in whole_lines(read):
         ends, hot = scanner.look(data)
-        yield Block(number, ends, hot, lambda data=data: data, len(data))  # type: ignore[misc]
+        yield Block(number, ends, hot, partial(_first_of, data), len(data))
         number += ends
+
+
+def _first_of(data: bytes, size: int) -> bytes:
+    return data if size < 0 else data[:size]
 
 
 class Feeder:
@@ -226,6 +233,8 @@ class Feeder:
         self.until = measure.head
         self.held: deque[Block] = deque()  # the last blocks, for the lines before a hot one and for the tail
         self.lines = self.bytes = 0
+        self.windows = 0
+        self.sampled = 0  # bytes read when the last sample was taken
         self.busy: dict[Stream, int] = {}  # streams in the middle of an event, the line that each had last
 
     def run(self, blocks: Iterable[Block]) -> None:
@@ -235,12 +244,14 @@ class Feeder:
             self.tally.bytes += block.size
             if block.hot or self.next <= self._end():
                 self._block(block)
+            elif self.tally.bytes - self.sampled > max(1 << 20, self.tally.bytes // SAMPLES):
+                self._sample(block)
             self._hold(block)
             total = block.first + block.ends
         if not self.held:
             return
         last = self.held[-1]
-        if last.load().endswith(b"\n"):
+        if last.load(-1).endswith(b"\n"):
             total -= 1
         self.tally.lines += total
         start = max(self.next, total - self._tail() + 1)
@@ -275,8 +286,16 @@ class Feeder:
             self.busy.clear()
             pause(self.router)
 
+    def _sample(self, block: Block) -> None:
+        """The first line of a cold block."""
+        line, end, _ = block.load(PIECE_BYTES // 2).partition(b"\n")
+        if end and block.first >= self.next:
+            self.sampled = self.tally.bytes
+            self._recall(block.first)
+            self._feed([line], block.first, block.first)
+
     def _block(self, block: Block) -> None:
-        lines = block.load().split(b"\n")
+        lines = block.load(-1).split(b"\n")
         if not lines[-1]:
             lines.pop()
         first = block.first
@@ -284,7 +303,8 @@ class Feeder:
             hot = first + index
             self._window(lines, first, hot)
             if hot >= self.next:
-                start = max(self.next, hot - BEFORE)
+                start = max(self.next, hot - (FIRST_BEFORE if self.windows < FIRST_WINDOWS else BEFORE))
+                self.windows += 1
                 self._recall(start)
                 if start < first:
                     self._before(start, first)
@@ -301,7 +321,7 @@ class Feeder:
     def _before(self, start: int, first: int) -> None:
         for block in list(self.held):
             if block.first <= first - 1 and block.first + block.ends >= start:
-                lines = block.load().split(b"\n")
+                lines = block.load(-1).split(b"\n")
                 self._feed(lines, block.first, first - 1)
 
     def _feed(self, lines: list[bytes], first: int, last: int) -> None:
