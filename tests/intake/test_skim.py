@@ -16,7 +16,8 @@ from torchdoctor.engine import FactBook
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.intake import parallel, read, scan, skim
 from torchdoctor.intake.scan import Scanner, stripped
-from torchdoctor.intake.skim import Measure, Skim, measure_for, thinned
+from torchdoctor.intake.skim import Measure, Skim, measure_for
+from torchdoctor.intake.window import thinned
 
 if TYPE_CHECKING:
     from torchdoctor.catalog import RuleSet

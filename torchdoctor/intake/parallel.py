@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from torchdoctor.intake import scan
-from torchdoctor.intake.skim import Block
+from torchdoctor.intake.window import Block
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
