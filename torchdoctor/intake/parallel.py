@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from torchdoctor.intake import scan
-from torchdoctor.intake.skim import Block
+from torchdoctor.intake.window import Block
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -57,12 +57,12 @@ def processors() -> int:
         return os.cpu_count() or 1
 
 
-def loader(file: BinaryIO, offset: int, length: int) -> Callable[[], bytes]:
-    """Reads a stretch of the file when it is asked for."""
+def loader(file: BinaryIO, offset: int, length: int) -> Callable[[int], bytes]:
+    """Reads a stretch of the file, or its first bytes, when it is asked for."""
 
-    def load() -> bytes:
+    def load(size: int) -> bytes:
         file.seek(offset)
-        return file.read(length)
+        return file.read(length if size < 0 else min(size, length))
 
     return load
 

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from io import RawIOBase
+from itertools import islice
 
 # Two blocks fit into the second-level cache of a processor core: larger and smaller ones are slower.
 BLOCK_BYTES = 1 << 17
 DIGITS = b"0123456789"
+_HEX = b"abcdef"
 # Bytes beyond ASCII count as letters, so that words of other languages stay whole.
 _LETTERS = bytes(code if code >= 128 or chr(code).isalpha() or code == 95 else 32 for code in range(256))
 _SHAPES = 100_000
@@ -26,6 +28,9 @@ _KEPT_LINE = 1_000  # a longer line is not remembered
 EQUAL = 256  # so many hot lines of one shape are read, then no more of them
 _NOVEL = 2_000  # so many lines that hold no known word are read because they are new
 _NOVEL_EQUAL = 2
+_ALIKE = 500  # so many hot lines with the same signs in them are read, however they differ otherwise
+_CROWD = 64  # new lines in one block, beyond which those that differ in hexadecimal numbers only are alike
+_DATA_LINE = 4_096  # a line longer than this with next to no spaces in it is data, no message
 
 
 def stripped(text: bytes) -> bytes:
@@ -49,7 +54,11 @@ class Scanner:
         self.room = _SHAPE_BYTES
         self.counts: dict[bytes, int] = {}
         self.worn: set[bytes] = set()
+        self.coarse: dict[bytes, bytes | None] = {}  # line without hexadecimal digits -> its first, if hot
+        self.alike: dict[bytes, int] = {}
         self.budget = self.novel = novel
+        self.before = b""  # the block before, when nothing in it was hot
+        self.before_ends = 0
 
     def _take(self, literal: bytes) -> None:
         """File a literal under the longest word that is sure to stand in the text as a word of its own."""
@@ -61,7 +70,7 @@ class Scanner:
             self.exact.setdefault(best, []).append(literal)
             return
         best = max(words, key=len, default=b"")
-        if len(best) >= 3:
+        if len(best) >= 2:
             self.edge.setdefault(best, []).append(literal)
 
     def restart(self) -> None:
@@ -69,20 +78,28 @@ class Scanner:
         self.counts.clear()
         self.hot |= self.worn
         self.worn.clear()
+        self.alike.clear()
+        self.before = b""
         self.budget = self.novel
 
     def look(self, block: bytes) -> tuple[int, list[int]]:
         """(line ends in the block, indices of its hot lines in order)."""
-        lines = block.translate(None, DIGITS).split(b"\n")
+        shape = block.translate(None, DIGITS)
+        if shape == self.before:  # a program that says the same for ever
+            return self.before_ends, []
+        lines = shape.split(b"\n")
         unique = set(lines)
         fresh = unique - self.seen
         ends = len(lines) - 1
-        if not fresh and unique.isdisjoint(self.hot):
-            return ends, []
-        hot, novel = self._judge(fresh) if fresh else (set(), set())
-        wanted = (unique & self.hot) | hot | novel
+        wanted = unique & self.hot
+        novel: set[bytes] = set()
+        if fresh:
+            hot, novel = self._judge(fresh)
+            wanted |= hot | novel
         if not wanted:
+            self.before, self.before_ends = shape, ends
             return ends, []
+        self.before = b""
         found: list[int] = []
         counts = self.counts
         for index, line in enumerate(lines):
@@ -115,23 +132,48 @@ class Scanner:
                     old.append(line)
                 self._remember(states)
         fresh.difference_update(old)
-        words = set(b"\n".join(fresh).translate(_LETTERS).split())
+        again = self._familiar(fresh) if len(fresh) > _CROWD else set()
+        text = b"\n".join(line for line in fresh if len(line) <= _DATA_LINE or b" " in line[:_DATA_LINE])
+        words = set(text.translate(_LETTERS).split())
         unknown = words - self.words
         if unknown:
             self._learn(unknown)
         signs = words & self.signs.keys()
-        hot = {line for line in fresh if self._tells(line, signs)} if signs else set()
+        hot = {line for line in sorted(fresh) if self._tells(line, signs)} if signs else set()
+        if len(fresh) > _CROWD:
+            for line in sorted(fresh):
+                if len(self.coarse) < _SHAPES and len(line) <= _KEPT_LINE:
+                    self.coarse.setdefault(line.translate(None, _HEX), line if line in hot else None)
         cold = fresh - hot
         cold.discard(b"")
-        self._remember(fresh - hot)
+        self._remember(cold)
+        hot |= again
         known = {line for line in hot if len(line) <= _KEPT_LINE}
-        if len(self.hot) < _SHAPES:
-            self._remember(known)
-            self.hot |= known
+        known = set(islice(sorted(known), max(0, _SHAPES - len(self.hot))))
+        self._remember(known)
+        self.hot |= known
         return hot, cold if self.budget > 0 else set()
 
+    def _familiar(self, fresh: set[bytes]) -> set[bytes]:
+        """Take out the lines that are like earlier ones but for hexadecimal numbers; the hot ones of them."""
+        again: set[bytes] = set()
+        known: list[bytes] = []
+        coarse = self.coarse
+        for line in sorted(fresh):  # the order of a set differs from run to run
+            key = line.translate(None, _HEX)
+            if key not in coarse:
+                continue
+            known.append(line)
+            first = coarse[key]
+            if first is not None:
+                count = self.counts[first] = self.counts.get(first, 0) + 1
+                if count <= EQUAL:
+                    again.add(line)
+        fresh.difference_update(known)
+        return again
+
     def _remember(self, lines: set[bytes]) -> None:
-        for line in lines:
+        for line in sorted(lines):
             size = len(line)
             if size <= _KEPT_LINE and self.room > size and len(self.seen) < _SHAPES:
                 self.seen.add(line)
@@ -151,11 +193,21 @@ class Scanner:
             self.words |= unknown
 
     def _tells(self, line: bytes, signs: set[bytes]) -> bool:
+        if len(line) > _DATA_LINE and line.count(b" ") * 200 < len(line):
+            return b"Traceback (most" in line or b"Error: " in line
         words = signs.intersection(line.translate(_LETTERS).split())
         if not words:
             return False
+        key = b" ".join(sorted(words))
+        count = self.alike.get(key, 0)
+        if count >= _ALIKE:
+            return False
         text = b" ".join(line.split())
-        return any(literal in text for word in words for literal in self.signs[word])
+        if not any(literal in text for word in words for literal in self.signs[word]):
+            return False
+        if len(self.alike) < _SHAPES:
+            self.alike[key] = count + 1
+        return True
 
 
 def whole_lines(read: Iterator[bytes]) -> Iterator[bytes]:

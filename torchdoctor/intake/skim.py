@@ -1,28 +1,22 @@
-"""Big inputs: the head, the tail, and what lies around hot lines go through the readers, the rest is counted.
+"""Small inputs are read line by line; of big ones head, tail and what lies around hot lines.
 
-What the prefilter (``scan.py``) passes over is like lines that were read before. A window around a hot line
-stays open as long as some stream is in the middle of an event, so that a traceback of one rank between the
-lines of 64 others is read whole.
+What the prefilter (``scan.py``) passes over is like lines that were read before.
 """
 
 from __future__ import annotations
 
 import os
-from collections import deque
 from io import BytesIO
 from itertools import chain, islice
 from time import process_time
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
-from torchdoctor.intake import wrapped
 from torchdoctor.intake.lines import _GATE
-from torchdoctor.intake.scan import BLOCK_BYTES, DIGITS, Scanner, whole_lines
 from torchdoctor.intake.source import (
     PIECE_BYTES,
     Tally,
     _decode,
     _decoder,
-    _pieces,
     encoding_of,
     is_binary,
     physical_lines,
@@ -33,18 +27,16 @@ if TYPE_CHECKING:
 
     from torchdoctor.intake.inputs import Input
     from torchdoctor.intake.router import Router
-    from torchdoctor.intake.stream import Stream
+    from torchdoctor.intake.scan import Scanner
 
 # By so many lines it is learned what lines begin with.
 HEAD_LINES = 80
-SPLIT_BYTES = 64 << 20  # below that a child costs more than it saves
-BEFORE = 3
-AFTER = 6
-# So many lines may lie between two lines of one event when other ranks write at the same time.
-REACH = 256
-_HELD_BYTES = 4 << 20
+# From here on several processors scan a file; below, a child costs more than it saves.
+SPLIT_BYTES = 64 << 20
 STREAM_BYTES = 8 << 30
 STREAM_SECONDS = 60
+# How a log inside of another format may begin.
+_WRAPPED = (b'"', b"{", b"_", b"\xef", b" ", b"\n")
 CHANGED = "the file changed while it was read; what stood in it meanwhile was read"
 # Besides the words by which single lines are classified: what the parts of longer events hold.
 _SIGNS = (
@@ -78,7 +70,6 @@ class Skim:
     """What the inputs of one incident share: the measure, and the shapes of lines that were seen."""
 
     def __init__(self, triggers: Iterable[str] = ()) -> None:
-        self.split = SPLIT_BYTES  # a file of this size is scanned by several processors
         self.measure = measure_for(1)
         self.passed: dict[str, int] = {}  # input -> lines of it that were read and not kept
         self._triggers = triggers
@@ -93,6 +84,8 @@ class Skim:
 
     def scanner(self) -> Scanner:
         """The scanner, at the beginning of another file."""
+        from torchdoctor.intake.scan import Scanner
+
         if self._scanner is None:
             self._scanner = Scanner(self.literals())
         self._scanner.novel = self.measure.novel
@@ -106,7 +99,11 @@ class Skim:
         path = item.path
         if path is not None and len(head) <= whole and regular_size(file) != len(head):
             tally.notes.append(CHANGED)
-        form = wrapped.form_of(head, len(head) <= whole) if wrapped.may_be(head) else None
+        form = None
+        if head[:1] in _WRAPPED:
+            from torchdoctor.intake import wrapped
+
+            form = wrapped.form_of(head, len(head) <= whole)
         if form is not None:
             tally.notes.append(f"read as {form.name}: line numbers count the lines in it")
             file = cast("BinaryIO", wrapped.Lines(form.lines(chunks(file, head, tally))))
@@ -122,6 +119,8 @@ class Skim:
         self._big(file, head, path, router, tally)
 
     def _big(self, file: BinaryIO, head: bytes, path: str | None, router: Router, tally: Tally) -> None:
+        from torchdoctor.intake.window import Feeder, scanned
+
         read = chunks(file, head, tally, path is None)
         encoding = encoding_of(head)
         if encoding != "utf-8":
@@ -131,7 +130,7 @@ class Skim:
             router.prime([line for line in lines if len(line) < PIECE_BYTES])
         feeder = Feeder(router, tally, self.measure)
         size = regular_size(file) if path is not None else 0
-        if path is None or size < self.split or encoding != "utf-8":
+        if path is None or size < SPLIT_BYTES or encoding != "utf-8":
             feeder.run(scanned(read, self.scanner()))
             changed = path is not None and tally.bytes != size and encoding == "utf-8"
         else:
@@ -195,163 +194,6 @@ def _widened(read: Iterator[bytes], widen: Callable[[bytes, bool], bytes]) -> It
     yield widen(b"", True)
 
 
-class Block(NamedTuple):
-    """A stretch of whole lines: number of the first, line ends in it, indices of the hot ones, its bytes."""
-
-    first: int
-    ends: int
-    hot: list[int]
-    load: Callable[[], bytes]
-    size: int
-
-
-def scanned(read: Iterator[bytes], scanner: Scanner) -> Iterator[Block]:
-    """The blocks of a stream of bytes, looked at one by one."""
-    number = 1
-    for data in whole_lines(read):
-        ends, hot = scanner.look(data)
-        yield Block(number, ends, hot, lambda data=data: data, len(data))  # type: ignore[misc]
-        number += ends
-
-
-class Feeder:
-    """Hands the lines that count to the router, with their numbers."""
-
-    def __init__(self, router: Router, tally: Tally, measure: Measure) -> None:
-        self.router = router
-        self.tally = tally
-        self.measure = measure
-        self.next = 1  # the first line not passed yet
-        self.until = measure.head
-        self.held: deque[Block] = deque()  # the last blocks, for the lines before a hot one and for the tail
-        self.lines = self.bytes = 0
-        self.busy: dict[Stream, int] = {}  # streams in the middle of an event, the line that each had last
-
-    def run(self, blocks: Iterable[Block]) -> None:
-        """All blocks, then the tail."""
-        total = 0
-        for block in blocks:
-            self.tally.bytes += block.size
-            if block.hot or self.next <= self._end():
-                self._block(block)
-            self._hold(block)
-            total = block.first + block.ends
-        if not self.held:
-            return
-        last = self.held[-1]
-        if last.load().endswith(b"\n"):
-            total -= 1
-        self.tally.lines += total
-        start = max(self.next, total - self.measure.tail + 1)
-        self._recall(start)
-        self.until = total
-        for block in list(self.held):
-            if block.first + block.ends >= self.next:
-                self._block(block)
-
-    def _hold(self, block: Block) -> None:
-        held = self.held
-        held.append(block)
-        self.lines += block.ends
-        self.bytes += block.size
-        while len(held) > 2 and (
-            self.lines - held[0].ends > self.measure.tail or self.bytes - held[0].size > _HELD_BYTES
-        ):
-            gone = held.popleft()
-            self.lines -= gone.ends
-            self.bytes -= gone.size
-
-    def _recall(self, start: int) -> None:
-        """Pass over all lines before ``start``."""
-        if start > self.next:
-            gap = start - self.next
-            self.router.keep.dropped += gap
-            self.next = start
-            self.busy.clear()
-            pause(self.router)
-
-    def _block(self, block: Block) -> None:
-        lines = block.load().split(b"\n")
-        if not lines[-1]:
-            lines.pop()
-        first = block.first
-        for index in block.hot:
-            hot = first + index
-            self._window(lines, first, hot)
-            if hot >= self.next:
-                start = max(self.next, hot - BEFORE)
-                self._recall(start)
-                if start < first:
-                    self._before(start, first)
-                self._feed(lines, first, hot)
-            self.until = max(self.until, hot + AFTER)
-        self._window(lines, first, first + len(lines) - 1)
-
-    def _window(self, lines: list[bytes], first: int, last: int) -> None:
-        """The lines up to ``last`` as far as the window reaches; events in it make it longer or end it."""
-        while self.next <= min(last, self._end()):
-            stop = self.until if self.until >= self.next else min(self._end(), self.next + 7)
-            self._feed(lines, first, min(last, stop))
-
-    def _before(self, start: int, first: int) -> None:
-        for block in list(self.held):
-            if block.first <= first - 1 and block.first + block.ends >= start:
-                lines = block.load().split(b"\n")
-                self._feed(lines, block.first, first - 1)
-
-    def _feed(self, lines: list[bytes], first: int, last: int) -> None:
-        """The lines from the next one to ``last``, as far as they stand in this block."""
-        router = self.router
-        last = min(last, first + len(lines) - 1)
-        number = max(self.next, first)
-        while number <= last:
-            raw = lines[number - first]
-            if len(raw) <= PIECE_BYTES // 2:
-                router.physical(number, _decode(raw), False)
-            else:
-                joined = False
-                for piece in _pieces(_decode(thinned(raw))):
-                    router.physical(number, piece, joined)
-                    joined = True
-            stream = router.recent
-            if stream.reader is not None:
-                self.busy[stream] = number
-            elif self.busy:
-                self.busy.pop(stream, None)
-            number += 1
-        self.next = max(self.next, number)
-
-    def _end(self) -> int:
-        """The last line of the window: later than planned while an event is being read."""
-        return max(self.until, max(self.busy.values()) + REACH) if self.busy else self.until
-
-
-def thinned(raw: bytes) -> bytes:
-    """A line that was redrawn again and again, with one of each of its states, and the last."""
-    if raw.count(b"\r") < 64:
-        return raw
-    states = raw.split(b"\r")
-    seen: dict[bytes, bytes] = {}
-    for state in states[:-2]:
-        seen.setdefault(state.translate(None, DIGITS), state)
-    return b"\r".join((*seen.values(), *states[-2:]))
-
-
-def pause(router: Router) -> None:
-    """Lines are passed over: what is open ends here, nothing that follows stands directly behind it."""
-    if router.held:
-        router._release()
-    for stream in router.streams.values():
-        for _ in range(64):  # a reader may give lines back that open another
-            if stream.reader is None:
-                break
-            stream.close()
-    router.record = None
-    router.before = ""
-    router.runs = ("", 0)
-    router.keep.bar = None
-
-
 def chunks(file: BinaryIO, head: bytes, tally: Tally, endless: bool = False) -> Iterator[bytes]:
     """The bytes of an open file behind its ``head``; damage ends them with a note.
 
@@ -361,7 +203,7 @@ def chunks(file: BinaryIO, head: bytes, tally: Tally, endless: bool = False) -> 
     yield head
     total = len(head)
     begun = process_time()
-    while data := piece(file, BLOCK_BYTES, tally):
+    while data := piece(file, 1 << 17, tally):
         total += len(data)
         yield data
         if endless and (total >= STREAM_BYTES or process_time() - begun > STREAM_SECONDS):

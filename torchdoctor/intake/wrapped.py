@@ -22,11 +22,6 @@ class Form(NamedTuple):
     lines: Callable[[Iterator[bytes]], Iterator[bytes]]
 
 
-def may_be(head: bytes) -> bool:
-    """True for a beginning that is worth a closer look."""
-    return head[:1] in (b'"', b"{", b"_", b"\xef", b" ", b"\n")
-
-
 def form_of(head: bytes, whole: bool) -> Form | None:
     """The format of an input by its beginning; ``whole``: there is no more of it than this."""
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
