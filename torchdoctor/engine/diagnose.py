@@ -6,6 +6,7 @@ from torchdoctor.catalog import RuleSet
 from torchdoctor.catalog.rule import Rule
 from torchdoctor.engine import suspect
 from torchdoctor.engine.conditions import holds
+from torchdoctor.engine.echo import mark_echoes
 from torchdoctor.engine.factbook import FactBook, TextFacts
 from torchdoctor.engine.finding import Finding, quote
 from torchdoctor.engine.first import first_failure
@@ -48,6 +49,7 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     notes.extend(_note(finding, "the run went on after it") for finding in findings if finding.recovered)
     explained = {number for finding in live for number in finding.events()}
     strange = suspect.unexplained(transcript, explained)
+    mark_echoes(live, strange)
     first = first_failure(live, strange)
     found = chains(live, rules, transcript, sort_key)
     kept, set_aside = _select(found, transcript, strange)
@@ -90,14 +92,14 @@ def _select(
     causes = [
         chain
         for chain in found
-        if chain[0].rule.role is Role.CAUSE and chain[0].rule.severity is Severity.FATAL
+        if chain[0].role is Role.CAUSE and chain[0].rule.severity is Severity.FATAL
     ]
     # a failure no rule knows explains consequences and warnings better than they explain it
     unknown_cause = bool(strange) and not causes
     kept: list[Chain] = []
     for chain in found:
         head, _ = chain
-        if head.rule.role in (Role.CONTEXT, Role.TEARDOWN) or (
+        if head.role in (Role.CONTEXT, Role.TEARDOWN) or (
             head.rule.severity is Severity.INFO and causes
         ):
             notes.append(_note(head, "a remark, not the cause"))
@@ -127,7 +129,7 @@ def _without_rivals(kept: list[Chain], notes: list[str]) -> list[Chain]:
             other[0]
             for other in kept
             if other is not chain
-            and other[0].rule.role is head.rule.role
+            and other[0].role is head.role
             and head.events() <= other[0].events()
             and (
                 (
@@ -183,7 +185,7 @@ def _diagnosis(
         family=head.rule.family,
         title=head.rule.title,
         severity=head.rule.severity,
-        role=head.rule.role,
+        role=head.role,
         standing=best.standing,
         why=words.why,
         rank=best.event.rank,

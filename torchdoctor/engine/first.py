@@ -28,7 +28,7 @@ def first_failure(findings: list[Finding], unexplained: list[Event]) -> FirstFai
     none, the consequences count. Order: a rank alone in having one, then times, then order in one file.
     """
     own = [
-        o.event for f in findings if f.rule.role is Role.CAUSE for o in f.occurrences if not o.event.recovered
+        o.event for f in findings if f.role is Role.CAUSE for o in f.occurrences if not o.event.recovered
     ]
     own.extend(unexplained)
     by = "failure of its own"
