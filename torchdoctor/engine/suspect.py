@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from torchdoctor.engine.finding import quote
 from torchdoctor.engine.textfacts import related
 from torchdoctor.model import Ending, Event, EventKind, Form, Frame, Suspect, Transcript
@@ -32,31 +34,58 @@ _FAILURES = frozenset(
 
 
 def user_frame(event: Event, transcript: Transcript) -> Frame | None:
-    """The innermost frame of the user's own code; without one, the outermost of a third-party package."""
+    """The innermost frame of the user's own code; without one, the outermost of a third-party package.
+
+    It is looked for in the event and what stands behind it, then in the exceptions that wrap or follow it: a
+    worker, a compiler or a thread of torch knows nothing of the line that started it.
+    """
     members = list(related(event, transcript))
-    for member in reversed(members):
+    outers = list(_outers(members, transcript))
+    for member in (*reversed(members), *outers):
         for frame in reversed(member.frames):
             if not frame.package:
                 return frame
-    for member in members:
+    for member in (*reversed(outers), *members):
         for frame in member.frames:
             if frame.package not in ("torch", "python"):
                 return frame
     return None
 
 
+def _outers(members: list[Event], transcript: Transcript) -> Iterator[Event]:
+    """The events that refer to these, the nearest first."""
+    inside = {member.id for member in members}
+    waiting = [member.id for member in members]
+    pointing: dict[int, list[Event]] = {}
+    for event in transcript.events:
+        for relation in event.relations:
+            pointing.setdefault(relation.event, []).append(event)
+    while waiting:
+        for outer in pointing.get(waiting.pop(0), ()):
+            if outer.id not in inside:
+                inside.add(outer.id)
+                waiting.append(outer.id)
+                yield outer
+
+
 def nearby_frame(event: Event, transcript: Transcript) -> Frame | None:
-    """The user's frame of the event, else of the next exception on the same rank (asserts have no frames)."""
+    """The user's frame of the event, else of the next exception on the same rank.
+
+    Asserts and native ends have no frames, and the stack of a helper thread holds none of the user's.
+    """
     frame = user_frame(event, transcript)
-    if frame is not None or event.kind is EventKind.EXCEPTION:
+    if frame is not None:
         return frame
     for other in transcript.events[event.id + 1 : event.id + 400]:
         if (
             other.kind is EventKind.EXCEPTION
             and other.frames
+            and not other.quoted
             and (event.rank is None or other.rank in (None, event.rank))
         ):
-            return user_frame(other, transcript)
+            found = user_frame(other, transcript)
+            if found is not None or event.kind is not EventKind.EXCEPTION:
+                return found
     return None
 
 

@@ -299,8 +299,8 @@ class Stream:
         self.last = draft
         if "<FrameSummary file " in text:
             self._summary(draft)
-        elif ".py:" in text and text.rstrip()[-1:] == ":":
-            self._place(text, line.number)
+        elif ".py:" in text and (text.rstrip()[-1:] == ":" or ": in " in text):
+            self._place(line.body, line.number)
         elif text.startswith("____"):
             self.places = []
         if self.reader is None and "NCCL error in" in text:
