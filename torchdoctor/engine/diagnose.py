@@ -189,7 +189,7 @@ def _diagnosis(
         standing=best.standing,
         why=words.why,
         rank=best.event.rank,
-        frame=_frame(best.event, head, transcript),
+        frame=_frame(best.event, chain, transcript),
         evidence=tuple(evidence),
         missing=best.missing,
         leads_to=tuple(
@@ -213,14 +213,14 @@ def _size_holes(rule: Rule) -> frozenset[str]:
     return frozenset(f"match.{name}" for name, kind in holes if kind == "size")
 
 
-def _frame(event: Event, head: Finding, transcript: Transcript) -> Frame | None:
-    frame = suspect.nearby_frame(event, transcript)
-    if frame is not None and not frame.package:
-        return frame
-    for item in head.occurrences:
-        other = suspect.nearby_frame(item.event, transcript)
-        if other is not None and not other.package:
-            return other
-    if frame is None and event.kind is not EventKind.EXCEPTION:
-        return None
-    return frame
+def _frame(event: Event, chain: Chain, transcript: Transcript) -> Frame | None:
+    """The user's frame where the answer stands, else at its other occurrences and what followed from them."""
+    head, under = chain
+    events = [event, *(item.event for member in (head, *under) for item in member.occurrences)]
+    for other in events:
+        frame = suspect.own_frame(other, transcript)
+        if frame is not None:
+            return frame
+    shown = [suspect.user_frame(other, transcript) for other in events]
+    own = next((frame for frame in shown if frame is not None and not frame.package), shown[0])
+    return own or suspect.nearby_frame(event, transcript)
