@@ -6,6 +6,7 @@ from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import Census, form_of, is_personal
 from torchdoctor.intake.lines import is_progress, is_step
 from torchdoctor.intake.quoting import mark_quoted
+from torchdoctor.intake.testreports import mark_reports
 from torchdoctor.model import Ending, EventKind, Form
 
 
@@ -14,6 +15,11 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending]:
     form, chat = form_of(census.lines)
     personal = form is Form.PROSE and is_personal(census.lines)
     mark_quoted(drafts, form, chat, personal, census.lines)
+    if any(
+        line[:1] in "=FEXSPRt." and ("::" in line or line[:4] == "====" or "..." in line)
+        for line in census.lines
+    ):
+        mark_reports(drafts)
     if form is not Form.LOG and not any(d.headed and not d.quoted for d in drafts):
         return form, Ending.UNKNOWN
     ending, good = ending_of(drafts)

@@ -59,13 +59,14 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
     """(form, whether it is a chat) by majority of the lines."""
     if is_chat(lines):
         return Form.PROSE, True
-    code = prose = logged = sentences = 0
+    code = prose = logged = sentences = inside = 0
     framed = fenced = False
     # nvidia-smi and other programs draw tables with such borders, Markdown does not
     bordered = any(line.lstrip()[:3] == "+--" for line in lines)
     if _is_program_text(lines) or _is_settings(lines):
         return Form.SOURCE_CODE, False
     seen: set[str] = set()
+    shapes: set[str] = set()
     for line in lines:
         text = line.strip()
         if text[:3] in ("```", "~~~"):
@@ -83,23 +84,29 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
         if framed or _is_logged(text) or (bordered and text[:1] in "|+"):
             logged += 1
         elif fenced:
-            code += text.startswith(_CODE_STARTS) or is_code(text)
+            quoted = text.startswith(_CODE_STARTS) or is_code(text)
+            code += quoted
+            inside += quoted
         elif _is_source(line, text):
             code += 1
         elif _is_prose(line, text):
+            shape = pattern(r"[\w.]*(?:\d|\.\w|_\w)[\w.]*").sub("#", text).replace("#, ", "")
+            if shape in shapes and "#" in shape:
+                continue  # one sentence with other names and numbers in it: a program's
+            shapes.add(shape)
             prose += 1
             sentences += text[-1:] in ".?!:" or ". " in text or "? " in text or text[0] in "#|-*>"
         else:
             logged += 1 if any(c.isdecimal() for c in text) else 0
     total = code + prose + logged
-    if total == prose == 1 and lines[0].rstrip()[-1:] == "?":
+    if total == prose == 1 and (lines[0].rstrip()[-1:] == "?" or _explains(lines[0])):
         return Form.PROSE, False
     if code >= 6 and code * 2 > total and code > 2 * prose:
         return Form.SOURCE_CODE, False
     if (
         prose >= 2
         and prose * 2 >= total
-        and prose > code
+        and prose > code - inside  # what stands between fences belongs to the text
         and sentences * 3 >= prose
         and (prose >= 4 or not logged)
     ):
@@ -211,6 +218,22 @@ def _is_prose(line: str, text: str) -> bool:
     if digits * 8 > len(text) or letters * 10 < len(text) * 6 or ("=" in text and stops < 3):
         return False
     return stops >= 2 or (stops >= 1 and len(words) >= 6 and text[-1:] in ".?!,:;")
+
+
+def _explains(line: str) -> bool:
+    """True for a sentence about a message that it holds between quotation marks."""
+    held = pattern(
+        r"[\"'\u201c\u201e\u00ab\u2018`]([^\"\u201c\u201d\u00bb`]{12,})[\"'\u201c\u201d\u00bb\u2019`]"
+    ).search(line)
+    if held is None or held[1].count(" ") < 2:
+        return False
+    rest = f"{line[: held.start()]} {line[held.end() :]}"
+    return bool(
+        pattern(
+            r"\b(?:means?|meaning|whenever|prints?|says?|raises?|indicates?|refers|explains?|hei\u00dft|bedeutet"
+            r"|besagt|signifie|significa)\b"
+        ).search(rest)
+    )
 
 
 _SPEAKER = (

@@ -36,12 +36,17 @@ _REAL_KEYS = (
 
 def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lines: list[str]) -> None:
     """Set ``quoted`` on the drafts; a headed traceback at the left edge never is."""
+    answered = ""  # the command at a prompt of Python to which the following lines are the answer
     helping = -1  # how far the head of a help text is indented; its options are indented further
     fenced = False
     for draft in drafts:
         raw = draft.raw
         if draft.kind is EventKind.LOG:
             stripped = raw.lstrip()
+            if stripped[:4] in (">>> ", "In ["):
+                answered = stripped
+            elif is_prompt(raw) and stripped[:3] not in ("...", ">>>"):
+                answered = ""
             if stripped[:3] in ("```", "~~~"):
                 fenced = not fenced
             if stripped.startswith(_HELP_HEADS):
@@ -55,6 +60,9 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
             if _literal(raw):
                 draft.quoted = True
                 continue
+            if answered and _recited(raw, answered):
+                draft.quoted = True
+                continue
         if form is Form.LOG or (personal and fenced):
             continue  # in somebody's report the block between the fences is the output of his run
         draft.quoted = (
@@ -62,6 +70,13 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
             if form is Form.SOURCE_CODE
             else (chat and not draft.headed) or _in_prose(draft, personal)
         )
+
+
+def _recited(raw: str, command: str) -> bool:
+    """A text that somebody had Python show: an object's repr, or what print was given."""
+    text = raw.strip()
+    shown = text[:1] in "\"'" and text[-1:] == text[:1] and text.count(" ") >= 3
+    return shown or "print(" in command
 
 
 def _literal(raw: str) -> bool:
@@ -77,7 +92,7 @@ def _literal(raw: str) -> bool:
         text
     ):
         return True
-    if " PASSED " in text and "::" in text:
+    if _comment(text):
         return True
     if is_prompt(raw):
         return True
@@ -89,11 +104,23 @@ def _literal(raw: str) -> bool:
         key = pattern(r"^\"?([a-z][\w.-]{1,60})\"?\s*[:=]\s*[\[\"'(]").match(text)
         if key and not key[1].endswith(_REAL_KEYS):
             return True
+        if pattern(r"^[a-z_][\w.-]{0,60} += +[\"'(\[{]").match(text):
+            return True  # an assignment, in a program or a settings file; loggers write key="value"
         if is_code(text.lstrip(">+- ")) and not pattern(r"(?:Error|Exception)\(").match(text):
             return True
         if pattern(_GREP).match(text):
             return True
     return False
+
+
+def _comment(text: str) -> bool:
+    """A comment of a program, alone or behind a statement."""
+    if pattern(r"^(?:#+|//+|/\*+) ?[^\W\d]").match(text):
+        return True
+    code, mark, _ = text.partition("  #")
+    return bool(mark) and (
+        is_code(code) or pattern(r"^(?:except|try|elif|else|import|from)\b.*$").match(code) is not None
+    )
 
 
 def _in_program(draft: Draft) -> bool:
