@@ -15,11 +15,7 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending]:
     form, chat = form_of(census.lines)
     personal = form is Form.PROSE and is_personal(census.lines)
     mark_quoted(drafts, form, chat, personal, census.lines)
-    if any(
-        line[:1] in "=FEXSPRt." and ("::" in line or line[:4] == "====" or "..." in line)
-        for line in census.lines
-    ):
-        mark_reports(drafts)
+    mark_reports(drafts)
     if form is not Form.LOG and not any(d.headed and not d.quoted for d in drafts):
         return form, Ending.UNKNOWN
     ending, good = ending_of(drafts)
@@ -95,7 +91,7 @@ _LAST = 8
 def goodness(text: str) -> int:
     """2 for a line that says plainly that the run ended well, 1 for one that suggests it, else 0."""
     low = text[-400:].lower()
-    if low.lstrip().startswith(("finished:", "started:")):
+    if pattern(r"^\s*(?:finished|started): *(?:\w{3}[ ,]|\d{4}-|n/?a|none|$)").match(low):
         return 0  # a field of a description, whatever the state
     strong = any(word in low for word in _STRONG) or low.rstrip().endswith((" ok", " succeeded"))
     if not strong and not any(word in low for word in _WEAK):

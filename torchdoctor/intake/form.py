@@ -63,6 +63,8 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
     framed = fenced = False
     # nvidia-smi and other programs draw tables with such borders, Markdown does not
     bordered = any(line.lstrip()[:3] == "+--" for line in lines)
+    if _is_history(lines):
+        return Form.PROSE, False
     if _is_program_text(lines) or _is_settings(lines):
         return Form.SOURCE_CODE, False
     seen: set[str] = set()
@@ -96,8 +98,9 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
             shapes.add(shape)
             prose += 1
             sentences += text[-1:] in ".?!:" or ". " in text or "? " in text or text[0] in "#|-*>"
-        else:
-            logged += 1 if any(c.isdecimal() for c in text) else 0
+        elif any(c.isdecimal() for c in text):
+            # the head of a release in a list of changes
+            logged += not pattern(r"^[vV\[]*\d+(?:\.\d+)+\]?(?: [-\u2013(] ?[\d./-]+\)?)?$").match(text)
     total = code + prose + logged
     if total == prose == 1 and (lines[0].rstrip()[-1:] == "?" or _explains(lines[0])):
         return Form.PROSE, False
@@ -112,6 +115,16 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
     ):
         return Form.PROSE, False
     return Form.LOG, False
+
+
+def _is_history(lines: list[str]) -> bool:
+    """True for the commits that git shows, in full or one a line."""
+    if any(line.startswith(("Traceback (most", '  File "')) for line in lines):
+        return False
+    if lines[0].startswith("commit ") and any(line.startswith("Author: ") for line in lines[:4]):
+        return True
+    short = sum(bool(pattern(r"^(?=[0-9a-f]*\d)[0-9a-f]{7,12} \S").match(line)) for line in lines)
+    return short >= 3 and short * 5 >= len(lines) * 4
 
 
 def _is_program_text(lines: list[str]) -> bool:

@@ -224,7 +224,7 @@ class PytestReader(TracebackReader):
 
 
 def place_of(body: str, at: int) -> Frame | None:
-    """The frame of a place that pytest prints: ``x.py:6: RuntimeError``, ``x.py:12:``, ``x.py:9: in test_it``."""
+    """The frame of a place of pytest: ``x.py:6: RuntimeError``, ``x.py:12:``, ``x.py:9: in test_it``."""
     if ".py:" not in body or len(body) > 400:
         return None
     found = pattern(

@@ -17,6 +17,10 @@ _HELP_HEADS = (
     "Flags:",
 )
 _GREP = r"^[\w./\\-]+\.(?:py|cpp|cu|h|cc|md|rst|txt|toml|yaml):\d+[:-]\s"
+# a document or a program; in a log the line found is what happened
+_FOUND = r"^(?:[\w./\\-]+/)?[\w.-]+\.(?:py|cpp|cu|h|cc|md|rst|toml|ya?ml|html|ipynb):\d+[:-](?:\w+\.)*\w*(?:Error|Exception|CUDA)\b"
+_CSV = r"^[^\",:]{0,40},\"[^\"]{8,400}\"(?:,[^\",]{0,60})*$"
+_HTML = r"^<(?:p|h\d|pre|li|code|td|th|tr|div|span|blockquote)\b[^>]*>.*</\w+>$"
 _REAL_KEYS = (
     "error",
     "message",
@@ -38,12 +42,12 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
     """Set ``quoted`` on the drafts; a headed traceback at the left edge never is."""
     answered = ""  # the command at a prompt of Python to which the following lines are the answer
     helping = -1  # how far the head of a help text is indented; its options are indented further
-    fenced = False
+    fenced = example = False
     for draft in drafts:
         raw = draft.raw
         if draft.kind is EventKind.LOG:
             stripped = raw.lstrip()
-            if stripped[:4] in (">>> ", "In ["):
+            if stripped[:4] in (">>> ", "In [") or stripped[2:7] == "echo ":
                 answered = stripped
             elif is_prompt(raw) and stripped[:3] not in ("...", ">>>"):
                 answered = ""
@@ -63,6 +67,10 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
             if answered and _recited(raw, answered):
                 draft.quoted = True
                 continue
+        if draft.kind is EventKind.EXCEPTION and not draft.frames and example:
+            draft.quoted = raw[:1] in " \t"  # a doctest in a document
+            continue
+        example = draft.kind is EventKind.LOG and raw[:1] in " \t" and raw.lstrip()[:4] == ">>> "
         if form is Form.LOG or (personal and fenced):
             continue  # in somebody's report the block between the fences is the output of his run
         draft.quoted = (
@@ -75,6 +83,8 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
 def _recited(raw: str, command: str) -> bool:
     """A text that somebody had Python show: an object's repr, or what print was given."""
     text = raw.strip()
+    if command[2:7] == "echo ":
+        return text in command
     shown = text[:1] in "\"'" and text[-1:] == text[:1] and text.count(" ") >= 3
     return shown or "print(" in command
 
@@ -108,9 +118,11 @@ def _literal(raw: str) -> bool:
             return True  # an assignment, in a program or a settings file; loggers write key="value"
         if is_code(text.lstrip(">+- ")) and not pattern(r"(?:Error|Exception)\(").match(text):
             return True
-        if pattern(_GREP).match(text):
+        if pattern(_GREP).match(text) or pattern(_CSV).match(text):
             return True
-    return False
+    if text[:1] == "<" and pattern(_HTML).match(text):
+        return True
+    return ":" in text[:200] and bool(pattern(_FOUND).match(text, 0, 300))
 
 
 def _comment(text: str) -> bool:

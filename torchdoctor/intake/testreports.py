@@ -13,7 +13,7 @@ _NO_FAILURE = (
     r"|^\S+::\S+ (?:XFAIL|XPASS|SKIPPED|PASSED|RERUN)\b"
     r"|^\w+ \([\w.]+\)(?: \[[^\]]{0,80}\])? ?\.{3} (?:ok|skipped|expected failure|unexpected success)\b"
 )
-_SUMMARY = r"^(?:FAILED|ERROR) \S*\.py\S*(?: \[[^\]]{0,80}\])?(?:::\S+)? - (?P<text>.+)$"
+_LONG = 400  # characters of a line that are looked at
 
 
 def mark_reports(drafts: list[Draft]) -> None:
@@ -21,20 +21,28 @@ def mark_reports(drafts: list[Draft]) -> None:
     section = ""
     told: list[str] = []  # the exceptions that were shown with their tracebacks
     for draft in drafts:
-        raw = draft.raw.strip()
-        if raw[:1] == "=":
-            head = pattern(_SECTION).match(raw)
+        raw = draft.raw.strip() if draft.raw[:1] in " \t" else draft.raw
+        if raw[:2] == "==":
+            head = pattern(_SECTION).match(raw.rstrip(), 0, _LONG)
             section = head[1] if head else section
         if section in _HARMLESS:
             draft.quoted = True
         elif draft.kind is EventKind.EXCEPTION:
             if draft.headed and draft.type:
                 told.append(f"{draft.type.rpartition('.')[2]}: {draft.text()}".partition("\n")[0])
-        elif draft.kind is EventKind.LOG and raw[:1].isascii():
-            found = pattern(_SUMMARY).match(raw) if raw[:1] in "FE" else None
-            if found:
-                text = found["text"].removesuffix("...").rstrip()
-                text = pattern(r"^(?:\w+\.)+(?=\w+:)").sub("", text)
-                draft.quoted = any(other.startswith(text) for other in told)
-            elif pattern(_NO_FAILURE).match(raw):
-                draft.quoted = True
+        elif draft.kind is not EventKind.LOG:
+            continue
+        elif raw.startswith(("FAILED ", "ERROR ")):
+            draft.quoted = draft.quoted or _repeats(raw[:_LONG], told)
+        elif ("::" in raw or raw[:1] in "XSPRt") and pattern(_NO_FAILURE).match(raw, 0, _LONG):
+            draft.quoted = True
+
+
+def _repeats(line: str, told: list[str]) -> bool:
+    """``FAILED tests/x.py::test - RuntimeError: mat1 and…``, when that exception was shown before."""
+    test, dash, text = line.partition(" - ")
+    if not dash or ".py" not in test:
+        return False
+    name, _, message = text.partition(":")
+    text = f"{name.rpartition('.')[2]}:{message}".rstrip().removesuffix("...").rstrip()
+    return any(other.startswith(text) for other in told)
