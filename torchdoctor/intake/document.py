@@ -85,6 +85,11 @@ _COUNTED = (
     r"[\w/.'\"-]*(?:error|failed|killed|aborted|out of memory|exception)[\w/'\" -]{0,24}[:=\s] ?"
     r"(?:0(?:\.\d+)?|none|true|false|null)\b"
 )
+# dpkg, apt, make and other programs that name themselves
+_SPOKEN = (
+    r"^e: \w|^[a-z][\w.+-]{1,30}(?:\[\d+\])?: (?:fatal |internal )?error\b(?!.*broken pipe)"
+    r"|returned an error code \([1-9]"
+)
 _LAST = 8
 
 
@@ -124,7 +129,9 @@ def is_failure(draft: Draft) -> bool:
         return "error" in text or "CANCELLED" in text or "OOM" in text or "Failed" in text
     if draft.kind is EventKind.LOG:
         low = text[:400].lower()
-        if not any(word in low for word in _BAD) or goodness(text) or is_step(text):
+        if not (any(word in low for word in _BAD) or pattern(_SPOKEN).search(low)):
+            return False
+        if goodness(text) or is_step(text):
             return False
         if draft.level in ("INFO", "DEBUG", "WARNING", "WARN"):
             return False

@@ -169,6 +169,8 @@ def _is_logged(text: str) -> bool:
     if is_program(text) or text.startswith(_BUILT) or ": error: " in text or ": fatal error: " in text:
         return True
     first = text[:1]
+    if text[:3] == "-- ":
+        return True  # CMake
     if first == "[" or (first.isdecimal() and pattern(r"\d{1,4}[-/:.]\d\d").match(text)):
         return True
     if is_step(text) and "=" in text:

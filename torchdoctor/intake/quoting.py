@@ -18,7 +18,10 @@ _HELP_HEADS = (
 )
 _GREP = r"^[\w./\\-]+\.(?:py|cpp|cu|h|cc|md|rst|txt|toml|yaml):\d+[:-]\s"
 # a document or a program; in a log the line found is what happened
-_FOUND = r"^(?:[\w./\\-]+/)?[\w.-]+\.(?:py|cpp|cu|h|cc|md|rst|toml|ya?ml|html|ipynb):\d+[:-](?:\w+\.)*\w*(?:Error|Exception|CUDA)\b"
+_FOUND = (
+    r"^(?:[\w./\\-]+/)?[\w.-]+\.(?:py|cpp|cu|h|cc|md|rst|toml|ya?ml|html|ipynb):\d+[:-]"
+    r"(?:\w+\.)*\w*(?:Error|Exception|CUDA)\b"
+)
 _CSV = r"^[^\",:]{0,40},\"[^\"]{8,400}\"(?:,[^\",]{0,60})*$"
 _HTML = r"^<(?:p|h\d|pre|li|code|td|th|tr|div|span|blockquote)\b[^>]*>.*</\w+>$"
 _REAL_KEYS = (
