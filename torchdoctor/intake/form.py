@@ -171,6 +171,8 @@ def _is_logged(text: str) -> bool:
     first = text[:1]
     if text[:3] == "-- ":
         return True  # CMake
+    if ": " in text[:80] and pattern(r"^(?:[\w.-]{1,40}\[\d+\]|[A-Z][^:.]{1,50} {2,}): \S").match(text):
+        return True  # a daemon, or a table of names and values such as that of nvidia-smi -q
     if first == "[" or (first.isdecimal() and pattern(r"\d{1,4}[-/:.]\d\d").match(text)):
         return True
     if is_step(text) and "=" in text:
