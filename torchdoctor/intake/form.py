@@ -136,7 +136,28 @@ def _is_program_text(lines: list[str]) -> bool:
         if line.startswith(("Traceback (most", '  File "', "RuntimeError: ")):
             return False
         strong += bool(pattern(r"^\s*(?:def \w+\(|class \w+[(:]|import \w|from [\w.]+ import )").match(line))
-    return strong >= 5 and strong * 25 >= len(lines)
+    return (strong >= 5 and strong * 25 >= len(lines)) or _is_snippet(lines)
+
+
+_EDGE = (
+    r"(?:async )?(?:def|class|import|from|if|elif|for|while|with|assert|except|return|raise|del|global) ?"
+    r".*[\w)\]}\"':\\,(]$"
+    r"|(?:try|else|finally):|@\w|#|[rbf]?[\"']{3}|[\])}]+[,:;]?$"
+    r"|[A-Za-z_][\w.]*(?:\[[^\]]*\])? ?(?:[-+*/]?=|\()"
+)
+
+
+def _is_snippet(lines: list[str]) -> bool:
+    """True when all that stands at the left edge is Python, and some of it can be nothing else."""
+    edge = [line for line in lines if line[:1] not in " \t"]
+    if len(lines) < 2 or not edge or not all(pattern(_EDGE).match(line.rstrip()) for line in edge):
+        return False
+    return any(
+        pattern(
+            r"(?:async def|def|class) \w+.*:|(?:import \w|from [\w.]+ import )|[A-Za-z_]\w* = [\[({]$"
+        ).match(line.rstrip())
+        for line in edge
+    )
 
 
 def _is_settings(lines: list[str]) -> bool:

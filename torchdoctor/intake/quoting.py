@@ -23,6 +23,8 @@ _FOUND = (
     r"(?:\w+\.)*\w*(?:Error|Exception|CUDA)\b"
 )
 _CSV = r"^[^\",:]{0,40},\"[^\"]{8,400}\"(?:,[^\",]{0,60})*$"
+# an item of a list, or a key and its value, in a program
+_ITEM = r"^[rbf]{0,2}([\"'])(?:(?!\1).){4,400}\1(?:,| ?: ?[rbf]{0,2}[\"'].*[\"'],?)$"
 _HTML = r"^<(?:p|h\d|pre|li|code|td|th|tr|div|span|blockquote)\b[^>]*>.*</\w+>$"
 _REAL_KEYS = (
     "error",
@@ -123,6 +125,12 @@ def _literal(raw: str) -> bool:
             return True
         if pattern(_GREP).match(text) or pattern(_CSV).match(text):
             return True
+        if text[:1] in "\"'rbf" and pattern(_ITEM).match(text):
+            return True
+        if text[:6].isupper() and pattern(r"(?:INSERT|UPDATE|SELECT|DELETE|CREATE|ALTER)\b").match(text):
+            return True
+    if text[:1] == "#" and pattern(r"#\d{1,7}\s+(?:open|closed|merged|draft)\b").match(text):
+        return True
     if text[:1] == "<" and pattern(_HTML).match(text):
         return True
     return ":" in text[:200] and bool(pattern(_FOUND).match(text, 0, 300))
