@@ -125,7 +125,7 @@ def _literal(raw: str) -> bool:
             return True
         if pattern(_GREP).match(text) or pattern(_CSV).match(text):
             return True
-        if text[:1] in "\"'rbf" and pattern(_ITEM).match(text):
+        if not key and text[:1] in "\"'rbf" and pattern(_ITEM).match(text):
             return True
         if text[:6].isupper() and pattern(r"(?:INSERT|UPDATE|SELECT|DELETE|CREATE|ALTER)\b").match(text):
             return True
