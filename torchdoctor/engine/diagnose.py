@@ -221,6 +221,6 @@ def _frame(event: Event, chain: Chain, transcript: Transcript) -> Frame | None:
         frame = suspect.own_frame(other, transcript)
         if frame is not None:
             return frame
-    shown = [suspect.user_frame(other, transcript) for other in events]
+    shown = [suspect.user_frame(other, transcript) for other in events[:MAX_EVIDENCE]]
     own = next((frame for frame in shown if frame is not None and not frame.package), shown[0])
     return own or suspect.nearby_frame(event, transcript)

@@ -33,6 +33,9 @@ _FAILURES = frozenset(
 )
 
 
+# a wrapper stands near what it wraps; other ranks may print this many events between them
+NEAR = 512
+
 # nobody's code: what other packages wrap their functions in
 _PLUMBING = frozenset({"torch", "python", "typing_extensions", "decorator", "attrs", "wrapt"})
 
@@ -84,7 +87,8 @@ def _outers(members: list[Event], transcript: Transcript) -> Iterator[Event]:
     inside = {member.id for member in members}
     waiting = [member.id for member in members]
     pointing: dict[int, list[Event]] = {}
-    for event in transcript.events:
+    low, high = min(waiting), max(waiting)
+    for event in transcript.events[max(0, low - NEAR) : high + NEAR]:
         for relation in event.relations:
             pointing.setdefault(relation.event, []).append(event)
     while waiting:
@@ -105,8 +109,8 @@ def nearby_frame(event: Event, transcript: Transcript) -> Frame | None:
     if frame is not None:
         return frame
     foreign: Frame | None = None
-    after = transcript.events[event.id + 1 : event.id + 400]
-    before = transcript.events[max(0, event.id - 400) : event.id]
+    after = transcript.events[event.id + 1 : event.id + NEAR]
+    before = transcript.events[max(0, event.id - NEAR) : event.id]
     for other in (*after, *reversed(before)):
         if (
             other.kind is EventKind.EXCEPTION

@@ -92,7 +92,7 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
         elif _is_source(line, text):
             code += 1
         elif _is_prose(line, text):
-            shape = pattern(r"[\w.]*(?:\d|\.\w|_\w)[\w.]*").sub("#", text).replace("#, ", "")
+            shape = pattern(r"(?<![\w.])[\w.]*(?:\d|\.\w|_\w)[\w.]*").sub("#", text).replace("#, ", "")
             if shape in shapes and "#" in shape:
                 continue  # one sentence with other names and numbers in it: a program's
             shapes.add(shape)
