@@ -83,7 +83,10 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
             framed = 'File "' in text
             continue
         framed = text.startswith('File "') or text.startswith(("-->", "--->"))
-        if framed or _is_logged(text) or (bordered and text[:1] in "|+"):
+        if not framed and text[:2] in ("- ", "* ") and ("`" in text or text[-1:] == "."):
+            prose += 1
+            sentences += 1
+        elif framed or _is_logged(text) or (bordered and text[:1] in "|+"):
             logged += 1
         elif fenced:
             quoted = text.startswith(_CODE_STARTS) or is_code(text)
@@ -102,7 +105,9 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
             # the head of a release in a list of changes
             logged += not pattern(r"^[vV\[]*\d+(?:\.\d+)+\]?(?: [-\u2013(] ?[\d./-]+\)?)?$").match(text)
     total = code + prose + logged
-    if total == prose == 1 and (lines[0].rstrip()[-1:] == "?" or _explains(lines[0])):
+    if total == prose == 1 and lines[0].rstrip()[-1:] == "?":
+        return Form.PROSE, False
+    if len(lines) == 1 and lines[0][:1].isalpha() and not is_program(lines[0]) and _explains(lines[0]):
         return Form.PROSE, False
     if code >= 6 and code * 2 > total and code > 2 * prose:
         return Form.SOURCE_CODE, False

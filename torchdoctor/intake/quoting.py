@@ -24,7 +24,10 @@ _FOUND = (
 )
 _CSV = r"^[^\",:]{0,40},\"[^\"]{8,400}\"(?:,[^\",]{0,60})*$"
 # an item of a list, or a key and its value, in a program
-_ITEM = r"^[rbf]{0,2}([\"'])(?:(?!\1).){4,400}\1(?:,| ?: ?[rbf]{0,2}[\"'].*[\"'],?)$"
+_ITEM = r"^[rbf]{0,2}([\"'])(?:(?!\1).){4,400}\1(?:,| ?: ?(?:[rbf]{0,2}[\"'].*[\"']|[\w.]{1,40}),?)$"
+_STRING = r"^[rbf]{0,2}([\"'])(?:(?!\1).){4,400}\1$"
+# log.error("…") and TORCH_CHECK(…, "…"); free() and what() have nothing between their parentheses
+_CALL = r"^(?:raise |return |await )?[A-Za-z_][\w:.<>]*\([^)].*[\"'].*\);?$"
 _HTML = r"^<(?:p|h\d|pre|li|code|td|th|tr|div|span|blockquote)\b[^>]*>.*</\w+>$"
 _REAL_KEYS = (
     "error",
@@ -50,7 +53,13 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
     fenced = example = False
     for draft in drafts:
         raw = draft.raw
-        if draft.kind is EventKind.LOG:
+        if draft.kind is not EventKind.LOG:
+            if not draft.headed and draft.kind is not EventKind.DEVICE_ASSERT:
+                inside = 0 <= helping < len(raw) - len(raw.lstrip()) - 1
+                draft.quoted = inside or _held(raw)
+                if draft.quoted:
+                    continue
+        else:
             stripped = raw.lstrip()
             if stripped[:4] in (">>> ", "In [") or stripped[2:7] == "echo ":
                 answered = stripped
@@ -107,11 +116,9 @@ def _literal(raw: str) -> bool:
         text
     ):
         return True
-    if _comment(text):
-        return True
     if is_prompt(raw):
         return True
-    if text[:3] in ('- "', "- '") and text.rstrip(",")[-1:] in "\"'":
+    if _held(raw):
         return True
     if "`" in text and pattern(_GREP).match(text):
         return True
@@ -119,13 +126,9 @@ def _literal(raw: str) -> bool:
         key = pattern(r"^\"?([a-z][\w.-]{1,60})\"?\s*[:=]\s*[\[\"'(]").match(text)
         if key and not key[1].endswith(_REAL_KEYS):
             return True
-        if pattern(r"^[a-z_][\w.-]{0,60} += +[\"'(\[{]").match(text):
-            return True  # an assignment, in a program or a settings file; loggers write key="value"
         if is_code(text.lstrip(">+- ")) and not pattern(r"(?:Error|Exception)\(").match(text):
             return True
         if pattern(_GREP).match(text) or pattern(_CSV).match(text):
-            return True
-        if not key and text[:1] in "\"'rbf" and pattern(_ITEM).match(text):
             return True
         if text[:6].isupper() and pattern(r"(?:INSERT|UPDATE|SELECT|DELETE|CREATE|ALTER)\b").match(text):
             return True
@@ -134,6 +137,30 @@ def _literal(raw: str) -> bool:
     if text[:1] == "<" and pattern(_HTML).match(text):
         return True
     return ":" in text[:200] and bool(pattern(_FOUND).match(text, 0, 300))
+
+
+def _held(raw: str) -> bool:
+    """A line of a program, a settings file or a search in them: of whatever kind the text in it looks."""
+    text = raw.strip()
+    if _comment(text):
+        return True
+    if '"' not in text and "'" not in text:
+        return False
+    found = pattern(_GREP).match(text)
+    if found:
+        rest = text[found.end() - 1 :]
+        return rest[:2].isspace() and _held(rest)
+    if text[:3] in ('- "', "- '") and text.rstrip(",")[-1:] in "\"'":
+        return True
+    if pattern(r"^[a-z_][\w.-]{0,60} += +[\"'(\[{]").match(text):
+        return True  # an assignment, in a program or a settings file; loggers write key="value"
+    if text[:1] in "\"'rbf":
+        key = pattern(r"^\"([a-z][\w.-]{1,60})\"\s*:").match(text)
+        if not (key and key[1].endswith(_REAL_KEYS)) and pattern(_ITEM).match(text):
+            return True
+        if raw[:1] in " \t" and pattern(_STRING).match(text):
+            return True
+    return text[-1:] in ");" and bool(pattern(_CALL).match(text))
 
 
 def _comment(text: str) -> bool:

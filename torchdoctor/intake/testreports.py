@@ -30,8 +30,6 @@ def mark_reports(drafts: list[Draft]) -> None:
         elif draft.kind is EventKind.EXCEPTION:
             if draft.headed and draft.type:
                 told.append(f"{draft.type.rpartition('.')[2]}: {draft.text()}".partition("\n")[0])
-        elif draft.kind is not EventKind.LOG:
-            continue
         elif raw.startswith(("FAILED ", "ERROR ")):
             draft.quoted = draft.quoted or _repeats(raw[:_LONG], told)
         elif ("::" in raw or raw[:1] in "XSPRt") and pattern(_NO_FAILURE).match(raw, 0, _LONG):
