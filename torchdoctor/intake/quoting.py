@@ -56,7 +56,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
         if draft.kind is not EventKind.LOG:
             if not draft.headed and draft.kind is not EventKind.DEVICE_ASSERT:
                 inside = 0 <= helping < len(raw) - len(raw.lstrip()) - 1
-                draft.quoted = inside or _held(raw)
+                draft.quoted = inside or _held(raw) or _logged_setting(draft)
                 if draft.quoted:
                     continue
         else:
@@ -139,6 +139,12 @@ def _literal(raw: str) -> bool:
     return ":" in text[:200] and bool(pattern(_FOUND).match(text, 0, 300))
 
 
+def _logged_setting(draft: Draft) -> bool:
+    """``10:00:00 INFO retry_on = "…"``: what a line below the level of a warning shows of a program."""
+    level = draft.level or ""
+    return level.upper() in ("INFO", "DEBUG") and _held(draft.raw.partition(level)[2].lstrip(" :|]-"))
+
+
 def _held(raw: str) -> bool:
     """A line of a program, a settings file or a search in them: of whatever kind the text in it looks."""
     text = raw.strip()
@@ -165,7 +171,7 @@ def _held(raw: str) -> bool:
 
 def _comment(text: str) -> bool:
     """A comment of a program, alone or behind a statement."""
-    if pattern(r"^(?:#+|//+|/\*+) ?[^\W\d]").match(text):
+    if pattern(r"^(?:#+ ?[^\W\d]|//+(?: |[^\W\d])|/\*+ ?\w)").match(text):
         return True
     code, mark, _ = text.partition("  #")
     return bool(mark) and (

@@ -238,6 +238,11 @@ class Stream:
                 return False
             body = body.strip()
         head = exception_head(body, loose=self.twins > 0)
+        if head is None and line.mark.level in ("ERROR", "CRITICAL", "FATAL"):
+            # logger.error(f"{name}: {type(e).__name__}: {e}")
+            named = pattern(r"[\w ./()-]{1,60}: (?=(?:\w+\.)*[A-Z]\w*(?:Error|Exception): \S)").match(body)
+            body = body[named.end() :] if named else body
+            head = exception_head(body, loose=False) if named else None
         if head is None or is_progress(body):
             return False
         reader = TracebackReader(self, line, headed=False)

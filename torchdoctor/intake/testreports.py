@@ -10,7 +10,7 @@ _HARMLESS = ("XFAILURES", "XPASSES", "PASSES")
 _SECTION = r"^=+ ([A-Za-z][\w ]{0,60}?) =+$"
 _NO_FAILURE = (
     r"^(?:XFAIL|XPASS|SKIPPED|PASSED|RERUN|SUBPASS|SUBSKIP)\b.*(?:::|\.py\b|\[\d+\])"
-    r"|^\S+::\S+ (?:XFAIL|XPASS|SKIPPED|PASSED|RERUN)\b"
+    r"|^\S+::\S.{0,300} (?:XFAIL|XPASS|SKIPPED|PASSED|RERUN)\b"
     r"|^\w+ \([\w.]+\)(?: \[[^\]]{0,80}\])? ?\.{3} (?:ok|skipped|expected failure|unexpected success)\b"
 )
 _LONG = 400  # characters of a line that are looked at
