@@ -65,7 +65,7 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
     bordered = any(line.lstrip()[:3] == "+--" for line in lines)
     if _is_history(lines):
         return Form.PROSE, False
-    if _is_program_text(lines) or _is_settings(lines):
+    if _is_program_text(lines) or _is_settings(lines) or _is_yaml(lines):
         return Form.SOURCE_CODE, False
     seen: set[str] = set()
     shapes: set[str] = set()
@@ -181,6 +181,17 @@ def _is_settings(lines: list[str]) -> bool:
         elif not pattern(r"^\s*(?:[\"'{\]}]|\.\.\.)").match(line):
             other += 1
     return kept >= 5 and kept > 4 * other
+
+
+def _is_yaml(lines: list[str]) -> bool:
+    """True for nested keys and lists, and nothing else."""
+    nested = 0
+    for line in lines:
+        text = line.strip()
+        if not pattern(r"(?:- )?[a-z][\w./-]{0,60}:(?: \S.*)?$|- \S|#|---$").match(text) or is_program(text):
+            return False
+        nested += text[-1:] == ":" or text.endswith((": |", ": >"))
+    return len(lines) >= 5 and nested >= 2 and any(line[:1] == " " for line in lines)
 
 
 def _is_logged(text: str) -> bool:

@@ -123,7 +123,7 @@ def _literal(raw: str) -> bool:
     if "`" in text and pattern(_GREP).match(text):
         return True
     if '"' in text or "'" in text:
-        key = pattern(r"^\"?([a-z][\w.-]{1,60})\"?\s*[:=]\s*[\[\"'(]").match(text)
+        key = pattern(r"^(?:- )?\"?([a-z][\w.-]{1,60})\"?\s*[:=]\s*[\[\"'(]").match(text)
         if key and not key[1].endswith(_REAL_KEYS):
             return True
         if is_code(text.lstrip(">+- ")) and not pattern(r"(?:Error|Exception)\(").match(text):

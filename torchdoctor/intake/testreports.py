@@ -32,6 +32,8 @@ def mark_reports(drafts: list[Draft]) -> None:
                 told.append(f"{draft.type.rpartition('.')[2]}: {draft.text()}".partition("\n")[0])
         elif raw.startswith(("FAILED ", "ERROR ")):
             draft.quoted = draft.quoted or _repeats(raw[:_LONG], told)
+        elif "<skipped" in raw and "<failure" not in raw and "<error" not in raw:
+            draft.quoted = True  # JUnit
         elif ("::" in raw or raw[:1] in "XSPRt") and pattern(_NO_FAILURE).match(raw, 0, _LONG):
             draft.quoted = True
 
