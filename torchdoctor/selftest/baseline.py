@@ -17,7 +17,7 @@ from torchdoctor.selftest.survey import Survey
 
 SCHEMA = "torchdoctor.selftest-baseline/1"
 SOURCE = "the baseline"
-# share of the baseline below which a speed fails, and below which it warns; what goes through the host only warns
+# share of the baseline below which a speed fails, and below which it warns; what involves others only warns
 _OWN = {"gemm-rate": (0.85, 0.92), "hbm": (0.85, 0.92)}
 _SHARED = (0.0, 0.85)
 

@@ -1,8 +1,8 @@
 """Matrix products of whole numbers -4 ... 4: every partial sum is exact in every type, so nothing may be off.
 
 The product is proved by Freivalds' method: (A B) x = A (B x) for random whole x, in int64 on the CPU, twice;
-a wrong element escapes both with a chance below 1 in a million. At the deep level one product is repeated
-until the device is warm, and what it says of its clocks and heat is told. Where it does not hold, the places are told.
+a wrong element escapes both with a chance below 1 in a million. Where it does not hold, the places are told.
+At the deep level one product is repeated until the device is warm, and its clocks and its heat are told.
 """
 
 from __future__ import annotations
