@@ -42,12 +42,17 @@ EXIT_COULD_NOT_TELL = 3
 )
 @click.option("--show", "shown", metavar="NAME", help="Print a check as a program that needs only torch.")
 @click.option(
+    "--baseline",
+    metavar="FILE",
+    help="Compare with the measurements in this file; where there is none, write them into it.",
+)
+@click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json"]),
+    type=click.Choice(["text", "json", "html"]),
     default="text",
     show_default=True,
-    help="For people, or JSON.",
+    help="For people, JSON, or a page with charts of measured against expected.",
 )
 @click.option(
     "--fail-on",
@@ -82,6 +87,7 @@ def command(
     level: str,
     seed: int,
     shown: str | None,
+    baseline: str | None,
     form: str,
     fail_on: str,
     strict: bool,
@@ -121,6 +127,7 @@ def command(
         limit_scale=limit_scale,
         fault=os.environ.get("TORCHDOCTOR_FAULT", ""),
         share=share,
+        baseline=baseline or "",
     )
     line = _Line()
     try:
@@ -154,13 +161,19 @@ def _list() -> None:
 
 
 def _write(report: Report, form: str, python: str, verbose: bool) -> None:
+    from torchdoctor.selftest.listing import passed, subject
+
     if form == "json":
         from torchdoctor.render.json import to_json
 
         streams.write(to_json(report))
         return
+    if form == "html":
+        from torchdoctor.render.chart import to_html
+
+        streams.write(to_html(report, subject(report, python)))
+        return
     from torchdoctor.render.checks import render_checks
-    from torchdoctor.selftest.listing import passed, subject
 
     width = streams.screen()[0]
     render_checks(

@@ -82,7 +82,7 @@ def _topic(module: str, name: str, title: str, level: Level, place: Place, limit
 
 
 CHECKS = (
-    _alone("gemm-exact", "Matrix products of whole numbers, exact in every type", QUICK, 120.0),
+    _alone("gemm-exact", "Matrix products of whole numbers, exact in every type", QUICK, 240.0),
     _alone("bit-equal", "The same computation gives the same bits, again and again", QUICK, 120.0),
     SelfCheck(
         "lstsq-rank",

@@ -37,6 +37,9 @@ LACKING = (
     "not compiled with",
     "only supports",
     "isn't supported",
+    "not currently supported",
+    "not currently implemented",
+    "doesn't support float64",
     "requires compute capability",
     "No available kernel",
 )

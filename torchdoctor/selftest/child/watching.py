@@ -96,8 +96,9 @@ class Watch:
             return
         because = [words for bit, words in REASONS.items() if self.reasons & bit]
         told = (
-            f"SM clock {min(self.clocks)} to {max(self.clocks)} MHz, up to {max(self.watts):.0f} W and "
-            f"{max(self.degrees)} °C, slowed by: {', '.join(because) or 'nothing'} ({self.reasons:#x})"
+            f"SM clock {min(self.clocks)} to {max(self.clocks)} MHz, up to {max(self.watts):.0f} W, "
+            f"{self.degrees[0]} to {max(self.degrees)} °C, "
+            f"slowed by: {', '.join(because) or 'nothing'} ({self.reasons:#x})"
         )
         bad = self.reasons & FAULTY
         self.bench.told(
