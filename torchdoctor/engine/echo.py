@@ -6,7 +6,7 @@ import re
 from functools import cache
 
 from torchdoctor.engine.finding import Finding, Occurrence
-from torchdoctor.engine.first import CLOCK_SKEW_S, seconds
+from torchdoctor.engine.clocks import CLOCK_SKEW_S, seconds
 from torchdoctor.model import Event, Role
 
 # the groups peer-death and worker-death of rules/groups.toml; a test holds the two together
