@@ -111,10 +111,8 @@ class Found:
     def _expand(self, path: str) -> list[str]:
         if path == "-":
             return [path]
-        if re.search(r"[*?]|\[[^\]]+\]", path) and not os.path.lexists(path):
-            import glob
-
-            found = sorted(glob.glob(path, recursive=True), key=in_order)
+        if is_pattern(path):
+            found = matches(path)
             if not found:
                 raise IntakeError(path, "no such file, and none that matches it as a pattern")
             return [name for one in found for name in (self._folder(one) if os.path.isdir(one) else [one])]
@@ -318,6 +316,18 @@ def _unpacked(file: BinaryIO, kind: str, size: int | None, name: str) -> BinaryI
     except packed.PackedError as error:
         file.close()
         raise IntakeError(name, str(error)) from None
+
+
+def is_pattern(path: str) -> bool:
+    """True for a pattern like ``logs/rank*.log`` that no shell has expanded."""
+    return bool(re.search(r"[*?]|\[[^\]]+\]", path)) and path != "-" and not os.path.lexists(path)
+
+
+def matches(pattern: str) -> list[str]:
+    """The files and folders a pattern stands for; rank10 comes behind rank9."""
+    import glob
+
+    return sorted(glob.glob(pattern, recursive=True), key=in_order)
 
 
 def may_be_log(name: str) -> bool:
