@@ -105,6 +105,8 @@ def _by_order(sources: list[str], locals_: list[dict[int, int | None]]) -> None:
     speaking = [index for index, known in enumerate(locals_) if known]
     if any(rank is not None for known in locals_ for rank in known.values()) or not speaking:
         return
+    if len(speaking) == 1 and len(locals_[speaking[0]]) == 1:
+        return  # one process of one machine: of which machine is not told
     width = max(local for index in speaking for local in locals_[index]) + 1
     speaking.sort(
         key=lambda index: [natural(int(t) if t.isdecimal() else t) for t in _tokens(sources[index])]
