@@ -127,6 +127,9 @@ def _lost(look: Look) -> Said:
     if not look.root or look.container or not look.known("gpu.pci") or not look.known("node.pci_gpus"):
         return
     seen = {place(str(address)) for _, address in look.facts.each("gpu.pci")}
+    if "" in seen or len(seen) != look.count:
+        yield Untold("gpu-lost", "NVML's PCI addresses cannot be read", True)
+        return
     for row in look.facts.rows("node.pci_gpus", 3):
         if row[1] == "0x10de" and row[2] == "nvidia" and place(str(row[0])) not in seen:
             yield look.found(

@@ -158,7 +158,7 @@ def _fabric_manager(look: Look) -> Said:
         return
     own, driver = look.facts.text("node.fabric_version"), look.facts.text("driver.nvml_version")
     driver = driver or look.facts.text("node.driver_version")
-    if own and driver and own != driver:
+    if own[:1].isdigit() and driver[:1].isdigit() and own != driver:
         yield look.found(
             "fabric-manager", "Fabric manager and driver have different versions", FAIL, NODE,
             Action.CHANGE_SETTING,
