@@ -9,10 +9,10 @@ from gate_machines import MACHINES, Altered, result
 
 from torchdoctor.gate.outcome import GateOutcome
 
-# Measured on H100 and H200 with driver 580: copies with the host 54 to 56 GB/s, device copies 4261 to 4273
-# GB/s, products 778 to 819 TFLOP/s, idle at 34 to 41 C, 70 to 82 W and 345 MHz. Wider here than there. What
-# was not measured is assumed on the wide side: temperatures and power under load, corrected errors, replays of
-# links, clocks, disks.
+# Measured on H100 and H200, driver 580: copies with the host 54 to 56 GB/s, device copies 4261 to 4273 GB/s,
+# products 778 to 819 TFLOP/s, idle at 34 to 41 C, 70 to 82 W and 345 MHz. Wider here than there. What was not
+# measured is assumed on the wide side: temperatures and power under load, corrected errors, replays of links,
+# clocks, disks.
 _SPEED = {"h2d": (55.4, 0.01), "gemm-rate": (796.0, 0.03), "hbm": (4261.0, 0.02), "d2h": (55.2, 0.01)}
 _JOB_ERRORS = (13, 31, 43, 45, 8)
 

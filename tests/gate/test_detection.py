@@ -292,7 +292,15 @@ def seeds() -> list[Seed]:
         Seed("hot", gpu("gpu.temperature_c", 86), UNFIT, "temperature", Action.INSPECT, gpu=1),
         Seed(
             "clock locked low",
-            gpu("gpu.locked_clock_mhz", 900),
+            gpu("gpu.application_clock_mhz", 900),
+            UNFIT,
+            "clocks",
+            Action.CHANGE_SETTING,
+            gpu=1,
+        ),
+        Seed(
+            "clock locked low, under load",
+            both(gpu("gpu.clock_held", True), gpu("gpu.sm_clock_mhz", 900), gpu("gpu.utilization", 90)),
             UNFIT,
             "clocks",
             Action.CHANGE_SETTING,

@@ -422,3 +422,11 @@ def test_every_tier_keeps_time_for_its_verdict() -> None:
         "deep": (600.0, 900.0),
     }
     assert json.dumps(sorted(policy.THRESHOLDS))
+
+
+@pytest.mark.parametrize(("way", "weight"), [("NET/Socket/0", Weight.WARN), ("P2P/CUMEM", Weight.INFO)])
+def test_nccl_that_leaves_the_node_is_said(way: str, weight: Weight) -> None:
+    notes = [f"nccl@cuda: ways: {way} (16 channels)"]
+    outcome = judged(lambda it: it.active({"check": "", "verdict": "pass", "notes": notes}))
+    assert weights(outcome, "transport") == {weight}
+    assert outcome.verdict is FIT

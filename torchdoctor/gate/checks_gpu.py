@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import median
-
 from torchdoctor.gate.finding import Action, Finding, Untold
 from torchdoctor.gate.kernel import place
 from torchdoctor.gate.look import ENVIRONMENT, FAIL, INFO, NODE, WARN, Check, Look, Said
@@ -318,17 +316,6 @@ def _pcie(look: Look) -> Said:
                 gpu, observed=f"generation {generation:g}", expected=f"generation {best:g}",
                 source="NVML, while busy",
             )  # fmt: skip
-
-
-def sibling_median(look: Look, name: str, gpu: int) -> float | None:
-    """The median of a number over the other GPUs of the same model."""
-    model = look.facts.text_of("gpu.names", gpu)
-    others = [
-        float(value)
-        for one, value in look.facts.each(name)
-        if one != gpu and look.facts.text_of("gpu.names", one) == model and isinstance(value, (int, float))
-    ]
-    return median(others) if others else None
 
 
 CHECKS = (
