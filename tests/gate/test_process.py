@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import jsonschema
@@ -192,7 +193,7 @@ def running(mark: str) -> bool:
 
 
 def test_a_killed_gate_is_no_verdict(tmp_path: Path) -> None:
-    python = slow_python(tmp_path, "sleep 30.5")
+    python = slow_python(tmp_path, "exec sleep 5.5")
     argv = [sys.executable, "-m", "torchdoctor", "gate", "--tier", "quick", "--gpus", "0", "--python", python]
     file = tmp_path / "verdict.json"
     with subprocess.Popen([*argv, "-o", str(file)], cwd=ROOT, stdout=subprocess.DEVNULL) as process:
@@ -200,6 +201,37 @@ def test_a_killed_gate_is_no_verdict(tmp_path: Path) -> None:
         process.kill()
         assert process.wait() not in (0, 10)
     assert not file.exists()
+
+
+def test_a_killed_gate_leaves_no_process_of_the_job(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("import time\ntime.sleep(100)\n", encoding="utf-8")
+    env = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    argv = [
+        sys.executable,
+        "-m",
+        "torchdoctor",
+        "gate",
+        "--tier",
+        "quick",
+        "--gpus",
+        "0",
+        "--python",
+        sys.executable,
+    ]
+    program = str(ROOT / "torchdoctor" / "gate" / "child" / "environment.py")
+    with subprocess.Popen(argv, cwd=ROOT, env=env, stdout=subprocess.DEVNULL) as process:
+        assert waited(lambda: running(program))
+        time.sleep(0.3)
+        process.kill()
+        process.wait()
+    assert waited(lambda: not running(program))
+
+
+def waited(condition: Callable[[], bool], limit_s: float = 10.0) -> bool:
+    deadline = time.monotonic() + limit_s
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return condition()
 
 
 def test_a_set_that_hangs_is_ended_in_time_and_named(monkeypatch: pytest.MonkeyPatch) -> None:

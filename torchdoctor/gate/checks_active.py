@@ -52,8 +52,11 @@ def _transport(look: Look, lines: Sequence[Mapping[str, Json]]) -> Said:
                 continue
             out = "via NET/" in str(note) or " NET/" in str(note)
             yield look.found(
-                "transport", "NCCL leaves the node to reach its own GPUs" if out else "The ways that NCCL takes",
-                WARN if out else INFO, ENVIRONMENT if out else None, Action.CHANGE_JOB if out else Action.NONE,
+                "transport",
+                "NCCL leaves the node to reach its own GPUs" if out else "The ways that NCCL takes",
+                WARN if out else INFO,
+                ENVIRONMENT if out else None,
+                Action.CHANGE_JOB if out else Action.NONE,
                 observed=str(note)[:300], expected="P2P, SHM or NVLS inside a node" if out else "",
                 source="NCCL_DEBUG=INFO of a short all-reduce",
             )  # fmt: skip

@@ -7,15 +7,25 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import sys
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import contextlib
+
 import nvml as base  # type: ignore[import-not-found,unused-ignore]
 
 CORRECTED, UNCORRECTED, SINCE_LOAD, EVER = 0, 1, 0, 1
 TEMPERATURE_SLOWDOWN = 1
+PR_SET_PDEATHSIG = 1  # of prctl(2)
 CLOCK_SETTING = 0x2  # nvmlClocksEventReasonApplicationsClocksSetting
+
+
+def die_with_parent() -> None:
+    """End when the supervisor is killed: nobody would hold our limits any more. Linux only, else nothing."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def examine(gpus: Any, nvml: Any) -> None:
@@ -100,6 +110,7 @@ def fabric_status(nvml: Any, gpu: Any) -> int:
 
 
 def main() -> None:
+    die_with_parent()
     base.main()
     try:
         import pynvml as nvml
