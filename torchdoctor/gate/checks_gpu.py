@@ -69,7 +69,7 @@ def _count(look: Look) -> Said:
     expected = look.expected
     seen = look.count
     known = look.known("gpu.nvml_count")
-    if look.strange_gpus:
+    if look.strange_gpus and not expected.by_scheduler:
         yield look.found(
             "gpu-count", "The job asks for GPUs that do not exist here", FAIL, ENVIRONMENT, Action.CHANGE_JOB,
             observed=", ".join(look.strange_gpus), expected=f"GPUs 0 to {seen - 1}",
@@ -97,11 +97,20 @@ def _count(look: Look) -> Said:
                 "gpu-count", f"{expected.gpus} GPUs asked for ({expected.source}), no sign of a driver", True
             )
             return
+        by_us = expected.by_policy or expected.by_scheduler
+        # else nobody but the job itself says that there are more, and ranks may share a GPU on purpose
         yield look.found(
-            "gpu-count", "GPUs are missing", FAIL, NODE, Action.REBOOT, observed=f"{seen} GPUs{on_bus}",
-            expected=f"{expected.gpus} GPUs", source=expected.source,
-            advice="then inspect what stays missing",
-        )  # fmt: skip
+            "gpu-count",
+            "GPUs are missing" if by_us else "The job asks for more GPUs than there are",
+            WARN if expected.source == "LOCAL_WORLD_SIZE" and not by_us else FAIL,
+            NODE if by_us else ENVIRONMENT,
+            Action.REBOOT if by_us else Action.CHANGE_JOB,
+            tag="gpu-count" if by_us else "gpu-request",
+            observed=f"{seen} GPUs{on_bus}",
+            expected=f"{expected.gpus} GPUs",
+            source=expected.source,
+            advice="then inspect what stays missing" if by_us else "",
+        )
     elif seen > expected.gpus and expected.by_policy:
         yield look.found(
             "gpu-count", "More GPUs than expected", WARN, NODE, Action.INSPECT, observed=f"{seen} GPUs",
