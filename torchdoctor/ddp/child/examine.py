@@ -127,7 +127,6 @@ def examine(model: Any, inputs: Any, loss_fn: Any = None) -> dict[str, Any]:
             name
             for name, part in module.named_modules()
             if isinstance(part, nn.SyncBatchNorm)
-            and part.training
             and all(p.device.type == "cpu" for p in module.parameters())
         ],
         "batches": [],
@@ -157,12 +156,13 @@ class _Step:
         self.index = {id(parameter): number for number, (_, parameter) in enumerate(reduced)}
         self.kept = kept
         self.events: list[list[int]] = []
+        self.early: list[int] = []
         self.graded: set[int] = set()
         self.sparse: set[int] = set()
         self.counting = False
         self.norms: list[dict[str, Any]] = []
         self.result: dict[str, Any] = {
-            "events": self.events, "graded": [], "reachable": [], "sunk": [], "sink_runs": False, "outputs": [],
+            "events": self.events, "early": self.early, "graded": [], "reachable": [], "sunk": [], "sink_runs": False, "outputs": [],
             "hidden": [], "sparse": [], "loss": None, "loss_finite": True, "error": None, "buffers": [],
             "written": [], "norms": self.norms, "added": [], "removed": [], "frozen": [], "unfrozen": [],
         }  # fmt: skip
@@ -248,6 +248,7 @@ class _Step:
             grad = parameter.grad
             parameter.grad = None
             if not self.counting:
+                self.early.append(number)
                 return
             self.events.append([number, task()])
             if grad is not None:
