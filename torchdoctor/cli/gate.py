@@ -152,7 +152,7 @@ def _deliver(
 
 
 def _mapped_fault(exit_style: str) -> int:
-    """A fault of ours in the codes of others: unknown where they have a word for it; it never drains a node."""
+    """A fault of ours in the codes of others: unknown where they have that; it never drains a node."""
     return {"slurm": 0, "nagios": 3, "npd": 2}.get(exit_style, EXIT_OUR_FAULT)
 
 
