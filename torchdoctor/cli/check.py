@@ -54,6 +54,11 @@ EXIT_OUR_FAULT = 70
     help="Also import this program there, and tell which line of it switches gradients, default dtype, "
     "device or deterministic mode for the whole process.",
 )
+@click.option(
+    "--model",
+    metavar="MODULE:FACTORY",
+    help="Also tell what DistributedDataParallel would raise on this model (see: torchdoctor ddp --help).",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Show the checks that passed, and reasons in full.")
 def command(
     python: str | None,
@@ -64,6 +69,7 @@ def command(
     folders: tuple[str, ...],
     time_limit: float | None,
     target: str | None,
+    model: str | None,
     verbose: bool,
 ) -> int:
     """Check this machine and its torch for what will fail, before anything is run.
@@ -79,6 +85,8 @@ def command(
             raise click.UsageError("--facts names a recorded machine, --python an interpreter of this one")
         if target is not None:
             raise click.UsageError("--target is imported on this machine, --facts names a recorded one")
+        if model is not None:
+            raise click.UsageError("--model is run on this machine, --facts names a recorded one")
         from torchdoctor.probes.recorded import load_facts
 
         return _finish(load_facts(facts_file), form, fail_on, strict, folders, verbose, ())
@@ -86,7 +94,7 @@ def command(
 
     source: ProbeSource = open_live(python, time_limit)
     try:
-        return _finish(source, form, fail_on, strict, folders, verbose, source.faults, target)
+        return _finish(source, form, fail_on, strict, folders, verbose, source.faults, target, model)
     finally:
         source.close()
 
@@ -100,6 +108,7 @@ def _finish(
     verbose: bool,
     faults: object,
     target: str | None = None,
+    model: str | None = None,
 ) -> int:
     from torchdoctor.cli import loading
     from torchdoctor.engine import FactBook
@@ -114,6 +123,12 @@ def _finish(
 
         assert isinstance(source, ProbeSource)
         report = with_target(report, source.machine, source.context.python, target)
+    if model is not None:
+        from torchdoctor.ddp.report import merged
+        from torchdoctor.ddp.session import check_factory
+
+        assert isinstance(source, ProbeSource)
+        report = merged(report, check_factory(model, source.context.python))
     if form == "json":
         from torchdoctor.render.json import to_json
 
