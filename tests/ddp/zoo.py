@@ -424,3 +424,46 @@ def named_batches() -> Any:
 @case
 def own_loss() -> Any:
     return Net(lambda m, v: {"loss": m.a(v).sum(), "logits": m.b(v)}), (x(),), None
+
+
+class Three(nn.Module):
+    """Three layers and a way through them."""
+
+    def __init__(self, way: Callable[[Any, torch.Tensor], Any]) -> None:
+        super().__init__()
+        self.l = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.way = way
+
+    def forward(self, v: torch.Tensor) -> Any:
+        return self.way(self.l, v)
+
+
+def _leaf(v: torch.Tensor) -> torch.Tensor:
+    return v.clone().requires_grad_()
+
+
+def _square(outputs: Any) -> torch.Tensor:
+    return (outputs[0] if isinstance(outputs, tuple) else outputs).square().mean()
+
+
+# found by comparing further models with DDP: a nested graph task does not end the one around it
+_WAYS: dict[str, Callable[[Any, torch.Tensor], Any]] = {
+    "reentrant_before_a_layer": lambda m, v: m[2](reentrant(m[1], reentrant(m[0], _leaf(v)))),
+    "reentrant_between_layers": lambda m, v: m[2](reentrant(m[1], m[0](v))),
+    "reentrant_shared_between_layers": lambda m, v: m[2](reentrant(m[1], reentrant(m[1], m[0](v)))),
+    "reentrant_and_plain": lambda m, v: m[2](reentrant(m[1], m[0](v)) + m[1](v)),
+    "reentrant_nested": lambda m, v: m[2](reentrant(lambda t: reentrant(m[1], t) * 2, m[0](v))),
+    "reentrant_nested_shared": lambda m, v: m[2](reentrant(lambda t: reentrant(m[1], m[1](t)) * 2, m[0](v))),
+    "reentrant_last": lambda m, v: reentrant(m[2], m[1](m[0](v))),
+    "reentrant_last_twice": lambda m, v: reentrant(m[2], reentrant(m[2], m[1](m[0](v)))),
+    "reentrant_first_and_one_unused": lambda m, v: m[2](reentrant(m[0], _leaf(v))),
+    "reentrant_two_paths": lambda m, v: reentrant(m[0], _leaf(v)) + reentrant(m[1], _leaf(v)) + m[2](v),
+    "reentrant_two_paths_shared": lambda m, v: (
+        reentrant(m[0], _leaf(v)) + reentrant(m[0], _leaf(v)) + m[2](m[1](v))
+    ),
+    "used_three_times": lambda m, v: m[2](m[1](m[1](m[1](m[0](v))))),
+    "detached_in_the_middle": lambda m, v: m[2](m[1](m[0](v)).detach()),
+    "detached_beside": lambda m, v: m[2](m[0](v)) + m[1](v).detach(),
+}
+for _name, _way in _WAYS.items():
+    ZOO[_name] = lambda way=_way: (Three(way), (x(),), _square)

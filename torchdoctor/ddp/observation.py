@@ -71,7 +71,8 @@ class Batch:
 
     ``events`` are (parameter, graph task) in the order in which gradients were accumulated,
     ``early`` those of a backward that ran inside of forward; ``reachable`` from
-    the outputs DDP finds, ``sunk`` from those it passes through its own node.
+    the outputs DDP finds, ``sunk`` from those it passes through its own node. ``task`` is the graph task of
+    the backward itself, in which those of reentrant checkpoints are nested.
     """
 
     events: tuple[tuple[int, int], ...]
@@ -80,6 +81,7 @@ class Batch:
     reachable: frozenset[int]
     sunk: frozenset[int]
     sink_runs: bool
+    task: int | None
     outputs: tuple[Output, ...]
     hidden: tuple[str, ...]
     sparse: frozenset[int]
@@ -141,6 +143,7 @@ def _batch(item: Mapping[str, Any]) -> Batch:
         reachable=frozenset(item["reachable"]),
         sunk=frozenset(item["sunk"]),
         sink_runs=item["sink_runs"],
+        task=item["task"],
         outputs=tuple(Output(one["path"], one["reaches"]) for one in item["outputs"]),
         hidden=tuple(item["hidden"]),
         sparse=frozenset(item["sparse"]),

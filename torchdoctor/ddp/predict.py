@@ -131,12 +131,13 @@ class _Run:
     def _mark(
         self, iteration: int, batch: Batch, fired: Sequence[tuple[int, int]], ready: set[int]
     ) -> Raised | None:
+        unused = frozenset(ready)
         finished: int | None = None  # the graph task at whose end the iteration is closed
         for number, task in fired:
-            if finished is not None and task != finished:
-                break  # the hooks are switched off: this gradient is not averaged
+            if finished is not None and task != finished and finished != batch.task:
+                break  # that task is over and the hooks are switched off: this gradient is not averaged
             if number in ready:
-                again = [one for one in dict.fromkeys(n for n, _ in fired) if self._twice(one, fired, ready)]
+                again = [one for one in dict.fromkeys(n for n, _ in fired) if self._twice(one, fired, unused)]
                 return self._raised(Kind.TWICE, iteration, "backward", again or [number])
             if (number in batch.sparse) != (number in self.expects_sparse):
                 return self._raised(Kind.SPARSE, iteration, "backward", [number])
@@ -147,9 +148,9 @@ class _Run:
         return None
 
     @staticmethod
-    def _twice(number: int, fired: Sequence[tuple[int, int]], ready: set[int]) -> bool:
+    def _twice(number: int, fired: Sequence[tuple[int, int]], unused: frozenset[int]) -> bool:
         times = sum(1 for other, _ in fired if other == number)
-        return times > 1 or number in ready
+        return times > 1 or number in unused
 
     def _static(self, iteration: int, batch: Batch) -> Raised | None:
         if self.counts is None:

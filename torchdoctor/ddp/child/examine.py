@@ -167,7 +167,7 @@ class _Step:
         self.norms: list[dict[str, Any]] = []
         self.result: dict[str, Any] = {
             "events": self.events, "early": self.early, "graded": [], "reachable": [], "sunk": [],
-            "sink_runs": False, "outputs": [],
+            "sink_runs": False, "outputs": [], "task": None,
             "hidden": [], "sparse": [], "loss": None, "loss_finite": True, "error": None, "buffers": [],
             "written": [], "norms": self.norms, "added": [], "removed": [], "frozen": [], "unfrozen": [],
         }  # fmt: skip
@@ -247,10 +247,19 @@ class _Step:
             result["loss"] = str(value.item())
         stage[0] = "backward"
         self.counting = True
-        loss.backward()  # type: ignore[no-untyped-call]
+        hook: Any = loss.register_hook
+        mark = hook(self._outermost) if loss.requires_grad else None
+        try:
+            loss.backward()  # type: ignore[no-untyped-call]
+        finally:
+            if mark is not None:
+                mark.remove()
 
     def _numbers(self, tensors: list[torch.Tensor]) -> list[int]:
         return sorted({self.index[id(tensor)] for tensor in tensors if id(tensor) in self.index})
+
+    def _outermost(self, _: torch.Tensor) -> None:
+        self.result["task"] = getattr(torch._C, "_current_graph_task_id", lambda: -1)()
 
     def _ready(self, number: int, parameter: nn.Parameter) -> Callable[..., None]:
         task = getattr(torch._C, "_current_graph_task_id", lambda: -1)
