@@ -36,6 +36,21 @@ def executor(one_thread: None) -> Iterator[Forking]:
     forking.stop()
 
 
+@pytest.fixture
+def imported(executor: Forking, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command takes the forking process that is there, and imports no torch of its own."""
+
+    class Lent:
+        fallback = ""
+        run = staticmethod(executor.run)
+        run_batch = staticmethod(executor.run_batch)
+
+        def stop(self) -> None:
+            """Others still need it."""
+
+    monkeypatch.setattr("torchdoctor.selftest.session._executor", lambda request: Lent())
+
+
 @pytest.fixture(scope="session")
 def programs() -> Iterator[runner.Programs]:
     made = runner.Programs()

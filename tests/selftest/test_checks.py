@@ -9,7 +9,7 @@ from torchdoctor.selftest.registry import CHECKS
 
 from .conftest import Try
 
-ON_CPU = [check.name for check in CHECKS if check.place.value in ("device", "host")]
+ON_CPU = [check.name for check in CHECKS if check.place.value in ("device", "host") or check.name == "p2p"]
 
 # check, fault, a case that must fail
 SPOILT = [
@@ -37,6 +37,7 @@ SPOILT = [
     ("extension", "one-element", "C++, built here"),
     ("extension", "silent", "C++, lock held"),
     ("memory", "one-element", "patterns"),
+    ("p2p", "one-element", "bytes, host to host"),
     ("dataloader", "one-element", "dataloader, fork"),
     ("dataloader", "worker-killed", "dataloader, fork"),
     ("fork-spawn", "one-element", "process, fork"),
@@ -63,8 +64,20 @@ def test_a_spoilt_result_fails(attempt: Try, name: str, fault: str, case: str) -
     assert judged.result.action == "repeat"
 
 
+# Checks that have no meaning on a CPU: what makes them fail is shown with invented measurements, there
+JUDGED_ELSEWHERE = {
+    "h2d": "test_siblings.test_every_rate_passes_warns_fails_and_can_be_unreadable",
+    "d2h": "test_siblings.test_every_rate_passes_warns_fails_and_can_be_unreadable",
+    "hbm": "test_siblings.test_every_rate_passes_warns_fails_and_can_be_unreadable",
+    "gemm-rate": "test_siblings.test_every_rate_passes_warns_fails_and_can_be_unreadable",
+    "nccl": "test_siblings.test_collectives_of_gpus_fail_and_pass",
+}
+
+
 def test_every_check_has_a_fault_that_it_finds() -> None:
+    """What none can read, for all of them: test_endings.test_what_no_check_can_read_is_unknown."""
     assert {name for name, _, _ in SPOILT} == set(ON_CPU)
+    assert {check.name for check in CHECKS} == set(ON_CPU) | set(JUDGED_ELSEWHERE)
 
 
 def test_a_rank_deficient_problem_is_told_and_never_a_failure(attempt: Try) -> None:

@@ -42,6 +42,7 @@ def test_a_healthy_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Seed 11" in out
 
 
+@pytest.mark.usefixtures("imported")
 @needs_torch
 def test_json_holds_every_measurement(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*LSTSQ, "--format", "json"]) == 0
@@ -55,6 +56,7 @@ def test_json_holds_every_measurement(capsys: pytest.CaptureFixture[str]) -> Non
     assert (check["id"], check["verdict"], check["expected"][:7]) == ("lstsq-rank@cpu", "pass", "at most")
 
 
+@pytest.mark.usefixtures("imported")
 @needs_torch
 def test_a_wrong_element_is_a_failure(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -67,6 +69,7 @@ def test_a_wrong_element_is_a_failure(
     assert "torchdoctor selftest --show lstsq-rank" in out
 
 
+@pytest.mark.usefixtures("imported")
 @needs_torch
 def test_a_gpu_that_is_not_there_could_not_be_tested(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["selftest", "--python", sys.executable, "--device", "cuda:99", "--only", "lstsq-rank"]
@@ -118,6 +121,7 @@ def test_a_mistake_in_the_call(words: list[str], complaint: str, capsys: pytest.
     assert complaint in " ".join(capsys.readouterr().err.split())
 
 
+@pytest.mark.usefixtures("imported")
 @needs_torch
 def test_a_device_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["selftest", "--python", sys.executable, "--device", "gpu", "--only", "lstsq-rank"]) == 2

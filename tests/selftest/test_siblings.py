@@ -118,3 +118,67 @@ def test_a_survey_that_hangs_on_the_gpu_still_tells_torch() -> None:
     assert (found.torch, found.gpus) == ("2.11", ())
     assert "no answer within 60 s" in found.no_gpu
     assert read(Outcome(exit_code=1, stderr="OSError: libcudart")).fault.endswith("OSError: libcudart")
+
+
+@pytest.mark.parametrize(
+    ("name", "sound", "low", "unit"),
+    [("h2d", 55.0, 41.0, "GB/s"), ("d2h", 55.0, 41.0, "GB/s"), ("hbm", 3000.0, 2250.0, "GB/s"),
+     ("gemm-rate", 790.0, 592.0, "TFLOP/s")],
+)  # fmt: skip
+def test_every_rate_passes_warns_fails_and_can_be_unreadable(
+    name: str, sound: float, low: float, unit: str
+) -> None:
+    """A quarter slower is found: alone by the model's floor, among others by their median."""
+    (alone,) = judged(name, [sound], (H100,))
+    assert alone.result.verdict is Verdict.PASS
+    (alone,) = judged(name, [low], (H100,))
+    assert alone.result.verdict is Verdict.WARN
+    *others, last = judged(name, [sound, sound, sound * 0.45], (H100,) * 3)
+    assert [one.result.verdict for one in others] == [Verdict.PASS, Verdict.PASS]
+    assert last.result.verdict is Verdict.FAIL
+    (nameless,) = judged(name, [sound], ("NVIDIA Unheard",))
+    assert nameless.result.verdict is Verdict.UNKNOWN
+    check = find(name)
+    assert check is not None
+    unread = judge(Job(check, "cuda:0", 0), Outcome(exit_code=0, stdout="not a result"), lambda text: ())
+    assert unread.result.verdict is Verdict.UNKNOWN
+
+
+def of_all(name: str, cases: list[tuple[str, float]], gpus: tuple[str, ...] = (H100, H100)) -> Judged:
+    check = find(name)
+    assert check is not None
+    lines: list[dict[str, Json]] = [
+        {"case": case, "verdict": "measured", "measured": f"{value:g} GB/s", "value": value, "unit": "GB/s"}
+        for case, value in cases
+    ]
+    lines += [{"case": "bytes", "verdict": "pass", "measured": "0 wrong"}, {"done": True}]
+    job = Job(check, "cuda", 0)
+    outcome = Outcome(exit_code=0, lines=tuple(lines))
+    survey = Survey("2.11", gpus, (132,) * len(gpus))
+    return judge(job, outcome, lambda text: (), Siblings(survey, [(job, outcome)]).judge)
+
+
+def test_collectives_of_gpus_fail_and_pass() -> None:
+    case = "all-reduce, 2 GPUs, 256 MiB"
+    assert of_all("nccl", [(case, 285.0)]).result.verdict is Verdict.PASS
+    assert of_all("nccl", [(case, 214.0)]).result.verdict is Verdict.WARN
+    # a number that nothing is known of is told, and no lack
+    unknown = of_all("nccl", [(case, 214.0)], ("NVIDIA Unheard",) * 2)
+    assert (unknown.result.verdict, unknown.not_checked) == (Verdict.PASS, ())
+    check = find("nccl")
+    assert check is not None
+    wrong: dict[str, Json] = {
+        "case": "nccl all_reduce",
+        "verdict": "fail",
+        "measured": "1 wrong: 1 on rank 1",
+    }
+    found = judge(Job(check, "cuda", 0), Outcome(exit_code=0, lines=(wrong, {"done": True})), lambda text: ())
+    assert (found.result.verdict, found.result.blame) == (Verdict.FAIL, Blame.FABRIC)
+
+
+def test_a_slow_way_between_gpus_is_named() -> None:
+    ways = [("p2p, 0 to 1", 390.0), ("p2p, 1 to 0", 390.0), ("p2p, 0 to 2", 180.0), ("p2p, 2 to 0", 390.0)]
+    slow = of_all("p2p", ways, (H100,) * 3)
+    assert slow.result.verdict is Verdict.FAIL
+    assert (slow.result.observed or "").startswith("p2p, 0 to 2: 180 GB/s, 46% of the median")
+    assert of_all("p2p", ways[:2]).result.verdict is Verdict.PASS

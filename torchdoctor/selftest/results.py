@@ -213,7 +213,9 @@ def _blame(job: Job, cases: Sequence[Case], verdict: Verdict) -> Blame | None:
     if verdict is not Verdict.FAIL:
         return None
     wrong = any(case.verdict == "fail" and not case.measured.startswith("raised ") for case in cases)
-    if job.check.blame is Blame.NODE and (not wrong or job.device in ("cpu", "mps")):
+    if job.check.blame is Blame.NODE and not wrong:
+        return None
+    if job.check.blame is not Blame.ENVIRONMENT and job.device in ("cpu", "mps"):
         return None
     return job.check.blame
 
