@@ -58,7 +58,7 @@ class Model:
 
 # measured with torch 2.11.0+cu130: two H200 of one host; H100 80GB HBM3, several, the smallest of each
 _REDUCED = (
-    ("all-reduce, 2 GPUs, 256 MiB", 295.0),
+    ("all-reduce, 2 GPUs, 256 MiB", 265.0),
     ("all-reduce, 2 GPUs, 1024 MiB", 326.0),
     ("all-reduce, 4 GPUs, 1024 MiB", 355.0),
     ("all-reduce, 8 GPUs, 1024 MiB", 361.0),
