@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from torchdoctor.cli import streams
+from torchdoctor.cli import streams, verdicts
 
 if TYPE_CHECKING:
-    from torchdoctor.model import FactSource, Report
+    from torchdoctor.engine import FactBook
+    from torchdoctor.model import FactSource
     from torchdoctor.probes import ProbeSource
     from torchdoctor.watch import Target
 
-EXIT_FINDINGS = 1
-EXIT_COULD_NOT_TELL = 3
-EXIT_OUR_FAULT = 70
-
 
 @click.command("check")
-@click.option("--python", metavar="PATH", help="The interpreter that runs your program, or its environment.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For people, or JSON.",
-)
-@click.option(
-    "--fail-on",
-    type=click.Choice(["fail", "warn", "never"]),
-    default="fail",
-    show_default=True,
-    help="Exit 1 at problems, at warnings too, or never.",
-)
-@click.option(
-    "--strict", is_flag=True, help="Exit 3 when something could not be told and nothing else is wrong."
-)
+@verdicts.python_option
+@verdicts.format_option
+@verdicts.fail_on_option()
+@verdicts.strict_option
 @click.option(
     "--facts", "facts_file", metavar="FILE", help="Check a recorded machine (see: torchdoctor facts --save)."
 )
@@ -136,32 +117,15 @@ def _finish(
 
         assert isinstance(source, ProbeSource)
         report = with_model(report, check_factory(model, source.context.python))
-    if form == "json":
-        from torchdoctor.render.json import to_json
-
-        streams.write(to_json(report))
-    else:
-        from torchdoctor.probes.listing import subject
-        from torchdoctor.render.checks import render_checks
-
-        render_checks(
-            report,
-            stream=sys.stdout,
-            subject=subject(facts.machine),
-            width=streams.screen()[0],
-            color=streams.color_wanted(),
-            verbose=verbose,
-        )
+    verdicts.show(report, form, lambda: _subject(facts), verbose)
     if faults:
         assert isinstance(faults, list)
         streams.complain(f"a fault of torchdoctor while looking at the machine:\n{faults[0]}")
-        return EXIT_OUR_FAULT
-    return _exit_code(report, fail_on, strict)
+        return verdicts.EXIT_OUR_FAULT
+    return verdicts.exit_code(report, fail_on, strict)
 
 
-def _exit_code(report: Report, fail_on: str, strict: bool) -> int:
-    verdicts = {result.verdict.value for result in report.checks}
-    counted = {"fail": {"fail"}, "warn": {"fail", "warn"}, "never": set()}[fail_on]
-    if verdicts & counted:
-        return EXIT_FINDINGS
-    return EXIT_COULD_NOT_TELL if strict and report.not_checked else 0
+def _subject(facts: FactBook) -> str:
+    from torchdoctor.probes.listing import subject
+
+    return subject(facts.machine)

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from torchdoctor.cli import streams
-
-EXIT_FINDINGS = 1
-EXIT_COULD_NOT_TELL = 3
+from torchdoctor.cli import verdicts
 
 
 @click.command("ddp")
-@click.option("--python", metavar="PATH", help="The interpreter that runs your program, or its environment.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For people, or JSON.",
-)
-@click.option(
-    "--fail-on",
-    type=click.Choice(["fail", "warn", "never"]),
-    default="fail",
-    show_default=True,
-    help="Exit 1 at problems, at warnings too, or never.",
-)
-@click.option(
-    "--strict", is_flag=True, help="Exit 3 when something could not be told and nothing else is wrong."
-)
+@verdicts.python_option
+@verdicts.format_option
+@verdicts.fail_on_option()
+@verdicts.strict_option
 @click.option(
     "--time-limit",
     type=click.FloatRange(1, 86400),
@@ -64,23 +44,5 @@ def command(
     from torchdoctor.probes.opening import resolve
 
     report = check_factory(factory, resolve(python) if python else choose()[0], time_limit)
-    if form == "json":
-        from torchdoctor.render.json import to_json
-
-        streams.write(to_json(report))
-    else:
-        from torchdoctor.render.checks import render_checks
-
-        render_checks(
-            report,
-            stream=sys.stdout,
-            subject=factory,
-            width=streams.screen()[0],
-            color=streams.color_wanted(),
-            verbose=verbose,
-        )
-    verdicts = {result.verdict.value for result in report.checks}
-    counted = {"fail": {"fail"}, "warn": {"fail", "warn"}, "never": set()}[fail_on]
-    if verdicts & counted:
-        return EXIT_FINDINGS
-    return EXIT_COULD_NOT_TELL if strict and report.not_checked else 0
+    verdicts.show(report, form, lambda: factory, verbose)
+    return verdicts.exit_code(report, fail_on, strict)

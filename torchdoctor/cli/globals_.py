@@ -2,42 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING
-
 import click
 
-from torchdoctor.cli import streams
-
-if TYPE_CHECKING:
-    from torchdoctor.model import Report
-
-EXIT_FINDINGS = 1
-EXIT_COULD_NOT_TELL = 3
-EXIT_OUR_FAULT = 70
+from torchdoctor.cli import streams, verdicts
 
 
 @click.command("globals", context_settings={"allow_interspersed_args": False})
-@click.option("--python", metavar="PATH", help="The interpreter that runs your program, or its environment.")
+@verdicts.python_option
 @click.option("-c", "code", metavar="CODE", help="Run this code.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For people, or JSON.",
-)
-@click.option(
-    "--fail-on",
-    type=click.Choice(["fail", "warn", "never"]),
-    default="fail",
-    show_default=True,
-    help="Exit 1 at problems, at warnings too, or never.",
-)
-@click.option(
-    "--strict", is_flag=True, help="Exit 3 when something could not be told and nothing else is wrong."
-)
+@verdicts.format_option
+@verdicts.fail_on_option()
+@verdicts.strict_option
 @click.option(
     "--time-limit",
     type=click.FloatRange(1, 86400),
@@ -86,32 +61,10 @@ def command(
     interpreter = resolve(python) if python else choose()[0]
     runs = [run(target, interpreter, time_limit) for target in wanted]
     report = report_of(runs)
-    if form == "json":
-        from torchdoctor.render.json import to_json
-
-        streams.write(to_json(report))
-    else:
-        from torchdoctor.render.checks import render_checks
-
-        torch = next((one.torch for one in runs if one.torch), None)
-        about = ", ".join(one.target.words for one in runs) + (f" with torch {torch}" if torch else "")
-        render_checks(
-            report,
-            stream=sys.stdout,
-            subject=about,
-            width=streams.screen()[0],
-            color=streams.color_wanted(),
-            verbose=verbose,
-        )
+    torch = next((one.torch for one in runs if one.torch), None)
+    about = ", ".join(one.target.words for one in runs) + (f" with torch {torch}" if torch else "")
+    verdicts.show(report, form, lambda: about, verbose)
     if report.faults:
         streams.complain(f"a fault of torchdoctor while watching the program:\n{report.faults[0]}")
-        return EXIT_OUR_FAULT
-    return exit_code(report, fail_on, strict)
-
-
-def exit_code(report: Report, fail_on: str, strict: bool) -> int:
-    verdicts = {result.verdict.value for result in report.checks}
-    counted = {"fail": {"fail"}, "warn": {"fail", "warn"}, "never": set()}[fail_on]
-    if verdicts & counted:
-        return EXIT_FINDINGS
-    return EXIT_COULD_NOT_TELL if strict and report.not_checked else 0
+        return verdicts.EXIT_OUR_FAULT
+    return verdicts.exit_code(report, fail_on, strict)

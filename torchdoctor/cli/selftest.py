@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from torchdoctor.cli import streams
+from torchdoctor.cli import streams, verdicts
 
 if TYPE_CHECKING:
     from torchdoctor.model import Report
     from torchdoctor.selftest.registry import SelfCheck
     from torchdoctor.selftest.session import Progress
 
-EXIT_FINDINGS = 1
-EXIT_COULD_NOT_TELL = 3
-
 
 @click.command("selftest")
-@click.option("--python", metavar="PATH", help="The interpreter that runs your program, or its environment.")
+@verdicts.python_option
 @click.option(
     "--device",
     metavar="DEVICE",
@@ -54,16 +51,8 @@ EXIT_COULD_NOT_TELL = 3
     show_default=True,
     help="For people, JSON, or a page with charts of measured against expected.",
 )
-@click.option(
-    "--fail-on",
-    type=click.Choice(["fail", "warn", "never"]),
-    default="fail",
-    show_default=True,
-    help="Exit 1 at failures, at warnings too, or never.",
-)
-@click.option(
-    "--strict", is_flag=True, help="Exit 3 when something could not be told and nothing else is wrong."
-)
+@verdicts.fail_on_option("failures")
+@verdicts.strict_option
 @click.option(
     "--time-limit",
     "limit_scale",
@@ -135,7 +124,7 @@ def command(
     finally:
         line.clear()
     _write(report, form, request.python, verbose)
-    return _exit_code(report, fail_on, strict)
+    return verdicts.exit_code(report, fail_on, strict)
 
 
 def _check(name: str) -> SelfCheck:
@@ -163,37 +152,15 @@ def _list() -> None:
 def _write(report: Report, form: str, python: str, verbose: bool) -> None:
     from torchdoctor.selftest.listing import passed, subject
 
-    if form == "json":
-        from torchdoctor.render.json import to_json
-
-        streams.write(to_json(report))
-        return
     if form == "html":
         from torchdoctor.render.chart import to_html
 
         streams.write(to_html(report, subject(report, python)))
         return
-    from torchdoctor.render.checks import render_checks
-
-    width = streams.screen()[0]
-    render_checks(
-        report,
-        stream=sys.stdout,
-        subject=subject(report, python),
-        width=width,
-        color=streams.color_wanted(),
-        verbose=False,
-    )
-    for text in passed(report, width, verbose):
-        streams.write(text)
-
-
-def _exit_code(report: Report, fail_on: str, strict: bool) -> int:
-    verdicts = {result.verdict.value for result in report.checks}
-    counted = {"fail": {"fail"}, "warn": {"fail", "warn"}, "never": set()}[fail_on]
-    if verdicts & counted:
-        return EXIT_FINDINGS
-    return EXIT_COULD_NOT_TELL if strict and report.not_checked else 0
+    verdicts.show(report, form, lambda: subject(report, python), verbose=False)
+    if form == "text":
+        for text in passed(report, streams.screen()[0], verbose):
+            streams.write(text)
 
 
 class _Line:

@@ -153,10 +153,16 @@ class Clocks:
 
 def seconds(time: str | None) -> float | None:
     """Seconds since the epoch of an ISO 8601 time; None when it is missing or no date."""
+    found = moment(time)
+    return None if found is None else found.timestamp()
+
+
+def moment(time: str | None) -> datetime | None:
+    """An ISO 8601 time, with its zone where it names one; None when it is missing or no date."""
     if not time:
         return None
     try:
-        return datetime.fromisoformat(_six_digits(time.replace("Z", "+00:00"))).timestamp()
+        return datetime.fromisoformat(_six_digits(time.replace("Z", "+00:00")))
     except ValueError:
         return None
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from functools import cache
-
 from torchdoctor.engine.finding import Finding, Occurrence
+from torchdoctor.intake.draft import pattern
 from torchdoctor.model import Event, Role
 
 # the groups peer-death and worker-death of rules/groups.toml; a test holds the two together
@@ -34,18 +32,12 @@ _GONE = (
 _TRANSPORT = r"\bgloo\b|nccl|c10d|tcpstore|process ?group|torch/distributed|\bmpi\b|\bucx\b"
 
 
-@cache
-def compiled(text: str) -> re.Pattern[str]:
-    """The pattern, compiled when the first text asks for it."""
-    return re.compile(text)
-
-
 def dead_peer(item: Occurrence, family: str) -> bool:
     """Does the text say that the other end of a connection between ranks is gone?"""
     text = item.event.text.lower()
-    if not compiled(_GONE).search(text):
+    if not pattern(_GONE).search(text):
         return False
-    return family == "distributed" or bool(compiled(_TRANSPORT).search(text))
+    return family == "distributed" or bool(pattern(_TRANSPORT).search(text))
 
 
 def mark_echoes(findings: list[Finding], strange: list[Event]) -> None:
@@ -76,7 +68,7 @@ def _is_own(event: Event) -> bool:
     if "torch/distributed/" in last or (event.type or "").rpartition(".")[2].startswith("Connection"):
         return False
     mine = any(not frame.package for frame in event.frames)
-    return mine and not compiled(_GONE).search(event.text.lower())
+    return mine and not pattern(_GONE).search(event.text.lower())
 
 
 def _before(one: Event, other: Event) -> bool:

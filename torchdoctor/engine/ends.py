@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from torchdoctor.intake.draft import pattern
 from torchdoctor.model import EventKind
 
 if TYPE_CHECKING:
@@ -53,11 +52,6 @@ class End(NamedTuple):
     root: bool = False  # the launcher calls it the root cause: a hint, it may be the first by local rank only
 
 
-@cache
-def _pattern(source: str) -> re.Pattern[str]:
-    return re.compile(source)
-
-
 def ends(transcript: Transcript) -> dict[int, End]:
     """The ends that the text tells, one a rank; the first said counts."""
     found: dict[int, End] = {}
@@ -85,7 +79,7 @@ def ends(transcript: Transcript) -> dict[int, End]:
 
 def _box(event: Event) -> Iterator[End]:
     root = event.text.find("Root Cause")
-    for one in _pattern(_BOX).finditer(event.text):
+    for one in pattern(_BOX).finditer(event.text):
         host = one["host"] if one["host"] not in ("localhost", "127.0.0.1") else None
         time = one["time"].replace("_", "T")
         local = int(one["local"]) if one["local"] else None
@@ -95,7 +89,7 @@ def _box(event: Event) -> Iterator[End]:
 
 
 def _srun(event: Event) -> Iterator[End]:
-    for one in _pattern(_SRUN).finditer(event.text):
+    for one in pattern(_SRUN).finditer(event.text):
         code = int(one["code"]) if one["code"] else None
         if code is None:
             code = next((number for word, number in _WORDS.items() if one["how"].startswith(word)), None)
@@ -114,7 +108,7 @@ def _numbers(text: str) -> Iterator[int]:
 
 
 def _mpi(event: Event) -> Iterator[End]:
-    for one in _pattern(_MPI).finditer(event.text):
+    for one in pattern(_MPI).finditer(event.text):
         yield End(int(one["rank"]), None, one["host"], event.time, -int(one["signal"]), event)
 
 
@@ -124,7 +118,7 @@ def _agents(transcript: Transcript) -> dict[int, End]:
     sources: set[str] = set()
     for event in transcript.events:
         if event.kind is EventKind.LAUNCHER and not event.quoted:
-            for one in _pattern(_AGENT).finditer(event.text):
+            for one in pattern(_AGENT).finditer(event.text):
                 sources.add(event.source)
                 rank = int(one["local"])
                 found.setdefault(rank, End(rank, rank, event.host, event.time, int(one["code"]), event))

@@ -6,13 +6,13 @@ another node explains nothing; one on a rank's own GPU names the rank.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.engine.clocks import moment
 from torchdoctor.extract.xid_codes import CLASSES, codes
+from torchdoctor.intake.draft import pattern
 from torchdoctor.model import EventKind, Record
 
 if TYPE_CHECKING:
@@ -93,19 +93,19 @@ def _job(events: Iterable[Event]) -> _Job:
     for event in events:
         if event.host:
             hosts.add(_short(event.host))
-        if (moment := _moment(event.time)) is not None:
-            times.append(moment)
+        if (when := moment(event.time)) is not None:
+            times.append(when)
         if event.kind is EventKind.NCCL and "busId" in event.text:
-            for found in _pattern(_COMM).finditer(event.text):
+            for found in pattern(_COMM).finditer(event.text):
                 host, rank, pid = _short(found["host"]), int(found["rank"]), int(found["pid"])
                 hosts.add(host)
                 gpus[host, _address_of(int(found["bus"], 16))] = rank
                 pids[pid] = pids.get(pid, frozenset()) | {rank}
         elif event.kind is EventKind.LAUNCHER:
-            for found in _pattern(_BOX).finditer(event.text):
+            for found in pattern(_BOX).finditer(event.text):
                 pids[int(found["pid"])] = pids.get(int(found["pid"]), frozenset()) | {int(found["rank"])}
-    zoned = bool(times) and all(moment.tzinfo for moment in times)
-    seconds = [_seconds(moment) for moment in times]
+    zoned = bool(times) and all(when.tzinfo for when in times)
+    seconds = [_seconds(when) for when in times]
     return _Job(frozenset(hosts), gpus, pids, min(seconds, default=None), max(seconds, default=None), zoned)
 
 
@@ -113,10 +113,10 @@ def _unrelated(event: Event, job: _Job) -> str:
     """Why a line of the kernel log has nothing to do with the job; "" when it may have."""
     if event.host and job.hosts and _short(event.host) not in job.hosts:
         return f"of {event.host}, where this job did not run"
-    moment = _moment(event.time)
-    if moment is not None and job.start is not None and job.end is not None:
-        time = _seconds(moment)
-        certain = bool(moment.tzinfo) and job.zoned
+    when = moment(event.time)
+    if when is not None and job.start is not None and job.end is not None:
+        time = _seconds(when)
+        certain = bool(when.tzinfo) and job.zoned
         if time < job.start - (_BEFORE_S if certain else _FAR_S):
             return f"of {event.time}, before this job began"
         if time > job.end + (_AFTER_S if certain else _FAR_S):
@@ -132,7 +132,7 @@ def _rank(event: Event, job: _Job) -> int | None:
     """The one rank that the line is about; None when there is none, or several nodes have such a GPU."""
     address = _address(event.text)
     ranks = _ranks_on(event, address, job) if address and "SXid" not in event.text else frozenset()
-    if len(ranks) != 1 and (found := _pattern(_PID).search(event.text)) is not None:
+    if len(ranks) != 1 and (found := pattern(_PID).search(event.text)) is not None:
         of_process = job.pids.get(int(next(filter(None, found.groups()))), frozenset())
         ranks = ranks & of_process if ranks else of_process
     return next(iter(ranks)) if len(ranks) == 1 else None
@@ -149,7 +149,7 @@ def remarks(transcript: Transcript, explained: set[int]) -> list[str]:
     for event in transcript.events:
         if event.kind is not EventKind.KERNEL_LOG or event.quoted or event.id in explained:
             continue
-        for found in _pattern(_CODE).finditer(event.text):
+        for found in pattern(_CODE).finditer(event.text):
             key = (int(found["code"]), _address(found[0]))
             first, count = counts.get(key, (event, 0))
             counts[key] = (first, count + event.count)
@@ -169,7 +169,7 @@ def remarks(transcript: Transcript, explained: set[int]) -> list[str]:
 
 def _address(text: str) -> str:
     """The PCI address of a line, with its domain: ``0000:9d:00``; "" for none."""
-    found = _pattern(_ADDRESS).search(text)
+    found = pattern(_ADDRESS).search(text)
     if found is None:
         return ""
     domain, _, rest = found[1].lower().rpartition(":")
@@ -186,20 +186,5 @@ def _short(host: str) -> str:
     return host.partition(".")[0].lower()
 
 
-def _moment(time: str | None) -> datetime | None:
-    if not time:
-        return None
-    try:
-        # Python 3.10 reads three or six digits of a second and no "Z"
-        return datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", time.replace("Z", "+00:00")))
-    except ValueError:
-        return None
-
-
-def _seconds(moment: datetime) -> float:
-    return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
-
-
-@cache
-def _pattern(source: str) -> re.Pattern[str]:
-    return re.compile(source)
+def _seconds(when: datetime) -> float:
+    return (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()

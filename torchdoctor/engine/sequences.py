@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchdoctor.extract import flight
 from torchdoctor.extract.nccl_ranks import GIVE_UP, timeouts_in
+from torchdoctor.intake.draft import pattern
 
 if TYPE_CHECKING:
     from torchdoctor.model import Transcript
@@ -50,11 +49,6 @@ class Stray(NamedTuple):
     why: str
 
 
-@cache
-def _pattern(source: str) -> re.Pattern[str]:
-    return re.compile(source)
-
-
 def positions(transcript: Transcript) -> dict[int, Position]:
     """What watchdog lines, fingerprints and flight records say of each rank."""
     found: dict[int, Position] = {}
@@ -76,16 +70,16 @@ def positions(transcript: Transcript) -> dict[int, Position]:
                 place.timed_out = True
                 if place.seq is None:
                     place.seq, place.op, place.numel = timeout.seq, timeout.op, timeout.numel_in
-                    group = _pattern(_GROUP).search(text)
+                    group = pattern(_GROUP).search(text)
                     place.group = (group["name"] or group["guid"] or "") if group else ""
         if "enqueued" in text:
-            for one in _pattern(_STATUS).finditer(text):
+            for one in pattern(_STATUS).finditer(text):
                 rank = event.rank if event.rank is not None else int(one["rank"]) if one["rank"] else None
                 if rank is not None and (place := at(rank)).enqueued is None:
                     place.enqueued = int(one["enqueued"])
                     place.completed = int(one["completed"]) if one["completed"] else None
         if "is running collective" in text:
-            for one in _pattern(_FINGERPRINT).finditer(text):
+            for one in pattern(_FINGERPRINT).finditer(text):
                 place = at(int(one["rank"]))
                 place.seq = int(one["seq"]) if one["seq"] else place.seq
                 place.op = one["op"]

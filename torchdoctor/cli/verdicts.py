@@ -1,0 +1,73 @@
+"""What the commands that give verdicts share: their options, how a report is shown, and their exit codes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from torchdoctor.cli import streams
+
+if TYPE_CHECKING:
+    from torchdoctor.model import Report
+
+EXIT_FINDINGS = 1
+EXIT_COULD_NOT_TELL = 3
+EXIT_OUR_FAULT = 70
+
+_COUNTED: dict[str, set[str]] = {"fail": {"fail"}, "warn": {"fail", "warn"}, "never": set()}
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+python_option = click.option(
+    "--python", metavar="PATH", help="The interpreter that runs your program, or its environment."
+)
+format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For people, or JSON.",
+)
+strict_option = click.option(
+    "--strict", is_flag=True, help="Exit 3 when something could not be told and nothing else is wrong."
+)
+
+
+def fail_on_option(worst: str = "problems") -> Callable[[_Function], _Function]:
+    """``--fail-on``; ``worst`` is what the command calls a failure."""
+    return click.option(
+        "--fail-on",
+        type=click.Choice(list(_COUNTED)),
+        default="fail",
+        show_default=True,
+        help=f"Exit 1 at {worst}, at warnings too, or never.",
+    )
+
+
+def show(report: Report, form: str, subject: Callable[[], str], verbose: bool) -> None:
+    """Write the report as text or JSON; ``subject`` is asked only where it is shown."""
+    if form == "json":
+        from torchdoctor.render.json import to_json
+
+        streams.write(to_json(report))
+        return
+    from torchdoctor.render.checks import render_checks
+
+    render_checks(
+        report,
+        stream=sys.stdout,
+        subject=subject(),
+        width=streams.screen()[0],
+        color=streams.color_wanted(),
+        verbose=verbose,
+    )
+
+
+def exit_code(report: Report, fail_on: str, strict: bool) -> int:
+    """0 nothing at or above ``fail_on``, 1 findings, 3 could not tell, where ``strict`` asks for it."""
+    if {result.verdict.value for result in report.checks} & _COUNTED[fail_on]:
+        return EXIT_FINDINGS
+    return EXIT_COULD_NOT_TELL if strict and report.not_checked else 0
