@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from torchdoctor.cli import streams
+from torchdoctor.cli import streams, verdicts
 
 if TYPE_CHECKING:
     from torchdoctor.model import Fact
@@ -22,14 +22,7 @@ EXIT_OUR_FAULT = 70
     "--save", metavar="FILE", help="Record the machine in FILE: names, serials and addresses are replaced."
 )
 @click.option("--facts", "facts_file", metavar="FILE", help="Show a recorded machine instead of this one.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For people, or JSON.",
-)
+@verdicts.format_option
 @click.option(
     "--time-limit",
     type=click.FloatRange(1, 3600),

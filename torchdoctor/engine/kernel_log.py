@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from torchdoctor.engine.clocks import moment
+from torchdoctor.extract.xid import place
 from torchdoctor.extract.xid_codes import CLASSES, codes
 from torchdoctor.intake.draft import pattern
 from torchdoctor.model import EventKind, Record
@@ -172,9 +173,8 @@ def _address(text: str) -> str:
     found = pattern(_ADDRESS).search(text)
     if found is None:
         return ""
-    domain, _, rest = found[1].lower().rpartition(":")
-    head, _, bus = domain.rpartition(":")
-    return f"{(head or '0').lstrip('0').zfill(4)}:{bus}:{rest}"
+    address = found[1]
+    return place(address if address.count(":") == 2 else f"0:{address}")
 
 
 def _address_of(bus: int) -> str:

@@ -68,6 +68,12 @@ def _pattern(source: str) -> re.Pattern[str]:
     return re.compile(source)
 
 
+def place(address: str) -> str:
+    """A PCI address as domain:bus:device, the domain in at least four digits: all spellings of one agree."""
+    found = re.match(r"([0-9a-fA-F]+):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})", address)
+    return f"{int(found[1], 16):04x}:{found[2].lower()}:{found[3].lower()}" if found else ""
+
+
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     """Facts of one kernel-log line about a GPU or an NVSwitch; nothing for any other line."""
     text = event.text

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from torchdoctor.extract.xid import place
 from torchdoctor.gate.finding import Action, Finding, Untold
-from torchdoctor.gate.kernel import place
 from torchdoctor.gate.look import ENVIRONMENT, FAIL, INFO, NODE, WARN, Check, Look, Said
 from torchdoctor.model import State
 

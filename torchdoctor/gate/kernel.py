@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from torchdoctor.extract import xid
+from torchdoctor.extract.xid import place
 from torchdoctor.gate.facts import Facts
 from torchdoctor.model import Event as Said
 from torchdoctor.model import EventKind, State, Transcript
@@ -52,12 +52,6 @@ class Log:
     def near_reset(self, event: Event, within_s: float) -> bool:
         """Is it at a reset or a load of the driver, a little before or after?"""
         return event.at_s >= 0 and any(abs(event.at_s - at) <= within_s for at in self.resets.values())
-
-
-def place(address: str) -> str:
-    """A PCI address as domain:bus:device, the domain in at least four digits: all spellings of one agree."""
-    found = re.match(r"([0-9a-fA-F]+):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})", address)
-    return f"{int(found[1], 16):04x}:{found[2].lower()}:{found[3].lower()}" if found else ""
 
 
 def read(facts: Facts) -> Log:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from torchdoctor.extract.xid import place
 from torchdoctor.gate.expect import Expectation
 from torchdoctor.gate.facts import Facts
 from torchdoctor.gate.finding import Action, Finding, Untold, Weight
-from torchdoctor.gate.kernel import Log, place
+from torchdoctor.gate.kernel import Log
 from torchdoctor.gate.policy import Policy
 from torchdoctor.model import Blame, State
 
