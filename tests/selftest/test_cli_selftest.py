@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from torchdoctor.cli import selftest
+from torchdoctor.cli import verdicts
 from torchdoctor.cli.main import main
 from torchdoctor.model import CheckResult, NotChecked, Outcome, Report, Verdict
 from torchdoctor.selftest.registry import CHECKS
@@ -99,7 +99,7 @@ def test_no_torch_could_not_be_tested(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_exit_codes(verdict: Verdict, fail_on: str, strict: bool, code: int) -> None:
     untold = (NotChecked("x", "why"),) if verdict is Verdict.UNKNOWN else ()
     report = Report(Outcome.NO_FAILURE, checks=(CheckResult("x", verdict, "x"),), not_checked=untold)
-    assert selftest._exit_code(report, fail_on, strict) == code
+    assert verdicts.exit_code(report, fail_on, strict) == code
 
 
 def test_list_names_every_check(capsys: pytest.CaptureFixture[str]) -> None:
