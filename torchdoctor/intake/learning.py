@@ -87,7 +87,7 @@ def common_shape(lines: list[str]) -> Shape | None:
 
 def service_shape(lines: list[str]) -> Shape | None:
     """The shape of docker compose, ``trainer-1  | ``, when most lines begin so, whatever their number."""
-    tag = r"[A-Za-z][\w.-]{0,100}?[-_]\d{1,6} *\|(?: |$)"
+    tag = r"[A-Za-z][\w.-]{0,60}[-_]\d{1,6} {0,40}\|(?: |$)"
     lines = [line for line in lines if line and not line.isspace()]
     tagged = sum(pattern(tag).match(line) is not None for line in lines)
     return Shape(tag) if tagged >= 2 and tagged * 10 >= len(lines) * 6 else None
