@@ -10,7 +10,7 @@ from incidents.suite import build, score
 from torchdoctor.catalog import RuleSet, load, rules_directory
 from torchdoctor.catalog.loader import read_groups
 from torchdoctor.engine import FactBook
-from torchdoctor.engine.first import PEERS
+from torchdoctor.engine.echo import PEER_CAUSES
 from torchdoctor.engine.incident import explain
 from torchdoctor.model import Outcome, Part, Report, Role
 
@@ -52,7 +52,7 @@ def test_the_suite_can_be_answered_wrongly(tmp_path: Path) -> None:
 
 def test_causes_that_also_answer_a_peers_death_are_those_of_the_group(rules: RuleSet) -> None:
     group = read_groups(rules_directory(), [])["peer-death"]
-    assert {name for name in group if rules.role(name) is Role.CAUSE} == PEERS
+    assert {name for name in group if rules.role(name) is Role.CAUSE} == PEER_CAUSES
 
 
 OWN = 'Traceback (most recent call last):\n  File "/w/train.py", line 9, in step\nproj.Spent: no units left\n'

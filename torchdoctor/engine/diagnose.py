@@ -6,15 +6,13 @@ from torchdoctor.catalog import RuleSet
 from torchdoctor.catalog.rule import Rule
 from torchdoctor.engine import suspect
 from torchdoctor.engine.conditions import holds
-from torchdoctor.engine.echo import mark_echoes
+from torchdoctor.engine.echo import PEER_CAUSES, mark_echoes
 from torchdoctor.engine.factbook import FactBook, TextFacts
 from torchdoctor.engine.finding import Finding, quote
-from torchdoctor.engine.first import PEERS, first_failure, incident
 from torchdoctor.engine.judge import judge
 from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
 from torchdoctor.engine.rank import reasons, sort_key
-from torchdoctor.engine.timeline import timeline
 from torchdoctor.engine.wording import filled
 from torchdoctor.model import (
     Diagnosis,
@@ -26,6 +24,7 @@ from torchdoctor.model import (
     Form,
     Frame,
     Link,
+    Moment,
     Outcome,
     Report,
     Role,
@@ -35,6 +34,8 @@ from torchdoctor.model import (
 )
 
 MAX_EVIDENCE = 8
+# what tells of ranks without being printed by one
+_OF_MANY = (EventKind.LAUNCHER, EventKind.SCHEDULER, EventKind.STACK, EventKind.NCCL, EventKind.WATCHDOG)
 Chain = tuple[Finding, list[Finding]]
 
 
@@ -55,10 +56,8 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     if kernel:
         notes.extend(_kernel_remarks(transcript, {number for item in findings for number in item.events()}))
     mark_echoes(live, strange)
-    case = incident(transcript, live, strange)
-    first = first_failure(case)
+    first, moments, alone = _ranks(transcript, live, strange)
     found = chains(live, rules, transcript, sort_key)
-    alone = first is not None and first.rank in case.own and any(e.rank == first.rank for e in strange)
     kept, set_aside = _select(found, transcript, strange, alone)
     notes.extend(set_aside)
     diagnoses = tuple(_diagnosis(chain, transcript, text_facts, rules, first) for chain in kept)
@@ -81,11 +80,32 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
         diagnoses=diagnoses,
         suspect=who,
         first_failure=first if failed else None,
-        timeline=timeline(case, first) if failed else (),
+        timeline=moments if failed else (),
         notes=tuple(dict.fromkeys(notes)),
         facts=(*text_facts.environment(), *facts.asked()),
         faults=tuple(text_facts.faults),
     )
+
+
+def _ranks(
+    transcript: Transcript, live: list[Finding], strange: list[Event]
+) -> tuple[FirstFailure | None, tuple[Moment, ...], bool]:
+    """Who failed first, the timeline, and whether the first one failed of something that no rule knows.
+
+    What works this out is not even imported for a text of one process.
+    """
+    if not any(
+        event.rank is not None or event.local_rank is not None or event.kind in _OF_MANY
+        for event in transcript.events
+    ):
+        return None, (), False
+    from torchdoctor.engine.first import first_failure, incident
+    from torchdoctor.engine.timeline import timeline
+
+    case = incident(transcript, live, strange)
+    first = first_failure(case)
+    alone = first is not None and first.rank in case.own and any(e.rank == first.rank for e in strange)
+    return first, timeline(case, first), alone
 
 
 def _with_kernel_log(transcript: Transcript) -> tuple[Transcript, tuple[str, ...]]:
@@ -118,7 +138,7 @@ def _select(
     # a failure no rule knows explains consequences and warnings better than they explain it; that of a rank
     # alone explains the loss of a peer on others, too
     unknown_cause = bool(strange) and (
-        not causes or (alone and all(chain[0].rule.id in PEERS for chain in causes))
+        not causes or (alone and all(chain[0].rule.id in PEER_CAUSES for chain in causes))
     )
     kept: list[Chain] = []
     for chain in found:

@@ -6,17 +6,16 @@ import re
 from functools import cache
 
 from torchdoctor.engine.finding import Finding, Occurrence
-from torchdoctor.engine.clocks import CLOCK_SKEW_S, seconds
 from torchdoctor.model import Event, Role
 
 # the groups peer-death and worker-death of rules/groups.toml; a test holds the two together
-PEER_DEATH = frozenset(
-    {
-        "nccl-timeout", "nccl-remote-error", "nccl-aborted", "nccl-heartbeat", "dist-store-lost",
-        "gloo-connect", "nccl-system-error", "nccl-internal-error", "nccl-socket-interface",
-        "dist-rendezvous-timeout",
-    }
+PEER_CAUSES = frozenset(  # those of them that can be causes, too
+    ("gloo-connect", "nccl-system-error", "nccl-internal-error", "nccl-socket-interface",
+     "dist-rendezvous-timeout")
 )  # fmt: skip
+PEER_DEATH = PEER_CAUSES | frozenset(
+    ("nccl-timeout", "nccl-remote-error", "nccl-aborted", "nccl-heartbeat", "dist-store-lost")
+)
 WORKER_DEATH = frozenset(
     {
         "dataloader-worker-exited", "dataloader-worker-killed", "dataloader-worker-error",
@@ -81,6 +80,8 @@ def _is_own(event: Event) -> bool:
 
 
 def _before(one: Event, other: Event) -> bool:
+    from torchdoctor.engine.clocks import CLOCK_SKEW_S, seconds
+
     began, then = seconds(one.time), seconds(other.time)
     if began is not None and then is not None and one.stream != other.stream:
         return began <= then + CLOCK_SKEW_S

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torchdoctor.engine.clocks import Clocks, Span
+from torchdoctor.engine.echo import PEER_CAUSES
 from torchdoctor.engine.ends import ABORT, CRASH_SIGNALS, OWN_SIGNALS, SENT_SIGNALS, End, ends
 from torchdoctor.engine.sequences import Position, Stray, behind, positions, stray
 from torchdoctor.extract.hang import stand_of
@@ -18,14 +19,6 @@ if TYPE_CHECKING:
 
     from torchdoctor.engine.finding import Finding
     from torchdoctor.model import Event, Transcript
-
-# Causes of the group @peer-death: their messages are also those of a rank whose peer has died, so they count
-# only where no rank has failed of anything else. A test compares them with groups.toml.
-PEERS = frozenset(
-    ("gloo-connect", "nccl-system-error", "nccl-internal-error", "nccl-socket-interface",
-     "dist-rendezvous-timeout")
-)  # fmt: skip
-
 
 # what a rank itself prints, as opposed to its launcher, its scheduler or its machine
 _OF_A_RANK = (EventKind.EXCEPTION, EventKind.DEVICE_ASSERT, EventKind.CRASH)
@@ -85,7 +78,7 @@ def incident(
             event = occurrence.event
             if finding.role is not Role.CAUSE:
                 note(echoes, event, rule.id, rule.title)
-            elif waits(event) or rule.id in PEERS:
+            elif waits(event) or rule.id in PEER_CAUSES:
                 note(soft, event, rule.id, rule.title)
             elif rule.severity.value == "fatal":
                 note(own, event, rule.id, rule.title)

@@ -37,7 +37,8 @@ def structured(file: BinaryIO, name: str) -> Transcript | BinaryIO:
     Raises IntakeError for a pickle that is no flight record or holds more than plain data.
     """
     head = file.peek(HEAD)[:HEAD] if isinstance(file, BufferedReader) else b""
-    if head[:1] not in (b"\x80", b"{", b"["):
+    # most logs that begin with a bracket begin with a rank: what reads the rest is not even imported for them
+    if head[:1] not in (b"\x80", b"{") and not (head[:1] == b"[" and b'"frames"' in head):
         return file
     from torchdoctor.intake import flight, spy_json
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from torchdoctor.intake.document import judge
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.inputs import Found
-from torchdoctor.intake.placing import placed
 from torchdoctor.intake.router import Router
 from torchdoctor.intake.skim import Skim, feed
 from torchdoctor.intake.source import IntakeError, Tally
@@ -61,7 +60,7 @@ def read_all(paths: Sequence[str], stdin: BinaryIO | None = None, triggers: Iter
             raise found.unreadable[0]
         raise IntakeError(paths[0] if paths else "-", notes[0] if notes else "no input was named")
     notes += tuple(f"cannot read {error}" for error in found.unreadable)
-    return Reading(_merged(placed(results), notes), tuple(found.unreadable))
+    return Reading(_merged(_placed(results), notes), tuple(found.unreadable))
 
 
 def read_one(path: str, stdin: BinaryIO | None = None) -> Transcript:
@@ -128,6 +127,17 @@ def _read_input(item: Input, skim: Skim, base: int) -> Transcript:
         if item.name != "<stdin>":
             file.close()
     return _transcript(router, item.name, tally, skim.passed, base)
+
+
+def _placed(parts: list[Transcript]) -> list[Transcript]:
+    """The parts with the ranks that the names of their files tell; one plain name tells none."""
+    names = "".join(source for part in parts for source in part.sources)
+    locals_ = (event.local_rank for part in parts for event in part.events)
+    if not any(char.isdecimal() for char in names) and all(local is None for local in locals_):
+        return parts
+    from torchdoctor.intake.placing import placed
+
+    return placed(parts)
 
 
 def _from(found: Transcript, base: int) -> Transcript:
