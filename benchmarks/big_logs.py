@@ -208,9 +208,9 @@ def compare(path: str, rounds: int, limit: float | None) -> int:
             theirs.append(wall(rg))
             ours.append(wall(lambda: explain(path)))
     ratio = min(ours) / min(theirs)
-    fast = "with" if find_spec("re2") else "without"
+    fast = "with" if find_spec("zstandard") else "without"
     print(
-        f"{os.path.getsize(path) / 1e6:.0f} MB, {len(literals)} triggers, {fast} google-re2, "
+        f"{os.path.getsize(path) / 1e6:.0f} MB, {len(literals)} triggers, {fast} the fast extra, "
         f"{len(os.sched_getaffinity(0))} processors"
     )
     print(f"rg -j1 -c -F -f TRIGGERS   {min(theirs):6.2f} s  of {' '.join(f'{one:.2f}' for one in theirs)}")

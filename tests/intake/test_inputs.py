@@ -209,6 +209,10 @@ class TestHostileFolders:
         with pytest.raises(IntakeError, match="nothing was written"):
             read([str(path)])
 
+    @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="Linux")
+    def test_files_that_the_kernel_makes_up(self) -> None:
+        assert read(["/proc/self/status"]).notes == ()
+
     def test_endless_devices(self) -> None:
         assert read(["/dev/zero"]).notes == ("/dev/zero: holds binary data, not a text log",)
         assert read(["/dev/null"]).events == ()
@@ -261,12 +265,16 @@ class TestHostileFolders:
 
 
 class Changing(io.BytesIO):
-    """A file to which a line is added as soon as it was opened, or from which all is taken."""
+    """A file that becomes another as soon as the first bytes of it were read."""
 
     def __init__(self, path: Path, then: bytes) -> None:
         super().__init__(path.read_bytes())
-        path.write_bytes(then)
         self.path = path
+        self.then = then
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.path.write_bytes(self.then)
+        return super().read(size)
 
     def fileno(self) -> int:
         number = os.open(self.path, os.O_RDONLY)
@@ -433,6 +441,16 @@ class TestArchives:
         reading = read_all([str(tmp_path)])
         assert types(tmp_path / "ok.log") == ["RuntimeError"]
         assert reading.unreadable or reading.transcript.notes
+
+    def test_an_archive_without_logs(self, tmp_path: Path) -> None:
+        path = tmp_path / "weights.zip"
+        path.write_bytes(zipped({"archive/data.pkl": b"x" * 99}))
+        (tmp_path / "a.log").write_text(LOG)
+        reading = read_all([str(tmp_path)])
+        assert reading.unreadable == ()
+        assert reading.transcript.notes == (f"not read: {path}: the archive holds no text log",)
+        with pytest.raises(IntakeError, match="holds no text log"):
+            read([str(path)])
 
     def test_an_encrypted_member(self, tmp_path: Path) -> None:
         data = bytearray(zipped({"a.log": LOG.encode(), "b.log": LOG.encode()}))

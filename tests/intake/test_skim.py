@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import random
 import sys
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,16 +96,8 @@ def test_much_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     transcript = read(["-"], io.BytesIO(noise(1, 5_000)))
     assert transcript.lines_read == 5_000
     kept = len(transcript.events)
-    assert TIGHT.head + TIGHT.tail <= kept < 120
+    assert kept == TIGHT.head + TIGHT.tail
     assert transcript.notes == (f"<stdin>: {5_000 - kept} plain lines in the middle were read and not kept",)
-
-
-def test_samples_show_what_grew_over_the_whole_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(skim, "measure_for", lambda files: TIGHT)
-    transcript = read(["-"], io.BytesIO(noise(1, 100_000)))
-    lines = [event.line for event in transcript.events if TIGHT.head < event.line < 99_900]
-    assert 5 <= len(lines) <= 200
-    assert max(later - earlier for earlier, later in pairwise(lines)) < 20_000
 
 
 def test_lines_keep_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.provenance import printed_here
-from torchdoctor.intake import IntakeError, read_all
+from torchdoctor.intake import IntakeError, is_pattern, matches, read_all
 from torchdoctor.model import Outcome, Report
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ def explain_each(
     *,
     redacted: bool = False,
 ) -> Iterator[Answer]:
-    """One answer for each input, in order, as it is done."""
+    """One answer for each input, in order, as it is done; a folder is one, a pattern all that it matches."""
     for path in paths:
-        yield explain((path,), facts, rules, stdin, local, redacted=redacted)
+        for one in (is_pattern(path) and matches(path)) or [path]:
+            yield explain((one,), facts, rules, stdin, local, redacted=redacted)

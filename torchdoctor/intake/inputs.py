@@ -44,16 +44,19 @@ _ARCHIVES = (".zip", ".tar", ".tgz", ".txz", ".tbz2", ".tzst")
 _SKIPPED_FOLDERS = ("__pycache__", "node_modules", "site-packages")
 
 
+class EmptyArchive(IntakeError):
+    """An archive without a log in it."""
+
+
 class Input(NamedTuple):
     """One input: the name it is quoted by, how to open it, and its path when it is a file by itself.
 
-    ``named``: the person asked for this very file. ``of``: how many inputs are read with it, as far as known.
+    ``of``: how many inputs are read with it, as far as known.
     """
 
     name: str
     open: Callable[[], BinaryIO]
     path: str | None = None
-    named: bool = False
     of: int = 1
 
 
@@ -94,7 +97,12 @@ class Found:
                 self.unreadable.append(error)
         for path, named in plain:
             try:
-                yield from self._file(path, named, len(plain))
+                yield from self._file(path, len(plain))
+            except EmptyArchive as error:
+                if named:
+                    self.unreadable.append(error)
+                else:  # found in a folder, it may be anything
+                    self.notes.add(error.path, error.reason)
             except IntakeError as error:
                 self.unreadable.append(error)
 
@@ -103,10 +111,8 @@ class Found:
     def _expand(self, path: str) -> list[str]:
         if path == "-":
             return [path]
-        if re.search(r"[*?]|\[[^\]]+\]", path) and not os.path.lexists(path):
-            import glob
-
-            found = sorted(glob.glob(path, recursive=True), key=in_order)
+        if is_pattern(path):
+            found = matches(path)
             if not found:
                 raise IntakeError(path, "no such file, and none that matches it as a pattern")
             return [name for one in found for name in (self._folder(one) if os.path.isdir(one) else [one])]
@@ -185,9 +191,9 @@ class Found:
             return False
         return not name.lower().endswith(_ARCHIVES)
 
-    def _file(self, path: str, named: bool, of: int) -> Iterator[Input]:
+    def _file(self, path: str, of: int) -> Iterator[Input]:
         if path == "-":
-            yield Input("<stdin>", lambda: open_binary("-", self.stdin), None, named, of)
+            yield Input("<stdin>", lambda: open_binary("-", self.stdin), None, of)
             return
         try:
             about = os.stat(path)
@@ -209,11 +215,11 @@ class Found:
                 return
             file.close()
             if packed.compression_of(head):
-                yield Input(path, lambda: unpacked(path, head, about.st_size), None, named, of)
+                yield Input(path, lambda: unpacked(path, head, about.st_size), None, of)
                 return
-            yield Input(path, lambda: open_binary(path, None), path, named, of)
+            yield Input(path, lambda: open_binary(path, None), path, of)
             return
-        yield Input(path, lambda: open_binary(path, None), None, named, of)
+        yield Input(path, lambda: open_binary(path, None), None, of)
 
     # ---------------------------------------------------------------- archives
 
@@ -236,7 +242,7 @@ class Found:
         except packed.PackedError as error:
             raise IntakeError(name, str(error)) from None
         if not found:
-            raise IntakeError(name, "the archive holds no text log")
+            raise EmptyArchive(name, "the archive holds no text log")
 
     def _member(self, member: packed.Member, full: str, depth: int) -> Iterator[Input]:
         base = full.rpartition("/")[2]
@@ -267,12 +273,12 @@ class Found:
                 return
             kind = packed.compression_of(head)
             if kind is not None:
-                yield Input(full, lambda: _unpacked(joined, kind, None, full), None, False, 64)
+                yield Input(full, lambda: _unpacked(joined, kind, None, full), None, 64)
             elif is_binary(head):
                 if base.lower().endswith(_LOG_SUFFIXES):
                     self.notes.add(full, "holds binary data, not a text log")
             elif head:
-                yield Input(full, lambda: joined, None, False, 64)
+                yield Input(full, lambda: joined, None, 64)
         finally:
             joined.close()
 
@@ -310,6 +316,18 @@ def _unpacked(file: BinaryIO, kind: str, size: int | None, name: str) -> BinaryI
     except packed.PackedError as error:
         file.close()
         raise IntakeError(name, str(error)) from None
+
+
+def is_pattern(path: str) -> bool:
+    """True for a pattern like ``logs/rank*.log`` that no shell has expanded."""
+    return bool(re.search(r"[*?]|\[[^\]]+\]", path)) and path != "-" and not os.path.lexists(path)
+
+
+def matches(pattern: str) -> list[str]:
+    """The files and folders a pattern stands for; rank10 comes behind rank9."""
+    import glob
+
+    return sorted(glob.glob(pattern, recursive=True), key=in_order)
 
 
 def may_be_log(name: str) -> bool:

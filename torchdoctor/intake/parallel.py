@@ -57,12 +57,12 @@ def processors() -> int:
         return os.cpu_count() or 1
 
 
-def loader(file: BinaryIO, offset: int, length: int) -> Callable[[int], bytes]:
-    """Reads a stretch of the file, or its first bytes, when it is asked for."""
+def loader(file: BinaryIO, offset: int, length: int) -> Callable[[], bytes]:
+    """Reads a stretch of the file when it is asked for."""
 
-    def load(size: int) -> bytes:
+    def load() -> bytes:
         file.seek(offset)
-        return file.read(length if size < 0 else min(size, length))
+        return file.read(length)
 
     return load
 

@@ -24,6 +24,7 @@ _LETTERS = bytes(code if code >= 128 or chr(code).isalpha() or code == 95 else 3
 _SHAPES = 100_000
 _SHAPE_BYTES = 16_000_000
 _WORDS = 200_000
+_BARS = (b"%|", b"it/s", b"s/it", b"B/s")  # a progress bar looks new at each of its lengths
 _KEPT_LINE = 1_000  # a longer line is not remembered
 EQUAL = 256  # so many hot lines of one shape are read, then no more of them
 _NOVEL = 2_000  # so many lines that hold no known word are read because they are new
@@ -83,7 +84,7 @@ class Scanner:
         self.budget = self.novel
 
     def look(self, block: bytes) -> tuple[int, list[int]]:
-        """(line ends in the block, indices of its hot lines in order)."""
+        """(line ends in the block, indices of its hot lines in order); ``~index`` for a line only new."""
         shape = block.translate(None, DIGITS)
         if shape == self.before:  # a program that says the same for ever
             return self.before_ends, []
@@ -117,7 +118,7 @@ class Scanner:
                 continue
             if len(counts) < _SHAPES:
                 counts[line] = count
-            found.append(index)
+            found.append(~index if line in novel else index)
         for line in novel:
             counts.pop(line, None)
         return ends, found
@@ -152,7 +153,9 @@ class Scanner:
         known = set(islice(sorted(known), max(0, _SHAPES - len(self.hot))))
         self._remember(known)
         self.hot |= known
-        return hot, cold if self.budget > 0 else set()
+        if self.budget <= 0:
+            return hot, set()
+        return hot, {line for line in cold if not any(sign in line for sign in _BARS)}
 
     def _familiar(self, fresh: set[bytes]) -> set[bytes]:
         """Take out the lines that are like earlier ones but for hexadecimal numbers; the hot ones of them."""

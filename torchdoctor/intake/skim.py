@@ -95,9 +95,14 @@ class Skim:
     def read(self, file: BinaryIO, item: Input, router: Router, tally: Tally) -> None:
         """All of a small input, and of a big one what counts, goes to the router."""
         whole = self.measure.whole
-        head = start(file, whole + 1, tally)
         path = item.path
-        if path is not None and len(head) <= whole and regular_size(file) != len(head):
+        size = regular_size(file) if path is not None else 0  # 0 for files that the kernel makes up, too
+        head = start(file, whole + 1, tally)
+        if (
+            path is not None
+            and len(head) <= whole
+            and (regular_size(file) != size or (size and size != len(head)))
+        ):
             tally.notes.append(CHANGED)
         form = None
         if head[:1] in _WRAPPED:

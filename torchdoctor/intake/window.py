@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from torchdoctor.intake.skim import Measure
     from torchdoctor.intake.stream import Stream
 
-# The first windows of a kind show how the run went until then: growing memory, epochs, a validation.
-BEFORE, FIRST_BEFORE, OPENERS = 3, 64, 100
-SAMPLES = 64  # a line for about each 64th of what was read so far: what grew over the whole run shows in them
-AFTER = 6
+# The first window of a kind shows how the run went until then: rules look at 200 events before a failure.
+BEFORE, FIRST_BEFORE, OPENERS = 3, 200, 40
+AFTER, NOVEL_AFTER = 6, 2
 # So many lines may lie between two lines of one event when other ranks write at the same time.
 REACH = 256
 # A rank that goes on for ten steps has recovered (document.py); so many lines of it show that.
@@ -37,7 +36,7 @@ class Block(NamedTuple):
     first: int
     ends: int
     hot: list[int]
-    load: Callable[[int], bytes]  # its first bytes, as many as asked for; all for -1
+    load: Callable[[], bytes]
     size: int
 
 
@@ -46,12 +45,8 @@ def scanned(read: Iterator[bytes], scanner: Scanner) -> Iterator[Block]:
     number = 1
     for data in whole_lines(read):
         ends, hot = scanner.look(data)
-        yield Block(number, ends, hot, partial(_first_of, data), len(data))
+        yield Block(number, ends, hot, partial(bytes, data), len(data))
         number += ends
-
-
-def _first_of(data: bytes, size: int) -> bytes:
-    return data if size < 0 else data[:size]
 
 
 class Feeder:
@@ -66,7 +61,6 @@ class Feeder:
         self.held: deque[Block] = deque()  # the last blocks, for the lines before a hot one and for the tail
         self.lines = self.bytes = 0
         self.openers: set[bytes] = set()  # kinds of lines that windows were opened for
-        self.sampled = 0  # bytes read when the last sample was taken
         self.busy: dict[Stream, int] = {}  # streams in the middle of an event, the line that each had last
 
     def run(self, blocks: Iterable[Block]) -> None:
@@ -76,14 +70,12 @@ class Feeder:
             self.tally.bytes += block.size
             if block.hot or self.next <= self._end():
                 self._block(block)
-            elif self.tally.bytes - self.sampled > max(1 << 20, self.tally.bytes // SAMPLES):
-                self._sample(block)
             self._hold(block)
             total = block.first + block.ends
         if not self.held:
             return
         last = self.held[-1]
-        if last.load(-1).endswith(b"\n"):
+        if last.load().endswith(b"\n"):
             total -= 1
         self.tally.lines += total
         start = max(self.next, total - self._tail() + 1)
@@ -124,31 +116,25 @@ class Feeder:
         if kind in self.openers or len(self.openers) >= OPENERS:
             return BEFORE
         self.openers.add(kind)
-        return FIRST_BEFORE
-
-    def _sample(self, block: Block) -> None:
-        """The first line of a cold block."""
-        line, end, _ = block.load(PIECE_BYTES // 2).partition(b"\n")
-        if end and block.first >= self.next:
-            self.sampled = self.tally.bytes
-            self._recall(block.first)
-            self._feed([line], block.first, block.first)
+        return min(FIRST_BEFORE, self.measure.tail)
 
     def _block(self, block: Block) -> None:
-        lines = block.load(-1).split(b"\n")
+        lines = block.load().split(b"\n")
         if not lines[-1]:
             lines.pop()
         first = block.first
-        for index in block.hot:
+        for mark in block.hot:
+            index = mark if mark >= 0 else ~mark
             hot = first + index
             self._window(lines, first, hot)
             if hot >= self.next:
-                start = max(self.next, hot - self._context(lines[index]))
+                before = self._context(lines[index]) if mark >= 0 else 0
+                start = max(self.next, hot - before)
                 self._recall(start)
                 if start < first:
                     self._before(start, first)
                 self._feed(lines, first, hot)
-            self.until = max(self.until, hot + AFTER)
+            self.until = max(self.until, hot + (AFTER if mark >= 0 else NOVEL_AFTER))
         self._window(lines, first, first + len(lines) - 1)
 
     def _window(self, lines: list[bytes], first: int, last: int) -> None:
@@ -160,7 +146,7 @@ class Feeder:
     def _before(self, start: int, first: int) -> None:
         for block in list(self.held):
             if block.first <= first - 1 and block.first + block.ends >= start:
-                lines = block.load(-1).split(b"\n")
+                lines = block.load().split(b"\n")
                 self._feed(lines, block.first, first - 1)
 
     def _feed(self, lines: list[bytes], first: int, last: int) -> None:
