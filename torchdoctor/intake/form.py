@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from torchdoctor.intake.draft import pattern
 from torchdoctor.intake.lines import is_code, is_progress, is_step
 from torchdoctor.model import Form
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SAMPLE = 1_200
 _STOPWORDS = frozenset((
@@ -42,6 +47,9 @@ _AMBIGUOUS = (
 )  # fmt: skip
 
 
+_DIGITS = str.maketrans("123456789", "0" * 9)
+
+
 class Census:
     """Keeps the first lines that are not blank; by them the form is judged."""
 
@@ -53,6 +61,23 @@ class Census:
     def see(self, text: str) -> None:
         if len(self.lines) < SAMPLE and text and not text.isspace():
             self.lines.append(text[:400])
+
+
+class _Asked:
+    """Answers a question about a line once for all lines that differ in their digits only."""
+
+    __slots__ = ("ask", "told")
+
+    def __init__(self, ask: Callable[[str, str], bool]) -> None:
+        self.ask = ask
+        self.told: dict[str, bool] = {}
+
+    def of(self, text: str, line: str = "") -> bool:
+        key = text.translate(_DIGITS) if line[:1] not in (" ", "\t") else line.translate(_DIGITS)
+        found = self.told.get(key)
+        if found is None:
+            found = self.told[key] = self.ask(line, text)
+        return found
 
 
 def form_of(lines: list[str]) -> tuple[Form, bool]:
@@ -69,6 +94,7 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
         return Form.SOURCE_CODE, False
     seen: set[str] = set()
     shapes: set[str] = set()
+    logs, sources, spoken = _Asked(lambda _, text: _is_logged(text)), _Asked(_is_source), _Asked(_is_prose)
     for line in lines:
         text = line.strip()
         if text[:3] in ("```", "~~~"):
@@ -86,15 +112,15 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
         if not framed and text[:2] in ("- ", "* ") and ("`" in text or text[-1:] == "."):
             prose += 1
             sentences += 1
-        elif framed or _is_logged(text) or (bordered and text[:1] in "|+"):
+        elif framed or logs.of(text) or (bordered and text[:1] in "|+"):
             logged += 1
         elif fenced:
             quoted = text.startswith(_CODE_STARTS) or is_code(text)
             code += quoted
             inside += quoted
-        elif _is_source(line, text):
+        elif sources.of(text, line):
             code += 1
-        elif _is_prose(line, text):
+        elif spoken.of(text, line):
             shape = pattern(r"(?<![\w.])[\w.]*(?:\d|\.\w|_\w)[\w.]*").sub("#", text).replace("#, ", "")
             if shape in shapes and "#" in shape:
                 continue  # one sentence with other names and numbers in it: a program's
