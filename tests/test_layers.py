@@ -36,12 +36,20 @@ FENCED = {
     "click": ("torchdoctor/cli/",),  # arguments are the command line's business
     "rich": ("torchdoctor/render/text.py",),  # it costs as much start-up time as all of ours
     # run only in a child, or in the user's own process on the user's own call
-    "torch": ("torchdoctor/probes/child/", "torchdoctor/selftest/", "torchdoctor/hooks/", "torchdoctor/ddp"),
+    "torch": (
+        "torchdoctor/probes/child/",
+        "torchdoctor/selftest/",
+        "torchdoctor/hooks/",
+        "torchdoctor/ddp",
+        "torchdoctor/gate/child/",
+    ),
     "pynvml": ("torchdoctor/probes/child/", "torchdoctor/selftest/"),
 }
 
 # The only places that may catch every exception, each because a fault there must not stop the rest.
 CATCH_ALL = (
+    "torchdoctor/__main__.py",  # so does this for an installation that cannot be imported
+    "torchdoctor/gate/child/",  # what is wrong with the job's torch is the answer
     "torchdoctor/cli/main.py",  # turns a fault of ours into exit code 70
     "torchdoctor/engine/",  # the guard around each rule
     "torchdoctor/hooks/",  # a hook must never take the user's program down

@@ -1,5 +1,24 @@
-"""``python -m torchdoctor``."""
+"""``python -m torchdoctor``, and the program ``torchdoctor``."""
 
-from torchdoctor.cli.main import run
+from __future__ import annotations
 
-run()
+import os
+import sys
+from typing import NoReturn
+
+EXIT_OUR_FAULT = 70
+
+
+def main() -> NoReturn:
+    """Run the command line; an installation that cannot even be imported ends with 70, never with 1."""
+    try:
+        from torchdoctor.cli.main import run
+    except Exception as error:  # a missing or broken package raises whatever it likes
+        print(f"torchdoctor: its installation is broken: {type(error).__name__}: {error}", file=sys.stderr)
+        sys.stderr.flush()
+        os._exit(EXIT_OUR_FAULT)
+    run()
+
+
+if __name__ == "__main__":
+    main()

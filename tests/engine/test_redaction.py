@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from planted_secrets import planted
 
+from torchdoctor import catalog
+from torchdoctor.engine.literals import every_literal
 from torchdoctor.engine.redaction import redact
 
 
@@ -77,3 +84,49 @@ def test_hostile_texts_cost_little(seed: str) -> None:
     started = time.perf_counter()
     redact(text)
     assert time.perf_counter() - started < 2.0
+
+
+def test_of_two_hundred_planted_secrets_none_leaks() -> None:
+    lines = planted()
+    assert len(lines) == 200
+    whole = redact("\n".join(line for line, _ in lines)).text
+    leaks = [
+        (piece, line, alone)
+        for line, pieces in lines
+        for alone in [redact(line).text]
+        for piece in pieces
+        if piece in alone or piece in whole
+    ]
+    assert leaks == []
+
+
+def test_what_torch_says_itself_is_left_alone() -> None:
+    texts = sorted(set(_texts_of_torch()))
+    assert len(texts) > 3000
+    edited = [(text, redact(text).text) for text in texts if redact(text).text != text]
+    assert len(edited) <= len(texts) // 1000, edited[:20]
+
+
+def test_what_a_template_of_the_catalog_holds_is_left_alone() -> None:
+    literals = sorted(every_literal(catalog.load()))
+    edited = [(text, redact(text).text) for text in literals if redact(text).text != text]
+    assert edited == []
+
+
+def _texts_of_torch() -> Iterator[str]:
+    """What torch raises and warns: the constant strings of its raise statements and calls of warn."""
+    (folder,) = importlib.util.find_spec("torch").submodule_search_locations  # type: ignore[union-attr, misc]
+    for name in ("nn", "distributed", "utils", "optim", "autograd", "cuda", "_dynamo", "_inductor", "fx"):
+        for path in sorted(Path(folder, name).rglob("*.py")):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            for node in ast.walk(tree):
+                call = node.exc if isinstance(node, ast.Raise) else node
+                if isinstance(call, ast.Call) and (
+                    isinstance(node, ast.Raise) or "warn" in ast.unparse(call.func)
+                ):
+                    for argument in call.args:
+                        yield from (
+                            piece.value
+                            for piece in ast.walk(argument)
+                            if isinstance(piece, ast.Constant) and isinstance(piece.value, str)
+                        )

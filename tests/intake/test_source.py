@@ -11,7 +11,8 @@ import pytest
 
 from torchdoctor.intake import IntakeError, read, read_all, read_one, read_text
 from torchdoctor.intake import source as source_module
-from torchdoctor.intake.source import Tally, encoding_of, expand, is_binary, physical_lines
+from torchdoctor.intake.inputs import Found
+from torchdoctor.intake.source import Tally, encoding_of, is_binary, physical_lines
 from torchdoctor.model import EventKind, Form
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def test_a_folder_stands_for_its_logs(tmp_path: Path) -> None:
     (tmp_path / "weights.bin").write_bytes(bytes(range(256)))
     (tmp_path / "slurm-42.out").write_text("ValueError: third\n")
     (tmp_path / "train.log.1").write_text("ValueError: fourth\n")
-    names = [path[len(str(tmp_path)) + 1 :] for path in expand(str(tmp_path))]
+    names = [item.name[len(str(tmp_path)) + 1 :] for item in Found([str(tmp_path)], None)]
     assert names == ["a.log", "slurm-42.out", "train.log.1", "b/stderr"]
     transcript = read([str(tmp_path)])
     assert [event.text for event in transcript.events] == ["first", "third", "fourth", "second"]

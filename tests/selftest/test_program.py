@@ -35,7 +35,9 @@ def test_a_program_needs_nothing_of_ours(name: str, capsys: pytest.CaptureFixtur
 
 def test_every_program_under_child_is_a_check() -> None:
     files = {path.stem for path in Path(program.FOLDER).glob("*.py")}
-    assert files == {check.file for check in CHECKS} | {"__init__", "bench", "forker", "survey"}
+    assert files == {check.file for check in CHECKS} | {
+        "__init__", "batch", "bench", "forker", "survey", "watching",
+    }  # fmt: skip
 
 
 @needs_torch

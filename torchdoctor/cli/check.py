@@ -12,6 +12,7 @@ from torchdoctor.cli import streams
 if TYPE_CHECKING:
     from torchdoctor.model import FactSource, Report
     from torchdoctor.probes import ProbeSource
+    from torchdoctor.watch import Target
 
 EXIT_FINDINGS = 1
 EXIT_COULD_NOT_TELL = 3
@@ -51,8 +52,8 @@ EXIT_OUR_FAULT = 70
 @click.option(
     "--target",
     metavar="FILE|MODULE",
-    help="Also import this program there, and tell which line of it switches gradients, default dtype, "
-    "device or deterministic mode for the whole process.",
+    help="Also import this program there, and tell which line of it changes a setting of the whole process "
+    "(see: torchdoctor globals).",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show the checks that passed, and reasons in full.")
 def command(
@@ -84,9 +85,14 @@ def command(
         return _finish(load_facts(facts_file), form, fail_on, strict, folders, verbose, ())
     from torchdoctor.probes.opening import open_live
 
+    program = None
+    if target is not None:
+        from torchdoctor.watch import parse
+
+        (program,) = parse((target,))
     source: ProbeSource = open_live(python, time_limit)
     try:
-        return _finish(source, form, fail_on, strict, folders, verbose, source.faults, target)
+        return _finish(source, form, fail_on, strict, folders, verbose, source.faults, program)
     finally:
         source.close()
 
@@ -99,7 +105,7 @@ def _finish(
     folders: tuple[str, ...],
     verbose: bool,
     faults: object,
-    target: str | None = None,
+    target: Target | None = None,
 ) -> int:
     from torchdoctor.cli import loading
     from torchdoctor.engine import FactBook
@@ -110,10 +116,11 @@ def _finish(
     facts = FactBook(source)
     report = with_import(check(facts, loading.rules(folders)), facts)
     if target is not None:
-        from torchdoctor.engine.target import with_target
+        from torchdoctor.watch import merged, run
 
         assert isinstance(source, ProbeSource)
-        report = with_target(report, source.machine, source.context.python, target)
+        report = merged(report, [run(target, source.context.python)])
+        faults = faults or list(report.faults)
     if form == "json":
         from torchdoctor.render.json import to_json
 

@@ -29,10 +29,17 @@ EXIT_OUR_FAULT = 70
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "jsonl"]),
+    type=click.Choice(["text", "json", "jsonl", "markdown", "html"]),
     default="text",
     show_default=True,
-    help="Text for people; one JSON report; or one report a line.",
+    help="Text for people; one JSON report; one report a line; Markdown to paste into an issue; or one HTML "
+    "page that needs no network.",
+)
+@click.option(
+    "--redact/--no-redact",
+    default=None,
+    help="Replace the names of people, hosts and addresses, and secrets, by stand-ins. Markdown and HTML do "
+    "so without it.",
 )
 @click.option("--offline", is_flag=True, help="Ask nothing of this machine: judge by the text alone.")
 @click.option(
@@ -59,6 +66,7 @@ def command(
     files: tuple[str, ...],
     each: bool,
     form: str,
+    redact: bool | None,
     offline: bool,
     here: bool,
     facts_file: str | None,
@@ -87,10 +95,11 @@ def command(
     local = None if offline else Local(_probes, sure=here)
     rules = loading.rules(folders)
     stdin = sys.stdin.buffer if sys.stdin is not None else None
+    hidden = redact if redact is not None else form in ("markdown", "html")
     if each:
-        answers: Iterable[Answer] = explain_each(files, facts, rules, stdin, local)
+        answers: Iterable[Answer] = explain_each(files, facts, rules, stdin, local, redacted=hidden)
     else:
-        answers = [explain(files, facts, rules, stdin, local)]
+        answers = [explain(files, facts, rules, stdin, local, redacted=hidden)]
     seen = _Seen()
     _write(seen.watch(answers), form, each, verbose)
     if seen.faults:
@@ -139,6 +148,9 @@ def _write(reports: Iterator[Report], form: str, each: bool, verbose: bool) -> N
     if form == "text":
         _write_text(reports, each, verbose)
         return
+    if form in ("markdown", "html"):
+        _write_document(list(reports), form, each)
+        return
     from torchdoctor.render.json import to_json
 
     if form == "jsonl" or not each:
@@ -149,6 +161,18 @@ def _write(reports: Iterator[Report], form: str, each: bool, verbose: bool) -> N
     for number, report in enumerate(reports):
         streams.write(("[" if number == 0 else ",") + to_json(report))
     streams.write("]")
+
+
+def _write_document(reports: list[Report], form: str, each: bool) -> None:
+    headings = [", ".join(report.source) for report in reports] if each else []
+    if form == "html":
+        from torchdoctor.render.html import to_html
+
+        streams.write(to_html(reports, headings=headings))
+        return
+    from torchdoctor.render.markdown import documents
+
+    streams.write(documents(reports, headings=headings))
 
 
 def _write_text(reports: Iterator[Report], each: bool, verbose: bool) -> None:

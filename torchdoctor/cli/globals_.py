@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 EXIT_FINDINGS = 1
 EXIT_COULD_NOT_TELL = 3
+EXIT_OUR_FAULT = 70
 
 
 @click.command("globals", context_settings={"allow_interspersed_args": False})
@@ -58,8 +59,8 @@ def command(
     targets: tuple[str, ...],
 ) -> int:
     """Run a program's imports and tell which statement of which file changes a setting of the whole process:
-    gradients, default dtype and device, deterministic mode, TF32, threads, seeds, signal handlers, environment
-    variables, hooks on all modules, replaced parts of torch, CUDA initialised at import.
+    gradients, default dtype and device, deterministic mode, TF32, threads, seeds, signal handlers,
+    environment variables, hooks on all modules, replaced parts of torch, CUDA initialised at import.
 
     TARGET is a module, or a script, whose top level is run under its own name: what stands behind
     `if __name__ == "__main__":` is not run. A whole program with its arguments: -- python train.py --epochs 1
@@ -71,12 +72,17 @@ def command(
     """
     from torchdoctor.probes.interpreter import choose
     from torchdoctor.probes.opening import resolve
-    from torchdoctor.watch.report import report_of
-    from torchdoctor.watch.target import Target, parse, run
+    from torchdoctor.watch import Target, parse, report_of, run
 
     wanted = ((Target("code", code),) if code is not None else ()) + parse(targets)
     if not wanted:
         raise click.UsageError("name a module, a script, or a program: -- python train.py")
+    for named in filter(None, (target.python for target in wanted)):
+        if python:
+            raise click.UsageError(
+                f"--python names an interpreter, and so does {named}: leave one of them out"
+            )
+        resolve(named)
     interpreter = resolve(python) if python else choose()[0]
     runs = [run(target, interpreter, time_limit) for target in wanted]
     report = report_of(runs)
@@ -97,6 +103,9 @@ def command(
             color=streams.color_wanted(),
             verbose=verbose,
         )
+    if report.faults:
+        streams.complain(f"a fault of torchdoctor while watching the program:\n{report.faults[0]}")
+        return EXIT_OUR_FAULT
     return exit_code(report, fail_on, strict)
 
 

@@ -25,6 +25,7 @@ _COMMANDS = {
     "facts": ("facts", "Show what is known of this machine; save it, compare it."),
     "globals": ("globals_", "Say which line of a program changes a setting of the whole process."),
     "selftest": ("selftest", "Test that this GPU, with this torch, computes right."),
+    "gate": ("gate", "Say whether this node is fit for a job, and whose fault it is when not."),
     "rules": ("rules", "Look into the failure catalog, check and measure it."),
 }
 

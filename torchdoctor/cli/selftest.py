@@ -42,12 +42,17 @@ EXIT_COULD_NOT_TELL = 3
 )
 @click.option("--show", "shown", metavar="NAME", help="Print a check as a program that needs only torch.")
 @click.option(
+    "--baseline",
+    metavar="FILE",
+    help="Compare with the measurements in this file; where there is none, write them into it.",
+)
+@click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json"]),
+    type=click.Choice(["text", "json", "html"]),
     default="text",
     show_default=True,
-    help="For people, or JSON.",
+    help="For people, JSON, or a page with charts of measured against expected.",
 )
 @click.option(
     "--fail-on",
@@ -67,6 +72,12 @@ EXIT_COULD_NOT_TELL = 3
     metavar="FACTOR",
     help="Stretch every check's time limit, for a slow machine.",
 )
+@click.option(
+    "--share/--isolate",
+    "share",
+    default=None,
+    help="Let checks of one GPU share a process, or give each its own.  [default: share at level quick]",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Show reasons in full.")
 def command(
     python: str | None,
@@ -76,15 +87,18 @@ def command(
     level: str,
     seed: int,
     shown: str | None,
+    baseline: str | None,
     form: str,
     fail_on: str,
     strict: bool,
     limit_scale: float,
+    share: bool | None,
     verbose: bool,
 ) -> int:
     """Test that this GPU, with this torch, computes right, and show known traps with numbers.
 
-    Each check runs in a process of its own, with a time limit, and can be repeated from its seed. On a GPU
+    Each check runs in a process of its own (at level quick those of a GPU share one, and one that crashes
+    does not take the others along), with a time limit, and can be repeated from its seed. On a GPU
     the standard level makes the driver write Xid 43 lines into the kernel log (device-assert); it is said
     before it runs.
 
@@ -112,6 +126,8 @@ def command(
         seed=seed,
         limit_scale=limit_scale,
         fault=os.environ.get("TORCHDOCTOR_FAULT", ""),
+        share=share,
+        baseline=baseline or "",
     )
     line = _Line()
     try:
@@ -145,13 +161,19 @@ def _list() -> None:
 
 
 def _write(report: Report, form: str, python: str, verbose: bool) -> None:
+    from torchdoctor.selftest.listing import passed, subject
+
     if form == "json":
         from torchdoctor.render.json import to_json
 
         streams.write(to_json(report))
         return
+    if form == "html":
+        from torchdoctor.render.chart import to_html
+
+        streams.write(to_html(report, subject(report, python)))
+        return
     from torchdoctor.render.checks import render_checks
-    from torchdoctor.selftest.listing import passed, subject
 
     width = streams.screen()[0]
     render_checks(

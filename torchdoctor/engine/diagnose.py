@@ -6,6 +6,7 @@ from torchdoctor.catalog import RuleSet
 from torchdoctor.catalog.rule import Rule
 from torchdoctor.engine import suspect
 from torchdoctor.engine.conditions import holds
+from torchdoctor.engine.echo import mark_echoes
 from torchdoctor.engine.factbook import FactBook, TextFacts
 from torchdoctor.engine.finding import Finding, quote
 from torchdoctor.engine.first import PEERS, first_failure, incident
@@ -42,13 +43,18 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
 
     Asks ``facts`` only for what the conditions of matching rules name.
     """
+    kernel = any(event.kind is EventKind.KERNEL_LOG for event in transcript.events)
+    transcript, foreign = _with_kernel_log(transcript) if kernel else (transcript, ())
     text_facts = TextFacts(transcript, facts)
     findings = judge(occurrences(transcript, rules, text_facts), rules, text_facts)
     live = [finding for finding in findings if not finding.recovered]
-    notes = list(transcript.notes)
+    notes = [*transcript.notes, *foreign]
     notes.extend(_note(finding, "the run went on after it") for finding in findings if finding.recovered)
     explained = {number for finding in live for number in finding.events()}
     strange = suspect.unexplained(transcript, explained)
+    if kernel:
+        notes.extend(_kernel_remarks(transcript, {number for item in findings for number in item.events()}))
+    mark_echoes(live, strange)
     case = incident(transcript, live, strange)
     first = first_failure(case)
     found = chains(live, rules, transcript, sort_key)
@@ -82,6 +88,18 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     )
 
 
+def _with_kernel_log(transcript: Transcript) -> tuple[Transcript, tuple[str, ...]]:
+    from torchdoctor.engine.kernel_log import joined
+
+    return joined(transcript)
+
+
+def _kernel_remarks(transcript: Transcript, explained: set[int]) -> list[str]:
+    from torchdoctor.engine.kernel_log import remarks
+
+    return remarks(transcript, explained)
+
+
 def _note(finding: Finding, why: str) -> str:
     evidence = quote(finding.best.event, finding.best.snippet)
     return f"{finding.rule.title} ({finding.rule.id}, line {evidence.line}): {why}"
@@ -95,7 +113,7 @@ def _select(
     causes = [
         chain
         for chain in found
-        if chain[0].rule.role is Role.CAUSE and chain[0].rule.severity is Severity.FATAL
+        if chain[0].role is Role.CAUSE and chain[0].rule.severity is Severity.FATAL
     ]
     # a failure no rule knows explains consequences and warnings better than they explain it; that of a rank
     # alone explains the loss of a peer on others, too
@@ -105,7 +123,7 @@ def _select(
     kept: list[Chain] = []
     for chain in found:
         head, _ = chain
-        if head.rule.role in (Role.CONTEXT, Role.TEARDOWN) or (
+        if head.role in (Role.CONTEXT, Role.TEARDOWN) or (
             head.rule.severity is Severity.INFO and causes
         ):
             notes.append(_note(head, "a remark, not the cause"))
@@ -135,7 +153,7 @@ def _without_rivals(kept: list[Chain], notes: list[str]) -> list[Chain]:
             other[0]
             for other in kept
             if other is not chain
-            and other[0].rule.role is head.rule.role
+            and other[0].role is head.role
             and head.events() <= other[0].events()
             and (
                 (
@@ -191,11 +209,11 @@ def _diagnosis(
         family=head.rule.family,
         title=head.rule.title,
         severity=head.rule.severity,
-        role=head.rule.role,
+        role=head.role,
         standing=best.standing,
         why=words.why,
         rank=best.event.rank,
-        frame=_frame(best.event, head, transcript),
+        frame=_frame(best.event, chain, transcript),
         evidence=tuple(evidence),
         missing=best.missing,
         leads_to=tuple(
@@ -219,14 +237,14 @@ def _size_holes(rule: Rule) -> frozenset[str]:
     return frozenset(f"match.{name}" for name, kind in holes if kind == "size")
 
 
-def _frame(event: Event, head: Finding, transcript: Transcript) -> Frame | None:
-    frame = suspect.nearby_frame(event, transcript)
-    if frame is not None and not frame.package:
-        return frame
-    for item in head.occurrences:
-        other = suspect.nearby_frame(item.event, transcript)
-        if other is not None and not other.package:
-            return other
-    if frame is None and event.kind is not EventKind.EXCEPTION:
-        return None
-    return frame
+def _frame(event: Event, chain: Chain, transcript: Transcript) -> Frame | None:
+    """The user's frame where the answer stands, else at its other occurrences and what followed from them."""
+    head, under = chain
+    events = [event, *(item.event for member in (head, *under) for item in member.occurrences)]
+    for other in events:
+        frame = suspect.own_frame(other, transcript)
+        if frame is not None:
+            return frame
+    shown = [suspect.user_frame(other, transcript) for other in events[:MAX_EVIDENCE]]
+    own = next((frame for frame in shown if frame is not None and not frame.package), shown[0])
+    return own or suspect.nearby_frame(event, transcript)

@@ -35,7 +35,8 @@ class EvaluationError(TorchdoctorError):
 class Case:
     """One labelled input. ``cause`` is a rule id or NONE; ids under ``also`` are right as well.
 
-    ``rank``, ``user_frame`` (FILE_NAME:LINE), ``standing`` and ``outcome`` are compared where they are given.
+    ``rank``, ``user_frame`` (FILE_NAME:LINE), ``standing``, ``suspect`` (last part of a class name) and
+    ``outcome`` are compared where they are given.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Case:
     standing: str | None = None
     rank: int | None = None
     user_frame: str | None = None
+    suspect: str | None = None
     outcome: Outcome | None = None
 
 
@@ -81,20 +83,27 @@ class Result:
         return self.got[0].standing is Standing.CONFIRMED and self.got[0].role is Role.CAUSE
 
     @property
+    def user_frame_right(self) -> bool:
+        """The frame shown, of the answer or else of the suspect, is the one of the label."""
+        return _shown_frame(self.report) == self.case.user_frame
+
+    @property
     def differences(self) -> tuple[str, ...]:
         """What else the label states and the report has otherwise."""
         found: list[str] = []
         case, first = self.case, self.got[0] if self.got else None
         if case.outcome is not None and self.report.outcome is not case.outcome:
             found.append(f"outcome {self.report.outcome.value}, expected {case.outcome.value}")
+        if case.suspect and first is None and _suspect(self.report) != case.suspect:
+            found.append(f"suspect {_suspect(self.report)}, expected {case.suspect}")
+        if case.user_frame and not self.user_frame_right:
+            found.append(f"user frame {_shown_frame(self.report)}, expected {case.user_frame}")
         if first is None or not self.right_within(1):
             return tuple(found)
         if case.standing and first.standing.value != case.standing:
             found.append(f"standing {first.standing.value}, expected {case.standing}")
         if case.rank is not None and _rank(self.report) != case.rank:
             found.append(f"rank {_rank(self.report)}, expected {case.rank}")
-        if case.user_frame and _frame(first) != case.user_frame:
-            found.append(f"user frame {_frame(first)}, expected {case.user_frame}")
         return tuple(found)
 
 
@@ -130,6 +139,12 @@ class Evaluation:
         return tuple(item for item in self.results if item.none)
 
     @property
+    def user_frames(self) -> Share:
+        """How often the user's frame is right, of the cases that are labelled with one."""
+        labelled = [item for item in self.results if item.case.user_frame]
+        return Share(sum(item.user_frame_right for item in labelled), len(labelled))
+
+    @property
     def false_positives(self) -> tuple[Result, ...]:
         return tuple(item for item in self.negatives if item.got)
 
@@ -152,6 +167,7 @@ class Evaluation:
             "none_of_the_above": len(self.negatives),
             "false_positives": [item.case.name for item in self.false_positives],
             "wrong_and_confirmed": [item.case.name for item in self.wrong_and_confirmed],
+            "user_frames": {"labelled": self.user_frames.of, "right": self.user_frames.right},
             "without_rule": {
                 "cases": len(self.unknown),
                 "right": sum(item.right_within(1) for item in self.unknown),
@@ -218,6 +234,7 @@ def _from_tree(folder: str) -> Iterator[Case]:
             standing=item.standing,
             rank=item.rank,
             user_frame=item.user_frame,
+            suspect=item.suspect,
             outcome=_OUTCOMES.get(item.group),
         )
 
@@ -237,11 +254,17 @@ def _rank(report: Report) -> int | None:
     return report.diagnoses[0].rank if report.diagnoses else None
 
 
-def _frame(item: Diagnosis) -> str | None:
-    if item.frame is None:
+def _shown_frame(report: Report) -> str | None:
+    suspect = report.suspect
+    frame = report.diagnoses[0].frame if report.diagnoses else suspect.frame if suspect else None
+    if frame is None:
         return None
-    name = item.frame.file.replace("\\", "/").rpartition("/")[2]
-    return f"{name}:{item.frame.line}"
+    name = frame.file.replace("\\", "/").rpartition("/")[2]
+    return f"{name}:{frame.line}"
+
+
+def _suspect(report: Report) -> str | None:
+    return (report.suspect.type or "").rpartition(".")[2] if report.suspect else None
 
 
 def _shares(results: Iterable[Result], key: Callable[[Result], str]) -> list[tuple[str, Share, Share]]:
@@ -295,6 +318,8 @@ def in_words(result: Evaluation) -> str:
         f"  false positives      {Share(len(result.false_positives), len(negatives))}",
         f"  wrong and confirmed  {len(result.wrong_and_confirmed):4d}",
     ]
+    if result.user_frames.of:
+        lines.append(f"  user frame           {result.user_frames}")
     tables: tuple[tuple[str, Callable[[Result], str]], ...] = (
         ("difficulty", lambda item: item.case.difficulty),
         ("family", lambda item: item.family),
@@ -309,7 +334,7 @@ def in_words(result: Evaluation) -> str:
         lines += [line for item in result.misses for line in _miss_in_words(item)]
     differing = [(item.case.name, item.differences) for item in result.results if item.differences]
     if differing:
-        lines += ["", "Right cause, other differences from the label"]
+        lines += ["", "Other differences from the label"]
         lines += [f"  {name}: {'; '.join(texts)}" for name, texts in differing]
     return "\n".join(lines)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from torchdoctor.catalog.rule import Rule
-from torchdoctor.model import Event, Evidence, Fact, Record, Standing
+from torchdoctor.model import Event, Evidence, Fact, Record, Role, Standing
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -30,10 +30,19 @@ class Occurrence(Record):
 
 @dataclass(slots=True)
 class Finding:
-    """A rule with all its occurrences, the one that stands best first."""
+    """A rule with all its occurrences, the one that stands best first.
+
+    ``echo``: here it only reports the end of something else, whatever the rule is elsewhere.
+    """
 
     rule: Rule
     occurrences: list[Occurrence]
+    echo: bool = False
+
+    @property
+    def role(self) -> Role:
+        """The rule's role in this text."""
+        return Role.CONSEQUENCE if self.echo else self.rule.role
 
     @property
     def best(self) -> Occurrence:

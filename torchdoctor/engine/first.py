@@ -83,7 +83,7 @@ def incident(
         rule = finding.rule
         for occurrence in finding.occurrences:
             event = occurrence.event
-            if rule.role is not Role.CAUSE:
+            if finding.role is not Role.CAUSE:
                 note(echoes, event, rule.id, rule.title)
             elif waits(event) or rule.id in PEERS:
                 note(soft, event, rule.id, rule.title)

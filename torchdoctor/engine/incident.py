@@ -42,13 +42,16 @@ def explain(
     rules: RuleSet,
     stdin: BinaryIO | None = None,
     local: Local | None = None,
+    *,
+    redacted: bool = False,
 ) -> Answer:
     """All inputs as one incident. The report is ``unreadable`` when no input at all can be read.
 
     Where ``facts`` has no source of its own and the log is from this machine, ``local`` is asked.
+    With ``redacted`` names and secrets are replaced in the report.
     """
     try:
-        reading = read_all(paths, stdin)
+        reading = read_all(paths, stdin, rules.literals)
     except IntakeError as error:
         complaints = [str(error)]
         if len(paths) > 1:  # the error names the first of them only
@@ -61,6 +64,10 @@ def explain(
     complaints = [str(error) for error in reading.unreadable]
     if report.outcome is Outcome.UNREADABLE:
         complaints.extend(report.notes)
+    if redacted:
+        from torchdoctor.engine.publish import published
+
+        report = published(report, reading.transcript, here=local is not None)
     return Answer(report, tuple(complaints))
 
 
@@ -80,7 +87,9 @@ def explain_each(
     rules: RuleSet,
     stdin: BinaryIO | None = None,
     local: Local | None = None,
+    *,
+    redacted: bool = False,
 ) -> Iterator[Answer]:
     """One answer for each input, in order, as it is done."""
     for path in paths:
-        yield explain((path,), facts, rules, stdin, local)
+        yield explain((path,), facts, rules, stdin, local, redacted=redacted)

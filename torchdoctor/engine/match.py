@@ -15,6 +15,8 @@ from torchdoctor.model import Event, Fact, Transcript
 # a literal that stands in more events than this is looked at in the first and the last of them only
 FIRST_HITS, LAST_HITS = 48, 16
 _SEPARATOR = "\n"
+_DIGITS = b"0123456789"
+_SMALL = 1 << 16  # below that, searching the text itself is as fast
 
 
 class Haystack:
@@ -34,6 +36,21 @@ class Haystack:
             self.starts.append(position)
             position += len(text) + 1
         self.text = _SEPARATOR.join(self.texts)
+        # each text without its digits, once: in a log that is mostly the same lines with other numbers
+        # a literal is looked for in a hundredth of the text
+        self.skeleton = (
+            b""
+            if position < _SMALL
+            else _SEPARATOR.encode().join(
+                {text.encode("utf-8", "replace").translate(None, _DIGITS) for text in self.texts}
+            )
+        )
+
+    def may_hold(self, literal: str) -> bool:
+        """False for a literal that stands in no event."""
+        if self.skeleton and literal.encode("utf-8", "replace").translate(None, _DIGITS) not in self.skeleton:
+            return False
+        return literal in self.text
 
     def events_with(self, literal: str) -> list[int]:
         """Numbers of the events that hold the literal, at most FIRST_HITS + LAST_HITS."""
@@ -63,16 +80,26 @@ def occurrences(transcript: Transcript, rules: RuleSet, facts: TextFacts) -> Ite
     haystack = Haystack(transcript)
     best: dict[tuple[str, int], Occurrence] = {}
     for literal, places in rules.literals.items():
-        if literal not in haystack.text:
+        if not haystack.may_hold(literal):
             continue
         for number in haystack.events_with(literal):
             for rule_id, block in places:
                 _try(rule_id, block, number, haystack, rules, facts, best)
+    typed = [number for number, event in enumerate(haystack.events) if event.type]
+    by_kind: dict[str, list[int]] = {}
+    for number, event in enumerate(haystack.events):
+        by_kind.setdefault(event.kind.value, []).append(number)
     for rule_id, block in rules.loose:
         kinds = rules.rule(rule_id).matches[block].kinds
         types = rules.rule(rule_id).matches[block].types
-        for number, event in enumerate(haystack.events):
-            if (not kinds or event.kind.value in kinds) and (not types or event.type):
+        if types:
+            candidates = typed
+        elif kinds:
+            candidates = sorted(number for kind in kinds for number in by_kind.get(kind, ()))
+        else:
+            candidates = list(range(len(haystack.events)))
+        for number in candidates:
+            if not kinds or haystack.events[number].kind.value in kinds:
                 _try(rule_id, block, number, haystack, rules, facts, best)
     for (rule_id, _), occurrence in best.items():
         yield rule_id, occurrence

@@ -18,7 +18,7 @@ def sort_key(finding: Finding) -> SortKey:
     return (
         finding.recovered,
         _SEVERITIES[finding.rule.severity],
-        _ROLES[finding.rule.role],
+        _ROLES[finding.role],
         best.standing is Standing.UNLIKELY,
         _place(finding),
         _STANDINGS[best.standing],

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from torchdoctor.engine.finding import quote
 from torchdoctor.engine.textfacts import related
-from torchdoctor.model import Ending, Event, EventKind, Form, Frame, Suspect, Transcript
+from torchdoctor.model import Ending, Event, EventKind, Form, Frame, RelationKind, Suspect, Transcript
 
 # exceptions that report the end of something else
 _REPORTERS = frozenset(
@@ -31,33 +33,97 @@ _FAILURES = frozenset(
 )
 
 
-def user_frame(event: Event, transcript: Transcript) -> Frame | None:
-    """The innermost frame of the user's own code; without one, the outermost of a third-party package."""
+# a wrapper stands near what it wraps; other ranks may print this many events between them
+NEAR = 512
+
+# nobody's code: what other packages wrap their functions in
+_PLUMBING = frozenset({"torch", "python", "typing_extensions", "decorator", "attrs", "wrapt"})
+
+
+def own_frame(event: Event, transcript: Transcript) -> Frame | None:
+    """The innermost frame of the user's own code in the event or in what stands behind it."""
     members = list(related(event, transcript))
+    if event.kind is not EventKind.EXCEPTION:
+        members += _stack_below(event, transcript)
     for member in reversed(members):
         for frame in reversed(member.frames):
             if not frame.package:
                 return frame
-    for member in members:
+    return None
+
+
+def _stack_below(event: Event, transcript: Transcript) -> list[Event]:
+    """The stack that a record prints under itself, as Dynamo's "User stack trace:"."""
+    for other in transcript.events[event.id + 1 : event.id + 6]:
+        if other.kind is EventKind.EXCEPTION and other.stream == event.stream:
+            return [other] if other.type is None and other.frames else []
+    return []
+
+
+def user_frame(event: Event, transcript: Transcript) -> Frame | None:
+    """The innermost frame of the user's own code; without one, the outermost of a third-party package.
+
+    It is looked for in the event and what stands behind it, then in the exceptions that wrap or follow it: a
+    worker, a compiler or a thread of torch knows nothing of the line that started it.
+    """
+    found = own_frame(event, transcript)
+    if found is not None:
+        return found
+    members = list(related(event, transcript))
+    outers = list(_outers(members, transcript))
+    for member in outers:
+        for frame in reversed(member.frames):
+            if not frame.package:
+                return frame
+    for member in (*reversed(outers), *members):
         for frame in member.frames:
-            if frame.package not in ("torch", "python"):
+            if frame.package not in _PLUMBING:
                 return frame
     return None
 
 
+def _outers(members: list[Event], transcript: Transcript) -> Iterator[Event]:
+    """The events that refer to these, the nearest first."""
+    inside = {member.id for member in members}
+    waiting = [member.id for member in members]
+    pointing: dict[int, list[Event]] = {}
+    low, high = min(waiting), max(waiting)
+    for event in transcript.events[max(0, low - NEAR) : high + NEAR]:
+        for relation in event.relations:
+            pointing.setdefault(relation.event, []).append(event)
+    while waiting:
+        for outer in pointing.get(waiting.pop(0), ()):
+            if outer.id not in inside:
+                inside.add(outer.id)
+                waiting.append(outer.id)
+                yield outer
+
+
 def nearby_frame(event: Event, transcript: Transcript) -> Frame | None:
-    """The user's frame of the event, else of the next exception on the same rank (asserts have no frames)."""
+    """The user's frame of the event, else of the next exception on the same rank, else of the one before.
+
+    Asserts, native ends and lines of a driver have no frames, and the stack of a helper thread holds none of
+    the user's.
+    """
     frame = user_frame(event, transcript)
-    if frame is not None or event.kind is EventKind.EXCEPTION:
+    if frame is not None:
         return frame
-    for other in transcript.events[event.id + 1 : event.id + 400]:
+    foreign: Frame | None = None
+    after = transcript.events[event.id + 1 : event.id + NEAR]
+    before = transcript.events[max(0, event.id - NEAR) : event.id]
+    for other in (*after, *reversed(before)):
         if (
             other.kind is EventKind.EXCEPTION
             and other.frames
+            and not other.quoted
+            and not other.recovered
             and (event.rank is None or other.rank in (None, event.rank))
         ):
-            return user_frame(other, transcript)
-    return None
+            found = user_frame(other, transcript)
+            if found is not None and not found.package:
+                return found
+            foreign = foreign or found
+    return foreign if event.kind is not EventKind.EXCEPTION else None
 
 
 def _is_reporter(event: Event) -> bool:
@@ -93,17 +159,20 @@ def unexplained(transcript: Transcript, explained: set[int]) -> list[Event]:
 
 
 def choose(candidates: list[Event], transcript: Transcript, first_rank: int | None) -> Suspect | None:
-    """The candidate that looks most like the cause: first failing rank, the user's own code, then order."""
+    """The candidate that looks most like the cause.
+
+    In order: on the first failing rank, no wrapper of another, raised under the user's own code, the inner
+    one of a chain, the first in the text.
+    """
     if not candidates:
         return None
-    referred = {relation.event for event in candidates for relation in event.relations}
 
-    def key(event: Event) -> tuple[bool, bool, bool, int]:
-        frame = user_frame(event, transcript)
+    def key(event: Event) -> tuple[bool, bool, bool, bool, int]:
         return (
             first_rank is not None and event.rank != first_rank,
-            frame is None or bool(frame.package),
-            bool(event.relations) and event.id not in referred,
+            any(relation.kind is RelationKind.WRAPS for relation in event.relations),
+            all(frame.package for frame in event.frames),
+            bool(event.relations),
             event.id,
         )
 

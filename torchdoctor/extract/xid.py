@@ -10,6 +10,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.xid_codes import codes
 from torchdoctor.model import Fact
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ NAMESPACE = "xid"
 
 FACTS: dict[str, str] = {
     "xid.code": "int: the number of the Xid; 79 also for lines that only say that the GPU fell off the bus",
+    "xid.class": "str: what the code says of the GPU: APP, WATCH, RESET, REBOOT, RMA, LINK, DECODE, "
+    "RECOVERY, IGN or LEGACY; absent for a code that is not in the table",
+    "xid.meaning": "str: the code in words",
     "xid.sxid": "int: the number of the SXid (NVSwitch)",
     "xid.pci": "str: PCI address with domain, as printed, lower case (0000:3b:00)",
     "xid.pid": "int: process the driver names; absent when it prints <unknown>",
@@ -74,6 +78,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         yield from _sxid(found, source)
     elif "fallen off the bus" in text and ("NVRM" in text or "NVIDIA GPU" in text or "nvidia" in text):
         yield Fact.known("xid.code", 79, source, "the line has no number")
+        yield from _class_of(79, source)
         address = _pattern(_FALLEN).search(text)
         if address is not None:
             yield Fact.known("xid.pci", address.group("pci").lower(), source)
@@ -86,6 +91,7 @@ def _xid(found: re.Match[str], source: str) -> Iterator[Fact]:
 
     code = int(found.group("code"))
     yield known("code", code)
+    yield from _class_of(code, source)
     yield known("pci", found.group("pci").lower())
     rest = found.group("rest").strip()
     process = _pattern(_PROCESS).match(rest)
@@ -109,6 +115,15 @@ def _xid(found: re.Match[str], source: str) -> Iterator[Fact]:
             if words in state:
                 yield known("recovery", action)
                 break
+
+
+def _class_of(code: int, source: str) -> Iterator[Fact]:
+    known = codes().get(code)
+    if known is None:
+        yield Fact.absent("xid.class", source)
+        return
+    yield Fact.known("xid.class", known.kind, source)
+    yield Fact.known("xid.meaning", known.meaning, source)
 
 
 def _nvlink5(rest: str, source: str) -> Iterator[Fact]:

@@ -90,9 +90,13 @@ def unescape(text: str) -> list[str] | None:
         end = next(
             (at for at in range(1, len(lines)) if pattern(r'^["\']\s*[,}\]]').match(lines[at])), len(lines)
         )
+        whole = end == len(lines)
         del lines[end:]
-        lines[0] = pattern(r'^\s*[{\[]?\s*(?:"[\w ]{1,40}"\s*:\s*)?["\']').sub("", lines[0])
-        lines[-1] = pattern(r'["\'][,}\]\s]*$').sub("", lines[-1])
+        lines[0] = pattern(r'^\s*[{\[]?\s*(?:"[\w ]{1,40}"\s*:\s*)?b?["\']').sub("", lines[0])
+        # the last line of the text may end in a quotation mark of its own
+        last = pattern(r'(["\'])[,}\]\s]*$').search(lines[-1]) if whole else None
+        if last and lines[-1].count(last[1]) % 2:
+            lines[-1] = lines[-1][: last.start()]
     return lines
 
 
@@ -148,4 +152,5 @@ def _docker(text: str) -> list[str] | None:
     if not found:
         return None
     lines = [line for part in _plain(found[1]).rstrip("\n").split("\n") for line in clean(part)]
-    return [f"{clean(found[2])[0]} {line}" for line in lines] if found[2] else lines
+    when = clean(_plain(found[2] or ""))[0].strip()
+    return [f"{when} {line}" for line in lines] if when[:1].isdecimal() else lines

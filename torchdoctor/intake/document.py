@@ -6,6 +6,7 @@ from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import Census, form_of, is_personal
 from torchdoctor.intake.lines import is_progress, is_step
 from torchdoctor.intake.quoting import mark_quoted
+from torchdoctor.intake.testreports import mark_reports
 from torchdoctor.model import Ending, EventKind, Form
 
 
@@ -14,6 +15,7 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending]:
     form, chat = form_of(census.lines)
     personal = form is Form.PROSE and is_personal(census.lines)
     mark_quoted(drafts, form, chat, personal, census.lines)
+    mark_reports(drafts)
     if form is not Form.LOG and not any(d.headed and not d.quoted for d in drafts):
         return form, Ending.UNKNOWN
     ending, good = ending_of(drafts)
@@ -83,13 +85,18 @@ _COUNTED = (
     r"[\w/.'\"-]*(?:error|failed|killed|aborted|out of memory|exception)[\w/'\" -]{0,24}[:=\s] ?"
     r"(?:0(?:\.\d+)?|none|true|false|null)\b"
 )
+# dpkg, apt, make and other programs that name themselves
+_SPOKEN = (
+    r"^e: \w|^[a-z][\w.+-]{1,30}(?:\[\d+\])?: (?:fatal |internal )?error\b(?!.*broken pipe)"
+    r"|returned an error code \([1-9]"
+)
 _LAST = 8
 
 
 def goodness(text: str) -> int:
     """2 for a line that says plainly that the run ended well, 1 for one that suggests it, else 0."""
     low = text[-400:].lower()
-    if low.lstrip().startswith(("finished:", "started:")):
+    if pattern(r"^\s*(?:finished|started): *(?:\w{3}[ ,]|\d{4}-|n/?a|none|$)").match(low):
         return 0  # a field of a description, whatever the state
     strong = any(word in low for word in _STRONG) or low.rstrip().endswith((" ok", " succeeded"))
     if not strong and not any(word in low for word in _WEAK):
@@ -122,7 +129,9 @@ def is_failure(draft: Draft) -> bool:
         return "error" in text or "CANCELLED" in text or "OOM" in text or "Failed" in text
     if draft.kind is EventKind.LOG:
         low = text[:400].lower()
-        if not any(word in low for word in _BAD) or goodness(text) or is_step(text):
+        if not (any(word in low for word in _BAD) or pattern(_SPOKEN).search(low)):
+            return False
+        if goodness(text) or is_step(text):
             return False
         if draft.level in ("INFO", "DEBUG", "WARNING", "WARN"):
             return False

@@ -40,7 +40,7 @@ NO_MARK = Mark()
 
 
 def same_record(mark: Mark, other: Mark) -> bool:
-    """True for two lines of one record whose logger repeats the prefix on every line, as that of vLLM does."""
+    """True for two lines of one record whose logger repeats the prefix on every line, as vLLM does."""
     if not (mark.record and other.record) or (mark.logger, mark.level) != (other.logger, other.level):
         return False
     placed = ":" in mark.logger and mark.logger[-1:].isdecimal()  # file and line of the one call

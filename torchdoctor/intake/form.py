@@ -59,13 +59,16 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
     """(form, whether it is a chat) by majority of the lines."""
     if is_chat(lines):
         return Form.PROSE, True
-    code = prose = logged = sentences = 0
+    code = prose = logged = sentences = inside = 0
     framed = fenced = False
     # nvidia-smi and other programs draw tables with such borders, Markdown does not
     bordered = any(line.lstrip()[:3] == "+--" for line in lines)
-    if _is_program_text(lines) or _is_settings(lines):
+    if _is_history(lines):
+        return Form.PROSE, False
+    if _is_program_text(lines) or _is_settings(lines) or _is_yaml(lines):
         return Form.SOURCE_CODE, False
     seen: set[str] = set()
+    shapes: set[str] = set()
     for line in lines:
         text = line.strip()
         if text[:3] in ("```", "~~~"):
@@ -80,31 +83,53 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
             framed = 'File "' in text
             continue
         framed = text.startswith('File "') or text.startswith(("-->", "--->"))
-        if framed or _is_logged(text) or (bordered and text[:1] in "|+"):
+        if not framed and text[:2] in ("- ", "* ") and ("`" in text or text[-1:] == "."):
+            prose += 1
+            sentences += 1
+        elif framed or _is_logged(text) or (bordered and text[:1] in "|+"):
             logged += 1
         elif fenced:
-            code += text.startswith(_CODE_STARTS) or is_code(text)
+            quoted = text.startswith(_CODE_STARTS) or is_code(text)
+            code += quoted
+            inside += quoted
         elif _is_source(line, text):
             code += 1
         elif _is_prose(line, text):
+            shape = pattern(r"(?<![\w.])[\w.]*(?:\d|\.\w|_\w)[\w.]*").sub("#", text).replace("#, ", "")
+            if shape in shapes and "#" in shape:
+                continue  # one sentence with other names and numbers in it: a program's
+            shapes.add(shape)
             prose += 1
             sentences += text[-1:] in ".?!:" or ". " in text or "? " in text or text[0] in "#|-*>"
-        else:
-            logged += 1 if any(c.isdecimal() for c in text) else 0
+        elif any(c.isdecimal() for c in text):
+            # the head of a release in a list of changes
+            logged += not pattern(r"^[vV\[]*\d+(?:\.\d+)+\]?(?: [-\u2013(] ?[\d./-]+\)?)?$").match(text)
     total = code + prose + logged
     if total == prose == 1 and lines[0].rstrip()[-1:] == "?":
+        return Form.PROSE, False
+    if len(lines) == 1 and lines[0][:1].isalpha() and not is_program(lines[0]) and _explains(lines[0]):
         return Form.PROSE, False
     if code >= 6 and code * 2 > total and code > 2 * prose:
         return Form.SOURCE_CODE, False
     if (
         prose >= 2
         and prose * 2 >= total
-        and prose > code
+        and prose > code - inside  # what stands between fences belongs to the text
         and sentences * 3 >= prose
         and (prose >= 4 or not logged)
     ):
         return Form.PROSE, False
     return Form.LOG, False
+
+
+def _is_history(lines: list[str]) -> bool:
+    """True for the commits that git shows, in full or one a line."""
+    if any(line.startswith(("Traceback (most", '  File "')) for line in lines):
+        return False
+    if lines[0].startswith("commit ") and any(line.startswith("Author: ") for line in lines[:4]):
+        return True
+    short = sum(bool(pattern(r"^(?=[0-9a-f]*\d)[0-9a-f]{7,12} \S").match(line)) for line in lines)
+    return short >= 3 and short * 5 >= len(lines) * 4
 
 
 def _is_program_text(lines: list[str]) -> bool:
@@ -116,7 +141,28 @@ def _is_program_text(lines: list[str]) -> bool:
         if line.startswith(("Traceback (most", '  File "', "RuntimeError: ")):
             return False
         strong += bool(pattern(r"^\s*(?:def \w+\(|class \w+[(:]|import \w|from [\w.]+ import )").match(line))
-    return strong >= 5 and strong * 25 >= len(lines)
+    return (strong >= 5 and strong * 25 >= len(lines)) or _is_snippet(lines)
+
+
+_EDGE = (
+    r"(?:async )?(?:def|class|import|from|if|elif|for|while|with|assert|except|return|raise|del|global) ?"
+    r".*[\w)\]}\"':\\,(]$"
+    r"|(?:try|else|finally):|@\w|#|[rbf]?[\"']{3}|[\])}]+[,:;]?$"
+    r"|[A-Za-z_][\w.]*(?:\[[^\]]*\])? ?(?:[-+*/]?=|\()"
+)
+
+
+def _is_snippet(lines: list[str]) -> bool:
+    """True when all that stands at the left edge is Python, and some of it can be nothing else."""
+    edge = [line for line in lines if line[:1] not in " \t"]
+    if len(lines) < 2 or not edge or not all(pattern(_EDGE).match(line.rstrip()) for line in edge):
+        return False
+    return any(
+        pattern(
+            r"(?:async def|def|class) \w+.*:|(?:import \w|from [\w.]+ import )|[A-Za-z_]\w* = [\[({]$"
+        ).match(line.rstrip())
+        for line in edge
+    )
 
 
 def _is_settings(lines: list[str]) -> bool:
@@ -137,6 +183,17 @@ def _is_settings(lines: list[str]) -> bool:
     return kept >= 5 and kept > 4 * other
 
 
+def _is_yaml(lines: list[str]) -> bool:
+    """True for nested keys and lists, and nothing else."""
+    nested = 0
+    for line in lines:
+        text = line.strip()
+        if not pattern(r"(?:- )?[a-z][\w./-]{0,60}:(?: \S.*)?$|- \S|#|---$").match(text) or is_program(text):
+            return False
+        nested += text[-1:] == ":" or text.endswith((": |", ": >"))
+    return len(lines) >= 5 and nested >= 2 and any(line[:1] == " " for line in lines)
+
+
 def _is_logged(text: str) -> bool:
     if any(word in text[:120] for word in _LOGGED) or is_progress(text):
         return True
@@ -149,6 +206,10 @@ def _is_logged(text: str) -> bool:
     if is_program(text) or text.startswith(_BUILT) or ": error: " in text or ": fatal error: " in text:
         return True
     first = text[:1]
+    if text[:3] == "-- ":
+        return True  # CMake
+    if ": " in text[:80] and pattern(r"^(?:[\w.-]{1,40}\[\d+\]|[A-Z][^:.]{1,50} {2,}): \S").match(text):
+        return True  # a daemon, or a table of names and values such as that of nvidia-smi -q
     if first == "[" or (first.isdecimal() and pattern(r"\d{1,4}[-/:.]\d\d").match(text)):
         return True
     if is_step(text) and "=" in text:
@@ -211,6 +272,22 @@ def _is_prose(line: str, text: str) -> bool:
     if digits * 8 > len(text) or letters * 10 < len(text) * 6 or ("=" in text and stops < 3):
         return False
     return stops >= 2 or (stops >= 1 and len(words) >= 6 and text[-1:] in ".?!,:;")
+
+
+def _explains(line: str) -> bool:
+    """True for a sentence about a message that it holds between quotation marks."""
+    held = pattern(
+        r"[\"'\u201c\u201e\u00ab\u2018`]([^\"\u201c\u201d\u00bb`]{12,})[\"'\u201c\u201d\u00bb\u2019`]"
+    ).search(line)
+    if held is None or held[1].count(" ") < 2:
+        return False
+    rest = f"{line[: held.start()]} {line[held.end() :]}"
+    return bool(
+        pattern(
+            r"\b(?:means?|meaning|whenever|prints?|says?|raises?|indicates?|refers|explains?|hei\u00dft|bedeutet"
+            r"|besagt|signifie|significa)\b"
+        ).search(rest)
+    )
 
 
 _SPEAKER = (

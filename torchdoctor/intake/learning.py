@@ -60,6 +60,8 @@ def common_shape(lines: list[str]) -> Shape | None:
         return Shape("\t", tag=False)
     indents = sorted(len(line) - len(line.lstrip(" ")) for line in lines)
     margin = " " * indents[few]
+    if any(line.lstrip().startswith("+ Exception Group") for line in lines):
+        margin = ""  # Python indents what stands in a group
     if len(margin) >= 2 and not any(_is_edge(line) for line in lines if not line.startswith(margin)):
         return Shape(margin, tag=False)
     shapes = sorted(pattern(r"\d+").sub("0", line[:90]) for line in lines)
@@ -85,7 +87,7 @@ def common_shape(lines: list[str]) -> Shape | None:
 
 def service_shape(lines: list[str]) -> Shape | None:
     """The shape of docker compose, ``trainer-1  | ``, when most lines begin so, whatever their number."""
-    tag = r"[A-Za-z][\w.]*(?:[-_.][\w.]+)*[-_]\d+ *\|(?: |$)"
+    tag = r"[A-Za-z][\w.-]{0,60}[-_]\d{1,6} {0,40}\|(?: |$)"
     lines = [line for line in lines if line and not line.isspace()]
     tagged = sum(pattern(tag).match(line) is not None for line in lines)
     return Shape(tag) if tagged >= 2 and tagged * 10 >= len(lines) * 6 else None

@@ -224,10 +224,14 @@ class PytestReader(TracebackReader):
 
 
 def place_of(body: str, at: int) -> Frame | None:
-    """The frame of a pytest place line ``path.py:216: RuntimeError`` or ``path.py:12:``."""
+    """The frame of a place of pytest: ``x.py:6: RuntimeError``, ``x.py:12:``, ``x.py:9: in test_it``."""
     if ".py:" not in body or len(body) > 400:
         return None
-    found = pattern(r"^(?P<file>[^\s:]{1,300}\.py):(?P<line>\d+): ?(?:[\w.]*)$").match(body.rstrip())
+    found = pattern(
+        r"^(?P<file>(?:[A-Za-z]:[\\/])?[^\s:]{1,300}\.py):(?P<line>\d+): ?"
+        r"(?:in (?P<function>[\w.<>]{1,120})|[\w.]*)$"
+    ).match(body.rstrip())
     if not found:
         return None
-    return Frame(found["file"], int(found["line"][:9]), "", "", package_of(found["file"]), at)
+    file = found["file"]
+    return Frame(file, int(found["line"][:9]), found["function"] or "", "", package_of(file), at)

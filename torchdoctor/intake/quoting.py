@@ -17,6 +17,18 @@ _HELP_HEADS = (
     "Flags:",
 )
 _GREP = r"^[\w./\\-]+\.(?:py|cpp|cu|h|cc|md|rst|txt|toml|yaml):\d+[:-]\s"
+# a document or a program; in a log the line found is what happened
+_FOUND = (
+    r"^(?:[\w./\\-]+/)?[\w.-]+\.(?:py|cpp|cu|h|cc|md|rst|toml|ya?ml|html|ipynb):\d+[:-]"
+    r"(?:\w+\.)*\w*(?:Error|Exception|CUDA)\b"
+)
+_CSV = r"^[^\",:]{0,40},\"[^\"]{8,400}\"(?:,[^\",]{0,60})*$"
+# an item of a list, or a key and its value, in a program
+_ITEM = r"^[rbf]{0,2}([\"'])(?:(?!\1).){4,400}\1(?:,| ?: ?(?:[rbf]{0,2}[\"'].*[\"']|[\w.]{1,40}),?)$"
+_STRING = r"^[rbf]{0,2}([\"'])(?:(?!\1).){4,400}\1$"
+# log.error("…") and TORCH_CHECK(…, "…"); free() and what() have nothing between their parentheses
+_CALL = r"^(?:raise |return |await )?[A-Za-z_][\w:.<>]*\([^)].*[\"'].*\);?$"
+_HTML = r"^<(?:p|h\d|pre|li|code|td|th|tr|div|span|blockquote)\b[^>]*>.*</\w+>$"
 _REAL_KEYS = (
     "error",
     "message",
@@ -36,12 +48,23 @@ _REAL_KEYS = (
 
 def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lines: list[str]) -> None:
     """Set ``quoted`` on the drafts; a headed traceback at the left edge never is."""
+    answered = ""  # the command at a prompt of Python to which the following lines are the answer
     helping = -1  # how far the head of a help text is indented; its options are indented further
-    fenced = False
+    fenced = example = False
     for draft in drafts:
         raw = draft.raw
-        if draft.kind is EventKind.LOG:
+        if draft.kind is not EventKind.LOG:
+            if not draft.headed and draft.kind is not EventKind.DEVICE_ASSERT:
+                inside = 0 <= helping < len(raw) - len(raw.lstrip()) - 1
+                draft.quoted = inside or _held(raw) or _logged_setting(draft)
+                if draft.quoted:
+                    continue
+        else:
             stripped = raw.lstrip()
+            if stripped[:4] in (">>> ", "In [") or stripped[2:7] == "echo ":
+                answered = stripped
+            elif is_prompt(raw) and stripped[:3] not in ("...", ">>>"):
+                answered = ""
             if stripped[:3] in ("```", "~~~"):
                 fenced = not fenced
             if stripped.startswith(_HELP_HEADS):
@@ -55,6 +78,13 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
             if _literal(raw):
                 draft.quoted = True
                 continue
+            if answered and _recited(raw, answered):
+                draft.quoted = True
+                continue
+        if draft.kind is EventKind.EXCEPTION and not draft.frames and example:
+            draft.quoted = raw[:1] in " \t"  # a doctest in a document
+            continue
+        example = draft.kind is EventKind.LOG and raw[:1] in " \t" and raw.lstrip()[:4] == ">>> "
         if form is Form.LOG or (personal and fenced):
             continue  # in somebody's report the block between the fences is the output of his run
         draft.quoted = (
@@ -62,6 +92,15 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
             if form is Form.SOURCE_CODE
             else (chat and not draft.headed) or _in_prose(draft, personal)
         )
+
+
+def _recited(raw: str, command: str) -> bool:
+    """A text that somebody had Python show: an object's repr, or what print was given."""
+    text = raw.strip()
+    if command[2:7] == "echo ":
+        return text in command
+    shown = text[:1] in "\"'" and text[-1:] == text[:1] and text.count(" ") >= 3
+    return shown or "print(" in command
 
 
 def _literal(raw: str) -> bool:
@@ -77,23 +116,67 @@ def _literal(raw: str) -> bool:
         text
     ):
         return True
-    if " PASSED " in text and "::" in text:
-        return True
     if is_prompt(raw):
         return True
-    if text[:3] in ('- "', "- '") and text.rstrip(",")[-1:] in "\"'":
+    if _held(raw):
         return True
     if "`" in text and pattern(_GREP).match(text):
         return True
     if '"' in text or "'" in text:
-        key = pattern(r"^\"?([a-z][\w.-]{1,60})\"?\s*[:=]\s*[\[\"'(]").match(text)
+        key = pattern(r"^(?:- )?\"?([a-z][\w.-]{1,60})\"?\s*[:=]\s*[\[\"'(]").match(text)
         if key and not key[1].endswith(_REAL_KEYS):
             return True
         if is_code(text.lstrip(">+- ")) and not pattern(r"(?:Error|Exception)\(").match(text):
             return True
-        if pattern(_GREP).match(text):
+        if pattern(_GREP).match(text) or pattern(_CSV).match(text):
             return True
-    return False
+        if text[:6].isupper() and pattern(r"(?:INSERT|UPDATE|SELECT|DELETE|CREATE|ALTER)\b").match(text):
+            return True
+    if text[:1] == "#" and pattern(r"#\d{1,7}\s+(?:open|closed|merged|draft)\b").match(text):
+        return True
+    if text[:1] == "<" and pattern(_HTML).match(text):
+        return True
+    return ":" in text[:200] and bool(pattern(_FOUND).match(text, 0, 300))
+
+
+def _logged_setting(draft: Draft) -> bool:
+    """``10:00:00 INFO retry_on = "…"``: what a line below the level of a warning shows of a program."""
+    level = draft.level or ""
+    return level.upper() in ("INFO", "DEBUG") and _held(draft.raw.partition(level)[2].lstrip(" :|]-"))
+
+
+def _held(raw: str) -> bool:
+    """A line of a program, a settings file or a search in them: of whatever kind the text in it looks."""
+    text = raw.strip()
+    if _comment(text):
+        return True
+    if '"' not in text and "'" not in text:
+        return False
+    found = pattern(_GREP).match(text)
+    if found:
+        rest = text[found.end() - 1 :]
+        return rest[:2].isspace() and _held(rest)
+    if text[:3] in ('- "', "- '") and text.rstrip(",")[-1:] in "\"'":
+        return True
+    if pattern(r"^[a-z_][\w.-]{0,60} += +[\"'(\[{]").match(text):
+        return True  # an assignment, in a program or a settings file; loggers write key="value"
+    if text[:1] in "\"'rbf":
+        key = pattern(r"^\"([a-z][\w.-]{1,60})\"\s*:").match(text)
+        if not (key and key[1].endswith(_REAL_KEYS)) and pattern(_ITEM).match(text):
+            return True
+        if raw[:1] in " \t" and pattern(_STRING).match(text):
+            return True
+    return text[-1:] in ");" and bool(pattern(_CALL).match(text))
+
+
+def _comment(text: str) -> bool:
+    """A comment of a program, alone or behind a statement."""
+    if pattern(r"^(?:#+ ?[^\W\d]|//+(?: |[^\W\d])|/\*+ ?\w)").match(text):
+        return True
+    code, mark, _ = text.partition("  #")
+    return bool(mark) and (
+        is_code(code) or pattern(r"^(?:except|try|elif|else|import|from)\b.*$").match(code) is not None
+    )
 
 
 def _in_program(draft: Draft) -> bool:

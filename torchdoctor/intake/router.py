@@ -83,7 +83,7 @@ class Router:
         self._route(number, text, joined)
 
     def _learn_marker(self, before: str) -> None:
-        """Learn what stands before the bare word of a shell or the head of a stack dump, if it is a prefix."""
+        """Learn what stands before the bare word of a shell or the head of a stack dump, if a prefix."""
         _, _, bare = split(before, self.learned)
         head = before[bare:]
         if head.strip() and len(head) <= 100 and len(self.learned) < LEARNED:

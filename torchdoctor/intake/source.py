@@ -1,10 +1,11 @@
-"""Bytes to physical lines: files, folders, standard input; encodings; compression; binary junk."""
+"""Bytes to physical lines: files and standard input; encodings; binary junk."""
 
 from __future__ import annotations
 
 import os
+import stat
 import sys
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO
 
 from torchdoctor.model import TorchdoctorError
 
@@ -14,16 +15,7 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 1 << 18
 # A physical line longer than this is handed on in pieces, so that memory stays bounded.
 PIECE_BYTES = 8192
-_FOLDER_FILES = 500
-_FOLDER_DEPTH = 6
-_LOG_SUFFIXES = (".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".output", ".trace", ".dmesg")
-_LOG_NAMES = ("stdout", "stderr", "error.json", "dmesg", "syslog", "messages", "nohup.out")
-_NO_LOGS = (
-    ".py", ".pyc", ".md", ".rst", ".toml", ".yaml", ".yml", ".json", ".ini", ".cfg", ".csv", ".tsv",
-    ".html", ".xml", ".c", ".cc", ".cpp", ".cu", ".h", ".hpp", ".js", ".ts", ".sh", ".pt", ".pth", ".bin",
-    ".ckpt", ".safetensors", ".png", ".jpg", ".jpeg", ".gif", ".pdf", ".zip", ".gz", ".tar", ".so", ".o",
-    ".a", ".npy", ".npz", ".pkl", ".lock", ".onnx", ".whl", ".parquet", ".jsonl", ".ipynb",
-)  # fmt: skip
+PIPE_SECONDS = 5
 _MAGIC = (
     b"\x7fELF", b"\x89PNG", b"PK\x03\x04", b"GIF8", b"%PDF", b"\xff\xd8\xff", b"\x80\x02", b"\x80\x03",
     b"\x80\x04", b"\x80\x05", b"\x93NUMPY", b"RIFF", b"OggS", b"7z\xbc\xaf", b"SQLite format 3",
@@ -51,50 +43,17 @@ class Tally:
         self.notes: list[str] = []
 
 
-def expand(path: str) -> list[str]:
-    """The files behind a path: itself, or up to 500 text logs of a folder, sorted, 6 levels deep."""
-    if path == "-" or not os.path.isdir(path):
-        return [path]
-    found: list[str] = []
-    base = path.rstrip("/\\").count(os.sep)
-    for folder, folders, names in os.walk(path):
-        folders[:] = sorted(
-            n for n in folders if not n.startswith(".") and n not in ("__pycache__", "node_modules")
-        )
-        if folder.count(os.sep) - base >= _FOLDER_DEPTH:
-            folders[:] = []
-        found += [os.path.join(folder, name) for name in sorted(names) if _may_be_log(folder, name)]
-        if len(found) > _FOLDER_FILES:
-            break
-    if not found:
-        raise IntakeError(
-            path, "the folder holds no text log (.log, .txt, .out, .err, or a text file without suffix)"
-        )
-    return found[:_FOLDER_FILES]
-
-
-def _may_be_log(folder: str, name: str) -> bool:
-    lower = name.lower()
-    if lower.startswith("."):
-        return False
-    known = lower.endswith(_LOG_SUFFIXES) or lower in _LOG_NAMES or ".log" in lower
-    if not known and (lower.endswith(_NO_LOGS) or "." in lower.rstrip("0123456789").rstrip(".")):
-        return False
-    try:
-        with open(os.path.join(folder, name), "rb") as file:
-            head = file.read(4096)
-    except OSError:
-        return known  # the reader reports it
-    return bool(head) and not is_binary(head)
-
-
 def open_binary(path: str, stdin: BinaryIO | None) -> BinaryIO:
     """The bytes of a file, or of standard input for "-". Raises IntakeError with a reason in plain words."""
     if path == "-":
         return stdin if stdin is not None else sys.stdin.buffer
     try:
-        file = open(path, "rb")  # noqa: SIM115  closed by the reader at the end of the stream
-        head = file.peek(6)[:6]
+        mode = os.stat(path).st_mode
+        if stat.S_ISFIFO(mode):
+            return _open_pipe(path)
+        if stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
+            raise IntakeError(path, "is a device or a socket, not a log")
+        return open(path, "rb")
     except FileNotFoundError:
         raise IntakeError(path, "no such file") from None
     except IsADirectoryError:
@@ -103,43 +62,18 @@ def open_binary(path: str, stdin: BinaryIO | None) -> BinaryIO:
         raise IntakeError(path, "permission denied") from None
     except (OSError, ValueError) as error:
         raise IntakeError(path, getattr(error, "strerror", None) or str(error)) from None
-    if head.startswith((b"\x1f\x8b", b"\xfd7zXZ", b"BZh")):
-        file.close()
-        return cast("BinaryIO", Unpacked(path, head))
-    return file
 
 
-class Unpacked:
-    """A compressed file; damage in it is an OSError, as for any other unreadable stretch."""
+def _open_pipe(path: str) -> BinaryIO:
+    """A pipe with a program at its other end; without one, opening it would wait for ever."""
+    import select
 
-    def __init__(self, path: str, head: bytes) -> None:
-        opened: object
-        if head.startswith(b"\x1f\x8b"):
-            import gzip
-            import zlib
-
-            opened = gzip.GzipFile(path)
-            self.damage: tuple[type[Exception], ...] = (zlib.error, EOFError)
-        elif head.startswith(b"BZh"):
-            import bz2
-
-            opened = bz2.BZ2File(path)
-            self.damage = (ValueError, EOFError)
-        else:
-            import lzma
-
-            opened = lzma.LZMAFile(path)  # noqa: SIM115  closed by close()
-            self.damage = (lzma.LZMAError, EOFError)
-        self.file = cast("BinaryIO", opened)
-
-    def read(self, size: int) -> bytes:
-        try:
-            return self.file.read(size)
-        except self.damage as error:
-            raise OSError(f"damaged archive: {error}") from error
-
-    def close(self) -> None:
-        self.file.close()
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    if not select.select([number], [], [], PIPE_SECONDS)[0]:
+        os.close(number)
+        raise IntakeError(path, f"is a named pipe into which nothing was written for {PIPE_SECONDS} s")
+    os.set_blocking(number, True)
+    return os.fdopen(number, "rb")
 
 
 def is_binary(head: bytes) -> bool:

@@ -218,6 +218,8 @@ class Stream:
 
             self.reader = PytestReader(self, line)
             return True
+        if ".py:" in body and body[:1] not in " \t" and self._placed(line):
+            return True
         if body.startswith("Exception has occurred: "):
             reader = TracebackReader(self, line, headed=True)
             reader.debugger = True
@@ -236,6 +238,11 @@ class Stream:
                 return False
             body = body.strip()
         head = exception_head(body, loose=self.twins > 0)
+        if head is None and line.mark.level in ("ERROR", "CRITICAL", "FATAL"):
+            # logger.error(f"{name}: {type(e).__name__}: {e}")
+            named = pattern(r"[\w ./()-]{1,60}: (?=(?:\w+\.)*[A-Z]\w*(?:Error|Exception): \S)").match(body)
+            body = body[named.end() :] if named else body
+            head = exception_head(body, loose=False) if named else None
         if head is None or is_progress(body):
             return False
         reader = TracebackReader(self, line, headed=False)
@@ -247,6 +254,22 @@ class Stream:
         if reader.message is None:
             self.reader = None
             return False
+        return True
+
+    def _placed(self, line: Line) -> bool:
+        """``src/head.py:14: RuntimeError: text``, as pytest --tb=line prints a failure."""
+        found = pattern(
+            r"^((?:[A-Za-z]:[\\/])?[^\s:]{1,300}\.py):(\d{1,9}): "
+            r"((?:\w+\.)*[A-Z]\w*(?:Error|Exception)): (?=\S)"
+        ).match(line.body)
+        if not found:
+            return False
+        reader = TracebackReader(self, line, headed=False)
+        reader.frame_indent = 0
+        reader.draft.add_frame(Frame(found[1], int(found[2]), "", "", package_of(found[1]), line.number))
+        self.reader = reader
+        self.head_mark, self.head_logger = line.mark, line.mark.logger
+        reader.take(Line(line.number, line.text, line.body[found.start(3) :], line.mark))
         return True
 
     # ---------------------------------------------------------------- single
@@ -299,8 +322,8 @@ class Stream:
         self.last = draft
         if "<FrameSummary file " in text:
             self._summary(draft)
-        elif ".py:" in text and text.rstrip()[-1:] == ":":
-            self._place(text, line.number)
+        elif ".py:" in text and (text.rstrip()[-1:] == ":" or ": in " in text):
+            self._place(line.body, line.number)
         elif text.startswith("____"):
             self.places = []
         if self.reader is None and "NCCL error in" in text:

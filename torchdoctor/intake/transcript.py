@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from itertools import chain, islice
+from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from torchdoctor.intake.document import judge
 from torchdoctor.intake.draft import Draft, pattern
+from torchdoctor.intake.inputs import Found
 from torchdoctor.intake.placing import placed
 from torchdoctor.intake.router import Router
-from torchdoctor.intake.source import IntakeError, Tally, expand, open_binary, physical_lines
+from torchdoctor.intake.skim import Skim, feed
+from torchdoctor.intake.source import IntakeError, Tally
 from torchdoctor.intake.structured import structured
-from torchdoctor.model import Ending, Event, Form, Transcript
+from torchdoctor.model import Ending, Form, Relation, Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-
-HEAD_LINES = 80
+    from torchdoctor.intake.inputs import Input
 
 
 class Reading(NamedTuple):
@@ -27,35 +28,40 @@ class Reading(NamedTuple):
     unreadable: tuple[IntakeError, ...] = ()
 
 
-def read(paths: Sequence[str], stdin: BinaryIO | None = None) -> Transcript:
+def read(paths: Sequence[str], stdin: BinaryIO | None = None, triggers: Iterable[str] = ()) -> Transcript:
     """The events of all inputs, in order; "-" is ``stdin``, a folder stands for the logs in it.
 
-    Raises IntakeError when none of the inputs can be read; else the unreadable ones are in the notes.
+    ``triggers`` are texts by which lines in the middle of a big input are found worth reading. Raises
+    IntakeError when none of the inputs can be read; else the unreadable ones are in the notes.
     """
-    return read_all(paths, stdin).transcript
+    return read_all(paths, stdin, triggers).transcript
 
 
-def read_all(paths: Sequence[str], stdin: BinaryIO | None = None) -> Reading:
+def read_all(paths: Sequence[str], stdin: BinaryIO | None = None, triggers: Iterable[str] = ()) -> Reading:
     """Like ``read``, and says which inputs could not be read. Raises IntakeError when none could."""
-    unreadable: list[IntakeError] = []
+    found = Found(paths, stdin)
     results: list[Transcript] = []
-    for path in paths:
+    events = 0
+    skim: Skim | None = None
+    for item in found:
+        if skim is None:
+            skim = Skim(triggers)
+        skim.share(item.of)
         try:
-            files = expand(path)
-            for file in files:
-                try:
-                    found = _read_file(file, stdin)
-                    if found.form is Form.BINARY and (len(paths) > 1 or len(files) > 1):
-                        raise IntakeError(file, "holds binary data, not a text log")
-                    results.append(found)
-                except IntakeError as error:
-                    unreadable.append(error)
+            one = _read_input(item, skim, events)
+            if one.form is Form.BINARY and (item.of > 1 or len(paths) > 1):
+                raise IntakeError(item.name, "holds binary data, not a text log")
+            results.append(one)
+            events += len(one.events)
         except IntakeError as error:
-            unreadable.append(error)
+            found.unreadable.append(error)
+    notes = _passed(skim.passed if skim is not None else {}) + tuple(found.notes.texts())
     if not results:
-        raise unreadable[0] if unreadable else IntakeError("-", "no input was named")
-    notes = tuple(f"cannot read {error}" for error in unreadable)
-    return Reading(_merged(placed(results), notes), tuple(unreadable))
+        if found.unreadable:
+            raise found.unreadable[0]
+        raise IntakeError(paths[0] if paths else "-", notes[0] if notes else "no input was named")
+    notes += tuple(f"cannot read {error}" for error in found.unreadable)
+    return Reading(_merged(placed(results), notes), tuple(found.unreadable))
 
 
 def read_one(path: str, stdin: BinaryIO | None = None) -> Transcript:
@@ -71,7 +77,12 @@ def read_text(text: str, source: str = "<text>") -> Transcript:
     if lines and not lines[-1]:
         lines.pop()
     tally.lines = len(lines)
-    return _transcript(_cut(lines), source, tally)
+    router = Router()
+    _place(router, source)
+    feed(router, _cut(lines))
+    passed: dict[str, int] = {}
+    found = _transcript(router, source, tally, passed)
+    return replace(found, notes=found.notes + _passed(passed)) if passed else found
 
 
 def _cut(lines: list[str]) -> Iterator[tuple[int, str, bool]]:
@@ -87,32 +98,55 @@ def _cut(lines: list[str]) -> Iterator[tuple[int, str, bool]]:
             inside = True
 
 
-def _read_file(path: str, stdin: BinaryIO | None) -> Transcript:
-    file = open_binary(path, stdin)
-    name = "<stdin>" if path == "-" else path
+def _passed(passed: dict[str, int]) -> tuple[str, ...]:
+    """What is said of lines that were not kept: for each of a few inputs, else for all of them together."""
+    if len(passed) <= 3:
+        return tuple(
+            f"{source}: {lines} plain lines in the middle were read and not kept"
+            for source, lines in passed.items()
+        )
+    total = sum(passed.values())
+    return (f"{total:,} plain lines in the middle of {len(passed):,} files were read and not kept",)
+
+
+def _read_input(item: Input, skim: Skim, base: int) -> Transcript:
+    file = item.open()
     tally = Tally()
+    router = Router()
+    _place(router, item.name)
     try:
-        if path.endswith(".ipynb"):
+        if item.name.endswith(".ipynb"):
             from torchdoctor.intake.ipynb import cell_outputs
 
-            return _transcript(cell_outputs(file, tally), name, tally)
-        found = structured(file, name)
-        if isinstance(found, Transcript):
-            return found
-        return _transcript(physical_lines(found, name, tally), name, tally)
+            feed(router, cell_outputs(file, tally))
+        else:
+            data = structured(file, item.name)
+            if isinstance(data, Transcript):
+                return _from(data, base)
+            skim.read(data, item if data is file else item._replace(path=None), router, tally)
     finally:
-        if path != "-":
+        if item.name != "<stdin>":
             file.close()
+    return _transcript(router, item.name, tally, skim.passed, base)
 
 
-def _transcript(lines: Iterable[tuple[int, str, bool]], source: str, tally: Tally) -> Transcript:
-    router = Router()
-    _place(router, source)
-    rest = iter(lines)
-    head = list(islice(rest, HEAD_LINES))
-    router.prime([text for _, text, _ in head])
-    for number, text, joined in chain(head, rest):
-        router.physical(number, text, joined)
+def _from(found: Transcript, base: int) -> Transcript:
+    """The transcript with its events numbered from ``base``."""
+    events = tuple(
+        replace(
+            event,
+            id=event.id + base,
+            relations=tuple(Relation(one.kind, one.event + base) for one in event.relations),
+        )
+        for event in found.events
+    )
+    return replace(found, events=events)
+
+
+def _transcript(
+    router: Router, source: str, tally: Tally, passed: dict[str, int], base: int = 0
+) -> Transcript:
+    """What the router kept; the events are numbered from ``base``, behind those of the inputs before."""
     router.close()
     if tally.binary:
         note = f"{source}: holds binary data, not a text log"
@@ -125,11 +159,11 @@ def _transcript(lines: Iterable[tuple[int, str, bool]], source: str, tally: Tall
     form, ending = judge(drafts, router.census)
     notes = [f"{source}: {note}" for note in tally.notes]
     if router.keep.dropped:
-        notes.append(f"{source}: {router.keep.dropped} plain lines in the middle were read and not kept")
+        passed[source] = router.keep.dropped
     if router.keep.forgotten:
         notes.append(f"{source}: {router.keep.forgotten} events beyond the limit were not kept")
     _date(drafts)
-    for number, draft in enumerate(drafts):
+    for number, draft in enumerate(drafts, base):
         draft.number = number
     events = tuple(draft.event(source) for draft in drafts)
     return Transcript((source,), events, form, ending, tally.lines, tally.bytes, tuple(notes))
@@ -162,22 +196,13 @@ def _date(drafts: list[Draft]) -> None:
 def _merged(parts: list[Transcript], notes: tuple[str, ...]) -> Transcript:
     if len(parts) == 1 and not notes:
         return parts[0]
-    from dataclasses import replace
-
-    from torchdoctor.model import Relation
-
-    events: list[Event] = []
-    for part in parts:
-        base = len(events)
-        for event in part.events:
-            relations = tuple(Relation(r.kind, r.event + base) for r in event.relations)
-            events.append(replace(event, id=event.id + base, relations=relations))
+    events = tuple(event for part in parts for event in part.events)
     forms = [part.form for part in parts]
     form = next((f for f in (Form.LOG, Form.PROSE, Form.SOURCE_CODE, Form.BINARY) if f in forms), Form.EMPTY)
     endings = {part.ending for part in parts if part.form not in (Form.EMPTY, Form.BINARY)}
     ending = Ending.BAD if Ending.BAD in endings else endings.pop() if len(endings) == 1 else Ending.UNKNOWN
     return Transcript(
-        tuple(source for part in parts for source in part.sources), tuple(events), form, ending,
+        tuple(source for part in parts for source in part.sources), events, form, ending,
         sum(part.lines_read for part in parts), sum(part.bytes_read for part in parts),
         tuple(note for part in parts for note in part.notes) + notes,
     )  # fmt: skip

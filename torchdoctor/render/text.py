@@ -133,12 +133,8 @@ class _Page:
             self.lines.append(Text.assemble(" " * indent, (mark, _DIM), self.text(part, "cyan")))
 
     def place(self, item: Evidence, rank: int | None = None) -> str:
-        """Where a piece of evidence stands: file, line and rank, or the name of the fact."""
-        rank = item.rank if item.rank is not None else rank
-        where = (item.file or item.fact or "").removeprefix(self._folder)
-        if item.file and item.line:
-            where += f":{item.line}"
-        return f"{where} (rank {rank})" if rank is not None and where else where
+        """Where a piece of evidence stands, without the folder that all inputs lie in."""
+        return words.place(item, rank, self._folder)
 
     def paragraphs(self, title: str, texts: Sequence[str]) -> None:
         if texts:

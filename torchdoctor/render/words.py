@@ -11,7 +11,7 @@ from torchdoctor.model import Role, Severity, Standing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from torchdoctor.model import Diagnosis, FirstFailure
+    from torchdoctor.model import Diagnosis, Evidence, FirstFailure
 
 RISKS = {
     "changes-environment": "changes the environment",
@@ -81,6 +81,15 @@ def sources(names: Sequence[str]) -> str:
     if not names:
         return "the input"
     return "the standard input" if names[0] in ("-", "<stdin>") else names[0]
+
+
+def place(item: Evidence, rank: int | None = None, folder: str = "") -> str:
+    """Where a piece of evidence stands: file (without ``folder``), line and rank, or the name of the fact."""
+    rank = item.rank if item.rank is not None else rank
+    where = (item.file or item.fact or "").removeprefix(folder)
+    if item.file and item.line:
+        where += f":{item.line}"
+    return f"{where} (rank {rank})" if rank is not None and where else where
 
 
 def long_folder(sources: Sequence[str], width: int) -> str:

@@ -17,10 +17,12 @@ from collections.abc import Sequence
 
 from torchdoctor.probes.machine import Command, Json, Outcome
 from torchdoctor.probes.spawn import FLOOD_LIMIT, REPORT_LIMIT, TAIL_LIMIT, Running, parse_lines
+from torchdoctor.selftest import batch
 from torchdoctor.selftest.program import FOLDER
 from torchdoctor.selftest.runner import STOPPED, Plain
 
 FORKER = os.path.join(FOLDER, "forker.py")
+BATCH = os.path.join(FOLDER, "batch.py")
 _WHOLE_S = 24 * 3600.0  # it ends when we close its connection, or ourselves
 _POLL_S = 0.1
 
@@ -99,6 +101,34 @@ class Forking:
                     self.fallback = str(error) or "the forking process ended"
         return self._plain.run(label, argv, limit_s)
 
+    def run_batch(self, asked: Sequence[tuple[Sequence[str], float]]) -> tuple[Outcome, ...]:
+        """Run the programs one after the other in one process, each with its own limit; blocks.
+
+        The outcomes of those that ran; the last may have ended the process, and the rest has not begun then.
+        """
+        with self._lock:
+            if self._stopped:
+                return (STOPPED,)
+            alone = bool(self.fallback)
+            self._number += 1
+            folder = os.path.join(self._folder.name, str(self._number))
+        if alone or len(asked) < 2:
+            return (self.run("batch", *asked[0]),)
+        os.mkdir(folder)
+        plan = os.path.join(folder, "plan")
+        files = [
+            tuple(os.path.join(folder, f"{name}{number}") for name in ("out", "err", "facts"))
+            for number in range(len(asked))
+        ]
+        with open(plan, "w", encoding="utf-8") as stream:
+            lines = [
+                {"argv": [*argv, "--stay", report], "stdout": out, "stderr": err}
+                for (argv, _), (out, err, report) in zip(asked, files, strict=True)
+            ]
+            json.dump(lines, stream)
+        whole = self.run("batch", (BATCH, plan), sum(limit_s for _, limit_s in asked))
+        return batch.outcomes(whole, files, _read)
+
     def _forked(self, folder: str, argv: Sequence[str], limit_s: float) -> Outcome:
         os.mkdir(folder)
         out, err, report = (os.path.join(folder, name) for name in ("out", "err", "facts"))
@@ -109,7 +139,8 @@ class Forking:
         try:
             request = {"argv": [*argv, report], "stdout": out, "stderr": err}
             wire.sendall(json.dumps(request).encode("ascii"))
-            ended, note = self._wait(wire, (out, err), begun + limit_s)
+            folders = [folder, *([os.path.dirname(argv[1])] if argv[0] == BATCH else ())]
+            ended, note = self._wait(wire, folders, begun + limit_s)
         finally:
             with self._lock:
                 self._wires.discard(wire)
@@ -129,7 +160,7 @@ class Forking:
         )
 
     def _wait(
-        self, wire: socket.socket, files: Sequence[str], deadline: float
+        self, wire: socket.socket, folders: Sequence[str], deadline: float
     ) -> tuple[dict[str, Json], str]:
         said = b""
         while True:
@@ -144,7 +175,7 @@ class Forking:
                 return ended, ""
             if time.monotonic() >= deadline:
                 return {}, "timed out"
-            if sum(os.path.getsize(file) for file in files if os.path.exists(file)) > FLOOD_LIMIT:
+            if sum(file.stat().st_size for folder in folders for file in os.scandir(folder)) > FLOOD_LIMIT:
                 return {}, f"ended by us: it printed more than {FLOOD_LIMIT >> 20} MiB"
 
     def stop(self) -> None:

@@ -6,8 +6,8 @@ import ast
 import os
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child")
-BENCH = "bench"
-_IMPORT = "from torchdoctor.selftest.child.bench import"
+SHARED = ("bench", "watching")  # in this order: the second uses the first
+_IMPORT = "from torchdoctor.selftest.child."
 
 
 def source(module: str) -> str:
@@ -17,18 +17,23 @@ def source(module: str) -> str:
 
 
 def compose(module: str) -> str:
-    """The check's program with the shared part in it; needs torch and nothing of ours."""
-    title, own = _split(source(module))
-    shared_title, shared = _split(source(BENCH))
-    head = "\n".join(f"# {line}".rstrip() for line in shared_title.splitlines())
+    """The check's program with the shared parts in it; needs torch and nothing of ours."""
+    text = source(module)
+    title, own = _split(text)
+    parts = []
+    for name in SHARED:
+        if f"{_IMPORT}{name} import" in text:
+            shared_title, shared = _split(source(name))
+            head = "\n".join(f"# {line}".rstrip() for line in shared_title.splitlines())
+            parts.append(f"{head}\n\n{shared.strip()}\n\n\n")
     return (
-        f'"""{title}"""\n\nfrom __future__ import annotations\n\n{head}\n\n{shared.strip()}\n\n\n'
+        f'"""{title}"""\n\nfrom __future__ import annotations\n\n{"".join(parts)}'
         f"# The check itself.\n\n{own.strip()}\n"
     )
 
 
 def _split(text: str) -> tuple[str, str]:
-    """A module's docstring, and the rest without its __future__ import and that of the shared part."""
+    """A module's docstring, and the rest without its __future__ import and those of the shared parts."""
     lines = text.splitlines()
     for node in ast.parse(text).body:
         end = node.end_lineno or node.lineno

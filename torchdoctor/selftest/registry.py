@@ -31,7 +31,8 @@ class SelfCheck:
 
     ``title`` says what is compared. ``remark`` stands before its notes, ``warning`` is said before it
     runs. ``limit_s`` is some ten times what it takes; who is slower is stuck, or slow and not judged.
-    ``module`` is its file, when it shares one with others that differ in ``topic``.
+    ``module`` is its file, when it shares one with others that differ in ``topic``. ``shares`` says that it
+    may have a process together with others; ``measures``, that it wants the machine for itself.
     """
 
     name: str
@@ -44,6 +45,8 @@ class SelfCheck:
     warning: str = ""
     module: str = ""
     topic: str = ""
+    shares: bool = False
+    measures: bool = False
 
     @property
     def file(self) -> str:
@@ -55,7 +58,7 @@ XID = (
     "kernel log for each, as for any program with an index out of range: no sign of broken hardware"
 )
 
-QUICK, STANDARD = Level.QUICK, Level.STANDARD
+QUICK, STANDARD, DEEP = Level.QUICK, Level.STANDARD, Level.DEEP
 DEVICE, GPU, GPUS, HOST = Place.DEVICE, Place.GPU, Place.GPUS, Place.HOST
 GELS = (
     "Without full rank the driver gels, the only one on CUDA, has no defined answer: behaviour of the "
@@ -64,14 +67,23 @@ GELS = (
 ASSERT = "Indices out of range: the error, its cause by name, and what a new process computes afterwards"
 
 
+def _alone(name: str, title: str, level: Level, limit_s: float) -> SelfCheck:
+    return SelfCheck(name, title, level, DEVICE, limit_s, shares=True)
+
+
 def _topic(module: str, name: str, title: str, level: Level, place: Place, limit_s: float) -> SelfCheck:
+    """A check that shares its file. On a device it only computes, and can share a process too."""
     blame = Blame.ENVIRONMENT if place is HOST else Blame.FABRIC if place is GPUS else Blame.NODE
-    return SelfCheck(name, title, level, place, limit_s, blame, module=module, topic=name)
+    there = place in (DEVICE, GPU)
+    return SelfCheck(
+        name, title, level, place, limit_s, blame, module=module, topic=name, shares=there,
+        measures=module == "rates",
+    )  # fmt: skip
 
 
 CHECKS = (
-    SelfCheck("gemm-exact", "Matrix products of whole numbers, exact in every type", QUICK, DEVICE, 120.0),
-    SelfCheck("bit-equal", "The same computation gives the same bits, again and again", QUICK, DEVICE, 120.0),
+    _alone("gemm-exact", "Matrix products of whole numbers, exact in every type", QUICK, 240.0),
+    _alone("bit-equal", "The same computation gives the same bits, again and again", QUICK, 120.0),
     SelfCheck(
         "lstsq-rank",
         "Least squares (torch.linalg.lstsq) against float64 on the CPU",
@@ -79,6 +91,7 @@ CHECKS = (
         DEVICE,
         60.0,
         remark=GELS,
+        shares=True,
     ),
     _topic("training", "nan", "A transformer's first steps against float64 on the CPU", QUICK, DEVICE, 60.0),
     SelfCheck("device-assert", ASSERT, STANDARD, DEVICE, 240.0, warning=XID),
@@ -105,9 +118,12 @@ CHECKS = (
         DEVICE,
         60.0,
     ),
+    _alone("graphs", "Steps recorded as a CUDA graph give the same bits as without", STANDARD, 60.0),
     SelfCheck(
         "memory", "Memory reads back as written, and recovers from running out", STANDARD, DEVICE, 120.0
     ),
+    SelfCheck("compile", "torch.compile against float64 without it", DEEP, DEVICE, 400.0),
+    _topic("rates", "jitter", "The times of one kernel lie close together", STANDARD, DEVICE, 60.0),
     _topic("rates", "h2d", "Speed of copies from host to GPU", STANDARD, GPU, 60.0),
     _topic("rates", "d2h", "Speed of copies from GPU to host", STANDARD, GPU, 60.0),
     _topic("rates", "hbm", "Speed of the GPU's own memory", STANDARD, GPU, 60.0),
@@ -117,6 +133,15 @@ CHECKS = (
         "workers", "fork-spawn", "Tensors to and from forked and spawned processes", STANDARD, HOST, 120.0
     ),
     _topic("collectives", "gloo", "Collectives between processes on the CPU", STANDARD, HOST, 150.0),
+    SelfCheck(
+        "extension",
+        "A small extension is built and computes right; two builders wait for each other",
+        DEEP,
+        DEVICE,
+        600.0,
+        Blame.ENVIRONMENT,
+    ),
+    SelfCheck("p2p", "Copies between GPUs: what arrives, and how fast", STANDARD, GPUS, 120.0, Blame.FABRIC),
     _topic("collectives", "nccl", "Collectives between all GPUs of the machine", STANDARD, GPUS, 200.0),
 )
 

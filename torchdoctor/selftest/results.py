@@ -139,7 +139,7 @@ def judge(job: Job, outcome: Outcome, explain: Explain, measure: Measure | None 
     ]
     if verdict is Verdict.UNKNOWN and not untold:
         untold = [NotChecked(job.id, reason)]
-    facts = (*(_fact(job, case) for case in cases), _seconds(job, outcome))
+    facts = (*(fact for case in cases for fact in _facts(job, case)), _seconds(job, outcome))
     return Judged(result, facts, _notes(job, cases), tuple(untold), tuple(cases))
 
 
@@ -228,6 +228,8 @@ def _share(case: Case) -> float:
     """The part of its limit that a case used up."""
     if case.value is None or case.limit is None:
         return 0.0
+    if case.expected.startswith("at least"):
+        return case.limit / case.value if case.value else float("inf")
     if case.value != case.value:
         return float("inf")
     return case.value / case.limit if case.limit else case.value
@@ -285,6 +287,15 @@ def _notes(job: Job, cases: Sequence[Case]) -> tuple[str, ...]:
     more = f"; {len(notes) - _NOTES_SHOWN} more in the JSON" if len(notes) > _NOTES_SHOWN else ""
     remark = f"{job.check.remark}. " if job.check.remark else ""
     return (f"{job.id}: {remark}{shown}{more}",)
+
+
+def _facts(job: Job, case: Case) -> tuple[Fact, ...]:
+    """The measurement and, as a number too, what it was held against."""
+    fact = _fact(job, case)
+    if case.limit is None or case.value is None or case.verdict not in ("pass", "warn", "fail"):
+        return (fact,)
+    word = "at_least" if case.expected.startswith("at least") else "at_most"
+    return fact, Fact.known(f"{fact.name}.{word}", case.limit, case.source, case.unit)
 
 
 def _fact(job: Job, case: Case) -> Fact:

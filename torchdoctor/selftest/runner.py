@@ -39,6 +39,10 @@ class Executor(Protocol):
         """Run the program, with a file for its results as its last argument; blocks until it has ended."""
         ...
 
+    def run_batch(self, asked: Sequence[tuple[Sequence[str], float]]) -> tuple[Outcome, ...]:
+        """Run as many of the programs, from the first on, as one process can; the outcomes of those."""
+        ...
+
     def stop(self) -> None:
         """End everything that runs; what is asked for afterwards does not begin."""
         ...
@@ -66,6 +70,9 @@ class Plain:
         finally:
             with self._lock:
                 self._running.discard(running)
+
+    def run_batch(self, asked: Sequence[tuple[Sequence[str], float]]) -> tuple[Outcome, ...]:
+        return (self.run("batch", *asked[0]),)
 
     def stop(self) -> None:
         with self._lock:
@@ -106,26 +113,35 @@ Begun = Callable[[Job], None]
 
 
 def run_lanes(
-    lanes: Sequence[Sequence[Job]],
+    lanes: Sequence[Sequence[Sequence[Job]]],
     executor: Executor,
     argv: Callable[[Job], tuple[tuple[str, ...], float]],
     begun: Begun,
     done: Done,
 ) -> None:
-    """Run each lane's jobs in turn, the lanes side by side; ``begun`` and ``done`` come from threads."""
+    """Run each lane's jobs in turn, the lanes side by side; ``begun`` and ``done`` come from threads.
+
+    The jobs of a lane stand in groups; those of one share a process for as long as it lives.
+    """
     stopped = threading.Event()
     faults: list[BaseException] = []
 
-    def go(lane: Sequence[Job]) -> None:
+    def go(lane: Sequence[Sequence[Job]]) -> None:
         try:
-            for job in lane:
-                if stopped.is_set():
-                    return
-                begun(job)
-                words, limit_s = argv(job)
-                outcome = executor.run(job.id, words, limit_s)
-                if not stopped.is_set():
-                    done(job, outcome)
+            for group in lane:
+                rest = list(group)
+                while rest and not stopped.is_set():
+                    for job in rest:
+                        begun(job)
+                    outcomes = (
+                        executor.run_batch([argv(job) for job in rest])
+                        if len(rest) > 1
+                        else (executor.run(rest[0].id, *argv(rest[0])),)
+                    )
+                    if not stopped.is_set():
+                        for job, outcome in zip(rest, outcomes, strict=False):
+                            done(job, outcome)
+                    rest = rest[len(outcomes) :]
         except Exception as error:  # carried to the thread that waits, which raises it
             faults.append(error)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from torchdoctor.model import CheckResult, Fact, NotChecked, Outcome, Report, Verdict
 from torchdoctor.probes.machine import Outcome as Ended
-from torchdoctor.selftest import program, runner, survey
+from torchdoctor.selftest import baseline, program, runner, survey
 from torchdoctor.selftest.registry import Level, Place, SelfCheck, upto
 from torchdoctor.selftest.results import Job, Judged, judge
 from torchdoctor.selftest.siblings import Siblings
@@ -23,6 +23,8 @@ class Request:
     """What to test. ``only`` empty means all of the level; ``limit_scale`` stretches every time limit.
 
     ``fault`` spoils every program on purpose, or with @DEVICE those of one device, to test the tests.
+    ``share`` lets the checks that allow it share a process; one that crashes takes no other along.
+    ``baseline`` is a file: where it is there the run is compared with it, else written into it.
     """
 
     python: str
@@ -33,6 +35,13 @@ class Request:
     limit_scale: float = 1.0
     fault: str = ""
     fork: bool = True
+    share: bool | None = None
+    baseline: str = ""
+
+    @property
+    def shares(self) -> bool:
+        """May checks share a process? Where nothing is said, at the level that is to be quick."""
+        return self.level is Level.QUICK if self.share is None else self.share
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +102,7 @@ class _Session:
 
     def report(self) -> Report:
         request = self._request
+        before = baseline.load(request.baseline) if request.baseline else None
         self._total = 1
         self._show("survey")
         found = self._survey()
@@ -116,6 +126,7 @@ class _Session:
             return self._finished(judged, facts, notes)
         if request.device is None and chosen == ("cpu",):
             notes.append(f"The CPU was tested: {found.no_gpu}")
+        notes += self._left_out(jobs)
         warned = [job.check.warning for job in jobs if job.check.warning and job.device != "cpu"]
         for words in dict.fromkeys(warned):
             notes.append(words)
@@ -124,9 +135,27 @@ class _Session:
         self._run(jobs)
         order = {job.id: number for number, job in enumerate(jobs)}
         self._ended.sort(key=lambda item: order[item[0].id])
-        siblings = Siblings(found, self._ended)
-        judged = [judge(job, ended, explain, siblings.judge) for job, ended in self._ended]
+        measure = Siblings(found, self._ended).judge
+        drift = baseline.Drift(before, found, request.seed, measure) if before is not None else None
+        measure = drift.judge if drift is not None else measure
+        judged = [judge(job, ended, explain, measure) for job, ended in self._ended]
+        notes += self._kept(found, judged, drift)
         return self._finished(judged, facts, notes)
+
+    def _kept(
+        self, found: survey.Survey, judged: Sequence[Judged], drift: baseline.Drift | None
+    ) -> list[str]:
+        """Say what was compared with the baseline; without one, this run is it, if it is sound."""
+        path = self._request.baseline
+        if not path:
+            return []
+        if drift is not None:
+            return [*drift.notes, f"{drift.compared} measurements were compared with the baseline {path}"]
+        bad = [one.result.id for one in judged if one.result.verdict in (Verdict.FAIL, Verdict.WARN)]
+        if bad:
+            return [f"No baseline was written: {', '.join(bad)} did not pass"]
+        baseline.save(path, baseline.gather(found, self._request.seed, self._ended))
+        return [f"The baseline was written to {path}: later runs are compared with it"]
 
     def _survey(self) -> survey.Survey:
         limit_s = survey.SURVEY_S * self._request.limit_scale
@@ -150,6 +179,14 @@ class _Session:
             jobs += [self._job(check, devices[0]) for check in checks if check.name not in planned]
         return jobs
 
+    def _left_out(self, jobs: Sequence[Job]) -> list[str]:
+        """What the level has and these devices cannot: said, so that nobody takes it for tested."""
+        planned = {job.check.name for job in jobs}
+        left = [check.name for check in upto(self._request.level) if check.name not in planned]
+        if not left or self._request.only:
+            return []
+        return [f"Not run on {jobs[0].device if jobs else 'this device'}: {', '.join(left)}"]
+
     def _job(self, check: SelfCheck, device: str) -> Job:
         request = self._request
         file = f"{check.file}.py"
@@ -162,14 +199,25 @@ class _Session:
         return Job(check, device, request.seed, repeat)
 
     def _run(self, jobs: Sequence[Job]) -> None:
-        lanes: dict[str, list[Job]] = {}
-        for job in jobs:
-            lanes.setdefault(job.device, []).append(job)
+        """First what computes, beside what is about the host; then speeds, then what is about all GPUs.
+
+        Nothing else runs while speeds are measured but the same on the other GPUs.
+        """
         self._total = len(jobs)
-        # what is about all GPUs, or about the host, would disturb what is measured on one: it comes after
-        after = [lanes.pop(name) for name in ("cuda", "host") if name in lanes]
-        for several in (list(lanes.values()), *([lane] for lane in after)):
-            runner.run_lanes(several, self._executor, self._argv, self._job_begun, self._job_done)
+        computing = [job for job in jobs if not job.check.measures and job.device != "cuda"]
+        measuring = [job for job in jobs if job.check.measures and job.device != "cuda"]
+        together = [job for job in jobs if job.device == "cuda"]
+        for stage in (computing, measuring, together):
+            lanes: dict[str, list[Job]] = {}
+            for job in stage:
+                lanes.setdefault(job.device, []).append(job)
+            groups = [self._groups(lane) for lane in lanes.values()]
+            runner.run_lanes(groups, self._executor, self._argv, self._job_begun, self._job_done)
+
+    def _groups(self, lane: Sequence[Job]) -> list[list[Job]]:
+        """Those that may share a process first, then the others, alone."""
+        share = [job for job in lane if job.check.shares] if self._request.shares else []
+        return [*([share] if share else []), *([job] for job in lane if job not in share)]
 
     def _argv(self, job: Job) -> tuple[tuple[str, ...], float]:
         limit_s = job.check.limit_s * self._request.limit_scale

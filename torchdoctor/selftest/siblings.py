@@ -32,12 +32,31 @@ class Siblings:
             return device
         return self._survey.gpus[int(number)]
 
+    def _between(self, job: Job, case: Case) -> Case:
+        """A speed between GPUs: by its model where all are of one, and by that of the other pairs."""
+        models = set(self._survey.gpus)
+        judged = case
+        if len(models) == 1 and len(set(self._survey.processors)) == 1:
+            judged = absolute(case, models.pop(), self._survey.processors[0])
+        kind = case.name.partition(",")[0]
+        others = [
+            one.value
+            for (_, name), found in self._measured.items()
+            for one in found.values()
+            if name != case.name and name.partition(",")[0] == kind and one.value and one.unit == case.unit
+        ]
+        judged = relative(judged, others)
+        # many machines have no floor here, and that is no lack of theirs
+        return case if judged.verdict == "unknown" else judged
+
     def judge(self, job: Job, case: Case) -> Case:
         """A measured case with its verdict, where siblings or a table give it one."""
         model = self.model(job.device)
         same = self._measured.get((model, case.name), {})
         if case.name.endswith(FINGERPRINT):
             return same_bits(case, job.device, {device: one.measured for device, one in same.items()})
+        if case.unit and job.device == "cuda":
+            return self._between(job, case)
         if not case.unit or not job.device.startswith("cuda:"):
             return case
         number = int(job.device.removeprefix("cuda:"))

@@ -17,7 +17,7 @@ class DeviceError(TorchdoctorError):
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What was found. ``processors`` are the multiprocessors of each GPU.
+    """What was found. ``processors`` are the multiprocessors of each GPU, ``uuids`` their UUIDs.
 
     ``fault`` says why torch cannot be used at all, ``no_gpu`` why no GPU can.
     """
@@ -25,10 +25,20 @@ class Survey:
     torch: str = ""
     gpus: tuple[str, ...] = ()
     processors: tuple[int, ...] = ()
+    uuids: tuple[str, ...] = ()
+    cpu: str = ""
     mps: bool = False
     fault: str = ""
     no_gpu: str = ""
     stderr: str = ""
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Each GPU by its name and, where torch tells it, its UUID; the CPU where there is no GPU."""
+        if not self.gpus:
+            return (self.cpu,)
+        uuids = (*self.uuids, *[""] * len(self.gpus))
+        return tuple(f"{name} {uuid}".strip() for name, uuid in zip(self.gpus, uuids, strict=False))
 
 
 def read(outcome: Outcome) -> Survey:
@@ -51,8 +61,11 @@ def read(outcome: Outcome) -> Survey:
         why = "torch sees no GPU" if found.get("survey.built") else "this torch is built for the CPU alone"
     counts = found.get("survey.processors")
     processors = tuple(one for one in counts if isinstance(one, int)) if isinstance(counts, list) else ()
+    cpu = str(found.get("survey.cpu") or "")
+    known = found.get("survey.uuids")
+    uuids = tuple(str(one) for one in known) if isinstance(known, list) else ()
     mps = bool(found.get("survey.mps"))
-    return Survey(str(found["survey.torch"]), names, processors, mps, no_gpu="" if names else why)
+    return Survey(str(found["survey.torch"]), names, processors, uuids, cpu, mps, no_gpu="" if names else why)
 
 
 def devices(wanted: str | None, survey: Survey) -> tuple[tuple[str, ...], str]:

@@ -12,7 +12,18 @@ if TYPE_CHECKING:
     from torchdoctor.watch.session import Watch, watch_globals
     from torchdoctor.watch.target import LIMIT_S, Run, Target, TargetError, parse, run
 
-__all__ = ["LIMIT_S", "Run", "Target", "TargetError", "Watch", "merged", "parse", "report_of", "run", "watch_globals"]
+__all__ = [
+    "LIMIT_S",
+    "Run",
+    "Target",
+    "TargetError",
+    "Watch",
+    "merged",
+    "parse",
+    "report_of",
+    "run",
+    "watch_globals",
+]
 
 _HOMES = {"merged": "report", "report_of": "report", "Watch": "session", "watch_globals": "session"}
 

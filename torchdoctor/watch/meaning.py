@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torchdoctor.model import Verdict
 
@@ -11,7 +11,8 @@ from torchdoctor.model import Verdict
 class Meaning:
     """``imported`` is the verdict when an imported module made the change, ``own`` when the program did.
 
-    None is a note. ``id`` is a rule's id where the catalog has one.
+    None is a note. ``id`` is a rule's where the catalog has one for the setting; ``rule`` is the one for the
+    failure that it leads to.
     """
 
     id: str
@@ -20,19 +21,32 @@ class Meaning:
     own: Verdict | None
     why: str
     do: str
+    rule: str = ""
 
 
 _WARN = Verdict.WARN
 _CONTEXT = "Use the context manager around the lines that need it, or set it back after the import."
-_MOVE = "Move it behind `if __name__ == \"__main__\":` or into the function that needs it."
+_MOVE = 'Move it behind `if __name__ == "__main__":` or into the function that needs it.'
 
+_RULES = {
+    "inference-mode-enabled": "inference-tensor-backward",
+    "default-dtype-changed": "dtype-mismatch",
+    "default-device-changed": "device-mismatch",
+    "deterministic-mode-changed": "deterministic-required",
+    "matmul-precision-changed": "tf32-precision",
+    "tf32-changed": "tf32-precision",
+    "threads-changed": "dataloader-slow-workers",
+    "start-method-set": "dataloader-spawn-pickle",
+    "cuda-initialized-at-import": "cuda-in-fork",
+    "recursion-limit-changed": "recursion-limit",
+}
 _MEANINGS: dict[str, tuple[str, str, Verdict | None, Verdict | None, str, str]] = {
     "grad-mode": (
         "grad-mode-disabled",
         "Gradients are switched off for the whole process",
         _WARN, _WARN,
-        "Every later forward pass records no graph: backward() fails with \"does not require grad and does not "
-        "have a grad_fn\", or a part of the model silently learns nothing.",
+        "Every later forward pass records no graph: backward() fails with \"does not require grad and does "
+        "not have a grad_fn\", or a part of the model silently learns nothing.",
         "Replace it by `with torch.no_grad():` around the lines that need no gradients; or call "
         "torch.set_grad_enabled(True) after the import.",
     ),
@@ -53,22 +67,22 @@ _MEANINGS: dict[str, tuple[str, str, Verdict | None, Verdict | None, str, str]] 
     "default-dtype": (
         "default-dtype-changed",
         "The default dtype is changed for the whole process",
-        _WARN, None,
-        "Tensors and layers made from now on have another dtype: mixed dtypes fail in matmul and loss functions.",
+        _WARN, _WARN,
+        "Tensors and layers made from now on have another dtype: mixed dtypes fail in matmul and losses.",
         "Give dtype= where it is needed, or set it back after the import.",
     ),
     "default-device": (
         "default-device-changed",
         "The default device is changed for the whole process",
-        _WARN, None,
-        "Factory functions put their tensors there: samplers, generators and collate functions of others break.",
+        _WARN, _WARN,
+        "Factory functions put their tensors there: samplers and collate functions of others break.",
         "Give device= where it is needed, or use `with torch.device(…):`.",
     ),
     "default-tensor-device": (
         "default-device-changed",
         "The default tensor type is changed for the whole process",
-        _WARN, None,
-        "Factory functions put their tensors there: samplers, generators and collate functions of others break.",
+        _WARN, _WARN,
+        "Factory functions put their tensors there: samplers and collate functions of others break.",
         "Give device= and dtype= where they are needed.",
     ),
     "deterministic": (
@@ -124,7 +138,7 @@ _MEANINGS: dict[str, tuple[str, str, Verdict | None, Verdict | None, str, str]] 
     "seed": (
         "seed-set",
         "A global random generator is seeded",
-        _WARN, None,
+        None, None,
         "A seed set at import undoes the program's own, or makes every run draw the same numbers.",
         "Use a torch.Generator or numpy.random.default_rng of its own.",
     ),
@@ -144,17 +158,17 @@ _MEANINGS: dict[str, tuple[str, str, Verdict | None, Verdict | None, str, str]] 
     ),
     "patch": (
         "torch-patched",
-        "A part of torch is replaced",
+        "A part of torch is replaced, added or removed",
         _WARN, None,
-        "Everybody who calls it runs the foreign code; compiled models and later torch versions may break on it.",
+        "Everybody who calls it runs the foreign code; compiled models and later torch versions may break.",
         "Wrap it in a function of your own instead.",
     ),
     "cuda-initialized": (
         "cuda-initialized-at-import",
         "CUDA is initialised at import",
         _WARN, None,
-        "Forked children (DataLoader workers, multiprocessing) can then not use CUDA, CUDA_VISIBLE_DEVICES has "
-        "no effect any more, and every process takes some hundred MiB of GPU 0.",
+        "Forked children (DataLoader workers, multiprocessing) can then not use CUDA, CUDA_VISIBLE_DEVICES "
+        "has no effect any more, and every process takes some hundred MiB of GPU 0.",
         _MOVE,
     ),
     "visible-devices-late": (
@@ -182,8 +196,10 @@ _NOTES = {
     "cudnn-benchmark": ("cudnn-benchmark-changed", "cudnn.benchmark is changed"),
     "cudnn-tf32": ("tf32-changed", "TF32 in cuDNN is switched"),
     "matmul-tf32": ("tf32-changed", "TF32 in float32 products is switched"),
-    "fp16-reduction": ("reduced-precision-changed", "Reduced precision sums in float16 products are switched"),
-    "bf16-reduction": ("reduced-precision-changed", "Reduced precision sums in bfloat16 products are switched"),
+    "fp32-precision": ("tf32-changed", "The precision of float32 operations is changed"),
+    "native-signal": ("signal-handler-set", "Native code has put a signal handler"),
+    "fp16-reduction": ("reduced-precision-changed", "Reduced precision in sums of float16 is switched"),
+    "bf16-reduction": ("reduced-precision-changed", "Reduced precision in sums of bfloat16 is switched"),
     "mkldnn-enabled": ("mkldnn-switched", "oneDNN is switched"),
     "sdp-flash": ("attention-backend-switched", "Flash attention is switched"),
     "sdp-mem-efficient": ("attention-backend-switched", "Memory-efficient attention is switched"),
@@ -191,7 +207,7 @@ _NOTES = {
     "sdp-cudnn": ("attention-backend-switched", "cuDNN attention is switched"),
     "autocast-cache": ("autocast-cache-switched", "The weight cache of autocast is switched"),
     "interop-threads": ("threads-changed", "The number of inter-operation threads is changed"),
-    "sharing-strategy": ("sharing-strategy-changed", "The sharing strategy of tensors between processes is changed"),
+    "sharing-strategy": ("sharing-strategy-changed", "How tensors are shared between processes is changed"),
     "dispatch-modes": ("dispatch-mode-entered", "A torch dispatch mode is entered and not left"),
 }  # fmt: skip
 
@@ -206,7 +222,7 @@ def meaning_of(setting: str) -> Meaning:
             f"The environment variable {rest} is set",
             verdict,
             None,
-            "Libraries read such variables once, some before and some after this line; children inherit them.",
+            "Libraries read it once, some before and some after this line; children inherit it.",
             "Set it in the shell or the job script, before Python starts.",
         )
     if setting.startswith("seed-"):
@@ -214,15 +230,27 @@ def meaning_of(setting: str) -> Meaning:
     elif setting in ("autocast-cuda", "autocast-cpu"):
         head = "autocast"
     if head in _MEANINGS:
-        return Meaning(*_MEANINGS[head])
+        return _with_rule(Meaning(*_MEANINGS[head]))
     if head.startswith("autocast-dtype"):
         return Meaning("autocast-dtype-changed", "The dtype of autocast is changed", None, None, "", "")
+    if head.startswith("fp32-precision"):
+        head = "fp32-precision"
     name, title = _NOTES[head]
-    return Meaning(name, title, None, None, "", "")
+    return _with_rule(Meaning(name, title, None, None, "", ""))
+
+
+def _with_rule(meaning: Meaning) -> Meaning:
+    rule = _RULES.get(meaning.id)
+    return meaning if rule is None else replace(meaning, rule=rule)
 
 
 def subject(setting: str) -> str:
     """The setting as its users write it."""
     head, _, rest = setting.partition(".")
-    names = {"env": f"os.environ[{rest!r}]", "signal": f"handler of {rest}", "module-hooks": f"global {rest}"}
+    names = {
+        "env": f"os.environ[{rest!r}]",
+        "signal": f"handler of {rest}",
+        "native-signal": f"handler of {rest}",
+        "module-hooks": f"global {rest}",
+    }
     return names.get(head) or (rest if head == "patch" else setting.replace("-", " "))

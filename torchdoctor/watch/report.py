@@ -29,7 +29,7 @@ def merged(report: Report, runs: Sequence[Run]) -> Report:
     unsure: list[NotChecked] = []
     notes: list[str] = []
     for run in runs:
-        found, remarks = findings(run.changes, own=run.target.kind != "module")
+        found, remarks = findings(run.changes, own=run.target.kind not in ("module", "script"))
         results += found
         notes += remarks
         if not found and run.ended != "start":
@@ -46,10 +46,16 @@ def merged(report: Report, runs: Sequence[Run]) -> Report:
             results.append(ending)
         elif ending is not None:
             unsure.append(ending)
+        if not run.traced and not run.faults:
+            notes.append(
+                f"{run.target.words}: sets a trace function of its own; statements after that cannot be told"
+            )
         if run.ended in ("ok", "exit") and run.torch is None:
             notes.append(f"{run.target.words}: does not import torch")
         if run.forked:
-            notes.append(f"{run.target.words}: forks at {run.forked[-1].words}; the child's settings are its own")
+            notes.append(
+                f"{run.target.words}: forks at {run.forked[-1].words}; the child's settings are its own"
+            )
     checks = sorted((*results, *report.checks), key=lambda result: _ORDER[result.verdict])
     failed = any(result.verdict in (Verdict.FAIL, Verdict.WARN) for result in results)
     return replace(
@@ -58,11 +64,12 @@ def merged(report: Report, runs: Sequence[Run]) -> Report:
         checks=tuple(checks),
         not_checked=(*report.not_checked, *unsure),
         notes=(*report.notes, *notes),
+        faults=(*report.faults, *(f"{run.target.words}: {fault}" for run in runs for fault in run.faults)),
     )
 
 
 def lasting(changes: Iterable[Change]) -> tuple[tuple[Change, ...], ...]:
-    """For each setting that did not come back to what it was: its changes, in order, the one that stayed last."""
+    """For each setting that did not come back to what it was: its changes, the one that stayed last."""
     by_setting: dict[str, list[Change]] = {}
     for change in changes:
         by_setting.setdefault(change.setting, []).append(change)
@@ -71,7 +78,7 @@ def lasting(changes: Iterable[Change]) -> tuple[tuple[Change, ...], ...]:
 
 
 def findings(changes: Iterable[Change], own: bool) -> tuple[list[CheckResult], list[str]]:
-    """Results and notes. With ``own`` the outermost file is the program itself, whose settings are its choice."""
+    """Results and notes. With ``own`` the outermost file is the program, whose settings are its choice."""
     results: list[CheckResult] = []
     notes: list[str] = []
     for meaning, group in _grouped(lasting(changes)):
@@ -79,11 +86,13 @@ def findings(changes: Iterable[Change], own: bool) -> tuple[list[CheckResult], l
         place = last[0].stack[-1] if last[0].stack else None
         mine = own and place is not None and place.file == last[0].stack[0].file
         verdict = meaning.own if mine else meaning.imported
+        if verdict is not None and all(_harmless(change) for change in last):
+            verdict = None
         observed = "; ".join(_observed(change) for change in last)
         if place is not None:
             observed += f" at {_short(place)}"
         if verdict is None:
-            notes.append(f"{meaning.title} ({meaning.id}): {observed}" + (f": {place.code}" if place else ""))
+            notes.append(f"{meaning.title} ({meaning.id}): {observed}" + _quoted(place))
             continue
         results.append(
             CheckResult(
@@ -98,6 +107,12 @@ def findings(changes: Iterable[Change], own: bool) -> tuple[list[CheckResult], l
             )
         )
     return results, notes
+
+
+def _quoted(place: Place | None) -> str:
+    if place is None:
+        return ""
+    return f": {place.code}" if place.line is not None else " (the line could not be told)"
 
 
 def _grouped(
@@ -118,6 +133,21 @@ def _grouped(
         if meaning.id == "environment-changed" and (stack, "cuda-visible-set-late") in ids:
             continue
         yield meaning, tuple(group)
+
+
+def _harmless(change: Change) -> bool:
+    """Is this value of the setting no matter of concern, whoever sets it?"""
+    if change.setting == "start-method":
+        # what every use of multiprocessing fixes, and what a program would choose for CUDA
+        return change.before is None and change.after in ("fork", "forkserver")
+    if change.setting == "visible-devices-late":
+        # torch counts devices through NVML since 2.0, which reads the variable anew each time
+        return change.asked == "device_count"
+    if change.setting.startswith("patch."):
+        return change.before is None  # a method with a name of its own is in nobody's way
+    if change.setting.startswith(("signal.", "module-hooks.")):
+        return (change.after or "").startswith("torch.")  # the one of DataLoader, for its workers
+    return change.setting in ("grad-mode", "cudnn-enabled") and change.after == "True"
 
 
 def _observed(change: Change) -> str:
@@ -144,38 +174,63 @@ def _evidence(group: Sequence[tuple[Change, ...]]) -> Iterator[Evidence]:
             earlier = "" if change is history[-1] else "earlier, "
             where = f" at {_short(change.stack[-1])}" if earlier and change.stack else ""
             yield Evidence(f"{earlier}{_observed(change)}{where}")
-    if not last.stack:
-        yield Evidence("by code that is not Python, at import")
-        return
-    yield _frame("set by", last.stack[-1])
+    if last.early:
+        yield Evidence("before the program's first line: by sitecustomize, a .pth file or the environment")
+    elif not last.stack:
+        yield Evidence(
+            "the statement could not be told: no line of the program was running, or not ours to see"
+        )
+    else:
+        yield _frame(
+            "set" if last.stack[-1].line is not None else "set (the line could not be told)", last.stack[-1]
+        )
+        for place in last.unsure:
+            yield Evidence(
+                "or this line, which ran too often to be looked at each time", place.file, place.line
+            )
+        if last.threads > 1:
+            yield Evidence(
+                f"{last.threads} threads were running: one that began earlier may have done it instead"
+            )
     outer = last.stack[:-1][::-1]
     for place in outer[:_STACK_SHOWN]:
         yield _frame("called from", place)
     if len(outer) > _STACK_SHOWN:
         yield Evidence(f"and {len(outer) - _STACK_SHOWN} more frames above")
-    if last.other:
-        yield _frame("devices were looked for before, by", last.other[-1])
+    if last.asked_at:
+        yield _frame(f"torch.cuda.{last.asked}() was called before", last.asked_at[-1])
+    rule = meaning_of(last.setting).rule
+    if rule:
+        yield Evidence(f"what it leads to, in the catalog: {rule}")
 
 
 def _frame(role: str, place: Place) -> Evidence:
-    inside = f" in {place.function}" if place.function not in ("<module>", "") else ""
-    return Evidence(f"{role} {_short(place)}{inside}: {place.code or '?'}", place.file, place.line)
+    word = "" if role == "called from" else "in "
+    inside = f" {word}{place.function}" if place.function not in ("<module>", "") else ""
+    return Evidence(f"{role}{inside}" + (f": {place.code}" if place.code else ""), place.file, place.line)
 
 
 def _ending(run: Run) -> CheckResult | NotChecked | None:
     name = run.target.words
     if run.ended == "ok":
-        return CheckResult(TARGET_CHECK, Verdict.PASS, "The target does not import", observed=f"{name}: {run.seconds} s")
+        return CheckResult(
+            TARGET_CHECK, Verdict.PASS, "The target does not import", observed=f"{name}: {run.seconds} s"
+        )
     upto = "; what it had changed until then is reported" if run.changes else ""
-    at = f" at {_short(run.stack[-1])}" if run.stack else ""
+    at = f" at {_short(run.place)}" if run.place else ""
+    if run.ended in ("exit", "os._exit") and run.target.kind != "module" and not run.code:
+        return CheckResult(
+            TARGET_CHECK, Verdict.PASS, "The target does not import", observed=f"{name}: ends itself{at}"
+        )
     if run.ended == "exit" and run.target.kind != "module":
-        if not run.code:
-            return CheckResult(
-                TARGET_CHECK, Verdict.PASS, "The target does not import", observed=f"{name}: ends itself{at}"
-            )
-        words = "".join(f": {line}" for line in run.output.splitlines()[-1:])
-        hint = "" if run.target.kind.startswith("main") else f" Give it its arguments: -- python {run.target.name} …"
-        return NotChecked(TARGET_CHECK, f"{name} ends itself with code {run.code}{at}{words}{upto}.{hint}")
+        hint = (
+            ""
+            if run.target.kind.startswith("main")
+            else f" Give it its arguments: -- python {run.target.name} …"
+        )
+        return NotChecked(
+            TARGET_CHECK, f"{name} ends itself with code {run.code}{at}{_said(run)}{upto}.{hint}"
+        )
     if run.reads_stdin:
         return NotChecked(TARGET_CHECK, f"{name} reads from standard input{at}, where nobody answers{upto}")
     if run.ended == "error":
@@ -184,21 +239,41 @@ def _ending(run: Run) -> CheckResult | NotChecked | None:
             return NotChecked(
                 TARGET_CHECK, f"{name} needs a GPU that is not here ({rule}): {_message(run)}{at}{upto}"
             )
+        if run.target.kind == "script":
+            case = f", a case of: {title} ({rule})" if title else ""
+            return NotChecked(TARGET_CHECK, f"{name} raises {_message(run)}{at}{case}{upto}")
         return _failed(run, f"{name} raises {run.type}", _message(run), title and f"{title} ({rule})", upto)
     if run.ended == "hang":
         return _hang(run, upto)
+    if run.ended == "exec":
+        return NotChecked(
+            TARGET_CHECK, f"{name} goes on as another program ({run.message}){at}, which is not watched{upto}"
+        )
     words = {
         "signal": f"{name} crashes: {run.message}",
         "exit": f"Importing {name} ends the interpreter (code {run.code})",
         "os._exit": f"{name} ends the process without a word (code {run.code})",
         "flood": f"{name} was {run.message}",
-        "start": f"{name} could not be run: the interpreter does not start",
+        "start": f"{name} could not be run: the interpreter "
+        + ("is older than 3.6, the oldest that can be watched" if _too_old(run) else "does not start"),
     }[run.ended]
+    if run.target.kind == "script" and run.ended != "start":
+        return NotChecked(TARGET_CHECK, f"{words}{at}{_said(run)}{upto}")
     return _failed(run, words, run.message or run.output, "", upto)
 
 
+def _too_old(run: Run) -> bool:
+    """Could it not read our own program?"""
+    return "SyntaxError" in run.message and "program.py" in run.message
+
+
+def _said(run: Run) -> str:
+    """The last line that it wrote to stderr."""
+    return "".join(f": {line}" for line in run.output.splitlines()[-1:])
+
+
 def _hang(run: Run, upto: str) -> CheckResult | NotChecked:
-    at = f", last seen at {_short(run.stack[-1])}" if run.stack else ""
+    at = f", last seen at {_short(run.place)}" if run.place else ""
     if run.target.kind != "module":
         hint = "" if run.target.kind.startswith("main") else "; put what it does behind a main guard"
         return NotChecked(TARGET_CHECK, f"{run.target.words}: {run.message}{at}{upto}{hint}")
@@ -207,6 +282,7 @@ def _hang(run: Run, upto: str) -> CheckResult | NotChecked:
 
 def _failed(run: Run, title: str, message: str, meaning: str, upto: str) -> CheckResult:
     evidence = [Evidence(line) for line in message.splitlines()[:12] if line.strip()]
+    verb = "imported" if run.target.kind == "module" else "run"
     if meaning:
         evidence.append(Evidence(f"this is a case of: {meaning}"))
     places = [place for place in run.stack if "importlib" not in place.file]
@@ -217,9 +293,11 @@ def _failed(run: Run, title: str, message: str, meaning: str, upto: str) -> Chec
         title,
         Blame.USER,
         observed=message[:500] or None,
-        expected="it can be imported",
+        expected=f"it can be {verb}",
         evidence=tuple(evidence),
-        action=f"See to it that it can be imported{upto}." if run.ended != "start" else "Name the interpreter: --python.",
+        action=f"See to it that it can be {verb}{upto}."
+        if run.ended != "start"
+        else "Name the interpreter: --python.",
     )
 
 

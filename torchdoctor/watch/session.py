@@ -7,10 +7,10 @@ import sys
 from typing import TYPE_CHECKING, TextIO
 
 from torchdoctor.model import Outcome, Report, Verdict
-from torchdoctor.watch.child import patches, settings
+from torchdoctor.watch.child import patches, places, settings
 from torchdoctor.watch.child.tracer import Tracer
 from torchdoctor.watch.report import findings
-from torchdoctor.watch.target import Change, Place
+from torchdoctor.watch.target import Change
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -28,6 +28,7 @@ class Watch:
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream
         self._changes: list[Change] = []
+        self._faults: list[str] = []
         self._tracer: Tracer | None = None
         self._traced = False
 
@@ -40,16 +41,23 @@ class Watch:
     def report(self) -> Report:
         """The settings that are changed now, with the statements that did it."""
         results, notes = findings(self._changes, own=True)
-        if not self._traced:
-            notes = [*notes, "another trace function (debugger, coverage) was active: no statements could be told"]
+        if not self._traced and not self._faults:
+            notes = [
+                *notes,
+                "another trace function (debugger, coverage) was active: no statements could be told",
+            ]
         bad = any(result.verdict in (Verdict.FAIL, Verdict.WARN) for result in results)
         return Report(
-            Outcome.DIAGNOSED if bad else Outcome.NO_FAILURE, checks=tuple(results), notes=tuple(notes)
+            Outcome.DIAGNOSED if bad else Outcome.NO_FAILURE,
+            checks=tuple(results),
+            notes=tuple(notes),
+            faults=tuple(self._faults),
         )
 
     def __enter__(self) -> Watch:
         frame = sys._getframe(1)
-        self._tracer = Tracer(settings, patches.Patches, self._record, (_HERE,))
+        self._tracer = Tracer(settings, places, patches.Patches, self._record, (_HERE,))
+        self._tracer.baseline(False)
         self._traced = sys.gettrace() is None
         if self._traced:
             self._tracer.trace_file(frame.f_code.co_filename)
@@ -63,10 +71,11 @@ class Watch:
         assert self._tracer is not None
         frame = sys._getframe(1)
         if self._traced:
-            self._tracer.end()
+            self._traced = self._tracer.end()
             frame.f_trace = None
         self._tracer.last_look(frame if self._traced else None)
-        if self._stream is not None and self._changes:
+        self._tracer = None
+        if self._stream is not None:
             from torchdoctor.render.checks import render_checks
 
             report = self.report
@@ -74,35 +83,17 @@ class Watch:
                 render_checks(report, stream=self._stream, subject="process-wide settings")
 
     def _record(self, entry: dict[str, object]) -> None:
-        stack = entry["stack"]
-        counted = entry.get("counted")
-        self._changes.append(
-            Change(
-                str(entry["change"]),
-                _text(entry["before"]),
-                _text(entry["after"]),
-                _places(stack),
-                _places(counted),
-            )
-        )
+        if "fault" in entry:
+            self._faults.append(str(entry["fault"]))
+        else:
+            self._changes.append(Change.told(entry))
 
 
 def watch_globals(stream: TextIO | None = None) -> Watch:
-    """Watch who changes process-wide settings: ``with torchdoctor.watch_globals() as watch: import detector``.
+    """Watch who changes process-wide settings: ``with watch_globals() as watch: import detector``.
 
-    Python code runs some ten times slower inside of the block; torch's own code does not. With ``stream`` what
-    was found is written there at the end. The watching is bound to the thread that enters the block.
+    Lines of Python run some twenty times slower in the block, torch's own code does not. With ``stream``
+    what was found is written there at the end. Watches the thread that enters the block, and those that
+    begin in it.
     """
     return Watch(stream)
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
-def _places(value: object) -> tuple[Place, ...]:
-    found = []
-    for item in value if isinstance(value, list) else ():
-        line = item["line"]
-        found.append(Place(item["file"], line, item["function"], item["code"]))
-    return tuple(found)

@@ -13,7 +13,6 @@ own (silent, leak, odd, slow, worker-killed, rank-dies). Python 3.7 or later.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import faulthandler
 import json
 import math
@@ -38,9 +37,13 @@ LACKING = (
     "not compiled with",
     "only supports",
     "isn't supported",
+    "not currently supported",
+    "not currently implemented",
+    "doesn't support float64",
     "requires compute capability",
     "No available kernel",
 )
+LOST = 4  # exit code under --stay: no further check in this process
 NO_MEMORY = ("out of memory", "can't allocate memory", "ALLOC_FAILED")
 
 
@@ -69,6 +72,11 @@ class Bench:
         self.report: str = options.report
         self.failed = 0
         self._begun = time.perf_counter()
+
+    @property
+    def folder(self) -> str | None:
+        """Where files may be left: what stands beside the report is removed with it."""
+        return os.path.dirname(os.path.abspath(self.report)) if self.report else None
 
     def on_cpu(self) -> Bench:
         """The same on the CPU, to compare with, and with no fault."""
@@ -306,6 +314,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--fault", default=os.environ.get("TORCHDOCTOR_FAULT", ""))
     parser.add_argument("--topic", default="", help="only this part of a program that has several")
     parser.add_argument("--limit", type=float, default=0.0, help="seconds until the stacks are printed")
+    parser.add_argument("--stay", action="store_true", help="leave the process to the check that follows")
     parser.add_argument("report", nargs="?", default="")
     return parser.parse_args()
 
@@ -319,21 +328,27 @@ def run(check: Callable[[Bench], None], part: Callable[[Bench, str], None] | Non
     bench = Bench(options)
     faulthandler.enable()
     if options.limit > 0:
-        faulthandler.dump_traceback_later(options.limit)
-    code = 0
+        # where others wait for this process it ends itself: that thread of faulthandler needs no interpreter
+        faulthandler.dump_traceback_later(options.limit, exit=options.stay)
+    code, lost = 0, False
     try:
         bench.write(stage="begin", torch=str(torch.__version__), seed=bench.seed, device=str(bench.device))
         misbehave(bench)
         check(bench)
     except Ended:
-        pass
+        lost = True
     except Exception as error:
-        with contextlib.suppress(Ended):
+        try:
             bench.caught("whole check", error)
+        except Ended:
+            lost = True
     bench.write(done=True)
     if not bench.report:
         code = 1 if bench.failed else 0
     sys.stdout.flush()
     sys.stderr.flush()
+    if options.stay:
+        faulthandler.cancel_dump_traceback_later()
+        sys.exit(LOST if lost else 0)
     # Taking a CUDA context down can hang where the computation did not.
     os._exit(code)

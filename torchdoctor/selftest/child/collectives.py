@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import tempfile
 import time
@@ -81,6 +82,10 @@ def speed(bench: Bench, world: int, device: Any) -> float:
 def rank_of(bench: Bench, topic: str, rank: int, world: int, folder: str) -> None:
     device = torch.device("cpu" if topic == "gloo" else f"cuda:{rank}")
     if topic == "nccl":
+        # what NCCL says of the ways it takes; a person's own settings stand
+        os.environ.setdefault("NCCL_DEBUG", "INFO")
+        os.environ.setdefault("NCCL_DEBUG_SUBSYS", "INIT,P2P,SHM,NET,GRAPH,NVLS")
+        os.environ.setdefault("NCCL_DEBUG_FILE", os.path.join(folder, f"nccl{rank}"))
         torch.cuda.set_device(device)
     if bench.fault == "rank-dies" and rank == 1:
         os._exit(9)
@@ -136,7 +141,7 @@ def launch(bench: Bench, topic: str, world: int, folder: str) -> dict[int, int]:
 
 
 def together(bench: Bench, topic: str, world: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=bench.folder) as folder:
         ended = launch(bench, topic, world, folder)
         first = next((rank for rank, code in ended.items() if code != 0), None)
         good = first is None
@@ -150,12 +155,35 @@ def together(bench: Bench, topic: str, world: int) -> None:
         for rank in range(world):
             with open(os.path.join(folder, f"rank{rank}"), encoding="ascii") as stream:
                 found.append(json.load(stream))
+        transport(bench, topic, folder)
     for name in found[0]["wrong"]:
         counts = [one["wrong"][name] for one in found]
         where = ", ".join(f"{count} on rank {rank}" for rank, count in enumerate(counts) if count)
         bench.exact(f"{topic} {name}", sum(counts), "values known in advance", where)
     if "busbw" in found[0]:
-        bench.rate(f"all-reduce, {world} GPUs", min(one["busbw"] for one in found), "GB/s")
+        size = BIG_BYTES[bench.level] >> 20
+        bench.rate(f"all-reduce, {world} GPUs, {size} MiB", min(one["busbw"] for one in found), "GB/s")
+
+
+def transport(bench: Bench, topic: str, folder: str) -> None:
+    """By which ways NCCL went, from its own log: each "via P2P/CUMEM" and the like, and NVLS."""
+    if topic != "nccl":
+        return
+    text = ""
+    for name in os.listdir(folder):
+        if name.startswith("nccl"):
+            with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as stream:
+                text += stream.read()
+    ways: dict[str, int] = {}
+    for way in re.findall(r"Channel .* via ([\w/.-]+)|NVLS comm", text):
+        ways[way or "NVLS"] = ways.get(way or "NVLS", 0) + 1
+    told = ", ".join(f"{way} ({count} channels)" for way, count in sorted(ways.items()))
+    version = re.search(r"NCCL version (\S+)", text)
+    bench.told(
+        "transport",
+        "measured" if told else "note",
+        (told or "NCCL's log does not tell") + (f"; NCCL {version[1]}" if version else ""),
+    )
 
 
 def check(bench: Bench) -> None:

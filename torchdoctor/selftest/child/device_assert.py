@@ -2,8 +2,8 @@
 
 On a GPU each makes a kernel's assertion fail, which ends its process's use of the GPU for good and makes the
 NVIDIA driver write an Xid 43 into the kernel log; on the CPU the same call raises IndexError or RuntimeError.
-Each runs in a process of its own. Then a new process computes the same with indices in range, against the
-CPU, and waits for the GPU's memory to be free again as before.
+Each runs in a process of its own, all at once. Then a new process computes the same with indices in range,
+against the CPU, and waits for the GPU's memory to be free again as before.
 """
 
 from __future__ import annotations
@@ -82,54 +82,80 @@ def weigh(bench: Bench) -> None:
         time.sleep(0.1)
 
 
-def apart(bench: Bench, name: str, work: Callable[[], None]) -> tuple[int | None, str]:
-    """Run it in a process of its own: its exit code (None: it did not end) and all that it printed."""
-    with tempfile.TemporaryFile() as out:
+class Apart:
+    """Work in a process of its own, begun at once; ``end`` waits for it."""
+
+    def __init__(self, bench: Bench, name: str, work: Callable[[], None]) -> None:
+        self.out = tempfile.TemporaryFile()  # noqa: SIM115
+        self.deadline = time.monotonic() + PROCESS_S
+        self.process: Any = None
         if hasattr(os, "fork"):
-            code = forked(work, out.fileno())
-        else:
-            argv = [sys.executable, os.path.abspath(__file__), "--device", str(bench.device)]
-            argv += ["--seed", str(bench.seed), "--fault", bench.fault, f"part:{name}"]
+            self.child = forked(work, self.out.fileno())
+            return
+        argv = [sys.executable, os.path.abspath(__file__), "--device", str(bench.device)]
+        argv += ["--seed", str(bench.seed), "--fault", bench.fault, f"part:{name}"]
+        self.process = subprocess.Popen(argv, stdout=self.out, stderr=self.out)
+
+    def end(self) -> tuple[int | None, str]:
+        """Its exit code (None: it did not end) and all that it printed."""
+        code = self.wait()
+        self.out.seek(0)
+        said = self.out.read().decode("utf-8", "replace")
+        self.out.close()
+        return code, said
+
+    def wait(self) -> int | None:
+        if self.process is not None:
             try:
-                code = subprocess.run(argv, stdout=out, stderr=out, timeout=PROCESS_S).returncode
+                return int(self.process.wait(max(0.1, self.deadline - time.monotonic())))
             except subprocess.TimeoutExpired:
-                code = None
-        out.seek(0)
-        return code, out.read().decode("utf-8", "replace")
+                self.process.kill()
+                return None
+        while time.monotonic() < self.deadline:
+            done, status = os.waitpid(self.child, os.WNOHANG)
+            if done:
+                return os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
+            time.sleep(0.02)
+        os.kill(self.child, 9)
+        os.waitpid(self.child, 0)
+        return None
 
 
-def forked(work: Callable[[], None], out: int) -> int | None:
+def forked(work: Callable[[], None], out: int) -> int:
     # torch is imported here and the GPU untouched, so that a fork saves the import
     child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            os.dup2(out, 1)
-            os.dup2(out, 2)
-            sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
-            sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
-            work()
-            code = 0
-        except Exception:
-            traceback.print_exc()
-        finally:
-            sys.stderr.flush()
-            os._exit(code)
-    deadline = time.monotonic() + PROCESS_S
-    while time.monotonic() < deadline:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
-        time.sleep(0.02)
-    os.kill(child, 9)
-    os.waitpid(child, 0)
-    return None
+    if child:
+        return child
+    code = 1
+    try:
+        os.dup2(out, 1)
+        os.dup2(out, 2)
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
+        work()
+        code = 0
+    except Exception:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
 
 
-def provoke(bench: Bench, case: str) -> None:
+def begin(bench: Bench) -> dict[str, Apart]:
+    """All at once: what takes time is each process's way to the GPU."""
     if bench.on_gpu and (bench.device.type != "cuda" or torch.version.hip):
+        return {}
+
+    def failure_of(case: str) -> Callable[[], None]:
+        return lambda: failing(bench, case)
+
+    return {case: Apart(bench, case, failure_of(case)) for case in CASES}
+
+
+def provoke(bench: Bench, case: str, begun: Apart | None) -> None:
+    if begun is None:
         raise Lacking("this device's kernels are built without assertions")
-    code, said = apart(bench, case, lambda: failing(bench, case))
+    code, said = begun.end()
     last = next((line for line in reversed(said.splitlines()) if any(sign in line for sign in SIGNS)), "")
     if code is None:
         bench.holds(case, False, f"did not end within {PROCESS_S:.0f} s", "an error", "index out of range")
@@ -141,7 +167,7 @@ def provoke(bench: Bench, case: str) -> None:
 
 
 def afterwards(bench: Bench) -> None:
-    code, said = apart(bench, "sound", lambda: sound(bench))
+    code, said = Apart(bench, "sound", lambda: sound(bench)).end()
     far_off = [float(line[4:]) for line in said.splitlines() if line.startswith("far ")]
     if code != 0 or len(far_off) != len(CASES) + 1:
         last = said.strip().splitlines()[-1:] or [f"exit code {code}"]
@@ -153,7 +179,7 @@ def afterwards(bench: Bench) -> None:
 
 
 def free_bytes(bench: Bench, name: str) -> tuple[int, str]:
-    code, said = apart(bench, name, lambda: weigh(bench))
+    code, said = Apart(bench, name, lambda: weigh(bench)).end()
     words = next((line.split() for line in said.splitlines() if line.startswith("free ")), [])
     if code != 0 or len(words) != 4:
         raise Unclear(
@@ -176,8 +202,9 @@ def check(bench: Bench) -> None:
     counts = bench.device.type == "cuda"
     if counts:
         bench.attempt("memory before", lambda: before.append(free_bytes(bench, "before")[0]))
+    begun = begin(bench)
     for case in CASES:
-        bench.attempt(case, provoke, bench, case)
+        bench.attempt(case, provoke, bench, case, begun.get(case))
     bench.attempt("new process", afterwards, bench)
     if counts and before:
         bench.attempt("memory not given back", memory, bench, before[0])

@@ -2,18 +2,22 @@
 
 The product is proved by Freivalds' method: (A B) x = A (B x) for random whole x, in int64 on the CPU, twice;
 a wrong element escapes both with a chance below 1 in a million. Where it does not hold, the places are told.
+At the deep level one product is repeated until the device is warm, and its clocks and its heat are told.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from torchdoctor.selftest.child.bench import Bench, Lacking, run
+from torchdoctor.selftest.child.watching import Watch
 
 SOURCE = "whole numbers, exact in every type; Freivalds' product in int64 on the CPU"
+SOAK_S = 60.0
 SPREAD = 1000  # x lies in -SPREAD ... SPREAD
 
 
@@ -121,17 +125,48 @@ def fits(product: Callable[[Any, Any], Any], bench: Bench) -> None:
         raise Lacking("fp8 needs compute capability 8.9")
 
 
+def soak(bench: Bench, seconds: float) -> None:
+    """One product, over and over, until the device is warm: every result must be that which was proved."""
+    case = f"under heat, {seconds:.0f} s"
+    name, product = next(iter(products(bench).items()))
+    size = 8192 if bench.on_gpu else 512
+    numbers = bench.numbers()
+    left, right = whole((size, size), numbers), whole((size, size), numbers)
+    here, there = bench.put(left), bench.put(right)
+    first = product(here, there)
+    if not agrees(left, right, first.cpu().long(), numbers):
+        bench.exact(case, 1, SOURCE, f"the first product of {name}")
+        return
+    count, until = 0, time.monotonic() + seconds
+    with Watch(bench) as watch:
+        while time.monotonic() < until:
+            wrong = torch.zeros((), dtype=torch.int64, device=bench.device)
+            for number in range(20):  # told by the device, so that it never waits for the host
+                got = product(here, there)
+                if count == 0 and number == 7:
+                    got = bench.spoil(got)
+                wrong += torch.count_nonzero(got != first)
+            count += 20
+            if int(wrong):
+                bench.exact(case, int(wrong), SOURCE, f"within products {count - 19} to {count} of {name}")
+                return
+    bench.exact(case, 0, f"the product of {name} that was proved, {count} times")
+    watch.tell(case)
+
+
 def check(bench: Bench) -> None:
     size, repeats = (
         (512, 2)
         if not bench.on_gpu
-        else {"quick": (2048, 4), "standard": (4096, 8)}.get(bench.level, (8192, 400))
+        else {"quick": (2048, 4), "standard": (4096, 8)}.get(bench.level, (8192, 100))
     )
     for name, product in products(bench).items():
         bench.attempt(f"{name}, n = {size}", one, bench, name, product, size, repeats)
     for kind in (torch.bfloat16, torch.float16):
         name = f"small {str(kind)[6:]}"
         bench.attempt(name, small, bench, name, kind)
+    if bench.level == "deep":
+        bench.attempt("under heat", soak, bench, SOAK_S if bench.on_gpu else 1.0)
 
 
 def one(bench: Bench, name: str, product: Callable[[Any, Any], Any], size: int, repeats: int) -> None:

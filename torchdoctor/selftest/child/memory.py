@@ -15,10 +15,13 @@ ABSURD = 1 << 50  # bytes; no machine has them
 
 def patterns(bench: Bench) -> None:
     """Whole blocks of one byte, then each block its own number; wrong bytes are told with their block."""
+    of_free = ""
     if bench.device.type == "cuda":
-        share = 0.92 if bench.level == "deep" else 0.05
+        share = 0.93 if bench.level == "deep" else 0.05
         size = BLOCK
-        count = max(1, int(torch.cuda.mem_get_info(bench.device)[0] * share) // BLOCK)
+        free = torch.cuda.mem_get_info(bench.device)[0]
+        count = max(1, int(free * share) // BLOCK)
+        of_free = f", {count * size / free:.1%} of what was free"
     else:
         size, count = BLOCK // 8, 2
     blocks = [torch.empty(size, dtype=torch.uint8, device=bench.device) for _ in range(count)]
@@ -35,7 +38,7 @@ def patterns(bench: Bench) -> None:
             wrong += off
             if off and len(places) < 4:
                 places.append(f"block {number} of {size >> 20} MiB, pattern {expected:#04x}")
-    source = f"what was written into {count * size >> 20} MiB"
+    source = f"what was written into {count * size >> 20} MiB{of_free}"
     bench.exact("patterns", wrong, source, "; ".join(places))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import sys
 
 
@@ -18,6 +19,9 @@ def look() -> None:
     import torch
 
     fact("survey.torch", str(torch.__version__))
+    # what decides which bits the CPU computes
+    able = torch.backends.cpu.get_cpu_capability() if hasattr(torch.backends, "cpu") else ""
+    fact("survey.cpu", f"{platform.machine()} {able}, {torch.get_num_threads()} threads")
     fact("survey.mps", bool(getattr(torch.backends, "mps", None) and torch.backends.mps.is_available()))
     built = bool(torch.version.cuda or getattr(torch.version, "hip", None))
     fact("survey.built", str(torch.version.cuda or getattr(torch.version, "hip", None) or ""))
@@ -28,6 +32,7 @@ def look() -> None:
         count = torch.cuda.device_count()
         fact("survey.gpus", [torch.cuda.get_device_name(index) for index in range(count)])
         known = [torch.cuda.get_device_properties(index) for index in range(count)]
+        fact("survey.uuids", [str(getattr(one, "uuid", "")) for one in known])
         fact("survey.processors", [int(one.multi_processor_count) for one in known])
         return
     try:

@@ -1,14 +1,15 @@
-"""Runs a target and writes down who changes process-wide settings. A program of its own, in the target's Python.
+"""Runs a target and writes down who changes process-wide settings.
 
-Called as ``python program.py SPEC FILE``: SPEC is a JSON object (kind, name, args, limit_s), FILE gets one JSON
-object a line the moment it is known, so that what came before a crash survives it. Standard library only,
-syntax of Python 3.6.
+A program of its own in the target's Python, called as ``python program.py SPEC FILE``: SPEC is a JSON object
+(kind, name, args, limit_s), FILE gets one JSON object a line the moment it is known, so that what came before
+a crash survives it. Standard library only, syntax of Python 3.6.
 
 kind ``module`` imports a module; ``script`` runs the top level of a file under its own name, not as
-``__main__``, so that a main guard holds; ``code`` runs a text; ``main`` and ``main-module`` run a program with
-its arguments as ``python FILE`` and ``python -m MODULE`` do.
+``__main__``, so that a main guard holds; ``code`` runs a text; ``main`` and ``main-module`` run a program
+with its arguments as ``python FILE`` and ``python -m MODULE`` do.
 """
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -29,24 +30,25 @@ PID = os.getpid()
 def sibling(name: str) -> "Any":
     """A module beside this file, under a name that no program has."""
     spec = importlib.util.spec_from_file_location("_torchdoctor_" + name, os.path.join(HERE, name + ".py"))
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+REPORT = sys.argv[2] if len(sys.argv) > 2 else ""
 
 
 def record(entry: "dict[str, Any]") -> None:
     if os.getpid() != PID:
         return
     # Opened anew for each line: the program under test may close descriptors that it did not open.
-    stream = os.open(sys.argv[-1] if REPORT is None else REPORT, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    stream = os.open(REPORT, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         os.write(stream, (json.dumps(entry) + "\n").encode("ascii"))
     finally:
         os.close(stream)
-
-
-REPORT = None  # type: str | None
 
 
 def watch_clock(limit_s: float) -> None:
@@ -62,11 +64,11 @@ def run_target(kind: str, name: str, args: "list[str]", tracer: "Any") -> None:
     import runpy
 
     if kind == "module":
-        sys.path[0] = ""
+        search("")
         sys.argv[:] = [name]
         importlib.import_module(name)
     elif kind == "code":
-        sys.path[0] = ""
+        search("")
         sys.argv[:] = ["-c", *args]
         import linecache
 
@@ -77,21 +79,26 @@ def run_target(kind: str, name: str, args: "list[str]", tracer: "Any") -> None:
         exec(compile(name, CODE_FILE, "exec"), main.__dict__)
     elif kind == "script":
         path = os.path.abspath(name)
-        sys.path[0] = os.path.dirname(path)
+        search(os.path.dirname(path))
         sys.argv[:] = [name]
         tracer.trace_file(path)
         run_top_level(path)
     elif kind == "main":
         path = os.path.abspath(name)
-        sys.path[0] = os.path.dirname(path)
+        search(os.path.dirname(path))
         sys.argv[:] = [name, *args]
-        tracer.trace_file(name)
         tracer.trace_file(path)
-        runpy.run_path(name, run_name="__main__")
+        runpy.run_path(path, run_name="__main__")
     else:
-        sys.path[0] = ""
+        search("")
         sys.argv[:] = [name, *args]
         runpy.run_module(name, run_name="__main__", alter_sys=True)
+
+
+def search(folder: str) -> None:
+    """Look for modules in the folder where Python would, instead of in ours; nowhere under -P and -I."""
+    if sys.path and os.path.abspath(sys.path[0] or os.curdir) == HERE:
+        sys.path[0] = folder
 
 
 def run_top_level(path: str) -> None:
@@ -106,7 +113,7 @@ def run_top_level(path: str) -> None:
     exec(compile(source, path, "exec"), module.__dict__)
 
 
-def describe(error: BaseException, tracer: "Any") -> "dict[str, Any]":
+def describe(error: BaseException) -> "dict[str, Any]":
     try:
         text = str(error)
     except Exception:  # a broken __str__ of a foreign exception class
@@ -127,15 +134,26 @@ def describe(error: BaseException, tracer: "Any") -> "dict[str, Any]":
         "code": code,
         "traceback": "".join(lines)[-12000:],
         "stack": _frames(trace),
-        "stdin": isinstance(error, EOFError) and "reading a line" in text,
+        "stdin": asks(error, text),
         "syntax": isinstance(error, SyntaxError),
     }
 
 
+def asks(error: BaseException, text: str) -> bool:
+    """Does it end because it asked a person, and standard input was empty? pdb raises BdbQuit then."""
+    if type(error).__name__ == "BdbQuit":
+        return True
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    asked = "reading a line" in text or (last and os.path.basename(last[0].filename) == "getpass.py")
+    return isinstance(error, EOFError) and bool(asked)
+
+
 def _is_ours(trace: "types.TracebackType") -> bool:
     name = trace.tb_frame.f_code.co_filename
-    return name.startswith((HERE, "<frozen")) or os.path.basename(name) == "runpy.py" or (
-        os.path.basename(os.path.dirname(name)) == "importlib"
+    return (
+        name.startswith((HERE, "<frozen"))
+        or os.path.basename(name) == "runpy.py"
+        or (os.path.basename(os.path.dirname(name)) == "importlib")
     )
 
 
@@ -148,59 +166,68 @@ def _frames(trace: "types.TracebackType | None") -> "list[dict[str, Any]]":
 
 
 def own_stack(tracer: "Any") -> "list[dict[str, Any]]":
-    frame = sys._getframe()
-    stack = tracer.stack(frame, 0)
-    return list(stack)
+    return list(tracer.stack(sys._getframe(), 0))
 
 
 def note_ends(tracer: "Any") -> None:
     """Note who ends the process past all handlers, or makes another: nothing else would tell."""
     leave = os._exit
 
-    def leaving(code: int) -> None:
+    def leaving(status: int) -> None:
         if os.getpid() == PID:
-            record({"ended": "os._exit", "code": int(code), "stack": own_stack(tracer)})
-        leave(code)
+            tracer.tell_held()
+            record({"ended": "os._exit", "code": int(status), "stack": own_stack(tracer)})
+        leave(status)
 
     os._exit = leaving  # type: ignore[assignment]
-    if hasattr(os, "fork"):
-        fork = os.fork
+    for name in ("execv", "execve"):  # all others of the family end in one of these
+        setattr(os, name, replacing(getattr(os, name), tracer))
+    if hasattr(os, "register_at_fork"):  # Python 3.7 and later
+        os.register_at_fork(
+            before=lambda: record({"fork": own_stack(tracer)}), after_in_child=lambda: sys.settrace(None)
+        )
 
-        def forking() -> int:
-            record({"fork": own_stack(tracer)})
-            number = fork()
-            if number == 0:
-                sys.settrace(None)
-            return number
 
-        os.fork = forking
+def replacing(execute: "Any", tracer: "Any") -> "Any":
+    """``os.execv`` with a note of it, which a later end replaces should it fail."""
+
+    def replaced(path: "Any", *args: "Any") -> "Any":
+        if os.getpid() == PID:
+            tracer.tell_held()
+            record({"ended": "exec", "message": os.fsdecode(path), "stack": own_stack(tracer)})
+        return execute(path, *args)
+
+    return replaced
 
 
 def main() -> None:
-    global REPORT
-    REPORT = sys.argv[2]
     spec = json.loads(sys.argv[1])
-    settings, patches, tracing = sibling("settings"), sibling("patches"), sibling("tracer")
+    settings, places, patches, tracing = [
+        sibling(name) for name in ("settings", "places", "patches", "tracer")
+    ]
     leave = os._exit
-    tracer = tracing.Tracer(settings, patches.Patches, record, (HERE,))
     watch_clock(float(spec["limit_s"]))
+    tracer = tracing.Tracer(settings, places, patches.Patches, record, (HERE,))
     note_ends(tracer)
     record({"stage": "target", "state": "begin"})
     begun = time.time()
+    tracer.baseline(True)
     tracer.begin()
     try:
         run_target(spec["kind"], spec["name"], spec["args"], tracer)
         outcome = {"ended": "ok"}  # type: dict[str, Any]
     except BaseException as error:  # SystemExit and KeyboardInterrupt too: they are what the target did
-        tracer.end()
-        outcome = describe(error, tracer)
-    tracer.end()
+        outcome = describe(error)
     if os.getpid() != PID:
         leave(0)
+    outcome["traced"] = tracer.end()
     tracer.last_look(None)
     torch = sys.modules.get("torch")
     outcome["seconds"] = round(time.time() - begun, 3)
     outcome["torch"] = str(getattr(torch, "__version__", "")) or None
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # the target may have closed it, or put anything in its place
+            stream.flush()
     record(outcome)
     # Not through the interpreter's end: a thread that the target left behind may hold it for ever.
     leave(0)

@@ -4,119 +4,150 @@ Runs in the examined interpreter: standard library only, syntax of Python 3.6. F
 and of torch are not traced, so that a change made inside of them is laid at the line that called them.
 """
 
-import linecache
 import os
 import sys
 import threading
 
 MYPY = False
 if MYPY:
-    from collections.abc import Callable
-    from types import CodeType, FrameType
+    from collections.abc import Callable, Iterable
+    from types import FrameType
     from typing import Any
 
-    from torchdoctor.watch.child.patches import Patches
-
-_SKIP, _TRACED, _CUDA, _TORCH = range(4)
-_WARM, _SEEDS, _PATCH = 1, 2, 4
-_WARM_NAMES = frozenset((
-    "environ", "putenv", "unsetenv", "setenv", "signal", "faulthandler", "set_start_method",
-    "register_module_forward_hook", "register_module_forward_pre_hook", "register_module_backward_hook",
-    "register_module_full_backward_hook", "register_module_full_backward_pre_hook",
-    "register_module_module_registration_hook", "register_module_parameter_registration_hook",
-    "register_module_buffer_registration_hook",
-))  # fmt: skip
-_SEED_NAMES = frozenset((
-    "seed", "setstate", "set_state", "seed_everything", "set_seed", "manual_seed", "random_seed", "seed_all",
-    "set_random_seed", "fix_seed",
-))  # fmt: skip
-_SETTERS = frozenset(("setattr", "patch", "wrap_function_wrapper", "patch_function", "__dict__"))
+_SKIP, _TRACED, _CUDA, _TORCH, _RANDOM = range(5)
+# Functions of torch.cuda after which CUDA_VISIBLE_DEVICES has been read.
 _COUNTING = ("is_available", "device_count", "_lazy_init", "init", "current_device")
-# A method that stores attributes may run a million times; a patch shows at its first runs.
-_PATCH_LOOKS = 8
-_FRAMES = 40
-_ABSENT = object()
-
-
-def _store_attr() -> int:
-    import opcode
-
-    return opcode.opmap["STORE_ATTR"]
+# Runs of a line, or calls of a function, after which no look is spent on each: a loop of a million rounds
+# would take ten seconds more. What it changes then is found a little later, and told with all such lines.
+_OFTEN = 500
+_LOOKS = 32
+_FEW = 5
+_TELL = 20  # a loop may go in and out of no_grad() a million times
+_UNTOLD = -1
 
 
 class Tracer:
     """Tells ``record`` of each change: the setting, before, after, and the stack with the statement last.
 
-    ``files`` are file names to be traced though they look like generated code; ``hidden`` are folders whose
-    frames belong to the examination. One thread only, the one that calls ``begin``.
+    ``settings`` and ``places`` are modules, given and not imported: this file also runs by itself.
+    ``hidden`` are folders whose frames belong to the examination. Threads that begin while it runs are traced
+    too, for settings that are not a thread's own.
     """
 
-    def __init__(self, settings: "Any", patches: "Any", record: "Callable[..., None]", hidden: "Any") -> None:
+    def __init__(
+        self,
+        settings: "Any",
+        places: "Any",
+        make_patches: "Any",
+        record: "Callable[..., None]",
+        hidden: "Any",
+    ) -> None:
         self._settings = settings
-        self._make_patches = patches
+        self._places = places
+        self._make_patches = make_patches
         self._record = record
         self._hidden = tuple(hidden)
         self._files = {}  # type: dict[str, int]
-        self._gates = {}  # type: dict[int, tuple[CodeType, int, dict[int, int]]]
+        self._codes = {}  # type: dict[int, Any]
         self._getters = settings.plain_getters()  # type: list[tuple[str, Callable[[], Any]]]
-        self._read = [getter for _, getter in self._getters]
+        self._late = list(settings.LATE)  # type: list[str]
+        self._reads = [getter for _, getter in self._getters]
         self._hot = self._look()
-        self._warm = settings.warm()  # type: dict[str, object]
-        self._seeds = {}  # type: dict[str, object]
-        self._patches = None  # type: Patches | None
-        self._counted = None  # type: list[dict[str, object]] | None
-        self._thread = 0
+        self._environment = settings.environment()
+        self._variables = dict(self._environment)
+        self._modules = 0
+        self._patches = None  # type: Any
+        self._passed = set()  # type: set[tuple[str, int]]
+        self._skipped = {}  # type: dict[tuple[str, int], frozenset[str] | None]
+        self._counted = None  # type: dict[str, object] | None
+        self._caught = settings.caught_signals()
+        self._outside = settings.native_variables()  # type: dict[str, str]
+        self._thread = threading.get_ident()
         self._pid = os.getpid()
-        self._op = _store_attr()
         self._torch_seen = False
         self._loading = False  # inside of `import torch`: nothing there is the program's doing
         self._library = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-        if getattr(sys.modules.get("torch"), "_C", None) is not None:
+        self._former = None  # type: Any
+        self._lock = threading.RLock()
+        self._untraced = set()  # type: set[threading.Thread]
+        self._told = {}  # type: dict[object, tuple[int, dict[str, object] | None]]
+        self._held = {}  # type: dict[str, dict[str, object]]
+        if getattr(sys.modules.get("torch"), "get_default_dtype", None) is not None:
             self._torch_ready()
+        self._extend()
 
     def trace_file(self, name: str) -> None:
+        """Trace this file though it looks like generated code."""
         self._files[name] = _TRACED
 
+    def baseline(self, fresh: bool) -> None:
+        """What is now is no change; in a ``fresh`` process, what is not as by default is one already."""
+        if fresh:
+            self._compare(None, 0, True, {"early": True})
+        else:
+            self._hot = self._look()
+            self._variables = dict(self._environment)
+
     def begin(self) -> None:
-        self._thread = threading.get_ident()
-        self._seeds = self._settings.seeds()
+        """Start tracing in this thread and in those that will begin."""
+        self._untraced = set(threading.enumerate()) - {threading.current_thread()}
+        self._former = getattr(threading, "gettrace", lambda: None)()
+        threading.settrace(self._call)
         sys.settrace(self._call)
 
     def trace_running(self, frame: "FrameType") -> "Any":
         """A trace function for a frame that already runs."""
         return self._trace(frame)
 
-    def end(self) -> None:
-        sys.settrace(None)
+    def end(self) -> bool:
+        """Stop tracing; False when somebody else had put another trace function in our place."""
+        kept = sys.gettrace() == self._call
+        if kept:
+            sys.settrace(None)
+        threading.settrace(self._former)
+        return kept
 
     def last_look(self, frame: "FrameType | None") -> None:
-        """Compare everything once more; what is new is laid at the given frame."""
-        self._compare_hot(frame, 0)
-        self._compare_warm(frame, 0)
-        self._compare_patches(frame, 0)
+        """Compare everything once more; what is new is laid at the given frame, its line not known."""
+        self._extend()
+        self._compare(frame, _UNTOLD, True)
+        self._compare_rest(frame)
+        self.tell_held()
 
     # -- events ----------------------------------------------------------------------------------------
 
     def _call(self, frame: "FrameType", event: str, arg: object) -> "Any":
-        if self._loading:
-            return None
-        name = frame.f_code.co_filename
+        code = frame.f_code
+        name = code.co_filename
         kind = self._files.get(name)
         if kind is None:
             kind = self._files[name] = self._kind(frame, name)
         if kind == _SKIP:
             return None
+        if self._loading:
+            # plug-ins of foreign devices are loaded at the end of torch's import, and may do anything
+            if kind == _TORCH and code.co_name == "_import_device_backends":
+                self._loaded()
+            return None
         if kind == _TRACED:
             return self._trace(frame)
         if kind == _CUDA:
-            if self._counted is None and frame.f_code.co_name in _COUNTING:
-                self._counted = self.stack(frame.f_back, 0)
-            return None
-        if frame.f_code.co_name != "<module>" or self._torch_seen:
-            return None
-        self._loading = True
-        frame.f_trace_lines = False
-        return self._torch_body
+            if self._counted is None and code.co_name in _COUNTING:
+                above = self.stack(frame.f_back, 0)
+                if above:
+                    self._counted = {"function": code.co_name, "stack": above}
+        elif kind == _RANDOM:
+            generator = getattr(sys.modules.get("random"), "_inst", None)
+            if code.co_name == "seed" and generator is not None and frame.f_locals.get("self") is generator:
+                seed = frame.f_locals.get("a")
+                if seed is not None:  # None asks the system for a seed
+                    self._tell(
+                        "seed-python", "not seeded", f"seed {self._settings.words(seed)}", frame.f_back, 0
+                    )
+        elif code.co_name == "<module>" and not self._torch_seen:
+            self._loading = True
+            return self._torch_body
+        return None
 
     def _kind(self, frame: "FrameType", name: str) -> int:
         if name.startswith("<"):
@@ -125,7 +156,7 @@ class Tracer:
         if path.startswith(self._hidden):
             return _SKIP
         if path.startswith(self._library) and "-packages" not in path[len(self._library) :]:
-            return _SKIP
+            return _RANDOM if path == self._library + "random.py" else _SKIP
         package, _, rest = str(frame.f_globals.get("__name__", "")).partition(".")
         if package in ("torch", "functorch", "torchgen"):
             if rest == "cuda":
@@ -135,135 +166,227 @@ class Tracer:
 
     def _torch_body(self, frame: "FrameType", event: str, arg: object) -> "Any":
         """The body of torch/__init__.py: at its end the settings have their defaults."""
-        if event == "return":
-            self._loading = False
+        if event == "return" and self._loading:
+            self._loaded()
+        return self._torch_body
+
+    def _loaded(self) -> None:
+        self._loading = False
+        try:
             if not self._torch_seen and hasattr(sys.modules.get("torch"), "get_default_dtype"):
                 self._torch_ready()
-        return self._torch_body
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """A fault of ours must not become one of the program: it goes on, unwatched."""
+        sys.settrace(None)
+        place = error.__traceback__
+        while place is not None and place.tb_next is not None:
+            place = place.tb_next
+        line = place.tb_lineno if place is not None else 0
+        self._record({"fault": f"{type(error).__name__}: {error} at tracer line {line}"})
 
     def _torch_ready(self) -> None:
         torch = sys.modules["torch"]
         self._torch_seen = True
-        self._getters = self._settings.plain_getters() + self._settings.torch_getters(torch)
-        self._read = [getter for _, getter in self._getters]
+        # what torch's own import registers or sets is no change
         self._hot = self._look()
-        now = self._settings.warm()  # what torch's own import registers is no change
-        self._warm = {key: self._warm.get(key, value) for key, value in now.items()}
+        self._variables = dict(self._environment)
+        self._add_getters(self._settings.torch_getters(torch))
         self._patches = self._make_patches(torch)
+        self._extend()
+
+    def _add_getters(self, getters: "Iterable[tuple[str, Callable[[], Any]]]") -> None:
+        defaults = self._settings.DEFAULTS
+        for name, read in getters:
+            self._getters.append((name, read))
+            self._reads.append(read)
+            self._hot.append(
+                defaults[name]
+                if name in defaults
+                else self._settings.first(name, self._settings.answer(read))
+            )
 
     def _trace(self, frame: "FrameType") -> "Any":
-        if threading.get_ident() != self._thread:
-            return None
         code = frame.f_code
-        gate = self._gates.get(id(code))
-        if gate is None:
-            gate = self._gates[id(code)] = (code, self._classify(code), {})
-        flags, looks = gate[1], gate[2]
+        known = self._codes.get(id(code))
+        if known is None:
+            known = self._codes[id(code)] = self._places.Code(code)
         top = code.co_name == "<module>"
-        above = self._traced_above(frame.f_back)
-        self._compare_hot(above, 0)
-        if flags & _WARM:
-            self._compare_warm(above, 0)
-        if flags & _SEEDS:
-            self._compare_seeds(above, 0)
+        known.calls += 1
+        above = frame.f_back
+        if known.calls <= _OFTEN:
+            self._check(self._traced_above(above), 0)
+        elif above is not None and self._files.get(above.f_code.co_filename) == _TRACED:
+            self._passed.add((above.f_code.co_filename, above.f_lineno))
         last = frame.f_lineno
-        read_all = self._look
+        setters, runs = known.setters, known.runs
 
         def local(frame: "FrameType", event: str, arg: object) -> "Any":
             nonlocal last
-            if read_all() != self._hot:
-                self._compare_hot(frame, last)
-            if flags:
-                if flags & _WARM:
-                    self._compare_warm(frame, last)
-                if flags & _SEEDS:
-                    self._compare_seeds(frame, last)
-                if flags & _PATCH and (top or looks.get(last, 0) < _PATCH_LOOKS):
-                    looks[last] = looks.get(last, 0) + 1
-                    self._compare_patches(frame, last)
-            if event == "line":
-                last = frame.f_lineno
-            elif event == "return" and top:
-                self._compare_patches(frame, -1)
+            try:
+                line, times = frame.f_lineno, runs.get(last, 0) + 1
+                runs[last] = times
+                if times > _OFTEN and (event != "line" or runs.get(line, 0) > _OFTEN):
+                    self._passed.add((code.co_filename, last))
+                else:
+                    self._check(frame, last)
+                if last in setters and self._patches is not None:
+                    # each time at module level; in a function that may run a million times, ever more rarely
+                    if top or times < _LOOKS or not times & (times - 1):
+                        self._compare_patches(frame, last, setters[last])
+                    else:
+                        self._skipped[code.co_filename, last] = setters[last]
+                if event == "line":
+                    last = line
+                elif event == "return" and top:
+                    self._compare_rest(frame)
+            except RecursionError:
+                pass  # the program is about to meet its limit itself; a raise in here would end the tracing
+            except Exception as error:
+                self._fail(error)
             return local
 
         return local
 
-    def _classify(self, code: "CodeType") -> int:
-        names = frozenset(code.co_names)
-        top = code.co_name == "<module>"
-        flags = _WARM if top or names & _WARM_NAMES else 0
-        if names & _SEED_NAMES:
-            flags |= _SEEDS
-        stores = self._op in code.co_code[::2]
-        if names & _SETTERS or (stores and (top or self._patches is None or names & self._patches.names)):
-            flags |= _PATCH
-        return flags
-
     # -- comparisons -----------------------------------------------------------------------------------
 
-    def _look(self) -> "list[object]":
+    def _look(self) -> "list[Any]":
         try:
-            return [read() for read in self._read]
+            return [read() for read in self._reads]
         except Exception:  # torch refuses to tell TF32 when old and new ways to set it were mixed
-            return [_or_refusal(read) for read in self._read]
+            return [self._settings.answer(read) for read in self._reads]
 
-    def _compare_hot(self, frame: "FrameType | None", line: int) -> None:
-        now = self._look()
-        if now == self._hot:
-            return
-        before, self._hot = self._hot, now
-        for (name, _), old, new in zip(self._getters, before, now):
-            if old != new:
-                self._tell(name, old, new, frame, line)
+    def _check(self, frame: "FrameType | None", line: int) -> None:
+        if len(sys.modules) != self._modules:
+            self._extend()
+        if self._look() != self._hot or self._environment != self._variables:
+            self._compare(frame, line, threading.get_ident() == self._thread)
+        if self._passed:
+            self._passed.clear()
 
-    def _compare_warm(self, frame: "FrameType | None", line: int) -> None:
-        now = self._settings.warm()
-        if now == self._warm:
-            return
-        before, self._warm = self._warm, now
-        for name in sorted(set(before) | set(now)):
-            old, new = before.get(name, _ABSENT), now.get(name, _ABSENT)
-            if old is new or old == new:
+    def _extend(self) -> None:
+        """Modules were imported: there may be more to read."""
+        self._modules = len(sys.modules)
+        for name in list(self._late):
+            module = sys.modules.get(name)
+            getters = None
+            if module is not None and (self._torch_seen or not name.startswith("torch")):
+                getters = self._settings.late_getters(name, module)
+            if getters is not None:
+                self._late.remove(name)
+                self._add_getters(getters)
+        if self._patches is not None:
+            self._patches.extend()
+
+    def _compare(self, frame: "FrameType | None", line: int, own: bool, more: "Any" = None) -> None:
+        with self._lock:
+            before, now = self._hot, self._look()
+            if not own:
+                of_a_thread = self._settings.OF_A_THREAD
+                for at, (name, _) in enumerate(self._getters):
+                    if name in of_a_thread:
+                        now[at] = before[at]
+            self._hot = now
+            for at, (name, _) in enumerate(self._getters):
+                old, new = before[at], now[at]
+                if old is new or old == new:
+                    continue
+                if name.startswith("signal."):
+                    old, new = self._settings.handler(old), self._settings.handler(new)
+                elif name == "seed-numpy":
+                    if new is None:
+                        continue  # it was drawn from
+                    old = "not seeded" if old is None else old
+                self._tell(name, old, new, frame, line, more)
+            if self._environment != self._variables:
+                self._compare_variables(frame, line)
+
+    def _compare_variables(self, frame: "FrameType | None", line: int) -> None:
+        before, self._variables = self._variables, dict(self._environment)
+        for key in sorted(set(before) | set(self._variables)):
+            old, new = before.get(key), self._variables.get(key)
+            name = self._settings.variable(key) if old != new else None
+            if name is None:
                 continue
-            if old is _ABSENT and not name.startswith("env."):
-                continue  # its module was only now imported
-            self._tell(name, None if old is _ABSENT else old, None if new is _ABSENT else new, frame, line)
-            if name in ("env.CUDA_VISIBLE_DEVICES", "env.HIP_VISIBLE_DEVICES") and self._late():
+            self._tell("env." + name, old, new, frame, line)
+            if name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES") and self._counted is not None:
                 self._tell("visible-devices-late", old, new, frame, line, {"counted": self._counted})
 
-    def _late(self) -> bool:
-        return self._counted is not None
+    def _compare_rest(self, frame: "FrameType | None") -> None:
+        """What is too slow to be compared after each line: the line that changed it is not known."""
+        self._compare_patches(frame, _UNTOLD, None)
+        caught = self._settings.caught_signals()
+        for name in self._settings.signal_names(caught & ~self._caught):
+            self._tell("native-signal." + name, "default action", "handled by native code", frame, _UNTOLD)
+        self._caught = caught
+        outside = self._settings.native_variables()
+        for name in sorted(set(outside) - set(self._outside)):
+            self._tell(
+                "env." + name, self._settings.words(os.environ.get(name)), outside[name], frame, _UNTOLD
+            )
+        self._outside = outside
 
-    def _compare_seeds(self, frame: "FrameType | None", line: int) -> None:
-        now = self._settings.seeds()
-        before, self._seeds = self._seeds, now
-        for name in sorted(now):
-            # a draw moves the generator too; only seeding sets it to its start
-            if name in before and before[name] != now[name] and now[name][1]:
-                self._tell(name, "unseeded", "seeded", frame, line)
-
-    def _compare_patches(self, frame: "FrameType | None", line: int) -> None:
+    def _compare_patches(self, frame: "FrameType | None", line: int, names: "Iterable[str] | None") -> None:
         if self._patches is None:
             return
-        for name, old, new in self._patches.changes():
-            self._tell("patch." + name, old, new, frame, line)
+        for name, old, new, foreign in self._patches.changes(names):
+            key = name.rpartition(".")[2]
+            here = line if names is None or key in names else _UNTOLD
+            # Torch wraps some functions of its own when parts of it are imported; a program that puts one of
+            # torch's functions into another's place does so by a statement with that name.
+            other = names is not None if new is None else str(getattr(new, "__name__", key)) != key
+            if foreign or (here != _UNTOLD and other):
+                passed = {place for place, keys in self._skipped.items() if keys is None or key in keys}
+                self._tell("patch." + name, old, new, frame, here, {}, passed)
+        if names is None:
+            self._skipped.clear()
 
     # -- telling ---------------------------------------------------------------------------------------
 
     def _tell(
-        self, name: str, old: object, new: object, frame: "FrameType | None", line: int, more: "Any" = None
+        self,
+        name: str,
+        old: object,
+        new: object,
+        frame: "FrameType | None",
+        line: int,
+        more: "dict[str, object] | None" = None,
+        passed: "set[tuple[str, int]] | None" = None,
     ) -> None:
         if os.getpid() != self._pid:
             return  # a forked child goes on with our trace function; its settings are its own
-        change = {
-            "change": name,
-            "before": None if old is None or old is _ABSENT else self._settings.words(old),
-            "after": None if new is None or new is _ABSENT else self._settings.words(new),
-            "stack": self.stack(frame, line),
-        }
-        change.update(more or {})
-        self._record(change)
+        before = None if old is None else self._settings.words(old)
+        after = None if new is None else self._settings.words(new)
+        frame = self._traced_above(frame)
+        place = (id(frame.f_code), line or frame.f_lineno) if frame is not None else (0, 0)
+        key = (name, before, after, place)
+        times, change = self._told.get(key, (0, None))
+        if change is None or times < _TELL:
+            change = {
+                "change": name,
+                "before": before,
+                "after": after,
+                "stack": self.stack(frame, line),
+                "threads": 1 + len(self._untraced.intersection(threading.enumerate())),
+            }
+            if frame is not None:
+                others = (self._passed if passed is None else passed) - {(frame.f_code.co_filename, place[1])}
+                change["unsure"] = [{"file": file, "line": at} for file, at in sorted(others)[:_FEW]]
+            change.update(more or {})
+        self._told[key] = (times + 1, change)
+        if times < _TELL:
+            self._held.pop(name, None)
+            self._record(change)
+        else:
+            self._held[name] = change
+
+    def tell_held(self) -> None:
+        """Tell how the settings stand that were switched to and fro so often that not all was told."""
+        held, self._held = self._held, {}
+        for change in held.values():
+            self._record(change)
 
     def _traced_above(self, frame: "FrameType | None") -> "FrameType | None":
         while frame is not None and self._files.get(frame.f_code.co_filename) != _TRACED:
@@ -272,52 +395,6 @@ class Tracer:
 
     def stack(self, frame: "FrameType | None", line: int) -> "list[dict[str, object]]":
         """The program's own frames, outermost first. ``line`` is that of the innermost; -1 when not known."""
-        found = []
-        innermost = True
-        while frame is not None and len(found) < _FRAMES:
-            name = frame.f_code.co_filename
-            if self._files.get(name) == _TRACED:
-                number = line if innermost and line else frame.f_lineno
-                text = linecache.getline(name, number, frame.f_globals).strip() if number > 0 else ""
-                if innermost and text:
-                    text = statement(name, number) or text
-                found.append(
-                    {
-                        "file": name,
-                        "line": number if number > 0 else None,
-                        "function": frame.f_code.co_name,
-                        "code": text[:300],
-                        "module": str(frame.f_globals.get("__name__", "")),
-                    }
-                )
-                innermost = False
-            frame = frame.f_back
-        return found[::-1]
-
-
-def _or_refusal(read: "Callable[[], Any]") -> object:
-    try:
-        return read()
-    except Exception as error:
-        return f"refused: {type(error).__name__}"
-
-
-def statement(name: str, line: int) -> str:
-    """The whole statement at a line, on one line; empty when the file is no Python of this version."""
-    import ast
-
-    lines = linecache.getlines(name)
-    try:
-        tree = ast.parse("".join(lines))
-    except (SyntaxError, ValueError, RecursionError):
-        return ""
-    best = None
-    for node in ast.walk(tree):
-        end = getattr(node, "end_lineno", None)  # Python 3.8 and later
-        if not isinstance(node, ast.stmt) or end is None or not node.lineno <= line <= end:
-            continue
-        if getattr(node, "body", None) is None and (best is None or node.lineno >= best[0]):
-            best = (node.lineno, end)
-    if best is None:
-        return ""
-    return " ".join(" ".join(part.strip() for part in lines[best[0] - 1 : best[1]]).split())
+        frame = self._traced_above(frame)
+        found = self._places.stack(frame, line, lambda name: self._files.get(name) == _TRACED)
+        return list(found)

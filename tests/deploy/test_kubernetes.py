@@ -1,0 +1,45 @@
+"""deploy/kubernetes/job.yaml: its command runs as it stands, and ends as a pod needs it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+MANIFEST = (ROOT / "deploy" / "kubernetes" / "job.yaml").read_text(encoding="utf-8")
+
+
+def command() -> str:
+    """The shell line of the init container."""
+    found = re.search(r"args:\n\s+- >-\n((?:\s+.*\n)+?)\s+env:", MANIFEST)
+    assert found is not None
+    return " ".join(line.strip() for line in found[1].splitlines())
+
+
+@pytest.mark.parametrize(
+    ("recording", "options", "code"), [("hgx-h100x8", "", 0), ("hgx-h100x8", "--gpus 16", 1)]
+)
+def test_the_init_container_ends_0_for_a_fit_node_and_1_for_another(
+    recording: str, options: str, code: int, tmp_path: Path
+) -> None:
+    line = command()
+    assert "--exit-style k8s" in line
+    line = line.replace("/opt/torchdoctor/bin/torchdoctor", f"{sys.executable} -m torchdoctor")
+    line = line.replace("/verdict/", f"{tmp_path}/").replace(
+        "/dev/termination-log", str(tmp_path / "last-words")
+    )
+    # a recording stands in for the node's GPUs; it holds the passive set
+    line = line.replace("--tier quick", f"--tier passive {options} --replay fixtures/gate/{recording}.json")
+    ran = subprocess.run(
+        ["/bin/sh", "-c", line], cwd=ROOT, env={**os.environ, "NODE_NAME": "gpu-7"}, timeout=60, check=False
+    )
+    assert ran.returncode == code
+    assert (tmp_path / "gpu-7.json").exists()
+    words = (tmp_path / "last-words").read_text()
+    assert len(words) <= 4096  # what Kubernetes keeps of them
+    assert words.startswith("td:fit" if code == 0 else ("[node_problem]", "td:"))

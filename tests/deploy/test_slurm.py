@@ -1,0 +1,221 @@
+"""The scripts of deploy/slurm in a real Slurm on loopback: who is drained, why, and who is not."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from slurm_cluster import Cluster, missing
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+HEALTHY = ROOT / "fixtures" / "gate" / "hgx-h100x8.json"
+XID79 = "NVRM: Xid (PCI:0000:{pci}): 79, pid=4711, name=python, GPU has fallen off the bus."
+
+pytestmark = [
+    pytest.mark.skipif(
+        bool(missing()), reason=f"no Slurm here: {', '.join(missing())}; .ci/debian installs it"
+    ),
+    pytest.mark.skipif(os.geteuid() != 0, reason="Slurm's daemons need root"),
+]
+
+
+def broken(place: Path) -> Path:
+    """The healthy recording, with a GPU that fell off the bus an hour ago."""
+    data = json.loads(HEALTHY.read_text())
+    addresses = next(
+        line["value"] for line in data["programs"]["gate-nvml"]["lines"] if line.get("name") == "gpu.pci"
+    )
+    pci = addresses[3].lower().split(":", 1)[1].split(".")[0]
+    for line in data["programs"]["gate-kernel-log"]["lines"]:
+        if line.get("name") == "kernel.lines":
+            line["value"].append([82_800.0, XID79.format(pci=pci)])
+    path = place / "broken.json"
+    path.write_text(json.dumps(data))
+    return path
+
+
+class Site:
+    """A folder with the settings of the Prolog, and a torchdoctor that sees what the test wants it to see."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.folder = place / "spool-torchdoctor"
+        self.folder.mkdir()
+        self.program = place / "torchdoctor"
+        (place / "settings").write_text(
+            f"TORCHDOCTOR={self.program}\nTORCHDOCTOR_FOLDER={self.folder}\nTORCHDOCTOR_POLICY={place}/none\n"
+        )
+        self.prolog = place / "prolog.sh"
+        self._script(self.prolog, f"TORCHDOCTOR_SETTINGS={place}/settings exec {ROOT}/deploy/slurm/prolog.sh")
+        self.healthy()
+
+    def _script(self, path: Path, text: str) -> None:
+        path.write_text("#!/bin/sh\n" + textwrap.dedent(text) + "\n")
+        path.chmod(0o755)
+
+    def sees(self, recordings: dict[str, Path], default: Path = HEALTHY) -> None:
+        cases = "\n".join(f"{node}) seen={path} ;;" for node, path in recordings.items())
+        self._script(
+            self.program,
+            f"case $SLURMD_NODENAME in\n{cases}\n*) seen={default} ;;\nesac\n"
+            f'cd {ROOT} && exec {sys.executable} -m torchdoctor "$@" --gpus 8 --replay "$seen"',
+        )
+
+    def healthy(self) -> None:
+        self.sees({})
+
+    def does(self, text: str) -> None:
+        self._script(self.program, text)
+
+    def log(self) -> str:
+        path = self.folder / "prolog.log"
+        return path.read_text() if path.exists() else ""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    place = tmp_path_factory.mktemp("slurm")
+    for folder in (place, *place.parents):
+        if folder.stat().st_uid == os.geteuid() and str(folder).startswith("/tmp/"):
+            folder.chmod(folder.stat().st_mode | 0o755)
+    return Site(place)
+
+
+@pytest.fixture(scope="module")
+def cluster(site: Site) -> Iterator[Cluster]:
+    with Cluster(site.place / "cluster", nodes=3, prolog=site.prolog) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _as_before(site: Site, cluster: Cluster) -> Iterator[None]:
+    yield
+    site.healthy()
+    for node, state in cluster.states().items():
+        if state.startswith("d"):
+            cluster.resume(node)
+
+
+def test_healthy_nodes_run_the_job_and_nobody_is_drained(site: Site, cluster: Cluster) -> None:
+    ran = cluster.run("srun", "-N3", "-n3", "sh", "-c", "echo $SLURMD_NODENAME")
+    assert sorted(ran.stdout.split()) == ["n1", "n2", "n3"]
+    assert set(cluster.states().values()) == {"idle"}
+    verdicts = {path.stem: json.loads(path.read_text())["verdict"] for path in site.folder.glob("*.json")}
+    assert verdicts == {"n1": "fit", "n2": "fit", "n3": "fit"}
+
+
+def test_a_planted_fault_drains_its_node_with_our_reason_and_no_other(site: Site, cluster: Cluster) -> None:
+    site.sees({"n2": broken(site.place)})
+    cluster.run("srun", "-w", "n2", "-N1", "-n1", "--immediate=10", "true", limit_s=30)
+    cluster.until("n2", ("drain", "drained", "drng"))
+    reason = cluster.reason("n2")
+    assert reason.startswith("[node_problem] td:xid79 GPU3 ")
+    assert len(reason) <= 160
+    states = cluster.states()
+    assert (states["n1"], states["n3"]) == ("idle", "idle")
+    assert cluster.reason("n1") == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "program"),
+    [
+        ("crash", "exit 1"),
+        ("python error", f"{sys.executable} -c 'raise RuntimeError(1)'"),
+        ("killed", "kill -9 $$"),
+        ("absent", None),
+        ("usage", "exit 2"),
+        ("our fault", "exit 70"),
+        ("inconclusive", "exit 12"),
+        ("a 10 from nowhere, without a verdict file", "echo '[node_problem] td:xid79'; exit 10"),
+        (
+            "a 10 beside a verdict that says fit",
+            'while [ "$1" != --verdict-file ]; do shift; done; echo x; '
+            'printf \'{"verdict":"fit","exit_code":0,}\' > "$2"; exit 10',
+        ),
+    ],
+)
+def test_what_is_no_verdict_drains_nobody_and_stops_no_job(
+    name: str, program: str | None, site: Site, cluster: Cluster
+) -> None:
+    if program is None:
+        site.program.unlink()
+    else:
+        site.does(program)
+    ran = cluster.run("srun", "-N1", "-n1", "-w", "n1", "echo", "ran")
+    assert ran.stdout == "ran\n", ran.stderr
+    assert set(cluster.states().values()) == {"idle"}
+    assert "nothing done" in site.log()
+
+
+def test_a_bad_day_of_the_checker_drains_no_more_than_the_budget(site: Site, cluster: Cluster) -> None:
+    settings = site.place / "settings"
+    before = settings.read_text()
+    settings.write_text(before + "TORCHDOCTOR_MOST_DRAINED=1\n")
+    try:
+        site.sees({}, default=broken(site.place))
+        cluster.run("srun", "-w", "n1", "-N1", "-n1", "--immediate=10", "true", limit_s=30)
+        cluster.until("n1", ("drain", "drained", "drng"))
+        ran = cluster.run("srun", "-w", "n3", "-N1", "-n1", "echo", "ran")
+        assert ran.stdout == "ran\n", ran.stderr
+        assert cluster.states()["n3"] == "idle"
+        assert "1 nodes are drained already, not drained" in site.log()
+    finally:
+        settings.write_text(before)
+
+
+def test_a_node_drained_by_a_person_stays_drained(site: Site, cluster: Cluster) -> None:
+    cluster.run("scontrol", "update", "nodename=n3", "state=drain", "reason=disk swap, ask Kim")
+    cluster.run("srun", "-w", "n1", "-N1", "-n1", "true")
+    assert cluster.reason("n3") == "disk swap, ask Kim"
+
+
+def test_srun_starts_the_gate_on_every_node_and_the_verdicts_are_merged(
+    site: Site, cluster: Cluster, tmp_path: Path
+) -> None:
+    folder = site.place / "verdicts"
+    folder.mkdir(exist_ok=True)
+    site.sees({"n2": broken(site.place)})
+    # the Prolog is not to drain n2 before the job's own gate is there
+    settings = site.place / "settings"
+    before = settings.read_text()
+    settings.write_text(before + "TORCHDOCTOR_MOST_DRAINED=0\n")
+    try:
+        cluster.run(
+            "srun",
+            "-N3",
+            "-n3",
+            str(site.program),
+            "gate",
+            "--tier",
+            "passive",
+            "--observe",
+            "-o",
+            f"{folder}/",
+        )
+    finally:
+        settings.write_text(before)
+    merged = cluster.run(
+        sys.executable,
+        "-m",
+        "torchdoctor",
+        "gate",
+        "merge",
+        str(folder),
+        "--nodes",
+        "n[1-3]",
+        "--format",
+        "json",
+    )
+    assert merged.returncode == 10
+    data = json.loads(merged.stdout)
+    assert data["exclude"] == ["n2"]
+    assert {node["node"]: node["verdict"] for node in data["nodes"]} == {
+        "n1": "fit",
+        "n2": "unfit",
+        "n3": "fit",
+    }

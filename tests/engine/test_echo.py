@@ -1,0 +1,107 @@
+"""A rank that reports the loss of another one is never the cause."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchdoctor.catalog import RuleSet, load, rules_directory
+from torchdoctor.catalog.loader import read_groups
+from torchdoctor.engine.diagnose import diagnose
+from torchdoctor.engine.echo import PEER_DEATH, WORKER_DEATH
+from torchdoctor.engine.factbook import FactBook
+from torchdoctor.intake import read_text
+from torchdoctor.model import Outcome, Report, Role
+
+PACKAGES = "/opt/venv/lib/python3.11/site-packages"
+C10D = "torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d"
+OWN = """\
+[rank2]: Traceback (most recent call last):
+[rank2]:   File "/home/ml/sft/sft.py", line 17, in <module>
+[rank2]:     main()
+[rank2]:   File "/home/ml/sft/sft.py", line 8, in tokenise
+[rank2]:     return [ord(c) % 50 for c in row["text"]]
+[rank2]: KeyError: 'text'
+"""
+STACK = f"""\
+[rank0]: Traceback (most recent call last):
+[rank0]:   File "/home/ml/sft/sft.py", line 14, in main
+[rank0]:     net(x).sum().backward()
+[rank0]:   File "{PACKAGES}/torch/distributed/distributed_c10d.py", line 2810, in all_reduce
+[rank0]:     work = group.allreduce([tensor], opts)
+"""
+ECHOES = (
+    "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [::1]:3021",
+    "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:598] Read error [127.0.0.1]:911: "
+    "Connection reset by peer",
+    "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Application timeout caused "
+    "pair closure",
+    f"{C10D}/ProcessGroupNCCL.cpp:1970, "
+    "remote process exited or there was a network error, NCCL version 2.21.5",
+    f"{C10D}/ProcessGroupNCCL.cpp:2219, "
+    "unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.21.5\n"
+    "[rank0]: ncclSystemError: System call (e.g. socket, malloc) or external library call failed. \n"
+    "[rank0]: Last error:\n"
+    "[rank0]: socketProgressOpt: Call to recv from 10.0.0.4<41235> failed : Connection reset by peer",
+    "torch.distributed.DistNetworkError: Failed to recv, got 0 bytes. Connection was likely closed. "
+    "Did the remote server shutdown or crash?",
+    "RuntimeError: [3] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-"
+    "value store by key '0', but store->get('0') got error: Connection reset by peer",
+)
+LATER = (
+    "RuntimeError: Timed out initializing process group in store based barrier on rank: 0, for key: "
+    "store_based_barrier_key:1 (world_size=4, worker_count=3, timeout=0:30:00)",
+    "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 3/4 clients joined.",
+)
+
+
+@pytest.fixture(scope="module")
+def rules() -> RuleSet:
+    return load()
+
+
+def _report(text: str, rules: RuleSet) -> Report:
+    return diagnose(read_text(text), FactBook(None), rules)
+
+
+def _echo(message: str) -> str:
+    return f"{STACK}[rank0]: {message}\n"
+
+
+def test_the_groups_are_those_of_the_catalog() -> None:
+    groups = read_groups(rules_directory(), [])
+    assert set(groups["peer-death"]) == PEER_DEATH
+    assert set(groups["worker-death"]) == WORKER_DEATH
+
+
+@pytest.mark.parametrize("message", ECHOES)
+@pytest.mark.parametrize("first", [True, False])
+def test_an_unknown_exception_of_another_rank_sets_the_echo_aside(
+    message: str, first: bool, rules: RuleSet
+) -> None:
+    report = _report(OWN + _echo(message) if first else _echo(message) + OWN, rules)
+    assert report.outcome is Outcome.UNRECOGNISED, report.diagnoses
+    assert report.suspect is not None
+    assert (report.suspect.type, report.suspect.rank) == ("KeyError", 2)
+    assert report.first_failure is not None
+    assert report.first_failure.rank == 2
+
+
+@pytest.mark.parametrize("message", LATER)
+def test_ranks_that_waited_for_a_dead_one_are_set_aside(message: str, rules: RuleSet) -> None:
+    report = _report(OWN + _echo(message), rules)
+    assert report.outcome is Outcome.UNRECOGNISED, report.diagnoses
+    assert report.suspect is not None
+    assert report.suspect.type == "KeyError"
+
+
+@pytest.mark.parametrize("message", ECHOES)
+def test_a_lost_peer_is_never_the_cause(message: str, rules: RuleSet) -> None:
+    report = _report(_echo(message), rules)
+    assert report.diagnoses, report.outcome
+    assert report.diagnoses[0].role is Role.CONSEQUENCE
+
+
+def test_a_refused_connection_stays_a_cause(rules: RuleSet) -> None:
+    text = "[../third_party/gloo/gloo/transport/tcp/pair.cc:152] connect [127.0.1.1]:3021: Connection refused"
+    report = _report(_echo(f"RuntimeError: {text}"), rules)
+    assert [(d.rule, d.role) for d in report.diagnoses] == [("gloo-connect", Role.CAUSE)]

@@ -1,0 +1,180 @@
+"""The verdicts of many nodes as one: nobody is left out in silence, nobody excluded for another's fault."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchdoctor.cli.main import main
+from torchdoctor.gate.fleet import FleetError, hosts_of, merge, table
+from torchdoctor.gate.launch import local_rank, node_name
+
+CODES = {"fit": 0, "unfit": 10, "environment": 11, "inconclusive": 12}
+
+
+def write(folder: Path, name: str, verdict: str = "fit", **more: Any) -> None:
+    data = {
+        "schema": "torchdoctor.gate/1", "verdict": verdict, "exit_code": CODES[verdict], "host": name,
+        "reason": f"td:{verdict}", "tier": "quick", "seconds": {"total": 9.5}, "time_s": 1000.0,
+        "fingerprint": {"driver": "580.159.04", "nccl": "2.28.9"}, **more,
+    }  # fmt: skip
+    (folder / f"{name}.json").write_text(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code", "exclude"),
+    [
+        (["fit", "fit"], 0, ()),
+        (["fit", "unfit", "inconclusive"], 10, ("n2",)),
+        (["environment", "fit"], 11, ()),
+        (["inconclusive", "fit"], 12, ()),
+        (["unfit", "environment", "unfit"], 10, ("n1", "n3")),
+    ],
+)
+def test_the_worst_node_decides_and_only_the_blamed_are_excluded(
+    verdicts: list[str], code: int, exclude: tuple[str, ...], tmp_path: Path
+) -> None:
+    for number, verdict in enumerate(verdicts, start=1):
+        write(tmp_path, f"n{number}", verdict)
+    fleet = merge(str(tmp_path))
+    assert (fleet.exit_code, fleet.exclude) == (code, exclude)
+
+
+def test_a_node_that_said_nothing_makes_it_inconclusive(tmp_path: Path) -> None:
+    write(tmp_path, "n1")
+    fleet = merge(str(tmp_path), ("n1", "n2"))
+    assert fleet.exit_code == 12
+    assert (fleet.nodes[0].name, fleet.nodes[0].verdict, fleet.nodes[0].reason) == ("n2", None, "no verdict")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "is broken"),
+        ("{", "is broken"),
+        ("[1]", "is no verdict of schema torchdoctor.gate/1"),
+        ('{"schema":"torchdoctor.gate/2"}', "is no verdict of schema torchdoctor.gate/1"),
+        ('{"schema":"torchdoctor.gate/1"}', "is broken"),
+        ('{"schema":"torchdoctor.gate/1","verdict":"good","exit_code":0}', "is broken"),
+        ('{"schema":"torchdoctor.gate/1","verdict":"fit","exit_code":10}', "contradicts itself"),
+        ("[" * 100_000, "is broken"),
+        ("x" * (5 << 20), "is larger than a verdict can be"),
+    ],
+)
+def test_a_file_that_is_no_verdict_counts_as_not_told(text: str, why: str, tmp_path: Path) -> None:
+    write(tmp_path, "n1")
+    (tmp_path / "n2.json").write_text(text)
+    fleet = merge(str(tmp_path))
+    assert fleet.exit_code == 12
+    assert fleet.nodes[0].name == "n2"
+    assert fleet.nodes[0].reason.startswith(why)
+
+
+def test_verdicts_of_an_earlier_job_are_not_used(tmp_path: Path) -> None:
+    write(tmp_path, "n1", "unfit", time_s=500.0)
+    write(tmp_path, "n2", time_s=1500.0)
+    fleet = merge(str(tmp_path), ("n1", "n2"), newer_than_s=1000.0)
+    assert (fleet.exit_code, fleet.exclude) == (12, ())
+    assert fleet.notes == ("n1.json: of an earlier run, not used",)
+
+
+def test_the_odd_version_is_named_and_of_two_nobody_is_odd(tmp_path: Path) -> None:
+    for number in range(1, 4):
+        write(tmp_path, f"n{number}")
+    write(tmp_path, "n4", fingerprint={"driver": "570.86.15", "nccl": "2.28.9"})
+    (odd,) = merge(str(tmp_path)).odd
+    assert (odd.what, odd.usual, odd.nodes) == ("driver", "580.159.04", (("n4", "570.86.15"),))
+    for number in (1, 2):
+        (tmp_path / f"n{number}.json").unlink()
+    assert merge(str(tmp_path)).odd == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ()),
+        ("n1", ("n1",)),
+        ("gpu[003-005,9],login1", ("gpu003", "gpu004", "gpu005", "gpu9", "login1")),
+        ("r[1-2]n[08-09]", ("r1n08", "r1n09", "r2n08", "r2n09")),
+        ("a,a,b", ("a", "b")),
+    ],
+)
+def test_lists_as_slurm_writes_them(text: str, expected: tuple[str, ...]) -> None:
+    assert hosts_of(text) == expected
+
+
+@pytest.mark.parametrize("text", ["gpu[1-", "gpu[a-b]", "gpu[5-1]", "gpu[1-999999999]", "gpu]1["])
+def test_lists_that_are_none(text: str) -> None:
+    with pytest.raises(FleetError, match=r"no list of nodes|no range of numbers"):
+        hosts_of(text)
+
+
+def test_the_table_sorts_numbers_as_numbers_and_ends_with_the_option(tmp_path: Path) -> None:
+    for number in (10, 9, 2):
+        write(tmp_path, f"n{number}", "unfit" if number != 2 else "fit")
+    lines = table(merge(str(tmp_path)))
+    assert [line.split()[0] for line in lines[1:4]] == ["n9", "n10", "n2"]
+    assert lines[-1] == "--exclude=n9,n10"
+
+
+def test_a_hostile_verdict_reaches_no_terminal_raw(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, "n1", "unfit", reason="\x1b]0;x\x07\x1b[31mred\nsecond")
+    assert main(["gate", "merge", str(tmp_path)]) == 10
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "red second" in out
+
+
+@pytest.mark.parametrize("form", ["text", "json", "exclude"])
+def test_the_command(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, "n1", "unfit")
+    write(tmp_path, "n2")
+    assert main(["gate", "merge", str(tmp_path), "--format", form]) == 10
+    out = capsys.readouterr().out
+    if form == "exclude":
+        assert out == "n1\n"
+    elif form == "json":
+        assert json.loads(out)["exclude"] == ["n1"]
+    else:
+        assert "2 nodes: 1 fit, 1 unfit" in out
+
+
+def test_a_folder_without_verdicts_is_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gate", "merge", str(tmp_path)]) == 2
+    assert "holds no verdict" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [({}, None), ({"LOCAL_RANK": "0"}, 0), ({"SLURM_LOCALID": "3"}, 3), ({"LOCAL_RANK": "x"}, None)],
+)
+def test_the_local_rank_of_every_launcher(environ: dict[str, str], expected: int | None) -> None:
+    assert local_rank(environ) == expected
+
+
+@pytest.mark.parametrize(
+    ("environ", "host", "expected"),
+    [
+        ({"SLURMD_NODENAME": "n7"}, "vm", "n7"),
+        ({}, "gpu17.example.org", "gpu17.example.org"),
+        ({}, "", "node"),
+        ({"NODE_NAME": "../../etc/x"}, "vm", "_.._etc_x"),
+    ],
+)
+def test_the_name_of_a_node_is_fit_for_a_file(environ: dict[str, str], host: str, expected: str) -> None:
+    assert node_name(environ, host) == expected
+
+
+@pytest.mark.parametrize(("rank", "looks"), [("0", True), ("1", False)])
+def test_only_the_first_process_of_a_node_looks(
+    rank: str, looks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_RANK", rank)
+    monkeypatch.setenv("SLURMD_NODENAME", "n5")
+    main(["gate", "--tier", "passive", "--gpus", "0", "-o", f"{tmp_path}/"])
+    assert (tmp_path / "n5.json").exists() is looks

@@ -1,0 +1,131 @@
+"""Texts that talk about a failure are quoted; the same words of a run are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchdoctor.intake import read_text
+from torchdoctor.model import EventKind, Form
+
+MESSAGE = "mat1 and mat2 shapes cannot be multiplied (6x512 and 800x120)"
+FULL = f"RuntimeError: {MESSAGE}"
+
+
+def _live(text: str) -> list[str]:
+    """The events that hold the message and are not quoted."""
+    return [e.text for e in read_text(text).events if MESSAGE[:30] in e.text and not e.quoted]
+
+
+QUOTED = {
+    "expected failure": f"XFAIL tests/test_a.py::test_mm - {FULL}\n",
+    "unexpected pass": f"XPASS tests/test_a.py::test_mm - {FULL}\n",
+    "skipped": f"SKIPPED [1] tests/test_gpu.py:9: {FULL}\n",
+    "verbose outcome": f"tests/test_a.py::test_mm XFAIL ({FULL})   [ 33%]\n",
+    "unittest": f"test_mm (tests.T.test_mm) ... skipped '{FULL}'\n",
+    "section of expected failures": (
+        f"== XFAILURES ==\n__ test_mm __\nE   {FULL}\n\ntests/a.py:12: RuntimeError\n"
+    ),
+    "section of passed tests": f"== PASSES ==\n--- Captured stderr call ---\nERROR trainer: {FULL}\n",
+    "comment": f"import torch\n# {FULL}\nx = torch.rand(6, 512)\n",
+    "comment behind a statement": f"loss 0.1\ny = layer(x)  # {FULL}\nloss 0.2\n",
+    "handler": f"try:\n    y = layer(x)\nexcept RuntimeError:  # {FULL}\n    raise\n",
+    "docstring": f'def f(a, b):\n    """Raises:\n        {FULL}\n    """\n    return a @ b\n',
+    "key of a dictionary": f'HINTS = {{\n    "{MESSAGE}": "check in_features",\n}}\n',
+    "item of a list": f'PATTERNS = (\n    r"{MESSAGE}",\n)\n',
+    "assignment between fences": (
+        f'# Notes\n\nI keep my rules so:\n\n```toml\ntext = "{MESSAGE}"\n```\n\nIt is read once.\n'
+    ),
+    "sentence": f'The message "{MESSAGE}" means that the last dimension differs from in_features.\n',
+    "list of changes": (
+        f"Changelog\n=====\n\n1.4.2\n-----\n* Fixed {FULL} in eval.\n"
+        f"* A clear message.\n\n1.4.1\n-----\n* New.\n"
+    ),
+    "history": f"commit 0d3c1b2a\nAuthor: A <a@example.org>\n\n    Fix {FULL}\n",
+    "short history": f"0d3c1b2 Fix {FULL}\n9a8b7c6 Bump\n1122334 Docs\n",
+    "table": f'id,pattern,action\n1,"{MESSAGE}",restart\n',
+    "statement of SQL": f"INSERT INTO p VALUES (1, '{MESSAGE}');\n",
+    "page": f"<h2>Errors</h2>\n<pre>{FULL}</pre>\n",
+    "echo of a shell": f"+ echo 'no {FULL} found'\nno {FULL} found\n+ exit 0\n",
+    "recited in Python": f">>> msg\n'{MESSAGE}'\n>>> print(msg)\n{MESSAGE}\n",
+    "found in a document": f"$ grep -rn mat1 docs\ndocs/faq.md:88:{FULL}\n",
+    "doctest": (
+        f"Text of a page.\n\n    >>> a @ b\n    Traceback (most recent call last):\n        ...\n    {FULL}\n"
+    ),
+    "list of tickets": f"#1203  open    {FULL} in eval   bug\n#1190  closed  Docs   docs\n",
+}
+
+LIVE = {
+    "only a short summary": f"FAILED tests/test_a.py::test_mm - {FULL}\n1 failed in 0.9s\n",
+    "bare message": f"{MESSAGE}\n",
+    "bare exception at a prompt": f">>> a @ b\n{FULL}\n",
+    "margin of hashes": (
+        f'# Traceback (most recent call last):\n#   File "a.py", line 1, in f\n#     a @ b\n# {FULL}\n'
+    ),
+    "root's prompt": (
+        f'# python a.py\nTraceback (most recent call last):\n  File "a.py", line 1, in f\n    a @ b\n{FULL}\n'
+    ),
+    "field of a record": f'{{\n  "level": "error",\n  "message": "{FULL}"\n}}\n',
+    "column of a log": f'time,level,message\n2025-03-02T10:11:12Z,ERROR,"{FULL}"\n',
+    "log found by grep": f"$ grep -n Error run.log\nrun.log:88:{FULL}\n",
+    "code, then its failure": f"import torch\na @ b\n{FULL}\n",
+    "captured output of a failed test": (
+        f"== FAILURES ==\n__ test_a __\n--- Captured stderr call ---\n{FULL}\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", QUOTED)
+def test_quoted(name: str) -> None:
+    assert _live(QUOTED[name]) == []
+
+
+@pytest.mark.parametrize("name", LIVE)
+def test_not_quoted(name: str) -> None:
+    assert _live(LIVE[name])
+
+
+def test_the_short_summary_does_not_repeat_a_traceback() -> None:
+    text = (
+        "== FAILURES ==\n__ test_mm __\ntests/a.py:5: in test_mm\n    a @ b\n"
+        f"E   {FULL}\n== short test summary info ==\n"
+        "FAILED tests/a.py::test_mm - RuntimeError: mat1 and mat2 shapes cannot be mul...\n"
+        "FAILED tests/a.py::test_other - KeyError: 'x'\n"
+    )
+    events = read_text(text).events
+    assert [e.kind for e in events if "mat1" in e.text and not e.quoted] == [EventKind.EXCEPTION]
+    assert [e.quoted for e in events if "test_other" in e.text] == [False]
+
+
+def test_sentences_with_other_numbers_are_a_programs() -> None:
+    lines = [
+        f"\tsize mismatch for layer{i}.weight: copying a param with shape torch.Size([1000, 512]) from "
+        f"checkpoint, the shape in current model is torch.Size([10, 512]).\n"
+        for i in range(4)
+    ]
+    assert read_text("".join(lines)).form is Form.LOG
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        (
+            '"Traceback (most recent call last):\\n'
+            '  File \\"/a/b.py\\", line 9, in f\\n    x\\nKeyError: \'text\'"'
+        ),
+        (
+            '{"exc": "Traceback (most recent call last):\\n'
+            '  File \\"/a/b.py\\", line 9, in f\\nKeyError: \'text\'\\n"}'
+        ),
+        '{"m": {"py": "Traceback (most recent call last):\\n  File \\"/a/b.py\\", line 9, in f\\nKeyError: '
+        '\'text\'\\n", "timestamp": "17"}}',
+        "b'Traceback (most recent call last):\\n  File \"/a/b.py\", line 9, in f\\nKeyError: \\'text\\'\\n'",
+    ],
+)
+def test_a_message_keeps_its_own_quotation_mark(text: str) -> None:
+    (event,) = (e for e in read_text(text).events if e.kind is EventKind.EXCEPTION)
+    assert (event.type, event.text) == ("KeyError", "'text'")
+
+
+def test_a_time_that_is_none_is_left_out() -> None:
+    text = '{"log":"KeyError: \'text\'\\n","stream":"stderr","time":"\\u0000"}'
+    assert [(e.type, e.text) for e in read_text(text).events] == [("KeyError", "'text'")]

@@ -1,0 +1,217 @@
+"""Markdown for issues and HTML pages: what they say, what they hold back, what no log can do to them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+import sample_reports
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from torchdoctor.model import Evidence, Fact, Frame, Report
+from torchdoctor.render import svg
+from torchdoctor.render.html import to_html
+from torchdoctor.render.markdown import LIMIT, code, documents, escape, fence, to_markdown
+
+VOID = {"meta", "line"}
+SAMPLES = [value for value in vars(sample_reports).values() if isinstance(value, Report)]
+
+
+class Page(HTMLParser):
+    """Reads a page as a browser does: its tags, attributes and words; unclosed or crossed tags are noted."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.crossed: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.crossed.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.words.append(data)
+
+
+def hostile(text: str) -> Report:
+    """A report whose every text from outside is ``text``."""
+    report = sample_reports.DIAGNOSED
+    first = replace(
+        report.diagnoses[0],
+        evidence=(Evidence(text, text, 3, 1),),
+        frame=Frame(text, 4, text, text),
+        missing=(text,),
+    )
+    return replace(
+        report,
+        diagnoses=(first, *report.diagnoses[1:]),
+        notes=(text,),
+        facts=(Fact.known("a.b", text, text),),
+    )
+
+
+@pytest.mark.parametrize("report", SAMPLES)
+def test_every_sample_makes_a_whole_page_and_a_short_markdown(report: Report) -> None:
+    page = Page(to_html([report]))
+    assert page.open == []
+    assert page.crossed == []
+    text = to_markdown(report)
+    assert len(text) < LIMIT
+    assert len(re.findall(r"^ *```", text, re.MULTILINE)) % 2 == 0
+    assert text.count("<details>") == text.count("</details>")
+
+
+def test_the_markdown_says_verdict_proof_place_and_fixes_in_order() -> None:
+    text = to_markdown(sample_reports.DIAGNOSED)
+    marks = [
+        "### ✗ A class label lies outside",
+        "`cuda-assert-label-range`, confirmed",
+        "rank 3 on node12 failed first",
+        "**Evidence**\n\n```text\ntrain.log:812 (rank 3)",
+        "**Where**: `/home/me/project/train.py:22` in `training_step`",
+        "```python\nloss = F.cross_entropy(logits, labels)",
+        "2. Reinstall torch. *(changes the environment)*\n   ```sh\n   pip install 'torch==2.13.0'\n   ```",
+        "<summary>What followed from it (2)</summary>",
+    ]
+    places = [text.index(mark) for mark in marks]
+    assert places == sorted(places)
+
+
+def test_the_page_loads_nothing_and_runs_nothing() -> None:
+    page = Page(to_html(SAMPLES, headings=[str(number) for number in range(len(SAMPLES))]))
+    assert {tag for tag, _ in page.tags} & {
+        "script",
+        "iframe",
+        "img",
+        "link",
+        "object",
+        "embed",
+        "form",
+    } == set()
+    policies = [
+        attrs["content"] for _, attrs in page.tags if attrs.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert policies == ["default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"]
+    assert not [name for _, attrs in page.tags for name in attrs if name.startswith("on") or name == "src"]
+    assert "url(" not in to_html(SAMPLES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<script>alert(1)</script>",
+        '"><img src=x onerror=alert(1)>',
+        "</pre></details></style><h1>x</h1>",
+        "````\n```\n# x\n````",
+        "</details>\n\n<details><summary>x",
+        "![x](https://evil.example/x.png) [a](javascript:alert(1)) @everyone #1 https://evil.example",
+        "\x1b]0;title\x07\x1b[31mred\u202e\u2066",
+    ],
+)
+def test_what_a_log_says_stays_text(text: str) -> None:
+    page = Page(to_html([hostile(text)]))
+    assert page.open == []
+    assert page.crossed == []
+    assert not {tag for tag, _ in page.tags} & {"script", "img"}
+    assert not [name for _, attrs in page.tags for name in attrs if name.startswith("on")]
+    assert sum(tag == "h1" for tag, _ in page.tags) == 1
+    shown = to_markdown(hostile(text))
+    outside = re.sub(r"(?ms)^( *)(`{3,})\w*\n.*?^ *\2$", "", shown)
+    outside = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", outside)
+    assert not re.search(
+        r"<(?:script|img|h1)|!\[x\]\(|(?<!\w)@\w|(?<!\w)#\d|evil\.example\)|\x1b|\u202e", outside
+    )
+    assert outside.count("<details>") == outside.count("</details>")
+
+
+def test_a_long_report_is_cut_to_what_an_issue_holds_and_stays_whole() -> None:
+    line = "x" * 300 + "`" * 5 + "\n"
+    first = replace(
+        sample_reports.DIAGNOSED.diagnoses[0],
+        evidence=tuple(Evidence(line * 60, "a.log", number, 0) for number in range(40)),
+        missing=tuple(f"fact{number} " + "z" * 200 for number in range(900)),
+    )
+    report = replace(
+        sample_reports.DIAGNOSED,
+        diagnoses=(first,),
+        facts=tuple(Fact.known("a.b", "y" * 900) for _ in range(500)),
+    )
+    text = to_markdown(report)
+    assert len(text) <= LIMIT
+    assert text.startswith("### ✗ A class label")
+    assert text.count("<details>") == text.count("</details>")
+    assert text.rstrip().endswith("longer than an issue may be)*")
+
+
+def test_many_reports_share_the_room_of_one_issue() -> None:
+    reports = [sample_reports.DIAGNOSED] * 300
+    text = documents(reports, headings=[f"log{number}" for number in range(300)])
+    assert len(text) <= LIMIT
+    assert "more reports, left out here" in text
+    assert text.count("## `log") > 40
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=200))
+def test_code_and_fences_cannot_be_closed_from_inside(text: str) -> None:
+    block = fence(text, 1000).split("\n")
+    assert block[0].startswith("```")
+    assert not [line for line in block[1:-1] if line.strip() == block[-1]]
+    span = code(text)
+    ticks = re.match(r"`+", span)
+    assert ticks is not None
+    assert ticks[0] not in span[len(ticks[0]) : -len(ticks[0])].strip("`") or len(ticks[0]) == 1
+    assert "\n" not in escape(text)
+
+
+def mark(rank: int, time: str | None, own: bool, first: bool = False, kind: str = "k") -> svg.Mark:
+    return svg.Mark(rank, "n1", time, own, first, kind, "text", "a.log:1")
+
+
+def test_the_timeline_places_ranks_by_time() -> None:
+    marks = [
+        mark(1, "2026-05-01T12:00:04Z", False),
+        mark(0, "2026-05-01T12:00:00Z", True, first=True, kind="cuda-oom-capacity"),
+        mark(2, "2026-05-01T12:00:02Z", False),
+    ]
+    drawn = svg.timeline(marks)
+    centres = [float(x) for x in re.findall(r'<circle cx="([\d.]+)"', drawn)]
+    (corner,) = (float(x) for x in re.findall(r'<rect x="([\d.]+)"', drawn))
+    assert corner + 7 < centres[1] < centres[0]
+    assert centres[1] == pytest.approx((corner + 7 + centres[0]) / 2, abs=0.2)
+    assert "12:00:00.000 UTC" in drawn
+    assert "4.000 s" in drawn
+    assert ">cuda-oom-capacity<" in drawn
+
+
+def test_the_timeline_says_when_there_are_no_times() -> None:
+    drawn = svg.timeline([mark(0, "2026-05-01T12:00:00Z", True), mark(1, None, False)])
+    assert "in the order of the lines" in drawn
+    assert svg.timeline([mark(0, None, True)]) == ""
+
+
+def test_of_a_thousand_ranks_those_that_failed_themselves_are_drawn() -> None:
+    marks = [mark(rank, None, rank == 777) for rank in range(1000)]
+    drawn = svg.timeline(marks)
+    assert "rank 777" in drawn
+    assert f"and {1000 - svg.LANES} more ranks" in drawn
+    assert drawn.count('class="lane"') == svg.LANES
+    grid = svg.rank_map(marks)
+    assert grid.count("<circle") == 999
+    assert grid.count("<rect") == 1

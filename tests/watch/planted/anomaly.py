@@ -1,0 +1,3 @@
+import torch
+
+torch.autograd.set_detect_anomaly(True)  # <- anomaly-mode: False -> True

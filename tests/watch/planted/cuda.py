@@ -1,0 +1,3 @@
+import torch
+
+torch.cuda._initialized = True  # <- cuda-initialized: False -> True

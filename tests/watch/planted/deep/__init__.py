@@ -1,0 +1,1 @@
+"""A package whose inner module switches gradients off."""

@@ -1,0 +1,3 @@
+from planted.deep import switch
+
+switch.off(1)

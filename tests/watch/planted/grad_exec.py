@@ -1,0 +1,3 @@
+import torch
+
+exec("torch.set_grad_enabled(False)", {"torch": torch})  # <- grad-mode: True -> False

@@ -1,0 +1,3 @@
+from torch._C import _set_grad_enabled as switch
+
+switch(False)  # <- grad-mode: True -> False

@@ -1,0 +1,3 @@
+import sys
+
+sys.setrecursionlimit(sys.getrecursionlimit() + 1234)  # <- recursion-limit: * -> *

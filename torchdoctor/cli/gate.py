@@ -1,0 +1,211 @@
+"""``torchdoctor gate``: is this node fit for the job?"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from torchdoctor.cli import streams
+from torchdoctor.cli.gate_merge import command as merge
+
+if TYPE_CHECKING:
+    from torchdoctor.gate.outcome import GateOutcome
+    from torchdoctor.gate.policy import Policy
+
+EXIT_OUR_FAULT = 70
+
+
+@click.group("gate", invoke_without_command=True)
+@click.option(
+    "--tier",
+    type=click.Choice(["passive", "quick", "standard", "deep"]),
+    default="quick",
+    show_default=True,
+    help="How much is looked at, and how long it may take: 10, 30, 120 or 900 s at most.",
+)
+@click.option("--python", metavar="PATH", help="The job's interpreter, or its environment.")
+@click.option("--policy", "policy_file", type=click.Path(dir_okay=False), help="The site's policy (TOML).")
+@click.option("--gpus", type=click.IntRange(0, 1024), help="How many GPUs this node should have.")
+@click.option(
+    "--verdict-file",
+    "-o",
+    metavar="FILE|FOLDER/",
+    help="Write the verdict there, whole or not at all. With a / at its end it is a folder, and the file in "
+    "it is named after the node.",
+)
+@click.option("--prometheus", metavar="FILE", help="Write metrics there for a textfile collector.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "reason"]),
+    default="text",
+    show_default=True,
+    help="For people, JSON, or the one line that a scheduler shows.",
+)
+@click.option(
+    "--exit-style",
+    type=click.Choice(["native", "slurm", "nagios", "npd", "k8s"]),
+    default="native",
+    show_default=True,
+    help="Whose exit codes to use.",
+)
+@click.option("--drain", is_flag=True, help="With --exit-style slurm: exit 1 when the node is unfit.")
+@click.option("--observe", is_flag=True, help="Record the verdict and exit 0 whatever it is.")
+@click.option("--before-job", is_flag=True, help="The GPUs should be free: a job is about to start on them.")
+@click.option(
+    "--every-process",
+    is_flag=True,
+    help="Look in each process that a launcher starts on this node. Without it local rank 0 looks, and the "
+    "others end at once with 0.",
+)
+@click.option("--replay", metavar="FILE", help="Judge a recorded machine instead of this one.")
+@click.option("--save", metavar="FILE", help="Save what the passive set read, to be replayed.")
+@click.option("-v", "--verbose", is_flag=True, help="Show also what is only worth knowing.")
+@click.pass_context
+def command(context: click.Context, /, **options: Any) -> int:
+    """Say whether this node is fit for the job, and whose fault it is when it is not.
+
+    Exit codes: 0 fit, 10 the node is unfit, 11 the node is fit but the job's environment or request is not,
+    12 it could not be told, 2 a mistake in the call or the policy, 70 a fault of torchdoctor.
+    """
+    if context.invoked_subcommand is not None:
+        return 0
+    return _gate(**options)
+
+
+def _gate(
+    tier: str,
+    python: str | None,
+    policy_file: str | None,
+    gpus: int | None,
+    verdict_file: str | None,
+    prometheus: str | None,
+    form: str,
+    exit_style: str,
+    drain: bool,
+    observe: bool,
+    before_job: bool,
+    every_process: bool,
+    replay: str | None,
+    save: str | None,
+    verbose: bool,
+) -> int:
+    from torchdoctor.gate.launch import local_rank
+    from torchdoctor.gate.policy import Policy
+    from torchdoctor.gate.supervisor import Wish, supervise
+    from torchdoctor.probes.interpreter import choose
+    from torchdoctor.probes.opening import resolve
+
+    policy = _policy(policy_file) if policy_file else Policy()
+    if not every_process and local_rank(os.environ):
+        return 0  # local rank 0 looks at the node
+    for option, path in (("--verdict-file", verdict_file), ("--prometheus", prometheus)):
+        if path is not None and os.path.dirname(path) and not os.path.isdir(os.path.dirname(path)):
+            raise click.UsageError(f"{option} {path}: there is no folder {os.path.dirname(path)}")
+    interpreter = sys.executable
+    if tier != "passive" and replay is None:
+        interpreter = resolve(python) if python else choose()[0]
+    wish = Wish(
+        tier, policy, interpreter, gpus, before_job or tier != "passive", observe,
+        fault=os.environ.get("TORCHDOCTOR_FAULT", ""),
+    )  # fmt: skip
+    machine = None
+    if replay is not None:
+        from torchdoctor.probes.recording import RecordedSource
+
+        machine = RecordedSource(replay).machine
+    outcome = supervise(wish, machine, save or "")
+    return _deliver(outcome, verdict_file, prometheus, form, exit_style, drain, verbose)
+
+
+def _policy(path: str) -> Policy:
+    from torchdoctor.gate import passive
+    from torchdoctor.gate.policy import load
+
+    return load(path, passive.NAMES)
+
+
+def _deliver(
+    outcome: GateOutcome,
+    verdict_file: str | None,
+    prometheus: str | None,
+    form: str,
+    exit_style: str,
+    drain: bool,
+    verbose: bool,
+) -> int:
+    """Files first, then the screen: its reader may have gone, and the verdict holds all the same."""
+    from torchdoctor.gate.files import WriteError, replace_file
+    from torchdoctor.gate.launch import node_name
+    from torchdoctor.gate.outcome import reason, to_json, to_prometheus
+
+    try:
+        if verdict_file is not None and verdict_file.endswith("/"):
+            verdict_file += f"{node_name(os.environ, outcome.host)}.json"
+        if verdict_file is not None:
+            replace_file(verdict_file, to_json(outcome) + "\n")
+        if prometheus is not None:
+            replace_file(prometheus, to_prometheus(outcome))
+    except WriteError as error:
+        # without its file the verdict is not to be acted on
+        streams.complain(str(error))
+        return EXIT_OUR_FAULT
+    try:
+        if form == "json":
+            streams.write(to_json(outcome))
+        elif form == "reason":
+            streams.write(reason(outcome))
+        else:
+            from torchdoctor.gate.text import render
+
+            streams.write("\n".join(render(outcome, streams.screen()[0], verbose)))
+    except BrokenPipeError:
+        streams.abandon(sys.stdout)
+    except OSError as error:
+        streams.complain(f"cannot write the verdict: {error}")
+        streams.abandon(sys.stdout)
+        return EXIT_OUR_FAULT
+    return outcome.exit_code(exit_style, drain)
+
+
+@command.group("policy")
+def policy_group() -> int:
+    """Make or check a policy file."""
+    return 0
+
+
+@policy_group.command("check")
+@click.argument("file", type=click.Path(dir_okay=False))
+def policy_check(file: str) -> int:
+    """Say whether the policy FILE can be used; exit code 2 names what is wrong in it."""
+    found = _policy(file)
+    streams.write(f"{file}: good; {len(found.suppressions)} suppressions, {len(found.profiles)} profiles")
+    return 0
+
+
+@policy_group.command("learn")
+@click.option("--replay", metavar="FILE", help="Learn from a recorded machine instead of this one.")
+def policy_learn(replay: str | None) -> int:
+    """Print a policy made of this healthy node: what it has is what is expected.
+
+    Refuses (exit code 12) on a node that is not found fit.
+    """
+    from torchdoctor.gate.learn import learn
+
+    machine = None
+    if replay is not None:
+        from torchdoctor.probes.recording import RecordedSource
+
+        machine = RecordedSource(replay).machine
+    text, why = learn(machine)
+    if why:
+        streams.complain(f"nothing is learned from a node that is not fit: {why}")
+        return 12
+    streams.write(text)
+    return 0
+
+
+command.add_command(merge)

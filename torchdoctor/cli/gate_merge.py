@@ -1,0 +1,51 @@
+"""``torchdoctor gate merge``: the verdicts of all nodes as one table."""
+
+from __future__ import annotations
+
+import click
+
+from torchdoctor.cli import streams
+
+
+@click.command("merge")
+@click.argument("folder", type=click.Path(file_okay=False))
+@click.option(
+    "--nodes",
+    metavar="LIST",
+    default="",
+    help="The nodes that must have spoken, as Slurm lists them: gpu[003-005,9]. One that is missing counts "
+    "as not told.",
+)
+@click.option(
+    "--since",
+    metavar="SECONDS",
+    type=float,
+    default=0.0,
+    help="Do not use verdicts from before this time, in seconds since the epoch (date +%s).",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "exclude"]),
+    default="text",
+    show_default=True,
+    help="A table, JSON, or the bare list of nodes for --exclude.",
+)
+def command(folder: str, nodes: str, since: float, form: str) -> int:
+    """Join the verdict files in FOLDER, one of each node, into one table and a list for --exclude.
+
+    Only nodes that are themselves to blame are in the list. Exit codes are those of gate, for the worst node;
+    a node that said nothing makes it 12.
+    """
+    from torchdoctor.gate.fleet import hosts_of, merge, table, to_json
+
+    fleet = merge(folder, hosts_of(nodes), since)
+    if form == "json":
+        streams.write(to_json(fleet))
+    elif form == "exclude":
+        streams.write(",".join(fleet.exclude))
+    else:
+        from torchdoctor.render.clean import clean
+
+        streams.write("\n".join(clean(line) for line in table(fleet, streams.screen()[0])))
+    return fleet.exit_code

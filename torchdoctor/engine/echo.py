@@ -1,0 +1,89 @@
+"""Echoes: what a process prints because another one, or the run itself, has already failed."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from torchdoctor.engine.finding import Finding, Occurrence
+from torchdoctor.engine.clocks import CLOCK_SKEW_S, seconds
+from torchdoctor.model import Event, Role
+
+# the groups peer-death and worker-death of rules/groups.toml; a test holds the two together
+PEER_DEATH = frozenset(
+    {
+        "nccl-timeout", "nccl-remote-error", "nccl-aborted", "nccl-heartbeat", "dist-store-lost",
+        "gloo-connect", "nccl-system-error", "nccl-internal-error", "nccl-socket-interface",
+        "dist-rendezvous-timeout",
+    }
+)  # fmt: skip
+WORKER_DEATH = frozenset(
+    {
+        "dataloader-worker-exited", "dataloader-worker-killed", "dataloader-worker-error",
+        "pin-thread-died", "too-many-open-files", "ipc-cuda-handle",
+    }
+)  # fmt: skip
+
+# gloo's pair.cc, torch's TCPStore and socket.cpp, NCCL's socket.cc, UCX and WinError 10054
+_GONE = (
+    r"connection (?:was )?(?:closed|reset|aborted|lost|dropped)(?: by|:) ?(?:the |remote |a )*(?:peer|host)"
+    r"|closed by (?:the )?(?:remote )?peer|forcibly closed by the remote host|pair closure"
+    r"|remote process exit|(?:remote|peer) (?:process|rank|side) (?:has |was )?"
+    r"(?:exited|died|closed|terminated|gone)"
+    r"|connection was likely closed|\bbroken pipe\b|ncclremoteerror"
+)
+_TRANSPORT = r"\bgloo\b|nccl|c10d|tcpstore|process ?group|torch/distributed|\bmpi\b|\bucx\b"
+
+
+@cache
+def compiled(text: str) -> re.Pattern[str]:
+    """The pattern, compiled when the first text asks for it."""
+    return re.compile(text)
+
+
+def dead_peer(item: Occurrence, family: str) -> bool:
+    """Does the text say that the other end of a connection between ranks is gone?"""
+    text = item.event.text.lower()
+    if not compiled(_GONE).search(text):
+        return False
+    return family == "distributed" or bool(compiled(_TRANSPORT).search(text))
+
+
+def mark_echoes(findings: list[Finding], strange: list[Event]) -> None:
+    """Take the role of a cause from findings that only report the end of something else.
+
+    A lost connection is never a cause. What the death of a rank or of the main process brings about is none
+    behind an exception of its own (``strange``, exceptions that no rule knows) on that rank.
+    """
+    own = [event for event in strange if _is_own(event)]
+    for finding in findings:
+        rule = finding.rule
+        live = [item for item in finding.occurrences if not item.event.recovered]
+        if rule.role is not Role.CAUSE or not live:
+            continue
+        if all(dead_peer(item, rule.family) for item in live):
+            finding.echo = True
+        elif rule.id in PEER_DEATH:
+            finding.echo = all(any(_before(one, item.event) for one in own) for item in live)
+        elif rule.id in WORKER_DEATH:
+            finding.echo = all(
+                any(one.rank == item.event.rank and _before(one, item.event) for one in own) for item in live
+            )
+
+
+def _is_own(event: Event) -> bool:
+    """True when the user's code is in its frames and no connection in it: else it may be an echo itself."""
+    last = event.frames[-1].file.replace("\\", "/") if event.frames else ""
+    if "torch/distributed/" in last or (event.type or "").rpartition(".")[2].startswith("Connection"):
+        return False
+    mine = any(not frame.package for frame in event.frames)
+    return mine and not compiled(_GONE).search(event.text.lower())
+
+
+def _before(one: Event, other: Event) -> bool:
+    began, then = seconds(one.time), seconds(other.time)
+    if began is not None and then is not None and one.stream != other.stream:
+        return began <= then + CLOCK_SKEW_S
+    if one.source != other.source:
+        return True  # two files without times: nothing says that the echo came first
+    return one.id < other.id

@@ -1,0 +1,80 @@
+"""A report that may leave the machine: who and where are replaced by stand-ins, and it says so."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import fields, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from torchdoctor.engine.redaction import Redactor
+from torchdoctor.model import Record, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from torchdoctor.model import Transcript
+
+_EVENTS_READ = 5_000
+# what the catalog says, and names that are our own
+_OURS = frozenset(
+    {"schema", "rule", "family", "name", "references", "reason", "id", "decided_by", "risk", "kind", "role"}
+)
+
+
+def published(report: Report, transcript: Transcript | None = None, here: bool = False) -> Report:
+    """The report without names, addresses and secrets; its last note lists what was replaced.
+
+    ``transcript`` tells of more places where a name shows itself as one. With ``here`` the names of this
+    machine and of the person at it are taken for known.
+    """
+    events = transcript.events[:_EVENTS_READ] if transcript is not None else ()
+    hosts = {event.host for event in events if event.host}
+    users: set[str] = set()
+    if here:
+        users = {os.environ.get(name, "") for name in ("USER", "LOGNAME", "USERNAME")} - {""}
+        hosts |= _this_machine()
+    redactor = Redactor([*_texts(report), *(event.text for event in events)], hosts, users)
+    result: Report = _walk(report, redactor)
+    replaced = redactor.replaced()
+    if not replaced:
+        return result
+    names = ", ".join(redactor.stand_ins())
+    note = f"Replaced before publishing: {', '.join(replaced)}" + (f"; stand-ins: {names}" if names else "")
+    return replace(result, notes=(*result.notes, note))
+
+
+def _this_machine() -> set[str]:
+    try:
+        name = os.uname().nodename
+    except AttributeError:  # Windows
+        name = os.environ.get("COMPUTERNAME", "")
+    return {part for part in (name, name.partition(".")[0]) if part}
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every text of the report that may come from a log or a machine."""
+    if isinstance(value, str):
+        if not isinstance(value, Enum):
+            yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _texts(item)
+    elif isinstance(value, Record):
+        for name in _own(value):
+            yield from _texts(getattr(value, name))
+
+
+def _walk(value: Any, redactor: Redactor) -> Any:
+    if isinstance(value, str):
+        return value if isinstance(value, Enum) or not value else redactor(value)
+    if isinstance(value, tuple):
+        return tuple(_walk(item, redactor) for item in value)
+    if isinstance(value, Record):
+        changed = {name: _walk(getattr(value, name), redactor) for name in _own(value)}
+        return replace(value, **changed)  # type: ignore[type-var]
+    return value
+
+
+def _own(value: Record) -> Iterable[str]:
+    return [item.name for item in fields(value) if item.name not in _OURS]  # type: ignore[arg-type]

@@ -1,0 +1,107 @@
+"""The active set, in a process of its own: self-tests of the job's GPUs, speeds measured twice before blame.
+
+Called with a JSON object of python, tier, fault and limit_s, and the path of the file for the results.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import dataclass
+
+from torchdoctor.model import CheckResult, NotChecked, Report, Verdict
+from torchdoctor.selftest.registry import Level, find
+from torchdoctor.selftest.session import Request, run
+
+LABEL = "gate-active"
+_QUICK = ("gemm-exact", "h2d", "dataloader")
+_STANDARD = (*_QUICK, "bit-equal", "nan", "d2h", "hbm", "gemm-rate", "p2p", "nccl")
+CHECKS = {"quick": _QUICK, "standard": _STANDARD, "deep": (*_STANDARD, "memory", "jitter")}
+SPEEDS = frozenset(("h2d", "d2h", "hbm", "gemm-rate", "p2p", "jitter"))
+_IDLE_S = 10.0
+# the longest limit of a check, stretched or shortened to the time that there is
+_LONGEST_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the supervisor asks for."""
+
+    python: str
+    tier: str
+    limit_s: float
+    fault: str = ""
+
+
+def measure(wish: Wish) -> tuple[Report, Report | None]:
+    """All checks of the tier, and a second run of those whose speed was found wanting; None when none was."""
+    begun = time.monotonic()
+    names = CHECKS[wish.tier]
+    first = _run(wish, names, wish.limit_s)
+    again = tuple(
+        dict.fromkeys(
+            name
+            for name in (
+                one.id.partition("@")[0]
+                for one in first.checks
+                if one.verdict in (Verdict.FAIL, Verdict.WARN)
+            )
+            if name in SPEEDS
+        )
+    )
+    left_s = wish.limit_s - (time.monotonic() - begun)
+    if not again or left_s < 4.0:
+        return first, None
+    time.sleep(min(_IDLE_S, left_s / 3))
+    return first, _run(wish, again, wish.limit_s - (time.monotonic() - begun))
+
+
+def _run(wish: Wish, names: tuple[str, ...], limit_s: float) -> Report:
+    checks = tuple(check for check in (find(name) for name in names) if check is not None)
+    level = Level.QUICK if wish.tier == "quick" else Level.STANDARD
+    scale = max(0.05, min(1.0, limit_s / _LONGEST_S))
+    return run(Request(wish.python, "cuda", checks, level, limit_scale=scale, fault=wish.fault))
+
+
+def lines(first: Report, second: Report | None) -> list[dict[str, object]]:
+    """Results as the supervisor reads them: an object for each check, and for each that was not made."""
+    found: list[dict[str, object]] = []
+    again = {one.id: one for one in second.checks} if second is not None else {}
+    for one in first.checks:
+        entry = _result(one)
+        if one.id in again and one.verdict in (Verdict.FAIL, Verdict.WARN):
+            entry["again"] = _result(again[one.id])
+        found.append(entry)
+    found += [_untold(one) for one in first.not_checked]
+    found.append({"done": True, "notes": list(first.notes)})
+    return found
+
+
+def _result(one: CheckResult) -> dict[str, object]:
+    return {
+        "check": one.id,
+        "verdict": one.verdict.value,
+        "title": one.title,
+        "blame": one.blame.value if one.blame else None,
+        "observed": one.observed or one.reason or "",
+        "expected": one.expected or "",
+        "source": one.threshold_source or "",
+        "evidence": [item.text for item in one.evidence],
+        "repeat": one.action or "",
+    }
+
+
+def _untold(one: NotChecked) -> dict[str, object]:
+    return {"untold": one.id, "reason": one.reason}
+
+
+def main() -> None:
+    wish = Wish(**json.loads(sys.argv[1]))
+    first, second = measure(wish)
+    with open(sys.argv[2], "a", encoding="utf-8") as stream:
+        stream.writelines(json.dumps(line) + "\n" for line in lines(first, second))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,340 @@
+"""Judging what NVML says of the GPUs."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from torchdoctor.gate.finding import Action, Finding, Untold
+from torchdoctor.gate.kernel import place
+from torchdoctor.gate.look import ENVIRONMENT, FAIL, INFO, NODE, WARN, Check, Look, Said
+from torchdoctor.model import State
+
+_BUSY = 10  # per cent of utilization: the link has left its idle generation
+_CONTAINING = (
+    "A100",
+    "A800",
+    "H100",
+    "H800",
+    "H200",
+    "H20",
+    "GH200",
+    "B100",
+    "B200",
+    "GB200",
+    "B300",
+    "GB300",
+)
+_SWITCHED = ("SXM", "H200", "B200", "B300", "GB200", "GB300", "HBM3", "HGX")
+
+
+def _answers(look: Look) -> Said:
+    """NVML itself: an error, a crash or silence of it."""
+    outcome = look.facts.ended.get("gate-nvml")
+    error = look.facts.text("driver.nvml_error")
+    wanted = look.expected.gpus
+    if outcome is not None and "does not die" in outcome.note:
+        yield look.found(
+            "nvml", "NVML hangs in the kernel and cannot be ended", FAIL, NODE, Action.REBOOT,
+            observed=outcome.note, expected="an answer within seconds",
+            source="built in: deadline of the tier",
+        )  # fmt: skip
+        return
+    if error:
+        signs = bool(look.facts.text("node.driver_version")) or bool(look.facts.items("node.pci_gpus"))
+        if "mismatch" in error.lower():
+            yield look.found(
+                "nvml", "Driver and its libraries have different versions", FAIL, NODE, Action.REBOOT,
+                observed=error, expected="one version", source="NVML",
+            )  # fmt: skip
+        elif signs and wanted != 0:
+            yield look.found(
+                "nvml", "The NVIDIA driver does not work", FAIL, NODE, Action.REBOOT,
+                observed=error, expected="a working driver: NVIDIA GPUs are on the bus", source="NVML",
+            )  # fmt: skip
+        elif wanted:
+            yield Untold("nvml", error, True)
+        return
+    if look.facts.get("gpu.nvml_count").state is not State.KNOWN:
+        yield from look.untold("nvml", "gpu.nvml_count", required=wanted != 0)
+    elif outcome is not None and not outcome.ok:
+        why = (
+            "timed out"
+            if outcome.timed_out
+            else f"ended by signal {outcome.signal}"
+            if outcome.signal
+            else outcome.note
+        )
+        yield Untold("nvml", f"NVML did not answer everything: {why or 'its program failed'}", True)
+
+
+def _count(look: Look) -> Said:
+    expected = look.expected
+    seen = look.count
+    known = look.known("gpu.nvml_count")
+    if look.strange_gpus:
+        yield look.found(
+            "gpu-count", "The job asks for GPUs that do not exist here", FAIL, ENVIRONMENT, Action.CHANGE_JOB,
+            observed=", ".join(look.strange_gpus), expected=f"GPUs 0 to {seen - 1}",
+            source="CUDA_VISIBLE_DEVICES",
+            tag="gpu-request",
+        )  # fmt: skip
+    if expected.gpus is None:
+        if not (known and seen):
+            yield Untold(
+                "gpu-count", "no GPU is seen and nothing says how many there should be: [expect] gpus", True
+            )
+        else:
+            yield Untold(
+                "gpu-count", f"{seen} GPUs seen; nothing says how many there should be: [expect] gpus"
+            )
+        return
+    if not known and not look.facts.text("driver.nvml_error"):
+        yield from look.untold("gpu-count", "gpu.nvml_count", required=expected.gpus > 0)
+        return
+    if seen < expected.gpus:
+        bus = len([row for row in look.facts.rows("node.pci_gpus", 1) if row[1:2] == ["0x10de"]])
+        on_bus = f", {bus} on the PCI bus" if bus else ""
+        if seen == 0 and not bus and not expected.by_policy and not look.facts.text("node.driver_version"):
+            yield Untold(
+                "gpu-count", f"{expected.gpus} GPUs asked for ({expected.source}), no sign of a driver", True
+            )
+            return
+        yield look.found(
+            "gpu-count", "GPUs are missing", FAIL, NODE, Action.REBOOT, observed=f"{seen} GPUs{on_bus}",
+            expected=f"{expected.gpus} GPUs", source=expected.source,
+            advice="then inspect what stays missing",
+        )  # fmt: skip
+    elif seen > expected.gpus and expected.by_policy:
+        yield look.found(
+            "gpu-count", "More GPUs than expected", WARN, NODE, Action.INSPECT, observed=f"{seen} GPUs",
+            expected=f"{expected.gpus} GPUs", source=expected.source,
+        )  # fmt: skip
+
+
+def _lost(look: Look) -> Said:
+    for said in dict.fromkeys([*look.facts.items("gpu.errors"), *look.facts.items("gpu.health_errors")]):
+        text = str(said)
+        number = text.removeprefix("GPU ").partition(":")[0]
+        if not number.isdigit():
+            yield Untold("gpu-lost", f"NVML: {text}")
+            continue
+        gone = any(word in text.lower() for word in ("lost", "fallen off", "unknown error", "reset required"))
+        yield look.found(
+            "gpu-lost", "A GPU does not answer", FAIL if gone else WARN, NODE,
+            Action.REBOOT if gone else Action.INSPECT, int(number), observed=text, expected="an answer",
+            source="NVML",
+        )  # fmt: skip
+    if not look.root or look.container or not look.known("gpu.pci") or not look.known("node.pci_gpus"):
+        return
+    seen = {place(str(address)) for _, address in look.facts.each("gpu.pci")}
+    for row in look.facts.rows("node.pci_gpus", 3):
+        if row[1] == "0x10de" and row[2] == "nvidia" and place(str(row[0])) not in seen:
+            yield look.found(
+                "gpu-lost", "A GPU is on the PCI bus but not in NVML", FAIL, NODE, Action.REBOOT,
+                observed=str(row[0]), expected="every GPU that the driver holds", source="/sys/bus/pci",
+                tag="gpu-lost",
+            )  # fmt: skip
+
+
+def _model(look: Look) -> Said:
+    names = {str(name) for _, name in look.facts.each("gpu.names")}
+    if look.expected.model:
+        for gpu, name in look.facts.each("gpu.names"):
+            if look.expected.model.lower() not in str(name).lower():
+                yield look.found(
+                    "gpu-model", "Another GPU than expected", FAIL, NODE, Action.INSPECT, gpu,
+                    observed=str(name),
+                    expected=look.expected.model, source=f"{look.policy.path}: expect.model",
+                )  # fmt: skip
+    elif len(names) > 1:
+        yield look.found(
+            "gpu-model", "GPUs of several models", INFO, None, Action.NONE, observed=", ".join(sorted(names))
+        )
+    driver = look.policy.expected("driver")
+    version = look.facts.text("driver.nvml_version")
+    if driver and version and not version.startswith(driver):
+        yield look.found(
+            "driver", "Another driver than expected", FAIL, NODE, Action.CHANGE_SETTING, observed=version,
+            expected=driver, source=f"{look.policy.path}: expect.driver",
+        )  # fmt: skip
+
+
+def _ecc(look: Look) -> Said:
+    yield from look.untold("ecc", "gpu.ecc_uncorrected", "gpu.remap_failed", required=look.count > 0)
+    contained = {event.pci for event in look.log.events if event.xid == 94 and look.log.live(event)}
+    grave = {event.pci for event in look.log.events if event.xid in (48, 95) and look.log.live(event)}
+    for gpu, count in look.facts.each("gpu.ecc_uncorrected"):
+        if not isinstance(count, int) or count <= 0:
+            continue
+        pci = look.where(gpu)[1]
+        only_contained = pci in contained and pci not in grave
+        yield look.found(
+            "ecc", "Uncorrectable memory errors since the driver was loaded",
+            WARN if only_contained else FAIL, NODE,
+            Action.RESET_GPU, gpu, observed=f"{count} uncorrectable", expected="0",
+            source="NVML: volatile ECC counters",
+            advice="contained by the driver (Xid 94)" if only_contained else "",
+        )  # fmt: skip
+    for gpu, count in look.facts.each("gpu.ecc_corrected"):
+        if isinstance(count, int) and count >= look.limit("ecc_corrected_warn"):
+            yield look.found(
+                "ecc", "A storm of corrected memory errors", WARN, NODE, Action.INSPECT, gpu,
+                tag="ecc-corrected",
+                observed=f"{count} corrected", expected=f"below {look.limit('ecc_corrected_warn'):g}",
+                source=look.limit_source("ecc_corrected_warn"),
+            )  # fmt: skip
+    for gpu, over in look.facts.each("gpu.sram_threshold"):
+        if over is True:
+            yield look.found(
+                "ecc", "SRAM errors are past the threshold for exchange", FAIL, NODE, Action.RMA, gpu,
+                tag="sram",
+                observed="threshold exceeded", expected="not exceeded", source="NVML: SRAM ECC error status",
+            )  # fmt: skip
+    for gpu, count in look.facts.each("gpu.sram_uncorrected_total"):
+        if isinstance(count, int) and count > look.limit("sram_uncorrected_warn"):
+            yield look.found(
+                "ecc", "Many uncorrectable SRAM errors in this GPU's life", WARN, NODE, Action.RMA, gpu,
+                tag="sram-total", observed=f"{count}",
+                expected=f"at most {look.limit('sram_uncorrected_warn'):g}",
+                source=look.limit_source("sram_uncorrected_warn"),
+            )  # fmt: skip
+
+
+def _remap(look: Look) -> Said:
+    for gpu, failed in look.facts.each("gpu.remap_failed"):
+        if failed is True:
+            yield look.found(
+                "remap", "A broken memory row could not be replaced", FAIL, NODE, Action.RMA, gpu,
+                tag="remap-failed",
+                observed="row remapping failed", expected="not failed", source="NVML: remapped rows",
+            )  # fmt: skip
+    wish = look.policy.options.get("remap_pending")
+    for gpu, pending in look.facts.each("gpu.remap_pending"):
+        if pending is True:
+            name = look.facts.text_of("gpu.names", gpu).replace("-", " ").split()
+            contains = any(word in _CONTAINING for word in name)
+            weight = {"fail": FAIL, "warn": WARN, "info": INFO}.get(str(wish), WARN if contains else FAIL)
+            yield look.found(
+                "remap", "A memory row is to be replaced at the next reset", weight, NODE, Action.RESET_GPU,
+                gpu,
+                tag="remap-pending", observed="row remapping pending", expected="none pending",
+                source="NVIDIA: parts with error containment may run on until they are idle",
+            )  # fmt: skip
+    for gpu, banks in look.facts.each("gpu.remap_histogram"):
+        if isinstance(banks, list) and len(banks) == 5 and isinstance(banks[4], int) and banks[4] > 0:
+            yield look.found(
+                "remap", "Memory banks without room for another broken row", WARN, NODE, Action.RMA, gpu,
+                tag="remap-full", observed=f"{banks[4]} banks without spare rows", expected="0",
+                source="NVML",
+            )  # fmt: skip
+    for gpu, pending in look.facts.each("gpu.retired_pending"):
+        if pending is True:
+            yield look.found(
+                "remap", "Memory pages are to be retired at the next reboot", WARN, NODE, Action.REBOOT, gpu,
+                tag="retire-pending", observed="page retirement pending", expected="none", source="NVML",
+            )  # fmt: skip
+
+
+def _nvlink(look: Look) -> Said:
+    """Links against the policy, else against the siblings, else against those that the GPU has at all."""
+    active = dict(look.facts.each("gpu.nvlinks_active"))
+    pinned = look.policy.expected("nvlinks")
+    names = {gpu: look.facts.text_of("gpu.names", gpu) for gpu in range(look.count)}
+    for gpu in range(look.count):
+        up = look.facts.number_of("gpu.nvlinks_active", gpu)
+        down = look.facts.number_of("gpu.nvlinks_inactive", gpu) or 0
+        siblings = [
+            int(str(number)) for one, number in active.items() if names.get(one) == names[gpu] and one != gpu
+        ]
+        if pinned is not None:
+            if (up or 0) < pinned:
+                yield _links(look, gpu, up or 0, pinned, f"{look.policy.path}: expect.nvlinks", True)
+        elif up is not None and siblings and up < max(siblings):
+            yield _links(look, gpu, up, max(siblings), "its siblings", _switched(names[gpu]))
+        elif up is not None and down:
+            # all links of all GPUs down is no proof of health: a part made for a switch must have them
+            yield _links(look, gpu, up, up + down, "the links this GPU has", _switched(names[gpu]))
+    for gpu, errors in look.facts.each("gpu.nvlink_errors"):
+        if isinstance(errors, int) and errors >= look.limit("nvlink_errors_warn"):
+            yield look.found(
+                "nvlink", "NVLink had to repeat itself often", WARN, NODE, Action.INSPECT, gpu,
+                tag="nvlink-errors",
+                observed=f"{errors} replays and recoveries",
+                expected=f"below {look.limit('nvlink_errors_warn'):g}",
+                source=look.limit_source("nvlink_errors_warn"),
+            )  # fmt: skip
+
+
+def _switched(name: str) -> bool:
+    return (
+        any(word in name.upper() for word in _SWITCHED)
+        and "PCIE" not in name.upper()
+        and "NVL" not in name.upper()
+    )
+
+
+def _links(look: Look, gpu: int, up: float, wanted: float, source: str, must: bool) -> Finding:
+    down = look.facts.of("gpu.nvlinks_down", gpu)
+    which = f" (down: {', '.join(str(one) for one in down)})" if isinstance(down, list) and down else ""
+    return look.found(
+        "nvlink", "NVLinks are down", FAIL if must else WARN, NODE, Action.RESET_GPU, gpu,
+        observed=f"{up:g} links up{which}", expected=f"{wanted:g}", source=source,
+        advice="" if must else "bridged cards work without; the peers' speed is that of PCIe",
+    )  # fmt: skip
+
+
+def _pcie(look: Look) -> Said:
+    pinned = look.policy.expected("pcie_width")
+    for gpu in range(look.count):
+        now, most = (
+            look.facts.number_of("gpu.pcie_width", gpu),
+            look.facts.number_of("gpu.pcie_width_max", gpu),
+        )
+        wanted, source = (
+            (pinned, f"{look.policy.path}: expect.pcie_width")
+            if pinned
+            else (most, "the widest both ends can")
+        )
+        if now and wanted and now < wanted:
+            same = [look.facts.number_of("gpu.pcie_width", one) for one in range(look.count) if one != gpu]
+            alone = pinned or not same or any(width and width > now for width in same)
+            # a slot with fewer lanes, in every GPU alike, is how the machine is built
+            yield look.found(
+                "pcie-width", "The PCIe link is narrower than it can be", FAIL if alone else WARN, NODE,
+                Action.INSPECT,
+                gpu, observed=f"x{now:g}", expected=f"x{wanted:g}", source=source,
+                advice="reseat the card or its riser; look for AER lines in the kernel log",
+            )  # fmt: skip
+        generation = look.facts.number_of("gpu.pcie_generation", gpu)
+        best = look.facts.number_of("gpu.pcie_generation_max", gpu)
+        busy = (look.facts.number_of("gpu.utilization", gpu) or 0) >= _BUSY
+        if generation and best and generation < best and busy:
+            yield look.found(
+                "pcie-generation", "The PCIe link is slower than it can be, under load", WARN, NODE,
+                Action.INSPECT,
+                gpu, observed=f"generation {generation:g}", expected=f"generation {best:g}",
+                source="NVML, while busy",
+            )  # fmt: skip
+
+
+def sibling_median(look: Look, name: str, gpu: int) -> float | None:
+    """The median of a number over the other GPUs of the same model."""
+    model = look.facts.text_of("gpu.names", gpu)
+    others = [
+        float(value)
+        for one, value in look.facts.each(name)
+        if one != gpu and look.facts.text_of("gpu.names", one) == model and isinstance(value, (int, float))
+    ]
+    return median(others) if others else None
+
+
+CHECKS = (
+    Check("nvml", "NVML answers", _answers),
+    Check("gpu-count", "All GPUs are there", _count),
+    Check("gpu-lost", "Every GPU answers", _lost),
+    Check("gpu-model", "The GPUs are of the expected model", _model),
+    Check("ecc", "No uncorrectable memory errors", _ecc),
+    Check("remap", "Memory rows are replaced", _remap),
+    Check("nvlink", "NVLinks are up", _nvlink),
+    Check("pcie-width", "PCIe links are as wide as they can be", _pcie),
+)

@@ -1,0 +1,179 @@
+"""Judging what holds a GPU down: throttling, temperature, limits set by hand, the fabric it is part of."""
+
+from __future__ import annotations
+
+from torchdoctor.gate.checks_gpu import sibling_median
+from torchdoctor.gate.finding import Action, Untold
+from torchdoctor.gate.look import FAIL, INFO, NODE, WARN, Check, Look, Said
+
+_HARD = {
+    "hw-power-brake": "The power supply holds the GPU down (power brake)",
+    "hw-thermal-slowdown": "The GPU is too hot and slowed down",
+}
+
+
+def _throttle(look: Look) -> Said:
+    for gpu, reasons in look.facts.each("gpu.throttle_reasons"):
+        names = [str(one) for one in reasons] if isinstance(reasons, list) else []
+        grave = [name for name in names if name in _HARD]
+        for name in grave:
+            yield look.found(
+                "throttle", _HARD[name], FAIL, NODE, Action.INSPECT, gpu, tag=name, observed=name,
+                expected="not throttled by the hardware", source="NVML: clocks event reasons",
+            )  # fmt: skip
+        if "hw-slowdown" in names and not grave:
+            yield look.found(
+                "throttle", "The hardware slows the GPU down", WARN, NODE, Action.INSPECT, gpu,
+                tag="hw-slowdown",
+                observed="hw-slowdown", expected="not throttled by the hardware",
+                source="NVML: clocks event reasons",
+            )  # fmt: skip
+        soft = [name for name in names if name.startswith("sw-")]
+        if soft:  # a power cap is how full load looks
+            yield look.found(
+                "throttle",
+                "The driver holds the clock down",
+                INFO,
+                None,
+                Action.NONE,
+                gpu,
+                observed=", ".join(soft),
+            )
+
+
+def _temperature(look: Look) -> Said:
+    for gpu, now in look.facts.each("gpu.temperature_c"):
+        most = look.facts.number_of("gpu.temperature_slowdown_c", gpu)
+        if not isinstance(now, (int, float)) or not most:
+            continue
+        margin = most - now
+        for weight, name in ((FAIL, "temperature_margin_fail_c"), (WARN, "temperature_margin_warn_c")):
+            if margin <= look.limit(name):
+                yield look.found(
+                    "temperature", "The GPU is close to its slowdown temperature", weight, NODE,
+                    Action.INSPECT, gpu,
+                    observed=f"{now:g} C, slowdown at {most:g} C",
+                    expected=f"more than {look.limit(name):g} C below",
+                    source=look.limit_source(name),
+                )  # fmt: skip
+                break
+
+
+def _clocks(look: Look) -> Said:
+    """A clock limited by hand: a GPU that works runs at it, an idle one only shows the limit that it has."""
+    for gpu, most in look.facts.each("gpu.sm_clock_max_mhz"):
+        limit = look.facts.number_of("gpu.locked_clock_mhz", gpu)
+        if not isinstance(most, (int, float)) or not most or not limit:
+            continue
+        share = limit / most
+        others = sibling_median(look, "gpu.locked_clock_mhz", gpu)
+        below = others is not None and limit < others * look.limit("clock_limit_warn_share")
+        if share < look.limit("clock_limit_fail_share") and (below or others is None):
+            weight, name = FAIL, "clock_limit_fail_share"
+        elif share < look.limit("clock_limit_warn_share") and (
+            below or share < look.limit("clock_limit_fail_share")
+        ):
+            weight, name = WARN, "clock_limit_warn_share"
+        else:
+            continue
+        yield look.found(
+            "clocks", "The GPU's clock is limited", weight, NODE, Action.CHANGE_SETTING, gpu,
+            observed=f"limit {limit:g} MHz", expected=f"{look.limit(name):.0%} of {most:g} MHz",
+            source=look.limit_source(name), advice="nvidia-smi -rgc and -rac take such limits away",
+        )  # fmt: skip
+
+
+def _power_limit(look: Look) -> Said:
+    for gpu, usual in look.facts.each("gpu.power_limit_default_w"):
+        limit = look.facts.number_of("gpu.power_limit_w", gpu)
+        if not isinstance(usual, (int, float)) or not usual or limit is None:
+            continue
+        share = limit / usual
+        for weight, name in ((FAIL, "power_limit_fail_share"), (WARN, "power_limit_warn_share")):
+            if share < look.limit(name):
+                yield look.found(
+                    "power-limit", "The GPU's power limit is lowered", weight, NODE, Action.CHANGE_SETTING,
+                    gpu,
+                    observed=f"{limit:g} W", expected=f"{usual:g} W, the default",
+                    source=look.limit_source(name),
+                    advice=f"nvidia-smi -pl {usual:g}",
+                )  # fmt: skip
+                break
+
+
+def _persistence(look: Look) -> Said:
+    wish = {"fail": FAIL, "warn": WARN, "info": INFO}.get(str(look.policy.options.get("persistence", "")))
+    for gpu, on in look.facts.each("gpu.persistence"):
+        if on is False:
+            yield look.found(
+                "persistence", "Persistence mode is off: the driver forgets its state between jobs",
+                wish or WARN, NODE,
+                Action.CHANGE_SETTING, gpu, observed="off", expected="on", source="NVML",
+                advice="start nvidia-persistenced",
+            )  # fmt: skip
+
+
+def _fabric(look: Look) -> Said:
+    """The state of NVLink's fabric per GPU: complete when it says so itself, with or without IMEX."""
+    states = look.facts.each("gpu.fabric_states")
+    for gpu, state in states:
+        status = look.facts.number_of("gpu.fabric_status", gpu)
+        if state == "completed" and status:
+            yield look.found(
+                "fabric", "The GPU was not accepted into the NVLink fabric", FAIL, NODE,
+                Action.RESTART_SERVICE, gpu,
+                observed=f"completed with NVML error {status:g}", expected="completed with success",
+                source="NVML",
+                advice="the fabric manager's log says which resource is lacking",
+            )  # fmt: skip
+        elif state in ("not-started", "in-progress"):
+            uptime = look.facts.number("node.uptime_s")
+            fresh = uptime is not None and uptime < 300
+            yield look.found(
+                "fabric", "The GPU is not part of the NVLink fabric yet", WARN if fresh else FAIL, NODE,
+                Action.RESTART_SERVICE, gpu, observed=str(state), expected="completed", source="NVML",
+                advice="start the fabric manager (or IMEX) and look at its log",
+            )  # fmt: skip
+
+
+def _fabric_manager(look: Look) -> Said:
+    switches = look.facts.number("node.nvswitches")
+    if switches is None:
+        yield from look.untold("fabric-manager", "node.nvswitches")
+        return
+    if switches == 0:
+        return
+    if look.facts.value("node.fabric_manager") is not True:
+        states = {state for _, state in look.facts.each("gpu.fabric_states")}
+        if states == {"completed"}:
+            return  # it is managed from elsewhere, and done
+        if look.container:
+            yield Untold("fabric-manager", "a container does not see the host's services")
+            return
+        yield look.found(
+            "fabric-manager", "The fabric manager does not run", FAIL, NODE, Action.RESTART_SERVICE,
+            observed=f"{switches:g} NVSwitches, no nv-fabricmanager", expected="running", source="/proc",
+            advice="systemctl restart nvidia-fabricmanager",
+        )  # fmt: skip
+        return
+    own, driver = look.facts.text("node.fabric_version"), look.facts.text("driver.nvml_version")
+    driver = driver or look.facts.text("node.driver_version")
+    if own and driver and own != driver:
+        yield look.found(
+            "fabric-manager", "Fabric manager and driver have different versions", FAIL, NODE,
+            Action.CHANGE_SETTING,
+            observed=f"fabric manager {own}, driver {driver}", expected="one version",
+            source="NVIDIA's guide",
+            advice="install the fabric manager of the driver's version and restart it",
+        )  # fmt: skip
+
+
+CHECKS = (
+    Check("throttle", "The hardware does not throttle", _throttle),
+    Check("temperature", "Temperatures leave room", _temperature),
+    Check("clocks", "Clocks are not limited", _clocks),
+    Check("power-limit", "Power limits are the default ones", _power_limit),
+    Check("persistence", "Persistence mode is on", _persistence),
+    Check("fabric", "GPUs are part of the NVLink fabric", _fabric),
+    Check("fabric-manager", "The fabric manager runs, in the driver's version", _fabric_manager),
+)

@@ -1,0 +1,1 @@
+"""Programs that the gate runs in the job's own interpreter."""

@@ -1,0 +1,218 @@
+"""What the job's interpreter, torch and environment are, and whether one kernel runs on each of its GPUs.
+
+Called as ``python environment.py FILE`` by the job's python, from the job's folder,
+with the job's environment.
+Needs nothing of ours. The harmless questions come first: what was told before a crash stands.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import socket
+import sys
+import tempfile
+import time
+from typing import Any
+
+REPORT = sys.argv[-1]
+LIBRARIES = re.compile(
+    r"/(libnccl|libcudnn|libcublas|libcublasLt|libcudart|libnvrtc|libtorch_cuda|libcuda)\.so[.\d]*$"
+)
+LEAKED = (
+    "CUDA_LAUNCH_BLOCKING", "NCCL_P2P_DISABLE", "NCCL_IB_DISABLE", "NCCL_SHM_DISABLE", "NCCL_NET_GDR_DISABLE",
+    "NCCL_DEBUG", "NCCL_ALGO", "NCCL_PROTO", "CUDA_DEVICE_MAX_CONNECTIONS", "PYTORCH_NO_CUDA_MEMORY_CACHING",
+    "TORCH_NCCL_BLOCKING_WAIT", "TORCH_NCCL_DESYNC_DEBUG", "TORCH_DISTRIBUTED_DEBUG",
+    "CUDA_DEVICE_WAITS_ON_EXCEPTION",
+    "TORCH_USE_CUDA_DSA", "TORCH_SHOW_CPP_STACKTRACES", "CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "TORCH_LOGS",
+    "PYTORCH_CUDA_ALLOC_CONF", "LD_PRELOAD", "LD_LIBRARY_PATH", "NVIDIA_TF32_OVERRIDE",
+)  # fmt: skip
+JOB = (
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "RANK",
+    "WORLD_SIZE",
+    "LOCAL_RANK",
+    "NCCL_SOCKET_IFNAME",
+    "GLOO_SOCKET_IFNAME",
+)
+OLD_LOCK_S = 600.0
+
+
+def write(record: dict[str, object]) -> None:
+    with open(REPORT, "a", encoding="utf-8") as stream:
+        stream.write(json.dumps(record, default=str) + "\n")
+
+
+def fact(name: str, value: object) -> None:
+    write({"name": f"env.{name}", "value": value})
+
+
+def folders() -> None:
+    """Caches of compilers and extensions: writable, with room, allowed to run code; locks left in them."""
+    home = os.path.expanduser("~")
+    user = os.environ.get("USER") or str(os.getuid())
+    temporary = tempfile.gettempdir()
+    caches = [
+        os.environ.get("TORCH_EXTENSIONS_DIR") or os.path.join(home, ".cache", "torch_extensions"),
+        os.environ.get("TORCHINDUCTOR_CACHE_DIR") or os.path.join(temporary, f"torchinductor_{user}"),
+        os.environ.get("TRITON_CACHE_DIR") or os.path.join(home, ".triton", "cache"),
+        temporary,
+    ]
+    fact("caches", [[folder, *usable(folder)] for folder in dict.fromkeys(caches)])
+    fact("locks", locks(caches[0]))
+
+
+def usable(folder: str) -> list[object]:
+    """What is wrong with writing there ("" for nothing), and whether code may run from there."""
+    at = folder
+    while not os.path.isdir(at) and os.path.dirname(at) != at:
+        at = os.path.dirname(at)
+    try:
+        handle, path = tempfile.mkstemp(prefix=".torchdoctor-", dir=at)
+    except OSError as error:
+        return [error.strerror or str(error), True]
+    wrong = ""
+    try:
+        os.write(handle, b"\0" * 65536)
+        os.fsync(handle)
+    except OSError as error:
+        wrong = error.strerror or str(error)
+    finally:
+        os.close(handle)
+        os.unlink(path)
+    return [wrong, not os.statvfs(at).f_flag & os.ST_NOEXEC]
+
+
+def locks(root: str) -> list[list[object]]:
+    """Build locks with their age; a builder that was killed leaves one, and every later one waits for it."""
+    found: list[list[object]] = []
+    seen = 0
+    for folder, _, names in os.walk(root):
+        seen += 1
+        if seen > 500:
+            break
+        for name in names:
+            if name in ("lock", "baton.lock"):
+                path = os.path.join(folder, name)
+                try:
+                    status = os.stat(path)
+                except OSError:
+                    continue
+                found.append([path, time.time() - status.st_mtime, status.st_uid])
+    return found
+
+
+def rendezvous() -> None:
+    told = {name: os.environ[name] for name in JOB if name in os.environ}
+    fact("job", told)
+    interfaces = sorted(os.listdir("/sys/class/net")) if os.path.isdir("/sys/class/net") else []
+    states = []
+    for name in interfaces:
+        try:
+            with open(f"/sys/class/net/{name}/operstate", encoding="ascii") as stream:
+                states.append([name, stream.read().strip()])
+        except OSError:
+            states.append([name, "unknown"])
+    fact("interfaces", states)
+    host = told.get("MASTER_ADDR")
+    if host is None:
+        return
+    try:
+        addresses = sorted(
+            {str(one[4][0]) for one in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+        )
+        fact("master_addresses", addresses)
+    except OSError as error:
+        fact("master_error", str(error))
+        return
+    port = told.get("MASTER_PORT", "")
+    if told.get("RANK") == "0" and port.isdigit() and 0 < int(port) < 65536:
+        family = socket.AF_INET6 if all(":" in one for one in addresses) else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("", int(port)))
+                fact("master_port_free", True)
+            except OSError as error:
+                fact("master_port_free", error.errno != errno.EADDRINUSE)
+
+
+def loaded() -> list[list[str]]:
+    """Name and path of the libraries in this process that may stand there twice."""
+    found: dict[str, str] = {}
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as stream:
+        for line in stream:
+            path = line.rstrip("\n").partition("/")[2]
+            match = LIBRARIES.search(f"/{path}") if path else None
+            if match:
+                found[os.path.realpath(f"/{path}")] = match[1]
+    return [[name, path] for path, name in sorted(found.items())]
+
+
+def devices(torch: Any) -> None:
+    count = torch.cuda.device_count()
+    fact("device_count", count)
+    found = []
+    for index in range(count):
+        properties = torch.cuda.get_device_properties(index)
+        pci = ""
+        if hasattr(properties, "pci_bus_id"):
+            pci = f"{properties.pci_domain_id:04x}:{properties.pci_bus_id:02x}:{properties.pci_device_id:02x}"
+        uuid = f"GPU-{properties.uuid}" if hasattr(properties, "uuid") else ""
+        found.append([index, properties.name, f"{properties.major}.{properties.minor}", uuid, pci])
+    fact("devices", found)
+    for index in range(count):
+        write({"stage": f"kernel {index}"})
+        try:
+            value = float(torch.arange(1024, device=f"cuda:{index}", dtype=torch.float32).sum().item())
+            fact(f"kernel.{index}", "ok" if value == 523776.0 else f"wrong result {value}")
+        except Exception as error:  # what is wrong with it is the answer
+            fact(f"kernel.{index}", f"{type(error).__name__}: {str(error).splitlines()[0][:300]}")
+
+
+def main() -> None:
+    fact("python", sys.executable)
+    fact("python_version", ".".join(map(str, sys.version_info[:3])))
+    fact("leaked", {name: os.environ[name] for name in LEAKED if name in os.environ})
+    folders()
+    rendezvous()
+    write({"stage": "import"})
+    begun = time.monotonic()
+    try:
+        import torch
+    except BaseException as error:  # a broken torch may raise anything
+        fact("import_error", f"{type(error).__name__}: {str(error)[:500]}")
+        return
+    fact("import_seconds", round(time.monotonic() - begun, 3))
+    untyped: Any = torch
+    fact("torch", torch.__version__)
+    fact("torch_file", torch.__file__)
+    fact("torch_cuda", torch.version.cuda)
+    fact("torch_hip", getattr(torch.version, "hip", None))
+    try:
+        fact("arch_list", list(torch.cuda.get_arch_list()))
+        fact("cudnn", untyped.backends.cudnn.version())
+        if torch.version.cuda and hasattr(torch.cuda, "nccl"):
+            fact("nccl", ".".join(map(str, untyped.cuda.nccl.version())))
+    except Exception as error:  # a torch without CUDA lacks some of it
+        fact("version_error", str(error)[:300])
+    write({"stage": "cuda"})
+    try:
+        available = bool(torch.cuda.is_available())
+        fact("cuda_available", available)
+        if available:
+            untyped.cuda.init()
+            devices(torch)
+    except Exception as error:
+        fact("cuda_error", f"{type(error).__name__}: {str(error).splitlines()[0][:300]}")
+    fact("loaded", loaded())
+    write({"stage": "end"})
+
+
+if __name__ == "__main__":
+    main()
+    sys.stdout.flush()
+    os._exit(0)  # tearing CUDA down takes longer than all of the above

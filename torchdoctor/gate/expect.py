@@ -1,0 +1,93 @@
+"""How many GPUs there should be and which are the job's: from the policy, else from the job's own request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torchdoctor.gate.facts import Facts
+
+# variables that list GPUs, and those that count them; the first that says something is taken
+_LISTS = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+_COUNTS = ("SLURM_GPUS_ON_NODE", "LOCAL_WORLD_SIZE")
+_NO_LIST = ("", "all", "void", "none", "NoDevFiles")
+# what only a task of a job has; Prolog and Epilog run beside it, as root, and see the whole node
+_IN_TASK = ("SLURM_PROCID", "SLURM_LOCALID", "LOCAL_WORLD_SIZE", "KUBERNETES_SERVICE_HOST")
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """``gpus`` is None where nobody says it; ``source`` names who says it, ``model`` what they should be."""
+
+    gpus: int | None = None
+    source: str = ""
+    model: str = ""
+    by_policy: bool = False
+
+
+def expectation(facts: Facts, gpus: int | None, gpus_source: str, model: str = "") -> Expectation:
+    """``gpus`` is what policy or command line say of the whole node. A task of a job sees the job's share."""
+    variables = facts.variables()
+    asked = _asked(variables)
+    in_task = any(name in variables for name in _IN_TASK)
+    if asked is not None and (in_task or gpus is None):
+        return Expectation(asked[0], asked[1], model)
+    if gpus is not None:
+        return Expectation(gpus, gpus_source, model, by_policy=True)
+    return Expectation(None, "", model)
+
+
+def _asked(variables: Mapping[str, str]) -> tuple[int, str] | None:
+    for name in _LISTS[:2]:
+        if variables.get(name, "") not in _NO_LIST:
+            return len(listed(variables[name])), name
+    for name in _COUNTS:
+        value = variables.get(name, "")
+        if value.isdigit():
+            # torchrun --nproc-per-node on a machine with more GPUs: at least so many are wanted
+            return int(value), name
+    for name in _LISTS[2:]:
+        value = variables.get(name, "")
+        if name in variables and value not in _NO_LIST:
+            return len(listed(value)), name
+    return None
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """The entries of a list of GPUs; a range like 0-3 stands for all of it. -1 ends it, as for CUDA."""
+    found: list[str] = []
+    for part in (one.strip() for one in text.split(",")):
+        first, dash, last = part.partition("-")
+        if part == "-1":
+            break
+        if dash and first.isdigit() and last.isdigit() and int(last) - int(first) < 1024:
+            found += [str(number) for number in range(int(first), int(last) + 1)]
+        elif part:
+            found.append(part)
+    return tuple(found)
+
+
+def job_gpus(facts: Facts) -> tuple[frozenset[int] | None, tuple[str, ...]]:
+    """NVML's numbers of the job's GPUs, and entries of the list that name no GPU here. None: no list, all."""
+    variables = facts.variables()
+    uuids = [str(one) for one in facts.items("gpu.uuids")]
+    name = next((one for one in _LISTS if variables.get(one, "") not in _NO_LIST), "")
+    if not name or not uuids:
+        return None, ()
+    if name.startswith("SLURM") and len(listed(variables[name])) >= len(uuids):
+        return None, ()  # the devices are constrained: what NVML sees is the job's, numbered anew
+    numbers: set[int] = set()
+    strange: list[str] = []
+    for entry in listed(variables[name]):
+        if entry.isdigit():
+            (numbers.add(int(entry)) if int(entry) < len(uuids) else strange.append(entry))
+        elif entry.startswith(("GPU-", "MIG-")):
+            fitting = [gpu for gpu, uuid in enumerate(uuids) if uuid.startswith(entry)]
+            numbers.update(fitting)
+            if not fitting and entry.startswith("GPU-"):
+                strange.append(entry)
+        else:
+            strange.append(entry)
+    if name.startswith("SLURM") and strange:
+        return None, ()  # numbers of the whole node, seen from inside a constrained job
+    return frozenset(numbers), tuple(strange)

@@ -1,0 +1,228 @@
+"""The verdicts of all nodes of a job as one: a table, what differs between nodes, and whom to leave out.
+
+Every node writes its own file; nothing here talks to a node. A node whose file is missing, old or broken is
+named, and counts as not told: silence is no health.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torchdoctor.gate.finding import EXIT, Verdict
+from torchdoctor.gate.outcome import SCHEMA
+from torchdoctor.model import Record, TorchdoctorError
+
+_MOST_BYTES = 4 << 20
+_MOST_FILES = 100_000
+_LEAST_NODES = 3  # of two that differ nobody is the odd one
+_ABSENT = "no verdict"
+_ORDER = (Verdict.UNFIT, Verdict.ENVIRONMENT, Verdict.INCONCLUSIVE, Verdict.FIT)
+
+
+class FleetError(TorchdoctorError):
+    """A folder without verdicts, or a list of nodes that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Node(Record):
+    """What one node said; ``verdict`` is None for one that said nothing that can be used, ``reason`` why."""
+
+    name: str
+    verdict: Verdict | None
+    reason: str
+    tier: str = ""
+    seconds: float | None = None
+    time_s: float = 0.0
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Odd(Record):
+    """A value that most nodes share and these do not."""
+
+    what: str
+    usual: str
+    nodes: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Fleet(Record):
+    """All nodes, worst first."""
+
+    nodes: tuple[Node, ...]
+    odd: tuple[Odd, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst one; a node that said nothing makes it inconclusive."""
+        found = {node.verdict or Verdict.INCONCLUSIVE for node in self.nodes}
+        return next(one for one in _ORDER if one in found)
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT[self.verdict]
+
+    @property
+    def exclude(self) -> tuple[str, ...]:
+        """The nodes to leave out: those that are to blame themselves, nobody else."""
+        return tuple(node.name for node in self.nodes if node.verdict is Verdict.UNFIT)
+
+
+def merge(folder: str, expected: Sequence[str] = (), newer_than_s: float = 0.0) -> Fleet:
+    """Read every ``*.json`` of a folder. ``expected`` are nodes that must be there.
+
+    Files written before ``newer_than_s`` (seconds since the epoch) are of an earlier job and count as missing.
+    Of several verdicts on one node the newest holds. Raises FleetError.
+    """
+    try:
+        names = sorted(
+            name for name in os.listdir(folder) if name.endswith(".json") and not name.startswith(".")
+        )
+    except OSError as error:
+        raise FleetError(f"{folder}: {error.strerror}; name the folder that the nodes wrote into") from None
+    if not names and not expected:
+        raise FleetError(
+            f"{folder}: holds no verdict (*.json, as torchdoctor gate --verdict-file writes them)"
+        )
+    found: dict[str, tuple[Node, dict[str, Any]]] = {}
+    notes: list[str] = []
+    for name in names[:_MOST_FILES]:
+        node, data = _read(os.path.join(folder, name), name.removesuffix(".json"))
+        if node.verdict is not None and node.time_s < newer_than_s:
+            notes.append(f"{name}: of an earlier run, not used")
+            continue
+        held = found.get(node.name)
+        if held is not None:
+            notes.append(f"{node.name}: several verdicts; the newest holds")
+        if held is None or node.time_s >= held[0].time_s:
+            found[node.name] = (node, data)
+    for name in expected:
+        if name not in found:
+            found[name] = (Node(name, None, _ABSENT), {})
+    ranked = sorted((node for node, _ in found.values()), key=_rank)
+    return Fleet(tuple(ranked), _odd_ones(found), tuple(dict.fromkeys(notes)))
+
+
+def _rank(node: Node) -> tuple[int, list[int | str]]:
+    parts: list[int | str] = []
+    for part in re.split(r"(\d+)", node.name):
+        parts.extend((1, int(part)) if part.isdecimal() else (0, part))
+    return _ORDER.index(node.verdict or Verdict.INCONCLUSIVE), parts
+
+
+def _read(path: str, name: str) -> tuple[Node, dict[str, Any]]:
+    try:
+        with open(path, "rb") as stream:
+            raw = stream.read(_MOST_BYTES + 1)
+    except OSError as error:
+        return Node(name, None, f"cannot be read: {error.strerror}", file=path), {}
+    if len(raw) > _MOST_BYTES:
+        return Node(name, None, "is larger than a verdict can be", file=path), {}
+    try:
+        data = json.loads(raw)
+        if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+            return Node(name, None, f"is no verdict of schema {SCHEMA}", file=path), {}
+        verdict = Verdict(data["verdict"])
+        if data["exit_code"] != EXIT[verdict]:
+            return Node(name, None, "contradicts itself: its verdict and its exit code differ", file=path), {}
+        seconds = data.get("seconds", {}).get("total")
+        return Node(
+            name, verdict, " ".join(str(data.get("reason", "")).split()), str(data.get("tier", "")),
+            float(seconds) if isinstance(seconds, (int, float)) else None, float(data.get("time_s") or 0.0), path,
+        ), data  # fmt: skip
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return Node(name, None, "is broken", file=path), {}
+
+
+def _odd_ones(found: dict[str, tuple[Node, dict[str, Any]]]) -> tuple[Odd, ...]:
+    """Versions and settings in which a minority differs from most: a job wants them the same everywhere."""
+    values: dict[str, dict[str, str]] = {}
+    for name, (_, data) in found.items():
+        fingerprint = data.get("fingerprint")
+        for key, value in (fingerprint if isinstance(fingerprint, dict) else {}).items():
+            values.setdefault(str(key), {})[name] = json.dumps(value, sort_keys=True)
+    odd: list[Odd] = []
+    for key, by_node in sorted(values.items()):
+        (usual, count), *others = Counter(by_node.values()).most_common()
+        if others and len(by_node) >= _LEAST_NODES and count * 2 > len(by_node):
+            minority = tuple(
+                (name, _plain(value)) for name, value in sorted(by_node.items()) if value != usual
+            )
+            odd.append(Odd(key, _plain(usual), minority))
+    return tuple(odd)
+
+
+def _plain(value: str) -> str:
+    return value.strip('"')
+
+
+def hosts_of(text: str) -> tuple[str, ...]:
+    """The nodes of a list as Slurm writes it: ``gpu[003-005,9],login1``. Raises FleetError."""
+    if not re.fullmatch(r"[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*", text):
+        raise FleetError(f"{text!r} is no list of nodes; right would be gpu[003-005,9],login1")
+    parts = re.split(r",(?![^\[]*\])", text.strip())
+    return tuple(dict.fromkeys(name for part in parts if part for name in _expanded(part)))
+
+
+def _expanded(part: str) -> list[str]:
+    head, bracket, rest = part.partition("[")
+    if not bracket:
+        return [part]
+    inside, _, tail = rest.partition("]")
+    names: list[str] = []
+    for piece in inside.split(","):
+        first, dash, last = piece.partition("-")
+        last = last if dash else first
+        if not (first.isdecimal() and last.isdecimal()) or not 0 <= int(last) - int(first) < _MOST_FILES:
+            raise FleetError(f"{piece!r} in {part!r} is no range of numbers, as 003-017")
+        width = len(first)
+        names += [f"{head}{number:0{width}d}" for number in range(int(first), int(last) + 1)]
+    return [name + rest for name in names for rest in _expanded(tail)] if tail else names
+
+
+def table(fleet: Fleet, width: int = 100) -> list[str]:
+    """The table for people: node, verdict, seconds, reason; then what differs, and whom to leave out."""
+    column = max(len("node"), *(len(node.name) for node in fleet.nodes))
+    lines = [f"{'node':{column}}  verdict       seconds  reason"]
+    for node in fleet.nodes:
+        told = node.verdict.value if node.verdict is not None else "not told"
+        seconds = f"{node.seconds:7.1f}" if node.seconds is not None else f"{'-':>7}"
+        lines.append(f"{node.name:{column}}  {told:12}  {seconds}  {node.reason}"[: max(width, 60)].rstrip())
+    counts = Counter(node.verdict.value if node.verdict is not None else "not told" for node in fleet.nodes)
+    told = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    lines += ["", f"{len(fleet.nodes)} nodes: {told}"]
+    for odd in fleet.odd:
+        others = ", ".join(f"{name} {value}" for name, value in odd.nodes[:6])
+        more = f" and {len(odd.nodes) - 6} more" if len(odd.nodes) > 6 else ""
+        lines.append(f"{odd.what} is {odd.usual} on most, but: {others}{more}")
+    lines.extend(fleet.notes)
+    if fleet.exclude:
+        lines += ["", f"--exclude={','.join(fleet.exclude)}"]
+    return lines
+
+
+def to_json(fleet: Fleet) -> str:
+    """One line of ASCII JSON."""
+    data = {
+        "schema": "torchdoctor.fleet/1",
+        "verdict": fleet.verdict.value,
+        "exit_code": fleet.exit_code,
+        "exclude": list(fleet.exclude),
+        "nodes": [
+            {
+                "node": node.name, "verdict": node.verdict.value if node.verdict is not None else None,
+                "reason": node.reason, "tier": node.tier or None, "seconds": node.seconds, "file": node.file or None,
+            }
+            for node in fleet.nodes
+        ],
+        "odd": [{"what": odd.what, "usual": odd.usual, "nodes": dict(odd.nodes)} for odd in fleet.odd],
+        "notes": list(fleet.notes),
+    }  # fmt: skip
+    return json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))

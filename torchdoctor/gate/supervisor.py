@@ -1,0 +1,359 @@
+"""Runs a tier: each set in processes of its own, within the time limits, and always to a verdict.
+
+This process never imports torch, opens no GPU, and touches no file system that may hang: whatever may,
+is done by
+a child that can be left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import FrameType
+from typing import Any
+
+from torchdoctor.gate import active, checks_active, checks_environment, facts, passive
+from torchdoctor.gate.facts import Facts
+from torchdoctor.gate.files import replace_file
+from torchdoctor.gate.finding import Finding, Untold
+from torchdoctor.gate.look import Check, Look
+from torchdoctor.gate.outcome import PREFIX, GateOutcome
+from torchdoctor.gate.policy import Policy
+from torchdoctor.probes.machine import Command, LiveMachine, Machine, Outcome
+from torchdoctor.probes.spawn import Running
+
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_ENVIRONMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "environment.py")
+# kept back from the hard limit for ending children and writing the verdict
+_RESERVE_S = 2.5
+_PASSIVE_S = 6.0
+_SET_CHILD_SUBREAPER = 36  # of prctl(2)
+_BREATH_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """Seconds: ``budget_s`` is what 95 of 100 runs keep, ``limit_s`` is never passed."""
+
+    name: str
+    budget_s: float
+    limit_s: float
+
+
+TIERS = {
+    one.name: one
+    for one in (
+        Tier("passive", 2.0, 10.0),
+        Tier("quick", 15.0, 30.0),
+        Tier("standard", 60.0, 120.0),
+        Tier("deep", 600.0, 900.0),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What to do. ``python`` is the job's interpreter; ``before_job`` says that its GPUs should be free."""
+
+    tier: str
+    policy: Policy = field(default_factory=Policy)
+    python: str = sys.executable
+    gpus: int | None = None
+    before_job: bool = False
+    observe: bool = False
+    fault: str = ""
+    limit_s: float | None = None
+
+
+class Stopped(BaseException):
+    """SIGTERM or SIGINT: what is known so far is the answer."""
+
+
+@dataclass(slots=True)
+class Run:
+    """What is known so far; a verdict can be made of it at any time."""
+
+    wish: Wish
+    begun: float
+    time_s: float
+    facts: Facts = field(default_factory=lambda: Facts({}))
+    seconds: dict[str, float] = field(default_factory=dict)
+    phase: str = "passive"
+    cut: str = ""
+    skipped: list[Untold] = field(default_factory=list)
+
+    @property
+    def tier(self) -> Tier:
+        return TIERS[self.wish.tier]
+
+    @property
+    def deadline(self) -> float:
+        return self.begun + (self.wish.limit_s or self.tier.limit_s) - _RESERVE_S
+
+    def left_s(self) -> float:
+        return max(0.1, self.deadline - time.monotonic())
+
+    def outcome(self) -> GateOutcome:
+        """The verdict on what is known. Pure but for the clock."""
+        wish = self.wish
+        look = passive.look_at(self.facts, wish.policy, wish.gpus, wish.before_job)
+        findings, untold = passive.judge(look) if self.facts.known or self.facts.ended else ((), ())
+        further_findings, further_untold = judge_further(look, self.facts)
+        findings, untold = (*findings, *further_findings), (*untold, *further_untold, *self.skipped)
+        if self.cut:
+            untold = (*untold, Untold("gate", f"{self.cut} in the {self.phase} set", True))
+        findings, untold, notes = wish.policy.apply(findings, untold)
+        self.seconds["total"] = time.monotonic() - self.begun
+        return describe(self, look, findings, untold, notes)
+
+
+def judge_further(look: Look, known: Facts) -> tuple[tuple[Finding, ...], tuple[Untold, ...]]:
+    """The environment and active sets, as far as they were run."""
+    said: list[Finding | Untold] = []
+    checks: tuple[Check, ...] = checks_environment.CHECKS if checks_environment.PROGRAM in known.ended else ()
+    for check in checks:
+        said += check.judge(look)
+    said += checks_active.judge(look)
+    return (
+        tuple(one for one in said if isinstance(one, Finding)),
+        tuple(one for one in said if isinstance(one, Untold)),
+    )
+
+
+def describe(
+    run: Run, look: Look, findings: tuple[Finding, ...], untold: tuple[Untold, ...], notes: tuple[str, ...]
+) -> GateOutcome:
+    known = run.facts
+    gpus = tuple(
+        {
+            "gpu": gpu,
+            "name": known.text_of("gpu.names", gpu) or None,
+            "uuid": look.where(gpu)[0] or None,
+            "pci": look.where(gpu)[1] or None,
+            "of_job": look.mine(gpu),
+        }
+        for gpu in range(look.count)
+    )
+    expected = {
+        "gpus": look.expected.gpus,
+        "model": look.expected.model or None,
+        "source": look.expected.source or None,
+    }
+    return GateOutcome(
+        run.wish.tier, findings, untold,
+        host=known.text("node.hostname") or os.uname().nodename,
+        boot_id=known.text("node.boot_id"),
+        time_s=run.time_s,
+        seconds=dict(run.seconds),
+        budget_s=run.tier.budget_s,
+        limit_s=run.wish.limit_s or run.tier.limit_s,
+        expected=expected,
+        suppressions=notes,
+        fingerprint=fingerprint(known),
+        gpus=gpus,
+        policy=run.wish.policy.path,
+        prefix=str(run.wish.policy.options.get("prefix", PREFIX)),
+        observe=run.wish.observe,
+    )  # fmt: skip
+
+
+def fingerprint(known: Facts) -> Mapping[str, Any]:
+    """What should be the same on all nodes of a job."""
+    job = known.value("env.leaked")
+    nccl = (
+        {name: value for name, value in job.items() if name.startswith("NCCL_")}
+        if isinstance(job, dict)
+        else {}
+    )
+    return {
+        "driver": known.text("driver.nvml_version") or known.text("node.driver_version") or None,
+        "kernel": known.text("node.kernel") or None,
+        "gpus": sorted(str(name) for _, name in known.each("gpu.names")),
+        "python": known.text("env.python_version") or None,
+        "torch": known.text("env.torch") or None,
+        "cuda": known.text("env.torch_cuda") or None,
+        "nccl": known.text("env.nccl") or None,
+        "cudnn": known.value("env.cudnn"),
+        "nccl_variables": nccl,
+        "time_s": known.number("node.time_s"),
+    }
+
+
+def supervise(wish: Wish, machine: Machine | None = None, save: str = "") -> GateOutcome:
+    """Do it. Blocks up to the tier's hard limit. ``machine`` is a recording, for a verdict without the node.
+
+    ``save`` is where to write what the programs told. Raises WriteError when that cannot be done.
+    """
+    run = Run(wish, time.monotonic(), time.time())
+    live = machine is None
+    looked = LiveMachine() if machine is None else machine
+    with _guards(run) if live else contextlib.nullcontext():
+        try:
+            _passive(run, looked)
+            if wish.tier != "passive":
+                _further(run, looked)
+        except Stopped as stopped:
+            run.cut = str(stopped)
+        finally:
+            if isinstance(looked, LiveMachine):
+                looked.close()
+            if live:
+                _end_descendants()
+    if save:
+        replace_file(save, facts.record(run.facts.ended))
+    return run.outcome()
+
+
+def _passive(run: Run, machine: Machine) -> None:
+    begun = time.monotonic()
+    run.facts = facts.collect(machine, min(_PASSIVE_S, run.left_s()))
+    run.seconds["passive"] = time.monotonic() - begun
+
+
+def _further(run: Run, machine: Machine) -> None:
+    """The environment and active sets, side by side: both spend most of their time importing torch."""
+    run.phase = "environment"
+    limit_s = run.left_s()
+    environment = Command(
+        checks_environment.PROGRAM,
+        (run.wish.python, _ENVIRONMENT),
+        limit_s - 0.5 if limit_s > 2 else limit_s,
+        True,
+    )
+    if isinstance(machine, LiveMachine):
+        measured = Command(active.LABEL, _active_argv(run, limit_s), limit_s, True)
+        _together(run, (environment, *((measured,) if _may_measure(run) else ())))
+    else:
+        ended = {
+            one.label: machine.finish(one)
+            for one in (environment, Command(active.LABEL, (), 0.0))
+            if machine.running(one.label)
+        }
+        _add(run, ended)
+    known = run.facts.number("env.import_seconds")
+    if known is not None:
+        run.seconds["import_torch"] = known
+
+
+def _may_measure(run: Run) -> bool:
+    """Are there GPUs to measure? A node that is known to be bad is not measured on top."""
+    count = run.facts.number("gpu.nvml_count")
+    if not count:
+        wanted = passive.look_at(run.facts, run.wish.policy, run.wish.gpus).expected.gpus
+        run.skipped.append(Untold("active", "no GPU is seen", wanted != 0))
+        return False
+    return True
+
+
+def _active_argv(run: Run, limit_s: float) -> tuple[str, ...]:
+    wish = {
+        "python": run.wish.python,
+        "tier": run.wish.tier,
+        "limit_s": limit_s - 2.0,
+        "fault": run.wish.fault,
+    }
+    start = f"import sys; sys.path.insert(0, {_ROOT!r}); from torchdoctor.gate.active import main; main()"
+    return (sys.executable, "-c", start, json.dumps(wish))
+
+
+def _together(run: Run, commands: tuple[Command, ...]) -> None:
+    """Run these side by side and keep what each told; those that are too slow are ended, gently first."""
+    begun = time.monotonic()
+    running = {one.label: Running(one) for one in commands}
+    ended: dict[str, Outcome] = {}
+    try:
+        while running:
+            for label in [name for name, one in running.items() if one.over()]:
+                ended[label] = running.pop(label).finish()
+                run.seconds[label.removeprefix("gate-")] = time.monotonic() - begun
+                _add(run, ended)
+                run.phase = "active" if running else run.phase
+            if running and time.monotonic() >= run.deadline:
+                for label, one in running.items():
+                    ended[label] = one.finish()
+                    run.seconds[label.removeprefix("gate-")] = time.monotonic() - begun
+                running = {}
+            elif running:
+                time.sleep(_BREATH_S)
+    finally:
+        for one in running.values():
+            one.stop()
+        _add(run, ended)
+
+
+def _add(run: Run, ended: Mapping[str, Outcome]) -> None:
+    known = {**run.facts.known, **dict(facts.told(ended.values()))}
+    run.facts = replace(run.facts, known=known, ended={**run.facts.ended, **ended})
+
+
+@contextlib.contextmanager
+def _guards(run: Run) -> Iterator[None]:
+    """Signals give a partial verdict; a thread ends us when all else hangs; orphans come to us."""
+    _adopt_orphans()
+    hard_s = (run.wish.limit_s or run.tier.limit_s) + 5.0
+    backstop = threading.Timer(hard_s, os._exit, (12,))
+    backstop.daemon = True
+    backstop.start()
+    before: dict[int, Callable[[int, FrameType | None], Any] | int | None] = {}
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Stopped(f"stopped by {signal.Signals(number).name}")
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            before[number] = signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        backstop.cancel()
+        for restored, handler in before.items():
+            signal.signal(restored, handler)
+
+
+def _adopt_orphans() -> None:
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _end_descendants() -> None:
+    """Kill whatever descends from us still, wherever its process group is. Kernel threads cannot be meant."""
+    for _ in range(3):
+        found = _descendants()
+        if not found:
+            return
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        deadline = time.monotonic() + 0.3
+        while time.monotonic() < deadline:
+            try:
+                if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                    time.sleep(0.01)
+            except ChildProcessError:
+                return
+
+
+def _descendants() -> list[int]:
+    parents: dict[int, list[int]] = {}
+    with contextlib.suppress(OSError):
+        for name in os.listdir("/proc"):
+            if name.isdigit():
+                with contextlib.suppress(OSError, ValueError, IndexError):
+                    with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as stream:
+                        parent = int(stream.read().rpartition(")")[2].split()[1])
+                    parents.setdefault(parent, []).append(int(name))
+    found: list[int] = []
+    waiting = list(parents.get(os.getpid(), ()))
+    while waiting:
+        pid = waiting.pop()
+        found.append(pid)
+        waiting += parents.get(pid, ())
+    return found

@@ -1,0 +1,87 @@
+"""A verdict for people: the verdict first, then what decides it with its proof and what to do."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from torchdoctor.gate.finding import EXIT, Action, Finding, Verdict, Weight
+from torchdoctor.gate.outcome import GateOutcome, ordered
+from torchdoctor.render.clean import clean
+
+_WORDS = {
+    Verdict.FIT: "FIT: the node is fit for the job",
+    Verdict.UNFIT: "UNFIT: the node is at fault",
+    Verdict.ENVIRONMENT: "NOT THE NODE: the job's environment or request is at fault",
+    Verdict.INCONCLUSIVE: "INCONCLUSIVE: it could not be told",
+}
+_MARKS = {Weight.FAIL: "x", Weight.WARN: "!", Weight.INFO: "-"}
+_DO = {
+    Action.NONE: "",
+    Action.CHANGE_JOB: "change the job's environment or request",
+    Action.RESTART_JOB: "restart the job that was hit",
+    Action.END_PROCESS: "end the process that holds it",
+    Action.CHANGE_SETTING: "change the setting",
+    Action.CLEAN_UP: "clean up",
+    Action.RESTART_SERVICE: "restart the service",
+    Action.RESET_GPU: "drain the node, reset the GPU (nvidia-smi -r)",
+    Action.DRAIN_RESET: "drain the node, reset all its GPUs",
+    Action.REBOOT: "drain and reboot the node; inspect it when it comes back",
+    Action.CHECK_NETWORK: "look at the network or the file server",
+    Action.INSPECT: "inspect it",
+    Action.RMA: "drain the node, have the card exchanged",
+}
+
+
+def render(outcome: GateOutcome, width: int = 100, verbose: bool = False) -> Iterator[str]:
+    """Lines of text; data in it is cleaned."""
+    verdict = outcome.verdict
+    yield f"{_WORDS[verdict]} (exit code {EXIT[verdict]}{', only observed' if outcome.observe else ''})"
+    expected = outcome.expected.get("gpus")
+    wanted = f", {expected} expected ({outcome.expected.get('source')})" if expected is not None else ""
+    models = ", ".join(dict.fromkeys(str(one.get("name")) for one in outcome.gpus))
+    yield clean(
+        f"  {outcome.host}: {len(outcome.gpus)} GPUs{f' ({models})' if models else ''}{wanted}; "
+        f"tier {outcome.tier}, {outcome.seconds.get('total', 0):.1f} s"
+    )
+    for one in ordered(outcome.findings):
+        if one.weight is not Weight.INFO or verbose:
+            yield ""
+            yield from _finding(one, width)
+    required = [one for one in outcome.untold if one.required]
+    others = [one for one in outcome.untold if not one.required]
+    for head, chosen in (("Could not be told, and is needed:", required), ("Could not be told:", others)):
+        if chosen:
+            yield ""
+            yield head
+            for item in chosen:
+                yield from _wrap(f"{item.check}: {item.reason}", width)
+    for note in (*outcome.suppressions, *outcome.notes):
+        yield from _wrap(note, width)
+
+
+def _finding(one: Finding, width: int) -> Iterator[str]:
+    where = " ".join(
+        part for part in (f"GPU {one.gpu}" if one.gpu is not None else "", one.pci, one.uuid) if part
+    )
+    blame = f"; blame: {one.blame.value}" if one.blame is not None else ""
+    yield clean(f"{_MARKS[one.weight]} {one.title}{f' ({where})' if where else ''}  [{one.check}{blame}]")
+    if one.suppressed:
+        yield from _wrap(f"suppressed by {one.suppressed}", width)
+    expected = f"; expected {one.expected}" if one.expected else ""
+    source = f" ({one.source})" if one.source and one.expected else ""
+    yield from _wrap(f"{one.observed}{expected}{source}", width)
+    for text in one.evidence:
+        if text != one.observed:
+            yield from _wrap(text, width)
+    if one.retest:
+        yield from _wrap(one.retest, width)
+    do = "; ".join(part for part in (_DO[one.action], one.advice) if part)
+    if do:
+        yield from _wrap(f"Do: {do}", width)
+
+
+def _wrap(text: str, width: int) -> Iterator[str]:
+    yield from textwrap.wrap(
+        clean(text), max(width, 40), initial_indent="    ", subsequent_indent="      ", break_on_hyphens=False
+    )

@@ -1,0 +1,341 @@
+"""What a person names becomes single inputs: files, folders, patterns, archives, standard input.
+
+What is found by looking into a folder or an archive is read only when it looks like a log; links out of it,
+pipes, devices and what cannot be read are said in a note, and the rest is done.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+
+from torchdoctor.intake import packed
+from torchdoctor.intake.source import IntakeError, is_binary, open_binary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+FOLDER_FILES = 4_096
+FOLDER_ENTRIES = 200_000
+FOLDER_DEPTH = 12
+_TOLD = 5  # so many of a kind are named, the others counted
+_LOG_SUFFIXES = (
+    ".log",
+    ".txt",
+    ".out",
+    ".err",
+    ".stdout",
+    ".stderr",
+    ".output",
+    ".trace",
+    ".dmesg",
+    ".export",
+)
+_LOG_NAMES = ("stdout", "stderr", "error.json", "dmesg", "syslog", "messages", "nohup.out", "kern.log")
+_NO_LOGS = (
+    ".py", ".pyc", ".md", ".rst", ".toml", ".yaml", ".yml", ".json", ".ini", ".cfg", ".csv", ".tsv",
+    ".html", ".xml", ".c", ".cc", ".cpp", ".cu", ".h", ".hpp", ".js", ".ts", ".sh", ".pt", ".pth", ".bin",
+    ".ckpt", ".safetensors", ".png", ".jpg", ".jpeg", ".gif", ".pdf", ".so", ".o", ".whl",
+    ".a", ".npy", ".npz", ".pkl", ".lock", ".onnx", ".parquet", ".jsonl", ".ipynb", ".journal",
+)  # fmt: skip
+_ARCHIVES = (".zip", ".tar", ".tgz", ".txz", ".tbz2", ".tzst")
+_SKIPPED_FOLDERS = ("__pycache__", "node_modules", "site-packages")
+
+
+class Input(NamedTuple):
+    """One input: the name it is quoted by, how to open it, and its path when it is a file by itself.
+
+    ``named``: the person asked for this very file. ``of``: how many inputs are read with it, as far as known.
+    """
+
+    name: str
+    open: Callable[[], BinaryIO]
+    path: str | None = None
+    named: bool = False
+    of: int = 1
+
+
+class Notes:
+    """Why files were left out: a few of each kind by name, the others as a number."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, list[str]] = {}
+
+    def add(self, name: str, reason: str) -> None:
+        self._kinds.setdefault(reason, []).append(name)
+
+    def texts(self) -> list[str]:
+        """One line for each reason."""
+        lines = []
+        for reason, names in self._kinds.items():
+            more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
+            lines.append(f"not read: {', '.join(names[:_TOLD])}{more}: {reason}")
+        return lines
+
+
+class Found:
+    """The inputs behind what a person named; ``unreadable`` and ``notes`` fill as they are gone through."""
+
+    def __init__(self, paths: Sequence[str], stdin: BinaryIO | None) -> None:
+        self.paths = paths
+        self.stdin = stdin
+        self.unreadable: list[IntakeError] = []
+        self.notes = Notes()
+        self._seen: set[tuple[int, int]] = set()
+
+    def __iter__(self) -> Iterator[Input]:
+        plain: list[tuple[str, bool]] = []
+        for path in self.paths:
+            try:
+                plain += [(name, name == path) for name in self._expand(path)]
+            except IntakeError as error:
+                self.unreadable.append(error)
+        for path, named in plain:
+            try:
+                yield from self._file(path, named, len(plain))
+            except IntakeError as error:
+                self.unreadable.append(error)
+
+    # ------------------------------------------------------------------- files
+
+    def _expand(self, path: str) -> list[str]:
+        if path == "-":
+            return [path]
+        if re.search(r"[*?]|\[[^\]]+\]", path) and not os.path.lexists(path):
+            import glob
+
+            found = sorted(glob.glob(path, recursive=True), key=in_order)
+            if not found:
+                raise IntakeError(path, "no such file, and none that matches it as a pattern")
+            return [name for one in found for name in (self._folder(one) if os.path.isdir(one) else [one])]
+        if not os.path.isdir(path):
+            return [path]
+        inside = self._folder(path)
+        if not inside:
+            raise IntakeError(
+                path, "the folder holds no text log (.log, .txt, .out, .err, or a text file without suffix)"
+            )
+        return inside
+
+    def _folder(self, path: str) -> list[str]:
+        found: list[str] = []
+        root = os.path.realpath(path)
+        base = path.rstrip("/\\").count(os.sep)
+        entries = 0
+
+        def denied(error: OSError) -> None:
+            self.notes.add(str(error.filename), f"the folder cannot be listed ({error.strerror})")
+
+        for folder, folders, names in os.walk(path, onerror=denied):
+            entries += len(names)
+            for name in folders:
+                if os.path.islink(os.path.join(folder, name)):
+                    self._link(os.path.join(folder, name), root)
+            folders[:] = sorted(
+                (n for n in folders if not n.startswith(".") and n not in _SKIPPED_FOLDERS), key=in_order
+            )
+            if folder.count(os.sep) - base >= FOLDER_DEPTH and folders:
+                self.notes.add(folder, f"what lies deeper than {FOLDER_DEPTH} folders")
+                folders[:] = []
+            for name in sorted(names, key=in_order):
+                file = os.path.join(folder, name)
+                if self._is_log(file, root):
+                    found.append(file)
+            if len(found) > FOLDER_FILES or entries > FOLDER_ENTRIES:
+                self.notes.add(path, f"what lies behind the first {min(len(found), FOLDER_FILES):,} logs")
+                break
+        return found[:FOLDER_FILES]
+
+    def _link(self, path: str, root: str) -> None:
+        """A link inside of the folder leads to what is read anyway; one out of it is not followed."""
+        target = os.path.realpath(path)
+        if os.path.commonpath([root, target]) != root:
+            self.notes.add(path, "a link that leads out of the folder is not followed")
+        elif not os.path.exists(path):
+            self.notes.add(path, "a link that leads nowhere, or in a circle")
+
+    def _is_log(self, path: str, root: str) -> bool:
+        name = os.path.basename(path)
+        if name.startswith(".") or not may_be_log(name):
+            return False
+        try:
+            about = os.lstat(path)
+        except OSError:
+            return True  # the reader says what is wrong with it
+        if stat.S_ISLNK(about.st_mode):
+            self._link(path, root)
+            return False
+        if not stat.S_ISREG(about.st_mode):
+            self.notes.add(path, f"is {kind_of(about.st_mode)}")
+            return False
+        if about.st_size == 0:
+            return False
+        try:
+            with open(path, "rb") as file:
+                head = file.read(4096)
+        except OSError:
+            return True
+        if packed.compression_of(head) or packed.is_archive(head, name):
+            return True
+        if is_binary(head):
+            if name.lower().endswith(_LOG_SUFFIXES):
+                self.notes.add(path, "holds binary data, not a text log")
+            return False
+        return not name.lower().endswith(_ARCHIVES)
+
+    def _file(self, path: str, named: bool, of: int) -> Iterator[Input]:
+        if path == "-":
+            yield Input("<stdin>", lambda: open_binary("-", self.stdin), None, named, of)
+            return
+        try:
+            about = os.stat(path)
+        except (OSError, ValueError):
+            about = None  # opening it tells why
+        if about is not None and stat.S_ISREG(about.st_mode):
+            if (about.st_dev, about.st_ino) in self._seen:
+                return
+            if about.st_ino:
+                self._seen.add((about.st_dev, about.st_ino))
+            file = open_binary(path, None)
+            head = file.read(512)
+            if packed.is_archive(head, path):
+                try:
+                    file.seek(0)
+                    yield from self._archive(file, head, path, about.st_size, 1)
+                finally:
+                    file.close()
+                return
+            file.close()
+            if packed.compression_of(head):
+                yield Input(path, lambda: unpacked(path, head, about.st_size), None, named, of)
+                return
+            yield Input(path, lambda: open_binary(path, None), path, named, of)
+            return
+        yield Input(path, lambda: open_binary(path, None), None, named, of)
+
+    # ---------------------------------------------------------------- archives
+
+    def _archive(self, file: BinaryIO, head: bytes, name: str, size: int, depth: int) -> Iterator[Input]:
+        """The logs in an archive, and in archives in it. Raises IntakeError when it cannot be read."""
+        found = count = 0
+        try:
+            for member in packed.members(file, head, size):
+                full = f"{name}/{member.name}" if member.name else name
+                if member.open is None:
+                    self.notes.add(full, member.reason)
+                    continue
+                count += 1
+                if count > packed.MEMBERS:
+                    self.notes.add(name, f"what lies behind the first {packed.MEMBERS:,} files in it")
+                    break
+                for item in self._member(member, full, depth):
+                    found += 1
+                    yield item
+        except packed.PackedError as error:
+            raise IntakeError(name, str(error)) from None
+        if not found:
+            raise IntakeError(name, "the archive holds no text log")
+
+    def _member(self, member: packed.Member, full: str, depth: int) -> Iterator[Input]:
+        base = full.rpartition("/")[2]
+        if base.startswith(".") or not may_be_log(base) or member.open is None:
+            return
+        try:
+            file = member.open()
+            head = file.read(4096)
+        except (packed.PackedError, OSError) as error:
+            self.notes.add(full, str(error))
+            return
+        joined = cast("BinaryIO", Joined(head, file))
+        try:
+            if packed.is_archive(head, base):
+                if depth >= packed.NESTING:
+                    self.notes.add(
+                        full, f"archives are opened {packed.NESTING} levels deep, this one lies deeper"
+                    )
+                    return
+                try:
+                    copy, size = packed.spooled(joined)
+                    with copy:
+                        yield from self._archive(copy, head, full, size, depth + 1)
+                except (packed.PackedError, OSError) as error:
+                    self.notes.add(full, str(error))
+                except IntakeError as error:
+                    self.notes.add(full, error.reason)
+                return
+            kind = packed.compression_of(head)
+            if kind is not None:
+                yield Input(full, lambda: _unpacked(joined, kind, None, full), None, False, 64)
+            elif is_binary(head):
+                if base.lower().endswith(_LOG_SUFFIXES):
+                    self.notes.add(full, "holds binary data, not a text log")
+            elif head:
+                yield Input(full, lambda: joined, None, False, 64)
+        finally:
+            joined.close()
+
+
+class Joined:
+    """A file of which the first bytes were read already."""
+
+    def __init__(self, head: bytes, file: BinaryIO) -> None:
+        self.head = head
+        self.file = file
+
+    def read(self, size: int = -1) -> bytes:
+        if self.head:
+            if size < 0 or size >= len(self.head):
+                data, self.head = self.head, b""
+                return data
+            data, self.head = self.head[:size], self.head[size:]
+            return data
+        return self.file.read(size)
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def unpacked(path: str, head: bytes, size: int) -> BinaryIO:
+    """The bytes of a compressed file. Raises IntakeError when this Python cannot read its kind."""
+    kind = packed.compression_of(head)
+    assert kind is not None
+    return _unpacked(open_binary(path, None), kind, size, path)
+
+
+def _unpacked(file: BinaryIO, kind: str, size: int | None, name: str) -> BinaryIO:
+    try:
+        return cast("BinaryIO", packed.Unpacked(file, kind, size))
+    except packed.PackedError as error:
+        file.close()
+        raise IntakeError(name, str(error)) from None
+
+
+def may_be_log(name: str) -> bool:
+    """True for a name that logs have: a known suffix, or none, whatever it is compressed with."""
+    lower = name.lower()
+    if lower.endswith(_ARCHIVES):
+        return True
+    lower = packed.inner_name(lower)
+    if lower.endswith(_ARCHIVES) or lower.endswith(_LOG_SUFFIXES) or lower in _LOG_NAMES or ".log" in lower:
+        return not lower.endswith((".py", ".pyc", ".html"))
+    if lower.endswith(".json") and ("journal" in lower or lower.startswith("error")):
+        return True
+    return not (lower.endswith(_NO_LOGS) or "." in lower.rstrip("0123456789").rstrip("."))
+
+
+def in_order(name: str) -> list[tuple[int, int, str]]:
+    """A key that sorts rank10 behind rank9."""
+    return [
+        (0, int(part[:18]), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name)
+    ]
+
+
+def kind_of(mode: int) -> str:
+    """In words what a file is that is no regular one."""
+    kinds = (
+        (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"),
+        (stat.S_ISBLK, "a device"), (stat.S_ISDIR, "a folder"),
+    )  # fmt: skip
+    return next((words for test, words in kinds if test(mode)), "no regular file")

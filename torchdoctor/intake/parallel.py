@@ -1,0 +1,150 @@
+"""A big file scanned by several processors at once: this process takes the first part, children the others.
+
+The parts are read in order, so what comes out does not depend on who was faster. A child that dies, or that
+cannot be started, costs time only: its part is scanned here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from torchdoctor.intake import scan
+from torchdoctor.intake.window import Block
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+PART_BYTES = 128 << 20
+CHILDREN = 7
+
+
+def blocks(
+    file: BinaryIO, path: str, size: int, literals: list[bytes], scanner: scan.Scanner, prime: int
+) -> Generator[Block, None, None]:
+    """The blocks of a regular file of ``size`` bytes, scanned in parts of 128 MiB.
+
+    ``prime``: so many bytes at the beginning of the file show each child what lines are common.
+    """
+    bounds = _bounds(file, size)
+    parts = list(pairwise(bounds))
+    mine = -(-len(parts) // (min(len(parts) - 1, processors() - 1, CHILDREN) + 1))
+    children: dict[int, Any] = {}
+    for first in range(mine, len(parts), mine):
+        child = _start(path, parts[first : first + mine], prime, scanner.novel, literals)
+        if child is not None:
+            children[first] = child
+    number = 1
+    try:
+        for at in range(0, len(parts), mine):
+            for offset, length, ends, hot in _found(file, parts[at : at + mine], children.get(at), scanner):
+                yield Block(number, ends, hot, loader(file, offset, length), length)
+                number += ends
+    finally:
+        for child in children.values():
+            child.kill()
+            child.stdout.close()
+            child.wait()
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1
+
+
+def loader(file: BinaryIO, offset: int, length: int) -> Callable[[int], bytes]:
+    """Reads a stretch of the file, or its first bytes, when it is asked for."""
+
+    def load(size: int) -> bytes:
+        file.seek(offset)
+        return file.read(length if size < 0 else min(size, length))
+
+    return load
+
+
+def _bounds(file: BinaryIO, size: int) -> list[int]:
+    """Where parts begin: behind the first line end after every 128 MiB; then the end of the file."""
+    bounds = [0]
+    while size - bounds[-1] > PART_BYTES * 3 // 2:
+        at = bounds[-1] + PART_BYTES
+        file.seek(at)
+        end = file.read(8 * scan.BLOCK_BYTES).find(b"\n")
+        if end < 0:  # no line end in sight: one part
+            break
+        bounds.append(at + end + 1)
+    return [*bounds, size]
+
+
+def _start(
+    path: str, parts: list[tuple[int, int]], prime: int, novel: int, literals: list[bytes]
+) -> Any | None:
+    import marshal
+    import subprocess
+
+    if not sys.executable:
+        return None
+    try:
+        child = subprocess.Popen(
+            [sys.executable, "-I", "-S", os.path.abspath(scan.__file__)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+    except OSError:
+        return None
+    assert child.stdin is not None
+    try:
+        with child.stdin:
+            child.stdin.write(marshal.dumps((os.path.abspath(path), parts, prime, novel, literals)))
+    except OSError:  # it died at once; reading its part shows that
+        pass
+    return child
+
+
+def _found(
+    file: BinaryIO, parts: list[tuple[int, int]], child: Any | None, scanner: scan.Scanner
+) -> Iterator[tuple[int, int, int, list[int]]]:
+    """(offset, length, line ends, hot lines) of each block, from the child as far as it gets."""
+    reached = parts[0][0]
+    if child is not None:
+        for line in child.stdout:
+            offset, length, ends, *hot = (int(word) for word in line.split())
+            if offset != reached or not line.endswith(b"\n"):
+                break
+            reached = offset + length
+            yield offset, length, ends, hot
+    for first, end in parts:
+        if end <= reached:
+            continue
+        scanner.restart()
+        at = max(first, reached)
+        while at < end:
+            # what is read in between, for a window, moves the file's position
+            file.seek(at)
+            block = _next(file, end - at)
+            if not block:
+                return
+            ends, hot = scanner.look(block)
+            yield at, len(block), ends, hot
+            at += len(block)
+
+
+def _next(file: BinaryIO, left: int) -> bytes:
+    """A block of whole lines at the file's position; a longer line is cut after 1 MiB."""
+    data = file.read(min(scan.BLOCK_BYTES, left))
+    if len(data) == left:
+        return data
+    while len(data) < 8 * scan.BLOCK_BYTES:
+        cut = data.rfind(b"\n") + 1
+        if cut:
+            return data[:cut]
+        more = file.read(min(scan.BLOCK_BYTES, left - len(data)))
+        if not more:
+            return data
+        data += more
+    return data

@@ -1,0 +1,214 @@
+"""Small inputs are read line by line; of big ones head, tail and what lies around hot lines.
+
+What the prefilter (``scan.py``) passes over is like lines that were read before.
+"""
+
+from __future__ import annotations
+
+import os
+from io import BytesIO
+from itertools import chain, islice
+from time import process_time
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+
+from torchdoctor.intake.lines import _GATE
+from torchdoctor.intake.source import (
+    PIECE_BYTES,
+    Tally,
+    _decode,
+    _decoder,
+    encoding_of,
+    is_binary,
+    physical_lines,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from torchdoctor.intake.inputs import Input
+    from torchdoctor.intake.router import Router
+    from torchdoctor.intake.scan import Scanner
+
+# By so many lines it is learned what lines begin with.
+HEAD_LINES = 80
+# From here on several processors scan a file; below, a child costs more than it saves.
+SPLIT_BYTES = 64 << 20
+STREAM_BYTES = 8 << 30
+STREAM_SECONDS = 60
+# How a log inside of another format may begin.
+_WRAPPED = (b'"', b"{", b"_", b"\xef", b" ", b"\n")
+CHANGED = "the file changed while it was read; what stood in it meanwhile was read"
+# Besides the words by which single lines are classified: what the parts of longer events hold.
+_SIGNS = (
+    "raceback", 'File "', "hread ", "frame #", "above exception", "from user code", "Root Cause", ".cpp:",
+    "FrameSummary", "Exception Group", "Stack (most recent", "goodbye", "panic", "sigterm", "SIGTERM",
+)  # fmt: skip
+
+
+class Measure(NamedTuple):
+    """How much of each input is read in full: all up to ``whole`` bytes, else head and tail, in lines."""
+
+    whole: int = 1 << 20
+    head: int = 300
+    tail: int = 1_200
+    novel: int = 2_000
+
+
+def measure_for(files: int) -> Measure:
+    """For many files each gets its share, so that a folder costs little more than one file of its size."""
+    if files <= 8:
+        return Measure()
+    return Measure(
+        max(1 << 14, min(1 << 20, (1 << 23) // files)),
+        max(12, min(300, 20_000 // files)),
+        max(24, min(1_200, 40_000 // files)),
+        max(20, min(2_000, 20_000 // files)),
+    )
+
+
+class Skim:
+    """What the inputs of one incident share: the measure, and the shapes of lines that were seen."""
+
+    def __init__(self, triggers: Iterable[str] = ()) -> None:
+        self.measure = measure_for(1)
+        self.passed: dict[str, int] = {}  # input -> lines of it that were read and not kept
+        self._triggers = triggers
+        self._scanner: Scanner | None = None
+
+    def share(self, files: int) -> None:
+        """Says that the next input is one of so many."""
+        self.measure = measure_for(files)
+
+    def literals(self) -> list[bytes]:
+        return [text.encode() for text in (*_GATE, *_SIGNS, *self._triggers)]
+
+    def scanner(self) -> Scanner:
+        """The scanner, at the beginning of another file."""
+        from torchdoctor.intake.scan import Scanner
+
+        if self._scanner is None:
+            self._scanner = Scanner(self.literals())
+        self._scanner.novel = self.measure.novel
+        self._scanner.restart()
+        return self._scanner
+
+    def read(self, file: BinaryIO, item: Input, router: Router, tally: Tally) -> None:
+        """All of a small input, and of a big one what counts, goes to the router."""
+        whole = self.measure.whole
+        head = start(file, whole + 1, tally)
+        path = item.path
+        if path is not None and len(head) <= whole and regular_size(file) != len(head):
+            tally.notes.append(CHANGED)
+        form = None
+        if head[:1] in _WRAPPED:
+            from torchdoctor.intake import wrapped
+
+            form = wrapped.form_of(head, len(head) <= whole)
+        if form is not None:
+            tally.notes.append(f"read as {form.name}: line numbers count the lines in it")
+            file = cast("BinaryIO", wrapped.Lines(form.lines(chunks(file, head, tally))))
+            head = start(file, whole + 1, tally)
+            path = None
+        if len(head) <= whole:
+            feed(router, physical_lines(BytesIO(head), item.name, tally))
+            return
+        if is_binary(head[:8192]):
+            tally.binary = True
+            tally.bytes = len(head)
+            return
+        self._big(file, head, path, router, tally)
+
+    def _big(self, file: BinaryIO, head: bytes, path: str | None, router: Router, tally: Tally) -> None:
+        from torchdoctor.intake.window import Feeder, scanned
+
+        read = chunks(file, head, tally, path is None)
+        encoding = encoding_of(head)
+        if encoding != "utf-8":
+            read = _widened(read, _decoder(encoding, tally))
+        else:
+            lines = [_decode(line) for line in head[: 1 << 16].split(b"\n")[:HEAD_LINES]]
+            router.prime([line for line in lines if len(line) < PIECE_BYTES])
+        feeder = Feeder(router, tally, self.measure)
+        size = regular_size(file) if path is not None else 0
+        if path is None or size < SPLIT_BYTES or encoding != "utf-8":
+            feeder.run(scanned(read, self.scanner()))
+            changed = path is not None and tally.bytes != size and encoding == "utf-8"
+        else:
+            from torchdoctor.intake import parallel
+
+            prime = min(len(head), 1 << 18)
+            found = parallel.blocks(file, path, size, self.literals(), self.scanner(), prime)
+            try:
+                feeder.run(found)
+            finally:
+                found.close()
+            changed = regular_size(file) != size
+        if changed:
+            tally.notes.append(CHANGED)
+
+
+def regular_size(file: BinaryIO) -> int:
+    """The size of an open file; 0 when it has none."""
+    try:
+        return os.fstat(file.fileno()).st_size
+    except (OSError, ValueError, AttributeError):
+        return 0
+
+
+def start(file: BinaryIO, size: int, tally: Tally) -> bytes:
+    """The first bytes of a file, as many as asked for or all there are."""
+    parts: list[bytes] = []
+    while size > 0:
+        data = piece(file, min(size, 1 << 18), tally)
+        if not data:
+            break
+        parts.append(data)
+        size -= len(data)
+    return b"".join(parts)
+
+
+def piece(file: BinaryIO, size: int, tally: Tally) -> bytes:
+    """Some bytes of a file; none at its end, or, with a note, where it cannot be read."""
+    try:
+        data = file.read(size)
+    except (OSError, ValueError) as error:  # a truncated archive, a disk error, a closed pipe
+        tally.notes.append(f"reading stopped: {getattr(error, 'strerror', None) or error}")
+        return b""
+    if isinstance(data, bytes):
+        return data
+    return b"" if data is None else str(data).encode("utf-8", "replace")
+
+
+def feed(router: Router, lines: Iterable[tuple[int, str, bool]]) -> None:
+    """All lines, once the first of them showed what lines begin with."""
+    rest = iter(lines)
+    head = list(islice(rest, HEAD_LINES))
+    router.prime([text for _, text, _ in head])
+    for number, text, joined in chain(head, rest):
+        router.physical(number, text, joined)
+
+
+def _widened(read: Iterator[bytes], widen: Callable[[bytes, bool], bytes]) -> Iterator[bytes]:
+    for data in read:
+        yield widen(data, False)
+    yield widen(b"", True)
+
+
+def chunks(file: BinaryIO, head: bytes, tally: Tally, endless: bool = False) -> Iterator[bytes]:
+    """The bytes of an open file behind its ``head``; damage ends them with a note.
+
+    ``endless``: nothing says that there is an end, so there is a limit to their number, and to the work
+    they may make (time that passes while a program still writes does not count).
+    """
+    yield head
+    total = len(head)
+    begun = process_time()
+    while data := piece(file, 1 << 17, tally):
+        total += len(data)
+        yield data
+        if endless and (total >= STREAM_BYTES or process_time() - begun > STREAM_SECONDS):
+            tally.notes.append(
+                f"reading stopped after {total >> 20:,} MiB: no end in sight (the limit is "
+                f"{STREAM_BYTES >> 30} GiB, or {STREAM_SECONDS} s of work); what came until then was read"
+            )
+            return

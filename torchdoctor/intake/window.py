@@ -1,0 +1,216 @@
+"""The windows of a big input: which of its lines go to the readers, given the blocks with hot lines in them.
+
+Head and tail are read, and what lies around hot lines. A window stays open as long as some stream is in the
+middle of an event, so that a traceback of one rank between the lines of 64 others is read whole.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from torchdoctor.intake.scan import DIGITS, Scanner, whole_lines
+from torchdoctor.intake.source import PIECE_BYTES, Tally, _decode, _pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from torchdoctor.intake.router import Router
+    from torchdoctor.intake.skim import Measure
+    from torchdoctor.intake.stream import Stream
+
+# The first windows of a kind show how the run went until then: growing memory, epochs, a validation.
+BEFORE, FIRST_BEFORE, OPENERS = 3, 64, 100
+SAMPLES = 64  # a line for about each 64th of what was read so far: what grew over the whole run shows in them
+AFTER = 6
+# So many lines may lie between two lines of one event when other ranks write at the same time.
+REACH = 256
+# A rank that goes on for ten steps has recovered (document.py); so many lines of it show that.
+STREAM_LINES = 16
+_HELD_BYTES = 4 << 20
+
+
+class Block(NamedTuple):
+    """A stretch of whole lines: number of the first, line ends in it, indices of the hot ones, its bytes."""
+
+    first: int
+    ends: int
+    hot: list[int]
+    load: Callable[[int], bytes]  # its first bytes, as many as asked for; all for -1
+    size: int
+
+
+def scanned(read: Iterator[bytes], scanner: Scanner) -> Iterator[Block]:
+    """The blocks of a stream of bytes, looked at one by one."""
+    number = 1
+    for data in whole_lines(read):
+        ends, hot = scanner.look(data)
+        yield Block(number, ends, hot, partial(_first_of, data), len(data))
+        number += ends
+
+
+def _first_of(data: bytes, size: int) -> bytes:
+    return data if size < 0 else data[:size]
+
+
+class Feeder:
+    """Hands the lines that count to the router, with their numbers."""
+
+    def __init__(self, router: Router, tally: Tally, measure: Measure) -> None:
+        self.router = router
+        self.tally = tally
+        self.measure = measure
+        self.next = 1  # the first line not passed yet
+        self.until = measure.head
+        self.held: deque[Block] = deque()  # the last blocks, for the lines before a hot one and for the tail
+        self.lines = self.bytes = 0
+        self.openers: set[bytes] = set()  # kinds of lines that windows were opened for
+        self.sampled = 0  # bytes read when the last sample was taken
+        self.busy: dict[Stream, int] = {}  # streams in the middle of an event, the line that each had last
+
+    def run(self, blocks: Iterable[Block]) -> None:
+        """All blocks, then the tail."""
+        total = 0
+        for block in blocks:
+            self.tally.bytes += block.size
+            if block.hot or self.next <= self._end():
+                self._block(block)
+            elif self.tally.bytes - self.sampled > max(1 << 20, self.tally.bytes // SAMPLES):
+                self._sample(block)
+            self._hold(block)
+            total = block.first + block.ends
+        if not self.held:
+            return
+        last = self.held[-1]
+        if last.load(-1).endswith(b"\n"):
+            total -= 1
+        self.tally.lines += total
+        start = max(self.next, total - self._tail() + 1)
+        self._recall(start)
+        self.until = total
+        for block in list(self.held):
+            if block.first + block.ends >= self.next:
+                self._block(block)
+
+    def _tail(self) -> int:
+        """How many lines at the end are read: with many ranks in one log, enough to see which went on."""
+        return max(self.measure.tail, STREAM_LINES * len(self.router.streams))
+
+    def _hold(self, block: Block) -> None:
+        held = self.held
+        held.append(block)
+        self.lines += block.ends
+        self.bytes += block.size
+        while len(held) > 2 and (
+            self.lines - held[0].ends > self._tail() or self.bytes - held[0].size > _HELD_BYTES
+        ):
+            gone = held.popleft()
+            self.lines -= gone.ends
+            self.bytes -= gone.size
+
+    def _recall(self, start: int) -> None:
+        """Pass over all lines before ``start``."""
+        if start > self.next:
+            gap = start - self.next
+            self.router.keep.dropped += gap
+            self.next = start
+            self.busy.clear()
+            pause(self.router)
+
+    def _context(self, line: bytes) -> int:
+        """How many lines before a hot one are read."""
+        kind = line[:160].translate(None, DIGITS)
+        if kind in self.openers or len(self.openers) >= OPENERS:
+            return BEFORE
+        self.openers.add(kind)
+        return FIRST_BEFORE
+
+    def _sample(self, block: Block) -> None:
+        """The first line of a cold block."""
+        line, end, _ = block.load(PIECE_BYTES // 2).partition(b"\n")
+        if end and block.first >= self.next:
+            self.sampled = self.tally.bytes
+            self._recall(block.first)
+            self._feed([line], block.first, block.first)
+
+    def _block(self, block: Block) -> None:
+        lines = block.load(-1).split(b"\n")
+        if not lines[-1]:
+            lines.pop()
+        first = block.first
+        for index in block.hot:
+            hot = first + index
+            self._window(lines, first, hot)
+            if hot >= self.next:
+                start = max(self.next, hot - self._context(lines[index]))
+                self._recall(start)
+                if start < first:
+                    self._before(start, first)
+                self._feed(lines, first, hot)
+            self.until = max(self.until, hot + AFTER)
+        self._window(lines, first, first + len(lines) - 1)
+
+    def _window(self, lines: list[bytes], first: int, last: int) -> None:
+        """The lines up to ``last`` as far as the window reaches; events in it make it longer or end it."""
+        while self.next <= min(last, self._end()):
+            stop = self.until if self.until >= self.next else min(self._end(), self.next + 7)
+            self._feed(lines, first, min(last, stop))
+
+    def _before(self, start: int, first: int) -> None:
+        for block in list(self.held):
+            if block.first <= first - 1 and block.first + block.ends >= start:
+                lines = block.load(-1).split(b"\n")
+                self._feed(lines, block.first, first - 1)
+
+    def _feed(self, lines: list[bytes], first: int, last: int) -> None:
+        """The lines from the next one to ``last``, as far as they stand in this block."""
+        router = self.router
+        last = min(last, first + len(lines) - 1)
+        number = max(self.next, first)
+        while number <= last:
+            raw = lines[number - first]
+            if len(raw) <= PIECE_BYTES // 2:
+                router.physical(number, _decode(raw), False)
+            else:
+                joined = False
+                for piece in _pieces(_decode(thinned(raw))):
+                    router.physical(number, piece, joined)
+                    joined = True
+            stream = router.recent
+            if stream.reader is not None:
+                self.busy[stream] = number
+            elif self.busy:
+                self.busy.pop(stream, None)
+            number += 1
+        self.next = max(self.next, number)
+
+    def _end(self) -> int:
+        """The last line of the window: later than planned while an event is being read."""
+        return max(self.until, max(self.busy.values()) + REACH) if self.busy else self.until
+
+
+def thinned(raw: bytes) -> bytes:
+    """A line that was redrawn again and again, with one of each of its states, and the last."""
+    if raw.count(b"\r") < 64:
+        return raw
+    states = raw.split(b"\r")
+    seen: dict[bytes, bytes] = {}
+    for state in states[:-2]:
+        seen.setdefault(state.translate(None, DIGITS), state)
+    return b"\r".join((*seen.values(), *states[-2:]))
+
+
+def pause(router: Router) -> None:
+    """Lines are passed over: what is open ends here, nothing that follows stands directly behind it."""
+    if router.held:
+        router._release()
+    for stream in router.streams.values():
+        for _ in range(64):  # a reader may give lines back that open another
+            if stream.reader is None:
+                break
+            stream.close()
+    router.record = None
+    router.before = ""
+    router.runs = ("", 0)
+    router.keep.bar = None

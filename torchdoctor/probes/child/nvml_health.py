@@ -1,0 +1,116 @@
+"""What NVML says of driver and GPUs, and beyond that what only the health of a node is judged by.
+
+Called as ``python nvml_health.py FOLDER FILE`` like ``nvml.py``, which it runs first.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import nvml as base  # type: ignore[import-not-found,unused-ignore]
+
+CORRECTED, UNCORRECTED, SINCE_LOAD, EVER = 0, 1, 0, 1
+TEMPERATURE_SLOWDOWN = 1
+
+
+def examine(gpus: Any, nvml: Any) -> None:
+    gpus.each("gpu.ecc_corrected", lambda gpu: nvml.nvmlDeviceGetTotalEccErrors(gpu, CORRECTED, SINCE_LOAD))
+    gpus.each("gpu.sram_threshold", lambda gpu: sram(nvml, gpu)[0])
+    gpus.each("gpu.sram_uncorrected_total", lambda gpu: sram(nvml, gpu)[1])
+    gpus.each("gpu.remap_histogram", lambda gpu: histogram(nvml, gpu))
+    gpus.each("gpu.retired_pending", lambda gpu: bool(nvml.nvmlDeviceGetRetiredPagesPendingStatus(gpu)))
+    gpus.each(
+        "gpu.temperature_slowdown_c",
+        lambda gpu: nvml.nvmlDeviceGetTemperatureThreshold(gpu, TEMPERATURE_SLOWDOWN),
+    )
+    gpus.each("gpu.sm_clock_max_mhz", lambda gpu: nvml.nvmlDeviceGetMaxClockInfo(gpu, 1))
+    gpus.each("gpu.locked_clock_mhz", lambda gpu: locked(nvml, gpu))
+    gpus.each(
+        "gpu.power_limit_default_w",
+        lambda gpu: round(nvml.nvmlDeviceGetPowerManagementDefaultLimit(gpu) / 1000, 1),
+    )
+    gpus.each("gpu.utilization", lambda gpu: nvml.nvmlDeviceGetUtilizationRates(gpu).gpu)
+    gpus.each("gpu.performance_state", nvml.nvmlDeviceGetPerformanceState)
+    gpus.each("gpu.nvlink_errors", lambda gpu: link_errors(nvml, gpu))
+    gpus.each("gpu.nvlinks_down", lambda gpu: down(nvml, gpu))
+    gpus.each("gpu.fabric_status", lambda gpu: fabric_status(nvml, gpu))
+    gpus.each("gpu.serials", lambda gpu: base.text(nvml.nvmlDeviceGetSerial(gpu)))
+
+
+def sram(nvml: Any, gpu: Any) -> tuple[bool, int]:
+    status = nvml.nvmlDeviceGetSramEccErrorStatus(gpu)
+    total = sum(
+        getattr(status, name)
+        for name in ("aggregateUncParity", "aggregateUncSecDed")
+        if hasattr(status, name)
+    )
+    return bool(status.bThresholdExceeded), int(total)
+
+
+def histogram(nvml: Any, gpu: Any) -> list[int]:
+    """Banks with all, much, some, little and no room left for remapped rows."""
+    found = nvml.nvmlDeviceGetRowRemapperHistogram(gpu)
+    return [int(getattr(found, name)) for name in ("max", "high", "partial", "low", "none")]
+
+
+def locked(nvml: Any, gpu: Any) -> int | None:
+    """The highest SM clock that is allowed, where it was set by hand and the driver says so."""
+    value = nvml.nvmlDeviceGetApplicationsClock(gpu, 1)
+    return int(value) if value else None
+
+
+def down(nvml: Any, gpu: Any) -> list[int]:
+    found = []
+    for link in range(getattr(nvml, "NVML_NVLINK_MAX_LINKS", 18)):
+        try:
+            if not nvml.nvmlDeviceGetNvLinkState(gpu, link):
+                found.append(link)
+        except (nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument):
+            continue
+    return found
+
+
+def link_errors(nvml: Any, gpu: Any) -> int:
+    """Replays and recoveries over all links since the driver was loaded."""
+    total = 0
+    for link in range(getattr(nvml, "NVML_NVLINK_MAX_LINKS", 18)):
+        for counter in (nvml.NVML_NVLINK_ERROR_DL_REPLAY, nvml.NVML_NVLINK_ERROR_DL_RECOVERY):
+            try:
+                total += nvml.nvmlDeviceGetNvLinkErrorCounter(gpu, link, counter)
+            except (nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument):
+                continue
+    return total
+
+
+def fabric_status(nvml: Any, gpu: Any) -> int:
+    """What registering with the fabric ended with: an nvmlReturn_t, 0 for success."""
+    import ctypes
+
+    info = nvml.c_nvmlGpuFabricInfo_t()
+    nvml.nvmlDeviceGetGpuFabricInfo(gpu, ctypes.byref(info))
+    return int(info.status)
+
+
+def main() -> None:
+    base.main()
+    try:
+        import pynvml as nvml
+    except ImportError:
+        return
+    try:
+        gpus = base.Gpus(nvml)
+    except nvml.NVMLError:  # said by nvml.py already
+        return
+    try:
+        examine(gpus, nvml)
+    except Exception as error:  # what was told stands
+        gpus.errors.append(f"health: {type(error).__name__}: {error}")
+    base.fact("gpu.health_errors", gpus.errors)
+    base.write({"stage": "health", "state": "end"})
+
+
+if __name__ == "__main__":
+    main()
