@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from torchdoctor.intake import read_text
+import json
+from pathlib import Path
+
+from torchdoctor.extract.hang import stand_of
+from torchdoctor.intake import read, read_text
 from torchdoctor.model import EventKind
 
 SPY = """\
@@ -99,3 +103,47 @@ def test_a_thread_without_frames() -> None:
         "Garbage-collecting\n  <no Python frame>\n"
     ).events
     assert (stack.frames, stack.end_line, crash.frames) == ((), 5, ())
+
+
+def test_py_spy_in_json(tmp_path: Path) -> None:
+    """``py-spy dump --json`` gives what its text form gives."""
+    frames = [
+        {"name": "wait", "filename": "/usr/lib/python3.12/threading.py", "short_filename": "threading.py",
+         "line": 359},
+        {"name": "_try_get_data", "filename": "/v/site-packages/torch/utils/data/dataloader.py",
+         "short_filename": "torch/utils/data/dataloader.py", "line": 1310, "locals": None},
+        {"name": "<module>", "filename": "/w/serve.py", "short_filename": "serve.py", "line": 31},
+    ]  # fmt: skip
+    thread = {"pid": 3510, "thread_id": 140, "thread_name": "MainThread", "os_thread_id": 3510,
+              "active": False,
+              "owns_gil": False, "frames": frames}  # fmt: skip
+    path = tmp_path / "stack_rank5.json"
+    path.write_text(json.dumps([thread, {"frames": "x"}, None], indent=1))
+    (event,) = read([str(path)]).events
+    assert (event.kind, event.rank) == (EventKind.STACK, 5)
+    assert event.text.split("\n")[:2] == ['Thread 3510 (idle): "MainThread"', "    wait (threading.py:359)"]
+    assert [(f.function, f.line, f.package) for f in event.frames] == [
+        ("<module>", 31, ""), ("_try_get_data", 1310, "torch"), ("wait", 359, "python"),
+    ]  # fmt: skip
+
+
+def test_other_json_lists_are_read_as_text(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('[{"frames": 1, "pid": 2}]\nValueError: bad\n')
+    assert [event.type for event in read([str(path)]).events] == [None, "ValueError"]
+
+
+GDB = """\
+Thread 1 (Thread 0x7f0c (LWP 4100) "python"):
+#0  0x00007f0c1 in ncclGroupEndInternal () from /opt/venv/lib/libnccl.so.2
+#1  0x00007f0c2 in c10d::ProcessGroupNCCL::allreduce (this=0x5) at /pytorch/ProcessGroupNCCL.cpp:3400
+#2  0x00000051 in _PyEval_Frame (f=Frame 0x55, for file /w/train.py, line 24, in step (x=1)) at a.c:9
+#3  0x00000052 in _PyEval_Frame (f=Frame 0x56, for file /w/train.py, line 40, in <module> ()) at a.c:9
+"""
+
+
+def test_gdb_with_the_frames_of_python() -> None:
+    (event,) = [event for event in read_text(GDB).events if event.kind is EventKind.STACK]
+    stand = stand_of(event)
+    assert stand is not None
+    assert (stand.call, stand.place) == ("ncclGroupEndInternal", "train.py:24 step")

@@ -8,23 +8,22 @@ from typing import TYPE_CHECKING
 from torchdoctor.engine.clocks import Clocks, Span
 from torchdoctor.engine.echo import PEER_CAUSES
 from torchdoctor.engine.ends import ABORT, CRASH_SIGNALS, OWN_SIGNALS, SENT_SIGNALS, End, ends
-from torchdoctor.engine.sequences import Position, Stray, behind, positions, stray
-from torchdoctor.extract.hang import stand_of
-from torchdoctor.extract.hang import strays as stacks_astray
 from torchdoctor.extract.nccl_ranks import GIVE_UP
 from torchdoctor.model import EventKind, FirstFailure, Role
 
+# what compares ranks is imported only for texts that name several (start-up budget)
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torchdoctor.engine.finding import Finding
+    from torchdoctor.engine.sequences import Position
     from torchdoctor.model import Event, Transcript
 
 # what a rank itself prints, as opposed to its launcher, its scheduler or its machine
 _OF_A_RANK = (EventKind.EXCEPTION, EventKind.DEVICE_ASSERT, EventKind.CRASH)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Failure:
     """What a rank failed of. ``rule`` is None for an exception that no rule knows, or a process's end."""
 
@@ -35,7 +34,7 @@ class Failure:
     end: End | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, eq=False)
 class Incident:
     """All failures of a text by rank: those of a rank's own, and those that answer another rank's."""
 
@@ -100,23 +99,21 @@ def incident(
             clocks.hosts.setdefault(rank, end.host)
     # a launcher that lists how processes ended, and not this one, saw it end well
     left = frozenset(world - set(found)) if found else frozenset()
-    return Incident(
-        own,
-        echoes,
-        world,
-        clocks,
-        positions(transcript),
-        found,
-        ended_by,
-        nobodys,
-        stacks_astray(transcript),
-        left,
-    )
+    places: dict[int, Position] = {}
+    stacks = None
+    if len(world) > 1:
+        from torchdoctor.engine.sequences import positions
+        from torchdoctor.extract.hang import strays
+
+        places, stacks = positions(transcript), strays(transcript)
+    return Incident(own, echoes, world, clocks, places, found, ended_by, nobodys, stacks, left)
 
 
 def waits(event: Event) -> bool:
     """Does the event say that its rank waits for others, or gave up waiting?"""
     if event.kind is EventKind.STACK:
+        from torchdoctor.extract.hang import stand_of
+
         stand = stand_of(event)
         return stand is not None and stand.call is not None
     return any(mark in event.text for mark in GIVE_UP)
@@ -173,13 +170,16 @@ def first_failure(case: Incident) -> FirstFailure | None:
         if not case.world:
             return None
         return FirstFailure(None, event.host, event.time, "the scheduler ended all ranks at once", ranks)
-    strays = behind(case.positions, case.world)
-    if strays is None and case.stacks is not None:
-        strays = Stray(*case.stacks)
-    if strays is None:
-        strays = stray(case.positions, case.world, case.world - set(case.echoes) - case.left)
-    if strays is not None:
-        return _answer(case, list(strays.ranks), strays.why)
+    if case.stacks is not None or case.positions:
+        from torchdoctor.engine.sequences import Stray, behind, stray
+
+        strays = behind(case.positions, case.world)
+        if strays is None and case.stacks is not None:
+            strays = Stray(*case.stacks)
+        if strays is None:
+            strays = stray(case.positions, case.world, case.world - set(case.echoes) - case.left)
+        if strays is not None:
+            return _answer(case, list(strays.ranks), strays.why)
     if not case.echoes:
         return None
     silent = case.world - set(case.echoes)

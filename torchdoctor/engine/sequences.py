@@ -29,7 +29,7 @@ _FINGERPRINT = (
 _GROUP = r"\[PG (?:ID )?\w+(?: PG GUID (?P<guid>\w+))?(?: ?\((?P<name>[^)]{0,60})\))?"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False, eq=False)
 class Position:
     """Where a rank stands: the collective it waits in, and how far its queue is."""
 

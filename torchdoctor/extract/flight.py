@@ -43,7 +43,7 @@ _CALL = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Call:
     """One collective of a record."""
 
@@ -57,7 +57,7 @@ class Call:
     place: str  # the user's own innermost line
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Record:
     """A rank's record of one process group.
 

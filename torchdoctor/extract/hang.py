@@ -47,7 +47,7 @@ _NATIVE_WAITS = (
 _STACK_OF_COLLECTIVE = "Stack trace of the failed collective"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Stand:
     """The main thread of one process. ``call`` is None for one that waits for nobody."""
 
@@ -147,7 +147,11 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         return
     waiting = [one for one in found if one.call is not None]
     outside = [one for one in found if one.call is None]
-    yield Fact.known("hang.outside", bool(waiting) and stand.call is None and stand in found, source)
+    yield Fact.known(
+        "hang.outside",
+        bool(waiting) and stand.call is None and any(one.event is event for one in found),
+        source,
+    )
     for name, group in (("hang.ranks_waiting", waiting), ("hang.ranks_outside", outside)):
         yield Fact.known(name, tuple(sorted(one.rank for one in group if one.rank is not None)), source)
 

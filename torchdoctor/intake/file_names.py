@@ -48,7 +48,7 @@ _FIRST_PODS = ("master", "chief")
 _STREAM_NAMES = r"(?i)(?<![a-z])(?:stdout|stderr|out|err|output|error|log|txt|json)(?![a-z])"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class _Column:
     """One number of the names of a group, or one whole folder name, that differs between its files."""
 

@@ -52,13 +52,16 @@ def _pieces(text: str) -> list[str]:
         return [text]
     pieces: list[str] = []
     start = 0
-    for tag in pattern(_TAG).finditer(text, first.end()):
+    end = first.end()
+    speaks = False  # something besides tags stands in the piece
+    for tag in pattern(_TAG).finditer(text, end):
         # a tag that follows a tag is the same process's second one; a blank before it is a quotation's
-        between = text[start : tag.start()]
-        bare = pattern(_TAG).sub("", between)
-        quoted = between[-1:] in " `(" or between[-2:] in (" '", ' "')
-        if tag[0][:_SAME] != text[:_SAME] or not bare.strip() or quoted:
-            continue
-        pieces.append(between)
-        start = tag.start()
+        speaks = speaks or bool(text[end : tag.start()].strip())
+        end = tag.end()
+        before = text[max(0, tag.start() - 2) : tag.start()]
+        quoted = before[-1:] in " `(" or before in (" '", ' "')
+        if speaks and not quoted and tag[0][:_SAME] == text[:_SAME]:
+            pieces.append(text[start : tag.start()])
+            start = tag.start()
+            speaks = False
     return [*pieces, text[start:]]

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torchdoctor.intake.draft import pattern
-from torchdoctor.intake.file_names import Place, Speech, natural, places
 from torchdoctor.model import EventKind, Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from torchdoctor.intake.file_names import Place, Speech
     from torchdoctor.model import Event
 
 _SPOKEN = (
@@ -28,6 +28,8 @@ _OF_OTHERS_KINDS = (EventKind.LAUNCHER, EventKind.KERNEL_LOG, EventKind.SCHEDULE
 
 def spoken(events: Sequence[Event]) -> Speech:
     """The rank that speaks in a file, by its prefixes, else by lines that name the rank they come from."""
+    from torchdoctor.intake.file_names import Speech
+
     tagged = {event.rank for event in events if event.rank is not None}
     if len(tagged) > 1:
         return Speech(None, True)
@@ -54,6 +56,8 @@ def placed(parts: list[Transcript]) -> list[Transcript]:
     locals_ = [ranks_of_locals(part.events) for part in parts]
     if not any(char.isdecimal() for name in sources for char in name) and not any(locals_):
         return parts
+    from torchdoctor.intake.file_names import Place, Speech, places
+
     speech = [
         Speech(None, True) if len(known) > 1 else spoken(part.events)
         for part, known in zip(parts, locals_, strict=True)
@@ -105,7 +109,11 @@ def _by_order(sources: list[str], locals_: list[dict[int, int | None]]) -> None:
     speaking = [index for index, known in enumerate(locals_) if known]
     if any(rank is not None for known in locals_ for rank in known.values()) or not speaking:
         return
+    if len(speaking) == 1 and len(locals_[speaking[0]]) == 1:
+        return  # one process of one machine: of which machine is not told
     width = max(local for index in speaking for local in locals_[index]) + 1
+    from torchdoctor.intake.file_names import natural
+
     speaking.sort(
         key=lambda index: [natural(int(t) if t.isdecimal() else t) for t in _tokens(sources[index])]
     )
