@@ -60,12 +60,23 @@ class Altered:
         """What the job's interpreter told: all of it healthy but what is given."""
         count = len(self.known["gpu.uuids"].value)
         told: dict[str, Any] = {
-            "python": "/opt/venv/bin/python", "python_version": "3.12.3", "torch": "2.11.0+cu130", "torch_cuda": "13.0",
-            "arch_list": ["sm_75", "sm_80", "sm_90", "sm_100", "compute_120"], "nccl": "2.28.9", "cudnn": 91002,
-            "cuda_available": True, "device_count": count, "import_seconds": 3.5, "leaked": {}, "locks": [], "job": {},
-            "caches": [["/tmp", "", True]], "interfaces": [["eth0", "up"], ["lo", "unknown"]],
+            "python": "/opt/venv/bin/python",
+            "python_version": "3.12.3",
+            "torch": "2.11.0+cu130",
+            "torch_cuda": "13.0",
+            "arch_list": ["sm_75", "sm_80", "sm_90", "sm_100", "compute_120"],
+            "nccl": "2.28.9",
+            "cudnn": 91002,
+            "cuda_available": True,
+            "device_count": count,
+            "import_seconds": 3.5,
+            "leaked": {},
+            "locks": [],
+            "job": {},
+            "caches": [["/tmp", "", True]],
+            "interfaces": [["eth0", "up"], ["lo", "unknown"]],
             "loaded": [["libnccl", "/opt/venv/lib/libnccl.so.2"]],
-        }  # fmt: skip
+        }
         told["devices"] = [
             [index, self.known["gpu.names"].value[index], "9.0", self.known["gpu.uuids"].value[index], ""]
             for index in range(count)

@@ -292,7 +292,15 @@ def seeds() -> list[Seed]:
         Seed("hot", gpu("gpu.temperature_c", 86), UNFIT, "temperature", Action.INSPECT, gpu=1),
         Seed(
             "clock locked low",
-            gpu("gpu.locked_clock_mhz", 900),
+            gpu("gpu.application_clock_mhz", 900),
+            UNFIT,
+            "clocks",
+            Action.CHANGE_SETTING,
+            gpu=1,
+        ),
+        Seed(
+            "clock locked low, under load",
+            both(gpu("gpu.clock_held", True), gpu("gpu.sm_clock_mhz", 900), gpu("gpu.utilization", 90)),
             UNFIT,
             "clocks",
             Action.CHANGE_SETTING,
@@ -549,9 +557,8 @@ def test_a_planted_fault_is_found(seed: Seed) -> None:
         return
     found = [one for one in outcome.findings if one.tag == seed.tag]
     if not found:
-        assert seed.action is None and seed.tag in [one.check for one in outcome.untold if one.required], (
-            outcome
-        )
+        assert seed.action is None
+        assert seed.tag in [one.check for one in outcome.untold if one.required], outcome
         return
     if seed.action is not None:
         assert seed.action in [one.action for one in found]
@@ -560,7 +567,8 @@ def test_a_planted_fault_is_found(seed: Seed) -> None:
     counting = [one for one in found if one.counts]
     assert bool(counting) == (seed.verdict is not FIT), found
     for one in found:
-        assert one.observed and one.title
+        assert one.observed
+        assert one.title
         assert not one.counts or (one.blame is not None and one.expected and one.source and one.evidence)
 
 
@@ -580,4 +588,5 @@ def test_a_suppressed_fault_is_told_and_does_not_count() -> None:
     assert "by ops until 2999-01-01 (1 findings now): cooling" in outcome.suppressions[0]
     it.policy = Policy("site.toml", suppressions=(Suppression("power-limit", "ops", "2020-01-01"),))
     outcome = it.judge()
-    assert outcome.verdict is UNFIT and "expired" in outcome.suppressions[0]
+    assert outcome.verdict is UNFIT
+    assert "expired" in outcome.suppressions[0]

@@ -20,6 +20,7 @@ _STANDARD = (*_QUICK, "bit-equal", "nan", "d2h", "hbm", "gemm-rate", "p2p", "ncc
 CHECKS = {"quick": _QUICK, "standard": _STANDARD, "deep": (*_STANDARD, "memory", "jitter")}
 SPEEDS = frozenset(("h2d", "d2h", "hbm", "gemm-rate", "p2p", "jitter"))
 _IDLE_S = 10.0
+_PR_SET_PDEATHSIG = 1  # of prctl(2)
 # the longest limit of a check, stretched or shortened to the time that there is
 _LONGEST_S = 120.0
 
@@ -32,6 +33,16 @@ class Wish:
     tier: str
     limit_s: float
     fault: str = ""
+
+
+def die_with_parent() -> None:
+    """End when the supervisor is killed, and with us whatever we started, which watches us."""
+    import contextlib
+    import ctypes
+    import signal
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def measure(wish: Wish) -> tuple[Report, Report | None]:
@@ -97,6 +108,7 @@ def _untold(one: NotChecked) -> dict[str, object]:
 
 
 def main() -> None:
+    die_with_parent()
     wish = Wish(**json.loads(sys.argv[1]))
     first, second = measure(wish)
     with open(sys.argv[2], "a", encoding="utf-8") as stream:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from torchdoctor.gate.active import LABEL, SPEEDS
 from torchdoctor.gate.checks_environment import torch_gpu
@@ -32,6 +32,7 @@ def judge(look: Look) -> Said:
         if isinstance(line.get("untold"), str):
             name = str(line["untold"]).partition("@")[0].partition(":")[0]
             yield Untold(name, f"{line['untold']}: {line.get('reason')}", name in _NEEDED)
+    yield from _transport(look, outcome.lines)
     named = {_name(line) for line in results} | {
         str(line.get("untold")).partition("@")[0] for line in outcome.lines
     }
@@ -41,6 +42,24 @@ def judge(look: Look) -> Said:
     if not any(line.get("done") is True for line in outcome.lines):
         _, why = failure(outcome)
         yield Untold("active", f"the active checks did not come to their end: {why}", True)
+
+
+def _transport(look: Look, lines: Sequence[Mapping[str, Json]]) -> Said:
+    """The ways that NCCL took inside the node, from its own log: none of them should leave the node."""
+    for line in lines:
+        for note in _list(line.get("notes")):
+            if not str(note).startswith("nccl@"):
+                continue
+            out = "via NET/" in str(note) or " NET/" in str(note)
+            yield look.found(
+                "transport",
+                "NCCL leaves the node to reach its own GPUs" if out else "The ways that NCCL takes",
+                WARN if out else INFO,
+                ENVIRONMENT if out else None,
+                Action.CHANGE_JOB if out else Action.NONE,
+                observed=str(note)[:300], expected="P2P, SHM or NVLS inside a node" if out else "",
+                source="NCCL_DEBUG=INFO of a short all-reduce",
+            )  # fmt: skip
 
 
 def _name(line: Mapping[str, Json]) -> str:

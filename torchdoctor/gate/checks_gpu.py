@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import median
-
 from torchdoctor.gate.finding import Action, Finding, Untold
 from torchdoctor.gate.kernel import place
 from torchdoctor.gate.look import ENVIRONMENT, FAIL, INFO, NODE, WARN, Check, Look, Said
@@ -71,7 +69,7 @@ def _count(look: Look) -> Said:
     expected = look.expected
     seen = look.count
     known = look.known("gpu.nvml_count")
-    if look.strange_gpus:
+    if look.strange_gpus and not expected.by_scheduler:
         yield look.found(
             "gpu-count", "The job asks for GPUs that do not exist here", FAIL, ENVIRONMENT, Action.CHANGE_JOB,
             observed=", ".join(look.strange_gpus), expected=f"GPUs 0 to {seen - 1}",
@@ -99,11 +97,20 @@ def _count(look: Look) -> Said:
                 "gpu-count", f"{expected.gpus} GPUs asked for ({expected.source}), no sign of a driver", True
             )
             return
+        by_us = expected.by_policy or expected.by_scheduler
+        # else nobody but the job itself says that there are more, and ranks may share a GPU on purpose
         yield look.found(
-            "gpu-count", "GPUs are missing", FAIL, NODE, Action.REBOOT, observed=f"{seen} GPUs{on_bus}",
-            expected=f"{expected.gpus} GPUs", source=expected.source,
-            advice="then inspect what stays missing",
-        )  # fmt: skip
+            "gpu-count",
+            "GPUs are missing" if by_us else "The job asks for more GPUs than there are",
+            WARN if expected.source == "LOCAL_WORLD_SIZE" and not by_us else FAIL,
+            NODE if by_us else ENVIRONMENT,
+            Action.REBOOT if by_us else Action.CHANGE_JOB,
+            tag="gpu-count" if by_us else "gpu-request",
+            observed=f"{seen} GPUs{on_bus}",
+            expected=f"{expected.gpus} GPUs",
+            source=expected.source,
+            advice="then inspect what stays missing" if by_us else "",
+        )
     elif seen > expected.gpus and expected.by_policy:
         yield look.found(
             "gpu-count", "More GPUs than expected", WARN, NODE, Action.INSPECT, observed=f"{seen} GPUs",
@@ -127,6 +134,9 @@ def _lost(look: Look) -> Said:
     if not look.root or look.container or not look.known("gpu.pci") or not look.known("node.pci_gpus"):
         return
     seen = {place(str(address)) for _, address in look.facts.each("gpu.pci")}
+    if "" in seen or len(seen) != look.count:
+        yield Untold("gpu-lost", "NVML's PCI addresses cannot be read", True)
+        return
     for row in look.facts.rows("node.pci_gpus", 3):
         if row[1] == "0x10de" and row[2] == "nvidia" and place(str(row[0])) not in seen:
             yield look.found(
@@ -315,17 +325,6 @@ def _pcie(look: Look) -> Said:
                 gpu, observed=f"generation {generation:g}", expected=f"generation {best:g}",
                 source="NVML, while busy",
             )  # fmt: skip
-
-
-def sibling_median(look: Look, name: str, gpu: int) -> float | None:
-    """The median of a number over the other GPUs of the same model."""
-    model = look.facts.text_of("gpu.names", gpu)
-    others = [
-        float(value)
-        for one, value in look.facts.each(name)
-        if one != gpu and look.facts.text_of("gpu.names", one) == model and isinstance(value, (int, float))
-    ]
-    return median(others) if others else None
 
 
 CHECKS = (

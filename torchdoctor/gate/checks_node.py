@@ -62,6 +62,8 @@ def _mounts(look: Look) -> Said:
     yield from look.untold("mounts", "mounts.answers")
     seconds = look.facts.number("mounts.limit_s") or 0
     for row in look.facts.rows("mounts.hung", 2):
+        if not isinstance(row[0], str):
+            continue
         yield look.found(
             "mounts", "A mounted file system does not answer", FAIL, NODE, Action.CHECK_NETWORK,
             tag="mount-hung",

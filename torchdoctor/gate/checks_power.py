@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from torchdoctor.gate.checks_gpu import sibling_median
 from torchdoctor.gate.finding import Action, Untold
 from torchdoctor.gate.look import FAIL, INFO, NODE, WARN, Check, Look, Said
 
+_BUSY = 10  # per cent of utilization: an idle GPU runs slowly whatever its limits are
 _HARD = {
     "hw-power-brake": "The power supply holds the GPU down (power brake)",
     "hw-thermal-slowdown": "The GPU is too hot and slowed down",
@@ -59,28 +59,38 @@ def _temperature(look: Look) -> Said:
                 break
 
 
+def _margin(look: Look) -> Said:
+    """Parts that tell only how far they are from their limit: near it they slow down by design."""
+    for gpu, margin in look.facts.each("gpu.temperature_margin_c"):
+        if isinstance(margin, (int, float)) and margin <= look.limit("temperature_margin_fail_c"):
+            yield look.found(
+                "temperature", "The GPU is close to its temperature limit", WARN, NODE, Action.INSPECT, gpu,
+                observed=f"{margin:g} C left", source=look.limit_source("temperature_margin_fail_c"),
+                expected=f"more than {look.limit('temperature_margin_fail_c'):g} C",
+            )  # fmt: skip
+
+
 def _clocks(look: Look) -> Said:
-    """A clock limited by hand: a GPU that works runs at it, an idle one only shows the limit that it has."""
-    for gpu, most in look.facts.each("gpu.sm_clock_max_mhz"):
-        limit = look.facts.number_of("gpu.locked_clock_mhz", gpu)
-        if not isinstance(most, (int, float)) or not most or not limit:
+    """A clock set by hand, below the one that the board has by default, or that holds a busy GPU down."""
+    for gpu in range(look.count):
+        limit = look.facts.number_of("gpu.application_clock_mhz", gpu)
+        usual = look.facts.number_of("gpu.application_clock_default_mhz", gpu)
+        source = "the board's default"
+        busy = (look.facts.number_of("gpu.utilization", gpu) or 0) >= _BUSY
+        if busy and look.facts.of("gpu.clock_held", gpu) is True:
+            limit = look.facts.number_of("gpu.sm_clock_mhz", gpu)
+            usual = look.facts.number_of("gpu.sm_clock_max_mhz", gpu)
+            source = "the highest clock, while a clock set by hand holds the GPU down"
+        if not limit or not usual:
             continue
-        share = limit / most
-        others = sibling_median(look, "gpu.locked_clock_mhz", gpu)
-        below = others is not None and limit < others * look.limit("clock_limit_warn_share")
-        if share < look.limit("clock_limit_fail_share") and (below or others is None):
-            weight, name = FAIL, "clock_limit_fail_share"
-        elif share < look.limit("clock_limit_warn_share") and (
-            below or share < look.limit("clock_limit_fail_share")
-        ):
-            weight, name = WARN, "clock_limit_warn_share"
-        else:
-            continue
-        yield look.found(
-            "clocks", "The GPU's clock is limited", weight, NODE, Action.CHANGE_SETTING, gpu,
-            observed=f"limit {limit:g} MHz", expected=f"{look.limit(name):.0%} of {most:g} MHz",
-            source=look.limit_source(name), advice="nvidia-smi -rgc and -rac take such limits away",
-        )  # fmt: skip
+        for weight, name in ((FAIL, "clock_limit_fail_share"), (WARN, "clock_limit_warn_share")):
+            if limit / usual < look.limit(name):
+                yield look.found(
+                    "clocks", "The GPU's clock is limited by hand", weight, NODE, Action.CHANGE_SETTING, gpu,
+                    observed=f"{limit:g} MHz", expected=f"{look.limit(name):.0%} of {usual:g} MHz, {source}",
+                    source=look.limit_source(name), advice="nvidia-smi -rgc and -rac take such limits away",
+                )  # fmt: skip
+                break
 
 
 def _power_limit(look: Look) -> Said:
@@ -158,7 +168,7 @@ def _fabric_manager(look: Look) -> Said:
         return
     own, driver = look.facts.text("node.fabric_version"), look.facts.text("driver.nvml_version")
     driver = driver or look.facts.text("node.driver_version")
-    if own and driver and own != driver:
+    if own[:1].isdigit() and driver[:1].isdigit() and own != driver:
         yield look.found(
             "fabric-manager", "Fabric manager and driver have different versions", FAIL, NODE,
             Action.CHANGE_SETTING,
@@ -171,6 +181,7 @@ def _fabric_manager(look: Look) -> Said:
 CHECKS = (
     Check("throttle", "The hardware does not throttle", _throttle),
     Check("temperature", "Temperatures leave room", _temperature),
+    Check("temperature", "Temperatures leave room to the limit", _margin),
     Check("clocks", "Clocks are not limited", _clocks),
     Check("power-limit", "Power limits are the default ones", _power_limit),
     Check("persistence", "Persistence mode is on", _persistence),

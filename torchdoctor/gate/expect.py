@@ -9,6 +9,7 @@ from torchdoctor.gate.facts import Facts
 
 # variables that list GPUs, and those that count them; the first that says something is taken
 _LISTS = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
+_SCHEDULED = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE")
 _COUNTS = ("SLURM_GPUS_ON_NODE", "LOCAL_WORLD_SIZE")
 _NO_LIST = ("", "all", "void", "none", "NoDevFiles")
 # what only a task of a job has; Prolog and Epilog run beside it, as root, and see the whole node
@@ -17,39 +18,50 @@ _IN_TASK = ("SLURM_PROCID", "SLURM_LOCALID", "LOCAL_WORLD_SIZE", "KUBERNETES_SER
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """``gpus`` is None where nobody says it; ``source`` names who says it, ``model`` what they should be."""
+    """``gpus`` is None where nobody says it; ``source`` names who says it, ``model`` what they should be.
+
+    ``by_scheduler``: Slurm says that it gave so many. Else only the job's own variables ask for them.
+    """
 
     gpus: int | None = None
     source: str = ""
     model: str = ""
     by_policy: bool = False
+    by_scheduler: bool = False
 
 
 def expectation(facts: Facts, gpus: int | None, gpus_source: str, model: str = "") -> Expectation:
     """``gpus`` is what policy or command line say of the whole node. A task of a job sees the job's share."""
     variables = facts.variables()
-    asked = _asked(variables)
     in_task = any(name in variables for name in _IN_TASK)
+    asked = _asked(variables, in_task)
     if asked is not None and (in_task or gpus is None):
-        return Expectation(asked[0], asked[1], model)
+        number, source = asked
+        given = max((_scheduled(variables, name) for name in _SCHEDULED), default=0)
+        return Expectation(number, source, model, by_scheduler=given >= number > 0)
     if gpus is not None:
         return Expectation(gpus, gpus_source, model, by_policy=True)
     return Expectation(None, "", model)
 
 
-def _asked(variables: Mapping[str, str]) -> tuple[int, str] | None:
-    for name in _LISTS[:2]:
-        if variables.get(name, "") not in _NO_LIST:
-            return len(listed(variables[name])), name
-    for name in _COUNTS:
+def _scheduled(variables: Mapping[str, str], name: str) -> int:
+    value = variables.get(name, "")
+    if name in _COUNTS:
+        return int(value) if value.isdigit() else 0
+    return len(listed(value)) if value not in _NO_LIST else 0
+
+
+def _asked(variables: Mapping[str, str], in_task: bool) -> tuple[int, str] | None:
+    """Of a task, first what is bound to it: it may see one of the job's GPUs alone."""
+    lists = ("CUDA_VISIBLE_DEVICES", *_SCHEDULED[:2]) if in_task else (*_SCHEDULED[:2],)
+    for name in (*lists, *_COUNTS, "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
         value = variables.get(name, "")
-        if value.isdigit():
-            # torchrun --nproc-per-node on a machine with more GPUs: at least so many are wanted
-            return int(value), name
-    for name in _LISTS[2:]:
-        value = variables.get(name, "")
-        if name in variables and value not in _NO_LIST:
-            return len(listed(value)), name
+        if name in _COUNTS:
+            if value.isdigit():
+                return int(value), name
+        elif value not in _NO_LIST:
+            # slices of GPUs cannot be counted as GPUs
+            return None if "MIG-" in value else (len(listed(value)), name)
     return None
 
 

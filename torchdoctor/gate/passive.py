@@ -51,9 +51,12 @@ def judge(look: Look) -> tuple[tuple[Finding, ...], tuple[Untold, ...]]:
     findings: list[Finding] = []
     untold: list[Untold] = []
     for check in CHECKS:
-        for said in check.judge(look):
-            if isinstance(said, Finding):
-                findings.append(said)
-            else:
-                untold.append(said)
+        try:
+            found = tuple(check.judge(look))
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+            # facts of a form that nobody expected: no word on the node, and no pass either
+            untold.append(Untold(check.id, f"what was read has an unknown form: {error}", True))
+            continue
+        findings += [one for one in found if isinstance(one, Finding)]
+        untold += [one for one in found if isinstance(one, Untold)]
     return tuple(findings), tuple(dict.fromkeys(untold))

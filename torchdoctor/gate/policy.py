@@ -38,8 +38,8 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "temperature_margin_warn_c": Threshold(10, "built in: headroom to the GPU's own slowdown"),
     "power_limit_warn_share": Threshold(0.98, "built in: of the default limit"),
     "power_limit_fail_share": Threshold(0.70, "built in: of the default limit"),
-    "clock_limit_warn_share": Threshold(0.90, "built in: of the highest clock"),
-    "clock_limit_fail_share": Threshold(0.70, "built in: of the highest clock"),
+    "clock_limit_warn_share": Threshold(0.90, "built in: share of the clock that should be"),
+    "clock_limit_fail_share": Threshold(0.70, "built in: share of the clock that should be"),
     "nvlink_errors_warn": Threshold(1000, "built in: replays and recoveries since the driver was loaded"),
     "disk_free_warn_share": Threshold(0.10, "built in: gpud"),
     "disk_free_fail_bytes": Threshold(500e6, "built in: gpud"),
@@ -53,7 +53,6 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "zombies_warn": Threshold(1000, "built in: gpud"),
     "stuck_fail_s": Threshold(300, "built in: GCM"),
     "uptime_warn_s": Threshold(0, "built in: off"),
-    "relative_fail_share": Threshold(0.85, "built in: of the median of the siblings"),
 }
 ON_UNKNOWN = ("inconclusive", "warn", "ignore", "unfit")
 _WEIGHTS = ("fail", "warn", "info")

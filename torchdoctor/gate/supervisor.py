@@ -190,6 +190,7 @@ def fingerprint(known: Facts) -> Mapping[str, Any]:
 def supervise(wish: Wish, machine: Machine | None = None, save: str = "") -> GateOutcome:
     """Do it. Blocks up to the tier's hard limit. ``machine`` is a recording, for a verdict without the node.
 
+    To be called in a process of its own: at the end every process that descends from it is killed.
     ``save`` is where to write what the programs told. Raises WriteError when that cannot be done.
     """
     run = Run(wish, time.monotonic(), time.time())

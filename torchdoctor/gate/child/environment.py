@@ -7,10 +7,13 @@ Needs nothing of ours. The harmless questions come first: what was told before a
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import errno
 import json
 import os
 import re
+import signal
 import socket
 import sys
 import tempfile
@@ -38,7 +41,13 @@ JOB = (
     "NCCL_SOCKET_IFNAME",
     "GLOO_SOCKET_IFNAME",
 )
-OLD_LOCK_S = 600.0
+PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    """End when the supervisor is killed: nobody would hold our limits any more. Linux only, else nothing."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def write(record: dict[str, object]) -> None:
@@ -174,6 +183,7 @@ def devices(torch: Any) -> None:
 
 
 def main() -> None:
+    die_with_parent()
     fact("python", sys.executable)
     fact("python_version", ".".join(map(str, sys.version_info[:3])))
     fact("leaked", {name: os.environ[name] for name in LEAKED if name in os.environ})

@@ -5,15 +5,27 @@ Called as ``python nvml_health.py FOLDER FILE`` like ``nvml.py``, which it runs 
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import sys
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import contextlib
+
 import nvml as base  # type: ignore[import-not-found,unused-ignore]
 
 CORRECTED, UNCORRECTED, SINCE_LOAD, EVER = 0, 1, 0, 1
 TEMPERATURE_SLOWDOWN = 1
+PR_SET_PDEATHSIG = 1  # of prctl(2)
+CLOCK_SETTING = 0x2  # nvmlClocksEventReasonApplicationsClocksSetting
+
+
+def die_with_parent() -> None:
+    """End when the supervisor is killed: nobody would hold our limits any more. Linux only, else nothing."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def examine(gpus: Any, nvml: Any) -> None:
@@ -26,8 +38,14 @@ def examine(gpus: Any, nvml: Any) -> None:
         "gpu.temperature_slowdown_c",
         lambda gpu: nvml.nvmlDeviceGetTemperatureThreshold(gpu, TEMPERATURE_SLOWDOWN),
     )
+    gpus.each("gpu.temperature_margin_c", lambda gpu: nvml.nvmlDeviceGetMarginTemperature(gpu))
     gpus.each("gpu.sm_clock_max_mhz", lambda gpu: nvml.nvmlDeviceGetMaxClockInfo(gpu, 1))
-    gpus.each("gpu.locked_clock_mhz", lambda gpu: locked(nvml, gpu))
+    gpus.each("gpu.application_clock_mhz", lambda gpu: nvml.nvmlDeviceGetApplicationsClock(gpu, 1) or None)
+    gpus.each(
+        "gpu.application_clock_default_mhz",
+        lambda gpu: nvml.nvmlDeviceGetDefaultApplicationsClock(gpu, 1) or None,
+    )
+    gpus.each("gpu.clock_held", lambda gpu: held(nvml, gpu))
     gpus.each(
         "gpu.power_limit_default_w",
         lambda gpu: round(nvml.nvmlDeviceGetPowerManagementDefaultLimit(gpu) / 1000, 1),
@@ -41,13 +59,9 @@ def examine(gpus: Any, nvml: Any) -> None:
 
 
 def sram(nvml: Any, gpu: Any) -> tuple[bool, int]:
-    status = nvml.nvmlDeviceGetSramEccErrorStatus(gpu)
-    total = sum(
-        getattr(status, name)
-        for name in ("aggregateUncParity", "aggregateUncSecDed")
-        if hasattr(status, name)
-    )
-    return bool(status.bThresholdExceeded), int(total)
+    status = nvml.c_nvmlEccSramErrorStatus_v1_t()
+    nvml.nvmlDeviceGetSramEccErrorStatus(gpu, ctypes.byref(status))
+    return bool(status.bThresholdExceeded), int(status.aggregateUncParity + status.aggregateUncSecDed)
 
 
 def histogram(nvml: Any, gpu: Any) -> list[int]:
@@ -56,10 +70,13 @@ def histogram(nvml: Any, gpu: Any) -> list[int]:
     return [int(getattr(found, name)) for name in ("max", "high", "partial", "low", "none")]
 
 
-def locked(nvml: Any, gpu: Any) -> int | None:
-    """The highest SM clock that is allowed, where it was set by hand and the driver says so."""
-    value = nvml.nvmlDeviceGetApplicationsClock(gpu, 1)
-    return int(value) if value else None
+def held(nvml: Any, gpu: Any) -> bool:
+    """Does a clock set by hand, with -lgc or -ac, hold the GPU down at this moment?"""
+    try:
+        mask = nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu)
+    except (AttributeError, nvml.NVMLError_FunctionNotFound):
+        mask = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu)
+    return bool(mask & CLOCK_SETTING)
 
 
 def down(nvml: Any, gpu: Any) -> list[int]:
@@ -87,14 +104,13 @@ def link_errors(nvml: Any, gpu: Any) -> int:
 
 def fabric_status(nvml: Any, gpu: Any) -> int:
     """What registering with the fabric ended with: an nvmlReturn_t, 0 for success."""
-    import ctypes
-
     info = nvml.c_nvmlGpuFabricInfo_t()
     nvml.nvmlDeviceGetGpuFabricInfo(gpu, ctypes.byref(info))
     return int(info.status)
 
 
 def main() -> None:
+    die_with_parent()
     base.main()
     try:
         import pynvml as nvml

@@ -1,0 +1,262 @@
+"""The gate as a process: whatever happens to it, its exit code is never a verdict that it did not come to."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import jsonschema
+import pytest
+from gate_machines import MACHINES, ROOT, Altered, xid
+
+from torchdoctor.gate import files, supervisor
+from torchdoctor.gate.facts import record
+from torchdoctor.gate.outcome import to_json, to_prometheus
+from torchdoctor.gate.supervisor import Run, Wish, _together
+from torchdoctor.probes.machine import Command
+
+SCHEMA = json.loads((ROOT / "torchdoctor/gate/schema/verdict-1.json").read_text(encoding="utf-8"))
+HEALTHY = str(MACHINES["hgx-h100x8"])
+
+
+def gate(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "torchdoctor", "gate", *words]
+    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False, **options)  # type: ignore[call-overload, no-any-return]
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> str:
+    """A recording of a node with Xid 79."""
+    from dataclasses import replace
+
+    it = Altered()
+    kernel = it.ended["gate-kernel-log"]
+    lines = tuple(
+        {**line, "value": [*line["value"], [5000.0, xid(79)]]} if line.get("name") == "kernel.lines" else line
+        for line in kernel.lines
+    )
+    path = tmp_path / "broken.json"
+    path.write_text(record({**it.ended, "gate-kernel-log": replace(kernel, lines=lines)}), encoding="utf-8")
+    return str(path)
+
+
+def test_verdict_file_code_and_reason_agree(tmp_path: Path, broken: str) -> None:
+    for machine, code in ((HEALTHY, 0), (broken, 10)):
+        file, metrics = tmp_path / "verdict.json", tmp_path / "torchdoctor.prom"
+        done = gate("--tier", "passive", "--replay", machine, "-o", str(file), "--prometheus", str(metrics))
+        assert done.returncode == code, done.stderr
+        verdict = json.loads(file.read_text(encoding="utf-8"))
+        jsonschema.validate(verdict, SCHEMA)
+        assert verdict["exit_code"] == code
+        assert f'verdict="unfit"}} {int(code == 10)}' in metrics.read_text(encoding="utf-8")
+        assert sorted(one.name for one in tmp_path.iterdir()) == [
+            "broken.json",
+            "torchdoctor.prom",
+            "verdict.json",
+        ]
+
+
+def test_every_outcome_follows_the_schema() -> None:
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location("gate_seeds", Path(__file__).with_name("test_detection.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules["gate_seeds"] = module
+    spec.loader.exec_module(module)
+
+    for seed in module.SEEDS:
+        it = Altered(seed.machine)
+        seed.change(it)
+        outcome = it.judge()
+        jsonschema.validate(json.loads(to_json(outcome)), SCHEMA)
+        assert to_prometheus(outcome).endswith("\n")
+
+
+def test_forms_of_output(broken: str) -> None:
+    assert gate("--tier", "passive", "--replay", broken, "--format", "reason").stdout == (
+        "[node_problem] td:xid79 GPU1 0000:43:00 reboot\n"
+    )
+    jsonschema.validate(
+        json.loads(gate("--tier", "passive", "--replay", broken, "--format", "json").stdout), SCHEMA
+    )
+    text = gate("--tier", "passive", "--replay", broken).stdout
+    assert text.startswith("UNFIT")
+    assert "Xid (PCI:0000:43:00): 79" in text
+
+
+def test_observe_and_styles(broken: str) -> None:
+    assert gate("--tier", "passive", "--replay", broken, "--observe").returncode == 0
+    assert gate("--tier", "passive", "--replay", broken, "--exit-style", "slurm").returncode == 0
+    assert gate("--tier", "passive", "--replay", broken, "--exit-style", "slurm", "--drain").returncode == 1
+    assert gate("--tier", "passive", "--replay", broken, "--exit-style", "nagios").returncode == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--tier", "fast"),
+        ("--policy", "/nowhere.toml"),
+        ("--replay", "/nowhere.json"),
+        ("--tier", "passive", "-o", "/nowhere/verdict.json"),
+    ],
+)
+def test_mistakes_end_with_2(words: tuple[str, ...]) -> None:
+    assert gate(*words).returncode == 2
+
+
+def test_a_fault_of_ours_ends_with_70(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import torchdoctor.gate.passive as p\ndef bad(*a, **k): raise RuntimeError\np.look_at = bad\n",
+        encoding="utf-8",
+    )
+    env = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    assert gate("--tier", "passive", "--replay", HEALTHY, env=env).returncode == 70
+
+
+@pytest.mark.parametrize("module", ["click", "torchdoctor.cli.main", "torchdoctor.gate.supervisor"])
+def test_a_broken_installation_ends_with_70(tmp_path: Path, module: str) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        f"import sys\nsys.modules[{module!r}] = None\n", encoding="utf-8"
+    )
+    env = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    assert gate("--tier", "passive", "--replay", HEALTHY, env=env).returncode == 70
+
+
+def test_a_full_disk_for_the_verdict_ends_with_70() -> None:
+    if not os.path.isdir("/dev/shm"):
+        pytest.skip("no /dev/shm")
+    # a file cannot be made there, whoever asks
+    done = gate("--tier", "passive", "--replay", HEALTHY, "-o", "/proc/self/verdict.json")
+    assert done.returncode == 70
+    assert "verdict.json" in done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_a_full_disk_for_the_output_ends_with_70() -> None:
+    argv = [sys.executable, "-m", "torchdoctor", "gate", "--tier", "passive", "--replay", HEALTHY]
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        assert (
+            subprocess.run(argv, cwd=ROOT, stdout=full, stderr=subprocess.DEVNULL, check=False).returncode
+            == 70
+        )
+
+
+def test_a_reader_that_has_gone_changes_no_code(broken: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    argv = [sys.executable, "-m", "torchdoctor", "gate", "--tier", "passive", "--replay", broken]
+    with os.fdopen(writer, "w") as pipe:
+        done = subprocess.run(argv, cwd=ROOT, stdout=pipe, stderr=subprocess.DEVNULL, check=False)
+    assert done.returncode == 10
+
+
+def slow_python(folder: Path, text: str) -> str:
+    path = folder / "python3"
+    path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_stopped_means_a_partial_verdict_and_nothing_left(tmp_path: Path, number: int) -> None:
+    python = slow_python(tmp_path, "sleep 300.25 & sleep 300.25")
+    file = tmp_path / "verdict.json"
+    argv = [sys.executable, "-m", "torchdoctor", "gate", "--tier", "quick", "--gpus", "0", "--python", python]
+    with subprocess.Popen([*argv, "-o", str(file)], cwd=ROOT, stdout=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 20
+        while not running("300.25") and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(number)
+        assert process.wait(20) == 12
+    verdict = json.loads(file.read_text(encoding="utf-8"))
+    assert [one["check"] for one in verdict["not_checked"] if one["required"]][-1] == "gate"
+    assert not running("300.25")
+
+
+def running(mark: str) -> bool:
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                if mark.encode() in Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0"):
+                    return True
+            except OSError:
+                continue
+    return False
+
+
+def test_a_killed_gate_is_no_verdict(tmp_path: Path) -> None:
+    python = slow_python(tmp_path, "exec sleep 5.5")
+    argv = [sys.executable, "-m", "torchdoctor", "gate", "--tier", "quick", "--gpus", "0", "--python", python]
+    file = tmp_path / "verdict.json"
+    with subprocess.Popen([*argv, "-o", str(file)], cwd=ROOT, stdout=subprocess.DEVNULL) as process:
+        time.sleep(0.7)
+        process.kill()
+        assert process.wait() not in (0, 10)
+    assert not file.exists()
+
+
+def test_a_killed_gate_leaves_no_process_of_the_job(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("import time\ntime.sleep(100)\n", encoding="utf-8")
+    env = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"}
+    argv = [
+        sys.executable,
+        "-m",
+        "torchdoctor",
+        "gate",
+        "--tier",
+        "quick",
+        "--gpus",
+        "0",
+        "--python",
+        sys.executable,
+    ]
+    program = str(ROOT / "torchdoctor" / "gate" / "child" / "environment.py")
+    with subprocess.Popen(argv, cwd=ROOT, env=env, stdout=subprocess.DEVNULL) as process:
+        assert waited(lambda: running(program))
+        time.sleep(0.3)
+        process.kill()
+        process.wait()
+    assert waited(lambda: not running(program))
+
+
+def waited(condition: Callable[[], bool], limit_s: float = 10.0) -> bool:
+    deadline = time.monotonic() + limit_s
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return condition()
+
+
+def test_a_set_that_hangs_is_ended_in_time_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "_RESERVE_S", 0.2)
+    run = Run(Wish("quick", gpus=0, limit_s=1.5), time.monotonic(), time.time())
+    command = Command("gate-environment", ("/bin/sh", "-c", "sleep 100"), 1.0, reports=True)
+    begun = time.monotonic()
+    _together(run, (command,))
+    assert time.monotonic() - begun < 4
+    assert run.facts.ended["gate-environment"].timed_out
+    outcome = run.outcome()
+    assert "interpreter" in {one.check for one in outcome.untold if one.required}
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    files.replace_file(str(path), "one")
+    with pytest.raises(files.WriteError, match="gone"):
+        files.replace_file(str(tmp_path / "gone" / "a.json"), "two")
+    assert path.read_text(encoding="utf-8") == "one"
+
+
+def test_a_hung_disk_does_not_hold_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_write", lambda path, text: time.sleep(60))
+    begun = time.monotonic()
+    with pytest.raises(files.WriteError, match="disk hangs"):
+        files.replace_file(str(tmp_path / "a"), "x", 0.3)
+    assert time.monotonic() - begun < 2
