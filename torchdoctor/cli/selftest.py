@@ -76,7 +76,7 @@ EXIT_COULD_NOT_TELL = 3
     "--share/--isolate",
     "share",
     default=None,
-    help="Let checks of one GPU share a process, or give each its own.  [default: share at level quick]",
+    help="Let checks of one GPU share a process, or give each its own.  [default: isolate at level deep]",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show reasons in full.")
 def command(
@@ -97,8 +97,8 @@ def command(
 ) -> int:
     """Test that this GPU, with this torch, computes right, and show known traps with numbers.
 
-    Each check runs in a process of its own (at level quick those of a GPU share one, and one that crashes
-    does not take the others along), with a time limit, and can be repeated from its seed. On a GPU
+    Each check runs in a process of its own (at quick and standard those of a GPU share one, and one that
+    crashes does not take the others along), with a time limit, and can be repeated from its seed. On a GPU
     the standard level makes the driver write Xid 43 lines into the kernel log (device-assert); it is said
     before it runs.
 

@@ -40,8 +40,8 @@ class Request:
 
     @property
     def shares(self) -> bool:
-        """May checks share a process? Where nothing is said, at the level that is to be quick."""
-        return self.level is Level.QUICK if self.share is None else self.share
+        """May checks share a process? Where nothing is said, at all levels but the one that takes its time."""
+        return self.level is not Level.DEEP if self.share is None else self.share
 
 
 @dataclass(frozen=True, slots=True)
