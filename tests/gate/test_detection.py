@@ -419,6 +419,13 @@ def seeds() -> list[Seed]:
             Action.CLEAN_UP,
         ),
         Seed(
+            "locks that hold nobody off",
+            env(locking=["/home/u/.cache", "two processes can hold the same lock (flock)", "nfs4"]),
+            FIT,
+            "locking",
+            Action.CHANGE_JOB,
+        ),
+        Seed(
             "read-only cache folder",
             env(caches=[["/home/u/.triton", "Read-only file system", True]]),
             ENV,

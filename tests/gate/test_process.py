@@ -131,12 +131,22 @@ def test_a_broken_installation_ends_with_70(tmp_path: Path, module: str) -> None
 
 
 def test_a_full_disk_for_the_verdict_ends_with_70() -> None:
-    if not os.path.isdir("/dev/shm"):
-        pytest.skip("no /dev/shm")
     # a file cannot be made there, whoever asks
     done = gate("--tier", "passive", "--replay", HEALTHY, "-o", "/proc/self/verdict.json")
     assert done.returncode == 70
     assert "verdict.json" in done.stderr
+    for style, code in (("slurm", 0), ("nagios", 3), ("npd", 2), ("k8s", 70)):
+        words = (
+            "--tier",
+            "passive",
+            "--replay",
+            HEALTHY,
+            "-o",
+            "/proc/self/verdict.json",
+            "--exit-style",
+            style,
+        )
+        assert gate(*words, "--drain").returncode == code
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")

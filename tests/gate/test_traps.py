@@ -430,3 +430,14 @@ def test_nccl_that_leaves_the_node_is_said(way: str, weight: Weight) -> None:
     outcome = judged(lambda it: it.active({"check": "", "verdict": "pass", "notes": notes}))
     assert weights(outcome, "transport") == {weight}
     assert outcome.verdict is FIT
+
+
+def test_a_question_that_a_driver_cannot_answer_is_no_lost_gpu() -> None:
+    outcome = judged(
+        lambda it: it.put("gpu.health_errors", ["GPU 1: Unknown Error", "GPU 2: Invalid Argument"])
+    )
+    assert outcome.verdict is FIT
+    outcome = judged(
+        lambda it: (it.put("gpu.errors", ["GPU 1: Unknown Error"]), it.gpu("gpu.uuids", 1, None))
+    )
+    assert outcome.verdict is UNFIT

@@ -41,7 +41,9 @@ def _interpreter(look: Look) -> Said:
                 observed=outcome.start_error, expected="a Python interpreter", source="--python",
             )  # fmt: skip
         else:
-            yield from look.untold("interpreter", "env.torch", required=True)
+            stages = [str(line["stage"]) for line in outcome.lines if "stage" in line] if outcome else []
+            at = f"; it was at: {stages[-1]}" if stages else ""
+            yield Untold("interpreter", f"{look.facts.get('env.torch').why}{at}", True)
         return
     gpus = look.count
     if gpus and not facts.text("env.torch_cuda") and not facts.text("env.torch_hip"):
@@ -183,6 +185,23 @@ def _locks(look: Look) -> Said:
             )  # fmt: skip
 
 
+def _locking(look: Look) -> Said:
+    for row in [look.facts.items("env.locking")]:
+        if len(row) == 3 and row[1]:
+            closed = str(row[1]).startswith("no lock can be made")
+            yield look.found(
+                "extension-locks", "Locks do not work where extensions are built", WARN, ENVIRONMENT,
+                Action.CHANGE_JOB, tag="locking", observed=f"{row[0]} ({row[2]}): {row[1]}",
+                expected="a folder that can be written" if closed else "O_EXCL and flock hold others off",
+                source="tried there", advice="set TORCH_EXTENSIONS_DIR to a local disk",
+            )  # fmt: skip
+        elif len(row) == 3 and str(row[2]).startswith(("nfs", "lustre", "cifs", "9p")):
+            yield look.found(
+                "extension-locks", "Extensions are built on a shared disk", INFO, None, Action.NONE,
+                tag="locking", observed=f"{row[0]} ({row[2]})", expected="a local disk",
+            )  # fmt: skip
+
+
 def _caches(look: Look) -> Said:
     for row in look.facts.rows("env.caches", 3):
         if row[1]:
@@ -292,6 +311,7 @@ CHECKS = (
     Check("kernel-image", "The job's torch has code for the GPUs", _kernel_image),
     Check("libraries", "Every library is loaded once", _libraries),
     Check("extension-locks", "No build lock is left", _locks),
+    Check("extension-locks", "Locks work where extensions are built", _locking),
     Check("caches", "Cache folders can be used", _caches),
     Check("rendezvous", "Ranks can find each other", _rendezvous),
     Check("allocation", "The job sees the GPUs it was given", _allocation),

@@ -119,18 +119,28 @@ def _count(look: Look) -> Said:
 
 
 def _lost(look: Look) -> Said:
-    for said in dict.fromkeys([*look.facts.items("gpu.errors"), *look.facts.items("gpu.health_errors")]):
-        text = str(said)
-        number = text.removeprefix("GPU ").partition(":")[0]
-        if not number.isdigit():
-            yield Untold("gpu-lost", f"NVML: {text}")
-            continue
-        gone = any(word in text.lower() for word in ("lost", "fallen off", "unknown error", "reset required"))
-        yield look.found(
-            "gpu-lost", "A GPU does not answer", FAIL if gone else WARN, NODE,
-            Action.REBOOT if gone else Action.INSPECT, int(number), observed=text, expected="an answer",
-            source="NVML",
-        )  # fmt: skip
+    for name, weight in (("gpu.errors", WARN), ("gpu.health_errors", INFO)):
+        for said in dict.fromkeys(str(one) for one in look.facts.items(name)):
+            number, _, words = said.removeprefix("GPU ").partition(":")
+            if not number.isdigit():
+                yield Untold("gpu-lost", f"NVML: {said}")
+                continue
+            gpu, words = int(number), words.lower()
+            gone = any(one in words for one in ("is lost", "fallen off", "reset required"))
+            # some drivers answer single questions so; a GPU that does not even tell its UUID is not there
+            gone = gone or ("unknown error" in words and look.facts.of("gpu.uuids", gpu) is None)
+            yield look.found(
+                "gpu-lost",
+                "A GPU does not answer" if gone else "A question about a GPU ends with an error",
+                FAIL if gone else weight,
+                NODE,
+                Action.REBOOT if gone else Action.INSPECT,
+                gpu,
+                tag="gpu-lost" if gone else "nvml-error",
+                observed=said,
+                expected="an answer",
+                source="NVML",
+            )
     if not look.root or look.container or not look.known("gpu.pci") or not look.known("node.pci_gpus"):
         return
     seen = {place(str(address)) for _, address in look.facts.each("gpu.pci")}

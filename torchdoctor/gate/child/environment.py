@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import fcntl
 import json
 import os
 import re
@@ -72,13 +73,69 @@ def folders() -> None:
     ]
     fact("caches", [[folder, *usable(folder)] for folder in dict.fromkeys(caches)])
     fact("locks", locks(caches[0]))
+    fact("locking", [caches[0], *locking(caches[0])])
+
+
+def locking(folder: str) -> list[str]:
+    """What is wrong with locks there ("" for nothing), and the type of the file system.
+
+    Two builders of one extension hold each other off by a file that only one of them can make.
+    """
+    at = existing(folder)
+    path = os.path.join(at, f".torchdoctor-lock-{os.getpid()}")
+    wrong = ""
+    try:
+        first = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except OSError as error:
+        return [f"no lock can be made: {error.strerror}", kind_of(at)]
+    try:
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            wrong = "two processes can make the same lock (O_EXCL)"
+        except FileExistsError:
+            pass
+        fcntl.flock(first, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        second = os.open(path, os.O_WRONLY)
+        try:
+            fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            wrong = wrong or "two processes can hold the same lock (flock)"
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(second)
+    except OSError as error:
+        wrong = wrong or f"flock: {error.strerror}"
+    finally:
+        os.close(first)
+        os.unlink(path)
+    return [wrong, kind_of(at)]
+
+
+def kind_of(path: str) -> str:
+    """The type of the file system that a folder lies on."""
+    best, kind = "", ""
+    real = os.path.realpath(path)
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as stream:
+        for line in stream:
+            fields, _, rest = line.partition(" - ")
+            parts = fields.split()
+            place = parts[4] if len(parts) > 4 else ""
+            inside = real == place or real.startswith(place.rstrip("/") + "/")
+            if place and inside and len(place) >= len(best):
+                best, kind = place, rest.split()[0] if rest else ""
+    return kind
+
+
+def existing(folder: str) -> str:
+    """The folder, or the nearest one above it that there is."""
+    while not os.path.isdir(folder) and os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+    return folder
 
 
 def usable(folder: str) -> list[object]:
     """What is wrong with writing there ("" for nothing), and whether code may run from there."""
-    at = folder
-    while not os.path.isdir(at) and os.path.dirname(at) != at:
-        at = os.path.dirname(at)
+    at = existing(folder)
     try:
         handle, path = tempfile.mkstemp(prefix=".torchdoctor-", dir=at)
     except OSError as error:
@@ -187,7 +244,9 @@ def main() -> None:
     fact("python", sys.executable)
     fact("python_version", ".".join(map(str, sys.version_info[:3])))
     fact("leaked", {name: os.environ[name] for name in LEAKED if name in os.environ})
+    write({"stage": "caches"})
     folders()
+    write({"stage": "addresses"})
     rendezvous()
     write({"stage": "import"})
     begun = time.monotonic()
