@@ -13,7 +13,7 @@ import pytest
 from slurm_cluster import Cluster, missing
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-HEALTHY = ROOT / "fixtures" / "gate" / "hgx-h100x8.json"
+HEALTHY = ROOT / "tests" / "gate" / "machines" / "hgx-h100x8.json"
 XID79 = "NVRM: Xid (PCI:0000:{pci}): 79, pid=4711, name=python, GPU has fallen off the bus."
 
 pytestmark = [

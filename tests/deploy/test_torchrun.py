@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-HEALTHY = ROOT / "fixtures" / "gate" / "hgx-h100x8.json"
+HEALTHY = ROOT / "tests" / "gate" / "machines" / "hgx-h100x8.json"
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs torchrun")
 

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from gate_machines import ROOT
 
+from torchdoctor.cli.main import main
+
 FAKE = Path(__file__).with_name("fake")
 
 
@@ -111,3 +113,11 @@ def test_a_policy_learned_from_a_node_holds_for_it(tmp_path: Path) -> None:
                 [*argv, *words], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
             )
             assert done.returncode == 0, done.stdout
+
+
+def test_a_recording_of_a_real_h100_is_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    recording = Path(__file__).parent / "recorded" / "h100.json"
+    assert main(["gate", "--tier", "passive", "--gpus", "1", "--replay", str(recording), "--format", "json"]) == 0
+    verdict = json.loads(capsys.readouterr().out)
+    assert verdict["verdict"] == "fit"
+    assert [one["check"] for one in verdict["findings"] if one["weight"] != "info"] == ["ulimits"]

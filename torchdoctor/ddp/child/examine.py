@@ -274,9 +274,7 @@ class _Step:
         writes = self.kept.written.seen[seen:]
         changed = {item["name"] for item in writes if item["kind"] == "buffer"}
         for name, buffer in before.items():
-            if after.get(name) is not buffer or buffer._version != versions[name]:
-                changed.add(name)
-            elif id(buffer) in saved and not torch.equal(saved[id(buffer)][1], buffer):
+            if after.get(name) is not buffer or buffer._version != versions[name] or (id(buffer) in saved and not torch.equal(saved[id(buffer)][1], buffer)):
                 changed.add(name)
         result["buffers"] = [name for name in before if name in changed]
         shown: dict[str, Any] = {}
