@@ -55,6 +55,11 @@ EXIT_OUR_FAULT = 70
     help="Also import this program there, and tell which line of it changes a setting of the whole process "
     "(see: torchdoctor globals).",
 )
+@click.option(
+    "--model",
+    metavar="MODULE:FACTORY",
+    help="Also tell what DistributedDataParallel would raise on this model (see: torchdoctor ddp --help).",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Show the checks that passed, and reasons in full.")
 def command(
     python: str | None,
@@ -65,6 +70,7 @@ def command(
     folders: tuple[str, ...],
     time_limit: float | None,
     target: str | None,
+    model: str | None,
     verbose: bool,
 ) -> int:
     """Check this machine and its torch for what will fail, before anything is run.
@@ -80,6 +86,8 @@ def command(
             raise click.UsageError("--facts names a recorded machine, --python an interpreter of this one")
         if target is not None:
             raise click.UsageError("--target is imported on this machine, --facts names a recorded one")
+        if model is not None:
+            raise click.UsageError("--model is run on this machine, --facts names a recorded one")
         from torchdoctor.probes.recorded import load_facts
 
         return _finish(load_facts(facts_file), form, fail_on, strict, folders, verbose, ())
@@ -92,7 +100,7 @@ def command(
         (program,) = parse((target,))
     source: ProbeSource = open_live(python, time_limit)
     try:
-        return _finish(source, form, fail_on, strict, folders, verbose, source.faults, program)
+        return _finish(source, form, fail_on, strict, folders, verbose, source.faults, program, model)
     finally:
         source.close()
 
@@ -106,6 +114,7 @@ def _finish(
     verbose: bool,
     faults: object,
     target: Target | None = None,
+    model: str | None = None,
 ) -> int:
     from torchdoctor.cli import loading
     from torchdoctor.engine import FactBook
@@ -121,6 +130,12 @@ def _finish(
         assert isinstance(source, ProbeSource)
         report = merged(report, [run(target, source.context.python)])
         faults = faults or list(report.faults)
+    if model is not None:
+        from torchdoctor.ddp.report import merged as with_model
+        from torchdoctor.ddp.session import check_factory
+
+        assert isinstance(source, ProbeSource)
+        report = with_model(report, check_factory(model, source.context.python))
     if form == "json":
         from torchdoctor.render.json import to_json
 

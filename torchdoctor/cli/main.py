@@ -24,6 +24,7 @@ _COMMANDS = {
     "check": ("check", "Say what will fail on this machine, before anything is run."),
     "facts": ("facts", "Show what is known of this machine; save it, compare it."),
     "globals": ("globals_", "Say which line of a program changes a setting of the whole process."),
+    "ddp": ("ddp", "Say what DistributedDataParallel would raise on a model."),
     "selftest": ("selftest", "Test that this GPU, with this torch, computes right."),
     "gate": ("gate", "Say whether this node is fit for a job, and whose fault it is when not."),
     "rules": ("rules", "Look into the failure catalog, check and measure it."),

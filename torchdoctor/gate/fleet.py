@@ -78,8 +78,8 @@ class Fleet(Record):
 def merge(folder: str, expected: Sequence[str] = (), newer_than_s: float = 0.0) -> Fleet:
     """Read every ``*.json`` of a folder. ``expected`` are nodes that must be there.
 
-    Files written before ``newer_than_s`` (seconds since the epoch) are of an earlier job and count as missing.
-    Of several verdicts on one node the newest holds. Raises FleetError.
+    Files written before ``newer_than_s`` (seconds since the epoch) are of an earlier job and count as
+    missing. Of several verdicts on one node the newest holds. Raises FleetError.
     """
     try:
         names = sorted(
@@ -134,9 +134,14 @@ def _read(path: str, name: str) -> tuple[Node, dict[str, Any]]:
             return Node(name, None, "contradicts itself: its verdict and its exit code differ", file=path), {}
         seconds = data.get("seconds", {}).get("total")
         return Node(
-            name, verdict, " ".join(str(data.get("reason", "")).split()), str(data.get("tier", "")),
-            float(seconds) if isinstance(seconds, (int, float)) else None, float(data.get("time_s") or 0.0), path,
-        ), data  # fmt: skip
+            name,
+            verdict,
+            " ".join(str(data.get("reason", "")).split()),
+            str(data.get("tier", "")),
+            float(seconds) if isinstance(seconds, (int, float)) else None,
+            float(data.get("time_s") or 0.0),
+            path,
+        ), data
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return Node(name, None, "is broken", file=path), {}
 
@@ -217,12 +222,16 @@ def to_json(fleet: Fleet) -> str:
         "exclude": list(fleet.exclude),
         "nodes": [
             {
-                "node": node.name, "verdict": node.verdict.value if node.verdict is not None else None,
-                "reason": node.reason, "tier": node.tier or None, "seconds": node.seconds, "file": node.file or None,
+                "node": node.name,
+                "verdict": node.verdict.value if node.verdict is not None else None,
+                "reason": node.reason,
+                "tier": node.tier or None,
+                "seconds": node.seconds,
+                "file": node.file or None,
             }
             for node in fleet.nodes
         ],
         "odd": [{"what": odd.what, "usual": odd.usual, "nodes": dict(odd.nodes)} for odd in fleet.odd],
         "notes": list(fleet.notes),
-    }  # fmt: skip
+    }
     return json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))

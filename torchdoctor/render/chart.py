@@ -33,7 +33,8 @@ body{font:15px/1.45 system-ui,sans-serif;color:var(--ink);background:var(--back)
 max-width:60rem;margin:2rem auto;padding:0 1rem}
 h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}p,li{overflow-wrap:anywhere}small,.faint{color:var(--faint)}
 table{border-collapse:collapse;width:100%}
-td,th{border-top:1px solid var(--line);padding:.35rem .6rem .35rem 0;text-align:left;vertical-align:top;overflow-wrap:anywhere}
+td,th{border-top:1px solid var(--line);padding:.35rem .6rem .35rem 0;text-align:left;
+vertical-align:top;overflow-wrap:anywhere}
 .pass{color:var(--pass)}.warn,.unknown{color:var(--warn)}.fail{color:var(--fail)}.skip{color:var(--faint)}
 svg{width:100%;height:auto}svg text{font:12px system-ui,sans-serif;fill:var(--ink)}
 svg text.faint{fill:var(--faint)}

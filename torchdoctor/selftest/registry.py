@@ -93,7 +93,7 @@ CHECKS = (
         remark=GELS,
         shares=True,
     ),
-    _topic("training", "nan", "A transformer's first steps against float64 on the CPU", STANDARD, DEVICE, 60.0),
+    _topic("training", "nan", "A transformer's first steps against float64", STANDARD, DEVICE, 60.0),
     SelfCheck("device-assert", ASSERT, STANDARD, DEVICE, 240.0, warning=XID),
     _topic("numerics", "conv", "Convolutions against float64 on the CPU", STANDARD, DEVICE, 90.0),
     _topic(

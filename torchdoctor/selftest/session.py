@@ -40,7 +40,7 @@ class Request:
 
     @property
     def shares(self) -> bool:
-        """May checks share a process? Where nothing is said, at all levels but the one that takes its time."""
+        """May checks share a process? Where nothing is said, at all levels but the longest."""
         return self.level is not Level.DEEP if self.share is None else self.share
 
 
