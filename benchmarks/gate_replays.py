@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from gate_noise import look, originals  # type: ignore[import-not-found]  # noqa: E402
+from gate_noise import look, originals  # noqa: E402
 
 
 def main() -> int:

@@ -91,6 +91,19 @@ def test_text_of_a_finding(planted: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "Do: " in text
 
 
+def test_a_missing_cudnn_is_told_once(planted: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    init = next(planted.rglob("torch/__init__.py"))
+    kept = init.read_text()
+    try:
+        init.write_text(kept.replace("libcudart.so.12", "libcudnn.so.9"))
+        assert main(["check", "--python", str(planted)]) == 1
+    finally:
+        init.write_text(kept)
+    text = capsys.readouterr().out
+    assert "[cudnn-library-missing]" in text
+    assert "[cuda-library-missing]" not in text
+
+
 def test_an_import_that_no_rule_explains(planted: Path, capsys: pytest.CaptureFixture[str]) -> None:
     init = next(planted.rglob("torch/__init__.py"))
     kept = init.read_text()

@@ -33,6 +33,7 @@ def check(facts: FactBook, rules: RuleSet) -> Report:
             notes.append(f"{rule.title} ({rule.id}): {outcome.observed}")
         else:
             results.append(outcome)
+    results = _without_general(results, rules)
     order = {Verdict.FAIL: 0, Verdict.WARN: 1, Verdict.UNKNOWN: 2, Verdict.PASS: 3, Verdict.SKIP: 4}
     results.sort(key=lambda result: (order[result.verdict], result.id))
     failed = any(result.verdict in (Verdict.FAIL, Verdict.WARN) for result in results)
@@ -43,6 +44,13 @@ def check(facts: FactBook, rules: RuleSet) -> Report:
         notes=tuple(notes),
         facts=facts.asked(),
     )
+
+
+def _without_general(results: list[CheckResult], rules: RuleSet) -> list[CheckResult]:
+    """One failure is told once: by the special case, where the rule of it is there and fails too."""
+    bad = {result.id for result in results if result.verdict in (Verdict.FAIL, Verdict.WARN)}
+    general = {name for found in bad for name in rules.rule(found).refines}
+    return [result for result in results if result.id not in bad or result.id not in general]
 
 
 def _told(conditions: tuple[Condition, ...], facts: FactBook) -> bool | None:
