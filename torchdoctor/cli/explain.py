@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from torchdoctor.cli import loading, streams
+from torchdoctor.cli.plain import PlainHelp
 from torchdoctor.engine import FactBook
 from torchdoctor.engine.incident import STDIN, Local, explain, explain_each
 from torchdoctor.model import Outcome, Report
@@ -23,7 +24,7 @@ EXIT_UNKNOWN = 4
 EXIT_OUR_FAULT = 70
 
 
-@click.command("explain")
+@click.command("explain", cls=PlainHelp)
 @click.argument("files", metavar="[FILE…|-]", nargs=-1)
 @click.option("--each", is_flag=True, help="Take each FILE for an incident of its own, not all for one.")
 @click.option(

@@ -12,6 +12,7 @@ import click
 
 from torchdoctor import __version__
 from torchdoctor.cli import streams
+from torchdoctor.cli.plain import PlainHelp
 from torchdoctor.model import TorchdoctorError
 
 EXIT_USAGE = 2
@@ -31,7 +32,7 @@ _COMMANDS = {
 }
 
 
-class Commands(click.Group):
+class Commands(PlainHelp, click.Group):
     """A group whose commands are imported when they are called, not before."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -11,12 +11,15 @@ import re
 import stat
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
-from torchdoctor.intake import packed
 from torchdoctor.intake.source import IntakeError, is_binary, open_binary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from torchdoctor.intake import packed
+
+# what reads packed files is imported only for one: gzip, xz, bzip2, zstd, zip
+_PACKED = (b"\x1f\x8b", b"\xfd7zXZ", b"BZh", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
 FOLDER_FILES = 4_096
 FOLDER_ENTRIES = 200_000
 FOLDER_DEPTH = 12
@@ -183,8 +186,11 @@ class Found:
                 head = file.read(4096)
         except OSError:
             return True
-        if packed.compression_of(head) or packed.is_archive(head, name):
-            return True
+        if may_be_packed(head):
+            from torchdoctor.intake import packed
+
+            if packed.compression_of(head) or packed.is_archive(head, name):
+                return True
         if is_binary(head):
             if name.lower().endswith(_LOG_SUFFIXES):
                 self.notes.add(path, "holds binary data, not a text log")
@@ -206,6 +212,12 @@ class Found:
                 self._seen.add((about.st_dev, about.st_ino))
             file = open_binary(path, None)
             head = file.read(512)
+            if not may_be_packed(head):
+                file.close()
+                yield Input(path, lambda: open_binary(path, None), path, of)
+                return
+            from torchdoctor.intake import packed
+
             if packed.is_archive(head, path):
                 try:
                     file.seek(0)
@@ -225,6 +237,8 @@ class Found:
 
     def _archive(self, file: BinaryIO, head: bytes, name: str, size: int, depth: int) -> Iterator[Input]:
         """The logs in an archive, and in archives in it. Raises IntakeError when it cannot be read."""
+        from torchdoctor.intake import packed
+
         found = count = 0
         try:
             for member in packed.members(file, head, size):
@@ -248,6 +262,8 @@ class Found:
         base = full.rpartition("/")[2]
         if base.startswith(".") or not may_be_log(base) or member.open is None:
             return
+        from torchdoctor.intake import packed
+
         try:
             file = member.open()
             head = file.read(4096)
@@ -305,17 +321,26 @@ class Joined:
 
 def unpacked(path: str, head: bytes, size: int) -> BinaryIO:
     """The bytes of a compressed file. Raises IntakeError when this Python cannot read its kind."""
+    from torchdoctor.intake import packed
+
     kind = packed.compression_of(head)
     assert kind is not None
     return _unpacked(open_binary(path, None), kind, size, path)
 
 
 def _unpacked(file: BinaryIO, kind: str, size: int | None, name: str) -> BinaryIO:
+    from torchdoctor.intake import packed
+
     try:
         return cast("BinaryIO", packed.Unpacked(file, kind, size))
     except packed.PackedError as error:
         file.close()
         raise IntakeError(name, str(error)) from None
+
+
+def may_be_packed(head: bytes) -> bool:
+    """True for the first 512 bytes of what may be compressed, or an archive."""
+    return head.startswith(_PACKED) or head[257:262] == b"ustar"
 
 
 def is_pattern(path: str) -> bool:
@@ -335,6 +360,8 @@ def may_be_log(name: str) -> bool:
     lower = name.lower()
     if lower.endswith(_ARCHIVES):
         return True
+    from torchdoctor.intake import packed
+
     lower = packed.inner_name(lower)
     if lower.endswith(_ARCHIVES) or lower.endswith(_LOG_SUFFIXES) or lower in _LOG_NAMES or ".log" in lower:
         return not lower.endswith((".py", ".pyc", ".html"))
