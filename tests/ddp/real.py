@@ -104,7 +104,9 @@ if __name__ == "__main__":
 
     os.environ["TORCH_DISTRIBUTED_DEBUG"] = "OFF"
     os.environ["TORCH_CPP_LOG_LEVEL"] = "ERROR"
-    others = [multiprocessing.get_context("fork").Process(target=worker, args=(r, sys.argv[1])) for r in (0, 1)]
+    others = [
+        multiprocessing.get_context("fork").Process(target=worker, args=(r, sys.argv[1])) for r in (0, 1)
+    ]
     for one in others:
         one.start()
     for one in others:

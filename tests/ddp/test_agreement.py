@@ -22,6 +22,9 @@ from torchdoctor.ddp.predict import Kind, Raised, Setting, predict  # noqa: E402
 from torchdoctor.ddp.wording import MESSAGES  # noqa: E402
 from torchdoctor.model import Verdict  # noqa: E402
 
+# as a program of the user's runs: torch warns of much, and here alone that would be an error
+pytestmark = pytest.mark.filterwarnings("ignore")
+
 REAL = Path(__file__).with_name("real.py")
 
 

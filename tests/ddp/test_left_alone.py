@@ -13,6 +13,9 @@ from torch import nn  # noqa: E402
 from tests.ddp.zoo import ZOO  # noqa: E402
 from torchdoctor import ddp  # noqa: E402
 
+# as a program of the user's runs: torch warns of much, and here alone that would be an error
+pytestmark = pytest.mark.filterwarnings("ignore")
+
 
 class Restless(nn.Module):
     """Changes everything it can reach, then may raise."""
@@ -68,7 +71,10 @@ def test_everything_is_put_back(fails: bool) -> None:
     fired: list[str] = []
     model.a.weight.register_hook(lambda grad: fired.append("tensor"))
     model.a.weight.register_post_accumulate_grad_hook(lambda p: fired.append("after"))
-    flags = {name: (m.training, dict(m._forward_hooks), dict(m._forward_pre_hooks)) for name, m in model.named_modules()}
+    flags = {
+        name: (m.training, dict(m._forward_hooks), dict(m._forward_pre_hooks))
+        for name, m in model.named_modules()
+    }
     attributes = set(model.__dict__)
     x = torch.randn(4, 4)
     kept = x.clone()
@@ -89,10 +95,12 @@ def test_everything_is_put_back(fails: bool) -> None:
     assert all(p.grad is grads[name] and (p.grad == 5).all() for name, p in model.named_parameters())
     assert all(p.requires_grad for p in model.parameters())
     assert fired == []
-    assert list(model.a.weight._backward_hooks or ()) and list(model.a.weight._post_accumulate_grad_hooks or ())
+    assert list(model.a.weight._backward_hooks or ())
+    assert list(model.a.weight._post_accumulate_grad_hooks or ())
     assert not model.a.bias._backward_hooks
     assert flags == {
-        name: (m.training, dict(m._forward_hooks), dict(m._forward_pre_hooks)) for name, m in model.named_modules()
+        name: (m.training, dict(m._forward_hooks), dict(m._forward_pre_hooks))
+        for name, m in model.named_modules()
     }
     assert set(model.__dict__) == attributes
     assert (model.calls, model.log, model.cache) == (0, [], {})
@@ -123,7 +131,8 @@ def test_gradients_of_inputs_and_of_other_leaves_are_left_alone() -> None:
     x.grad = torch.full_like(x, 2.0)
     ddp.check(nn.Linear(4, 4), (x,), lambda out: (out * scale).sum())
     assert scale.grad is None
-    assert x.grad is not None and (x.grad == 2).all()
+    assert x.grad is not None
+    assert (x.grad == 2).all()
 
 
 def test_meta_model_is_checked_without_memory() -> None:

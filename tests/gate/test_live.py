@@ -117,7 +117,8 @@ def test_a_policy_learned_from_a_node_holds_for_it(tmp_path: Path) -> None:
 
 def test_a_recording_of_a_real_h100_is_fit(capsys: pytest.CaptureFixture[str]) -> None:
     recording = Path(__file__).parent / "recorded" / "h100.json"
-    assert main(["gate", "--tier", "passive", "--gpus", "1", "--replay", str(recording), "--format", "json"]) == 0
+    words = ["--tier", "passive", "--gpus", "1", "--replay", str(recording), "--format", "json"]
+    assert main(["gate", *words]) == 0
     verdict = json.loads(capsys.readouterr().out)
     assert verdict["verdict"] == "fit"
     assert [one["check"] for one in verdict["findings"] if one["weight"] != "info"] == ["ulimits"]

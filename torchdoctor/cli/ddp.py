@@ -45,12 +45,14 @@ EXIT_COULD_NOT_TELL = 3
 def command(
     python: str | None, form: str, fail_on: str, strict: bool, time_limit: float, verbose: bool, factory: str
 ) -> int:
-    """Say what DistributedDataParallel would raise on a model, without a process group: parameters that get no
-    gradient, outputs that do not reach the loss, parameters used twice under reentrant checkpointing, and more.
+    """Say what DistributedDataParallel would raise on a model, without a process group.
+
+    Parameters that get no gradient, outputs that do not reach the loss, parameters used twice under reentrant
+    checkpointing, and more.
 
     FACTORY is a function without arguments in MODULE (or FILE.py) that returns (model, inputs, loss_fn), or a
-    dict or object with those names. inputs: a tuple of positional arguments, a dict of named ones, or a list of
-    such batches. loss_fn(outputs) gives the loss; it may be left out.
+    dict or object with those names. inputs: a tuple of positional arguments, a dict of named ones, or a list
+    of such batches. loss_fn(outputs) gives the loss; it may be left out.
 
     Calls it in a child process of your interpreter and runs one forward and backward per batch there.
 

@@ -1,8 +1,8 @@
 """What DistributedDataParallel would raise, worked out from what was seen on one process.
 
-A small model of torch's reducer (torch/csrc/distributed/c10d/reducer.cpp: prepare_for_backward, autograd_hook,
-mark_variable_ready, ensure_prior_reduction_finished) and of the node that DDP puts behind forward's outputs
-(torch/nn/parallel/distributed.py: _DDPSink).
+A small model of torch's reducer (torch/csrc/distributed/c10d/reducer.cpp: prepare_for_backward,
+autograd_hook, mark_variable_ready, ensure_prior_reduction_finished) and of the node that DDP puts behind
+forward's outputs (torch/nn/parallel/distributed.py: _DDPSink).
 """
 
 from __future__ import annotations
@@ -165,7 +165,9 @@ class _Run:
             if left.get(number, 0) < 1:
                 return self._raised(Kind.GRAPH_CHANGED, iteration, "backward", [number])
             left[number] -= 1
-        self.pending = tuple(sorted(number for number, count in left.items() if count > 0)) if batch.events else ()
+        self.pending = (
+            tuple(sorted(number for number, count in left.items() if count > 0)) if batch.events else ()
+        )
         return None
 
     def _raised(self, kind: Kind, iteration: int, stage: str, numbers: Sequence[int]) -> Raised:

@@ -123,7 +123,12 @@ def failed_result(check: str, subject: str, error: Failure) -> CheckResult | Not
         for place in error.stack[::-1][:8]
     ]
     return CheckResult(
-        check, Verdict.FAIL, f"{subject}: {where}", Blame.USER, observed=words[:500], evidence=tuple(evidence),
+        check,
+        Verdict.FAIL,
+        f"{subject}: {where}",
+        Blame.USER,
+        observed=words[:500],
+        evidence=tuple(evidence),
         expected="a forward and a backward that run on one process",
         action="Mend this first: it fails without DDP too.",
     )  # fmt: skip

@@ -38,9 +38,7 @@ def _left_out(seen: Observation) -> Iterator[CheckResult]:
     got = [batch.graded for batch in seen.batches]
     never = [item for number, item in enumerate(reduced) if not any(number in one for one in got)]
     if never:
-        words = [
-            item.name + (f" (also {', '.join(item.aliases)})" if item.aliases else "") for item in never
-        ]
+        words = [item.name + (f" (also {', '.join(item.aliases)})" if item.aliases else "") for item in never]
         yield _warn(
             "ddp-no-gradient",
             "Parameters that get no gradient in any batch",
@@ -58,7 +56,9 @@ def _left_out(seen: Observation) -> Iterator[CheckResult]:
             "ddp-branch",
             "A branch leaves parameters out in some batches",
             names([f"{name} (no gradient in batch {', '.join(missing)})" for name, missing in some]),
-            tuple(Evidence(f"{name}: no gradient in batch {', '.join(missing)}") for name, missing in some[:200]),
+            tuple(
+                Evidence(f"{name}: no gradient in batch {', '.join(missing)}") for name, missing in some[:200]
+            ),
             "DistributedDataParallel(model, find_unused_parameters=True), or let both branches take part: "
             "add 0 * (sum of the parameters of the other one) to the loss. Never static_graph=True.",
         )
@@ -87,7 +87,9 @@ def _outputs(seen: Observation) -> Iterator[CheckResult]:
             "ddp-output-hidden",
             "Outputs that DDP cannot find",
             names(hidden),
-            tuple(Evidence(f"{path}: an attribute of an object that DDP does not look into") for path in hidden),
+            tuple(
+                Evidence(f"{path}: an attribute of an object that DDP does not look into") for path in hidden
+            ),
             "Return tensors, lists, tuples, dicts or dataclasses of them; with anything else "
             "find_unused_parameters=True takes every parameter behind it for unused.",
         )
@@ -112,7 +114,8 @@ def _changed(seen: Observation) -> Iterator[CheckResult]:
                 )
                 for name, place in written.items()
             ),
-            "DDP equals parameters once, when it wraps. Make the change the same on all ranks, or make it in the "
+            "DDP equals parameters once, when it wraps. Make the change the same on all ranks, or make "
+            "it in the "
             "optimizer step.",
         )
     buffers = _own_buffers(seen)
@@ -122,7 +125,8 @@ def _changed(seen: Observation) -> Iterator[CheckResult]:
             "Buffers are changed in forward",
             names(buffers),
             tuple(Evidence(f"buffer {name} is changed in forward") for name in buffers),
-            "Before each forward DDP overwrites the buffers of all ranks with those of rank 0: what other ranks "
+            "Before each forward DDP overwrites the buffers of all ranks with those of rank 0: what "
+            "other ranks "
             "wrote is lost. Average it yourself (all_reduce), or wrap with broadcast_buffers=False.",
         )
 
@@ -145,7 +149,8 @@ def _devices(seen: Observation, predicted: dict[Setting, Raised | None]) -> Iter
             "Parameters on several devices",
             ", ".join(f"{len(names_)} on {device}" for device, names_ in devices.items()),
             tuple(Evidence(f"{device}: {names(names_, 10)}") for device, names_ in devices.items()),
-            "Wrap it without device_ids and output_device: with them DDP raises. For one process a GPU put the "
+            "Wrap it without device_ids and output_device: with them DDP raises. For one process a GPU "
+            "put the "
             "whole model on the rank's own card.",
         )
 
@@ -216,11 +221,13 @@ def remarks(seen: Observation) -> Iterator[str]:
     if not seen.training:
         yield "the model is in eval mode; dropout and batch norm behave otherwise in training"
     statistics = sum(
-        name.rpartition(".")[2] in _STATISTICS for name in {n for batch in seen.batches for n in batch.buffers}
+        name.rpartition(".")[2] in _STATISTICS
+        for name in {n for batch in seen.batches for n in batch.buffers}
     )
     if statistics:
         yield (
-            f"{statistics} running statistics of normalization layers are changed in forward; DDP keeps those of "
+            f"{statistics} running statistics of normalization layers are changed in forward; DDP keeps "
+            f"those of "
             "rank 0, and calling the model twice before one backward then fails (ddp-buffer-version)"
         )
     shared = [f"{item.name} = {', '.join(item.aliases)}" for item in seen.parameters if item.aliases]
@@ -232,7 +239,10 @@ def remarks(seen: Observation) -> Iterator[str]:
         graded = {number for batch in seen.batches for number in batch.graded}
         empty = [reduced[number] for number in sorted(fired - graded)]
         if empty:
-            yield f"a backward function gives None for {names(empty, 10)}: DDP sees them as ready, with a zero gradient"
+            yield (
+                f"a backward function gives None for {names(empty, 10)}: DDP sees them as ready, with a zero "
+                "gradient"
+            )
     ignored = [item.name for item in seen.parameters if item.ignored and item.trainable]
     if ignored:
         yield f"left out of DDP by _ddp_params_and_buffers_to_ignore, not averaged: {names(ignored, 10)}"

@@ -10,7 +10,16 @@ from typing import Any
 from torchdoctor.ddp.observation import failure, observation
 from torchdoctor.ddp.report import failed_result, report_of
 from torchdoctor.ddp.wording import names
-from torchdoctor.model import Blame, CheckResult, Evidence, NotChecked, Outcome, Report, TorchdoctorError, Verdict
+from torchdoctor.model import (
+    Blame,
+    CheckResult,
+    Evidence,
+    NotChecked,
+    Outcome,
+    Report,
+    TorchdoctorError,
+    Verdict,
+)
 from torchdoctor.probes.machine import Command, LiveMachine
 from torchdoctor.probes.machine import Outcome as Ended
 
@@ -31,7 +40,8 @@ def check_factory(name: str, python: str, limit_s: float = LIMIT_S) -> Report:
     where, _, attribute = name.rpartition(":")
     if not where or not re.fullmatch(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*", attribute):
         raise FactoryError(
-            f"{name}: expected MODULE:FACTORY or FILE.py:FACTORY, where FACTORY() returns (model, inputs, loss_fn)"
+            f"{name}: expected MODULE:FACTORY or FILE.py:FACTORY, where FACTORY() returns (model, "
+            f"inputs, loss_fn)"
         )
     command = Command("ddp", (python, PROGRAM, name, str(limit_s)), limit_s + 3.0, reports=True)
     machine = LiveMachine()
@@ -79,7 +89,10 @@ def _failed(name: str, words: str, ended: Ended) -> Report:
         for file, line, function in re.findall(r'^  File "([^"]+)", line (\d+) in (.+)$', dump, re.MULTILINE)
         if not file.startswith((folder, "<frozen"))
     ]
-    evidence = [Evidence(f"last seen at {file}:{line} in {function}", file, line) for file, line, function in frames[:8]]
+    evidence = [
+        Evidence(f"last seen at {file}:{line} in {function}", file, line)
+        for file, line, function in frames[:8]
+    ]
     if not frames:
         printed = [line.strip() for line in ended.stderr.splitlines() if line.strip()]
         evidence += [Evidence(f"printed: {line}") for line in printed[-4:]]
@@ -91,6 +104,7 @@ def _failed(name: str, words: str, ended: Ended) -> Report:
         observed=names([words]),
         expected="the factory returns (model, inputs, loss_fn)",
         evidence=tuple(evidence),
-        action="Let the factory build the model and its batches and nothing else: no training, no process group.",
+        action="Let the factory build the model and its batches and nothing else: no training, no "
+        "process group.",
     )
     return Report(Outcome.DIAGNOSED, checks=(result,))

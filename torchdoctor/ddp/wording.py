@@ -34,16 +34,21 @@ MESSAGES = {
 }
 
 ACTIONS = {
-    Kind.UNUSED: "Use these parameters in the loss, remove them, or requires_grad_(False) on them before wrapping. "
-    "Only if they are left out in some batches alone: DistributedDataParallel(model, find_unused_parameters=True).",
-    Kind.TWICE: "Make activation checkpointing non-reentrant (use_reentrant=False), do not use a parameter both "
-    "inside and outside of forward's outputs with find_unused_parameters=True, and share no parameter between "
+    Kind.UNUSED: "Use these parameters in the loss, remove them, or requires_grad_(False) on them "
+    "before wrapping. "
+    "Only if they are left out in some batches alone: DistributedDataParallel(model, "
+    "find_unused_parameters=True).",
+    Kind.TWICE: "Make activation checkpointing non-reentrant (use_reentrant=False), do not use a "
+    "parameter both "
+    "inside and outside of forward's outputs with find_unused_parameters=True, and share no parameter "
+    "between "
     "two reentrant checkpoints; static_graph=True where every batch uses the same graph.",
     Kind.NO_PARAMETERS: "Do not wrap it: call it directly. If it is to be trained, find where it was frozen.",
     Kind.DEVICES: "Move the whole model to one kind of device before wrapping.",
     Kind.UNINITIALIZED: "Run one forward with a sample batch before wrapping, so that they get their shapes.",
     Kind.GRAPH_CHANGED: "Do not set static_graph=True for this model.",
-    Kind.SPARSE: "sparse=True belongs on nn.Embedding itself, on every use of its weight, and on no weight that is "
+    Kind.SPARSE: "sparse=True belongs on nn.Embedding itself, on every use of its weight, and on no "
+    "weight that is "
     "used densely too (tied output layers) or left out: else set sparse=False.",
     Kind.SYNCBN: "Move the model to the GPU before wrapping, or use plain BatchNorm on the CPU.",
 }

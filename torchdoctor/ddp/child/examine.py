@@ -37,7 +37,9 @@ def batches_of(inputs: Any) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
     """The batches as positional and named arguments. Raises Mistake."""
     listed = inputs if isinstance(inputs, list) else [inputs]
     if not listed:
-        raise Mistake("inputs is an empty list; expected a tuple of positional arguments, or a list of such tuples")
+        raise Mistake(
+            "inputs is an empty list; expected a tuple of positional arguments, or a list of such tuples"
+        )
     found: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
     for number, batch in enumerate(listed):
         if isinstance(batch, tuple):
@@ -51,7 +53,8 @@ def batches_of(inputs: Any) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
             found.append(((), named))
         else:
             raise Mistake(
-                f"batch {number} is of type {type(batch).__name__}; expected a tuple of positional arguments, "
+                f"batch {number} is of type {type(batch).__name__}; expected a tuple of positional "
+                f"arguments, "
                 "a dict of named ones, or one tensor"
             )
     return found
@@ -64,7 +67,9 @@ def module_of(model: Any) -> nn.Module:
     for _ in range(4):
         if isinstance(model, nn.parallel.DistributedDataParallel):
             model = model.module
-        elif type(model).__name__ == "OptimizedModule" and isinstance(getattr(model, "_orig_mod", None), nn.Module):
+        elif type(model).__name__ == "OptimizedModule" and isinstance(
+            getattr(model, "_orig_mod", None), nn.Module
+        ):
             model = model._orig_mod
     return model  # type: ignore[no-any-return]
 
@@ -126,8 +131,7 @@ def examine(model: Any, inputs: Any, loss_fn: Any = None) -> dict[str, Any]:
         "syncbn_cpu": [
             name
             for name, part in module.named_modules()
-            if isinstance(part, nn.SyncBatchNorm)
-            and all(p.device.type == "cpu" for p in module.parameters())
+            if isinstance(part, nn.SyncBatchNorm) and all(p.device.type == "cpu" for p in module.parameters())
         ],
         "batches": [],
     }
@@ -162,18 +166,25 @@ class _Step:
         self.counting = False
         self.norms: list[dict[str, Any]] = []
         self.result: dict[str, Any] = {
-            "events": self.events, "early": self.early, "graded": [], "reachable": [], "sunk": [], "sink_runs": False, "outputs": [],
+            "events": self.events, "early": self.early, "graded": [], "reachable": [], "sunk": [],
+            "sink_runs": False, "outputs": [],
             "hidden": [], "sparse": [], "loss": None, "loss_finite": True, "error": None, "buffers": [],
             "written": [], "norms": self.norms, "added": [], "removed": [], "frozen": [], "unfrozen": [],
         }  # fmt: skip
 
     def run(self, batch: tuple[Any, ...], named: dict[str, Any], loss_fn: Any) -> dict[str, Any]:
-        handles = [part.register_forward_pre_hook(self._norm(name)) for name, part in self.module.named_modules()
-                   if isinstance(part, _NORMS)]  # fmt: skip
+        handles: list[Any] = [
+            part.register_forward_pre_hook(self._norm(name))
+            for name, part in self.module.named_modules()
+            if isinstance(part, _NORMS)
+        ]
         nodes = []
         for number, (_, parameter) in enumerate(self.reduced):
+            if not parameter.requires_grad:
+                continue  # an earlier batch froze it: no gradient will come
             with torch.enable_grad():
-                node = parameter.view_as(parameter).grad_fn.next_functions[0][0]  # type: ignore[union-attr]
+                view: Any = parameter.view_as(parameter).grad_fn
+                node = view.next_functions[0][0]
             handles.append(node.register_hook(self._ready(number, parameter)))
             nodes.append(node)
         before = dict(self.module.named_buffers())
@@ -269,12 +280,18 @@ class _Step:
 
     def _changes(self, before: Any, versions: Any, known: Any, seen: int) -> None:
         result = self.result
-        after = dict(self.module.named_buffers())
+        after: dict[str, Any] = dict(self.module.named_buffers())
         saved = self.kept.written.saved
         writes = self.kept.written.seen[seen:]
         changed = {item["name"] for item in writes if item["kind"] == "buffer"}
         for name, buffer in before.items():
-            if after.get(name) is not buffer or buffer._version != versions[name] or (id(buffer) in saved and not torch.equal(saved[id(buffer)][1], buffer)):
+            now = after.get(name)
+            if (
+                now is None
+                or after.get(name) is not buffer
+                or now._version != versions[name]
+                or (id(buffer) in saved and not torch.equal(saved[id(buffer)][1], now))
+            ):
                 changed.add(name)
         result["buffers"] = [name for name in before if name in changed]
         shown: dict[str, Any] = {}
@@ -290,7 +307,7 @@ class _Step:
 
 
 def loss_of(out: Any, loss_fn: Any) -> Any:
-    """The loss: loss_fn(outputs); without one the output's own ``loss``, a scalar output, or the sum of all outputs."""
+    """The loss: loss_fn(outputs); without one the output's own ``loss``, a scalar, or the sum of all."""
     if loss_fn is not None:
         return loss_fn(out)
     own = out.get("loss") if isinstance(out, dict) else getattr(out, "loss", None)

@@ -87,17 +87,15 @@ class Written:
 
 if TorchDispatchMode is not None:
 
-    class _Watch(TorchDispatchMode):
+    class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         supports_higher_order_operators = True  # flex attention and the like pass through
 
         def __init__(self, written: Written) -> None:
-            super().__init__()
+            super().__init__()  # type: ignore[no-untyped-call]
             self._written = written
             self._writes: dict[Any, tuple[tuple[int, str], ...]] = {}
 
-        def __torch_dispatch__(  # type: ignore[override]
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
             if func not in self._writes:
                 schema = getattr(func, "_schema", None)
@@ -127,15 +125,18 @@ def tensors_in(value: Any, depth: int = 0) -> Iterator[torch.Tensor]:
             yield from tensors_in(item, depth + 1)
 
 
+_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
+
+
 class Kept:
-    """``with Kept(modules, inputs)``: the state of modules, inputs, generators and modes is put back at the end."""
+    """``with Kept(modules, inputs)``: the state of modules, inputs, generators and modes is put back."""
 
     def __init__(self, modules: Iterable[torch.nn.Module], inputs: Any) -> None:
         self.modules = list(dict.fromkeys(part for module in modules for part in module.modules()))
         self.inputs = list(tensors_in(inputs))
         self.written = Written()
         self._grads: dict[int, tuple[torch.Tensor, Any]] = {}
-        self._hooks: list[tuple[Any, list[Any]]] = []
+        self._hooks: list[tuple[torch.Tensor, str, Any, list[Any]]] = []
         self._mode: Any = None
         self._stance: Any = None
 
@@ -153,18 +154,22 @@ class Kept:
         self._requires = [(p, p.requires_grad) for p in self._parameters]
         self._data = [(p, storage_of(p), p.data) for p in self._parameters]  # aliases, not copies
         self._grad_mode = torch.is_grad_enabled()
-        self._rng = [(torch.set_rng_state, torch.get_rng_state()), (random.setstate, random.getstate())]
+        self._rng: list[tuple[Any, Any]] = [
+            (torch.set_rng_state, torch.get_rng_state()),
+            (random.setstate, random.getstate()),
+        ]
         numpy = sys.modules.get("numpy")
         if numpy is not None and hasattr(numpy, "random"):
             self._rng.append((numpy.random.set_state, numpy.random.get_state()))
-        if torch.cuda.is_available() and torch.cuda.is_initialized():
+        if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
             self._rng.append((torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all()))
         for parameter in self._parameters:
             self.stash(parameter)
             # what the user hung on it (an optimizer step in backward, a logger) is not to run
-            for hooks in (parameter._backward_hooks, getattr(parameter, "_post_accumulate_grad_hooks", None)):
+            for name in _HOOKS:
+                hooks = getattr(parameter, name, None)
+                self._hooks.append((parameter, name, hooks, list(hooks.items()) if hooks else []))
                 if hooks:
-                    self._hooks.append((hooks, list(hooks.items())))
                     hooks.clear()
         for tensor in self.inputs:
             if tensor.is_leaf and tensor.requires_grad:
@@ -172,9 +177,10 @@ class Kept:
             self.written.watch("input", "", tensor)
         for module in self.modules:
             for buffer in module._buffers.values():
-                if buffer is not None and buffer.device.type != "meta":
-                    if buffer.numel() * buffer.element_size() <= EAGER_BYTES or TorchDispatchMode is None:
-                        self.written.save(buffer)
+                if buffer is None or buffer.device.type == "meta":
+                    continue
+                if buffer.numel() * buffer.element_size() <= EAGER_BYTES or TorchDispatchMode is None:
+                    self.written.save(buffer)
         if TorchDispatchMode is not None:
             self._mode = _Watch(self.written)
             self._mode.__enter__()
@@ -214,8 +220,11 @@ class Kept:
                 parameter.requires_grad_(requires)
         for tensor, grad in self._grads.values():
             tensor.grad = grad
-        for hooks, before in self._hooks:
-            hooks.clear()
-            hooks.update(before)
+        for hung, name, hooks, pairs in self._hooks:
+            if hooks is not None:
+                hooks.clear()
+                hooks.update(pairs)
+            elif getattr(hung, name, None) is not None:  # hung on it meanwhile
+                setattr(hung, name, None)
         for setter, state in self._rng:
             setter(state)

@@ -1,6 +1,7 @@
 """Tensors in what forward() returned, as DistributedDataParallel finds them, and what their graph reaches.
 
-Source: torch/nn/parallel/distributed.py (_find_tensors, _post_forward) and reducer.cpp (search_unused_parameters).
+Source: torch/nn/parallel/distributed.py (_find_tensors, _post_forward) and search_unused_parameters of
+reducer.cpp.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ def found(name: str) -> Any:
             raise Mistake(f"{where}: no such file")
         sys.path.insert(0, os.path.dirname(os.path.abspath(where)))
         spec = importlib.util.spec_from_file_location(os.path.basename(where)[:-3], where)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
         spec.loader.exec_module(module)
@@ -63,7 +64,9 @@ def found(name: str) -> Any:
             raise Mistake(f"{where} has no {attribute!r}; it has: {', '.join(near[:12]) or 'no functions'}")
         value = getattr(value, part)
     if not callable(value):
-        raise Mistake(f"{name} is of type {type(value).__name__}; expected a function that returns {EXPECTED}")
+        raise Mistake(
+            f"{name} is of type {type(value).__name__}; expected a function that returns {EXPECTED}"
+        )
     return value
 
 
@@ -119,7 +122,7 @@ def main() -> None:
         model, inputs, loss_fn = parts(factory())
         stage = "examine"
         sys.path.append(HERE)
-        import examine
+        import examine  # type: ignore[import-not-found]  # beside this file
 
         try:
             record(seen=examine.examine(model, inputs, loss_fn))
