@@ -132,7 +132,14 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path, number: int, moment:
     # "facts" is there when a program runs, "err" already while the forking process imports torch
     environment = {**os.environ, "TORCHDOCTOR_FAULT": "hang", "TMPDIR": str(tmp_path)}
     argv = [sys.executable, "-m", "torchdoctor", *LSTSQ]
-    process = subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        argv,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # a test run in the background ignores SIGINT, and its children would too
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     deadline = time.monotonic() + 30
     while not list(tmp_path.rglob(moment)) and time.monotonic() < deadline:
         time.sleep(0.02)

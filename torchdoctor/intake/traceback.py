@@ -244,7 +244,9 @@ class TracebackReader:
                     return self._exception(line, *head)
                 if draft.parts or draft.headed:
                     return DONE
-        if (self.heads > 1 or self.headless) and draft.parts and not self.outers and is_code(stripped):
+        own_code = (draft.type or "").endswith("CompilationError")  # Triton quotes the kernel in the message
+        loose = (self.heads > 1 or self.headless) and not own_code
+        if loose and draft.parts and not self.outers and is_code(stripped):
             return TAKEN if self.heads > 1 and indent >= 4 else DONE  # source lines of another process
         if message.wants(line):
             self._build_inside(line)
