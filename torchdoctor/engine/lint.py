@@ -13,6 +13,7 @@ from torchdoctor.catalog.compile import compile_tree
 from torchdoctor.catalog.pages import files
 from torchdoctor.catalog.reader import CatalogError
 from torchdoctor.catalog.remarks import rule_file, versions
+from torchdoctor.catalog.rule import Rule
 from torchdoctor.engine import golden, lint_patterns, lint_rules, literals, textfacts
 from torchdoctor.engine.examples import collect
 from torchdoctor.engine.fixtures import NONE, SPECIAL, Fixture, read_all
@@ -23,6 +24,10 @@ from torchdoctor.model import Outcome
 REGEX_ALLOWED: frozenset[str] = frozenset()  # may use a regular expression
 NO_POSITIVE: frozenset[str] = frozenset()  # need no fixture
 NO_NEAR_MISS: frozenset[str] = frozenset()  # need no near miss
+# Their riskier fix stands first: it is the repair; what follows is another case, a last resort or aftercare.
+RISKIER_FIRST: frozenset[str] = frozenset(
+    {"checkpoint-class-missing", "driver-gpu-lost", "gpu-memory-held", "windows-dll-load"}
+)
 
 _SILENT = {"clean": Outcome.NO_FAILURE, "unknown": Outcome.UNRECOGNISED}
 
@@ -81,6 +86,7 @@ def check(catalog: Catalog, golden_file: str | None = None) -> LintReport:
         comments = versions(rule_file([directory], rule.family, rule.id))
         for text in lint_rules.static(rule, rules, facts, comments):
             problems.append(f"{rule.family}/{rule.id}.toml: {text}")
+        problems.extend(_order(rule, rules))
     problems.extend(lint_rules.permanent(directory, rules))
     problems.extend(lint_patterns.problems(rules, REGEX_ALLOWED))
     problems.extend(literals.problems(directory, rules))
@@ -100,6 +106,15 @@ def check(catalog: Catalog, golden_file: str | None = None) -> LintReport:
         summary.append(_origins([answer.fixture for answer in catalog.answers]))
         summary.extend(_silence(catalog.answers))
     return LintReport(tuple(problems), tuple(summary))
+
+
+def _order(rule: Rule, rules: RuleSet) -> Iterator[str]:
+    """Fixes stand from safe to risky, and no exemption is kept that a rule does not need."""
+    fault = lint_rules.risk_order(rules.text(rule.id).fixes)
+    if fault is not None and rule.id not in RISKIER_FIRST:
+        yield f"{rule.family}/{rule.id}.toml: {fault}"
+    elif fault is None and rule.id in RISKIER_FIRST:
+        yield f"{rule.family}/{rule.id}.toml: safe fixes stand first: take it out of RISKIER_FIRST"
 
 
 def fact_names() -> dict[str, str]:

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 from torchdoctor.catalog import RuleSet
 from torchdoctor.catalog.loader import published_ids
-from torchdoctor.catalog.rule import Condition, Rule, RuleText
+from torchdoctor.catalog.rule import Condition, ConditionalFix, Rule, RuleText
 from torchdoctor.engine import wording
 from torchdoctor.engine.fixtures import UNFINISHED
 from torchdoctor.model import Role
@@ -19,6 +19,8 @@ _ONLY_UPDATE = ("try updating", "update to the latest", "try to update")
 _HOLE_TYPES = {"int": "int", "size": "int", "float": "float"}
 _NUMBERS = frozenset({"int", "float"})
 _TEXTS = frozenset({"text", "str", "version"})
+# which of two risks is the greater; a restart and a command as root cost about the same
+_RISK = {"safe": 0, "changes-environment": 1, "needs-root": 2, "loses-work": 2}
 # what the constant of a word may be, for a fact of a type
 _PYTHON = {"int": (int,), "float": (int, float), "bool": (bool,), "list": (tuple,)}
 
@@ -65,6 +67,18 @@ def _words(rule: Rule, words: RuleText, versions: Sequence[str]) -> Iterator[str
     for address in words.references:
         if not address.startswith("https://"):
             yield f"reference {address!r} is no https address"
+
+
+def risk_order(fixes: Sequence[ConditionalFix]) -> str | None:
+    """What is wrong with the order of fixes; None when none stands behind a riskier one."""
+    for number in range(1, len(fixes)):
+        before, after = fixes[number - 1].fix, fixes[number].fix
+        if _RISK[before.risk] > _RISK[after.risk]:
+            return (
+                f"fix {number + 1} ({after.risk}) stands behind a riskier one ({before.risk}): "
+                "fixes stand from simple and safe to hard and risky"
+            )
+    return None
 
 
 def _conditions(rule: Rule, words: RuleText) -> Iterator[Condition]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from typing import TYPE_CHECKING
 
 from torchdoctor.engine.conditions import shown
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.finding import Occurrence
 from torchdoctor.model import Fact, Fix, State
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _SIZE_SUFFIX = "_bytes"
 
@@ -64,17 +68,38 @@ def filled(fix: Fix, occurrence: Occurrence, facts: TextFacts, sizes: frozenset[
             return None
         values[name] = _in_words(name, fact, sizes)
 
-    def put(found: re.Match[str]) -> str:
-        return values[found.group(1)]
+    do = _placeholder().sub(lambda found: values[found.group(1)], fix.do)
+    return Fix(do, _command(fix.run, values) if fix.run else None, fix.risk)
 
-    def put_quoted(found: re.Match[str]) -> str:
-        # a command is there to be pasted into a shell, and a log may hold anything
-        from shlex import quote
 
-        return quote(values[found.group(1)])
+def _command(run: str, values: Mapping[str, str]) -> str | None:
+    """A command is there to be pasted into a shell, and a log may hold anything.
 
-    return Fix(
-        _placeholder().sub(put, fix.do),
-        _placeholder().sub(put_quoted, fix.run) if fix.run else None,
-        fix.risk,
-    )
+    None when a value that needs quotes would stand inside quotes, which its own would end.
+    """
+    from shlex import quote
+
+    pieces, done = [], 0
+    for found in _placeholder().finditer(run):
+        value = values[found.group(1)]
+        quoted = quote(value)
+        if quoted != value and _in_quotes(run[: found.start()]):
+            return None
+        pieces += [run[done : found.start()], quoted]
+        done = found.end()
+    return "".join([*pieces, run[done:]])
+
+
+def _in_quotes(before: str) -> bool:
+    opened = ""
+    escaped = False
+    for character in before:
+        if escaped:
+            escaped = False
+        elif character == "\\" and opened != "'":
+            escaped = True
+        elif opened:
+            opened = "" if character == opened else opened
+        elif character in "'\"":
+            opened = character
+    return bool(opened)
