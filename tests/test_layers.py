@@ -19,7 +19,8 @@ _ENGINE = _LOWEST | _SOURCES | {"engine"}
 ALLOWED = {
     "": _ENGINE | {"render", "hooks", "ddp", "watch"},
     "__main__": frozenset({"cli"}),
-    "model": frozenset(),
+    "model": frozenset({"results"}),  # which it hands out when somebody asks
+    "results": frozenset({"model"}),
     **dict.fromkeys(_SOURCES, _LOWEST),
     "engine": _LOWEST | _SOURCES,
     "render": _LOWEST,

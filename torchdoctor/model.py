@@ -13,6 +13,13 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from torchdoctor.results import Blame as Blame
+    from torchdoctor.results import CheckResult as CheckResult
+    from torchdoctor.results import Moment as Moment
+    from torchdoctor.results import NotChecked as NotChecked
+    from torchdoctor.results import Part as Part
+    from torchdoctor.results import Verdict as Verdict
+
 FactValue: TypeAlias = "str | int | float | bool | tuple[FactValue, ...] | None"
 
 REPORT_SCHEMA = "torchdoctor.report/1"
@@ -227,27 +234,12 @@ class Role(str, Enum):
     CONTEXT = "context"
 
 
-class Verdict(str, Enum):
-    PASS = "pass"
-    WARN = "warn"
-    FAIL = "fail"
-    UNKNOWN = "unknown"
-    SKIP = "skip"
-
-
 class Standing(str, Enum):
     """CONFIRMED: message or fact excludes the rules that share it. UNLIKELY: a fact speaks against it."""
 
     CONFIRMED = "confirmed"
     POSSIBLE = "possible"
     UNLIKELY = "unlikely"
-
-
-class Blame(str, Enum):
-    NODE = "node"
-    ENVIRONMENT = "environment"
-    USER = "user"
-    FABRIC = "fabric"
 
 
 class Outcome(str, Enum):
@@ -335,53 +327,6 @@ class FirstFailure(Record):
     tie: tuple[int, ...] = ()
 
 
-class Part(str, Enum):
-    """What a rank's failure is in an incident: the first, another of its own, or an answer to one."""
-
-    FIRST = "first"
-    CAUSE = "cause"
-    ECHO = "echo"
-
-
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Moment(Record):
-    """The failure of one rank in the order of events. ``text`` is empty for a rank that fell silent."""
-
-    rank: int
-    host: str | None
-    time: str | None
-    role: Part
-    text: str
-    rule: str | None = None
-    kind: EventKind | None = None
-    file: str | None = None
-    line: int | None = None
-
-
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
-class CheckResult(Record):
-    """What one check of a machine or a program found, against what it expected."""
-
-    id: str
-    verdict: Verdict
-    title: str
-    blame: Blame | None = None
-    observed: str | None = None
-    expected: str | None = None
-    threshold_source: str | None = None
-    evidence: tuple[Evidence, ...] = ()
-    action: str | None = None
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
-class NotChecked(Record):
-    """A check that was not made, and why."""
-
-    id: str
-    reason: str
-
-
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Report(Record):
     """The answer. ``diagnoses[0]`` is the cause; consequences stand in its ``leads_to``."""
@@ -398,3 +343,12 @@ class Report(Record):
     facts: tuple[Fact, ...] = ()
     faults: tuple[str, ...] = ()  # what broke in torchdoctor itself; the rest of the report stands
     schema: str = field(default=REPORT_SCHEMA)
+
+
+def __getattr__(name: str) -> object:
+    """The types of ``torchdoctor.results``, made when somebody asks for one of them."""
+    if name not in ("Blame", "CheckResult", "Moment", "NotChecked", "Part", "Verdict"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from torchdoctor import results
+
+    return getattr(results, name)

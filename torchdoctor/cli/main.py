@@ -66,8 +66,21 @@ class Commands(PlainHelp, click.Group):
         return super().resolve_command(ctx, args)
 
 
+def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        click.echo(f"torchdoctor, version {__version__}")
+        ctx.exit()
+
+
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="torchdoctor")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_version,
+    help="Show the version and exit.",
+)
 def cli() -> None:
     """The doctor for PyTorch: says why a run failed, and what to change."""
 

@@ -1,4 +1,4 @@
-"""Commands whose help option is made without a look for translations, which costs every start a millisecond."""
+"""Commands whose help is not looked up in translations, which costs every start a millisecond."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from torchdoctor.catalog import RuleSet
 from torchdoctor.catalog.rule import Rule
 from torchdoctor.engine import suspect
@@ -24,7 +26,6 @@ from torchdoctor.model import (
     Form,
     Frame,
     Link,
-    Moment,
     Outcome,
     Report,
     Role,
@@ -32,6 +33,9 @@ from torchdoctor.model import (
     Standing,
     Transcript,
 )
+
+if TYPE_CHECKING:
+    from torchdoctor.model import Moment
 
 MAX_EVIDENCE = 8
 # what tells of ranks without being printed by one

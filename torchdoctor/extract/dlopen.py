@@ -11,7 +11,6 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.linked_names import library_family, loader_package, major_version, symbol_family
 from torchdoctor.model import Fact
 
 if TYPE_CHECKING:
@@ -247,6 +246,13 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     hit = _search(text)
     if hit is None:
         return
+    from torchdoctor.extract.linked_names import (
+        library_family,
+        loader_package,
+        major_version,
+        symbol_family,
+    )
+
     kind, groups = hit
     source = f"text:{event.source}:{event.line}"
 

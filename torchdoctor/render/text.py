@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from torchdoctor.model import Outcome, Severity, Standing
-from torchdoctor.render import timeline, words
+from torchdoctor.render import words
 from torchdoctor.render.clean import clean, encodable
 
 if TYPE_CHECKING:
@@ -238,6 +238,10 @@ def _consequences(page: _Page, item: Diagnosis) -> None:
 
 def _timeline(page: _Page, report: Report) -> None:
     """Who failed when, and who only echoed."""
+    if not report.timeline:
+        return
+    from torchdoctor.render import timeline
+
     rows, hidden = timeline.rows(report.timeline, all_of_them=page.verbose)
     if len(rows) < 2:
         return
