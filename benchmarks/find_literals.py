@@ -29,6 +29,7 @@ from torchdoctor import catalog
 from torchdoctor.engine.literals import (
     BY_HAND,
     PLACE,
+    PRINTED,
     UNVERIFIED,
     every_literal,
     read_recorded,
@@ -213,7 +214,7 @@ def main() -> int:
     kept = {
         literal: where
         for literal, where in recorded.items()
-        if literal in literals and (not options.fresh or where.startswith(open_ones))
+        if literal in literals and (not options.fresh or where.startswith((*open_ones, PRINTED)))
     }
     pending = {literal for literal in literals if literal not in kept or kept[literal].startswith(open_ones)}
     for source in options.sources:

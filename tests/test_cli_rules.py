@@ -156,6 +156,35 @@ class TestLint:
         assert "nowhere: no such folder" in capsys.readouterr().err
 
 
+class TestFixturesBesideOwnRules:
+    """What `rules new --rules DIR` writes beside DIR is what lint and pages read there."""
+
+    def _fixture(self, folder: Path, rule: str, text: str) -> None:
+        folder.mkdir(parents=True)
+        (folder / "input.txt").write_text(text, encoding="utf-8")
+        about = f'rule = "{rule}"\norigin = "reconstructed"\n'
+        (folder / "about.toml").write_text(about, encoding="utf-8")
+
+    def test_pages_take_their_examples_from_there(self, rules: Path) -> None:
+        self._fixture(
+            rules.parent / "fixtures" / "test-folding" / "first", "test-folding", log("test-folding")
+        )
+        assert main(["rules", "pages", "--rules", "rules"]) == 0
+        examples = json.loads((rules / "examples.json").read_text(encoding="utf-8"))
+        assert examples["test-folding"]["lines"] == ["RuntimeError: The test-folding of tensor 7 {failed}"]
+        assert "The test-folding of tensor 7" in (rules / "tensor" / "README.md").read_text("utf-8")
+
+    def test_lint_runs_them(self, rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        place = rules.parent / "fixtures" / "test-folding" / "first"
+        self._fixture(place, "test-folding", "epoch 1 done\n")
+        assert main(["rules", "lint", "--rules", "rules"]) == 1
+        assert "expected test-folding, got none" in capsys.readouterr().out
+
+    def test_a_folder_of_that_name_with_other_things_is_left_alone(self, rules: Path) -> None:
+        (rules.parent / "fixtures" / "users").mkdir(parents=True)
+        assert main(["rules", "lint", "--rules", "rules"]) == 0
+
+
 class TestFacts:
     def test_text(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["rules", "facts"]) == 0

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 # How many rules each list of exemptions may hold. Lower a number when a list has shrunk; never raise one.
 EXEMPTIONS = {"REGEX_ALLOWED": 0, "NO_POSITIVE": 0, "NO_NEAR_MISS": 0, "RISKIER_FIRST": 4}
 
-UNVERIFIED_LITERALS = 259
+UNVERIFIED_LITERALS = 196
 
 RULE = """id = "{id}"
 family = "memory"

@@ -88,7 +88,7 @@ def show(rule_id: str, folders: tuple[str, ...], form: str) -> None:
 _FIXTURES = click.option(
     "--fixtures",
     metavar="DIR",
-    help="The labelled inputs of the rules; by default those beside the catalog.",
+    help="The labelled inputs of the rules; by default those in fixtures/ beside the rules folder.",
 )
 _FOLDER = click.option(
     "--rules", "folder", metavar="DIR", help="The rules folder to work in, instead of the catalog's."
@@ -114,17 +114,18 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
     from torchdoctor.engine.golden import PLACE
     from torchdoctor.engine.lint import check, examine
 
-    fixtures = _fixtures(fixtures, folders)
-    if golden is None and fixtures is not None:
-        beside = os.path.join(os.path.dirname(os.path.abspath(fixtures)), PLACE)
+    places = [(folder, _fixtures(fixtures, folder)) for folder in folders or (None,)]
+    labelled = places[0][1] if len(places) == 1 else None
+    if golden is None and labelled is not None:
+        beside = os.path.join(os.path.dirname(os.path.abspath(labelled)), PLACE)
         golden = beside if os.path.exists(beside) or (update_golden and not folders) else None
     if update_golden and (golden is None or len(folders) > 1):
         raise click.UsageError("--update-golden needs fixtures, and --golden FILE for rules of your own")
     wrong = 0
     summary: tuple[str, ...]
-    for folder in folders or (catalog.rules_directory(),):
+    for folder, inputs in places:
         try:
-            found = examine(folder, fixtures)
+            found = examine(folder or catalog.rules_directory(), inputs)
         except CatalogError as error:
             problems, summary = error.problems, ()
         else:
@@ -146,7 +147,7 @@ def pages(folder: str | None, fixtures: str | None) -> None:
     """Write the pages that stand beside the rules: README.md, one page a family, the examples."""
     from torchdoctor.engine.lint import examine
 
-    found = examine(_writable(folder), _fixtures(fixtures, (folder,) if folder else ()))
+    found = examine(_writable(folder), _fixtures(fixtures, folder))
     made = {os.path.join(found.directory, name): text for name, text in found.pages().items()}
     changed = _write(made)
     streams.write("\n".join([*(f"wrote {path}" for path in changed), f"{len(made)} pages are current"]))
@@ -200,12 +201,14 @@ def _has_rules(folder: str) -> bool:
     return os.path.isdir(folder) and next(rule_files(folder), None) is not None
 
 
-def _fixtures(named: str | None, folders: tuple[str, ...]) -> str | None:
-    """The fixtures named, else those beside the catalog when it is the catalog that is asked for."""
+def _fixtures(named: str | None, folder: str | None) -> str | None:
+    """The fixtures named, else those beside the rules folder, where ``rules new`` writes them; None where
+    there are none."""
+    from torchdoctor.engine.fixtures import beside
+
     if named is not None and not os.path.isdir(named):
         raise click.UsageError(f"{named}: no such folder")
-    beside = os.path.join(os.path.dirname(catalog.rules_directory()), "fixtures")
-    return named or (beside if not folders and os.path.isdir(beside) else None)
+    return named or beside(folder or catalog.rules_directory())
 
 
 def _write(texts: dict[str, str]) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from torchdoctor.catalog.loader import rule_files
 from torchdoctor.model import TorchdoctorError
 
 if sys.version_info >= (3, 11):
@@ -132,6 +133,19 @@ def _cases(root: str) -> Iterator[tuple[str, str, str]]:
         else:
             for case in _folders(folder):
                 yield os.path.join(folder, case), group, "" if group in SPECIAL else group
+
+
+def beside(rules: str) -> str | None:
+    """The fixtures tree that belongs to a rules directory: ``fixtures`` in the same folder.
+
+    None where there is no such folder, or where it holds something else: none of its folders is named after
+    a rule of the directory.
+    """
+    root = os.path.join(os.path.dirname(os.path.abspath(rules)), "fixtures")
+    if not os.path.isdir(root) or not os.path.isdir(rules):
+        return None
+    named = {os.path.splitext(os.path.basename(path))[0] for path in rule_files(rules)}
+    return root if named.intersection(_folders(root)) else None
 
 
 def walk(root: str) -> Iterator[Fixture]:

@@ -12,11 +12,13 @@ from torchdoctor.catalog.page import readable
 
 PLACE = "literals.tsv"
 BY_HAND = ("historic: ", "other program: ")
+PRINTED = "printed: "  # NAME VERSION: the call that made the program print it
 UNVERIFIED = "unverified: "  # what the rule says of it, which nobody has checked yet
 _HEAD = (
     "# The longest literal of every template, and a program that holds it (NAME VERSION: FILE), or by hand:\n"
-    "# historic: which versions printed it, other program: which one; unverified: what the rule says of it,\n"
-    "# which nobody has checked yet. benchmarks/find_literals.py writes what it finds.\n"
+    "# historic: which versions printed it, other program: which one; printed: the call that made a program\n"
+    "# print it; unverified: what the rule says of it, which nobody has checked yet.\n"
+    "# benchmarks/find_literals.py and benchmarks/print_literals.py write what they find.\n"
 )
 _FOUND = re.compile(r"\S+ \d\S*: \S")
 
@@ -68,7 +70,7 @@ def problems(directory: str, rules: RuleSet) -> list[str]:
         if literal not in current:
             found.append(f"{PLACE}: {literal!r} is the literal of no template; drop the line")
         elif not _FOUND.match(where) and not (
-            where.startswith((*BY_HAND, UNVERIFIED)) and where.partition(": ")[2].strip()
+            where.startswith((*BY_HAND, PRINTED, UNVERIFIED)) and where.partition(": ")[2].strip()
         ):
             found.append(f"{PLACE}: {literal!r} needs NAME VERSION: FILE, or {' or '.join(BY_HAND)}and why")
     return found

@@ -1,0 +1,241 @@
+"""Literals that no file of a program holds whole, because it joins them as it prints: found by running it.
+
+    python benchmarks/print_literals.py [--check]
+
+Runs CALLS, looks for the literals of the catalog in what each raises and warns of, and records in
+rules/literals.tsv those that nothing else accounts for, as ``printed: NAME VERSION: the call``. ``--check``
+writes nothing. Exit code 1 when a literal recorded so is printed no more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import traceback
+import warnings
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from torchdoctor import catalog
+from torchdoctor.engine.literals import (
+    PLACE,
+    PRINTED,
+    UNVERIFIED,
+    every_literal,
+    read_recorded,
+    recorded_text,
+)
+
+# one call after each empty line
+CALLS = r"""
+import torch
+m=torch.nn.AvgPool2d(2)
+del m.divisor_override
+m(torch.ones(1,1,4,4))
+
+import torch
+m=torch.nn.BatchNorm2d(2)
+del m.track_running_stats
+m(torch.ones(1,2,4,4))
+
+import torch
+m=torch.nn.Conv2d(1,1,1)
+del m.padding_mode
+m(torch.ones(1,1,4,4))
+
+import torch
+m=torch.nn.Conv2d(1,1,1,padding_mode="circular")
+del m._reversed_padding_repeated_twice
+m(torch.ones(1,1,4,4))
+
+import torch
+m=torch.nn.MultiheadAttention(4,1)
+del m._qkv_same_embed_dim
+m(*[torch.ones(1,1,4)]*3)
+
+import torch
+m=torch.nn.MultiheadAttention(4,1)
+del m.batch_first
+m(*[torch.ones(1,1,4)]*3)
+
+import torch
+m=torch.nn.Upsample(scale_factor=2)
+del m.recompute_scale_factor
+m(torch.ones(1,1,4,4))
+
+import torch
+m=torch.nn.Linear(1,1)
+del m._backward_pre_hooks
+m(torch.ones(1,1))
+
+import torch
+m=torch.nn.Linear(1,1)
+del m._load_state_dict_post_hooks
+m.load_state_dict(m.state_dict())
+
+import torch
+m=torch.nn.Linear(1,1)
+del m._state_dict_pre_hooks
+m.state_dict()
+
+b"\xff".decode("utf-8")
+
+import os
+os.environ.pop("RANK",None)
+os.environ["RANK"]
+
+open("/dev/full","w").write("x"*100000)
+
+import os
+raise OSError(122, os.strerror(122))
+
+import os
+raise OSError(12, os.strerror(12))
+
+import os
+raise OSError(22, os.strerror(22))
+
+import os
+raise OSError(24, os.strerror(24))
+
+import os
+raise OSError(30, os.strerror(30))
+
+import os
+raise OSError(5, os.strerror(5))
+
+from torch._utils import ExceptionWrapper
+error = TypeError("x")
+ExceptionWrapper((TypeError, error, None), "in replica 1 on device 1").reraise()
+
+import torch
+torch.zeros(1,dtype=torch.half).masked_fill_(torch.tensor([True]), 1e10)
+
+import torch
+torch.var(torch.ones(1))
+
+import torch
+torch.std(torch.ones(1))
+
+import torch
+x=torch.zeros(3)
+x[torch.tensor([0,1])]=torch.ones(3)
+
+import torch
+torch.nn.functional.batch_norm(torch.ones(2,3),None,None,weight=torch.ones(2),training=True)
+
+import torch
+torch.nn.functional.batch_norm(torch.ones(2,3),None,None,bias=torch.ones(2),training=True)
+
+import torch
+torch.nn.GRU(2,3)(torch.ones(1,1,2),torch.ones(1,1,4))
+
+import torch
+torch._C._cuda_setDevice(0)
+
+import torch
+x=torch.ones(3,requires_grad=True)+0
+with torch.no_grad(): y=x[0:1]
+y.add_(1)
+
+import torch
+x=torch.ones(3,requires_grad=True)+0
+with torch.no_grad(): y=x[0:1]
+x.add_(1)
+y.grad_fn
+
+import torch
+x=torch.ones(3)
+with torch.inference_mode(): y=x.view(3)
+y.add_(torch.ones(3,requires_grad=True))
+
+import torch
+from torch.autograd.function import once_differentiable
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): return x * 2
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad): return grad * 2
+x = torch.ones(1, requires_grad=True)
+first, = torch.autograd.grad(Double.apply(x).pow(2).sum(), x, create_graph=True)
+first.sum().backward()
+
+import torch
+torch.distributions.MultivariateNormal(torch.zeros(2), covariance_matrix=-torch.eye(2))
+
+import torch
+import torch.utils.ffi
+
+import subprocess
+subprocess.run(["sh","-c","kill -SEGV $$"],check=True)
+
+import io
+import zipfile
+import torch
+with zipfile.ZipFile(file := io.BytesIO(), "w"): pass
+torch._C.PyTorchFileReader(io.BytesIO(file.getvalue()))
+
+import torch
+x = torch.ones(1, requires_grad=True)
+torch.heaviside(x, torch.ones(1)).sum().backward()
+
+import torch
+torch.optim.SGD([{"params":{torch.ones(1)}}], lr=1)
+
+import torch
+torch.jit.trace(lambda x: 1, torch.ones(1))
+"""
+
+
+def printed(call: str) -> str:
+    """What a call raises or warns of, without the frames, in which source code is quoted."""
+    texts: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            exec(call, {"__name__": "call"})
+        except Exception as error:
+            texts = traceback.format_exception_only(error)
+    texts.extend(str(item.message) for item in caught)
+    return " ".join(" ".join(texts).split())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--check", action="store_true", help="only compare")
+    check = parser.parse_args().check
+    directory = catalog.rules_directory()
+    literals = every_literal(catalog.load())
+    recorded = read_recorded(directory)
+    kept = {literal: where for literal, where in recorded.items() if literal in literals}
+    open_ones = [
+        literal for literal in literals if kept.get(literal, UNVERIFIED).startswith((UNVERIFIED, PRINTED))
+    ]
+    found: dict[str, str] = {}
+    calls = CALLS.strip().split("\n\n")
+    for call in calls:
+        text = printed(call)
+        program = (
+            f"torch {torch.__version__}"
+            if "torch" in call
+            else f"python {sys.version_info.major}.{sys.version_info.minor}"
+        )
+        for literal in open_ones:
+            if " ".join(literal.split()) in text:
+                found.setdefault(literal, f"{PRINTED}{program}: {'; '.join(call.splitlines())}")
+    gone = [literal for literal, where in kept.items() if where.startswith(PRINTED) and literal not in found]
+    for literal in gone:
+        print(f"printed no more: {literal!r}, {kept[literal]}")
+    if not check:
+        kept.update(found)
+        Path(directory, PLACE).write_text(recorded_text(kept), encoding="utf-8")
+    print(f"{len(found)} literals printed by {len(calls)} calls")
+    return 1 if gone else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""Checksums of weights that ranks print: whether replicas that should be equal are.
+
+Known forms are those people write to find out: one line a rank (``rank 0 param sum 1893.22``), or the values
+of all ranks in one line (``sum(abs(p)): rank 0 1893.2 rank 1 812.0``). Gradients before they are averaged,
+losses and counts differ between sound ranks; so do weights where each rank holds a part of them.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.model import Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Event, Transcript
+
+NAMESPACE = "checksum"
+
+FACTS: dict[str, str] = {
+    "checksum.differ": "bool: ranks print other checksums of the same weights; unknown with fewer than 2",
+    "checksum.odd_ranks": "str: ranks whose value is not that of most (0, or 1, 3); absent when none is",
+    "checksum.replicated": "bool: the text names DDP, and nothing that gives each rank a part of the weights",
+}
+
+LINE_CHARS = 2000
+LOOK_AHEAD = 64
+
+_PATTERNS = {
+    # what is summed up, and how: both must be named
+    "weights": r"param|weight|\bmodel\b|state_dict|\bsum\((?:abs\()?p\b",
+    "sum": r"check_?sum|hash|\bmd5|\bsha\d|\bcrc|\bsum\b|_sum\b|\bnorm\b|_norm\b|\bmean\b|\bfingerprint",
+    "other": r"grad|\bloss|count|numel|number of|shard|optim|\bacc",
+    "rank": (
+        r"\brank[\s_:=#]{0,4}(?P<rank>\d{1,5})\b\]?[\s:=>-]{0,8}"
+        r"(?P<between>[^\d\n]{0,60}?)(?P<value>-?\d{1,15}\.\d{1,17}(?:e[+-]?\d{1,3})?|[0-9a-f]{8,64})\b"
+    ),
+    "value": r"(?<![\w.])(?P<value>-?\d{1,15}\.\d{1,17}(?:e[+-]?\d{1,3})?|[0-9a-f]{8,64})\s*$",
+    "replicas": r"DistributedDataParallel|\bDDP\b",
+    "parts": r"FSDP|Full(?:y|_)?S(?:hard|HARD)|fully_shard|ZeRO|\bzero_stage|(?:sor|line).parallel|DTensor",
+}
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_PATTERNS[name], re.IGNORECASE if name in ("weights", "sum", "other", "rank") else 0)
+
+
+def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+    """Facts of a line with a checksum of weights, compared with what other ranks print beside or below it."""
+    text = event.text[:LINE_CHARS]
+    if not _of_weights(text):
+        return
+    source = f"text:{event.source}:{event.line}"
+    values = _in_one_line(text) or _line_by_line(event, transcript)
+    if len(values) < 2:
+        return
+    differ = len(set(values.values())) > 1
+    yield Fact.known("checksum.differ", differ, source)
+    if differ:
+        odd = _odd(values)
+        if odd:
+            yield Fact.known("checksum.odd_ranks", ", ".join(map(str, odd)), source)
+        else:
+            yield Fact.absent("checksum.odd_ranks", source, "no value is that of most ranks")
+    whole = "\n".join(item.text for item in transcript.events)
+    if _pattern("parts").search(whole):
+        yield Fact.known("checksum.replicated", False, source)
+    elif _pattern("replicas").search(whole):
+        yield Fact.known("checksum.replicated", True, source)
+
+
+def _of_weights(text: str) -> bool:
+    return bool(
+        _pattern("sum").search(text)
+        and _pattern("weights").search(text)
+        and not _pattern("other").search(text)
+    )
+
+
+def _in_one_line(text: str) -> dict[int, str]:
+    """rank -> value, where one line names several ranks, each followed by its value alone."""
+    found = list(_pattern("rank").finditer(text))
+    if len({item.group("between").strip() for item in found}) > 1:
+        return {}
+    values = {int(item.group("rank")): item.group("value") for item in found}
+    return values if len(values) > 1 and len(values) == len(found) else {}
+
+
+def _line_by_line(event: Event, transcript: Transcript) -> dict[int, str]:
+    """rank -> value, from this line and the next ones that differ from it in rank and value only."""
+    own = _single(event)
+    if own is None:
+        return {}
+    values = {own[0]: own[1]}
+    for other in transcript.events[event.id + 1 : event.id + 1 + LOOK_AHEAD]:
+        one = _single(other)
+        if one is None or one[2] != own[2]:
+            continue
+        if one[0] in values:  # the next step
+            break
+        values[one[0]] = one[1]
+    return values
+
+
+def _single(event: Event) -> tuple[int, str, str] | None:
+    """Rank, value, and what else the line says; None for a line that tells no value of one rank."""
+    text = event.text[:LINE_CHARS].strip()
+    value = _pattern("value").search(text)
+    if value is None:
+        return None
+    before = text[: value.start()]
+    named = re.search(r"\brank[\s_:=#]{0,4}(\d{1,5})\b", before, re.IGNORECASE)
+    rank = int(named.group(1)) if named else event.rank
+    if rank is None:
+        return None
+    rest = before[: named.start()] + before[named.end() :] if named else before
+    return rank, value.group("value"), " ".join(rest.split())
+
+
+def _odd(values: dict[int, str]) -> list[int]:
+    """The ranks that do not agree with more than half of all."""
+    kinds = list(values.values())
+    most = max(kinds, key=kinds.count)
+    if 2 * kinds.count(most) <= len(kinds):
+        return []
+    return sorted(rank for rank, value in values.items() if value != most)
