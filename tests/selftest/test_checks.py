@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 
 from torchdoctor.model import Blame, Verdict
@@ -19,6 +23,8 @@ SPOILT = [
     ("gemm-exact", "tile", "int8, n = 512"),
     ("bit-equal", "one-element", "attention"),
     ("bit-equal", "nan", "convolution"),
+    ("bit-equal-hot", "one-element", "sort, hot"),
+    ("bit-equal-hot", "tile", "matrix product, hot"),
     ("conv", "one-element", "conv2d dilated float32"),
     ("conv", "nan", "conv transposed bfloat16"),
     ("attention", "tile", "attention causal math float32"),
@@ -106,6 +112,32 @@ def test_the_place_of_a_wrong_tile_is_told(attempt: Try) -> None:
     judged = attempt("gemm-exact", "tile")
     (tile,) = (case for case in judged.cases if case.name == "fp32, n = 512")
     assert tile.measured == "1024 wrong: first at [0, 0], within rows 0-31, columns 0-31"
+
+
+def test_what_is_computed_after_the_load_is_held_against_what_was_before(attempt: Try) -> None:
+    judged = attempt("bit-equal-hot")
+    hot = {case.name: case for case in judged.cases if case.verdict == "pass"}
+    cold = {case.name for case in attempt("bit-equal").cases if case.verdict == "pass"}
+    assert set(hot) == {f"{name}, hot" for name in cold}
+    assert len(hot) == 7
+    assert {case.source for case in hot.values()} == {"the same computation before the load"}
+    assert "state during load of 0 s" in {case.name for case in judged.cases}
+
+
+def test_kinds_of_extensions_have_names_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """torch adds _v1 to the file of a second build under one name, and the library is not found then."""
+    cpp_extension = pytest.importorskip("torch.utils.cpp_extension")
+    from torchdoctor.selftest.child import extension
+
+    asked: list[str] = []
+    monkeypatch.setattr(cpp_extension, "load", lambda name, sources, **flags: asked.append(name))
+    bench = SimpleNamespace(fault="")
+    made = {
+        kind: extension.build(cast("Any", bench), kind, str(tmp_path))
+        for kind in ("plain", "kernel", "torch")
+    }
+    assert len(set(asked)) == 3
+    assert made["kernel"] == str(tmp_path / f"{asked[1]}.so")
 
 
 def test_a_killed_worker_is_explained(attempt: Try) -> None:

@@ -16,7 +16,7 @@ from torchdoctor.selftest.session import Request, run
 
 LABEL = "gate-active"
 _QUICK = ("gemm-exact", "h2d", "dataloader")
-_STANDARD = (*_QUICK, "bit-equal", "nan", "d2h", "hbm", "gemm-rate", "p2p", "nccl")
+_STANDARD = (*_QUICK, "bit-equal", "bit-equal-hot", "nan", "d2h", "hbm", "gemm-rate", "p2p", "nccl")
 CHECKS = {"quick": _QUICK, "standard": _STANDARD, "deep": (*_STANDARD, "memory", "jitter")}
 SPEEDS = frozenset(("h2d", "d2h", "hbm", "gemm-rate", "p2p", "jitter"))
 _IDLE_S = 10.0

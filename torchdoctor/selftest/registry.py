@@ -83,7 +83,14 @@ def _topic(module: str, name: str, title: str, level: Level, place: Place, limit
 
 CHECKS = (
     _alone("gemm-exact", "Matrix products of whole numbers, exact in every type", QUICK, 240.0),
-    _alone("bit-equal", "The same computation gives the same bits, again and again", QUICK, 120.0),
+    _topic(
+        "bit_equal",
+        "bit-equal",
+        "The same computation gives the same bits, again and again",
+        QUICK,
+        DEVICE,
+        120.0,
+    ),
     SelfCheck(
         "lstsq-rank",
         "Least squares (torch.linalg.lstsq) against float64 on the CPU",
@@ -122,6 +129,7 @@ CHECKS = (
     SelfCheck(
         "memory", "Memory reads back as written, and recovers from running out", STANDARD, DEVICE, 120.0
     ),
+    _topic("bit_equal", "bit-equal-hot", "The same bits again after 20 s of load", DEEP, DEVICE, 180.0),
     SelfCheck("compile", "torch.compile against float64 without it", DEEP, DEVICE, 400.0),
     _topic("rates", "jitter", "The times of one kernel lie close together", STANDARD, DEVICE, 60.0),
     _topic("rates", "h2d", "Speed of copies from host to GPU", STANDARD, GPU, 60.0),

@@ -66,19 +66,24 @@ def build(bench: Bench, kind: str, folder: str) -> Any:
         os.replace(draft, source)
     flags: dict[str, Any] = {"with_cuda": kind == "kernel", "verbose": False, "build_directory": folder}
     if kind == "torch":
-        return cpp_extension.load(NAME, [source], **flags)
-    cpp_extension.load(NAME, [source], is_python_module=False, **flags)
-    return os.path.join(folder, f"{NAME}.so")
+        return cpp_extension.load(f"{NAME}_{kind}", [source], **flags)
+    cpp_extension.load(f"{NAME}_{kind}", [source], is_python_module=False, **flags)
+    return library(kind, folder)
+
+
+def library(kind: str, folder: str) -> str:
+    """Its file. A name for each kind: torch numbers the files of a name that it has built once already."""
+    return os.path.join(folder, f"{NAME}_{kind}.so")
 
 
 def far_off(bench: Bench, kind: str, made: Any) -> float:
     given = torch.randn(1000, generator=bench.numbers())
     if kind == "torch":
         return far(made.twice_plus(bench.put(given)), given.double() * 2)
-    library = ctypes.CDLL(made)
+    made = ctypes.CDLL(made)
     there = bench.put(given) if kind == "kernel" else given
     out = torch.empty_like(there)
-    call = library.twice_plus_there if kind == "kernel" else library.twice_plus
+    call = made.twice_plus_there if kind == "kernel" else made.twice_plus
     call(ctypes.c_void_p(there.data_ptr()), ctypes.c_void_p(out.data_ptr()), ctypes.c_long(1000))
     return far(out, given.double() * 2)
 
@@ -111,8 +116,8 @@ def answered(bench: Bench, case: str, process: Any) -> None:
     bench.within(case, float(words[0]), 1e-6, "float64 on the CPU")
 
 
-def stamp(folder: str) -> int:
-    return os.stat(os.path.join(folder, f"{NAME}.so")).st_mtime_ns
+def stamp(kind: str, folder: str) -> int:
+    return os.stat(library(kind, folder)).st_mtime_ns
 
 
 def built(bench: Bench, kind: str, folder: str) -> None:
@@ -129,7 +134,7 @@ def built(bench: Bench, kind: str, folder: str) -> None:
 
 def held(bench: Bench, kind: str, case: str, folder: str) -> None:
     """While the lock is there nothing may be loaded: its holder may be writing the library."""
-    lock, before = os.path.join(folder, "lock"), stamp(folder)
+    lock, before = os.path.join(folder, "lock"), stamp(kind, folder)
     if os.path.exists(lock):
         bench.holds(f"{case}, lock", False, "left behind", "removed after the build", "cpp_extension")
         os.unlink(lock)
@@ -149,7 +154,7 @@ def held(bench: Bench, kind: str, case: str, folder: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(lock)
         answered(bench, f"{case}, lock gone", process)
-    again = stamp(folder) != before
+    again = stamp(kind, folder) != before
     bench.holds(f"{case}, built once", not again, "built again" if again else "taken as it is", "not again",
                 "nothing has changed")  # fmt: skip
 
