@@ -295,9 +295,6 @@ def _by_lines(case: Incident, failures: dict[int, Failure], ranks: list[int]) ->
         return ranks, ""
     order = sorted(ranks, key=lambda rank: failures[rank].event.id)
     first, second = failures[order[0]].event, failures[order[1]].event
-    went_on = any(
-        first.id < number < second.id for marks in case.clocks.progress.values() for number, _ in marks
-    )
-    if went_on or (first.type != second.type and first.kind is not EventKind.WATCHDOG):
+    if case.clocks.went_on_between(first, second) or (first.type != second.type and first.kind is not EventKind.WATCHDOG):
         return order[:1], "order of lines in one file"
     return order, ""
