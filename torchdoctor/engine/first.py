@@ -295,6 +295,7 @@ def _by_lines(case: Incident, failures: dict[int, Failure], ranks: list[int]) ->
         return ranks, ""
     order = sorted(ranks, key=lambda rank: failures[rank].event.id)
     first, second = failures[order[0]].event, failures[order[1]].event
-    if case.clocks.went_on_between(first, second) or (first.type != second.type and first.kind is not EventKind.WATCHDOG):
+    unlike = first.type != second.type and first.kind is not EventKind.WATCHDOG
+    if unlike or case.clocks.went_on_between(first, second):
         return order[:1], "order of lines in one file"
     return order, ""

@@ -23,8 +23,8 @@ ENVIRONMENT = (
     "rendezvous", "transport", "allocation", "debug-environment",
 )  # fmt: skip
 ACTIVE = (
-    "gemm-exact", "bit-equal", "bit-equal-hot", "nan", "h2d", "d2h", "hbm", "gemm-rate", "p2p", "nccl", "memory",
-    "jitter", "active",
+    "gemm-exact", "bit-equal", "bit-equal-hot", "nan", "h2d", "d2h", "hbm", "gemm-rate", "p2p", "nccl",
+    "memory", "jitter", "active",
 )  # fmt: skip
 NAMES = (*(check.id for check in CHECKS), *FURTHER, *ENVIRONMENT, *ACTIVE)
 
