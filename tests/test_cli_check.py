@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from torchdoctor.cli import verdicts
 from torchdoctor.cli.main import main
+from torchdoctor.model import Outcome, Report
 
 MACHINES = Path(__file__).parents[1] / "fixtures" / "machines"
 LAPTOP = str(MACHINES / "laptop-cpu.json")
@@ -287,3 +289,9 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     for args in (["check", "--help"], ["facts", "--help"], ["facts", "diff", "--help"]):
         assert main(args) == 0
         assert "Exit codes" in capsys.readouterr().out or args[1] == "diff"
+
+
+def test_a_fault_of_ours_gives_70_in_every_command_of_verdicts(capsys: pytest.CaptureFixture[str]) -> None:
+    report = Report(outcome=Outcome.NO_FAILURE, faults=("Traceback …\nKeyError: 'ours'",))
+    assert verdicts.exit_code(report, "fail", False) == 70
+    assert "KeyError: 'ours'" in capsys.readouterr().err

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from torchdoctor.cli import streams, verdicts
+from torchdoctor.cli import verdicts
 
 if TYPE_CHECKING:
     from torchdoctor.engine import FactBook
@@ -71,7 +72,7 @@ def command(
             raise click.UsageError("--model is run on this machine, --facts names a recorded one")
         from torchdoctor.probes.recorded import load_facts
 
-        return _finish(load_facts(facts_file), form, fail_on, strict, folders, verbose, ())
+        return _finish(load_facts(facts_file), form, fail_on, strict, folders, verbose)
     from torchdoctor.probes.opening import open_live
 
     program = None
@@ -81,7 +82,7 @@ def command(
         (program,) = parse((target,))
     source: ProbeSource = open_live(python, time_limit)
     try:
-        return _finish(source, form, fail_on, strict, folders, verbose, source.faults, program, model)
+        return _finish(source, form, fail_on, strict, folders, verbose, program, model)
     finally:
         source.close()
 
@@ -93,7 +94,6 @@ def _finish(
     strict: bool,
     folders: tuple[str, ...],
     verbose: bool,
-    faults: object,
     target: Target | None = None,
     model: str | None = None,
 ) -> int:
@@ -110,18 +110,15 @@ def _finish(
 
         assert isinstance(source, ProbeSource)
         report = merged(report, [run(target, source.context.python)])
-        faults = faults or list(report.faults)
     if model is not None:
         from torchdoctor.ddp.report import merged as with_model
         from torchdoctor.ddp.session import check_factory
 
         assert isinstance(source, ProbeSource)
         report = with_model(report, check_factory(model, source.context.python))
+    if isinstance(source, ProbeSource) and source.faults:
+        report = replace(report, faults=(*source.faults, *report.faults))
     verdicts.show(report, form, lambda: _subject(facts), verbose)
-    if faults:
-        assert isinstance(faults, list)
-        streams.complain(f"a fault of torchdoctor while looking at the machine:\n{faults[0]}")
-        return verdicts.EXIT_OUR_FAULT
     return verdicts.exit_code(report, fail_on, strict)
 
 

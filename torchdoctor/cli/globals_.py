@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from torchdoctor.cli import streams, verdicts
+from torchdoctor.cli import verdicts
 
 
 @click.command("globals", context_settings={"allow_interspersed_args": False})
@@ -64,7 +64,4 @@ def command(
     torch = next((one.torch for one in runs if one.torch), None)
     about = ", ".join(one.target.words for one in runs) + (f" with torch {torch}" if torch else "")
     verdicts.show(report, form, lambda: about, verbose)
-    if report.faults:
-        streams.complain(f"a fault of torchdoctor while watching the program:\n{report.faults[0]}")
-        return verdicts.EXIT_OUR_FAULT
     return verdicts.exit_code(report, fail_on, strict)

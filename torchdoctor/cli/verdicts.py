@@ -67,7 +67,11 @@ def show(report: Report, form: str, subject: Callable[[], str], verbose: bool) -
 
 
 def exit_code(report: Report, fail_on: str, strict: bool) -> int:
-    """0 nothing at or above ``fail_on``, 1 findings, 3 could not tell, where ``strict`` asks for it."""
+    """70 a fault of ours, which is told; else 1 findings at or above ``fail_on``, 3 could not tell, where
+    ``strict`` asks for it, 0."""
+    if report.faults:
+        streams.complain(f"a fault of torchdoctor, what else is told stands:\n{report.faults[0]}")
+        return EXIT_OUR_FAULT
     if {result.verdict.value for result in report.checks} & _COUNTED[fail_on]:
         return EXIT_FINDINGS
     return EXIT_COULD_NOT_TELL if strict and report.not_checked else 0
