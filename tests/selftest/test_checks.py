@@ -121,7 +121,7 @@ def test_what_is_computed_after_the_load_is_held_against_what_was_before(attempt
     assert set(hot) == {f"{name}, hot" for name in cold}
     assert len(hot) == 7
     assert {case.source for case in hot.values()} == {"the same computation before the load"}
-    assert "state during load of 0 s" in {case.name for case in judged.cases}
+    assert "state during load of 0.5 s" in {case.name for case in judged.cases}
 
 
 def test_kinds_of_extensions_have_names_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -51,3 +52,11 @@ def test_a_program_runs_alone_and_its_exit_code_tells(tmp_path: Path) -> None:
     bad = subprocess.run([*argv, "--fault", "nan"], capture_output=True, text=True, cwd=tmp_path, timeout=60)
     assert bad.returncode == 1
     assert "fail     wide float32: inf" in bad.stdout
+    # read by somebody who reads a line and no more
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as piped:
+        assert piped.stdout is not None
+        assert piped.stderr is not None
+        piped.stdout.readline()
+        piped.stdout.close()
+        assert piped.stderr.read() == b""
+    assert piped.returncode == -signal.SIGPIPE

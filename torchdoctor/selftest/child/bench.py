@@ -327,6 +327,8 @@ def run(check: Callable[[Bench], None], part: Callable[[Bench, str], None] | Non
         return
     bench = Bench(options)
     faulthandler.enable()
+    if not bench.report and hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # CHECK.py | head: who reads no more wants no more
     if options.limit > 0:
         # where others wait for this process it ends itself: that thread of faulthandler needs no interpreter
         faulthandler.dump_traceback_later(options.limit, exit=options.stay)

@@ -84,7 +84,7 @@ def load(bench: Bench, seconds: float) -> None:
             for _ in range(20):
                 left @ left
             bench.wait()
-    watch.tell(f"load of {seconds:.0f} s")
+    watch.tell(f"load of {seconds:g} s")
 
 
 def hot(bench: Bench, made: dict[str, Callable[[], Any]], repeats: int) -> None:
