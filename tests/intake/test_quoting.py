@@ -129,3 +129,44 @@ def test_a_message_keeps_its_own_quotation_mark(text: str) -> None:
 def test_a_time_that_is_none_is_left_out() -> None:
     text = '{"log":"KeyError: \'text\'\\n","stream":"stderr","time":"\\u0000"}'
     assert [(e.type, e.text) for e in read_text(text).events] == [("KeyError", "'text'")]
+
+
+CRASHED = (
+    'Fatal Python error: Aborted\n\nStack (most recent call first):\n  File "/a/ops.py", line 9 in forward\n'
+)
+
+
+def test_output_before_a_crash_in_a_question_is_of_the_same_run() -> None:
+    asked = "The card is an old one.\nIt is the same with the other driver and after a restart.\n"
+    line = "rocBLAS error: Could not initialize Tensile host:"
+    lines = f"VAE device: cuda:0\n\n{line}\nthe path was not found\n{CRASHED}"
+
+    def live(text: str) -> bool:
+        whole = read_text(text)
+        assert whole.form is Form.PROSE
+        return any(event.text == line and not event.quoted for event in whole.events)
+
+    assert live(f"{asked}\n{lines}")
+    # a sentence ends the output: what stands above it may be about anything
+    assert not live(f"{line}\n{asked}\n{CRASHED}")
+
+
+def test_the_report_of_a_program_is_a_log() -> None:
+    text = (
+        f"# Some-UI Error Report\n## Error Details\n- **Node ID:** 7\n- **Exception Message:** {MESSAGE}\n\n"
+        '## Stack Trace\n```\n  File "/a/b.py", line 9, in f\n    a @ b\n```\n'
+    )
+    assert _live(text)
+    assert read_text(text).form is Form.LOG
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        f"The error message {FULL} indicates that the last dimension differs.\n",
+        f"This warning text: {FULL} usually means a wrong in_features.\n",
+        "RuntimeError: This indicates that the shapes of mat1 and mat2 shapes cannot be multiplied (6x5).\n",
+    ],
+)
+def test_a_sentence_that_explains_a_message_is_no_failure(sentence: str) -> None:
+    assert _live(sentence + "Look at both shapes.\n") == []

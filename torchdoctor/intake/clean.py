@@ -52,6 +52,11 @@ def clean(text: str) -> list[str]:
     return [text if text.isprintable() else text.translate(_DROP_TABLE)]
 
 
+def unmarked(text: str) -> str:
+    """The message of a report that a program made in Markdown: ``- **Exception Message:** words``."""
+    return pattern(r"^\s*(?:[-*] )?\*\*(?:Exception|Error)(?: Message)?:\*\* (?=\S)").sub("", text, count=1)
+
+
 _ESCAPES = {"n": "\n", "r": "", "t": "\t", '"': '"', "\\": "\\", "/": "/", "b": "", "f": "", "'": "'"}
 
 

@@ -90,11 +90,13 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
     bordered = any(line.lstrip()[:3] == "+--" for line in lines)
     if _is_history(lines):
         return Form.PROSE, False
+    if any(pattern(r"#+ (?:[\w.-]+ )?Error Report$").match(line) for line in lines[:40]):
+        return Form.LOG, False  # as ComfyUI makes it of its own log, headings and all
     if _is_program_text(lines) or _is_settings(lines) or _is_yaml(lines):
         return Form.SOURCE_CODE, False
     seen: set[str] = set()
     shapes: set[str] = set()
-    logs, sources, spoken = _Asked(lambda _, text: _is_logged(text)), _Asked(_is_source), _Asked(_is_prose)
+    logs, sources, spoken = _Asked(lambda _, text: _is_logged(text)), _Asked(_is_source), _Asked(is_prose)
     for line in lines:
         text = line.strip()
         if text[:3] in ("```", "~~~"):
@@ -278,7 +280,7 @@ def _is_source(line: str, text: str) -> bool:
     return is_code(text) and not text.endswith(".")
 
 
-def _is_prose(line: str, text: str) -> bool:
+def is_prose(line: str, text: str) -> bool:
     if (
         text.startswith(_MARKDOWN)
         or (text[:2] == "> " and text[2:3].isalpha())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torchdoctor.intake.draft import Draft, pattern
+from torchdoctor.intake.form import is_prose
 from torchdoctor.intake.lines import is_code, is_prompt
 from torchdoctor.model import EventKind, Form
 
@@ -85,6 +86,9 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
             draft.quoted = raw[:1] in " \t"  # a doctest in a document
             continue
         example = draft.kind is EventKind.LOG and raw[:1] in " \t" and raw.lstrip()[:4] == ">>> "
+        if form is Form.LOG and not draft.headed and _told_about(draft):
+            draft.quoted = True
+            continue
         if form is Form.LOG or (personal and fenced):
             continue  # in somebody's report the block between the fences is the output of his run
         draft.quoted = (
@@ -92,6 +96,57 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
             if form is Form.SOURCE_CODE
             else (chat and not draft.headed) or _in_prose(draft, personal)
         )
+    if form is Form.PROSE and not chat:
+        _beside_failures(drafts)
+
+
+def _beside_failures(drafts: list[Draft]) -> None:
+    """In a report the lines right before and after a failure with its stack are output of the same run."""
+    real = [
+        index
+        for index, draft in enumerate(drafts)
+        if not draft.quoted and draft.frames and draft.kind is not EventKind.WARNING
+    ]
+    for index in real:
+        for step in (-1, 1):
+            near = drafts[index].line if step < 0 else drafts[index].end_line
+            for at in range(index + step, -1 if step < 0 else len(drafts), step):
+                draft = drafts[at]
+                raw = draft.raw
+                apart = near - draft.end_line if step < 0 else draft.line - near
+                if draft.kind is EventKind.CRASH and apart <= 3:
+                    near = draft.line if step < 0 else draft.end_line
+                    continue
+                if (
+                    draft.kind is not EventKind.LOG
+                    or apart > 3
+                    or raw.lstrip()[:1] in "|>*-#`~"
+                    or _sentence(raw)
+                ):
+                    break
+                draft.quoted = _literal(raw)
+                near = draft.line if step < 0 else draft.end_line
+
+
+def _sentence(raw: str) -> bool:
+    """What a person writes: words between which few marks stand, and a full stop or a colon at the end."""
+    text = raw.strip()
+    spoken = pattern(r"[\w.-]{2,30} (?:[Ee]rror|[Ww]arning|fatal): ").match(text)  # a library, of itself
+    return text[-1:] in ".?!:" and not spoken and is_prose(raw, text)
+
+
+def _told_about(draft: Draft) -> bool:
+    """A sentence that explains a message: ``The error message X indicates …``, ``XError: This means …``."""
+    if draft.frames or draft.time or draft.rank is not None:
+        return False
+    text = draft.raw.strip() if draft.kind is EventKind.LOG else draft.text()
+    return bool(
+        pattern(
+            r"(?:The|This|That|An?) (?:(?:error|warning|exception|full|above|following|same) ?){1,3}"
+            r"(?:message|text|line)?:? .{12,}\b(?:indicates?|means?|suggests?|is caused|occurs|happens)\b"
+            r"|(?:This|It|That) (?:indicates|means|suggests|points to|usually|typically|happens|occurs)\b"
+        ).match(text)
+    )
 
 
 def _recited(raw: str, command: str) -> bool:

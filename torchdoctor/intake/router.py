@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchdoctor.intake.clean import clean, json_record, unescape
+from torchdoctor.intake.clean import clean, json_record, unescape, unmarked
 from torchdoctor.intake.draft import NO_MARK, Line, pattern
 from torchdoctor.intake.form import Census
 from torchdoctor.intake.interleave import Interleaved
@@ -42,6 +42,8 @@ class Router:
                 for part in lines:
                     self.logical(number, part, False)
                 return
+        if ":** " in text[:48]:
+            text = unmarked(text)
         for part in clean(text):
             self.logical(number, part, joined)
             joined = False
