@@ -140,6 +140,12 @@ def test_warnings_of_the_text_are_the_reason_and_harmless_ones_are_not() -> None
     assert found["nccl.infiniband"] is False
 
 
+def test_a_barrier_is_another_call_than_the_sum_of_gradients() -> None:
+    found = facts(transcript(watchdog(0, 4032, numel=1), watchdog(1, 4032, "ALLREDUCE")), 1)
+    assert found["nccl.ops_differ"] is True
+    assert found["nccl.seqs_differ"] is False
+
+
 def test_ranks_at_different_calls() -> None:
     text = transcript(watchdog(0, 7559, "_ALLGATHER_BASE"), watchdog(1, 7561, "_ALLGATHER_BASE"))
     found = facts(text, 1)

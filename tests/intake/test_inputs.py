@@ -605,3 +605,14 @@ class TestWrapped:
             "KeyError: 7\n"
         )
         assert [name for _, name, *_ in self.read(text)] == ["KeyError"]
+
+
+def test_a_notebook_is_known_by_what_stands_in_it(tmp_path: Path) -> None:
+    """Saved under another name, or through a pipe."""
+    error = {"output_type": "error", "ename": "KeyError", "evalue": "'x'", "traceback": ["KeyError: 'x'"]}
+    source = {"cell_type": "code", "source": ["raise ValueError('not this')"], "outputs": [error]}
+    book = json.dumps({"cells": [source], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+    for name in ("a.ipynb", "a.txt", "a.json"):
+        (tmp_path / name).write_text(book, encoding="utf-8")
+        whole = read([str(tmp_path / name)])
+        assert [(one.type, one.text) for one in whole.events] == [("KeyError", "'x'")], name

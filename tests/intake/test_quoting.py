@@ -170,3 +170,21 @@ def test_the_report_of_a_program_is_a_log() -> None:
 )
 def test_a_sentence_that_explains_a_message_is_no_failure(sentence: str) -> None:
     assert _live(sentence + "Look at both shapes.\n") == []
+
+
+SETTINGS = [f"key{i} = {i}" for i in range(8)]
+
+
+def test_records_of_a_log_are_no_settings() -> None:
+    records = [f"2026-03-07 13:11:{i:02d} rank=0 step={i} ppl=3.1{i} mem=24.5" for i in range(20)]
+    end = "slurmstepd: error: *** JOB 5 ON n1 CANCELLED AT 2026-03-07T14:00:17 DUE TO TIME LIMIT ***"
+    whole = read_text("\n".join([*records, end]))
+    assert whole.form is Form.LOG
+    assert not whole.events[-1].quoted
+    # a key and its value are, one a line, also where the value has keys of its own
+    assert read_text("\n".join([*SETTINGS, 'command = "python x.py lr=0.1 wd=0.2"'])).form is Form.SOURCE_CODE
+
+
+def test_a_program_that_prints_its_settings_and_fails() -> None:
+    failed = f'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    a @ b\n{FULL}\n'
+    assert _live("\n".join([*SETTINGS * 4, failed]))

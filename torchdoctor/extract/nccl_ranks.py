@@ -184,11 +184,16 @@ def _draw(transcript: Transcript) -> Picture:
         behind=behind,
         same_group=same_group,
         seqs_differ=_differ([item.seq for item in compared]),
-        ops_differ=_differ([item.op for item in compared]),
+        ops_differ=_differ([_call(item) for item in compared]),
         numel_differ=_differ([item.numel_in for item in compared]),
         epoch_end=_epoch_ended(transcript, start, compared) if start is not None else False,
         progress=_progress(transcript, waited, list(first.values()), givers | set(first)) if waited else None,
     )
+
+
+def _call(item: Timeout) -> str | None:
+    """The kind of call: a sum of one number (a barrier, a loss) is another one than that of gradients."""
+    return "ONE" if item.op == "ALLREDUCE" and item.numel_in == 1 else item.op
 
 
 def _comparable(

@@ -202,8 +202,13 @@ def _is_settings(lines: list[str]) -> bool:
         if within or marks or line.lstrip()[:1] == "#":
             within = within != bool(marks % 2)
             continue
+        if line.startswith("Traceback (most"):
+            return False  # a program that prints its settings, and fails
         section = pattern(r"^\[\[?[\w.-]+\]\]?$").match(line)
         value = pattern(r"^[a-z][\w.-]*\s*=\s*(?:[\"'\[{\d-]|true|false)").match(line)
+        bare = pattern(r"\"[^\"]*\"|'[^']*'").sub("0", line)
+        if value and pattern(r"[\w\]})],? +[A-Za-z_][\w.-]*=\S").search(bare):
+            value = None  # ``rank=0 step=9 loss=0.1``: a record of a log
         if section or value or (line.count("\t") >= 3 and not line[:1].isdecimal()):
             kept += 1
         elif not pattern(r"^\s*(?:[\"'{\]}]|\.\.\.)").match(line):

@@ -31,6 +31,12 @@ class Resumed:
             self._file = following
 
 
+def is_notebook(file: BinaryIO) -> bool:
+    """Does it begin as Jupyter writes notebooks, whatever its name?"""
+    head = file.peek(HEAD)[:HEAD] if isinstance(file, BufferedReader) else b""
+    return head[:1] == b"{" and head[1:].lstrip().startswith(b'"cells"') and b'"cell_type"' in head
+
+
 def structured(file: BinaryIO, name: str) -> Transcript | BinaryIO:
     """The events of a structured input, else a file with the same bytes for the reader of lines.
 

@@ -11,7 +11,7 @@ from torchdoctor.intake.inputs import Found
 from torchdoctor.intake.router import Router
 from torchdoctor.intake.skim import Skim, feed
 from torchdoctor.intake.source import IntakeError, Tally
-from torchdoctor.intake.structured import structured
+from torchdoctor.intake.structured import is_notebook, structured
 from torchdoctor.model import Ending, Form, Relation, Transcript
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _read_input(item: Input, skim: Skim, base: int) -> Transcript:
     router = Router()
     _place(router, item.name)
     try:
-        if item.name.endswith(".ipynb"):
+        if item.name.endswith(".ipynb") or is_notebook(file):
             from torchdoctor.intake.ipynb import cell_outputs
 
             feed(router, cell_outputs(file, tally))
