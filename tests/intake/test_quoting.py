@@ -137,7 +137,7 @@ CRASHED = (
 
 
 def test_output_before_a_crash_in_a_question_is_of_the_same_run() -> None:
-    asked = "The card is an old one.\nIt is the same with the other driver and after a restart.\nIs it to be used at all?\n"
+    asked = "The card is an old one.\nIs it to be used at all?\nIt fails in the same way after a restart.\n"
     line = "rocBLAS error: Could not initialize Tensile host:"
     lines = f"VAE device: cuda:0\n\n{line}\nthe path was not found\n{CRASHED}"
 

@@ -135,9 +135,7 @@ def _select(
     """Which chains are diagnoses, and what is said of the others in a note."""
     notes: list[str] = []
     causes = [
-        chain
-        for chain in found
-        if chain[0].role is Role.CAUSE and chain[0].rule.severity is Severity.FATAL
+        chain for chain in found if chain[0].role is Role.CAUSE and chain[0].rule.severity is Severity.FATAL
     ]
     # a failure no rule knows explains consequences and warnings better than they explain it; that of a rank
     # alone explains the loss of a peer on others, too
@@ -147,9 +145,7 @@ def _select(
     kept: list[Chain] = []
     for chain in found:
         head, _ = chain
-        if head.role in (Role.CONTEXT, Role.TEARDOWN) or (
-            head.rule.severity is Severity.INFO and causes
-        ):
+        if head.role in (Role.CONTEXT, Role.TEARDOWN) or (head.rule.severity is Severity.INFO and causes):
             notes.append(_note(head, "a remark, not the cause"))
         elif unknown_cause:
             notes.append(_note(head, "may follow from the failure that no rule knows"))
