@@ -158,6 +158,12 @@ def test_exit_codes(
         ({"env__leaked_debug": ["CUDA_LAUNCH_BLOCKING=1: waits"]}, "debug-variables-set", "warn"),
         ({}, "debug-variables-set", "pass"),
         (
+            {"torch__requirements_ok": False, "torch__requirements_other": ["triton 3.1.0, wants ==3.2.0"]},
+            "torch-requirements-unmet",
+            "warn",
+        ),
+        ({"torch__requirements_ok": True}, "torch-requirements-unmet", "pass"),
+        (
             {"driver__minor_compatible": True, "torch__needs_ptx_jit": True},
             "ptx-unsupported-toolchain",
             "fail",

@@ -32,6 +32,7 @@ FACTS: dict[str, str] = {
     "build.consumer": "str: whose build it is: triton (its launcher), inductor (generated code), extension "
     "(a package's C++ against torch's headers) or other",
     "build.cxx_standard": "int: the C++ standard the compiler was told to use, as 17",
+    "build.missing_member": "str: the member that at::Tensor does not have, in any language of the compiler",
     "build.extension": "str: name of the extension module that was built",
 }
 
@@ -56,19 +57,24 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
     ("msvc", r"^\s*(?P<file>[^\s(][^(\n]{0,300}?)\(\d+(?:,\d+)?\)\s?: (?:fatal )?error "
      r"(?P<text>(?:C|LNK|STL)\d+: .+)"),
     ("linker", r"^\s*(?:LINK|(?P<file>[^\s:]+\.(?:obj|lib|exp))) : (?:fatal )?error (?P<text>LNK\d+: .+)"),
+    # MSVC about a file as a whole: file.cpp : fatal error C1060: …
+    ("msvc", r"^\s*(?P<file>[^\s(:]{1,300}|[A-Za-z]:[^\s(:]{1,300}) ?: fatal error (?P<text>C\d+: .+)"),
     # cudafe++: file.cu(12): error: …, from CUDA 11.6 on with a number: error #20011-D: …
     ("nvcc", r"^\s*(?P<file>[^\s(][^(\n]{0,300}?)\(\d+\): (?:catastrophic )?error(?: #[\w-]+)?\s?: "
      r"(?P<text>.+)"),
     ("nvcc", r"^\s*(?P<file>)nvcc (?:fatal|error)\s*: (?P<text>.+)"),
     ("ptxas", r"^\s*(?P<file>)ptxas (?:fatal|error|[^\s,]+, line \d+; error)\s*: (?P<text>.+)"),
-    ("linker", r"^\s*(?P<file>)(?:\S*/)?(?:ld|ld\.lld|ld\.gold|lld)(?:\.exe)?: (?:error: )?"
-     r"(?P<text>(?:cannot find|unable to find library|library not found for|skipping incompatible|"
+    ("linker", r"^\s*(?P<file>)(?:\S*/)?(?:ld|ld\.lld|ld\.gold|lld)(?:\.exe)? ?: (?:error: )?"
+     r"(?P<text>(?:cannot find|impossible de trouver|no se puede encontrar|невозможно найти|"
+     r"unable to find library|library not found for|skipping incompatible|"
      r"library '[^']+' not found|找不到|ne peut trouver|kann .{1,80} nicht finden).*)"),
     ("linker", r"^\s*(?P<file>[^\s:]*):?.*?(?P<text>undefined reference to .+|Undefined symbols for arch.+)"),
     # the driver of gcc or clang itself: no file of ours, so no line number
     ("gcc", r"^\s*(?P<file>)(?:\S*/)?(?:g\+\+|gcc|c\+\+|cc1plus|cc1|cc|\w+[\w.-]*-g(?:cc|\+\+)|icpx?)"
      r"(?:-[\d.]+)?: (?P<text>(?:" + _ERROR + r" ?[:：]|internal compiler error:|out of memory|"
      r"Internal error:).+)"),
+    # gcc's libiberty, without a name before it
+    ("gcc", r"^\s*(?P<file>)(?:\S*/cc1plus: )?(?P<text>virtual memory exhausted: .+)"),
     ("clang", r"^\s*(?P<file>)(?:\S*/)?clang(?:\+\+)?(?:-[\d.]+)?: (?P<text>error: .+)"),
     ("gcc", r"^\s*(?P<file>(?:[A-Za-z]:)?[^\s:][^:\n]{0,300}?):\d+(?::\d+)?: ?" + _ERROR
      + r" ?[:：] ?(?P<text>.+)"),
@@ -84,7 +90,8 @@ _TRIGGERS = (
     "error", "fatal", "错误", "erreur", "Fehler", "ошибка", "エラー", "오류", "not found", "cannot find",
     "unable to", "undefined reference", "out of memory", "failed: ", "not recognized", "No such file",
     "找不到", "Internal", "Undefined symbols", "skipping incompatible", "Permission denied",
-    "ne peut trouver", "nicht finden",
+    "ne peut trouver", "impossible de trouver", "nicht finden", "no se puede encontrar", "невозможно найти",
+    "virtual memory",
 )  # fmt: skip
 MAX_LINES = 5_000  # a log that says "error" in more lines than this is not looked at to its end
 
@@ -95,7 +102,10 @@ _ECHOES = r"ld returned|linker command failed|subprocess-exited|too many errors|
 
 _KINDS: tuple[tuple[str, str], ...] = (
     ("out-of-memory", r"^Killed$|Killed signal|Killed \(program|died due to signal 9|out of memory|"
-     r"virtual memory exhausted|C1060|C1002|cannot allocate memory|signal terminated program"),
+     r"virtual memory exhausted|C1060|C1002|cannot allocate memory|signal terminated program|"
+     r"(?:已杀死|已殺死|Getötet|Tué|Processus arrêté|Убито|Terminado \(killed\)|強制終了)"
+     r".{0,60}cc1plus|"
+     r"cc1plus.{0,60}(?:已杀死|Getötet|Tué|Processus arrêté|Убито|強制終了)"),
     ("compiler-too-new", r"unsupported GNU version|unsupported Microsoft Visual Studio version|"
      r"unsupported clang version|parameter packs not expanded with|\"_Float(?:32|64|128)x?\" is undefined|"
      r"__builtin_ia32_\w+\" is undefined|__builtin_dynamic_object_size\" is undefined|STL1002"),
@@ -111,7 +121,8 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("compiler-missing", r"^(?:\S*/)?(?:c\+\+|g\+\+|gcc|cc|clang(?:\+\+)?|cl(?:\.exe)?|\w+-linux-gnu-\S+)"
      r"(?:-[\d.]+)?: (?:command )?(?:not found|No such file)|unable to execute '|^'cl|failed: No such file|"
      r"(?:cannot execute|trying to exec) ['‘`]cc1plus|failed: None"),
-    ("missing-library", r"(?:cannot find|library not found for|ne peut trouver|找不到) -l ?:?"
+    ("missing-library", r"(?:cannot find|library not found for|ne peut trouver|impossible de trouver|找不到|"
+     r"kann|no se puede encontrar|невозможно найти) -l ?:?"
      r"(?P<library>[\w.+-]+)|unable to find library -l(?P<library2>[\w.+-]+)|"
      r"library '(?P<library6>[^']+)' not found|"
      r"LNK1181: [^'“‘\"]*['“‘\"](?P<library3>[^'”’\"]+?)(?:\.lib)?['”’\"]|"
@@ -138,6 +149,13 @@ _STD_MISSING = (
     r"|namespace \"std\" has no (?:actual )?member \"(\w+)\""
     r"|no (?:member|template|type) named '(\w+)' in namespace 'std'"
 )
+# gcc quotes the class and the member, whatever the words between them are
+_MEMBER = (
+    r"at::Tensor(?:Base)?[^\w:]{0,4}(?:has no member named|hat kein Element namens|"
+    r"n['’]a pas de membre nommé|"
+    r"没有名为|沒有名為|не содержит элемента с именем|no tiene (?:un|ningún) miembro llamado|"
+    r"non ha (?:un|alcun) membro (?:chiamato|di nome))\s?['‘\"«»“„]\s?(\w{1,60})"
+)
 _STANDARD = r"[-/]std[=:](?:c|gnu)\+\+(\d\w)"
 _STANDARD_YEARS = {"0x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23}
 
@@ -146,8 +164,8 @@ _TRITON_FRAMES = ("triton/runtime/build.py", "triton/common/build.py", "triton/b
 _INDUCTOR_MARKS = ("torchinductor", "CppCompileError", "_inductor", ".main.cpp", "inductor/cpp_prefix")
 _EXTENSION_MARKS = (
     "TORCH_EXTENSION_NAME", "torch/include", "torch\\include", "torch_extensions", "cpp_extension",
-    "op_builder", "Error compiling objects for", "Error building extension", "torch/csrc",
-    "torch/extension.h", "ATen/",
+    "torch/lib", "torch\\lib", "op_builder", "Error compiling objects for", "Error building extension",
+    "torch/csrc", "torch/extension.h", "ATen/",
 )  # fmt: skip
 # "train.py:12: error: …" of a logger or another language's compiler is none of ours
 _OTHER_SOURCES = (
@@ -314,6 +332,8 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     put("header", _named(kind, error.text) if kind == "missing-header" else "")
     put("library", _named(kind, error.text) if kind == "missing-library" else "")
     put("consumer", _consumer(error, transcript))
+    lacking = _pattern(_MEMBER).search(error.text)
+    put("missing_member", lacking.group(1) if lacking is not None else "")
     put("extension", _extension(transcript))
     if standard is not None:
         put("cxx_standard", standard)

@@ -70,7 +70,7 @@ _PATTERNS: dict[str, tuple[str, str]] = {
     "mac-missing": ("Library not loaded", r"Library not loaded: (?P<file>\S{1,300})"),
     "cudnn-symbol": ("load symbol", r"(?:Cannot|Could not) load symbol (?P<symbol>\w{1,100})"),
     # the quotes and the words around the version are translated in some locales (dl-version.c)
-    "version": ("_", r"(?P<version>(?:GLIBCXX|GLIBC|CXXABI|GOMP|OMP)_\d[\d.]{0,14})['’«”\"]"),
+    "version": ("_", r"(?P<version>(?:GLIBCXX|GLIBC|CXXABI|GOMP|OMP)_\d[\d.]{0,14})\s?['’«»”\"]"),
     "cudnn-load": ("Could not load library", rf"Could not load library {_FILE}"),
     "cudnn-any": ("Unable to load any of", r"Unable to load any of \{(?P<file>[^,}\s]{1,200})"),
     "cudnn-locate": ("Could not locate", r"Could not locate (?P<file>[\w-]{1,80}\.(?:dll|so[\w.]{0,20}))"),

@@ -126,7 +126,8 @@ def extract_text(transcript: Transcript) -> Iterator[Fact]:
                 read(text, event, found)
         if event.frames:
             _frames(event, found)
-        if event.kind is not EventKind.EXCEPTION:
+        # of exceptions only the one that torch raises with the driver's version in it
+        if event.kind is not EventKind.EXCEPTION or "driver on your system is too old" in text:
             table.read(text, event)
     for fact in table.facts():
         found.facts[fact.name] = fact

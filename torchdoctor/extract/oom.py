@@ -82,7 +82,7 @@ _SIZE = r"(\d+(?:\.\d+)?) ?(bytes|[KMGTPE]i?B|B)\b"
 _POWERS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5, "e": 6}
 
 _PATTERNS = {
-    "want": r"Tried to allocate " + _SIZE,
+    "want": r"(?:Tri|\.[a-z]{0,3}|^[a-z]{0,3})ed to allocate " + _SIZE,
     "old": r"\((?:GPU|NPU|XPU|DCU|device|Device) ?(?P<gpu>\d+)?; " + _SIZE + r" total capacity",
     "old-allocated": _SIZE + r" already allocated",
     "old-free": _SIZE + r" free[;)]",
@@ -161,6 +161,7 @@ def _is_report(text: str) -> bool:
         or "Invalid buffer size" in text
         or ("Allocation on device" in text and "memory" in text)
         or ("Tried to allocate" in text and "total capac" in text)
+        or "Including non-PyTorch memory, this process has" in text
     )
 
 

@@ -234,8 +234,14 @@ def _is_logged(text: str) -> bool:
         return True
     if pattern(r":\d+: (?:\w+Warning: |[^\n]{0,200}block: \[\d)").search(text):
         return True  # Python's warnings and the assertions of kernels name file and line
-    if pattern(r"^(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt)$").match(text):
-        return True  # a bare exception class, as poetry and some loggers print it
+    if pattern(r"^(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt):?$").match(text):
+        return True  # a bare exception class, as poetry prints it, or one whose message stands below
+    if text.endswith(" (core dumped)") or text[:2] in ("\u00d7 ", "\u2570\u2500", "\u251c\u2500"):
+        return True  # a shell on a native end; the trees in which pip and uv give their reasons
+    if pattern(
+        r"^(?:OMP|INTEL MKL|Intel MKL|MKL|KMP): ?(?:Error|ERROR|FATAL ERROR|Warning|Hint|Info)\b"
+    ).match(text):
+        return True
     if is_program(text) or text.startswith(_BUILT) or ": error: " in text or ": fatal error: " in text:
         return True
     first = text[:1]
