@@ -10,12 +10,12 @@ from torchdoctor.engine import suspect
 from torchdoctor.engine.conditions import holds
 from torchdoctor.engine.echo import PEER_CAUSES, mark_echoes
 from torchdoctor.engine.factbook import FactBook, TextFacts
-from torchdoctor.engine.finding import Finding, quote
+from torchdoctor.engine.finding import Finding, Occurrence, quote
 from torchdoctor.engine.judge import judge
 from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
 from torchdoctor.engine.rank import reasons, sort_key
-from torchdoctor.engine.wording import filled
+from torchdoctor.engine.wording import filled, first_known
 from torchdoctor.model import (
     Diagnosis,
     Ending,
@@ -135,9 +135,7 @@ def _select(
     """Which chains are diagnoses, and what is said of the others in a note."""
     notes: list[str] = []
     causes = [
-        chain
-        for chain in found
-        if chain[0].role is Role.CAUSE and chain[0].rule.severity is Severity.FATAL
+        chain for chain in found if chain[0].role is Role.CAUSE and chain[0].rule.severity is Severity.FATAL
     ]
     # a failure no rule knows explains consequences and warnings better than they explain it; that of a rank
     # alone explains the loss of a peer on others, too
@@ -147,9 +145,7 @@ def _select(
     kept: list[Chain] = []
     for chain in found:
         head, _ = chain
-        if head.role in (Role.CONTEXT, Role.TEARDOWN) or (
-            head.rule.severity is Severity.INFO and causes
-        ):
+        if head.role in (Role.CONTEXT, Role.TEARDOWN) or (head.rule.severity is Severity.INFO and causes):
             notes.append(_note(head, "a remark, not the cause"))
         elif unknown_cause:
             notes.append(_note(head, "may follow from the failure that no rule knows"))
@@ -218,16 +214,16 @@ def _diagnosis(
             seen.add((extra.file, extra.line))
             evidence.append(extra)
     sizes = _size_holes(head.rule)
+    readings = _readings(best, head)
     fixes: list[Fix] = []
     for conditional in words.fixes:
         told: list[bool | None] = []
         with facts.guard(head.rule.id):
             for condition in conditional.when:
-                told.append(holds(condition, facts.fact(condition.fact, best.event, best.captures)))
+                told.append(holds(condition, first_known(condition.fact, readings, facts)))
             if False not in told:
-                fix = filled(conditional.fix, best, facts, sizes)
-                if fix is not None:
-                    fixes.append(fix)
+                texts = (filled(conditional.fix, item, facts, sizes) for item in readings)
+                fixes.extend([fix for fix in texts if fix is not None][:1])
     return Diagnosis(
         rule=head.rule.id,
         family=head.rule.family,
@@ -254,6 +250,16 @@ def _diagnosis(
         references=words.references,
         reasons=reasons(head, under, first),
     )
+
+
+def _readings(best: Occurrence, head: Finding) -> list[Occurrence]:
+    """Where the values of the fixes are read: the place that is reported, then the rule's others.
+
+    A launcher says in one line that a child failed and in the next which one. Another rank's values are not its own.
+    """
+    rank = best.event.rank
+    others = (item for item in head.occurrences if rank is None or item.event.rank in (None, rank))
+    return [best, *[item for item in others if item is not best][:MAX_EVIDENCE]]
 
 
 def _size_holes(rule: Rule) -> frozenset[str]:
