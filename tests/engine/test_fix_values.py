@@ -135,7 +135,11 @@ def rules() -> RuleSet:
 
 def _fixes(case: str, rules: RuleSet) -> tuple[Fix, ...]:
     report = diagnose(intake.read([str(FIXTURES / case / "input.txt")]), FactBook(None), rules)
-    found = [diagnosis for diagnosis in report.diagnoses if diagnosis.rule == case.partition("/")[0]]
+    found = [
+        diagnosis
+        for diagnosis in report.diagnoses
+        if diagnosis.rule == case.removeprefix("variants/").partition("/")[0]
+    ]
     assert found, f"{case} is not diagnosed as its own rule"
     return found[0].fixes
 
