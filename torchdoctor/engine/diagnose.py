@@ -255,7 +255,7 @@ def _diagnosis(
 def _readings(best: Occurrence, head: Finding) -> list[Occurrence]:
     """Where the values of the fixes are read: the place that is reported, then the rule's others.
 
-    A launcher says in one line that a child failed and in the next which one. Another rank's values are not its own.
+    A launcher says in one line that a child failed and in the next which one. Another rank's are left out.
     """
     rank = best.event.rank
     others = (item for item in head.occurrences if rank is None or item.event.rank in (None, rank))

@@ -54,7 +54,7 @@ def _in_words(name: str, fact: Fact, sizes: frozenset[str]) -> str:
 
 
 def first_known(name: str, readings: Sequence[Occurrence], facts: TextFacts) -> Fact:
-    """The fact where it is known first, else where it is known to be absent, else what the first place says."""
+    """The fact where it is known first, else where it is absent, else what the first place says of it."""
     told = [facts.fact(name, item.event, item.captures) for item in readings]
     sure = [fact for state in (State.KNOWN, State.ABSENT) for fact in told if fact.state is state]
     return sure[0] if sure else told[0]
