@@ -86,6 +86,16 @@ def test_an_output_that_does_not_reach_the_loss() -> None:
     assert "b.weight" in told["ddp-unused-parameters"]
 
 
+def test_parameters_that_ddp_raises_on_are_told_once_and_with_the_advice_for_them() -> None:
+    report = ddp.check(FirstOnly(), [(X,), (X,)], lambda out: out.mean())
+    assert [one.id for one in report.checks if "b.weight" in (one.observed or "")] == [
+        "ddp-unused-parameters"
+    ]
+    (action,) = (one.action or "" for one in report.checks if one.id == "ddp-unused-parameters")
+    assert "No batch gave them a gradient" in action
+    assert "find_unused_parameters" not in action
+
+
 def test_branches_that_leave_parameters_out_in_some_batches() -> None:
     told = found(Branch(), X, -X)
     assert "a.weight (no gradient in batch 1)" in told["ddp-branch"]

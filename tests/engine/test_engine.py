@@ -407,3 +407,19 @@ def test_an_untold_rule_out_does_not_keep_a_special_case_from_replacing_the_gene
         transcript(event(0, EventKind.LOG, "the same message")), FactBook(known), found
     ).diagnoses
     assert other.rule == "general"
+
+
+def test_what_two_blocks_read_out_of_one_message_is_known_together(tmp_path: Path) -> None:
+    (tmp_path / "memory").mkdir()
+    body = (
+        'id = "two"\nfamily = "memory"\ntitle = "two"\nseverity = "fatal"\nrole = "cause"\nwhy = "x"\n'
+        '[[match]]\ntext = "the long message of the two"\n'
+        '[[match]]\ntext = "between {one:int} and {other:int}"\n'
+        '[[fix]]\ndo = "Bring {match.one} to {match.other}."\nrisk = "safe"\n'
+    )
+    (tmp_path / "memory" / "two.toml").write_text(body, encoding="utf-8")
+    text = "the long message of the two: between 3 and 4"
+    (diagnosis,) = diagnose(
+        transcript(event(0, EventKind.LOG, text)), FactBook(), load(str(tmp_path))
+    ).diagnoses
+    assert [fix.do for fix in diagnosis.fixes] == ["Bring 3 to 4."]

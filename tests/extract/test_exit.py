@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from torchdoctor.extract import exit as exits
+from torchdoctor.intake import read_text
+from torchdoctor.intake.lines import CRASH_ABROAD
 from torchdoctor.model import Event, EventKind, Fact, FactValue, State, Transcript
 
 
@@ -112,3 +114,22 @@ def test_other_lines_say_nothing(text: str) -> None:
 
 def test_source_names_the_line() -> None:
     assert extract("Killed")["exit.signal"].source == "text:job.log:7"
+
+
+def test_the_words_of_other_languages_are_those_that_the_reading_of_lines_knows() -> None:
+    assert set(exits.ABROAD) == set(CRASH_ABROAD)
+
+
+@pytest.mark.parametrize(
+    ("line", "signal"),
+    [
+        ("./run.sh: Zeile 3: 4711 Speicherzugriffsfehler  (Speicherabzug geschrieben) python t.py", "SIGSEGV"),
+        ("总线错误 (核心已转储)", "SIGBUS"),
+        ("Segmentation fault (コアダンプ)", "SIGSEGV"),
+        ("Erreur du bus", "SIGBUS"),
+    ],
+)
+def test_a_shell_that_speaks_another_language(line: str, signal: str) -> None:
+    (event,) = read_text(f"{line}\n").events
+    assert event.kind is EventKind.CRASH
+    assert extract(event.text, event.kind)["exit.signal"].value == signal

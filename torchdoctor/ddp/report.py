@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from torchdoctor.ddp.observation import Failure, Observation
 from torchdoctor.ddp.predict import Kind, Raised, Setting, predict
-from torchdoctor.ddp.seen import remarks, warnings
-from torchdoctor.ddp.wording import ACTIONS, TITLES, at, names, verdict_of
+from torchdoctor.ddp.seen import never_graded, remarks, warnings
+from torchdoctor.ddp.wording import ACTIONS, FIND_UNUSED, TITLES, USE_OR_FREEZE, at, names, verdict_of
 from torchdoctor.model import (
     Blame,
     CheckResult,
@@ -33,7 +33,10 @@ _PASSED = "DistributedDataParallel raises on this model"
 def report_of(seen: Observation) -> Report:
     """Everything that DDP would raise, and what it would get wrong without a word."""
     predicted = predict(seen)
-    results = [*_raising(predicted), *warnings(seen, predicted)]
+    results = [
+        *_raising(predicted, frozenset(item.name for item in never_graded(seen))),
+        *warnings(seen, predicted),
+    ]
     unsure: list[NotChecked] = []
     for number, batch in enumerate(seen.batches, 1):
         if batch.error is not None:
@@ -70,8 +73,11 @@ def merged(report: Report, other: Report) -> Report:
     )
 
 
-def _raising(predicted: dict[Setting, Raised | None]) -> Iterator[CheckResult]:
-    """One result for each kind of failure, with what each setting does."""
+def _raising(predicted: dict[Setting, Raised | None], never: frozenset[str]) -> Iterator[CheckResult]:
+    """One result for each kind of failure, with what each setting does.
+
+    ``never`` names the parameters that got no gradient in any batch.
+    """
     kinds = dict.fromkeys(one.kind for one in predicted.values() if one is not None)
     plain = predicted[Setting.PLAIN]
     for kind in kinds:
@@ -95,8 +101,18 @@ def _raising(predicted: dict[Setting, Raised | None]) -> Iterator[CheckResult]:
             else None,
             threshold_source="torch/csrc/distributed/c10d/reducer.cpp, torch/nn/parallel/distributed.py",
             evidence=tuple(evidence),
-            action=ACTIONS[kind],
+            action=_action(kind, named, never),
         )
+
+
+def _action(kind: Kind, named: tuple[str, ...], never: frozenset[str]) -> str:
+    """Where all batches or only some leave the parameters out, the advice for that case."""
+    if kind is not Kind.UNUSED or not never:
+        return ACTIONS[kind]
+    if never.issuperset(named):
+        return f"{USE_OR_FREEZE} No batch gave them a gradient."
+    some = [name for name in named if name not in never]
+    return f"{USE_OR_FREEZE} {names(some)} got one in some batches: there {FIND_UNUSED}."
 
 
 def failed_result(check: str, subject: str, error: Failure) -> CheckResult | NotChecked:

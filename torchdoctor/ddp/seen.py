@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchdoctor.ddp.observation import Observation
-from torchdoctor.ddp.predict import Raised, Setting
+from torchdoctor.ddp.observation import Observation, Parameter
+from torchdoctor.ddp.predict import Kind, Raised, Setting
 from torchdoctor.ddp.wording import at, names
 from torchdoctor.model import Blame, CheckResult, Evidence, Verdict
 
@@ -14,7 +14,7 @@ _STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 def warnings(seen: Observation, predicted: dict[Setting, Raised | None]) -> Iterator[CheckResult]:
     """Results that do not come from a prediction."""
-    yield from _left_out(seen)
+    yield from _left_out(seen, predicted)
     yield from _outputs(seen)
     yield from _changed(seen)
     yield from _devices(seen, predicted)
@@ -30,13 +30,26 @@ def _warn(
     return CheckResult(check, verdict, title, Blame.USER, observed=observed, evidence=evidence, action=action)
 
 
-def _left_out(seen: Observation) -> Iterator[CheckResult]:
-    """Parameters without a gradient, in every batch and in some."""
+def never_graded(seen: Observation) -> tuple[Parameter, ...]:
+    """Parameters that got no gradient in any batch; none when a batch did not come to its end."""
+    if not _complete(seen):
+        return ()
+    reduced = (item for item in seen.parameters if item.reduced)
+    got = [batch.graded for batch in seen.batches]
+    return tuple(item for number, item in enumerate(reduced) if not any(number in one for one in got))
+
+
+def _left_out(seen: Observation, predicted: dict[Setting, Raised | None]) -> Iterator[CheckResult]:
+    """Parameters without a gradient, in every batch and in some.
+
+    Those that are told already, because DDP raises on them, are not told again.
+    """
     if not _complete(seen):
         return
     reduced = [item for item in seen.parameters if item.reduced]
     got = [batch.graded for batch in seen.batches]
-    never = [item for number, item in enumerate(reduced) if not any(number in one for one in got)]
+    told = {name for one in predicted.values() if one and one.kind is Kind.UNUSED for name in one.parameters}
+    never = [item for item in never_graded(seen) if item.name not in told]
     if never:
         words = [item.name + (f" (also {', '.join(item.aliases)})" if item.aliases else "") for item in never]
         yield _warn(

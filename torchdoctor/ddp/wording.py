@@ -33,11 +33,13 @@ MESSAGES = {
     Kind.SYNCBN: "SyncBatchNorm layers only work with GPU modules",
 }
 
+USE_OR_FREEZE = (
+    "Use these parameters in the loss, remove them, or requires_grad_(False) on them before wrapping."
+)
+FIND_UNUSED = "DistributedDataParallel(model, find_unused_parameters=True)"
+
 ACTIONS = {
-    Kind.UNUSED: "Use these parameters in the loss, remove them, or requires_grad_(False) on them "
-    "before wrapping. "
-    "Only if they are left out in some batches alone: DistributedDataParallel(model, "
-    "find_unused_parameters=True).",
+    Kind.UNUSED: f"{USE_OR_FREEZE} Only if they are left out in some batches alone: {FIND_UNUSED}.",
     Kind.TWICE: "Make activation checkpointing non-reentrant (use_reentrant=False), do not use a "
     "parameter both "
     "inside and outside of forward's outputs with find_unused_parameters=True, and share no parameter "

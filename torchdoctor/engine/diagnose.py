@@ -10,12 +10,12 @@ from torchdoctor.engine import suspect
 from torchdoctor.engine.conditions import holds
 from torchdoctor.engine.echo import PEER_CAUSES, mark_echoes
 from torchdoctor.engine.factbook import FactBook, TextFacts
-from torchdoctor.engine.finding import Finding, quote
+from torchdoctor.engine.finding import Finding, Occurrence, quote
 from torchdoctor.engine.judge import judge
 from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
 from torchdoctor.engine.rank import reasons, sort_key
-from torchdoctor.engine.wording import filled
+from torchdoctor.engine.wording import filled, first_known
 from torchdoctor.model import (
     Diagnosis,
     Ending,
@@ -214,16 +214,16 @@ def _diagnosis(
             seen.add((extra.file, extra.line))
             evidence.append(extra)
     sizes = _size_holes(head.rule)
+    readings = _readings(best, head)
     fixes: list[Fix] = []
     for conditional in words.fixes:
         told: list[bool | None] = []
         with facts.guard(head.rule.id):
             for condition in conditional.when:
-                told.append(holds(condition, facts.fact(condition.fact, best.event, best.captures)))
+                told.append(holds(condition, first_known(condition.fact, readings, facts)))
             if False not in told:
-                fix = filled(conditional.fix, best, facts, sizes)
-                if fix is not None:
-                    fixes.append(fix)
+                texts = (filled(conditional.fix, item, facts, sizes) for item in readings)
+                fixes.extend([fix for fix in texts if fix is not None][:1])
     return Diagnosis(
         rule=head.rule.id,
         family=head.rule.family,
@@ -250,6 +250,16 @@ def _diagnosis(
         references=words.references,
         reasons=reasons(head, under, first),
     )
+
+
+def _readings(best: Occurrence, head: Finding) -> list[Occurrence]:
+    """Where the values of the fixes are read: the place that is reported, then the rule's others.
+
+    A launcher says in one line that a child failed and in the next which one. Another rank's are left out.
+    """
+    rank = best.event.rank
+    others = (item for item in head.occurrences if rank is None or item.event.rank in (None, rank))
+    return [best, *[item for item in others if item is not best][:MAX_EVIDENCE]]
 
 
 def _size_holes(rule: Rule) -> frozenset[str]:

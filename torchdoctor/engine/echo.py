@@ -12,8 +12,9 @@ PEER_CAUSES = frozenset(  # those of them that can be causes, too
      "dist-rendezvous-timeout")
 )  # fmt: skip
 PEER_DEATH = PEER_CAUSES | frozenset(
-    ("nccl-timeout", "nccl-remote-error", "nccl-aborted", "nccl-heartbeat", "dist-store-lost")
-)
+    ("nccl-timeout", "nccl-remote-error", "nccl-aborted", "nccl-heartbeat", "dist-store-lost",
+     "gloo-peer-lost")
+)  # fmt: skip
 WORKER_DEATH = frozenset(
     {
         "dataloader-worker-exited", "dataloader-worker-killed", "dataloader-worker-error",

@@ -49,6 +49,9 @@ class End(NamedTuple):
     time: str | None
     code: int
     event: Event
+    # srun numbers its tasks: ranks, or launchers of several ranks each. A task that is a rank and leaves
+    # with an exit code has printed its exception under its number.
+    of_a_task: bool = False
     root: bool = False  # the launcher calls it the root cause: a hint, it may be the first by local rank only
 
 
@@ -83,9 +86,8 @@ def _box(event: Event) -> Iterator[End]:
         host = one["host"] if one["host"] not in ("localhost", "127.0.0.1") else None
         time = one["time"].replace("_", "T")
         local = int(one["local"]) if one["local"] else None
-        yield End(
-            int(one["rank"]), local, host, time, int(one["code"]), event, root >= 0 and one.start() > root
-        )
+        first = root >= 0 and one.start() > root
+        yield End(int(one["rank"]), local, host, time, int(one["code"]), event, root=first)
 
 
 def _srun(event: Event) -> Iterator[End]:
@@ -96,7 +98,7 @@ def _srun(event: Event) -> Iterator[End]:
         if code is None:
             continue
         for rank in _numbers(one["tasks"]):
-            yield End(rank, None, one["host"], event.time, code, event)
+            yield End(rank, None, one["host"], event.time, code, event, of_a_task=True)
 
 
 def _numbers(text: str) -> Iterator[int]:

@@ -90,9 +90,10 @@ def incident(
     own.update(_as_failures(crashed))
     for rank, failure in soft.items():
         echoes[rank] = min((failure, echoes.get(rank, failure)), key=lambda item: item.event.id)
+    printed = {event.rank for event in transcript.events if event.rank is not None}
     if not own and nobodys is None:
-        own = _by_ends(found, echoes)
-    world = {event.rank for event in transcript.events if event.rank is not None} | set(found)
+        own = _by_ends(found, echoes, printed)
+    world = printed | set(found)
     clocks = Clocks(transcript)
     for rank, end in found.items():
         if end.host:
@@ -119,14 +120,17 @@ def waits(event: Event) -> bool:
     return any(mark in event.text for mark in GIVE_UP)
 
 
-def _by_ends(found: dict[int, End], echoes: dict[int, Failure]) -> dict[int, Failure]:
+def _by_ends(found: dict[int, End], echoes: dict[int, Failure], printed: set[int]) -> dict[int, Failure]:
     """Processes that were killed by a signal of their own; an abort counts where nothing else was printed."""
     killed = {rank: end for rank, end in found.items() if end.code in OWN_SIGNALS}
     if not killed:
         killed = {
             rank: end
             for rank, end in found.items()
-            if rank not in echoes and end.code not in SENT_SIGNALS and (end.code in ABORT or end.code > 0)
+            if rank not in echoes
+            and end.code not in SENT_SIGNALS
+            and (end.code in ABORT or end.code > 0)
+            and not (printed and rank not in printed and end.of_a_task and 0 < end.code < 128)
         }
     if len(killed) > 1 and len({end.event.id for end in killed.values()}) == 1:
         roots = {rank: end for rank, end in killed.items() if end.root}

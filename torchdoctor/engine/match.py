@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import replace
 
 from torchdoctor.catalog import RuleSet, template
 from torchdoctor.catalog.rule import Match
@@ -123,9 +124,16 @@ def _try(
 
 def _keep(rule_id: str, found: Occurrence, best: dict[tuple[str, int], Occurrence]) -> None:
     known = best.get((rule_id, found.event.id))
-    # of two blocks with one literal, the one that reads more values out of the message
-    if known is None or (found.weight, len(found.captures)) > (known.weight, len(known.captures)):
+    if known is None:
         best[rule_id, found.event.id] = found
+        return
+    # of two blocks with one literal, the one that reads more values out of the message
+    more = (found.weight, len(found.captures)) > (known.weight, len(known.captures))
+    kept, other = (found, known) if more else (known, found)
+    # what another block read out of the same message is known, too
+    if other.captures.keys() - kept.captures.keys():
+        kept = replace(kept, captures={**other.captures, **kept.captures})
+    best[rule_id, found.event.id] = kept
 
 
 def match_event(match: Match, event: Event, text: str, facts: TextFacts) -> Occurrence | None:

@@ -133,8 +133,15 @@ def _is_reporter(event: Event) -> bool:
 def unexplained(transcript: Transcript, explained: set[int]) -> list[Event]:
     """Exceptions that no finding stands on or behind, and that are not reports of another's end.
 
-    ``explained`` holds the ids of events with a finding. The innermost of a chain stands for it.
+    ``explained`` holds the ids of events with a finding. The innermost of a chain stands for it. That a
+    launcher reports the end of a child explains no exception of the child.
     """
+    explained = {
+        number
+        for number in explained
+        if transcript.events[number].kind is not EventKind.LAUNCHER
+        and not _is_reporter(transcript.events[number])
+    }
     covered: set[int] = set()
     inner: set[int] = set()
     for event in transcript.events:

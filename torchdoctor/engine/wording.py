@@ -12,7 +12,7 @@ from torchdoctor.engine.finding import Occurrence
 from torchdoctor.model import Fact, Fix, State
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _SIZE_SUFFIX = "_bytes"
 
@@ -51,6 +51,13 @@ def _in_words(name: str, fact: Fact, sizes: frozenset[str]) -> str:
     if isinstance(fact.value, (int, float)) and name.endswith("_ms"):
         return duration(fact.value)
     return shown(fact.value)
+
+
+def first_known(name: str, readings: Sequence[Occurrence], facts: TextFacts) -> Fact:
+    """The fact where it is known first, else where it is absent, else what the first place says of it."""
+    told = [facts.fact(name, item.event, item.captures) for item in readings]
+    sure = [fact for state in (State.KNOWN, State.ABSENT) for fact in told if fact.state is state]
+    return sure[0] if sure else told[0]
 
 
 def filled(fix: Fix, occurrence: Occurrence, facts: TextFacts, sizes: frozenset[str]) -> Fix | None:

@@ -46,6 +46,19 @@ _WORDS = {
     "Trace/breakpoint trap": "SIGTRAP",
 }
 
+# the same in other languages of the system; intake/lines.py knows the lines
+ABROAD = {
+    "Speicherzugriffsfehler": "SIGSEGV", "Bus-Zugriffsfehler": "SIGBUS",
+    "Erreur de segmentation": "SIGSEGV", "Erreur du bus": "SIGBUS", "Violación de segmento": "SIGSEGV",
+    "Error del bus": "SIGBUS", "Falha de segmentação": "SIGSEGV", "Erro no barramento": "SIGBUS",
+    "Errore di segmentazione": "SIGSEGV", "Errore di bus": "SIGBUS",
+    "Ошибка сегментирования": "SIGSEGV", "Ошибка шины": "SIGBUS", "Убито": "SIGKILL",
+    "段错误": "SIGSEGV", "段錯誤": "SIGSEGV", "记忆体区段错误": "SIGSEGV",
+    "程式記憶體區段錯誤": "SIGSEGV", "总线错误": "SIGBUS", "匯流排錯誤": "SIGBUS", "已杀死": "SIGKILL",
+    "已放弃": "SIGABRT", "セグメンテーション違反です": "SIGSEGV", "バスエラー": "SIGBUS",
+    "세그멘테이션 오류": "SIGSEGV", "버스 오류": "SIGBUS",
+}  # fmt: skip
+
 # NTSTATUS values of Windows, unsigned and signed
 _WINDOWS = {
     0xC0000005: "SIGSEGV",  # access violation
@@ -132,6 +145,10 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         if match is not None:
             yield Fact.known("exit.signal", _WORDS[match.group("word")], source)
             yield Fact.known("exit.core_dumped", "core dumped" in match.group("core"), source)
+        elif event.kind is EventKind.CRASH:
+            abroad = next((word for word in ABROAD if word in text), None)
+            if abroad is not None:
+                yield Fact.known("exit.signal", ABROAD[abroad], source)
 
 
 def _from_torchrun(text: str, source: str) -> Iterator[Fact]:

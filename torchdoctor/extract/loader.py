@@ -20,6 +20,7 @@ FACTS: dict[str, str] = {
     "loader.in_worker": "bool: the exception was raised in a worker process",
     "loader.raised_in": "str: function of the frame that raised",
     "loader.by_sample_index": "bool: the line that raised takes an item by the sample's index",
+    "loader.seen_waiting": "bool: a stack was taken while it waited; unknown after a Ctrl-C",
     "loader.child_waits_for_lock": "bool: a forked child's stack ends in a lock; unknown if none does",
 }
 
@@ -43,6 +44,8 @@ def _pattern() -> re.Pattern[str]:
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     """Facts of one exception or stack with frames; nothing for an event without any."""
     source = f"text:{event.source}:{event.line}"
+    if event.kind is not EventKind.EXCEPTION:
+        yield Fact.known("loader.seen_waiting", True, source)
     if event.kind is EventKind.STACK and any(_stuck_child(one) for one in transcript.events):
         yield Fact.known("loader.child_waits_for_lock", True, source)
     if not event.frames:

@@ -86,7 +86,7 @@ _REASONS = (
 
 _UNREACHABLE = (
     "No route to host", "onnection timed out", "etwork is unreachable", "o socket interface found",
-    "o interface found",
+    "o interface found", "Software caused connection abort", "Network is down", "assign requested address",
 )  # fmt: skip
 
 LIMIT = 2000  # characters of warnings that are kept

@@ -14,7 +14,8 @@ _GATE = (
     "malloc", "stack smash", "TERM_", "PBS", "Process finished", "not found", "compilation", "BackOff",
     "FailedScheduling", "CANCELLED", "corrupted", "FAIL", "torch/", "torch.", "RIP", "TIMEOUT", "Fatal",
     "recursive", "ERROR", "Failed", "Could not", "No matching", "corrupt", "double free", "traps:",
-    "core dump", "collect2", "ptxas", "错误", "錯誤", "エラー", "Fehler", "rreur", "ошибка",
+    "core dump", "collect2", "ptxas", "错误", "錯誤", "エラー", "ehler", "rreur", "шибка",
+    "Violación", "Falha de seg", "セグメンテーション", "세그멘테이션", "已杀死", "已放弃", "Убито",
 )  # fmt: skip
 _ASSERT = (
     r"(?:(?:[A-Za-z]:)?[\w.~+-]*[\\/])?[\w.\\/+~-]*\.(?:cu|cuh|hip|h|cpp|cc|inl):\d+:[^`'\"]{0,1200}?"
@@ -23,6 +24,15 @@ _ASSERT = (
 _CRASH_WORDS = (
     "Segmentation fault", "Bus error", "Floating point exception", "Illegal instruction", "Aborted",
     "Killed", "Terminated",
+)  # fmt: skip
+# glibc's words for signals, as a shell prints them: German, French, Spanish, Portuguese, Italian, Russian,
+# Chinese (both scripts), Japanese, Korean; extract/exit.py says which signal each is
+CRASH_ABROAD = (
+    "Speicherzugriffsfehler", "Bus-Zugriffsfehler", "Erreur de segmentation", "Erreur du bus",
+    "Violación de segmento", "Error del bus", "Falha de segmentação", "Erro no barramento",
+    "Errore di segmentazione", "Errore di bus", "Ошибка сегментирования", "Ошибка шины", "Убито",
+    "段错误", "段錯誤", "记忆体区段错误", "程式記憶體區段錯誤", "总线错误", "匯流排錯誤", "已杀死",
+    "已放弃", "セグメンテーション違反です", "バスエラー", "세그멘테이션 오류", "버스 오류",
 )  # fmt: skip
 _CRASH_STARTS = (
     "Fatal Python error", "terminate called", "*** Process received signal ***", "*** Aborted at",
@@ -234,6 +244,12 @@ def _native(body: str) -> tuple[EventKind, str] | None:
         "core dumped" in body or pattern(r"(?:line \d+|^\[\d+\][+-]?): +\d+ [A-Z]").search(body)
     ):
         return EventKind.CRASH, ""  # bash: line 1: 20117 Aborted (core dumped) ./ringtest
+    if body.endswith(")") and pattern(rf"^(?:{'|'.join(_CRASH_WORDS)}) \([^()]{{2,40}}\)$").match(body):
+        return EventKind.CRASH, ""  # Segmentation fault (コアダンプ)
+    if any(word in body for word in CRASH_ABROAD) and pattern(
+        rf"(?:^|: +(?:\d+ +)?)(?:{'|'.join(CRASH_ABROAD)})(?: +[(（].{{2,60}}[)）])?(?:\s|$)"
+    ).search(body):
+        return EventKind.CRASH, ""
     if body[:1] == "[" and pattern(r"^\[[\w.-]+:\d+\] (?:\*\*\* Process rec|Signal|Failing at addr)").match(
         body
     ):

@@ -31,9 +31,10 @@ _AFTER_TIME = (
     rf"(?:\[?(?P<l2>{_LEVEL})\]?(?:\s*(?:- |\| ?|: ?)|\s+))?"
     r"(?P<logger2>[\w./<>-]{1,60}(?::\d+)?(?: - | *\| )|\[[\w/.-]{1,80}\.\w+:\d+(?::\w+)?\] )?"
 )
-_TAG = (
+_TAG = (  # 1,mpirank:3,algo-1 is SageMaker's
     r"\[rank(?P<rank>\d{1,6})\]: ?|\[default(?P<local>\d{1,4})\]:"
-    r"|\[(?:[\w.-]{1,64}@)?(?P<job>\d{1,4}),(?P<mpi>\d{1,6})\]<std(?:err|out|diag)>: ?"
+    r"|\[(?:[\w.-]{1,64}@)?(?P<job>\d{1,4}),(?:mpirank:)?(?P<mpi>\d{1,6})(?:,algo-\d{1,4})?\]"
+    r"<std(?:err|out|diag)>: ?"
     r"|\[(?P<pod>pod/[\w./-]{1,120})\] |\[(?P<torchx>[\w.-]{1,40}/\d{1,5})\]:? ?|\[(?:rank|Rank|RANK)[ "
     r":]{0,2}(?P<rank2>\d{1,6})\]:? ?|\[(?P<hvd>\d{1,6})\]<std(?:err|out)>: ?"
 )
@@ -243,7 +244,7 @@ def _number(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool]
                 keys.append(f"{journal['proc']}[{journal['pid']}]")
             return journal.end(), True
         glued = pattern(
-            r":? (?=\[(?:rank|default|\d+,\d+\]<std))| (?=[EWIF]\d{4} )| (?:stdout|stderr) [FP] "
+            r":? (?=\[(?:rank|default|\d+,\d+\]<std|\d+,mpirank:))| (?=[EWIF]\d{4} )| (?:stdout|stderr) [FP] "
         ).match(text, end)
         if glued:
             return glued.end(), True

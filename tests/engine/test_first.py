@@ -1,0 +1,38 @@
+"""Which rank failed first, where a scheduler counts tasks and ranks print their own lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchdoctor.catalog import RuleSet, load
+from torchdoctor.engine.diagnose import diagnose
+from torchdoctor.engine.factbook import FactBook
+from torchdoctor.intake import read_text
+
+LOST = (
+    "[rank5]:[W108 20:01:12.118220041 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=82, "
+    "addr=[gpu-b]:41022, remote=[gpu-a]:29500): Failed to recv, got 0 bytes. Connection was likely closed. "
+    "Did the remote server shutdown or crash?\n"
+)
+
+
+@pytest.fixture(scope="module")
+def rules() -> RuleSet:
+    return load()
+
+
+@pytest.mark.parametrize(
+    ("end", "rank"),
+    [
+        # the task is a launcher of several ranks: as a rank it would have printed its exception
+        ("srun: error: gpu-b: task 1: Exited with exit code 1", 5),
+        ("srun: error: gpu-b: task 1: Killed", 1),
+        ("srun: error: gpu-b: task 1: Exited with exit code 137", 1),
+    ],
+)
+def test_a_task_of_srun_that_left_by_itself_and_printed_nothing_is_no_rank(
+    end: str, rank: int, rules: RuleSet
+) -> None:
+    report = diagnose(read_text(f"{LOST}{end}\n"), FactBook(None), rules)
+    assert report.first_failure is not None
+    assert report.first_failure.rank == rank
