@@ -38,7 +38,11 @@ SENTENCES = [
     ("checkpoint-size-mismatch/wider", "conv.weight is [96, 3, 3, 3] in the checkpoint and [64, 3, 3, 3] in"),
     (
         "checkpoint-weights-only/ag-061",
-        "Allow just deepspeed.runtime.fp16.loss_scaler.LossScaler, if you know it",
+        "add_safe_globals([deepspeed.runtime.fp16.loss_scaler.LossScaler]) before torch.load",
+    ),
+    (
+        "checkpoint-weights-only/torch-2-3-unsupported-class",
+        "The file holds a numpy.core.multiarray._reconstruct, and this torch cannot allow a single class",
     ),
     ("checkpoint-weights-only/blocked-posix", "The file asks for posix.system of the module posix"),
     ("checkpoint-write-failed/no-directory", "os.makedirs('runs/exp7', exist_ok=True)"),
@@ -108,6 +112,10 @@ COMMANDS = [
 
 # advice that a value of the message rules out
 LEFT_OUT = [
+    ("checkpoint-weights-only/torchscript", "weights_only=False"),
+    ("checkpoint-weights-only/blocked-posix", "weights_only=False"),
+    ("compile-triton-ptxas/bf16-on-t4", "halve BLOCK_M"),
+    ("grad-non-scalar/ag-068", "Take the real part"),
     ("checkpoint-weights-only/blocked-posix", "weights_only=False"),
     ("checkpoint-corrupt/empty-file", "git-lfs"),
     ("checkpoint-corrupt/empty-file", "web page"),
@@ -137,6 +145,13 @@ def test_a_fix_says_the_values_of_the_message(case: str, sentence: str, rules: R
     assert [fix.do for fix in _fixes(case, rules) if sentence in fix.do], [
         fix.do for fix in _fixes(case, rules)
     ]
+
+
+def test_what_runs_code_of_the_file_stands_last_and_says_so(rules: RuleSet) -> None:
+    fixes = _fixes("checkpoint-weights-only/ag-061", rules)
+    risks = ["weights_only=False" in fix.do or "NO_WEIGHTS_ONLY" in (fix.run or "") for fix in fixes]
+    assert risks == sorted(risks) and any(risks)
+    assert [fix.risk == "runs-code" for fix in fixes] == risks
 
 
 @pytest.mark.parametrize(("case", "command"), COMMANDS)
