@@ -23,7 +23,8 @@ _RUNS_CODE = re.compile(
 _HOLE_TYPES = {"int": "int", "size": "int", "float": "float"}
 _NUMBERS = frozenset({"int", "float"})
 _TEXTS = frozenset({"text", "str", "version"})
-# which of two risks is the greater; a restart and a command as root cost about the same, code of others may do anything
+# which of two risks is the greater; a restart and a command as root cost about the same, and code of others
+# may do anything
 _RISK = {"safe": 0, "changes-environment": 1, "needs-root": 2, "loses-work": 2, "runs-code": 3}
 # what the constant of a word may be, for a fact of a type
 _PYTHON = {"int": (int,), "float": (int, float), "bool": (bool,), "list": (tuple,)}
