@@ -273,7 +273,7 @@ class Link(Record):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Fix(Record):
-    """One way out. ``risk`` is safe, changes-environment, needs-root or loses-work."""
+    """One way out. ``risk`` is safe, changes-environment, needs-root, loses-work or runs-code."""
 
     do: str
     run: str | None = None

@@ -23,6 +23,34 @@ SENTENCES = [
     ("variants/dist-child-failed/box-without-traceback", "Read the output of local rank 2 (process 4123)"),
     ("dist-store-lost/recv-2_6", "The store was at gpu-a, port 29500"),
     ("variants/nccl-timeout/monitored-barrier-two-ranks", "Rank(s) 1, 3 did not reach the barrier"),
+    ("broadcast-shape/index-shapes", "The index tensors have the shapes [3], [2]:"),
+    (
+        "checkpoint-class-missing/module-gone",
+        "The file asks for the module 'oldproj', which cannot be imported",
+    ),
+    ("checkpoint-corrupt/plain-zip", "it holds readme.txt at the top"),
+    (
+        "checkpoint-size-mismatch/torch-0-4-while-copying",
+        "fc.weight is [1000, 512] in the checkpoint and [10, 512]",
+    ),
+    ("compile-fp8-gpu/inductor", "Triton offers 'fp8e4b15', 'fp8e5' on this card, not fp8e4nv"),
+    ("compile-triton-ptxas/ptxas-error-class", "ptxas does not know sm_121a"),
+    (
+        "compile-triton-ptxas/smem-flex-backward",
+        "triton_tem_fused_1 needs 131072 bytes, and this GPU has 101376",
+    ),
+    ("cudagraph-overwritten/dx-122", "was made in forward (/home/user/world/models/st_block.py:57)"),
+    ("device-mismatch/sdpa", "query is on cuda:0, key on cpu, value on cpu"),
+    ("device-mismatch/torch-0-4-type", "A LongTensor is on the CPU and meets a torch.cuda.LongTensor"),
+    ("expected-ndim/permute", "The tensor has 2 axes and 3 are listed"),
+    ("grad-unused-input/latents", "Input number 0 of the list (counted from 0)"),
+    ("gradcheck-mismatch/float32", "the gradient of output 0 with respect to input 0"),
+    ("inplace-modified/ag-030", "The tensor [torch.FloatTensor [1, 1024, 1, 1]] was at version 1 when"),
+    ("invalid-device-string/misspelt", "'gpu' is no device type"),
+    ("jit-script-unsupported/wrong-type", "Argument 'shift' counts as Tensor (inferred) and is given int"),
+    ("matmul-shape/dot", "One vector has 3 elements, the other 5"),
+    ("rnn-shape/cell-hidden", "The batch has 3 samples, the state 4"),
+    ("optimizer-device/torch-1-6-sgd", "are on cpu and cuda:0: move the state"),
     ("anomaly-nan/ag-095", "PowBackward0 has no finite derivative here"),
     ("batchnorm-one-value/ag-001", "A batch of shape [1, 256, 1, 1] leaves one value per channel."),
     ("batchnorm-one-value/instance-norm", "The map that reached instance norm has shape [1, 64, 1, 1]"),
@@ -46,7 +74,11 @@ SENTENCES = [
     ("checkpoint-size-mismatch/wider", "conv.weight is [96, 3, 3, 3] in the checkpoint and [64, 3, 3, 3] in"),
     (
         "checkpoint-weights-only/ag-061",
-        "Allow just deepspeed.runtime.fp16.loss_scaler.LossScaler, if you know it",
+        "add_safe_globals([deepspeed.runtime.fp16.loss_scaler.LossScaler]) before torch.load",
+    ),
+    (
+        "checkpoint-weights-only/torch-2-3-unsupported-class",
+        "The file holds a numpy.core.multiarray._reconstruct, and this torch cannot allow a single class",
     ),
     ("checkpoint-weights-only/blocked-posix", "The file asks for posix.system of the module posix"),
     ("checkpoint-write-failed/no-directory", "os.makedirs('runs/exp7', exist_ok=True)"),
@@ -79,8 +111,8 @@ SENTENCES = [
     ("dist-rendezvous-timeout/store-barrier-1_11", "4 of 8 processes had come after 0:30:00."),
     ("driver-too-old/env-102", "This driver offers CUDA 11.4: install the torch build for CUDA 11.8"),
     ("dtype-mismatch/autocast-index-put", "here a Half value goes into a Float one"),
-    ("dtype-not-implemented/cuda-addmm-long", "addmm_cuda has no Long version on this device."),
-    ("expected-ndim/conv1d", "The input has shape [2, 3, 1, 100]."),
+    ("dtype-not-implemented/cuda-addmm-long", "The tensor is Long: convert it before the operation"),
+    ("expected-ndim/conv1d", "The input has shape [2, 3, 1, 100], and the layer takes 3D with a batch axis"),
     (
         "expected-ndim/dimension-out-of-range",
         "Dimension 1 was asked of a tensor whose dimensions are -1 to 0",
@@ -116,6 +148,10 @@ COMMANDS = [
 
 # advice that a value of the message rules out
 LEFT_OUT = [
+    ("checkpoint-weights-only/torchscript", "weights_only=False"),
+    ("checkpoint-weights-only/blocked-posix", "weights_only=False"),
+    ("compile-triton-ptxas/bf16-on-t4", "halve BLOCK_M"),
+    ("grad-non-scalar/ag-068", "Take the real part"),
     ("checkpoint-weights-only/blocked-posix", "weights_only=False"),
     ("checkpoint-corrupt/empty-file", "git-lfs"),
     ("checkpoint-corrupt/empty-file", "web page"),
@@ -149,6 +185,14 @@ def test_a_fix_says_the_values_of_the_message(case: str, sentence: str, rules: R
     assert [fix.do for fix in _fixes(case, rules) if sentence in fix.do], [
         fix.do for fix in _fixes(case, rules)
     ]
+
+
+def test_what_runs_code_of_the_file_stands_last_and_says_so(rules: RuleSet) -> None:
+    fixes = _fixes("checkpoint-weights-only/ag-061", rules)
+    risks = ["weights_only=False" in fix.do or "NO_WEIGHTS_ONLY" in (fix.run or "") for fix in fixes]
+    assert risks == sorted(risks)
+    assert any(risks)
+    assert [fix.risk == "runs-code" for fix in fixes] == risks
 
 
 @pytest.mark.parametrize(("case", "command"), COMMANDS)

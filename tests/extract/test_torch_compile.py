@@ -103,3 +103,23 @@ def test_cut_off_message() -> None:
 )
 def test_other_events_have_no_facts(name: str | None, text: str) -> None:
     assert facts(name, text) == {}
+
+
+def test_function_and_reason_of_too_many_recompilations_stand_in_the_lines_below() -> None:
+    lines = (
+        "torch._dynamo hit config.recompile_limit (8)",
+        "   function: 'forward' (/home/user/decoder.py:41)",
+        "   last reason: 0/7: L['pos'] == 7",
+    )
+    events = tuple(
+        Event(number, EventKind.LOG, text, "run.log", number + 1, number + 1)
+        for number, text in enumerate(lines)
+    )
+    found = {
+        fact.name: fact.value for fact in torch_compile.extract(events[0], Transcript(("run.log",), events))
+    }
+    assert found == {
+        "compile.recompiled": "forward",
+        "compile.recompiled_at": "/home/user/decoder.py:41",
+        "compile.last_reason": "L['pos'] == 7",
+    }

@@ -36,7 +36,7 @@ FAMILIES = (
     "export",
     "scheduler",
 )
-RISKS = ("safe", "changes-environment", "needs-root", "loses-work")
+RISKS = ("safe", "changes-environment", "needs-root", "loses-work", "runs-code")
 
 _REQUIRED = ("id", "family", "severity", "role", "title", "why")
 _TOP = (

@@ -19,6 +19,7 @@ RISKS = {
     "changes-environment": "changes the environment",
     "needs-root": "needs root",
     "loses-work": "loses work",
+    "runs-code": "runs code from the file",
 }
 
 

@@ -81,6 +81,8 @@ class TextFacts:
         """The fact, from the match, the event, the text, or the machine, whichever comes first."""
         if captures and name in captures:
             return captures[name]
+        if captures is not None and name.startswith("match."):
+            return Fact.absent(name)  # the template that matched has no such hole
         key = (name, -1 if event is None or name.startswith("log.") else event.id)
         found = self._cache.get(key)
         if found is None:

@@ -16,11 +16,16 @@ from torchdoctor.model import Role
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _LEAST_WHY = 80
 _ONLY_UPDATE = ("try updating", "update to the latest", "try to update")
+# what lets a file, or a repository, run code of its own in this process
+_RUNS_CODE = re.compile(
+    r"weights_only=False|NO_WEIGHTS_ONLY_LOAD=1|allow_pickle=True|trust_remote_code=True|pickle\.loads?\("
+)
 _HOLE_TYPES = {"int": "int", "size": "int", "float": "float"}
 _NUMBERS = frozenset({"int", "float"})
 _TEXTS = frozenset({"text", "str", "version"})
-# which of two risks is the greater; a restart and a command as root cost about the same
-_RISK = {"safe": 0, "changes-environment": 1, "needs-root": 2, "loses-work": 2}
+# which of two risks is the greater; a restart and a command as root cost about the same, and code of others
+# may do anything
+_RISK = {"safe": 0, "changes-environment": 1, "needs-root": 2, "loses-work": 2, "runs-code": 3}
 # what the constant of a word may be, for a fact of a type
 _PYTHON = {"int": (int,), "float": (int, float), "bool": (bool,), "list": (tuple,)}
 
@@ -60,6 +65,8 @@ def _words(rule: Rule, words: RuleText, versions: Sequence[str]) -> Iterator[str
     if not words.fixes and rule.role is Role.CAUSE:
         yield "a cause needs at least one [[fix]]"
     for item in words.fixes:
+        if item.fix.risk != "runs-code" and _RUNS_CODE.search(f"{item.fix.do}\n{item.fix.run or ''}"):
+            yield "a fix that lets a file run code of its own has the risk runs-code"
         if item.fix.do.lower().startswith(_ONLY_UPDATE):
             yield "a fix that only says to update is none: name the version and what it changes"
     if rule.matches and versions and not versions[0]:

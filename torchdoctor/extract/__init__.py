@@ -19,6 +19,7 @@ NAMESPACES = {
     "build": "build",
     "compile": "torch_compile",
     "loss": "loss",
+    "trainable": "trainable",
     "checksum": "checksum",
     "process_table": "process_table",
     "host_memory": "host_memory",

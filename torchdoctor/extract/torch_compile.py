@@ -28,6 +28,9 @@ FACTS: dict[str, str] = {
     "compile.inner_message": "str: text of the wrapped error; absent when the message holds none",
     "compile.inner_internal": "bool: the wrapped error is of a kind that only the compiler raises; unknown "
     "for classes that user code raises, too",
+    "compile.recompiled": "str: name of the function that was compiled too often",
+    "compile.recompiled_at": "str: file and line of that function",
+    "compile.last_reason": "str: the guard that failed last, as Dynamo words it",
 }
 
 _STAGES = {
@@ -104,6 +107,9 @@ def wrapped(text: str) -> tuple[str, str, str] | None:
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     """Facts of one exception of torch.compile; nothing when the event is none."""
+    if "torch._dynamo hit config." in event.text:
+        yield from _recompiled(event, transcript)
+        return
     name = (event.type or "").rpartition(".")[2]
     stage = _STAGES.get(name, "")
     if any(words in event.text for words in ("FakeTensors first", "with fake tensors", "no fake impl")):
@@ -124,3 +130,19 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     # a backend's text may quote fake tensors freely; in the other stages only the compiler speaks of them
     if internal or (stage != "backend" and any(mark in (message or event.text) for mark in _INTERNAL_TEXTS)):
         yield Fact.known("compile.inner_internal", True, source)
+
+
+def _recompiled(event: Event, transcript: Transcript) -> Iterator[Fact]:
+    """Function and last reason, which stand in the lines below the one that tells the limit."""
+    for item in transcript.events[event.id : event.id + 8]:
+        if item.rank != event.rank:
+            continue
+        source = f"text:{item.source}:{item.line}"
+        place = _pattern(r"function: '(?P<name>[^'\n]{1,200})' \((?P<at>[^)\n]{1,300})\)").search(item.text)
+        if place is not None:
+            yield Fact.known("compile.recompiled", place["name"], source)
+            yield Fact.known("compile.recompiled_at", place["at"], source)
+        reason = _pattern(r"last reason: (?:\d+/\d+: )?(?P<reason>[^\n]{1,200})").search(item.text)
+        if reason is not None:
+            yield Fact.known("compile.last_reason", " ".join(reason["reason"].split()), source)
+            return

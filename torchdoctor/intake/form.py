@@ -97,6 +97,8 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
     seen: set[str] = set()
     shapes: set[str] = set()
     logs, sources, spoken = _Asked(lambda _, text: _is_logged(text)), _Asked(_is_source), _Asked(is_prose)
+    # a message alone, whose further lines are set in: torch writes whole sentences there
+    message = bool(pattern(r"^(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|Unsupported): \S").match(lines[0]))
     for line in lines:
         text = line.strip()
         if text[:3] in ("```", "~~~"):
@@ -106,6 +108,10 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
         if text in seen and not framed:
             continue  # what stands there again and again was printed by a program
         seen.add(text)
+        message = message and (line is lines[0] or line[:1] in " \t")
+        if message and line is not lines[0]:
+            logged += 1
+            continue
         if framed and line[:1] in " \t":  # the source line of a frame
             logged += 1
             framed = 'File "' in text

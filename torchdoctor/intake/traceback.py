@@ -60,9 +60,10 @@ def parse_frame(body: str, at: int) -> Frame | None:
     else:
         function = ""
     file = body[start + 6 : middle]
-    return Frame(
-        file, int(body[end:stop]) if stop - end < 10 else None, function[:200], "", package_of(file), at
-    )
+    # torch.fx and dataclasses write such functions at run time; a user's "python -c" is <module>
+    written = file == "<string>" and function in ("<lambda>", "__init__", "__eq__", "__repr__")
+    package = "python" if written else package_of(file)
+    return Frame(file, int(body[end:stop]) if stop - end < 10 else None, function[:200], "", package, at)
 
 
 def with_code(frame: Frame, code: str) -> Frame:

@@ -17,6 +17,7 @@ RISKS = {
     "changes-environment": "changes the environment",
     "needs-root": "needs root",
     "loses-work": "loses work",
+    "runs-code": "runs code from the file",
 }
 
 

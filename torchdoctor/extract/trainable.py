@@ -1,0 +1,52 @@
+"""How many parameters a program said it trains: PEFT's line, Lightning's and torchinfo's tables.
+
+The last such line before an error counts: a model is often printed once before and once after it is frozen.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.model import Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Event, Transcript
+
+NAMESPACE = "trainable"
+
+FACTS: dict[str, str] = {
+    "trainable.params": "int: number of trainable parameters that the program printed before the message",
+}
+
+_LOOK_BACK = 2000  # events; the table stands at the start of a run, the error mostly in its first step
+_UNITS = {"": 1, "K": 1_000, "M": 1_000_000, "B": 1_000_000_000}
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], ...]:
+    number = r"(?P<number>\d[\d,_]{0,20}(?:\.\d{1,6})?)"
+    return (
+        # PEFT "trainable params: 0 || all params: …", torchinfo and torchsummary "Trainable params: 1,024"
+        re.compile(rf"(?<!-)\b[Tt]rainable param(?:eter)?s\s*[:=]\s*{number} ?(?P<unit>[KMB]?)(?!\w)"),
+        # Lightning: "11.2 M    Trainable params"
+        re.compile(rf"(?:^|[\s|]){number} ?(?P<unit>[KMB]?)\s+Trainable params\b"),
+    )
+
+
+def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+    """The last count printed before the event; nothing when none was."""
+    for number in range(event.id - 1, max(-1, event.id - 1 - _LOOK_BACK), -1):
+        earlier = transcript.events[number]
+        if "rainable param" not in earlier.text:
+            continue
+        for pattern in _patterns():
+            counts = tuple(pattern.finditer(earlier.text[:4000]))
+            if counts:
+                found = counts[-1]
+                count = float(re.sub("[,_]", "", found["number"])) * _UNITS[found["unit"]]
+                yield Fact.known("trainable.params", round(count), f"text:{earlier.source}:{earlier.line}")
+                return
