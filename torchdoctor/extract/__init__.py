@@ -27,11 +27,38 @@ NAMESPACES = {
     "hang": "hang",
 }
 
+# What is read out of a whole text in which nothing failed: module -> groups of words, in small letters, of
+# each of which one must stand in the text. Most texts are passed over by them.
+READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "late_env": (("cuda_visible_devices", "cuda_device_order"), ("torch",)),
+    "tensor_float": (
+        ("tf32", "float32_matmul_precision", "fp32_precision"),
+        ("diff", "err", "allclose", "abs("),
+    ),
+    "pinned": (("pin_memory", "pinned", "page-locked", "host_memory_stats", "pin memory"), ("swap",)),
+    "threads": (("num_threads", "omp_num"),),
+}
+
 
 def of_event(namespace: str, event: Event, transcript: Transcript) -> Iterator[Fact]:
     """The facts of one namespace that an event's message holds."""
     module = import_module(f"torchdoctor.extract.{NAMESPACES[namespace]}")
     yield from module.extract(event, transcript)
+
+
+def of_whole(transcript: Transcript) -> Iterator[Fact]:
+    """What settings, figures and pasted code in a text without a failure show, taken together."""
+    text = "\n".join(event.text for event in transcript.events).lower()
+    wanted = [
+        name for name, groups in READINGS.items() if all(any(w in text for w in group) for group in groups)
+    ]
+    if not wanted:
+        return
+    from torchdoctor.extract.passage import Passage
+
+    passage = Passage(transcript)
+    for name in wanted:
+        yield from import_module(f"torchdoctor.extract.{name}").read(passage)
 
 
 def of_text(transcript: Transcript) -> Iterator[Fact]:
@@ -46,7 +73,7 @@ def catalogue() -> dict[str, str]:
     from torchdoctor.extract import environment
 
     found: dict[str, str] = {}
-    for module in NAMESPACES.values():
+    for module in (*NAMESPACES.values(), *READINGS):
         found.update(import_module(f"torchdoctor.extract.{module}").FACTS)
     found.update(environment.FACTS)
     return found
