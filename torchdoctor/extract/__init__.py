@@ -37,6 +37,21 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "pinned": (("pin_memory", "pinned", "page-locked", "host_memory_stats", "pin memory"), ("swap",)),
     "threads": (("num_threads", "omp_num"),),
+    "worker_timing": (("workers",), ("num_workers", "dataloader", "loader", "loading")),
+    "latency": (("p50", "median", " ms", "50%"), ("torch", "cuda", "gpu", "inference", "latency", "model")),
+    "gpu_rows": (("mib",), ("gpu", "nvidia", "torchrun", "ddp")),
+    "gpu_slice": (("grid ", " mig ", "nvidia "), ("slow", "memory", "only", "why")),
+    "fork_hang": (("process(", "pool(", "processpoolexecutor(", "os.fork("), ("torch",)),
+    "sampler_order": (("distributedsampler(",),),
+    "least_squares": (("lstsq(",),),
+    "traced": (("jit.trace", "onnx.export("),),
+    "device_names": (("get_device_",), ("nvidia", "geforce", "tesla", "quadro", "titan")),
+    "memory_growth": (
+        ("grow", "increas", "climb", "leak", "goes up", "going up", "ris"),
+        ("mem", "ram", "rss"),
+    ),
+    "session": (("is_grad_enabled()", "requires_grad"),),
+    "scattered": (("dataparallel",), ("[", "(")),
 }
 
 

@@ -48,6 +48,8 @@ _PATTERNS = {
         r"|[A-Za-z_][\w.]*\(.*\)(?:\.\w+(?:\(.*\))?)*\s*(?:#.*)?;?$)"
     ),
     "surely-code": r"^(?:import|from|def|class|async|print)\b|[\w\]]\(|\]\s*[:=]",
+    # what Python shows of an object
+    "value": r"\s*(?:tensor|array|device|torch\.Size|OrderedDict|Parameter|dict_keys|namespace)\(",
     "number": r"[\s\"']*-?\d[\d.,e+-]*\s*(?:[A-Za-z%/]{0,12})?[\s\"']*$",
     "personal": (
         r"(?:^|[^\w`'])(?:I|I'm|I've|I'd|my|me|My|[Ww]e|our|[Ii]ch|[Mm]ein\w{0,3}|mir|j'ai|[Mm]on"
@@ -130,6 +132,7 @@ class Passage:
 def _lines(transcript: Transcript) -> Iterator[Line]:
     at = 0
     language: str | None = None  # of the fenced block that is open
+    answering = False  # the line before was typed at a prompt, or is part of the answer to it
     for event in transcript.events:
         for offset, raw in enumerate(event.text.split("\n")):
             text = raw[:LINE_CHARS]
@@ -140,25 +143,28 @@ def _lines(transcript: Transcript) -> Iterator[Line]:
             if not stripped:
                 continue
             place = f"text:{event.source}:{min(event.line + offset, max(event.line, event.end_line))}"
-            voice, shown = _voice(text, language)
+            voice, shown = _voice(text, language, answering)
+            answering = voice is Voice.TYPED or (answering and voice is Voice.PRINTED)
             yield Line(at, place, shown, voice, len(text) - len(text.lstrip()))
             at += 1
 
 
-def _voice(text: str, language: str | None) -> tuple[Voice, str]:
+def _voice(text: str, language: str | None, answering: bool) -> tuple[Voice, str]:
     for name, voice in (("prompt", Voice.TYPED), ("magic", Voice.TYPED), ("shell", Voice.SHELL)):
         found = pattern(name).match(text)
         if found is not None:
             return voice, found.group("typed")
     if (found := pattern("answer").match(text)) is not None:
         return Voice.PRINTED, found.group("rest")
+    spoken = _spoken(text)
+    if answering and (not spoken or pattern("value").match(text)):
+        return Voice.PRINTED, text
     if language in ("python", "py", "python3", "ipython"):
         return Voice.CODE, text
-    code = pattern("code").match(text)
-    spoken = _spoken(text)
+    code = None if pattern("value").match(text) else pattern("code").match(text)
     if code is not None and (not spoken or text[:1] in " \t#@" or pattern("surely-code").search(text)):
         value = code.group("value")
-        if value is None or not pattern("number").match(value):
+        if value is None or "]" in text[: code.start("value")] or not pattern("number").match(value):
             return Voice.CODE, text
     return (Voice.SAID if spoken else Voice.PRINTED), text
 

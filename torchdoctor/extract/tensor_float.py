@@ -45,18 +45,21 @@ _PATTERNS = {
         r"\bloss|\blr\b|learning.rate|accuracy|\bacc\b|epoch|weight_decay|\beps\b|error.?rate|\bWER\b"
         r"|\bmAP\b|grad_norm"
     ),
-    "half": r"\.half\(|float16|bfloat16|autocast|\bbf16\b|\bfp16\b|half precision|\bint8\b|GradScaler",
+    "half": (
+        r"\.half\(|float16|bfloat16|(?<!no )(?<!without )(?<!not )autocast|\bbf16\b|\bfp16\b|half precision"
+        r"|\bint8\b|GradScaler"
+    ),
     "on": (
         r"allow_tf32['\")\]]*\s*(?:[=:]|is|->|\u2192)?\s*(?:\(?True\b|1\b|on\b)|tf32 (?:is )?(?:on|enabled"
         r"|True)\b"
-        r"|float32_matmul_precision\(?\W{0,4}(?:high|medium)\b|(?:NVIDIA_TF32_OVERRIDE"
+        r"|float32_matmul_precision\(?\W{0,8}(?:high|medium)\b|(?:NVIDIA_TF32_OVERRIDE"
         r"|TORCH_ALLOW_TF32_CUBLAS_OVERRIDE)\W{0,3}1\b"
         r"|fp32_precision\W{0,6}tf32"
     ),
     "off": (
         r"allow_tf32['\")\]]*\s*(?:[=:]|is|->|to)?\s*\(?(?:False|0\b)|tf32\b[^.\n]{0,24}\b(?:off|disabled?"
         r"|False)\b"
-        r"|(?:without|disabl\w+|no|turn\w* off|switch\w* off) tf32|float32_matmul_precision\(?\W{0,4}highest"
+        r"|(?:without|disabl\w+|no|turn\w* off|switch\w* off) tf32|float32_matmul_precision\(?\W{0,8}highest"
         r"|NVIDIA_TF32_OVERRIDE\W{0,3}0\b"
         r"|fp32_precision\W{0,6}ieee"
     ),

@@ -51,9 +51,15 @@ _PATTERNS = {
         r"torchrun|torch\.distributed|launch|deepspeed|mpirun|srun|OMP_NUM_THREADS\s?[=:]\s?1\b(?!\d)"
         r"|set_num_threads\(1\)|num_threads\W{1,4}1\b(?!\d)|\b1 thread|one thread|\bDDP\b"
     ),
+    "several": (
+        r"(?:OMP_NUM_THREADS|num_threads|threads)\W{1,3}(?:[2-9]|\d\d)\b|\b(?:[2-9]|\d\d) (?:cpu "
+        r"|openmp )?threads"
+        r"|set_num_threads\((?:[2-9]|\d\d)"
+    ),
     # what divides the figures of two runs that stand in one line
     "parts": (
-        r"[,;()\u2192]|\s(?:vs\.?|but|while|whereas|against|instead of|compared (?:to|with)|and|to|->)\s|\. "
+        r"[,;()\u2192]|\s(?:vs\.?|but|while|whereas|against|instead of|compared (?:to|with)|and|to|->)\s"
+        r"|(?<!\.)\. (?=[A-Z])"
     ),
 }
 
@@ -112,7 +118,9 @@ def _slower(passage: Passage) -> tuple[float, Line] | None:
 
 
 def _is_free(around: str, at: int) -> bool:
-    """Which run a figure belongs to: the nearest words that name one decide."""
+    """Which run a figure belongs to: a number of threads decides, else the nearest words that name a run."""
+    if _pattern("several").search(around):
+        return True
     nearest: tuple[int, bool] | None = None
     for name, is_free in (("free", True), ("tied", False)):
         for found in _pattern(name).finditer(around):

@@ -1,0 +1,71 @@
+"""Code that forks processes after torch has computed in the parent, and hangs unless threads are left out."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.extract.passage import Line, Passage, Voice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Fact
+
+NAMESPACE = "fork_hang"
+
+FACTS: dict[str, str] = {
+    "fork_hang.starts": "str: code that starts processes, by fork as far as the text tells",
+    "fork_hang.hangs": "bool: somebody says that it hangs",
+    "fork_hang.works_otherwise": "bool: it works with spawn, with one thread, or without work in the parent",
+}
+
+_PATTERNS = {
+    "starts": r"(?:mp|multiprocessing|ctx|context)?\.?(?:Process|Pool)\(|ProcessPoolExecutor\(|os\.fork\(",
+    "spawn": (
+        r"set_start_method\(\s*['\"](?:spawn|forkserver)|get_context\(\s*['\"](?:spawn|forkserver)"
+        r"|mp\.spawn\("
+    ),
+    "hangs": (
+        r"\bhangs?\b|\bhanging\b|\bstuck\b|freez|deadlock|never (?:return|finish|com|end)|blocks? forever"
+        r"|for ?ever|nothing happens|then nothing"
+    ),
+    "otherwise": (
+        r"(?:spawn|forkserver|num_threads\(1\)|NUM_THREADS\s?=\s?1\b)[^\n]{0,80}(?:work|finish|fine|\bok\b"
+        r"|helps?|solve|no hang|not hang|gone|fix|run)"
+        r"|(?:works?|finish\w*|fine|ok|helps?|no hang|does(?:n't| not) hang)\b[^\n]{0,60}(?:spawn|forkserver"
+        r"|num_threads\(1\)|NUM_THREADS\s?=\s?1\b)"
+        r"|(?:remov|without|comment|delet|skip|leav)\w*[^\n]{0,80}\b(?:works?|finish\w*|fine|runs?|no hang"
+        r"|not hang)\b"
+    ),
+    "torch": r"\btorch\b",
+}
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_PATTERNS[name], 0 if name == "starts" else re.IGNORECASE)
+
+
+def read(passage: Passage) -> Iterator[Fact]:
+    """Facts of forked processes that hang; nothing where the code asks for another start method."""
+    code = list(passage.of(Voice.CODE, Voice.TYPED))
+    if any(_pattern("spawn").search(line.text) for line in code):
+        return
+    starts = next((line for line in code if _pattern("starts").search(line.text)), None)
+    if starts is None:
+        return
+    hangs = _said(passage, "hangs")
+    if hangs is None or not passage.personal:
+        return
+    yield starts.fact("fork_hang.starts", starts.text.strip()[:120])
+    yield hangs.fact("fork_hang.hangs", True)
+    otherwise = _said(passage, "otherwise")
+    if otherwise is not None:
+        yield otherwise.fact("fork_hang.works_otherwise", True)
+
+
+def _said(passage: Passage, name: str) -> Line | None:
+    spoken = passage.of(Voice.SAID, Voice.PRINTED)
+    return next((line for line in spoken if _pattern(name).search(line.text)), None)

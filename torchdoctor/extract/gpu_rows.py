@@ -1,0 +1,152 @@
+"""What rows of nvidia-smi show side by side: memory, power limits, heat.
+
+The table has two lines a GPU, ``|  0  NAME  On | BUS ID Off | ECC |`` and
+``| 30%  36C  P8  22W / 450W |  4MiB / 24564MiB |  0%  Default |``; ``--query-gpu … --format=csv`` names its
+columns above.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.extract.passage import Line, Passage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Fact
+
+NAMESPACE = "gpu_rows"
+
+FACTS: dict[str, str] = {
+    "gpu_rows.first_heavier": "float: memory in use on GPU 0 over that of the others, which agree",
+    "gpu_rows.symmetric": "bool: the ranks of the text should use equal memory (DDP, torchrun)",
+    "gpu_rows.low_limit": "int: GPU whose power limit is far below that of equal cards, and reached",
+    "gpu_rows.held": "bool: a GPU is idle with much memory in use, and somebody asks about the table",
+    "gpu_rows.hot": "int: GPU that is hot, busy, and far below its power limit or its highest clock",
+}
+
+HEAVIER = 1.15
+HOT_C = 85
+HELD_MIB = 1024
+
+_PATTERNS = {
+    "name": (
+        r"^\|\s{1,4}(?P<index>\d{1,2})\s{1,4}(?P<name>\S[^|]{2,60}?)\s{1,40}(?:On|Off"
+        r"|N/A)\s*\|\s*[0-9A-F]{4,8}:"
+    ),
+    "state": (
+        r"^\|\s*(?:\d{1,3}%|N/A|ERR!)\s+(?P<heat>\d{1,3}|N/A)C?\s+P\d{1,2}\s+(?P<watts>\d{1,4}"
+        r"|N/A)W?\s*/\s*(?P<limit>\d{1,4}|N/A)W?"
+        r"\s*\|\s*(?P<used>\d{1,7})MiB\s*/\s*(?P<total>\d{1,7})MiB\s*\|\s*(?P<busy>\d{1,3}|N/A)%?"
+    ),
+    "csv": r"^\s*(?P<index>\d{1,2})\s*,\s*(?P<mib>\d{1,7}) MiB\s*$",
+    "csv-head": r"^\s*index\s*,\s*memory\.used \[MiB\]\s*$",
+    "ranks": (
+        r"DistributedDataParallel|\bDDP\b|torchrun|nproc[_-]per[_-]node|torch\.distributed|each rank"
+        r"|every rank|per rank"
+    ),
+    "unequal": r"device_map|pipeline|DataParallel\(|nn\.DataParallel|tensor.parallel|FSDP|\bvLLM\b",
+}
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_PATTERNS[name])
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One GPU of the table. Temperatures in degrees Celsius, power in watts, memory in MiB."""
+
+    index: int
+    name: str
+    line: Line
+    heat: int | None
+    watts: int | None
+    limit: int | None
+    used_mib: int
+    busy_percent: int | None
+
+
+def read(passage: Passage) -> Iterator[Fact]:
+    """Facts of a table in a question; nothing where nobody asks."""
+    if not passage.personal:
+        return
+    rows = list(_rows(passage))
+    yield from _memory(passage, rows)
+    yield from _power(rows)
+    held = next((row for row in rows if row.used_mib >= HELD_MIB and row.busy_percent == 0), None)
+    if held is not None:
+        yield held.line.fact("gpu_rows.held", True)
+    hot = next((row for row in rows if _is_hot(row)), None)
+    if hot is not None:
+        yield hot.line.fact("gpu_rows.hot", hot.index)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None
+
+
+def _rows(passage: Passage) -> Iterator[Row]:
+    head: re.Match[str] | None = None
+    for line in passage.lines:
+        if (found := _pattern("name").match(line.text)) is not None:
+            head = found
+        elif head is not None and (found := _pattern("state").match(line.text)) is not None:
+            heat, watts, limit, busy = (
+                _number(found.group(key)) for key in ("heat", "watts", "limit", "busy")
+            )
+            yield Row(
+                int(head.group("index")),
+                head.group("name"),
+                line,
+                heat,
+                watts,
+                limit,
+                int(found.group("used")),
+                busy,
+            )
+            head = None
+
+
+def _memory(passage: Passage, rows: list[Row]) -> Iterator[Fact]:
+    ranks = next((line for line in passage.lines if _pattern("ranks").search(line.text)), None)
+    if ranks is None or _pattern("unequal").search(passage.text):
+        return
+    used = {row.index: (row.used_mib, row.line) for row in rows}
+    listed = False
+    for line in passage.lines:
+        listed = listed or _pattern("csv-head").match(line.text) is not None
+        if listed and (found := _pattern("csv").match(line.text)) is not None:
+            used.setdefault(int(found.group("index")), (int(found.group("mib")), line))
+    others = sorted(mib for index, (mib, _) in used.items() if index != 0 and mib > 1000)
+    if 0 not in used or len(others) < 2 or others[-1] > 1.05 * others[0]:
+        return
+    first, line = used[0]
+    ratio = first / others[-1]
+    if ratio >= HEAVIER:
+        yield line.fact("gpu_rows.first_heavier", round(ratio, 2))
+        yield ranks.fact("gpu_rows.symmetric", True)
+
+
+def _power(rows: list[Row]) -> Iterator[Fact]:
+    for row in rows:
+        same = [other.limit for other in rows if other.name == row.name and other is not row and other.limit]
+        if row.limit and row.watts and same and row.limit <= 0.8 * min(same) and row.watts >= 0.9 * row.limit:
+            yield row.line.fact("gpu_rows.low_limit", row.index)
+            return
+
+
+def _is_hot(row: Row) -> bool:
+    return (
+        row.heat is not None
+        and row.heat >= HOT_C
+        and (row.busy_percent or 0) >= 90
+        and row.watts is not None
+        and row.limit is not None
+        and row.watts <= 0.6 * row.limit
+    )
