@@ -53,7 +53,7 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     text_facts = TextFacts(transcript, facts)
     findings = judge(occurrences(transcript, rules, text_facts), rules, text_facts)
     live = [finding for finding in findings if not finding.recovered]
-    if rules.whole and not suspect.has_failure(transcript):
+    if rules.whole and not suspect.prints_failure(transcript):
         live = _with_readings(live, transcript, rules, text_facts)
     notes = [*transcript.notes, *foreign]
     notes.extend(_note(finding, "the run went on after it") for finding in findings if finding.recovered)

@@ -50,7 +50,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("grow", "increas", "climb", "leak", "goes up", "going up", "ris"),
         ("mem", "ram", "rss"),
     ),
-    "session": (("is_grad_enabled()", "requires_grad"),),
+    "session": (("is_grad_enabled()", "requires_grad", "nan", "inf"),),
     "scattered": (("dataparallel",), ("[", "(")),
 }
 

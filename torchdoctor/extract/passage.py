@@ -50,12 +50,15 @@ _PATTERNS = {
     "surely-code": r"^(?:import|from|def|class|async|print)\b|[\w\]]\(|\]\s*[:=]",
     # what Python shows of an object
     "value": r"\s*(?:tensor|array|device|torch\.Size|OrderedDict|Parameter|dict_keys|namespace)\(",
-    "number": r"[\s\"']*-?\d[\d.,e+-]*\s*(?:[A-Za-z%/]{0,12})?[\s\"']*$",
+    "number": r"[\s\"']*-?\d[\d.,e+-]*(?:\s*[A-Za-z%/]{1,12})?(?:\s+[\w.%/|:-]{1,24}){0,8}[\s\"']*$",
     "personal": (
         r"(?:^|[^\w`'])(?:I|I'm|I've|I'd|my|me|My|[Ww]e|our|[Ii]ch|[Mm]ein\w{0,3}|mir|j'ai|[Mm]on"
         r"|mes)(?:[^\w`]|$)"
     ),
-    "asks": r"\w[^?\n]{2,}\?(?:\s|$|\*)|^(?:Question|Frage|Problem|Bug|Issue)\b|(?i:any (?:idea|hint|help))",
+    "asks": (
+        r"\w[^?\n]{2,}\?(?:\s|$|\*)|^(?:Question|Frage|Problem|Bug|Issue)\b|(?i:any (?:idea|hint|help))"
+        r"|(?i:\bgot (?:\d+ ?% )?slow|\bsuddenly\b|\bweird|\bstrange)"
+    ),
 }
 
 
@@ -99,6 +102,11 @@ class Passage:
     def of(self, *voices: Voice) -> Iterator[Line]:
         """The lines of these voices, in order."""
         return (line for line in self.lines if line.voice in voices)
+
+    @cached_property
+    def code(self) -> str:
+        """All that is code or was typed at a prompt of Python, a line a line."""
+        return "\n".join(line.text for line in self.of(Voice.CODE, Voice.TYPED))
 
     @cached_property
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""What was typed at a prompt of Python and answered, as far as gradients go."""
+"""What was typed at a prompt of Python and answered, as far as losses and gradients go."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ NAMESPACE = "session"
 
 FACTS: dict[str, str] = {
     "session.grad_off": "bool: torch.is_grad_enabled() is False, and nothing that was typed switched it off",
+    "session.loss_nan": "bool: a loss that was asked for at the prompt is NaN or infinite",
     "session.non_leaf": "str: code that makes a tensor with requires_grad and moves or changes it at once",
     "session.non_leaf_grad": "bool: the gradient of that tensor is None after backward",
 }
@@ -30,6 +31,10 @@ _PATTERNS = {
         r"a|to|half|float|double|view"
         r"|reshape|t|contiguous|clone)\(|[*/+-]\s*\d)"
     ),
+    "loss": (
+        r"^\s*(?:print\()?(?:\w*(?:loss|criterion|objective)\w*)(?:\([^=\n]*\))?(?:\.\w+\(?\)?){0,2}\)?\s*$"
+    ),
+    "nan": r"^\s*(?:tensor\()?\s*-?(?:nan|inf)\b",
     "backward": r"\.backward\(",
 }
 
@@ -40,7 +45,10 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def read(passage: Passage) -> Iterator[Fact]:
-    """Facts of gradients that are off or missing."""
+    """Facts of losses that are no numbers, and of gradients that are off or missing."""
+    nan = _loss_nan(passage)
+    if nan is not None:
+        yield nan.fact("session.loss_nan", True)
     off = _grad_off(passage)
     if off is not None:
         yield off.fact("session.grad_off", True)
@@ -58,8 +66,17 @@ def read(passage: Passage) -> Iterator[Fact]:
             return
 
 
+def _loss_nan(passage: Passage) -> Line | None:
+    for line in passage.of(Voice.TYPED):
+        if _pattern("loss").match(line.text):
+            answer = next(passage.answers(line, 1), None)
+            if answer is not None and _pattern("nan").match(answer.text):
+                return answer
+    return None
+
+
 def _grad_off(passage: Passage) -> Line | None:
-    if any(_pattern("off").search(line.text) for line in passage.of(Voice.CODE, Voice.TYPED)):
+    if not passage.personal or _pattern("off").search(passage.code):
         return None
     last: tuple[bool, Line] | None = None
     for line in passage.lines:
