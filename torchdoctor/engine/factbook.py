@@ -100,7 +100,10 @@ class TextFacts:
 
         if namespace in extract.READINGS:
             if self._whole is None:
-                self._whole = {fact.name: fact for fact in extract.of_whole(self.transcript)}
+                self._whole = {}
+                for reading, read in extract.of_whole(self.transcript):
+                    with self.guard(f"reading {reading}"):
+                        self._whole.update((fact.name, fact) for fact in read())
             return self._whole.get(name, Fact.unknown(name, Reason.NOT_ASKED, "text", "not in the text"))
         if event is not None and namespace in extract.NAMESPACES:
             if (namespace, event.id) not in self._extracted:

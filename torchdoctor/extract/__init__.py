@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 
 from torchdoctor.model import Event, Fact, Transcript
@@ -36,10 +37,10 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("diff", "err", "allclose", "abs("),
     ),
     "pinned": (("pin_memory", "pinned", "page-locked", "host_memory_stats", "pin memory"), ("swap",)),
-    "threads": (("num_threads", "omp_num"),),
+    "threads": (("num_threads", "omp_num", "num threads", "1 thread", "one thread"),),
     "worker_timing": (("workers",), ("num_workers", "dataloader", "loader", "loading")),
     "latency": (("p50", "median", " ms", "50%"), ("torch", "cuda", "gpu", "inference", "latency", "model")),
-    "gpu_rows": (("mib",), ("gpu", "nvidia", "torchrun", "ddp")),
+    "gpu_rows": (("mib", "clocks."), ("gpu", "nvidia", "torchrun", "ddp")),
     "gpu_slice": (("grid ", " mig ", "nvidia "), ("slow", "memory", "only", "why")),
     "fork_hang": (("process(", "pool(", "processpoolexecutor(", "os.fork("), ("torch",)),
     "sampler_order": (("distributedsampler(",),),
@@ -61,8 +62,11 @@ def of_event(namespace: str, event: Event, transcript: Transcript) -> Iterator[F
     yield from module.extract(event, transcript)
 
 
-def of_whole(transcript: Transcript) -> Iterator[Fact]:
-    """What settings, figures and pasted code in a text without a failure show, taken together."""
+def of_whole(transcript: Transcript) -> Iterator[tuple[str, Callable[[], Iterator[Fact]]]]:
+    """What settings, figures and pasted code in a text without a failure show, taken together.
+
+    Each reading that may find something, by name: the caller runs them, one at a time.
+    """
     text = "\n".join(event.text for event in transcript.events).lower()
     wanted = [
         name for name, groups in READINGS.items() if all(any(w in text for w in group) for group in groups)
@@ -73,7 +77,8 @@ def of_whole(transcript: Transcript) -> Iterator[Fact]:
 
     passage = Passage(transcript)
     for name in wanted:
-        yield from import_module(f"torchdoctor.extract.{name}").read(passage)
+        read = import_module(f"torchdoctor.extract.{name}").read
+        yield name, partial(read, passage)
 
 
 def of_text(transcript: Transcript) -> Iterator[Fact]:

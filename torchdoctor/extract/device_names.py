@@ -34,6 +34,9 @@ _PATTERNS = {
         r"^\s*(?:cuda:|GPU ?|device ?|gpu ?)?(?P<index>\d{1,2})\s?[:=,)-]?\s(?P<name>(?:NVIDIA|Tesla|GeForce"
         r"|Quadro|TITAN)[^,(\n]{2,50})"
     ),
+    "listing": (
+        r"^\s*[\[(]\s*(?P<names>['\"][^'\"\n]{3,60}['\"](?:,\s*['\"][^'\"\n]{3,60}['\"]){1,15})\s*[\])]"
+    ),
     "hidden": r"CUDA_DEVICE_ORDER\W{0,6}PCI_BUS_ID|CUDA_VISIBLE_DEVICES['\"\]]{0,3}\s?=",
 }
 
@@ -81,9 +84,12 @@ def _by_torch(passage: Passage) -> dict[int, tuple[str, Line]]:
             listing = listing or "get_device_" in line.text
             if asked is not None and line.voice is Voice.TYPED:
                 answer = next(passage.answers(line, 1), None)
-                name = _pattern("quoted").match(answer.text) if answer is not None else None
-                if answer is not None and name is not None:
-                    found.setdefault(int(asked.group("index") or 0), (name.group("name"), answer))
+                quoted = _pattern("quoted").match(answer.text) if answer is not None else None
+                if answer is not None and quoted is not None:
+                    found.setdefault(int(asked.group("index") or 0), (quoted.group("name"), answer))
+        elif listing and (names := _pattern("listing").match(line.text)) is not None:
+            for index, name in enumerate(names.group("names").split(",")):
+                found.setdefault(index, (name.strip(" '\""), line))
         elif (
             listing
             and line.voice is Voice.PRINTED

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.passage import Line, Passage
+from torchdoctor.extract.passage import Line, Passage, Voice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,6 +43,7 @@ _PATTERNS = {
         r"|N/A)W?\s*/\s*(?P<limit>\d{1,4}|N/A)W?"
         r"\s*\|\s*(?P<used>\d{1,7})MiB\s*/\s*(?P<total>\d{1,7})MiB\s*\|\s*(?P<busy>\d{1,3}|N/A)%?"
     ),
+    "query-gpu": r"--query-gpu=(?P<columns>[a-z_.,]{5,400})",
     "csv": r"^\s*(?P<index>\d{1,2})\s*,\s*(?P<mib>\d{1,7}) MiB\s*$",
     "csv-head": r"^\s*index\s*,\s*memory\.used \[MiB\]\s*$",
     "ranks": (
@@ -70,13 +71,15 @@ class Row:
     limit: int | None
     used_mib: int
     busy_percent: int | None
+    clock_mhz: int | None = None
+    highest_mhz: int | None = None
 
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a table in a question; nothing where nobody asks."""
     if not passage.personal:
         return
-    rows = list(_rows(passage))
+    rows = [*_rows(passage), *_csv_rows(passage)]
     yield from _memory(passage, rows)
     yield from _power(rows)
     held = next((row for row in rows if row.used_mib >= HELD_MIB and row.busy_percent == 0), None)
@@ -88,7 +91,8 @@ def read(passage: Passage) -> Iterator[Fact]:
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.isdecimal() else None
+    whole = text.partition(".")[0]
+    return int(whole) if whole.isdecimal() else None
 
 
 def _rows(passage: Passage) -> Iterator[Row]:
@@ -111,6 +115,32 @@ def _rows(passage: Passage) -> Iterator[Row]:
                 busy,
             )
             head = None
+
+
+def _csv_rows(passage: Passage) -> Iterator[Row]:
+    """Rows of ``nvidia-smi --query-gpu=COLUMNS``, by the columns of the command or of the line above them."""
+    columns: list[str] = []
+    for line in passage.lines:
+        if (asked := _pattern("query-gpu").search(line.text)) is not None:
+            columns = asked.group("columns").split(",")
+        elif columns and line.voice is Voice.PRINTED and line.text.count(",") == len(columns) - 1:
+            texts = (cell.strip().split(" ")[0] for cell in line.text.split(","))
+            cells = dict(zip(columns, texts, strict=True))
+            index = _number(cells.get("index", ""))
+            if index is None:
+                continue
+            yield Row(
+                index,
+                cells.get("name", ""),
+                line,
+                _number(cells.get("temperature.gpu", "")),
+                _number(cells.get("power.draw", "")),
+                _number(cells.get("power.limit", "")),
+                _number(cells.get("memory.used", "")) or 0,
+                _number(cells.get("utilization.gpu", "")),
+                _number(cells.get("clocks.sm", cells.get("clocks.current.sm", ""))),
+                _number(cells.get("clocks.max.sm", "")),
+            )
 
 
 def _memory(passage: Passage, rows: list[Row]) -> Iterator[Fact]:
@@ -142,11 +172,8 @@ def _power(rows: list[Row]) -> Iterator[Fact]:
 
 
 def _is_hot(row: Row) -> bool:
-    return (
-        row.heat is not None
-        and row.heat >= HOT_C
-        and (row.busy_percent or 0) >= 90
-        and row.watts is not None
-        and row.limit is not None
-        and row.watts <= 0.6 * row.limit
-    )
+    if row.heat is None or row.heat < HOT_C or (row.busy_percent is not None and row.busy_percent < 90):
+        return False
+    if row.clock_mhz and row.highest_mhz:
+        return row.clock_mhz <= 0.6 * row.highest_mhz
+    return row.watts is not None and row.limit is not None and row.watts <= 0.6 * row.limit

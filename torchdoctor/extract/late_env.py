@@ -33,7 +33,7 @@ _PATTERNS = {
         r"|putenv\(\s*)['\"]?(?P<name>CUDA_(?:VISIBLE_DEVICES"
         r"|DEVICE_ORDER))['\"]?\s*(?:\]\s*=|,|:|=)\s*(?P<value>['\"][^'\"\n]{0,80}['\"]|[^\s,)}]{1,80})"
     ),
-    "magic": r"^env (?P<name>CUDA_(?:VISIBLE_DEVICES|DEVICE_ORDER))[= ](?P<value>\S{0,80})",
+    "magic": r"^%?env (?P<name>CUDA_(?:VISIBLE_DEVICES|DEVICE_ORDER))[= ](?P<value>\S{0,80})",
     # what initialises CUDA or makes torch count; a seed or is_available() does not set the number for good
     "touch": (
         r"(?:torch\.)?cuda\.(?:device_count|current_device|get_device_(?:name|properties|capability)|init\b"
@@ -53,14 +53,14 @@ _PATTERNS = {
         r"(?:count|gpus?|devices?|after|sees?|visible|now)\b\D{0,24}?(?<![\w.])(?P<number>\d{1,2})(?![\w.:/%"
         r"])"
     ),
-    "bare": r"^\s*[(\[]?\s*(?:\d{1,2}[\s,]+){0,5}(?P<number>\d{1,2})\s*[)\]]?\s*$",
+    "bare": r"^\s*[(\[]?\s*(?:\d{1,2}[\s,]+){0,5}(?P<number>\d{1,2})\s*(?:,?\s*cuda(?::\d)?)?[)\]]?\s*$",
     "complaint": (
         r"\bno (?:visible )?effect|n[o']t (?:have|has|take|show|see) (?:any |an )?effect|does(?:n't"
         r"| not) (?:do anything|work|change|help|restrict|limit|matter)"
         r"|did(?:n't| not) (?:do anything|change|work|help)|do(?:es)? nothing|\bignor(?:ed?s?|ing)\b"
         r"|\b(?:still|always|keeps?)\s+(?:\w+ ){0,2}?(?:see|show|report|print|use|us|run|go|land|return"
         r"|return|say|allocat|occup|count|pick|select|on |all |get|landing|0)"
-        r"|\bunchanged\b|immer noch|keine Wirkung"
+        r"|\bunchanged\b|immer noch|trotzdem|keine Wirkung|ignoriert|sigue usando|utilise toujours"
     ),
 }
 

@@ -45,6 +45,7 @@ _PATTERNS = {
         r"|(?:if|elif|for|while|with|except)\b.*:\s*(?:#.*)?$|(?:else|try|finally):|(?:pass|break|continue)$"
         r"|#\s?\w"
         r"|[A-Za-z_][\w.]*(?:\[[^\]]{1,80}\])?(?:, ?[A-Za-z_][\w.]*){0,6} ?[-+*/|]?= ?(?!=)(?P<value>\S.*)$"
+        r"|\([^\n]{1,160}\)(?:\.\w+\([^\n]{0,80}\)){1,6}\s*$"
         r"|[A-Za-z_][\w.]*\(.*\)(?:\.\w+(?:\(.*\))?)*\s*(?:#.*)?;?$)"
     ),
     "surely-code": r"^(?:import|from|def|class|async|print)\b|[\w\]]\(|\]\s*[:=]",
@@ -57,6 +58,7 @@ _PATTERNS = {
     ),
     "asks": (
         r"\w[^?\n]{2,}\?(?:\s|$|\*)|^(?:Question|Frage|Problem|Bug|Issue)\b|(?i:any (?:idea|hint|help))"
+        r"|(?i:describe the bug|to reproduce\b|expected behaviou?r|instead of (?:the )?[\[(]?\d)"
         r"|(?i:\bgot (?:\d+ ?% )?slow|\bsuddenly\b|\bweird|\bstrange)"
     ),
 }
@@ -116,7 +118,7 @@ class Passage:
     @cached_property
     def personal(self) -> bool:
         """Does somebody speak of what happened to him, or ask?"""
-        words = "\n".join(line.text for line in self.of(Voice.SAID))
+        words = "\n".join(line.text for line in self.lines if _of_person(line))
         return bool(pattern("personal").search(words) or pattern("asks").search(words))
 
     @cached_property
@@ -137,6 +139,10 @@ class Passage:
             yield below
 
 
+def _of_person(line: Line) -> bool:
+    return line.voice is Voice.SAID or (line.voice is not Voice.TYPED and line.text[:2] in ("# ", "##", "**"))
+
+
 def _lines(transcript: Transcript) -> Iterator[Line]:
     at = 0
     language: str | None = None  # of the fenced block that is open
@@ -144,6 +150,8 @@ def _lines(transcript: Transcript) -> Iterator[Line]:
     for event in transcript.events:
         for offset, raw in enumerate(event.text.split("\n")):
             text = raw[:LINE_CHARS]
+            if event.stream.isdecimal() and text[:1].isdecimal():
+                text = f"{event.stream}: {text}"  # "50: 2.60 GB" was taken for the line of a rank
             stripped = text.strip()
             if stripped[:3] in ("```", "~~~"):
                 language = stripped[3:].strip().lower() if language is None else None

@@ -46,6 +46,7 @@ _PATTERNS = {
         r"|--nproc[_-]per[_-]node[ =](?P<torchrun>\d{1,3})"
     ),
     "pinned": r"pinned|page-locked|host_memory_stats|Mlocked|Unevictable|host allocator",
+    "sentence": r"(?<=[A-Za-z)])[.;,]\s+",
     "per-process": r"\brank\b|per (?:rank|process|gpu)|each|every rank|the others",
     "on": r"pin_memory\s*=\s*True|pin_memory\(\)|\bpinned|page-locked|pin_memory: true|with pin_memory\b",
     "without": (
@@ -89,24 +90,21 @@ class _Memory:
         self.total = 0.0
         self.swapping: Line | None = None
         self._kib: dict[str, int] = {}
-        unit = 1024.0
+        unit: float | None = None
         for line in passage.lines:
             text = line.text
             if line.voice is Voice.SHELL and text.startswith(("free", "watch")):
                 option = _pattern("option").search(text)
-                unit = float(_UNITS.get(option.group()[:2] if option else "", 1024**3))
+                unit = float(_UNITS.get(option.group()[:2] if option else "", 1024))
             elif (found := _pattern("mem").match(text)) is not None:
-                self._mem(line, found, unit)
+                unit = unit or _unit_of(found.group("total"))
+                self.total = max(self.total, _number(found.group("total"), found.group("unit"), unit))
             elif (found := _pattern("swap").match(text) or _pattern("top-swap").search(text)) is not None:
-                self._swap(line, found, unit)
+                self._swap(line, found, unit or _unit_of(found.group("total")))
             elif (found := _pattern("top-mem").search(text)) is not None:
                 self.total = max(self.total, _number(found.group("total"), found.group("unit"), 1.0))
             elif (found := _pattern("meminfo").match(text)) is not None:
                 self._meminfo(line, found.group("name"), int(found.group("kib")))
-
-    def _mem(self, line: Line, found: re.Match[str], unit: float) -> None:
-        total = _number(found.group("total"), found.group("unit"), unit)
-        self.total = max(self.total, total)
 
     def _swap(self, line: Line, found: re.Match[str], unit: float) -> None:
         own = found.group("unit")
@@ -123,6 +121,12 @@ class _Memory:
         total, free = self._kib.get("SwapTotal"), self._kib.get("SwapFree")
         if total and free is not None and name in ("SwapTotal", "SwapFree") and (total - free) * 4 >= total:
             self.swapping = self.swapping or line
+
+
+def _unit_of(total: str) -> float:
+    """The unit of free's table where the command is not shown, by what a machine's memory can be."""
+    number = float(total.replace(",", ""))
+    return 1024.0**3 if number < 8_192 else 1024.0**2 if number < 8_000_000 else 1024.0
 
 
 def _number(text: str, unit: str | None, default: float) -> float:
@@ -147,7 +151,9 @@ def _pinned(passage: Passage) -> tuple[float, Line] | None:
         elif (kib := _pattern("meminfo").match(line.text)) is not None:
             found, each = [(int(kib.group("kib")) * 1024.0, line)], 1
         else:
-            found = [(figure.value, line) for figure in sizes(line.text)]
+            parts = _pattern("sentence").split(line.text)
+            told = (part for part in parts if _pattern("pinned").search(part))
+            found = [(figure.value, line) for part in told for figure in sizes(part)]
         for amount, where in found:
             if best is None or amount * each > best[0]:
                 best = (amount * each, where)

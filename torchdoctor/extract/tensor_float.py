@@ -63,6 +63,7 @@ _PATTERNS = {
         r"|NVIDIA_TF32_OVERRIDE\W{0,3}0\b"
         r"|fp32_precision\W{0,6}ieee"
     ),
+    "told-about": r"release notes|changelog|what's new|migration guide|breaking changes",
     "query": r"allow_tf32|float32_matmul_precision|fp32_precision",
 }
 
@@ -74,7 +75,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a comparison that somebody made; nothing where a text only tells about TF32."""
-    if not (passage.personal or passage.session):
+    if not (passage.personal or passage.session) or _pattern("told-about").search(passage.text):
         return
     figures = list(_figures(passage))
     large = next(((value, line) for value, line in figures if LARGE[0] <= value <= LARGE[1]), None)
@@ -108,7 +109,7 @@ def _figures(passage: Passage) -> Iterator[tuple[float, Line]]:
         if named or comparing or _pattern("off").search(text) or "now" in text:
             for figure in small_numbers(text):
                 yield figure.value, line
-        if line.voice is Voice.SAID:
+        if line.voice is Voice.SAID and text.rstrip()[-1:] != ":":
             comparing = False
 
 

@@ -101,13 +101,16 @@ def _slower(passage: Passage) -> tuple[float, Line] | None:
     for measure, inverse in ((seconds, False), (rates, True)):
         tied: list[tuple[float, Line]] = []
         free: list[float] = []
+        command = ""
         for line in passage.lines:
-            if line.voice in (Voice.CODE, Voice.TYPED) or line.text.lstrip()[:1] == "|":
+            if line.voice is Voice.SHELL:
+                command = line.text
+            if line.voice in (Voice.CODE, Voice.TYPED, Voice.SHELL) or line.text.lstrip()[:1] == "|":
                 continue
             for part in _pattern("parts").split(line.text):
                 for figure in measure(part):
                     value = 1 / figure.value if inverse and figure.value else figure.value
-                    if _is_free(part, figure.start):
+                    if _is_free(part, figure.start, command):
                         free.append(value)
                     else:
                         tied.append((value, line))
@@ -117,8 +120,8 @@ def _slower(passage: Passage) -> tuple[float, Line] | None:
     return None
 
 
-def _is_free(around: str, at: int) -> bool:
-    """Which run a figure belongs to: a number of threads decides, else the nearest words that name a run."""
+def _is_free(around: str, at: int, command: str) -> bool:
+    """Which run a figure is of: a number of threads decides, then the nearest words, then the command."""
     if _pattern("several").search(around):
         return True
     nearest: tuple[int, bool] | None = None
@@ -127,7 +130,9 @@ def _is_free(around: str, at: int) -> bool:
             distance = at - found.end() if found.end() <= at else found.start() - at
             if nearest is None or distance < nearest[0]:
                 nearest = (distance, is_free)
-    return nearest is not None and nearest[1]
+    if nearest is not None:
+        return nearest[1]
+    return bool(command) and not _pattern("tied").search(command) and bool(_pattern("free").search(command))
 
 
 def _contrast(tied: list[tuple[float, Line]], free: list[float]) -> tuple[float, Line] | None:

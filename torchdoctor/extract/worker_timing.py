@@ -82,7 +82,7 @@ def _restart(passage: Passage) -> tuple[float, Line] | None:
     if not _pattern("some").search(passage.text):
         return None
     pauses: dict[int, tuple[float, Line]] = {}
-    for line in passage.of(Voice.PRINTED):
+    for line in passage.of(Voice.PRINTED, Voice.SAID):
         epoch, first = _pattern("epoch").search(line.text), _pattern("first").search(line.text)
         if epoch is None or first is None:
             continue
