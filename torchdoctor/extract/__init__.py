@@ -31,7 +31,7 @@ NAMESPACES = {
 # What is read out of a whole text in which nothing failed: module -> groups of words, in small letters, of
 # each of which one must stand in the text. Most texts are passed over by them.
 READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "late_env": (("cuda_visible_devices", "cuda_device_order"), ("torch",)),
+    "late_env": (("cuda_visible_devices", "cuda_device_order"), ("torch", "cuda:")),
     "tensor_float": (
         ("tf32", "float32_matmul_precision", "fp32_precision"),
         ("diff", "err", "allclose", "abs("),

@@ -23,6 +23,8 @@ NAMESPACE = "late_env"
 FACTS: dict[str, str] = {
     "late_env.variable": "str: variable that code sets after something touched the GPUs",
     "late_env.touched_by": "str: code that touched the GPUs, or may have, before the variable was set",
+    "late_env.told": "bool: somebody says that the assignment in the program did nothing",
+    "late_env.early_works": "bool: set in the shell, or before the imports, the variable works",
     "late_env.no_effect": "bool: output, or words of the one who asks, show that the assignment did nothing",
 }
 
@@ -36,6 +38,7 @@ _PATTERNS = {
     "magic": r"^%?env (?P<name>CUDA_(?:VISIBLE_DEVICES|DEVICE_ORDER))[= ](?P<value>\S{0,80})",
     # what initialises CUDA or makes torch count; a seed or is_available() does not set the number for good
     "touch": (
+        r"_cuda_getDeviceCount\(|"
         r"(?:torch\.)?cuda\.(?:device_count|current_device|get_device_(?:name|properties|capability)|init\b"
         r"|set_device"
         r"|mem_get_info|memory_\w+|synchronize|empty_cache|is_available|is_initialized|Stream|Event"
@@ -49,10 +52,28 @@ _PATTERNS = {
     ),
     "only-torch": r"\s*(?:import|from)\s+(?:os, ?)?torch\b",
     "import-torch": r"^\s*(?:import|from)\s+[^#\n]{0,80}\btorch\b",
+    "told-result": r"#\s*(?:result|output|prints?|shows?|->|=>|>+)?\s*:?\s*(?P<number>\d{1,2})\s*$",
+    "named": (
+        r"^\s*(?:cuda|GPU|device)[ :]{1,2}(?P<index>\d{1,2})[:,]?\s+(?:NVIDIA|Tesla|GeForce|Quadro|TITAN"
+        r"|AMD)"
+    ),
+    "early": (
+        r"(?:(?:bash|shell|terminal|command(?: |-)?line|\bexport\b|before (?:I )?(?:import|call|start|run)"
+        r"|CUDA_VISIBLE_DEVICES=\S{1,12} python|beginning"
+        r"|first lines?|top of|revers|swap|mov\w+ (?:it|the|this|up))[^.\n]{0,120}?\b(?:works?|worked|fine"
+        r"|solve[sd]?|use[sd]? (?:cuda:|gpu |only)|correct|ok\b|respected|as expected))"
+        r"|\b(?:works?|worked|fine|solve[sd]?)\b[^.\n]{0,60}(?:bash|shell|terminal|command(?: |-)?line"
+        r"|\bexport\b|before import|at the (?:top|beginning))"
+    ),
+    "all": (
+        r"(?:always|still|all|every|wrong|only|run|use)[^.\n]{0,60}(?:cuda:0|gpu ?0|first (?:gpu|card"
+        r"|device)|(?:all|every|other)[^.\n]{0,12}gpus?|default gpu|index 0)"
+    ),
     "count": (
         r"(?:count|gpus?|devices?|after|sees?|visible|now)\b\D{0,24}?(?<![\w.])(?P<number>\d{1,2})(?![\w.:/%"
         r"])"
     ),
+    "counting": r"device_count|DeviceCount\(",
     "bare": r"^\s*[(\[]?\s*(?:\d{1,2}[\s,]+){0,5}(?P<number>\d{1,2})\s*(?:,?\s*cuda(?::\d)?)?[)\]]?\s*$",
     "complaint": (
         r"\bno (?:visible )?effect|n[o']t (?:have|has|take|show|see) (?:any |an )?effect|does(?:n't"
@@ -65,9 +86,12 @@ _PATTERNS = {
 }
 
 
+_BY_CASE = ("set", "magic", "touch", "import", "only-torch", "import-torch", "counting", "bare")
+
+
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], re.IGNORECASE if name in ("count", "complaint") else 0)
+    return re.compile(_PATTERNS[name], 0 if name in _BY_CASE else re.IGNORECASE)
 
 
 def read(passage: Passage) -> Iterator[Fact]:
@@ -92,9 +116,10 @@ def read(passage: Passage) -> Iterator[Fact]:
             if library is None:
                 continue
             effect = _measured(passage, line, value, name)
-            touch = library if _imports_more(before) else None
+            seen = effect is not None and "|" not in effect.text  # torch 1.12.0 counts when it is imported
+            touch = library if seen or _imports_more(before) else None
         elif name in early:
-            continue
+            effect = _measured(passage, line, value, name) if touch is not None else None
         else:
             effect = _measured(passage, line, value, name)
             if effect is None and not _worked(passage, line, value, name):
@@ -104,6 +129,24 @@ def read(passage: Passage) -> Iterator[Fact]:
             yield line.fact("late_env.variable", name)
             yield effect.fact("late_env.no_effect", True)
             return
+    yield from _told(passage)
+
+
+def _told(passage: Passage) -> Iterator[Fact]:
+    """Without code: the assignment in words, what it did not do, and how it does."""
+    said = list(passage.of(Voice.SAID))
+    named = next((line for line in passage.lines if _pattern("set").search(line.text)), None)
+    if named is None or not passage.personal:
+        return
+    told = _first(said, "complaint") or _first(said, "all")
+    early = _first(said, "early")
+    if told is not None and early is not None:
+        yield told.fact("late_env.told", True)
+        yield early.fact("late_env.early_works", True)
+
+
+def _first(lines: list[Line], name: str) -> Line | None:
+    return next((line for line in lines if _pattern(name).search(line.text)), None)
 
 
 def _assignment(text: str) -> tuple[str, str] | None:
@@ -151,7 +194,10 @@ def _counts(passage: Passage, after: Line) -> Iterator[tuple[int, Line]]:
     printing = False
     for line in passage.lines[after.at + 1 :]:
         if line.voice in (Voice.TYPED, Voice.CODE):
-            printing = printing or "device_count" in line.text
+            printing = printing or _pattern("counting").search(line.text) is not None
+            found = _pattern("told-result").search(line.text) if printing and passage.personal else None
+            if found is not None:
+                yield int(found.group("number")), line
             if line.voice is Voice.TYPED and "device_count" in line.text:
                 for answer in passage.answers(line, 1):
                     if found := _pattern("bare").match(answer.text):
@@ -172,6 +218,13 @@ def _measured(passage: Passage, line: Line, value: str, name: str) -> Line | Non
     if name != "CUDA_VISIBLE_DEVICES" or asked is None:
         return None
     counts = list(_counts(passage, line))
+    listed = [
+        (int(found.group("index")) + 1, one)
+        for one in passage.lines[line.at :]
+        if one.voice is Voice.PRINTED and (found := _pattern("named").match(one.text)) is not None
+    ]
+    if not counts and listed and _pattern("counting").search(passage.code):
+        counts = [max(listed, key=lambda item: item[0])]
     if counts:
         number, where = counts[0]
         return where if number > len(asked) else None

@@ -36,6 +36,11 @@ _PATTERNS = {
         r"(?:^|\b(?:iter(?:ation)?|step|batch|it|epoch|i|image|request"
         r"|call)\b\s?[#:=\[(]?\s?)(?P<step>\d{1,9})(?![\d.]|\s?[GMK]i?B)"
     ),
+    # torch.cuda.memory_allocated() as it is, with or without the step before it
+    "bytes": (
+        r"^\s*(?:(?:[A-Za-z]+[ :=#]{1,3})?(?P<step>\d{1,7})[ :,"
+        r"|-]{1,4}(?:[A-Za-z_ ]{1,24}[ :=]{1,3})?)?(?P<bytes>\d{8,12})\s*$"
+    ),
     "gpu": r"\bgpu\b|cuda|allocated|reserved|\bvram\b|memory_allocated",
     "host": (
         r"\bRSS\b|\brss\b|\bRAM\b|\bram\b|host mem|cpu mem|\bRES\b|\bUSS\b|\bPSS\b|main mem|virtual_memory"
@@ -109,6 +114,13 @@ def _series(passage: Passage, name: str) -> Iterator[list[tuple[int, float, Line
             if amount is not None:
                 of = processes.setdefault(row.group("pid"), [])
                 of.append((len(of), amount.value, line))
+            continue
+        if printed and (bare := _pattern("bytes").match(line.text)) is not None:
+            number = int(bare.group("step") or len(run))
+            if run and number <= run[-1][0]:
+                yield run
+                run = []
+            run.append((number, float(bare.group("bytes")), line))
             continue
         step = _pattern("step").search(line.text.strip())
         named = _pattern(name).search(line.text) is not None

@@ -39,6 +39,7 @@ _PATTERNS = {
     ),
     "magic": r"^\s{0,8}%(?P<typed>env \S.*)$",
     "answer": r"^\s{0,8}Out ?\[\d{0,4}\]: ?(?P<rest>.*)$",
+    "one-liner": r"\bpython[\d.]{0,6} -c ([\"'])(?P<code>.{3,500})\1\s*$",
     "code": (
         r"^\s*(?:import \w|from [\w.]+ import |(?:async )?def \w+\(|class \w+[(:]|@\w[\w.]*|return\b|print\("
         r"|assert\b"
@@ -158,6 +159,13 @@ def _lines(transcript: Transcript) -> Iterator[Line]:
                 continue
             if not stripped:
                 continue
+            if (command := pattern("one-liner").search(stripped)) is not None:
+                for statement in command.group("code").split(";"):
+                    yield Line(at, f"text:{event.source}:{event.line}", statement.strip(), Voice.CODE, 0)
+                    at += 1
+                continue
+            if stripped[:2] == "> " and not _spoken(stripped):
+                text = stripped[2:]
             place = f"text:{event.source}:{min(event.line + offset, max(event.line, event.end_line))}"
             voice, shown = _voice(text, language, answering)
             answering = voice is Voice.TYPED or (answering and voice is Voice.PRINTED)

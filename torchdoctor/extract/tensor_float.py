@@ -24,11 +24,13 @@ FACTS: dict[str, str] = {
     "tensor_float.difference": "float: difference between float32 results, of a size that TF32 brings about",
     "tensor_float.on": "bool: a setting of TF32 is shown to be on where results differ",
     "tensor_float.card": "str: GPU of the text that has TF32 (Ampere or later)",
+    "tensor_float.older_sound": "bool: an older card or a CPU shows a far smaller difference",
     "tensor_float.gone_without": "bool: the difference went away when TF32 was switched off",
 }
 
 LARGE = (5e-5, 6e-2)
 SMALL = 2e-5
+CONTRAST = 30.0
 
 _PATTERNS = {
     "card": (
@@ -36,6 +38,10 @@ _PATTERNS = {
         r"|\d000 Ada)|30[5-9]0(?:Ti)?|40[5-9]0"
         r"|50[5-9]0|H(?:100|200|20|800)|L(?:4|40S?)|GH200|B(?:100|200)|Ampere|Hopper|Ada Lovelace"
         r"|Blackwell)\b"
+    ),
+    "older": (
+        r"\b(?:V100|P100|T4|K80|P40|M40|(?:GTX|RTX)? ?(?:10[5-8]0|16[5-6]0|20[6-8]0)(?: ?Ti| ?Super)?|TITAN"
+        r"|Turing|Volta|Pascal)\b"
     ),
     "compared": (
         r"diff|\berr(?:or)?s?\b|mismatch|delta|deviat|discrepan|\babs\(|max_abs|\batol\b|allclose|max abs"
@@ -70,7 +76,7 @@ _PATTERNS = {
 
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], 0 if name == "card" else re.IGNORECASE)
+    return re.compile(_PATTERNS[name], 0 if name in ("card", "older") else re.IGNORECASE)
 
 
 def read(passage: Passage) -> Iterator[Fact]:
@@ -78,7 +84,9 @@ def read(passage: Passage) -> Iterator[Fact]:
     if not (passage.personal or passage.session) or _pattern("told-about").search(passage.text):
         return
     figures = list(_figures(passage))
-    large = next(((value, line) for value, line in figures if LARGE[0] <= value <= LARGE[1]), None)
+    older = _older(passage, figures)
+    most = LARGE[1] if older is None else 10.0
+    large = next(((value, line) for value, line in figures if LARGE[0] <= value <= most), None)
     if large is None:
         return
     value, where = large
@@ -89,6 +97,8 @@ def read(passage: Passage) -> Iterator[Fact]:
     gone = _gone(passage, figures, value)
     if gone is not None:
         yield gone.fact("tensor_float.gone_without", True)
+    if older is not None and older[0] * CONTRAST <= value:
+        yield older[1].fact("tensor_float.older_sound", True)
     if not _pattern("half").search(passage.text):
         shown = _on(passage)
         if shown is not None:
@@ -106,11 +116,24 @@ def _figures(passage: Passage) -> Iterator[tuple[float, Line]]:
             continue
         if text.lstrip()[:1] == "|" or _pattern("other").search(text):
             continue
+        if named and text.rstrip()[-1:] == ":":
+            comparing = True
         if named or comparing or _pattern("off").search(text) or "now" in text:
             for figure in small_numbers(text):
                 yield figure.value, line
         if line.voice is Voice.SAID and text.rstrip()[-1:] != ":":
             comparing = False
+
+
+def _older(passage: Passage, figures: list[tuple[float, Line]]) -> tuple[float, Line] | None:
+    """The smallest difference that stands on the line of an older card, or right below it."""
+    found = [
+        item
+        for item in figures
+        if _pattern("older").search(item[1].text)
+        or (item[1].at and _pattern("older").search(passage.lines[item[1].at - 1].text))
+    ]
+    return min(found, key=lambda item: item[0], default=None)
 
 
 def _gone(passage: Passage, figures: list[tuple[float, Line]], large: float) -> Line | None:

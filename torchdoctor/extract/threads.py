@@ -31,8 +31,8 @@ _PATTERNS = {
     "one": (
         r"environment variable for each process to be 1 in default|get_num_threads\(\)\W{0,12}1\b(?![.\d])"
         r"|OMP_NUM_THREADS['\"\]]*\s?[=:]\s?['\"]?1\b(?![.\d])"
-        r"|(?:num_threads|omp_get_max_threads\(\)|num threads|threads)\s*[=:]\s*1\b(?![.\d])|\b(?:one|1"
-        r"|a single) (?:OpenMP |CPU |intra-op )?thread\b"
+        r"|(?:num_threads|omp_get_max_threads\(\)|threads)\s*[=:]\s*1\b(?![.\d])|num[ _]threads 1\b(?![.\d])"
+        r"|\b(?:one|1|a single) (?:OpenMP |CPU |intra-op )?thread\b"
     ),
     "query": r"get_num_threads\(\)|environ.{0,8}OMP_NUM_THREADS",
     "launched": (

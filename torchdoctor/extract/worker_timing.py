@@ -32,6 +32,11 @@ _PATTERNS = {
     ),
     "some": r"(?:num_workers|workers)\s?[=:]?\s?(?:[1-9]\d?)\b|\b[1-9]\d? workers",
     "first": r"first (?:batch|iter(?:ation)?|step)\b[^\d\n]{0,20}",
+    # the ImageNet example of torch: "Epoch: [1][0/196]  Time 17.003 (17.003)  Data 12.637 (12.637)"
+    "meter": (
+        r"Epoch:? ?\[(?P<epoch>\d{1,4})\]\s?\[\s*(?P<step>\d{1,7})/\s*\d{1,7}\]\s+(?:Time\s+(?P<time>\d{1,6}"
+        r"\.\d{1,6})[^\n]{0,24}?)?\bData\s+(?P<data>\d{1,6}\.\d{1,6})"
+    ),
     "epoch": r"\bepoch\s?[=:#]?\s?(?P<epoch>\d{1,4})\b",
 }
 
@@ -89,6 +94,10 @@ def _restart(passage: Passage) -> tuple[float, Line] | None:
         figure = next((item for item in seconds(line.text) if item.start >= first.end() - 1), None)
         if figure is not None:
             pauses[int(epoch.group("epoch"))] = (figure.value, line)
+    for line in passage.of(Voice.PRINTED):
+        meter = _pattern("meter").search(line.text)
+        if meter is not None and int(meter.group("step")) == 0:
+            pauses[int(meter.group("epoch"))] = (float(meter.group("data")), line)
     later = [item for number, item in sorted(pauses.items()) if number > min(pauses)]
     if len(pauses) < 2 or not later or any(value < PAUSE_S for value, _ in pauses.values()):
         return None
