@@ -32,6 +32,8 @@ _PATTERNS = {
         r"|for ?ever|nothing happens|then nothing"
     ),
     "otherwise": (
+        r"(?:do(?:es)?(?:n't| not) hang|works?|fine)\b[^\n]{0,40}\b(?:without|unless|if I (?:remove"
+        r"|comment))|(?:hangs? )?unless this[^\n]{0,30}(?:commented|removed)|"
         r"(?:spawn|forkserver|num_threads\(1\)|NUM_THREADS\s?=\s?1\b)[^\n]{0,80}(?:work|finish|fine|\bok\b"
         r"|helps?|solve|no hang|not hang|gone|fix|run)"
         r"|(?:works?|finish\w*|fine|ok|helps?|no hang|does(?:n't| not) hang)\b[^\n]{0,60}(?:spawn|forkserver"
@@ -39,7 +41,7 @@ _PATTERNS = {
         r"|(?:remov|without|comment|delet|skip|leav)\w*[^\n]{0,80}\b(?:works?|finish\w*|fine|runs?|no hang"
         r"|not hang)\b"
     ),
-    "torch": r"\btorch\b",
+    "helps": r"circumvent|work-?around|avoid|\bworks?\b|\bfix|\bhelps?\b|solve|no (?:hang|deadlock)|not hang",
 }
 
 
@@ -51,7 +53,8 @@ def _pattern(name: str) -> re.Pattern[str]:
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of forked processes that hang; nothing where the code asks for another start method."""
     code = list(passage.of(Voice.CODE, Voice.TYPED))
-    if any(_pattern("spawn").search(line.text) for line in code):
+    spawn = [line for line in code if _pattern("spawn").search(line.text)]
+    if any(not _offered(passage, line) for line in spawn):
         return
     starts = next((line for line in code if _pattern("starts").search(line.text)), None)
     if starts is None:
@@ -61,11 +64,21 @@ def read(passage: Passage) -> Iterator[Fact]:
         return
     yield starts.fact("fork_hang.starts", starts.text.strip()[:120])
     yield hangs.fact("fork_hang.hangs", True)
-    otherwise = _said(passage, "otherwise")
+    otherwise = spawn[0] if spawn else _said(passage, "otherwise")
     if otherwise is not None:
         yield otherwise.fact("fork_hang.works_otherwise", True)
 
 
 def _said(passage: Passage, name: str) -> Line | None:
-    spoken = passage.of(Voice.SAID, Voice.PRINTED)
-    return next((line for line in spoken if _pattern(name).search(line.text)), None)
+    """The first line that says so, in words or in a comment of the code."""
+    for line in passage.lines:
+        text = line.text if line.voice in (Voice.SAID, Voice.PRINTED) else line.text.partition("#")[2]
+        if text and _pattern(name).search(text):
+            return line
+    return None
+
+
+def _offered(passage: Passage, line: Line) -> bool:
+    """Code with another start method that the lines above it name as what helps."""
+    above = passage.lines[max(0, line.at - 3) : line.at]
+    return any(one.voice is not Voice.CODE and _pattern("helps").search(one.text) for one in above)

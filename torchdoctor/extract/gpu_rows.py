@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract import process_table
 from torchdoctor.extract.passage import Line, Passage, Voice
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ FACTS: dict[str, str] = {
     "gpu_rows.first_heavier": "float: memory in use on GPU 0 over that of the others, which agree",
     "gpu_rows.symmetric": "bool: the ranks of the text should use equal memory (DDP, torchrun)",
     "gpu_rows.low_limit": "int: GPU whose power limit is far below that of equal cards, and reached",
+    "gpu_rows.strays": "int: processes with some memory on the first GPU of the table, and more on another",
+    "gpu_rows.strays_told": "bool: somebody says that processes of other GPUs hold memory on the first",
     "gpu_rows.held": "bool: a GPU is idle with much memory in use, and somebody asks about the table",
     "gpu_rows.hot": "int: GPU that is hot, busy, and far below its power limit or its highest clock",
 }
@@ -32,6 +35,7 @@ FACTS: dict[str, str] = {
 HEAVIER = 1.15
 HOT_C = 85
 HELD_MIB = 1024
+STRAY_SHARE = 0.6
 
 _PATTERNS = {
     "name": (
@@ -49,6 +53,12 @@ _PATTERNS = {
     "ranks": (
         r"DistributedDataParallel|\bDDP\b|torchrun|nproc[_-]per[_-]node|torch\.distributed|each rank"
         r"|every rank|per rank"
+    ),
+    "several": r"\bDDP\b|DistributedDataParallel|torchrun|distributed|multi-?process|processes|\branks?\b",
+    "strays": (
+        r"(?i:(?:process(?:es)?|ranks?)\b[^.\n]{0,140}?(?:memory|\d+ ?[MG]i?B?\b|\bspace\b"
+        r"|allocat)[^.\n]{0,80}(?:on|in|of|at) (?:the )?"
+        r"(?:gpu ?[-:]?0\b|cuda:0|first gpu|gpu number 0|'cuda:0'))"
     ),
     "unequal": r"device_map|pipeline|DataParallel\(|nn\.DataParallel|tensor.parallel|FSDP|\bvLLM\b",
 }
@@ -82,6 +92,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     rows = [*_rows(passage), *_csv_rows(passage)]
     yield from _memory(passage, rows)
     yield from _power(rows)
+    yield from _strays(passage)
     held = next((row for row in rows if row.used_mib >= HELD_MIB and row.busy_percent == 0), None)
     if held is not None:
         yield held.line.fact("gpu_rows.held", True)
@@ -161,6 +172,24 @@ def _memory(passage: Passage, rows: list[Row]) -> Iterator[Fact]:
     if ratio >= HEAVIER:
         yield line.fact("gpu_rows.first_heavier", round(ratio, 2))
         yield ranks.fact("gpu_rows.symmetric", True)
+
+
+def _strays(passage: Passage) -> Iterator[Fact]:
+    table: dict[int, dict[int, tuple[int, Line]]] = {}
+    for line in passage.lines:
+        for row in process_table.rows(line.text):
+            table.setdefault(row.pid, {})[row.gpu] = row.used_bytes, line
+    gpus = sorted({gpu for used in table.values() for gpu in used})
+    found = [
+        used[gpus[0]][1]
+        for used in table.values()
+        if len(used) == 2 and gpus[0] in used and 0 < used[gpus[0]][0] <= STRAY_SHARE * max(used.values())[0]
+    ]
+    if found:
+        yield found[0].fact("gpu_rows.strays", len(found))
+    told = next((line for line in passage.of(Voice.SAID) if _pattern("strays").search(line.text)), None)
+    if told is not None and _pattern("several").search(passage.text):
+        yield told.fact("gpu_rows.strays_told", True)
 
 
 def _power(rows: list[Row]) -> Iterator[Fact]:
