@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from torchdoctor.model import Event, Transcript
 
 # a question with what belongs to it is short; a log is not read between the lines
-MAX_EVENTS = 3_000
-MAX_CHARS = 400_000
+MAX_EVENTS = 2_000
+MAX_CHARS = 120_000
 
 
 def with_readings(

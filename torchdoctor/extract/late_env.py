@@ -28,7 +28,8 @@ FACTS: dict[str, str] = {
     "late_env.no_effect": "bool: output, or words of the one who asks, show that the assignment did nothing",
 }
 
-_ENVIRON = r"os\.environ(?:\[|\.update\(|\.setdefault\(|\.__setitem__\()|os\.putenv\(|^env\s"
+ASSIGNMENTS = 8  # each is held against all that stands before and behind it
+
 _PATTERNS = {
     "set": (
         r"(?:os\.)?(?:environ(?:\[\s*|\.setdefault\(\s*|\.update\(\s*\{?\s*)"
@@ -99,10 +100,14 @@ def read(passage: Passage) -> Iterator[Fact]:
     code = list(passage.of(Voice.CODE, Voice.TYPED))
     scopes = _scopes(code)
     early: set[str] = set()
+    seen = 0
     for number, line in enumerate(code):
         found = _assignment(line.text)
         if found is None:
             continue
+        seen += 1
+        if seen > ASSIGNMENTS:
+            return
         name, value = found
         before = [
             other
@@ -116,8 +121,8 @@ def read(passage: Passage) -> Iterator[Fact]:
             if library is None:
                 continue
             effect = _measured(passage, line, value, name)
-            seen = effect is not None and "|" not in effect.text  # torch 1.12.0 counts when it is imported
-            touch = library if seen or _imports_more(before) else None
+            counted = effect is not None and "|" not in effect.text  # torch 1.12.0 counts when it is imported
+            touch = library if counted or _imports_more(before) else None
         elif name in early:
             effect = _measured(passage, line, value, name) if touch is not None else None
         else:

@@ -95,7 +95,7 @@ def read(passage: Passage) -> Iterator[Fact]:
         found = next((line for line in passage.lines if _pattern(name).search(line.text)), None)
         if found is not None:
             yield found.fact(f"memory_growth.{name}", found.text.strip()[:120] if name == "kept" else True)
-    flat = next((line for line in passage.lines if _flat(line, passage)), None)
+    flat = _flat(passage, rising[1] if rising is not None else None)
     if flat is not None:
         yield flat.fact("memory_growth.flat_without", True)
 
@@ -159,15 +159,16 @@ def _evenly(run: list[tuple[int, float, Line]]) -> bool:
     return max(gaps) <= 1.5 * min(gaps)
 
 
-def _flat(line: Line, passage: Passage) -> bool:
-    """num_workers=0, with words that it is flat there, or above figures that are low."""
-    if not _pattern("none").search(line.text):
-        return False
-    if _pattern("flat").search(line.text):
-        return True
-    below = next((one for one in passage.lines[line.at + 1 : line.at + 3] if list(sizes(one.text))), None)
-    if below is None:
-        return False
-    lowest = next(sizes(below.text)).value
-    rising = _rising(passage, "host")
-    return rising is not None and lowest * GROWTH <= next(sizes(rising[1].text)).value
+def _flat(passage: Passage, last: Line | None) -> Line | None:
+    """num_workers=0, with words that it is flat there, or above figures far below the last of the series."""
+    highest = next(sizes(last.text), None) if last is not None else None
+    for line in passage.lines:
+        if not _pattern("none").search(line.text):
+            continue
+        if _pattern("flat").search(line.text):
+            return line
+        below = (one for near in passage.lines[line.at + 1 : line.at + 3] for one in sizes(near.text))
+        lowest = next(below, None)
+        if lowest is not None and highest is not None and lowest.value * GROWTH <= highest.value:
+            return line
+    return None

@@ -49,7 +49,10 @@ _PATTERNS = {
         r"|\([^\n]{1,160}\)(?:\.\w+\([^\n]{0,80}\)){1,6}\s*$"
         r"|[A-Za-z_][\w.]*\(.*\)(?:\.\w+(?:\(.*\))?)*\s*(?:#.*)?;?$)"
     ),
-    "surely-code": r"^(?:import|from|def|class|async|print)\b|[\w\]]\(|\]\s*[:=]",
+    "surely-code": (
+        r"^\s*for\s+[\w, ()]{1,60}\s+in\s+\S+:\s*$|^(?:import|from|def|class|async|print)\b|[\w\]]\("
+        r"|\]\s*[:=]"
+    ),
     # what Python shows of an object
     "value": r"\s*(?:tensor|array|device|torch\.Size|OrderedDict|Parameter|dict_keys|namespace)\(",
     "number": r"[\s\"']*-?\d[\d.,e+-]*(?:\s*[A-Za-z%/]{1,12})?(?:\s+[\w.%/|:-]{1,24}){0,8}[\s\"']*$",
@@ -198,8 +201,10 @@ def _spoken(text: str) -> bool:
     stripped = text.strip()
     words = [word.strip(".,:;!?()\"'`*>-").lower() for word in stripped.split()]
     words = [word for word in words if word]
-    if len(words) < 3 or stripped[:1] in "|+":
+    if stripped[:1] in "|+" or not words:
         return False
+    if len(words) < 3:
+        return stripped[-1:] == "?" and stripped[:1].isalpha()
     letters = sum(char.isalpha() for char in stripped)
     if letters * 2 < len(stripped):
         return False
