@@ -333,3 +333,61 @@ def test_time_is_bounded_for_texts_that_nearly_match(seed: str) -> None:
     for namespace in READINGS:
         list(import_module(f"torchdoctor.extract.{namespace}").read(found))
     assert time.process_time() - began < 1.5  # all readings together; a fifth of that on an idle machine
+
+
+def test_a_gpu_that_torch_does_not_see() -> None:
+    text = ">>> torch.__version__\n'2.1.2{}'\n>>> torch.cuda.is_available()\n{}\nI have an RTX 3060, why?\n"
+    found = facts("availability", text.format("+cpu", "False"))
+    assert found == {"missing": True, "gpu": "RTX 3060", "cpu_build": "2.1.2+cpu"}
+    assert facts("availability", text.format("+cpu", "True")) == {}
+    assert "cpu_build" not in facts("availability", text.format("+cu121", "False"))
+    hidden = text.format("+cu121", "False") + "$ echo $CUDA_VISIBLE_DEVICES\n{}\n"
+    assert facts("availability", hidden.format("-1"))["hidden"] is True
+    assert "hidden" not in facts("availability", hidden.format("0"))
+    mac = text.format("+cpu", "False") + "It is a MacBook."
+    assert facts("availability", mac) == {}
+
+
+@pytest.mark.parametrize(
+    ("build", "driver", "too_old"),
+    [
+        ("121", "10.2", True),
+        ("121", "11.4", True),
+        ("121", "12.0", False),
+        ("118", "11.0", False),
+        ("102", "10.1", True),
+    ],
+)
+def test_a_driver_that_is_too_old_for_the_build(build: str, driver: str, too_old: bool) -> None:
+    text = f">>> torch.__version__\n'2.1.2+cu{build}'\n>>> torch.cuda.is_available()\nFalse\n"
+    text += f"| CUDA Version: {driver} |\nWhy?"
+    assert ("driver_cuda" in facts("availability", text)) is too_old
+
+
+BRANCH = """Why does it hang?
+for epoch in range(3):
+    if rank == 0:
+        save(model)
+{call}
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ("        dist.barrier()", True),
+        ("    dist.barrier()", False),
+        ("        pass\n    if rank == 0:\n        dist.barrier()", True),
+        ("        dist.barrier()\n    else:\n        dist.barrier()", False),
+        ("        # dist.barrier()", False),
+    ],
+)
+def test_a_collective_under_a_test_of_the_rank(call: str, told: bool) -> None:
+    assert ("call" in facts("rank_branch", BRANCH.format(call=call))) is told
+
+
+def test_the_spread_of_one_value() -> None:
+    assert (
+        facts("session", ">>> x = torch.tensor([3.0])\n>>> x.std()\ntensor(nan)")["single_value"] == "x.std()"
+    )
+    assert facts("session", ">>> x = torch.tensor([3.0, nan])\n>>> x.std()\ntensor(nan)") == {}

@@ -52,6 +52,11 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("mem", "ram", "rss"),
     ),
     "session": (("is_grad_enabled()", "requires_grad", "nan", "inf"),),
+    "availability": (("is_available()", "is not available", "not available"), ("cuda",)),
+    "rank_branch": (
+        ("rank", "is_main", "is_master"),
+        ("barrier(", "reduce", "gather", "broadcast", "everyone("),
+    ),
     "scattered": (("dataparallel",), ("[", "(")),
 }
 

@@ -18,6 +18,7 @@ NAMESPACE = "session"
 FACTS: dict[str, str] = {
     "session.grad_off": "bool: torch.is_grad_enabled() is False, and nothing that was typed switched it off",
     "session.loss_nan": "bool: a loss that was asked for at the prompt is NaN or infinite",
+    "session.single_value": "str: code that asks for the standard deviation or variance of one value",
     "session.non_leaf": "str: code that makes a tensor with requires_grad and moves or changes it at once",
     "session.non_leaf_grad": "bool: the gradient of that tensor is None after backward",
 }
@@ -35,6 +36,11 @@ _PATTERNS = {
         r"^\s*(?:print\()?(?:\w*(?:loss|criterion|objective)\w*)(?:\([^=\n]*\))?(?:\.\w+\(?\)?){0,2}\)?\s*$"
     ),
     "nan": r"^\s*(?:tensor\()?\s*-?(?:nan|inf)\b",
+    "spread": r"^\s*(?:print\()?(?:(?P<name>[A-Za-z_]\w*)|(?P<made>torch\.[^=\n]{3,60}?))\.(?:std|var)\(\)",
+    "one-value": (
+        r"torch\.(?:tensor\(\s*\[+\s*-?[\d.e+-]+\s*\]+|(?:rand|randn|ones|zeros"
+        r"|empty)\(\s*\(?1\b(?:,\s*1)*\s*,?\)?\s*\))"
+    ),
     "backward": r"\.backward\(",
 }
 
@@ -49,6 +55,9 @@ def read(passage: Passage) -> Iterator[Fact]:
     nan = _loss_nan(passage)
     if nan is not None:
         yield nan.fact("session.loss_nan", True)
+    single = _single_value(passage)
+    if single is not None:
+        yield single.fact("session.single_value", single.text.strip()[:120])
     off = _grad_off(passage)
     if off is not None:
         yield off.fact("session.grad_off", True)
@@ -72,6 +81,20 @@ def _loss_nan(passage: Passage) -> Line | None:
             answer = next(passage.answers(line, 1), None)
             if answer is not None and _pattern("nan").match(answer.text):
                 return answer
+    return None
+
+
+def _single_value(passage: Passage) -> Line | None:
+    for line in passage.of(Voice.TYPED):
+        asked = _pattern("spread").match(line.text)
+        answer = next(passage.answers(line, 1), None) if asked is not None else None
+        if asked is None or answer is None or not _pattern("nan").match(answer.text):
+            continue
+        name = asked.group("name")
+        made = re.compile(rf"^\s*{name}\s*=\s*") if name else None
+        above = (one.text for one in passage.of(Voice.TYPED) if made is not None and made.match(one.text))
+        if any(_pattern("one-value").search(text) for text in (asked.group("made") or "", *above)):
+            return line
     return None
 
 
