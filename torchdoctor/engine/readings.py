@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.engine.conditions import every, holds, in_words
 from torchdoctor.engine.finding import Finding, Occurrence
-from torchdoctor.model import Evidence, Fact, Role, Severity, Standing, State
+from torchdoctor.model import Evidence, Fact, Form, Role, Severity, Standing, State
 
 if TYPE_CHECKING:
     from torchdoctor.catalog import RuleSet
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # a question with what belongs to it is short; a log is not read between the lines
 MAX_EVENTS = 2_000
 MAX_CHARS = 120_000
+MAX_PROGRAM = 80
 
 
 def with_readings(
@@ -49,7 +50,10 @@ def with_readings(
 
 
 def _short(transcript: Transcript) -> bool:
+    """Short enough to be a question; a program with some words around it is shorter than a program's file."""
     events = transcript.events
+    if transcript.form is Form.SOURCE_CODE and len(events) > MAX_PROGRAM:
+        return False
     return len(events) <= MAX_EVENTS and sum(len(event.text) for event in events) <= MAX_CHARS
 
 

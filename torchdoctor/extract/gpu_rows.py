@@ -60,6 +60,12 @@ _PATTERNS = {
         r"|allocat)[^.\n]{0,80}(?:on|in|of|at) (?:the )?"
         r"(?:gpu ?[-:]?0\b|cuda:0|first gpu|gpu number 0|'cuda:0'))"
     ),
+    "held": (
+        r"(?i:\bfree\b|release|clear|\bkill|zombie|no (?:running )?process|without (?:a |any )?process"
+        r"|in use|occupied"
+        r"|still (?:used|allocated|full|taken)|reboot)"
+    ),
+    "container": r"(?i:docker|container|kubernetes|\bpod\b)",  # processes of others are never shown in one
     "unequal": r"device_map|pipeline|DataParallel\(|nn\.DataParallel|tensor.parallel|FSDP|\bvLLM\b",
 }
 
@@ -94,7 +100,8 @@ def read(passage: Passage) -> Iterator[Fact]:
     yield from _power(rows)
     yield from _strays(passage)
     held = next((row for row in rows if row.used_mib >= HELD_MIB and row.busy_percent == 0), None)
-    if held is not None:
+    missed = any(_pattern("held").search(line.text) for line in passage.of(Voice.SAID))
+    if held is not None and missed and not _pattern("container").search(passage.text):
         yield held.line.fact("gpu_rows.held", True)
     hot = next((row for row in rows if _is_hot(row)), None)
     if hot is not None:

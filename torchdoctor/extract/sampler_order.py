@@ -74,4 +74,7 @@ def _printed(passage: Passage) -> Line | None:
 def _told(passage: Passage) -> Line | None:
     if _pattern("wanted").search(passage.text):
         return None
-    return next((line for line in passage.of(Voice.SAID) if _pattern("same").search(line.text)), None)
+    for line in passage.of(Voice.SAID):
+        if "epoch" in line.text.lower() and _pattern("same").search(line.text):
+            return line
+    return None

@@ -33,11 +33,12 @@ _PATTERNS = {
         r"|\.item\(|\bint\()"
     ),
     "differs": (
-        r"\bdiffer(?:s|ent)?\b[^.\n]{0,40}(?:results?|outputs?|values?|answers?|numbers?)?"
-        r"|\bwrong (?:results?|outputs?|values?|answers?|branch|for)"
-        r"|results?\b[^.\n]{0,30}\b(?:wrong|differ)|only (?:works|correct|right|valid) (?:for|with|at)"
-        r"|always (?:takes|uses|returns|the same)"
-        r"|doe?s(?:n't| not) match|mismatch|not equal"
+        r"\bdiffers?\b(?! in size)|\bdifferent (?:results?|outputs?|values?|answers?|numbers?|predictions?"
+        r"|boxes)"
+        r"|\bwrong (?:results?|outputs?|values?|answers?|branch|for|predictions?)"
+        r"|results?\b[^.\n]{0,30}\b(?:wrong|differ)"
+        r"|only (?:works|correct|right|valid) (?:for|with|at)|always (?:takes|returns) the"
+        r"|\b(?:outputs?|results?)\b[^.\n]{0,40}(?:doe?s(?:n't| not) match|mismatch|not equal)"
     ),
     "two": (
         r"^\s*(?P<one>tensor\([^()]{1,200}(?:\([^()]{0,80}\))?[^()]{0,80}\))\s+(?P<two>tensor\(.{1,300}\))\s"
