@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from torchdoctor.catalog.loader import Row
 
-FORMAT = "torchdoctor-catalog/3"
+FORMAT = "torchdoctor-catalog/4"
 _INDEX_KEYS = ("id", "family", "severity", "role", "title", "leads_to", "refines", "confirm", "rule_out")
 _TEXT_KEYS = ("why", "fixes", "decide_with", "references", "retired")
 
@@ -49,6 +49,7 @@ def pack(rows: Sequence[Row], stamp: str) -> bytes:
     """The compiled form of checked rules."""
     literals: dict[str, list[list[int]]] = {}
     loose: list[list[int]] = []
+    whole: list[list[int]] = []
     index: list[list[Any]] = []
     texts: list[list[Any]] = []
     for number, row in enumerate(rows):
@@ -56,7 +57,9 @@ def pack(rows: Sequence[Row], stamp: str) -> bytes:
         for position, match in enumerate(row["matches"]):
             matches.append([match["patterns"], match["kinds"], match["types"], match["where"]])
             place = [number, position]
-            if match["literal"]:
+            if match.get("whole"):
+                whole.append(place)
+            elif match["literal"]:
                 literals.setdefault(match["literal"], []).append(place)
             else:
                 loose.append(place)
@@ -67,6 +70,7 @@ def pack(rows: Sequence[Row], stamp: str) -> bytes:
     head = {
         "literals": literals,
         "loose": loose,
+        "whole": whole,
         "ids": [row["id"] for row in rows],
         "checks": [row["id"] for row in rows if row["check"]],
         "retired": {row["id"]: row["replaced_by"] for row in rows if row["retired"]},

@@ -53,7 +53,7 @@ _TOP = (
     "retired",
     "replaced_by",
 )
-_MATCH = ("text", "regex", "event", "type", "where")
+_MATCH = ("text", "regex", "event", "type", "where", "whole")
 _FIX = ("do", "run", "risk", "when")
 _CHECK = ("applies_if", "fail_if", "severity")
 _KINDS = tuple(kind.value for kind in EventKind)
@@ -86,6 +86,8 @@ def _read_toml(path: str, shown: str, problems: list[str]) -> dict[str, Any] | N
 
 def _match_row(reader: Reader, where: str, table: Mapping[str, Any]) -> Row:
     reader.keys(where, table, _MATCH)
+    if "whole" in table:
+        return _whole_row(reader, where, table)
     kinds = reader.texts(where, table, "event")
     for kind in kinds:
         if kind not in _KINDS:
@@ -121,6 +123,19 @@ def _match_row(reader: Reader, where: str, table: Mapping[str, Any]) -> Row:
     if not patterns and not conditions:
         reader.wrong(f"{where}needs text or regex, or a where beside its event or type")
     return {"patterns": patterns, "kinds": kinds, "types": types, "where": conditions, "literal": literal}
+
+
+def _whole_row(reader: Reader, where: str, table: Mapping[str, Any]) -> Row:
+    """A block that is asked once of the whole text: nothing but facts that are read out of it."""
+    if table["whole"] is not True:
+        reader.wrong(f"{where}whole is {table['whole']!r}; it can only be true, or be left out")
+    beside = [key for key in ("text", "regex", "event", "type") if key in table]
+    if beside:
+        reader.wrong(f"{where}whole stands beside where alone, not beside {', '.join(beside)}")
+    conditions = reader.conditions(where, table, "where")
+    if not conditions:
+        reader.wrong(f"{where}whole needs a where: the facts that show the cause")
+    return {"patterns": [], "kinds": [], "types": [], "where": conditions, "literal": "", "whole": True}
 
 
 def _tables(reader: Reader, table: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:

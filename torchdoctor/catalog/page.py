@@ -202,6 +202,8 @@ def joined(items: Iterable[Condition], word: str = " and ") -> str:
 
 def _shown(match: Match, versions: str) -> Shown:
     about = [*match.types, *(f"{kind} event" for kind in match.kinds)]
+    if match.where and not (match.patterns or about):
+        about.append("a text in which nothing failed")
     if match.where:
         about.append("where " + joined(match.where))
     return Shown(versions, tuple(readable(pattern.pattern) for pattern in match.patterns), "; ".join(about))

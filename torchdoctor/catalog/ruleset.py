@@ -28,12 +28,14 @@ class RuleSet:
     """All rules, by id, with the prefilter that finds candidates for a text.
 
     ``literals`` maps each literal to the match blocks that need it, ``loose`` lists the blocks without one,
-    ``retired`` maps each retired rule, which matches nothing, to those in its place.
+    ``whole`` those that are asked of the whole text, ``retired`` maps each retired rule, which matches
+    nothing, to those in its place.
     """
 
     def __init__(self, packs: Sequence[bytes]) -> None:
         self.literals: dict[str, list[Place]] = {}
         self.loose: list[Place] = []
+        self.whole: list[Place] = []
         self.retired: dict[str, tuple[str, ...]] = {}
         self._lines: dict[str, tuple[bytes, bytes]] = {}  # rule id -> index line, text line
         self._rows: dict[str, list[Any]] = {}
@@ -51,6 +53,7 @@ class RuleSet:
         for literal, places in head["literals"].items():
             self.literals.setdefault(literal, []).extend((ids[rule], match) for rule, match in places)
         self.loose.extend((ids[rule], match) for rule, match in head["loose"])
+        self.whole.extend((ids[rule], match) for rule, match in head["whole"])
         self._checks.extend(head["checks"])
         self.retired.update((name, tuple(heirs)) for name, heirs in head["retired"].items())
 

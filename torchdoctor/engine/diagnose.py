@@ -53,6 +53,8 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     text_facts = TextFacts(transcript, facts)
     findings = judge(occurrences(transcript, rules, text_facts), rules, text_facts)
     live = [finding for finding in findings if not finding.recovered]
+    if rules.whole and not suspect.prints_failure(transcript):
+        live = _with_readings(live, transcript, rules, text_facts)
     notes = [*transcript.notes, *foreign]
     notes.extend(_note(finding, "the run went on after it") for finding in findings if finding.recovered)
     explained = {number for finding in live for number in finding.events()}
@@ -124,6 +126,14 @@ def _kernel_remarks(transcript: Transcript, explained: set[int]) -> list[str]:
     return remarks(transcript, explained)
 
 
+def _with_readings(
+    live: list[Finding], transcript: Transcript, rules: RuleSet, facts: TextFacts
+) -> list[Finding]:
+    from torchdoctor.engine.readings import with_readings
+
+    return with_readings(live, transcript, rules, facts)
+
+
 def _note(finding: Finding, why: str) -> str:
     evidence = quote(finding.best.event, finding.best.snippet)
     return f"{finding.rule.title} ({finding.rule.id}, line {evidence.line}): {why}"
@@ -145,7 +155,9 @@ def _select(
     kept: list[Chain] = []
     for chain in found:
         head, _ = chain
-        if head.role in (Role.CONTEXT, Role.TEARDOWN) or (head.rule.severity is Severity.INFO and causes):
+        if head.shown:
+            kept.append(chain)
+        elif head.role in (Role.CONTEXT, Role.TEARDOWN) or (head.rule.severity is Severity.INFO and causes):
             notes.append(_note(head, "a remark, not the cause"))
         elif unknown_cause:
             notes.append(_note(head, "may follow from the failure that no rule knows"))

@@ -71,6 +71,7 @@ class TextFacts:
         self._cache: dict[tuple[str, int], Fact] = {}
         self._extracted: set[tuple[str, int]] = set()
         self._environment: dict[str, Fact] | None = None
+        self._whole: dict[str, Fact] | None = None
         self.faults: list[str] = []
 
     def guard(self, rule_id: str) -> Guard:
@@ -99,6 +100,13 @@ class TextFacts:
             return textfacts.known(name, textfacts.log_value(name, self.transcript))
         from torchdoctor import extract
 
+        if namespace in extract.READINGS:
+            if self._whole is None:
+                self._whole = {}
+                for reading, read in extract.of_whole(self.transcript):
+                    with self.guard(f"reading {reading}"):
+                        self._whole.update((fact.name, fact) for fact in read())
+            return self._whole.get(name, Fact.unknown(name, Reason.NOT_ASKED, "text", "not in the text"))
         if event is not None and namespace in extract.NAMESPACES:
             if (namespace, event.id) not in self._extracted:
                 self._extracted.add((namespace, event.id))

@@ -32,16 +32,20 @@ class Occurrence(Record):
 class Finding:
     """A rule with all its occurrences, the one that stands best first.
 
-    ``echo``: here it only reports the end of something else, whatever the rule is elsewhere.
+    ``echo``: here it only reports the end of something else, whatever the rule is elsewhere. ``shown``: the
+    text shows what it brings about, so that it is a cause here, though it is a remark elsewhere.
     """
 
     rule: Rule
     occurrences: list[Occurrence]
     echo: bool = False
+    shown: bool = False
 
     @property
     def role(self) -> Role:
         """The rule's role in this text."""
+        if self.shown:
+            return Role.CAUSE
         return Role.CONSEQUENCE if self.echo else self.rule.role
 
     @property

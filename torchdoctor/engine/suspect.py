@@ -205,8 +205,11 @@ def has_failure(transcript: Transcript) -> bool:
     """Does the text hold a failure that the run did not get over?"""
     if transcript.form in (Form.SOURCE_CODE, Form.BINARY, Form.EMPTY):
         return any(event.headed and not event.quoted and not event.recovered for event in transcript.events)
-    if transcript.ending is Ending.BAD:
-        return True
+    return transcript.ending is Ending.BAD or prints_failure(transcript)
+
+
+def prints_failure(transcript: Transcript) -> bool:
+    """Does a program print a failure in the text? What people say of how it ended does not count."""
     ended_well = transcript.ending is Ending.GOOD
     return any(
         _failed(event, ended_well) for event in transcript.events if not event.quoted and not event.recovered

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 
 from torchdoctor.model import Event, Fact, Transcript
@@ -28,11 +29,62 @@ NAMESPACES = {
     "hang": "hang",
 }
 
+# What is read out of a whole text in which nothing failed: module -> groups of words, in small letters, of
+# each of which one must stand in the text. Most texts are passed over by them.
+READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "late_env": (("cuda_visible_devices", "cuda_device_order"), ("torch", "cuda:")),
+    "tensor_float": (
+        ("tf32", "float32_matmul_precision", "fp32_precision"),
+        ("diff", "err", "allclose", "abs("),
+    ),
+    "pinned": (("pin_memory", "pinned", "page-locked", "host_memory_stats", "pin memory"), ("swap",)),
+    "threads": (("num_threads", "omp_num", "num threads", "1 thread", "one thread"),),
+    "worker_timing": (("workers",), ("num_workers", "dataloader", "loader", "loading")),
+    "latency": (("p50", "median", " ms", "50%"), ("torch", "cuda", "gpu", "inference", "latency", "model")),
+    "gpu_rows": (("mib", "clocks.", "memory"), ("gpu", "nvidia", "torchrun", "ddp")),
+    "gpu_slice": (("grid ", " mig ", "nvidia "), ("slow", "memory", "only", "why")),
+    "fork_hang": (("process(", "pool(", "processpoolexecutor(", "os.fork("), ("torch",)),
+    "sampler_order": (("distributedsampler(",),),
+    "least_squares": (("lstsq(",),),
+    "traced": (("jit.trace", "onnx.export("),),
+    "device_names": (("get_device_",), ("nvidia", "geforce", "tesla", "quadro", "titan")),
+    "memory_growth": (
+        ("grow", "increas", "climb", "leak", "goes up", "going up", "ris"),
+        ("mem", "ram", "rss"),
+    ),
+    "session": (("is_grad_enabled()", "requires_grad", "nan", "inf"),),
+    "availability": (("is_available()", "is not available", "not available"), ("cuda",)),
+    "rank_branch": (
+        ("rank", "is_main", "is_master"),
+        ("barrier(", "reduce", "gather", "broadcast", "everyone("),
+    ),
+    "scattered": (("dataparallel",), ("[", "(")),
+}
+
 
 def of_event(namespace: str, event: Event, transcript: Transcript) -> Iterator[Fact]:
     """The facts of one namespace that an event's message holds."""
     module = import_module(f"torchdoctor.extract.{NAMESPACES[namespace]}")
     yield from module.extract(event, transcript)
+
+
+def of_whole(transcript: Transcript) -> Iterator[tuple[str, Callable[[], Iterator[Fact]]]]:
+    """What settings, figures and pasted code in a text without a failure show, taken together.
+
+    Each reading that may find something, by name: the caller runs them, one at a time.
+    """
+    text = "\n".join(event.text for event in transcript.events).lower()
+    wanted = [
+        name for name, groups in READINGS.items() if all(any(w in text for w in group) for group in groups)
+    ]
+    if not wanted:
+        return
+    from torchdoctor.extract.passage import Passage
+
+    passage = Passage(transcript)
+    for name in wanted:
+        read = import_module(f"torchdoctor.extract.{name}").read
+        yield name, partial(read, passage)
 
 
 def of_text(transcript: Transcript) -> Iterator[Fact]:
@@ -47,7 +99,7 @@ def catalogue() -> dict[str, str]:
     from torchdoctor.extract import environment
 
     found: dict[str, str] = {}
-    for module in NAMESPACES.values():
+    for module in (*NAMESPACES.values(), *READINGS):
         found.update(import_module(f"torchdoctor.extract.{module}").FACTS)
     found.update(environment.FACTS)
     return found

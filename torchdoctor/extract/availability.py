@@ -1,0 +1,137 @@
+"""``torch.cuda.is_available()`` that is False, and what a text shows of build, driver and variable."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.extract.passage import Line, Passage, Voice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Fact
+
+NAMESPACE = "availability"
+
+FACTS: dict[str, str] = {
+    "availability.missing": "bool: torch.cuda.is_available() is shown or said to be False",
+    "availability.gpu": "str: NVIDIA GPU that the text names",
+    "availability.cpu_build": "str: what shows that this torch was built without CUDA",
+    "availability.cuda_build": "str: CUDA version that this torch was built for",
+    "availability.hidden": "bool: CUDA_VISIBLE_DEVICES is shown to be empty or -1",
+    "availability.driver_cuda": "str: newest CUDA version of a driver that is too old for this torch",
+}
+
+_PATTERNS = {
+    "asked": r"cuda\.is_available\(\)",
+    "said": (
+        r"is_available\(\)[`'\"]*\s*(?:(?:always |still |just |only )?(?:is|returns?|gives?|says?|prints?"
+        r"|shows?|=+>?|->|:)\s*)+[`'\"]*"
+        r"(?:False|false)\b|\b(?:cuda|gpu) is (?:still )?not available\b"
+    ),
+    "gpu": (
+        r"\b(?:(?:GeForce )?[RG]TX ?(?:A?\d{4}|\d{3,4})(?: ?Ti| ?Super)?|Tesla [A-Z]\d{1,3}|Quadro \w{2,6}"
+        r"|TITAN \w{1,4}"
+        r"|[AHLVTP](?:100|200|40S?|10G?|30|4)\b|NVIDIA-SMI \d|nvidia-smi (?:works|shows|is fine|lists))"
+    ),
+    "other": (
+        r"\bmps\b|\bM[1-4]\b (?:Mac|Pro|Max|chip)|MacBook|\brocm\b|\bhip\b|AMD Radeon|only need (?:the )?cpu"
+        r"|no gpu\b|without (?:a )?gpu"
+    ),
+    "cpu": (
+        r"(?<![\w.])\d\.\d{1,2}(?:\.\d{1,2})?(?:\.post\d)?\+cpu\b|\bcpu_py3\w*|py3\.\d{1,2}_cpu_\w*"
+        r"|\bcpuonly\b"
+    ),
+    "cuda": (
+        r"(?<![\w.])\d\.\d{1,2}\.\d{1,2}\+cu(?P<packed>\d{2,3})\b|py3\.\d{1,2}_cuda(?P<dotted>\d{1,2}\.\d)"
+    ),
+    "cuda-none": r"version\.cuda\)?\s*[:=]?\s*None\b",
+    "asked-cuda": r"version\.cuda\b",
+    "hidden": r"CUDA_VISIBLE_DEVICES['\"\]\)]{0,3}\s*[=:]\s*(?:''|\"\"|-1\b|'-1'|\"-1\"|$)",
+    "driver": r"CUDA Version: (?P<version>\d{1,2}\.\d)",
+}
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_PATTERNS[name], re.IGNORECASE if name in ("said", "other") else 0)
+
+
+def read(passage: Passage) -> Iterator[Fact]:
+    """Facts beside a GPU that torch does not see; nothing where it does, or where another device is meant."""
+    missing = _missing(passage)
+    if missing is None or _pattern("other").search(passage.text):
+        return
+    if not (passage.personal or passage.session or any(passage.of(Voice.SHELL))):
+        return
+    yield missing.fact("availability.missing", True)
+    gpu = _first(passage, "gpu")
+    if gpu is not None and (named := _pattern("gpu").search(gpu.text)) is not None:
+        yield gpu.fact("availability.gpu", named.group())
+    built = _first(passage, "cuda")
+    cpu = _first(passage, "cpu") or _first(passage, "cuda-none") or _answered_none(passage)
+    if built is None and cpu is not None:
+        found = _pattern("cpu").search(cpu.text)
+        yield cpu.fact("availability.cpu_build", found.group() if found else "torch.version.cuda is None")
+    hidden = _first(passage, "hidden") or _shown_empty(passage)
+    if hidden is not None:
+        yield hidden.fact("availability.hidden", True)
+    if built is not None:
+        yield from _built_for(passage, built)
+
+
+def _first(passage: Passage, name: str) -> Line | None:
+    return next((line for line in passage.lines if _pattern(name).search(line.text)), None)
+
+
+def _missing(passage: Passage) -> Line | None:
+    """The line with the False of is_available(): an answer, an output of a command, or words."""
+    for line in passage.lines:
+        if _pattern("said").search(line.text):
+            return line
+        if line.voice not in (Voice.TYPED, Voice.CODE) or not _pattern("asked").search(line.text):
+            continue
+        for below in passage.lines[line.at + 1 : line.at + 6]:
+            if below.voice is Voice.PRINTED and (words := re.findall(r"\b(?:True|False)\b", below.text)):
+                if words[0] == "False":
+                    return below
+                break
+    return None
+
+
+def _answered_none(passage: Passage) -> Line | None:
+    for line in passage.of(Voice.TYPED):
+        if _pattern("asked-cuda").search(line.text):
+            answer = next(passage.answers(line, 1), None)
+            if answer is not None and answer.text.strip() in ("None", "(None,)"):
+                return answer
+    return None
+
+
+def _shown_empty(passage: Passage) -> Line | None:
+    """The answer to a question for the variable, or to echo, where it hides all GPUs."""
+    for line in passage.of(Voice.TYPED, Voice.SHELL):
+        _, variable, rest = line.text.partition("CUDA_VISIBLE_DEVICES")
+        if variable and "=" not in rest:
+            for below in passage.lines[line.at + 1 : line.at + 2]:
+                if below.voice is Voice.PRINTED and below.text.strip(" '\"") in ("", "-1"):
+                    return below
+    return None
+
+
+def _built_for(passage: Passage, line: Line) -> Iterator[Fact]:
+    found = _pattern("cuda").search(line.text)
+    if found is None:
+        return
+    packed = found.group("packed")
+    version = f"{packed[:-1]}.{packed[-1]}" if packed else found.group("dotted")
+    yield line.fact("availability.cuda_build", version)
+    driver = _first(passage, "driver")
+    newest = _pattern("driver").search(driver.text) if driver is not None else None
+    # within one major version, 11 and later, an older driver is enough (CUDA minor version compatibility)
+    if driver is not None and newest is not None:
+        mine, its = float(newest.group("version")), float(version)
+        if int(mine) < int(its) or (mine < its and int(its) < 11):
+            yield driver.fact("availability.driver_cuda", newest.group("version"))

@@ -1,0 +1,77 @@
+"""Times, rates and sizes that stand in a line, with their units."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TIME = {
+    "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0,
+    "seconds": 1.0, "min": 60.0, "mins": 60.0, "minute": 60.0, "minutes": 60.0, "h": 3600.0, "hours": 3600.0,
+}  # fmt: skip
+_SIZE = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+_PATTERNS = {
+    "time": (
+        r"(?<![\w.:])(?P<number>\d{1,9}(?:\.\d{1,9})?)\s?(?P<unit>us|\u00b5s|msec|ms|seconds?|secs?|s"
+        r"|minutes?|mins?|hours|h)"
+        r"(?:/(?:it|iter|step|batch|epoch|image|sample)s?)?(?![\w/])"
+    ),
+    "clock": r"(?<![\w.:])(?:(?P<h>\d{1,2}):)?(?P<m>\d{1,2}):(?P<s>\d{2})(?:\.\d{1,6})?(?![\w:])",
+    "minutes": r"(?<![\w.:])(?P<m>\d{1,3})\s?m(?:in)?\s?(?P<s>\d{1,2}(?:\.\d{1,3})?)\s?s(?![\w/])",
+    "rate": (
+        r"(?<![\w.:])(?P<number>\d{1,9}(?:\.\d{1,9})?)\s?(?:it|its|iter|iters|samples?|images?|imgs?|img"
+        r"|tokens?|tok|batch(?:es)?"
+        r"|steps?|examples?|fps)(?:/(?:s|sec|second)\b| per second)"
+    ),
+    "size": r"(?<![\w.])(?P<number>\d{1,12}(?:\.\d{1,6})?)\s?(?P<unit>[KMGTkmgt])(?:i?[Bb])?(?![\w])",
+    "scientific": r"(?<![\w.])-?(?P<number>\d{1,3}(?:\.\d{1,12})?e[+-]?\d{1,3}|0?\.\d{2,12})(?![\w.%])",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number of a line in seconds, per second or bytes, and the columns it stands in."""
+
+    value: float
+    start: int
+    end: int
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_PATTERNS[name])
+
+
+def seconds(text: str) -> Iterator[Figure]:
+    """The lengths of time in a line, in seconds."""
+    taken = -1
+    for found in _pattern("minutes").finditer(text):
+        taken = found.end()
+        yield Figure(60 * int(found.group("m")) + float(found.group("s")), found.start(), found.end())
+    for found in _pattern("time").finditer(text, max(taken, 0)):
+        yield Figure(float(found.group("number")) * _TIME[found.group("unit")], found.start(), found.end())
+
+
+def rates(text: str) -> Iterator[Figure]:
+    """Iterations, samples or the like per second in a line."""
+    for found in _pattern("rate").finditer(text):
+        yield Figure(float(found.group("number")), found.start(), found.end())
+
+
+def sizes(text: str) -> Iterator[Figure]:
+    """Sizes in a line, in bytes."""
+    for found in _pattern("size").finditer(text):
+        value = float(found.group("number")) * 1024.0 ** _SIZE[found.group("unit").lower()]
+        yield Figure(value, found.start(), found.end())
+
+
+def small_numbers(text: str) -> Iterator[Figure]:
+    """Numbers that are written as 1.2e-3 or 0.0012."""
+    for found in _pattern("scientific").finditer(text):
+        yield Figure(float(found.group("number")), found.start(), found.end())

@@ -1,0 +1,84 @@
+"""Code that forks processes after torch has computed in the parent, and hangs unless threads are left out."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.extract.passage import Line, Passage, Voice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Fact
+
+NAMESPACE = "fork_hang"
+
+FACTS: dict[str, str] = {
+    "fork_hang.starts": "str: code that starts processes, by fork as far as the text tells",
+    "fork_hang.hangs": "bool: somebody says that it hangs",
+    "fork_hang.works_otherwise": "bool: it works with spawn, with one thread, or without work in the parent",
+}
+
+_PATTERNS = {
+    "starts": r"(?:mp|multiprocessing|ctx|context)?\.?(?:Process|Pool)\(|ProcessPoolExecutor\(|os\.fork\(",
+    "spawn": (
+        r"set_start_method\(\s*['\"](?:spawn|forkserver)|get_context\(\s*['\"](?:spawn|forkserver)"
+        r"|mp\.spawn\("
+    ),
+    "hangs": (
+        r"\bhangs?\b|\bhanging\b|\bstuck\b|freez|deadlock|never (?:return|finish|com|end)|blocks? forever"
+        r"|for ?ever|nothing happens|then nothing"
+    ),
+    "otherwise": (
+        r"(?:do(?:es)?(?:n't| not) hang|works?|fine)\b[^\n]{0,40}\b(?:without|unless|if I (?:remove"
+        r"|comment))|(?:hangs? )?unless this[^\n]{0,30}(?:commented|removed)|"
+        r"(?:spawn|forkserver|num_threads\(1\)|NUM_THREADS\s?=\s?1\b)[^\n]{0,80}(?:work|finish|fine|\bok\b"
+        r"|helps?|solve|no hang|not hang|gone|fix|run)"
+        r"|(?:works?|finish\w*|fine|ok|helps?|no hang|does(?:n't| not) hang)\b[^\n]{0,60}(?:spawn|forkserver"
+        r"|num_threads\(1\)|NUM_THREADS\s?=\s?1\b)"
+        r"|(?:remov|without|comment|delet|skip|leav)\w*[^\n]{0,80}\b(?:works?|finish\w*|fine|runs?|no hang"
+        r"|not hang)\b"
+    ),
+    "helps": r"circumvent|work-?around|avoid|\bworks?\b|\bfix|\bhelps?\b|solve|no (?:hang|deadlock)|not hang",
+}
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_PATTERNS[name], 0 if name == "starts" else re.IGNORECASE)
+
+
+def read(passage: Passage) -> Iterator[Fact]:
+    """Facts of forked processes that hang; nothing where the code asks for another start method."""
+    code = list(passage.of(Voice.CODE, Voice.TYPED))
+    spawn = [line for line in code if _pattern("spawn").search(line.text)]
+    if any(not _offered(passage, line) for line in spawn):
+        return
+    starts = next((line for line in code if _pattern("starts").search(line.text)), None)
+    if starts is None:
+        return
+    hangs = _said(passage, "hangs")
+    if hangs is None or not passage.personal:
+        return
+    yield starts.fact("fork_hang.starts", starts.text.strip()[:120])
+    yield hangs.fact("fork_hang.hangs", True)
+    otherwise = spawn[0] if spawn else _said(passage, "otherwise")
+    if otherwise is not None:
+        yield otherwise.fact("fork_hang.works_otherwise", True)
+
+
+def _said(passage: Passage, name: str) -> Line | None:
+    """The first line that says so, in words or in a comment of the code."""
+    for line in passage.lines:
+        text = line.text if line.voice in (Voice.SAID, Voice.PRINTED) else line.text.partition("#")[2]
+        if text and _pattern(name).search(text):
+            return line
+    return None
+
+
+def _offered(passage: Passage, line: Line) -> bool:
+    """Code with another start method that the lines above it name as what helps."""
+    above = passage.lines[max(0, line.at - 3) : line.at]
+    return any(one.voice is not Voice.CODE and _pattern("helps").search(one.text) for one in above)

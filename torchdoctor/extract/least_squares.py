@@ -1,0 +1,95 @@
+"""lstsq on CUDA for a matrix without full rank: nan or huge numbers, finite ones of another solver."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.extract.passage import Line, Passage, Voice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Fact
+
+NAMESPACE = "least_squares"
+
+FACTS: dict[str, str] = {
+    "least_squares.wild": "bool: a solution of lstsq on a GPU is printed with nan, inf or huge numbers",
+    "least_squares.rank_low": "bool: the rank that is printed is below the number of columns",
+    "least_squares.other_solver": "bool: the same problem is solved on the CPU or by NumPy, too",
+}
+
+HUGE = 1e6
+LOOK_AHEAD = 12
+
+_PATTERNS = {
+    "lstsq": r"\blstsq\(",
+    "gpu": r"cuda|\.to\((?:device|dev)\)|\bGPU\b",
+    "other": (
+        r"np\.linalg\.lstsq|numpy\.linalg\.lstsq|scipy\S{0,10}lstsq|lstsq\([^\n]*(?:\.cpu\(\)|gels[dsy])"
+    ),
+    "number": r"(?<![\w.])-?(?:\d{1,20}(?:\.\d{0,12})?(?:e[+-]?\d{1,3})?|nan|inf)(?![\w])",
+    "rank-of": r"rank\D{0,12}(?P<rank>\d{1,6})\s*(?:of|/|<|out of|vs\.?|but)\s*(?P<columns>\d{1,6})",
+    "columns": r"\[\s*(?P<rows>\d{1,9})\s*,\s*(?P<columns>\d{1,6})\s*\]",
+    "rank": r"^\s*(?:tensor\()?(?P<rank>\d{1,6})(?:,|\)|$)",
+}
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_PATTERNS[name], 0 if name == "gpu" else re.IGNORECASE)
+
+
+def read(passage: Passage) -> Iterator[Fact]:
+    """Facts of solutions that were printed; nothing where lstsq is only talked about."""
+    code = [line for line in passage.of(Voice.CODE, Voice.TYPED) if _pattern("lstsq").search(line.text)]
+    if not code or not _pattern("gpu").search(passage.text):
+        return
+    wild = _wild(passage, code[0])
+    if wild is None:
+        return
+    yield wild.fact("least_squares.wild", True)
+    other = next((line for line in code if _pattern("other").search(line.text)), None)
+    if other is not None:
+        yield other.fact("least_squares.other_solver", True)
+    low = _rank_low(passage)
+    if low is not None:
+        yield low.fact("least_squares.rank_low", True)
+
+
+def _wild(passage: Passage, start: Line) -> Line | None:
+    for line in passage.lines[start.at + 1 : start.at + 1 + LOOK_AHEAD]:
+        if line.voice is not Voice.PRINTED:
+            continue
+        for found in _pattern("number").finditer(line.text):
+            word = found.group().lower().lstrip("-")
+            if word in ("nan", "inf") or float(word) >= HUGE:
+                return line
+    return None
+
+
+def _rank_low(passage: Passage) -> Line | None:
+    columns: int | None = None
+    for line in passage.lines:
+        if (found := _pattern("rank-of").search(line.text)) is not None:
+            return line if int(found.group("rank")) < int(found.group("columns")) else None
+        if line.voice is Voice.PRINTED and (shape := _pattern("columns").search(line.text)) is not None:
+            columns = int(shape.group("columns"))
+        if line.voice is Voice.TYPED and "matrix_rank(" in line.text:
+            answer = next(passage.answers(line, 1), None)
+            rank = _pattern("rank").match(answer.text) if answer is not None else None
+            width = columns or _typed_columns(passage)
+            if answer is not None and rank is not None and width:
+                return answer if int(rank.group("rank")) < width else None
+    return None
+
+
+def _typed_columns(passage: Passage) -> int | None:
+    """Columns of the first matrix that is written out: torch.tensor([[1., 2.], [2., 4.]])."""
+    for line in passage.of(Voice.TYPED, Voice.CODE):
+        found = re.search(r"tensor\(\[\[([^\[\]]{1,200})\]", line.text)
+        if found is not None:
+            return found.group(1).count(",") + 1
+    return None

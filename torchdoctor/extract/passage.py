@@ -1,0 +1,212 @@
+"""A text that people wrote, line by line: what they typed, what was printed, what they say.
+
+Questions in forums, issues and chats mix code, commands at a prompt, output and sentences. What is read out
+of them depends on which is which, and on whether a person speaks at all: the same figures stand in manuals,
+benchmarks and release notes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+from torchdoctor.model import Fact, FactValue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Transcript
+
+LINE_CHARS = 600
+
+_STOPWORDS = frozenset((
+    "the", "a", "an", "to", "of", "is", "are", "was", "were", "be", "in", "on", "that", "this", "it",
+    "we", "you", "i", "my", "our", "your", "for", "with", "and", "or", "not", "but", "when", "if",
+    "what", "how", "do", "does", "did", "can", "could", "should", "would", "will", "has", "have", "had",
+    "there", "then", "so", "as", "at", "by", "from", "which", "who", "why", "they", "still", "only",
+    "same", "me", "all", "each", "after", "before", "no", "der", "die", "das", "ist", "nicht", "mit",
+    "und", "auf", "ich", "le", "la", "les", "est", "pas", "et", "une", "que",
+))  # fmt: skip
+
+_PATTERNS = {
+    "prompt": r"^\s{0,8}(?:>>> ?|\.\.\. |In ?\[\d{0,4}\]: ?|\[\d{1,4}\] ?>>> ?)(?P<typed>.*)$",
+    "shell": (
+        r"^\s{0,8}(?:\([\w.+-]{1,40}\) )?(?:[\w.-]{1,40}@[\w.-]{1,60}[: ]\S{0,80}? ?)?[$%\u276f] (?P<typed>"
+        r"\S.*)$"
+    ),
+    "magic": r"^\s{0,8}%(?P<typed>env \S.*)$",
+    "answer": r"^\s{0,8}Out ?\[\d{0,4}\]: ?(?P<rest>.*)$",
+    "one-liner": r"\bpython[\d.]{0,6} -c ([\"'])(?P<code>.{3,500})\1\s*$",
+    "code": (
+        r"^\s*(?:import \w|from [\w.]+ import |(?:async )?def \w+\(|class \w+[(:]|@\w[\w.]*|return\b|print\("
+        r"|assert\b"
+        r"|(?:if|elif|for|while|with|except)\b.*:\s*(?:#.*)?$|(?:else|try|finally):|(?:pass|break|continue)$"
+        r"|#\s?\w"
+        r"|[A-Za-z_][\w.]*(?:\[[^\]]{1,80}\])?(?:, ?[A-Za-z_][\w.]*){0,6} ?[-+*/|]?= ?(?!=)(?P<value>\S.*)$"
+        r"|\([^\n]{1,160}\)(?:\.\w+\([^\n]{0,80}\)){1,6}\s*$"
+        r"|[A-Za-z_][\w.]*\(.*\)(?:\.\w+(?:\(.*\))?)*\s*(?:#.*)?;?$)"
+    ),
+    "surely-code": (
+        r"^\s*for\s+[\w, ()]{1,60}\s+in\s+\S+:\s*$|^(?:import|from|def|class|async|print)\b|[\w\]]\("
+        r"|\]\s*[:=]"
+    ),
+    # what Python shows of an object
+    "value": r"\s*(?:tensor|array|device|torch\.Size|OrderedDict|Parameter|dict_keys|namespace)\(",
+    "number": r"[\s\"']*-?\d[\d.,e+-]*(?:\s*[A-Za-z%/]{1,12})?(?:\s+[\w.%/|:-]{1,24}){0,8}[\s\"']*$",
+    "personal": (
+        r"(?:^|[^\w`'])(?:I|I'm|I've|I'd|my|me|My|[Ww]e|our|[Ii]ch|[Mm]ein\w{0,3}|mir|j'ai|[Mm]on"
+        r"|mes)(?:[^\w`]|$)"
+    ),
+    "asks": (
+        r"\w[^?\n]{2,}\?(?:\s|$|\*)|^(?:Question|Frage|Problem|Bug|Issue)\b|(?i:any (?:idea|hint|help))"
+        r"|(?i:describe the bug|to reproduce\b|expected behaviou?r|instead of (?:the )?[\[(]?\d)"
+        r"|(?i:\bgot (?:\d+ ?% )?slow|\bsuddenly\b|\bweird|\bstrange)"
+    ),
+}
+
+
+@cache
+def pattern(name: str) -> re.Pattern[str]:
+    """A pattern of this module, compiled when first asked for."""
+    return re.compile(_PATTERNS[name])
+
+
+class Voice(str, Enum):
+    """Who made a line."""
+
+    TYPED = "typed"  # at a prompt of Python
+    SHELL = "shell"  # at a prompt of a shell
+    CODE = "code"
+    PRINTED = "printed"
+    SAID = "said"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line. ``text`` is without prompt; ``place`` is the source of facts that are read out of it."""
+
+    at: int  # number within the passage
+    place: str
+    text: str
+    voice: Voice
+    indent: int
+
+    def fact(self, name: str, value: FactValue) -> Fact:
+        """A fact that was read out of this line."""
+        return Fact.known(name, value, self.place, self.text.strip()[:200])
+
+
+class Passage:
+    """The lines of a transcript, quoted ones included."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self.lines: tuple[Line, ...] = tuple(_lines(transcript))
+
+    def of(self, *voices: Voice) -> Iterator[Line]:
+        """The lines of these voices, in order."""
+        return (line for line in self.lines if line.voice in voices)
+
+    @cached_property
+    def code(self) -> str:
+        """All that is code or was typed at a prompt of Python, a line a line."""
+        return "\n".join(line.text for line in self.of(Voice.CODE, Voice.TYPED))
+
+    @cached_property
+    def text(self) -> str:
+        """Everything, a line a line."""
+        return "\n".join(line.text for line in self.lines)
+
+    @cached_property
+    def personal(self) -> bool:
+        """Does somebody speak of what happened to him, or ask?"""
+        words = "\n".join(line.text for line in self.lines if _of_person(line))
+        return bool(pattern("personal").search(words) or pattern("asks").search(words))
+
+    @cached_property
+    def session(self) -> bool:
+        """Was something typed at a prompt of Python, and answered?"""
+        return any(
+            one.voice is Voice.TYPED and two.voice is Voice.PRINTED
+            for one, two in zip(self.lines, self.lines[1:], strict=False)
+        )
+
+    def answers(self, line: Line, most: int = 8) -> Iterator[Line]:
+        """The printed lines right below one that was typed."""
+        for below in self.lines[line.at + 1 : line.at + 1 + most]:
+            if below.voice is Voice.TYPED and below.text.strip() in ("", "..."):
+                continue
+            if below.voice is not Voice.PRINTED:
+                return
+            yield below
+
+
+def _of_person(line: Line) -> bool:
+    return line.voice is Voice.SAID or (line.voice is not Voice.TYPED and line.text[:2] in ("# ", "##", "**"))
+
+
+def _lines(transcript: Transcript) -> Iterator[Line]:
+    at = 0
+    language: str | None = None  # of the fenced block that is open
+    answering = False  # the line before was typed at a prompt, or is part of the answer to it
+    for event in transcript.events:
+        for offset, raw in enumerate(event.text.split("\n")):
+            text = raw[:LINE_CHARS]
+            if event.stream.isdecimal() and text[:1].isdecimal():
+                text = f"{event.stream}: {text}"  # "50: 2.60 GB" was taken for the line of a rank
+            stripped = text.strip()
+            if stripped[:3] in ("```", "~~~"):
+                language = stripped[3:].strip().lower() if language is None else None
+                continue
+            if not stripped:
+                continue
+            if (command := pattern("one-liner").search(stripped)) is not None:
+                for statement in command.group("code").split(";"):
+                    yield Line(at, f"text:{event.source}:{event.line}", statement.strip(), Voice.CODE, 0)
+                    at += 1
+                continue
+            if stripped[:2] == "> " and not _spoken(stripped):
+                text = stripped[2:]
+            place = f"text:{event.source}:{min(event.line + offset, max(event.line, event.end_line))}"
+            voice, shown = _voice(text, language, answering)
+            answering = voice is Voice.TYPED or (answering and voice is Voice.PRINTED)
+            yield Line(at, place, shown, voice, len(text) - len(text.lstrip()))
+            at += 1
+
+
+def _voice(text: str, language: str | None, answering: bool) -> tuple[Voice, str]:
+    for name, voice in (("prompt", Voice.TYPED), ("magic", Voice.TYPED), ("shell", Voice.SHELL)):
+        found = pattern(name).match(text)
+        if found is not None:
+            return voice, found.group("typed")
+    if (found := pattern("answer").match(text)) is not None:
+        return Voice.PRINTED, found.group("rest")
+    spoken = _spoken(text)
+    if answering and (not spoken or pattern("value").match(text)):
+        return Voice.PRINTED, text
+    if language in ("python", "py", "python3", "ipython"):
+        return Voice.CODE, text
+    code = None if pattern("value").match(text) else pattern("code").match(text)
+    if code is not None and (not spoken or text[:1] in " \t#@" or pattern("surely-code").search(text)):
+        value = code.group("value")
+        if value is None or "]" in text[: code.start("value")] or not pattern("number").match(value):
+            return Voice.CODE, text
+    return (Voice.SAID if spoken else Voice.PRINTED), text
+
+
+def _spoken(text: str) -> bool:
+    """A sentence: several words, some of which only people use."""
+    stripped = text.strip()
+    words = [word.strip(".,:;!?()\"'`*>-").lower() for word in stripped.split()]
+    words = [word for word in words if word]
+    if stripped[:1] in "|+" or not words:
+        return False
+    if len(words) < 3:
+        return stripped[-1:] == "?" and stripped[:1].isalpha()
+    letters = sum(char.isalpha() for char in stripped)
+    if letters * 2 < len(stripped):
+        return False
+    stops = sum(word in _STOPWORDS for word in words)
+    return stops >= 2 or (stops >= 1 and stripped[-1:] in ".?!:,")

@@ -1,0 +1,160 @@
+"""Differences of float32 results that TF32 explains: about 1e-3 on Ampere and later, gone without TF32.
+
+A float32 product with TF32 keeps 10 bits of mantissa; without it results of a GPU and of a CPU differ by
+1e-6 to 1e-5. Half precision differs as much, so that it must not be in play.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.extract.figures import small_numbers
+from torchdoctor.extract.passage import Line, Passage, Voice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Fact
+
+NAMESPACE = "tensor_float"
+
+FACTS: dict[str, str] = {
+    "tensor_float.difference": "float: difference between float32 results, of a size that TF32 brings about",
+    "tensor_float.on": "bool: a setting of TF32 is shown to be on where results differ",
+    "tensor_float.card": "str: GPU of the text that has TF32 (Ampere or later)",
+    "tensor_float.older_sound": "bool: an older card or a CPU shows a far smaller difference",
+    "tensor_float.gone_without": "bool: the difference went away when TF32 was switched off",
+}
+
+LARGE = (5e-5, 6e-2)
+SMALL = 2e-5
+CONTRAST = 30.0
+
+_PATTERNS = {
+    "card": (
+        r"\b(?:A(?:100|10G?|16|2|30|40|800|[2456]000)|RTX[ -]?(?:A\d{4}|[345]0[5-9]0(?: ?Ti| ?Super)?"
+        r"|\d000 Ada)|30[5-9]0(?:Ti)?|40[5-9]0"
+        r"|50[5-9]0|H(?:100|200|20|800)|L(?:4|40S?)|GH200|B(?:100|200)|Ampere|Hopper|Ada Lovelace"
+        r"|Blackwell)\b"
+    ),
+    "older": (
+        r"\b(?:V100|P100|T4|K80|P40|M40|(?:GTX|RTX)? ?(?:10[5-8]0|16[5-6]0|20[6-8]0)(?: ?Ti| ?Super)?|TITAN"
+        r"|Turing|Volta|Pascal)\b"
+    ),
+    "compared": (
+        r"diff|\berr(?:or)?s?\b|mismatch|delta|deviat|discrepan|\babs\(|max_abs|\batol\b|allclose|max abs"
+        r"|rel\. ?err|off by"
+    ),
+    "other": (
+        r"\bloss|\blr\b|learning.rate|accuracy|\bacc\b|epoch|weight_decay|\beps\b|error.?rate|\bWER\b"
+        r"|\bmAP\b|grad_norm"
+    ),
+    "half": (
+        r"\.half\(|float16|bfloat16|(?<!no )(?<!without )(?<!not )autocast|\bbf16\b|\bfp16\b|half precision"
+        r"|\bint8\b|GradScaler"
+    ),
+    "on": (
+        r"allow_tf32['\")\]]*\s*(?:[=:]|is|->|\u2192)?\s*(?:\(?True\b|1\b|on\b)|tf32 (?:is )?(?:on|enabled"
+        r"|True)\b"
+        r"|float32_matmul_precision\(?\W{0,8}(?:high|medium)\b|(?:NVIDIA_TF32_OVERRIDE"
+        r"|TORCH_ALLOW_TF32_CUBLAS_OVERRIDE)\W{0,3}1\b"
+        r"|fp32_precision\W{0,6}tf32"
+    ),
+    "off": (
+        r"allow_tf32['\")\]]*\s*(?:[=:]|is|->|to)?\s*\(?(?:False|0\b)|tf32\b[^.\n]{0,24}\b(?:off|disabled?"
+        r"|False)\b"
+        r"|(?:without|disabl\w+|no|turn\w* off|switch\w* off) tf32|float32_matmul_precision\(?\W{0,8}highest"
+        r"|NVIDIA_TF32_OVERRIDE\W{0,3}0\b"
+        r"|fp32_precision\W{0,6}ieee"
+    ),
+    "told-about": r"release notes|changelog|what's new|migration guide|breaking changes",
+    "query": r"allow_tf32|float32_matmul_precision|fp32_precision",
+}
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_PATTERNS[name], 0 if name in ("card", "older") else re.IGNORECASE)
+
+
+def read(passage: Passage) -> Iterator[Fact]:
+    """Facts of a comparison that somebody made; nothing where a text only tells about TF32."""
+    if not (passage.personal or passage.session) or _pattern("told-about").search(passage.text):
+        return
+    figures = list(_figures(passage))
+    older = _older(passage, figures)
+    most = LARGE[1] if older is None else 10.0
+    large = next(((value, line) for value, line in figures if LARGE[0] <= value <= most), None)
+    if large is None:
+        return
+    value, where = large
+    yield where.fact("tensor_float.difference", value)
+    card = next((line for line in passage.lines if _pattern("card").search(line.text)), None)
+    if card is not None and (found := _pattern("card").search(card.text)):
+        yield card.fact("tensor_float.card", found.group())
+    gone = _gone(passage, figures, value)
+    if gone is not None:
+        yield gone.fact("tensor_float.gone_without", True)
+    if older is not None and older[0] * CONTRAST <= value:
+        yield older[1].fact("tensor_float.older_sound", True)
+    if not _pattern("half").search(passage.text):
+        shown = _on(passage)
+        if shown is not None:
+            yield shown.fact("tensor_float.on", True)
+
+
+def _figures(passage: Passage) -> Iterator[tuple[float, Line]]:
+    """Differences that were printed or told: of a line that names them, or the answer to a comparison."""
+    comparing = False
+    for line in passage.lines:
+        text = line.text
+        named = bool(_pattern("compared").search(text))
+        if line.voice in (Voice.TYPED, Voice.CODE):
+            comparing = named
+            continue
+        if text.lstrip()[:1] == "|" or _pattern("other").search(text):
+            continue
+        if named and text.rstrip()[-1:] == ":":
+            comparing = True
+        if named or comparing or _pattern("off").search(text) or "now" in text:
+            for figure in small_numbers(text):
+                yield figure.value, line
+        if line.voice is Voice.SAID and text.rstrip()[-1:] != ":":
+            comparing = False
+
+
+def _older(passage: Passage, figures: list[tuple[float, Line]]) -> tuple[float, Line] | None:
+    """The smallest difference that stands on the line of an older card, or right below it."""
+    found = [
+        item
+        for item in figures
+        if _pattern("older").search(item[1].text)
+        or (item[1].at and _pattern("older").search(passage.lines[item[1].at - 1].text))
+    ]
+    return min(found, key=lambda item: item[0], default=None)
+
+
+def _gone(passage: Passage, figures: list[tuple[float, Line]], large: float) -> Line | None:
+    """A line with a far smaller difference, once TF32 was switched off, or beside the word for it."""
+    switched = next((line.at for line in passage.lines if _pattern("off").search(line.text)), None)
+    if switched is None:
+        return None
+    for value, line in figures:
+        if value <= SMALL and value * 20 <= large and line.at >= switched:
+            return line
+    return None
+
+
+def _on(passage: Passage) -> Line | None:
+    for line in passage.lines:
+        if line.text.lstrip()[:1] in "|#":
+            continue
+        if _pattern("on").search(line.text):
+            return line
+        if line.voice is Voice.TYPED and _pattern("query").search(line.text):
+            for answer in passage.answers(line, 2):
+                if re.search(r"\bTrue\b|['\"](?:high|medium|tf32)['\"]", answer.text):
+                    return answer
+    return None

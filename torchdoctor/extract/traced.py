@@ -1,0 +1,96 @@
+"""A traced or exported model that goes another way than the model itself for other inputs."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.extract.figures import small_numbers
+from torchdoctor.extract.passage import Line, Passage, Voice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Fact
+
+NAMESPACE = "traced"
+
+FACTS: dict[str, str] = {
+    "traced.call": "str: code that traces or exports the model",
+    "traced.branch": "str: branch or loop of the model that depends on the values or the size of a tensor",
+    "traced.differs": "bool: output or words show that the traced model gives other results",
+}
+
+_PATTERNS = {
+    "call": r"jit\.trace(?:_module)?\(|onnx\.export\(",
+    "script": r"dynamo\s*=\s*True|jit\.script\(|@torch\.jit\.script",
+    "branch": (
+        r"^\s*(?:if|elif|while)\b[^#\n]{0,120}?(?:\b\w+\.(?:sum|mean|max|min|any|all|item|norm|abs|numel"
+        r"|size|dim)\(|\.shape\b|\bx\s*[<>]"
+        r"|\blen\(x)[^#\n]{0,120}:"
+        r"|^\s*for\s+[\w, ]+\s+in\s+(?:range\(|reversed\(range\()[^#\n]{0,80}?(?:\.size\(|\.shape\[|\blen\("
+        r"|\.item\(|\bint\()"
+    ),
+    "differs": (
+        r"\bdiffers?\b(?! in size)|\bdifferent (?:results?|outputs?|values?|answers?|numbers?|predictions?"
+        r"|boxes)"
+        r"|\bwrong (?:results?|outputs?|values?|answers?|branch|for|predictions?)"
+        r"|results?\b[^.\n]{0,30}\b(?:wrong|differ)"
+        r"|only (?:works|correct|right|valid) (?:for|with|at)|always (?:takes|returns) the"
+        r"|\b(?:outputs?|results?)\b[^.\n]{0,40}(?:doe?s(?:n't| not) match|mismatch|not equal)"
+    ),
+    "two": (
+        r"^\s*(?P<one>tensor\([^()]{1,200}(?:\([^()]{0,80}\))?[^()]{0,80}\))\s+(?P<two>tensor\(.{1,300}\))\s"
+        r"*$"
+    ),
+    "diff": r"diff|\berr(?:or)?\b",
+}
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_PATTERNS[name], re.IGNORECASE if name in ("differs", "diff") else 0)
+
+
+def read(passage: Passage) -> Iterator[Fact]:
+    """Facts of a model whose trace somebody compares; nothing where the code holds no branch."""
+    code = list(passage.of(Voice.CODE, Voice.TYPED))
+    call = next((line for line in code if _pattern("call").search(line.text)), None)
+    if call is None or any(_pattern("script").search(line.text) for line in code):
+        return
+    branch = next((line for line in code if _pattern("branch").search(line.text)), None)
+    if branch is None:
+        return
+    yield call.fact("traced.call", call.text.strip()[:120])
+    yield branch.fact("traced.branch", branch.text.strip()[:120])
+    differs = _printed(passage) or _told(passage)
+    if differs is not None:
+        yield differs.fact("traced.differs", True)
+
+
+def _printed(passage: Passage) -> Line | None:
+    compared = any("allclose" in line.text or "equal(" in line.text for line in passage.lines)
+    for line in passage.of(Voice.PRINTED):
+        two = _pattern("two").match(line.text)
+        if two is not None and two.group("one") != two.group("two"):
+            return line
+        if compared and line.text.strip() == "False":
+            return line
+        if _pattern("diff").search(line.text):
+            last = list(small_numbers(line.text))
+            number = last[-1].value if last else _plain(line.text)
+            if number is not None and number >= 1e-2:
+                return line
+    return None
+
+
+def _plain(text: str) -> float | None:
+    found = re.search(r"(?<![\w.])(\d{1,9}\.\d{1,9})\s*$", text)
+    return float(found.group(1)) if found else None
+
+
+def _told(passage: Passage) -> Line | None:
+    if not passage.personal:
+        return None
+    return next((line for line in passage.of(Voice.SAID) if _pattern("differs").search(line.text)), None)
