@@ -44,6 +44,7 @@ _NATIVE_WAITS = (
     "ncclGroupEnd", "ncclAllReduce", "cudaStreamSynchronize", "cudaEventSynchronize",
     "cuStreamSynchronize", "gloo::", "ProcessGroupNCCL", "ProcessGroupGloo", "TCPStore",
 )  # fmt: skip
+_RECORD = "flight record, "
 _STACK_OF_COLLECTIVE = "Stack trace of the failed collective"
 
 
@@ -71,7 +72,8 @@ def stands(transcript: Transcript) -> list[Stand]:
 def _all(transcript: Transcript) -> list[Stand]:
     ranked: dict[int, Stand] = {}
     others: list[Stand] = []
-    for event in transcript.events:
+    # a stack says more than a record of the same rank, which comes first to be replaced
+    for event in sorted(transcript.events, key=lambda event: not event.text.startswith(_RECORD)):
         stand = stand_of(event)
         if stand is None:
             continue
@@ -84,7 +86,7 @@ def _all(transcript: Transcript) -> list[Stand]:
 
 def stand_of(event: Event) -> Stand | None:
     """Where the thread of an event stands; None for other threads than the main one, and for other events."""
-    record = flight.call_of(event) if event.text.startswith("flight record, ") else None
+    record = flight.call_of(event) if event.text.startswith(_RECORD) else None
     if event.quoted or not (event.frames or record):
         return None
     if event.kind is EventKind.WATCHDOG:
@@ -109,7 +111,7 @@ def stand_of(event: Event) -> Stand | None:
 
 def is_main(event: Event) -> bool:
     """True for the thread that runs the program: py-spy names it, else its outermost frame is the module."""
-    if "MainThread" in event.text or event.text.startswith("flight record, "):
+    if "MainThread" in event.text or event.text.startswith(_RECORD):
         return True
     return any(frame.function == "<module>" for frame in event.frames[:4])
 
@@ -157,8 +159,13 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
 
 
 def strays(transcript: Transcript) -> tuple[tuple[int, ...], str] | None:
-    """The ranks whose stacks stand elsewhere than those of the others, with the reason in words."""
+    """The ranks whose stacks stand elsewhere than those of the others, with the reason in words.
+
+    Where all that is known are flight records, those say more by their numbers.
+    """
     found = [stand for stand in stands(transcript) if stand.rank is not None]
+    if all(stand.event.text.startswith(_RECORD) for stand in found):
+        return None
     if len(found) < 2:
         return None
     waiting = [stand for stand in found if stand.call is not None]
