@@ -40,6 +40,7 @@ class Incident:
 
     own: dict[int, Failure]
     echoes: dict[int, Failure]
+    said: dict[int, dict[str, None]]  # rules by rank
     world: set[int]
     clocks: Clocks
     positions: dict[int, Position]
@@ -62,6 +63,7 @@ def incident(
     echoes: dict[int, Failure] = {}
     ended_by: Event | None = None
     nobodys: Event | None = None
+    said: dict[int, dict[str, None]] = {}
 
     def note(kept: dict[int, Failure], event: Event, rule: str | None, title: str) -> None:
         nonlocal nobodys
@@ -76,6 +78,8 @@ def incident(
         rule = finding.rule
         for occurrence in finding.occurrences:
             event = occurrence.event
+            if event.rank is not None and not event.recovered:
+                said.setdefault(event.rank, {})[rule.id] = None
             if finding.role is not Role.CAUSE:
                 note(echoes, event, rule.id, rule.title)
             elif waits(event) or rule.id in PEER_CAUSES or event.text.startswith("flight record, "):
@@ -109,7 +113,7 @@ def incident(
         from torchdoctor.extract.hang import strays
 
         places, stacks, told = positions(transcript), strays(transcript), whom(transcript)
-    return Incident(own, echoes, world, clocks, places, found, ended_by, nobodys, stacks, left, told)
+    return Incident(own, echoes, said, world, clocks, places, found, ended_by, nobodys, stacks, left, told)
 
 
 def waits(event: Event) -> bool:
