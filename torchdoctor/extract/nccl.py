@@ -116,7 +116,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
 
 
 def _stack(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
-    from torchdoctor.extract.nccl_stacks import stacks_differ, wait_of
+    from torchdoctor.extract.nccl_stacks import averages, stacks_differ, wait_of
 
     if event.text.startswith("flight record, "):
         yield from _record(event, transcript, source)
@@ -124,8 +124,10 @@ def _stack(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
     wait = wait_of(event)
     if wait is None:
         yield Fact.absent("nccl.waits_in", source)
-        return
-    yield Fact.known("nccl.waits_in", wait.call, source)
+        if not averages(event):
+            return
+    else:
+        yield Fact.known("nccl.waits_in", wait.call, source)
     differ = stacks_differ(transcript)
     if differ is not None:
         yield Fact.known("nccl.stacks_differ", differ, source)
