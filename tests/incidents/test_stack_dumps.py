@@ -193,8 +193,8 @@ def gdb(stack: Stack) -> str:
     ]
     for number, (function, _, full, line) in enumerate(stack, 1):
         lines.append(
-            f"#{number}  0x000055d in _PyEval_EvalFrameDefault (f=Frame 0x55d2c, for file {full}, line {line}, "
-            f"in {function} (self=<X at remote 0x7f>), throwflag=0) at ../Python/ceval.c:4277"
+            f"#{number}  0x000055d in _PyEval_EvalFrameDefault (f=Frame 0x55d2c, for file {full}, "
+            f"line {line}, in {function} (self=<X at remote 0x7f>), throwflag=0) at ../Python/ceval.c:4277"
         )
     return "\n".join(lines) + "\n"
 

@@ -20,8 +20,9 @@ _TORCH_PARTS = (
 _KNOWN_PACKAGES = frozenset({
     "torch", "torchvision", "torchaudio", "torchdata", "numpy", "scipy", "pandas", "pyarrow", "polars",
     "PIL", "cv2", "sklearn", "h5py", "zarr", "webdataset", "datasets", "transformers", "tokenizers",
-    "accelerate", "peft", "trl", "diffusers", "timm", "deepspeed", "megatron", "apex", "lightning", "pytorch_lightning",
-    "lightning_fabric", "ray", "wandb", "mlflow", "tensorboard", "tqdm", "requests", "urllib3", "httpx",
+    "accelerate", "peft", "trl", "diffusers", "timm", "deepspeed", "megatron", "apex", "lightning",
+    "pytorch_lightning", "lightning_fabric", "ray", "wandb", "mlflow", "tensorboard", "tqdm", "requests",
+    "urllib3", "httpx",
     "aiohttp", "fsspec", "s3fs", "gcsfs", "boto3", "botocore", "google", "huggingface_hub", "safetensors",
     "filelock", "joblib", "dask", "numba", "jax", "triton", "xformers", "flash_attn", "bitsandbytes",
     "mmcv", "mmengine", "mmdet", "detectron2", "vllm", "sglang", "zmq", "grpc", "click", "hydra",
