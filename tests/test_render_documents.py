@@ -209,9 +209,34 @@ def test_the_timeline_says_when_there_are_no_times() -> None:
 def test_of_a_thousand_ranks_those_that_failed_themselves_are_drawn() -> None:
     marks = [mark(rank, None, rank == 777) for rank in range(1000)]
     drawn = svg.timeline(marks)
-    assert "rank 777" in drawn
-    assert f"and {1000 - svg.LANES} more ranks" in drawn
-    assert drawn.count('class="lane"') == svg.LANES
+    assert ">rank 777 n1<" in drawn
+    assert drawn.count('class="lane"') == 1 + svg.GROUPS
+    assert drawn.count('class="own"') == 1
+    assert drawn.index('class="own"') < drawn.index('class="echo"')
     grid = svg.rank_map(marks)
-    assert grid.count("<circle") == 999
-    assert grid.count("<rect") == 1
+    assert grid.count('class="own"') == 1
+    assert "rank 777: text" in grid
+    # what neighbours say alike is one piece: sixteen rows, one of them cut in two by rank 777
+    assert grid.count('class="echo"') == 17
+
+
+def test_a_thousand_ranks_stay_small_and_readable() -> None:
+    times = [f"--05-01T12:00:{rank % 60:02d}.{rank:03d}456789" for rank in range(1024)]
+    marks = [mark(rank, times[rank], rank % 512 == 7, rank == 7) for rank in range(1024)]
+    drawn, grid = svg.timeline(marks), svg.rank_map(marks)
+    assert len(drawn) < 300_000
+    assert len(grid) < 20_000
+    assert drawn.count('class="lane"') == 2 + svg.GROUPS
+    assert "59." in drawn
+    assert "UTC" not in drawn
+    height = float(re.findall(r'viewBox="0 0 [\d.]+ ([\d.]+)"', drawn)[0])
+    assert height < 800
+    everybody = svg.timeline([mark(rank, times[rank], True, True) for rank in range(1024)])
+    assert everybody.count('class="lane"') == svg.GROUPS
+
+
+def test_a_few_marks_without_a_time_do_not_take_the_others_times() -> None:
+    marks = [mark(rank, f"2026-05-01T12:00:0{rank}+0000", False) for rank in range(3)]
+    drawn = svg.timeline([*marks, mark(3, None, True, True)])
+    assert "1 without a time" in drawn
+    assert "UTC" in drawn

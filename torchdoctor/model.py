@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from torchdoctor.results import NotChecked as NotChecked
     from torchdoctor.results import Part as Part
     from torchdoctor.results import Verdict as Verdict
+    from torchdoctor.results import moment_of as moment_of
 
 FactValue: TypeAlias = "str | int | float | bool | tuple[FactValue, ...] | None"
 
@@ -346,8 +347,8 @@ class Report(Record):
 
 
 def __getattr__(name: str) -> object:
-    """The types of ``torchdoctor.results``, made when somebody asks for one of them."""
-    if name not in ("Blame", "CheckResult", "Moment", "NotChecked", "Part", "Verdict"):
+    """What ``torchdoctor.results`` holds, made when somebody asks for it."""
+    if name not in ("Blame", "CheckResult", "Moment", "NotChecked", "Part", "Verdict", "moment_of"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from torchdoctor import results
 

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from torchdoctor.model import EventKind, Evidence, Record
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 class Verdict(str, Enum):
@@ -47,6 +51,7 @@ class Moment(Record):
     kind: EventKind | None = None
     file: str | None = None
     line: int | None = None
+    also: tuple[str, ...] = ()  # further rules that stand on lines of this rank
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -71,3 +76,28 @@ class NotChecked(Record):
 
     id: str
     reason: str
+
+
+def moment_of(time: str | None) -> datetime | None:
+    """An ISO 8601 time, with its zone where it names one; None when it is missing or no date."""
+    if not time:
+        return None
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(_for_python_310(time))
+    except ValueError:
+        return None
+
+
+def _for_python_310(time: str) -> str:
+    """Python before 3.11 reads fractions of three or six digits, zones with a colon, and no "Z"."""
+    if time.endswith("Z"):
+        time = time[:-1] + "+00:00"
+    elif time[-5:-4] in ("+", "-") and time[-4:].isdecimal() and ":" in time[-12:-5]:
+        time = f"{time[:-2]}:{time[-2:]}"
+    head, dot, tail = time.partition(".")
+    if not dot:
+        return time
+    digits = len(tail) - len(tail.lstrip("0123456789"))
+    return f"{head}.{tail[:digits][:6].ljust(6, '0')}{tail[digits:]}"

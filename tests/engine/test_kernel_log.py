@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -131,3 +132,76 @@ def test_every_code_has_a_class_in_words_and_the_grave_ones_a_diagnosis() -> Non
         if item.kind in ("RESET", "REBOOT", "RMA", "LINK"):
             text = f"[Fri Nov 20 01:00:00 2026] NVRM: Xid (PCI:0000:9d:00): {code}, pid=<unknown>, x\n"
             assert diagnose(read_text(text), FactBook(None), rules).outcome is Outcome.DIAGNOSED, code
+
+
+MESSAGES = {
+    "xid": (
+        "NVRM: Xid (PCI:0000:9d:00): 79, pid=4713, name=python, GPU has fallen off the bus.",
+        "driver-gpu-lost",
+    ),
+    "domain of eight digits": (
+        "NVRM: Xid (PCI:00000000:9d:00): 48, pid=4713, name=python, DBE",
+        "ecc-uncorrectable",
+    ),
+    "NVLink 5": (
+        "NVRM: Xid (PCI:0000:9d:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 04 (0x004505c6 0x0 0x0 0x0)",
+        "nvlink-error",
+    ),
+    "no code": ("NVRM: GPU 0000:9d:00.0: GPU has fallen off the bus.", "driver-gpu-lost"),
+    "control group": (
+        "Memory cgroup out of memory: Killed process 4713 (pt_main_thread) total-vm:9kB, anon-rss:9kB, "
+        "file-rss:0kB, shmem-rss:0kB, UID:1000 pgtables:1kB oom_score_adj:0",
+        "host-oom-killed",
+    ),
+}
+
+
+def written(form: str, message: str) -> str:
+    """One line of the kernel log of gpu18 at 03:12:40, as a program prints it."""
+    entry = {
+        "__CURSOR": "s=1", "__REALTIME_TIMESTAMP": "1795835560432101", "_HOSTNAME": "gpu18",
+        "_TRANSPORT": "kernel", "SYSLOG_IDENTIFIER": "kernel", "PRIORITY": "3", "MESSAGE": message,
+    }  # fmt: skip
+    return {
+        "dmesg": f"[98765.432101] {message}\n",
+        "dmesg --raw": f"<3>[98765.432101] {message}\n",
+        "dmesg -T": f"[Sat Nov 28 03:12:40 2026] {message}\n",
+        "dmesg -x": f"kern  :err   : [98765.432101] {message}\n",
+        "dmesg --time-format iso": f"2026-11-28T03:12:40,432101+00:00 {message}\n",
+        "short": f"-- Logs begin at Mon 2026-11-02 10:00:00 UTC. --\nNov 28 03:12:40 gpu18 kernel: {message}"
+        "\n",
+        "short-iso": f"2026-11-28T03:12:40+0000 gpu18 kernel: {message}\n",
+        "short-iso-precise": f"2026-11-28T03:12:40.432101+0000 gpu18 kernel: {message}\n",
+        "short-full": f"Sat 2026-11-28 03:12:40 UTC gpu18 kernel: {message}\n",
+        "short-monotonic": f"[98765.432101] gpu18 kernel: {message}\n",
+        "short-unix": f"1795835560.432101 gpu18 kernel: {message}\n",
+        "rsyslog": f"Nov 28 03:12:40 gpu18 kernel: [98765.432101] {message}\n",
+        "json": json.dumps(entry) + "\n",
+        "json-pretty": json.dumps(entry, indent=8) + "\n",
+        "export": "".join(f"{key}={value}\n" for key, value in entry.items()) + "\n",
+    }[form]
+
+
+FORMS = (
+    "dmesg", "dmesg --raw", "dmesg -T", "dmesg -x", "dmesg --time-format iso", "short", "short-iso",
+    "short-iso-precise", "short-full", "short-monotonic", "short-unix", "rsyslog", "json", "json-pretty",
+    "export",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", MESSAGES)
+def test_every_form_is_joined_with_the_job(name: str, form: str, tmp_path: Path) -> None:
+    message, rule = MESSAGES[name]
+    job = JOB
+    if name == "control group":  # the killed rank itself prints nothing
+        job = "\n".join(line for line in JOB.splitlines() if not line.startswith("[rank3]")) + "\n"
+    told = report(tmp_path, written(form, message), job)
+    assert told.diagnoses[0].rule == rule
+    if (
+        "pid=" in message
+        or "process" in message
+        or form in ("short", "short-iso", "json", "export", "json-pretty")
+    ):
+        assert told.first_failure is not None
+        assert told.first_failure.rank == 3

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 
-from incidents.suite import build, score
+from incidents.suite import build, rank_files, score
+from incidents.world import World
 from torchdoctor.catalog import RuleSet, load, rules_directory
 from torchdoctor.catalog.loader import read_groups
 from torchdoctor.engine import FactBook
@@ -173,7 +175,7 @@ def test_flight_records_of_a_rank_branch(rules: RuleSet) -> None:
     report = explain([str(FLIGHT / "rank_0"), str(FLIGHT / "rank_1")], FactBook(), rules).report
     assert report.diagnoses[0].rule == "collective-rank-branch"
     assert report.first_failure is not None
-    assert report.first_failure.tie == (0, 1)
+    assert (report.first_failure.rank, report.first_failure.tie) == (0, ())
     assert {item.rank for item in report.diagnoses[0].evidence} == {0, 1}
 
 
@@ -213,3 +215,17 @@ def test_a_hang_by_its_stacks(odd: str, rule: str, tmp_path: Path, rules: RuleSe
     assert report.diagnoses[0].rule == rule
     assert report.first_failure is not None
     assert (report.first_failure.rank, report.first_failure.tie) == (2, ())
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("oom", 5), ("branch", 6), ("half-and-half", 9)])
+def test_the_ranks_in_the_middle_of_many_are_judged_too(
+    kind: str, seed: int, tmp_path: Path, rules: RuleSet
+) -> None:
+    """A message that hundreds of ranks print is an echo on each of them, not on the first ones alone."""
+    world = World(kind, seed, 256, 8)
+    case = world.incident(kind)
+    files = rank_files(case, tmp_path, world, random.Random(3))
+    first = explain(files, FactBook(), rules).report.first_failure
+    assert first is not None
+    assert (first.tie if case.tie else first.rank) == (case.tie or case.rank)
+    assert case.tie or not first.tie

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from datetime import datetime
 from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from torchdoctor.model import EventKind
+from torchdoctor.model import EventKind, moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -159,27 +158,8 @@ class Clocks:
 
 def seconds(time: str | None) -> float | None:
     """Seconds since the epoch of an ISO 8601 time; None when it is missing or no date."""
-    found = moment(time)
+    found = moment_of(time)
     return None if found is None else found.timestamp()
-
-
-def moment(time: str | None) -> datetime | None:
-    """An ISO 8601 time, with its zone where it names one; None when it is missing or no date."""
-    if not time:
-        return None
-    try:
-        return datetime.fromisoformat(_six_digits(time.replace("Z", "+00:00")))
-    except ValueError:
-        return None
-
-
-def _six_digits(time: str) -> str:
-    """Python before 3.11 reads fractions of three or six digits only."""
-    head, dot, tail = time.partition(".")
-    if not dot:
-        return time
-    digits = len(tail) - len(tail.lstrip("0123456789"))
-    return f"{head}.{tail[:digits][:6].ljust(6, '0')}{tail[digits:]}"
 
 
 def _calendar(events: tuple[Event, ...]) -> tuple[str, str]:

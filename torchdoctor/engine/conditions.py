@@ -82,6 +82,8 @@ def every(values: Iterable[bool | None]) -> bool | None:
 def in_words(condition: Condition, fact: Fact) -> str:
     """The condition and what was found, for people."""
     if fact.state is State.UNKNOWN:
+        if fact.detail and fact.source.startswith("text:"):
+            return fact.detail
         reason = fact.reason.value if fact.reason else "not-asked"
         return f"{condition.fact} ({reason})"
     if fact.state is State.ABSENT:

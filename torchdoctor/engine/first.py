@@ -40,6 +40,7 @@ class Incident:
 
     own: dict[int, Failure]
     echoes: dict[int, Failure]
+    said: dict[int, dict[str, None]]  # rules by rank
     world: set[int]
     clocks: Clocks
     positions: dict[int, Position]
@@ -48,6 +49,7 @@ class Incident:
     nobodys: Event | None = None  # a failure whose rank the text does not name
     stacks: tuple[tuple[int, ...], str] | None = None  # ranks whose stacks stand elsewhere, and where
     left: frozenset[int] = frozenset()  # ranks whose process ended by itself before the others gave up
+    recorded: tuple[tuple[int, ...], str, bool] | None = None  # what flight records say, and whether surely
 
 
 def incident(
@@ -61,6 +63,7 @@ def incident(
     echoes: dict[int, Failure] = {}
     ended_by: Event | None = None
     nobodys: Event | None = None
+    said: dict[int, dict[str, None]] = {}
 
     def note(kept: dict[int, Failure], event: Event, rule: str | None, title: str) -> None:
         nonlocal nobodys
@@ -75,9 +78,11 @@ def incident(
         rule = finding.rule
         for occurrence in finding.occurrences:
             event = occurrence.event
+            if event.rank is not None and not event.recovered:
+                said.setdefault(event.rank, {})[rule.id] = None
             if finding.role is not Role.CAUSE:
                 note(echoes, event, rule.id, rule.title)
-            elif waits(event) or rule.id in PEER_CAUSES:
+            elif waits(event) or rule.id in PEER_CAUSES or event.text.startswith("flight record, "):
                 note(soft, event, rule.id, rule.title)
             elif rule.severity.value == "fatal":
                 note(own, event, rule.id, rule.title)
@@ -101,13 +106,15 @@ def incident(
     # a launcher that lists how processes ended, and not this one, saw it end well
     left = frozenset(world - set(found)) if found else frozenset()
     places: dict[int, Position] = {}
-    stacks = None
-    if len(world) > 1:
+    stacks = told = None
+    recorded = any(event.text.startswith("flight record, ") for event in transcript.events)
+    if len(world) > 1 or recorded:
         from torchdoctor.engine.sequences import positions
+        from torchdoctor.extract.flight_hang import whom
         from torchdoctor.extract.hang import strays
 
-        places, stacks = positions(transcript), strays(transcript)
-    return Incident(own, echoes, world, clocks, places, found, ended_by, nobodys, stacks, left)
+        places, stacks, told = positions(transcript), strays(transcript), whom(transcript)
+    return Incident(own, echoes, said, world, clocks, places, found, ended_by, nobodys, stacks, left, told)
 
 
 def waits(event: Event) -> bool:
@@ -177,9 +184,13 @@ def first_failure(case: Incident) -> FirstFailure | None:
     if case.stacks is not None or case.positions:
         from torchdoctor.engine.sequences import Stray, behind, stray
 
-        strays = behind(case.positions, case.world)
+        by_records = Stray(*case.recorded[:2]) if case.recorded is not None else None
+        strays = by_records if case.recorded is not None and case.recorded[2] else None
+        strays = strays or behind(case.positions, case.world)
         if strays is None and case.stacks is not None:
             strays = Stray(*case.stacks)
+        strays = strays or by_records
+        strays = strays or by_records
         if strays is None:
             strays = stray(case.positions, case.world, case.world - set(case.echoes) - case.left)
         if strays is not None:

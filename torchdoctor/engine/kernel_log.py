@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from torchdoctor.engine.clocks import moment
 from torchdoctor.extract.xid import place
 from torchdoctor.extract.xid_codes import CLASSES, codes
 from torchdoctor.intake.draft import pattern
-from torchdoctor.model import EventKind, Record
+from torchdoctor.model import EventKind, Record, moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -94,7 +93,7 @@ def _job(events: Iterable[Event]) -> _Job:
     for event in events:
         if event.host:
             hosts.add(_short(event.host))
-        if (when := moment(event.time)) is not None:
+        if (when := moment_of(event.time)) is not None:
             times.append(when)
         if event.kind is EventKind.NCCL and "busId" in event.text:
             for found in pattern(_COMM).finditer(event.text):
@@ -114,7 +113,7 @@ def _unrelated(event: Event, job: _Job) -> str:
     """Why a line of the kernel log has nothing to do with the job; "" when it may have."""
     if event.host and job.hosts and _short(event.host) not in job.hosts:
         return f"of {event.host}, where this job did not run"
-    when = moment(event.time)
+    when = moment_of(event.time)
     if when is not None and job.start is not None and job.end is not None:
         time = _seconds(when)
         certain = bool(when.tzinfo) and job.zoned

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -13,8 +14,9 @@ from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.finding import Occurrence
 from torchdoctor.model import Event, Fact, Transcript
 
-# a literal that stands in more events than this is looked at in the first and the last of them only
-FIRST_HITS, LAST_HITS = 48, 16
+# a literal that stands in more events than this is looked at in the first and the last of them only, and in
+# the first ones of each rank: what a rank failed of must be known of all of them
+FIRST_HITS, LAST_HITS, RANK_HITS = 48, 16, 3
 _SEPARATOR = "\n"
 _DIGITS = b"0123456789"
 _SMALL = 1 << 16  # below that, searching the text itself is as fast
@@ -25,6 +27,7 @@ class Haystack:
 
     def __init__(self, transcript: Transcript) -> None:
         self.events: list[Event] = []
+        self.many = False  # more than one rank
         self.texts: list[str] = []
         self.starts: list[int] = []
         position = 0
@@ -36,6 +39,7 @@ class Haystack:
             self.texts.append(text)
             self.starts.append(position)
             position += len(text) + 1
+        self.many = len({event.rank for event in self.events}) > 2
         self.text = _SEPARATOR.join(self.texts)
         # each text without its digits, once: in a log that is mostly the same lines with other numbers
         # a literal is looked for in a hundredth of the text
@@ -53,8 +57,23 @@ class Haystack:
             return False
         return literal in self.text
 
+    def _of_ranks(self, literal: str, position: int, known: list[int]) -> list[int]:
+        """Of the events from ``position`` on the first ones of each rank."""
+        taken = Counter(self.events[number].rank for number in known)
+        found: list[int] = []
+        while position >= 0:
+            number = bisect_right(self.starts, position) - 1
+            rank = self.events[number].rank
+            if rank is not None and taken[rank] < RANK_HITS:
+                taken[rank] += 1
+                found.append(number)
+            if number + 1 == len(self.starts):
+                break
+            position = self.text.find(literal, self.starts[number + 1])
+        return found
+
     def events_with(self, literal: str) -> list[int]:
-        """Numbers of the events that hold the literal, at most FIRST_HITS + LAST_HITS."""
+        """Numbers of the events that hold the literal, at most FIRST_HITS + LAST_HITS, and some a rank."""
         found: list[int] = []
         position = self.text.find(literal)
         while position >= 0 and len(found) < FIRST_HITS:
@@ -65,15 +84,18 @@ class Haystack:
             position = self.text.find(literal, self.starts[number + 1])
         if position < 0:
             return found
+        first, seen = found[-1], set(found)
+        if self.many:
+            seen.update(self._of_ranks(literal, position, found))
         last: list[int] = []
         position = self.text.rfind(literal)
         while position >= 0 and len(last) < LAST_HITS:
             number = bisect_right(self.starts, position) - 1
-            if number <= found[-1]:
+            if number <= first:
                 break
             last.append(number)
             position = self.text.rfind(literal, 0, self.starts[number])
-        return found + last[::-1]
+        return sorted(seen.union(last))
 
 
 def occurrences(transcript: Transcript, rules: RuleSet, facts: TextFacts) -> Iterator[tuple[str, Occurrence]]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torchdoctor.model import Transcript
 
 _EVENTS_READ = 5_000
+_NAMED = 12  # stand-ins that the note lists
 # what the catalog says, and names that are our own
 _OURS = frozenset(
     {"schema", "rule", "family", "name", "references", "reason", "id", "decided_by", "risk", "kind", "role"}
@@ -39,7 +40,9 @@ def published(report: Report, transcript: Transcript | None = None, here: bool =
     replaced = redactor.replaced()
     if not replaced:
         return result
-    names = ", ".join(redactor.stand_ins())
+    given = redactor.stand_ins()
+    shown = given if len(given) <= _NAMED else (*given[: _NAMED - 2], f"and {len(given) - _NAMED + 2} more")
+    names = ", ".join(shown)
     note = f"Replaced before publishing: {', '.join(replaced)}" + (f"; stand-ins: {names}" if names else "")
     return replace(result, notes=(*result.notes, note))
 

@@ -30,7 +30,8 @@ def timeline(case: Incident, first: FirstFailure | None) -> tuple[Moment, ...]:
             if rank in firsts:
                 rows.append(((0, 0.0, rank), Moment(rank, case.clocks.hosts.get(rank), None, part, "")))
             continue
-        rows.append((_key(case, failure, part), _moment(case, failure, part)))
+        also = tuple(rule for rule in case.said.get(rank, ()) if rule != failure.rule)
+        rows.append((_key(case, failure, part), _moment(case, failure, part, also)))
     rows.sort(key=lambda row: row[0])
     return tuple(moment for _, moment in rows[:MAX_MOMENTS])
 
@@ -41,7 +42,7 @@ def _key(case: Incident, failure: Failure, part: Part) -> tuple[int, float, int]
     return order, span.low if span is not None else float("inf"), failure.event.id
 
 
-def _moment(case: Incident, failure: Failure, part: Part) -> Moment:
+def _moment(case: Incident, failure: Failure, part: Part, also: tuple[str, ...]) -> Moment:
     event, end = failure.event, failure.end
     proof = quote(event)
     text = failure.title if end is not None else proof.text
@@ -55,4 +56,5 @@ def _moment(case: Incident, failure: Failure, part: Part) -> Moment:
         kind=event.kind,
         file=proof.file,
         line=proof.line,
+        also=also,
     )

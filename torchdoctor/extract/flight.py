@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from torchdoctor.model import Event, Transcript
 
 NAMESPACE = "flight"
+MAX_MEMBERS = 1 << 16
 
 FACTS: dict[str, str] = {
     "flight.call": "str: the collective of a flight record's stack, as all_reduce",
@@ -30,17 +31,26 @@ FACTS: dict[str, str] = {
     "flight.calls_differ": "bool: at the same number the ranks are in different kinds of collectives",
     "flight.sizes_differ": "bool: at the same call the ranks pass tensors of different size or type",
     "flight.lines_differ": "bool: at the same number the ranks' own code stands at different lines",
+    "flight.waits_elsewhere": "bool: this rank waits in another call, or group, than the others of its group",
+    "flight.left_training": "bool: the others wait in a call of training and this rank is not in it",
+    "flight.circle": "bool: ranks wait for each other in different process groups, in a circle",
     "flight.pending": "bool: a collective did not finish on some rank",
 }
 
 _STATUS = (
-    r"flight record, group (?P<group>.{1,124}?), ranks (?P<ranks>[\d ?]{1,8000}): "
+    r"flight record, group (?P<group>.{1,124}?), ranks (?P<ranks>[\d ?-]{1,8000}): "
     r"last enqueued (?P<enqueued>-?\d+), last completed (?P<completed>-?\d+)"
 )
 _CALL = (
     r"flight record, group (?P<group>.{1,124}?): (?P<kind>collective|p2p) (?P<seq>-?\d+) (?P<op>\S{1,80}) "
     r"is (?P<state>\S{1,20}), (?P<input>.{0,2000}?) -> (?P<output>.{0,2000}), timeout (?P<timeout>-?\d+) ms"
+    r"(?:, at (?P<place>\S.{0,1020}))?"
 )
+
+_HISTORY = (
+    r"flight record, group (?P<group>.{1,124}?): calls (?P<low>-?\d+) to (?P<high>-?\d+): (?P<calls>.*)"
+)
+_PLACED = r"(?P<op>\S{1,80}) at (?P<place>[^;]{1,1020}) \d+ times to -?\d+(?:; |$)"
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -61,7 +71,8 @@ class Call:
 class Record:
     """A rank's record of one process group.
 
-    ``calls`` are those that did not finish, or the last one where all did; ``done`` those before them.
+    ``calls`` are those that did not finish, or the last one where all did; ``done`` those before them;
+    ``places`` the kinds of calls that the record holds, each with the user's line that made it.
     """
 
     rank: int | None
@@ -71,6 +82,7 @@ class Record:
     completed: int
     calls: tuple[Call, ...]
     done: tuple[Call, ...] = ()
+    places: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def pending(self) -> bool:
@@ -91,7 +103,7 @@ class Record:
 
 
 @cache
-def _pattern(source: str) -> re.Pattern[str]:
+def pattern(source: str) -> re.Pattern[str]:
     return re.compile(source)
 
 
@@ -118,37 +130,59 @@ def latest(transcript: Transcript) -> list[Record]:
 
 def _read(transcript: Transcript) -> Iterator[Record]:
     heads: list[tuple[Event, re.Match[str]]] = []
+    places: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
     calls: dict[tuple[str, str, EventKind], list[Call]] = defaultdict(list)
     for event in transcript.events:
         if not event.text.startswith("flight record, group "):
             continue
-        status = _pattern(_STATUS).match(event.text)
+        status = pattern(_STATUS).match(event.text)
         if status:
             heads.append((event, status))
+            continue
+        history = pattern(_HISTORY).match(event.text)
+        if history:
+            placed = pattern(_PLACED).finditer(history["calls"])
+            places[event.source, history["group"]] = frozenset((one["op"], one["place"]) for one in placed)
             continue
         call = call_of(event)
         if call is not None:
             calls[event.source, call.group, event.kind].append(call)
     for event, status in heads:
-        members = tuple(int(one[:9]) for one in status["ranks"].split() if one.isdecimal())
         yield Record(
             event.rank,
             status["group"],
-            members,
+            _members(status["ranks"]),
             int(status["enqueued"]),
             int(status["completed"]),
             tuple(calls[event.source, status["group"], EventKind.STACK]),
             tuple(calls[event.source, status["group"], EventKind.LOG]),
+            places.get((event.source, status["group"]), frozenset()),
         )
+
+
+@lru_cache(maxsize=64)
+def _members(text: str) -> tuple[int, ...]:
+    """``0-3 8`` as 0, 1, 2, 3, 8."""
+    found: list[int] = []
+    for part in text.split():
+        low, _, high = part.partition("-")
+        if low.isdecimal() and len(low) < 8 and len(high) < 8:
+            last = int(high) if high.isdecimal() else int(low)
+            found.extend(range(int(low), min(last, int(low) + MAX_MEMBERS) + 1))
+    return tuple(found[:MAX_MEMBERS])
 
 
 def call_of(event: Event) -> Call | None:
     """The collective that an event of a flight record stands for."""
-    found = _pattern(_CALL).match(event.text)
+    found = pattern(_CALL).match(event.text)
     if not found:
         return None
     own = [frame for frame in event.frames if not frame.package]
-    place = f"{own[-1].file.replace(chr(92), '/').rpartition('/')[2]}:{own[-1].line}" if own else ""
+    place = (
+        f"{own[-1].file.replace(chr(92), '/').rpartition('/')[2]}:{own[-1].line}"
+        if own
+        else found["place"] or ""
+    )
     return Call(
         event, found["group"], int(found["seq"]), found["op"], found["state"], found["input"],
         found["output"], place,
@@ -163,7 +197,9 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     yield Fact.known("flight.call", call.op, source)
     yield Fact.known("flight.seq", call.seq, source)
     yield Fact.known("flight.state", call.state, source)
-    group = [record for record in records(transcript) if record.group == call.group]
+    from torchdoctor.extract.flight_hang import together
+
+    group = together(transcript).groups.get(call.group, [])
     ranks = tuple(sorted({record.rank for record in group if record.rank is not None}))
     yield Fact.known("flight.ranks", ranks, source)
     yield Fact.known("flight.pending", any(record.pending for record in group), source)
@@ -172,13 +208,30 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         yield Fact.known("flight.missing", tuple(sorted(members - set(ranks))), source)
     if len(group) < 2:
         return
+    yield from _compared(event, call, group, transcript, source)
+
+
+def _compared(
+    event: Event, call: Call, group: list[Record], transcript: Transcript, source: str
+) -> Iterator[Fact]:
+    """What the records of several ranks of the call's group say."""
+    from torchdoctor.extract.flight_hang import together
+
+    seen = together(transcript)
     waited = max((r.calls[0].seq for r in group if r.pending), default=None)
+    yield Fact.known("flight.circle", bool(seen.circle), source)
     if waited is not None:
         late = [r for r in group if r.enqueued < waited and not r.pending]  # one that waits itself is astray
         behind = tuple(sorted(r.rank for r in late if r.rank is not None))
         yield Fact.known("flight.behind", behind, source)
         yield Fact.known("flight.someone_behind", bool(behind), source)
-        yield Fact.known("flight.last_of_the_late", event.rank in behind, source)
+        last = event.rank in behind and event.rank in seen.roots
+        yield Fact.known("flight.last_of_the_late", last, source)
+    mine = seen.astray.get((call.group, event.rank))
+    if mine is not None and mine.call is not None and mine.call.group != call.group and seen.roots:
+        mine = None  # what it waits for elsewhere is a rank that is late
+    yield Fact.known("flight.left_training", mine is not None and mine.training, source)
+    yield Fact.known("flight.waits_elsewhere", mine is not None and mine.call is not None, source)
     waits_here = any(one.seq == call.seq and one.state != "completed" for r in group for one in r.calls)
     same = [one for r in group for one in (*r.calls, *r.done) if one.seq == call.seq and waits_here]
     if len(same) < 2:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract import flight
-from torchdoctor.extract.nccl_stacks import wait_of
+from torchdoctor.extract.nccl_stacks import averages, wait_of
 from torchdoctor.model import EventKind, Fact
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ FACTS: dict[str, str] = {
     "hang.place": "str: file, line and function of the user's innermost frame of this thread",
     "hang.in_own_code": "bool: this main thread stands in the user's own code, outside of torch",
     "hang.outside": "bool: this main thread is outside of any collective while other ranks wait in one",
+    "hang.left_training": "bool: this thread waits in a collective of its own, most others average gradients",
     "hang.ranks_waiting": "list: ranks whose main thread waits for others",
     "hang.ranks_outside": "list: ranks whose main thread is outside; empty when all wait",
 }
@@ -44,6 +45,7 @@ _NATIVE_WAITS = (
     "ncclGroupEnd", "ncclAllReduce", "cudaStreamSynchronize", "cudaEventSynchronize",
     "cuStreamSynchronize", "gloo::", "ProcessGroupNCCL", "ProcessGroupGloo", "TCPStore",
 )  # fmt: skip
+_RECORD = "flight record, "
 _STACK_OF_COLLECTIVE = "Stack trace of the failed collective"
 
 
@@ -71,7 +73,8 @@ def stands(transcript: Transcript) -> list[Stand]:
 def _all(transcript: Transcript) -> list[Stand]:
     ranked: dict[int, Stand] = {}
     others: list[Stand] = []
-    for event in transcript.events:
+    # a stack says more than a record of the same rank, which comes first to be replaced
+    for event in sorted(transcript.events, key=lambda event: not event.text.startswith(_RECORD)):
         stand = stand_of(event)
         if stand is None:
             continue
@@ -84,7 +87,7 @@ def _all(transcript: Transcript) -> list[Stand]:
 
 def stand_of(event: Event) -> Stand | None:
     """Where the thread of an event stands; None for other threads than the main one, and for other events."""
-    record = flight.call_of(event) if event.text.startswith("flight record, ") else None
+    record = flight.call_of(event) if event.text.startswith(_RECORD) else None
     if event.quoted or not (event.frames or record):
         return None
     if event.kind is EventKind.WATCHDOG:
@@ -103,20 +106,23 @@ def stand_of(event: Event) -> Stand | None:
         if own
         else ""
     )
-    in_own = call is None and record is None and _last_but_python(event.frames)
+    in_own = call is None and record is None and _outside_of_torch(event.frames)
     return Stand(event, event.rank, call, place, in_own)
 
 
 def is_main(event: Event) -> bool:
     """True for the thread that runs the program: py-spy names it, else its outermost frame is the module."""
-    if "MainThread" in event.text or event.text.startswith("flight record, "):
+    if "MainThread" in event.text or event.text.startswith(_RECORD):
         return True
     return any(frame.function == "<module>" for frame in event.frames[:4])
 
 
-def _last_but_python(frames: tuple[Frame, ...]) -> bool:
-    """Is the innermost frame that is not of the standard library the user's own?"""
-    return next((not frame.package for frame in reversed(frames) if frame.package != "python"), False)
+def _outside_of_torch(frames: tuple[Frame, ...]) -> bool:
+    """Did the user's own code ask for what the thread does, and not torch? It may be in another library."""
+    for frame in reversed(frames):
+        if frame.package == "torch" or not frame.package:
+            return not frame.package
+    return False
 
 
 def _waits_in(frames: tuple[Frame, ...]) -> str | None:
@@ -152,13 +158,21 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         bool(waiting) and stand.call is None and any(one.event is event for one in found),
         source,
     )
+    others = [one for one in found if one.event is not event]
+    training = 2 * sum(averages(one.event) for one in others) > len(others)
+    yield Fact.known("hang.left_training", training and wait_of(event) is not None, source)
     for name, group in (("hang.ranks_waiting", waiting), ("hang.ranks_outside", outside)):
         yield Fact.known(name, tuple(sorted(one.rank for one in group if one.rank is not None)), source)
 
 
 def strays(transcript: Transcript) -> tuple[tuple[int, ...], str] | None:
-    """The ranks whose stacks stand elsewhere than those of the others, with the reason in words."""
+    """The ranks whose stacks stand elsewhere than those of the others, with the reason in words.
+
+    Where all that is known are flight records, those say more by their numbers.
+    """
     found = [stand for stand in stands(transcript) if stand.rank is not None]
+    if all(stand.event.text.startswith(_RECORD) for stand in found):
+        return None
     if len(found) < 2:
         return None
     waiting = [stand for stand in found if stand.call is not None]

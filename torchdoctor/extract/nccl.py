@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.nccl_ranks import GIVE_UP, Timeout, picture, timeouts_in
-from torchdoctor.model import EventKind, Fact
+from torchdoctor.model import EventKind, Fact, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,16 +116,46 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
 
 
 def _stack(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
-    from torchdoctor.extract.nccl_stacks import stacks_differ, wait_of
+    from torchdoctor.extract.nccl_stacks import averages, stacks_differ, wait_of
 
+    if event.text.startswith("flight record, "):
+        yield from _record(event, transcript, source)
+        return
     wait = wait_of(event)
     if wait is None:
         yield Fact.absent("nccl.waits_in", source)
-        return
-    yield Fact.known("nccl.waits_in", wait.call, source)
+        if not averages(event):
+            return
+    else:
+        yield Fact.known("nccl.waits_in", wait.call, source)
     differ = stacks_differ(transcript)
     if differ is not None:
         yield Fact.known("nccl.stacks_differ", differ, source)
+
+
+def _record(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
+    """What a flight record tells of the claims over all ranks; the log beside it is asked as well."""
+    from torchdoctor.extract.flight import call_of
+    from torchdoctor.extract.flight_hang import ended_loop, together
+
+    call = call_of(event)
+    if call is None:
+        return
+    if len(together(transcript).groups.get(call.group, ())) > 1:
+        yield Fact.known("nccl.same_group", True, source)
+    seen = picture(transcript)
+    ended, why = ended_loop(transcript, call.group)
+    if ended is None and seen.ranks:
+        ended = seen.epoch_end
+    if ended is not None:
+        yield Fact.known("nccl.at_epoch_end", ended, source)
+    elif why:
+        yield Fact.unknown("nccl.at_epoch_end", Reason.NOT_ASKED, source, why)
+    if seen.progress is not None:
+        yield Fact.known("nccl.progress_during_timeout", seen.progress, source)
+    else:
+        missing = "whether this rank was at work meanwhile: neither its progress nor its stack is in the text"
+        yield Fact.unknown("nccl.progress_during_timeout", Reason.NOT_ASKED, source, missing)
 
 
 def _timeout(found: Timeout, source: str) -> Iterator[Fact]:

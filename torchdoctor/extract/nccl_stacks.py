@@ -38,18 +38,29 @@ def wait_of(event: Event) -> Wait | None:
 def stacks_differ(transcript: Transcript) -> bool | None:
     """Do the main threads of different processes wait in different collectives, or at different lines?
 
-    None with fewer than two processes in a collective. A process outside of one is slow, not astray.
+    None with fewer than two processes in a collective. A process outside of one is slow, not astray. One in
+    backward, which averages gradients, is in another collective than one that asks for a barrier.
     """
-    waits = [
-        wait
-        for event in transcript.events
-        if event.kind is EventKind.STACK and not event.quoted and _is_main(event)
-        if (wait := wait_of(event)) is not None
-    ]
-    if len(waits) < 2:
-        return None
-    return len({(wait.call, wait.place) for wait in waits}) > 1
+    from torchdoctor.extract.hang import is_main
+
+    calls: set[tuple[str, str]] = set()
+    waiting = 0
+    for event in transcript.events:
+        if event.kind is not EventKind.STACK or event.quoted or not is_main(event):
+            continue
+        wait = wait_of(event)
+        if wait is not None:
+            calls.add((wait.call, wait.place))
+            waiting += 1
+        elif averages(event):
+            calls.add(("backward", ""))
+            waiting += 1
+    return len(calls) > 1 if waiting > 1 else None
 
 
-def _is_main(event: Event) -> bool:
-    return "MainThread" in event.text or any(frame.function == "<module>" for frame in event.frames)
+def averages(event: Event) -> bool:
+    """Is a thread in backward, where gradients are averaged, and in no collective of its own?"""
+    return any(
+        frame.function == "_engine_run_backward" or frame.file.endswith("torch/autograd/__init__.py")
+        for frame in event.frames
+    )

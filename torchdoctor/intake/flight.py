@@ -23,6 +23,8 @@ MAX_BYTES = 64 << 20
 MAX_PENDING = 32  # stacks of one process group
 MAX_DONE = 16  # finished calls of one process group
 MAX_FRAMES = 200
+MAX_RANKS = 1 << 16  # of one process group
+MAX_PLACES = 40  # lines of the program that called collectives, of one process group
 _PICKLE = tuple(bytes((0x80, version)) for version in (2, 3, 4, 5))
 _KEYS = (b'"pg_config"', b'"pg_status"', b'"collective_seq_id"', b'"profiling_name"')
 
@@ -85,13 +87,14 @@ def _events(record: dict[object, object], source: str) -> Iterator[Event]:
     for group, members in groups.items():
         label = f"group {group or '0'}"
         yield _event(number, EventKind.LOG, _status(record, group, label, members), source, ())
-        number += 1
+        yield _event(number + 1, EventKind.LOG, _history(label, members), source, ())
+        number += 2
         pending = [entry for entry in members if entry.get("state") != "completed"]
         shown = pending[:MAX_PENDING] if pending else members[-1:]
         done = [entry for entry in members if entry.get("state") == "completed" and entry is not shown[-1]]
         for entry in done[-MAX_DONE:]:  # another rank may still wait in one of them
             yield _event(
-                number, EventKind.LOG, _line(entry, label), source, (), _time(entry.get("time_created_ns"))
+                number, EventKind.LOG, _done(entry, label), source, (), _time(entry.get("time_created_ns"))
             )
             number += 1
         for entry in shown:
@@ -113,8 +116,7 @@ def _status(record: dict[object, object], group: str, label: str, members: list[
     status = _of(record.get("pg_status"), str(members[0].get("pg_id", ""))) or _of(
         record.get("pg_status"), group.split(" ")[0]
     )
-    ranks = config.get("ranks")
-    listed = _short(ranks, 4000).strip("[]").replace(",", " ") if ranks is not None else ""
+    listed = _runs(config.get("ranks"))
     ids = [_int(entry.get("collective_seq_id")) for entry in members if not entry.get("is_p2p")]
     done = [
         _int(entry.get("collective_seq_id"))
@@ -124,21 +126,80 @@ def _status(record: dict[object, object], group: str, label: str, members: list[
     enqueued = _int(status.get("last_enqueued_collective"), max(ids, default=-1))
     completed = _int(status.get("last_completed_collective"), max(done, default=-1))
     return (
-        f"flight record, {label}, ranks {' '.join(listed.split()) or '?'}: "
-        f"last enqueued {enqueued}, last completed {completed}"
+        f"flight record, {label}, ranks {listed or '?'}: last enqueued {enqueued}, last completed {completed}"
     )
+
+
+def _runs(ranks: object) -> str:
+    """The ranks of a group, ``[0, 1, 2, 3, 8]`` or a list of numbers, as ``0-3 8``."""
+    text = _short(ranks, MAX_RANKS * 8).strip("[]").replace(",", " ")
+    numbers = sorted({int(one) for one in text.split()[:MAX_RANKS] if one.isdecimal() and len(one) < 8})
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    shown = (" ".join(map(str, run)) if run[-1] - run[0] < 2 else f"{run[0]}-{run[-1]}" for run in runs)
+    return " ".join(shown)[:8000].rpartition(" ")[0] if len(runs) > 800 else " ".join(shown)
+
+
+def _history(label: str, members: list[dict[object, object]]) -> str:
+    """Which lines of the program called what, how often and when last, over all that the ring still holds.
+
+    ``flight record, group 0 (default_pg): calls 1 to 26: all_reduce at ? 24 times to 26; …``
+    """
+    counts: dict[str, tuple[int, int]] = {}
+    numbers: list[int] = []
+    for entry in members:
+        if entry.get("is_p2p") is True:
+            continue
+        number = _number(entry)
+        numbers.append(number)
+        key = f"{_call(entry)} at {_place(entry) or '?'}"
+        counts[key] = (counts.get(key, (0, 0))[0] + 1, number)
+    latest = sorted(counts.items(), key=lambda item: -item[1][1])[:MAX_PLACES]
+    told = "; ".join(f"{key} {count} times to {last}" for key, (count, last) in latest)
+    return f"flight record, {label}: calls {min(numbers, default=-1)} to {max(numbers, default=-1)}: {told}"
+
+
+def _place(entry: dict[object, object]) -> str:
+    """File and line of the user's innermost frame."""
+    frames = entry.get("frames")
+    for frame in frames[:MAX_FRAMES] if isinstance(frames, list) else ():
+        if isinstance(frame, dict):
+            file = _short(frame.get("filename"), 1000)
+            if file and not package_of(file):
+                name = file.replace("\\", "/").rpartition("/")[2].replace(";", ",")
+                return f"{name}:{_int(frame.get('line'))}"
+    return ""
+
+
+def _call(entry: dict[object, object]) -> str:
+    name = _short(entry.get("profiling_name"), 80).rpartition(":")[2]
+    return name.replace(" ", "_") or "?"
+
+
+def _number(entry: dict[object, object]) -> int:
+    key = "p2p_seq_id" if entry.get("is_p2p") is True else "collective_seq_id"
+    return _int(entry.get(key, entry.get("seq_id")))
 
 
 def _line(entry: dict[object, object], label: str) -> str:
     """``flight record, group 0 (default_pg): collective 8 all_reduce is scheduled, Float [] -> Float []``"""
-    name = _short(entry.get("profiling_name"), 80).rpartition(":")[2] or "?"
     kind = "p2p" if entry.get("is_p2p") is True else "collective"
-    number = _int(entry.get("p2p_seq_id" if kind == "p2p" else "collective_seq_id", entry.get("seq_id")))
     state = _short(entry.get("state"), 20) or "?"
     return (
-        f"flight record, {label}: {kind} {number} {name} is {state}, {_tensors(entry, 'input')} -> "
-        f"{_tensors(entry, 'output')}, timeout {_int(entry.get('timeout_ms'))} ms"
+        f"flight record, {label}: {kind} {_number(entry)} {_call(entry)} is {state}, "
+        f"{_tensors(entry, 'input')} -> {_tensors(entry, 'output')}, "
+        f"timeout {_int(entry.get('timeout_ms'))} ms"
     )
+
+
+def _done(entry: dict[object, object], label: str) -> str:
+    """The line of a finished call, which has no stack, with the user's line that made it."""
+    place = _place(entry)
+    return f"{_line(entry, label)}, at {place}" if place else _line(entry, label)
 
 
 def _tensors(entry: dict[object, object], side: str) -> str:

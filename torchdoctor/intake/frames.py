@@ -16,6 +16,19 @@ _TORCH_PARTS = (
     "library.py", "storage.py", "random.py", "overrides.py", "_weights_only_unpickler.py", "xpu/", "mps/",
     "nested/", "package/", "profiler/",
 )  # fmt: skip
+# Packages whose files py-spy prints without site-packages, as it prints those of a user's own modules.
+_KNOWN_PACKAGES = frozenset({
+    "torch", "torchvision", "torchaudio", "torchdata", "numpy", "scipy", "pandas", "pyarrow", "polars",
+    "PIL", "cv2", "sklearn", "h5py", "zarr", "webdataset", "datasets", "transformers", "tokenizers",
+    "accelerate", "peft", "trl", "diffusers", "timm", "deepspeed", "megatron", "apex", "lightning",
+    "pytorch_lightning", "lightning_fabric", "ray", "wandb", "mlflow", "tensorboard", "tqdm", "requests",
+    "urllib3", "httpx",
+    "aiohttp", "fsspec", "s3fs", "gcsfs", "boto3", "botocore", "google", "huggingface_hub", "safetensors",
+    "filelock", "joblib", "dask", "numba", "jax", "triton", "xformers", "flash_attn", "bitsandbytes",
+    "mmcv", "mmengine", "mmdet", "detectron2", "vllm", "sglang", "zmq", "grpc", "click", "hydra",
+    "omegaconf", "albumentations", "decord", "av", "librosa", "soundfile", "sentencepiece", "matplotlib",
+    "IPython", "ipykernel", "tornado", "pytest", "_pytest", "pluggy", "psutil", "pydantic", "yaml",
+})  # fmt: skip
 _SHELL_NAMES = {"torchrun": "torch", "torch-run": "torch", "ipython": "IPython", "jupyter-lab": "jupyter"}
 
 
@@ -48,6 +61,8 @@ def package_of(file: str, short: bool = False) -> str:
         return "python"
     if short and not path.startswith(("/", "~", "./")) and path[1:2] != ":":
         first = path.split("/", 1)[0].removesuffix(".py")
+        if "/" in path and first in _KNOWN_PACKAGES:
+            return first
         return "python" if first in sys.stdlib_module_names else ""
     return _script(path)
 

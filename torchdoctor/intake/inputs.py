@@ -11,6 +11,7 @@ import re
 import stat
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
+from torchdoctor.intake.log_names import ARCHIVES, LOG_SUFFIXES, is_dump, may_be_dump, may_be_log
 from torchdoctor.intake.source import IntakeError, is_binary, open_binary
 
 if TYPE_CHECKING:
@@ -24,26 +25,6 @@ FOLDER_FILES = 4_096
 FOLDER_ENTRIES = 200_000
 FOLDER_DEPTH = 12
 _TOLD = 5  # so many of a kind are named, the others counted
-_LOG_SUFFIXES = (
-    ".log",
-    ".txt",
-    ".out",
-    ".err",
-    ".stdout",
-    ".stderr",
-    ".output",
-    ".trace",
-    ".dmesg",
-    ".export",
-)
-_LOG_NAMES = ("stdout", "stderr", "error.json", "dmesg", "syslog", "messages", "nohup.out", "kern.log")
-_NO_LOGS = (
-    ".py", ".pyc", ".md", ".rst", ".toml", ".yaml", ".yml", ".json", ".ini", ".cfg", ".csv", ".tsv",
-    ".html", ".xml", ".c", ".cc", ".cpp", ".cu", ".h", ".hpp", ".js", ".ts", ".sh", ".pt", ".pth", ".bin",
-    ".ckpt", ".safetensors", ".png", ".jpg", ".jpeg", ".gif", ".pdf", ".so", ".o", ".whl",
-    ".a", ".npy", ".npz", ".pkl", ".lock", ".onnx", ".parquet", ".jsonl", ".ipynb", ".journal",
-)  # fmt: skip
-_ARCHIVES = (".zip", ".tar", ".tgz", ".txz", ".tbz2", ".tzst")
 _SKIPPED_FOLDERS = ("__pycache__", "node_modules", "site-packages")
 
 
@@ -167,7 +148,7 @@ class Found:
 
     def _is_log(self, path: str, root: str) -> bool:
         name = os.path.basename(path)
-        if name.startswith(".") or not may_be_log(name):
+        if name.startswith(".") or not (may_be_log(name) or may_be_dump(name)):
             return False
         try:
             about = os.lstat(path)
@@ -185,17 +166,21 @@ class Found:
             with open(path, "rb") as file:
                 head = file.read(4096)
         except OSError:
+            return may_be_log(name)
+        if is_dump(head):
             return True
+        if not may_be_log(name):
+            return False
         if may_be_packed(head):
             from torchdoctor.intake import packed
 
             if packed.compression_of(head) or packed.is_archive(head, name):
                 return True
         if is_binary(head):
-            if name.lower().endswith(_LOG_SUFFIXES):
+            if name.lower().endswith(LOG_SUFFIXES):
                 self.notes.add(path, "holds binary data, not a text log")
             return False
-        return not name.lower().endswith(_ARCHIVES)
+        return not name.lower().endswith(ARCHIVES)
 
     def _file(self, path: str, of: int) -> Iterator[Input]:
         if path == "-":
@@ -260,7 +245,8 @@ class Found:
 
     def _member(self, member: packed.Member, full: str, depth: int) -> Iterator[Input]:
         base = full.rpartition("/")[2]
-        if base.startswith(".") or not may_be_log(base) or member.open is None:
+        log = may_be_log(base)
+        if base.startswith(".") or not (log or may_be_dump(base)) or member.open is None:
             return
         from torchdoctor.intake import packed
 
@@ -272,6 +258,11 @@ class Found:
             return
         joined = cast("BinaryIO", Joined(head, file))
         try:
+            if is_dump(head):
+                yield Input(full, lambda: joined, None, 64)
+                return
+            if not log:
+                return
             if packed.is_archive(head, base):
                 if depth >= packed.NESTING:
                     self.notes.add(
@@ -291,7 +282,7 @@ class Found:
             if kind is not None:
                 yield Input(full, lambda: _unpacked(joined, kind, None, full), None, 64)
             elif is_binary(head):
-                if base.lower().endswith(_LOG_SUFFIXES):
+                if base.lower().endswith(LOG_SUFFIXES):
                     self.notes.add(full, "holds binary data, not a text log")
             elif head:
                 yield Input(full, lambda: joined, None, 64)
@@ -353,21 +344,6 @@ def matches(pattern: str) -> list[str]:
     import glob
 
     return sorted(glob.glob(pattern, recursive=True), key=in_order)
-
-
-def may_be_log(name: str) -> bool:
-    """True for a name that logs have: a known suffix, or none, whatever it is compressed with."""
-    lower = name.lower()
-    if lower.endswith(_ARCHIVES):
-        return True
-    from torchdoctor.intake import packed
-
-    lower = packed.inner_name(lower)
-    if lower.endswith(_ARCHIVES) or lower.endswith(_LOG_SUFFIXES) or lower in _LOG_NAMES or ".log" in lower:
-        return not lower.endswith((".py", ".pyc", ".html"))
-    if lower.endswith(".json") and ("journal" in lower or lower.startswith("error")):
-        return True
-    return not (lower.endswith(_NO_LOGS) or "." in lower.rstrip("0123456789").rstrip("."))
 
 
 def in_order(name: str) -> list[tuple[int, int, str]]:

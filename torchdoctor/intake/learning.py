@@ -118,7 +118,10 @@ def stands_alone(head: str) -> bool:
 def _is_edge(line: str) -> bool:
     """True for a line that shows where the left edge is: what is indented below it is no indented paste."""
     return (
-        pattern(r" *(?:Traceback \(most|[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Warning)\b)").match(line)
+        pattern(
+            r" *(?:Traceback \(most|[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Warning)\b"
+            r"|(?:Current t|T)hread (?:0x|\d)|Process \d+: )"
+        ).match(line)
         is not None
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchdoctor.intake.clean import clean, json_record, unescape, unmarked
-from torchdoctor.intake.draft import NO_MARK, Line, pattern
+from torchdoctor.intake.draft import NO_MARK, Line, Mark, pattern
 from torchdoctor.intake.form import Census
 from torchdoctor.intake.interleave import Interleaved
 from torchdoctor.intake.keep import Keep
@@ -14,6 +14,11 @@ from torchdoctor.intake.traceback import HEADER
 
 STREAMS = 4_096
 LEARNED = 16
+_RULED = ("=", "-", "#", "*", "+", "~", ">", "_")
+_HEADING = (
+    r"(?i)[=\-#*+~>_]{2,80}[ :]{1,4}(?:[\w./\\ -]{0,200}?[ _./\\-])??(?:global[ _-]?)?rank[ _=:#-]{0,3}"
+    r"(?P<rank>\d{1,6})(?![\d/]| of)(?:[ .,:(][^=*#]{0,60})?(?:[ :]{0,4}[=\-#*+~<_]{2,80})?\s*$"
+)
 
 
 class Router:
@@ -31,6 +36,7 @@ class Router:
         self.recent = self.plain  # where the line before went, for a piece that continues it
         self.runs: tuple[str, int] = ("", 0)
         self.interleaved = Interleaved()
+        self.section: Stream | None = None  # the part of a file that one rank wrote, under a heading
         self.before = ""  # the line before, which a prefix has in common with the next one
 
     def physical(self, number: int, text: str, joined: bool) -> None:
@@ -121,6 +127,15 @@ class Router:
         mark, shown, bare = split(text, self.learned)
         line = Line(number, text[shown:] if shown else text, text[bare:] if bare else text, mark)
         self.census.see(line.text)
+        if text[:1] in _RULED and "ank" in text and not mark.key:
+            self._heading(text)
+        if not mark.key and self.section is not None:
+            if mark is NO_MARK:
+                line.mark = mark = Mark()
+            mark.rank = self.section.rank
+            self.recent = self.section
+            self.section.feed(line)
+            return
         if not mark.key:
             record = self.record
             if record is not None and not mark.record and self.plain.reader is None:
@@ -150,6 +165,17 @@ class Router:
         self.record = (
             stream if mark.record and stream.reader is not None and stream.reader is not fresh else None
         )
+
+    def _heading(self, text: str) -> None:
+        """``==> stack_rank2.txt <==`` or ``===== rank 2 =====``: what follows is of that rank."""
+        found = pattern(_HEADING).match(text)
+        if found:
+            if self.section is not None:
+                self.section.close()
+            rank = int(found["rank"])
+            key = f"heading rank {rank}"
+            self.section = self.streams.setdefault(key, Stream(self.keep))
+            self.section.rank = rank
 
     # -------------------------------------------------------- glue and learning
 

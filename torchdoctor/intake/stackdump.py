@@ -10,15 +10,18 @@ from torchdoctor.intake.traceback import DONE, TAKEN, parse_frame
 from torchdoctor.model import EventKind, Frame
 
 if TYPE_CHECKING:
+    import re
+
     from torchdoctor.intake.stream import Stream
 
 _HEAD = (
     r"(?:Current t|T)hread (?:0x[0-9a-fA-F]+|\d+)(?: \[[^\]]{0,80}\])? \((?:most recent call first|idle"
     r"|active|active\+gil|sleeping|Thread 0x|LWP |idle\+gil)"
     r"|#0 +0x[0-9a-f]+ in "
+    r"|(?:Traceback|Stack) \(most recent call first\):\s*$"  # gdb's py-bt; faulthandler of one thread
 )
 # py-spy:  wait (threading.py:359)      native frames have a library instead: poll (libc.so.6)
-_SPY = r"^\s+(?P<function>[^\s(][^(]{0,200}?) \((?P<file>[^()]{1,300}?)(?::(?P<line>\d+))?\)\s*$"
+_SPY_PLACE = r"\((?P<file>[^()]{1,300}?)(?::(?P<line>\d+))?\)$"
 # gdb:  #1  0x00007f in select_poll_poll (self=...) at Modules/selectmodule.c:600
 _GDB = (
     r"^#\d+ +(?:0x[0-9a-f]+ in )?(?:<signal handler called>"
@@ -33,6 +36,20 @@ def is_thread_head(body: str) -> bool:
     return bool(pattern(_HEAD).match(body.lstrip()))
 
 
+def _spy(body: str) -> tuple[re.Match[str] | None, str]:
+    """File and line, and the function before them, whose name may hold parentheses in native code."""
+    text = body.rstrip()
+    at = text.rfind(" (")
+    if at < 1 or not body[:1].isspace():
+        return None, ""
+    return pattern(_SPY_PLACE).match(text, at + 1), text[:at].strip()[:300]
+
+
+def _is_native(file: str, line: str | None) -> bool:
+    """A library or a program, which has no lines, or a source of C, C++ or Rust."""
+    return line is None or file.endswith((".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".cu", ".S", ".rs"))
+
+
 class StackReader:
     """Reads one thread; dumps print the innermost frame first, events keep it last."""
 
@@ -43,8 +60,9 @@ class StackReader:
         self.head = line.body.lstrip()
         # how far the whole dump is indented, when it begins with a thread's head
         self.margin = line.body[: len(line.body) - len(self.head)] if is_thread_head(line.body) else ""
-        self.locals = False
+        self.locals = -1  # how far the head of a list of values is indented, of ``py-spy dump --locals``
         line = self._without_margin(line)
+        self.sources = self.head.startswith("Traceback")  # each frame has its line of code below it
         if line.body[:1] in "# ":
             self._frame(line)
 
@@ -56,13 +74,27 @@ class StackReader:
         body = line.body
         if body[:1] not in " \t#":
             return DONE
+        if self._value(body):
+            self.draft.end_line = line.number
+            return TAKEN
         if self._frame(line):
             self.draft.add(body.rstrip(), line.number)
             return TAKEN
-        if pattern(_SKIP).match(body):
+        if pattern(_SKIP).match(body) or (self.sources and body.startswith("    ")):
             self.draft.end_line = line.number
             return TAKEN
         return DONE
+
+    def _value(self, body: str) -> bool:
+        """True for the arguments and local variables of a frame, whatever they look like."""
+        depth = len(body) - len(body.lstrip())
+        if body.strip() in ("Arguments:", "Locals:"):
+            self.locals = depth
+            return True
+        if self.locals >= 0 and depth > self.locals:
+            return True
+        self.locals = -1
+        return False
 
     def _without_margin(self, line: Line) -> Line:
         if not self.margin:
@@ -77,16 +109,16 @@ class StackReader:
         elif body[:1] == "#":
             frame = self._gdb(body, line.number)
         else:
-            found = pattern(_SPY).match(body)
+            found, function = _spy(body)
             if found:
                 file = found["file"]
                 number = found["line"]
                 frame = Frame(
                     file,
                     int(number[:9]) if number else None,
-                    found["function"],
+                    function,
                     "",
-                    package_of(file, True),
+                    "native" if _is_native(file, number) else package_of(file, True),
                     line.number,
                 )
         if frame is None:

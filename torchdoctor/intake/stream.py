@@ -111,7 +111,7 @@ class Stream:
         cell = "<ipython-input" in body or ".py" in body or "ell " in body or "Input In" in body
         if cell and (" in " in body or " In" in body) and self._notebook(line):
             return
-        if ("hread " in body or "#0 " in body[:24]) and self._stack(line):
+        if ("hread " in body or "#0 " in body[:24] or "call first)" in body) and self._stack(line):
             return
         if first in "=*RF" and self._box(line):
             return

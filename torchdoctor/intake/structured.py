@@ -37,12 +37,28 @@ def is_notebook(file: BinaryIO) -> bool:
     return head[:1] == b"{" and head[1:].lstrip().startswith(b'"cells"') and b'"cell_type"' in head
 
 
+class Damaged:
+    """A stream that cannot be read, which its reader shall say."""
+
+    def __init__(self, error: OSError) -> None:
+        self._error = error
+
+    def read(self, size: int) -> bytes:
+        raise self._error
+
+
 def structured(file: BinaryIO, name: str) -> Transcript | BinaryIO:
     """The events of a structured input, else a file with the same bytes for the reader of lines.
 
     Raises IntakeError for a pickle that is no flight record or holds more than plain data.
     """
     head = file.peek(HEAD)[:HEAD] if isinstance(file, BufferedReader) else b""
+    if not head and not hasattr(file, "fileno"):  # out of an archive
+        try:
+            head = file.read(HEAD)
+        except OSError as error:
+            return Damaged(error)  # type: ignore[return-value]
+        file = Resumed(head, file)  # type: ignore[assignment]
     # most logs that begin with a bracket begin with a rank: what reads the rest is not even imported for them
     if head[:1] not in (b"\x80", b"{") and not (head[:1] == b"[" and b'"frames"' in head):
         return file

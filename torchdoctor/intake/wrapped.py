@@ -37,6 +37,8 @@ def form_of(head: bytes, whole: bool) -> Form | None:
         first = head.lstrip().partition(b"\n")[0]
         if b'"__REALTIME_TIMESTAMP"' in first:
             return Form("a journal in JSON", _from_json)
+        if first.strip() == b"{" and b'"__REALTIME_TIMESTAMP"' in head:  # journalctl -o json-pretty
+            return Form("a journal in JSON", lambda read: _from_json(_one_a_line(read)))
     if head.startswith((b"__CURSOR=", b"__REALTIME_TIMESTAMP=")):
         return Form("a journal export", _from_export)
     return None
@@ -90,6 +92,20 @@ def _physical(read: Iterable[bytes]) -> Iterator[bytes]:
             rest = b""
     if rest:
         yield rest
+
+
+def _one_a_line(read: Iterable[bytes]) -> Iterator[bytes]:
+    """Entries that stand over several lines, each brought onto one."""
+    entry: list[bytes] = []
+    size = 0
+    for line in _physical(read):
+        entry.append(line.strip())
+        size += len(line)
+        if line.rstrip() == b"}" or size > _ENTRY_BYTES:
+            yield b" ".join(entry) + b"\n"
+            entry, size = [], 0
+    if entry:
+        yield b" ".join(entry) + b"\n"
 
 
 def _from_json(read: Iterator[bytes]) -> Iterator[bytes]:

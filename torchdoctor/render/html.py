@@ -53,13 +53,14 @@ def _report(report: Report) -> Iterable[str]:
         yield f"<p><code>{_text(first.rule)}</code> {_text(words.standing(first))}</p>"
     if where:
         yield f"<p><strong>{_text(where)}</strong></p>"
-    marks = _marks(report)
+    marks, moments = _marks(report)
     if first is not None:
         yield from _diagnosis(first)
     elif report.suspect is not None:
         yield from _suspect(report)
     yield _section(
-        "Timeline", _drawing(svg.timeline(marks), "A square is a failure of the rank's own, a ring an echo.")
+        "Timeline",
+        _drawing(svg.timeline(moments), "A square is a failure of the rank's own, a ring an echo."),
     )
     yield _section("Ranks and events", _drawing(svg.rank_map(marks), ""))
     rest = report.diagnoses[1:] if first is not None else report.diagnoses
@@ -163,9 +164,9 @@ def _suspect(report: Report) -> Iterable[str]:
         yield _section("Where", _frame(item.frame))
 
 
-def _marks(report: Report) -> list[svg.Mark]:
-    """The moments of the timeline, and beside them whatever else the ranks said."""
-    marks = [
+def _marks(report: Report) -> tuple[list[svg.Mark], list[svg.Mark]]:
+    """The moments of the timeline with whatever else the ranks said beside them, and the moments alone."""
+    moments = [
         svg.Mark(
             moment.rank,
             moment.host,
@@ -178,12 +179,19 @@ def _marks(report: Report) -> list[svg.Mark]:
         )
         for moment in report.timeline
     ]
+    marks = list(moments)
     seen = {(mark.rank, mark.kind) for mark in marks}
-    for mark in _said(report):
+    for mark in [*_also(report), *_said(report)]:
         if mark.rank is not None and (mark.rank, mark.kind) not in seen:
             seen.add((mark.rank, mark.kind))
             marks.append(mark)
-    return marks
+    return marks, moments
+
+
+def _also(report: Report) -> Iterable[svg.Mark]:
+    for moment in report.timeline:
+        for rule in moment.also:
+            yield svg.Mark(moment.rank, moment.host, None, False, False, rule, "", "")
 
 
 def _said(report: Report) -> Iterable[svg.Mark]:

@@ -87,6 +87,7 @@ def _blocks(report: Report, heading: str | None, chars: int, *, facts: bool) -> 
         yield f"### ? A failure that no rule knows, in {_inputs(report)}"
         yield escape(words.first_failure(report.first_failure))
         yield from _suspect(report, chars)
+    yield _timeline(report)
     yield _folded("Notes", "\n".join(f"- {escape(note)}" for note in report.notes))
     if facts and report.facts:
         yield _folded("Facts", fence(_fact_lines(report), 20_000))
@@ -98,6 +99,25 @@ def _standing(report: Report, first: Diagnosis) -> str:
         where = f"on rank {first.rank}"
     parts = [f"`{first.rule}`", escape(words.standing(first)), escape(where)]
     return ", ".join(part for part in parts if part)
+
+
+def _timeline(report: Report) -> str:
+    """Who failed when, and who only echoed, in columns."""
+    if not report.timeline:
+        return ""
+    from torchdoctor.render import timeline
+
+    rows, hidden = timeline.rows(report.timeline)
+    if len(rows) < 2:
+        return ""
+    widths = [max(len(cell) for cell in column) for column in zip(*(row[:3] for row in rows), strict=True)]
+    lines = []
+    for row in rows:
+        cells = [cell.ljust(min(width, 60)) for cell, width in zip(row[:3], widths, strict=True) if width]
+        lines.append("  ".join([*cells, _shortened(words.without_stamp(row.text), 160)]))
+    if hidden:
+        lines.append(f"and {hidden} more")
+    return _folded("Timeline", fence("\n".join(lines), 8_000))
 
 
 def _mark(item: Diagnosis) -> str:

@@ -31,9 +31,9 @@ code{background:var(--panel);border-radius:4px;padding:.1em .3em}
 ol,ul{padding-left:1.4rem;margin:.3rem 0}li{margin:.35rem 0}
 .risk{color:var(--warn);font-size:.875rem}
 .draw{overflow-x:auto}
-svg.wide{max-width:100%;min-width:38rem;height:auto}
+svg.wide{max-width:100%;min-width:50rem;height:auto}
 svg{font:11px ui-monospace,Menlo,Consolas,monospace}
-svg text{fill:var(--ink)}svg text.dim{fill:var(--dim)}svg .lane{stroke:var(--line)}
+svg text{fill:var(--ink)}svg text.dim{fill:var(--dim);font-size:11px}svg .lane{stroke:var(--line)}
 svg .first{fill:var(--fail);stroke:var(--ink);stroke-width:1.5}svg .own{fill:var(--fail)}
 svg .echo{fill:none;stroke:var(--dim);stroke-width:2}
 .chain{list-style:none;padding:0}

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _ROLES = {Part.FIRST: "first", Part.CAUSE: "failed too", Part.ECHO: "echo"}
 _SILENT = "printed nothing about a failure"
 MAX_ROWS = 12
+_HOSTS = 4
 
 
 class Row(NamedTuple):
@@ -33,11 +34,12 @@ class Row(NamedTuple):
 def rows(moments: Sequence[Moment], *, all_of_them: bool = False) -> tuple[list[Row], int]:
     """The rows, and how many were left out. Ranks that say the same in the same role share one row."""
     groups: dict[tuple[Part, str, str], list[Moment]] = {}
+    firsts = {moment.host for moment in moments if moment.role is Part.FIRST}
+    by_host = len(firsts) <= _HOSTS  # a tie of more hosts is one row
     for moment in moments:
         name = moment.rule or _without_numbers(moment.text)
-        groups.setdefault(
-            (moment.role, name, moment.host or "" if moment.role is Part.FIRST else ""), []
-        ).append(moment)
+        host = moment.host or "" if moment.role is Part.FIRST and by_host else ""
+        groups.setdefault((moment.role, name, host), []).append(moment)
     found = [_row(role, group) for (role, _, _), group in groups.items()]
     shown = found if all_of_them else found[:MAX_ROWS]
     return shown, len(found) - len(shown)

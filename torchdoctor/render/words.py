@@ -64,15 +64,17 @@ def without_stamp(line: str) -> str:
     return re.sub(r"^\[?[EWFI]\d{4} [\d:.]{8,18} (?:\d{1,20} )?\S{1,200}:\d{1,6}\] *", "… ", line)
 
 
-def ranks(numbers: Sequence[int]) -> str:
-    """``0, 2-5``"""
+def ranks(numbers: Sequence[int], most: int = 24) -> str:
+    """``0, 2-5``; of more than ``most`` such pieces the first ones, and how many ranks there are."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][-1] + 1:
             runs[-1].append(number)
         else:
             runs.append([number])
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+    shown = runs if len(runs) <= most else runs[: most - 8]
+    told = ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in shown)
+    return told if len(shown) == len(runs) else f"{told}, … ({len(numbers)} ranks, up to {runs[-1][-1]})"
 
 
 def sources(names: Sequence[str]) -> str:
