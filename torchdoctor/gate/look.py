@@ -40,6 +40,18 @@ class Look:
         return int(number) if number is not None else 0
 
     @property
+    def amd(self) -> tuple[str, ...]:
+        """PCI addresses of the AMD GPUs that their driver holds."""
+        rows = self.facts.rows("node.pci_gpus", 3)
+        return tuple(place(str(row[0])) for row in rows if row[1] == "0x1002" and row[2] == "amdgpu")
+
+    @property
+    def only_amd(self) -> bool:
+        """Are all GPUs here AMD's? NVML has nothing to say then."""
+        nvidia = any(row[1] == "0x10de" for row in self.facts.rows("node.pci_gpus", 2))
+        return bool(self.amd) and not nvidia and not self.count
+
+    @property
     def root(self) -> bool:
         return self.facts.number("node.uid") == 0
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from torchdoctor.gate import checks_gpu, checks_log, checks_node, checks_power, checks_use, kernel
+from torchdoctor.gate import (
+    amdgpu,
+    checks_gpu,
+    checks_log,
+    checks_node,
+    checks_pcie,
+    checks_power,
+    checks_use,
+    kernel,
+)
 from torchdoctor.gate.expect import expectation, job_gpus
 from torchdoctor.gate.facts import Facts
 from torchdoctor.gate.finding import Finding, Untold
@@ -11,8 +20,10 @@ from torchdoctor.gate.policy import Policy
 
 CHECKS = (
     *checks_gpu.CHECKS,
+    *checks_pcie.CHECKS,
     *checks_use.CHECKS,
     *checks_log.CHECKS,
+    *amdgpu.CHECKS,
     *checks_power.CHECKS,
     *checks_node.CHECKS,
 )

@@ -246,12 +246,12 @@ def _further(run: Run, machine: Machine) -> None:
 
 def _may_measure(run: Run) -> bool:
     """Are there GPUs to measure? A node that is known to be bad is not measured on top."""
-    count = run.facts.number("gpu.nvml_count")
-    if not count:
-        wanted = passive.look_at(run.facts, run.wish.policy, run.wish.gpus).expected.gpus
-        run.skipped.append(Untold("active", "no GPU is seen", wanted != 0))
-        return False
-    return True
+    look = passive.look_at(run.facts, run.wish.policy, run.wish.gpus)
+    if look.count or look.only_amd:
+        return True
+    if look.expected.gpus != 0:
+        run.skipped.append(Untold("active", "no GPU is seen", True))
+    return False
 
 
 def _active_argv(run: Run, limit_s: float) -> tuple[str, ...]:
