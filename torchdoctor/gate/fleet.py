@@ -107,6 +107,7 @@ def merge(folder: str, expected: Sequence[str] = (), newer_than_s: float = 0.0) 
         if name not in found:
             found[name] = (Node(name, None, _ABSENT), {})
     ranked = sorted((node for node, _ in found.values()), key=_rank)
+    notes += _shared_caches(found)
     return Fleet(tuple(ranked), _odd_ones(found), tuple(dict.fromkeys(notes)))
 
 
@@ -162,6 +163,25 @@ def _odd_ones(found: dict[str, tuple[Node, dict[str, Any]]]) -> tuple[Odd, ...]:
             )
             odd.append(Odd(key, _plain(usual), minority))
     return tuple(odd)
+
+
+def _shared_caches(found: dict[str, tuple[Node, dict[str, Any]]]) -> list[str]:
+    """Caches on a network's disk that nodes with different GPUs share: they build over each other there."""
+    users: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for name, (_, data) in found.items():
+        fingerprint = data.get("fingerprint")
+        shared = fingerprint.get("shared_caches") if isinstance(fingerprint, dict) else None
+        arches = fingerprint.get("architectures") if isinstance(fingerprint, dict) else None
+        if isinstance(shared, dict) and isinstance(arches, list) and arches:
+            for what, share in shared.items():
+                kind = ", ".join(f"sm_{str(one).replace('.', '')}" for one in arches)
+                users.setdefault((str(what), str(share)), {}).setdefault(kind, []).append(name)
+    return [
+        f"the cache of {what} ({share}) is shared by different GPUs: "
+        + "; ".join(f"{kind} on {', '.join(sorted(names)[:4])}" for kind, names in sorted(kinds.items()))
+        for (what, share), kinds in sorted(users.items())
+        if len(kinds) > 1 and what != "temporary"
+    ]
 
 
 def _plain(value: str) -> str:

@@ -45,6 +45,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "pcie_corrected_warn": Threshold(1000, "built in: repaired errors of a link since boot"),
     "disk_free_warn_share": Threshold(0.10, "built in: gpud"),
     "disk_free_fail_bytes": Threshold(500e6, "built in: gpud"),
+    "cache_free_warn_bytes": Threshold(1e9, "built in: what one build of a large extension takes"),
     "inodes_free_warn_share": Threshold(0.02, "built in"),
     "shm_fail_bytes": Threshold(64 * 1024**2, "built in: docker's default, too small for DataLoader workers"),
     "shm_warn_bytes": Threshold(1024**3, "built in"),

@@ -167,12 +167,8 @@ def describe(
 
 def fingerprint(known: Facts) -> Mapping[str, Any]:
     """What should be the same on all nodes of a job."""
-    job = known.value("env.leaked")
-    nccl = (
-        {name: value for name, value in job.items() if name.startswith("NCCL_")}
-        if isinstance(job, dict)
-        else {}
-    )
+    job = known.value("env.nccl_variables") or known.value("env.leaked")
+    nccl = {name: value for name, value in job.items() if "NCCL_" in name} if isinstance(job, dict) else {}
     return {
         "driver": known.text("driver.nvml_version") or known.text("node.driver_version") or None,
         "kernel": known.text("node.kernel") or None,
@@ -183,6 +179,10 @@ def fingerprint(known: Facts) -> Mapping[str, Any]:
         "nccl": known.text("env.nccl") or None,
         "cudnn": known.value("env.cudnn"),
         "nccl_variables": nccl,
+        "image": known.text("env.image") or None,
+        "network_firmware": sorted({str(row[1]) for row in known.rows("node.ib_firmware", 2)}),
+        "architectures": sorted({str(row[2]) for row in known.rows("env.devices", 3)}),
+        "shared_caches": known.value("env.shared") or {},
         "time_s": known.number("node.time_s"),
     }
 

@@ -213,7 +213,10 @@ def networks() -> dict[str, object]:
                 downs,
             ]
         )
-    return {"node.ib_ports": found}
+    firmware = [
+        [path.split("/")[4], text_or(path)] for path in sorted(glob.glob("/sys/class/infiniband/*/fw_ver"))
+    ]
+    return {"node.ib_ports": found, "node.ib_firmware": firmware}
 
 
 def shared_memory() -> dict[str, object]:
