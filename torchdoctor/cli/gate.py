@@ -10,6 +10,7 @@ import click
 
 from torchdoctor.cli import streams
 from torchdoctor.cli.gate_merge import command as merge
+from torchdoctor.cli.gate_pairs import command as pairs
 
 if TYPE_CHECKING:
     from torchdoctor.gate.outcome import GateOutcome
@@ -214,3 +215,4 @@ def policy_learn(replay: str | None) -> int:
 
 
 command.add_command(merge)
+command.add_command(pairs)
