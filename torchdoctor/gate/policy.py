@@ -63,7 +63,8 @@ _EXPECT = ("gpus", "model", "driver", "nvlinks", "mig", "ib_ports", "ib_rate_gbp
 _CHECK = ("on_unknown", "weight")
 _SUPPRESSION = ("check", "owner", "until", "reason", "gpu")
 _TOP = ("expect", "thresholds", "required", "checks", "suppress", "profiles", "options")
-_OPTIONS = ("remap_pending", "prefix", "persistence")
+_OPTIONS = ("remap_pending", "prefix", "persistence", "dcgm")
+_DCGM_LEVELS = (0, 1, 2, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +260,8 @@ class _Reader:
         for name in ("remap_pending", "persistence"):
             if name in found and found[name] not in _WEIGHTS:
                 raise self.error(f"options.{name}", f"expected one of {', '.join(_WEIGHTS)}")
+        if found.get("dcgm", 0) not in _DCGM_LEVELS or isinstance(found.get("dcgm"), bool):
+            raise self.error("options.dcgm", "expected a level of dcgmi diag: 1, 2 or 3, or 0 for none")
         if not isinstance(found.get("prefix", ""), str) or not str(found.get("prefix", "")).isascii():
             raise self.error("options.prefix", "expected ASCII text")
         return found

@@ -20,7 +20,8 @@ from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
-from torchdoctor.gate import active, checks_active, checks_environment, facts, passive
+from torchdoctor.gate import active, checks_active, checks_dcgm, checks_environment, facts, passive
+from torchdoctor.gate.expect import job_gpus
 from torchdoctor.gate.facts import Facts
 from torchdoctor.gate.files import replace_file
 from torchdoctor.gate.finding import Finding, Untold
@@ -32,6 +33,8 @@ from torchdoctor.probes.spawn import Running
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _ENVIRONMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "environment.py")
+_DCGM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "dcgm.py")
+_DCGM_LEVEL = 2  # about two minutes
 # kept back from the hard limit for ending children and writing the verdict
 _RESERVE_S = 2.5
 _PASSIVE_S = 6.0
@@ -122,6 +125,7 @@ def judge_further(look: Look, known: Facts) -> tuple[tuple[Finding, ...], tuple[
     for check in checks:
         said += check.judge(look)
     said += checks_active.judge(look)
+    said += checks_dcgm.judge(look)
     return (
         tuple(one for one in said if isinstance(one, Finding)),
         tuple(one for one in said if isinstance(one, Untold)),
@@ -231,17 +235,35 @@ def _further(run: Run, machine: Machine) -> None:
     )
     if isinstance(machine, LiveMachine):
         measured = Command(active.LABEL, _active_argv(run, limit_s), limit_s, True)
-        _together(run, (environment, *((measured,) if _may_measure(run) else ())))
+        may = _may_measure(run)
+        _together(run, (environment, *((measured,) if may else ())))
+        if may and wants_dcgm(run.wish):
+            _together(run, (_diagnostic(run),))
     else:
         ended = {
             one.label: machine.finish(one)
-            for one in (environment, Command(active.LABEL, (), 0.0))
+            for one in (environment, Command(active.LABEL, (), 0.0), Command(checks_dcgm.PROGRAM, (), 0.0))
             if machine.running(one.label)
         }
         _add(run, ended)
     known = run.facts.number("env.import_seconds")
     if known is not None:
         run.seconds["import_torch"] = known
+
+
+def wants_dcgm(wish: Wish) -> bool:
+    return wish.tier == "deep" and wish.policy.options.get("dcgm", _DCGM_LEVEL) > 0
+
+
+def _diagnostic(run: Run) -> Command:
+    """NVIDIA's own diagnostic, after ours: both want the GPUs for themselves."""
+    run.phase = "dcgm"
+    limit_s = run.left_s()
+    mine = job_gpus(run.facts)[0]
+    level = run.wish.policy.options.get("dcgm", _DCGM_LEVEL)
+    gpus = ",".join(map(str, sorted(mine))) if mine is not None else ""
+    argv = checks_dcgm.argv(level, max(1.0, limit_s - 8.0), gpus, _DCGM)
+    return Command(checks_dcgm.PROGRAM, argv, limit_s, True)
 
 
 def _may_measure(run: Run) -> bool:

@@ -1,8 +1,8 @@
 """Sums over the GPUs of two nodes, or of all, in the job's own torch: exact, timed, and ended in time.
 
-Started on each GPU of the nodes: ``srun -N 2 --ntasks-per-node 8 python pair.py FOLDER [SECONDS]``, or by
-torchrun, with MASTER_ADDR and MASTER_PORT set. Writes one file for the nodes into FOLDER, which all of them see.
-Needs nothing of ours. Without GPUs it sums over gloo.
+Started on each GPU of the nodes by srun (``srun -N 2 --ntasks-per-node 8 python pair.py FOLDER [SECONDS]``)
+or torchrun, with MASTER_ADDR and MASTER_PORT set. Writes one file for the nodes into FOLDER, which all of
+them see. Needs nothing of ours. Without GPUs it sums over gloo.
 """
 
 from __future__ import annotations
