@@ -1,8 +1,8 @@
 """What ``dcgmi diag`` says of every GPU: one line of JSON for each of its results.
 
-Called as ``python dcgm.py LEVEL SECONDS GPUS FILE``; GPUS is a list with commas, or empty for all. The answer
-is read as it is built, not by one version's form: 3.x names GPUs in "gpu_ids", 4.x as entities; both put words
-before the JSON, and null into its lists.
+Called as ``python dcgm.py LEVEL SECONDS GPUS FILE``; GPUS is a list with commas, or empty for all. The
+answer is read as it is built, not by one version's form: 3.x names GPUs in "gpu_ids", 4.x as entities; both
+put words before the JSON, and null into its lists.
 """
 
 from __future__ import annotations
