@@ -208,5 +208,5 @@ def _counters(look: Look) -> Said:
 
 CHECKS = (
     Check("ecc", "No uncorrectable memory errors in AMD GPUs", _counters),
-    Check("amdgpu", "No error of an AMD GPU in the kernel log", _judge),
+    Check("amdgpu", "No error of an AMD GPU in the kernel log", _judge, ("kernel.lines",)),
 )

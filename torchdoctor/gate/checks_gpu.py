@@ -308,9 +308,9 @@ def _links(look: Look, gpu: int, up: float, wanted: float, source: str, must: bo
 CHECKS = (
     Check("nvml", "NVML answers", _answers),
     Check("gpu-count", "All GPUs are there", _count),
-    Check("gpu-lost", "Every GPU answers", _lost),
-    Check("gpu-model", "The GPUs are of the expected model", _model),
-    Check("ecc", "No uncorrectable memory errors", _ecc),
-    Check("remap", "Memory rows are replaced", _remap),
-    Check("nvlink", "NVLinks are up", _nvlink),
+    Check("gpu-lost", "Every GPU answers", _lost, ("gpu.errors",)),
+    Check("gpu-model", "The GPUs are of the expected model", _model, ("gpu.names",)),
+    Check("ecc", "No uncorrectable memory errors", _ecc, ("gpu.ecc_uncorrected",)),
+    Check("remap", "Memory rows are replaced", _remap, ("gpu.remap_failed",)),
+    Check("nvlink", "NVLinks are up", _nvlink, ("gpu.nvlinks_active",)),
 )

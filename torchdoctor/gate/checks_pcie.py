@@ -139,6 +139,6 @@ def _found(
 
 
 CHECKS = (
-    Check("pcie-width", "PCIe links are as wide as they can be", _width),
+    Check("pcie-width", "PCIe links are as wide as they can be", _width, ("gpu.pcie_width",)),
     Check("pcie-errors", "PCIe links make no errors", _errors),
 )

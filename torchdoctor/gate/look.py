@@ -123,8 +123,28 @@ Said = Iterator["Finding | Untold"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check of the passive set. ``required``: without it no node of GPUs is called fit."""
+    """One check. ``needs`` are the facts without which it is not made, where it does not say so by itself."""
 
     id: str
     title: str
     judge: Callable[[Look], Said] = field(repr=False)
+    needs: tuple[str, ...] = ()
+
+    def unanswered(self, look: Look) -> Iterator[Untold]:
+        """What it could not look at: facts that are not known, and GPUs that gave no answer."""
+        reasons: list[str] = []
+        for name in self.needs:
+            found = look.facts.get(name)
+            of_gpus = name.startswith("gpu.")
+            if of_gpus and not look.count:
+                continue
+            if found.state is State.UNKNOWN or (of_gpus and found.state is State.ABSENT):
+                reasons.append(
+                    f"{name}: {found.why or (found.reason.value if found.reason else 'not known')}"
+                )
+            elif of_gpus and isinstance(found.value, list):
+                silent = [str(gpu) for gpu, one in enumerate(found.value) if one is None]
+                if silent:
+                    reasons.append(f"{name}: no answer for GPU {', '.join(silent)}")
+        if reasons:
+            yield Untold(self.id, "; ".join(reasons))

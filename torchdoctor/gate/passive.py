@@ -69,5 +69,6 @@ def judge(look: Look) -> tuple[tuple[Finding, ...], tuple[Untold, ...]]:
             untold.append(Untold(check.id, f"what was read has an unknown form: {error}", True))
             continue
         findings += [one for one in found if isinstance(one, Finding)]
-        untold += [one for one in found if isinstance(one, Untold)]
+        own = [one for one in found if isinstance(one, Untold)]
+        untold += own or check.unanswered(look)
     return tuple(findings), tuple(dict.fromkeys(untold))

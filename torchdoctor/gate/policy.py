@@ -59,7 +59,18 @@ THRESHOLDS: Mapping[str, Threshold] = {
 }
 ON_UNKNOWN = ("inconclusive", "warn", "ignore", "unfit")
 _WEIGHTS = ("fail", "warn", "info")
-_EXPECT = ("gpus", "model", "driver", "nvlinks", "mig", "ib_ports", "ib_rate_gbps", "pcie_width", "mounts")
+_EXPECT = (
+    "gpus",
+    "model",
+    "driver",
+    "nvlinks",
+    "mig",
+    "ib_ports",
+    "ib_rate_gbps",
+    "pcie_width",
+    "mounts",
+    "transport",
+)
 _CHECK = ("on_unknown", "weight")
 _SUPPRESSION = ("check", "owner", "until", "reason", "gpu")
 _TOP = ("expect", "thresholds", "required", "checks", "suppress", "profiles", "options")
@@ -269,7 +280,7 @@ class _Reader:
     def expect(self, key: str, value: object) -> dict[str, Any]:
         found = self.table(key, value, _EXPECT)
         for name, given in found.items():
-            if name in ("model", "driver"):
+            if name in ("model", "driver", "transport"):
                 right, words = isinstance(given, str), "text"
             elif name == "mig":
                 right, words = isinstance(given, bool), "true or false"
