@@ -58,7 +58,7 @@ class Altered:
 
     def environment(self, **given: Any) -> None:
         """What the job's interpreter told: all of it healthy but what is given."""
-        count = len(self.known["gpu.uuids"].value)
+        count = len(self.known["gpu.uuids"].value) if "gpu.uuids" in self.known else 0
         told: dict[str, Any] = {
             "python": "/opt/venv/bin/python",
             "python_version": "3.12.3",

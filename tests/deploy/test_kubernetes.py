@@ -44,3 +44,33 @@ def test_the_init_container_ends_0_for_a_fit_node_and_1_for_another(
     words = (tmp_path / "last-words").read_text()
     assert len(words) <= 4096  # what Kubernetes keeps of them
     assert words.startswith("td:fit" if code == 0 else ("[node_problem]", "td:"))
+
+
+def test_the_manifest_follows_the_schemas_of_kubernetes() -> None:
+    validate = pytest.importorskip("kubernetes_validate", reason="pip install kubernetes-validate pyyaml")
+    yaml = pytest.importorskip("yaml")
+    for document in yaml.safe_load_all(MANIFEST):
+        validate.validate(document, "1.32", strict=True)
+
+
+def test_the_parts_that_the_page_speaks_of_are_there() -> None:
+    """By hand what a schema cannot know: names that must agree, and the message where it is looked for."""
+    lines = MANIFEST.splitlines()
+    mounted = set(re.findall(r"\{ name: (\w+), mountPath", MANIFEST))
+    volumes = {match[1] for line in lines if (match := re.match(r"        - name: (\w+)$", line))}
+    assert mounted <= volumes
+    assert {"verdict", "shm"} <= mounted
+    assert "/dev/termination-log" in command()
+    assert "terminationMessagePolicy: FallbackToLogsOnError" in MANIFEST
+    assert MANIFEST.count("nvidia.com/gpu: 8") == 2  # the gate looks at the GPUs that the job gets
+    assert "fieldPath: spec.nodeName" in MANIFEST
+
+
+@pytest.mark.parametrize("answer", ["exit 1", "kill -9 $$", "exit 70", "exit 127", "exit 2"])
+def test_a_gate_that_does_not_come_to_a_verdict_starts_no_training(answer: str, tmp_path: Path) -> None:
+    program = tmp_path / "torchdoctor"
+    program.write_text(f"#!/bin/sh\n{answer}\n")
+    program.chmod(0o755)
+    line = command().replace("/opt/torchdoctor/bin/torchdoctor", str(program))
+    line = line.replace("/dev/termination-log", str(tmp_path / "last-words"))
+    assert subprocess.run(["/bin/sh", "-c", line], timeout=30, check=False).returncode != 0

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -49,6 +52,7 @@ class Site:
         self.program = place / "torchdoctor"
         (place / "settings").write_text(
             f"TORCHDOCTOR={self.program}\nTORCHDOCTOR_FOLDER={self.folder}\nTORCHDOCTOR_POLICY={place}/none\n"
+            "TORCHDOCTOR_MOST_PERCENT=100\n"
         )
         self.prolog = place / "prolog.sh"
         self._script(self.prolog, f"TORCHDOCTOR_SETTINGS={place}/settings exec {ROOT}/deploy/slurm/prolog.sh")
@@ -152,20 +156,79 @@ def test_what_is_no_verdict_drains_nobody_and_stops_no_job(
     assert "nothing done" in site.log()
 
 
-def test_a_bad_day_of_the_checker_drains_no_more_than_the_budget(site: Site, cluster: Cluster) -> None:
-    settings = site.place / "settings"
-    before = settings.read_text()
-    settings.write_text(before + "TORCHDOCTOR_MOST_DRAINED=1\n")
+@contextmanager
+def settings(site: Site, *more: str) -> Iterator[None]:
+    """The Prolog's settings with these lines more."""
+    path = site.place / "settings"
+    before = path.read_text()
+    path.write_text(before + "".join(f"{line}\n" for line in more))
     try:
+        yield
+    finally:
+        path.write_text(before)
+
+
+@pytest.mark.parametrize(
+    "budget", ["TORCHDOCTOR_MOST_DRAINED=1", "TORCHDOCTOR_MOST_AN_HOUR=1", "TORCHDOCTOR_MOST_PERCENT=40"]
+)
+def test_a_bad_day_of_the_checker_drains_no_more_than_the_budget(
+    budget: str, site: Site, cluster: Cluster
+) -> None:
+    with settings(site, budget):
         site.sees({}, default=broken(site.place))
         cluster.run("srun", "-w", "n1", "-N1", "-n1", "--immediate=10", "true", limit_s=30)
         cluster.until("n1", ("drain", "drained", "drng"))
         ran = cluster.run("srun", "-w", "n3", "-N1", "-n1", "echo", "ran")
         assert ran.stdout == "ran\n", ran.stderr
-        assert cluster.states()["n3"] == "idle"
-        assert "1 nodes are drained already, not drained" in site.log()
-    finally:
-        settings.write_text(before)
+        cluster.until("n3", ("idle",))
+        assert cluster.reason("n3") == ""
+        assert "n3 not drained, the budget is used up. [node_problem] td:xid79" in site.log()
+
+
+def test_nodes_that_are_unfit_at_one_moment_are_counted_together(site: Site, cluster: Cluster) -> None:
+    with settings(site, "TORCHDOCTOR_MOST_DRAINED=1"):
+        site.sees({}, default=broken(site.place))
+        cluster.run("srun", "-N3", "-n3", "--immediate=15", "true", limit_s=40)
+        time.sleep(3)  # each looks again after a second
+        drained = [node for node, state in cluster.states().items() if state.startswith("d")]
+        assert len(drained) == 1, cluster.states()
+
+
+def test_a_node_drained_for_other_reasons_keeps_its_reason(site: Site, cluster: Cluster) -> None:
+    cluster.run("scontrol", "update", "nodename=n1", "state=drain", "reason=disk swap, ask Kim")
+    site.sees({}, default=broken(site.place))
+    health_check(site, cluster, "n1")
+    assert cluster.reason("n1") == "disk swap, ask Kim"
+    assert "n1: it is drained already" in site.log()
+
+
+def health_check(site: Site, cluster: Cluster, node: str) -> int:
+    """Run it as slurmd does: as root, with the node's name and hardly anything else."""
+    script = ROOT / "deploy" / "slurm" / "health_check.sh"
+    ran = cluster.run(
+        "env", "-i", f"SLURM_CONF={cluster.environ['SLURM_CONF']}", f"SLURMD_NODENAME={node}",
+        f"TORCHDOCTOR_SETTINGS={site.place}/settings", f"TORCHDOCTOR_PROLOG={ROOT}/deploy/slurm/prolog.sh",
+        str(script),
+    )  # fmt: skip
+    return ran.returncode
+
+
+def test_the_health_check_drains_beside_running_jobs_and_always_ends_with_0(
+    site: Site, cluster: Cluster
+) -> None:
+    assert health_check(site, cluster, "n2") == 0
+    assert set(cluster.states().values()) == {"idle"}
+    with subprocess.Popen(["srun", "-w", "n2", "sleep", "6"], env=cluster.environ) as job:
+        cluster.until("n2", ("alloc",))
+        site.sees({"n2": broken(site.place)})
+        assert health_check(site, cluster, "n2") == 0
+        assert cluster.states()["n2"] == "drng"
+        assert cluster.reason("n2").startswith("[node_problem] td:xid79 GPU3 ")
+        assert job.wait(30) == 0  # it goes on to its end
+    for crash in ("exit 1", "exit 70", "kill -9 $$", "sleep 0; exit 12"):
+        site.does(crash)
+        assert health_check(site, cluster, "n3") == 0
+    assert cluster.states()["n3"] == "idle"
 
 
 def test_a_node_drained_by_a_person_stays_drained(site: Site, cluster: Cluster) -> None:
@@ -181,24 +244,9 @@ def test_srun_starts_the_gate_on_every_node_and_the_verdicts_are_merged(
     folder.mkdir(exist_ok=True)
     site.sees({"n2": broken(site.place)})
     # the Prolog is not to drain n2 before the job's own gate is there
-    settings = site.place / "settings"
-    before = settings.read_text()
-    settings.write_text(before + "TORCHDOCTOR_MOST_DRAINED=0\n")
-    try:
-        cluster.run(
-            "srun",
-            "-N3",
-            "-n3",
-            str(site.program),
-            "gate",
-            "--tier",
-            "passive",
-            "--observe",
-            "-o",
-            f"{folder}/",
-        )
-    finally:
-        settings.write_text(before)
+    with settings(site, "TORCHDOCTOR_MOST_DRAINED=0"):
+        gate = ("gate", "--tier", "passive", "--observe", "-o", f"{folder}/")
+        cluster.run("srun", "-N3", "-n3", str(site.program), *gate)
     merged = cluster.run(
         sys.executable,
         "-m",

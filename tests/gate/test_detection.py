@@ -334,6 +334,43 @@ def seeds() -> list[Seed]:
             gpu=1,
         ),
         Seed(
+            "wrong element in a GEMM that comes and goes",
+            active(
+                result(
+                    "gemm-exact@cuda:1", "fail", "node", **wrong, again=result("gemm-exact@cuda:1", "pass")
+                )
+            ),
+            UNFIT,
+            "gemm-exact",
+            Action.RESET_GPU,
+            gpu=1,
+        ),
+        Seed(
+            "NCCL without peer access",
+            both(
+                expect(transport="P2P"),
+                active(
+                    {"check": "", "verdict": "pass", "notes": ["nccl@cuda: ways: SHM/direct (16 channels)"]}
+                ),
+            ),
+            UNFIT,
+            "transport-other",
+            Action.INSPECT,
+        ),
+        Seed(
+            "NCCL without peer access, by the job's own wish",
+            both(
+                expect(transport="P2P"),
+                env(leaked={"NCCL_P2P_DISABLE": "1"}),
+                active(
+                    {"check": "", "verdict": "pass", "notes": ["nccl@cuda: ways: SHM/direct (16 channels)"]}
+                ),
+            ),
+            ENV,
+            "transport-other",
+            Action.CHANGE_JOB,
+        ),
+        Seed(
             "other bits than the siblings",
             active(result("bit-equal@cuda:1", "fail", "node", **wrong)),
             UNFIT,

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from torchdoctor.cli.main import main
-from torchdoctor.gate.fleet import FleetError, hosts_of, merge, table
+from torchdoctor.gate.fleet import merge, table
+from torchdoctor.gate.hostlist import HostListError, hosts_of
 from torchdoctor.gate.launch import local_rank, node_name
 
 CODES = {"fit": 0, "unfit": 10, "environment": 11, "inconclusive": 12}
@@ -108,7 +109,7 @@ def test_lists_as_slurm_writes_them(text: str, expected: tuple[str, ...]) -> Non
 
 @pytest.mark.parametrize("text", ["gpu[1-", "gpu[a-b]", "gpu[5-1]", "gpu[1-999999999]", "gpu]1["])
 def test_lists_that_are_none(text: str) -> None:
-    with pytest.raises(FleetError, match=r"no list of nodes|no range of numbers"):
+    with pytest.raises(HostListError, match=r"no list of nodes|no range of numbers"):
         hosts_of(text)
 
 

@@ -92,6 +92,61 @@ def test_forms_of_output(broken: str) -> None:
     assert "Xid (PCI:0000:43:00): 79" in text
 
 
+def test_lines_for_collectors_of_logs(broken: str) -> None:
+    told = gate("--tier", "passive", "--replay", broken, "--format", "jsonl").stdout.splitlines()
+    lines = [json.loads(line) for line in told]
+    assert lines[-1]["kind"] == "verdict"
+    assert lines[-1]["exit_code"] == 10
+    assert {line["kind"] for line in lines} >= {"finding", "verdict"}
+    assert next(line["tag"] for line in lines if line["kind"] == "finding") == "xid79"
+    for line in lines:
+        assert line["schema"] == "torchdoctor.gate/1"
+        assert line["host"] == lines[0]["host"]
+        assert line["time_s"] == lines[0]["time_s"]
+
+
+def test_a_bundle_gives_the_same_verdict_elsewhere(tmp_path: Path, broken: str) -> None:
+    policy = tmp_path / "site.toml"
+    policy.write_text("[checks.xid]\nweight = 'warn'\n[expect]\ngpus = 9\n", encoding="utf-8")
+    folder = tmp_path / "bundle"
+    words = ("--tier", "passive", "--replay", broken, "--policy", str(policy), "--before-job")
+    saved = gate(*words, "--save", f"{folder}/")
+    assert saved.returncode == 10
+    assert sorted(one.name for one in folder.iterdir()) == [
+        "call.json", "machine.json", "policy.toml", "verdict.json",
+    ]  # fmt: skip
+    policy.unlink()
+    again = gate("--replay", str(folder), "--format", "json")
+    assert again.returncode == 10
+    then, now = json.loads((folder / "verdict.json").read_text(encoding="utf-8")), json.loads(again.stdout)
+    for key in ("tier", "verdict", "reason", "not_checked", "expected"):
+        assert then[key] == now[key] or key == "expected"
+    assert [one["tag"] for one in then["findings"]] == [one["tag"] for one in now["findings"]]
+    # what is said in the call comes before what was said then
+    assert gate("--replay", str(folder), "--gpus", "8").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("machine.json", None, "holds no machine.json"),
+        ("call.json", "{", "call.json: not as gate --save writes it"),
+        ("call.json", '{"tier": "fast", "gpus": 1, "before_job": false}', "not as gate --save writes it"),
+    ],
+)
+def test_a_folder_that_is_no_bundle_is_a_mistake(
+    tmp_path: Path, file: str, text: str | None, said: str
+) -> None:
+    folder = tmp_path / "bundle"
+    gate("--tier", "passive", "--replay", HEALTHY, "--save", f"{folder}/")
+    (folder / file).unlink()
+    if text is not None:
+        (folder / file).write_text(text, encoding="utf-8")
+    done = gate("--replay", str(folder))
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
 def test_observe_and_styles(broken: str) -> None:
     assert gate("--tier", "passive", "--replay", broken, "--observe").returncode == 0
     assert gate("--tier", "passive", "--replay", broken, "--exit-style", "slurm").returncode == 0

@@ -441,3 +441,11 @@ def test_a_question_that_a_driver_cannot_answer_is_no_lost_gpu() -> None:
         lambda it: (it.put("gpu.errors", ["GPU 1: Unknown Error"]), it.gpu("gpu.uuids", 1, None))
     )
     assert outcome.verdict is UNFIT
+
+
+def test_a_wrong_result_is_repeated_and_once_is_enough() -> None:
+    wrong = result("gemm-exact@cuda:1", "fail", "node", again=result("gemm-exact@cuda:1", "pass"))
+    outcome = judged(lambda it: it.active(wrong))
+    assert outcome.verdict is UNFIT
+    (found,) = [one for one in outcome.findings if one.check == "gemm-exact"]
+    assert found.retest == "again: pass, measured (it comes and goes)"

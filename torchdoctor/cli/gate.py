@@ -10,6 +10,7 @@ import click
 
 from torchdoctor.cli import streams
 from torchdoctor.cli.gate_merge import command as merge
+from torchdoctor.cli.gate_pairs import command as pairs
 
 if TYPE_CHECKING:
     from torchdoctor.gate.outcome import GateOutcome
@@ -22,9 +23,7 @@ EXIT_OUR_FAULT = 70
 @click.option(
     "--tier",
     type=click.Choice(["passive", "quick", "standard", "deep"]),
-    default="quick",
-    show_default=True,
-    help="How much is looked at, and how long it may take: 10, 30, 120 or 900 s at most.",
+    help="How much is looked at, and how long it may take: 10, 30, 120 or 900 s at most.  [default: quick]",
 )
 @click.option("--python", metavar="PATH", help="The job's interpreter, or its environment.")
 @click.option("--policy", "policy_file", type=click.Path(dir_okay=False), help="The site's policy (TOML).")
@@ -40,10 +39,11 @@ EXIT_OUR_FAULT = 70
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "reason"]),
+    type=click.Choice(["text", "json", "jsonl", "reason"]),
     default="text",
     show_default=True,
-    help="For people, JSON, or the one line that a scheduler shows.",
+    help="For people, JSON, a line of JSON for each finding and the verdict last, or the one line that a "
+    "scheduler shows.",
 )
 @click.option(
     "--exit-style",
@@ -61,8 +61,17 @@ EXIT_OUR_FAULT = 70
     help="Look in each process that a launcher starts on this node. Without it local rank 0 looks, and the "
     "others end at once with 0.",
 )
-@click.option("--replay", metavar="FILE", help="Judge a recorded machine instead of this one.")
-@click.option("--save", metavar="FILE", help="Save what the passive set read, to be replayed.")
+@click.option(
+    "--replay",
+    metavar="FILE|FOLDER",
+    help="Judge a recorded machine instead of this one; a folder of --save with its tier and policy.",
+)
+@click.option(
+    "--save",
+    metavar="FILE|FOLDER/",
+    help="Save what was read, to be replayed. With a / at its end it is a folder, which holds the call, the "
+    "policy and the verdict too.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Show also what is only worth knowing.")
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> int:
@@ -77,7 +86,7 @@ def command(context: click.Context, /, **options: Any) -> int:
 
 
 def _gate(
-    tier: str,
+    tier: str | None,
     python: str | None,
     policy_file: str | None,
     gpus: int | None,
@@ -93,12 +102,22 @@ def _gate(
     save: str | None,
     verbose: bool,
 ) -> int:
+    from torchdoctor.gate import bundle
     from torchdoctor.gate.launch import local_rank
     from torchdoctor.gate.policy import Policy
     from torchdoctor.gate.supervisor import Wish, supervise
     from torchdoctor.probes.interpreter import choose
     from torchdoctor.probes.opening import resolve
 
+    call = bundle.Call(tier or "quick", gpus, before_job)
+    if replay is not None and os.path.isdir(replay):
+        replay, recorded, policy_then = bundle.read(replay)
+        call = bundle.Call(
+            tier or recorded.tier,
+            recorded.gpus if gpus is None else gpus,
+            before_job or recorded.before_job,
+        )
+        policy_file = policy_file or policy_then
     policy = _policy(policy_file) if policy_file else Policy()
     if not every_process and local_rank(os.environ):
         return 0  # local rank 0 looks at the node
@@ -106,10 +125,10 @@ def _gate(
         if path is not None and os.path.dirname(path) and not os.path.isdir(os.path.dirname(path)):
             raise click.UsageError(f"{option} {path}: there is no folder {os.path.dirname(path)}")
     interpreter = sys.executable
-    if tier != "passive" and replay is None:
+    if call.tier != "passive" and replay is None:
         interpreter = resolve(python) if python else choose()[0]
     wish = Wish(
-        tier, policy, interpreter, gpus, before_job or tier != "passive", observe,
+        call.tier, policy, interpreter, call.gpus, call.before_job or call.tier != "passive", observe,
         fault=os.environ.get("TORCHDOCTOR_FAULT", ""),
     )  # fmt: skip
     machine = None
@@ -117,7 +136,10 @@ def _gate(
         from torchdoctor.probes.recording import RecordedSource
 
         machine = RecordedSource(replay).machine
-    outcome = supervise(wish, machine, save or "")
+    folder = save if save is not None and save.endswith("/") else ""
+    outcome = supervise(wish, machine, bundle.prepare(folder) if folder else save or "")
+    if folder:
+        bundle.complete(folder, outcome, call, policy_file or "")
     return _deliver(outcome, verdict_file, prometheus, form, exit_style, drain, verbose)
 
 
@@ -140,7 +162,7 @@ def _deliver(
     """Files first, then the screen: its reader may have gone, and the verdict holds all the same."""
     from torchdoctor.gate.files import WriteError, replace_file
     from torchdoctor.gate.launch import node_name
-    from torchdoctor.gate.outcome import reason, to_json, to_prometheus
+    from torchdoctor.gate.outcome import reason, to_json, to_json_lines, to_prometheus
 
     try:
         if verdict_file is not None and verdict_file.endswith("/"):
@@ -156,6 +178,8 @@ def _deliver(
     try:
         if form == "json":
             streams.write(to_json(outcome))
+        elif form == "jsonl":
+            streams.write("\n".join(to_json_lines(outcome)))
         elif form == "reason":
             streams.write(reason(outcome))
         else:
@@ -214,3 +238,4 @@ def policy_learn(replay: str | None) -> int:
 
 
 command.add_command(merge)
+command.add_command(pairs)

@@ -24,6 +24,11 @@ from torchdoctor.cli import streams
     help="Do not use verdicts from before this time, in seconds since the epoch (date +%s).",
 )
 @click.option(
+    "--switches",
+    metavar="FILE",
+    help="For tests of pairs: which node is behind which switch (see gate pairs).",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json", "exclude"]),
@@ -31,15 +36,18 @@ from torchdoctor.cli import streams
     show_default=True,
     help="A table, JSON, or the bare list of nodes for --exclude.",
 )
-def command(folder: str, nodes: str, since: float, form: str) -> int:
+def command(folder: str, nodes: str, since: float, switches: str | None, form: str) -> int:
     """Join the verdict files in FOLDER, one of each node, into one table and a list for --exclude.
 
-    Only nodes that are themselves to blame are in the list. Exit codes are those of gate, for the worst node;
-    a node that said nothing makes it 12.
+    Tests of pairs that lie there too (gate pairs) are judged with them. Only nodes that are themselves
+    to blame are in the list. Exit codes are those of gate, for the worst node; a node that said nothing makes
+    it 12.
     """
-    from torchdoctor.gate.fleet import hosts_of, merge, table, to_json
+    from torchdoctor.gate.fleet import merge, table, to_json
+    from torchdoctor.gate.hostlist import hosts_of
+    from torchdoctor.gate.pairs import switches_of
 
-    fleet = merge(folder, hosts_of(nodes), since)
+    fleet = merge(folder, hosts_of(nodes), since, switches_of(switches) if switches else None)
     if form == "json":
         streams.write(to_json(fleet))
     elif form == "exclude":

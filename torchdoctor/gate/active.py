@@ -1,4 +1,4 @@
-"""The active set, in a process of its own: self-tests of the job's GPUs, speeds measured twice before blame.
+"""The active set, in a process of its own: self-tests of the job's GPUs, what fails is done a second time.
 
 Called with a JSON object of python, tier, fault and limit_s, and the path of the file for the results.
 """
@@ -19,6 +19,7 @@ _QUICK = ("gemm-exact", "h2d", "dataloader")
 _STANDARD = (*_QUICK, "bit-equal", "bit-equal-hot", "nan", "d2h", "hbm", "gemm-rate", "p2p", "nccl")
 CHECKS = {"quick": _QUICK, "standard": _STANDARD, "deep": (*_STANDARD, "memory", "jitter")}
 SPEEDS = frozenset(("h2d", "d2h", "hbm", "gemm-rate", "p2p", "jitter"))
+_COMPUTED = ("gemm-exact", "bit-equal", "nan", "memory")
 _IDLE_S = 10.0
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
 # the longest limit of a check, stretched or shortened to the time that there is
@@ -46,25 +47,24 @@ def die_with_parent() -> None:
 
 
 def measure(wish: Wish) -> tuple[Report, Report | None]:
-    """All checks of the tier, and a second run of those whose speed was found wanting; None when none was."""
+    """All checks of the tier, and a second run of those that failed or were slow; None when none was."""
     begun = time.monotonic()
     names = CHECKS[wish.tier]
     first = _run(wish, names, wish.limit_s)
     again = tuple(
         dict.fromkeys(
             name
-            for name in (
-                one.id.partition("@")[0]
-                for one in first.checks
-                if one.verdict in (Verdict.FAIL, Verdict.WARN)
-            )
-            if name in SPEEDS
+            for one in first.checks
+            if (name := one.id.partition("@")[0]) and one.verdict in (Verdict.FAIL, Verdict.WARN)
+            # wrong is wrong; whether it comes and goes helps whoever has to find out why
+            if name in SPEEDS or (one.verdict is Verdict.FAIL and name in _COMPUTED)
         )
     )
     left_s = wish.limit_s - (time.monotonic() - begun)
     if not again or left_s < 4.0:
         return first, None
-    time.sleep(min(_IDLE_S, left_s / 3))
+    if SPEEDS & set(again):
+        time.sleep(min(_IDLE_S, left_s / 3))
     return first, _run(wish, again, wish.limit_s - (time.monotonic() - begun))
 
 

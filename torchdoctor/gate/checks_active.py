@@ -46,10 +46,23 @@ def judge(look: Look) -> Said:
 
 def _transport(look: Look, lines: Sequence[Mapping[str, Json]]) -> Said:
     """The ways that NCCL took inside the node, from its own log: none of them should leave the node."""
-    for line in lines:
-        for note in _list(line.get("notes")):
-            if not str(note).startswith("nccl@"):
-                continue
+    wanted = look.policy.expected("transport")
+    notes = [str(note) for line in lines for note in _list(line.get("notes"))]
+    told = [note for note in notes if note.startswith("nccl@") and "does not tell" not in note]
+    if wanted and not told:
+        yield Untold("transport", "NCCL did not say which ways it took; the standard tier asks it")
+    if wanted and told and not any(wanted.lower() in note.lower() for note in told):
+        leaked = look.facts.value("env.leaked")
+        by_job = isinstance(leaked, dict) and any(name.endswith("_DISABLE") for name in leaked)
+        yield look.found(
+            "transport", "NCCL takes other ways inside the node than expected", FAIL,
+            ENVIRONMENT if by_job else NODE, Action.CHANGE_JOB if by_job else Action.INSPECT,
+            tag="transport-other", observed=told[0][:300], expected=wanted,
+            source=f"{look.policy.path}: expect.transport",
+            advice="" if by_job else "ACS, the IOMMU, a missing link, or a container without shared memory",
+        )  # fmt: skip
+    for note in notes:
+        if note.startswith("nccl@"):
             out = "via NET/" in str(note) or " NET/" in str(note)
             yield look.found(
                 "transport",
@@ -94,7 +107,7 @@ def _one(look: Look, line: Mapping[str, Json], passed: int) -> Said:
         return
     blame = line.get("blame")
     if blame == "node":
-        yield _found(look, line, gpu, evidence, fail=True)
+        yield _found(look, line, gpu, evidence, fail=True, retest=_repeated(again))
     elif blame == "environment":
         yield _found(look, line, gpu, evidence, fail=True, environment=True)
     elif blame == "fabric":
@@ -104,6 +117,14 @@ def _one(look: Look, line: Mapping[str, Json], passed: int) -> Said:
         yield _found(look, line, gpu, evidence, fail=True)
     else:
         yield Untold(name, f"{line.get('check')}: {line.get('observed')}; nobody to compare with", True)
+
+
+def _repeated(again: Json) -> str:
+    """What a second run of a wrong result gave. It changes no verdict: one wrong result is enough."""
+    if not isinstance(again, dict):
+        return ""
+    comes_and_goes = " (it comes and goes)" if again.get("verdict") == "pass" else ""
+    return f"again: {again.get('verdict')}, {again.get('observed')}{comes_and_goes}"
 
 
 def _speed(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from torchdoctor.gate import checks_caches
+from torchdoctor.gate.checks_caches import covers
 from torchdoctor.gate.finding import Action, Untold
 from torchdoctor.gate.look import ENVIRONMENT, FAIL, INFO, NODE, WARN, Check, Look, Said
 
 PROGRAM = "gate-environment"
-_OLD_LOCK_S = 600.0
 # variables that slow every job down; the others are only told
 _SLOW = {
     "CUDA_LAUNCH_BLOCKING": ("1",),
@@ -130,26 +131,6 @@ def _kernel_image(look: Look) -> Said:
         yield Untold("kernel-image", f"the job's Python {how or 'failed'} in: {stages[-1]}", True)
 
 
-def covers(arches: list[str], capability: str) -> bool:
-    """Code of the same major version up to this minor one, or PTX of any version up to it."""
-    major, _, minor = capability.partition(".")
-    own = (int(major), int(minor or 0))
-    for arch in arches:
-        kind, _, digits = arch.partition("_")
-        plain = digits.rstrip("af")
-        if not plain.isdigit() or len(plain) < 2:
-            continue
-        there = (int(plain[:-1]), int(plain[-1]))
-        if digits.endswith("a"):
-            if there == own:
-                return True
-        elif (kind == "compute" and there <= own) or (
-            kind == "sm" and there[0] == own[0] and there[1] <= own[1]
-        ):
-            return True
-    return not any(arch.startswith("sm_") for arch in arches)
-
-
 def torch_gpu(look: Look, row: Sequence[object]) -> int | None:
     """NVML's number of a GPU that torch numbers by the job's list: by its UUID, else its address."""
     uuid, pci = (str(row[3]), str(row[4])) if len(row) > 4 else ("", "")
@@ -173,51 +154,14 @@ def _libraries(look: Look) -> Said:
             )  # fmt: skip
 
 
-def _locks(look: Look) -> Said:
-    for row in look.facts.rows("env.locks", 2):
-        age = row[1] if isinstance(row[1], (int, float)) else 0
-        if age > _OLD_LOCK_S:
-            yield look.found(
-                "extension-locks", "A build lock is left: extensions would wait for ever", FAIL, ENVIRONMENT,
-                Action.CLEAN_UP, observed=f"{row[0]}, {age / 60:.0f} minutes old",
-                expected="no lock older than 10 minutes",
-                source="TORCH_EXTENSIONS_DIR", advice=f"rm {row[0]}, if no build is running",
-            )  # fmt: skip
-
-
-def _locking(look: Look) -> Said:
-    for row in [look.facts.items("env.locking")]:
-        if len(row) == 3 and row[1]:
-            closed = str(row[1]).startswith("no lock can be made")
-            yield look.found(
-                "extension-locks", "Locks do not work where extensions are built", WARN, ENVIRONMENT,
-                Action.CHANGE_JOB, tag="locking", observed=f"{row[0]} ({row[2]}): {row[1]}",
-                expected="a folder that can be written" if closed else "O_EXCL and flock hold others off",
-                source="tried there", advice="set TORCH_EXTENSIONS_DIR to a local disk",
-            )  # fmt: skip
-        elif len(row) == 3 and str(row[2]).startswith(("nfs", "lustre", "cifs", "9p")):
-            yield look.found(
-                "extension-locks", "Extensions are built on a shared disk", INFO, None, Action.NONE,
-                tag="locking", observed=f"{row[0]} ({row[2]})", expected="a local disk",
-            )  # fmt: skip
-
-
-def _caches(look: Look) -> Said:
-    for row in look.facts.rows("env.caches", 3):
-        if row[1]:
-            full = "space" in str(row[1]).lower() or "quota" in str(row[1]).lower()
-            yield look.found(
-                "caches", "A cache folder is full" if full else "A cache folder cannot be written", FAIL,
-                ENVIRONMENT,
-                Action.CLEAN_UP if full else Action.CHANGE_JOB, tag="cache-full" if full else "cache-closed",
-                observed=f"{row[0]}: {row[1]}", expected="writable", source="a file of 64 KiB written there",
-            )  # fmt: skip
-        elif row[2] is False:
-            yield look.found(
-                "caches", "Code may not run from a cache folder (noexec)", WARN, ENVIRONMENT,
-                Action.CHANGE_JOB,
-                tag="cache-noexec", observed=str(row[0]), expected="mounted without noexec", source="statvfs",
-            )  # fmt: skip
+def _shadowed(look: Look) -> Said:
+    for row in look.facts.rows("env.shadowed", 3):
+        yield look.found(
+            "libraries", f"{row[0]} is not the one that torch came with", WARN, ENVIRONMENT,
+            Action.CHANGE_JOB, tag="library-shadowed", observed=f"loaded from {row[1]}", expected=str(row[2]),
+            source="/proc/self/maps and the folders of the wheel",
+            advice="take that folder out of LD_LIBRARY_PATH or LD_PRELOAD",
+        )  # fmt: skip
 
 
 def _rendezvous(look: Look) -> Said:
@@ -244,6 +188,23 @@ def _rendezvous(look: Look) -> Said:
             Action.CHANGE_JOB,
             tag="master-loopback", observed=f"{told.get('MASTER_ADDR')} is {', '.join(addresses)}",
             expected="an address that other nodes can reach", source="several nodes take part",
+        )  # fmt: skip
+    reached = facts.text("env.master_reached")
+    if reached not in ("", "yes"):
+        yield look.found(
+            "rendezvous", "Rank 0 cannot be reached from this node", WARN if "answer" in reached else FAIL,
+            ENVIRONMENT, Action.CHECK_NETWORK, tag="master-unreachable",
+            observed=f"{told.get('MASTER_ADDR')} port {told.get('MASTER_PORT')}: {reached}",
+            expected="a connection, or its refusal while nobody listens there yet", source="tried from here",
+        )  # fmt: skip
+    own = [str(one) for one in facts.items("env.host_addresses")]
+    if several and own and all(one.startswith("127.") or one == "::1" for one in own):
+        yield look.found(
+            "rendezvous", "This node's own name leads to itself alone", WARN, ENVIRONMENT,
+            Action.CHANGE_SETTING, tag="host-loopback", observed=", ".join(own),
+            expected="an address that other nodes can reach",
+            source="several nodes take part",
+            advice="gloo tells it to the others; set GLOO_SOCKET_IFNAME, or take the name out of /etc/hosts",
         )  # fmt: skip
     if facts.value("env.master_port_free") is False:
         yield look.found(
@@ -310,9 +271,8 @@ CHECKS = (
     Check("interpreter", "The job's Python, torch and CUDA work", _interpreter),
     Check("kernel-image", "The job's torch has code for the GPUs", _kernel_image),
     Check("libraries", "Every library is loaded once", _libraries),
-    Check("extension-locks", "No build lock is left", _locks),
-    Check("extension-locks", "Locks work where extensions are built", _locking),
-    Check("caches", "Cache folders can be used", _caches),
+    Check("libraries", "Libraries are those of the wheel", _shadowed),
+    *checks_caches.CHECKS,
     Check("rendezvous", "Ranks can find each other", _rendezvous),
     Check("allocation", "The job sees the GPUs it was given", _allocation),
     Check("debug-environment", "No debugging variables are left", _leaked),

@@ -7,7 +7,6 @@ from torchdoctor.gate.finding import Action, Finding, Untold
 from torchdoctor.gate.look import ENVIRONMENT, FAIL, INFO, NODE, WARN, Check, Look, Said
 from torchdoctor.model import State
 
-_BUSY = 10  # per cent of utilization: the link has left its idle generation
 _CONTAINING = (
     "A100",
     "A800",
@@ -27,6 +26,8 @@ _SWITCHED = ("SXM", "H200", "B200", "B300", "GB200", "GB300", "HBM3", "HGX")
 
 def _answers(look: Look) -> Said:
     """NVML itself: an error, a crash or silence of it."""
+    if look.only_amd:
+        return
     outcome = look.facts.ended.get("gate-nvml")
     error = look.facts.text("driver.nvml_error")
     wanted = look.expected.gpus
@@ -67,8 +68,8 @@ def _answers(look: Look) -> Said:
 
 def _count(look: Look) -> Said:
     expected = look.expected
-    seen = look.count
-    known = look.known("gpu.nvml_count")
+    seen = len(look.amd) if look.only_amd else look.count
+    known = look.only_amd or look.known("gpu.nvml_count")
     if look.strange_gpus and not expected.by_scheduler:
         yield look.found(
             "gpu-count", "The job asks for GPUs that do not exist here", FAIL, ENVIRONMENT, Action.CHANGE_JOB,
@@ -90,7 +91,7 @@ def _count(look: Look) -> Said:
         yield from look.untold("gpu-count", "gpu.nvml_count", required=expected.gpus > 0)
         return
     if seen < expected.gpus:
-        bus = len([row for row in look.facts.rows("node.pci_gpus", 1) if row[1:2] == ["0x10de"]])
+        bus = len([row for row in look.facts.rows("node.pci_gpus", 2) if row[1] == "0x10de"]) or len(look.amd)
         on_bus = f", {bus} on the PCI bus" if bus else ""
         if seen == 0 and not bus and not expected.by_policy and not look.facts.text("node.driver_version"):
             yield Untold(
@@ -180,7 +181,8 @@ def _model(look: Look) -> Said:
 
 
 def _ecc(look: Look) -> Said:
-    yield from look.untold("ecc", "gpu.ecc_uncorrected", "gpu.remap_failed", required=look.count > 0)
+    if look.count or not (look.only_amd or look.expected.gpus == 0):
+        yield from look.untold("ecc", "gpu.ecc_uncorrected", "gpu.remap_failed", required=look.count > 0)
     contained = {event.pci for event in look.log.events if event.xid == 94 and look.log.live(event)}
     grave = {event.pci for event in look.log.events if event.xid in (48, 95) and look.log.live(event)}
     for gpu, count in look.facts.each("gpu.ecc_uncorrected"):
@@ -303,47 +305,12 @@ def _links(look: Look, gpu: int, up: float, wanted: float, source: str, must: bo
     )  # fmt: skip
 
 
-def _pcie(look: Look) -> Said:
-    pinned = look.policy.expected("pcie_width")
-    for gpu in range(look.count):
-        now, most = (
-            look.facts.number_of("gpu.pcie_width", gpu),
-            look.facts.number_of("gpu.pcie_width_max", gpu),
-        )
-        wanted, source = (
-            (pinned, f"{look.policy.path}: expect.pcie_width")
-            if pinned
-            else (most, "the widest both ends can")
-        )
-        if now and wanted and now < wanted:
-            same = [look.facts.number_of("gpu.pcie_width", one) for one in range(look.count) if one != gpu]
-            alone = pinned or not same or any(width and width > now for width in same)
-            # a slot with fewer lanes, in every GPU alike, is how the machine is built
-            yield look.found(
-                "pcie-width", "The PCIe link is narrower than it can be", FAIL if alone else WARN, NODE,
-                Action.INSPECT,
-                gpu, observed=f"x{now:g}", expected=f"x{wanted:g}", source=source,
-                advice="reseat the card or its riser; look for AER lines in the kernel log",
-            )  # fmt: skip
-        generation = look.facts.number_of("gpu.pcie_generation", gpu)
-        best = look.facts.number_of("gpu.pcie_generation_max", gpu)
-        busy = (look.facts.number_of("gpu.utilization", gpu) or 0) >= _BUSY
-        if generation and best and generation < best and busy:
-            yield look.found(
-                "pcie-generation", "The PCIe link is slower than it can be, under load", WARN, NODE,
-                Action.INSPECT,
-                gpu, observed=f"generation {generation:g}", expected=f"generation {best:g}",
-                source="NVML, while busy",
-            )  # fmt: skip
-
-
 CHECKS = (
     Check("nvml", "NVML answers", _answers),
     Check("gpu-count", "All GPUs are there", _count),
-    Check("gpu-lost", "Every GPU answers", _lost),
-    Check("gpu-model", "The GPUs are of the expected model", _model),
-    Check("ecc", "No uncorrectable memory errors", _ecc),
-    Check("remap", "Memory rows are replaced", _remap),
-    Check("nvlink", "NVLinks are up", _nvlink),
-    Check("pcie-width", "PCIe links are as wide as they can be", _pcie),
+    Check("gpu-lost", "Every GPU answers", _lost, ("gpu.errors",)),
+    Check("gpu-model", "The GPUs are of the expected model", _model, ("gpu.names",)),
+    Check("ecc", "No uncorrectable memory errors", _ecc, ("gpu.ecc_uncorrected",)),
+    Check("remap", "Memory rows are replaced", _remap, ("gpu.remap_failed",)),
+    Check("nvlink", "NVLinks are up", _nvlink, ("gpu.nvlinks_active",)),
 )

@@ -179,12 +179,17 @@ def _fabric_manager(look: Look) -> Said:
 
 
 CHECKS = (
-    Check("throttle", "The hardware does not throttle", _throttle),
-    Check("temperature", "Temperatures leave room", _temperature),
+    Check("throttle", "The hardware does not throttle", _throttle, ("gpu.throttle_reasons",)),
+    Check("temperature", "Temperatures leave room", _temperature, ("gpu.temperature_c",)),
     Check("temperature", "Temperatures leave room to the limit", _margin),
-    Check("clocks", "Clocks are not limited", _clocks),
-    Check("power-limit", "Power limits are the default ones", _power_limit),
-    Check("persistence", "Persistence mode is on", _persistence),
-    Check("fabric", "GPUs are part of the NVLink fabric", _fabric),
+    Check("clocks", "Clocks are not limited", _clocks, ("gpu.clock_held",)),
+    Check(
+        "power-limit",
+        "Power limits are the default ones",
+        _power_limit,
+        ("gpu.power_limit_w", "gpu.power_limit_default_w"),
+    ),
+    Check("persistence", "Persistence mode is on", _persistence, ("gpu.persistence",)),
+    Check("fabric", "GPUs are part of the NVLink fabric", _fabric, ("gpu.fabric_states",)),
     Check("fabric-manager", "The fabric manager runs, in the driver's version", _fabric_manager),
 )

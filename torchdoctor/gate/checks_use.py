@@ -66,6 +66,6 @@ def _leftovers(look: Look) -> Said:
 
 
 CHECKS = (
-    Check("mig", "MIG is as the job wants it", _mig),
-    Check("leftovers", "GPU memory is free", _leftovers),
+    Check("mig", "MIG is as the job wants it", _mig, ("gpu.mig_modes",)),
+    Check("leftovers", "GPU memory is free", _leftovers, ("gpu.memory_used_bytes",)),
 )

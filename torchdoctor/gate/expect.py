@@ -35,6 +35,8 @@ def expectation(facts: Facts, gpus: int | None, gpus_source: str, model: str = "
     variables = facts.variables()
     in_task = any(name in variables for name in _IN_TASK)
     asked = _asked(variables, in_task)
+    if gpus == 0 and asked is not None and asked[1] == "LOCAL_WORLD_SIZE":
+        asked = None  # ranks on the processor alone
     if asked is not None and (in_task or gpus is None):
         number, source = asked
         given = max((_scheduled(variables, name) for name in _SCHEDULED), default=0)

@@ -21,6 +21,7 @@ _TELLER = {
     "node": NODE,
     "mounts": MOUNTS,
     "kernel": KERNEL,
+    "dcgm": "gate-dcgm",
 }
 _FALLBACK = {NVML: "nvml"}  # recordings of `facts --save` have the first half of it
 # A mount answers in milliseconds, or its server is in trouble

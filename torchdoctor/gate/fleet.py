@@ -10,10 +10,11 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from torchdoctor.gate import pairs
 from torchdoctor.gate.finding import EXIT, Verdict
 from torchdoctor.gate.outcome import SCHEMA
 from torchdoctor.model import Record, TorchdoctorError
@@ -26,7 +27,7 @@ _ORDER = (Verdict.UNFIT, Verdict.ENVIRONMENT, Verdict.INCONCLUSIVE, Verdict.FIT)
 
 
 class FleetError(TorchdoctorError):
-    """A folder without verdicts, or a list of nodes that cannot be read."""
+    """A folder without verdicts."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -58,11 +59,14 @@ class Fleet(Record):
     nodes: tuple[Node, ...]
     odd: tuple[Odd, ...] = ()
     notes: tuple[str, ...] = ()
+    fabric: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
-        """The worst one; a node that said nothing makes it inconclusive."""
+        """The worst one; a node that said nothing, or a fault of the fabric, makes it inconclusive."""
         found = {node.verdict or Verdict.INCONCLUSIVE for node in self.nodes}
+        if self.fabric:
+            found.add(Verdict.INCONCLUSIVE)
         return next(one for one in _ORDER if one in found)
 
     @property
@@ -75,15 +79,23 @@ class Fleet(Record):
         return tuple(node.name for node in self.nodes if node.verdict is Verdict.UNFIT)
 
 
-def merge(folder: str, expected: Sequence[str] = (), newer_than_s: float = 0.0) -> Fleet:
+def merge(
+    folder: str,
+    expected: Sequence[str] = (),
+    newer_than_s: float = 0.0,
+    switches: Mapping[str, str] | None = None,
+) -> Fleet:
     """Read every ``*.json`` of a folder. ``expected`` are nodes that must be there.
 
     Files written before ``newer_than_s`` (seconds since the epoch) are of an earlier job and count as
-    missing. Of several verdicts on one node the newest holds. Raises FleetError.
+    missing. Of several verdicts on one node the newest holds. ``switches`` is for tests of pairs that lie
+    there too. Raises FleetError, PairError.
     """
     try:
         names = sorted(
-            name for name in os.listdir(folder) if name.endswith(".json") and not name.startswith(".")
+            name
+            for name in os.listdir(folder)
+            if name.endswith(".json") and not name.startswith(".") and not name.endswith(pairs.ENDING)
         )
     except OSError as error:
         raise FleetError(f"{folder}: {error.strerror}; name the folder that the nodes wrote into") from None
@@ -106,8 +118,24 @@ def merge(folder: str, expected: Sequence[str] = (), newer_than_s: float = 0.0) 
     for name in expected:
         if name not in found:
             found[name] = (Node(name, None, _ABSENT), {})
+    isolation = _of_pairs(folder, found, switches)
+    notes += isolation.notes
     ranked = sorted((node for node, _ in found.values()), key=_rank)
-    return Fleet(tuple(ranked), _odd_ones(found), tuple(dict.fromkeys(notes)))
+    notes += _shared_caches(found)
+    return Fleet(tuple(ranked), _odd_ones(found), tuple(dict.fromkeys(notes)), isolation.fabric)
+
+
+def _of_pairs(
+    folder: str, found: dict[str, tuple[Node, dict[str, Any]]], switches: Mapping[str, str] | None
+) -> pairs.Isolation:
+    """Tests of pairs that lie there too: who is to blame after them is unfit, whatever it says of itself."""
+    tests = pairs.read(folder)
+    isolation = pairs.isolate(sorted({node for one in tests for node in one.nodes}), tests, switches)
+    for name, why in isolation.blamed:
+        node, data = found.get(name, (Node(name, None, ""), {}))
+        if node.verdict is not Verdict.UNFIT:
+            found[name] = (replace(node, verdict=Verdict.UNFIT, reason=f"td:pair {why}"), data)
+    return isolation
 
 
 def _rank(node: Node) -> tuple[int, list[int | str]]:
@@ -164,32 +192,27 @@ def _odd_ones(found: dict[str, tuple[Node, dict[str, Any]]]) -> tuple[Odd, ...]:
     return tuple(odd)
 
 
+def _shared_caches(found: dict[str, tuple[Node, dict[str, Any]]]) -> list[str]:
+    """Caches on a network's disk that nodes with different GPUs share: they build over each other there."""
+    users: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for name, (_, data) in found.items():
+        fingerprint = data.get("fingerprint")
+        shared = fingerprint.get("shared_caches") if isinstance(fingerprint, dict) else None
+        arches = fingerprint.get("architectures") if isinstance(fingerprint, dict) else None
+        if isinstance(shared, dict) and isinstance(arches, list) and arches:
+            for what, share in shared.items():
+                kind = ", ".join(f"sm_{str(one).replace('.', '')}" for one in arches)
+                users.setdefault((str(what), str(share)), {}).setdefault(kind, []).append(name)
+    return [
+        f"the cache of {what} ({share}) is shared by different GPUs: "
+        + "; ".join(f"{kind} on {', '.join(sorted(names)[:4])}" for kind, names in sorted(kinds.items()))
+        for (what, share), kinds in sorted(users.items())
+        if len(kinds) > 1 and what != "temporary"
+    ]
+
+
 def _plain(value: str) -> str:
     return value.strip('"')
-
-
-def hosts_of(text: str) -> tuple[str, ...]:
-    """The nodes of a list as Slurm writes it: ``gpu[003-005,9],login1``. Raises FleetError."""
-    if not re.fullmatch(r"[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*", text):
-        raise FleetError(f"{text!r} is no list of nodes; right would be gpu[003-005,9],login1")
-    parts = re.split(r",(?![^\[]*\])", text.strip())
-    return tuple(dict.fromkeys(name for part in parts if part for name in _expanded(part)))
-
-
-def _expanded(part: str) -> list[str]:
-    head, bracket, rest = part.partition("[")
-    if not bracket:
-        return [part]
-    inside, _, tail = rest.partition("]")
-    names: list[str] = []
-    for piece in inside.split(","):
-        first, dash, last = piece.partition("-")
-        last = last if dash else first
-        if not (first.isdecimal() and last.isdecimal()) or not 0 <= int(last) - int(first) < _MOST_FILES:
-            raise FleetError(f"{piece!r} in {part!r} is no range of numbers, as 003-017")
-        width = len(first)
-        names += [f"{head}{number:0{width}d}" for number in range(int(first), int(last) + 1)]
-    return [name + rest for name in names for rest in _expanded(tail)] if tail else names
 
 
 def table(fleet: Fleet, width: int = 100) -> list[str]:
@@ -207,6 +230,7 @@ def table(fleet: Fleet, width: int = 100) -> list[str]:
         others = ", ".join(f"{name} {value}" for name, value in odd.nodes[:6])
         more = f" and {len(odd.nodes) - 6} more" if len(odd.nodes) > 6 else ""
         lines.append(f"{odd.what} is {odd.usual} on most, but: {others}{more}")
+    lines += [f"the fabric: {one}" for one in fleet.fabric]
     lines.extend(fleet.notes)
     if fleet.exclude:
         lines += ["", f"--exclude={','.join(fleet.exclude)}"]
@@ -232,6 +256,7 @@ def to_json(fleet: Fleet) -> str:
             for node in fleet.nodes
         ],
         "odd": [{"what": odd.what, "usual": odd.usual, "nodes": dict(odd.nodes)} for odd in fleet.odd],
+        "fabric": list(fleet.fabric),
         "notes": list(fleet.notes),
     }
     return json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))

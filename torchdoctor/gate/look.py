@@ -40,6 +40,18 @@ class Look:
         return int(number) if number is not None else 0
 
     @property
+    def amd(self) -> tuple[str, ...]:
+        """PCI addresses of the AMD GPUs that their driver holds."""
+        rows = self.facts.rows("node.pci_gpus", 3)
+        return tuple(place(str(row[0])) for row in rows if row[1] == "0x1002" and row[2] == "amdgpu")
+
+    @property
+    def only_amd(self) -> bool:
+        """Are all GPUs here AMD's? NVML has nothing to say then."""
+        nvidia = any(row[1] == "0x10de" for row in self.facts.rows("node.pci_gpus", 2))
+        return bool(self.amd) and not nvidia and not self.count
+
+    @property
     def root(self) -> bool:
         return self.facts.number("node.uid") == 0
 
@@ -111,8 +123,28 @@ Said = Iterator["Finding | Untold"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check of the passive set. ``required``: without it no node of GPUs is called fit."""
+    """One check. ``needs`` are the facts without which it is not made, where it does not say so by itself."""
 
     id: str
     title: str
     judge: Callable[[Look], Said] = field(repr=False)
+    needs: tuple[str, ...] = ()
+
+    def unanswered(self, look: Look) -> Iterator[Untold]:
+        """What it could not look at: facts that are not known, and GPUs that gave no answer."""
+        reasons: list[str] = []
+        for name in self.needs:
+            found = look.facts.get(name)
+            of_gpus = name.startswith("gpu.")
+            if of_gpus and not look.count:
+                continue
+            if found.state is State.UNKNOWN or (of_gpus and found.state is State.ABSENT):
+                reasons.append(
+                    f"{name}: {found.why or (found.reason.value if found.reason else 'not known')}"
+                )
+            elif of_gpus and isinstance(found.value, list):
+                silent = [str(gpu) for gpu, one in enumerate(found.value) if one is None]
+                if silent:
+                    reasons.append(f"{name}: no answer for GPU {', '.join(silent)}")
+        if reasons:
+            yield Untold(self.id, "; ".join(reasons))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from torchdoctor.gate.finding import EXIT, Action, Finding, Untold, Verdict, Weight, decide
+from torchdoctor.gate.manuals import page
 
 SCHEMA = "torchdoctor.gate/1"
 PREFIX = "[node_problem]"
@@ -126,6 +127,19 @@ def to_json(outcome: GateOutcome) -> str:
     return json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"), default=str)
 
 
+def to_json_lines(outcome: GateOutcome) -> Iterator[str]:
+    """A line for each finding and for each check that was not made, then the verdict, for collectors of logs.
+
+    Each says by itself when and where it was found, under ``kind``: finding, not_checked or verdict.
+    """
+    whole = json.loads(to_json(outcome))
+    common = {name: whole[name] for name in ("schema", "host", "boot_id", "time_s", "tier")}
+    for kind, key in (("finding", "findings"), ("not_checked", "not_checked")):
+        for one in whole.pop(key):
+            yield json.dumps({**common, "kind": kind, **one}, separators=(",", ":"))
+    yield json.dumps({**common, "kind": "verdict", **whole}, separators=(",", ":"))
+
+
 def _finding(one: Finding) -> dict[str, Any]:
     return {
         "check": one.check,
@@ -144,6 +158,7 @@ def _finding(one: Finding) -> dict[str, Any]:
         "advice": one.advice or None,
         "retest": one.retest or None,
         "suppressed": one.suppressed or None,
+        "doc": page(one.check, "RAS" in one.source) or None,
     }
 
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from torchdoctor.gate import checks_gpu, checks_log, checks_node, checks_power, checks_use, kernel
+from torchdoctor.gate import (
+    amdgpu,
+    checks_gpu,
+    checks_log,
+    checks_node,
+    checks_pcie,
+    checks_power,
+    checks_use,
+    kernel,
+)
 from torchdoctor.gate.expect import expectation, job_gpus
 from torchdoctor.gate.facts import Facts
 from torchdoctor.gate.finding import Finding, Untold
@@ -11,8 +20,10 @@ from torchdoctor.gate.policy import Policy
 
 CHECKS = (
     *checks_gpu.CHECKS,
+    *checks_pcie.CHECKS,
     *checks_use.CHECKS,
     *checks_log.CHECKS,
+    *amdgpu.CHECKS,
     *checks_power.CHECKS,
     *checks_node.CHECKS,
 )
@@ -24,7 +35,7 @@ ENVIRONMENT = (
 )  # fmt: skip
 ACTIVE = (
     "gemm-exact", "bit-equal", "bit-equal-hot", "nan", "h2d", "d2h", "hbm", "gemm-rate", "p2p", "nccl",
-    "memory", "jitter", "active",
+    "memory", "jitter", "active", "dcgm",
 )  # fmt: skip
 NAMES = (*(check.id for check in CHECKS), *FURTHER, *ENVIRONMENT, *ACTIVE)
 
@@ -58,5 +69,6 @@ def judge(look: Look) -> tuple[tuple[Finding, ...], tuple[Untold, ...]]:
             untold.append(Untold(check.id, f"what was read has an unknown form: {error}", True))
             continue
         findings += [one for one in found if isinstance(one, Finding)]
-        untold += [one for one in found if isinstance(one, Untold)]
+        own = [one for one in found if isinstance(one, Untold)]
+        untold += own or check.unanswered(look)
     return tuple(findings), tuple(dict.fromkeys(untold))

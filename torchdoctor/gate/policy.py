@@ -34,6 +34,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "sram_uncorrected_warn": Threshold(4, "built in: ml-engineering"),
     "contained_errors_fail": Threshold(3, "built in: Xid 94 since the last reset"),
     "app_xid_jobs_warn": Threshold(3, "built in: distinct processes on one GPU"),
+    "amd_resets_warn": Threshold(3, "built in: resets of one AMD GPU since boot"),
     "temperature_margin_fail_c": Threshold(3, "built in: headroom to the GPU's own slowdown"),
     "temperature_margin_warn_c": Threshold(10, "built in: headroom to the GPU's own slowdown"),
     "power_limit_warn_share": Threshold(0.98, "built in: of the default limit"),
@@ -41,8 +42,10 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "clock_limit_warn_share": Threshold(0.90, "built in: share of the clock that should be"),
     "clock_limit_fail_share": Threshold(0.70, "built in: share of the clock that should be"),
     "nvlink_errors_warn": Threshold(1000, "built in: replays and recoveries since the driver was loaded"),
+    "pcie_corrected_warn": Threshold(1000, "built in: repaired errors of a link since boot"),
     "disk_free_warn_share": Threshold(0.10, "built in: gpud"),
     "disk_free_fail_bytes": Threshold(500e6, "built in: gpud"),
+    "cache_free_warn_bytes": Threshold(1e9, "built in: what one build of a large extension takes"),
     "inodes_free_warn_share": Threshold(0.02, "built in"),
     "shm_fail_bytes": Threshold(64 * 1024**2, "built in: docker's default, too small for DataLoader workers"),
     "shm_warn_bytes": Threshold(1024**3, "built in"),
@@ -56,11 +59,23 @@ THRESHOLDS: Mapping[str, Threshold] = {
 }
 ON_UNKNOWN = ("inconclusive", "warn", "ignore", "unfit")
 _WEIGHTS = ("fail", "warn", "info")
-_EXPECT = ("gpus", "model", "driver", "nvlinks", "mig", "ib_ports", "ib_rate_gbps", "pcie_width", "mounts")
+_EXPECT = (
+    "gpus",
+    "model",
+    "driver",
+    "nvlinks",
+    "mig",
+    "ib_ports",
+    "ib_rate_gbps",
+    "pcie_width",
+    "mounts",
+    "transport",
+)
 _CHECK = ("on_unknown", "weight")
 _SUPPRESSION = ("check", "owner", "until", "reason", "gpu")
 _TOP = ("expect", "thresholds", "required", "checks", "suppress", "profiles", "options")
-_OPTIONS = ("remap_pending", "prefix", "persistence")
+_OPTIONS = ("remap_pending", "prefix", "persistence", "dcgm")
+_DCGM_LEVELS = (0, 1, 2, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +271,8 @@ class _Reader:
         for name in ("remap_pending", "persistence"):
             if name in found and found[name] not in _WEIGHTS:
                 raise self.error(f"options.{name}", f"expected one of {', '.join(_WEIGHTS)}")
+        if found.get("dcgm", 0) not in _DCGM_LEVELS or isinstance(found.get("dcgm"), bool):
+            raise self.error("options.dcgm", "expected a level of dcgmi diag: 1, 2 or 3, or 0 for none")
         if not isinstance(found.get("prefix", ""), str) or not str(found.get("prefix", "")).isascii():
             raise self.error("options.prefix", "expected ASCII text")
         return found
@@ -263,7 +280,7 @@ class _Reader:
     def expect(self, key: str, value: object) -> dict[str, Any]:
         found = self.table(key, value, _EXPECT)
         for name, given in found.items():
-            if name in ("model", "driver"):
+            if name in ("model", "driver", "transport"):
                 right, words = isinstance(given, str), "text"
             elif name == "mig":
                 right, words = isinstance(given, bool), "true or false"

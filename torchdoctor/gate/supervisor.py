@@ -20,7 +20,8 @@ from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
-from torchdoctor.gate import active, checks_active, checks_environment, facts, passive
+from torchdoctor.gate import active, checks_active, checks_dcgm, checks_environment, facts, passive
+from torchdoctor.gate.expect import job_gpus
 from torchdoctor.gate.facts import Facts
 from torchdoctor.gate.files import replace_file
 from torchdoctor.gate.finding import Finding, Untold
@@ -32,6 +33,8 @@ from torchdoctor.probes.spawn import Running
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _ENVIRONMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "environment.py")
+_DCGM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "dcgm.py")
+_DCGM_LEVEL = 2  # about two minutes
 # kept back from the hard limit for ending children and writing the verdict
 _RESERVE_S = 2.5
 _PASSIVE_S = 6.0
@@ -122,6 +125,7 @@ def judge_further(look: Look, known: Facts) -> tuple[tuple[Finding, ...], tuple[
     for check in checks:
         said += check.judge(look)
     said += checks_active.judge(look)
+    said += checks_dcgm.judge(look)
     return (
         tuple(one for one in said if isinstance(one, Finding)),
         tuple(one for one in said if isinstance(one, Untold)),
@@ -167,12 +171,8 @@ def describe(
 
 def fingerprint(known: Facts) -> Mapping[str, Any]:
     """What should be the same on all nodes of a job."""
-    job = known.value("env.leaked")
-    nccl = (
-        {name: value for name, value in job.items() if name.startswith("NCCL_")}
-        if isinstance(job, dict)
-        else {}
-    )
+    job = known.value("env.nccl_variables") or known.value("env.leaked")
+    nccl = {name: value for name, value in job.items() if "NCCL_" in name} if isinstance(job, dict) else {}
     return {
         "driver": known.text("driver.nvml_version") or known.text("node.driver_version") or None,
         "kernel": known.text("node.kernel") or None,
@@ -183,6 +183,10 @@ def fingerprint(known: Facts) -> Mapping[str, Any]:
         "nccl": known.text("env.nccl") or None,
         "cudnn": known.value("env.cudnn"),
         "nccl_variables": nccl,
+        "image": known.text("env.image") or None,
+        "network_firmware": sorted({str(row[1]) for row in known.rows("node.ib_firmware", 2)}),
+        "architectures": sorted({str(row[2]) for row in known.rows("env.devices", 3)}),
+        "shared_caches": known.value("env.shared") or {},
         "time_s": known.number("node.time_s"),
     }
 
@@ -231,11 +235,14 @@ def _further(run: Run, machine: Machine) -> None:
     )
     if isinstance(machine, LiveMachine):
         measured = Command(active.LABEL, _active_argv(run, limit_s), limit_s, True)
-        _together(run, (environment, *((measured,) if _may_measure(run) else ())))
+        may = _may_measure(run)
+        _together(run, (environment, *((measured,) if may else ())))
+        if may and wants_dcgm(run.wish):
+            _together(run, (_diagnostic(run),))
     else:
         ended = {
             one.label: machine.finish(one)
-            for one in (environment, Command(active.LABEL, (), 0.0))
+            for one in (environment, Command(active.LABEL, (), 0.0), Command(checks_dcgm.PROGRAM, (), 0.0))
             if machine.running(one.label)
         }
         _add(run, ended)
@@ -244,14 +251,29 @@ def _further(run: Run, machine: Machine) -> None:
         run.seconds["import_torch"] = known
 
 
+def wants_dcgm(wish: Wish) -> bool:
+    return wish.tier == "deep" and wish.policy.options.get("dcgm", _DCGM_LEVEL) > 0
+
+
+def _diagnostic(run: Run) -> Command:
+    """NVIDIA's own diagnostic, after ours: both want the GPUs for themselves."""
+    run.phase = "dcgm"
+    limit_s = run.left_s()
+    mine = job_gpus(run.facts)[0]
+    level = run.wish.policy.options.get("dcgm", _DCGM_LEVEL)
+    gpus = ",".join(map(str, sorted(mine))) if mine is not None else ""
+    argv = checks_dcgm.argv(level, max(1.0, limit_s - 8.0), gpus, _DCGM)
+    return Command(checks_dcgm.PROGRAM, argv, limit_s, True)
+
+
 def _may_measure(run: Run) -> bool:
     """Are there GPUs to measure? A node that is known to be bad is not measured on top."""
-    count = run.facts.number("gpu.nvml_count")
-    if not count:
-        wanted = passive.look_at(run.facts, run.wish.policy, run.wish.gpus).expected.gpus
-        run.skipped.append(Untold("active", "no GPU is seen", wanted != 0))
-        return False
-    return True
+    look = passive.look_at(run.facts, run.wish.policy, run.wish.gpus)
+    if look.count or look.only_amd:
+        return True
+    if look.expected.gpus != 0:
+        run.skipped.append(Untold("active", "no GPU is seen", True))
+    return False
 
 
 def _active_argv(run: Run, limit_s: float) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import glob
 import json
 import os
 import re
@@ -33,6 +34,8 @@ LEAKED = (
     "TORCH_USE_CUDA_DSA", "TORCH_SHOW_CPP_STACKTRACES", "CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "TORCH_LOGS",
     "PYTORCH_CUDA_ALLOC_CONF", "LD_PRELOAD", "LD_LIBRARY_PATH", "NVIDIA_TF32_OVERRIDE",
 )  # fmt: skip
+# what names the container's image to those who are in it
+IMAGES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER", "NVIDIA_BUILD_ID", "IMAGE_DIGEST")
 JOB = (
     "MASTER_ADDR",
     "MASTER_PORT",
@@ -43,6 +46,12 @@ JOB = (
     "GLOO_SOCKET_IFNAME",
 )
 PR_SET_PDEATHSIG = 1
+NETWORK = ("nfs", "lustre", "cifs", "smb", "9p", "ceph", "beegfs", "gpfs", "weka", "fuse.")
+MOST_BUILDS = 100
+TRIED_BYTES = 65536
+CONNECT_S = 1.5
+# what cannot be reached at all; a refused connection shows that the host is there
+UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTDOWN)
 
 
 def die_with_parent() -> None:
@@ -65,15 +74,48 @@ def folders() -> None:
     home = os.path.expanduser("~")
     user = os.environ.get("USER") or str(os.getuid())
     temporary = tempfile.gettempdir()
-    caches = [
-        os.environ.get("TORCH_EXTENSIONS_DIR") or os.path.join(home, ".cache", "torch_extensions"),
-        os.environ.get("TORCHINDUCTOR_CACHE_DIR") or os.path.join(temporary, f"torchinductor_{user}"),
-        os.environ.get("TRITON_CACHE_DIR") or os.path.join(home, ".triton", "cache"),
-        temporary,
-    ]
-    fact("caches", [[folder, *usable(folder)] for folder in dict.fromkeys(caches)])
-    fact("locks", locks(caches[0]))
-    fact("locking", [caches[0], *locking(caches[0])])
+    caches = {
+        "extensions": os.environ.get("TORCH_EXTENSIONS_DIR")
+        or os.path.join(home, ".cache", "torch_extensions"),
+        "inductor": os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+        or os.path.join(temporary, f"torchinductor_{user}"),
+        "triton": os.environ.get("TRITON_CACHE_DIR") or os.path.join(home, ".triton", "cache"),
+        "temporary": temporary,
+    }
+    shares = {name: share_of(folder) for name, folder in caches.items()}
+    fact("shared", {name: share for name, share in shares.items() if share})
+    fact("caches", [[folder, *usable(folder)] for folder in dict.fromkeys(caches.values())])
+    extensions = caches["extensions"]
+    fact("locks", locks(extensions))
+    fact("built", built(extensions))
+    fact("locking", [extensions, *locking(extensions)])
+
+
+def built(root: str) -> list[list[object]]:
+    """[folder, architectures] of the CUDA extensions that were built there, from what ninja was told."""
+    found: list[list[object]] = []
+    paths = glob.glob(f"{glob.escape(root)}/*/build.ninja") + glob.glob(
+        f"{glob.escape(root)}/*/*/build.ninja"
+    )
+    for path in sorted(paths)[:MOST_BUILDS]:
+        try:
+            with open(path, encoding="utf-8", errors="replace") as stream:
+                arches = sorted(set(re.findall(r"code=\[?((?:sm|compute)_\d+[af]?)", stream.read(1 << 20))))
+        except OSError:
+            continue
+        if arches:
+            found.append([os.path.dirname(path), arches])
+    return found
+
+
+def share_of(folder: str) -> str:
+    """Server and path of a folder on a network's disk, the same on every node that mounts it; else ""."""
+    real = os.path.realpath(existing(folder))
+    place, kind, source, root = mount_of(real)
+    if not kind.startswith(NETWORK):
+        return ""
+    inside = os.path.relpath(os.path.join(real, os.path.relpath(folder, existing(folder))), place)
+    return f"{source}{root.rstrip('/')}:{os.path.normpath(inside)}"
 
 
 def locking(folder: str) -> list[str]:
@@ -113,8 +155,12 @@ def locking(folder: str) -> list[str]:
 
 def kind_of(path: str) -> str:
     """The type of the file system that a folder lies on."""
-    best, kind = "", ""
-    real = os.path.realpath(path)
+    return mount_of(os.path.realpath(path))[1]
+
+
+def mount_of(real: str) -> tuple[str, str, str, str]:
+    """Where the file system of a path is mounted, its type, what is mounted, and which folder of that."""
+    best, kind, source, root = "", "", "", "/"
     with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as stream:
         for line in stream:
             fields, _, rest = line.partition(" - ")
@@ -122,8 +168,9 @@ def kind_of(path: str) -> str:
             place = parts[4] if len(parts) > 4 else ""
             inside = real == place or real.startswith(place.rstrip("/") + "/")
             if place and inside and len(place) >= len(best):
-                best, kind = place, rest.split()[0] if rest else ""
-    return kind
+                best, root = place, parts[3]
+                kind, source = (*rest.split()[:2], "", "")[:2]
+    return best, kind, source, root
 
 
 def existing(folder: str) -> str:
@@ -134,22 +181,27 @@ def existing(folder: str) -> str:
 
 
 def usable(folder: str) -> list[object]:
-    """What is wrong with writing there ("" for nothing), and whether code may run from there."""
+    """What is wrong with writing there ("" for nothing), whether code may run from there, and bytes free."""
     at = existing(folder)
+    if at != folder and os.path.lexists(folder):
+        return ["it is no folder", True, -1]
     try:
         handle, path = tempfile.mkstemp(prefix=".torchdoctor-", dir=at)
     except OSError as error:
-        return [error.strerror or str(error), True]
+        return [error.strerror or str(error), True, -1]
     wrong = ""
     try:
-        os.write(handle, b"\0" * 65536)
+        left = TRIED_BYTES
+        while left > 0:  # a disk that is nearly full takes a part, and the next write says why
+            left -= os.write(handle, b"\0" * left)
         os.fsync(handle)
     except OSError as error:
         wrong = error.strerror or str(error)
     finally:
         os.close(handle)
         os.unlink(path)
-    return [wrong, not os.statvfs(at).f_flag & os.ST_NOEXEC]
+    space = os.statvfs(at)
+    return [wrong, not space.f_flag & os.ST_NOEXEC, space.f_bavail * space.f_frsize]
 
 
 def locks(root: str) -> list[list[object]]:
@@ -183,6 +235,9 @@ def rendezvous() -> None:
         except OSError:
             states.append([name, "unknown"])
     fact("interfaces", states)
+    with contextlib.suppress(OSError):
+        own = socket.getaddrinfo(socket.gethostname(), None, type=socket.SOCK_STREAM)
+        fact("host_addresses", sorted({str(one[4][0]) for one in own}))
     host = told.get("MASTER_ADDR")
     if host is None:
         return
@@ -204,6 +259,20 @@ def rendezvous() -> None:
                 fact("master_port_free", True)
             except OSError as error:
                 fact("master_port_free", error.errno != errno.EADDRINUSE)
+    elif told.get("RANK", "").isdigit() and port.isdigit():
+        fact("master_reached", reached(host, int(port)))
+
+
+def reached(host: str, port: int) -> str:
+    """ "yes", also where nobody listens yet; else why not."""
+    try:
+        socket.create_connection((host, port), CONNECT_S).close()
+    except OSError as error:
+        if isinstance(error, socket.timeout):
+            return f"no answer within {CONNECT_S:g} s"
+        if error.errno in UNREACHABLE:
+            return error.strerror or str(error)
+    return "yes"
 
 
 def loaded() -> list[list[str]]:
@@ -216,6 +285,18 @@ def loaded() -> list[list[str]]:
             if match:
                 found[os.path.realpath(f"/{path}")] = match[1]
     return [[name, path] for path, name in sorted(found.items())]
+
+
+def shadowed(found: list[list[str]], torch_file: str) -> list[list[str]]:
+    """[name, path, path] of libraries that torch's wheel brings and that were loaded from elsewhere."""
+    site = os.path.realpath(os.path.dirname(os.path.dirname(torch_file)))
+    odd = []
+    for name, path in found:
+        own = glob.glob(f"{glob.escape(site)}/nvidia/*/lib/{name}.so*")
+        own += glob.glob(f"{glob.escape(site)}/torch/lib/{name}.so*")
+        if own and not path.startswith(site + os.sep):
+            odd.append([name, path, own[0]])
+    return odd
 
 
 def devices(torch: Any) -> None:
@@ -239,11 +320,17 @@ def devices(torch: Any) -> None:
             fact(f"kernel.{index}", f"{type(error).__name__}: {str(error).splitlines()[0][:300]}")
 
 
+def leaks(name: str) -> bool:
+    return name in LEAKED or name.startswith("TORCH_NCCL_")
+
+
 def main() -> None:
     die_with_parent()
     fact("python", sys.executable)
     fact("python_version", ".".join(map(str, sys.version_info[:3])))
-    fact("leaked", {name: os.environ[name] for name in LEAKED if name in os.environ})
+    fact("leaked", {name: value for name, value in os.environ.items() if leaks(name)})
+    fact("nccl_variables", {name: value for name, value in os.environ.items() if "NCCL_" in name})
+    fact("image", next((os.environ[name] for name in IMAGES if os.environ.get(name)), ""))
     write({"stage": "caches"})
     folders()
     write({"stage": "addresses"})
@@ -277,7 +364,9 @@ def main() -> None:
             devices(torch)
     except Exception as error:
         fact("cuda_error", f"{type(error).__name__}: {str(error).splitlines()[0][:300]}")
-    fact("loaded", loaded())
+    found = loaded()
+    fact("loaded", found)
+    fact("shadowed", shadowed(found, torch.__file__ or ""))
     write({"stage": "end"})
 
 

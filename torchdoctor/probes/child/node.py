@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 
-DISPLAY = ("0x0300", "0x0302", "0x1200")  # VGA, 3D controller, processing accelerator
+DISPLAY = ("0x0300", "0x0302", "0x0380", "0x1200")  # VGA, 3D, other display (MI200), processing accelerator
 MODULES = (
     "nvidia",
     "nvidia_uvm",
@@ -119,6 +119,51 @@ def pci() -> dict[str, object]:
     return {"node.pci_gpus": found, "node.driver_gpus": len(glob.glob("/proc/driver/nvidia/gpus/*"))}
 
 
+def pcie_errors() -> dict[str, object]:
+    """What the kernel counted on the link of each GPU since boot: repaired, not fatal, fatal.
+
+    [GPU, device, ...]: the device is the GPU itself or the port above it, whichever end saw the error.
+    Requests that a device does not know are left out: every boot makes some while it looks for devices.
+    """
+    found = []
+    for folder in sorted(glob.glob("/sys/bus/pci/devices/*")):
+        vendor, kind = text_or(f"{folder}/vendor"), text_or(f"{folder}/class")[:6]
+        if vendor not in ("0x10de", "0x1002") or kind not in DISPLAY:
+            continue
+        for device in (os.path.realpath(folder), os.path.dirname(os.path.realpath(folder))):
+            counts = [counted(f"{device}/aer_dev_{one}") for one in ("correctable", "nonfatal", "fatal")]
+            if any(counts):
+                found.append([os.path.basename(folder), os.path.basename(device), *counts])
+    return {"node.pcie_errors": found}
+
+
+def amd_errors() -> dict[str, object]:
+    """[GPU, uncorrectable, corrected] of every AMD GPU, over all its blocks since the driver was loaded.
+
+    Only of those whose driver counts them; a file of it reads "ue: 0", "ce: 0" and newer ones "de: 0".
+    """
+    found = []
+    for folder in sorted(glob.glob("/sys/bus/pci/drivers/amdgpu/*:*")):
+        told = [text_or(path) for path in glob.glob(f"{folder}/ras/*_err_count")]
+        counts = [re.findall(r"^(ue|ce): *(\d+)", one, re.MULTILINE) for one in told]
+        if any(counts):
+            sums = [
+                sum(int(number) for one in counts for key, number in one if key == name)
+                for name in ("ue", "ce")
+            ]
+            found.append([os.path.basename(folder), *sums])
+    return {"node.amd_errors": found}
+
+
+def counted(path: str) -> int:
+    total = 0
+    for line in text_or(path).splitlines():
+        name, _, number = line.partition(" ")
+        if number.strip().isdigit() and not name.startswith("TOTAL") and name != "UnsupReq":
+            total += int(number)
+    return total
+
+
 def modules() -> dict[str, object]:
     version = re.search(r"\b(\d{3}\.\d+(?:\.\d+)?)\b", text_or("/proc/driver/nvidia/version"))
     return {
@@ -168,7 +213,10 @@ def networks() -> dict[str, object]:
                 downs,
             ]
         )
-    return {"node.ib_ports": found}
+    firmware = [
+        [path.split("/")[4], text_or(path)] for path in sorted(glob.glob("/sys/class/infiniband/*/fw_ver"))
+    ]
+    return {"node.ib_ports": found, "node.ib_firmware": firmware}
 
 
 def shared_memory() -> dict[str, object]:
@@ -266,6 +314,8 @@ def clock() -> dict[str, object]:
 PARTS: tuple[tuple[Callable[[], dict[str, object]], tuple[str, ...]], ...] = (
     (identity, ("node.uid", "node.container", "node.variables", "node.uptime_s")),
     (pci, ("node.pci_gpus",)),
+    (pcie_errors, ("node.pcie_errors",)),
+    (amd_errors, ("node.amd_errors",)),
     (modules, ("node.modules", "node.taint")),
     (fabric_manager, ("node.fabric_manager", "node.nvswitches")),
     (networks, ("node.ib_ports",)),

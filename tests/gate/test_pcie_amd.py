@@ -1,0 +1,343 @@
+"""PCIe links and AMD GPUs: what the kernel counted and printed, who is to blame, and what is harmless."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from gate_machines import ROOT, Altered
+
+from torchdoctor.gate.finding import Action, Finding, Verdict, Weight
+from torchdoctor.gate.outcome import GateOutcome
+from torchdoctor.gate.policy import Policy
+from torchdoctor.model import Blame
+from torchdoctor.probes.machine import Outcome
+
+FIT, UNFIT, OPEN = Verdict.FIT, Verdict.UNFIT, Verdict.INCONCLUSIVE
+GPU1, AMD0 = "0000:43:00.0", "0000:c1:00.0"
+
+
+def by_tag(outcome: GateOutcome, tag: str) -> Finding:
+    (found,) = [one for one in outcome.findings if one.tag == tag]
+    return found
+
+
+# --- errors on a PCIe link
+
+
+@pytest.mark.parametrize(
+    ("row", "tag"),
+    [
+        ([GPU1, GPU1, 1000, 0, 0], "pcie-corrected"),
+        ([GPU1, "0000:40:01.1", 250_000, 0, 0], "pcie-corrected"),
+        ([GPU1, GPU1, 0, 2, 0], "pcie-uncorrected"),
+        ([GPU1, GPU1, 0, 0, 1], "pcie-uncorrected"),
+    ],
+)
+def test_errors_on_a_link_are_told_with_their_gpu(row: list[Any], tag: str) -> None:
+    it = Altered()
+    it.put("node.pcie_errors", [row])
+    outcome = it.judge()
+    found = by_tag(outcome, tag)
+    assert (outcome.verdict, found.weight, found.blame) == (FIT, Weight.WARN, Blame.NODE)
+    assert (found.gpu, found.pci, found.action) == (1, "0000:43:00", Action.INSPECT)
+    assert found.observed
+    assert found.source
+    if row[1] != GPU1:
+        assert row[1] in found.observed
+
+
+def test_a_few_repaired_errors_are_nothing() -> None:
+    it = Altered()
+    it.put("node.pcie_errors", [[GPU1, GPU1, 999, 0, 0], [GPU1, "0000:40:01.1", 3, 0, 0]])
+    it.log(f"nvidia {GPU1}: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)")
+    assert it.judge().findings == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"nvidia {GPU1}: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer",
+        f"nvidia {GPU1}: AER: PCIe Bus Error: severity=Uncorrectable (Non-Fatal), type=Transaction Layer",
+        f"pcieport 0000:40:01.1: AER: Uncorrected (Fatal) error received: {GPU1}",
+        f"pcieport 0000:40:01.1: AER: Multiple Uncorrectable (Non-Fatal) error message received: {GPU1}",
+    ],
+)
+def test_the_kernel_log_tells_of_them_where_nobody_counts(line: str) -> None:
+    it = Altered()
+    it.log(line)
+    found = by_tag(it.judge(), "pcie-uncorrected")
+    assert (found.gpu, found.weight) == (1, Weight.WARN)
+    assert line in found.evidence
+
+
+def test_errors_of_a_disk_or_a_network_card_are_not_a_gpus() -> None:
+    it = Altered()
+    it.log("nvme 0000:e8:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer")
+    assert it.judge().findings == ()
+
+
+def test_a_site_may_count_them() -> None:
+    it = Altered()
+    it.put("node.pcie_errors", [[GPU1, GPU1, 0, 0, 1]])
+    it.policy = Policy("site.toml", weights={"pcie-errors": "fail"})
+    assert it.judge().verdict is UNFIT
+
+
+def test_counters_that_cannot_be_read_are_said() -> None:
+    it = Altered()
+    it.forget("node.pcie_errors")
+    outcome = it.judge()
+    assert outcome.verdict is FIT
+    assert "pcie-errors" in {one.check for one in outcome.untold}
+
+
+@pytest.fixture
+def node() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("node_child", ROOT / "torchdoctor/probes/child/node.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_counters_of_sysfs_are_read(
+    tmp_path: Path, node: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A GPU below a port, as /sys/devices shows them: counters of both, requests nobody knows left out."""
+    port = tmp_path / "devices" / "pci0000:40" / "0000:40:01.1"
+    gpu = port / GPU1
+    bus = tmp_path / "bus"
+    gpu.mkdir(parents=True)
+    bus.mkdir()
+    (bus / GPU1).symlink_to(gpu)
+    (gpu / "vendor").write_text("0x10de\n")
+    (gpu / "class").write_text("0x030200\n")
+    (gpu / "aer_dev_correctable").write_text("RxErr 0\nBadTLP 12\nBadDLLP 3\nTOTAL_ERR_COR 15\n")
+    (gpu / "aer_dev_nonfatal").write_text("CmpltTO 1\nUnsupReq 40\nTOTAL_ERR_NONFATAL 41\n")
+    (gpu / "aer_dev_fatal").write_text("DLP 0\nTOTAL_ERR_FATAL 0\n")
+    (port / "aer_dev_correctable").write_text("RxErr 7\nTOTAL_ERR_COR 7\n")
+    real = node.glob.glob
+    monkeypatch.setattr(
+        node.glob, "glob", lambda pattern: real(pattern.replace("/sys/bus/pci/devices", str(bus)))
+    )
+    assert node.pcie_errors() == {
+        "node.pcie_errors": [[GPU1, GPU1, 15, 1, 0], [GPU1, "0000:40:01.1", 7, 0, 0]]
+    }
+
+
+def test_counters_of_amd_blocks_are_added(
+    tmp_path: Path, node: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ras = tmp_path / AMD0 / "ras"
+    ras.mkdir(parents=True)
+    (ras / "umc_err_count").write_text("ue: 2\nce: 5\nde: 0\n")
+    (ras / "gfx_err_count").write_text("ue: 1\nce: 0\n")
+    (tmp_path / "0000:c2:00.0").mkdir()  # a card whose driver counts nothing
+    real = node.glob.glob
+    monkeypatch.setattr(
+        node.glob, "glob", lambda pattern: real(pattern.replace("/sys/bus/pci/drivers/amdgpu", str(tmp_path)))
+    )
+    assert node.amd_errors() == {"node.amd_errors": [[AMD0, 3, 5]]}
+
+
+# --- AMD GPUs
+
+
+def mi300(count: int = 8) -> Altered:
+    """A node with AMD GPUs alone: NVML is not there, the bus and the driver's counters are."""
+    it = Altered()
+    addresses = [f"0000:{0xC1 + gpu:02x}:00.0" for gpu in range(count)]
+    it.drop("gate-nvml", "gpu.", Outcome(exit_code=0))
+    it.put("driver.nvml_error", "NVML Shared Library Not Found")
+    it.put("node.driver_version", "")
+    it.put("node.modules", ["amdgpu"])
+    it.put("node.nvswitches", 0)
+    it.put("node.pci_gpus", [[one, "0x1002", "amdgpu", 16, 16, 0] for one in addresses])
+    it.put("node.amd_errors", [[one, 0, 0] for one in addresses])
+    it.put("kernel.lines", [])
+    it.put("kernel.now_s", 9000.0)
+    it.policy = Policy("site.toml", {"gpus": 8})
+    return it
+
+
+def said(*words: str, address: str = AMD0) -> list[str]:
+    return [f"amdgpu {address}: amdgpu: {one}" for one in words]
+
+
+BEGIN, DONE, FAILED = "GPU reset begin!", "GPU reset(1) succeeded!", "GPU reset(1) failed"
+RING = "ring gfx_0.0.0 timeout, signaled seq=7073226, emitted seq=7073228"
+
+
+def test_a_healthy_node_of_amd_gpus_is_fit_and_one_too_few_is_not() -> None:
+    outcome = mi300().judge()
+    assert outcome.verdict is FIT, (outcome.findings, outcome.untold)
+    assert outcome.findings == ()
+    outcome = mi300(7).judge()
+    assert outcome.verdict is UNFIT
+    assert by_tag(outcome, "gpu-count").observed == "7 GPUs, 7 on the PCI bus"
+
+
+def test_an_amd_gpu_without_counters_is_not_called_fit() -> None:
+    it = mi300()
+    it.put("node.amd_errors", it.known["node.amd_errors"].value[1:])
+    outcome = it.judge()
+    assert outcome.verdict is OPEN
+    assert "ecc" in {one.check for one in outcome.untold if one.required}
+
+
+@pytest.mark.parametrize(
+    ("lines", "verdict", "tag", "action"),
+    [
+        (["RAS records:140 exceed threshold:128"], UNFIT, "amd-ras-full", Action.RMA),
+        (["RAS records:129 exceeds bad page threshold 128"], UNFIT, "amd-ras-full", Action.RMA),
+        (["Saved bad pages 128 reaches threshold value 128"], UNFIT, "amd-ras-full", Action.RMA),
+        (["RAS records:120 exceeds 90% of threshold:128"], FIT, "amd-ras-nearly-full", Action.RMA),
+        (
+            ["2 uncorrectable hardware errors detected in umc block"],
+            UNFIT,
+            "amd-ras-uncorrected",
+            Action.RESET_GPU,
+        ),
+        (
+            ["{17} socket: 1, die: 0, 1 new uncorrectable hardware errors detected in gfx block"],
+            UNFIT,
+            "amd-ras-uncorrected",
+            Action.RESET_GPU,
+        ),
+        (["RAS poison consumption, unmap queue flow succeed: client id 27"], FIT, "amd-ras-contained", None),
+        ([RING], FIT, "amd-ring-timeout", Action.INSPECT),
+        (["ring gfx timeout, but soft recovered"], FIT, "amd-ring-timeout", Action.NONE),
+        (["MES failed to respond to msg=RESET"], FIT, "amd-mes-silent", Action.INSPECT),
+        ([RING, BEGIN, FAILED, "GPU reset end with ret = -110"], UNFIT, "amd-reset-failed", Action.REBOOT),
+        ([RING, BEGIN], UNFIT, "amd-reset-unfinished", Action.REBOOT),
+        ([RING, "GPU reset begin!. Source:  1", DONE], FIT, "amd-reset-done", Action.NONE),
+        ([BEGIN, DONE] * 3, FIT, "amd-resets", Action.INSPECT),
+        (["device lost from bus!"], UNFIT, "amd-lost", Action.REBOOT),
+        (["Fatal error during GPU init"], UNFIT, "amd-not-started", Action.REBOOT),
+    ],
+)
+def test_what_the_driver_says(lines: list[str], verdict: Verdict, tag: str, action: Action | None) -> None:
+    it = mi300()
+    it.log(*said(*lines))
+    outcome = it.judge()
+    assert outcome.verdict is verdict, outcome.findings
+    found = by_tag(outcome, tag)
+    assert found.pci == "0000:c1:00"
+    assert action is None or found.action is action
+    assert found.evidence
+    if verdict is UNFIT:
+        assert {one.blame for one in outcome.findings if one.counts} == {Blame.NODE}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "no uncorrectable hardware errors detected in umc block",
+        "0 uncorrectable hardware errors detected in umc block",
+        "3145680 uncorrectable hardware errors detected in umc block",  # a sleeping card's registers
+        "12 correctable hardware errors detected in total in umc block",
+        "reserve 0xa00000 from 0x83e0000000 for PSP TMR",
+    ],
+)
+def test_what_is_harmless_is_not_told(line: str) -> None:
+    it = mi300()
+    it.log(*said(line))
+    assert it.judge().findings == ()
+
+
+def test_a_reset_that_worked_ends_what_was_before_it_but_not_bad_pages() -> None:
+    it = mi300()
+    uncorrected = "2 uncorrectable hardware errors detected in umc block"
+    it.log(*said(uncorrected, BEGIN, DONE))
+    assert it.judge().verdict is FIT
+    it.log(*said(uncorrected), at_s=6000.0)
+    assert it.judge().verdict is UNFIT
+    it = mi300()
+    it.log(*said("RAS records:140 exceed threshold:128", BEGIN, DONE))
+    assert it.judge().verdict is UNFIT
+
+
+def test_a_reset_of_one_gpu_says_nothing_of_another() -> None:
+    it = mi300()
+    it.log(*said(RING, BEGIN, FAILED), *said(BEGIN, DONE, address="0000:c4:00.0"))
+    outcome = it.judge()
+    assert {one.pci for one in outcome.findings if one.counts} == {"0000:c1:00"}
+
+
+def test_a_reset_under_way_is_given_its_time() -> None:
+    it = mi300()
+    it.log(*said(BEGIN), at_s=8990.0)
+    assert it.judge().verdict is FIT
+
+
+def test_lines_without_an_address_belong_to_the_gpu_before_them() -> None:
+    it = mi300()
+    it.log(
+        f"amdgpu {AMD0}: amdgpu: GPU reset begin!",
+        "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* GPU Recovery Failed: -110",
+    )
+    assert by_tag(it.judge(), "amd-reset-failed").pci == "0000:c1:00"
+
+
+def test_counters_of_uncorrectable_errors_warn() -> None:
+    it = mi300()
+    it.put("node.amd_errors", [[AMD0, 3, 0], *it.known["node.amd_errors"].value[1:]])
+    outcome = it.judge()
+    assert outcome.verdict is FIT
+    assert by_tag(outcome, "ecc").pci == "0000:c1:00"
+
+
+# --- nodes without GPUs
+
+
+def no_gpu(**variables: str) -> Altered:
+    it = Altered()
+    it.drop("gate-nvml", "gpu.", Outcome(exit_code=0))
+    it.put("driver.nvml_error", "NVML Shared Library Not Found")
+    for name, value in (("pci_gpus", []), ("driver_version", ""), ("modules", []), ("nvswitches", 0)):
+        it.put(f"node.{name}", value)
+    it.variables(**variables)
+    return it
+
+
+@pytest.mark.parametrize("variables", [{}, {"LOCAL_WORLD_SIZE": "4"}, {"SLURM_GPUS_ON_NODE": "0"}])
+def test_a_node_of_processors_is_fit_where_no_gpu_is_expected(variables: dict[str, str]) -> None:
+    it = no_gpu(**variables)
+    it.policy = Policy("site.toml", {"gpus": 0})
+    for tier in ("passive", "quick"):
+        if tier == "quick":
+            it.environment(
+                torch="2.11.0+cpu", torch_cuda=None, cuda_available=False, devices=[], arch_list=[]
+            )
+        outcome = it.judge()
+        assert outcome.verdict is FIT, (outcome.findings, outcome.untold)
+        assert outcome.untold == ()
+
+
+@pytest.mark.parametrize(
+    ("policy", "variables", "verdict"),
+    [
+        ({"gpus": 8}, {}, UNFIT),  # the site says so
+        ({"gpus": 0}, {"SLURM_PROCID": "0", "SLURM_STEP_GPUS": "0,1"}, OPEN),  # a container may hide them
+        ({}, {"CUDA_VISIBLE_DEVICES": "0,1"}, OPEN),  # only the job itself says so
+        ({}, {}, OPEN),
+    ],
+)
+def test_no_gpu_where_some_are_expected_is_never_fit(
+    policy: dict[str, Any], variables: dict[str, str], verdict: Verdict
+) -> None:
+    it = no_gpu(**variables)
+    it.policy = Policy("site.toml", policy)
+    assert it.judge().verdict is verdict
+
+
+def test_recordings_hold_the_counters() -> None:
+    for path in (ROOT / "tests" / "gate" / "machines").glob("*.json"):
+        lines = json.loads(path.read_text())["programs"]["gate-node"]["lines"]
+        assert "node.pcie_errors" in {one["name"] for one in lines}
