@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import io
+import shutil
+import subprocess
+import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+Member = tuple[str, Callable[[], bytes]]
 SCRIPT = Path(__file__).resolve().parent.parent.parent / "benchmarks" / "find_literals.py"
 
 
@@ -20,6 +26,12 @@ def script() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def found_in(script: ModuleType, source: str, literal: str) -> list[tuple[str, dict[str, str]]]:
+    return [
+        (program, script.search(script.Texts(files), {literal})) for program, files in script.members(source)
+    ]
 
 
 SOURCE = '''
@@ -61,9 +73,7 @@ def wheel(tmp_path: Path) -> Path:
     ],
 )
 def test_search_of_a_wheel(script: ModuleType, wheel: Path, literal: str, where: str | None) -> None:
-    ((program, files),) = script.members(str(wheel))
-    assert program == "frob 1.2"
-    assert script.search(files, {literal}) == ({literal: where} if where else {})
+    assert found_in(script, str(wheel), literal) == [("frob 1.2", {literal: where} if where else {})]
 
 
 def test_an_installed_distribution(script: ModuleType, tmp_path: Path) -> None:
@@ -73,6 +83,123 @@ def test_an_installed_distribution(script: ModuleType, tmp_path: Path) -> None:
     (info / "RECORD").write_text(
         "frob.py,sha256=x,1\ngone.py,,\nfrob-1.2.dist-info/RECORD,,\n", encoding="utf-8"
     )
-    ((program, files),) = script.members(str(info))
-    assert program == "frob 1.2"
-    assert script.search(files, {"the pool is exhausted"}) == {"the pool is exhausted": "frob.py"}
+    literal = "the pool is exhausted"
+    assert found_in(script, str(info), literal) == [("frob 1.2", {literal: "frob.py"})]
+
+
+def test_a_source_distribution(script: ModuleType, tmp_path: Path) -> None:
+    path = tmp_path / "frob-more-1.2.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        add(archive, "frob-more-1.2/src/frob.c", b'fail("the pool is "\n     "exhausted");')
+    literal = "the pool is exhausted"
+    assert found_in(script, str(path), literal) == [("frob-more 1.2", {literal: "src/frob.c"})]
+
+
+def add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
+    item = tarfile.TarInfo(name)
+    item.size = len(data)
+    archive.addfile(item, io.BytesIO(data))
+
+
+@pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="packs with dpkg-deb")
+def test_a_debian_package_with_an_archive_of_sources_in_it(script: ModuleType, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "DEBIAN").mkdir(parents=True)
+    (tree / "DEBIAN" / "control").write_text(
+        "Package: frob\nVersion: 1:1.2\nArchitecture: all\nMaintainer: nobody\nDescription: x\n"
+    )
+    (tree / "usr" / "bin").mkdir(parents=True)
+    (tree / "usr" / "bin" / "frob").write_bytes(b"\x7fELF\x00the pool is exhausted\x00")
+    with tarfile.open(tree / "usr" / "frob.tar.xz", "w:xz") as archive:
+        add(archive, "frob/pool.c", b'fail("no pool of that name");')
+    path = tmp_path / "frob_1%3a1.2_all.deb"
+    subprocess.run(["dpkg-deb", "--root-owner-group", "--build", tree, path], check=True, capture_output=True)
+    literal = "the pool is exhausted"
+    assert found_in(script, str(path), literal) == [("frob 1:1.2", {literal: "usr/bin/frob"})]
+    literal = "no pool of that name"
+    assert found_in(script, str(path), literal) == [("frob 1:1.2", {literal: "frob/pool.c"})]
+
+
+def test_a_list_of_sources(script: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("# first\npypi:frob==1.2@38\n\ndebian:frob  # the shell part\n", "utf-8")
+    sources = ["a.whl", f"@{tmp_path / 'list'}"]
+    assert list(script.listed(sources)) == ["a.whl", "pypi:frob==1.2@38", "debian:frob"]
+
+
+class TestJoints:
+    """Pieces in several texts, of several programs."""
+
+    @pytest.fixture
+    def heads(self) -> list[Member]:
+        return [
+            (
+                "lib/frob.so",
+                lambda: b"\x00Frob error: \x00 when calling %s\x00frob runtime error (%d) : %s\x00",
+            )
+        ]
+
+    @pytest.fixture
+    def tails(self) -> list[Member]:
+        return [
+            (
+                "lib/grate.so",
+                lambda: b"\x00GRATE_STATUS_FULL\x00the grate is full\x00see the grate is open\x00",
+            )
+        ]
+
+    def joined(self, script: ModuleType, literal: str, *programs: list[Member]) -> str | None:
+        joints = script.Joints([literal])
+        for number, files in enumerate(programs, 1):
+            joints.read(f"program {number}", script.Texts(files))
+        found: dict[str, str] = joints.found()
+        return found.get(literal)
+
+    @pytest.mark.parametrize(
+        ("literal", "where"),
+        [
+            (
+                "Frob error: the grate is full",
+                "Frob error (program 1: lib/frob.so) + the grate is full (program 2: lib/grate.so)",
+            ),
+            (
+                "Frob error: GRATE_STATUS_FULL when calling ",
+                "Frob error (program 1: lib/frob.so) + GRATE_STATUS_FULL (program 2: lib/grate.so)"
+                " + when calling (program 1: lib/frob.so)",
+            ),
+            (
+                "frob runtime error (77) : the grate is full",
+                "frob runtime error (program 1: lib/frob.so) + the grate is full (program 2: lib/grate.so)",
+            ),
+            # the tail stands inside a text, does not begin one
+            ("Frob error: the grate is open", None),
+            # the head does not end a text
+            ("a pool of frobs: the grate is full", None),
+            ("Frob error: the grate is lost", None),
+            ("Frob: the grate is full", None),
+        ],
+    )
+    def test_pieces(
+        self, script: ModuleType, heads: list[Member], tails: list[Member], literal: str, where: str | None
+    ) -> None:
+        assert self.joined(script, literal, heads, tails) == where
+
+    def test_each_piece_is_looked_for(
+        self, script: ModuleType, heads: list[Member], tails: list[Member]
+    ) -> None:
+        literal = "Frob error: the grate is full"
+        assert self.joined(script, literal, heads) is None
+        assert self.joined(script, literal, tails) is None
+        assert self.joined(script, literal, tails, heads) is not None
+
+    def test_the_fewest_pieces_out_of_one_file(self, script: ModuleType) -> None:
+        files = [
+            ("a.py", lambda: b"Frob error: "),
+            (
+                "b.so",
+                lambda: b"\x00Frob error: \x00is full of frobs\x00Frob error:\x00the grate\x00",
+            ),
+            ("c.so", lambda: b"\x00Frob error:\x00the grate is full of frobs\x00"),
+        ]
+        assert self.joined(script, "Frob error: the grate is full of frobs", files) == (
+            "Frob error (program 1: c.so) + the grate is full of frobs (program 1: c.so)"
+        )

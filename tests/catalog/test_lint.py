@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 # How many rules each list of exemptions may hold. Lower a number when a list has shrunk; never raise one.
 EXEMPTIONS = {"REGEX_ALLOWED": 0, "NO_POSITIVE": 0, "NO_NEAR_MISS": 0, "RISKIER_FIRST": 4}
 
-UNVERIFIED_LITERALS = 196
+UNVERIFIED_LITERALS = 157
 
 RULE = """id = "{id}"
 family = "memory"
@@ -351,6 +351,10 @@ class TestLiterals:
             ("historic: torch 0.4 to 1.2", True),
             ("other program: frobnicator, a server", True),
             ("unverified: frobnicator 2", True),
+            ("joined: the pool of (frob 1.2: a.so) + first (grate 0.1: b (x86).so)", True),
+            ("joined: the pool of (frob 1.2: a.so)", False),
+            ("joined: the pool of (frob 1.2: a.so) + first (grate)", False),
+            ("joined: ", False),
             ("historic: ", False),
             ("unverified: ", False),
             ("somewhere", False),

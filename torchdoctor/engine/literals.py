@@ -13,14 +13,18 @@ from torchdoctor.catalog.page import readable
 PLACE = "literals.tsv"
 BY_HAND = ("historic: ", "other program: ")
 PRINTED = "printed: "  # NAME VERSION: the call that made the program print it
+JOINED = "joined: "  # PIECE (NAME VERSION: FILE) + PIECE (NAME VERSION: FILE), which a program puts together
 UNVERIFIED = "unverified: "  # what the rule says of it, which nobody has checked yet
 _HEAD = (
     "# The longest literal of every template, and a program that holds it (NAME VERSION: FILE), or by hand:\n"
-    "# historic: which versions printed it, other program: which one; printed: the call that made a program\n"
-    "# print it; unverified: what the rule says of it, which nobody has checked yet.\n"
+    "# historic: which versions printed it, other program: which one; joined: its pieces, each with the\n"
+    "# program that holds it; printed: the call that made a program print it; unverified: what the rule\n"
+    "# says of it, which nobody has checked yet.\n"
     "# benchmarks/find_literals.py and benchmarks/print_literals.py write what they find.\n"
 )
 _FOUND = re.compile(r"\S+ \d\S*: \S")
+_PIECE = r".+ \(\S+ \d\S*: \S.*\)"
+_JOINED = re.compile(rf"{JOINED}{_PIECE} \+ {_PIECE}")
 
 
 def every_literal(rules: RuleSet) -> dict[str, tuple[str, ...]]:
@@ -69,6 +73,12 @@ def problems(directory: str, rules: RuleSet) -> list[str]:
     for literal, where in recorded.items():
         if literal not in current:
             found.append(f"{PLACE}: {literal!r} is the literal of no template; drop the line")
+        elif where.startswith(JOINED):
+            if not _JOINED.fullmatch(where):
+                found.append(
+                    f"{PLACE}: {literal!r} needs {JOINED}PIECE (NAME VERSION: FILE) + "
+                    "PIECE (NAME VERSION: FILE)"
+                )
         elif not _FOUND.match(where) and not (
             where.startswith((*BY_HAND, PRINTED, UNVERIFIED)) and where.partition(": ")[2].strip()
         ):
