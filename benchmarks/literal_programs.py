@@ -146,7 +146,8 @@ def listed(sources: Iterable[str]) -> Iterator[str]:
 def _download(kind: str, wanted: str, folder: str) -> None:
     if kind == "debian":
         # the user that APT changes to may not write there
-        subprocess.run(["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", wanted], cwd=folder, check=True)
+        argv = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", wanted]
+        subprocess.run(argv, cwd=folder, check=True)
         return
     name, _, asked = wanted.partition("@")
     command = [sys.executable, "-m", "pip", "-q", "download", "--no-deps", "-d", folder]

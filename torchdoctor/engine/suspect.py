@@ -127,7 +127,9 @@ def nearby_frame(event: Event, transcript: Transcript) -> Frame | None:
 
 
 def _is_reporter(event: Event) -> bool:
-    return (event.type or "").rpartition(".")[2] in _REPORTERS
+    # torch.multiprocessing.spawn had no class of its own for it until 1.6
+    spawned = event.type == "Exception" and event.text.lstrip().startswith("-- Process ")
+    return spawned or (event.type or "").rpartition(".")[2] in _REPORTERS
 
 
 def unexplained(transcript: Transcript, explained: set[int]) -> list[Event]:

@@ -46,7 +46,7 @@ FACTS: dict[str, str] = {
     "nccl.ranks_behind": "list: ranks that say they had not issued the collective on which another timed out",
     "nccl.same_group": "bool: the compared watchdog lines name one process group; unknown before torch 2.3",
     "nccl.seqs_differ": "bool: the ranks waited at different sequence numbers",
-    "nccl.ops_differ": "bool: the ranks waited in different kinds of collectives; a sum of one number is a kind",
+    "nccl.ops_differ": "bool: the ranks waited in other kinds of collectives; a sum of one number is a kind",
     "nccl.numel_differ": "bool: the ranks waited in collectives of different size",
     "nccl.waits_in": "str: function of torch.distributed in which a dumped thread waits; absent outside",
     "nccl.stacks_differ": "bool: the processes' main threads wait in different collectives or calls",
