@@ -188,6 +188,26 @@ torch.optim.SGD([{"params":{torch.ones(1)}}], lr=1)
 
 import torch
 torch.jit.trace(lambda x: 1, torch.ones(1))
+
+import torch
+m=torch.nn.BatchNorm1d(1)
+del m._non_persistent_buffers_set
+m.state_dict()
+
+import torch
+torch.zeros(2,3,4).expand(2,3)
+
+import torch._inductor.exc
+raise torch._inductor.exc.InvalidCxxCompiler
+
+import torch
+torch.zeros(2,3).permute(0,1,2)
+
+import torch
+torch.func.vmap(lambda x: x if x > 0 else -x)(torch.zeros(3))
+
+import torch
+torch.func.vmap(lambda x: x.item())(torch.zeros(3))
 """
 
 

@@ -89,9 +89,9 @@ def slowest(pattern: str, texts: Sequence[str]) -> tuple[float, str]:
     for text in texts:
         best = float("inf")
         for _ in range(_ATTEMPTS):
-            started = time.perf_counter()
+            started = time.thread_time()
             compiled.search(text)
-            best = min(best, time.perf_counter() - started)
+            best = min(best, time.thread_time() - started)
             if best <= HOSTILE_S or best > _BEYOND_DOUBT_S:
                 break
         if best > worst:
