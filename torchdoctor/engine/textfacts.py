@@ -75,7 +75,7 @@ def _pattern(name: str) -> re.Pattern[str]:
             ),
             "torch": (
                 r"\btorch(?:\.|_|vision|audio|elastic|run\b|[/\\]|-\w|[ =:]{1,2}v?\d)|\bpytorch version|"
-                r"Error (?:building|compiling objects for) extension|"
+                r"Error (?:building|compiling objects for) extension|NumCudaDevices\(\)|"
                 r"\bc10d?\b|\bc10::|\bat::|\baten\b|PyTorch|ProcessGroup|"
                 r"\bNCCL\b|DataLoader|autograd|\bCUDA (?:error|out of memory)|cuda runtime error|THC|"
                 r"TORCH_|CUDA_LAUNCH_BLOCKING|libtorch|inductor|"

@@ -99,8 +99,15 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
     logs, sources, spoken = _Asked(lambda _, text: _is_logged(text)), _Asked(_is_source), _Asked(is_prose)
     # a message alone, whose further lines are set in: torch writes whole sentences there
     message = bool(pattern(r"^(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|Unsupported): \S").match(lines[0]))
-    for line in lines:
+    within = 0  # lines of a warning's message that are still to come
+    for number, line in enumerate(lines):
         text = line.strip()
+        if within:
+            within -= 1
+            logged += 1
+            continue
+        if "Warning: " in line:
+            within = _warned(lines[number : number + 14])
         if text[:3] in ("```", "~~~"):
             fenced = not fenced
             prose += 1
@@ -154,6 +161,14 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
     ):
         return Form.PROSE, False
     return Form.LOG, False
+
+
+def _warned(lines: list[str]) -> int:
+    """How many lines belong to the message of the Python warning that begins the lines."""
+    if not pattern(r"^\S[^\n]{0,300}?\.py:\d+: \w*Warning: ").match(lines[0]):
+        return 0
+    # Python ends the message with the source line, two spaces in
+    return next((at for at, line in enumerate(lines) if at > 1 and pattern(r"^  [a-z_]").match(line)), 0)
 
 
 def _is_history(lines: list[str]) -> bool:
