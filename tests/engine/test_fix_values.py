@@ -15,6 +15,9 @@ from torchdoctor.model import Fix
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 SENTENCES = [
+    ("variants/ddp-ready-twice/named-parameter", "It is parameter module.enc.w"),
+    ("variants/ddp-shape-mismatch/strides", "Only the strides differ"),
+    ("variants/nccl-version-mismatch/two-numbers", "Rank 0 runs NCCL 22005 and rank 8 runs 21805"),
     ("gloo-peer-lost/rank1-left", "The rank at 127.0.0.1 ended first"),
     (
         "variants/gloo-connect/windows-uv-refused",

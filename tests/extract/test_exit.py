@@ -123,10 +123,7 @@ def test_the_words_of_other_languages_are_those_that_the_reading_of_lines_knows(
 @pytest.mark.parametrize(
     ("line", "signal"),
     [
-        (
-            "./run.sh: Zeile 3: 4711 Speicherzugriffsfehler  (Speicherabzug geschrieben) python t.py",
-            "SIGSEGV",
-        ),
+        ("./run.sh: Zeile 3: 4711 Speicherzugriffsfehler  (Speicherabzug geschrieben) python", "SIGSEGV"),
         ("总线错误 (核心已转储)", "SIGBUS"),
         ("Segmentation fault (コアダンプ)", "SIGSEGV"),
         ("Erreur du bus", "SIGBUS"),
