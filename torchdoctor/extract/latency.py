@@ -27,7 +27,7 @@ FEWEST = 8
 WARM_UP = 3
 
 _PATTERNS = {
-    "median": r"\b(?:p50|median|50(?:th)? ?%|50th percentile)\b",
+    "median": r"\b(?:p50|median|50(?:th)? ?%|50th percentile)(?!\w)",
     "tail": r"\b(?:p99(?:\.\d+)?|p95|99(?:\.\d)?(?:th)? ?(?:%|percentile))",
     "max": r"\b(?:max(?:imum)?|worst)\b",
     # the work differs from call to call

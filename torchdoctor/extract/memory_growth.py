@@ -52,7 +52,8 @@ _PATTERNS = {
         r"|fills? up|explod|until .{0,30}(?:full|out of memory))"
     ),
     "kept": (
-        r"\b\w*loss(?:es)?\w*\s*\+=\s*\w*loss\w*\s*(?:#|$)|\b\w+\.append\(\s*(?:loss|out|outputs?|pred|preds"
+        r"\b\w*loss(?:es)?\w*\s*\+=\s*\w*loss\w*\s*(?:#|`|$)|\b\w+\.append\(\s*(?:loss|out|outputs?|pred"
+        r"|preds"
         r"|logits|y_hat|features?)\w*\s*\)"
         r"|retain_graph\s*=\s*True|create_graph\s*=\s*True"
     ),
@@ -92,9 +93,11 @@ def read(passage: Passage) -> Iterator[Fact]:
         return
     yield asked.fact("memory_growth.asked", True)
     for name in ("kept", "objects", "workers"):
-        found = next((line for line in passage.lines if _pattern(name).search(line.text)), None)
-        if found is not None:
-            yield found.fact(f"memory_growth.{name}", found.text.strip()[:120] if name == "kept" else True)
+        for line in passage.lines:
+            if (found := _pattern(name).search(line.text)) is not None:
+                value = found.group().strip(" #`") if name == "kept" else True
+                yield line.fact(f"memory_growth.{name}", value)
+                break
     flat = _flat(passage, rising[1] if rising is not None else None)
     if flat is not None:
         yield flat.fact("memory_growth.flat_without", True)

@@ -55,7 +55,11 @@ _PATTERNS = {
     ),
     # what Python shows of an object
     "value": r"\s*(?:tensor|array|device|torch\.Size|OrderedDict|Parameter|dict_keys|namespace)\(",
-    "number": r"[\s\"']*-?\d[\d.,e+-]*(?:\s*[A-Za-z%/]{1,12})?(?:\s+[\w.%/|:-]{1,24}){0,8}[\s\"']*$",
+    "number": (
+        r"[\s\"']*-?\d[\d.,e+-]*(?:\s*[A-Za-z%/]{1,12})?(?:\s+[\w.%/|:-]{1,24}){0,8}[\s\"']*$"
+        # "epoch=0 rank=0 ids=[3, 4]": values that a program shows, not an assignment
+        r"|-?\d[\d.,e+-]*\s+[A-Za-z_]\w*\s?[=:]"
+    ),
     "personal": (
         r"(?:^|[^\w`'])(?:I|I'm|I've|I'd|my|me|My|[Ww]e|our|[Ii]ch|[Mm]ein\w{0,3}|mir|j'ai|[Mm]on"
         r"|mes)(?:[^\w`]|$)"

@@ -46,6 +46,7 @@ _PATTERNS = {
         r"|one process|directly|standalone|no launcher|OMP_NUM_THREADS\s?[=:]\s?(?:[2-9]|\d\d)"
         r"|set_num_threads\((?:[2-9]|\d\d)"
         r"|(?:num_threads|threads)\s*[=:]?\s*(?:[2-9]|\d\d)\b|\b(?:[2-9]|\d\d) threads|by hand|laptop"
+        r"|workstation|desktop|\bmy (?:pc|mac|machine)\b|locally|login node|other (?:machine|node|server)"
     ),
     "tied": (
         r"torchrun|torch\.distributed|launch|deepspeed|mpirun|srun|OMP_NUM_THREADS\s?[=:]\s?1\b(?!\d)"
