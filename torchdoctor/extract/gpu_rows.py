@@ -144,8 +144,8 @@ def _csv_rows(passage: Passage) -> Iterator[Row]:
     columns: list[str] = []
     for line in passage.lines:
         if (stat := _pattern("gpustat").match(line.text)) is not None:
-            index, heat, busy, used = (int(stat.group(key)) for key in ("index", "heat", "busy", "used"))
-            yield Row(index, stat.group("name"), line, heat, None, None, used, busy)
+            gpu, heat, busy, used = (int(stat.group(key)) for key in ("index", "heat", "busy", "used"))
+            yield Row(gpu, stat.group("name"), line, heat, None, None, used, busy)
         elif (asked := _pattern("query-gpu").search(line.text)) is not None:
             columns = asked.group("columns").split(",")
         elif columns and line.voice is Voice.PRINTED and line.text.count(",") == len(columns) - 1:

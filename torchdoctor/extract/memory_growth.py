@@ -34,7 +34,8 @@ _PATTERNS = {
     # the step of a line: "iter 300 | …", "batch 3000 | RAM 40.3 GB", "500 2739 MB"
     "step": (
         r"(?:^|\b(?:iter(?:ation)?|step|batch|it|epoch|i|image|request"
-        r"|call)\b\s?[#:=\[(]?\s?)(?P<step>\d{1,9})(?![\d.]|\s?[GMK]i?B)"
+        r"|call)\b\s?[#:=\[(]?\s?)(?P<step>\d{1,9})(?![\d.]|\s?[GMK]i?B|\s?(?:workers?|gpus?|ranks?|samples?"
+        r"|px|tokens?|threads?|images?)\b)"
     ),
     # torch.cuda.memory_allocated() as it is, with or without the step before it
     "bytes": (
