@@ -60,7 +60,8 @@ _PATTERNS = {
     ),
     "several": r"\bDDP\b|DistributedDataParallel|torchrun|distributed|multi-?process|processes|\branks?\b",
     "strays": (
-        r"(?i:(?:process(?:es)?|ranks?)\b[^.\n]{0,140}?(?:memory|\d+ ?[MG]i?B?\b|\bspace\b"
+        r"(?i:(?:processes|ranks|(?:every|each|other)[^.\n]{0,24}\b(?:process"
+        r"|rank))\b[^.\n]{0,140}?(?:memory|\d+ ?[MG]i?B?\b|\bspace\b"
         r"|allocat)[^.\n]{0,80}(?:on|in|of|at) (?:the )?"
         r"(?:gpu ?[-:]?0\b|cuda:0|first gpu|gpu number 0|'cuda:0'))"
     ),

@@ -106,10 +106,7 @@ def read(passage: Passage) -> Iterator[Fact]:
 
 def _series(passage: Passage, name: str) -> Iterator[list[tuple[int, float, Line]]]:
     """Runs of lines with a step and an amount of this memory."""
-    printed = any(
-        _pattern(f"{name}-query").search(line.text)
-        for line in passage.of(Voice.CODE, Voice.TYPED, Voice.SHELL)
-    )
+    printed = any(_pattern(f"{name}-query").search(line.text) for line in passage.lines)
     run: list[tuple[int, float, Line]] = []
     processes: dict[str, list[tuple[int, float, Line]]] = {}
     for line in passage.of(Voice.PRINTED, Voice.SAID):
