@@ -46,6 +46,7 @@ def test_a_remark_is_the_cause_where_its_effect_is_shown(tmp_path: Path) -> None
     first = answer(tmp_path, QUESTION)
     assert (first.rule, first.role, first.severity) == ("omp-threads-one", Role.CAUSE, Severity.INFO)
     assert first.standing is Standing.POSSIBLE
+    assert first.reasons[0].startswith("nothing failed; figures, settings or code")
 
 
 def test_without_the_effect_it_stays_a_remark(tmp_path: Path) -> None:

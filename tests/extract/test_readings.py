@@ -144,7 +144,7 @@ def test_the_contrast_without_pinning(words: str, fine: bool) -> None:
     ],
 )
 def test_one_thread_and_what_it_costs(text: str, slower: float | None) -> None:
-    assert facts("threads", "Why is it slow with torchrun?\n" + text).get("slower") == slower
+    assert facts("threads", "Why is the CPU slow with torchrun?\n" + text).get("slower") == slower
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,9 @@ def test_rows_of_nvidia_smi_side_by_side() -> None:
     assert facts("gpu_rows", smi(*even[:2], (2, 36, 149, 150, 20_000, 100), even[3]))["low_limit"] == 2
     assert facts("gpu_rows", smi(*even[:3], (3, 91, 140, 400, 20_000, 100)))["hot"] == 3
     assert facts("gpu_rows", smi(*even[:3], (3, 91, 395, 400, 20_000, 100))) == {}  # warm, and as fast
-    assert facts("gpu_rows", smi((0, 30, 50, 400, 9_000, 0)))["held"] is True
+    held = smi((0, 30, 50, 400, 9_000, 0))
+    assert "held" not in facts("gpu_rows", held)
+    assert facts("gpu_rows", held + "How do I free it?")["held"] is True
 
 
 def test_processes_that_keep_memory_on_the_first_gpu() -> None:

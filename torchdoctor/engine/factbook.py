@@ -101,12 +101,7 @@ class TextFacts:
         from torchdoctor import extract
 
         if namespace in extract.READINGS:
-            if self._whole is None:
-                self._whole = {}
-                for reading, read in extract.of_whole(self.transcript):
-                    with self.guard(f"reading {reading}"):
-                        self._whole.update((fact.name, fact) for fact in read())
-            return self._whole.get(name, Fact.unknown(name, Reason.NOT_ASKED, "text", "not in the text"))
+            return self.whole().get(name, Fact.unknown(name, Reason.NOT_ASKED, "text", "not in the text"))
         if event is not None and namespace in extract.NAMESPACES:
             if (namespace, event.id) not in self._extracted:
                 self._extracted.add((namespace, event.id))
@@ -120,6 +115,17 @@ class TextFacts:
         if name in self._environment:
             return self._environment[name]
         return self.book.machine(name)
+
+    def whole(self) -> Mapping[str, Fact]:
+        """What readings of the whole text found; {} for most texts."""
+        if self._whole is None:
+            from torchdoctor import extract
+
+            self._whole = {}
+            for reading, read in extract.of_whole(self.transcript):
+                with self.guard(f"reading {reading}"):
+                    self._whole.update((fact.name, fact) for fact in read())
+        return self._whole
 
     def environment(self) -> tuple[Fact, ...]:
         """What the text says of the machine it comes from, as far as it was looked at."""

@@ -39,7 +39,9 @@ def reasons(finding: Finding, under: list[Finding], first: FirstFailure | None) 
     """Why this finding is the head of its chain."""
     found: list[str] = []
     best = finding.best
-    if best.standing is Standing.CONFIRMED:
+    if finding.shown:
+        found.append("nothing failed; figures, settings or code of the text show it together")
+    elif best.standing is Standing.CONFIRMED:
         if best.confirmed_by:
             found.append("the message matches and facts confirm it")
         else:

@@ -31,7 +31,7 @@ def with_readings(
     """The findings, with those that the whole text shows; unchanged where a message names a cause."""
     if any(
         finding.role is Role.CAUSE and finding.rule.severity is not Severity.INFO for finding in live
-    ) or not _short(transcript):
+    ) or not (_short(transcript) and facts.whole()):
         return live
     known = {finding.rule.id: finding for finding in live}
     for rule_id, block in rules.whole:

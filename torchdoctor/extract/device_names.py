@@ -29,6 +29,7 @@ _PATTERNS = {
     ),
     "csv": r"^\s*(?P<index>\d{1,2}), (?P<name>(?:NVIDIA|Tesla|GeForce|Quadro|TITAN)[^,\n]{2,60})(?:,|$)",
     "asked": r"get_device_(?:name|properties)\((?:[\"']cuda:)?(?P<index>\d{0,2})[\"']?\)",
+    "bare": r"^\s*(?P<name>(?:NVIDIA|Tesla|GeForce|Quadro|TITAN)[^,:(\n]{2,50})$",
     "quoted": r"^\s*(?:_CudaDeviceProperties\(name=)?['\"](?P<name>[^'\"\n]{3,60})['\"]",
     "printed": (
         r"^\s*(?:cuda:|GPU ?|device ?|gpu ?)?(?P<index>\d{1,2})\s?[:=,)-]?\s(?P<name>(?:NVIDIA|Tesla|GeForce"
@@ -87,6 +88,11 @@ def _by_torch(passage: Passage) -> dict[int, tuple[str, Line]]:
                 quoted = _pattern("quoted").match(answer.text) if answer is not None else None
                 if answer is not None and quoted is not None:
                     found.setdefault(int(asked.group("index") or 0), (quoted.group("name"), answer))
+            elif asked is not None and asked.group("index"):
+                # a command: python -c "import torch; print(torch.cuda.get_device_name(0))"
+                for below in passage.lines[line.at + 1 : line.at + 2]:
+                    if below.voice is Voice.PRINTED and (bare := _pattern("bare").match(below.text)):
+                        found.setdefault(int(asked.group("index")), (bare.group("name").strip(), below))
         elif listing and (names := _pattern("listing").match(line.text)) is not None:
             for index, name in enumerate(names.group("names").split(",")):
                 found.setdefault(index, (name.strip(" '\""), line))

@@ -48,6 +48,10 @@ _PATTERNS = {
         r"\s*\|\s*(?P<used>\d{1,7})MiB\s*/\s*(?P<total>\d{1,7})MiB\s*\|\s*(?P<busy>\d{1,3}|N/A)%?"
     ),
     "query-gpu": r"--query-gpu=(?P<columns>[a-z_.,]{5,400})",
+    "gpustat": (
+        r"^\s*\[(?P<index>\d{1,2})\]\s+(?P<name>[^|]{2,60}?)\s*\|\s*(?P<heat>\d{1,3})'?C,\s*(?P<busy>\d{1,3}"
+        r") %\s*\|\s*(?P<used>\d{1,7}) /"
+    ),
     "csv": r"^\s*(?P<index>\d{1,2})\s*,\s*(?P<mib>\d{1,7}) MiB\s*$",
     "csv-head": r"^\s*index\s*,\s*memory\.used \[MiB\]\s*$",
     "ranks": (
@@ -56,7 +60,8 @@ _PATTERNS = {
     ),
     "several": r"\bDDP\b|DistributedDataParallel|torchrun|distributed|multi-?process|processes|\branks?\b",
     "strays": (
-        r"(?i:(?:process(?:es)?|ranks?)\b[^.\n]{0,140}?(?:memory|\d+ ?[MG]i?B?\b|\bspace\b"
+        r"(?i:(?:processes|ranks|(?:every|each|other)[^.\n]{0,24}\b(?:process"
+        r"|rank))\b[^.\n]{0,140}?(?:memory|\d+ ?[MG]i?B?\b|\bspace\b"
         r"|allocat)[^.\n]{0,80}(?:on|in|of|at) (?:the )?"
         r"(?:gpu ?[-:]?0\b|cuda:0|first gpu|gpu number 0|'cuda:0'))"
     ),
@@ -136,10 +141,13 @@ def _rows(passage: Passage) -> Iterator[Row]:
 
 
 def _csv_rows(passage: Passage) -> Iterator[Row]:
-    """Rows of ``nvidia-smi --query-gpu=COLUMNS``, by the columns of the command or of the line above them."""
+    """Rows of ``nvidia-smi --query-gpu=COLUMNS``, by the columns of the command, and of gpustat."""
     columns: list[str] = []
     for line in passage.lines:
-        if (asked := _pattern("query-gpu").search(line.text)) is not None:
+        if (stat := _pattern("gpustat").match(line.text)) is not None:
+            gpu, heat, busy, used = (int(stat.group(key)) for key in ("index", "heat", "busy", "used"))
+            yield Row(gpu, stat.group("name"), line, heat, None, None, used, busy)
+        elif (asked := _pattern("query-gpu").search(line.text)) is not None:
             columns = asked.group("columns").split(",")
         elif columns and line.voice is Voice.PRINTED and line.text.count(",") == len(columns) - 1:
             texts = (cell.strip().split(" ")[0] for cell in line.text.split(","))

@@ -28,7 +28,8 @@ _PATTERNS = {
     "missed": (
         r"\bwhy\b[^\n?]{0,80}(?:only|less|slow|half)|\bonly (?:get|see|have|\d)|slow(?:er|s|ed)?\b"
         r"|rest of (?:the|my)|\bmissing\b"
-        r"|doe?s(?:n't| not) fit|not fit|promised|should (?:have|be)|instead of|less memory|smaller than"
+        r"|doe?s(?:n't| not) fit|not fit|promised|half as fast|as fast as|should (?:have|be)|instead of"
+        r"|less memory|smaller than"
     ),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ FEWEST = 8
 WARM_UP = 3
 
 _PATTERNS = {
-    "median": r"\b(?:p50|median|50(?:th)? ?%|50th percentile)\b",
+    "median": r"\b(?:p50|median|50(?:th)? ?%|50th percentile)(?!\w)",
     "tail": r"\b(?:p99(?:\.\d+)?|p95|99(?:\.\d)?(?:th)? ?(?:%|percentile))",
     "max": r"\b(?:max(?:imum)?|worst)\b",
     # the work differs from call to call
@@ -79,12 +80,18 @@ def _percentiles(passage: Passage) -> tuple[float, Line] | None:
 def _listed(passage: Passage) -> tuple[float, Line] | None:
     """A call a line, numbered: several that take far longer than the rest, none of them among the first."""
     series: dict[str, list[tuple[float, Line]]] = {}
+    numbers: dict[str, list[int]] = {}
     for line in passage.of(Voice.PRINTED):
         call = _pattern("call").match(line.text)
         figures = list(seconds(line.text))
         if call is not None and len(figures) == 1 and "epoch" not in call.group("name").lower():
-            series.setdefault(call.group("name").strip().lower(), []).append((figures[0].value, line))
-    for calls in series.values():
+            name = call.group("name").strip().lower()
+            series.setdefault(name, []).append((figures[0].value, line))
+            numbers.setdefault(name, []).append(int(call.group("number")))
+    for name, calls in series.items():
+        gaps = [after - before for before, after in pairwise(numbers[name])]
+        if not gaps or min(gaps) <= 0 or max(gaps) > 1.5 * min(gaps):
+            continue  # sizes that were tried, not calls one after another
         settled = calls[WARM_UP:]
         if len(settled) < FEWEST:
             continue

@@ -31,6 +31,7 @@ _PATTERNS = {
         r"np\.linalg\.lstsq|numpy\.linalg\.lstsq|scipy\S{0,10}lstsq|lstsq\([^\n]*(?:\.cpu\(\)|gels[dsy])"
     ),
     "number": r"(?<![\w.])-?(?:\d{1,20}(?:\.\d{0,12})?(?:e[+-]?\d{1,3})?|nan|inf)(?![\w])",
+    "told": r"\b(?:nans?|inf|garbage|huge|wild|way off|wrong)\b[^.\n]{0,60}\b(?:gpu|cuda)\b",
     "rank-of": r"rank\D{0,12}(?P<rank>\d{1,6})\s*(?:of|/|<|out of|vs\.?|but)\s*(?P<columns>\d{1,6})",
     "columns": r"\[\s*(?P<rows>\d{1,9})\s*,\s*(?P<columns>\d{1,6})\s*\]",
     "rank": r"^\s*(?:tensor\()?(?P<rank>\d{1,6})(?:,|\)|$)",
@@ -47,7 +48,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     code = [line for line in passage.of(Voice.CODE, Voice.TYPED) if _pattern("lstsq").search(line.text)]
     if not code or not _pattern("gpu").search(passage.text):
         return
-    wild = _wild(passage, code[0])
+    wild = _wild(passage, code[0]) or _told(passage)
     if wild is None:
         return
     yield wild.fact("least_squares.wild", True)
@@ -68,6 +69,13 @@ def _wild(passage: Passage, start: Line) -> Line | None:
             if word in ("nan", "inf") or float(word) >= HUGE:
                 return line
     return None
+
+
+def _told(passage: Passage) -> Line | None:
+    """Words for nan or garbage on the GPU."""
+    if not passage.personal:
+        return None
+    return next((line for line in passage.of(Voice.SAID) if _pattern("told").search(line.text)), None)
 
 
 def _rank_low(passage: Passage) -> Line | None:

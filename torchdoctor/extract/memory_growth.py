@@ -34,7 +34,8 @@ _PATTERNS = {
     # the step of a line: "iter 300 | …", "batch 3000 | RAM 40.3 GB", "500 2739 MB"
     "step": (
         r"(?:^|\b(?:iter(?:ation)?|step|batch|it|epoch|i|image|request"
-        r"|call)\b\s?[#:=\[(]?\s?)(?P<step>\d{1,9})(?![\d.]|\s?[GMK]i?B)"
+        r"|call)\b\s?[#:=\[(]?\s?)(?P<step>\d{1,9})(?![\d.]|\s?[GMK]i?B|\s?(?:workers?|gpus?|ranks?|samples?"
+        r"|px|tokens?|threads?|images?)\b)"
     ),
     # torch.cuda.memory_allocated() as it is, with or without the step before it
     "bytes": (
@@ -52,7 +53,8 @@ _PATTERNS = {
         r"|fills? up|explod|until .{0,30}(?:full|out of memory))"
     ),
     "kept": (
-        r"\b\w*loss(?:es)?\w*\s*\+=\s*\w*loss\w*\s*(?:#|$)|\b\w+\.append\(\s*(?:loss|out|outputs?|pred|preds"
+        r"\b\w*loss(?:es)?\w*\s*\+=\s*\w*loss\w*\s*(?:#|`|$)|\b\w+\.append\(\s*(?:loss|out|outputs?|pred"
+        r"|preds"
         r"|logits|y_hat|features?)\w*\s*\)"
         r"|retain_graph\s*=\s*True|create_graph\s*=\s*True"
     ),
@@ -92,9 +94,11 @@ def read(passage: Passage) -> Iterator[Fact]:
         return
     yield asked.fact("memory_growth.asked", True)
     for name in ("kept", "objects", "workers"):
-        found = next((line for line in passage.lines if _pattern(name).search(line.text)), None)
-        if found is not None:
-            yield found.fact(f"memory_growth.{name}", found.text.strip()[:120] if name == "kept" else True)
+        for line in passage.lines:
+            if (found := _pattern(name).search(line.text)) is not None:
+                value = found.group().strip(" #`") if name == "kept" else True
+                yield line.fact(f"memory_growth.{name}", value)
+                break
     flat = _flat(passage, rising[1] if rising is not None else None)
     if flat is not None:
         yield flat.fact("memory_growth.flat_without", True)
@@ -102,10 +106,7 @@ def read(passage: Passage) -> Iterator[Fact]:
 
 def _series(passage: Passage, name: str) -> Iterator[list[tuple[int, float, Line]]]:
     """Runs of lines with a step and an amount of this memory."""
-    printed = any(
-        _pattern(f"{name}-query").search(line.text)
-        for line in passage.of(Voice.CODE, Voice.TYPED, Voice.SHELL)
-    )
+    printed = any(_pattern(f"{name}-query").search(line.text) for line in passage.lines)
     run: list[tuple[int, float, Line]] = []
     processes: dict[str, list[tuple[int, float, Line]]] = {}
     for line in passage.of(Voice.PRINTED, Voice.SAID):

@@ -55,7 +55,11 @@ _PATTERNS = {
     ),
     # what Python shows of an object
     "value": r"\s*(?:tensor|array|device|torch\.Size|OrderedDict|Parameter|dict_keys|namespace)\(",
-    "number": r"[\s\"']*-?\d[\d.,e+-]*(?:\s*[A-Za-z%/]{1,12})?(?:\s+[\w.%/|:-]{1,24}){0,8}[\s\"']*$",
+    "number": (
+        r"[\s\"']*-?\d[\d.,e+-]*(?:\s*[A-Za-z%/]{1,12})?(?:\s+[\w.%/|:-]{1,24}){0,8}[\s\"']*$"
+        # "epoch=0 rank=0 ids=[3, 4]": values that a program shows, not an assignment
+        r"|-?\d[\d.,e+-]*\s+[A-Za-z_]\w*\s?[=:]"
+    ),
     "personal": (
         r"(?:^|[^\w`'])(?:I|I'm|I've|I'd|my|me|My|[Ww]e|our|[Ii]ch|[Mm]ein\w{0,3}|mir|j'ai|[Mm]on"
         r"|mes)(?:[^\w`]|$)"
@@ -63,6 +67,7 @@ _PATTERNS = {
     "asks": (
         r"\w[^?\n]{2,}\?(?:\s|$|\*)|^(?:Question|Frage|Problem|Bug|Issue)\b|(?i:any (?:idea|hint|help))"
         r"|(?i:describe the bug|to reproduce\b|expected behaviou?r|instead of (?:the )?[\[(]?\d)"
+        r"|(?i:\b(?:is|are|gets?|became|becomes) (?:\w+ )?slow(?:er)?\b)"
         r"|(?i:\bgot (?:\d+ ?% )?slow|\bsuddenly\b|\bweird|\bstrange)"
     ),
 }
@@ -150,8 +155,11 @@ def _of_person(line: Line) -> bool:
 def _lines(transcript: Transcript) -> Iterator[Line]:
     at = 0
     language: str | None = None  # of the fenced block that is open
-    answering = False  # the line before was typed at a prompt, or is part of the answer to it
+    answering = False  # the line right before was typed at a prompt, or is part of the answer to it
+    before = 0
     for event in transcript.events:
+        answering = answering and event.line <= before + 1
+        before = event.end_line
         for offset, raw in enumerate(event.text.split("\n")):
             text = raw[:LINE_CHARS]
             if event.stream.isdecimal() and text[:1].isdecimal():

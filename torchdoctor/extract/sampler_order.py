@@ -23,13 +23,14 @@ FACTS: dict[str, str] = {
 _PATTERNS = {
     "sampler": r"DistributedSampler\(",
     "loop": r"\bfor\s+\w*(?:epoch|ep)\w*\s+in\b|\bfor\s+e\s+in\s+range",
-    "epoch": r"\bep(?:och)?\s?[=:#\[]?\s?\d{1,5}\b\]?",
+    "epoch": r"\bep(?:och)?\s?[=:#\[]?\s?\d{1,5}\b\]?|^\s*\d{1,4}(?=:?\s+(?:tensor|\[))",
     "samples": r"\d+(?:,? +\d+|,\d+){2,}|\[[^\]]{5,200}\]",
     "same": (
         r"\b(?:same|identical)\s+(?:\w+ ){0,2}?(?:order|batch(?:es)?|ind(?:ices|exes)|samples?|sequence"
         r"|shape|pattern|spikes?|permutation)"
         r"|(?:order|batches|indices|samples|shuffl\w+)\b[^.\n]{0,50}\b(?:is|are|the|be) (?:always |exactly "
         r"|the )*(?:same|identical)"
+        r"|(?:order|batches|indices|samples)\b[^.\n]{0,30}\b(?:same|identical)\b"
         r"|not (?:re)?shuffl|same (?:spikes|shape)|never (?:re)?shuffl"
     ),
     "wanted": r"which is what I want|as (?:wanted|expected|intended)|on purpose",

@@ -58,7 +58,8 @@ _PATTERNS = {
     "on": (
         r"allow_tf32['\")\]]*\s*(?:[=:]|is|->|\u2192)?\s*(?:\(?True\b|1\b|on\b)|tf32 (?:is )?(?:on|enabled"
         r"|True)\b"
-        r"|float32_matmul_precision\(?\W{0,8}(?:high|medium)\b|(?:NVIDIA_TF32_OVERRIDE"
+        r"|float32_matmul_precision\(?\W{0,8}(?:(?:prints|is|returns|says|gives)\W{1,3})?(?:high|medium)\b"
+        r"|(?:NVIDIA_TF32_OVERRIDE"
         r"|TORCH_ALLOW_TF32_CUBLAS_OVERRIDE)\W{0,3}1\b"
         r"|fp32_precision\W{0,6}tf32"
     ),

@@ -42,14 +42,23 @@ _PATTERNS = {
     # words beside the figure of the run with more threads
     "free": (
         r"\balone\b|plain python|python (?:alone|train|main|run)|\bpython\b|without (?:torchrun|the launcher"
-        r"|launch|ddp|distributed)|single[ -]process"
+        r"|accelerate"
+        r"|deepspeed|mpirun|srun|slurm|launch|ddp|distributed)|single[ -]process"
         r"|one process|directly|standalone|no launcher|OMP_NUM_THREADS\s?[=:]\s?(?:[2-9]|\d\d)"
         r"|set_num_threads\((?:[2-9]|\d\d)"
         r"|(?:num_threads|threads)\s*[=:]?\s*(?:[2-9]|\d\d)\b|\b(?:[2-9]|\d\d) threads|by hand|laptop"
+        r"|workstation|desktop|\bmy (?:pc|mac|machine)\b|locally|login node|other (?:machine|node|server)"
     ),
     "tied": (
-        r"torchrun|torch\.distributed|launch|deepspeed|mpirun|srun|OMP_NUM_THREADS\s?[=:]\s?1\b(?!\d)"
+        r"torchrun|accelerate|torch\.distributed|launch|deepspeed|mpirun|srun"
+        r"|OMP_NUM_THREADS\s?[=:]\s?1\b(?!\d)"
         r"|set_num_threads\(1\)|num_threads\W{1,4}1\b(?!\d)|\b1 thread|one thread|\bDDP\b"
+    ),
+    # work that OpenMP's threads do
+    "cpu": (
+        r"\bcpus?\b|preprocess|augment|tokeni[sz]|spectrogram|\bmel\b|\bsvd\b|numpy|pandas|kornia|offload"
+        r"|resiz"
+        r"|feature extraction|data ?load|parsing"
     ),
     "slow": r"\bslow|\bcrawl|takes? (?:for ?ever|longer|much)|speed (?:it|this) up|bottleneck|faster|langsam",
     "several": (
@@ -76,6 +85,8 @@ def read(passage: Passage) -> Iterator[Fact]:
     if one is None or not (passage.personal or passage.session):
         return
     yield one.fact("threads.one", True)
+    if not _pattern("cpu").search(passage.text):
+        return  # a step of a GPU is slower for other reasons
     complained = any(_pattern("slow").search(line.text) for line in passage.of(Voice.SAID))
     if not complained and not _pattern("launched").search(passage.text):
         return

@@ -26,7 +26,7 @@ _PATTERNS = {
     "call": r"jit\.trace(?:_module)?\(|onnx\.export\(",
     "script": r"dynamo\s*=\s*True|jit\.script\(|@torch\.jit\.script",
     "branch": (
-        r"^\s*(?:if|elif|while)\b[^#\n]{0,120}?(?:\b\w+\.(?:sum|mean|max|min|any|all|item|norm|abs|numel"
+        r"^\s*(?:if|elif|while)\b[^#\n]{0,120}?(?:[\w\])]\.(?:sum|mean|max|min|any|all|item|norm|abs|numel"
         r"|size|dim)\(|\.shape\b|\bx\s*[<>]"
         r"|\blen\(x)[^#\n]{0,120}:"
         r"|^\s*for\s+[\w, ]+\s+in\s+(?:range\(|reversed\(range\()[^#\n]{0,80}?(?:\.size\(|\.shape\[|\blen\("
@@ -36,7 +36,7 @@ _PATTERNS = {
         r"\bdiffers?\b(?! in size)|\bdifferent (?:results?|outputs?|values?|answers?|numbers?|predictions?"
         r"|boxes)"
         r"|\bwrong (?:results?|outputs?|values?|answers?|branch|for|predictions?)"
-        r"|results?\b[^.\n]{0,30}\b(?:wrong|differ)"
+        r"|(?:results?|outputs?)\b[^.\n]{0,60}\b(?:wrong|differ)"
         r"|only (?:works|correct|right|valid) (?:for|with|at)|always (?:takes|returns) the"
         r"|\b(?:outputs?|results?)\b[^.\n]{0,40}(?:doe?s(?:n't| not) match|mismatch|not equal)"
     ),

@@ -30,6 +30,10 @@ _PATTERNS = {
         r"(?:num_workers|n_workers|workers?|\bnw)\s?(?:[=:]|is|->)?\s?(?P<after>\d{1,3})\b"
         r"|\b(?P<before>\d{1,3}) workers?\b"
     ),
+    "row": r"^\s*\|\s*(?P<number>\d{1,3})\s*\|(?P<rest>[^\n]*)$",
+    "parts": (
+        r"[,;]\s|\s(?:and|but|vs\.?|while|whereas|compared (?:to|with)|instead of|against)\s|(?<=[a-z)])\. "
+    ),
     "some": r"(?:num_workers|workers)\s?[=:]?\s?(?:[1-9]\d?)\b|\b[1-9]\d? workers",
     "first": r"first (?:batch|iter(?:ation)?|step)\b[^\d\n]{0,20}",
     # the ImageNet example of torch: "Epoch: [1][0/196]  Time 17.003 (17.003)  Data 12.637 (12.637)"
@@ -63,14 +67,11 @@ def read(passage: Passage) -> Iterator[Fact]:
 def _slower(passage: Passage) -> tuple[float, Line] | None:
     for measure, inverse in ((seconds, False), (rates, True)):
         taken: dict[int, tuple[float, Line]] = {}
-        for line in passage.of(Voice.PRINTED, Voice.SAID):
-            found = list(_pattern("workers").finditer(line.text))
-            figures = list(measure(line.text))
-            if len(found) != 1 or len(figures) != 1 or not figures[0].value:
-                continue
-            number = int(found[0].group("after") or found[0].group("before"))
-            value = 1 / figures[0].value if inverse else figures[0].value
-            taken.setdefault(number, (value, line))
+        for number, text, line in _by_number(passage):
+            figures = list(measure(text))
+            if len(figures) == 1 and figures[0].value:
+                value = 1 / figures[0].value if inverse else figures[0].value
+                taken.setdefault(number, (value, line))
         if len(taken) < 2:
             continue
         fewest = min(taken)
@@ -80,6 +81,22 @@ def _slower(passage: Passage) -> tuple[float, Line] | None:
         if most >= LEAST * base and all(value >= EVEN * base for value, _ in others):
             return most / base, line
     return None
+
+
+def _by_number(passage: Passage) -> Iterator[tuple[int, str, Line]]:
+    """Each number of workers, with the text that belongs to it: a line, a part of one, a row of a table."""
+    table = False
+    for line in passage.of(Voice.PRINTED, Voice.SAID):
+        if line.text.lstrip()[:1] == "|":
+            table = table or "worker" in line.text.split("|")[1].lower()
+            if table and (row := _pattern("row").match(line.text)) is not None:
+                yield int(row.group("number")), row.group("rest"), line
+            continue
+        table = False
+        for part in _pattern("parts").split(line.text):
+            found = list(_pattern("workers").finditer(part))
+            if len(found) == 1:
+                yield int(found[0].group("after") or found[0].group("before")), part, line
 
 
 def _restart(passage: Passage) -> tuple[float, Line] | None:
