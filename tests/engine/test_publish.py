@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import sample_reports
+from planted_kinds import KINDS
 
 from torchdoctor import catalog
 from torchdoctor.cli.main import main
@@ -111,3 +112,24 @@ def test_markdown_and_html_hide_names_unless_told_not_to(
     if redacted:
         assert "hf_abc" not in out
         assert "user1" in out
+
+
+@pytest.mark.parametrize("form", ["markdown", "html", "json", "text"])
+def test_no_kind_of_secret_is_in_any_form_of_a_report(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each line is the message of an exception of its own, so that the report has to quote it."""
+    files = []
+    for number, (_, line, _) in enumerate(KINDS):
+        path = tmp_path / f"job{number}.log"
+        message = line.replace("\n", "\n  ")
+        path.write_text(
+            f'Traceback (most recent call last):\n  File "/w/train.py", line 9, in step\n    run()\n'
+            f"proj.Failed: cannot go on: {message}\n",
+            encoding="utf-8",
+        )
+        files.append(str(path))
+    main(["explain", "--offline", "--each", "--redact", "--format", form, *files])
+    shown = capsys.readouterr().out.replace("\\\\", "\\")
+    assert "cannot go on" in shown
+    assert [(name, piece) for name, _, pieces in KINDS for piece in pieces if piece in shown] == []

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from planted_kinds import KINDS
 from planted_secrets import planted
 
 from torchdoctor import catalog
@@ -81,9 +82,9 @@ def test_a_redacted_text_stays_as_it_is() -> None:
 @pytest.mark.parametrize("seed", ["a", "1.", "/home/", "a.b", "x@", "ab:", "token=", "://a:", "0a:", "A-"])
 def test_hostile_texts_cost_little(seed: str) -> None:
     text = (seed * 40_000)[:40_000]
-    started = time.perf_counter()
+    started = time.process_time()  # what others do on the machine does not count
     redact(text)
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0
 
 
 def test_of_two_hundred_planted_secrets_none_leaks() -> None:
@@ -130,3 +131,10 @@ def _texts_of_torch() -> Iterator[str]:
                             for piece in ast.walk(argument)
                             if isinstance(piece, ast.Constant) and isinstance(piece.value, str)
                         )
+
+
+@pytest.mark.parametrize(("line", "pieces"), [kind[1:] for kind in KINDS], ids=[kind[0] for kind in KINDS])
+def test_a_kind_of_secret_or_name_leaves_the_log(line: str, pieces: tuple[str, ...]) -> None:
+    once = redact(line).text
+    assert [piece for piece in pieces if piece in once] == []
+    assert redact(once).text == once

@@ -8,6 +8,7 @@ import io
 import json
 import lzma
 import os
+import pickle
 import socket
 import sys
 import tarfile
@@ -616,3 +617,28 @@ def test_a_notebook_is_known_by_what_stands_in_it(tmp_path: Path) -> None:
         (tmp_path / name).write_text(book, encoding="utf-8")
         whole = read([str(tmp_path / name)])
         assert [(one.type, one.text) for one in whole.events] == [("KeyError", "'x'")], name
+class TestHostile:
+    def test_a_tar_that_promises_a_pebibyte_ends_with_a_note(self, tmp_path: Path) -> None:
+        entry = tarfile.TarInfo("x.log")
+        entry.size = 1 << 50
+        (tmp_path / "a_rank0.log").write_text("ValueError: bad\n")
+        (tmp_path / "huge.tar").write_bytes(entry.tobuf() + b"step 1\n" * 100)
+        found = read([str(tmp_path)])
+        assert any("huge.tar" in note and "damaged" in note for note in found.notes)
+        assert [event.type for event in found.events] == ["ValueError"]
+
+    @pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="Linux alone has it")
+    def test_an_error_of_the_disk_is_said_and_the_rest_read(self, tmp_path: Path) -> None:
+        (tmp_path / "a.log").write_text("ValueError: bad\n")
+        with pytest.raises(IntakeError, match="cannot be read"):
+            read(["/proc/self/mem"])
+
+    def test_dumps_in_folders_and_archives_are_read(self, tmp_path: Path) -> None:
+        record = (Path(__file__).parents[1] / "incidents" / "flight" / "rank_0").read_bytes()
+        (tmp_path / "nccl_trace_rank_0").write_bytes(record)
+        (tmp_path / "model_rank_1").write_bytes(pickle.dumps({"weights": [1, 2]}, 2))
+        assert {event.rank for event in read([str(tmp_path)]).events} == {0}
+        with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+            archive.writestr("node0/nccl_trace_rank_0", record)
+        found = read([str(tmp_path / "all.zip")]).events
+        assert any("collective 8 all_reduce is scheduled" in event.text for event in found)

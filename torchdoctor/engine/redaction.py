@@ -17,7 +17,28 @@ _NAME = r"(?P<name>[^/\\\s\"':,;)\]}<>*|%$]+)"
 _HOME = re.compile(
     r"(?P<lead>(?:(?<![\w.-])|(?<=[\w-]))(?:/|\\\\?|[A-Za-z]:[/\\]{1,2})(?:homes?\d*|[Uu]sers?|nethome"
     r"|scratch\d*|lustre/work)"
-    r"[/\\]{1,2})" + _NAME
+    r"[/\\]{1,2}(?:(?:gpfs|lustre|beegfs|ssd|nvme|fs\d+|(?<=scratch/)users?)[/\\]{1,2})?(?:[a-z][/\\]{1,2})?)"
+    + _NAME
+)
+# a name with a space in it, which only a path can end
+_WINDOWS_HOME = re.compile(
+    r"(?P<lead>\b[A-Za-z]:[/\\]{1,2}[Uu]sers[/\\]{1,2})"
+    r"(?P<name>[^/\\\"'<>|:*?\n\s]{1,32}(?: [^/\\\"'<>|:*?\n\s]{1,32}){1,3})"
+    r"(?=[/\\])"
+)
+_UNC = re.compile(
+    r"(?P<lead>(?<![\\\w:?.])\\{2,4})(?P<host>(?!wsl\b)[A-Za-z][\w.-]{1,62})(?=\\{1,2}[\w$.-]+)"
+)
+_PRINCIPAL = re.compile(
+    r"(?P<lead>\b(?:host|HTTP|nfs|cifs|ldap|afs)/)(?P<host>[\w.-]{2,100})@(?P<realm>[A-Z][A-Z0-9.-]{2,60})\b"
+)
+_CACHE = re.compile(r"(?P<lead>\bkrb5cc_)(?P<value>[1-9]\d{2,9}(?:_\w{1,20})?)")
+_LDAP = re.compile(r"(?P<lead>\b(?:cn|CN|uid|UID)=)(?P<name>[^,\n=]{2,60})(?=, ?(?:ou|OU|dc|DC|o|O)=)")
+# CORP\alice: not the "\n" of a text that was printed with its escapes
+_DOMAIN = re.compile(
+    r"(?P<lead>(?<![\\/\w:.])(?:(?<=user )|(?<=account )|(?<=owner )|(?<= as )|(?<= by )"
+    r"|(?=[A-Z\d-]{2,15}\\[^abfnrtuvx0N]))"
+    r"[A-Z][A-Z\d-]{1,14}\\)(?P<name>[A-Za-z][\w.-]{1,31})(?=[\s'\"),;:]|$)"
 )
 _STATE = re.compile(
     r"(?P<lead>(?<=[/\\])(?:torchinductor|triton|ray_tmp|matplotlib|pymp|pip-uid|wandb)_(?=[a-z]))"
@@ -29,10 +50,11 @@ _VARIABLE = re.compile(
     r"(?![/(])"
 )
 _WHO = re.compile(
-    r"(?P<lead>\buid=\d+\(|\bwandb\.ai/|\bwandb: Currently logged in as: |\buser(?:name)?[=:]\s?[\"']?"
+    r"(?P<lead>\buid=\d+\(|\bwandb\.ai/|\bwandb: Currently logged in as: |\buser(?:name)?[\"']?[=:]\s?[\"']?"
     r"|\bowned by (?:user )?)"
     r"(?P<name>[a-z][\w.-]{1,31})\b(?![(/]?\()"
 )
+_NUMBERED = re.compile(r"(?P<lead>\bUserId=|\bfor user )(?P<name>[a-z][\w.-]{1,31})(?=\((?:uid=)?\d)")
 _EMAIL = re.compile(
     r"(?<![\w.+/:@-])(?!git@)[\w.+-]{1,64}@(?!example\.)[\w-]{1,63}"
     r"(?:\.[\w-]{1,63}){0,5}\.[A-Za-z]{2,24}\b(?![\w(])"
@@ -53,7 +75,8 @@ _HOST_PLACES = re.compile(
     r"|NODE_NAME|COMPUTERNAME"
     r"|NODENAME|POD_NAME)[\"']?\s*[=:]\s*[\"']?"
     r"|^\s*\[?\d{0,3}\]?:?\s*host(?:name)?\s*: |\bhost(?:name)?[=:][\"']?|\bnode[=:]\s?[\"']?"
-    r"|\bclient socket .{0,40}?\[|\b[Cc]onnect(?:ing|ion|ed)? (?:to|from|with) (?:the )?\[?"
+    r"|\b(?:on|from|of) node |\bclient socket .{0,40}?\["
+    r"|\b[Cc]onnect(?:ing|ion|ed)? (?:to|from|with) (?:the )?\[?"
     r"|\b[Rr]emote peer |"
     r"\b(?:tcp|rdzv|c10d|etcd|http)://)" + _HOST_NAME + r"(?![\w.-]*[(/])",
     re.MULTILINE,
@@ -92,7 +115,9 @@ _IPV6 = re.compile(
     r"|(?=[0-9a-fA-F:]{0,4}\d|[fF][cdeE][0-9a-fA-F]{2}:)(?:[0-9a-fA-F]{1,4}:){1,6}"
     r"(?::[0-9a-fA-F]{1,4}){1,6})(?![\w:])"
 )
-_MAC = re.compile(r"\b(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}\b")
+_MAC = re.compile(
+    r"\b(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}\b|(?<![\w-])(?:[0-9A-Fa-f]{2}-){5}[0-9A-Fa-f]{2}(?![\w-])"
+)
 _UUID = re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b")
 _SERIAL = re.compile(
     r"(?P<lead>\b(?:(?:gpu|board|chassis|module|product|drive|device|system)?[ _-]?(?:serial(?:[ _-]?"
@@ -183,7 +208,11 @@ class Redactor:
         """The text without them; what is redacted already stays as it is."""
         text = secrets.take_out(text, self._secret)
         text = _EMAIL.sub(lambda found: self._name("e-mails", found[0], "person{}@example.org"), text)
-        text = _HOME.sub(self._home, text)
+        text = _PRINCIPAL.sub(self._principal, text)
+        text = _UNC.sub(self._share, text)
+        for pattern in (_WINDOWS_HOME, _HOME, _LDAP, _DOMAIN):
+            text = pattern.sub(self._home, text)
+        text = _CACHE.sub(lambda found: found["lead"] + self._name("ids", found["value"], "{}"), text)
         text = _NODE_LIST.sub(self._node_list, text)
         if self._word is not None:
             text = self._word.sub(
@@ -213,6 +242,16 @@ class Redactor:
         if name.lower() in _COMMON or _is_stand_in(name, "users") or not re.search(r"[A-Za-z]", name):
             return found[0]
         return found["lead"] + self._name("users", name, _FORMS["users"])
+
+    def _share(self, found: re.Match[str]) -> str:
+        if _is_stand_in(found["host"], "hosts"):
+            return found[0]
+        return found["lead"] + self._name("hosts", found["host"], _FORMS["hosts"])
+
+    def _principal(self, found: re.Match[str]) -> str:
+        if _is_stand_in(found["host"], "hosts"):
+            return found[0]
+        return found["lead"] + self._name("hosts", found["host"], _FORMS["hosts"]) + "@REALM"
 
     def _node_list(self, found: re.Match[str]) -> str:
         if found["list"].lower() in _COMMON or _is_stand_in(found["list"], "hosts"):
@@ -272,7 +311,10 @@ def redact(text: str, hosts: Iterable[str] = ()) -> Redacted:
 
 def _people(text: str) -> set[str]:
     found = {
-        match["name"] for pattern in (_HOME, _STATE, _VARIABLE, _WHO) for match in pattern.finditer(text)
+        match["name"]
+        for pattern in (_HOME, _STATE, _VARIABLE, _WHO, _NUMBERED)
+        for match in pattern.finditer(text)
+        if not match["name"].startswith("person")
     }
     return found | {match["user"] for match in _PROMPT.finditer(text)}
 

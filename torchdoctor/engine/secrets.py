@@ -25,14 +25,26 @@ _ISSUED = re.compile(
     r"|hv[sb]\.[\w-]{20,}|lin_api_\w{20,}|wandb_v1_\w{16,}"
     r"|eyJ[\w-]{10,}\.[\w-]{5,}(?:\.[\w-]*)?"  # JSON web tokens
     r"|AGE-SECRET-KEY-1\w{20,}"
+    r"|api_org_[A-Za-z0-9]{16,}|GR1348941[\w-]{16,}|(?:AC|SK)[0-9a-f]{32}(?![0-9a-z])|fm[12]_[\w+/=-]{16,}"
+    r"|rpa_[A-Za-z0-9]{20,}|ATATT3[\w=-]{20,}|glc_[\w=]{20,}|sq0[a-z]{3}-[\w-]{20,}"
+    r"|SHA256:[A-Za-z0-9+/]{43}(?![A-Za-z0-9+/])"  # the fingerprint of a person's key
     r")"
 )
 _BLOCK = re.compile(
-    r"(?P<lead>-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----).{0,8000}?"
-    r"(?P<tail>-----END [A-Z ]{0,30}PRIVATE KEY-----|\Z)",
+    r"(?P<lead>-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----).{0,8000}?"
+    r"(?P<tail>-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----|\Z)",
     re.DOTALL,
 )
-_SSH_KEY = re.compile(r"(?P<lead>\b(?:ssh-(?:rsa|ed25519|dss)|ecdsa-sha2-nistp\d+) )AAAA[A-Za-z0-9+/=]{20,}")
+_SSH_KEY = re.compile(
+    r"(?P<lead>\b(?:ssh-(?:rsa|ed25519|dss)|ecdsa-sha2-nistp\d+) )AAAA[A-Za-z0-9+/=]{20,}"
+    r"(?: [^\s@]{1,64}@[^\s\"']{1,100})?"
+)
+_BOT = re.compile(r"(?P<lead>/bot)\d{8,10}:[\w-]{30,}")  # Telegram
+_BASIC = re.compile(
+    r"(?P<lead>(?<!\S)(?:-u|--user|--proxy-user)[ =][\"']?)"
+    r"(?P<value>(?!\d+:\d+(?!\S))[^\s:\"'/]{1,80}:[^\s\"'/]{4,})"
+)
+_WANDB = re.compile(r"(?P<lead>\bwandb\b[^\n]{0,60}?[^\w/-])(?P<value>[0-9a-f]{40})(?![\w-])")
 _HOOK = re.compile(
     r"(?P<lead>https://(?:hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api/webhooks"
     r"|[\w.-]{1,80}\.webhook\.office\.com/webhookb2)/)[\w/@.-]{8,}"
@@ -51,7 +63,7 @@ _HEADER = re.compile(
 )
 # PASSWORD=…, "api_key": "…", --secret …: whatever is given under such a name is one, if it is a value at all
 _STRONG = (
-    r"passw(?:or)?d|passphrase|passwd|pwd|secret|credentials?|(?:api|access|private|secret|account|auth"
+    r"(?:pg)?passw(?:or)?d|passphrase|passwd|pwd|secret|credentials?|(?:api|access|private|secret|account|auth"
     r"|signing|client"
     r"|encryption|master|ssh|wandb|wandb_login|ngc|comet|neptune|mlflow|openai|hf|kaggle|storage)[_-]?keys?"
     r"|(?:auth|access|refresh|id|session|hf|hub|hugging_?face(?:_hub)?|github|gitlab|wandb|bearer|api"
@@ -93,7 +105,9 @@ def take_out(text: str, count: Callable[[], str]) -> str:
         return found["lead"] + count()
 
     def named(found: re.Match[str]) -> str:
-        return after_lead(found) if _is_secret(found["value"], found["strong"] is not None) else found[0]
+        strong = found["strong"]
+        number = strong is not None and "pass" in strong.lower() and _is_number_of_some_length(found["value"])
+        return after_lead(found) if number or _is_secret(found["value"], strong is not None) else found[0]
 
     def form(found: re.Match[str]) -> str:
         return after_lead(found) if found["value"] != STAND_IN else found[0]
@@ -105,14 +119,24 @@ def take_out(text: str, count: Callable[[], str]) -> str:
         text = _IN_URL.sub(
             lambda found: found[0] if STAND_IN in found[0] else found["lead"] + count() + "@", text
         )
+        text = _BOT.sub(after_lead, text)
         text = _QUERY.sub(lambda found: found[0] if STAND_IN in found[0] else after_lead(found), text)
     text = _SSH_KEY.sub(after_lead, text)
     text = _ISSUED.sub(lambda _: count(), text)
     text = _HEADER.sub(lambda found: form(found) if _is_secret(found["value"], True) else found[0], text)
     for pattern in (_NAMED, _OPTION):
         text = pattern.sub(named, text)
+    text = _BASIC.sub(form, text)
+    if "wandb" in text:
+        text = _WANDB.sub(form, text)
     text = _LOGIN.sub(form, text)
     return _NETRC.sub(form, text)
+
+
+def _is_number_of_some_length(value: str) -> bool:
+    """A password may be a number; a short one under such a name is rather a count or a switch."""
+    bare = value.strip("\"'")
+    return bare.isdecimal() and len(bare) >= 6
 
 
 def _is_secret(value: str, strong: bool) -> bool:

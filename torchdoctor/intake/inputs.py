@@ -196,7 +196,11 @@ class Found:
             if about.st_ino:
                 self._seen.add((about.st_dev, about.st_ino))
             file = open_binary(path, None)
-            head = file.read(512)
+            try:
+                head = file.read(512) or b""
+            except OSError as error:
+                file.close()
+                raise IntakeError(path, f"cannot be read ({error.strerror})") from None
             if not may_be_packed(head):
                 file.close()
                 yield Input(path, lambda: open_binary(path, None), path, of)

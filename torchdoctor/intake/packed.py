@@ -19,6 +19,7 @@ UNPACKED_FREE = 64 << 20
 MEMBERS = 4_096
 XZ_MEMORY = 140 << 20  # xz -9 needs 65 MiB
 NESTING = 3
+_EMPTY_READS = 64  # behind the end of an archive
 _NESTED_BYTES = 256 << 20  # an archive in an archive, which must be unpacked to be read
 _IN_MEMORY = 8 << 20
 _STREAMS = (
@@ -249,7 +250,8 @@ def tar_members(file: BinaryIO, size: int) -> Iterator[Member]:
     budget = [limit_for(size)]
     try:
         # as a stream: an archive is read once from its beginning to its end
-        archive = tarfile.open(fileobj=file, mode="r|")  # noqa: SIM115  closed with the file below it
+        bounded = cast("BinaryIO", _Ended(file))
+        archive = tarfile.open(fileobj=bounded, mode="r|")  # noqa: SIM115  closed with the file below it
         for entry in archive:
             name = safe_name(entry.name)
             if entry.isdir():
@@ -269,6 +271,21 @@ def tar_members(file: BinaryIO, size: int) -> Iterator[Member]:
                 yield Member(name, opener)
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
         yield Member("", None, f"is damaged: {error}")
+
+
+class _Ended:
+    """A file at whose end reading on is an error: tarfile would go on to the end of a member of any size."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._empty = 0
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        self._empty = 0 if data else self._empty + 1
+        if self._empty > _EMPTY_READS:
+            raise EOFError("it ends in the middle of a file")
+        return data
 
 
 def members(file: BinaryIO, head: bytes, size: int) -> Iterator[Member]:

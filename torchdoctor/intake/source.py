@@ -48,11 +48,15 @@ def open_binary(path: str, stdin: BinaryIO | None) -> BinaryIO:
     if path == "-":
         return stdin if stdin is not None else sys.stdin.buffer
     try:
-        mode = os.stat(path).st_mode
+        about = os.stat(path)
+        mode = about.st_mode
         if stat.S_ISFIFO(mode):
             return _open_pipe(path)
         if stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
             raise IntakeError(path, "is a device or a socket, not a log")
+        if (stat.S_ISREG(mode) and about.st_size == 0) or stat.S_ISCHR(mode):
+            # /proc/kmsg, /dev/kmsg and terminals wait for more; asked not to, they end with what there is
+            return os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb")
         return open(path, "rb")
     except FileNotFoundError:
         raise IntakeError(path, "no such file") from None

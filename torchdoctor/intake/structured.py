@@ -52,7 +52,10 @@ def structured(file: BinaryIO, name: str) -> Transcript | BinaryIO:
 
     Raises IntakeError for a pickle that is no flight record or holds more than plain data.
     """
-    head = file.peek(HEAD)[:HEAD] if isinstance(file, BufferedReader) else b""
+    try:
+        head = (file.peek(HEAD) or b"")[:HEAD] if isinstance(file, BufferedReader) else b""
+    except OSError as error:
+        return Damaged(error)  # type: ignore[return-value]
     if not head and not hasattr(file, "fileno"):  # out of an archive
         try:
             head = file.read(HEAD)
