@@ -205,6 +205,14 @@ def _ecc(look: Look) -> Said:
                 observed=f"{count} corrected", expected=f"below {look.limit('ecc_corrected_warn'):g}",
                 source=look.limit_source("ecc_corrected_warn"),
             )  # fmt: skip
+    for gpu, count in look.facts.each("gpu.sram_corrected"):
+        if isinstance(count, int) and count >= look.limit("sram_corrected_warn"):
+            yield look.found(
+                "ecc", "A storm of corrected SRAM errors", WARN, NODE, Action.INSPECT, gpu,
+                tag="sram-corrected", observed=f"{count} corrected",
+                expected=f"below {look.limit('sram_corrected_warn'):g}",
+                source=look.limit_source("sram_corrected_warn"),
+            )  # fmt: skip
     for gpu, over in look.facts.each("gpu.sram_threshold"):
         if over is True:
             yield look.found(
@@ -248,6 +256,17 @@ def _remap(look: Look) -> Said:
                 "remap", "Memory banks without room for another broken row", WARN, NODE, Action.RMA, gpu,
                 tag="remap-full", observed=f"{banks[4]} banks without spare rows", expected="0",
                 source="NVML",
+            )  # fmt: skip
+    for gpu, count in look.facts.each("gpu.retired_pages"):
+        many = isinstance(count, int) and count > look.limit("retired_pages_warn")
+        worn = many and int(str(count)) >= look.limit("retired_pages_fail")
+        worn = worn and look.facts.of("gpu.retired_pending", gpu) is True
+        if many:
+            bound = "retired_pages_fail" if worn else "retired_pages_warn"
+            yield look.found(
+                "remap", "Many memory pages are retired", FAIL if worn else WARN, NODE, Action.RMA, gpu,
+                tag="retired-pages", observed=f"{count} pages{', more pending' if worn else ''}",
+                expected=f"at most {look.limit('retired_pages_warn'):g}", source=look.limit_source(bound),
             )  # fmt: skip
     for gpu, pending in look.facts.each("gpu.retired_pending"):
         if pending is True:
