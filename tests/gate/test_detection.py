@@ -277,6 +277,15 @@ def seeds() -> list[Seed]:
         Seed("remap pending", gpu("gpu.remap_pending", True), FIT, "remap-pending", Action.RESET_GPU, gpu=1),
         Seed("remap failed", gpu("gpu.remap_failed", True), UNFIT, "remap-failed", Action.RMA, gpu=1),
         Seed("SRAM threshold", gpu("gpu.sram_threshold", True), UNFIT, "sram", Action.RMA, gpu=1),
+        Seed(
+            "ECC switched off",
+            both(gpu("gpu.ecc_enabled", False), gpu("gpu.ecc_uncorrected", None)),
+            FIT,
+            "ecc-off",
+            Action.CHANGE_SETTING,
+            gpu=1,
+        ),
+        Seed("a GPU that does not tell its errors", gpu("gpu.ecc_uncorrected", None), OPEN, "ecc"),
         Seed("uncorrectable ECC", gpu("gpu.ecc_uncorrected", 2), UNFIT, "ecc", Action.RESET_GPU, gpu=1),
         Seed(
             "corrected storm",

@@ -183,6 +183,20 @@ def _model(look: Look) -> Said:
 def _ecc(look: Look) -> Said:
     if look.count or not (look.only_amd or look.expected.gpus == 0):
         yield from look.untold("ecc", "gpu.ecc_uncorrected", "gpu.remap_failed", required=look.count > 0)
+    capable = [gpu for gpu, name in look.facts.each("gpu.names") if _contains(str(name))]
+    for gpu in capable:
+        if look.facts.of("gpu.ecc_enabled", gpu) is False:
+            yield look.found(
+                "ecc", "ECC is switched off: memory errors are not even seen", WARN, NODE,
+                Action.CHANGE_SETTING, gpu, tag="ecc-off", observed="off", expected="on", source="NVML",
+                advice="nvidia-smi -e 1, and a reset",
+            )  # fmt: skip
+    counted = look.facts.get("gpu.ecc_uncorrected").state is not State.UNKNOWN
+    silent = [gpu for gpu in capable if counted and look.facts.of("gpu.ecc_uncorrected", gpu) is None]
+    silent = [gpu for gpu in silent if look.facts.of("gpu.ecc_enabled", gpu) is not False]
+    if silent:  # parts that count errors, and a driver that does not tell them
+        which = ", ".join(map(str, silent))
+        yield Untold("ecc", f"gpu.ecc_uncorrected: no answer for GPU {which}", True)
     contained = {event.pci for event in look.log.events if event.xid == 94 and look.log.live(event)}
     grave = {event.pci for event in look.log.events if event.xid in (48, 95) and look.log.live(event)}
     for gpu, count in look.facts.each("gpu.ecc_uncorrected"):
@@ -230,6 +244,11 @@ def _ecc(look: Look) -> Said:
             )  # fmt: skip
 
 
+def _contains(name: str) -> bool:
+    """Is it a part that counts memory errors and contains them?"""
+    return any(word in _CONTAINING for word in name.replace("-", " ").split())
+
+
 def _remap(look: Look) -> Said:
     for gpu, failed in look.facts.each("gpu.remap_failed"):
         if failed is True:
@@ -241,8 +260,7 @@ def _remap(look: Look) -> Said:
     wish = look.policy.options.get("remap_pending")
     for gpu, pending in look.facts.each("gpu.remap_pending"):
         if pending is True:
-            name = look.facts.text_of("gpu.names", gpu).replace("-", " ").split()
-            contains = any(word in _CONTAINING for word in name)
+            contains = _contains(look.facts.text_of("gpu.names", gpu))
             weight = {"fail": FAIL, "warn": WARN, "info": INFO}.get(str(wish), WARN if contains else FAIL)
             yield look.found(
                 "remap", "A memory row is to be replaced at the next reset", weight, NODE, Action.RESET_GPU,
