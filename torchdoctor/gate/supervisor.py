@@ -21,7 +21,7 @@ from types import FrameType
 from typing import Any
 
 from torchdoctor.gate import active, checks_active, checks_dcgm, checks_environment, facts, passive
-from torchdoctor.gate.expect import job_gpus
+from torchdoctor.gate.expect import job_gpus, leave_others_alone
 from torchdoctor.gate.facts import Facts
 from torchdoctor.gate.files import replace_file
 from torchdoctor.gate.finding import Finding, Untold
@@ -234,6 +234,7 @@ def _further(run: Run, machine: Machine) -> None:
         True,
     )
     if isinstance(machine, LiveMachine):
+        leave_others_alone(run.facts, os.environ)
         device = _measured_on(run)
         measured = Command(active.LABEL, _active_argv(run, limit_s, device), limit_s, True)
         _together(run, (environment, *((measured,) if device else ())))
