@@ -55,6 +55,12 @@ def draw(dice: random.Random, base: dict[str, Altered]) -> tuple[Drawn, Altered]
     it.put("gpu.ecc_corrected", [dice.choice((0, 0, 0, dice.randrange(2000))) for _ in range(count)])
     if "gpu.nvlink_errors" in it.known:
         it.put("gpu.nvlink_errors", [dice.choice((0, 0, dice.randrange(40))) for _ in range(count)])
+    # repaired errors of links, which a long uptime collects
+    addresses = [str(one)[4:] for one in it.known["gpu.pci"].value]
+    it.put(
+        "node.pcie_errors",
+        [[one, one, dice.choice((0, 0, 3, dice.randrange(800))), 0, 0] for one in addresses],
+    )
     it.put("node.clock_offset_s", dice.gauss(0, 0.002))
     it.put("node.uptime_s", dice.uniform(60, 1e7))
     it.put("node.zombies", dice.choice((0, 0, 1, 12)))
@@ -81,6 +87,10 @@ def _log(dice: random.Random, it: Altered) -> None:
         pci, pid = dice.choice(addresses), dice.randrange(1000, 9999)
         lines.append(
             f"NVRM: Xid (PCI:{pci}): {dice.choice(_JOB_ERRORS)}, pid={pid}, name=python3, Ch 00000008"
+        )
+    for _ in range(dice.choice((0, 0, 0, 2, 9))):
+        lines.append(
+            f"nvidia {dice.choice(addresses)}.0: PCIe Bus Error: severity=Corrected, type=Physical Layer"
         )
     if dice.random() < 0.05:
         pci = dice.choice(addresses)

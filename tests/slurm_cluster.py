@@ -153,6 +153,13 @@ class Cluster:
         self._wait(lambda: self.states().get(node) in states, f"{node} in {states}", limit_s)
         return self.states()[node]
 
+    def all_idle(self, limit_s: float = 20) -> bool:
+        """Does every node come to rest without being drained? A job that ended leaves it after a moment."""
+        end = time.monotonic() + limit_s
+        while time.monotonic() < end and set(self.states().values()) != {"idle"}:
+            time.sleep(0.2)
+        return set(self.states().values()) == {"idle"}
+
     def resume(self, node: str) -> None:
         self.run("scontrol", "update", f"nodename={node}", "state=resume")
         self.until(node, ("idle",))

@@ -11,6 +11,7 @@ mkdir -p "$folder" 2>/dev/null || folder=${TMPDIR:-/tmp}
 
 set -- gate --tier "${TORCHDOCTOR_GATE:-quick}" --format reason --verdict-file "$folder/"
 python=$(command -v python || command -v python3)
+[ -r "${TORCHDOCTOR_POLICY:=/etc/torchdoctor/policy.toml}" ] && set -- "$@" --policy "$TORCHDOCTOR_POLICY"
 [ -n "$python" ] && set -- "$@" --python "$python"
 reason=$(timeout -k 2 900 "$TORCHDOCTOR" "$@" 2>/dev/null)
 code=$?

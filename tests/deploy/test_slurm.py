@@ -108,7 +108,7 @@ def _as_before(site: Site, cluster: Cluster) -> Iterator[None]:
 def test_healthy_nodes_run_the_job_and_nobody_is_drained(site: Site, cluster: Cluster) -> None:
     ran = cluster.run("srun", "-N3", "-n3", "sh", "-c", "echo $SLURMD_NODENAME")
     assert sorted(ran.stdout.split()) == ["n1", "n2", "n3"]
-    assert set(cluster.states().values()) == {"idle"}
+    assert cluster.all_idle()
     verdicts = {path.stem: json.loads(path.read_text())["verdict"] for path in site.folder.glob("*.json")}
     assert verdicts == {"n1": "fit", "n2": "fit", "n3": "fit"}
 
@@ -121,7 +121,7 @@ def test_a_planted_fault_drains_its_node_with_our_reason_and_no_other(site: Site
     assert reason.startswith("[node_problem] td:xid79 GPU3 ")
     assert len(reason) <= 160
     states = cluster.states()
-    assert (states["n1"], states["n3"]) == ("idle", "idle")
+    assert not {states["n1"], states["n3"]} & {"drain", "drng"}
     assert cluster.reason("n1") == ""
 
 
@@ -152,7 +152,7 @@ def test_what_is_no_verdict_drains_nobody_and_stops_no_job(
         site.does(program)
     ran = cluster.run("srun", "-N1", "-n1", "-w", "n1", "echo", "ran")
     assert ran.stdout == "ran\n", ran.stderr
-    assert set(cluster.states().values()) == {"idle"}
+    assert cluster.all_idle()
     assert "nothing done" in site.log()
 
 
@@ -217,7 +217,7 @@ def test_the_health_check_drains_beside_running_jobs_and_always_ends_with_0(
     site: Site, cluster: Cluster
 ) -> None:
     assert health_check(site, cluster, "n2") == 0
-    assert set(cluster.states().values()) == {"idle"}
+    assert cluster.all_idle()
     with subprocess.Popen(["srun", "-w", "n2", "sleep", "6"], env=cluster.environ) as job:
         cluster.until("n2", ("alloc",))
         site.sees({"n2": broken(site.place)})

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,7 +54,7 @@ def test_a_node_or_environment_at_fault_ends_the_job_and_says_why(
     returned, out = srun(cluster, program, f"echo 'td:shm-small (64 MiB)'; exit {code}")
     assert returned != 0
     assert "torchdoctor: td:shm-small (64 MiB) (verdict in " in out
-    assert set(cluster.states().values()) == {"idle"}
+    assert cluster.all_idle()
 
 
 @pytest.mark.parametrize("code", [1, 12, 70, 127])
@@ -76,3 +79,27 @@ def test_a_job_may_say_no(cluster: Cluster, program: Path) -> None:
     returned, out = srun(cluster, program, "exit 11", TORCHDOCTOR_GATE="off")
     assert (returned, out) == (0, "ran\nran\n")
     assert not Path(f"{program}.calls").exists()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="looks at a torch")
+@pytest.mark.parametrize(("bound", "ends"), [(0, False), (10**18, True)])
+def test_the_gate_itself_before_a_task(
+    bound: int, ends: bool, cluster: Cluster, program: Path, tmp_path: Path
+) -> None:
+    """No stand-in: a node of processors, whose shared memory is enough for the policy or too small for it."""
+    policy = tmp_path / "site.toml"
+    policy.write_text(f"[expect]\ngpus = 0\n[thresholds]\nshm_fail_bytes = {bound}\nshm_warn_bytes = 0\n")
+    real = f'cd {ROOT} && exec {sys.executable} -m torchdoctor "$@"'
+    more = {"TORCHDOCTOR_POLICY": str(policy), "TORCH_EXTENSIONS_DIR": str(tmp_path / "extensions")}
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    returned, out = srun(cluster, program, real, PATH=path, **more)
+    verdict = json.loads(next(program.parent.glob("n1.json")).read_text())
+    if ends:
+        assert returned != 0
+        assert "torchdoctor: td:shm change-job" in out, out
+        assert verdict["exit_code"] == 11
+    else:
+        assert (returned, out.count("ran\n")) == (0, 2), out
+        assert verdict["verdict"] == "fit", verdict
+    assert verdict["fingerprint"]["torch"]
+    assert cluster.all_idle()

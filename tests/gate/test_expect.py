@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from gate_machines import Altered
 
-from torchdoctor.gate.expect import listed
+from torchdoctor.gate.expect import leave_others_alone, listed
+from torchdoctor.gate.facts import Facts
 from torchdoctor.gate.finding import Verdict
 from torchdoctor.gate.policy import Policy
 
@@ -47,6 +48,27 @@ def test_the_policy_is_for_the_whole_node_and_a_task_sees_its_share() -> None:
     assert it.judge().verdict is UNFIT
     it.variables(**TASK, SLURM_STEP_GPUS="3,4")
     assert it.judge().verdict is FIT
+
+
+@pytest.mark.parametrize(
+    ("variables", "seen"),
+    [
+        ({"SLURM_JOB_GPUS": "1"}, "GPU-00000000-0000-0000-0000-000000000002"),
+        ({"SLURM_STEP_GPUS": "0", "SLURM_JOB_GPUS": "0,1"}, "GPU-00000000-0000-0000-0000-000000000001"),
+        ({"SLURM_JOB_GPUS": "1", "CUDA_VISIBLE_DEVICES": "0"}, "0"),  # what is set stands
+        ({"SLURM_JOB_GPUS": "0,1"}, None),  # the whole node
+        ({"SLURM_JOB_GPUS": "6,7"}, None),  # constrained: what is seen is the job's
+        ({}, None),
+    ],
+)
+def test_gpus_of_other_jobs_are_hidden_from_what_is_measured(
+    variables: dict[str, str], seen: str | None
+) -> None:
+    it = Altered("h200x2")
+    it.variables(**variables)
+    environ = {name: value for name, value in variables.items() if name == "CUDA_VISIBLE_DEVICES"}
+    leave_others_alone(Facts(it.known, it.ended), environ)
+    assert environ.get("CUDA_VISIBLE_DEVICES") == seen
 
 
 def test_lists() -> None:

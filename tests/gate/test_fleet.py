@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from torchdoctor.cli.main import main
 from torchdoctor.gate.fleet import merge, table
 from torchdoctor.gate.hostlist import HostListError, hosts_of
-from torchdoctor.gate.launch import local_rank, node_name
+from torchdoctor.gate.launch import local_rank, node_name, refuses
 
 CODES = {"fit": 0, "unfit": 10, "environment": 11, "inconclusive": 12}
 
@@ -169,6 +170,36 @@ def test_the_local_rank_of_every_launcher(environ: dict[str, str], expected: int
 )
 def test_the_name_of_a_node_is_fit_for_a_file(environ: dict[str, str], host: str, expected: str) -> None:
     assert node_name(environ, host) == expected
+
+
+@pytest.mark.parametrize(
+    ("context", "uid", "owner", "refused"),
+    [
+        ("prolog_slurmd", 0, 1000, True),
+        ("epilog_slurmd", 0, 1000, True),
+        ("prolog_slurmd", 0, 0, False),  # the system's own
+        ("prolog_task", 1000, 1000, False),  # as the user
+        ("", 0, 1000, False),  # a container
+    ],
+)
+def test_a_users_python_is_never_run_as_root_in_a_prolog(
+    context: str, uid: int, owner: int, refused: bool
+) -> None:
+    assert bool(refuses({"SLURM_SCRIPT_CONTEXT": context}, uid, owner)) is refused
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to somebody else")
+def test_the_command_refuses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\ntouch {tmp_path}/was-run\n")
+    python.chmod(0o755)
+    os.chown(python, 1000, 1000)
+    monkeypatch.setenv("SLURM_SCRIPT_CONTEXT", "prolog_slurmd")
+    assert main(["gate", "--python", str(python), "--gpus", "0"]) == 2
+    assert "user 1000" in capsys.readouterr().err
+    assert not (tmp_path / "was-run").exists()
 
 
 @pytest.mark.parametrize(("rank", "looks"), [("0", True), ("1", False)])

@@ -87,6 +87,19 @@ def test_an_nvml_that_hangs_does_not_hold_us(tmp_path: Path, policy: str) -> Non
     assert "nvml" in {one["check"] for one in verdict["not_checked"] if one["required"]}
 
 
+def test_the_jobs_python_sees_the_jobs_gpus_alone(tmp_path: Path, policy: str) -> None:
+    python = tmp_path / "python3"
+    python.write_text(
+        f'#!/bin/sh\necho "$CUDA_VISIBLE_DEVICES" >> {tmp_path}/seen\nexit 1\n', encoding="utf-8"
+    )
+    python.chmod(0o755)
+    env = {**os.environ, "PYTHONPATH": f"{FAKE}:{ROOT}", "FAKE_NVML": '{"gpus": 4}', "SLURM_JOB_GPUS": "2"}
+    env.pop("CUDA_VISIBLE_DEVICES", None)
+    argv = [sys.executable, "-m", "torchdoctor", "gate", "--python", str(python), "--policy", policy]
+    subprocess.run(argv, cwd=tmp_path, env=env, capture_output=True, timeout=60, check=False)
+    assert set((tmp_path / "seen").read_text().split()) == {"GPU-2"}
+
+
 def test_a_recording_gives_the_same_verdict(tmp_path: Path, policy: str) -> None:
     saved = tmp_path / "saved.json"
     told = {"gpus": 2, "width": [16, 8]}

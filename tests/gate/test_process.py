@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import jsonschema
@@ -152,6 +153,24 @@ def test_observe_and_styles(broken: str) -> None:
     assert gate("--tier", "passive", "--replay", broken, "--exit-style", "slurm").returncode == 0
     assert gate("--tier", "passive", "--replay", broken, "--exit-style", "slurm", "--drain").returncode == 1
     assert gate("--tier", "passive", "--replay", broken, "--exit-style", "nagios").returncode == 2
+    words = ("--tier", "passive", "--replay", broken, "--exit-style", "slurm-prolog")
+    assert [gate(*words).returncode, gate(*words, "--drain").returncode] == [0, 1]
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="needs torch")
+def test_a_node_of_processors_is_looked_at_whole_where_no_gpu_is_expected(tmp_path: Path) -> None:
+    """Nothing of it is needed that only a GPU has, and the workers of a DataLoader are tried."""
+    file, policy = tmp_path / "verdict.json", tmp_path / "site.toml"
+    policy.write_text("[expect]\ngpus = 0\n[thresholds]\nshm_fail_bytes = 0\n", encoding="utf-8")
+    env = {**os.environ, "TORCH_EXTENSIONS_DIR": str(tmp_path), "LOCAL_WORLD_SIZE": "4"}
+    words = ("--tier", "quick", "--python", sys.executable, "--policy", str(policy), "-o", str(file))
+    done = gate(*words, "--save", str(tmp_path / "saved.json"), env=env)
+    verdict = json.loads(file.read_text(encoding="utf-8"))
+    needed = {one["check"] for one in verdict["not_checked"] if one["required"]}
+    assert not needed & {"active", "gemm-exact", "nvml", "gpu-count", "ecc"}, done.stdout
+    assert verdict["expected"]["gpus"] == 0
+    lines = json.loads((tmp_path / "saved.json").read_text())["programs"]["gate-active"]["lines"]
+    assert any(str(line.get("check", "")).startswith("dataloader") for line in lines)
 
 
 @pytest.mark.parametrize(

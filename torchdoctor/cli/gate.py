@@ -47,7 +47,7 @@ EXIT_OUR_FAULT = 70
 )
 @click.option(
     "--exit-style",
-    type=click.Choice(["native", "slurm", "nagios", "npd", "k8s"]),
+    type=click.Choice(["native", "slurm", "slurm-prolog", "nagios", "npd", "k8s"]),
     default="native",
     show_default=True,
     help="Whose exit codes to use.",
@@ -103,7 +103,7 @@ def _gate(
     verbose: bool,
 ) -> int:
     from torchdoctor.gate import bundle
-    from torchdoctor.gate.launch import local_rank
+    from torchdoctor.gate.launch import local_rank, refuses
     from torchdoctor.gate.policy import Policy
     from torchdoctor.gate.supervisor import Wish, supervise
     from torchdoctor.probes.interpreter import choose
@@ -127,6 +127,9 @@ def _gate(
     interpreter = sys.executable
     if call.tier != "passive" and replay is None:
         interpreter = resolve(python) if python else choose()[0]
+        refusal = refuses(os.environ, os.geteuid(), os.lstat(interpreter).st_uid)
+        if refusal:
+            raise click.UsageError(refusal)
     wish = Wish(
         call.tier, policy, interpreter, call.gpus, call.before_job or call.tier != "passive", observe,
         fault=os.environ.get("TORCHDOCTOR_FAULT", ""),
@@ -140,7 +143,8 @@ def _gate(
     outcome = supervise(wish, machine, bundle.prepare(folder) if folder else save or "")
     if folder:
         bundle.complete(folder, outcome, call, policy_file or "")
-    return _deliver(outcome, verdict_file, prometheus, form, exit_style, drain, verbose)
+    style = exit_style.removesuffix("-prolog")
+    return _deliver(outcome, verdict_file, prometheus, form, style, drain, verbose)
 
 
 def _policy(path: str) -> Policy:

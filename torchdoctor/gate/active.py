@@ -19,6 +19,7 @@ _QUICK = ("gemm-exact", "h2d", "dataloader")
 _STANDARD = (*_QUICK, "bit-equal", "bit-equal-hot", "nan", "d2h", "hbm", "gemm-rate", "p2p", "nccl")
 CHECKS = {"quick": _QUICK, "standard": _STANDARD, "deep": (*_STANDARD, "memory", "jitter")}
 SPEEDS = frozenset(("h2d", "d2h", "hbm", "gemm-rate", "p2p", "jitter"))
+_WITHOUT_GPU = ("dataloader",)
 _COMPUTED = ("gemm-exact", "bit-equal", "nan", "memory")
 _IDLE_S = 10.0
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
@@ -28,12 +29,13 @@ _LONGEST_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the supervisor asks for."""
+    """What the supervisor asks for. On a node of processors alone ``device`` is cpu, and workers are all."""
 
     python: str
     tier: str
     limit_s: float
     fault: str = ""
+    device: str = "cuda"
 
 
 def die_with_parent() -> None:
@@ -49,7 +51,7 @@ def die_with_parent() -> None:
 def measure(wish: Wish) -> tuple[Report, Report | None]:
     """All checks of the tier, and a second run of those that failed or were slow; None when none was."""
     begun = time.monotonic()
-    names = CHECKS[wish.tier]
+    names = CHECKS[wish.tier] if wish.device == "cuda" else _WITHOUT_GPU
     first = _run(wish, names, wish.limit_s)
     again = tuple(
         dict.fromkeys(
@@ -72,7 +74,7 @@ def _run(wish: Wish, names: tuple[str, ...], limit_s: float) -> Report:
     checks = tuple(check for check in (find(name) for name in names) if check is not None)
     level = Level.QUICK if wish.tier == "quick" else Level.STANDARD
     scale = max(0.05, min(1.0, limit_s / _LONGEST_S))
-    return run(Request(wish.python, "cuda", checks, level, limit_scale=scale, fault=wish.fault))
+    return run(Request(wish.python, wish.device, checks, level, limit_scale=scale, fault=wish.fault))
 
 
 def lines(first: Report, second: Report | None) -> list[dict[str, object]]:

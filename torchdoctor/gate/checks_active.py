@@ -36,7 +36,7 @@ def judge(look: Look) -> Said:
     named = {_name(line) for line in results} | {
         str(line.get("untold")).partition("@")[0] for line in outcome.lines
     }
-    for name in _NEEDED:
+    for name in _NEEDED if look.count or look.only_amd else ():
         if name not in named:
             yield Untold(name, "it was not run on any GPU", True)
     if not any(line.get("done") is True for line in outcome.lines):

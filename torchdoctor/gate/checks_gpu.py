@@ -183,6 +183,20 @@ def _model(look: Look) -> Said:
 def _ecc(look: Look) -> Said:
     if look.count or not (look.only_amd or look.expected.gpus == 0):
         yield from look.untold("ecc", "gpu.ecc_uncorrected", "gpu.remap_failed", required=look.count > 0)
+    capable = [gpu for gpu, name in look.facts.each("gpu.names") if _contains(str(name))]
+    for gpu in capable:
+        if look.facts.of("gpu.ecc_enabled", gpu) is False:
+            yield look.found(
+                "ecc", "ECC is switched off: memory errors are not even seen", WARN, NODE,
+                Action.CHANGE_SETTING, gpu, tag="ecc-off", observed="off", expected="on", source="NVML",
+                advice="nvidia-smi -e 1, and a reset",
+            )  # fmt: skip
+    counted = look.facts.get("gpu.ecc_uncorrected").state is not State.UNKNOWN
+    silent = [gpu for gpu in capable if counted and look.facts.of("gpu.ecc_uncorrected", gpu) is None]
+    silent = [gpu for gpu in silent if look.facts.of("gpu.ecc_enabled", gpu) is not False]
+    if silent:  # parts that count errors, and a driver that does not tell them
+        which = ", ".join(map(str, silent))
+        yield Untold("ecc", f"gpu.ecc_uncorrected: no answer for GPU {which}", True)
     contained = {event.pci for event in look.log.events if event.xid == 94 and look.log.live(event)}
     grave = {event.pci for event in look.log.events if event.xid in (48, 95) and look.log.live(event)}
     for gpu, count in look.facts.each("gpu.ecc_uncorrected"):
@@ -205,6 +219,14 @@ def _ecc(look: Look) -> Said:
                 observed=f"{count} corrected", expected=f"below {look.limit('ecc_corrected_warn'):g}",
                 source=look.limit_source("ecc_corrected_warn"),
             )  # fmt: skip
+    for gpu, count in look.facts.each("gpu.sram_corrected"):
+        if isinstance(count, int) and count >= look.limit("sram_corrected_warn"):
+            yield look.found(
+                "ecc", "A storm of corrected SRAM errors", WARN, NODE, Action.INSPECT, gpu,
+                tag="sram-corrected", observed=f"{count} corrected",
+                expected=f"below {look.limit('sram_corrected_warn'):g}",
+                source=look.limit_source("sram_corrected_warn"),
+            )  # fmt: skip
     for gpu, over in look.facts.each("gpu.sram_threshold"):
         if over is True:
             yield look.found(
@@ -222,6 +244,11 @@ def _ecc(look: Look) -> Said:
             )  # fmt: skip
 
 
+def _contains(name: str) -> bool:
+    """Is it a part that counts memory errors and contains them?"""
+    return any(word in _CONTAINING for word in name.replace("-", " ").split())
+
+
 def _remap(look: Look) -> Said:
     for gpu, failed in look.facts.each("gpu.remap_failed"):
         if failed is True:
@@ -233,8 +260,7 @@ def _remap(look: Look) -> Said:
     wish = look.policy.options.get("remap_pending")
     for gpu, pending in look.facts.each("gpu.remap_pending"):
         if pending is True:
-            name = look.facts.text_of("gpu.names", gpu).replace("-", " ").split()
-            contains = any(word in _CONTAINING for word in name)
+            contains = _contains(look.facts.text_of("gpu.names", gpu))
             weight = {"fail": FAIL, "warn": WARN, "info": INFO}.get(str(wish), WARN if contains else FAIL)
             yield look.found(
                 "remap", "A memory row is to be replaced at the next reset", weight, NODE, Action.RESET_GPU,
@@ -248,6 +274,17 @@ def _remap(look: Look) -> Said:
                 "remap", "Memory banks without room for another broken row", WARN, NODE, Action.RMA, gpu,
                 tag="remap-full", observed=f"{banks[4]} banks without spare rows", expected="0",
                 source="NVML",
+            )  # fmt: skip
+    for gpu, count in look.facts.each("gpu.retired_pages"):
+        many = isinstance(count, int) and count > look.limit("retired_pages_warn")
+        worn = many and int(str(count)) >= look.limit("retired_pages_fail")
+        worn = worn and look.facts.of("gpu.retired_pending", gpu) is True
+        if many:
+            bound = "retired_pages_fail" if worn else "retired_pages_warn"
+            yield look.found(
+                "remap", "Many memory pages are retired", FAIL if worn else WARN, NODE, Action.RMA, gpu,
+                tag="retired-pages", observed=f"{count} pages{', more pending' if worn else ''}",
+                expected=f"at most {look.limit('retired_pages_warn'):g}", source=look.limit_source(bound),
             )  # fmt: skip
     for gpu, pending in look.facts.each("gpu.retired_pending"):
         if pending is True:

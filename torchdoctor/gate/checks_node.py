@@ -5,10 +5,14 @@ from __future__ import annotations
 from statistics import median
 
 from torchdoctor.gate.finding import Action, Untold
-from torchdoctor.gate.look import ENVIRONMENT, FAIL, INFO, NODE, WARN, Check, Look, Said
+from torchdoctor.gate.look import ENVIRONMENT, FABRIC, FAIL, INFO, NODE, WARN, Check, Look, Said
 
 _UNLIMITED = 2**63 - 1
 _GIB = 1024**3
+_OWN = ("/", "/tmp", "/var", "/var/tmp")  # without these a node does not work
+_REMOTE = (
+    "nfs", "nfs4", "lustre", "cifs", "smb3", "ceph", "beegfs", "gpfs", "glusterfs", "9p", "weka", "fuse",
+)  # fmt: skip
 # bits of /proc/sys/kernel/tainted that tell of trouble: machine check, bad page, died (oops), soft lockup
 _TROUBLE = {4: "machine check", 5: "bad memory page", 7: "the kernel died (oops)", 14: "soft lockup"}
 
@@ -64,9 +68,11 @@ def _mounts(look: Look) -> Said:
     for row in look.facts.rows("mounts.hung", 2):
         if not isinstance(row[0], str):
             continue
+        # a server that is down would drain every node that mounts it
+        remote = str(row[1]).split(".")[0] in _REMOTE
         yield look.found(
-            "mounts", "A mounted file system does not answer", FAIL, NODE, Action.CHECK_NETWORK,
-            tag="mount-hung",
+            "mounts", "A mounted file system does not answer", FAIL, FABRIC if remote else NODE,
+            Action.CHECK_NETWORK if remote else Action.REBOOT, tag="mount-hung",
             observed=f"{row[0]} ({row[1]}): no answer within {seconds:g} s", expected="an answer",
             source="built in: deadline",
         )  # fmt: skip
@@ -82,7 +88,8 @@ def _mounts(look: Look) -> Said:
     for place, row in answers.items():
         if isinstance(row[3], str):
             yield look.found(
-                "mounts", "A mounted file system gives an error", FAIL if "tale" in row[3] else WARN, NODE,
+                "mounts", "A mounted file system gives an error", FAIL if "tale" in row[3] else WARN,
+                FABRIC if str(row[1]).split(".")[0] in _REMOTE else NODE,
                 Action.CHECK_NETWORK, tag="mount-error", observed=f"{place} ({row[1]}): {row[3]}",
                 expected="an answer",
                 source="statvfs",
@@ -102,7 +109,10 @@ def _disks(look: Look) -> Said:
         total, free, files, files_free = (
             float(one) if isinstance(one, (int, float)) else 0.0 for one in space[:4]
         )
-        if space[4] is True and place in ("/", "/tmp", "/var", "/var/tmp"):
+        remote = kind.split(".")[0] in _REMOTE
+        # disks for data are filled on purpose, and a full file server is no node's fault
+        own = place in _OWN or (place in (look.policy.expected("mounts") or ()) and not remote)
+        if space[4] is True and place in _OWN:
             inside = bool(look.container) and place == "/"
             yield look.found(
                 "disk", "A file system is read-only", INFO if inside else FAIL, NODE, Action.INSPECT,
@@ -116,7 +126,8 @@ def _disks(look: Look) -> Said:
             and total > 4 * look.limit("disk_free_fail_bytes")
         ):
             yield look.found(
-                "disk", "A file system is full", FAIL, NODE, Action.CLEAN_UP, tag="disk-full",
+                "disk", "A file system is full", FAIL if own else WARN,
+                FABRIC if remote else NODE, Action.CLEAN_UP, tag="disk-full",
                 observed=f"{place}: {free / 1e6:.0f} MB free",
                 source=look.limit_source("disk_free_fail_bytes"),
                 expected=f"at least {look.limit('disk_free_fail_bytes') / 1e6:.0f} MB",
@@ -140,7 +151,7 @@ def _disks(look: Look) -> Said:
 
 def _disk(place: str, options: list[str]) -> bool:
     """Images that are mounted read-only on purpose are full, and no disk of the node's own."""
-    return "ro" not in options or place in ("/", "/tmp", "/var", "/var/tmp")
+    return "ro" not in options or place in _OWN
 
 
 def _shm(look: Look) -> Said:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 
 from torchdoctor.gate.facts import Facts
@@ -105,3 +105,11 @@ def job_gpus(facts: Facts) -> tuple[frozenset[int] | None, tuple[str, ...]]:
     if name.startswith("SLURM") and strange:
         return None, ()  # numbers of the whole node, seen from inside a constrained job
     return frozenset(numbers), tuple(strange)
+
+
+def leave_others_alone(facts: Facts, environ: MutableMapping[str, str]) -> None:
+    """Hide the GPUs that are not the job's from what runs after this, where only Slurm's list names them."""
+    mine = job_gpus(facts)[0]
+    uuids = [facts.text_of("gpu.uuids", gpu) for gpu in sorted(mine or ())]
+    if "CUDA_VISIBLE_DEVICES" not in environ and uuids and all(uuids):
+        environ["CUDA_VISIBLE_DEVICES"] = ",".join(uuids)

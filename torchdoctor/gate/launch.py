@@ -18,6 +18,20 @@ def local_rank(environ: Mapping[str, str]) -> int | None:
     return None
 
 
+def refuses(environ: Mapping[str, str], uid: int, owner: int) -> str:
+    """Why this interpreter is not to be run, "" where it may: a user's is never run as root in a Prolog.
+
+    ``owner`` is whose file it is.
+    """
+    context = environ.get("SLURM_SCRIPT_CONTEXT", "")
+    if uid == 0 and owner != 0 and context.startswith(("prolog", "epilog")):
+        return (
+            f"the interpreter is that of user {owner}, and Slurm's {context.partition('_')[0]} runs as root: "
+            "take --tier passive here, and the other tiers in TaskProlog or the job's first step"
+        )
+    return ""
+
+
 def node_name(environ: Mapping[str, str], host: str) -> str:
     """What the scheduler calls this node, else the host's own name; fit for the name of a file."""
     name = next((environ[key] for key in _NODE if environ.get(key)), host) or "node"

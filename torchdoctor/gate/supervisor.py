@@ -21,7 +21,7 @@ from types import FrameType
 from typing import Any
 
 from torchdoctor.gate import active, checks_active, checks_dcgm, checks_environment, facts, passive
-from torchdoctor.gate.expect import job_gpus
+from torchdoctor.gate.expect import job_gpus, leave_others_alone
 from torchdoctor.gate.facts import Facts
 from torchdoctor.gate.files import replace_file
 from torchdoctor.gate.finding import Finding, Untold
@@ -234,10 +234,11 @@ def _further(run: Run, machine: Machine) -> None:
         True,
     )
     if isinstance(machine, LiveMachine):
-        measured = Command(active.LABEL, _active_argv(run, limit_s), limit_s, True)
-        may = _may_measure(run)
-        _together(run, (environment, *((measured,) if may else ())))
-        if may and wants_dcgm(run.wish):
+        leave_others_alone(run.facts, os.environ)
+        device = _measured_on(run)
+        measured = Command(active.LABEL, _active_argv(run, limit_s, device), limit_s, True)
+        _together(run, (environment, *((measured,) if device else ())))
+        if device == "cuda" and wants_dcgm(run.wish):
             _together(run, (_diagnostic(run),))
     else:
         ended = {
@@ -266,22 +267,24 @@ def _diagnostic(run: Run) -> Command:
     return Command(checks_dcgm.PROGRAM, argv, limit_s, True)
 
 
-def _may_measure(run: Run) -> bool:
-    """Are there GPUs to measure? A node that is known to be bad is not measured on top."""
+def _measured_on(run: Run) -> str:
+    """On what the active set runs: the GPUs, the processor where no GPU is expected, "" for not at all."""
     look = passive.look_at(run.facts, run.wish.policy, run.wish.gpus)
     if look.count or look.only_amd:
-        return True
-    if look.expected.gpus != 0:
-        run.skipped.append(Untold("active", "no GPU is seen", True))
-    return False
+        return "cuda"
+    if look.expected.gpus == 0:
+        return "cpu"
+    run.skipped.append(Untold("active", "no GPU is seen", True))
+    return ""
 
 
-def _active_argv(run: Run, limit_s: float) -> tuple[str, ...]:
+def _active_argv(run: Run, limit_s: float, device: str) -> tuple[str, ...]:
     wish = {
         "python": run.wish.python,
         "tier": run.wish.tier,
         "limit_s": limit_s - 2.0,
         "fault": run.wish.fault,
+        "device": device,
     }
     start = f"import sys; sys.path.insert(0, {_ROOT!r}); from torchdoctor.gate.active import main; main()"
     return (sys.executable, "-c", start, json.dumps(wish))

@@ -32,6 +32,8 @@ def examine(gpus: Any, nvml: Any) -> None:
     gpus.each("gpu.ecc_corrected", lambda gpu: nvml.nvmlDeviceGetTotalEccErrors(gpu, CORRECTED, SINCE_LOAD))
     gpus.each("gpu.sram_threshold", lambda gpu: sram(nvml, gpu)[0])
     gpus.each("gpu.sram_uncorrected_total", lambda gpu: sram(nvml, gpu)[1])
+    gpus.each("gpu.sram_corrected", lambda gpu: sram(nvml, gpu)[2])
+    gpus.each("gpu.retired_pages", lambda gpu: retired(nvml, gpu))
     gpus.each("gpu.remap_histogram", lambda gpu: histogram(nvml, gpu))
     gpus.each("gpu.retired_pending", lambda gpu: bool(nvml.nvmlDeviceGetRetiredPagesPendingStatus(gpu)))
     gpus.each(
@@ -58,10 +60,17 @@ def examine(gpus: Any, nvml: Any) -> None:
     gpus.each("gpu.serials", lambda gpu: base.text(nvml.nvmlDeviceGetSerial(gpu)))
 
 
-def sram(nvml: Any, gpu: Any) -> tuple[bool, int]:
+def sram(nvml: Any, gpu: Any) -> tuple[bool, int, int]:
+    """Past the threshold for exchange; uncorrectable errors ever; corrected ones since the driver's load."""
     status = nvml.c_nvmlEccSramErrorStatus_v1_t()
     nvml.nvmlDeviceGetSramEccErrorStatus(gpu, ctypes.byref(status))
-    return bool(status.bThresholdExceeded), int(status.aggregateUncParity + status.aggregateUncSecDed)
+    uncorrected = int(status.aggregateUncParity + status.aggregateUncSecDed)
+    return bool(status.bThresholdExceeded), uncorrected, int(status.volatileCor)
+
+
+def retired(nvml: Any, gpu: Any) -> int:
+    """Memory pages that are not used any more (before Ampere): for many corrected errors, or a double one."""
+    return sum(len(nvml.nvmlDeviceGetRetiredPages(gpu, cause)) for cause in (0, 1))
 
 
 def histogram(nvml: Any, gpu: Any) -> list[int]:
