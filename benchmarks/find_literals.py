@@ -22,7 +22,8 @@ import argparse
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import pairwise
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -37,7 +38,6 @@ from torchdoctor.engine.literals import (
     JOINED,
     PLACE,
     PRINTED,
-    UNVERIFIED,
     every_literal,
     read_recorded,
     recorded_text,
@@ -45,6 +45,7 @@ from torchdoctor.engine.literals import (
 
 _LEAST_SEGMENT = 10
 _LEAST_PIECE = 6
+_LEAST_END = 16  # of a literal that begins or ends within a text, next to a value
 _LEAST_JOINED = 24  # the halves of anything shorter stand somewhere in any large program
 
 
@@ -53,7 +54,7 @@ def search(texts: Texts, wanted: set[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for literal in wanted:
         # a hole's neighbour may be a space
-        position = texts.whole.find(literal.strip())
+        position = texts.find(literal.strip())
         if position >= 0:
             found[literal] = texts.name_at(position)
     found.update(_with_values(texts.whole, wanted - set(found), texts.name_at))
@@ -101,17 +102,46 @@ def _with_values(whole: str, wanted: set[str], name_at: Callable[[int], str]) ->
     """Literals that a format string gives once its values are filled in."""
     found: dict[str, str] = {}
     together = "\n".join(wanted)
+    ends = _Ends(wanted)
     position = 0
     for line in whole.split("\n"):
         if HOLE in line or "%" in line or "{" in line:
             parts = [part.strip() for part in FORMAT.sub(HOLE, line[:2000]).split(HOLE)]
-            long = [part for part in parts if len(part) >= _LEAST_SEGMENT and part in together]
-            if len(parts) > 1 and long:
-                for literal in wanted - set(found):
-                    if sum(len(part) for part in long if part in literal) >= 0.6 * len(literal):
+            if len(parts) > 1:
+                long = [part for part in parts if len(part) >= _LEAST_SEGMENT and part in together]
+                covered = ends.covered(parts)
+                for literal in (wanted if long else set(covered)) - set(found):
+                    length = covered.get(literal, 0) + sum(len(part) for part in long if part in literal)
+                    if length >= 0.6 * len(literal):
                         found[literal] = f"{name_at(position)} (values filled in)"
         position += len(line) + 1
     return found
+
+
+class _Ends:
+    """Literals that begin within the text before a value, or end within the text after one."""
+
+    def __init__(self, literals: Iterable[str]) -> None:
+        self._heads: dict[str, list[tuple[str, str]]] = {}
+        self._tails: dict[str, list[tuple[str, str]]] = {}
+        for literal in literals:
+            text = literal.strip()
+            for cut in range(_LEAST_END, len(text)):
+                self._heads.setdefault(text[cut - _LEAST_END : cut], []).append((literal, text[:cut]))
+                tail = text[-cut:]
+                self._tails.setdefault(tail[:_LEAST_END], []).append((literal, tail))
+
+    def covered(self, parts: list[str]) -> dict[str, int]:
+        """How much of a literal the texts around the values of a format cover, other than whole parts."""
+        found: dict[str, int] = {}
+        for before, after in pairwise(parts):
+            for literal, head in self._heads.get(before[-_LEAST_END:], ()):
+                if before.endswith(head) and before != head:
+                    found[literal] = max(found.get(literal, 0), len(head))
+            for literal, tail in self._tails.get(after[:_LEAST_END], ()):
+                if after.startswith(tail) and after != tail:
+                    found[literal] = max(found.get(literal, 0), len(tail))
+        return found
 
 
 def main() -> int:
@@ -122,16 +152,15 @@ def main() -> int:
     directory = catalog.rules_directory()
     literals = every_literal(catalog.load())
     recorded = read_recorded(directory)
-    open_ones = (*BY_HAND, UNVERIFIED)
     kept = {
         literal: where
         for literal, where in recorded.items()
-        if literal in literals and (not options.fresh or where.startswith((*open_ones, PRINTED)))
+        if literal in literals and (not options.fresh or where.startswith((*BY_HAND, PRINTED)))
     }
     pending = {
-        literal for literal in literals if kept.get(literal, UNVERIFIED).startswith((*open_ones, JOINED))
+        literal for literal in literals if literal not in kept or kept[literal].startswith((*BY_HAND, JOINED))
     }
-    joints = Joints(literal for literal in pending if kept.get(literal, UNVERIFIED).startswith(UNVERIFIED))
+    joints = Joints(literal for literal in literals if literal not in kept)
     for source in listed(options.sources):
         try:
             for program, files in members(source):
@@ -141,6 +170,7 @@ def main() -> int:
                 print(f"{program}: {len(found)} literals", flush=True)
                 kept.update((literal, f"{program}: {where}") for literal, where in found.items())
                 pending -= set(found)
+                Path(directory, PLACE).write_text(recorded_text(kept), encoding="utf-8")
         except (OSError, subprocess.CalledProcessError) as error:
             print(f"{source}: not searched, {error}", flush=True)
     kept.update(

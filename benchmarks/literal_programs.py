@@ -29,7 +29,10 @@ _SKIPPED = (
     *(".pyc", ".png", ".jpg", ".gz", ".zip", ".a", ".lib", ".pdb", ".bc", ".cubin"),
     *("RECORD", "METADATA"),
 )
-_PLATFORMS = ("manylinux1_x86_64", "manylinux2014_x86_64", "manylinux_2_28_x86_64")
+_PLATFORMS = (
+    *("manylinux1_x86_64", "manylinux2010_x86_64", "manylinux2014_x86_64"),
+    *("manylinux_2_24_x86_64", "manylinux_2_27_x86_64", "manylinux_2_28_x86_64"),
+)
 
 Member = tuple[str, Callable[[], bytes]]
 
@@ -52,6 +55,14 @@ class Texts:
             pieces.append(text)
             length += len(text) + 1
         self.whole = "\n".join(pieces)
+        # one byte a character: a text with a single Chinese one takes four, and four times as long to search
+        self._bytes = self.whole.encode("utf-8", "replace")
+        self._is_ascii = len(self._bytes) == length - 1
+
+    def find(self, literal: str) -> int:
+        """The place of a literal, -1 when it stands nowhere."""
+        at = self._bytes.find(literal.encode("utf-8"))
+        return at if at < 0 or self._is_ascii else len(self._bytes[:at].decode("utf-8"))
 
     def name_at(self, position: int) -> str:
         return self._names[bisect_right(self._starts, position) - 1]
@@ -146,8 +157,9 @@ def listed(sources: Iterable[str]) -> Iterator[str]:
 def _download(kind: str, wanted: str, folder: str) -> None:
     if kind == "debian":
         # the user that APT changes to may not write there
-        argv = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", wanted]
-        subprocess.run(argv, cwd=folder, check=True)
+        subprocess.run(
+            ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", wanted], cwd=folder, check=True
+        )
         return
     name, _, asked = wanted.partition("@")
     command = [sys.executable, "-m", "pip", "-q", "download", "--no-deps", "-d", folder]

@@ -23,7 +23,6 @@ from torchdoctor import catalog
 from torchdoctor.engine.literals import (
     PLACE,
     PRINTED,
-    UNVERIFIED,
     every_literal,
     read_recorded,
     recorded_text,
@@ -190,9 +189,104 @@ import torch
 torch.jit.trace(lambda x: 1, torch.ones(1))
 
 import torch
+from torch import distributed as dist
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+try: torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1,1)).fc
+finally: dist.destroy_process_group()
+
+import torch
+from torch import distributed as dist
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+try: torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1,1))[0]
+finally: dist.destroy_process_group()
+
+import torch
+def bad(graph, inputs): raise ValueError("x")
+torch.compile(lambda x: x+1, backend=bad)(torch.ones(1))
+
+import torch._inductor.exc
+raise torch._inductor.exc.LoweringException(ValueError("x"), "aten.x", (), {})
+
+import torch._inductor.exc
+raise torch._inductor.exc.InductorError(ValueError("x"), None)
+
+import torch
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
+raise ChildFailedError("train.py", {0: ProcessFailure(local_rank=0, pid=1, exitcode=-9, error_file="none")})
+
+import torch
+torch.onnx.export(torch.nn.Linear(1,1), (torch.ones(1,1),), "/dev/null", dynamo=True)
+
+import sys, types
+sys.modules["torchvision"] = types.ModuleType("torchvision")
+sys.modules["torchvision"].__path__ = []
+try: import torchvision.gone
+finally: del sys.modules["torchvision"]
+
+import sys, types
+sys.modules["torchtext"] = types.ModuleType("torchtext")
+sys.modules["torchtext"].__path__ = []
+try: import torchtext.gone
+finally: del sys.modules["torchtext"]
+
+import subprocess, sys
+raise RuntimeError(subprocess.run(
+    [sys.executable,"-S","-c","import torch"], capture_output=True, text=True).stderr)
+
+import pathlib, subprocess, sys, tempfile
+with tempfile.TemporaryDirectory() as folder:
+    pathlib.Path(folder, "torch").mkdir()
+    raise RuntimeError(subprocess.run(
+        [sys.executable,"-S","-c","from torch import nn"],
+        cwd=folder, capture_output=True, text=True).stderr)
+
+import pathlib, subprocess, sys, tempfile
+with tempfile.TemporaryDirectory() as folder:
+    pathlib.Path(folder, "torch").mkdir()
+    pathlib.Path(folder, "torch", "__init__.py").write_text("from torch._C import *")
+    raise RuntimeError(subprocess.run(
+        [sys.executable,"-S","-c","import torch"],
+        cwd=folder, capture_output=True, text=True).stderr)
+
+import torch
+class Wrong(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): return x * 2
+    @staticmethod
+    def backward(ctx, grad): return grad * 2
+    @staticmethod
+    def jvp(ctx, tangent): return tangent * 3
+torch.autograd.gradcheck(
+    Wrong.apply, torch.ones(2, dtype=torch.double, requires_grad=True), check_forward_ad=True)
+
+from torch.distributed.flight_recorder.components.types import MatchInfo, MatchState
+raise RuntimeError(MatchInfo(MatchState.SIZE_OR_SYNTAX_MISMATCH))
+
+from torch.distributed.flight_recorder.components.types import MatchInfo, MatchState
+raise RuntimeError(MatchInfo(MatchState.COLLECTIVE_TYPE_MISMATCH))
+
+from torch.distributed.flight_recorder.components.types import MatchInfo, MatchState
+raise RuntimeError(MatchInfo(MatchState.COLLECTIVE_DTYPE_MISMATCH))
+
+import torch
 m=torch.nn.BatchNorm1d(1)
 del m._non_persistent_buffers_set
 m.state_dict()
+
+import torch._dynamo.exc
+raise torch._dynamo.exc.InternalTorchDynamoError("x")
+
+import torch._dynamo.exc
+raise torch._dynamo.exc.UncapturedHigherOrderOpError("x")
+
+import torch
+torch.Stream(device="cuda")
+
+import torch
+torch.Stream(device="xpu")
+
+import torch
+torch.library.register_fake("torchvision::nms")(lambda x: x)
 
 import torch
 torch.zeros(2,3,4).expand(2,3)
@@ -232,9 +326,7 @@ def main() -> int:
     literals = every_literal(catalog.load())
     recorded = read_recorded(directory)
     kept = {literal: where for literal, where in recorded.items() if literal in literals}
-    open_ones = [
-        literal for literal in literals if kept.get(literal, UNVERIFIED).startswith((UNVERIFIED, PRINTED))
-    ]
+    open_ones = [literal for literal in literals if literal not in kept or kept[literal].startswith(PRINTED)]
     found: dict[str, str] = {}
     calls = CALLS.strip().split("\n\n")
     for call in calls:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import re
 import shutil
 import subprocess
 import tarfile
@@ -13,6 +14,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from torchdoctor.engine.literals import BY_HAND, PRINTED, read_recorded
 
 Member = tuple[str, Callable[[], bytes]]
 SCRIPT = Path(__file__).resolve().parent.parent.parent / "benchmarks" / "find_literals.py"
@@ -63,6 +66,9 @@ def wheel(tmp_path: Path) -> Path:
         ("the pool is exhausted after all, ", "frob/pool.py"),
         (" are taken by others", "frob/pool.py"),
         ("a share of 12 percent of all memory of the machine", "frob/pool.py (values filled in)"),
+        ("is exhausted after all, 12 slots", "frob/pool.py (values filled in)"),
+        ("'spare' are taken by others", "frob/pool.py (values filled in)"),
+        ("is exhausted afterwards, 12 slots", None),
         ("an error of the native part: ", "frob/native.so"),
         ("one literal of C", "frob/kernel.h"),
         ("an error of the native part: are taken by others", "frob/native.so (in two pieces)"),
@@ -124,6 +130,22 @@ def test_a_list_of_sources(script: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "list").write_text("# first\npypi:frob==1.2@38\n\ndebian:frob  # the shell part\n", "utf-8")
     sources = ["a.whl", f"@{tmp_path / 'list'}"]
     assert list(script.listed(sources)) == ["a.whl", "pypi:frob==1.2@38", "debian:frob"]
+
+
+def test_the_list_of_sources_has_every_program_of_the_index(script: ModuleType) -> None:
+    recorded = read_recorded(str(SCRIPT.parent.parent / "rules"))
+    found = [where for where in recorded.values() if not where.startswith((*BY_HAND, PRINTED))]
+    named = {program for where in found for program in re.findall(r"(?:^|\()(\S+) (\d\S*): ", where)}
+    assert len(named) > 50
+    listed = set(script.listed([f"@{SCRIPT.parent / 'literal_sources.txt'}"]))
+    versions = {item.partition(":")[2].partition("@")[0].replace("-", "_") for item in listed}
+    names = {item.partition(":")[2] for item in listed if item.startswith("debian:")}
+    missing = [
+        (name, version)
+        for name, version in named
+        if f"{name.replace('-', '_')}=={version}" not in versions and name not in {*names, *listed}
+    ]
+    assert missing == [("torch", "2.13.0+cpu")]  # which no index has
 
 
 class TestJoints:

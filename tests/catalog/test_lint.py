@@ -20,7 +20,6 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 # How many rules each list of exemptions may hold. Lower a number when a list has shrunk; never raise one.
 EXEMPTIONS = {"REGEX_ALLOWED": 0, "NO_POSITIVE": 0, "NO_NEAR_MISS": 0, "RISKIER_FIRST": 4}
 
-UNVERIFIED_LITERALS = 157
 
 RULE = """id = "{id}"
 family = "memory"
@@ -49,11 +48,6 @@ def test_the_catalog_keeps_all_of_it(examined: Catalog) -> None:
 @pytest.mark.parametrize(("name", "most"), EXEMPTIONS.items())
 def test_exemptions_only_shrink(name: str, most: int) -> None:
     assert len(getattr(lint, name)) == most
-
-
-def test_the_literals_that_nobody_verified_only_get_fewer() -> None:
-    recorded = literals.read_recorded(str(ROOT / "rules"))
-    assert len(literals.unverified(recorded)) <= UNVERIFIED_LITERALS
 
 
 def test_every_list_of_exemptions_is_counted() -> None:
@@ -350,13 +344,12 @@ class TestLiterals:
             ("torch 2.13.0: torch/nn/functional.py", True),
             ("historic: torch 0.4 to 1.2", True),
             ("other program: frobnicator, a server", True),
-            ("unverified: frobnicator 2", True),
+            ("unverified: frobnicator 2", False),
             ("joined: the pool of (frob 1.2: a.so) + first (grate 0.1: b (x86).so)", True),
             ("joined: the pool of (frob 1.2: a.so)", False),
             ("joined: the pool of (frob 1.2: a.so) + first (grate)", False),
             ("joined: ", False),
             ("historic: ", False),
-            ("unverified: ", False),
             ("somewhere", False),
             ("", False),
         ],

@@ -14,12 +14,10 @@ PLACE = "literals.tsv"
 BY_HAND = ("historic: ", "other program: ")
 PRINTED = "printed: "  # NAME VERSION: the call that made the program print it
 JOINED = "joined: "  # PIECE (NAME VERSION: FILE) + PIECE (NAME VERSION: FILE), which a program puts together
-UNVERIFIED = "unverified: "  # what the rule says of it, which nobody has checked yet
 _HEAD = (
     "# The longest literal of every template, and a program that holds it (NAME VERSION: FILE), or by hand:\n"
     "# historic: which versions printed it, other program: which one; joined: its pieces, each with the\n"
-    "# program that holds it; printed: the call that made a program print it; unverified: what the rule\n"
-    "# says of it, which nobody has checked yet.\n"
+    "# program that holds it; printed: the call that made a program print it.\n"
     "# benchmarks/find_literals.py and benchmarks/print_literals.py write what they find.\n"
 )
 _FOUND = re.compile(r"\S+ \d\S*: \S")
@@ -80,7 +78,7 @@ def problems(directory: str, rules: RuleSet) -> list[str]:
                     "PIECE (NAME VERSION: FILE)"
                 )
         elif not _FOUND.match(where) and not (
-            where.startswith((*BY_HAND, PRINTED, UNVERIFIED)) and where.partition(": ")[2].strip()
+            where.startswith((*BY_HAND, PRINTED)) and where.partition(": ")[2].strip()
         ):
             found.append(f"{PLACE}: {literal!r} needs NAME VERSION: FILE, or {' or '.join(BY_HAND)}and why")
     return found
@@ -93,14 +91,5 @@ def summary(directory: str, rules: RuleSet) -> str | None:
         return None
     current = every_literal(rules)
     by_hand = sum(recorded.get(literal, "").startswith(BY_HAND) for literal in current)
-    open_ones = len(unverified(recorded))
-    found = sum(literal in recorded for literal in current) - by_hand - open_ones
-    return (
-        f"{len(current)} literals: {found} found in a program, {by_hand} recorded by hand, "
-        f"{open_ones} not verified"
-    )
-
-
-def unverified(recorded: Mapping[str, str]) -> list[str]:
-    """The literals that nobody has found in a program yet."""
-    return [literal for literal, where in recorded.items() if where.startswith(UNVERIFIED)]
+    found = sum(literal in recorded for literal in current) - by_hand
+    return f"{len(current)} literals: {found} found in a program, {by_hand} recorded by hand"
