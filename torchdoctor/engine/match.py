@@ -10,6 +10,7 @@ from torchdoctor.catalog.rule import Match
 from torchdoctor.engine.conditions import every, holds
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.finding import Occurrence
+from torchdoctor.engine.foreign import is_foreign
 from torchdoctor.model import Event, Fact, Transcript
 
 # a literal that stands in more events than this is looked at in the first and the last of them only
@@ -23,6 +24,7 @@ class Haystack:
     """The folded texts of all events in one string, so that one search finds a literal in any of them."""
 
     def __init__(self, transcript: Transcript) -> None:
+        self.transcript = transcript
         self.events: list[Event] = []
         self.texts: list[str] = []
         self.starts: list[int] = []
@@ -117,7 +119,7 @@ def _try(
     event = haystack.events[number]
     with facts.guard(rule_id):
         found = match_event(rules.rule(rule_id).matches[block], event, haystack.texts[number], facts)
-        if found is not None:
+        if found is not None and not is_foreign(rule_id, event, haystack.transcript):
             _keep(rule_id, found, best)
 
 

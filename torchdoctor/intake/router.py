@@ -11,6 +11,7 @@ from torchdoctor.intake.learning import Shape, common_shape, marker, service_sha
 from torchdoctor.intake.prefix import split
 from torchdoctor.intake.stream import Stream
 from torchdoctor.intake.traceback import HEADER
+from torchdoctor.intake.unfold import Unfolder
 
 STREAMS = 4_096
 LEARNED = 16
@@ -31,6 +32,7 @@ class Router:
         self.recent = self.plain  # where the line before went, for a piece that continues it
         self.runs: tuple[str, int] = ("", 0)
         self.interleaved = Interleaved()
+        self.unfolder = Unfolder()
         self.before = ""  # the line before, which a prefix has in common with the next one
 
     def physical(self, number: int, text: str, joined: bool) -> None:
@@ -44,6 +46,12 @@ class Router:
                 return
         if ":** " in text[:48]:
             text = unmarked(text)
+        unfolded = self.unfolder.take(text)
+        if unfolded is not None:
+            for line in unfolded:
+                for part in clean(line):
+                    self.logical(number, part, False)
+            return
         for part in clean(text):
             self.logical(number, part, joined)
             joined = False
@@ -235,6 +243,8 @@ class Router:
             self._route(number, line[:bare] + line[len(before) :], False)
 
     def close(self) -> None:
+        for line in self.unfolder.rest():
+            self.logical(0, line, False)
         for at, piece in self.interleaved.rest():
             self._logical(at, piece, False)
         if self.held:
