@@ -176,7 +176,7 @@ def _begins(text: str, start: int, event: Event) -> bool:
     before = text[:start]
     if event.type and before.startswith(f"{event.type}: "):
         before = before[len(event.type) + 2 :]
-    words = before.strip(" >*_`\"'\u201c\u201e").lower().split()
+    words = before.strip(" #>*_`\"'\u201c\u201e").lower().split()
     return len(words) < 12 and not any(
         word.strip(".,:;()") in _SPEECH for word in words[words[:1] == ["the"] :]
     )

@@ -79,6 +79,9 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
                 draft.quoted = True
                 continue
             helping = -1
+            if teller is not None and raw[:1] == "#" and not fenced:
+                draft.quoted, draft.told = True, copied(raw)  # the title of a report
+                continue
             if _literal(raw):
                 draft.quoted = True
                 continue

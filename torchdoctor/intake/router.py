@@ -33,6 +33,7 @@ class Router:
         self.runs: tuple[str, int] = ("", 0)
         self.interleaved = Interleaved()
         self.unfolder = Unfolder()
+        self.named = ""  # the class of the exception that a report's field named
         self.before = ""  # the line before, which a prefix has in common with the next one
 
     def physical(self, number: int, text: str, joined: bool) -> None:
@@ -45,7 +46,7 @@ class Router:
                     self.logical(number, part, False)
                 return
         if ":** " in text[:48]:
-            text = unmarked(text)
+            text = self._field(text)
         unfolded = self.unfolder.take(text)
         if unfolded is not None:
             for line in unfolded:
@@ -55,6 +56,18 @@ class Router:
         for part in clean(text):
             self.logical(number, part, joined)
             joined = False
+
+    def _field(self, text: str) -> str:
+        """A field of a report in Markdown; the class of an exception and its message stand in two of them."""
+        kind = pattern(r"^\s*(?:[-*] )?\*\*Exception Type:\*\* ([\w.]+)\s*$").match(text)
+        if kind:
+            self.named = kind[1]
+            return text
+        message = unmarked(text)
+        if message is text or not self.named:
+            return message
+        named, self.named = self.named, ""
+        return f"{named}: {message}"
 
     def prime(self, texts: list[str]) -> None:
         """Learn from the first lines what all lines begin with."""

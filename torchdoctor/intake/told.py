@@ -87,8 +87,8 @@ def _own_words(text: str) -> str:
 
 
 def copied(raw: str) -> bool:
-    """Can the line be a program's message? In a list, a table or a heading it is named only."""
+    """Can the line be a program's message? In a list or a table it is named only."""
     text = raw.strip()
-    if not text or text[0] in "#|-+" or text.startswith("* "):
+    if not text or text[0] in "|-+" or text.startswith("* "):
         return False
     return pattern(_EXPLAINS).search(text) is None
