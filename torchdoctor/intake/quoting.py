@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import is_prose
 from torchdoctor.intake.lines import is_code, is_prompt
-from torchdoctor.intake.told import Teller, copied
+from torchdoctor.intake.told import Fences, Teller, copied
 from torchdoctor.model import EventKind, Form
 
 _HELP_HEADS = (
@@ -52,11 +52,17 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
     """Set ``quoted`` on the drafts; a headed traceback at the left edge never is."""
     answered = ""  # the command at a prompt of Python to which the following lines are the answer
     helping = -1  # how far the head of a help text is indented; its options are indented further
-    fenced = example = False
+    example = False
+    fences = Fences()
     teller = Teller() if personal and not chat else None
     for draft in drafts:
         raw = draft.raw
         shown = teller is not None and teller.shown(draft)
+        if "```" in raw or "~~~" in raw:
+            fences.see(raw)
+        if fences.language in ("diff", "patch", "suggestion") and not draft.headed:
+            draft.quoted = True  # what somebody wants to change
+            continue
         if draft.kind is not EventKind.LOG:
             if not draft.headed and draft.kind is not EventKind.DEVICE_ASSERT:
                 inside = 0 <= helping < len(raw) - len(raw.lstrip()) - 1
@@ -69,8 +75,6 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
                 answered = stripped
             elif is_prompt(raw) and stripped[:3] not in ("...", ">>>"):
                 answered = ""
-            if stripped[:3] == "~~~" or raw.count("```") % 2:
-                fenced = not fenced
             if stripped.startswith(_HELP_HEADS):
                 helping = len(raw) - len(stripped)
                 draft.quoted = True
@@ -79,7 +83,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
                 draft.quoted = True
                 continue
             helping = -1
-            if teller is not None and raw[:1] == "#" and not fenced:
+            if teller is not None and raw[:1] == "#" and not fences.open:
                 draft.quoted, draft.told = True, copied(raw)  # the title of a report
                 continue
             if _literal(raw):
@@ -95,7 +99,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
         if form is Form.LOG and not draft.headed and _told_about(draft):
             draft.quoted = True
             continue
-        if form is Form.LOG or (personal and fenced):
+        if form is Form.LOG or (personal and fences.open):
             continue  # in somebody's report the block between the fences is the output of his run
         if form is Form.SOURCE_CODE:
             draft.quoted = _in_program(draft)

@@ -24,6 +24,7 @@ _ANNOUNCES = (
     r"|\b(?:results? in|resulting in|fail(?:s|ed|ing)? with|crash(?:es|ed)? with|prints?|outputs?"
     r"|(?:error|log|exception|traceback|message|output)s?(?: (?:is|was|are))?) ?[:\uff1a]"
     r"|\b(?:get|got|getting)(?: an?)? \w*[Ee]rror\b"
+    r"|\b(?:the|this|an?|following|same) (?:\w+ )?(?:error|exception|warning|message):? ?[`\"\u201c]"
     # "error" in Chinese, Japanese, Korean, German, French, Spanish, Russian, behind words of telling
     r"|\u62a5\u9519|\u51fa\u73b0|\u9519\u8bef|\u62a5\u4e86|\u63d0\u793a|\u30a8\u30e9\u30fc|\uc5d0\ub7ec"
     r"|\b(?:Fehler(?:meldung)?|[Ee]rreur|[Ee]rro|errores?)\b|\u043e\u0448\u0438\u0431\u043a"
@@ -37,12 +38,14 @@ _QUESTION = r"\W*(?:Q|A|Question|Answer|F|FAQ) ?\d* ?[:.)]"
 # what somebody says of other people, of other times, or of the way out
 _SUPPOSES = (
     r"\b(?:[Ii]f|[Ww]hen(?:ever)?|[Ii]n case|[Ss]hould) (?:you|we|one|users?|people|someone|they)\b"
-    r"|\b(?:[Yy]ou(?:'re|\u2019re)?|users?|people|they|someone|somebody|others)\b[^.?!\n]{0,24}"
+    r"|(?<![Dd]o )(?<![Dd]id )(?<![Cc]an )(?<![Cc]ould )"
+    r"\b(?:[Yy]ou(?:'re|\u2019re)?|users?|people|they|someone|somebody|others)\b[^.?!\n]{0,24}"
     r"\b(?:will|may|might|can|could|would|should|get|getting|see|seeing|saw|have|had|met)\b"
     r"|\b(?:fix(?:ed|es)|solv(?:ed|es)|resolv(?:ed|es)|used to|no longer|went away|gone|workaround"
     r"|last (?:year|month|week)|years? ago|sometimes means|usually|typically|means?|meaning|indicates?"
     r"|refers? to|stems from|(?:is|are|was) (?:caused|due)|for example|for instance|e\.g\.|such as"
-    r"|avoid(?:s|ed|ing)?|prevents?|instead of|would|might|may|like this one)\b"
+    r"|avoid(?:s|ed|ing)?|prevents?|instead of|would|might|may|like this one|harmless"
+    r"|ignored?)\b"
 )
 
 _EXPLAINS = r"\b(?:means|indicates|usually|typically|stems from|is caused|fixed|solved|went away|no longer)\b"
@@ -92,3 +95,31 @@ def copied(raw: str) -> bool:
     if not text or text[0] in "|-+" or text.startswith("* "):
         return False
     return pattern(_EXPLAINS).search(text) is None
+
+
+class Fences:
+    """Follows the fences of Markdown from line to line."""
+
+    __slots__ = ("_mark", "language")
+
+    def __init__(self) -> None:
+        self._mark = ""  # of the fence that is open
+        self.language = ""
+
+    @property
+    def open(self) -> bool:
+        return bool(self._mark)
+
+    def see(self, raw: str) -> None:
+        """Take the next line; a fence may also open or close at the end of a line of words."""
+        text = raw.strip()
+        mark = pattern(r"(?:`{3,}|~{3,})").match(text)
+        if self._mark:
+            closes = mark is not None and mark[0] == text and text.startswith(self._mark)
+            if closes or (mark is None and text.endswith("```") and self._mark[0] == "`"):
+                self._mark = self.language = ""
+        elif mark is not None and "```" not in text[mark.end() :]:
+            self._mark = mark[0]
+            self.language = text[mark.end() :].strip().lower()
+        elif mark is None and text.count("```") % 2:
+            self._mark = "```"
