@@ -116,7 +116,8 @@ class Fences:
         mark = pattern(r"(?:`{3,}|~{3,})").match(text)
         if self._mark:
             closes = mark is not None and mark[0] == text and text.startswith(self._mark)
-            if closes or (mark is None and text.endswith("```") and self._mark[0] == "`"):
+            behind = mark is None and self._mark == "```" and text.endswith("```") and text[:1] not in "+-"
+            if closes or behind:
                 self._mark = self.language = ""
         elif mark is not None and "```" not in text[mark.end() :]:
             self._mark = mark[0]
