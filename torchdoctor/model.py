@@ -169,6 +169,8 @@ class Event(Record):
     ``text`` is the message alone for an exception (no frames), the cleaned line or lines for all else.
     ``line`` and ``end_line`` count from 1 in ``source``. ``quoted`` says that the text talks about a
     failure instead of being one (source code, help, prose); ``recovered`` that the run went on after it.
+    ``told`` says of a quoted event that it stands in somebody's report of his own failure: it counts where a
+    message begins it, as a program prints one and nobody paraphrases it.
     """
 
     id: int
@@ -191,6 +193,7 @@ class Event(Record):
     recovered: bool = False
     count: int = 1
     message_line: int = 0  # line on which the message begins; 0 when that is ``line``
+    told: bool = False
 
 
 class Form(str, Enum):

@@ -617,6 +617,8 @@ def test_a_notebook_is_known_by_what_stands_in_it(tmp_path: Path) -> None:
         (tmp_path / name).write_text(book, encoding="utf-8")
         whole = read([str(tmp_path / name)])
         assert [(one.type, one.text) for one in whole.events] == [("KeyError", "'x'")], name
+
+
 class TestHostile:
     def test_a_tar_that_promises_a_pebibyte_ends_with_a_note(self, tmp_path: Path) -> None:
         entry = tarfile.TarInfo("x.log")

@@ -12,6 +12,7 @@ from torchdoctor.catalog.rule import Match
 from torchdoctor.engine.conditions import every, holds
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.finding import Occurrence
+from torchdoctor.engine.foreign import is_foreign
 from torchdoctor.model import Event, Fact, Transcript
 
 # a literal that stands in more events than this is looked at in the first and the last of them only, and in
@@ -26,13 +27,14 @@ class Haystack:
     """The folded texts of all events in one string, so that one search finds a literal in any of them."""
 
     def __init__(self, transcript: Transcript) -> None:
+        self.transcript = transcript
         self.events: list[Event] = []
         self.many = False  # more than one rank
         self.texts: list[str] = []
         self.starts: list[int] = []
         position = 0
         for event in transcript.events:
-            if event.quoted:
+            if event.quoted and not event.told:
                 continue
             text = template.fold(f"{event.type}: {event.text}" if event.type else event.text)
             self.events.append(event)
@@ -140,7 +142,7 @@ def _try(
     event = haystack.events[number]
     with facts.guard(rule_id):
         found = match_event(rules.rule(rule_id).matches[block], event, haystack.texts[number], facts)
-        if found is not None:
+        if found is not None and not is_foreign(rule_id, event, haystack.transcript):
             _keep(rule_id, found, best)
 
 
@@ -180,12 +182,34 @@ def match_event(match: Match, event: Event, text: str, facts: TextFacts) -> Occu
             captures[f"match.{name}"] = Fact.known(
                 f"match.{name}", value, f"text:{event.source}:{event.line}"
             )
+    if event.quoted and not _begins(text, start, event):
+        return None
     if match.where:
         told = every(holds(item, facts.fact(item.fact, event, captures)) for item in match.where)
         if told is not True:
             return None
         weight += 4 * len(match.where)
     return Occurrence(event, captures, snippet, start, end, weight)
+
+
+# words of a sentence; what stands before a message of a program is a name, a number, a class
+_SPEECH = frozenset((
+    "i", "my", "we", "our", "you", "your", "this", "that", "these", "those", "it", "is", "was", "are", "were",
+    "be", "by", "of", "to", "and", "or", "if", "a", "an", "the", "when", "for", "in", "on", "at", "so", "but",
+    "not", "no", "as", "what", "how", "why", "because", "get", "got", "catch", "fix", "fixes", "fixed",
+    "avoid", "raise", "raises",
+))  # fmt: skip
+
+
+def _begins(text: str, start: int, event: Event) -> bool:
+    """Does the message begin the line, but for names and numbers? Then somebody copied it."""
+    before = text[:start]
+    if event.type and before.startswith(f"{event.type}: "):
+        before = before[len(event.type) + 2 :]
+    words = before.strip(" #>*_`\"'\u201c\u201e").lower().split()
+    return len(words) < 12 and not any(
+        word.strip(".,:;()") in _SPEECH for word in words[words[:1] == ["the"] :]
+    )
 
 
 def _type_fits(types: tuple[str, ...], name: str | None) -> bool:

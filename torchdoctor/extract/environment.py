@@ -54,7 +54,7 @@ _NOT_INSTALLED = (
 
 _PATTERNS: dict[str, str] = {
     # "torch 1.12.1+cu113", "torch-2.2.1+cu121", "[pip3] torch==2.1.2", "PyTorch version: 2.2.2+cpu"
-    "package": r"(?<![\w./\\-])"
+    "package": r"(?<![\w./\\-])(?<!build )"  # "CUDA used to build PyTorch: 10.2"
     r"(?P<name>torch|pytorch|PyTorch|Pytorch|torchvision|torchaudio|triton|numpy|NumPy)"
     r"(?:\.__version__|[ _][Vv]ersion)?[\s=:\-,@'\"]{1,40}"
     r"v?(?P<version>\d+\.\d+(?:\.\d+)?(?:(?:a|b|rc|\.dev|\.post)\d+)?(?:\+[A-Za-z0-9.]+)?)(?![\w.]*[%*])"
@@ -223,7 +223,7 @@ def _built(text: str, event: Event, found: _Found) -> None:
     if hit := _pattern("built").search(text):
         if hit.group("cuda")[0].isdigit():
             _built_for_cuda(hit.group("cuda"), event, found)
-        elif hit.group("cuda") == "None":
+        elif hit.group("cuda") in ("None", "Could"):  # "Could not collect": what collect_env makes of None
             found.absent("torch.cuda", event)
             if found.value("torch.hip") is None:
                 found.put("torch.cpu_only", True, event)

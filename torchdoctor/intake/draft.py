@@ -73,7 +73,7 @@ class Draft:
     __slots__ = (
         "count", "end_line", "frames", "headed", "host", "kind", "level", "line", "links", "local_rank",
         "message_line", "number", "order", "parts", "quoted", "rank", "raw", "recovered", "size", "stream",
-        "time", "type",
+        "time", "told", "type",
     )  # fmt: skip
 
     def __init__(self, kind: EventKind, line: Line, text: str | None = None) -> None:
@@ -95,6 +95,7 @@ class Draft:
         self.headed = False
         self.quoted = False
         self.recovered = False
+        self.told = False
         self.count = 1
         self.number = -1
         self.message_line = 0
@@ -134,5 +135,5 @@ class Draft:
         return Event(
             self.number, self.kind, self.text(), source, self.line, self.end_line, self.stream, self.rank,
             self.local_rank, self.host, self.time, self.level, self.type, tuple(self.frames), relations,
-            self.headed, self.quoted, self.recovered, self.count, self.message_line,
+            self.headed, self.quoted, self.recovered, self.count, self.message_line, self.told,
         )  # fmt: skip

@@ -30,11 +30,24 @@ _CODE_STARTS = (
 )  # fmt: skip
 _MARKDOWN = ("# ", "## ", "### ", "#### ", "- ", "* ", "```", "~~~", "1. ", "2. ", "3. ", ".. ", "**")
 _PERSONAL = (
-    r"(?:^|[^\w`])(?:I|I'm|I've|my|me|My|[Ww]e (?:get|got|see|saw|have)|our (?:run|job)s?"
-    r"|[Ii]ch|[Mm]ein(?:e[mnrs]?)?|mir|j'ai|[Mm]on|mes|chez moi|mi|tengo|meu|minha"
+    r"\bi (?:am|'m|have|had|get|got|can'?t|cannot|don'?t|did|tried|try|use|used|ran|run|want|need|met|meet"
+    r"|keep|installed|found|see|was)\b|what (?:do|should) i do"
+    r"|(?:[Pp]lease|pls|plz) help|[Aa]ny (?:help|ideas?|solutions?|suggestions?|advice)\b.*[?!]"
+    r"|[Hh]ow (?:to|can i|do i) (?:solve|fix|resolve) (?:this|it|the (?:problem|issue|error))\b.*\?"
+    r"|[Aa]nyone (?:else|knows?|found|has|have)\b"
+    r"|(?:^|[^\w`])(?:I|I'm|I've|my|me|My|[Ww]e (?:get|got|see|saw|have)|our (?:run|job)s?"
+    r"|[Ii]ch|[Mm]ein(?:e[mnrs]?)?|mir|j'ai|mon|mes|chez moi|mi|tengo|meu|minha"
     # Cyrillic: u menya, moj; then Chinese, Japanese and Korean for "my"
     r"|[\u0423\u0443] \u043c\u0435\u043d\u044f|\u043c\u043e[\u0439\u044f\u0451\u0438])(?:[^\w`]|$)"
     r"|\u6211\u7684?|\u79c1\u306e|\u50d5\u306e|\uc81c\uac00"
+)
+# headings of the forms that projects have their users fill in
+_TEMPLATE = (
+    r"(?:#{1,6} |\*\*)[^\w\n]{0,6}(?:Describe the (?:bug|issue)|(?:To|Steps to) [Rr]eproduce"
+    r"|(?:Actual|Current|Expected) [Bb]ehaviou?r|What happened|What should have happened"
+    r"|Reproduc(?:tion|es the problem)|System [Ii]nfo|Your question|Bug\b|Console logs"
+    r"|Error (?:message|traceback)|Issue [Ff]aced|Bug [Dd]escription)"
+    r"|- \[[ xX]\] (?:I |The (?:issue|bug|problem) )"
 )
 _BUILT = ("FAILED: ", "ninja: ", "collect2: ", "CMake Error", "error: ", "nvcc ", "gcc ", "g++ ", "c++ ")
 _LOGGED = ("Traceback (most", 'File "', "WARNING", "ERROR", "INFO", "DEBUG")
@@ -384,4 +397,8 @@ def is_chat(lines: list[str]) -> bool:
 
 def is_personal(lines: list[str]) -> bool:
     """True when somebody reports what happened to him: then an example in the text is the failure itself."""
-    return any(pattern(_PERSONAL).search(line) for line in lines)
+    return any(
+        pattern(_PERSONAL).search(line)
+        or (line[:2] in ("##", "# ", "**", "[x", "- ") and pattern(_TEMPLATE).match(line))
+        for line in lines
+    )

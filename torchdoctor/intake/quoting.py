@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import is_prose
 from torchdoctor.intake.lines import is_code, is_prompt
+from torchdoctor.intake.told import Fences, Teller, copied
 from torchdoctor.model import EventKind, Form
 
 _HELP_HEADS = (
@@ -51,9 +52,17 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
     """Set ``quoted`` on the drafts; a headed traceback at the left edge never is."""
     answered = ""  # the command at a prompt of Python to which the following lines are the answer
     helping = -1  # how far the head of a help text is indented; its options are indented further
-    fenced = example = False
+    example = False
+    fences = Fences()
+    teller = Teller() if personal and not chat else None
     for draft in drafts:
         raw = draft.raw
+        shown = teller is not None and teller.shown(draft)
+        if "```" in raw or "~~~" in raw:
+            fences.see(raw)
+        if fences.language in ("diff", "patch", "suggestion") and not draft.headed:
+            draft.quoted = True  # what somebody wants to change
+            continue
         if draft.kind is not EventKind.LOG:
             if not draft.headed and draft.kind is not EventKind.DEVICE_ASSERT:
                 inside = 0 <= helping < len(raw) - len(raw.lstrip()) - 1
@@ -66,8 +75,6 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
                 answered = stripped
             elif is_prompt(raw) and stripped[:3] not in ("...", ">>>"):
                 answered = ""
-            if stripped[:3] in ("```", "~~~"):
-                fenced = not fenced
             if stripped.startswith(_HELP_HEADS):
                 helping = len(raw) - len(stripped)
                 draft.quoted = True
@@ -76,6 +83,9 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
                 draft.quoted = True
                 continue
             helping = -1
+            if teller is not None and raw[:1] == "#" and not fences.open:
+                draft.quoted, draft.told = True, copied(raw)  # the title of a report
+                continue
             if _literal(raw):
                 draft.quoted = True
                 continue
@@ -89,13 +99,13 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
         if form is Form.LOG and not draft.headed and _told_about(draft):
             draft.quoted = True
             continue
-        if form is Form.LOG or (personal and fenced):
+        if form is Form.LOG or (personal and fences.open):
             continue  # in somebody's report the block between the fences is the output of his run
-        draft.quoted = (
-            _in_program(draft)
-            if form is Form.SOURCE_CODE
-            else (chat and not draft.headed) or _in_prose(draft, personal)
-        )
+        if form is Form.SOURCE_CODE:
+            draft.quoted = _in_program(draft)
+        else:
+            draft.quoted = (chat and not draft.headed) or (not shown and _in_prose(draft, personal))
+            draft.told = draft.quoted and teller is not None and copied(raw)
     if form is Form.PROSE and not chat:
         _beside_failures(drafts)
 
@@ -139,11 +149,12 @@ def _told_about(draft: Draft) -> bool:
     """A sentence that explains a message: ``The error message X indicates …``, ``XError: This means …``."""
     if draft.frames or draft.time or draft.rank is not None:
         return False
-    text = draft.raw.strip() if draft.kind is EventKind.LOG else draft.text()
+    text = draft.raw.strip().removeprefix("> ") if draft.kind is EventKind.LOG else draft.text()
     return bool(
         pattern(
             r"(?:The|This|That|An?) (?:(?:error|warning|exception|full|above|following|same) ?){1,3}"
-            r"(?:message|text|line)?:? .{12,}\b(?:indicates?|means?|suggests?|is caused|occurs|happens)\b"
+            r"(?:message|text|line)?(?::| ?[\u2014-])? ?"
+            r"(?<!\w).{12,}\b(?:indicates?|means?|suggests?|is caused|stems from|occurs|happens)\b"
             r"|(?:This|It|That) (?:indicates|means|suggests|points to|usually|typically|happens|occurs)\b"
         ).match(text)
     )

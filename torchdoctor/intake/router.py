@@ -11,6 +11,7 @@ from torchdoctor.intake.learning import Shape, common_shape, marker, service_sha
 from torchdoctor.intake.prefix import split
 from torchdoctor.intake.stream import Stream
 from torchdoctor.intake.traceback import HEADER
+from torchdoctor.intake.unfold import Unfolder
 
 STREAMS = 4_096
 LEARNED = 16
@@ -37,6 +38,8 @@ class Router:
         self.runs: tuple[str, int] = ("", 0)
         self.interleaved = Interleaved()
         self.section: Stream | None = None  # the part of a file that one rank wrote, under a heading
+        self.unfolder = Unfolder()
+        self.named = ""  # the class of the exception that a report's field named
         self.before = ""  # the line before, which a prefix has in common with the next one
 
     def physical(self, number: int, text: str, joined: bool) -> None:
@@ -49,10 +52,28 @@ class Router:
                     self.logical(number, part, False)
                 return
         if ":** " in text[:48]:
-            text = unmarked(text)
+            text = self._field(text)
+        unfolded = self.unfolder.take(text)
+        if unfolded is not None:
+            for line in unfolded:
+                for part in clean(line):
+                    self.logical(number, part, False)
+            return
         for part in clean(text):
             self.logical(number, part, joined)
             joined = False
+
+    def _field(self, text: str) -> str:
+        """A field of a report in Markdown; the class of an exception and its message stand in two of them."""
+        kind = pattern(r"^\s*(?:[-*] )?\*\*Exception Type:\*\* ([\w.]+)\s*$").match(text)
+        if kind:
+            self.named = kind[1]
+            return text
+        message = unmarked(text)
+        if message is text or not self.named:
+            return message
+        named, self.named = self.named, ""
+        return f"{named}: {message}"
 
     def prime(self, texts: list[str]) -> None:
         """Learn from the first lines what all lines begin with."""
@@ -261,6 +282,8 @@ class Router:
             self._route(number, line[:bare] + line[len(before) :], False)
 
     def close(self) -> None:
+        for line in self.unfolder.rest():
+            self.logical(0, line, False)
         for at, piece in self.interleaved.rest():
             self._logical(at, piece, False)
         if self.held:
