@@ -1,0 +1,92 @@
+"""Documents that are written whole, and that no run prints: programs, settings, histories of commits."""
+
+from __future__ import annotations
+
+from torchdoctor.intake.draft import pattern
+
+
+def is_history(lines: list[str]) -> bool:
+    """True for the commits that git shows, in full or one a line."""
+    if any(line.startswith(("Traceback (most", '  File "')) for line in lines):
+        return False
+    if lines[0].startswith("commit ") and any(line.startswith("Author: ") for line in lines[:4]):
+        return True
+    short = sum(bool(pattern(r"^(?=[0-9a-f]*\d)[0-9a-f]{7,12} \S").match(line)) for line in lines)
+    return short >= 3 and short * 5 >= len(lines) * 4
+
+
+def is_program_text(lines: list[str]) -> bool:
+    """True for a script, a patch, or a Python file, however long its docstrings; nothing ran in it."""
+    strong = 0
+    if lines and (lines[0].startswith("#!") or any(line.startswith("diff --git ") for line in lines[:20])):
+        return not any(line.startswith(("Traceback (most", '  File "')) for line in lines)
+    for line in lines:
+        if line.startswith(("Traceback (most", '  File "', "RuntimeError: ")):
+            return False
+        strong += bool(pattern(r"^\s*(?:def \w+\(|class \w+[(:]|import \w|from [\w.]+ import )").match(line))
+    return (strong >= 5 and strong * 25 >= len(lines)) or _is_snippet(lines)
+
+
+_EDGE = (
+    r"(?:async )?(?:def|class|import|from|if|elif|for|while|with|assert|except|return|raise|del|global) ?"
+    r".*[\w)\]}\"':\\,(]$"
+    r"|(?:try|else|finally):|@\w|#|[rbf]?[\"']{3}|[\])}]+[,:;]?$"
+    r"|[A-Za-z_][\w.]*(?:\[[^\]]*\])? ?(?:[-+*/]?=|\()"
+)
+
+
+def _is_snippet(lines: list[str]) -> bool:
+    """True when all that stands at the left edge is Python, and some of it can be nothing else."""
+    edge = [line for line in lines if line[:1] not in " \t"]
+    if len(lines) < 2 or not edge or not all(pattern(_EDGE).match(line.rstrip()) for line in edge):
+        return False
+    return any(
+        pattern(
+            r"(?:async def|def|class) \w+.*:|(?:import \w|from [\w.]+ import )|[A-Za-z_]\w* = [\[({]$"
+        ).match(line.rstrip())
+        for line in edge
+    )
+
+
+def is_settings(lines: list[str]) -> bool:
+    """True for a file of settings or data: sections, ``key = value``, columns behind tabs."""
+    kept = other = 0
+    within = False  # a text of several lines
+    for line in lines:
+        marks = line.count('"""') + line.count("'''")
+        if within or marks or line.lstrip()[:1] == "#":
+            within = within != bool(marks % 2)
+            continue
+        if line.startswith("Traceback (most"):
+            return False  # a program that prints its settings, and fails
+        section = pattern(r"^\[\[?[\w.-]+\]\]?$").match(line)
+        value = pattern(r"^[a-z][\w.-]*\s*=\s*(?:[\"'\[{\d-]|true|false)").match(line)
+        bare = pattern(r"\"[^\"]*\"|'[^']*'").sub("0", line)
+        if value and pattern(r"[\w\]})],? +[A-Za-z_][\w.-]*=\S").search(bare):
+            value = None  # ``rank=0 step=9 loss=0.1``: a record of a log
+        if section or value or (line.count("\t") >= 3 and not line[:1].isdecimal()):
+            kept += 1
+        elif not pattern(r"^\s*(?:[\"'{\]}]|\.\.\.)").match(line):
+            other += 1
+    return kept >= 5 and kept > 4 * other
+
+
+def is_yaml(lines: list[str]) -> bool:
+    """True for nested keys and lists, and nothing else."""
+    nested = 0
+    for line in lines:
+        text = line.strip()
+        if not pattern(r"(?:- )?[a-z][\w./-]{0,60}:(?: \S.*)?$|- \S|#|---$").match(text) or is_program(text):
+            return False
+        nested += text[-1:] == ":" or text.endswith((": |", ": >"))
+    return len(lines) >= 5 and nested >= 2 and any(line[:1] == " " for line in lines)
+
+
+def is_program(text: str) -> bool:
+    """True for a program that speaks: ``srun: error: …``, ``docker: Error response …``."""
+    return bool(
+        pattern(
+            r"^[a-z][\w.+-]{1,30}(?:\[\d+\])?: (?:[^\s:]{1,60}: )?(?:[\w ]{0,40} )?"
+            r"(?:[Ee]rror|ERROR|[Ff]atal|FATAL|[Ww]arning|aborted|[Kk]illed|Terminat)"
+        ).match(text)
+    )
