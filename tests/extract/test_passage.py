@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torchdoctor.extract.passage import LINE_CHARS, Passage, Voice
+from torchdoctor.extract.passage import HEADINGS, LINE_CHARS, Passage, Voice
 from torchdoctor.intake import read
 from torchdoctor.model import Event, EventKind, Transcript
 
@@ -92,3 +92,9 @@ def test_facts_name_the_line_they_were_read_from(tmp_path: Path) -> None:
 
 def test_long_lines_are_cut() -> None:
     assert len(passage("x" * 10_000).lines[0].text) == LINE_CHARS
+
+
+def test_a_text_of_many_headings_is_a_manual() -> None:
+    headings = [f"## Part {number}" for number in range(HEADINGS + 1)]
+    assert not passage("Why is my loader slow?", *headings).personal
+    assert passage("Why is my loader slow?", *headings[:6]).personal

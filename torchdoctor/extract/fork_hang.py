@@ -22,7 +22,7 @@ FACTS: dict[str, str] = {
 }
 
 _PATTERNS = {
-    "starts": r"(?:mp|multiprocessing|ctx|context)?\.?(?:Process|Pool)\(|ProcessPoolExecutor\(|os\.fork\(",
+    "starts": r"(?<!psutil\.)\b(?:Process|Pool)\(|ProcessPoolExecutor\(|os\.fork\(",
     "spawn": (
         r"set_start_method\(\s*['\"](?:spawn|forkserver)|get_context\(\s*['\"](?:spawn|forkserver)"
         r"|mp\.spawn\("

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from torchdoctor.model import Transcript
 
 LINE_CHARS = 600
+HEADINGS = 12  # more of them make a manual; the forms of issue trackers have half as many
 
 _STOPWORDS = frozenset((
     "the", "a", "an", "to", "of", "is", "are", "was", "were", "be", "in", "on", "that", "this", "it",
@@ -127,6 +128,8 @@ class Passage:
     @cached_property
     def personal(self) -> bool:
         """Does somebody speak of what happened to him, or ask?"""
+        if sum(line.text[:2] in ("# ", "##") for line in self.lines) > HEADINGS:
+            return False
         words = "\n".join(line.text for line in self.lines if _of_person(line))
         return bool(pattern("personal").search(words) or pattern("asks").search(words))
 
