@@ -9,8 +9,8 @@ import pytest
 from torchdoctor.catalog import load
 from torchdoctor.engine import FactBook, diagnose
 from torchdoctor.engine.readings import MAX_EVENTS
-from torchdoctor.extract import threads
-from torchdoctor.extract.passage import Passage
+from torchdoctor.extract.readings import threads
+from torchdoctor.extract.readings.passage import Passage
 from torchdoctor.intake import read
 from torchdoctor.model import Diagnosis, Outcome, Report, Role, Severity, Standing
 

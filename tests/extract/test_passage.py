@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torchdoctor.extract.passage import HEADINGS, LINE_CHARS, Passage, Voice
+from torchdoctor.extract.readings.passage import HEADINGS, LINE_CHARS, Passage, Voice
 from torchdoctor.intake import read
 from torchdoctor.model import Event, EventKind, Transcript
 

@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 from torchdoctor.extract import READINGS, of_whole
-from torchdoctor.extract.passage import Passage
+from torchdoctor.extract.readings.passage import Passage
 from torchdoctor.model import Event, EventKind, FactValue, Transcript
 
 
@@ -23,7 +23,7 @@ def transcript(text: str) -> Transcript:
 
 
 def facts(namespace: str, text: str) -> dict[str, FactValue]:
-    module = import_module(f"torchdoctor.extract.{namespace}")
+    module = import_module(f"torchdoctor.extract.readings.{namespace}")
     found = list(module.read(Passage(transcript(text))))
     assert {fact.name for fact in found} <= set(module.FACTS)
     assert all(fact.source.startswith("text:question.txt:") for fact in found)
@@ -32,7 +32,7 @@ def facts(namespace: str, text: str) -> dict[str, FactValue]:
 
 @pytest.mark.parametrize("namespace", READINGS)
 def test_names_begin_with_the_namespace(namespace: str) -> None:
-    module = import_module(f"torchdoctor.extract.{namespace}")
+    module = import_module(f"torchdoctor.extract.readings.{namespace}")
     assert namespace == module.NAMESPACE
     assert all(name.startswith(f"{namespace}.") for name in module.FACTS)
 
@@ -333,7 +333,7 @@ def test_time_is_bounded_for_texts_that_nearly_match(seed: str) -> None:
     found = Passage(transcript(text))
     began = time.process_time()
     for namespace in READINGS:
-        list(import_module(f"torchdoctor.extract.{namespace}").read(found))
+        list(import_module(f"torchdoctor.extract.readings.{namespace}").read(found))
     assert time.process_time() - began < 1.5  # all readings together; a fifth of that on an idle machine
 
 

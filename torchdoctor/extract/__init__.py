@@ -79,11 +79,11 @@ def of_whole(transcript: Transcript) -> Iterator[tuple[str, Callable[[], Iterato
     ]
     if not wanted:
         return
-    from torchdoctor.extract.passage import Passage
+    from torchdoctor.extract.readings.passage import Passage
 
     passage = Passage(transcript)
     for name in wanted:
-        read = import_module(f"torchdoctor.extract.{name}").read
+        read = import_module(f"torchdoctor.extract.readings.{name}").read
         yield name, partial(read, passage)
 
 
@@ -99,7 +99,7 @@ def catalogue() -> dict[str, str]:
     from torchdoctor.extract import environment
 
     found: dict[str, str] = {}
-    for module in (*NAMESPACES.values(), *READINGS):
+    for module in (*NAMESPACES.values(), *(f"readings.{name}" for name in READINGS)):
         found.update(import_module(f"torchdoctor.extract.{module}").FACTS)
     found.update(environment.FACTS)
     return found

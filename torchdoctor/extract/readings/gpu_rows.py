@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract import process_table
-from torchdoctor.extract.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.passage import Line, Passage, Voice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,8 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.figures import sizes
-from torchdoctor.extract.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.figures import sizes
+from torchdoctor.extract.readings.passage import Line, Passage, Voice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,8 +10,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.figures import rates, seconds
-from torchdoctor.extract.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.figures import rates, seconds
+from torchdoctor.extract.readings.passage import Line, Passage, Voice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,8 +10,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.passage import Line, Passage, Voice
 from torchdoctor.extract.process_table import rows
+from torchdoctor.extract.readings.passage import Line, Passage, Voice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

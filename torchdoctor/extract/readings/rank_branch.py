@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.passage import Line, Passage, Voice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

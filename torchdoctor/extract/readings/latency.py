@@ -8,8 +8,8 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.figures import seconds
-from torchdoctor.extract.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.figures import seconds
+from torchdoctor.extract.readings.passage import Line, Passage, Voice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
