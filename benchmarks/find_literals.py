@@ -1,6 +1,6 @@
 """Where the literals of the catalog's templates come from: searched in programs, kept in rules/literals.tsv.
 
-    python benchmarks/find_literals.py [--fresh] SOURCE…
+    python benchmarks/find_literals.py [--fresh] [--by-hand] SOURCE…
 
 A SOURCE is a wheel, a source distribution (.tar.gz) or a Debian package (.deb), searched without unpacking,
 the .dist-info folder of an installed distribution, or ``python`` for the interpreter that runs this.
@@ -11,8 +11,9 @@ index was made from. Sources named first are preferred.
 
 What is found is recorded as ``NAME VERSION: FILE``. A literal whose pieces stand in different texts, of one
 program or of several, is recorded as ``joined: PIECE (NAME VERSION: FILE) + PIECE (NAME VERSION: FILE)``; all
-its pieces must be found in one run. What is not found keeps what is recorded by hand: ``historic: why``,
-``other program: which`` or an earlier find. ``--fresh`` forgets earlier finds, but nothing written by hand.
+its pieces must be found in one run. What is not found keeps an earlier find, which ``--fresh`` forgets.
+What is written by hand, ``historic: …`` and ``other program: …``, is kept; ``--by-hand`` looks for it too,
+for a reader to judge: a large program holds short texts, and other programs' messages, that it never prints.
 Prints the literals that nothing accounts for; exit code 1 when there are any.
 """
 
@@ -148,6 +149,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("sources", nargs="*", metavar="SOURCE")
     parser.add_argument("--fresh", action="store_true", help="forget earlier finds")
+    parser.add_argument("--by-hand", action="store_true", help="look for what is recorded by hand too")
     options = parser.parse_args()
     directory = catalog.rules_directory()
     literals = every_literal(catalog.load())
@@ -157,9 +159,8 @@ def main() -> int:
         for literal, where in recorded.items()
         if literal in literals and (not options.fresh or where.startswith((*BY_HAND, PRINTED)))
     }
-    pending = {
-        literal for literal in literals if literal not in kept or kept[literal].startswith((*BY_HAND, JOINED))
-    }
+    again = (*BY_HAND, JOINED) if options.by_hand else JOINED
+    pending = {literal for literal in literals if literal not in kept or kept[literal].startswith(again)}
     joints = Joints(literal for literal in literals if literal not in kept)
     for source in listed(options.sources):
         try:

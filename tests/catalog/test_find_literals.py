@@ -15,7 +15,7 @@ from types import ModuleType
 
 import pytest
 
-from torchdoctor.engine.literals import BY_HAND, PRINTED, read_recorded
+from torchdoctor.engine.literals import BY_HAND, PLACE, PRINTED, read_recorded
 
 Member = tuple[str, Callable[[], bytes]]
 SCRIPT = Path(__file__).resolve().parent.parent.parent / "benchmarks" / "find_literals.py"
@@ -130,6 +130,27 @@ def test_a_list_of_sources(script: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "list").write_text("# first\npypi:frob==1.2@38\n\ndebian:frob  # the shell part\n", "utf-8")
     sources = ["a.whl", f"@{tmp_path / 'list'}"]
     assert list(script.listed(sources)) == ["a.whl", "pypi:frob==1.2@38", "debian:frob"]
+
+
+def test_what_is_written_by_hand_is_looked_for_on_demand(
+    script: ModuleType, wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    literals = {"the pool is exhausted": ("a",), "one literal of C": ("b",), "gone with": ("c",)}
+    monkeypatch.setattr(script, "every_literal", lambda _: literals)
+    monkeypatch.setattr(script.catalog, "load", lambda: None)
+    monkeypatch.setattr(script.catalog, "rules_directory", lambda: str(tmp_path))
+    index = tmp_path / PLACE
+    index.write_text("the pool is exhausted\thistoric: long ago\nno template's\thistoric: x\n", "utf-8")
+
+    def run(*arguments: str) -> tuple[int, dict[str, str]]:
+        monkeypatch.setattr("sys.argv", ["find_literals", *arguments])
+        return script.main(), read_recorded(str(tmp_path))
+
+    expected = {"the pool is exhausted": "historic: long ago", "one literal of C": "frob 1.2: frob/kernel.h"}
+    assert run(str(wheel)) == (1, expected)  # one is found nowhere
+    expected["the pool is exhausted"] = "frob 1.2: frob/pool.py"
+    assert run("--by-hand", str(wheel)) == (1, expected)
+    assert run("--fresh") == (1, {})
 
 
 def test_the_list_of_sources_has_every_program_of_the_index(script: ModuleType) -> None:
