@@ -1,0 +1,69 @@
+"""What somebody tells of in his own words, and the fences around what he pastes."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchdoctor.intake.told import Fences, copied
+from torchdoctor.intake.transcript import read_text
+
+MESSAGE = "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64."
+
+
+def quoted(text: str) -> list[bool]:
+    return [event.quoted for event in read_text(text).events if "MPS Tensor" in event.text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"I moved the model over and I am getting this error: `{MESSAGE}` Is there a way?",
+        f'Inference on my laptop gives the following error.\n\n"{MESSAGE}"\n\nI changed the device only.',
+        f"I start it as the page says. It prints:\n\n> {MESSAGE}\n\nWhat is it?",
+        f"my run stops, 报错：\n{MESSAGE}\n",
+    ],
+)
+def test_a_message_that_is_announced_is_no_quotation(text: str) -> None:
+    assert quoted(text) == [False]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"If you get `{MESSAGE}`, I would convert before moving.\n\nThat is all there is to it.",
+        f"I think users may see `{MESSAGE}` on old releases.\n\nIt is harmless, and goes away later.",
+        f"The error `{MESSAGE}` means that the type does not exist there. I hope that helps you.",
+    ],
+)
+def test_an_explanation_stays_one(text: str) -> None:
+    assert quoted(text) == [True]
+
+
+def test_a_line_of_a_list_is_named_and_not_copied() -> None:
+    assert copied(MESSAGE)
+    assert copied(f"# {MESSAGE}")
+    assert not copied(f"- {MESSAGE}")
+    assert not copied(f"| {MESSAGE} | convert |")
+    assert not copied(f"{MESSAGE} usually comes from numpy")
+
+
+def test_fences_close_with_their_own_length_only() -> None:
+    fences = Fences()
+    seen = []
+    for line in (
+        "````diff",
+        "+```",
+        "+text",
+        "````",
+        "```one line```",
+        "words: ```open",
+        "end```",
+        "~~~",
+        "~~~",
+    ):
+        fences.see(line)
+        seen.append((fences.open, fences.language))
+    assert seen == [
+        (True, "diff"), (True, "diff"), (True, "diff"), (False, ""), (False, ""), (True, ""), (False, ""),
+        (True, ""), (False, ""),
+    ]  # fmt: skip

@@ -1,0 +1,67 @@
+"""Tracebacks in one line, and the errors of cells as an editor copies them."""
+
+from __future__ import annotations
+
+from torchdoctor.intake.unfold import Unfolder
+
+FOLDED = (
+    'it died: Traceback (most recent call last): File "/srv/a.py", line 8, in <module> main() '
+    'File "/srv/a.py", line 4, in main out = head(x) RuntimeError: sizes differ: 3 and 4'
+)
+
+
+def test_a_folded_traceback_gets_its_lines_back() -> None:
+    assert Unfolder().take(FOLDED) == [
+        "it died:",
+        "Traceback (most recent call last):",
+        '  File "/srv/a.py", line 8, in <module>',
+        "    main()",
+        '  File "/srv/a.py", line 4, in main',
+        "    out = head(x)",
+        "RuntimeError: sizes differ: 3 and 4",
+    ]
+
+
+def test_one_that_was_broken_inside_is_put_together() -> None:
+    unfolder = Unfolder()
+    first, second = FOLDED.split(" File ", 1)[0], 'File "/srv/a.py", line 4, in main out = head(x)'
+    head = f'{first} File "/srv/a.py", line 8, in <module> main() {second}'
+    assert unfolder.take(head) == []
+    lines = unfolder.take("RuntimeError: sizes differ: 3 and 4")
+    assert lines is not None
+    assert lines[-1] == "RuntimeError: sizes differ: 3 and 4"
+    assert unfolder.take("next line") is None
+
+
+def test_one_that_never_ends_is_given_back_at_a_blank_line_and_at_the_end() -> None:
+    head = FOLDED.partition(" RuntimeError")[0]
+    unfolder = Unfolder()
+    assert unfolder.take(head) == []
+    given = unfolder.take("")
+    assert given is not None
+    assert given[-1] == ""
+    assert '  File "/srv/a.py", line 4, in main' in given
+    assert unfolder.take(head) == []
+    assert unfolder.rest()[-1] == "    out = head(x)"
+    assert unfolder.rest() == []
+
+
+def test_other_lines_are_left_alone() -> None:
+    unfolder = Unfolder()
+    for line in (
+        "Traceback (most recent call last):",
+        '  File "/srv/a.py", line 8, in <module>',
+        "{",
+        '{"a": 1}',
+        "",
+    ):
+        assert unfolder.take(line) is None
+
+
+def test_a_cell_of_vs_code_loses_its_escapes() -> None:
+    unfolder = Unfolder()
+    assert unfolder.take('{"name": "OSError",') == ['OSError",']
+    assert unfolder.take('\t"message": "cannot load \\"d:\\\\x.dll\\"",') == ['cannot load "d:\\x.dll"",']
+    assert unfolder.take("----> 1 import torch") == ["----> 1 import torch"]
+    unfolder.take("}")
+    assert unfolder.take("after it") is None
