@@ -36,6 +36,10 @@ QUOTED = {
         f'# Notes\n\nI keep my rules so:\n\n```toml\ntext = "{MESSAGE}"\n```\n\nIt is read once.\n'
     ),
     "sentence": f'The message "{MESSAGE}" means that the last dimension differs from in_features.\n',
+    "questions and answers": (
+        f"# FAQ\n\n**Q: I get `{FULL}`, what now?**\nA: Look at in_features of my example.\n\n"
+        f"**Q: `{MESSAGE}`?**\nA: The same.\n\n**Q: Does it run on a Mac?**\nA: It does, as I tried.\n"
+    ),
     "list of changes": (
         f"Changelog\n=====\n\n1.4.2\n-----\n* Fixed {FULL} in eval.\n"
         f"* A clear message.\n\n1.4.1\n-----\n* New.\n"

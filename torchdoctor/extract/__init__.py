@@ -49,7 +49,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "traced": (("jit.trace", "onnx.export("),),
     "device_names": (("get_device_",), ("nvidia", "geforce", "tesla", "quadro", "titan")),
     "memory_growth": (
-        ("grow", "increas", "climb", "leak", "goes up", "going up", "ris"),
+        ("grow", "increas", "climb", "creep", "leak", "goes up", "going up", "ris"),
         ("mem", "ram", "rss"),
     ),
     "session": (("is_grad_enabled()", "requires_grad", "nan", "inf"),),

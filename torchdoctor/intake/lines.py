@@ -34,6 +34,8 @@ CRASH_ABROAD = (
     "段错误", "段錯誤", "记忆体区段错误", "程式記憶體區段錯誤", "总线错误", "匯流排錯誤", "已杀死",
     "已放弃", "セグメンテーション違反です", "バスエラー", "세그멘테이션 오류", "버스 오류",
 )  # fmt: skip
+_DUMPED = rf"^(?:{'|'.join(_CRASH_WORDS)}) \([^()]{{2,40}}\)$"
+_ABROAD = rf"(?:^|: +(?:\d+ +)?)(?:{'|'.join(CRASH_ABROAD)})(?: +[(（].{{2,60}}[)）])?(?:\s|$)"
 _CRASH_STARTS = (
     "Fatal Python error", "terminate called", "*** Process received signal ***", "*** Aborted at",
     "*** SIG", "free(): ", "malloc(): ", "double free", "corrupted ", "munmap_chunk()",
@@ -244,11 +246,13 @@ def _native(body: str) -> tuple[EventKind, str] | None:
         "core dumped" in body or pattern(r"(?:line \d+|^\[\d+\][+-]?): +\d+ [A-Z]").search(body)
     ):
         return EventKind.CRASH, ""  # bash: line 1: 20117 Aborted (core dumped) ./ringtest
-    if body.endswith(")") and pattern(rf"^(?:{'|'.join(_CRASH_WORDS)}) \([^()]{{2,40}}\)$").match(body):
+    if body.endswith(")") and body.startswith(_CRASH_WORDS) and pattern(_DUMPED).match(body):
         return EventKind.CRASH, ""  # Segmentation fault (コアダンプ)
-    if any(word in body for word in CRASH_ABROAD) and pattern(
-        rf"(?:^|: +(?:\d+ +)?)(?:{'|'.join(CRASH_ABROAD)})(?: +[(（].{{2,60}}[)）])?(?:\s|$)"
-    ).search(body):
+    if (
+        (not body.isascii() or "fehler" in body or " segment" in body or " bus" in body)
+        and any(word in body for word in CRASH_ABROAD)
+        and pattern(_ABROAD).search(body)
+    ):
         return EventKind.CRASH, ""
     if body[:1] == "[" and pattern(r"^\[[\w.-]+:\d+\] (?:\*\*\* Process rec|Signal|Failing at addr)").match(
         body

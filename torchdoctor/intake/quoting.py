@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import is_prose
 from torchdoctor.intake.lines import is_code, is_prompt
-from torchdoctor.intake.told import Fences, Teller, copied
+from torchdoctor.intake.told import Fences, Teller, copied, questions_and_answers
 from torchdoctor.model import EventKind, Form
 
 _HELP_HEADS = (
@@ -54,7 +54,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
     helping = -1  # how far the head of a help text is indented; its options are indented further
     example = False
     fences = Fences()
-    teller = Teller() if personal and not chat else None
+    teller = Teller() if personal and not chat and not questions_and_answers(lines) else None
     for draft in drafts:
         raw = draft.raw
         shown = teller is not None and teller.shown(draft)

@@ -83,6 +83,12 @@ class Teller:
         return announces
 
 
+def questions_and_answers(lines: list[str]) -> bool:
+    """True for a list of questions with their answers: whoever asks there is nobody in particular."""
+    marks = [line.strip(" >*_#")[:1].upper() for line in lines if pattern(_QUESTION).match(line)]
+    return len(marks) >= 3 and {"Q", "A"} <= set(marks)
+
+
 def _own_words(text: str) -> str:
     """The sentence without what stands between quotation marks or behind the colon."""
     bare = pattern(r"`[^`]+`?|\"[^\"]+\"?|\u201c[^\u201d]+\u201d?|```.*").sub(" ", text)

@@ -53,7 +53,10 @@ _PATTERNS = {
     ),
     "only-torch": r"\s*(?:import|from)\s+(?:os, ?)?torch\b",
     "import-torch": r"^\s*(?:import|from)\s+[^#\n]{0,80}\btorch\b",
-    "told-result": r"#\s*(?:result|output|prints?|shows?|->|=>|>+)?\s*:?\s*(?P<number>\d{1,2})\s*$",
+    "told-result": (
+        r"#\s*(?:result|output|prints?|shows?|still|[^\x00-\x7f]{1,8}|->|=>|>+)?\s*:?\s*"
+        r"(?P<number>\d{1,2})\s*$"
+    ),
     "named": (
         r"^\s*(?:cuda|GPU|device)[ :]{1,2}(?P<index>\d{1,2})[:,]?\s+(?:NVIDIA|Tesla|GeForce|Quadro|TITAN"
         r"|AMD)"
@@ -83,6 +86,9 @@ _PATTERNS = {
         r"|\b(?:still|always|keeps?)\s+(?:\w+ ){0,2}?(?:see|show|report|print|use|us|run|go|land|return"
         r"|return|say|allocat|occup|count|pick|select|on |all |get|landing|0)"
         r"|\bunchanged\b|immer noch|trotzdem|keine Wirkung|ignoriert|sigue usando|utilise toujours"
+        # Chinese: does not work, no effect, always runs on; Japanese: has no effect; Korean: is not applied
+        r"|\u4e0d\u8d77\u4f5c\u7528|\u6ca1\u6709?\u6548\u679c|\u4e0d\u751f\u6548|\u603b\u662f\u8dd1|\u65e0\u6548"
+        r"|\u52b9\u304b\u306a\u3044|\u53cd\u6620\u3055\u308c\u306a\u3044|\uc801\uc6a9\ub418\uc9c0"
     ),
 }
 

@@ -30,6 +30,7 @@ WARM_UP = 3
 _PATTERNS = {
     "median": r"\b(?:p50|median|50(?:th)? ?%|50th percentile)(?!\w)",
     "tail": r"\b(?:p99(?:\.\d+)?|p95|99(?:\.\d)?(?:th)? ?(?:%|percentile))",
+    "bare": r"[ :=]{1,3}(?P<value>\d{1,6}(?:\.\d{1,4})?)(?![\w%])",
     "max": r"\b(?:max(?:imum)?|worst)\b",
     # the work differs from call to call
     "unequal": (
@@ -66,8 +67,11 @@ def _percentiles(passage: Passage) -> tuple[float, Line] | None:
         for name in ("median", "tail", "max"):
             for word in _pattern(name).finditer(line.text):
                 figure = next((item for item in figures if 0 <= item.start - word.end() <= 12), None)
+                bare = _pattern("bare").match(line.text, word.end())
                 if figure is not None:
                     named.setdefault(name, (figure.value, line))
+                elif bare is not None and not figures:  # p50 4.1, p99 63: the unit stands elsewhere
+                    named.setdefault(name, (float(bare.group("value")), line))
     if "median" not in named or named["median"][0] <= 0:
         return None
     middle = named["median"][0]

@@ -49,11 +49,11 @@ _PATTERNS = {
     "gpu-query": r"memory_allocated\(|memory_reserved\(|max_memory_allocated\(|mem_get_info\(",
     "host-query": r"memory_info\(|ru_maxrss|virtual_memory\(|\brss\b",
     "asked": (
-        r"\b(?:grow|increas|climb|ris(?:e|es|ing)|leak|goes up|going up|keeps? (?:growing|increasing|going)"
-        r"|fills? up|explod|until .{0,30}(?:full|out of memory))"
+        r"\b(?:grow|increas|climb|creep|ris(?:e|es|ing)|leak|goes up|going up|keeps? (?:growing|increasing"
+        r"|going)|fills? up|explod|until .{0,30}(?:full|out of memory))"
     ),
     "kept": (
-        r"\b\w*loss(?:es)?\w*\s*\+=\s*\w*loss\w*\s*(?:#|`|$)|\b\w+\.append\(\s*(?:loss|out|outputs?|pred"
+        r"\b\w+\s*\+=\s*\w*loss\w*\s*(?:#|`|$)|\b\w+\.append\(\s*(?:loss|out|outputs?|pred"
         r"|preds"
         r"|logits|y_hat|features?)\w*\s*\)"
         r"|retain_graph\s*=\s*True|create_graph\s*=\s*True"
