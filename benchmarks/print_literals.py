@@ -289,13 +289,41 @@ import torch
 torch.library.register_fake("torchvision::nms")(lambda x: x)
 
 import torch
+m=torch.nn.Linear(1,1)
+del m._non_persistent_buffers_set
+m.register_buffer("b",torch.zeros(1))
+
+import torch
+torch.zeros(1).item().backward()
+
+import torch
+torch.nn.functional.binary_cross_entropy(torch.rand(3),torch.rand(3),weight=torch.ones(3,requires_grad=True))
+
+import torch
 torch.zeros(2,3,4).expand(2,3)
 
 import torch._inductor.exc
 raise torch._inductor.exc.InvalidCxxCompiler
 
 import torch
+import torch
+import torch._inductor.exc as errors
+raise errors.InvalidCxxCompiler
+
+import torch
+torch.nn.functional.grid_sample(torch.zeros(1,1,4,4),torch.zeros(2,3,3,2))
+
+import torch
+torch.nn.LSTM(4,8)(torch.zeros(3,2,4),torch.zeros(1,2,8))
+
+import torch
 torch.zeros(2,3).permute(0,1,2)
+
+import torch
+
+
+import torch
+torch.rand("a","b")
 
 import torch
 torch.func.vmap(lambda x: x if x > 0 else -x)(torch.zeros(3))
