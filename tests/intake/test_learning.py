@@ -49,8 +49,13 @@ def test_identity_keeps_names_and_drops_counters() -> None:
     assert shape.identity("[w1] ") == "w1"
     assert shape.identity("[w2] ") == "w2"
     counter = shape_of("[line 1] ")
-    names = {counter.identity(f"[line {i}] ") for i in range(100)}
+    names = {counter.identity(f"[line {i}] ") for i in range(1000)}
+    assert len(names) <= 81  # until then they may be as many ranks in their order
+    scattered = shape_of("[request 1] ")
+    names = {scattered.identity(f"[request {i * 7919 % 100_003}] ") for i in range(100)}
     assert len(names) < 12
+    ranks = shape_of("<r1> ")
+    assert {ranks.identity(f"<r{i % 64}> ") for i in range(1000)} == {f"r{i}" for i in range(64)}
 
 
 def test_traceback_behind_unknown_prefix_comes_out_whole() -> None:

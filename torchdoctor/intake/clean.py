@@ -133,20 +133,24 @@ def json_record(text: str) -> list[str] | None:
     """The lines of a log record that is one JSON object, as a logger prints them: time, level, message."""
     message = pattern(r'"(?:msg|message|event)" ?: ?"((?:[^"\\]|\\.)*)"').search(text)
     level = pattern(r'"(?:level|levelname|severity|lvl)" ?: ?"(\w{3,9})"').search(text)
-    if not message or not level:
+    rank = pattern(r'"(?:global_)?rank" ?: ?"?(\d{1,6})\b').search(text)
+    if not message or not (level or rank):
         return None
     when = pattern(r'"(?:ts|time|timestamp|asctime|@timestamp)" ?: ?"([\d:.,TZ +-]{8,40})"').search(text)
     trace = pattern(
         r'"(?:exc_info|exception|traceback|stack_trace|error|exc_text)" ?: ?"((?:[^"\\]'
         r'|\\.)*Traceback(?:[^"\\]|\\.)*)"'
     ).search(text)
-    if not trace and level[1].lower() in ("error", "err", "fatal", "critical"):
+    grade = level[1].lower() if level else ""
+    if not trace and grade in ("error", "err", "fatal", "critical"):
         trace = pattern(r'"(?:error|err|exception|cause)" ?: ?"((?:[^"\\]|\\.){4,4000})"').search(text)
-    word = {"err": "ERROR", "warn": "WARNING", "fatal": "CRITICAL"}.get(level[1].lower(), level[1].upper())
-    head = f"{when[1]} {word} " if when else f"{word} "
+    word = {"err": "ERROR", "warn": "WARNING", "fatal": "CRITICAL"}.get(grade, grade.upper())
+    head = " ".join(part for part in (when[1] if when else "", word) if part)
+    head += " " if head else ""
+    tag = f"[rank{rank[1]}]: " if rank else ""
     body = _plain(message[1]) + ("\n" + _plain(trace[1]) if trace else "")
     lines = [line for part in body.rstrip("\n").split("\n") for line in clean(part)]
-    return [head + lines[0], *lines[1:]] if lines else None
+    return [tag + head + lines[0], *(tag + line for line in lines[1:])] if lines else None
 
 
 def _docker(text: str) -> list[str] | None:

@@ -15,19 +15,24 @@ _NO_TAG = (
 )
 _QUOTE_MARKS = (">", ">>", "│", "|>", ">|")
 _FEW = 5
+_RANKS = 4096
+_RISING = 80  # lines with numbers that only rise: a count of lines, or as many ranks in their order
+_NAMES = 1024
 
 
 class Shape:
     """A learned prefix; prefixes that differ from it only in numbers match, too."""
 
-    __slots__ = ("counting", "lines", "names", "pattern", "tag")
+    __slots__ = ("counting", "last", "lines", "names", "pattern", "rising", "small", "tag")
 
     def __init__(self, expression: str, tag: bool = True) -> None:
         self.pattern = re.compile(expression)
         self.tag = tag  # False: the prefix stays in the text of plain lines
         self.names: set[str] = set()
         self.lines = 0
-        self.counting = False
+        self.counting = False  # its numbers change from line to line: they name no process
+        self.rising = self.small = True
+        self.last: tuple[int, ...] = ()
 
     def identity(self, prefix: str) -> str:
         """The part that tells one process from another; numbers that change with every line are no names."""
@@ -36,9 +41,16 @@ class Shape:
         name = pattern(_LEVEL).sub("", name).strip(" \t:|>[](){}<-#│")
         if not self.counting:
             self.lines += 1
-            if len(self.names) < 256:
+            if len(self.names) < _NAMES:
                 self.names.add(name)
-            self.counting = self.lines >= 8 and len(self.names) * 2 > self.lines
+            numbers = tuple(int(found[:9]) for found in pattern(r"\d+").findall(name))
+            self.rising = self.rising and numbers > self.last
+            self.small = self.small and all(number < _RANKS for number in numbers)
+            self.last = numbers
+            many = self.lines >= 8 and len(self.names) * 2 > self.lines
+            # small numbers in any order may be ranks, of which each one speaks again
+            wait = self.small and self.lines < (_RISING if self.rising else _NAMES)
+            self.counting = many and not wait
         return pattern(r"\d+").sub("", name) if self.counting else name
 
 
@@ -144,4 +156,6 @@ def _calibrated(prefix: str, lines: list[str]) -> Shape:
         head = shape.pattern.match(line)
         if head:
             shape.identity(head[0])
+    if shape.rising and shape.lines >= 8:
+        shape.counting = True
     return shape

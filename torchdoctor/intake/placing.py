@@ -22,6 +22,7 @@ _OF_OTHERS = frozenset(
      "at", "than", "tp", "pp", "dp", "ep", "group", "and", "lora")
 )  # fmt: skip
 _LISTENED = 600
+_STREAMS = 4096
 # their lines speak of other processes than the one that writes the file
 _OF_OTHERS_KINDS = (EventKind.LAUNCHER, EventKind.KERNEL_LOG, EventKind.SCHEDULER)
 
@@ -52,6 +53,7 @@ def spoken(events: Sequence[Event]) -> Speech:
 
 def placed(parts: list[Transcript]) -> list[Transcript]:
     """The transcripts with the places of their files filled in where their events name none."""
+    parts = [_by_streams(part) for part in parts]
     sources = [(part.sources[0] if part.sources else "") for part in parts]
     locals_ = [ranks_of_locals(part.events) for part in parts]
     if not any(char.isdecimal() for name in sources for char in name) and not any(locals_):
@@ -120,6 +122,32 @@ def _by_order(sources: list[str], locals_: list[dict[int, int | None]]) -> None:
     for place, index in enumerate(speaking):
         for local in locals_[index]:
             locals_[index][local] = place * width + local
+
+
+def _by_streams(part: Transcript) -> Transcript:
+    """Ranks by how the prefixes of the lines differ, as files are told apart by their names.
+
+    For a file in which no prefix names a rank; what a prefix counts from zero on, once for each, are ranks.
+    """
+    names = {event.stream: None for event in part.events if event.stream}
+    if len(names) < 2 or any(event.rank is not None or event.local_rank is not None for event in part.events):
+        return part
+    if not any(char.isdecimal() for name in names for char in name):
+        return part
+    from torchdoctor.intake.file_names import Place, Speech, places
+
+    told = [name for name in names if pattern(r"\d").search(name)][:_STREAMS]
+    found = dict(zip(told, places(told, [Speech()] * len(told)), strict=True))
+    ranks = [place.rank for place in found.values() if place.rank is not None]
+    if len(ranks) < 2 or len(set(ranks)) < len(ranks) or min(ranks) > 1:
+        return part
+    events = []
+    for event in part.events:
+        place = found.get(event.stream, Place())
+        if place.rank is not None and event.kind not in _OF_OTHERS_KINDS:
+            event = replace(event, rank=place.rank, local_rank=place.local_rank)
+        events.append(event)
+    return replace(part, events=tuple(events))
 
 
 def _tokens(name: str) -> list[str]:

@@ -331,6 +331,9 @@ def _take_learned(
                 number = pattern(r"(?:^|[^a-z])rank[ =:_-]?(\d+)").search(name.lower())
                 if number:
                     mark.rank = int(number[1])
+                    before = name[: number.start()].strip(" :[(<{|-")
+                    if mark.host is None and pattern(r"[A-Za-z][\w.-]*\d[\w.-]*$").match(before):
+                        mark.host = before
                 elif mark.host is None and pattern(r"^[\w.-]*[a-z][\w.-]*$").match(name):
                     mark.host = name
             return found.end(), shape.tag

@@ -15,6 +15,7 @@ from torchdoctor.intake.unfold import Unfolder
 
 STREAMS = 4_096
 LEARNED = 16
+HELD = 1_100  # headers in a row, one of each rank
 _RULED = ("=", "-", "#", "*", "+", "~", ">", "_")
 _HEADING = (
     r"(?i)[=\-#*+~>_]{2,80}[ :]{1,4}(?:[\w./\\ -]{0,200}?[ _./\\-])??(?:global[ _-]?)?rank[ _=:#-]{0,3}"
@@ -246,7 +247,7 @@ class Router:
         ):
             return [before, text[:bare] + text[at:]]
         self.held.append((before, number, text))
-        if len(self.held) > 4:
+        if len(self.held) > HELD:
             self._release()
         return None
 
