@@ -167,7 +167,7 @@ def rules() -> RuleSet:
         (megatron, True),
         (deepspeed, True),
         (lightning, True),
-        (ray, False),
+        (ray, True),
         (pods, True),
         (kubectl, False),
         (journal, True),

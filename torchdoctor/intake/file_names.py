@@ -106,7 +106,12 @@ def _together(speech: list[Speech]) -> Speech:
 
 def _skeleton(name: str) -> str:
     """The name without numbers, and without the word that tells standard output from standard error."""
-    return str(pattern(r"\d+").sub("#", _without_stream(name)))
+    return str(pattern(r"\d+").sub("#", _without_stream(_unhashed(name))))
+
+
+def _unhashed(name: str) -> str:
+    """The name without identifiers that nobody counts, as Ray gives its workers."""
+    return str(pattern(r"(?<![A-Za-z0-9])(?=[a-f]*\d)[0-9a-f]{12,}(?![A-Za-z0-9])").sub("x", name))
 
 
 def _without_stream(path: str) -> str:
@@ -119,7 +124,7 @@ def _columns(paths: list[str]) -> list[_Column]:
     rows = [path.split("/") for path in paths]
     columns: list[_Column] = []
     for level in range(len(rows[0])):
-        cells = [row[level] for row in rows]
+        cells = [_unhashed(row[level]) for row in rows]
         if len({_skeleton(cell) for cell in cells}) > 1:
             if level + 1 < len(rows[0]):
                 columns.append(_Column(tuple(cells), "", tuple(cells)))
