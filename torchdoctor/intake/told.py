@@ -64,7 +64,7 @@ class Teller:
     def shown(self, draft: Draft) -> bool:
         """True for an event that its author announced as the failure, in this line or the one before."""
         raw = draft.raw
-        text = raw.strip()
+        text = raw.strip()[:2_000]
         near = draft.line - self._last
         self._last = draft.end_line
         held = text.lstrip(">*_`\"'\u201c\u201e ").rstrip("*_`\"'\u201d ")
@@ -97,7 +97,7 @@ def _own_words(text: str) -> str:
 
 def copied(raw: str) -> bool:
     """Can the line be a program's message? In a list or a table it is named only."""
-    text = raw.strip()
+    text = raw.strip()[:2_000]
     if not text or text[0] in "|-+" or text.startswith("* "):
         return False
     return pattern(_EXPLAINS).search(text) is None
@@ -118,7 +118,7 @@ class Fences:
 
     def see(self, raw: str) -> None:
         """Take the next line; a fence may also open or close at the end of a line of words."""
-        text = raw.strip()
+        text = raw.strip()[:2_000]
         mark = pattern(r"(?:`{3,}|~{3,})").match(text)
         if self._mark:
             closes = mark is not None and mark[0] == text and text.startswith(self._mark)
