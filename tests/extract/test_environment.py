@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from torchdoctor import intake
-from torchdoctor.extract import environment
+from torchdoctor.extract import catalogue, environment
 from torchdoctor.model import Event, EventKind, Fact, FactValue, State, Transcript
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
@@ -16,7 +16,7 @@ FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 
 def facts(text: str) -> dict[str, Fact]:
     found = list(environment.extract_text(intake.read_text(text)))
-    assert {fact.name for fact in found} <= set(environment.FACTS)
+    assert {fact.name for fact in found} <= set(catalogue())
     assert len({fact.name for fact in found}) == len(found)
     return {fact.name: fact for fact in found}
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from torchdoctor.catalog.loader import Row
 
-FORMAT = "torchdoctor-catalog/4"
+FORMAT = "torchdoctor-catalog/5"
 _INDEX_KEYS = ("id", "family", "severity", "role", "title", "leads_to", "refines", "confirm", "rule_out")
 _TEXT_KEYS = ("why", "fixes", "decide_with", "references", "retired")
 
@@ -48,7 +48,7 @@ def signature(directory: str) -> str:
 def pack(rows: Sequence[Row], stamp: str) -> bytes:
     """The compiled form of checked rules."""
     literals: dict[str, list[list[int]]] = {}
-    loose: list[list[int]] = []
+    loose: list[list[Any]] = []
     whole: list[list[int]] = []
     index: list[list[Any]] = []
     texts: list[list[Any]] = []
@@ -62,7 +62,7 @@ def pack(rows: Sequence[Row], stamp: str) -> bytes:
             elif match["literal"]:
                 literals.setdefault(match["literal"], []).append(place)
             else:
-                loose.append(place)
+                loose.append([*place, match["kinds"], match["types"]])
         check = row["check"]
         side = [check["applies_if"], check["fail_if"], check["severity"]] if check else None
         index.append([*(row[key] for key in _INDEX_KEYS), matches, side])

@@ -138,13 +138,11 @@ def summary(rule: Rule) -> dict[str, Any]:
 
 def _look_alikes(rules: RuleSet, rule: Rule, example: Example) -> Iterator[tuple[str, str, str]]:
     """Rules that are taken for this one easily, the nearest first, each once."""
-    own = {
-        literal for literal, places in rules.literals.items() if any(name == rule.id for name, _ in places)
-    }
+    own = {literal for literal in rules.literals if any(name == rule.id for name, _ in rules.places(literal))}
     sharing: dict[str, str] = {}
-    for literal, places in rules.literals.items():
+    for literal in rules.literals:
         if any(literal in mine or mine in literal for mine in own):
-            sharing.update((name, literal) for name, _ in places)
+            sharing.update((name, literal) for name, _ in rules.places(literal))
     found: dict[str, str] = dict.fromkeys(rule.refines, "the more general case, which this rule replaces")
     for other in rules.rules():
         if rule.id in other.refines:

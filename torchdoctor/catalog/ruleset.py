@@ -10,6 +10,7 @@ from torchdoctor.catalog.rule import Check, Condition, ConditionalFix, Match, Pa
 from torchdoctor.model import FactValue, Fix, Role, Severity, TorchdoctorError
 
 Place = tuple[str, int]  # rule id, number of the match block
+Loose = tuple[str, int, Sequence[str], Sequence[str]]  # the same, kinds and types of the events it takes
 
 
 class UnknownRuleError(TorchdoctorError):
@@ -27,16 +28,17 @@ def _conditions(rows: Sequence[Sequence[Any]]) -> tuple[Condition, ...]:
 class RuleSet:
     """All rules, by id, with the prefilter that finds candidates for a text.
 
-    ``literals`` maps each literal to the match blocks that need it, ``loose`` lists the blocks without one,
-    ``whole`` those that are asked of the whole text, ``retired`` maps each retired rule, which matches
+    ``literals`` are what match blocks need, :meth:`places` tells which; ``loose`` lists the blocks without
+    one, so that no rule need be built for them where no event is of their kind; ``whole`` lists those that are asked of the whole text, ``retired`` maps each retired rule, which matches
     nothing, to those in its place.
     """
 
     def __init__(self, packs: Sequence[bytes]) -> None:
-        self.literals: dict[str, list[Place]] = {}
-        self.loose: list[Place] = []
+        self.literals: dict[str, list[list[int]]] = {}  # numbers of rules and of their match blocks
+        self.loose: list[Loose] = []
         self.whole: list[Place] = []
         self.retired: dict[str, tuple[str, ...]] = {}
+        self._ids: list[str] = []
         self._lines: dict[str, tuple[bytes, bytes]] = {}  # rule id -> index line, text line
         self._rows: dict[str, list[Any]] = {}
         self._rules: dict[str, Rule] = {}
@@ -50,12 +52,22 @@ class RuleSet:
         head = json.loads(head_line)
         ids = head["ids"]
         self._lines.update(zip(ids, zip(lines, lines[len(ids) :], strict=False), strict=False))
-        for literal, places in head["literals"].items():
-            self.literals.setdefault(literal, []).extend((ids[rule], match) for rule, match in places)
-        self.loose.extend((ids[rule], match) for rule, match in head["loose"])
+        if not self._ids:
+            self.literals = head["literals"]
+        else:
+            first = len(self._ids)
+            for literal, places in head["literals"].items():
+                known = self.literals.setdefault(literal, [])
+                known.extend([first + rule, match] for rule, match in places)
+        self._ids += ids
+        self.loose.extend((ids[rule], match, kinds, types) for rule, match, kinds, types in head["loose"])
         self.whole.extend((ids[rule], match) for rule, match in head["whole"])
         self._checks.extend(head["checks"])
         self.retired.update((name, tuple(heirs)) for name, heirs in head["retired"].items())
+
+    def places(self, literal: str) -> list[Place]:
+        """The match blocks that need the literal; [] for one that none needs."""
+        return [(self._ids[rule], match) for rule, match in self.literals.get(literal, ())]
 
     def _row(self, rule_id: str) -> list[Any] | None:
         row = self._rows.get(rule_id)

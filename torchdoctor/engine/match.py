@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from torchdoctor.catalog import RuleSet, template
@@ -104,9 +104,10 @@ def occurrences(transcript: Transcript, rules: RuleSet, facts: TextFacts) -> Ite
     """Every (rule id, occurrence) in the text, best match block of a rule for each event."""
     haystack = Haystack(transcript)
     best: dict[tuple[str, int], Occurrence] = {}
-    for literal, places in rules.literals.items():
+    for literal in rules.literals:
         if not haystack.may_hold(literal):
             continue
+        places = rules.places(literal)
         for number in haystack.events_with(literal):
             for rule_id, block in places:
                 _try(rule_id, block, number, haystack, rules, facts, best)
@@ -114,11 +115,9 @@ def occurrences(transcript: Transcript, rules: RuleSet, facts: TextFacts) -> Ite
     by_kind: dict[str, list[int]] = {}
     for number, event in enumerate(haystack.events):
         by_kind.setdefault(event.kind.value, []).append(number)
-    for rule_id, block in rules.loose:
-        kinds = rules.rule(rule_id).matches[block].kinds
-        types = rules.rule(rule_id).matches[block].types
+    for rule_id, block, kinds, types in rules.loose:
         if types:
-            candidates = typed
+            candidates = [number for number in typed if _type_fits(types, haystack.events[number].type)]
         elif kinds:
             candidates = sorted(number for kind in kinds for number in by_kind.get(kind, ()))
         else:
@@ -212,5 +211,5 @@ def _begins(text: str, start: int, event: Event) -> bool:
     )
 
 
-def _type_fits(types: tuple[str, ...], name: str | None) -> bool:
+def _type_fits(types: Sequence[str], name: str | None) -> bool:
     return name is not None and (name in types or name.rpartition(".")[2] in types)

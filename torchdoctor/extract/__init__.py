@@ -96,10 +96,11 @@ def of_text(transcript: Transcript) -> Iterator[Fact]:
 
 def catalogue() -> dict[str, str]:
     """Every fact that can be read out of a text: name -> type and meaning."""
-    from torchdoctor.extract import environment
+    from torchdoctor.extract import environment, nvidia_smi
 
     found: dict[str, str] = {}
     for module in (*NAMESPACES.values(), *(f"readings.{name}" for name in READINGS)):
         found.update(import_module(f"torchdoctor.extract.{module}").FACTS)
     found.update(environment.FACTS)
+    found.update(nvidia_smi.FACTS)
     return found

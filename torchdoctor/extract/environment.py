@@ -11,12 +11,12 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract import nvidia_smi
 from torchdoctor.model import EventKind, Fact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from torchdoctor.extract.nvidia_smi import Table
     from torchdoctor.model import Event, FactValue, Transcript
 
 FACTS: dict[str, str] = {
@@ -40,7 +40,6 @@ FACTS: dict[str, str] = {
     "torch.covers_gpu": "bool: the build has code for the GPU, by what its own warning says",
     "shm.size_bytes": "int: size of /dev/shm",
     "limits.nofile": "int: soft limit of open files",
-    **nvidia_smi.FACTS,
 }
 
 # Words around a version that is asked for, replaced or only talked about, not installed.
@@ -109,6 +108,13 @@ class _Found:
         return fact.value if fact is not None else None
 
 
+# without one of these nothing of nvidia-smi, lspci or the driver stands in a text
+_OF_TABLES = (
+    "ersion", "GPU", "MiB", "sm_", "|", "No running", "LnkSta", "Link Width", "Volatile", "Product Name",
+    "Virtualization Mode", "pcie.link.width", "_reasons.",
+)  # fmt: skip
+
+
 def extract_text(transcript: Transcript) -> Iterator[Fact]:
     """Facts that the whole text states about its machine, each with the line it stands on.
 
@@ -116,7 +122,7 @@ def extract_text(transcript: Transcript) -> Iterator[Fact]:
     does not say.
     """
     found = _Found()
-    table = nvidia_smi.Table()
+    table: Table | None = None  # what reads nvidia-smi is imported where its words stand (start-up budget)
     for event in transcript.events:
         if event.quoted:
             continue
@@ -128,8 +134,13 @@ def extract_text(transcript: Transcript) -> Iterator[Fact]:
             _frames(event, found)
         # of exceptions only the one that torch raises with the driver's version in it
         if event.kind is not EventKind.EXCEPTION or "driver on your system is too old" in text:
-            table.read(text, event)
-    for fact in table.facts():
+            if table is None and any(word in text for word in _OF_TABLES):
+                from torchdoctor.extract.nvidia_smi import Table
+
+                table = Table()
+            if table is not None:
+                table.read(text, event)
+    for fact in table.facts() if table is not None else ():
         found.facts[fact.name] = fact
     _derive(found)
     yield from found.facts.values()

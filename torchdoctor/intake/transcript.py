@@ -129,11 +129,19 @@ def _read_input(item: Input, skim: Skim, base: int) -> Transcript:
     return _transcript(router, item.name, tally, skim.passed, base)
 
 
+def _counts(name: str) -> bool:
+    """Does a part of the name end in a number, alone or behind a word, as ranks and nodes are counted?"""
+    for separator in "/\\-.":
+        name = name.replace(separator, "_")
+    pieces = (piece.rstrip("0123456789") for piece in name.split("_") if piece[-1:].isdecimal())
+    return any(not word or word.isalpha() for word in pieces)
+
+
 def _placed(parts: list[Transcript]) -> list[Transcript]:
     """The parts with the ranks that the names of their files tell; one plain name tells none."""
-    names = "".join(source for part in parts for source in part.sources)
+    names = [source for part in parts for source in part.sources]
     locals_ = (event.local_rank for part in parts for event in part.events)
-    if not any(char.isdecimal() for char in names) and all(local is None for local in locals_):
+    if not (len(names) > 1 or any(map(_counts, names))) and all(local is None for local in locals_):
         return parts
     from torchdoctor.intake.placing import placed
 
