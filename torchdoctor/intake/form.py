@@ -35,6 +35,7 @@ _PERSONAL = (
     r"|keep|installed|found|see|was)\b|what (?:do|should) i do"
     r"|(?:[Pp]lease|pls|plz) help|[Aa]ny (?:help|ideas?|solutions?|suggestions?|advice)\b.*[?!]"
     r"|[Hh]ow (?:to|can i|do i) (?:solve|fix|resolve) (?:this|it|the (?:problem|issue|error))\b.*\?"
+    r"|[Hh]ow (?:can|do|should|could) (?:i|I|we) \w+"
     r"|[Aa]nyone (?:else|knows?|found|has|have)\b"
     r"|\b(?:[Ii]s there|[Dd]oes|[Hh]as|[Hh]ave|[Dd]id|[Cc]an|[Cc]ould) any(?:one|body)\b"
     r"|(?:^|[^\w`])(?:I|I'm|I've|my|me|My|[Ww]e (?:get|got|see|saw|have)|our (?:run|job)s?"

@@ -122,11 +122,13 @@ def _entitle(drafts: list[Draft], lines: list[str]) -> None:
         return  # the failure itself is there
     cut = any(draft.headed and draft.kind is EventKind.EXCEPTION for draft in rest)
     typed = pattern(r"# (?:\[[\w -]{1,20}\]:? ?)?[\w.]*(?:Error|Exception): \S").match(drafts[0].raw)
-    recorded = typed is not None and any(draft.time or draft.level for draft in rest)
+    shown = any(draft.time or draft.level or pattern(_ARROW).match(draft.raw) for draft in rest)
+    recorded = typed is not None and (shown or not rest)
     if cut or recorded or is_personal(lines):
         drafts[0].quoted, drafts[0].told = True, copied(drafts[0].raw)
 
 
+_ARROW = r"-{2,}> ?\d+ "  # the line of a notebook's traceback that failed
 _MESSAGES = (EventKind.EXCEPTION, EventKind.CRASH, EventKind.DEVICE_ASSERT, EventKind.WATCHDOG)
 
 
@@ -288,8 +290,12 @@ def _in_prose(draft: Draft, personal: bool) -> bool:
         return False
     raw = draft.raw
     text = raw.strip()
-    if raw[:1] in " \t" or text[:1] in "|>*-#" or ("`" in text and draft.kind is not EventKind.DEVICE_ASSERT):
+    if raw[:1] in " \t" or text[:1] in "|>*-#":
         return True
+    if "`" in text and draft.kind is not EventKind.DEVICE_ASSERT:
+        # torch sets names of arguments between back quotes, too, in the middle of what it says
+        said = pattern(r"[A-Za-z][\w.]+: (?!This |That |It |You |When |If )[^`]{24,}`").match(text)
+        return not (personal and said is not None and draft.kind is EventKind.EXCEPTION)
     if draft.kind is EventKind.LOG:
         return not (draft.time or draft.rank is not None)
     return not (personal or draft.time is not None or draft.rank is not None)
