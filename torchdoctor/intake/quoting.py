@@ -121,11 +121,14 @@ def _entitle(drafts: list[Draft], lines: list[str]) -> None:
     if any(draft.kind in _MESSAGES and draft.text().strip() for draft in rest):
         return  # the failure itself is there
     cut = any(draft.headed and draft.kind is EventKind.EXCEPTION for draft in rest)
-    typed = pattern(r"# (?:\[[\w -]{1,20}\]:? ?)?[\w.]*(?:Error|Exception): \S").match(drafts[0].raw)
+    typed = pattern(r"# (?:\[[\w -]{1,20}\]:? ?)?([\w.]*(?:Error|Exception)): \S").match(drafts[0].raw)
     shown = any(draft.time or draft.level or pattern(_ARROW).match(draft.raw) for draft in rest)
     recorded = typed is not None and (shown or not rest)
     if cut or recorded or is_personal(lines):
         drafts[0].quoted, drafts[0].told = True, copied(drafts[0].raw)
+        if typed is not None:
+            drafts[0].kind, drafts[0].type = EventKind.EXCEPTION, typed[1]
+            drafts[0].parts[:] = [drafts[0].raw[typed.end() - 1 :].rstrip()]
 
 
 _ARROW = r"-{2,}> ?\d+ "  # the line of a notebook's traceback that failed
