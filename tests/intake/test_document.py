@@ -329,3 +329,9 @@ def test_chats() -> None:
     )
     assert not is_chat(TRACE.splitlines())
     assert not is_chat([])
+
+
+def test_the_last_completed_collective_is_no_good_end() -> None:
+    told = "[PG ID 0 Rank 3] last enqueued NCCL work: 91, last completed NCCL work: 88."
+    assert goodness(told) == 0
+    assert goodness("training completed") == 2

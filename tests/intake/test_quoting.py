@@ -192,3 +192,23 @@ def test_records_of_a_log_are_no_settings() -> None:
 def test_a_program_that_prints_its_settings_and_fails() -> None:
     failed = f'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    a @ b\n{FULL}\n'
     assert _live("\n".join([*SETTINGS * 4, failed]))
+
+
+CUT = 'Traceback (most recent call last):\n  File "a.py", line 9, in <module>\n    f()\n  File "a.py", li\n'
+
+
+def test_the_title_tells_the_message_that_the_traceback_lost() -> None:
+    title = read_text(f"# {FULL}\n\n{CUT}").events[0]
+    assert (title.told, title.type, title.text) == (True, "RuntimeError", MESSAGE)
+
+
+def test_the_title_is_a_title_where_the_failure_itself_is_there() -> None:
+    title = read_text(f"# {FULL}\n\n{CUT}ValueError: no data\n").events[0]
+    assert title.quoted
+    assert not title.told
+
+
+def test_a_patch_below_shows_what_a_message_was_quoted_for() -> None:
+    patch = f"```diff\n@@ -3,2 +3,4 @@ Questions\n+- `{FULL}`\n+    1. Compare the sizes.\n```\n"
+    assert _live(f"new answer for `{FULL}`\n\n")
+    assert not _live(f"new answer for `{FULL}`\n\n{patch}")

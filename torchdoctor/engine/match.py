@@ -13,6 +13,7 @@ from torchdoctor.engine.conditions import every, holds
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.finding import Occurrence
 from torchdoctor.engine.foreign import is_foreign
+from torchdoctor.intake import draft
 from torchdoctor.model import Event, Fact, Transcript
 
 # a literal that stands in more events than this is looked at in the first and the last of them only, and in
@@ -200,11 +201,21 @@ _SPEECH = frozenset((
 ))  # fmt: skip
 
 
+# a title that says what happened, and then with which message
+_ENTITLED = (
+    r"(?i)# (?!.*\b(?:avoid|handle|catch|improve|better|instead|docs?|fix\w*|raise|test|add)\b)[^\n]{0,120}"
+    r"\b(?:fails?|failed|failing|crash(?:es|ed)?|error|errors|stops?|dies|got|gets?|getting)\b[^\n.?!]{0,40}"
+    r"[:\"'`\u201c(] ?(?:[\w.]{0,60}(?:error|exception): )?$"
+)
+
+
 def _begins(text: str, start: int, event: Event) -> bool:
     """Does the message begin the line, but for names and numbers? Then somebody copied it."""
     before = text[:start]
     if event.type and before.startswith(f"{event.type}: "):
         before = before[len(event.type) + 2 :]
+    if draft.pattern(_ENTITLED).match(before):
+        return True
     words = before.strip(" #>*_`\"'\u201c\u201e").lower().split()
     return len(words) < 12 and not any(
         word.strip(".,:;()") in _SPEECH for word in words[words[:1] == ["the"] :]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from torchdoctor.engine.finding import quote
 from torchdoctor.engine.textfacts import related
+from torchdoctor.intake.draft import pattern
 from torchdoctor.model import Ending, Event, EventKind, Form, Frame, RelationKind, Suspect, Transcript
 
 # exceptions that report the end of something else
@@ -228,4 +229,6 @@ def _failed(event: Event, ended_well: bool) -> bool:
         return any(
             word in event.text for word in ("error", "CANCELLED", "OOM", "Failed", "Killed", "Evicted")
         )
+    if event.kind is EventKind.LAUNCHER:  # the box that torchrun draws; its head may be cut off
+        return not ended_well and pattern(r"(?m)^\s*exitcode *: ?-?[1-9]").search(event.text) is not None
     return event.kind in _FAILURES

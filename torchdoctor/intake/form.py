@@ -35,19 +35,23 @@ _PERSONAL = (
     r"|keep|installed|found|see|was)\b|what (?:do|should) i do"
     r"|(?:[Pp]lease|pls|plz) help|[Aa]ny (?:help|ideas?|solutions?|suggestions?|advice)\b.*[?!]"
     r"|[Hh]ow (?:to|can i|do i) (?:solve|fix|resolve) (?:this|it|the (?:problem|issue|error))\b.*\?"
+    r"|[Hh]ow (?:can|do|should|could) (?:i|I|we) \w+"
     r"|[Aa]nyone (?:else|knows?|found|has|have)\b"
+    r"|\b(?:[Ii]s there|[Dd]oes|[Hh]as|[Hh]ave|[Dd]id|[Cc]an|[Cc]ould) any(?:one|body)\b"
     r"|(?:^|[^\w`])(?:I|I'm|I've|my|me|My|[Ww]e (?:get|got|see|saw|have)|our (?:run|job)s?"
     r"|[Ii]ch|[Mm]ein(?:e[mnrs]?)?|mir|j'ai|mon|mes|chez moi|mi|tengo|meu|minha"
     # Cyrillic: u menya, moj; then Chinese, Japanese and Korean for "my"
     r"|[\u0423\u0443] \u043c\u0435\u043d\u044f|\u043c\u043e[\u0439\u044f\u0451\u0438])(?:[^\w`]|$)"
     r"|\u6211\u7684?|\u79c1\u306e|\u50d5\u306e|\uc81c\uac00"
+    # "may I ask", "hello" (twice), "asking for help" in Chinese
+    r"|\u8bf7\u95ee|\u4f60\u597d|\u60a8\u597d|\u6c42\u52a9"
 )
 # headings of the forms that projects have their users fill in
 _TEMPLATE = (
     r"(?:#{1,6} |\*\*)[^\w\n]{0,6}(?:Describe the (?:bug|issue)|(?:To|Steps to) [Rr]eproduce"
     r"|(?:Actual|Current|Expected) [Bb]ehaviou?r|What happened|What should have happened"
     r"|Reproduc(?:tion|es the problem)|System [Ii]nfo|Your question|Bug\b|Console logs"
-    r"|Error (?:message|traceback)|Issue [Ff]aced|Bug [Dd]escription)"
+    r"|Error (?:message|traceback|logs)|Relevant log output|Versions *$|Issue [Ff]aced|Bug [Dd]escription)"
     r"|- \[[ xX]\] (?:I |The (?:issue|bug|problem) )"
 )
 _BUILT = ("FAILED: ", "ninja: ", "collect2: ", "CMake Error", "error: ", "nvcc ", "gcc ", "g++ ", "c++ ")
@@ -155,7 +159,7 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
                 continue  # one sentence with other names and numbers in it: a program's
             shapes.add(shape)
             prose += 1
-            sentences += text[-1:] in ".?!:" or ". " in text or "? " in text or text[0] in "#|-*>"
+            sentences += text[-1:] in ".?!:。？！：" or ". " in text or "? " in text or text[0] in "#|-*>"
         elif any(c.isdecimal() for c in text):
             # the head of a release in a list of changes
             logged += not pattern(r"^[vV\[]*\d+(?:\.\d+)+\]?(?: [-\u2013(] ?[\d./-]+\)?)?$").match(text)
@@ -246,12 +250,13 @@ def is_prose(line: str, text: str) -> bool:
         or (text[:1] == "|" and text[-1:] == "|" and text.count("|") > 2)
     ):
         return True
+    # Chinese and Japanese put no blanks between words; the marks are often the narrow ones of the keyboard
+    cjk = sum(1 for c in text if "\u3040" <= c <= "\u9fff" or "\uac00" <= c <= "\ud7a3")
+    if cjk > 12 and cjk * 3 > len(text) and pattern(r"[。，？！]|[\u3040-\u9fff][,?!]").search(text):
+        return True
     words = text.split()
     if len(words) < 4:
         return False
-    cjk = sum(1 for c in text if "\u3040" <= c <= "\u9fff" or "\uac00" <= c <= "\ud7a3")
-    if cjk > 12 and any(mark in text for mark in "。，？！"):
-        return True
     low = [word.strip(".,:;!?()\"'`*").lower() for word in words]
     stops = sum(word in _STOPWORDS for word in low)
     digits = sum(c.isdecimal() for c in text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchdoctor.intake.draft import Draft, pattern
-from torchdoctor.intake.form import is_prose
+from torchdoctor.intake.form import is_personal, is_prose
 from torchdoctor.intake.lines import is_code, is_prompt
 from torchdoctor.intake.told import Fences, Teller, copied, questions_and_answers
 from torchdoctor.model import EventKind, Form
@@ -108,6 +108,42 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
             draft.told = draft.quoted and teller is not None and copied(raw)
     if form is Form.PROSE and not chat:
         _beside_failures(drafts)
+    if form is Form.LOG:
+        _entitle(drafts, lines)
+    _also_in_patch(drafts)
+
+
+def _entitle(drafts: list[Draft], lines: list[str]) -> None:
+    """The title of a report whose body is mostly output: it tells the message where the body has lost it."""
+    if not drafts or drafts[0].kind is not EventKind.LOG or not drafts[0].raw.startswith("# "):
+        return
+    rest = [draft for draft in drafts[1:] if not draft.quoted]
+    if any(draft.kind in _MESSAGES and draft.text().strip() for draft in rest):
+        return  # the failure itself is there
+    cut = any(draft.headed and draft.kind is EventKind.EXCEPTION for draft in rest)
+    typed = pattern(r"# (?:\[[\w -]{1,20}\]:? ?)?([\w.]*(?:Error|Exception)): \S").match(drafts[0].raw)
+    shown = any(draft.time or draft.level or pattern(_ARROW).match(draft.raw) for draft in rest)
+    recorded = typed is not None and (shown or not rest)
+    if cut or recorded or is_personal(lines):
+        drafts[0].quoted, drafts[0].told = True, copied(drafts[0].raw)
+        if typed is not None:
+            drafts[0].kind, drafts[0].type = EventKind.EXCEPTION, typed[1]
+            drafts[0].parts[:] = [drafts[0].raw[typed.end() - 1 :].rstrip()]
+
+
+_ARROW = r"-{2,}> ?\d+ "  # the line of a notebook's traceback that failed
+_MESSAGES = (EventKind.EXCEPTION, EventKind.CRASH, EventKind.DEVICE_ASSERT, EventKind.WATCHDOG)
+
+
+def _also_in_patch(drafts: list[Draft]) -> None:
+    """A message between back quotes that a patch below adds or takes away is what the patch is about."""
+    patch = "\n".join(d.raw for d in drafts if d.quoted and d.raw[:1] in ("+", "-"))
+    if not patch:
+        return
+    for draft in drafts:
+        if draft.kind is EventKind.LOG and not draft.quoted and "`" in draft.raw:
+            held = pattern(r"`([^`]{24,})`").search(draft.raw)
+            draft.quoted = held is not None and held[1] in patch
 
 
 def _beside_failures(drafts: list[Draft]) -> None:
@@ -257,8 +293,12 @@ def _in_prose(draft: Draft, personal: bool) -> bool:
         return False
     raw = draft.raw
     text = raw.strip()
-    if raw[:1] in " \t" or text[:1] in "|>*-#" or ("`" in text and draft.kind is not EventKind.DEVICE_ASSERT):
+    if raw[:1] in " \t" or text[:1] in "|>*-#":
         return True
+    if "`" in text and draft.kind is not EventKind.DEVICE_ASSERT:
+        # torch sets names of arguments between back quotes, too, in the middle of what it says
+        said = pattern(r"[A-Za-z][\w.]+: (?!This |That |It |You |When |If )[^`]{24,}`").match(text)
+        return not (personal and said is not None and draft.kind is EventKind.EXCEPTION)
     if draft.kind is EventKind.LOG:
         return not (draft.time or draft.rank is not None)
     return not (personal or draft.time is not None or draft.rank is not None)

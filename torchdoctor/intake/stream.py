@@ -220,10 +220,15 @@ class Stream:
             return True
         if ".py:" in body and body[:1] not in " \t" and self._placed(line):
             return True
-        if body.startswith("Exception has occurred: "):
+        # the debugger of VS Code, in English, Chinese or Japanese
+        stopped = pattern(
+            r"(?:Exception has occurred|\u53d1\u751f\u5f02\u5e38"
+            r"|\u4f8b\u5916\u304c\u767a\u751f\u3057\u307e\u3057\u305f)[:\uff1a] ?([\w.]+)"
+        ).match(body)
+        if stopped is not None:
             reader = TracebackReader(self, line, headed=True)
             reader.debugger = True
-            name = body[24:].strip().split(" ")[0]
+            name = stopped[1]
             self.reader = reader
             reader.take(Line(line.number, line.text, f"{name}: ", line.mark))
             reader.draft.type = name

@@ -51,6 +51,9 @@ def parse_frame(body: str, at: int) -> Frame | None:
     if stop == end:
         return None
     rest = body[stop:]
+    link = body[start + 6] == "[" and rest.startswith("](")
+    if link:  # JupyterLab makes a link of file and line: File "[/path", line 3](http://…), in f
+        rest = rest.partition(")")[2]
     if rest.startswith(", in "):
         function = rest[5:].strip()
     elif rest.startswith(" in "):
@@ -59,7 +62,7 @@ def parse_frame(body: str, at: int) -> Frame | None:
         return None
     else:
         function = ""
-    file = body[start + 6 : middle]
+    file = body[start + 6 + link : middle]
     # torch.fx and dataclasses write such functions at run time; a user's "python -c" is <module>
     written = file == "<string>" and function in ("<lambda>", "__init__", "__eq__", "__repr__")
     package = "python" if written else package_of(file)
