@@ -34,7 +34,7 @@ RULES = {
     "user-exception-rank1-tee": {""},
     "sigkill-rank1": {"host-oom-killed"},
     "sigsegv-rank0": {"segfault"},
-    "loader-stuck-rank1": {"dist-timeout-long-rank0-work"},
+    "loader-stuck-rank1": {"dataloader-hang"},
 }
 
 

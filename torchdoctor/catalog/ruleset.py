@@ -29,8 +29,8 @@ class RuleSet:
     """All rules, by id, with the prefilter that finds candidates for a text.
 
     ``literals`` are what match blocks need, :meth:`places` tells which; ``loose`` lists the blocks without
-    one, so that no rule need be built for them where no event is of their kind; ``whole`` lists those that are asked of the whole text, ``retired`` maps each retired rule, which matches
-    nothing, to those in its place.
+    one, with the events they take, so that no rule is built for others; ``whole`` lists those that are asked
+    of the whole text, ``retired`` maps each retired rule, which matches nothing, to those in its place.
     """
 
     def __init__(self, packs: Sequence[bytes]) -> None:
