@@ -12,6 +12,7 @@ from torchdoctor.gate.active import Wish, lines, measure
 from torchdoctor.gate.finding import Verdict as Said
 from torchdoctor.gate.policy import Policy
 from torchdoctor.model import Blame, CheckResult, Outcome, Report, Verdict
+from torchdoctor.selftest.session import Request
 
 
 def report(*results: CheckResult) -> Report:
@@ -88,3 +89,18 @@ def test_ways_that_nccl_did_not_tell_are_no_fault() -> None:
     assert "transport" in {one.check for one in outcome.untold}
     it.active({"check": "", "verdict": "pass", "notes": ["nccl@cuda: ways: P2P/CUMEM (16 channels)"]})
     assert it.judge().verdict is Said.FIT
+
+
+@pytest.mark.parametrize("tier", ["quick", "standard", "deep"])
+def test_the_tier_decides_how_much_each_check_does(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deep means products under heat and patterns over nearly all memory, not standard with more checks."""
+    asked: list[Request] = []
+
+    def run(request: Request) -> Report:
+        asked.append(request)
+        return report()
+
+    monkeypatch.setattr(active, "run", run)
+    measure(Wish("python", tier, 900.0))
+    assert [request.level.value for request in asked] == [tier]
+    assert {check.name for check in asked[0].only} == set(active.CHECKS[tier])

@@ -20,7 +20,7 @@ _STANDARD = (*_QUICK, "bit-equal", "bit-equal-hot", "nan", "d2h", "hbm", "gemm-r
 CHECKS = {"quick": _QUICK, "standard": _STANDARD, "deep": (*_STANDARD, "memory", "jitter")}
 SPEEDS = frozenset(("h2d", "d2h", "hbm", "gemm-rate", "p2p", "jitter"))
 _WITHOUT_GPU = ("dataloader",)
-_COMPUTED = ("gemm-exact", "bit-equal", "nan", "memory")
+_COMPUTED = ("gemm-exact", "bit-equal", "bit-equal-hot", "nan", "memory")
 _IDLE_S = 10.0
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
 # the longest limit of a check, stretched or shortened to the time that there is
@@ -72,8 +72,8 @@ def measure(wish: Wish) -> tuple[Report, Report | None]:
 
 def _run(wish: Wish, names: tuple[str, ...], limit_s: float) -> Report:
     checks = tuple(check for check in (find(name) for name in names) if check is not None)
-    level = Level.QUICK if wish.tier == "quick" else Level.STANDARD
     scale = max(0.05, min(1.0, limit_s / _LONGEST_S))
+    level = Level(wish.tier)  # deep: products under heat, patterns over nearly all of the free memory
     return run(Request(wish.python, wish.device, checks, level, limit_scale=scale, fault=wish.fault))
 
 
