@@ -77,7 +77,8 @@ def test_an_error_file_of_torchelastic() -> None:
     assert (event.type, event.text, event.frames[0].file) == ("ValueError", "bad", "/w/t.py")
 
 
-def test_lines_of_the_docker_log_driver() -> None:
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+def test_lines_of_the_docker_log_driver(separators: tuple[str, str]) -> None:
     lines = [
         "Traceback (most recent call last):",
         '  File "/app/x.py", line 3, in <module>',
@@ -88,7 +89,7 @@ def test_lines_of_the_docker_log_driver() -> None:
         {"log": line + "\n", "stream": "stderr", "time": f"2024-01-01T10:00:00.{number}Z"}
         for number, line in enumerate(lines)
     ]
-    raw = "\n".join(json.dumps(record, separators=(",", ":")) for record in records)
+    raw = "\n".join(json.dumps(record, separators=separators) for record in records)
     (event,) = read_text(raw).events
     assert (event.type, event.text, event.frames[0].line) == ("ValueError", "y", 3)
     assert event.time == "2024-01-01T10:00:00.0Z"

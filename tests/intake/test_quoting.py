@@ -40,6 +40,13 @@ QUOTED = {
         f"# FAQ\n\n**Q: I get `{FULL}`, what now?**\nA: Look at in_features of my example.\n\n"
         f"**Q: `{MESSAGE}`?**\nA: The same.\n\n**Q: Does it run on a Mac?**\nA: It does, as I tried.\n"
     ),
+    "questions without a mark for the answers": (
+        f"# FAQ\n\n**Q: `{FULL}`?**\nSee my notes on in_features.\n\n**Q: `{MESSAGE}`?**\nThe same.\n\n"
+        "**Q: Does it run on a Mac?**\nIt does.\n"
+    ),
+    "reStructuredText": (
+        f"f(a, b)\n\n    a (Tensor): the first\n\n.. warning::\n   {FULL}\n\n   is what it raises.\n"
+    ),
     "list of changes": (
         f"Changelog\n=====\n\n1.4.2\n-----\n* Fixed {FULL} in eval.\n"
         f"* A clear message.\n\n1.4.1\n-----\n* New.\n"
@@ -62,6 +69,12 @@ LIVE = {
     "only a short summary": f"FAILED tests/test_a.py::test_mm - {FULL}\n1 failed in 0.9s\n",
     "bare message": f"{MESSAGE}\n",
     "bare exception at a prompt": f">>> a @ b\n{FULL}\n",
+    "failure that shows generated code": (
+        f"torch._inductor.exc.InductorError: {FULL}\n"
+        "def triton_poi_0(in_ptr0, out_ptr0, XBLOCK : tl.constexpr):\n    xnumel = 419\n"
+        "    xoffset = tl.program_id(0) * XBLOCK\n    x0 = xindex\n    tmp0 = tl.load(in_ptr0 + (x0), None)\n"
+        "    tmp1 = tmp0.to(tl.float32)\n    tmp2 = tmp1.to(tl.float8e4nv)\n"
+    ),
     "margin of hashes": (
         f'# Traceback (most recent call last):\n#   File "a.py", line 1, in f\n#     a @ b\n# {FULL}\n'
     ),

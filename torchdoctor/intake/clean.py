@@ -71,7 +71,7 @@ def unescape(text: str) -> list[str] | None:
         output = _cell_output(text)
         if output is not None:
             return output
-    if text.startswith('{"log":"'):
+    if text.startswith(('{"log":"', '{"log": "')):
         return _docker(text)
     if text[:2] == '{"':
         record = json_record(text)
@@ -156,7 +156,8 @@ def json_record(text: str) -> list[str] | None:
 def _docker(text: str) -> list[str] | None:
     """The line that Docker's json-file driver wrapped, behind its time."""
     found = pattern(
-        r'^\{"log":"((?:[^"\\]|\\.)*)"(?:,"stream":"\w*")?(?:,"attrs":\{[^}]*\})?(?:,"time":"([^"]{1,40})")?'
+        r'^\{"log": ?"((?:[^"\\]|\\.)*)"(?:, ?"stream": ?"\w*")?(?:, ?"attrs": ?\{[^}]*\})?'
+        r'(?:, ?"time": ?"([^"]{1,40})")?'
     ).match(text)
     if not found:
         return None

@@ -49,9 +49,10 @@ _PERSONAL = (
 # headings of the forms that projects have their users fill in
 _TEMPLATE = (
     r"(?:#{1,6} |\*\*)[^\w\n]{0,6}(?:Describe the (?:bug|issue)|(?:To|Steps to) [Rr]eproduce"
-    r"|(?:Actual|Current|Expected) [Bb]ehaviou?r|What happened|What should have happened"
+    r"|(?:Actual|Current|Expected) [Bb]ehaviou?r|What happen(?:s|ed)|What should have happened"
     r"|Reproduc(?:tion|es the problem)|System [Ii]nfo|Your question|Bug\b|Console logs"
-    r"|Error (?:message|traceback|logs)|Relevant log output|Versions *$|Issue [Ff]aced|Bug [Dd]escription)"
+    r"|Environment *$|Error (?:message|traceback|logs)|Relevant log output|Versions *$|Issue [Ff]aced"
+    r"|Bug [Dd]escription)"
     r"|- \[[ xX]\] (?:I |The (?:issue|bug|problem) )"
 )
 _BUILT = ("FAILED: ", "ninja: ", "collect2: ", "CMake Error", "error: ", "nvcc ", "gcc ", "g++ ", "c++ ")
@@ -110,6 +111,11 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
         return Form.PROSE, False
     if any(pattern(r"#+ (?:[\w.-]+ )?Error Report$").match(line) for line in lines[:40]):
         return Form.LOG, False  # as ComfyUI makes it of its own log, headings and all
+    if any(
+        pattern(r"\.\. (?:warning|note|code-block|seealso|deprecated|versionadded)::").match(one)
+        for one in lines
+    ):
+        return Form.PROSE, False  # reStructuredText
     if is_program_text(lines) or is_settings(lines) or is_yaml(lines):
         return Form.SOURCE_CODE, False
     seen: set[str] = set()
@@ -168,7 +174,10 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
         return Form.PROSE, False
     if len(lines) == 1 and lines[0][:1].isalpha() and not is_program(lines[0]) and _explains(lines[0]):
         return Form.PROSE, False
-    if code >= 6 and code * 2 > total and code > 2 * prose:
+    failed = pattern(r"^(?:[A-Za-z_]\w*\.)+\w*(?:Error|Exception): \S").match(
+        lines[0]
+    )  # and shows the program
+    if code >= 6 and code * 2 > total and code > 2 * prose and not failed:
         return Form.SOURCE_CODE, False
     if (
         prose >= 2
