@@ -61,6 +61,7 @@ def test_taken_out(text: str, expected: str) -> None:
         "node3:123:456 [0] NCCL INFO Bootstrap",
         "torch.distributed.elastic.local and module.internal_loss",
         "ipv6 ::1 and std::vector<at::Tensor>::operator",
+        "[default0]:2026-11-27 23:45:03 INFO x\n[rank1]:23:45:04 INFO y",
     ],
 )
 def test_left_alone(text: str) -> None:

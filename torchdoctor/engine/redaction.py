@@ -91,10 +91,11 @@ _SYSLOG = re.compile(
     + r" [\w./()-]{1,60}(?:\[\d+\])?: ",
     re.MULTILINE,
 )
+# "[default0]:2026-11-27" is torchrun's prefix before a time, no host with a port
 _PORTED = re.compile(
     r"\["
     + _HOST_NAME
-    + r"\]:\d{2,5}\b|(?<![\w./-])(?=[\w.-]{0,60}\d)"
+    + r"\]:\d{2,5}\b(?!-\d\d-|/\d\d/|:\d\d:\d\d)|(?<![\w./-])(?=[\w.-]{0,60}\d)"
     + _HOST_NAME.replace("host", "other")
     + r"<\d{2,5}>"
 )

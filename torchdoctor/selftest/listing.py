@@ -21,7 +21,7 @@ def subject(report: Report, python: str) -> str:
     gpus = facts.get("selftest.gpus")
     names = gpus.value if gpus is not None and isinstance(gpus.value, tuple) else ()
     parts += [f"{names.count(one)} × {one}" for one in dict.fromkeys(names)]
-    return ", ".join(parts) + f"; {python}"
+    return "; ".join(filter(None, (", ".join(parts), python)))
 
 
 def passed(report: Report, width: int, verbose: bool) -> Iterator[str]:
