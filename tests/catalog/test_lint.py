@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from torchdoctor.catalog import load
 from torchdoctor.catalog.rule import Condition
 from torchdoctor.catalog.ruleset import RuleSet
 from torchdoctor.catalog.template import parse
-from torchdoctor.cli.main import main
+from torchdoctor.cli.main import _COMMANDS, main
 from torchdoctor.engine import golden, lint, lint_patterns, lint_rules, literals
 from torchdoctor.engine.lint import Catalog
 from torchdoctor.model import FactValue
@@ -369,3 +370,14 @@ class TestLiterals:
         )
         (found,) = problems(tree)
         assert "'gone with' is the literal of no template" in found
+
+
+def test_rules_name_only_commands_that_exist() -> None:
+    """What a fix or decide_with tells to run: ``torchdoctor WORD``."""
+    named = {
+        (word, path.name)
+        for path in (ROOT / "rules").rglob("*.toml")
+        for word in re.findall(r"(?<![\w.-])torchdoctor ([a-z]+)\b", path.read_text(encoding="utf-8"))
+    }
+    assert {word for word, _ in named} >= {"selftest"}
+    assert {item for item in named if item[0] not in _COMMANDS} == set()

@@ -344,3 +344,12 @@ def test_a_hung_disk_does_not_hold_us(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(files.WriteError, match="disk hangs"):
         files.replace_file(str(tmp_path / "a"), "x", 0.3)
     assert time.monotonic() - begun < 2
+
+
+@pytest.mark.parametrize("ending", ["/", ""])
+def test_a_recording_that_cannot_be_written_is_a_mistake_in_the_call(ending: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    done = gate("--tier", "passive", "--replay", HEALTHY, "--save", f"{tmp_path}/file/machine{ending}")
+    assert done.returncode == 2
+    assert "--save" in done.stderr
+    assert "internal error" not in done.stderr

@@ -25,7 +25,7 @@ RULES = {
     "uneven-batches-rank1": {"ddp-uneven-inputs", "nccl-timeout", "collective-rank-branch"},
     "slow-rank1": {"dist-timeout-long-rank0-work", "nccl-timeout"},
     "lock-stuck-rank0": {"dist-timeout-long-rank0-work"},
-    "shape-mismatch": {"nccl-collective-mismatch", "collective-rank-branch"},
+    "shape-mismatch": {"nccl-collective-mismatch"},
     "same-on-all": {""},
     "oom-rank1": {"cuda-oom-too-big"},
     "oom-rank0-tee": {"cuda-oom-too-big"},

@@ -140,9 +140,14 @@ def _gate(
 
         machine = RecordedSource(replay).machine
     folder = save if save is not None and save.endswith("/") else ""
-    outcome = supervise(wish, machine, bundle.prepare(folder) if folder else save or "")
-    if folder:
-        bundle.complete(folder, outcome, call, policy_file or "")
+    from torchdoctor.gate.files import WriteError
+
+    try:
+        outcome = supervise(wish, machine, bundle.prepare(folder) if folder else save or "")
+        if folder:
+            bundle.complete(folder, outcome, call, policy_file or "")
+    except WriteError as error:
+        raise click.UsageError(f"--save: {error}") from None
     style = exit_style.removesuffix("-prolog")
     return _deliver(outcome, verdict_file, prometheus, form, style, drain, verbose)
 

@@ -241,3 +241,13 @@ def _compared(
     yield Fact.known("flight.sizes_differ", not differ and len({one.input for one in same}) > 1, source)
     places = {one.place for one in same if one.place}
     yield Fact.known("flight.lines_differ", len(places) > 1, source)
+
+
+def records_other_sizes(transcript: Transcript) -> bool:
+    """Do flight records show one collective that the ranks called with tensors of different sizes?"""
+    return any(
+        fact.name == "flight.sizes_differ" and fact.value is True
+        for event in transcript.events
+        if event.kind is EventKind.STACK and call_of(event) is not None
+        for fact in extract(event, transcript)
+    )

@@ -48,6 +48,7 @@ FACTS: dict[str, str] = {
     "nccl.seqs_differ": "bool: the ranks waited at different sequence numbers",
     "nccl.ops_differ": "bool: the ranks waited in other kinds of collectives; a sum of one number is a kind",
     "nccl.numel_differ": "bool: the ranks waited in collectives of different size",
+    "nccl.sizes_recorded": "bool: flight records show one call with other sizes on other ranks",
     "nccl.waits_in": "str: function of torch.distributed in which a dumped thread waits; absent outside",
     "nccl.stacks_differ": "bool: the processes' main threads wait in different collectives or calls",
     "nccl.at_epoch_end": "bool: a rank had just ended an epoch while others still averaged gradients",
@@ -273,6 +274,10 @@ def _ranks(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
     for name, claim in claims:
         if claim is not None:
             yield Fact.known(name, claim, source)
+    if "WorkNCCL(" in event.text:
+        from torchdoctor.extract.flight import records_other_sizes
+
+        yield Fact.known("nccl.sizes_recorded", records_other_sizes(transcript), source)
     if "exhausted" in event.text or seen.epoch_end:
         yield Fact.known("nccl.at_epoch_end", True, source)
     elif "WorkNCCL(" in event.text:
