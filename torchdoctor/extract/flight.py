@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.model import EventKind, Fact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from torchdoctor.model import Event, Transcript
 
@@ -232,22 +232,22 @@ def _compared(
         mine = None  # what it waits for elsewhere is a rank that is late
     yield Fact.known("flight.left_training", mine is not None and mine.training, source)
     yield Fact.known("flight.waits_elsewhere", mine is not None and mine.call is not None, source)
-    waits_here = any(one.seq == call.seq and one.state != "completed" for r in group for one in r.calls)
-    same = [one for r in group for one in (*r.calls, *r.done) if one.seq == call.seq and waits_here]
+    same = waited_at(call.seq, group)
     if len(same) < 2:
         return
-    differ = len({one.op for one in same}) > 1
-    yield Fact.known("flight.calls_differ", differ, source)
-    yield Fact.known("flight.sizes_differ", not differ and len({one.input for one in same}) > 1, source)
+    yield Fact.known("flight.calls_differ", len({one.op for one in same}) > 1, source)
+    yield Fact.known("flight.sizes_differ", sizes_differ(same), source)
     places = {one.place for one in same if one.place}
     yield Fact.known("flight.lines_differ", len(places) > 1, source)
 
 
-def records_other_sizes(transcript: Transcript) -> bool:
-    """Do flight records show one collective that the ranks called with tensors of different sizes?"""
-    return any(
-        fact.name == "flight.sizes_differ" and fact.value is True
-        for event in transcript.events
-        if event.kind is EventKind.STACK and call_of(event) is not None
-        for fact in extract(event, transcript)
-    )
+def waited_at(seq: int, group: Sequence[Record]) -> list[Call]:
+    """The ranks' calls of one number; none where no rank waits in it."""
+    if not any(one.seq == seq and one.state != "completed" for record in group for one in record.calls):
+        return []
+    return [one for record in group for one in (*record.calls, *record.done) if one.seq == seq]
+
+
+def sizes_differ(same: Sequence[Call]) -> bool:
+    """One kind of call, with tensors of different sizes."""
+    return len({one.op for one in same}) == 1 and len({one.input for one in same}) > 1

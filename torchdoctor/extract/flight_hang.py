@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.flight import Call, Record, pattern, records
+from torchdoctor.extract.flight import Call, Record, pattern, records, sizes_differ, waited_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -84,6 +84,7 @@ class Together:
     astray: dict[tuple[str, int | None], Astray]
     roots: tuple[int, ...]
     circle: tuple[int, ...]
+    sizes_differ: bool  # in some call in which a rank waits
 
 
 _last: list[tuple[Transcript, Together]] = []
@@ -99,7 +100,13 @@ def together(transcript: Transcript) -> Together:
         odd: dict[tuple[str, int | None], Astray] = {
             (name, one.rank): one for name, group in groups.items() for one in _astray(group, everything)
         }
-        _last[:] = [(transcript, Together(groups, odd, *last_waited_for(everything)))]
+        uneven = any(
+            sizes_differ(waited_at(seq, group))
+            for group in groups.values()
+            if len(group) > 1
+            for seq in {call.seq for record in group for call in record.calls}
+        )
+        _last[:] = [(transcript, Together(groups, odd, *last_waited_for(everything), uneven))]
     return _last[0][1]
 
 

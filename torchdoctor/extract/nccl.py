@@ -275,9 +275,9 @@ def _ranks(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
         if claim is not None:
             yield Fact.known(name, claim, source)
     if "WorkNCCL(" in event.text:
-        from torchdoctor.extract.flight import records_other_sizes
+        from torchdoctor.extract.flight_hang import together
 
-        yield Fact.known("nccl.sizes_recorded", records_other_sizes(transcript), source)
+        yield Fact.known("nccl.sizes_recorded", together(transcript).sizes_differ, source)
     if "exhausted" in event.text or seen.epoch_end:
         yield Fact.known("nccl.at_epoch_end", True, source)
     elif "WorkNCCL(" in event.text:
