@@ -109,10 +109,11 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
     bordered = any(line.lstrip()[:3] == "+--" for line in lines)
     if is_history(lines):
         return Form.PROSE, False
-    if any(pattern(r"#+ (?:[\w.-]+ )?Error Report$").match(line) for line in lines[:40]):
+    if any(one[:1] == "#" and pattern(r"#+ (?:[\w.-]+ )?Error Report$").match(one) for one in lines[:40]):
         return Form.LOG, False  # as ComfyUI makes it of its own log, headings and all
     if any(
-        pattern(r"\.\. (?:warning|note|code-block|seealso|deprecated|versionadded)::").match(one)
+        one[:3] == ".. "
+        and pattern(r"\.\. (?:warning|note|code-block|seealso|deprecated|versionadded)::").match(one)
         for one in lines
     ):
         return Form.PROSE, False  # reStructuredText
@@ -174,10 +175,13 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
         return Form.PROSE, False
     if len(lines) == 1 and lines[0][:1].isalpha() and not is_program(lines[0]) and _explains(lines[0]):
         return Form.PROSE, False
-    failed = pattern(r"^(?:[A-Za-z_]\w*\.)+\w*(?:Error|Exception): \S").match(
-        lines[0]
-    )  # and shows the program
-    if code >= 6 and code * 2 > total and code > 2 * prose and not failed:
+    if (
+        code >= 6
+        and code * 2 > total
+        and code > 2 * prose
+        # a failure that shows the code it is about is none
+        and not pattern(r"^(?:[A-Za-z_]\w*\.)+\w*(?:Error|Exception): \S").match(lines[0])
+    ):
         return Form.SOURCE_CODE, False
     if (
         prose >= 2

@@ -186,7 +186,8 @@ def _told_about(draft: Draft) -> bool:
     if draft.frames or draft.time or draft.rank is not None:
         return False
     text = draft.raw.strip().removeprefix("> ") if draft.kind is EventKind.LOG else draft.text()
-    return bool(
+    # most lines begin otherwise, and need no look; nor is the pattern compiled for them (start-up budget)
+    return text.startswith(("The ", "This ", "That ", "A ", "An ", "It ")) and bool(
         pattern(
             r"(?:The|This|That|An?) (?:(?:error|warning|exception|full|above|following|same) ?){1,3}"
             r"(?:message|text|line)?(?::| ?[\u2014-])? ?"
