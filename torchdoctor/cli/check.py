@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command("check")
 @verdicts.python_option
-@verdicts.format_option
+@verdicts.format_option()
 @verdicts.fail_on_option()
 @verdicts.strict_option
 @click.option(

@@ -9,7 +9,7 @@ from torchdoctor.cli import verdicts
 
 @click.command("ddp")
 @verdicts.python_option
-@verdicts.format_option
+@verdicts.format_option()
 @verdicts.fail_on_option()
 @verdicts.strict_option
 @click.option(

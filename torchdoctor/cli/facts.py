@@ -22,7 +22,7 @@ EXIT_OUR_FAULT = 70
     "--save", metavar="FILE", help="Record the machine in FILE: names, serials and addresses are replaced."
 )
 @click.option("--facts", "facts_file", metavar="FILE", help="Show a recorded machine instead of this one.")
-@verdicts.format_option
+@verdicts.format_option()
 @click.option(
     "--time-limit",
     type=click.FloatRange(1, 3600),
@@ -75,14 +75,7 @@ def command(
 @command.command("diff")
 @click.argument("good")
 @click.argument("bad")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For people, or JSON.",
-)
+@verdicts.format_option()
 @click.option(
     "--all", "everything", is_flag=True, help="Show readings too that always differ, as free memory."
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from torchdoctor.cli import streams
+from torchdoctor.cli import streams, verdicts
 from torchdoctor.cli.gate_merge import command as merge
 from torchdoctor.cli.gate_pairs import command as pairs
 
@@ -36,15 +36,11 @@ EXIT_OUR_FAULT = 70
     "it is named after the node.",
 )
 @click.option("--prometheus", metavar="FILE", help="Write metrics there for a textfile collector.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "jsonl", "reason"]),
-    default="text",
-    show_default=True,
-    help="For people, JSON, a line of JSON for each finding and the verdict last, or the one line that a "
+@verdicts.format_option(
+    "For people, JSON, a line of JSON for each finding and the verdict last, or the one line that a "
     "scheduler shows.",
-)
+    "jsonl", "reason",
+)  # fmt: skip
 @click.option(
     "--exit-style",
     type=click.Choice(["native", "slurm", "slurm-prolog", "nagios", "npd", "k8s"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from torchdoctor.cli import streams
+from torchdoctor.cli import streams, verdicts
 
 
 @click.command("merge")
@@ -28,14 +28,7 @@ from torchdoctor.cli import streams
     metavar="FILE",
     help="For tests of pairs: which node is behind which switch (see gate pairs).",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "exclude"]),
-    default="text",
-    show_default=True,
-    help="A table, JSON, or the bare list of nodes for --exclude.",
-)
+@verdicts.format_option("A table, JSON, or the bare list of nodes for --exclude.", "exclude")
 def command(folder: str, nodes: str, since: float, switches: str | None, form: str) -> int:
     """Join the verdict files in FOLDER, one of each node, into one table and a list for --exclude.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from torchdoctor.cli import streams
+from torchdoctor.cli import streams, verdicts
 
 
 @click.command("pairs")
@@ -21,14 +21,7 @@ from torchdoctor.cli import streams
 @click.option(
     "--program", is_flag=True, help="Print the path of the program that tests a pair, for torchrun."
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "exclude"]),
-    default="text",
-    show_default=True,
-    help="For people, JSON, or the bare list of nodes for --exclude.",
-)
+@verdicts.format_option("For people, JSON, or the bare list of nodes for --exclude.", "exclude")
 def command(
     folder: str | None, nodes: str, switches: str | None, plan: bool, program: bool, form: str
 ) -> int:

@@ -10,7 +10,7 @@ from torchdoctor.cli import verdicts
 @click.command("globals", context_settings={"allow_interspersed_args": False})
 @verdicts.python_option
 @click.option("-c", "code", metavar="CODE", help="Run this code.")
-@verdicts.format_option
+@verdicts.format_option()
 @verdicts.fail_on_option()
 @verdicts.strict_option
 @click.option(

@@ -9,17 +9,10 @@ from typing import Any
 import click
 
 from torchdoctor import catalog
-from torchdoctor.cli import loading, streams
+from torchdoctor.cli import loading, streams, verdicts
 from torchdoctor.model import TorchdoctorError
 
-_FORMAT = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For people, or for programs.",
-)
+_FORMAT = verdicts.format_option("For people, or for programs.")
 _RULES = click.option(
     "--rules",
     "folders",

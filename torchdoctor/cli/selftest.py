@@ -43,14 +43,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Compare with the measurements in this file; where there is none, write them into it.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "html"]),
-    default="text",
-    show_default=True,
-    help="For people, JSON, or a page with charts of measured against expected.",
-)
+@verdicts.format_option("For people, JSON, or a page with charts of measured against expected.", "html")
 @verdicts.fail_on_option("failures")
 @verdicts.strict_option
 @click.option(

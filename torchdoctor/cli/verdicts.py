@@ -23,17 +23,21 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 python_option = click.option(
     "--python", metavar="PATH", help="The interpreter that runs your program, or its environment."
 )
-format_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For people, or JSON.",
-)
 strict_option = click.option(
     "--strict", is_flag=True, help="Exit 3 when something could not be told and nothing else is wrong."
 )
+
+
+def format_option(told: str = "For people, or JSON.", *more: str) -> Callable[[_Function], _Function]:
+    """``--format``: text, the default, json, and ``more`` that one command has; ``told`` is the help."""
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(["text", "json", *more]),
+        default="text",
+        show_default=True,
+        help=told,
+    )
 
 
 def fail_on_option(worst: str = "problems") -> Callable[[_Function], _Function]:
