@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,17 @@ def test_a_slow_node_is_found_by_comparison() -> None:
     assert "48 GB/s, 96 GB/s between others" in found.blamed[0][1]
 
 
+def test_speeds_over_gloo_are_told_and_blame_nobody() -> None:
+    """A healthy cluster on busy processors: n3 was at 0.58 of the others twice."""
+    speeds = {("n1", "n2"): 1.642, ("n3", "n4"): 0.948, ("n1", "n3"): 0.95, ("n2", "n4"): 1.66}
+    tests = [Trial(pair, True, bandwidth=speed, backend="gloo") for pair, speed in speeds.items()]
+    found = isolate(names(4), tests)
+    assert (found.verdict, found.blamed, found.working) == (Verdict.FIT, (), ("n1", "n2", "n3", "n4"))
+    assert found.notes[0].startswith("n3 and n4: 0.948 GB/s, 1.642 GB/s between others; not judged")
+    assert next_round(names(4), tests[:2]) == ()
+    assert isolate(names(4), [replace(one, backend="nccl") for one in tests]).verdict is Verdict.UNFIT
+
+
 def test_speeds_within_noise_blame_nobody() -> None:
     dice = random.Random(1)
     tests = [Trial((f"n{2 * at}", f"n{2 * at + 1}"), True, bandwidth=dice.gauss(96, 4)) for at in range(500)]
@@ -280,7 +292,7 @@ def test_a_pair_that_works_writes_what_it_measured(tmp_path: Path) -> None:
     assert pair(tmp_path, (0, 1), 40, 29571) == [0, 0]
     (tested,) = read(str(tmp_path))
     assert (tested.nodes, tested.passed) == (("n1", "n2"), True)
-    assert tested.bandwidth > 0
+    assert (tested.bandwidth > 0, tested.backend) == (True, "gloo")
     assert [one.name for one in tmp_path.iterdir()] == ["n1+n2.pair.json"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -138,6 +139,38 @@ def test_kinds_of_extensions_have_names_of_their_own(monkeypatch: pytest.MonkeyP
     }
     assert len(set(asked)) == 3
     assert made["kernel"] == str(tmp_path / f"{asked[1]}.so")
+
+
+def test_an_exception_of_a_signal_handler_while_another_is_told_belongs_to_the_same_case(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """DataLoader's handler of SIGCHLD raises wherever the program is; its queue may have raised before."""
+    from torchdoctor.selftest.child import bench
+
+    def check(one: bench.Bench) -> None:
+        one.attempt("first", one.exact, "first", 0, "nothing")
+        one.attempt("second", lambda: [][1])
+
+    told = bench.Bench.caught
+    handlers = iter([RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed.")])
+
+    def interrupted(one: bench.Bench, case: str, error: Exception) -> None:
+        for raised in handlers:
+            raise raised
+        told(one, case, error)
+
+    report = tmp_path / "report"
+    monkeypatch.setattr(bench.Bench, "caught", interrupted)
+    monkeypatch.setattr("sys.argv", ["check", "--stay", str(report)])
+    with pytest.raises(SystemExit):
+        bench.run(check)
+    records = [json.loads(line) for line in report.read_text().splitlines()]
+    assert [(one["case"], one["verdict"]) for one in records if "verdict" in one] == [
+        ("first", "pass"),
+        ("second", "fail"),
+    ]
+    assert "DataLoader worker (pid 7)" in next(one["text"] for one in records if "text" in one)
+    assert records[-1]["done"] is True
 
 
 def test_a_killed_worker_is_explained(attempt: Try) -> None:

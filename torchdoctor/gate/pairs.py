@@ -24,6 +24,7 @@ ENDING = ".pair.json"
 _MOST_TRIES = 3  # the first pair, and two partners that work
 _PARTNERS = 2  # so many that work must fail with a node before it is to blame
 _SLOW_SHARE = 0.7  # of the median of the other pairs; a working pair stays above nine tenths of it
+_ON_PROCESSORS = "gloo"
 _MOST_BYTES = 1 << 20
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "pair.py")
 
@@ -37,7 +38,7 @@ class Trial(Record):
     """One test over nodes. ``passed`` is None where it could not be made: no guilt of anybody.
 
     ``bandwidth`` is the bus bandwidth in GB/s, 0 where it was not measured. More than two nodes are all of
-    them.
+    them. ``backend`` is that of torch.distributed.
     """
 
     nodes: tuple[str, ...]
@@ -45,6 +46,7 @@ class Trial(Record):
     reason: str = ""
     bandwidth: float = 0.0
     rail: str = ""
+    backend: str = ""
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -126,6 +128,11 @@ def isolate(
         for one in failed
         if all(node in working for node in one.nodes)
     ]
+    notes += [
+        f"{' and '.join(one.nodes)}: {words}; not judged, over gloo that is the speed of busy processors too"
+        for at, one in enumerate(every)
+        if one.backend == _ON_PROCESSORS and (words := _slow(at, every))
+    ]
     untold = tuple(node for node in nodes if node not in known)
     gang = [one for one in every if len(one.nodes) > 2]
     if gang and gang[-1].passed is False and not blamed and not untold:
@@ -137,22 +144,32 @@ def isolate(
 
 
 def judged(tests: Iterable[Trial]) -> list[Trial]:
-    """The tests, those that are much slower than the others of their kind counted as failed."""
+    """The tests, those that are much slower than the others of their kind counted as failed.
+
+    Sums over gloo are not counted so: their speed is that of processors, which other programs use as well.
+    """
     from dataclasses import replace
 
     found = list(tests)
     for at, one in enumerate(found):
-        others = [
-            other.bandwidth
-            for number, other in enumerate(found)
-            if number != at
-            and other.bandwidth
-            and (len(other.nodes), other.rail) == (len(one.nodes), one.rail)
-        ]
-        if one.passed and one.bandwidth and others and one.bandwidth < _SLOW_SHARE * median(others):
-            words = f"{one.bandwidth:.4g} GB/s, {median(others):.4g} GB/s between others"
+        if one.backend != _ON_PROCESSORS and (words := _slow(at, found)):
             found[at] = replace(one, passed=False, reason=words)
     return found
+
+
+def _slow(at: int, tests: Sequence[Trial]) -> str:
+    """What is said of a test that passed and was much slower than the others of its kind."""
+    one = tests[at]
+    others = [
+        other.bandwidth
+        for number, other in enumerate(tests)
+        if number != at
+        and other.bandwidth
+        and (len(other.nodes), other.rail, other.backend) == (len(one.nodes), one.rail, one.backend)
+    ]
+    if not (one.passed and one.bandwidth and others and one.bandwidth < _SLOW_SHARE * median(others)):
+        return ""
+    return f"{one.bandwidth:.4g} GB/s, {median(others):.4g} GB/s between others"
 
 
 def _other(one: Trial, node: str) -> str:
@@ -228,7 +245,8 @@ def _read(path: str) -> tuple[float, Trial]:
             raise ValueError("not two nodes")
         bandwidth = float(data.get("bandwidth") or 0.0)
         reason = " ".join(str(data.get("reason") or "").split())[:300]
-        tested = Trial(nodes, data["passed"], reason, bandwidth, str(data.get("rail") or ""))
+        rail, backend = str(data.get("rail") or ""), str(data.get("backend") or "")
+        tested = Trial(nodes, data["passed"], reason, bandwidth, rail, backend)
         return float(data.get("time_s") or 0.0), tested
     except OSError as error:
         raise PairError(f"{path}: cannot be read: {error.strerror}") from None

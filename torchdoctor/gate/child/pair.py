@@ -37,6 +37,7 @@ class Result:
         self.folder = folder
         self.nodes = nodes
         self.rail = os.environ.get("NCCL_IB_HCA", "")
+        self.backend = ""
 
     @property
     def path(self) -> str:
@@ -48,7 +49,8 @@ class Result:
     def write(self, passed: bool, reason: str = "", bandwidth: float = 0.0) -> None:
         told = {
             "schema": "torchdoctor.pair/1", "nodes": self.nodes, "passed": passed, "reason": reason,
-            "bandwidth": round(bandwidth, 3), "rail": self.rail, "time_s": time.time(),
+            "bandwidth": round(bandwidth, 3), "rail": self.rail, "backend": self.backend,
+            "time_s": time.time(),
         }  # fmt: skip
         handle, temporary = tempfile.mkstemp(prefix=".pair.", dir=self.folder)
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
@@ -111,7 +113,8 @@ def main() -> None:
     if gpus:
         torch.cuda.set_device(device)
     try:
-        dist.init_process_group("nccl" if gpus else "gloo", timeout=timedelta(seconds=limit_s))
+        result.backend = "nccl" if gpus else "gloo"
+        dist.init_process_group(result.backend, timeout=timedelta(seconds=limit_s))
         names: list[Any] = [None] * dist.get_world_size()
         dist.all_gather_object(names, node_name())
         result.nodes = sorted(set(names)) if not planned else result.nodes

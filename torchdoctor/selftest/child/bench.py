@@ -71,6 +71,7 @@ class Bench:
         self.topic: str = options.topic
         self.report: str = options.report
         self.failed = 0
+        self.under_way = ""
         self._begun = time.perf_counter()
 
     @property
@@ -176,12 +177,14 @@ class Bench:
         Raises Ended when the device is lost.
         """
         self.write(stage=case)
+        self.under_way = case
         try:
             work(*given)
         except Ended:
             raise
         except Exception as error:
             self.caught(case, error)
+        self.under_way = ""
 
     def caught(self, case: str, error: Exception) -> None:
         words = f"{type(error).__name__}: {error}".strip()
@@ -341,7 +344,8 @@ def run(check: Callable[[Bench], None], part: Callable[[Bench, str], None] | Non
         lost = True
     except Exception as error:
         try:
-            bench.caught("whole check", error)
+            # A signal handler may raise while a case is being told: DataLoader's does, of a dead worker.
+            bench.caught(bench.under_way or "whole check", error)
         except Ended:
             lost = True
     bench.write(done=True)
