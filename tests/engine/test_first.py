@@ -7,6 +7,7 @@ import pytest
 from torchdoctor.catalog import RuleSet, load
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
+from torchdoctor.engine.match import Haystack
 from torchdoctor.intake import read_text
 
 LOST = (
@@ -36,3 +37,14 @@ def test_a_task_of_srun_that_left_by_itself_and_printed_nothing_is_no_rank(
     report = diagnose(read_text(f"{LOST}{end}\n"), FactBook(None), rules)
     assert report.first_failure is not None
     assert report.first_failure.rank == rank
+
+
+def test_of_two_ranks_the_one_that_says_it_once_among_many_is_judged() -> None:
+    """The literal stands in more events than are looked at, and all but one are of rank 0."""
+    again = [f"[rank0]: RuntimeError: CUDA out of memory. Tried to allocate {n}.00 MiB" for n in range(90)]
+    once = "[rank1]: RuntimeError: CUDA out of memory. Tried to allocate 7.00 GiB"
+    lines = [*again[:60], once, *again[60:]]
+    haystack = Haystack(read_text("\n".join(f"{line}\n[rank0]: step" for line in lines)))
+    found = [haystack.events[number].rank for number in haystack.events_with("CUDA out of memory")]
+    assert len(found) < len(haystack.events)
+    assert found.count(1) == 1

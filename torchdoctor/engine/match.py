@@ -42,7 +42,7 @@ class Haystack:
             self.texts.append(text)
             self.starts.append(position)
             position += len(text) + 1
-        self.many = len({event.rank for event in self.events}) > 2
+        self.many = len({event.rank for event in self.events} - {None}) > 1
         self.text = _SEPARATOR.join(self.texts)
         # each text without its digits, once: in a log that is mostly the same lines with other numbers
         # a literal is looked for in a hundredth of the text
