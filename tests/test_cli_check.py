@@ -110,7 +110,8 @@ def test_a_torch_without_its_version_file_is_told_with_place_and_error(
     assert f"torch.path: {home / 'torch'}" in text
     assert "ModuleNotFoundError: No module named 'torch._C'" in text
     assert ("the metadata of 2.9.0" if metadata else "no package metadata") in text
-    assert "[torch-missing]" not in text and "[torch-shadowed]" not in text
+    assert "[torch-missing]" not in text
+    assert "[torch-shadowed]" not in text
 
 
 @pytest.mark.parametrize("form", ["file", "folder"])
@@ -135,7 +136,8 @@ def test_the_metadata_of_a_torch_that_is_gone(tmp_path: Path, capsys: pytest.Cap
     (site / "torch-2.9.0.dist-info" / "METADATA").write_text("Name: torch\nVersion: 2.9.0\n")
     assert main(["check", "--python", str(python)]) == 1
     text = " ".join(capsys.readouterr().out.split())
-    assert "[torch-missing]" in text and "metadata of torch 2.9.0, and no torch on sys.path" in text
+    assert "[torch-missing]" in text
+    assert "metadata of torch 2.9.0, and no torch on sys.path" in text
 
 
 def test_what_hides_the_real_torch_is_told_with_its_error(
@@ -149,7 +151,8 @@ def test_what_hides_the_real_torch_is_told_with_its_error(
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "clone"))
     assert main(["check", "--python", str(python)]) == 1
     text = " ".join(capsys.readouterr().out.split())
-    assert text.startswith("✗ 1 problem,") and "[torch-shadowed]" in text
+    assert text.startswith("✗ 1 problem,")
+    assert "[torch-shadowed]" in text
     assert "No module named 'torch._C'" in text
     assert "{match." not in text  # a fix that needs a message has nothing to say here
 

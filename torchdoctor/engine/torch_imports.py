@@ -31,8 +31,8 @@ _WAYS = {
 }
 
 _SHELL = (
-    "Sources that were not built: build and install them. The rest of a torch, or a file or folder of your own "
-    "with this name: move it away, and install torch (python -m pip install torch)."
+    "Sources that were not built: build and install them. The rest of a torch, or a file or folder of your "
+    "own with this name: move it away, and install torch (python -m pip install torch)."
 )
 
 
@@ -82,7 +82,7 @@ def _results(report: Report, facts: FactBook) -> Iterator[CheckResult]:
             Blame.ENVIRONMENT,
             observed=none.detail,
             expected="a torch",
-            evidence=(*shell, Evidence(f"torch.imported_version: {none.detail}", none.source, fact=none.name)),
+            evidence=(*shell, Evidence(f"{none.name}: {none.detail}", none.source, fact=none.name)),
             action=_SHELL,
         )
     else:
