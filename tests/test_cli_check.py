@@ -35,6 +35,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "400")  # no path is broken up
     for name in ("PYTHONPATH", "LD_LIBRARY_PATH", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
 
@@ -73,6 +74,87 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     data = report(capsys)
     assert data["outcome"] == "no-failure"
     assert {"torch-import", "torch-missing"} <= {check["id"] for check in data["checks"]}  # type: ignore[attr-defined]
+
+
+def bare(folder: Path) -> tuple[Path, Path]:
+    """An environment without any package, and its site-packages."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    return folder, folder / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+
+
+@pytest.mark.parametrize("metadata", [False, True], ids=["no-metadata", "metadata"])
+@pytest.mark.parametrize("editable", [False, True], ids=["copied", "editable"])
+def test_a_torch_without_its_version_file_is_told_with_place_and_error(
+    editable: bool, metadata: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    python, site = bare(tmp_path / "env")
+    home = tmp_path / "clone" if editable else site
+    (home / "torch").mkdir(parents=True)
+    (home / "torch" / "__init__.py").write_text("from torch._C import *\n")
+    if editable:  # as setuptools does it: a finder on no folder of the path
+        (site / "_finder.py").write_text(
+            "import sys, importlib.util as util\n"
+            "class Finder:\n    @classmethod\n    def find_spec(cls, name, path=None, target=None):\n"
+            "        if name == 'torch':\n            return util.spec_from_file_location(name, "
+            f"{str(home / 'torch' / '__init__.py')!r}, "
+            f"submodule_search_locations=[{str(home / 'torch')!r}])\n"
+            "sys.meta_path.append(Finder)\n"
+        )
+        (site / "_finder.pth").write_text("import _finder\n")
+    if metadata:
+        (site / "torch-2.9.0.dist-info").mkdir()
+        (site / "torch-2.9.0.dist-info" / "METADATA").write_text("Name: torch\nVersion: 2.9.0\n")
+    assert main(["check", "--python", str(python)]) == 1
+    text = " ".join(capsys.readouterr().out.split())
+    assert "[torch-import]" in text
+    assert f"torch.path: {home / 'torch'}" in text
+    assert "ModuleNotFoundError: No module named 'torch._C'" in text
+    assert ("the metadata of 2.9.0" if metadata else "no package metadata") in text
+    assert "[torch-missing]" not in text
+    assert "[torch-shadowed]" not in text
+
+
+@pytest.mark.parametrize("form", ["file", "folder"])
+def test_something_else_that_is_called_torch(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    python, site = bare(tmp_path / "env")
+    if form == "file":
+        (site / "torch.py").write_text("answer = 42\n")
+    else:
+        (site / "torch" / "lib").mkdir(parents=True)
+    assert main(["check", "--python", str(python)]) == 1
+    text = capsys.readouterr().out
+    assert text.startswith("✗ 1 problem,")
+    assert "What is imported as torch is no torch  [torch-import]" in text
+    assert "has no attribute '__version__'" in " ".join(text.split())
+
+
+def test_the_metadata_of_a_torch_that_is_gone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    python, site = bare(tmp_path / "env")
+    (site / "torch-2.9.0.dist-info").mkdir()
+    (site / "torch-2.9.0.dist-info" / "METADATA").write_text("Name: torch\nVersion: 2.9.0\n")
+    assert main(["check", "--python", str(python)]) == 1
+    text = " ".join(capsys.readouterr().out.split())
+    assert "[torch-missing]" in text
+    assert "metadata of torch 2.9.0, and no torch on sys.path" in text
+
+
+def test_what_hides_the_real_torch_is_told_with_its_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    python, site = bare(tmp_path / "env")
+    for home in (site, tmp_path / "clone"):
+        (home / "torch").mkdir(parents=True)
+        (home / "torch" / "__init__.py").write_text("from torch._C import *\n")
+    (site / "torch" / "version.py").write_text("__version__ = '2.5.1'\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "clone"))
+    assert main(["check", "--python", str(python)]) == 1
+    text = " ".join(capsys.readouterr().out.split())
+    assert text.startswith("✗ 1 problem,")
+    assert "[torch-shadowed]" in text
+    assert "No module named 'torch._C'" in text
+    assert "{match." not in text  # a fix that needs a message has nothing to say here
 
 
 def test_this_machine_with_a_broken_torch(planted: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,6 +30,11 @@ class TorchdoctorError(Exception):
     """Base of every error that a person can cause and mend; the text says what, where and what is right."""
 
 
+def counted(count: int, one: str, many: str = "") -> str:
+    """``1 fault``, ``2 faults``; ``many`` where an s at its end does not make the plural."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
 class Record:
     """Equality, hash and text of the types below, from their fields.
 

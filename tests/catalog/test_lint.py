@@ -100,7 +100,7 @@ def test_nothing_is_wrong_with_the_sample(tree: Path) -> None:
     report = lint.lint(str(tree / "rules"), str(tree / "fixtures"))
     assert report.problems == ()
     assert report.summary == (
-        "2 rules in 1 families",
+        "2 rules in 1 family",
         "6 fixtures: 0 captured, 6 reported, 0 reconstructed (100 % from real programs or reports)",
         "clean/: 1 of 1 with the outcome no-failure",
         "unknown/: 1 of 1 with the outcome unrecognised",
@@ -168,7 +168,7 @@ def test_a_retired_rule_needs_no_evidence(tree: Path) -> None:
     write(tree, "rules/ids.txt", "first\nold\nsecond\n")
     report = lint.lint(str(tree / "rules"), str(tree / "fixtures"))
     assert report.problems == ()
-    assert report.summary[:2] == ("2 rules in 1 families", "1 retired rules")
+    assert report.summary[:2] == ("2 rules in 1 family", "1 retired rule")
 
 
 @pytest.mark.parametrize(

@@ -669,7 +669,7 @@ def test_a_suppressed_fault_is_told_and_does_not_count() -> None:
     outcome = it.judge()
     assert outcome.verdict is FIT
     assert outcome.findings[0].suppressed == "ops until 2999-01-01"
-    assert "by ops until 2999-01-01 (1 findings now): cooling" in outcome.suppressions[0]
+    assert "by ops until 2999-01-01 (1 finding now): cooling" in outcome.suppressions[0]
     it.policy = Policy("site.toml", suppressions=(Suppression("power-limit", "ops", "2020-01-01"),))
     outcome = it.judge()
     assert outcome.verdict is UNFIT

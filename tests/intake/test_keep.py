@@ -15,7 +15,7 @@ def test_the_first_and_last_plain_lines_are_kept() -> None:
     assert numbers == [*range(1, FIRST_LINES + 1), *range(LINES - LAST_LINES + 1, LINES + 1)]
     assert transcript.lines_read == LINES
     assert transcript.notes == (
-        f"<text>: {LINES - FIRST_LINES - LAST_LINES} plain lines in the middle were read and not kept",
+        f"<text>: {LINES - FIRST_LINES - LAST_LINES:,} plain lines in the middle were read and not kept",
     )
 
 
@@ -63,7 +63,7 @@ def test_a_flood_of_different_warnings_does_not_hide_the_failure() -> None:
     transcript = read_text("\n".join(flood + tail))
     assert (transcript.events[-1].type, transcript.events[-1].text) == ("RuntimeError", "boom")
     assert len(transcript.events) == FIRST_EVENTS + LAST_EVENTS + 1
-    assert transcript.notes == ("<text>: 3000 events beyond the limit were not kept",)
+    assert transcript.notes == ("<text>: 3,000 events beyond the limit were not kept",)
 
 
 def test_a_flood_of_different_exceptions_keeps_the_last_one() -> None:

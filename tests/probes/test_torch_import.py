@@ -333,3 +333,33 @@ def test_a_cudnn_of_another_version(environment: Environment, look: Look) -> Non
 def test_gradients_that_the_import_switched_off(environment: Environment, look: Look) -> None:
     environment.plant("is_grad_enabled = lambda: False")
     assert value(look(environment), "torch.grad_enabled") is False
+
+
+def test_sources_that_were_not_built_are_neither_missing_nor_hiding_another(
+    environment: Environment, look: Look
+) -> None:
+    clone = environment.work.parent / "clone"
+    (clone / "torch").mkdir(parents=True)
+    (clone / "torch" / "__init__.py").write_text("from torch._C import *")
+    (environment.site / "__editable__.torch.pth").write_text(f"{clone}\n")
+    source = look(environment)
+    assert value(source, "torch.path") == str(clone / "torch")
+    assert value(source, "torch.installed") is True
+    assert value(source, "torch.shadowed") is False
+    assert value(source, "torch.import_error") == "ModuleNotFoundError: No module named 'torch._C'"
+
+
+def test_an_installation_that_lost_its_version_file_hides_nothing(
+    environment: Environment, look: Look
+) -> None:
+    environment.plant("raise ImportError('libfoo.so.3: cannot open shared object file')")
+    (environment.site / "torch" / "version.py").unlink()
+    source = look(environment)
+    assert value(source, "torch.installed") is True
+    assert value(source, "torch.shadowed") is False
+
+
+def test_metadata_alone_is_no_installation(environment: Environment, look: Look) -> None:
+    environment.distribution("torch", "2.5.1")
+    fact = look(environment).fetch("torch.installed")
+    assert (fact.value, fact.detail) == (False, "metadata of torch 2.5.1, and no torch on sys.path")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.catalog.page import RISKS, Page, gather, joined
 from torchdoctor.catalog.remarks import EXAMPLES, Example, examples_text, rule_file, versions
+from torchdoctor.model import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,8 +94,8 @@ def _index(families: Mapping[str, Sequence[Rule]], rules: RuleSet) -> str:
         "",
         "# What torchdoctor knows",
         "",
-        f"{total} rules in {len(families)} families. `torchdoctor rules show ID` prints what the page of its "
-        "family says of a rule.",
+        f"{counted(total, 'rule')} in {counted(len(families), 'family', 'families')}. "
+        "`torchdoctor rules show ID` prints what the page of its family says of a rule.",
         "",
         " · ".join(f"[{family}](#{family}) {len(members)}" for family, members in families.items()),
     ]
@@ -107,7 +108,7 @@ def _index(families: Mapping[str, Sequence[Rule]], rules: RuleSet) -> str:
 
 
 def _family(family: str, pages: Sequence[Page]) -> str:
-    lines = [_MADE, "", f"# {family}", "", f"{len(pages)} rules. [All families](../{README})", ""]
+    lines = [_MADE, "", f"# {family}", "", f"{counted(len(pages), 'rule')}. [All families](../{README})", ""]
     lines += [f"- [{page.id}](#{page.id}): {_plain(page.title)}" for page in pages]
     for page in pages:
         lines += ["", f"## {page.id}", ""]

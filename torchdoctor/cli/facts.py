@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from torchdoctor.cli import streams, verdicts
+from torchdoctor.model import counted
 
 if TYPE_CHECKING:
     from torchdoctor.model import Fact
@@ -102,7 +103,8 @@ def diff(good: str, bad: str, form: str, everything: bool) -> int:
         _line("Nothing differs that tells anything.")
     if found.noise and not everything:
         _line(
-            f"{len(found.noise)} readings that differ anyway, or follow from these, are left out (see --all)."
+            f"{counted(len(found.noise), 'reading')} left out that would differ anyway, or follow from these "
+            "(see --all)."
         )
     if found.untold:
         _line(f"Not recorded on one side: {', '.join(found.untold)}")

@@ -11,6 +11,7 @@ import click
 from torchdoctor.cli import streams, verdicts
 from torchdoctor.cli.gate_merge import command as merge
 from torchdoctor.cli.gate_pairs import command as pairs
+from torchdoctor.model import counted
 
 if TYPE_CHECKING:
     from torchdoctor.gate.outcome import GateOutcome
@@ -216,7 +217,10 @@ def policy_group() -> int:
 def policy_check(file: str) -> int:
     """Say whether the policy FILE can be used; exit code 2 names what is wrong in it."""
     found = _policy(file)
-    streams.write(f"{file}: good; {len(found.suppressions)} suppressions, {len(found.profiles)} profiles")
+    streams.write(
+        f"{file}: good; {counted(len(found.suppressions), 'suppression')}, "
+        f"{counted(len(found.profiles), 'profile')}"
+    )
     return 0
 
 

@@ -10,7 +10,7 @@ import click
 
 from torchdoctor import catalog
 from torchdoctor.cli import loading, streams, verdicts
-from torchdoctor.model import TorchdoctorError
+from torchdoctor.model import TorchdoctorError, counted
 
 _FORMAT = verdicts.format_option("For people, or for programs.")
 _RULES = click.option(
@@ -129,7 +129,7 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
         wrong += len(problems)
         streams.write("".join(f"✗ {text}\n" for text in problems))
         streams.write("".join(f"  {text}\n" for text in summary))
-    streams.write(f"✗ {wrong} faults" if wrong else "✓ no fault")
+    streams.write(f"✗ {counted(wrong, 'fault')}" if wrong else "✓ no fault")
     return 1 if wrong else 0
 
 
@@ -143,7 +143,11 @@ def pages(folder: str | None, fixtures: str | None) -> None:
     found = examine(_writable(folder), _fixtures(fixtures, folder))
     made = {os.path.join(found.directory, name): text for name, text in found.pages().items()}
     changed = _write(made)
-    streams.write("\n".join([*(f"wrote {path}" for path in changed), f"{len(made)} pages are current"]))
+    streams.write(
+        "\n".join(
+            [*(f"wrote {path}" for path in changed), f"{counted(len(made), 'page is', 'pages are')} current"]
+        )
+    )
 
 
 @command.command("new")

@@ -21,6 +21,7 @@ from torchdoctor.model import (
     Report,
     Standing,
     Verdict,
+    counted,
 )
 
 _ORDER = {Verdict.FAIL: 0, Verdict.WARN: 1, Verdict.UNKNOWN: 2, Verdict.PASS: 3, Verdict.SKIP: 4}
@@ -47,7 +48,8 @@ def report_of(seen: Observation) -> Report:
         trainable = sum(item.reduced for item in seen.parameters)
         results.append(
             CheckResult("ddp", Verdict.PASS, _PASSED,
-                        observed=f"{trainable} parameters, {len(seen.batches)} batch(es): under no setting")
+                        observed=f"{counted(trainable, 'parameter')}, "
+                        f"{counted(len(seen.batches), 'batch', 'batches')}: under no setting")
         )  # fmt: skip
     results.sort(key=lambda one: _ORDER[one.verdict])
     bad = any(one.verdict in (Verdict.FAIL, Verdict.WARN) for one in results)
@@ -85,7 +87,7 @@ def _raising(predicted: dict[Setting, Raised | None], never: frozenset[str]) -> 
         named = tuple(dict.fromkeys(name for one in raised for name in one.parameters))
         evidence = [Evidence(f"parameter {name}") for name in named[:200]]
         if len(named) > 200:
-            evidence.append(Evidence(f"and {len(named) - 200} more parameters"))
+            evidence.append(Evidence(f"and {counted(len(named) - 200, 'more parameter')}"))
         if len(named) > 6:
             evidence = [Evidence(f"parameters: {names(named, 200)}")]
         evidence += [Evidence(verdict_of(setting, one)) for setting, one in predicted.items()]

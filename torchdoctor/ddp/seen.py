@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from torchdoctor.ddp.observation import Observation, Parameter
 from torchdoctor.ddp.predict import Kind, Raised, Setting
 from torchdoctor.ddp.wording import at, names
-from torchdoctor.model import Blame, CheckResult, Evidence, Verdict
+from torchdoctor.model import Blame, CheckResult, Evidence, Verdict, counted
 
 _STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
@@ -178,7 +178,7 @@ def _norms(seen: Observation) -> Iterator[CheckResult]:
         "BatchNorm is given a batch of one" + (", which raises in training" if single else ""),
         names(list(found)),
         tuple(
-            Evidence(f"{norm.name}: batch of {norm.batch}, {norm.values} value(s) per channel")
+            Evidence(f"{norm.name}: batch of {norm.batch}, {counted(norm.values, 'value')} per channel")
             for norm in found.values()
         ),
         "Give each rank more than one sample (drop_last=True for the last batch), or convert with "
@@ -239,9 +239,9 @@ def remarks(seen: Observation) -> Iterator[str]:
     )
     if statistics:
         yield (
-            f"{statistics} running statistics of normalization layers are changed in forward; DDP keeps "
-            f"those of "
-            "rank 0, and calling the model twice before one backward then fails (ddp-buffer-version)"
+            f"{counted(statistics, 'running statistic')} of normalization layers changed in forward; DDP "
+            "keeps those of rank 0, and calling the model twice before one backward then fails "
+            "(ddp-buffer-version)"
         )
     shared = [f"{item.name} = {', '.join(item.aliases)}" for item in seen.parameters if item.aliases]
     if shared:

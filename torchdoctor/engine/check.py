@@ -6,6 +6,7 @@ from torchdoctor.catalog import RuleSet
 from torchdoctor.catalog.rule import Check, Condition, Rule
 from torchdoctor.engine.conditions import every, holds, in_words
 from torchdoctor.engine.factbook import FactBook
+from torchdoctor.engine.wording import filled
 from torchdoctor.model import CheckResult, Evidence, NotChecked, Outcome, Report, Severity, Verdict
 
 _VERDICTS = {Severity.FATAL: Verdict.FAIL, Severity.WARNING: Verdict.WARN, Severity.INFO: Verdict.PASS}
@@ -102,7 +103,10 @@ def _one(
 
 def _action(rule_id: str, facts: FactBook, rules: RuleSet) -> str | None:
     for conditional in rules.text(rule_id).fixes:
-        if all(holds(item, facts.machine(item.fact)) is not False for item in conditional.when):
-            fix = conditional.fix
+        if any(holds(item, facts.machine(item.fact)) is False for item in conditional.when):
+            continue
+        # one that names a value of the message has nothing to say where there is none
+        fix = filled(conditional.fix, facts.machine)
+        if fix is not None:
             return f"{fix.do} ({fix.run})" if fix.run else fix.do
     return None

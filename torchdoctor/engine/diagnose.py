@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from torchdoctor.catalog import RuleSet
@@ -234,7 +235,12 @@ def _diagnosis(
             for condition in conditional.when:
                 told.append(holds(condition, first_known(condition.fact, readings, facts)))
             if False not in told:
-                texts = (filled(conditional.fix, item, facts, sizes) for item in readings)
+                texts = (
+                    filled(
+                        conditional.fix, partial(facts.fact, event=item.event, captures=item.captures), sizes
+                    )
+                    for item in readings
+                )
                 fixes.extend([fix for fix in texts if fix is not None][:1])
     return Diagnosis(
         rule=head.rule.id,

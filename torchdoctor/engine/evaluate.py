@@ -18,7 +18,16 @@ from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.fixtures import NONE as NO_RULE
 from torchdoctor.engine.fixtures import walk
 from torchdoctor.intake import read
-from torchdoctor.model import Diagnosis, FactSource, Outcome, Report, Role, Standing, TorchdoctorError
+from torchdoctor.model import (
+    Diagnosis,
+    FactSource,
+    Outcome,
+    Report,
+    Role,
+    Standing,
+    TorchdoctorError,
+    counted,
+)
 
 NONE = "none-of-the-above"
 LABELS = "labels.tsv"
@@ -310,8 +319,8 @@ def in_words(result: Evaluation) -> str:
     """The figures, then every miss with what was expected, what came, and the line it stands on."""
     known, negatives, unknown = result.known, result.negatives, result.unknown
     lines = [
-        f"{len(result.results)} cases: {len(known)} whose cause has a rule, {len(unknown)} without one, "
-        f"{len(negatives)} with nothing to find",
+        f"{counted(len(result.results), 'case')}: {len(known)} whose cause has a rule, "
+        f"{len(unknown)} without one, {len(negatives)} with nothing to find",
         "",
         f"  top-1                {Share(sum(item.right_within(1) for item in known), len(known))}",
         f"  top-{TOP}                {Share(sum(item.right_within(TOP) for item in known), len(known))}",

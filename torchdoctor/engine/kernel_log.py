@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.extract.xid import place
 from torchdoctor.extract.xid_codes import CLASSES, codes
 from torchdoctor.intake.draft import pattern
-from torchdoctor.model import EventKind, Record, moment_of
+from torchdoctor.model import EventKind, Record, counted, moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -81,7 +81,7 @@ def joined(transcript: Transcript) -> tuple[Transcript, tuple[str, ...]]:
     events = tuple(changed.get(event.id, event) for event in transcript.events)
     notes = aside[:_SHOWN]
     if len(aside) > _SHOWN:
-        notes.append(f"and {len(aside) - _SHOWN} more lines of the kernel log, set aside likewise")
+        notes.append(f"and {counted(len(aside) - _SHOWN, 'more line')} of the kernel log, set aside likewise")
     return replace(transcript, events=events), tuple(notes)
 
 

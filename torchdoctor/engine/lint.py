@@ -18,7 +18,7 @@ from torchdoctor.engine import golden, lint_patterns, lint_rules, literals, text
 from torchdoctor.engine.examples import collect
 from torchdoctor.engine.fixtures import NONE, SPECIAL, Fixture, read_all
 from torchdoctor.engine.golden import Answer
-from torchdoctor.model import Outcome
+from torchdoctor.model import Outcome, counted
 
 # Exemptions, rule ids each; a test holds that these lists only shrink.
 REGEX_ALLOWED: frozenset[str] = frozenset()  # may use a regular expression
@@ -91,9 +91,11 @@ def check(catalog: Catalog, golden_file: str | None = None) -> LintReport:
     problems.extend(lint_patterns.problems(rules, REGEX_ALLOWED))
     problems.extend(literals.problems(directory, rules))
     families = len({rule.family for rule in rules.rules()})
-    summary = [f"{len(rules) - len(rules.retired)} rules in {families} families"]
+    summary = [
+        f"{counted(len(rules) - len(rules.retired), 'rule')} in {counted(families, 'family', 'families')}"
+    ]
     if rules.retired:
-        summary.append(f"{len(rules.retired)} retired rules")
+        summary.append(counted(len(rules.retired), "retired rule"))
     told = literals.summary(directory, rules)
     summary.extend([told] if told else [])
     if catalog.fixtures is not None:
@@ -196,7 +198,7 @@ def _origins(fixtures: Sequence[Fixture]) -> str:
     origins = Counter(fixture.origin for fixture in fixtures)
     real = origins["captured"] + origins["reported"]
     return (
-        f"{len(fixtures)} fixtures: {origins['captured']} captured, {origins['reported']} reported, "
-        f"{origins['reconstructed']} reconstructed "
+        f"{counted(len(fixtures), 'fixture')}: {origins['captured']} captured, "
+        f"{origins['reported']} reported, {origins['reconstructed']} reconstructed "
         f"({100 * real // (len(fixtures) or 1)} % from real programs or reports)"
     )

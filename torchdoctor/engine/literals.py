@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from torchdoctor.catalog import RuleSet, template
 from torchdoctor.catalog.page import readable
+from torchdoctor.model import counted
 
 PLACE = "literals.tsv"
 BY_HAND = ("historic: ", "other program: ")
@@ -92,4 +93,4 @@ def summary(directory: str, rules: RuleSet) -> str | None:
     current = every_literal(rules)
     by_hand = sum(recorded.get(literal, "").startswith(BY_HAND) for literal in current)
     found = sum(literal in recorded for literal in current) - by_hand
-    return f"{len(current)} literals: {found} found in a program, {by_hand} recorded by hand"
+    return f"{counted(len(current), 'literal')}: {found} found in a program, {by_hand} recorded by hand"

@@ -15,7 +15,7 @@ from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.fixtures import UNFINISHED
 from torchdoctor.engine.redaction import redact
-from torchdoctor.model import Event, EventKind, TorchdoctorError, Transcript
+from torchdoctor.model import Event, EventKind, TorchdoctorError, Transcript, counted
 
 MAX_TEMPLATE = 200
 MAX_LOG_BYTES = 4 << 20
@@ -147,7 +147,9 @@ def _event(transcript: Transcript, log: str, line: int | None) -> Event:
         for event in events:
             if event.line <= line <= event.end_line:
                 return event
-        raise ScaffoldError(f"{log}:{line}: no message there; the log has {transcript.lines_read} lines")
+        raise ScaffoldError(
+            f"{log}:{line}: no message there; the log has {counted(transcript.lines_read, 'line')}"
+        )
     likely = suspect.unexplained(transcript, set())
     chosen = suspect.choose(likely, transcript, None) if likely else suspect.fallback(transcript)
     if chosen is not None and chosen.evidence.line is not None:

@@ -30,15 +30,21 @@ _WAYS = {
     ),
 }
 
+_SHELL = (
+    "Sources that were not built: build and install them. The rest of a torch, or a file or folder of your "
+    "own with this name: move it away, and install torch (python -m pip install torch)."
+)
+
 
 def with_import(report: Report, facts: FactBook) -> Report:
     """The report with a check on the interpreter and one on the import, where they say something new."""
     results = tuple(_results(report, facts))
     unsure = tuple(_unsure(facts))
-    if not results and not unsure:
+    known = tuple(_with_error(result, facts) for result in report.checks)
+    if not results and not unsure and known == report.checks:
         return report
     order = {Verdict.FAIL: 0, Verdict.WARN: 1, Verdict.UNKNOWN: 2, Verdict.PASS: 3, Verdict.SKIP: 4}
-    checks = sorted((*results, *report.checks), key=lambda result: order[result.verdict])
+    checks = sorted((*results, *known), key=lambda result: order[result.verdict])
     failed = any(result.verdict is Verdict.FAIL for result in results)
     return replace(
         report,
@@ -63,44 +69,86 @@ def _results(report: Report, facts: FactBook) -> Iterator[CheckResult]:
         )
         return
     ok = facts.machine("torch.import_ok")
-    if ok.state is not State.KNOWN:
+    if ok.state is not State.KNOWN or _explained(report):
         return
-    seconds = facts.machine("torch.import_seconds")
-    if ok.value is True:
+    shell = _shell(facts)
+    if ok.value is not True:
+        yield _failed(facts, shell)
+    elif (none := facts.machine("torch.imported_version")).detail.startswith("AttributeError"):
+        yield CheckResult(
+            "torch-import",
+            Verdict.FAIL,
+            "What is imported as torch is no torch",
+            Blame.ENVIRONMENT,
+            observed=none.detail,
+            expected="a torch",
+            evidence=(*shell, Evidence(f"{none.name}: {none.detail}", none.source, fact=none.name)),
+            action=_SHELL,
+        )
+    else:
+        seconds = facts.machine("torch.import_seconds")
         yield CheckResult(
             "torch-import",
             Verdict.PASS,
             "torch does not import",
             observed=f"{seconds.value} s" if seconds.state is State.KNOWN else None,
         )
-        return
-    if _explained(report):
-        return
+
+
+def _failed(facts: FactBook, shell: tuple[Evidence, ...]) -> CheckResult:
     title, action = _WAYS.get(str(facts.machine("torch.import_outcome").value), _WAYS["error"])
-    told = [facts.machine(f"torch.import_{part}") for part in ("error", "where", "stack", "output")]
     signal = facts.machine("torch.import_signal")
-    yield CheckResult(
+    error = facts.machine("torch.import_error")
+    return CheckResult(
         "torch-import",
         Verdict.FAIL,
         f"{title}: {signal.value}" if signal.state is State.KNOWN else title,
         Blame.ENVIRONMENT,
-        observed=str(told[0].value) if told[0].state is State.KNOWN else None,
+        observed=str(error.value) if error.state is State.KNOWN else None,
         expected="import torch works",
-        evidence=tuple(_evidence(fact) for fact in told if fact.state is State.KNOWN),
-        action=action,
+        evidence=(*shell, *_import_evidence(facts)),
+        action=_SHELL if shell else action,
     )
+
+
+def _shell(facts: FactBook) -> tuple[Evidence, ...]:
+    """Where the thing is that is called torch, when no torch that was built and installed is to be found."""
+    path, copies = facts.machine("torch.path"), facts.machine("torch.copies")
+    if path.state is not State.KNOWN or copies.value != ():
+        return ()
+    metadata = facts.machine("torch.metadata_version")
+    told = f"the metadata of {metadata.value}" if metadata.state is State.KNOWN else "no package metadata"
+    return (
+        Evidence(
+            f"torch.path: {path.value}, without the version.py that each built torch has, and with {told}",
+            path.source or None,
+            fact=path.name,
+        ),
+    )
+
+
+def _import_evidence(facts: FactBook) -> tuple[Evidence, ...]:
+    told = [facts.machine(f"torch.import_{part}") for part in ("error", "where", "stack", "output")]
+    return tuple(_evidence(fact) for fact in told if fact.state is State.KNOWN)
+
+
+def _with_error(result: CheckResult, facts: FactBook) -> CheckResult:
+    """What hides the real torch is told with what its import says."""
+    if result.verdict is not Verdict.FAIL or not _rests_on(result, "torch.shadowed"):
+        return result
+    return replace(result, evidence=(*result.evidence, *_import_evidence(facts)))
 
 
 def _explained(report: Report) -> bool:
     """Does a check that failed already rest on what the import said, or on the want of a real torch?"""
     return any(
-        result.verdict is Verdict.FAIL
-        and any(
-            item.fact and item.fact.startswith(("torch.import_", "torch.shadowed"))
-            for item in result.evidence
-        )
+        result.verdict is Verdict.FAIL and _rests_on(result, "torch.import_", "torch.shadowed")
         for result in report.checks
     )
+
+
+def _rests_on(result: CheckResult, *names: str) -> bool:
+    return any(item.fact and item.fact.startswith(names) for item in result.evidence)
 
 
 def _unsure(facts: FactBook) -> Iterator[NotChecked]:

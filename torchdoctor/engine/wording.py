@@ -12,7 +12,7 @@ from torchdoctor.engine.finding import Occurrence
 from torchdoctor.model import Fact, Fix, State
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _SIZE_SUFFIX = "_bytes"
 
@@ -60,8 +60,8 @@ def first_known(name: str, readings: Sequence[Occurrence], facts: TextFacts) -> 
     return sure[0] if sure else told[0]
 
 
-def filled(fix: Fix, occurrence: Occurrence, facts: TextFacts, sizes: frozenset[str]) -> Fix | None:
-    """The fix with its placeholders filled in; None when the text and the machine do not tell one of them.
+def filled(fix: Fix, ask: Callable[[str], Fact], sizes: frozenset[str] = frozenset()) -> Fix | None:
+    """The fix with its placeholders filled in; None when ``ask`` cannot tell one of them.
 
     ``sizes`` names the holes that hold bytes.
     """
@@ -70,7 +70,7 @@ def filled(fix: Fix, occurrence: Occurrence, facts: TextFacts, sizes: frozenset[
         return fix
     values: dict[str, str] = {}
     for name in wanted:
-        fact = facts.fact(name, occurrence.event, occurrence.captures)
+        fact = ask(name)
         if fact.state is not State.KNOWN:
             return None
         values[name] = _in_words(name, fact, sizes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchdoctor.extract.xid import place
 from torchdoctor.gate.finding import Action, Finding, Untold
 from torchdoctor.gate.look import ENVIRONMENT, FAIL, INFO, NODE, WARN, Check, Look, Said
-from torchdoctor.model import State
+from torchdoctor.model import State, counted
 
 _CONTAINING = (
     "A100",
@@ -73,7 +73,8 @@ def _count(look: Look) -> Said:
     if look.strange_gpus and not expected.by_scheduler:
         yield look.found(
             "gpu-count", "The job asks for GPUs that do not exist here", FAIL, ENVIRONMENT, Action.CHANGE_JOB,
-            observed=", ".join(look.strange_gpus), expected=f"GPUs 0 to {seen - 1}",
+            observed=", ".join(look.strange_gpus),
+            expected=f"GPUs 0 to {seen - 1}" if seen > 1 else "GPU 0" if seen else "no GPU",
             source="CUDA_VISIBLE_DEVICES",
             tag="gpu-request",
         )  # fmt: skip
@@ -84,7 +85,8 @@ def _count(look: Look) -> Said:
             )
         else:
             yield Untold(
-                "gpu-count", f"{seen} GPUs seen; nothing says how many there should be: [expect] gpus"
+                "gpu-count",
+                f"{counted(seen, 'GPU')} seen; nothing says how many there should be: [expect] gpus",
             )
         return
     if not known and not look.facts.text("driver.nvml_error"):
@@ -95,7 +97,9 @@ def _count(look: Look) -> Said:
         on_bus = f", {bus} on the PCI bus" if bus else ""
         if seen == 0 and not bus and not expected.by_policy and not look.facts.text("node.driver_version"):
             yield Untold(
-                "gpu-count", f"{expected.gpus} GPUs asked for ({expected.source}), no sign of a driver", True
+                "gpu-count",
+                f"{counted(expected.gpus, 'GPU')} asked for ({expected.source}), no sign of a driver",
+                True,
             )
             return
         by_us = expected.by_policy or expected.by_scheduler
@@ -107,15 +111,15 @@ def _count(look: Look) -> Said:
             NODE if by_us else ENVIRONMENT,
             Action.REBOOT if by_us else Action.CHANGE_JOB,
             tag="gpu-count" if by_us else "gpu-request",
-            observed=f"{seen} GPUs{on_bus}",
-            expected=f"{expected.gpus} GPUs",
+            observed=f"{counted(seen, 'GPU')}{on_bus}",
+            expected=counted(expected.gpus, "GPU"),
             source=expected.source,
             advice="then inspect what stays missing" if by_us else "",
         )
     elif seen > expected.gpus and expected.by_policy:
         yield look.found(
-            "gpu-count", "More GPUs than expected", WARN, NODE, Action.INSPECT, observed=f"{seen} GPUs",
-            expected=f"{expected.gpus} GPUs", source=expected.source,
+            "gpu-count", "More GPUs than expected", WARN, NODE, Action.INSPECT, observed=counted(seen, "GPU"),
+            expected=counted(expected.gpus, "GPU"), source=expected.source,
         )  # fmt: skip
 
 
@@ -272,7 +276,7 @@ def _remap(look: Look) -> Said:
         if isinstance(banks, list) and len(banks) == 5 and isinstance(banks[4], int) and banks[4] > 0:
             yield look.found(
                 "remap", "Memory banks without room for another broken row", WARN, NODE, Action.RMA, gpu,
-                tag="remap-full", observed=f"{banks[4]} banks without spare rows", expected="0",
+                tag="remap-full", observed=f"{counted(banks[4], 'bank')} without spare rows", expected="0",
                 source="NVML",
             )  # fmt: skip
     for gpu, count in look.facts.each("gpu.retired_pages"):
@@ -283,7 +287,8 @@ def _remap(look: Look) -> Said:
             bound = "retired_pages_fail" if worn else "retired_pages_warn"
             yield look.found(
                 "remap", "Many memory pages are retired", FAIL if worn else WARN, NODE, Action.RMA, gpu,
-                tag="retired-pages", observed=f"{count} pages{', more pending' if worn else ''}",
+                tag="retired-pages",
+                observed=counted(int(str(count)), "page") + (", more pending" if worn else ""),
                 expected=f"at most {look.limit('retired_pages_warn'):g}", source=look.limit_source(bound),
             )  # fmt: skip
     for gpu, pending in look.facts.each("gpu.retired_pending"):
@@ -318,7 +323,7 @@ def _nvlink(look: Look) -> Said:
             yield look.found(
                 "nvlink", "NVLink had to repeat itself often", WARN, NODE, Action.INSPECT, gpu,
                 tag="nvlink-errors",
-                observed=f"{errors} replays and recoveries",
+                observed=counted(errors, "replay or recovery", "replays and recoveries"),
                 expected=f"below {look.limit('nvlink_errors_warn'):g}",
                 source=look.limit_source("nvlink_errors_warn"),
             )  # fmt: skip
@@ -337,7 +342,7 @@ def _links(look: Look, gpu: int, up: float, wanted: float, source: str, must: bo
     which = f" (down: {', '.join(str(one) for one in down)})" if isinstance(down, list) and down else ""
     return look.found(
         "nvlink", "NVLinks are down", FAIL if must else WARN, NODE, Action.RESET_GPU, gpu,
-        observed=f"{up:g} links up{which}", expected=f"{wanted:g}", source=source,
+        observed=f"{counted(int(up), 'link')} up{which}", expected=f"{wanted:g}", source=source,
         advice="" if must else "bridged cards work without; the peers' speed is that of PCIe",
     )  # fmt: skip
 

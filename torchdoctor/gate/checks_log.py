@@ -9,7 +9,7 @@ from torchdoctor.gate import nvlink5, sxid
 from torchdoctor.gate.finding import Action, Finding, Untold, Weight
 from torchdoctor.gate.kernel import Event
 from torchdoctor.gate.look import FABRIC, FAIL, INFO, NODE, USER, WARN, Check, Look, Said
-from torchdoctor.model import Blame, State
+from torchdoctor.model import Blame, State, counted
 
 SOURCE = "classes of NVIDIA's Xid catalogue (torchdoctor/extract/xid_codes.tsv)"
 _RESET = {"RESET": Action.RESET_GPU, "REBOOT": Action.REBOOT, "RMA": Action.RMA}
@@ -186,7 +186,7 @@ def _repeated_by_jobs(look: Look, events: list[Event]) -> Iterator[Finding]:
             found = look.found(
                 "xid-repeated", "Several processes failed on this GPU", WARN, NODE, Action.INSPECT,
                 look.gpu_at(pci),
-                observed=f"errors of {len(pids)} processes on one GPU",
+                observed=f"errors of {counted(len(pids), 'process', 'processes')} on one GPU",
                 expected=f"fewer than {look.limit('app_xid_jobs_warn'):g}",
                 source=look.limit_source("app_xid_jobs_warn"),
                 advice="run torchdoctor gate --tier standard: its exact products and memory checks decide",
@@ -213,7 +213,7 @@ def _sxid(look: Look) -> Said:
         weight, blame, action = _of_gravity(look, grave, live)
         found = look.found(
             "sxid", f"NVSwitch error (SXid) {code}", weight, blame, action, tag=f"sxid{code}",
-            observed=f"{len(live)} times since the driver was loaded", expected="none",
+            observed=f"{counted(len(live), 'time')} since the driver was loaded", expected="none",
             source="SXid classes (torchdoctor/gate/sxid.py)",
             evidence=tuple(event.text for event in live[-_SHOWN:]),
             advice="reset all GPUs and restart the fabric manager" if action is Action.DRAIN_RESET else "",

@@ -6,6 +6,7 @@ from statistics import median
 
 from torchdoctor.gate.finding import Action, Untold
 from torchdoctor.gate.look import ENVIRONMENT, FABRIC, FAIL, INFO, NODE, WARN, Check, Look, Said
+from torchdoctor.model import counted
 
 _UNLIMITED = 2**63 - 1
 _GIB = 1024**3
@@ -56,7 +57,7 @@ def _network(look: Look) -> Said:
         if isinstance(row[6], int) and row[6] > look.limit("ib_link_downs_warn"):
             yield look.found(
                 "network", "A port's link went down often", WARN, NODE, Action.CHECK_NETWORK, tag="ib-flap",
-                observed=f"{row[0]} port {row[1]}: {row[6]} times",
+                observed=f"{row[0]} port {row[1]}: {counted(row[6], 'time')}",
                 source=look.limit_source("ib_link_downs_warn"),
                 expected=f"at most {look.limit('ib_link_downs_warn'):g}",
             )  # fmt: skip
@@ -176,7 +177,7 @@ def _shm(look: Look) -> Said:
         if free is not None and size and free / size < 0.1:
             yield look.found(
                 "shm", "/dev/shm is nearly full", WARN, NODE, Action.CLEAN_UP, tag="shm-full",
-                observed=f"{free / 1024**2:.0f} MiB free, {old:g} files left by torch or NCCL",
+                observed=f"{free / 1024**2:.0f} MiB free, {counted(int(old), 'file')} left by torch or NCCL",
                 expected="10 % free",
                 source="built in",
             )  # fmt: skip

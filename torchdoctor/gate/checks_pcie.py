@@ -7,6 +7,7 @@ import re
 from torchdoctor.extract.xid import place
 from torchdoctor.gate.finding import Action, Finding
 from torchdoctor.gate.look import FAIL, NODE, WARN, Check, Look, Said
+from torchdoctor.model import counted
 
 _BUSY = 10  # per cent of utilization: the link has left its idle generation
 # "nvidia 0000:3b:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Requester ID)"
@@ -96,7 +97,8 @@ def _errors(look: Look) -> Said:
         yield _found(
             look, address, f"pcie-{kind}",
             _TITLES[kind],
-            f"{len(found)} lines in the kernel log", "none" if kind == "uncorrected" else f"below {limit:g}",
+            f"{counted(len(found), 'line')} in the kernel log",
+            "none" if kind == "uncorrected" else f"below {limit:g}",
             "kernel log: AER", found,
         )  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torchdoctor.gate.finding import Action, Untold
 from torchdoctor.gate.look import FAIL, INFO, NODE, WARN, Check, Look, Said
+from torchdoctor.model import counted
 
 _BUSY = 10  # per cent of utilization: an idle GPU runs slowly whatever its limits are
 _HARD = {
@@ -162,7 +163,8 @@ def _fabric_manager(look: Look) -> Said:
             return
         yield look.found(
             "fabric-manager", "The fabric manager does not run", FAIL, NODE, Action.RESTART_SERVICE,
-            observed=f"{switches:g} NVSwitches, no nv-fabricmanager", expected="running", source="/proc",
+            observed=f"{counted(int(switches), 'NVSwitch', 'NVSwitches')}, no nv-fabricmanager",
+            expected="running", source="/proc",
             advice="systemctl restart nvidia-fabricmanager",
         )  # fmt: skip
         return

@@ -17,7 +17,7 @@ from typing import Any
 from torchdoctor.gate import pairs
 from torchdoctor.gate.finding import EXIT, Verdict
 from torchdoctor.gate.outcome import SCHEMA
-from torchdoctor.model import Record, TorchdoctorError
+from torchdoctor.model import Record, TorchdoctorError, counted
 
 _MOST_BYTES = 4 << 20
 _MOST_FILES = 100_000
@@ -225,7 +225,7 @@ def table(fleet: Fleet, width: int = 100) -> list[str]:
         lines.append(f"{node.name:{column}}  {told:12}  {seconds}  {node.reason}"[: max(width, 60)].rstrip())
     counts = Counter(node.verdict.value if node.verdict is not None else "not told" for node in fleet.nodes)
     told = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-    lines += ["", f"{len(fleet.nodes)} nodes: {told}"]
+    lines += ["", f"{counted(len(fleet.nodes), 'node')}: {told}"]
     for odd in fleet.odd:
         others = ", ".join(f"{name} {value}" for name, value in odd.nodes[:6])
         more = f" and {len(odd.nodes) - 6} more" if len(odd.nodes) > 6 else ""

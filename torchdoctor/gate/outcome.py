@@ -9,6 +9,7 @@ from typing import Any
 
 from torchdoctor.gate.finding import EXIT, Action, Finding, Untold, Verdict, Weight, decide
 from torchdoctor.gate.manuals import page
+from torchdoctor.model import counted
 
 SCHEMA = "torchdoctor.gate/1"
 PREFIX = "[node_problem]"
@@ -81,7 +82,7 @@ def reason(outcome: GateOutcome) -> str:
     parts: list[str] = []
     if verdict is Verdict.FIT:
         warned = sum(one.weight is Weight.WARN for one in outcome.findings)
-        parts = ["td:fit", f"{warned} warnings" if warned else ""]
+        parts = ["td:fit", counted(warned, "warning") if warned else ""]
     elif any(one.counts for one in outcome.findings):
         first = next(one for one in ordered(outcome.findings) if one.counts)
         gpu = f"GPU{first.gpu}" if first.gpu is not None else ""

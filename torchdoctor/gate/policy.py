@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from torchdoctor.gate.finding import Action, Finding, Untold, Weight
-from torchdoctor.model import Blame, TorchdoctorError
+from torchdoctor.model import Blame, TorchdoctorError, counted
 
 BUILT_IN = "built in"
 
@@ -181,7 +181,7 @@ class Policy:
         if one.expired(today):
             return f"suppression expired, it no longer counts: {about}{because}"
         count = sum(one.fits(finding) for finding in judged)
-        return f"suppressed: {about} ({count} findings now){because}"
+        return f"suppressed: {about} ({counted(count, 'finding')} now){because}"
 
 
 def load(path: str, known_checks: tuple[str, ...]) -> Policy:

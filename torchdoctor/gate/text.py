@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from torchdoctor.gate.finding import EXIT, Action, Finding, Verdict, Weight
 from torchdoctor.gate.outcome import GateOutcome, ordered
+from torchdoctor.model import counted
 from torchdoctor.render.clean import clean
 
 _WORDS = {
@@ -41,7 +42,7 @@ def render(outcome: GateOutcome, width: int = 100, verbose: bool = False) -> Ite
     wanted = f", {expected} expected ({outcome.expected.get('source')})" if expected is not None else ""
     models = ", ".join(dict.fromkeys(str(one.get("name")) for one in outcome.gpus))
     yield clean(
-        f"  {outcome.host}: {len(outcome.gpus)} GPUs{f' ({models})' if models else ''}{wanted}; "
+        f"  {outcome.host}: {counted(len(outcome.gpus), 'GPU')}{f' ({models})' if models else ''}{wanted}; "
         f"tier {outcome.tier}, {outcome.seconds.get('total', 0):.1f} s"
     )
     for one in ordered(outcome.findings):

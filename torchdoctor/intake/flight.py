@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.intake.frames import package_of
 from torchdoctor.intake.plain_pickle import PickleRefused, load
 from torchdoctor.intake.source import IntakeError
-from torchdoctor.model import Ending, Event, EventKind, Form, Frame, Transcript
+from torchdoctor.model import Ending, Event, EventKind, Form, Frame, Transcript, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,7 +159,7 @@ def _history(label: str, members: list[dict[object, object]]) -> str:
         key = f"{_call(entry)} at {_place(entry) or '?'}"
         counts[key] = (counts.get(key, (0, 0))[0] + 1, number)
     latest = sorted(counts.items(), key=lambda item: -item[1][1])[:MAX_PLACES]
-    told = "; ".join(f"{key} {count} times to {last}" for key, (count, last) in latest)
+    told = "; ".join(f"{key} {counted(count, 'time')} to {last}" for key, (count, last) in latest)
     return f"flight record, {label}: calls {min(numbers, default=-1)} to {max(numbers, default=-1)}: {told}"
 
 

@@ -12,7 +12,7 @@ from torchdoctor.intake.router import Router
 from torchdoctor.intake.skim import Skim, feed
 from torchdoctor.intake.source import IntakeError, Tally
 from torchdoctor.intake.structured import is_notebook, structured
-from torchdoctor.model import Ending, Form, Relation, Transcript
+from torchdoctor.model import Ending, Form, Relation, Transcript, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -97,15 +97,19 @@ def _cut(lines: list[str]) -> Iterator[tuple[int, str, bool]]:
             inside = True
 
 
+def _plain(count: int, place: str) -> str:
+    return counted(count, f"plain line {place} was", f"plain lines {place} were")
+
+
 def _passed(passed: dict[str, int]) -> tuple[str, ...]:
     """What is said of lines that were not kept: for each of a few inputs, else for all of them together."""
     if len(passed) <= 3:
         return tuple(
-            f"{source}: {lines} plain lines in the middle were read and not kept"
+            f"{source}: {_plain(lines, 'in the middle')} read and not kept"
             for source, lines in passed.items()
         )
     total = sum(passed.values())
-    return (f"{total:,} plain lines in the middle of {len(passed):,} files were read and not kept",)
+    return (f"{_plain(total, f'in the middle of {len(passed):,} files')} read and not kept",)
 
 
 def _read_input(item: Input, skim: Skim, base: int) -> Transcript:
@@ -178,8 +182,10 @@ def _transcript(
     notes = [f"{source}: {note}" for note in tally.notes]
     if router.keep.dropped:
         passed[source] = router.keep.dropped
-    if router.keep.forgotten:
-        notes.append(f"{source}: {router.keep.forgotten} events beyond the limit were not kept")
+    beyond = router.keep.forgotten
+    if beyond:
+        what = counted(beyond, "event beyond the limit was", "events beyond the limit were")
+        notes.append(f"{source}: {what} not kept")
     _date(drafts)
     for number, draft in enumerate(drafts, base):
         draft.number = number

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchdoctor.model import FactValue, Reason
+from torchdoctor.model import FactValue, Reason, counted
 from torchdoctor.probes.claims_torch import capabilities
 from torchdoctor.probes.derived import CannotTell, Claim, Derived, Facts, NotApplicable
 
@@ -172,7 +172,7 @@ def _pairs(facts: Facts, one: str, other: str) -> list[tuple[int, int, int]]:
 
 def _pcie_degraded(facts: Facts) -> Claim:
     narrow = [
-        f"GPU {index}: {now} of {most} lanes"
+        f"GPU {index}: {now} of {counted(most, 'lane')}"
         for index, now, most in _pairs(facts, "gpu.pcie_width", "gpu.pcie_width_max")
         if now < most
     ]

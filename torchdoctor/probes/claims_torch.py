@@ -11,8 +11,11 @@ def _installed(facts: Facts) -> Claim:
     copies = facts.texts("torch.copies")
     if copies:
         return Claim(True, copies[0])
-    version = facts.text("torch.metadata_version")
-    return Claim(bool(version), "its metadata is there" if version else "no torch on sys.path")
+    path, version = facts.text("torch.path"), facts.text("torch.metadata_version")
+    metadata = f"metadata of torch {version}" if version else "no metadata"
+    if path:  # sources that were not built, a copy or a removal that was cut short: broken is not missing
+        return Claim(True, f"{path}, without torch/version.py, and {metadata}")
+    return Claim(False, f"{metadata}, and no torch on sys.path" if version else "no torch on sys.path")
 
 
 def _version(facts: Facts) -> str:
@@ -42,9 +45,12 @@ def _shadowed(facts: Facts) -> Claim:
     path = facts.text("torch.path")
     if not path:
         raise NotApplicable("nothing on sys.path is called torch")
-    if path in facts.texts("torch.copies"):
+    copies = facts.texts("torch.copies")
+    if not copies:
+        return Claim(False, f"{path}, and there is no other that it could hide")
+    if path in copies:
         return Claim(False, path)
-    return Claim(True, f"import torch takes {path}, which is no installed torch")
+    return Claim(True, f"import torch takes {path}, and not {copies[0]}")
 
 
 def capabilities(facts: Facts) -> tuple[str, ...]:
@@ -195,7 +201,7 @@ def _numpy_fits(facts: Facts) -> Claim:
 
 
 CLAIMS = (
-    Derived("torch.installed", ("torch.copies", "torch.metadata_version"), _installed),
+    Derived("torch.installed", ("torch.copies", "torch.metadata_version", "torch.path"), _installed),
     Derived(
         "torch.cpu_only", ("torch.version", "torch.cuda", "torch.hip", "torch.xpu", "os.name"), _cpu_only
     ),

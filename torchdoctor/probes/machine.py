@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from torchdoctor.model import Reason
+from torchdoctor.model import Reason, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -321,7 +321,9 @@ def as_row(value: Json, length: int) -> list[str]:
     """A list of so many texts."""
     items = as_list(value)
     if len(items) != length:
-        raise Unreadable(repr(value)[:40], Reason.UNPARSABLE, f"{len(items)} parts instead of {length}")
+        raise Unreadable(
+            repr(value)[:40], Reason.UNPARSABLE, f"{counted(len(items), 'part')} instead of {length}"
+        )
     return [str(item) for item in items]
 
 

@@ -332,7 +332,7 @@ CATALOGUE: dict[str, dict[str, str]] = {
         "compiler.ninja": "text: path of ninja; absent when there is none",
     },
     "claims": {
-        "torch.installed": "bool: claim: torch is installed in the examined interpreter",
+        "torch.installed": "bool: claim: something called torch is installed in the examined interpreter",
         "torch.cpu_only": "bool: claim: the build can use no GPU",
         "torch.shadowed": "bool: claim: something in the working folder or PYTHONPATH hides the real torch",
         "torch.covers_gpu": "bool: claim: the build has code for every visible GPU",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from torchdoctor.model import Outcome, Severity, Standing
+from torchdoctor.model import Outcome, Severity, Standing, counted
 from torchdoctor.render import words
 from torchdoctor.render.clean import clean
 
@@ -51,7 +51,7 @@ def documents(reports: Sequence[Report], *, headings: Sequence[str] = (), limit:
         for report, heading in zip(reports[:fitting], headings, strict=False)
     ]
     if len(reports) > fitting:
-        parts.append(f"*and {len(reports) - fitting} more reports, left out here*\n")
+        parts.append(f"*and {counted(len(reports) - fitting, 'more report')}, left out here*\n")
     return "\n".join(parts)
 
 

@@ -12,7 +12,7 @@ from html import escape
 from math import log2
 from typing import NamedTuple
 
-from torchdoctor.model import moment_of
+from torchdoctor.model import counted, moment_of
 from torchdoctor.render.clean import clean
 from torchdoctor.render.words import ranks as in_runs
 
@@ -258,7 +258,9 @@ def _dense_map(ranks: Sequence[int], kinds: Sequence[str], cells: dict[tuple[str
             y += _SMALL + 1
         y += 8
     if len(kinds) > _KINDS:
-        parts.append(f'<text x="4" y="{y + 12}" class="dim">and {len(kinds) - _KINDS} more kinds</text>')
+        parts.append(
+            f'<text x="4" y="{y + 12}" class="dim">and {counted(len(kinds) - _KINDS, "more kind")}</text>'
+        )
         y += 20
     width = _NUMBER + _SMALL * _SMALL_COLUMNS + 8
     return _svg(width, y, "Which rank said what", parts, "wide")

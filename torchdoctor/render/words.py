@@ -6,7 +6,7 @@ import os.path
 import re
 from typing import TYPE_CHECKING
 
-from torchdoctor.model import Role, Severity, Standing
+from torchdoctor.model import Role, Severity, Standing, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,13 +74,17 @@ def ranks(numbers: Sequence[int], most: int = 24) -> str:
             runs.append([number])
     shown = runs if len(runs) <= most else runs[: most - 8]
     told = ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in shown)
-    return told if len(shown) == len(runs) else f"{told}, … ({len(numbers)} ranks, up to {runs[-1][-1]})"
+    return (
+        told
+        if len(shown) == len(runs)
+        else f"{told}, … ({counted(len(numbers), 'rank')}, up to {runs[-1][-1]})"
+    )
 
 
 def sources(names: Sequence[str]) -> str:
     """The inputs, for a sentence."""
     if len(names) > 1:
-        return f"{len(names)} files"
+        return counted(len(names), "file")
     if not names:
         return "the input"
     return "the standard input" if names[0] in ("-", "<stdin>") else names[0]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from torchdoctor.model import Blame, CheckResult, Evidence, Fact, NotChecked, Reason, Verdict
+from torchdoctor.model import Blame, CheckResult, Evidence, Fact, NotChecked, Reason, Verdict, counted
 from torchdoctor.probes.machine import Json, Outcome
 from torchdoctor.probes.probe import signal_name
 from torchdoctor.selftest.registry import SelfCheck
@@ -193,7 +193,7 @@ def _verdict(cases: Sequence[Case], ending: Ending) -> tuple[Verdict, str]:
     if "fail" in told:
         count = sum(case.verdict == "fail" for case in cases)
         tried = sum(case.verdict in ("fail", "pass", "warn") for case in cases)
-        words = f"{count} of {tried} cases failed"
+        words = f"{count} of {counted(tried, 'case')} failed"
         return Verdict.FAIL, f"{words}; then it {ending.reason}" if ending.reason else words
     if ending.verdict is not None:
         return ending.verdict, ending.reason
@@ -241,7 +241,7 @@ def _observed(cases: Sequence[Case], verdict: Verdict, reason: str) -> str | Non
     telling = _telling(cases, verdict)
     if verdict is Verdict.PASS:
         rates = [case for case in cases if case.verdict in ("pass", "measured") and case.unit]
-        words = f"{len(telling)} cases" if len(telling) > 1 else "1 case"
+        words = counted(len(telling), "case")
         worst = telling[0]
         if rates:
             return f"{words}: " + ", ".join(f"{case.name} {case.measured}" for case in rates[:_SHOWN])

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from torchdoctor.model import CheckResult, Fact, NotChecked, Outcome, Report, Verdict
+from torchdoctor.model import CheckResult, Fact, NotChecked, Outcome, Report, Verdict, counted
 from torchdoctor.probes.machine import Outcome as Ended
 from torchdoctor.selftest import baseline, program, runner, survey
 from torchdoctor.selftest.registry import Level, Place, SelfCheck, upto
@@ -150,7 +150,8 @@ class _Session:
         if not path:
             return []
         if drift is not None:
-            return [*drift.notes, f"{drift.compared} measurements were compared with the baseline {path}"]
+            compared = counted(drift.compared, "measurement was", "measurements were")
+            return [*drift.notes, f"{compared} compared with the baseline {path}"]
         bad = [one.result.id for one in judged if one.result.verdict in (Verdict.FAIL, Verdict.WARN)]
         if bad:
             return [f"No baseline was written: {', '.join(bad)} did not pass"]

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from torchdoctor.model import counted
 from torchdoctor.probes.machine import Outcome
 from torchdoctor.selftest.results import Case, Job, cases_of
 from torchdoctor.selftest.survey import Survey
@@ -83,7 +84,9 @@ def same_bits(case: Case, device: str, prints: Mapping[str, str]) -> Case:
         )  # fmt: skip
     odd = case.measured != common
     told = (
-        f"other bits than {count} of {len(prints)} GPUs: {device} is the odd one" if odd else "the same bits"
+        f"other bits than {count} of {counted(len(prints), 'GPU')}: {device} is the odd one"
+        if odd
+        else "the same bits"
     )
     return replace(
         case,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torchdoctor.model import TorchdoctorError
+from torchdoctor.model import TorchdoctorError, counted
 from torchdoctor.probes.machine import Outcome
 from torchdoctor.probes.probe import failure
 
@@ -89,4 +89,4 @@ def devices(wanted: str | None, survey: Survey) -> tuple[tuple[str, ...], str]:
         raise DeviceError(f"--device {wanted}: no such kind of device; there are cpu, cuda, cuda:0, mps")
     if wanted in numbered:
         return (wanted,), ""
-    return (wanted,), survey.no_gpu or f"torch sees {len(numbered)} GPUs: {', '.join(numbered)}"
+    return (wanted,), survey.no_gpu or f"torch sees {counted(len(numbered), 'GPU')}: {', '.join(numbered)}"

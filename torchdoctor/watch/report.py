@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from torchdoctor.model import Blame, CheckResult, Evidence, NotChecked, Outcome, Report, Verdict
+from torchdoctor.model import Blame, CheckResult, Evidence, NotChecked, Outcome, Report, Verdict, counted
 from torchdoctor.watch.meaning import Meaning, meaning_of, subject
 from torchdoctor.watch.target import Change, Place, Run
 
@@ -196,7 +196,7 @@ def _evidence(group: Sequence[tuple[Change, ...]]) -> Iterator[Evidence]:
     for place in outer[:_STACK_SHOWN]:
         yield _frame("called from", place)
     if len(outer) > _STACK_SHOWN:
-        yield Evidence(f"and {len(outer) - _STACK_SHOWN} more frames above")
+        yield Evidence(f"and {counted(len(outer) - _STACK_SHOWN, 'more frame')} above")
     if last.asked_at:
         yield _frame(f"torch.cuda.{last.asked}() was called before", last.asked_at[-1])
     rule = meaning_of(last.setting).rule

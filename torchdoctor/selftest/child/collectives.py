@@ -177,7 +177,9 @@ def transport(bench: Bench, topic: str, folder: str) -> None:
     ways: dict[str, int] = {}
     for way in re.findall(r"Channel .* via ([\w/.-]+)|NVLS comm", text):
         ways[way or "NVLS"] = ways.get(way or "NVLS", 0) + 1
-    told = ", ".join(f"{way} ({count} channels)" for way, count in sorted(ways.items()))
+    told = ", ".join(
+        f"{way} ({count} channel{'s' if count > 1 else ''})" for way, count in sorted(ways.items())
+    )
     version = re.search(r"NCCL version (\S+)", text)
     bench.told(
         "transport",

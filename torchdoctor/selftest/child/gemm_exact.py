@@ -148,7 +148,7 @@ def soak(bench: Bench, seconds: float) -> None:
             if int(wrong):
                 bench.exact(case, int(wrong), SOURCE, f"within products {count - 19} to {count} of {name}")
                 return
-    bench.exact(case, 0, f"the product of {name} that was proved, {count} times")
+    bench.exact(case, 0, f"the product of {name} that was proved, {count} time{'s' if count > 1 else ''}")
     watch.tell(case)
 
 
