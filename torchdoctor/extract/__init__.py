@@ -34,7 +34,7 @@ NAMESPACES = {
 READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "late_env": (("cuda_visible_devices", "cuda_device_order"), ("torch", "cuda:")),
     "tensor_float": (
-        ("tf32", "float32_matmul_precision", "fp32_precision"),
+        ("tf32", "float32_matmul_precision", "fp32_precision", "v100", "p100", "t4", "2080", "1080"),
         ("diff", "err", "allclose", "abs("),
     ),
     "pinned": (("pin_memory", "pinned", "page-locked", "host_memory_stats", "pin memory"), ("swap",)),

@@ -6,6 +6,7 @@ from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import Census, form_of, is_personal
 from torchdoctor.intake.lines import is_progress, is_step
 from torchdoctor.intake.quoting import mark_quoted
+from torchdoctor.intake.teaching import teaching
 from torchdoctor.intake.testreports import mark_reports
 from torchdoctor.model import Ending, EventKind, Form
 
@@ -13,8 +14,16 @@ from torchdoctor.model import Ending, EventKind, Form
 def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending]:
     """Form and ending of the input; marks the drafts that are quoted or recovered."""
     form, chat = form_of(census.lines)
-    personal = form is Form.PROSE and is_personal(census.lines)
+    taught = 0 if chat or form is Form.SOURCE_CODE else teaching(census.lines)
+    if taught >= 2:
+        form, personal = Form.PROSE, False
+    else:
+        personal = form is Form.PROSE and is_personal(census.lines)
     mark_quoted(drafts, form, chat, personal, census.lines)
+    if taught >= 2:
+        for draft in drafts:
+            draft.quoted = draft.quoted or taught > 2 or not draft.frames
+            draft.told = False
     mark_reports(drafts)
     if form is not Form.LOG and not any(d.headed and not d.quoted for d in drafts):
         return form, Ending.UNKNOWN

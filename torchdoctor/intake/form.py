@@ -50,7 +50,7 @@ _PERSONAL = (
 _TEMPLATE = (
     r"(?:#{1,6} |\*\*)[^\w\n]{0,6}(?:Describe the (?:bug|issue)|(?:To|Steps to) [Rr]eproduce"
     r"|(?:Actual|Current|Expected) [Bb]ehaviou?r|What happen(?:s|ed)|What should have happened"
-    r"|Reproduc(?:tion|es the problem)|System [Ii]nfo|Your question|Bug\b|Console logs"
+    r"|Reproduc(?:tion|es the problem)|System [Ii]nfo|Your question|Bug\b(?! ?[Ff]ix)|Console logs"
     r"|Environment *$|Error (?:message|traceback|logs)|Relevant log output|Versions *$|Issue [Ff]aced"
     r"|Bug [Dd]escription)"
     r"|- \[[ xX]\] (?:I |The (?:issue|bug|problem) )"
@@ -175,6 +175,8 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
         return Form.PROSE, False
     if len(lines) == 1 and lines[0][:1].isalpha() and not is_program(lines[0]) and _explains(lines[0]):
         return Form.PROSE, False
+    if len(lines) <= 3 and any(_quotes(line) for line in lines) and all(_talks(line) for line in lines):
+        return Form.PROSE, False
     if (
         code >= 6
         and code * 2 > total
@@ -289,12 +291,28 @@ def _explains(line: str) -> bool:
     rest = f"{line[: held.start()]} {line[held.end() :]}"
     return bool(
         pattern(
-            r"\b(?:means?|meaning|whenever|prints?|says?|raises?|indicates?|refers|explains?|hei\u00dft|bedeutet"
+            r"\b(?:means?|meaning|whenever|prints?|says?|raises?|indicates?|refers|explains?|hei\u00dft"
+            r"|bedeutet"
             r"|besagt|signifie|significa)\b"
         ).search(rest)
     )
 
 
+def _quotes(line: str) -> bool:
+    """True for a line with several words between quotation marks, as messages are quoted."""
+    return bool(pattern(_HELD).search(line))
+
+
+def _talks(line: str) -> bool:
+    """True for a sentence, whatever it quotes."""
+    rest = pattern(_HELD).sub(" ", line).strip()
+    return rest[:1].isalpha() and not is_program(line) and not _is_logged(rest) and is_prose(rest, rest)
+
+
+_HELD = (
+    r"(?<![^\W_])[`\"\u201c\u201e\u00ab]([^`\"\u201c\u201d\u00bb]+(?: [^`\"\u201c\u201d\u00bb]+){2})"
+    r"[`\"\u201c\u201d\u00bb]"
+)
 _SPEAKER = (
     r"^(\w[\w .-]{0,24}?)[ ,]+(?:\[?\d{1,2}:\d\d(?: ?[AP]M)?\]?|\d{1,2}/\d{1,2}/\d{2,4},? \d{1,2}:\d\d(?: "
     r"?[AP]M)?)$"

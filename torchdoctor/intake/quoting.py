@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import is_personal, is_prose
 from torchdoctor.intake.lines import is_code, is_prompt
-from torchdoctor.intake.told import Fences, Teller, copied, questions_and_answers
+from torchdoctor.intake.told import Fences, Teller, addresses, copied, questions_and_answers, tells_now
 from torchdoctor.model import EventKind, Form
 
 _HELP_HEADS = (
@@ -24,6 +24,8 @@ _FOUND = (
     r"^(?:[\w./\\-]+/)?[\w.-]+\.(?:py|cpp|cu|h|cc|md|rst|toml|ya?ml|html|ipynb):\d+[:-]"
     r"(?:\w+\.)*\w*(?:Error|Exception|CUDA)\b"
 )
+# a line that is nothing but the name of a document or a program
+_NAMED = r"(?:[\w.-]+/)*[\w.-]+\.(?:py|cpp|cu|h|cc|md|rst|toml|ya?ml|html|ipynb|go|rs|js|ts|sh|c)$"
 _CSV = r"^[^\",:]{0,40},\"[^\"]{8,400}\"(?:,[^\",]{0,60})*$"
 # an item of a list, or a key and its value, in a program
 _ITEM = r"^[rbf]{0,2}([\"'])(?:(?!\1).){4,400}\1(?:,| ?: ?(?:[rbf]{0,2}[\"'].*[\"']|[\w.]{1,40}),?)$"
@@ -31,6 +33,8 @@ _STRING = r"^[rbf]{0,2}([\"'])(?:(?!\1).){4,400}\1$"
 # log.error("…") and TORCH_CHECK(…, "…"); free() and what() have nothing between their parentheses
 _CALL = r"^(?:raise |return |await )?[A-Za-z_][\w:.<>]*\([^)].*[\"'].*\);?$"
 _HTML = r"^<(?:p|h\d|pre|li|code|td|th|tr|div|span|blockquote)\b[^>]*>.*</\w+>$"
+# keys of records from which a model is taught to answer
+_LESSONS = ('"prompt":', '"completion":', '"question":', '"answer":', '"instruction":', '"messages":')
 _REAL_KEYS = (
     "error",
     "message",
@@ -54,12 +58,23 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
     helping = -1  # how far the head of a help text is indented; its options are indented further
     example = False
     fences = Fences()
-    teller = Teller() if personal and not chat and not questions_and_answers(lines) else None
+    short = form is Form.PROSE and len(drafts) <= 3 and not any(map(addresses, lines))
+    teller = None
+    if (personal or short) and not chat and not questions_and_answers(lines):
+        teller = Teller(personal)
+    live = chat and tells_now(lines)
+    found_in = False  # below the name of a file, as rg and ack head what they found there
     for draft in drafts:
         raw = draft.raw
         shown = teller is not None and teller.shown(draft)
         if "```" in raw or "~~~" in raw:
             fences.see(raw)
+        if raw[:1].isdecimal():
+            if found_in and pattern(r"\d+[:-]").match(raw):
+                draft.quoted = True
+                continue
+        elif draft.kind is EventKind.LOG and raw.strip():
+            found_in = "." in raw and bool(pattern(_NAMED).match(raw))
         if fences.language in ("diff", "patch", "suggestion") and not draft.headed:
             draft.quoted = True  # what somebody wants to change
             continue
@@ -105,7 +120,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
             draft.quoted = _in_program(draft)
         else:
             draft.quoted = (chat and not draft.headed) or (not shown and _in_prose(draft, personal))
-            draft.told = draft.quoted and teller is not None and copied(raw)
+            draft.told = draft.quoted and (live or (teller is not None and personal)) and copied(raw)
     if form is Form.PROSE and not chat:
         _beside_failures(drafts)
     if form is Form.LOG:
@@ -236,6 +251,8 @@ def _literal(raw: str) -> bool:
         if text[:6].isupper() and pattern(r"(?:INSERT|UPDATE|SELECT|DELETE|CREATE|ALTER)\b").match(text):
             return True
     if text[:1] == "#" and pattern(r"#\d{1,7}\s+(?:open|closed|merged|draft)\b").match(text):
+        return True
+    if text[:1] == "{" and any(key in text for key in _LESSONS):
         return True
     if text[:1] == "<" and pattern(_HTML).match(text):
         return True

@@ -10,6 +10,7 @@ _HARMLESS = ("XFAILURES", "XPASSES", "PASSES")
 _SECTION = r"^=+ ([A-Za-z][\w ]{0,60}?) =+$"
 _NO_FAILURE = (
     r"^(?:XFAIL|XPASS|SKIPPED|PASSED|RERUN|SUBPASS|SUBSKIP)\b.*(?:::|\.py\b|\[\d+\])"
+    r"|^ok \d+\b|^ok - "
     r"|^\S+::\S.{0,300} (?:XFAIL|XPASS|SKIPPED|PASSED|RERUN)\b"
     r"|^\w+ \([\w.]+\)(?: \[[^\]]{0,80}\])? ?\.{3} (?:ok|skipped|expected failure|unexpected success)\b"
 )
@@ -32,9 +33,11 @@ def mark_reports(drafts: list[Draft]) -> None:
                 told.append(f"{draft.type.rpartition('.')[2]}: {draft.text()}".partition("\n")[0])
         elif raw.startswith(("FAILED ", "ERROR ")):
             draft.quoted = draft.quoted or _repeats(raw[:_LONG], told)
+        elif "<testcase " in raw and "<failure" not in raw and "<error" not in raw:
+            draft.quoted = draft.quoted or "</testcase>" in raw
         elif "<skipped" in raw and "<failure" not in raw and "<error" not in raw:
             draft.quoted = True  # JUnit
-        elif ("::" in raw or raw[:1] in "XSPRt") and pattern(_NO_FAILURE).match(raw, 0, _LONG):
+        elif ("::" in raw or raw[:1] in "XSPRto") and pattern(_NO_FAILURE).match(raw, 0, _LONG):
             draft.quoted = True
 
 
