@@ -52,7 +52,12 @@ _TEMPLATE = (
     r"|(?:Actual|Current|Expected) [Bb]ehaviou?r|What happen(?:s|ed)|What should have happened"
     r"|Reproduc(?:tion|es the problem)|System [Ii]nfo|Your question|Bug\b(?! ?[Ff]ix)|Console logs"
     r"|Environment *$|Error (?:message|traceback|logs)|Relevant log output|Versions *$|Issue [Ff]aced"
-    r"|Bug [Dd]escription)"
+    r"|Bug [Dd]escription|\u95ee\u9898\u63cf\u8ff0|\u62a5\u9519\u4fe1\u606f|\u9519\u8bef\u4fe1\u606f"
+    r"|\u9519\u8bef\u65e5\u5fd7"
+    r"|\u590d\u73b0|\u8fd0\u884c\u73af\u5883|\u73af\u5883 *$|\u5b9f\u884c\u74b0\u5883"
+    r"|\u30a8\u30e9\u30fc\u5185\u5bb9|\u518d\u73fe"
+    r"|\u767a\u751f\u3057\u3066\u3044\u308b|Fehlerbeschreibung|Umgebung *$|Fehlermeldung|\uc7ac\ud604"
+    r"|\ud658\uacbd *$)"
     r"|- \[[ xX]\] (?:I |The (?:issue|bug|problem) )"
 )
 _BUILT = ("FAILED: ", "ninja: ", "collect2: ", "CMake Error", "error: ", "nvcc ", "gcc ", "g++ ", "c++ ")
@@ -269,6 +274,8 @@ def is_prose(line: str, text: str) -> bool:
     cjk = sum(1 for c in text if "\u3040" <= c <= "\u9fff" or "\uac00" <= c <= "\ud7a3")
     if cjk > 12 and cjk * 3 > len(text) and pattern(r"[。，？！]|[\u3040-\u9fff][,?!]").search(text):
         return True
+    if not text.isascii() and pattern(_ABROAD).search(text) and not pattern(_MESSAGE).match(text):
+        return True
     words = text.split()
     if len(words) < 4:
         return False
@@ -309,6 +316,14 @@ def _talks(line: str) -> bool:
     return rest[:1].isalpha() and not is_program(line) and not _is_logged(rest) and is_prose(rest, rest)
 
 
+# words of other scripts than torch's and its libraries' messages are written in; systems do speak them
+_ABROAD = (
+    r"(?:[\u3040-\u30ff\u4e00-\u9fff][^\n]*?){9}|(?:[\uac00-\ud7a3]+[^\w\n]+){2}[\uac00-\ud7a3]"
+    r"|(?:[\u0400-\u04ff]{2,}[^\w\n]+){2}[\u0400-\u04ff]{2}"
+)
+_MESSAGE = (
+    r"(?:\w+\.)*\w*(?:Error|Exception|Warning)\b|\S+:\d+(?::\d+)?: |[\[(]?\d{2,4}[-/:.]\d\d|[\w./-]+: \S"
+)
 _HELD = (
     r"(?<![^\W_])[`\"\u201c\u201e\u00ab]([^`\"\u201c\u201d\u00bb]+(?: [^`\"\u201c\u201d\u00bb]+){2})"
     r"[`\"\u201c\u201d\u00bb]"

@@ -26,6 +26,8 @@ _FOUND = (
 )
 # a line that is nothing but the name of a document or a program
 _NAMED = r"(?:[\w.-]+/)*[\w.-]+\.(?:py|cpp|cu|h|cc|md|rst|toml|ya?ml|html|ipynb|go|rs|js|ts|sh|c)$"
+# a heading of MediaWiki, an attribute in Rust, an object in JavaScript
+_SHOWN = r"(={2,4}) [^=].* \1$|#!?\[\w+\(.*\)\]$|\{ \w+: .*\},?$"
 _CSV = r"^[^\",:]{0,40},\"[^\"]{8,400}\"(?:,[^\",]{0,60})*$"
 # an item of a list, or a key and its value, in a program
 _ITEM = r"^[rbf]{0,2}([\"'])(?:(?!\1).){4,400}\1(?:,| ?: ?(?:[rbf]{0,2}[\"'].*[\"']|[\w.]{1,40}),?)$"
@@ -270,8 +272,17 @@ def _held(raw: str) -> bool:
     text = raw.strip()
     if _comment(text):
         return True
+    if text[:2] in ("==", "#[", "{ ") and pattern(_SHOWN).match(text):
+        return True
+    if " as expected" in text and pattern(r"\braises?\b|\braised\b|\bcaught\b|\bexpected(?::|$)").search(
+        text
+    ):
+        return True
     if '"' not in text and "'" not in text:
         return False
+    key = pattern(r"^(?:- )?([a-z][\w.-]{1,40}): (?:'[^']{8,}'|\"[^\"]{8,}\")$").match(text)
+    if key and not key[1].endswith(_REAL_KEYS):
+        return True  # YAML
     found = pattern(_GREP).match(text)
     if found:
         rest = text[found.end() - 1 :]

@@ -77,8 +77,36 @@ _PHRASES = (
     "kennt die meldung", "nächsten beitrag", "dieser fehler tritt", "der fehler entsteht",
     "в этой статье", "в статье", "ошибка возникает", "возникает, когда", "обычно сообщение", "это означает",
     "если ничего не помог", "разберём", "разберем",
-    "en este artículo", "dans cet article", "neste artigo", "este error ocurre", "cette erreur se produit",
+    "la solution consiste", "prochain article", "il suffit de", "se produit quand", "ejemplo del mensaje",
+    "la solución", "se produce cuando", "en este artículo", "dans cet article", "neste artigo",
+    "este error ocurre", "cette erreur se produit",
     "w tym artykule", "ten błąd występuje", "in dit artikel", "bu yazıda", "in questo articolo",
+)  # fmt: skip
+# what stands at the head of lists of known errors, and of changes; questions are asked there to be answered
+_LISTS = (
+    "faq", "frequently asked", "known issues", "known errors", "contents", "table of contents",
+    "release notes",
+    "常见问题", "常见错误", "目录", "目次", "よくある質問", "よくあるエラー", "자주 묻는 질문",
+    "자주 발생하는",
+    "частые вопросы", "частые ошибки", "häufige fragen", "häufige fehler", "inhalt", "preguntas frecuentes",
+    "errores comunes", "foire aux questions", "erreurs fréquentes", "domande frequenti",
+    "perguntas frequentes",
+)  # fmt: skip
+_CLOSED = (
+    "what does this pr do", "\nfixes #", "\ncloses #", "\nresolves #", "resolution: fixed", "status: closed",
+    "status: resolved", "status: fixed",
+)  # fmt: skip
+# how people say that something is over
+_OVER = (
+    "that fixed it", "problem solved", "[solved]", "(solved)", "solved it by", "fixed it by", "就好了",
+    "记录一下",
+    "成功解决", "问题解决了", "最终解决", "已解决", "搞定", "で解決", "解決しました", "解決した",
+    "直りました", "直った",
+    "解決済", "해결했", "해결되었", "해결됨", "ist erledigt", "hat sich erledigt", "ist behoben",
+    "ist gelöst",
+    "haben wir gelöst", "lag es an", "es lag a", "решено", "решилась", "помогло", "удалось исправить",
+    "résolu",
+    "c'est réglé", "solucionado", "resuelto", "resolvido", "rozwiązane", "çözüldü", "risolto",
 )  # fmt: skip
 _TITLES = (
     "how to fix", "how to solve", "how to resolve", "how to debug", "fixing ", "understanding ", "a guide",
@@ -91,7 +119,8 @@ _TITLES = (
     "対処", "解決", "まとめ", "解説", "入門", "備忘録", "해결", "정리", "방법", "가이드", "오류 모음",
     "verstehen", "beheben", "behebt", "lösung", "anleitung", "tipps", "leitfaden", "häufige",
     "как исправить", "решение", "исправление", "что делать", "почему возникает", "руководство", "шпаргалка",
-    "cómo solucionar", "como resolver", "comment résoudre", "corriger", "jak naprawić", "nasıl çözülür",
+    "comprendre", "solución", "cómo solucionar", "como resolver", "comment résoudre", "corriger",
+    "jak naprawić", "nasıl çözülür",
     "come risolvere",
 )  # fmt: skip
 _ASKS = (
@@ -104,7 +133,7 @@ _ASKS = (
     r"|stop\w*)"
     r"|请问|求助|求解|求大佬|求指|大佬|该怎么|怎么解决[?？呢啊]|如何解决[?？]|怎么办[?？呢啊]?$|帮忙|帮我"
     r"|帮看|谢谢|有人知道"
-    r"|有没有人|请教|為什麼[^\n]{0,30}[?？]|为什么[^\n]{0,30}[?？]$|怎么回事|是什么原因"
+    r"|有没有人|请教|為什麼[^\n]{0,30}[?？]|为什么[^\n]{0,30}[?？]$|怎么回事|是什么原因|吗[?？]"
     r"|でしょうか|どうすれば|教えて|助けて|ご教示|困って|わかりません|分かりません|なぜ[^\n]{0,40}[か？]"
     r"|도와주|알려주|걸까요|해야 하나요|무엇이 문제|모르겠|왜 [^\n]{0,40}[까요]\?|어떻게 [^\n]{0,30}\?"
     r"|[Пп]омогите|[Пп]одскажите|[Уу] меня|не понимаю|[Кк]то-нибудь|[Вв] чём (?:может быть )?(?:причина|дело)"
@@ -128,9 +157,13 @@ def teaching(lines: list[str]) -> int:
 
     From 2 on what it quotes is no failure, from 3 on not even with its stack.
     """
-    if not 2 <= len(lines) <= MOST_LINES:
+    if len(lines) > MOST_LINES:
         return 0
-    marks = _marks(lines)
+    text = "\n".join(lines).lower()
+    title = lines[0].strip(_EDGES).lower()
+    if title.startswith(_LISTS) or any(words in text for words in _CLOSED):
+        return 2
+    marks = _marks(lines, text)
     if marks < 2 or any(
         pattern(_ASKS).search(line) or (line[:1] in "#*-" and pattern(_FORMS).match(line)) for line in lines
     ):
@@ -138,7 +171,7 @@ def teaching(lines: list[str]) -> int:
     return marks
 
 
-def _marks(lines: list[str]) -> int:
+def _marks(lines: list[str], text: str) -> int:
     """How many signs of a text that teaches there are; one kind of heading, or one phrase, counts once."""
     found: set[str] = set()
     for line in lines:
@@ -149,7 +182,8 @@ def _marks(lines: list[str]) -> int:
             found.add(head)
         elif len(head) < 50 and head.startswith(_STARTS):
             found.update(start for start in _STARTS if head.startswith(start))
-    text = "\n".join(lines).lower()
+    numbered = sum(line[:1].isdecimal() and line[1:2] in (".", "、", ")", "）") for line in lines)
+    over = 2 * any(words in text for words in _OVER)
     told = sum(phrase in text for phrase in _PHRASES)
     title = lines[0].lower()
-    return len(found) + told + any(word in title for word in _TITLES)
+    return len(found) + told + over + (numbered >= 2) + any(word in title for word in _TITLES)

@@ -57,6 +57,13 @@ _SUPPOSES = (
 _QUOTES = (
     rf"\b{_VERB}[^.?!\n]{{0,60}}?[`\"\u201c\u201e](?:\w+\.)*\w*(?:Error|Exception|Unsupported|CUDA|NCCL)\b"
 )
+# somebody's own words, a colon, and the exception; or what he gets, between quotation marks
+_COLON = (
+    r"[:\uff1a] ?[`\"\u201c\u201e\u00ab]? ?(?:\w+\.)*\w+(?:Error|Exception): "
+    r"|\b(?:gets?|got|getting|see|seeing|saw)\b[^.?!\n]{0,20}[`\"\u201c\u201e]"
+    r"|\b(?:me (?:sale|aparece|da)|obtengo|recibo|j'(?:obtiens|ai)|re\u00e7ois|erhalte|bekomme"
+    r"|kommt)\b[^.?!\n]{0,60}Error\b"
+)
 # the subject of a commit
 _COMMITS = r"\W*(?:[Ff]ix|chore|docs|refactor|test|feat|perf|build|ci)\b(?:\(|:|!| )"
 _EXPLAINS = r"\b(?:means|indicates|usually|typically|stems from|is caused|fixed|solved|went away|no longer)\b"
@@ -85,7 +92,7 @@ class Teller:
         supposes = supposes or pattern(_COMMITS).match(text) is not None
         announces = not supposes and (
             pattern(_ANNOUNCES).search(text) is not None
-            or (self._personal and pattern(_QUOTES).search(text) is not None)
+            or (self._personal and bool(pattern(_QUOTES).search(text) or pattern(_COLON).search(text)))
         )
         before = self._announced and near <= 3 and (near <= 1 or text[:1] not in "#")
         if text[:1] == "#" or (text[:2] == "**" and text[-2:] in ("**", ":*")):
