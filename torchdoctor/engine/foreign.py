@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _NEAR = 30
 # causes whose messages are those of CUDA and its libraries, which every program prints alike
-_SHARED = ("cuda-", "cublas-", "cudnn-", "no-kernel-image")
+_SHARED = ("cuda-", "cublas-", "cudnn-", "no-kernel-image", "nccl-", "cpu-alloc-failed")
 
 
 @cache
@@ -24,6 +24,9 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     others = re.compile(
         r"\bggml[_-]|\bllama(?:[_-]\w+| runner|\.cpp)|\bollama\b|koboldcpp|whisper\.cpp"
         r"|\bpaddle\b|\bpaddlepaddle\b|\(External\) CUDA error|\bppocr\b"
+        r"|\bxgboost\b|\bcupy\b|\bnumba\b|\bcudf\b|\brmm/|\bfaiss\b|\bopenmm\b|\bgromacs\b|\bblender\b"
+        r"|\bcatboost\b"
+        r"|\blightgbm\b|\bmxnet\b|\bmindspore\b|\boneflow\b|\btrtexec\b|\bnamd\b|\bLAMMPS\b"
         r"|\btensorflow\b|local_xla|stream_executor|XlaRuntimeError|\bjaxlib\b",
         re.IGNORECASE,
     )

@@ -44,7 +44,12 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "gpu_rows": (("mib", " mb |", "clocks.", "memory"), ("gpu", "nvidia", "torchrun", "ddp")),
     "gpu_slice": (("grid ", " mig ", "nvidia "), ("slow", "memory", "only", "why")),
     "fork_hang": (("process(", "pool(", "processpoolexecutor(", "os.fork("), ("torch",)),
-    "sampler_order": (("distributedsampler(",),),
+    "loader_hang": (
+        ("workers",),
+        ("hang", "stuck", "free", "froz", "lock", "never", "forever", "h\u00e4ng", "\u5361", "\u6b62\u307e"),
+        ("0", "without", "no work"),
+    ),
+    "sampler_order": (("distributedsampler",),),
     "least_squares": (("lstsq(",),),
     "traced": (("jit.trace", "onnx.export("),),
     "device_names": (("get_device_",), ("nvidia", "geforce", "tesla", "quadro", "titan")),

@@ -38,7 +38,8 @@ _STRONG = (
     "code 0:0", "0 failed", "errors: 0", "0 errors", "failures 0", "failures: 0", " passed in", "check ok",
     "exit status 0", "training complete", "job complete", "run complete", "evaluation complete", " ok, ",
     " ok (",
-    "returned 0", "no errors", "'train_runtime': ", "failed: 0", "training ended",
+    "expected failure", "failed as expected", "returned 0", "no errors", "'train_runtime': ", "failed: 0",
+    "training ended",
     "训练完成", "完成", "終了しました",
 )  # fmt: skip
 _WEAK = (
@@ -176,6 +177,14 @@ def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
     return (Ending.BAD, -1) if steps < 3 else (Ending.UNKNOWN, -1)
 
 
+# what a program says of a failure that it has a way around
+_WENT_ON = (
+    r"(?i)\b(?:falling back|fall(?:s|ing)? back|skipping|will retry|retrying|continuing|going on"
+    r"|using \S+ instead"
+    r"|not available, using|ignoring)\b"
+)
+
+
 def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
     """Mark failures after which the same stream plainly went on; none when the last event is a failure."""
     if ending is Ending.BAD:
@@ -184,6 +193,8 @@ def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
     retried = False
     for index in range(len(drafts) - 1, -1, -1):
         draft = drafts[index]
+        if draft.kind is EventKind.LOG and steps.get(draft.stream, 0) >= 2:
+            draft.recovered = pattern(_WENT_ON).search(draft.text()) is not None
         if is_failure(draft):
             went_on = steps.get(draft.stream, 0)
             if ending is Ending.GOOD and index < good and (drafts[good].stream in ("", draft.stream)):

@@ -111,7 +111,7 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
     code = prose = logged = sentences = inside = 0
     framed = fenced = False
     # nvidia-smi and other programs draw tables with such borders, Markdown does not
-    bordered = any(line.lstrip()[:3] == "+--" for line in lines)
+    bordered = any(line.lstrip()[:3] == "+--" or (line[:1] == "|" and "MiB / " in line) for line in lines)
     if is_history(lines):
         return Form.PROSE, False
     if any(one[:1] == "#" and pattern(r"#+ (?:[\w.-]+ )?Error Report$").match(one) for one in lines[:40]):
@@ -180,7 +180,7 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
         return Form.PROSE, False
     if len(lines) == 1 and lines[0][:1].isalpha() and not is_program(lines[0]) and _explains(lines[0]):
         return Form.PROSE, False
-    if len(lines) <= 3 and any(_quotes(line) for line in lines) and all(_talks(line) for line in lines):
+    if len(lines) <= 3 and any(_names(line) for line in lines) and all(_talks(line) for line in lines):
         return Form.PROSE, False
     if (
         code >= 6
@@ -305,17 +305,20 @@ def _explains(line: str) -> bool:
     )
 
 
-def _quotes(line: str) -> bool:
-    """True for a line with several words between quotation marks, as messages are quoted."""
-    return bool(pattern(_HELD).search(line))
+def _names(line: str) -> bool:
+    """True for a line with several words between quotation marks, as messages are quoted, or an exception."""
+    return bool(pattern(_HELD).search(line) or pattern(_NAMED).search(line))
 
 
 def _talks(line: str) -> bool:
     """True for a sentence, whatever it quotes."""
-    rest = pattern(_HELD).sub(" ", line).strip()
-    return rest[:1].isalpha() and not is_program(line) and not _is_logged(rest) and is_prose(rest, rest)
+    rest = pattern(_NAMED).sub(" ", pattern(_HELD).sub(" ", line), 1).strip()
+    if not rest[:1].isalpha() or is_program(line) or _is_logged(rest) or rest[-1:] == ":":
+        return False
+    return is_prose(rest, rest)
 
 
+_NAMED = r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Unsupported)\b.*"
 # words of other scripts than torch's and its libraries' messages are written in; systems do speak them
 _ABROAD = (
     r"(?:[\u3040-\u30ff\u4e00-\u9fff][^\n]*?){9}|(?:[\uac00-\ud7a3]+[^\w\n]+){2}[\uac00-\ud7a3]"

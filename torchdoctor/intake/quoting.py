@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import is_personal, is_prose
 from torchdoctor.intake.lines import is_code, is_prompt
+from torchdoctor.intake.listing import listed
 from torchdoctor.intake.told import Fences, Teller, addresses, copied, questions_and_answers, tells_now
 from torchdoctor.model import EventKind, Form
 
@@ -26,8 +27,6 @@ _FOUND = (
 )
 # a line that is nothing but the name of a document or a program
 _NAMED = r"(?:[\w.-]+/)*[\w.-]+\.(?:py|cpp|cu|h|cc|md|rst|toml|ya?ml|html|ipynb|go|rs|js|ts|sh|c)$"
-# a heading of MediaWiki, an attribute in Rust, an object in JavaScript
-_SHOWN = r"(={2,4}) [^=].* \1$|#!?\[\w+\(.*\)\]$|\{ \w+: .*\},?$"
 _CSV = r"^[^\",:]{0,40},\"[^\"]{8,400}\"(?:,[^\",]{0,60})*$"
 # an item of a list, or a key and its value, in a program
 _ITEM = r"^[rbf]{0,2}([\"'])(?:(?!\1).){4,400}\1(?:,| ?: ?(?:[rbf]{0,2}[\"'].*[\"']|[\w.]{1,40}),?)$"
@@ -35,8 +34,6 @@ _STRING = r"^[rbf]{0,2}([\"'])(?:(?!\1).){4,400}\1$"
 # log.error("…") and TORCH_CHECK(…, "…"); free() and what() have nothing between their parentheses
 _CALL = r"^(?:raise |return |await )?[A-Za-z_][\w:.<>]*\([^)].*[\"'].*\);?$"
 _HTML = r"^<(?:p|h\d|pre|li|code|td|th|tr|div|span|blockquote)\b[^>]*>.*</\w+>$"
-# keys of records from which a model is taught to answer
-_LESSONS = ('"prompt":', '"completion":', '"question":', '"answer":', '"instruction":', '"messages":')
 _REAL_KEYS = (
     "error",
     "message",
@@ -90,6 +87,8 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
             stripped = raw.lstrip()
             if stripped[:4] in (">>> ", "In [") or stripped[2:7] == "echo ":
                 answered = stripped
+            elif answered and stripped[:4] == "... ":
+                answered = f"{answered}\n{stripped}"[:2_000]
             elif is_prompt(raw) and stripped[:3] not in ("...", ">>>"):
                 answered = ""
             if stripped.startswith(_HELP_HEADS):
@@ -113,7 +112,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
             draft.quoted = raw[:1] in " \t"  # a doctest in a document
             continue
         example = draft.kind is EventKind.LOG and raw[:1] in " \t" and raw.lstrip()[:4] == ">>> "
-        if form is Form.LOG and not draft.headed and _told_about(draft):
+        if form is Form.LOG and not draft.headed and (_told_about(draft) or _bracketed(draft)):
             draft.quoted = True
             continue
         if form is Form.LOG or (personal and fences.open):
@@ -214,6 +213,16 @@ def _told_about(draft: Draft) -> bool:
     )
 
 
+def _bracketed(draft: Draft) -> bool:
+    """True for a message between the quotation marks of Chinese and Japanese, within a sentence."""
+    raw = draft.raw
+    return (
+        draft.kind is EventKind.LOG
+        and "\u300c" in raw
+        and bool(pattern(r"\u300c[^\u300d]{12,}\u300d").search(raw))
+    )
+
+
 def _recited(raw: str, command: str) -> bool:
     """A text that somebody had Python show: an object's repr, or what print was given."""
     text = raw.strip()
@@ -254,8 +263,6 @@ def _literal(raw: str) -> bool:
             return True
     if text[:1] == "#" and pattern(r"#\d{1,7}\s+(?:open|closed|merged|draft)\b").match(text):
         return True
-    if text[:1] == "{" and any(key in text for key in _LESSONS):
-        return True
     if text[:1] == "<" and pattern(_HTML).match(text):
         return True
     return ":" in text[:200] and bool(pattern(_FOUND).match(text, 0, 300))
@@ -272,11 +279,7 @@ def _held(raw: str) -> bool:
     text = raw.strip()
     if _comment(text):
         return True
-    if text[:2] in ("==", "#[", "{ ") and pattern(_SHOWN).match(text):
-        return True
-    if " as expected" in text and pattern(r"\braises?\b|\braised\b|\bcaught\b|\bexpected(?::|$)").search(
-        text
-    ):
+    if listed(text):
         return True
     if '"' not in text and "'" not in text:
         return False

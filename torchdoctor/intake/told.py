@@ -28,6 +28,9 @@ _ANNOUNCES = (
     r"|exit(?:s|ed)"
     r"|br(?:eaks|oke)|bricht|stirbt|endet|scheitert)\b[^.?!\n]{0,60}\b(?:with|mit|on"
     r"|due to)\b ?[:\uff1a`\"\u201c\u201e]"
+    r"|\b(?:says|complains|gives me|dies|died|crashe[sd]|fails|failed|gave|greets me|wirft|meldet"
+    r"|sagt)\b[^.?!\n]{0,30}?"
+    r"\b(?:\w+\.)*\w+(?:Error|Exception): "
     r"|\b(?:the|this|an?|following|same) (?:\w+ )?(?:error|exception|warning|message):? ?[`\"\u201c]"
     # "error" in Chinese, Japanese, Korean, German, French, Spanish, Russian, behind words of telling
     r"|\u62a5\u9519|\u51fa\u73b0|\u9519\u8bef|\u62a5\u4e86|\u63d0\u793a|\u30a8\u30e9\u30fc|\uc5d0\ub7ec"
