@@ -14,20 +14,31 @@ if TYPE_CHECKING:
 
 _NEAR = 30
 # causes whose messages are those of CUDA and its libraries, which every program prints alike
-_SHARED = ("cuda-", "cublas-", "cudnn-", "no-kernel-image")
+_SHARED = ("cuda-", "cublas-", "cudnn-", "no-kernel-image", "nccl-", "cpu-alloc-failed")
 
 
 @cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     import re
 
     others = re.compile(
         r"\bggml[_-]|\bllama(?:[_-]\w+| runner|\.cpp)|\bollama\b|koboldcpp|whisper\.cpp"
         r"|\bpaddle\b|\bpaddlepaddle\b|\(External\) CUDA error|\bppocr\b"
+        r"|\bxgboost\b|\bcupy\b|\bnumba\b|\bcudf\b|\brmm/|\bfaiss\b|\bopenmm\b|\bgromacs\b|\bblender\b"
+        r"|\bcatboost\b"
+        r"|\blightgbm\b|\bmxnet\b|\bmindspore\b|\boneflow\b|\btrtexec\b|\bnamd\b|\bLAMMPS\b"
         r"|\btensorflow\b|local_xla|stream_executor|XlaRuntimeError|\bjaxlib\b",
         re.IGNORECASE,
     )
-    return others, re.compile(r"\btorch|pytorch|TORCH_USE|CUDA_LAUNCH_BLOCKING|c10::", re.IGNORECASE)
+    # macros that programs in CUDA C bring with them, and what watches over their kernels; extensions of torch
+    # use them, too, but then torch stands near
+    plain = re.compile(
+        r"\bGPUassert: |\bcode=\d+\(cudaError|COMPUTE-SANITIZER|CUDA-MEMCHECK|\bcheckCudaErrors\b"
+        r"|\bCUDA error\b[^\n]{0,120}[\w/]\.cuh?\b|[\w/]\.cuh?[:(]\d+\)?:? [^\n]{0,40}\bCUDA error",
+        re.IGNORECASE,
+    )
+    torch = r"\btorch|pytorch|TORCH_USE|CUDA_LAUNCH_BLOCKING|c10::|at::native"
+    return others, re.compile(torch, re.IGNORECASE), plain
 
 
 def is_foreign(rule_id: str, event: Event, transcript: Transcript) -> bool:
@@ -37,7 +48,7 @@ def is_foreign(rule_id: str, event: Event, transcript: Transcript) -> bool:
     """
     if not rule_id.startswith(_SHARED):
         return False
-    others, torch = _patterns()
+    others, torch, plain = _patterns()
     frames = [frame for member in related(event, transcript) for frame in member.frames]
     if any(frame.package == "torch" for frame in frames):
         return False
@@ -48,4 +59,6 @@ def is_foreign(rule_id: str, event: Event, transcript: Transcript) -> bool:
         return True
     around = transcript.events[max(0, event.id - _NEAR) : event.id + _NEAR]
     near = "\n".join(item.text[:4000] for item in around)
-    return others.search(near) is not None and torch.search(near) is None
+    if torch.search(near):
+        return False
+    return others.search(near) is not None or (plain.search(near) is not None and ".py" not in near)

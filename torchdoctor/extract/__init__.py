@@ -34,7 +34,7 @@ NAMESPACES = {
 READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "late_env": (("cuda_visible_devices", "cuda_device_order"), ("torch", "cuda:")),
     "tensor_float": (
-        ("tf32", "float32_matmul_precision", "fp32_precision"),
+        ("tf32", "float32_matmul_precision", "fp32_precision", "v100", "p100", "t4", "2080", "1080"),
         ("diff", "err", "allclose", "abs("),
     ),
     "pinned": (("pin_memory", "pinned", "page-locked", "host_memory_stats", "pin memory"), ("swap",)),
@@ -44,7 +44,12 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "gpu_rows": (("mib", " mb |", "clocks.", "memory"), ("gpu", "nvidia", "torchrun", "ddp")),
     "gpu_slice": (("grid ", " mig ", "nvidia "), ("slow", "memory", "only", "why")),
     "fork_hang": (("process(", "pool(", "processpoolexecutor(", "os.fork("), ("torch",)),
-    "sampler_order": (("distributedsampler(",),),
+    "loader_hang": (
+        ("workers",),
+        ("hang", "stuck", "free", "froz", "lock", "never", "forever", "h\u00e4ng", "\u5361", "\u6b62\u307e"),
+        ("0", "without", "no work"),
+    ),
+    "sampler_order": (("distributedsampler",),),
     "least_squares": (("lstsq(",),),
     "traced": (("jit.trace", "onnx.export("),),
     "device_names": (("get_device_",), ("nvidia", "geforce", "tesla", "quadro", "titan")),

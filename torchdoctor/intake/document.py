@@ -6,6 +6,7 @@ from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import Census, form_of, is_personal
 from torchdoctor.intake.lines import is_progress, is_step
 from torchdoctor.intake.quoting import mark_quoted
+from torchdoctor.intake.teaching import teaching
 from torchdoctor.intake.testreports import mark_reports
 from torchdoctor.model import Ending, EventKind, Form
 
@@ -13,8 +14,16 @@ from torchdoctor.model import Ending, EventKind, Form
 def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending]:
     """Form and ending of the input; marks the drafts that are quoted or recovered."""
     form, chat = form_of(census.lines)
-    personal = form is Form.PROSE and is_personal(census.lines)
+    taught = 0 if chat or form is Form.SOURCE_CODE else teaching(census.lines)
+    if taught >= 2:
+        form, personal = Form.PROSE, False
+    else:
+        personal = form is Form.PROSE and is_personal(census.lines)
     mark_quoted(drafts, form, chat, personal, census.lines)
+    if taught >= 2:
+        for draft in drafts:
+            draft.quoted = draft.quoted or taught > 2 or not draft.frames
+            draft.told = False
     mark_reports(drafts)
     if form is not Form.LOG and not any(d.headed and not d.quoted for d in drafts):
         return form, Ending.UNKNOWN
@@ -29,7 +38,8 @@ _STRONG = (
     "code 0:0", "0 failed", "errors: 0", "0 errors", "failures 0", "failures: 0", " passed in", "check ok",
     "exit status 0", "training complete", "job complete", "run complete", "evaluation complete", " ok, ",
     " ok (",
-    "returned 0", "no errors", "'train_runtime': ", "failed: 0", "training ended",
+    "expected failure", "failed as expected", "returned 0", "no errors", "'train_runtime': ", "failed: 0",
+    "training ended",
     "训练完成", "完成", "終了しました",
 )  # fmt: skip
 _WEAK = (
@@ -167,6 +177,14 @@ def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
     return (Ending.BAD, -1) if steps < 3 else (Ending.UNKNOWN, -1)
 
 
+# what a program says of a failure that it has a way around
+_WENT_ON = (
+    r"(?i)\b(?:falling back|fall(?:s|ing)? back|skipping|will retry|retrying|continuing|going on"
+    r"|using \S+ instead"
+    r"|not available, using|ignoring)\b"
+)
+
+
 def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
     """Mark failures after which the same stream plainly went on; none when the last event is a failure."""
     if ending is Ending.BAD:
@@ -175,6 +193,8 @@ def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
     retried = False
     for index in range(len(drafts) - 1, -1, -1):
         draft = drafts[index]
+        if draft.kind is EventKind.LOG and steps.get(draft.stream, 0) >= 2:
+            draft.recovered = pattern(_WENT_ON).search(draft.text()) is not None
         if is_failure(draft):
             went_on = steps.get(draft.stream, 0)
             if ending is Ending.GOOD and index < good and (drafts[good].stream in ("", draft.stream)):

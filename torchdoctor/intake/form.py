@@ -50,9 +50,14 @@ _PERSONAL = (
 _TEMPLATE = (
     r"(?:#{1,6} |\*\*)[^\w\n]{0,6}(?:Describe the (?:bug|issue)|(?:To|Steps to) [Rr]eproduce"
     r"|(?:Actual|Current|Expected) [Bb]ehaviou?r|What happen(?:s|ed)|What should have happened"
-    r"|Reproduc(?:tion|es the problem)|System [Ii]nfo|Your question|Bug\b|Console logs"
+    r"|Reproduc(?:tion|es the problem)|System [Ii]nfo|Your question|Bug\b(?! ?[Ff]ix)|Console logs"
     r"|Environment *$|Error (?:message|traceback|logs)|Relevant log output|Versions *$|Issue [Ff]aced"
-    r"|Bug [Dd]escription)"
+    r"|Bug [Dd]escription|\u95ee\u9898\u63cf\u8ff0|\u62a5\u9519\u4fe1\u606f|\u9519\u8bef\u4fe1\u606f"
+    r"|\u9519\u8bef\u65e5\u5fd7"
+    r"|\u590d\u73b0|\u8fd0\u884c\u73af\u5883|\u73af\u5883 *$|\u5b9f\u884c\u74b0\u5883"
+    r"|\u30a8\u30e9\u30fc\u5185\u5bb9|\u518d\u73fe"
+    r"|\u767a\u751f\u3057\u3066\u3044\u308b|Fehlerbeschreibung|Umgebung *$|Fehlermeldung|\uc7ac\ud604"
+    r"|\ud658\uacbd *$)"
     r"|- \[[ xX]\] (?:I |The (?:issue|bug|problem) )"
 )
 _BUILT = ("FAILED: ", "ninja: ", "collect2: ", "CMake Error", "error: ", "nvcc ", "gcc ", "g++ ", "c++ ")
@@ -106,7 +111,7 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
     code = prose = logged = sentences = inside = 0
     framed = fenced = False
     # nvidia-smi and other programs draw tables with such borders, Markdown does not
-    bordered = any(line.lstrip()[:3] == "+--" for line in lines)
+    bordered = any(line.lstrip()[:3] == "+--" or (line[:1] == "|" and "MiB / " in line) for line in lines)
     if is_history(lines):
         return Form.PROSE, False
     if any(one[:1] == "#" and pattern(r"#+ (?:[\w.-]+ )?Error Report$").match(one) for one in lines[:40]):
@@ -174,6 +179,8 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
     if total == prose == 1 and lines[0].rstrip()[-1:] == "?":
         return Form.PROSE, False
     if len(lines) == 1 and lines[0][:1].isalpha() and not is_program(lines[0]) and _explains(lines[0]):
+        return Form.PROSE, False
+    if len(lines) <= 3 and any(_names(line) for line in lines) and all(_talks(line) for line in lines):
         return Form.PROSE, False
     if (
         code >= 6
@@ -267,6 +274,8 @@ def is_prose(line: str, text: str) -> bool:
     cjk = sum(1 for c in text if "\u3040" <= c <= "\u9fff" or "\uac00" <= c <= "\ud7a3")
     if cjk > 12 and cjk * 3 > len(text) and pattern(r"[。，？！]|[\u3040-\u9fff][,?!]").search(text):
         return True
+    if not text.isascii() and pattern(_ABROAD).search(text) and not pattern(_MESSAGE).match(text):
+        return True
     words = text.split()
     if len(words) < 4:
         return False
@@ -289,12 +298,39 @@ def _explains(line: str) -> bool:
     rest = f"{line[: held.start()]} {line[held.end() :]}"
     return bool(
         pattern(
-            r"\b(?:means?|meaning|whenever|prints?|says?|raises?|indicates?|refers|explains?|hei\u00dft|bedeutet"
+            r"\b(?:means?|meaning|whenever|prints?|says?|raises?|indicates?|refers|explains?|hei\u00dft"
+            r"|bedeutet"
             r"|besagt|signifie|significa)\b"
         ).search(rest)
     )
 
 
+def _names(line: str) -> bool:
+    """True for a line with several words between quotation marks, as messages are quoted, or an exception."""
+    return bool(pattern(_HELD).search(line) or pattern(_NAMED).search(line))
+
+
+def _talks(line: str) -> bool:
+    """True for a sentence, whatever it quotes."""
+    rest = pattern(_NAMED).sub(" ", pattern(_HELD).sub(" ", line), 1).strip()
+    if not rest[:1].isalpha() or is_program(line) or _is_logged(rest) or rest[-1:] == ":":
+        return False
+    return is_prose(rest, rest)
+
+
+_NAMED = r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Unsupported)\b.*"
+# words of other scripts than torch's and its libraries' messages are written in; systems do speak them
+_ABROAD = (
+    r"(?:[\u3040-\u30ff\u4e00-\u9fff][^\n]*?){9}|(?:[\uac00-\ud7a3]+[^\w\n]+){2}[\uac00-\ud7a3]"
+    r"|(?:[\u0400-\u04ff]{2,}[^\w\n]+){2}[\u0400-\u04ff]{2}"
+)
+_MESSAGE = (
+    r"(?:\w+\.)*\w*(?:Error|Exception|Warning)\b|\S+:\d+(?::\d+)?: |[\[(]?\d{2,4}[-/:.]\d\d|[\w./-]+: \S"
+)
+_HELD = (
+    r"(?<![^\W_])[`\"\u201c\u201e\u00ab]([^`\"\u201c\u201d\u00bb]+(?: [^`\"\u201c\u201d\u00bb]+){2})"
+    r"[`\"\u201c\u201d\u00bb]"
+)
 _SPEAKER = (
     r"^(\w[\w .-]{0,24}?)[ ,]+(?:\[?\d{1,2}:\d\d(?: ?[AP]M)?\]?|\d{1,2}/\d{1,2}/\d{2,4},? \d{1,2}:\d\d(?: "
     r"?[AP]M)?)$"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import is_personal, is_prose
 from torchdoctor.intake.lines import is_code, is_prompt
-from torchdoctor.intake.told import Fences, Teller, copied, questions_and_answers
+from torchdoctor.intake.listing import listed
+from torchdoctor.intake.told import Fences, Teller, addresses, copied, questions_and_answers, tells_now
 from torchdoctor.model import EventKind, Form
 
 _HELP_HEADS = (
@@ -24,6 +25,8 @@ _FOUND = (
     r"^(?:[\w./\\-]+/)?[\w.-]+\.(?:py|cpp|cu|h|cc|md|rst|toml|ya?ml|html|ipynb):\d+[:-]"
     r"(?:\w+\.)*\w*(?:Error|Exception|CUDA)\b"
 )
+# a line that is nothing but the name of a document or a program
+_NAMED = r"(?:[\w.-]+/)*[\w.-]+\.(?:py|cpp|cu|h|cc|md|rst|toml|ya?ml|html|ipynb|go|rs|js|ts|sh|c)$"
 _CSV = r"^[^\",:]{0,40},\"[^\"]{8,400}\"(?:,[^\",]{0,60})*$"
 # an item of a list, or a key and its value, in a program
 _ITEM = r"^[rbf]{0,2}([\"'])(?:(?!\1).){4,400}\1(?:,| ?: ?(?:[rbf]{0,2}[\"'].*[\"']|[\w.]{1,40}),?)$"
@@ -54,12 +57,23 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
     helping = -1  # how far the head of a help text is indented; its options are indented further
     example = False
     fences = Fences()
-    teller = Teller() if personal and not chat and not questions_and_answers(lines) else None
+    short = form is Form.PROSE and len(drafts) <= 3 and not any(map(addresses, lines))
+    teller = None
+    if (personal or short) and not chat and not questions_and_answers(lines):
+        teller = Teller(personal)
+    live = chat and tells_now(lines)
+    found_in = False  # below the name of a file, as rg and ack head what they found there
     for draft in drafts:
         raw = draft.raw
         shown = teller is not None and teller.shown(draft)
         if "```" in raw or "~~~" in raw:
             fences.see(raw)
+        if raw[:1].isdecimal():
+            if found_in and pattern(r"\d+[:-]").match(raw):
+                draft.quoted = True
+                continue
+        elif draft.kind is EventKind.LOG and raw.strip():
+            found_in = "." in raw and bool(pattern(_NAMED).match(raw))
         if fences.language in ("diff", "patch", "suggestion") and not draft.headed:
             draft.quoted = True  # what somebody wants to change
             continue
@@ -73,6 +87,8 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
             stripped = raw.lstrip()
             if stripped[:4] in (">>> ", "In [") or stripped[2:7] == "echo ":
                 answered = stripped
+            elif answered and stripped[:4] == "... ":
+                answered = f"{answered}\n{stripped}"[:2_000]
             elif is_prompt(raw) and stripped[:3] not in ("...", ">>>"):
                 answered = ""
             if stripped.startswith(_HELP_HEADS):
@@ -96,7 +112,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
             draft.quoted = raw[:1] in " \t"  # a doctest in a document
             continue
         example = draft.kind is EventKind.LOG and raw[:1] in " \t" and raw.lstrip()[:4] == ">>> "
-        if form is Form.LOG and not draft.headed and _told_about(draft):
+        if form is Form.LOG and not draft.headed and (_told_about(draft) or _bracketed(draft)):
             draft.quoted = True
             continue
         if form is Form.LOG or (personal and fences.open):
@@ -105,7 +121,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
             draft.quoted = _in_program(draft)
         else:
             draft.quoted = (chat and not draft.headed) or (not shown and _in_prose(draft, personal))
-            draft.told = draft.quoted and teller is not None and copied(raw)
+            draft.told = draft.quoted and (live or (teller is not None and personal)) and copied(raw)
     if form is Form.PROSE and not chat:
         _beside_failures(drafts)
     if form is Form.LOG:
@@ -197,6 +213,16 @@ def _told_about(draft: Draft) -> bool:
     )
 
 
+def _bracketed(draft: Draft) -> bool:
+    """True for a message between the quotation marks of Chinese and Japanese, within a sentence."""
+    raw = draft.raw
+    return (
+        draft.kind is EventKind.LOG
+        and "\u300c" in raw
+        and bool(pattern(r"\u300c[^\u300d]{12,}\u300d").search(raw))
+    )
+
+
 def _recited(raw: str, command: str) -> bool:
     """A text that somebody had Python show: an object's repr, or what print was given."""
     text = raw.strip()
@@ -253,8 +279,13 @@ def _held(raw: str) -> bool:
     text = raw.strip()
     if _comment(text):
         return True
+    if listed(text):
+        return True
     if '"' not in text and "'" not in text:
         return False
+    key = pattern(r"^(?:- )?([a-z][\w.-]{1,40}): (?:'[^']{8,}'|\"[^\"]{8,}\")$").match(text)
+    if key and not key[1].endswith(_REAL_KEYS):
+        return True  # YAML
     found = pattern(_GREP).match(text)
     if found:
         rest = text[found.end() - 1 :]

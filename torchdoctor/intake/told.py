@@ -24,6 +24,13 @@ _ANNOUNCES = (
     r"|\b(?:results? in|resulting in|fail(?:s|ed|ing)? with|crash(?:es|ed)? with|prints?|outputs?"
     r"|(?:error|log|exception|traceback|message|output)s?(?: (?:is|was|are))?) ?[:\uff1a]"
     r"|\b(?:get|got|getting)(?: an?)? \w*[Ee]rror\b"
+    r"|\b(?:dies|died|dying|crash(?:es|ed|ing)|fail(?:s|ed|ing)|abort(?:s|ed)|end(?:s|ed)|stop(?:s|ped)"
+    r"|exit(?:s|ed)"
+    r"|br(?:eaks|oke)|bricht|stirbt|endet|scheitert)\b[^.?!\n]{0,60}\b(?:with|mit|on"
+    r"|due to)\b ?[:\uff1a`\"\u201c\u201e]"
+    r"|\b(?:says|complains|gives me|dies|died|crashe[sd]|fails|failed|gave|greets me|wirft|meldet"
+    r"|sagt)\b[^.?!\n]{0,30}?"
+    r"\b(?:\w+\.)*\w+(?:Error|Exception): "
     r"|\b(?:the|this|an?|following|same) (?:\w+ )?(?:error|exception|warning|message):? ?[`\"\u201c]"
     # "error" in Chinese, Japanese, Korean, German, French, Spanish, Russian, behind words of telling
     r"|\u62a5\u9519|\u51fa\u73b0|\u9519\u8bef|\u62a5\u4e86|\u63d0\u793a|\u30a8\u30e9\u30fc|\uc5d0\ub7ec"
@@ -43,20 +50,35 @@ _SUPPOSES = (
     r"\b(?:will|may|might|can|could|would|should|get|getting|see|seeing|saw|have|had|met)\b"
     r"|\b(?:fix(?:ed|es)|solv(?:ed|es)|resolv(?:ed|es)|used to|no longer|went away|gone|workaround"
     r"|last (?:year|month|week)|years? ago|sometimes means|usually|typically|means?|meaning|indicates?"
-    r"|refers? to|stems from|(?:is|are|was) (?:caused|due)|for example|for instance|e\.g\.|such as"
+    r"|refers? to|stems from|hei\u00dft|bedeutet|besagt|signifie|significa|(?:is|are|was) (?:caused|due)"
+    r"|for example|for instance|e\.g\.|such as"
     r"|avoid(?:s|ed|ing)?|prevents?|instead of|would|might|may|like this one|harmless"
     r"|ignored?)\b"
 )
 
+# somebody's own words before a message between quotation marks
+_QUOTES = (
+    rf"\b{_VERB}[^.?!\n]{{0,60}}?[`\"\u201c\u201e](?:\w+\.)*\w*(?:Error|Exception|Unsupported|CUDA|NCCL)\b"
+)
+# somebody's own words, a colon, and the exception; or what he gets, between quotation marks
+_COLON = (
+    r"[:\uff1a] ?[`\"\u201c\u201e\u00ab]? ?(?:\w+\.)*\w+(?:Error|Exception): "
+    r"|\b(?:gets?|got|getting|see|seeing|saw)\b[^.?!\n]{0,20}[`\"\u201c\u201e]"
+    r"|\b(?:me (?:sale|aparece|da)|obtengo|recibo|j'(?:obtiens|ai)|re\u00e7ois|erhalte|bekomme"
+    r"|kommt)\b[^.?!\n]{0,60}Error\b"
+)
+# the subject of a commit
+_COMMITS = r"\W*(?:[Ff]ix|chore|docs|refactor|test|feat|perf|build|ci)\b(?:\(|:|!| )"
 _EXPLAINS = r"\b(?:means|indicates|usually|typically|stems from|is caused|fixed|solved|went away|no longer)\b"
 
 
 class Teller:
     """Goes along the events of a report and says which of them are what its author was shown."""
 
-    __slots__ = ("_announced", "_heading", "_last")
+    __slots__ = ("_announced", "_heading", "_last", "_personal")
 
-    def __init__(self) -> None:
+    def __init__(self, personal: bool = True) -> None:
+        self._personal = personal  # somebody speaks of himself
         self._announced = False  # the line before announced what follows
         self._heading = False
         self._last = -1
@@ -70,7 +92,11 @@ class Teller:
         held = text.lstrip(">*_`\"'\u201c\u201e ").rstrip("*_`\"'\u201d ")
         supposes = pattern(_SUPPOSES).search(_own_words(text)) is not None
         supposes = supposes or pattern(_QUESTION).match(text) is not None
-        announces = not supposes and pattern(_ANNOUNCES).search(text) is not None
+        supposes = supposes or pattern(_COMMITS).match(text) is not None
+        announces = not supposes and (
+            pattern(_ANNOUNCES).search(text) is not None
+            or (self._personal and bool(pattern(_QUOTES).search(text) or pattern(_COLON).search(text)))
+        )
         before = self._announced and near <= 3 and (near <= 1 or text[:1] not in "#")
         if text[:1] == "#" or (text[:2] == "**" and text[-2:] in ("**", ":*")):
             self._heading = self._announced = pattern(_HEADING).match(text) is not None
@@ -83,6 +109,36 @@ class Teller:
         return announces
 
 
+_LIVE = (
+    r"(?i)\b(?:just|again|now|keeps?|still|today|currently|this morning|tonight)\b[^.?!\n]{0,24}"
+    r"\b(?:crash|die[sd]?\b|dying|fail|stop|abort|got|get|hang|down\b|broke)"
+    r"|\b(?:crash\w*|died|dies|failed|fails|stopped|aborted|hangs)\b[^.?!\n]{0,30}\b(?:again|now|today"
+    r"|help)\b"
+    r"|\bi(?:'m| am)? (?:get|getting|got|see|seeing|have|hit)\b[^.\n]{0,60}(?::|\?|\berror\b|\bexception\b)"
+    r"|\bany(?:one|body)?\b[^.!\n]{0,40}\b(?:ideas?|help|knows?|hints?)\b[^\n]{0,40}\?|\bwhat does (?:this"
+    r"|that) mean"
+    r"|\u62a5\u9519\u4e86|\u53c8\u6302\u4e86|\u5d29\u4e86|\u6302\u4e86|\u843d\u3061\u305f|\u8ab0\u304b"
+    r"|\uc8fd\uc5c8"
+)
+_OVER = (
+    r"(?i)\b(?:fixed|solved|swapped|replaced|never came back|last (?:week|month|year|spring|summer|autumn"
+    r"|winter|time)"
+    r"|(?:do|does|did) (?:you|anyone|anybody) remember|back then|turned out|went away|since then|(?:works?"
+    r"|working) (?:now|again)"
+    r"|(?:is|was|all|now) (?:green|fine|good|ok(?:ay)?|clean|gone)|runbook|(?:years?|months?|long"
+    r"|a while) ago|did the trick|that was it"
+    r"|that (?:worked|helped|did it)|used to)\b"
+    r"|\u89e3\u51b3\u4e86|\u597d\u4e86|\u89e3\u6c7a\u3057|\u76f4\u3063\u305f|\u76f4\u308a\u307e|\uD574\uACB0"
+)
+
+
+def tells_now(lines: list[str]) -> bool:
+    """True for a chat about something that just failed, and that nobody has solved in it."""
+    return any(pattern(_LIVE).search(line) for line in lines) and not any(
+        pattern(_OVER).search(line) for line in lines
+    )
+
+
 def questions_and_answers(lines: list[str]) -> bool:
     """True for a list of questions with their answers: whoever asks there is nobody in particular."""
     marks = [line.strip(" >*_#")[:1].upper() for line in lines if pattern(_QUESTION).match(line)]
@@ -91,8 +147,15 @@ def questions_and_answers(lines: list[str]) -> bool:
 
 def _own_words(text: str) -> str:
     """The sentence without what stands between quotation marks or behind the colon."""
-    bare = pattern(r"`[^`]+`?|\"[^\"]+\"?|\u201c[^\u201d]+\u201d?|```.*").sub(" ", text)
+    bare = pattern(r"`[^`]+`?|\"[^\"]+\"?|[\u201c\u201e][^\u201c\u201d]+[\u201c\u201d]?|```.*").sub(" ", text)
     return pattern(r"[:\uff1a] .*").sub("", bare, 1)
+
+
+def addresses(line: str) -> bool:
+    """True for words to a reader: what befell him is not shown, but supposed."""
+    return bool(
+        pattern(r"(?i)\b(?:you|your|you're|du|dein\w*|sie|ihr\w*|vous|votre)\b|[\u4f60\u60a8]").search(line)
+    )
 
 
 def copied(raw: str) -> bool:
@@ -100,7 +163,8 @@ def copied(raw: str) -> bool:
     text = raw.strip()[:2_000]
     if not text or text[0] in "|-+" or text.startswith("* "):
         return False
-    return pattern(_EXPLAINS).search(text) is None
+    # torch itself says so of a reduction that was not finished
+    return pattern(_EXPLAINS).search(text.replace("This error indicates", "")) is None
 
 
 class Fences:

@@ -50,6 +50,16 @@ def _is_snippet(lines: list[str]) -> bool:
 
 def is_settings(lines: list[str]) -> bool:
     """True for a file of settings or data: sections, ``key = value``, columns behind tabs."""
+    heads = [line for line in lines if line[:1] == "["]
+    if (
+        len(lines) >= 3
+        and heads[:1] == lines[:1]
+        and all(pattern(r"\[\[?[\w.:/ -]+\]\]?$|[#;]|[A-Za-z_][\w.-]*\s*= ?").match(line) for line in lines)
+    ):
+        return True  # sections, and nothing but keys with their values in them
+    columns = lines[0].count("\t") if lines else 0
+    if len(lines) >= 3 and columns >= 2 and all(line.count("\t") == columns for line in lines):
+        return not any(c.isdecimal() for c in lines[0])  # a table with its head
     kept = other = 0
     within = False  # a text of several lines
     for line in lines:

@@ -53,7 +53,8 @@ _PATTERNS = {
         r"|going)|fills? up|explod|until .{0,30}(?:full|out of memory))"
     ),
     "kept": (
-        r"\b\w+\s*\+=\s*\w*loss\w*\s*(?:#|`|$)|\b\w+\.append\(\s*(?:loss|out|outputs?|pred"
+        r"\b\w+\s*\+=\s*\w*loss\w*\s*(?:#|`|$)|\b\w*loss\w*\s*\+=\s*loss\b(?![.(\[])"
+        r"|\b\w+\.append\(\s*(?:loss|out|outputs?|pred"
         r"|preds"
         r"|logits|y_hat|features?)\w*\s*\)"
         r"|retain_graph\s*=\s*True|create_graph\s*=\s*True"
@@ -107,6 +108,7 @@ def read(passage: Passage) -> Iterator[Fact]:
 def _series(passage: Passage, name: str) -> Iterator[list[tuple[int, float, Line]]]:
     """Runs of lines with a step and an amount of this memory."""
     printed = any(_pattern(f"{name}-query").search(line.text) for line in passage.lines)
+    announced = False  # "my GPU memory, every 100 steps:"
     run: list[tuple[int, float, Line]] = []
     processes: dict[str, list[tuple[int, float, Line]]] = {}
     for line in passage.of(Voice.PRINTED, Voice.SAID):
@@ -125,6 +127,9 @@ def _series(passage: Passage, name: str) -> Iterator[list[tuple[int, float, Line
             continue
         step = _pattern("step").search(line.text.strip())
         named = _pattern(name).search(line.text) is not None
+        if line.voice is Voice.SAID:
+            announced = named and line.text.rstrip()[-1:] == ":"
+        named = named or (announced and not _other(line, name))
         amounts = list(sizes(line.text))
         if step is None or len(amounts) != 1 or not (named or (printed and not _other(line, name))):
             continue

@@ -22,6 +22,7 @@ FACTS: dict[str, str] = {
 
 _PATTERNS = {
     "sampler": r"DistributedSampler\(",
+    "spoken": r"\bDistributedSampler\b",
     "loop": r"\bfor\s+\w*(?:epoch|ep)\w*\s+in\b|\bfor\s+e\s+in\s+range",
     "epoch": r"\bep(?:och)?\s?[=:#\[]?\s?\d{1,5}\b\]?|^\s*\d{1,4}(?=:?\s+(?:tensor|\[))",
     "samples": r"\d+(?:,? +\d+|,\d+){2,}|\[[^\]]{5,200}\]",
@@ -48,12 +49,16 @@ def read(passage: Passage) -> Iterator[Fact]:
         return
     code = list(passage.of(Voice.CODE, Voice.TYPED))
     sampler = next((line for line in code if _pattern("sampler").search(line.text)), None)
-    if sampler is None or "shuffle=False" in sampler.text.replace(" ", ""):
-        return
-    if not any(_pattern("loop").search(line.text) for line in code):
+    looped = any(_pattern("loop").search(line.text) for line in code)
+    repeats = _told(passage) or (_printed(passage) if looped else None)
+    if not (sampler and looped):
+        # told in words: the sampler, and what it gives in each epoch
+        words = passage.of(Voice.SAID)
+        spoken = next((line for line in words if _pattern("spoken").search(line.text)), None)
+        sampler = sampler or (spoken if repeats is not None else None)
+    if sampler is None or "shuffle=False" in passage.text.replace(" ", "") or not (looped or repeats):
         return
     yield sampler.fact("sampler_order.unset", True)
-    repeats = _printed(passage) or _told(passage)
     if repeats is not None:
         yield repeats.fact("sampler_order.repeats", True)
 

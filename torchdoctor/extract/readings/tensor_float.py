@@ -119,8 +119,9 @@ def _figures(passage: Passage) -> Iterator[tuple[float, Line]]:
             continue
         if named and text.rstrip()[-1:] == ":":
             comparing = True
-        if named or comparing or _pattern("off").search(text) or "now" in text:
-            for figure in small_numbers(text):
+        told = line.voice is Voice.SAID and _pattern("older").search(text)
+        if named or comparing or told or _pattern("off").search(text) or "now" in text:
+            for figure in small_numbers(re.sub(r"\.(?=\s|$)", " ", text) if told else text):
                 yield figure.value, line
         if line.voice is Voice.SAID and text.rstrip()[-1:] != ":":
             comparing = False

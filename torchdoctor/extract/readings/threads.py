@@ -29,10 +29,17 @@ LEAST = 2.0
 
 _PATTERNS = {
     "one": (
-        r"environment variable for each process to be 1 in default|get_num_threads\(\)\W{0,12}1\b(?![.\d])"
+        r"environment variable for each process to be 1 in default"
+        r"|get_num_threads\(\)\W{0,12}(?:(?:prints?|is|returns?|gives?|says?)\W{1,4})?1\b(?![.\d])"
+        r"|OMP_NUM_THREADS['\"\]`]*\s(?:(?:is|was|gets?|being) )?(?:set )?to 1\b(?![.\d])"
         r"|OMP_NUM_THREADS['\"\]]*\s?[=:]\s?['\"]?1\b(?![.\d])"
         r"|(?:num_threads|omp_get_max_threads\(\)|threads)\s*[=:]\s*1\b(?![.\d])|num[ _]threads 1\b(?![.\d])"
         r"|\b(?:one|1|a single) (?:OpenMP |CPU |intra-op )?thread\b"
+    ),
+    # in words: "four times slower", "is 3x slower"
+    "factor": (
+        r"\b(?P<factor>two|three|four|five|six|eight|ten|\d{1,2}(?:\.\d)?)(?: times|x| ?\u00d7) (?:as )?"
+        r"(?:slow|long)"
     ),
     "query": r"get_num_threads\(\)|environ.{0,8}OMP_NUM_THREADS",
     "launched": (
@@ -90,7 +97,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     complained = any(_pattern("slow").search(line.text) for line in passage.of(Voice.SAID))
     if not complained and not _pattern("launched").search(passage.text):
         return
-    slower = _slower(passage)
+    slower = _slower(passage) or _told(passage)
     if slower is not None:
         factor, line = slower
         yield line.fact("threads.slower", round(factor, 1))
@@ -130,6 +137,22 @@ def _slower(passage: Passage) -> tuple[float, Line] | None:
         best = _contrast(tied, free)
         if best is not None:
             return best
+    return None
+
+
+_WORDS = {"two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0, "six": 6.0, "eight": 8.0, "ten": 10.0}
+
+
+def _told(passage: Passage) -> tuple[float, Line] | None:
+    """A factor in words, of work that is compared with that of a run without the launcher."""
+    if not (_pattern("launched").search(passage.text) and _pattern("free").search(passage.text)):
+        return None
+    for line in passage.of(Voice.SAID):
+        found = _pattern("factor").search(line.text)
+        if found is not None:
+            word = found.group("factor").lower()
+            factor = _WORDS.get(word) or float(word)
+            return (factor, line) if factor >= LEAST else None
     return None
 
 

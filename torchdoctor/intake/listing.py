@@ -1,0 +1,46 @@
+"""Lines of lists, catalogs and tables that hold a message as one entry among others."""
+
+from __future__ import annotations
+
+from torchdoctor.intake.draft import pattern
+
+# keys of records from which a model learns to answer or to classify
+_LESSONS = ('"prompt":', '"completion":', '"question":', '"answer":', '"instruction":', '"messages":')
+# a heading of MediaWiki, an attribute in Rust, an object in JavaScript
+_SHOWN = r"(={2,4}) [^=].* \1$|#!?\[\w+\(.*\)\]$|\{ \w+: .*\},?$"
+# "3. NCCL communicator was aborted      120 jobs": how often something was counted
+_COUNTED = r"(?:\d{1,3}[.)] |[-*] )?\S.*\S {2,}[\d,.]+(?: ?[a-z%]+)?$"
+# git branch -v
+_BRANCH = r"(?:\* )?[\w./-]*[a-z][\w./-]* +(?=[0-9a-f]*\d)[0-9a-f]{7,12} \S"
+_ELEMENT = (
+    r"<[\w:-]+\b[^>]*>(?:<(?:pattern|regexp?|hint|match|example|title|description|text|remedy)\b).*"
+    r"</[\w:-]+>$"
+)
+# "message -> docs/memory.md": where to read on
+_POINTER = (
+    r"\S.* (?:->|=>|\u2192) (?:see )?\S+\.(?:md|rst|html|txt)(?:#\S+)?$|\S.* (?:->|=>|\u2192) https?://\S+$"
+)
+_SETTING = r"[a-z_][\w.-]{0,60} += +(?:\w+\.)*\w*(?:Error|Exception): "
+
+
+def listed(text: str) -> bool:
+    """True for an entry of a list, a table or a catalog; ``text`` is without white space at its ends."""
+    first = text[:1]
+    if first == "{" and (
+        any(key in text for key in _LESSONS)
+        or ('"label":' in text and ('"text":' in text or '"input":' in text))
+    ):
+        return True
+    if text[:2] in ("==", "#[", "{ ") and pattern(_SHOWN).match(text):
+        return True
+    if first == "<" and "</" in text and pattern(_ELEMENT).match(text):
+        return True
+    if " as expected" in text and pattern(r"\b(?:raise[sd]?|caught)\b|\bexpected(?::|$)").search(text):
+        return True
+    if ("->" in text or "=>" in text or "\u2192" in text) and pattern(_POINTER).match(text):
+        return True
+    if "  " in text and text[-1:].isalnum():
+        if pattern(_BRANCH).match(text):
+            return True
+        return (first.isdecimal() or first in "-*") and bool(pattern(_COUNTED).match(text))
+    return " = " in text and first.islower() and bool(pattern(_SETTING).match(text))
