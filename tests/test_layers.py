@@ -12,7 +12,7 @@ PACKAGE = ROOT / "torchdoctor"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 MAX_LINES = 400
 
-_LOWEST = frozenset({"", "model"})
+_LOWEST = frozenset({"", "model", "signal_words"})
 _SOURCES = frozenset({"catalog", "intake", "extract", "probes"})
 _ENGINE = _LOWEST | _SOURCES | {"engine"}
 # part of the package -> the parts it may import, besides itself; "" is torchdoctor/__init__.py
@@ -21,6 +21,7 @@ ALLOWED = {
     "__main__": frozenset({"cli"}),
     "model": frozenset({"results"}),  # which it hands out when somebody asks
     "results": frozenset({"model"}),
+    "signal_words": frozenset(),
     **dict.fromkeys(_SOURCES, _LOWEST),
     "engine": _LOWEST | _SOURCES,
     "render": _LOWEST,

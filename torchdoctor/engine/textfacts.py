@@ -86,7 +86,7 @@ def _pattern(name: str) -> re.Pattern[str]:
                 r"(?:^|_)(?:valid(?:ate|ation)?|eval(?:uate|uation)?|test|predict|infer(?:ence)?|val)(?:_|$|\d)"
             ),
             "windows": r"\b[A-Za-z]:\\|\bWinError\b|\.dll\b|\bcl\.exe\b",
-            "macos": r"/Users/|\bdarwin\b|\bMPS\b|\.dylib\b|macOS",
+            "macos": r"/Users/|\bdarwin\b|\bMPS\b(?! (?:client|server|control))|\.dylib\b|macOS",
             "wsl": r"\bWSL2?\b|microsoft-standard|/mnt/c/|/usr/lib/wsl",
             "linux": r"/(?:home|usr|opt|root|proc|dev|data|workspace|mnt)/|\.so\b|\bubuntu\b|\blinux\b",
         }[name],

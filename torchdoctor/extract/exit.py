@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.model import EventKind, Fact
+from torchdoctor.signal_words import BARE, TELLING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,19 +46,6 @@ _WORDS = {
     "Hangup": "SIGHUP",
     "Trace/breakpoint trap": "SIGTRAP",
 }
-
-# the same in other languages of the system; intake/lines.py knows the lines
-ABROAD = {
-    "Speicherzugriffsfehler": "SIGSEGV", "Bus-Zugriffsfehler": "SIGBUS",
-    "Erreur de segmentation": "SIGSEGV", "Erreur du bus": "SIGBUS", "Violación de segmento": "SIGSEGV",
-    "Error del bus": "SIGBUS", "Falha de segmentação": "SIGSEGV", "Erro no barramento": "SIGBUS",
-    "Errore di segmentazione": "SIGSEGV", "Errore di bus": "SIGBUS",
-    "Ошибка сегментирования": "SIGSEGV", "Ошибка шины": "SIGBUS", "Убито": "SIGKILL",
-    "段错误": "SIGSEGV", "段錯誤": "SIGSEGV", "记忆体区段错误": "SIGSEGV",
-    "程式記憶體區段錯誤": "SIGSEGV", "总线错误": "SIGBUS", "匯流排錯誤": "SIGBUS", "已杀死": "SIGKILL",
-    "已放弃": "SIGABRT", "セグメンテーション違反です": "SIGSEGV", "バスエラー": "SIGBUS",
-    "세그멘테이션 오류": "SIGSEGV", "버스 오류": "SIGBUS",
-}  # fmt: skip
 
 # NTSTATUS values of Windows, unsigned and signed
 _WINDOWS = {
@@ -146,9 +134,21 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
             yield Fact.known("exit.signal", _WORDS[match.group("word")], source)
             yield Fact.known("exit.core_dumped", "core dumped" in match.group("core"), source)
         elif event.kind is EventKind.CRASH:
-            abroad = next((word for word in ABROAD if word in text), None)
-            if abroad is not None:
-                yield Fact.known("exit.signal", ABROAD[abroad], source)
+            signal = _abroad(text.strip())
+            if signal is not None:
+                yield Fact.known("exit.signal", signal, source)
+
+
+def _abroad(text: str) -> str | None:
+    """The signal that a shell's line names in another language than English."""
+    if text in BARE:
+        return BARE[text]
+    word = next((word for word in TELLING if word in text), None)
+    if word is not None:
+        return TELLING[word]
+    # the longest first: "Terminado (killed)" begins with "Terminado"
+    found = [word for word in BARE if f" {word}  " in text]
+    return BARE[max(found, key=len)] if found else None
 
 
 def _from_torchrun(text: str, source: str) -> Iterator[Fact]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torchdoctor.intake.draft import Line, pattern
 from torchdoctor.model import EventKind
+from torchdoctor.signal_words import BARE, TELLING
 
 # One of these stands in every line that is more than a plain log line; most lines have none.
 _GATE = (
@@ -25,17 +26,10 @@ _CRASH_WORDS = (
     "Segmentation fault", "Bus error", "Floating point exception", "Illegal instruction", "Aborted",
     "Killed", "Terminated",
 )  # fmt: skip
-# glibc's words for signals, as a shell prints them: German, French, Spanish, Portuguese, Italian, Russian,
-# Chinese (both scripts), Japanese, Korean; extract/exit.py says which signal each is
-CRASH_ABROAD = (
-    "Speicherzugriffsfehler", "Bus-Zugriffsfehler", "Erreur de segmentation", "Erreur du bus",
-    "Violación de segmento", "Error del bus", "Falha de segmentação", "Erro no barramento",
-    "Errore di segmentazione", "Errore di bus", "Ошибка сегментирования", "Ошибка шины", "Убито",
-    "段错误", "段錯誤", "记忆体区段错误", "程式記憶體區段錯誤", "总线错误", "匯流排錯誤", "已杀死",
-    "已放弃", "セグメンテーション違反です", "バスエラー", "세그멘테이션 오류", "버스 오류",
-)  # fmt: skip
 _DUMPED = rf"^(?:{'|'.join(_CRASH_WORDS)}) \([^()]{{2,40}}\)$"
-_ABROAD = rf"(?:^|: +(?:\d+ +)?)(?:{'|'.join(CRASH_ABROAD)})(?: +[(（].{{2,60}}[)）])?(?:\s|$)"
+_ABROAD = r"(?:^|: +(?:\d+ +)?)(?:WORDS)(?: +[(（].{2,60}[)）])?(?:\s|$)"
+# "run.sh: Zeile 3: 4711 Getötet      python train.py", "[1]+  Tué        python train.py"
+_JOB = r"(?:: +\d+|^\[\d+\][+-]?) +(?P<word>\S.{0,40}?) {2,}"
 _CRASH_STARTS = (
     "Fatal Python error", "terminate called", "*** Process received signal ***", "*** Aborted at",
     "*** SIG", "free(): ", "malloc(): ", "double free", "corrupted ", "munmap_chunk()",
@@ -175,7 +169,7 @@ def classify(line: Line) -> tuple[EventKind, str] | None:
     if logger == "kernel":
         return EventKind.KERNEL_LOG, "nvrm"
     if not any(word in line.text for word in _GATE):
-        return None
+        return (EventKind.CRASH, "") if _bare_signal(body) else None
     if "ssertion" in body and ("failed" in body or "FAILED" in body):
         if (
             "thread: [" in body
@@ -248,11 +242,7 @@ def _native(body: str) -> tuple[EventKind, str] | None:
         return EventKind.CRASH, ""  # bash: line 1: 20117 Aborted (core dumped) ./ringtest
     if body.endswith(")") and body.startswith(_CRASH_WORDS) and pattern(_DUMPED).match(body):
         return EventKind.CRASH, ""  # Segmentation fault (コアダンプ)
-    if (
-        (not body.isascii() or "fehler" in body or " segment" in body or " bus" in body)
-        and any(word in body for word in CRASH_ABROAD)
-        and pattern(_ABROAD).search(body)
-    ):
+    if _signal_abroad(body):
         return EventKind.CRASH, ""
     if body[:1] == "[" and pattern(r"^\[[\w.-]+:\d+\] (?:\*\*\* Process rec|Signal|Failing at addr)").match(
         body
@@ -261,6 +251,24 @@ def _native(body: str) -> tuple[EventKind, str] | None:
     if "interrupted by signal" in body or "0xC0000005" in body:
         return EventKind.CRASH, ""
     return None
+
+
+def _signal_abroad(body: str) -> bool:
+    """Is this a shell's line on a signal, in another language than English?"""
+    if (not body.isascii() or "fehler" in body or " segment" in body or " bus" in body) and any(
+        word in body for word in TELLING
+    ):
+        return bool(pattern(_ABROAD.replace("WORDS", "|".join(TELLING))).search(body))
+    return _bare_signal(body)
+
+
+def _bare_signal(body: str) -> bool:
+    if body in BARE:
+        return True
+    if "python" not in body or "  " not in body:
+        return False
+    job = pattern(_JOB).search(body)
+    return job is not None and job["word"] in BARE
 
 
 def _build(line: Line) -> tuple[EventKind, str] | None:
