@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _NEAR = 30
 # causes whose messages are those of CUDA and its libraries, which every program prints alike
-_SHARED = ("cuda-", "cublas-", "cudnn-", "no-kernel-image")
+_SHARED = ("cuda-", "cudagraph-", "cublas-", "cudnn-", "no-kernel-image")
 
 
 @cache
@@ -24,6 +24,7 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     others = re.compile(
         r"\bggml[_-]|\bllama(?:[_-]\w+| runner|\.cpp)|\bollama\b|koboldcpp|whisper\.cpp"
         r"|\bpaddle\b|\bpaddlepaddle\b|\(External\) CUDA error|\bppocr\b"
+        r"|\bonnxruntime\b|; hostname=\S+ ;|Error Code \d+: Cuda (?:Runtime|Driver)"
         r"|\btensorflow\b|local_xla|stream_executor|XlaRuntimeError|\bjaxlib\b",
         re.IGNORECASE,
     )

@@ -84,6 +84,7 @@ def _pattern(name: str) -> re.Pattern[str]:
                 r"\bNCCL\b|DataLoader|autograd|\bCUDA (?:error|out of memory)|cuda runtime error|THC|"
                 # setuptools runs nvcc for torch's extensions only
                 r"error: command '[^'\n]{0,200}nvcc(?:\.exe)?' failed|flashinfer|/vllm/|/sglang/|"
+                r"torch2trt|\bpyg[-_]lib\b|\bgroundingdino\b|"
                 r"TORCH_|CUDA_LAUNCH_BLOCKING|libtorch|inductor|"
                 r"\btorch(?:sparse|scatter|cluster|geometric|rl|ao|tune|titan|metrics)\b|"
                 r"\bimport [\w, ]{0,60}\btorch\b"
