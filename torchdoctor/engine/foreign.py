@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _NEAR = 30
 # causes whose messages are those of CUDA and its libraries, which every program prints alike
-_SHARED = ("cuda-", "cublas-", "cudnn-", "no-kernel-image", "nccl-", "cpu-alloc-failed")
+_SHARED = ("cuda-", "cudagraph-", "cublas-", "cudnn-", "no-kernel-image", "nccl-", "cpu-alloc-failed")
 
 
 @cache
@@ -27,6 +27,7 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
         r"|\bxgboost\b|\bcupy\b|\bnumba\b|\bcudf\b|\brmm/|\bfaiss\b|\bopenmm\b|\bgromacs\b|\bblender\b"
         r"|\bcatboost\b"
         r"|\blightgbm\b|\bmxnet\b|\bmindspore\b|\boneflow\b|\btrtexec\b|\bnamd\b|\bLAMMPS\b"
+        r"|\bonnxruntime\b|; hostname=\S+ ;|Error Code \d+: Cuda (?:Runtime|Driver)"
         r"|\btensorflow\b|local_xla|stream_executor|XlaRuntimeError|\bjaxlib\b",
         re.IGNORECASE,
     )

@@ -38,6 +38,10 @@ _BUILT_ON_TORCH = frozenset(
         "diffusers",
         "detectron2",
         "ultralytics",
+        "flashinfer",
+        "unsloth",
+        "mamba_ssm",
+        "sageattention",
     }
 )
 
@@ -78,6 +82,9 @@ def _pattern(name: str) -> re.Pattern[str]:
                 r"Error (?:building|compiling objects for) extension|NumCudaDevices\(\)|"
                 r"\bc10d?\b|\bc10::|\bat::|\baten\b|PyTorch|ProcessGroup|"
                 r"\bNCCL\b|DataLoader|autograd|\bCUDA (?:error|out of memory)|cuda runtime error|THC|"
+                # setuptools runs nvcc for torch's extensions only
+                r"error: command '[^'\n]{0,200}nvcc(?:\.exe)?' failed|flashinfer|/vllm/|/sglang/|"
+                r"torch2trt|\bpyg[-_]lib\b|\bgroundingdino\b|"
                 r"TORCH_|CUDA_LAUNCH_BLOCKING|libtorch|inductor|"
                 r"\btorch(?:sparse|scatter|cluster|geometric|rl|ao|tune|titan|metrics)\b|"
                 r"\bimport [\w, ]{0,60}\btorch\b"

@@ -165,7 +165,7 @@ _INDUCTOR_MARKS = ("torchinductor", "CppCompileError", "_inductor", ".main.cpp",
 _EXTENSION_MARKS = (
     "TORCH_EXTENSION_NAME", "torch/include", "torch\\include", "torch_extensions", "cpp_extension",
     "torch/lib", "torch\\lib", "op_builder", "Error compiling objects for", "Error building extension",
-    "torch/csrc", "torch/extension.h", "ATen/",
+    "torch/csrc", "torch/extension.h", "ATen/", "nvcc' failed", "nvcc.exe' failed",
 )  # fmt: skip
 # "train.py:12: error: …" of a logger or another language's compiler is none of ours
 _OTHER_SOURCES = (
@@ -309,7 +309,8 @@ def _extension(transcript: Transcript) -> str:
 def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     error = _first(transcript)
     if error is None:
-        return ()
+        built = any("'ninja', " in event.text for event in transcript.events)  # its words are lost
+        return (Fact.absent("build.first_error_kind", "text"),) if built else ()
     kind = _kind(error.text)
     standard = _standard(transcript, error.event)
     missing = _pattern(_STD_MISSING).search(error.text)

@@ -36,6 +36,8 @@ FACTS: dict[str, str] = {
     "dlopen.loader_file": "str: the file that was being loaded, as printed",
     "dlopen.win_error": "int: Windows error: 126 not found, 127 no such procedure, 1114 start routine "
     "failed, as printed or told by the words in the system's language",
+    "dlopen.unlinked": "bool: a Python extension, none of torch's, lacks a function of CUDA's libraries "
+    "without a version: it was not linked with the library at all",
     "dlopen.loader_package": "str: the Python package that file belongs to (torch, mmcv, flash_attn_2_cuda)",
 }
 
@@ -251,6 +253,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         loader_package,
         major_version,
         symbol_family,
+        unlinked,
     )
 
     kind, groups = hit
@@ -292,6 +295,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     yield from _named("loader_file", loader, source)
     if loader:
         yield known("loader_package", loader_package(loader))
+    if symbol and loader:
+        yield known("unlinked", not version and unlinked(symbol, loader))
 
 
 def _named(name: str, value: str, source: str) -> Iterator[Fact]:

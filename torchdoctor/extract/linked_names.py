@@ -75,6 +75,20 @@ def symbol_family(symbol: str) -> str:
     return "other"
 
 
+def unlinked(symbol: str, loader: str) -> bool:
+    """Was the extension ``loader`` built without the CUDA library that ``symbol`` is in?
+
+    NVIDIA's libraries give their functions a version (libcurand.so.10), and whatever is linked with them asks
+    for it. NCCL gives none, and __cuda… belongs to what nvcc itself adds.
+    """
+    path = loader.replace("\\", "/")
+    own = path.rpartition("/")[2]
+    extension = ".cpython-" in own or ".abi3." in own or "/torch_extensions/" in path or "/ops/" in path
+    if not extension or loader_package(loader) in ("torch", "nvidia", "torchvision", "torchaudio"):
+        return False
+    return symbol_family(symbol) in ("cublas", "cuda-toolkit") and not symbol.startswith("__")
+
+
 def loader_package(path: str) -> str:
     """The Python package a file lies in; the file's own stem when it lies in none, "" for an empty path."""
     parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".", "..")]

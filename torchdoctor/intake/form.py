@@ -127,6 +127,8 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
     seen: set[str] = set()
     shapes: set[str] = set()
     logs, sources, spoken = _Asked(lambda _, text: _is_logged(text)), _Asked(_is_source), _Asked(is_prose)
+    if pattern(r"^torch\.(?:\w+\.)*_\w+\.(?:\w+\.)*\w*(?:Error|Exception|Unsupported): ").match(lines[0]):
+        return Form.LOG, False  # nobody begins his own words with a class of torch's private modules
     # a message alone, whose further lines are set in: torch writes whole sentences there
     message = bool(pattern(r"^(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|Unsupported): \S").match(lines[0]))
     within = 0  # lines of a warning's message that are still to come

@@ -237,6 +237,8 @@ def _literal(raw: str) -> bool:
     text = raw.strip()
     if not text:
         return False
+    if "guarantee(" in text and pattern(r"^/\S+\.cpp:\d+: *guarantee\(").match(text):
+        return False  # ROCm's runtime, of itself
     if pattern(r"^[\w.-]+ \.{3,} ").match(text) or text.startswith("Namespace("):
         return True  # a dump of settings
     if text[:1] == "-" and pattern(r"^(?:-\w,? )?--[A-Za-z][\w-]*(?:[ =,]|$)").match(text):
