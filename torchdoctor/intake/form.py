@@ -238,6 +238,8 @@ def _is_logged(text: str) -> bool:
 
 
 def _is_source(line: str, text: str) -> bool:
+    if text[:4] == "*** " or (text[:1] == "@" and text[1:20].lstrip()[:2] == "0x"):
+        return False  # a native stack, as glog prints it
     if text.startswith(_CODE_STARTS):
         if text.startswith(_AMBIGUOUS):
             return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from torchdoctor.intake.clean import clean, unescaped
 from torchdoctor.intake.draft import Line, pattern
 from torchdoctor.model import EventKind
 
@@ -160,6 +161,18 @@ def exception_head(body: str, loose: bool) -> tuple[str, str] | None:
     if loose and last[0].isupper() and not dotted and colon >= 0 and message and last.upper() != last:
         return None if last in _LOG_WORDS else (name, message)
     return None
+
+
+def shown_exception(body: str) -> tuple[str, str] | None:
+    """(class name, message) of a line that is an exception as repr() writes it, as Hydra prints a cause."""
+    if body[-1:] != ")" or body.rstrip(",)")[-1:] not in ("'", '"'):
+        return None
+    found = pattern(
+        r"^((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\((['\"])(.{12,})\2,?\)$"
+    ).match(body)
+    if not found:
+        return None
+    return found[1], "\n".join(line for part in unescaped(found[3]).split("\n") for line in clean(part))
 
 
 def _dotted_class(name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import is_personal, is_prose
-from torchdoctor.intake.lines import is_code, is_prompt
+from torchdoctor.intake.lines import is_code, is_prompt, shown_exception
 from torchdoctor.intake.told import Fences, Teller, copied, questions_and_answers
 from torchdoctor.model import EventKind, Form
 
@@ -229,7 +229,7 @@ def _literal(raw: str) -> bool:
         key = pattern(r"^(?:- )?\"?([a-z][\w.-]{1,60})\"?\s*[:=]\s*[\[\"'(]").match(text)
         if key and not key[1].endswith(_REAL_KEYS):
             return True
-        if is_code(text.lstrip(">+- ")) and not pattern(r"(?:Error|Exception)\(").match(text):
+        if is_code(text.lstrip(">+- ")) and shown_exception(text) is None:
             return True
         if pattern(_GREP).match(text) or pattern(_CSV).match(text):
             return True
@@ -269,7 +269,7 @@ def _held(raw: str) -> bool:
             return True
         if raw[:1] in " \t" and pattern(_STRING).match(text):
             return True
-    return text[-1:] in ");" and bool(pattern(_CALL).match(text))
+    return text[-1:] in ");" and bool(pattern(_CALL).match(text)) and shown_exception(text) is None
 
 
 def _comment(text: str) -> bool:
