@@ -34,7 +34,11 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
         r"\b(?:tensorflow|keras)\b(?![\\/.]\w)|\btf\.keras\.|\bpaddlepaddle\b|\bmxnet\b|\bjax\b(?!lib)",
         re.IGNORECASE,
     )
-    return others, trainers, re.compile(r"\btorch|pytorch|TORCH_USE|CUDA_LAUNCH_BLOCKING|c10::", re.IGNORECASE)
+    return (
+        others,
+        trainers,
+        re.compile(r"\btorch|pytorch|TORCH_USE|CUDA_LAUNCH_BLOCKING|c10::", re.IGNORECASE),
+    )
 
 
 def is_foreign(rule_id: str, event: Event, transcript: Transcript) -> bool:

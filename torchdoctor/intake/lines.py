@@ -167,9 +167,7 @@ def shown_exception(body: str) -> tuple[str, str] | None:
     """(class name, message) of a line that is an exception as repr() writes it, as Hydra prints a cause."""
     if body[-1:] != ")" or body.rstrip(",)")[-1:] not in ("'", '"'):
         return None
-    found = pattern(
-        r"^((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\((['\"])(.{12,})\2,?\)$"
-    ).match(body)
+    found = pattern(r"^((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\((['\"])(.{12,})\2,?\)$").match(body)
     if not found:
         return None
     return found[1], "\n".join(line for part in unescaped(found[3]).split("\n") for line in clean(part))
@@ -357,6 +355,8 @@ _STATEMENT = r"^[A-Za-z_][\w.\[\]'\"]*(?:, [\w.]+)* = \S|^[A-Za-z_][\w.]*\(.*[()
 def is_code(body: str) -> bool:
     """True for a line that looks like a Python statement."""
     text = body.partition("  #")[0].strip()
+    if text.startswith("tensor("):
+        return False  # as torch prints one
     if "=" not in text and "(" not in text:
         return text.startswith(("return ", "else:", "@")) or (
             text.startswith(_STATEMENTS) and text[-1:] == ":"

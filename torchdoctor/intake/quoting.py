@@ -253,8 +253,8 @@ def _held(raw: str) -> bool:
     text = raw.strip()
     if _comment(text):
         return True
-    if '"' not in text and "'" not in text:
-        return False
+    if ('"' not in text and "'" not in text) or text.startswith("tensor("):
+        return False  # a tensor that was printed names its device so
     found = pattern(_GREP).match(text)
     if found:
         rest = text[found.end() - 1 :]
