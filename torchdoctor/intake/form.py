@@ -45,7 +45,7 @@ _PERSONAL = (
     r"|\u6211\u7684?|\u79c1\u306e|\u50d5\u306e|\uc81c\uac00"
     # "may I ask", "hello" (twice), "asking for help" in Chinese
     r"|\u8bf7\u95ee|\u4f60\u597d|\u60a8\u597d|\u6c42\u52a9"
-    # "asking the great ones, for an answer", "I ask to be taught", "what shall be done", "how should this be solved"
+    # "asking the great ones, for an answer", "I ask to be taught", "what shall be done", "how to solve this"
     r"|\u6c42(?:\u5927\u795e|\u5927\u4f6c|\u89e3\u7b54|\u6559)|\u8bf7\u6559|\u600e\u4e48\u529e"
     r"|\u8be5(?:\u5982\u4f55|\u600e\u4e48)\u89e3\u51b3|\u6709\u4eba\u9047\u5230"
     # "please tell me, help" in Japanese, Korean and Russian

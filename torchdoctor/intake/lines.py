@@ -113,6 +113,8 @@ def exception_head(body: str, loose: bool) -> tuple[str, str] | None:
 
     ``loose``: the line stands where a traceback wants its exception, so any class name will do.
     """
+    if body[:2] == "**":  # the debugger's "*** KeyError: 1", or bold letters in Markdown
+        body = body.strip("*_ ")
     colon = body.find(":")
     name = body[:colon] if colon >= 0 else body.rstrip()
     if not name or len(name) > 160:
@@ -355,8 +357,8 @@ _STATEMENT = r"^[A-Za-z_][\w.\[\]'\"]*(?:, [\w.]+)* = \S|^[A-Za-z_][\w.]*\(.*[()
 def is_code(body: str) -> bool:
     """True for a line that looks like a Python statement."""
     text = body.partition("  #")[0].strip()
-    if text.startswith("tensor("):
-        return False  # as torch prints one
+    if text.startswith("tensor(") or (text[:2] == "**" and exception_head(text, loose=False)):
+        return False  # as torch prints one; an exception in bold letters
     if "=" not in text and "(" not in text:
         return text.startswith(("return ", "else:", "@")) or (
             text.startswith(_STATEMENTS) and text[-1:] == ":"
