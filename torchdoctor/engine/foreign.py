@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from torchdoctor.engine.textfacts import related
+from torchdoctor.engine.textfacts import log_value, related
 
 if TYPE_CHECKING:
     import re
@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from torchdoctor.model import Event, Transcript
 
 _NEAR = 30
+_TRAINED = 2000  # events in which a program names its framework
 # causes whose messages are those of CUDA and its libraries, which every program prints alike
 _SHARED = ("cuda-", "cudagraph-", "cublas-", "cudnn-", "no-kernel-image", "nccl-", "cpu-alloc-failed")
+_PROGRESS = ("loss-nan",)  # losses are printed alike by every framework, too
 
 
 @cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+def _patterns() -> tuple[re.Pattern[str], ...]:
     import re
 
     others = re.compile(
@@ -38,8 +40,13 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
         r"|\bCUDA error\b[^\n]{0,120}[\w/]\.cuh?\b|[\w/]\.cuh?[:(]\d+\)?:? [^\n]{0,40}\bCUDA error",
         re.IGNORECASE,
     )
+    # not the words with which TensorFlow's library greets a program that imports it beside torch
+    trainers = re.compile(
+        r"\b(?:tensorflow|keras)\b(?![\\/.]\w)|\btf\.keras\.|\bpaddlepaddle\b|\bmxnet\b|\bjax\b(?!lib)",
+        re.IGNORECASE,
+    )
     torch = r"\btorch|pytorch|TORCH_USE|CUDA_LAUNCH_BLOCKING|c10::|at::native"
-    return others, re.compile(torch, re.IGNORECASE), plain
+    return others, trainers, re.compile(torch, re.IGNORECASE), plain
 
 
 def is_foreign(rule_id: str, event: Event, transcript: Transcript) -> bool:
@@ -47,9 +54,12 @@ def is_foreign(rule_id: str, event: Event, transcript: Transcript) -> bool:
 
     Its own words and frames decide; else the lines around it, when they name another framework and not torch.
     """
-    if not rule_id.startswith(_SHARED):
+    if not rule_id.startswith(_SHARED) and rule_id not in _PROGRESS:
         return False
-    others, torch, plain = _patterns()
+    others, trainers, torch, plain = _patterns()
+    if rule_id in _PROGRESS:
+        texts = "\n".join(item.text[:4000] for item in transcript.events[:_TRAINED])
+        return trainers.search(texts) is not None and not log_value("log.torch_seen", transcript)
     frames = [frame for member in related(event, transcript) for frame in member.frames]
     if any(frame.package == "torch" for frame in frames):
         return False

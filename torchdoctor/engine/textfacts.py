@@ -81,7 +81,8 @@ def _pattern(name: str) -> re.Pattern[str]:
                 r"\btorch(?:\.|_|vision|audio|elastic|run\b|[/\\]|-\w|[ =:]{1,2}v?\d)|\bpytorch version|"
                 r"Error (?:building|compiling objects for) extension|NumCudaDevices\(\)|"
                 r"\bc10d?\b|\bc10::|\bat::|\baten\b|PyTorch|ProcessGroup|"
-                r"\bNCCL\b|DataLoader|autograd|\bCUDA (?:error|out of memory)|cuda runtime error|THC|"
+                r"\bNCCL\b|DataLoader|autograd|\bCUDA (?:error|out of memory)|cuda runtime error|"
+                r"THC|\bTHP[A-Z]|\bTH\w{2,20}Allocator|"
                 # setuptools runs nvcc for torch's extensions only
                 r"error: command '[^'\n]{0,200}nvcc(?:\.exe)?' failed|flashinfer|/vllm/|/sglang/|"
                 r"torch2trt|\bpyg[-_]lib\b|\bgroundingdino\b|"
@@ -89,6 +90,7 @@ def _pattern(name: str) -> re.Pattern[str]:
                 r"\btorch(?:sparse|scatter|cluster|geometric|rl|ao|tune|titan|metrics)\b|"
                 r"\bimport [\w, ]{0,60}\btorch\b"
             ),
+            "environment": r"[\\/]envs?[\\/](?:py)?torch[\w.-]{0,40}[\\/]",  # one that was made for torch
             "evaluation": (
                 r"(?:^|_)(?:valid(?:ate|ation)?|eval(?:uate|uation)?|test|predict|infer(?:ence)?|val)(?:_|$|\d)"
             ),
@@ -184,6 +186,9 @@ def log_value(name: str, transcript: Transcript) -> FactValue:
     if key == "torch_seen":
         packages = {frame.package for event in transcript.events for frame in event.frames}
         if packages & _BUILT_ON_TORCH:
+            return True
+        paths = "\n".join(frame.file for event in transcript.events for frame in event.frames)
+        if _pattern("environment").search(paths):
             return True
         # commands that were typed count too: they are quoted, but torch is what they ran
         texts = (event.text for event in transcript.events if transcript.form is Form.LOG or not event.quoted)

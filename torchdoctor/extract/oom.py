@@ -229,8 +229,9 @@ class _Numbers:
         limit = 2 * self.total_bytes if self.total_bytes is not None else EXBIBYTE
         own = self._size("new-self")
         if own is not None:
-            # Windows and WSL cannot tell and print 17179869184.00 GiB
-            return own if own <= limit else None
+            # Windows and WSL cannot tell and print 17179869184.00 GiB; where NVML lists no process of this
+            # container, 0 bytes are printed beside what the allocator holds
+            return own if (self.allocated_bytes or 0) <= own <= limit else None
         if self.reserved_bytes is None:
             return None
         for number, unit in _pattern("new-process").findall(self._text):

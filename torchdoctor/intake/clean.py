@@ -85,7 +85,7 @@ def unescape(text: str) -> list[str] | None:
     ):
         return None
 
-    plain = _plain(text)
+    plain = unescaped(text)
     if "\\n" in plain and plain.count("\n") < 2:
         return None
     lines: list[str] = []
@@ -120,7 +120,8 @@ def _cell_output(text: str) -> list[str] | None:
     return [line for part in trace for text_line in part.split("\n") for line in clean(text_line)] or None
 
 
-def _plain(text: str) -> str:
+def unescaped(text: str) -> str:
+    """The text without the escapes of JSON and of repr()."""
     return pattern(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrtbf\"'\\/])").sub(_character, text)
 
 
@@ -148,7 +149,7 @@ def json_record(text: str) -> list[str] | None:
     head = " ".join(part for part in (when[1] if when else "", word) if part)
     head += " " if head else ""
     tag = f"[rank{rank[1]}]: " if rank else ""
-    body = _plain(message[1]) + ("\n" + _plain(trace[1]) if trace else "")
+    body = unescaped(message[1]) + ("\n" + unescaped(trace[1]) if trace else "")
     lines = [line for part in body.rstrip("\n").split("\n") for line in clean(part)]
     return [tag + head + lines[0], *(tag + line for line in lines[1:])] if lines else None
 
@@ -161,6 +162,6 @@ def _docker(text: str) -> list[str] | None:
     ).match(text)
     if not found:
         return None
-    lines = [line for part in _plain(found[1]).rstrip("\n").split("\n") for line in clean(part)]
-    when = clean(_plain(found[2] or ""))[0].strip()
+    lines = [line for part in unescaped(found[1]).rstrip("\n").split("\n") for line in clean(part)]
+    when = clean(unescaped(found[2] or ""))[0].strip()
     return [f"{when} {line}" for line in lines] if when[:1].isdecimal() else lines

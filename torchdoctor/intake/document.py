@@ -77,6 +77,8 @@ _NEGATED = (
     r"\b[1-9]\d* (?:failed|failures?|errors?)\b|\b(?:failed|failures?|errors?)[=:] ?[1-9]|exit ?code:? "
     r"?-?[1-9]|\b(?:not|n't)\b.{0,16}(?:finish|complet|succe|done)|\bun(?:finish|success)|\bfail(?:ed|ure)? "
     r"to\b|exit status [1-9]|interrupted|\blast completed\b|detected by watchdog"
+    # torch's words for what autograd keeps
+    r"|\bsaved (?:metadata|intermediate|tensor|variable|for backward)"
 )
 _BAD = (
     "failed", "fatal", "aborted", "killed", "core dumped", "exit code", "error:", "exception", "traceback",

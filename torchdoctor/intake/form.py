@@ -45,6 +45,13 @@ _PERSONAL = (
     r"|\u6211\u7684?|\u79c1\u306e|\u50d5\u306e|\uc81c\uac00"
     # "may I ask", "hello" (twice), "asking for help" in Chinese
     r"|\u8bf7\u95ee|\u4f60\u597d|\u60a8\u597d|\u6c42\u52a9"
+    # "asking the great ones, for an answer", "I ask to be taught", "what shall be done", "how to solve this"
+    r"|\u6c42(?:\u5927\u795e|\u5927\u4f6c|\u89e3\u7b54|\u6559)|\u8bf7\u6559|\u600e\u4e48\u529e"
+    r"|\u8be5(?:\u5982\u4f55|\u600e\u4e48)\u89e3\u51b3|\u6709\u4eba\u9047\u5230"
+    # "please tell me, help" in Japanese, Korean and Russian
+    r"|\u6559\u3048\u3066|\u56f0\u3063\u3066|\ub3c4\uc640\uc8fc"
+    r"|\u043f\u043e\u0434\u0441\u043a\u0430\u0436\u0438\u0442\u0435"
+    r"|\u043f\u043e\u043c\u043e\u0433\u0438\u0442\u0435"
 )
 # headings of the forms that projects have their users fill in
 _TEMPLATE = (
@@ -247,6 +254,8 @@ def _is_logged(text: str) -> bool:
 
 
 def _is_source(line: str, text: str) -> bool:
+    if text[:4] == "*** " or (text[:1] == "@" and text[1:20].lstrip()[:2] == "0x"):
+        return False  # a native stack, as glog prints it
     if text.startswith(_CODE_STARTS):
         if text.startswith(_AMBIGUOUS):
             return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from torchdoctor.intake.clean import clean, unescaped
 from torchdoctor.intake.draft import Line, pattern
 from torchdoctor.model import EventKind
 from torchdoctor.signal_words import BARE, TELLING
@@ -106,6 +107,8 @@ def exception_head(body: str, loose: bool) -> tuple[str, str] | None:
 
     ``loose``: the line stands where a traceback wants its exception, so any class name will do.
     """
+    if body[:2] == "**":  # the debugger's "*** KeyError: 1", or bold letters in Markdown
+        body = body.strip("*_ ")
     colon = body.find(":")
     name = body[:colon] if colon >= 0 else body.rstrip()
     if not name or len(name) > 160:
@@ -154,6 +157,16 @@ def exception_head(body: str, loose: bool) -> tuple[str, str] | None:
     if loose and last[0].isupper() and not dotted and colon >= 0 and message and last.upper() != last:
         return None if last in _LOG_WORDS else (name, message)
     return None
+
+
+def shown_exception(body: str) -> tuple[str, str] | None:
+    """(class name, message) of a line that is an exception as repr() writes it, as Hydra prints a cause."""
+    if body[-1:] != ")" or body.rstrip(",)")[-1:] not in ("'", '"'):
+        return None
+    found = pattern(r"^((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\((['\"])(.{12,})\2,?\)$").match(body)
+    if not found:
+        return None
+    return found[1], "\n".join(line for part in unescaped(found[3]).split("\n") for line in clean(part))
 
 
 def _dotted_class(name: str) -> bool:
@@ -352,6 +365,8 @@ _STATEMENT = r"^[A-Za-z_][\w.\[\]'\"]*(?:, [\w.]+)* = \S|^[A-Za-z_][\w.]*\(.*[()
 def is_code(body: str) -> bool:
     """True for a line that looks like a Python statement."""
     text = body.partition("  #")[0].strip()
+    if text.startswith("tensor(") or (text[:2] == "**" and exception_head(text, loose=False)):
+        return False  # as torch prints one; an exception in bold letters
     if "=" not in text and "(" not in text:
         return text.startswith(("return ", "else:", "@")) or (
             text.startswith(_STATEMENTS) and text[-1:] == ":"

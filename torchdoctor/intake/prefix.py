@@ -64,10 +64,13 @@ _SHORT_RECORD = rf"\[?(?P<level>{_LEVEL})(?:\]|(?=[ :|]))"
 def split(text: str, learned: list[Shape]) -> tuple[Mark, int, int]:
     """(mark, where the text without stream tags begins, where the bare message begins)."""
     first = text[:1]
-    if not learned and (first.islower() or first == " " or not first or first in "/^~<-=+*_"):
+    at = 0
+    if first == " " and (found := pattern(r" +(?=\[(?:rank|default)\d)").match(text)):
+        at = found.end()  # a block that was set in as a whole
+    elif not learned and (first.islower() or first == " " or not first or first in "/^~<-=+*_"):
         return NO_MARK, 0, 0
     mark = Mark()
-    at = shown = 0
+    shown = at
     keys: list[str] = []
     for _ in range(8):
         known = not mark.record or text.startswith(_IN_RECORD, at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import is_personal, is_prose
-from torchdoctor.intake.lines import is_code, is_prompt
+from torchdoctor.intake.lines import is_code, is_prompt, shown_exception
 from torchdoctor.intake.listing import listed
 from torchdoctor.intake.told import Fences, Teller, addresses, copied, questions_and_answers, tells_now
 from torchdoctor.model import EventKind, Form
@@ -257,7 +257,7 @@ def _literal(raw: str) -> bool:
         key = pattern(r"^(?:- )?\"?([a-z][\w.-]{1,60})\"?\s*[:=]\s*[\[\"'(]").match(text)
         if key and not key[1].endswith(_REAL_KEYS):
             return True
-        if is_code(text.lstrip(">+- ")) and not pattern(r"(?:Error|Exception)\(").match(text):
+        if is_code(text.lstrip(">+- ")) and shown_exception(text) is None:
             return True
         if pattern(_GREP).match(text) or pattern(_CSV).match(text):
             return True
@@ -283,8 +283,8 @@ def _held(raw: str) -> bool:
         return True
     if listed(text):
         return True
-    if '"' not in text and "'" not in text:
-        return False
+    if ('"' not in text and "'" not in text) or text.startswith("tensor("):
+        return False  # a tensor that was printed names its device so
     key = pattern(r"^(?:- )?([a-z][\w.-]{1,40}): (?:'[^']{8,}'|\"[^\"]{8,}\")$").match(text)
     if key and not key[1].endswith(_REAL_KEYS):
         return True  # YAML
@@ -302,7 +302,7 @@ def _held(raw: str) -> bool:
             return True
         if raw[:1] in " \t" and pattern(_STRING).match(text):
             return True
-    return text[-1:] in ");" and bool(pattern(_CALL).match(text))
+    return text[-1:] in ");" and bool(pattern(_CALL).match(text)) and shown_exception(text) is None
 
 
 def _comment(text: str) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from torchdoctor.intake.draft import NO_MARK, Draft, Line, Mark, pattern
 from torchdoctor.intake.frames import package_of
-from torchdoctor.intake.lines import classify, device_asserts, exception_head, is_progress
+from torchdoctor.intake.lines import classify, device_asserts, exception_head, is_progress, shown_exception
 from torchdoctor.intake.texts import TextReader, UserCodeReader, WarningReader
 from torchdoctor.intake.traceback import (
     DONE,
@@ -243,6 +243,11 @@ class Stream:
                 return False
             body = body.strip()
         head = exception_head(body, loose=self.twins > 0)
+        if head is None and (shown := shown_exception(body)) is not None:
+            draft = Draft(EventKind.EXCEPTION, line, shown[1])
+            draft.type = shown[0]
+            self.finish(draft)
+            return True
         if head is None and line.mark.level in ("ERROR", "CRITICAL", "FATAL"):
             # logger.error(f"{name}: {type(e).__name__}: {e}")
             named = pattern(r"[\w ./()-]{1,60}: (?=(?:\w+\.)*[A-Z]\w*(?:Error|Exception): \S)").match(body)

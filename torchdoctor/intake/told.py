@@ -23,6 +23,8 @@ _ANNOUNCES = (
     rf"|\b(?:errors?|exceptions?|warnings?|problems?|issues?|messages?)\b[^.?!\n]{{0,40}}?\b{_VERB}"
     r"|\b(?:results? in|resulting in|fail(?:s|ed|ing)? with|crash(?:es|ed)? with|prints?|outputs?"
     r"|(?:error|log|exception|traceback|message|output)s?(?: (?:is|was|are))?) ?[:\uff1a]"
+    r"|\b(?:returns?|returned|gives?|gave|raises?|raised|throws?|threw|shows?|reports?|reported|complains?)"
+    r" ?[:\uff1a] ?[`\"]{0,3}(?:\w+\.)*\w+(?:Error|Exception): "
     r"|\b(?:get|got|getting)(?: an?)? \w*[Ee]rror\b"
     r"|\b(?:dies|died|dying|crash(?:es|ed|ing)|fail(?:s|ed|ing)|abort(?:s|ed)|end(?:s|ed)|stop(?:s|ped)"
     r"|exit(?:s|ed)"
