@@ -49,6 +49,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("hang", "stuck", "free", "froz", "lock", "never", "forever", "h\u00e4ng", "\u5361", "\u6b62\u307e"),
         ("0", "without", "no work"),
     ),
+    "eval_memory": (("valid", "eval", "inference", "test"), ("memory", "vram", " gb"), ("def ", ".eval()")),
     "sampler_order": (("distributedsampler",),),
     "least_squares": (("lstsq(",),),
     "traced": (("jit.trace", "onnx.export("),),

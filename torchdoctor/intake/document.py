@@ -6,7 +6,7 @@ from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import Census, form_of, is_personal
 from torchdoctor.intake.lines import is_progress, is_step
 from torchdoctor.intake.quoting import mark_quoted
-from torchdoctor.intake.teaching import teaching
+from torchdoctor.intake.teaching import asks, teaching
 from torchdoctor.intake.testreports import mark_reports
 from torchdoctor.model import Ending, EventKind, Form
 
@@ -18,7 +18,7 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending]:
     if taught >= 2:
         form, personal = Form.PROSE, False
     else:
-        personal = form is Form.PROSE and is_personal(census.lines)
+        personal = form is Form.PROSE and (is_personal(census.lines) or asks(census.lines))
     mark_quoted(drafts, form, chat, personal, census.lines)
     if taught >= 2:
         for draft in drafts:
@@ -37,7 +37,7 @@ _STRONG = (
     "done.", "done!", "done in", "` reached", "exit code 0", "exit code: 0", "exitcode 0", "exitcode: 0",
     "code 0:0", "0 failed", "errors: 0", "0 errors", "failures 0", "failures: 0", " passed in", "check ok",
     "exit status 0", "training complete", "job complete", "run complete", "evaluation complete", " ok, ",
-    " ok (",
+    " ok (", " passed, ",
     "expected failure", "failed as expected", "returned 0", "no errors", "'train_runtime': ", "failed: 0",
     "training ended",
     "训练完成", "完成", "終了しました",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.intake.draft import pattern
-from torchdoctor.intake.lines import is_code, is_progress, is_step
+from torchdoctor.intake.lines import is_code, is_progress, is_prompt, is_step
 from torchdoctor.intake.written import is_history, is_program, is_program_text, is_settings, is_yaml
 from torchdoctor.model import Form
 
@@ -20,6 +20,10 @@ _STOPWORDS = frozenset((
     "so", "as", "at", "by", "from", "which", "who", "why", "they",
     "le", "la", "les", "des", "du", "et", "est", "vous", "une", "pas", "que", "pour", "dans",
     "der", "das", "und", "ist", "nicht", "ein", "eine", "mit", "auf", "el", "los", "para", "con",
+    "wenn", "wird", "wurde", "sind", "auch", "bei", "dem", "den", "sie", "wir", "ich", "beim", "diesem",
+    "o", "os", "do", "da", "um", "uma", "em", "quando", "il", "di", "che", "per", "si", "ce", "au", "je",
+    "sur",
+    "la", "una", "por", "como",
 ))  # fmt: skip
 _CODE_STARTS = (
     "import ", "from ", "def ", "class ", "return", "raise ", "try:", "except", "finally:", "else:",
@@ -71,6 +75,13 @@ _AMBIGUOUS = (
 )  # fmt: skip
 
 
+# torch says so behind errors of CUDA
+_HINTS = (
+    "CUDA kernel errors might",
+    "For debugging consider passing",
+    "Compile with `TORCH_USE",
+    "Search for `cuda",
+)
 _DIGITS = str.maketrans("123456789", "0" * 9)
 
 
@@ -108,7 +119,9 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
     """(form, whether it is a chat) by majority of the lines."""
     if is_chat(lines):
         return Form.PROSE, True
-    code = prose = logged = sentences = inside = 0
+    code = prose = logged = sentences = inside = abroad = 0
+    outer = 0  # printed lines that are not set in
+    weak = 0  # lines that may be printed: some number stands in them
     framed = fenced = False
     # nvidia-smi and other programs draw tables with such borders, Markdown does not
     bordered = any(line.lstrip()[:3] == "+--" or (line[:1] == "|" and "MiB / " in line) for line in lines)
@@ -135,6 +148,7 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
         if within:
             within -= 1
             logged += 1
+            outer += 1
             continue
         if "Warning: " in line:
             within = _warned(lines[number : number + 14])
@@ -148,6 +162,7 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
         message = message and (line is lines[0] or line[:1] in " \t")
         if message and line is not lines[0]:
             logged += 1
+            outer += 1
             continue
         if framed and line[:1] in " \t":  # the source line of a frame
             logged += 1
@@ -159,6 +174,7 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
             sentences += 1
         elif framed or logs.of(text) or (bordered and text[:1] in "|+"):
             logged += 1
+            outer += line[:4] != "    " or framed
         elif fenced:
             quoted = text.startswith(_CODE_STARTS) or is_code(text)
             code += quoted
@@ -171,14 +187,17 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
                 continue  # one sentence with other names and numbers in it: a program's
             shapes.add(shape)
             prose += 1
+            abroad += not text.isascii() and pattern(_ABROAD).search(text) is not None
             sentences += text[-1:] in ".?!:。？！：" or ". " in text or "? " in text or text[0] in "#|-*>"
         elif any(c.isdecimal() for c in text):
             # the head of a release in a list of changes
-            logged += not pattern(r"^[vV\[]*\d+(?:\.\d+)+\]?(?: [-\u2013(] ?[\d./-]+\)?)?$").match(text)
-    total = code + prose + logged
+            weak += not pattern(r"^[vV\[]*\d+(?:\.\d+)+\]?(?: [-\u2013(] ?[\d./-]+\)?)?$").match(text)
+    total = code + prose + logged + weak
     if total == prose == 1 and lines[0].rstrip()[-1:] == "?":
         return Form.PROSE, False
     if len(lines) == 1 and lines[0][:1].isalpha() and not is_program(lines[0]) and _explains(lines[0]):
+        return Form.PROSE, False
+    if not logged and len(lines) <= 12 and any(_names(line) and _talks(line) for line in lines):
         return Form.PROSE, False
     if len(lines) <= 3 and any(_names(line) for line in lines) and all(_talks(line) for line in lines):
         return Form.PROSE, False
@@ -195,7 +214,7 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
         and prose * 2 >= total
         and prose > code - inside  # what stands between fences belongs to the text
         and sentences * 3 >= prose
-        and (prose >= 4 or not logged)
+        and (prose >= 4 or outer + weak == 0 or abroad >= 2)
     ):
         return Form.PROSE, False
     return Form.LOG, False
@@ -211,6 +230,8 @@ def _warned(lines: list[str]) -> int:
 
 def _is_logged(text: str) -> bool:
     if any(word in text[:120] for word in _LOGGED) or is_progress(text):
+        return True
+    if text.startswith(_HINTS) or ("@" in text[:40] and is_prompt(text)):
         return True
     if text.startswith(("terminate called after", "what(): ", "Exception raised from ", "frame #")):
         return True
@@ -313,7 +334,12 @@ def _names(line: str) -> bool:
 def _talks(line: str) -> bool:
     """True for a sentence, whatever it quotes."""
     rest = pattern(_NAMED).sub(" ", pattern(_HELD).sub(" ", line), 1).strip()
-    if not rest[:1].isalpha() or is_program(line) or _is_logged(rest) or rest[-1:] == ":":
+    if (
+        not rest[:1].isalpha()
+        or is_program(line)
+        or _is_logged(rest)
+        or (rest[-1:] == ":" and line.rstrip()[-1:] != ":")
+    ):
         return False
     return is_prose(rest, rest)
 

@@ -23,9 +23,23 @@ _POINTER = (
 _SETTING = r"[a-z_][\w.-]{0,60} += +(?:\w+\.)*\w*(?:Error|Exception): "
 
 
+# "[ ] message" of a questionnaire; what a plan of tests expects; circled numbers
+_POINT = (
+    r"\[[ xX]\] |(?:Expect(?:ed|s)?|Then|Given|When|And|Erwartet|Soll|\u9884\u671f|\u671f\u5f85\w*)\b"
+    r"[^\"'`]{0,60}[\"'`]|[\u2460-\u2473] ?\S"
+)
+_ASKED = r"\b(?:prompt|question|query|instruction|title|caption)\s?[=:]\s?[\"'][^\"']{8}"
+
+
 def listed(text: str) -> bool:
     """True for an entry of a list, a table or a catalog; ``text`` is without white space at its ends."""
     first = text[:1]
+    if (first in "[ETGWAS\u9884\u671f" or "\u2460" <= first <= "\u2473") and pattern(_POINT).match(text):
+        return True
+    if ("prompt" in text or "quer" in text or "question" in text or "title" in text) and pattern(
+        _ASKED
+    ).search(text):
+        return True
     if first == "{" and (
         any(key in text for key in _LESSONS)
         or ('"label":' in text and ('"text":' in text or '"input":' in text))

@@ -99,7 +99,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
                 draft.quoted = True
                 continue
             helping = -1
-            if teller is not None and raw[:1] == "#" and not fences.open:
+            if teller is not None and personal and raw[:1] == "#" and not fences.open:
                 draft.quoted, draft.told = True, copied(raw)  # the title of a report
                 continue
             if _literal(raw):
@@ -306,6 +306,8 @@ def _held(raw: str) -> bool:
 def _comment(text: str) -> bool:
     """A comment of a program, alone or behind a statement."""
     if pattern(r"^(?:#+ ?[^\W\d]|//+(?: |[^\W\d])|/\*+ ?\w)").match(text):
+        return True
+    if ";  // " in text or "{  // " in text:
         return True
     code, mark, _ = text.partition("  #")
     return bool(mark) and (

@@ -61,7 +61,7 @@ _PHRASES = (
     "you've probably", "you have probably", "you may have seen", "you have likely", "most common errors",
     "this error occurs when", "this error happens when", "this error means", "the error occurs when",
     "occurs because", "is raised when", "is thrown when", "happens when you", "let's look at",
-    "before you open an issue", "before opening an issue", "if your log contains", "stack overflow",
+    "exercise:", "beginners", "every now and then", "übung:", "before you open an issue", "before opening an issue", "if your log contains", "stack overflow",
     "pytorch forums", "top answer", "now uses", "write-up", "weekly", "job board", "的坑",
     "we'll explore", "we will look at", "next post", "stay tuned", "min read", "read time", "happy coding",
     "本文", "这篇文章", "本篇", "这个错误通常", "该错误通常", "这个报错", "通常是因为", "通常是由于",
@@ -82,6 +82,8 @@ _PHRASES = (
     "в этой статье", "в статье", "ошибка возникает", "возникает, когда", "обычно сообщение", "это означает",
     "если ничего не помог", "разберём", "разберем",
     "la solution consiste", "prochain article", "il suffit de", "se produit quand", "ejemplo del mensaje",
+    "esse erro acontece", "este erro acontece", "para resolver", "para solucionar", "per risolvere",
+    "questo errore",
     "la solución", "se produce cuando", "en este artículo", "dans cet article", "neste artigo",
     "este error ocurre", "cette erreur se produit",
     "w tym artykule", "ten błąd występuje", "in dit artikel", "bu yazıda", "in questo articolo",
@@ -118,7 +120,7 @@ _TITLES = (
     "cheat sheet", "cheatsheet", "faq", "frequently asked", "known issues", "best practices", "pitfalls",
     "migrat", "upgrading", "breaking changes", "what's new", "newsletter", "weekly", "runbook", "playbook",
     "手順書",
-    "手册", "应急预案", "処置", "exercise", "练习", "习题", "exam", "quiz", "wöchentlich", "rundbrief",
+    "手册", "应急预案", "処置", "chapter", "lesson", "kapitel", "exercise", "练习", "习题", "exam", "quiz", "wöchentlich", "rundbrief",
     "postmortem", "post-mortem", "lessons", "release notes", "changelog", "deep dive", "demystif",
     "causes and", "things to", "tips for", "beginners",
     "解决", "汇总", "详解", "教程", "指南", "笔记", "总结", "原因", "踩坑", "问题集", "常见", "处理方法",
@@ -126,7 +128,10 @@ _TITLES = (
     "対処", "解決", "まとめ", "解説", "入門", "備忘録", "해결", "정리", "방법", "가이드", "오류 모음",
     "verstehen", "beheben", "behebt", "lösung", "anleitung", "tipps", "leitfaden", "häufige",
     "как исправить", "решение", "исправление", "что делать", "почему возникает", "руководство", "шпаргалка",
-    "comprendre", "solución", "cómo solucionar", "como resolver", "comment résoudre", "corriger",
+    "comprendre", "entendendo", "entendiendo", "capire", "zrozumie", "anlamak", "понима", "разбор", "速查",
+    "一览", "早見表",
+    "更新说明", "发布说明", "リリースノート", "変更点", "릴리스", "変更履歴", "更新日志", "solución",
+    "cómo solucionar", "como resolver", "comment résoudre", "corriger",
     "jak naprawić", "nasıl çözülür",
     "come risolvere",
 )  # fmt: skip
@@ -171,11 +176,16 @@ def teaching(lines: list[str]) -> int:
     if title.startswith(_LISTS) or any(words in text for words in _CLOSED):
         return 2
     marks = _marks(lines, text)
-    if marks < 2 or any(
-        pattern(_ASKS).search(line) or (line[:1] in "#*-" and pattern(_FORMS).match(line)) for line in lines
-    ):
+    if marks < 2 or asks(lines):
+        return 0
+    if any(line[:1] in "#*-" and pattern(_FORMS).match(line) for line in lines):
         return 0
     return marks
+
+
+def asks(lines: list[str]) -> bool:
+    """True when somebody asks for help, in one of ten languages."""
+    return any(pattern(_ASKS).search(line) for line in lines[:MOST_LINES])
 
 
 def _marks(lines: list[str], text: str) -> int:
@@ -189,8 +199,21 @@ def _marks(lines: list[str], text: str) -> int:
             found.add(head)
         elif len(head) < 50 and head.startswith(_STARTS):
             found.update(start for start in _STARTS if head.startswith(start))
+    pointed = sum(
+        bool(pattern(r"\W{0,3}\S.*\u2192 ?[^\W\d]").match(line)) for line in lines if "\u2192" in line
+    )
+    if pointed < 3:
+        pointed = 0
+    if pattern(r"(?:version |\u7248\u672c ?)?v?\d+\.\d+(?:\.\d+)?\b[^:=|]{0,30}$").match(
+        lines[0].strip(" #[=*").lower()
+    ):
+        # a version, and a list: what changed in it
+        bullets = sum(line.lstrip()[:1] in "-*\u30fb\u2022\u00b7" for line in lines)
+        pointed += 2 * (bullets >= 2 and bullets * 2 >= len(lines))
     numbered = sum(line[:1].isdecimal() and line[1:2] in (".", "、", ")", "）") for line in lines)
     over = 2 * any(words in text for words in _OVER)
     told = sum(phrase in text for phrase in _PHRASES)
     title = lines[0].lower()
-    return len(found) + told + over + (numbered >= 2) + any(word in title for word in _TITLES)
+    return (
+        len(found) + told + over + min(pointed, 2) + (numbered >= 2) + any(word in title for word in _TITLES)
+    )
