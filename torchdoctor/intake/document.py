@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from torchdoctor.intake.draft import Draft, pattern
-from torchdoctor.intake.form import Census, form_of, is_personal
+from torchdoctor.intake.form import Census, form_of
 from torchdoctor.intake.lines import is_progress, is_step
+from torchdoctor.intake.personal import is_personal
 from torchdoctor.intake.quoting import mark_quoted
 from torchdoctor.intake.teaching import asks, teaching
 from torchdoctor.intake.testreports import mark_reports

@@ -5,7 +5,15 @@ from __future__ import annotations
 from torchdoctor.intake.draft import pattern
 
 # keys of records from which a model learns to answer or to classify
-_LESSONS = ('"prompt":', '"completion":', '"question":', '"answer":', '"instruction":', '"messages":')
+_LESSONS = (
+    '"prompt":',
+    '"completion":',
+    '"question":',
+    '"answer":',
+    '"instruction":',
+    '"messages":',
+    '"expected":',
+)
 # a heading of MediaWiki, an attribute in Rust, an object in JavaScript
 _SHOWN = r"(={2,4}) [^=].* \1$|#!?\[\w+\(.*\)\]$|\{ \w+: .*\},?$"
 # "3. NCCL communicator was aborted      120 jobs": how often something was counted
@@ -28,6 +36,7 @@ _POINT = (
     r"\[[ xX]\] |(?:Expect(?:ed|s)?|Then|Given|When|And|Erwartet|Soll|\u9884\u671f|\u671f\u5f85\w*)\b"
     r"[^\"'`]{0,60}[\"'`]|[\u2460-\u2473] ?\S"
 )
+_DONE = ("[RESOLVED]", "RESOLVED: ", "[OK]", "[ok]", "[PASS]", "[pass]", "\u2705 ")
 _ASKED = r"\b(?:prompt|question|query|instruction|title|caption)\s?[=:]\s?[\"'][^\"']{8}"
 
 
@@ -35,6 +44,8 @@ def listed(text: str) -> bool:
     """True for an entry of a list, a table or a catalog; ``text`` is without white space at its ends."""
     first = text[:1]
     if (first in "[ETGWAS\u9884\u671f" or "\u2460" <= first <= "\u2473") and pattern(_POINT).match(text):
+        return True
+    if text.startswith(_DONE):
         return True
     if ("prompt" in text or "quer" in text or "question" in text or "title" in text) and pattern(
         _ASKED

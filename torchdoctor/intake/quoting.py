@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from torchdoctor.intake.draft import Draft, pattern
-from torchdoctor.intake.form import is_personal, is_prose
+from torchdoctor.intake.form import is_prose
 from torchdoctor.intake.lines import is_code, is_prompt
 from torchdoctor.intake.listing import listed
+from torchdoctor.intake.personal import is_personal
 from torchdoctor.intake.told import Fences, Teller, addresses, copied, questions_and_answers, tells_now
 from torchdoctor.model import EventKind, Form
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from torchdoctor.intake.draft import pattern
 
 MOST_LINES = 400
+MANY_CHAPTERS = 9  # headings; the forms of issue trackers have fewer
 _EDGES = " \t#*=-_~:：?？!！。.．、,()（）[]【】<>《》「」0123456789一二三四五六七八九十①②③④⑤✓✅🔧💡❌"
 # lines that are nothing but such words are headings of a text that explains
 _HEADS = frozenset((
@@ -54,6 +55,21 @@ _STARTS = (
     "lösung 1", "способ 1", "решение 1", "해결 방법", "解决方法", "解决方案", "解决办法",
     "対処法", "解決方法", "원인", "causes of", "common causes of",
 )  # fmt: skip
+# "**Symptom:** …", as guides label what they say of each failure
+_LABELS = (
+    "symptom",
+    "resolution",
+    "cause",
+    "solution",
+    "fix",
+    "remedy",
+    "why",
+    "meaning",
+    "ursache",
+    "lösung",
+    "原因",
+    "解决",
+)
 # how a text speaks of itself, or of a failure as something that comes and goes
 _PHRASES = (
     "in this article", "in this guide", "in this post", "in this tutorial", "this article", "this guide",
@@ -61,7 +77,11 @@ _PHRASES = (
     "you've probably", "you have probably", "you may have seen", "you have likely", "most common errors",
     "this error occurs when", "this error happens when", "this error means", "the error occurs when",
     "occurs because", "is raised when", "is thrown when", "happens when you", "let's look at",
-    "exercise:", "beginners", "every now and then", "übung:", "before you open an issue", "before opening an issue", "if your log contains", "stack overflow",
+    "exercise:", "beginners", "every now and then", "übung:", "您可以", "你可以按", "按以下步骤",
+    "如果还有问题", "错误，通常", "here's how", "let me know if", "gehst du vor", "bedeutet, dass",
+    "falls du mir",
+    "begründen sie", "nennen sie", "punkte)", " marks)", " points)", "explain why",
+    "before you open an issue", "before opening an issue", "if your log contains", "stack overflow",
     "pytorch forums", "top answer", "now uses", "write-up", "weekly", "job board", "的坑",
     "we'll explore", "we will look at", "next post", "stay tuned", "min read", "read time", "happy coding",
     "本文", "这篇文章", "本篇", "这个错误通常", "该错误通常", "这个报错", "通常是因为", "通常是由于",
@@ -104,7 +124,10 @@ _CLOSED = (
 )  # fmt: skip
 # how people say that something is over
 _OVER = (
-    "that fixed it", "problem solved", "[solved]", "(solved)", "solved it by", "fixed it by", "就好了",
+    "edit: solved", "made it go away", "for the record", "leaving this here for", "a été remplacé",
+    "de nouveau dispon",
+    "wurde ersetzt", "wurde getauscht", "wieder in betrieb", "wieder verfügbar", "that fixed it",
+    "problem solved", "[solved]", "(solved)", "solved it by", "fixed it by", "就好了",
     "记录一下",
     "成功解决", "问题解决了", "最终解决", "已解决", "搞定", "で解決", "解決しました", "解決した",
     "直りました", "直った",
@@ -120,7 +143,8 @@ _TITLES = (
     "cheat sheet", "cheatsheet", "faq", "frequently asked", "known issues", "best practices", "pitfalls",
     "migrat", "upgrading", "breaking changes", "what's new", "newsletter", "weekly", "runbook", "playbook",
     "手順書",
-    "手册", "应急预案", "処置", "chapter", "lesson", "kapitel", "exercise", "练习", "习题", "exam", "quiz", "wöchentlich", "rundbrief",
+    "手册", "应急预案", "処置", "chapter", "lesson", "aufgabe", "übung", "задача", "задание", "ejercicio",
+    "exercice", "kapitel", "exercise", "练习", "习题", "exam", "quiz", "wöchentlich", "rundbrief",
     "postmortem", "post-mortem", "lessons", "release notes", "changelog", "deep dive", "demystif",
     "causes and", "things to", "tips for", "beginners",
     "解决", "汇总", "详解", "教程", "指南", "笔记", "总结", "原因", "踩坑", "问题集", "常见", "处理方法",
@@ -146,13 +170,15 @@ _ASKS = (
     r"|请问|求助|求解|求大佬|求指|大佬|该怎么|怎么解决[?？呢啊]|如何解决[?？]|怎么办[?？呢啊]?$|帮忙|帮我"
     r"|帮看|谢谢|有人知道"
     r"|有没有人|请教|為什麼[^\n]{0,30}[?？]|为什么[^\n]{0,30}[?？]$|怎么回事|是什么原因|吗[?？]"
-    r"|でしょうか|どうすれば|教えて|助けて|ご教示|困って|わかりません|分かりません|なぜ[^\n]{0,40}[か？]"
+    r"|でしょうか|(?:です|ます)か[?？。]?|てしまいます|てしまう|どうすれば|教えて|助けて|ご教示|困って"
+    r"|わかりません|分かりません|なぜ[^\n]{0,40}[か？]"
     r"|도와주|알려주|걸까요|해야 하나요|무엇이 문제|모르겠|왜 [^\n]{0,40}[까요]\?|어떻게 [^\n]{0,30}\?"
     r"|[Пп]омогите|[Пп]одскажите|[Уу] меня|не понимаю|[Кк]то-нибудь|[Вв] чём (?:может быть )?(?:причина|дело)"
     r"|\b(?:kann mir|hat jemand|wei\u00df jemand|was mache ich|was kann ich|wie kann ich|woran|danke"
     r"|ich bekomme"
     r"|bekomme ich|hilfe|bei mir)\b"
-    r"|\b(?:alguien|ayuda|qu\u00e9 puedo|quelqu'un|aidez|que faire|algu\u00e9m|ajuda|pomocy|pomoc"
+    r"|\b(?:alguien|ayuda|recebo|como resolvo|obrigad[oa]|come posso|qualcuno|bagaimana cara|giúp|phải làm"
+    r"|怎么改|哪位|qu\u00e9 puedo|quelqu'un|aidez|que faire|algu\u00e9m|ajuda|pomocy|pomoc"
     r"|yard\u0131m)\b"
 )
 # headings of the forms that projects have their users fill in
@@ -169,6 +195,11 @@ def teaching(lines: list[str]) -> int:
 
     From 2 on what it quotes is no failure, from 3 on not even with its stack.
     """
+    chapters = sum(line[:2] == "##" and bool(pattern(r"#{2,5} +[^\W_]").match(line)) for line in lines)
+    if chapters >= MANY_CHAPTERS and not any(
+        line[:1] in "#*-" and pattern(_FORMS).match(line) for line in lines
+    ):
+        return 3  # a manual
     if len(lines) > MOST_LINES:
         return 0
     text = "\n".join(lines).lower()
@@ -195,7 +226,9 @@ def _marks(lines: list[str], text: str) -> int:
         if len(line) > 60 and found:
             continue
         head = line.strip(_EDGES).lower()
-        if head in _HEADS:
+        if line[:2] == "**" and head.startswith(_LABELS):
+            found.add(head[:5])
+        elif head in _HEADS:
             found.add(head)
         elif len(head) < 50 and head.startswith(_STARTS):
             found.update(start for start in _STARTS if head.startswith(start))
@@ -204,12 +237,10 @@ def _marks(lines: list[str], text: str) -> int:
     )
     if pointed < 3:
         pointed = 0
-    if pattern(r"(?:version |\u7248\u672c ?)?v?\d+\.\d+(?:\.\d+)?\b[^:=|]{0,30}$").match(
-        lines[0].strip(" #[=*").lower()
-    ):
+    if pattern(r"[^:=|]{0,30}(?<![\w.])v?\d+\.\d+(?:\.\d+)*\b[^:=|]{0,30}$").match(lines[0].strip(" #[=*")):
         # a version, and a list: what changed in it
         bullets = sum(line.lstrip()[:1] in "-*\u30fb\u2022\u00b7" for line in lines)
-        pointed += 2 * (bullets >= 2 and bullets * 2 >= len(lines))
+        pointed += 2 * (bullets >= 2 and bullets * 3 >= 2 * (len(lines) - 1))
     numbered = sum(line[:1].isdecimal() and line[1:2] in (".", "、", ")", "）") for line in lines)
     over = 2 * any(words in text for words in _OVER)
     told = sum(phrase in text for phrase in _PHRASES)

@@ -32,12 +32,12 @@ _ANNOUNCES = (
     r"|sagt)\b[^.?!\n]{0,30}?"
     r"\b(?:\w+\.)*\w+(?:Error|Exception): "
     r"|\b(?:the|this|an?|following|same) (?:\w+ )?(?:error|exception|warning|message):? ?[`\"\u201c]"
-    r"|\b(?:[Jj]obs?|[Rr]uns?|[Tt]raining|[Pp]rocess|[Ss]cript|[Pp]rogram|[Ww]orkers?|[Rr]ank)\b[^.?!\n]{0,40}"
+    r"|\b(?:[Jj]obs?|[Rr]uns?|[Tt]raining|[Pp]rocess|[Ss]cript|[Pp]rogram|[Ww]orkers?"
+    r"|[Rr]ank)\b[^.?!\n]{0,40}"
     r"\b(?:failed|died|crashed|stopped|ended|aborted)\b[^.?!\n]{0,60}[:\uff1a]"
     r"|\b[Ss]till (?:happens|fails|failing|crashes|occurs|get|getting|see|seeing|broken)\b|\b[Ss]ame here\b"
     # "error" in Chinese, Japanese, Korean, German, French, Spanish, Russian, behind words of telling
-    r"|\u62a5\u9519|\u51fa\u73b0|\u9519\u8bef|\u62a5\u4e86|\u63d0\u793a|\u30a8\u30e9\u30fc|\uc5d0\ub7ec"
-    r"|\b(?:Fehler(?:meldung)?|[Ee]rreur|[Ee]rro|errores?)\b|\u043e\u0448\u0438\u0431\u043a"
+    r"|\u62a5\u9519|\u62a5\u4e86"
 )
 _HEADING = (
     r"(?:#{1,6} |\*\*).{0,30}\b(?:[Ee]rrors?|[Ll]ogs?|[Oo]utput|[Tt]raceback|[Ww]hat happened|[Bb]ug"
@@ -68,12 +68,18 @@ _QUOTES = (
 )
 # somebody's own words, a colon, and the exception; or what he gets, between quotation marks
 _COLON = (
+    r"\u51fa\u73b0|\u9519\u8bef|\u63d0\u793a|\u30a8\u30e9\u30fc|\uc5d0\ub7ec|\u043e\u0448\u0438\u0431\u043a"
+    r"|\b(?:Fehler(?:meldung)?|[Ee]rreur|[Ee]rro|errores?)\b|"
     r"[:\uff1a] ?[`\"\u201c\u201e\u00ab]? ?(?:\w+\.)*\w+(?:Error|Exception): "
     r"|\b(?:gets?|got|getting|see|seeing|saw)\b[^.?!\n]{0,20}[`\"\u201c\u201e]"
     r"|\b(?:me (?:sale|aparece|da)|obtengo|recibo|j'(?:obtiens|ai)|re\u00e7ois|erhalte|bekomme"
     r"|kommt|[\u0412\u0432]\u044b\u043b\u0435\u0442\u0430\u0435\u0442|\u043f\u0430\u0434\u0430\u0435\u0442"
-    r"|\u043f\u043e\u043b\u0443\u0447\u0430\u044e|\u0432\u044b\u0434\u0430[\u0451\u0435]\u0442)\b[^.?!\n]{0,60}Error\b"
-    r"|\b(?:log|output|console|terminal|it|which|(?:py)?torch)\b[^.?!\n]{0,30}\b(?:says?|prints?|shows?|tells?|warns?)\b"
+    r"|\u043f\u043e\u043b\u0443\u0447\u0430\u044e"
+    r"|\u0432\u044b\u0434\u0430[\u0451\u0435]\u0442)\b[^.?!\n]{0,60}Error\b"
+    r"|\b(?:log|output|console|terminal)\b[^.?!\n]{0,20}\b(?:is|was|are"
+    r"|reads)\b[^.?!\n]{0,10}[`\"\u201c\u201e\u00ab]"
+    r"|\b(?:log|output|console|terminal|it|which|(?:py)?torch)\b[^.?!\n]{0,30}\b(?:says?|prints?|shows?"
+    r"|tells?|warns?)\b"
     r"[^.?!\n]{0,30}[`\"\u201c\u201e\u00ab]"
 )
 # the subject of a commit
