@@ -180,10 +180,9 @@ def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
 
 # what a program says of a failure that it has a way around
 _WENT_ON = (
-    r"(?i)\b(?:falling back|fall(?:s|ing)? back|skipping|will retry|retrying|continuing|going on"
-    r"|using \S+ instead"
-    r"|not available, using|ignoring)\b"
-)
+    "falling back", "falls back", "fall back", "skipping", "will retry", "retrying", "continuing", "going on",
+    "instead", "not available, using", "ignoring",
+)  # fmt: skip
 
 
 def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
@@ -195,7 +194,8 @@ def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
     for index in range(len(drafts) - 1, -1, -1):
         draft = drafts[index]
         if draft.kind is EventKind.LOG and steps.get(draft.stream, 0) >= 2:
-            draft.recovered = pattern(_WENT_ON).search(draft.text()) is not None
+            low = draft.raw[:600].lower()
+            draft.recovered = any(words in low for words in _WENT_ON)
         if is_failure(draft):
             went_on = steps.get(draft.stream, 0)
             if ending is Ending.GOOD and index < good and (drafts[good].stream in ("", draft.stream)):

@@ -40,10 +40,20 @@ _DONE = ("[RESOLVED]", "RESOLVED: ", "[OK]", "[ok]", "[PASS]", "[pass]", "\u2705
 _ASKED = r"\b(?:prompt|question|query|instruction|title|caption)\s?[=:]\s?[\"'][^\"']{8}"
 
 
+# commands that search, and what collects and queries logs
+_QUERY = (
+    r"(?:awk|grep|egrep|zgrep|rg|ack|sed|jq|journalctl|logcli)\s+(?:-|['\"/])|stash@\{\d+\}: "
+    r"|<(?:Function|Module|Class|Package|Dir|Coroutine|UnitTestCase|TestCaseFunction) "
+    r"|.*\s\|\s?(?:stats|count|where|timechart|table|top|search|line_format)\b|.*\|[=~] ?[`\"]"
+)
+
+
 def listed(text: str) -> bool:
     """True for an entry of a list, a table or a catalog; ``text`` is without white space at its ends."""
     first = text[:1]
     if (first in "[ETGWAS\u9884\u671f" or "\u2460" <= first <= "\u2473") and pattern(_POINT).match(text):
+        return True
+    if first in "agerzjls<i{" and pattern(_QUERY).match(text, 0, 400):
         return True
     if text.startswith(_DONE):
         return True

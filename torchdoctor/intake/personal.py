@@ -30,7 +30,8 @@ _TEMPLATE = (
     r"|\u9519\u8bef\u65e5\u5fd7"
     r"|\u590d\u73b0|\u8fd0\u884c\u73af\u5883|\u73af\u5883 *$|\u5b9f\u884c\u74b0\u5883"
     r"|\u30a8\u30e9\u30fc\u5185\u5bb9|\u518d\u73fe"
-    r"|\u767a\u751f\u3057\u3066\u3044\u308b|Fehlerbeschreibung|Umgebung *$|Fehlermeldung|\uc7ac\ud604"
+    r"|\u767a\u751f\u3057\u3066\u3044\u308b|Fehlerbeschreibung|Beschreibung *\**$|Ausgabe *\**$|Erwartet"
+    r"|Umgebung *$|Fehlermeldung|\uc7ac\ud604"
     r"|\ud658\uacbd *$)"
     r"|- \[[ xX]\] (?:I |The (?:issue|bug|problem) )"
 )

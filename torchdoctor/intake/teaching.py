@@ -77,7 +77,8 @@ _PHRASES = (
     "you've probably", "you have probably", "you may have seen", "you have likely", "most common errors",
     "this error occurs when", "this error happens when", "this error means", "the error occurs when",
     "occurs because", "is raised when", "is thrown when", "happens when you", "let's look at",
-    "exercise:", "beginners", "every now and then", "übung:", "您可以", "你可以按", "按以下步骤",
+    "for the wiki", "please add yours", "exercise:", "beginners", "every now and then", "übung:", "您可以",
+    "你可以按", "按以下步骤",
     "如果还有问题", "错误，通常", "here's how", "let me know if", "gehst du vor", "bedeutet, dass",
     "falls du mir",
     "begründen sie", "nennen sie", "punkte)", " marks)", " points)", "explain why",
@@ -120,7 +121,7 @@ _LISTS = (
 )  # fmt: skip
 _CLOSED = (
     "what does this pr do", "\nfixes #", "\ncloses #", "\nresolves #", "resolution: fixed", "status: closed",
-    "status: resolved", "status: fixed",
+    "status: resolved", "status: fixed", "this issue is stale", "\\begin{", "### response:", "[resolved]",
 )  # fmt: skip
 # how people say that something is over
 _OVER = (
@@ -164,6 +165,7 @@ _ASKS = (
     r"|\b(?:please|pls|plz|kindly) (?:help|advise)|\bhelp me\b|\bthanks? in advance|\bthx\b|\bthank you\b"
     r"|\b(?:what|how|where|why)\b[^.?!\n]{0,30}\b(?:am|do|can|should|could|did|must) (?:i|we)\b(?! fix\b)"
     r"|\bis (?:there|this) (?:a|an|any|my)\b[^.?!\n]{0,60}\?|\b(?:stuck|clueless|no idea|at a loss)\b"
+    r"|\b(?:workarounds?|fix|solutions?|ideas?|hints?|thoughts)\?"
     r"|\b(?:could|can|would) (?:you|some\w+) (?:please )?(?:help|look|check|tell|explain)\b"
     r"|\bmy (?:run|job|training|script|program|model|code)\b[^.?!\n]{0,40}\b(?:dies|died|crash\w*|fail\w*"
     r"|stop\w*)"

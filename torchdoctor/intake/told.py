@@ -82,6 +82,7 @@ _COLON = (
     r"|tells?|warns?)\b"
     r"[^.?!\n]{0,30}[`\"\u201c\u201e\u00ab]"
 )
+_COLON += rf"|\b{_VERB}[^.?!\n]{{0,20}}?\b(?:\w+\.)*\w+(?:Error|Exception): "
 # the subject of a commit
 _COMMITS = r"\W*(?:[Ff]ix|chore|docs|refactor|test|feat|perf|build|ci)\b(?:\(|:|!| )"
 _EXPLAINS = r"\b(?:means|indicates|usually|typically|stems from|is caused|fixed|solved|went away|no longer)\b"
