@@ -123,7 +123,7 @@ I have raised the limit, so it should not happen again. The run finished tonight
     ("text", "form"),
     [(PROGRAM, Form.SOURCE_CODE), (KERNEL, Form.SOURCE_CODE), (README, Form.PROSE), (GUIDE, Form.PROSE),
      (CHAT, Form.PROSE), (SLACK, Form.PROSE), (CHANGES, Form.PROSE), (MAIL, Form.PROSE),
-     ('Why do I get "CUDA out of memory" when I train with batch size 4?', Form.PROSE)],
+     ('What does "CUDA out of memory" mean for a batch size of 4?', Form.PROSE)],
 )  # fmt: skip
 def test_texts_about_failures_hold_none(text: str, form: Form) -> None:
     transcript = read_text(text)

@@ -14,7 +14,7 @@ from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.finding import Occurrence
 from torchdoctor.engine.foreign import is_foreign
 from torchdoctor.intake import draft
-from torchdoctor.model import Event, Fact, Transcript
+from torchdoctor.model import Event, EventKind, Fact, Form, Transcript
 
 # a literal that stands in more events than this is looked at in the first and the last of them only, and in
 # the first ones of each rank: what a rank failed of must be known of all of them
@@ -142,7 +142,10 @@ def _try(
     event = haystack.events[number]
     with facts.guard(rule_id):
         found = match_event(rules.rule(rule_id).matches[block], event, haystack.texts[number], facts)
-        if found is not None and not is_foreign(rule_id, event, haystack.transcript):
+        if found is None or is_foreign(rule_id, event, haystack.transcript):
+            return
+        logged = event.kind is EventKind.LOG and haystack.transcript.form is Form.LOG
+        if not (logged and found.start > 8 and _spoken(haystack.texts[number], found.start, event)):
             _keep(rule_id, found, best)
 
 
@@ -220,6 +223,46 @@ def _begins(text: str, start: int, event: Event) -> bool:
     return len(words) < 12 and not any(
         word.strip(".,:;()") in _SPEECH for word in words[words[:1] == ["the"] :]
     )
+
+
+# what stands in a sentence, and in no prefix of a program's line
+_TALK = _SPEECH | frozenset((
+    "he", "she", "they", "there", "which", "who", "does", "do", "did", "has", "have", "had", "more", "than",
+    "then",
+    "pour", "de", "le", "la", "les", "des", "une", "est", "der", "die", "das", "und", "ist", "war", "mit",
+    "von", "ein",
+    "eine", "el", "los", "las", "una", "que", "con", "para", "um", "uma", "il", "di", "per",
+))  # fmt: skip
+_HAPPENED = (
+    r"(?i)\b(?:error|exception|fail\w*|died|dies|crash\w*|abort\w*|caught|got|rais\w+|kill\w*|stopped|because"
+    r"|due to"
+    r"|warn\w*|reason|message|says?|said|with|result\w*|terminat\w*|trac\w+|encounter\w*|occur\w*|cannot"
+    r"|unable|threw"
+    r"|thrown|while)\b"
+)
+
+
+# an opening mark, or an exception, right before the message, and what stands before many of CUDA's
+_NAMED = (
+    r"(?:[\"'`\u201c\u201e\u00ab(] ?(?:(?:\w+\.)*\w*(?:Error|Exception): )?|(?:\w+\.)*\w*(?:Error"
+    r"|Exception): )"
+    r"(?:CUDA (?:(?:runtime )?error(?: \(\d+\) ?)?: )?)?$"
+)
+
+
+def _spoken(text: str, start: int, event: Event) -> bool:
+    """Does the message stand in the middle of what somebody says of other things, and no program's prefix?"""
+    if event.time or event.level or event.rank is not None or event.told:
+        return False
+    before = text[:start]
+    named = draft.pattern(_NAMED).search(before)
+    if named is None:
+        return False
+    before = before[: named.start()]
+    if before.count(" ") < 2 or before.rstrip()[-1:] == ":" or draft.pattern(_HAPPENED).search(before):
+        return False
+    words = [word.strip(".,:;()[]!?\"'`").lower() for word in before.split()[:40]]
+    return sum(word in _TALK for word in words) >= 2
 
 
 def _type_fits(types: Sequence[str], name: str | None) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from torchdoctor.intake.draft import Draft, pattern
-from torchdoctor.intake.form import Census, form_of, is_personal
+from torchdoctor.intake.form import Census, form_of
 from torchdoctor.intake.lines import is_progress, is_step
+from torchdoctor.intake.personal import is_personal
 from torchdoctor.intake.quoting import mark_quoted
-from torchdoctor.intake.teaching import teaching
+from torchdoctor.intake.teaching import asks, teaching
 from torchdoctor.intake.testreports import mark_reports
 from torchdoctor.model import Ending, EventKind, Form
 
@@ -18,7 +19,7 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending]:
     if taught >= 2:
         form, personal = Form.PROSE, False
     else:
-        personal = form is Form.PROSE and is_personal(census.lines)
+        personal = form is Form.PROSE and (is_personal(census.lines) or asks(census.lines))
     mark_quoted(drafts, form, chat, personal, census.lines)
     if taught >= 2:
         for draft in drafts:
@@ -37,7 +38,7 @@ _STRONG = (
     "done.", "done!", "done in", "` reached", "exit code 0", "exit code: 0", "exitcode 0", "exitcode: 0",
     "code 0:0", "0 failed", "errors: 0", "0 errors", "failures 0", "failures: 0", " passed in", "check ok",
     "exit status 0", "training complete", "job complete", "run complete", "evaluation complete", " ok, ",
-    " ok (",
+    " ok (", " passed, ",
     "expected failure", "failed as expected", "returned 0", "no errors", "'train_runtime': ", "failed: 0",
     "training ended",
     "训练完成", "完成", "終了しました",
@@ -181,10 +182,9 @@ def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
 
 # what a program says of a failure that it has a way around
 _WENT_ON = (
-    r"(?i)\b(?:falling back|fall(?:s|ing)? back|skipping|will retry|retrying|continuing|going on"
-    r"|using \S+ instead"
-    r"|not available, using|ignoring)\b"
-)
+    "falling back", "falls back", "fall back", "skipping", "will retry", "retrying", "continuing", "going on",
+    "instead", "not available, using", "ignoring",
+)  # fmt: skip
 
 
 def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
@@ -196,7 +196,8 @@ def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
     for index in range(len(drafts) - 1, -1, -1):
         draft = drafts[index]
         if draft.kind is EventKind.LOG and steps.get(draft.stream, 0) >= 2:
-            draft.recovered = pattern(_WENT_ON).search(draft.text()) is not None
+            low = draft.raw[:600].lower()
+            draft.recovered = any(words in low for words in _WENT_ON)
         if is_failure(draft):
             went_on = steps.get(draft.stream, 0)
             if ending is Ending.GOOD and index < good and (drafts[good].stream in ("", draft.stream)):

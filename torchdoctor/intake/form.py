@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.intake.draft import pattern
-from torchdoctor.intake.lines import is_code, is_progress, is_step
+from torchdoctor.intake.lines import is_code, is_progress, is_prompt, is_step
 from torchdoctor.intake.written import is_history, is_program, is_program_text, is_settings, is_yaml
 from torchdoctor.model import Form
 
@@ -20,6 +20,10 @@ _STOPWORDS = frozenset((
     "so", "as", "at", "by", "from", "which", "who", "why", "they",
     "le", "la", "les", "des", "du", "et", "est", "vous", "une", "pas", "que", "pour", "dans",
     "der", "das", "und", "ist", "nicht", "ein", "eine", "mit", "auf", "el", "los", "para", "con",
+    "wenn", "wird", "wurde", "sind", "auch", "bei", "dem", "den", "sie", "wir", "ich", "beim", "diesem",
+    "o", "os", "do", "da", "um", "uma", "em", "quando", "il", "di", "che", "per", "si", "ce", "au", "je",
+    "sur",
+    "la", "una", "por", "como",
 ))  # fmt: skip
 _CODE_STARTS = (
     "import ", "from ", "def ", "class ", "return", "raise ", "try:", "except", "finally:", "else:",
@@ -30,43 +34,6 @@ _CODE_STARTS = (
     "torch.", "log.", "logger.", "logging.",
 )  # fmt: skip
 _MARKDOWN = ("# ", "## ", "### ", "#### ", "- ", "* ", "```", "~~~", "1. ", "2. ", "3. ", ".. ", "**")
-_PERSONAL = (
-    r"\bi (?:am|'m|have|had|get|got|can'?t|cannot|don'?t|did|tried|try|use|used|ran|run|want|need|met|meet"
-    r"|keep|installed|found|see|was)\b|what (?:do|should) i do"
-    r"|(?:[Pp]lease|pls|plz) help|[Aa]ny (?:help|ideas?|solutions?|suggestions?|advice)\b.*[?!]"
-    r"|[Hh]ow (?:to|can i|do i) (?:solve|fix|resolve) (?:this|it|the (?:problem|issue|error))\b.*\?"
-    r"|[Hh]ow (?:can|do|should|could) (?:i|I|we) \w+"
-    r"|[Aa]nyone (?:else|knows?|found|has|have)\b"
-    r"|\b(?:[Ii]s there|[Dd]oes|[Hh]as|[Hh]ave|[Dd]id|[Cc]an|[Cc]ould) any(?:one|body)\b"
-    r"|(?:^|[^\w`])(?:I|I'm|I've|my|me|My|[Ww]e (?:get|got|see|saw|have)|our (?:run|job)s?"
-    r"|[Ii]ch|[Mm]ein(?:e[mnrs]?)?|mir|j'ai|mon|mes|chez moi|mi|tengo|meu|minha"
-    # Cyrillic: u menya, moj; then Chinese, Japanese and Korean for "my"
-    r"|[\u0423\u0443] \u043c\u0435\u043d\u044f|\u043c\u043e[\u0439\u044f\u0451\u0438])(?:[^\w`]|$)"
-    r"|\u6211\u7684?|\u79c1\u306e|\u50d5\u306e|\uc81c\uac00"
-    # "may I ask", "hello" (twice), "asking for help" in Chinese
-    r"|\u8bf7\u95ee|\u4f60\u597d|\u60a8\u597d|\u6c42\u52a9"
-    # "asking the great ones, for an answer", "I ask to be taught", "what shall be done", "how to solve this"
-    r"|\u6c42(?:\u5927\u795e|\u5927\u4f6c|\u89e3\u7b54|\u6559)|\u8bf7\u6559|\u600e\u4e48\u529e"
-    r"|\u8be5(?:\u5982\u4f55|\u600e\u4e48)\u89e3\u51b3|\u6709\u4eba\u9047\u5230"
-    # "please tell me, help" in Japanese, Korean and Russian
-    r"|\u6559\u3048\u3066|\u56f0\u3063\u3066|\ub3c4\uc640\uc8fc"
-    r"|\u043f\u043e\u0434\u0441\u043a\u0430\u0436\u0438\u0442\u0435"
-    r"|\u043f\u043e\u043c\u043e\u0433\u0438\u0442\u0435"
-)
-# headings of the forms that projects have their users fill in
-_TEMPLATE = (
-    r"(?:#{1,6} |\*\*)[^\w\n]{0,6}(?:Describe the (?:bug|issue)|(?:To|Steps to) [Rr]eproduce"
-    r"|(?:Actual|Current|Expected) [Bb]ehaviou?r|What happen(?:s|ed)|What should have happened"
-    r"|Reproduc(?:tion|es the problem)|System [Ii]nfo|Your question|Bug\b(?! ?[Ff]ix)|Console logs"
-    r"|Environment *$|Error (?:message|traceback|logs)|Relevant log output|Versions *$|Issue [Ff]aced"
-    r"|Bug [Dd]escription|\u95ee\u9898\u63cf\u8ff0|\u62a5\u9519\u4fe1\u606f|\u9519\u8bef\u4fe1\u606f"
-    r"|\u9519\u8bef\u65e5\u5fd7"
-    r"|\u590d\u73b0|\u8fd0\u884c\u73af\u5883|\u73af\u5883 *$|\u5b9f\u884c\u74b0\u5883"
-    r"|\u30a8\u30e9\u30fc\u5185\u5bb9|\u518d\u73fe"
-    r"|\u767a\u751f\u3057\u3066\u3044\u308b|Fehlerbeschreibung|Umgebung *$|Fehlermeldung|\uc7ac\ud604"
-    r"|\ud658\uacbd *$)"
-    r"|- \[[ xX]\] (?:I |The (?:issue|bug|problem) )"
-)
 _BUILT = ("FAILED: ", "ninja: ", "collect2: ", "CMake Error", "error: ", "nvcc ", "gcc ", "g++ ", "c++ ")
 _LOGGED = ("Traceback (most", 'File "', "WARNING", "ERROR", "INFO", "DEBUG")
 
@@ -78,6 +45,13 @@ _AMBIGUOUS = (
 )  # fmt: skip
 
 
+# torch says so behind errors of CUDA
+_HINTS = (
+    "CUDA kernel errors might",
+    "For debugging consider passing",
+    "Compile with `TORCH_USE",
+    "Search for `cuda",
+)
 _DIGITS = str.maketrans("123456789", "0" * 9)
 
 
@@ -115,7 +89,9 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
     """(form, whether it is a chat) by majority of the lines."""
     if is_chat(lines):
         return Form.PROSE, True
-    code = prose = logged = sentences = inside = 0
+    code = prose = logged = sentences = inside = abroad = 0
+    outer = 0  # printed lines that are not set in
+    weak = 0  # lines that may be printed: some number stands in them
     framed = fenced = False
     # nvidia-smi and other programs draw tables with such borders, Markdown does not
     bordered = any(line.lstrip()[:3] == "+--" or (line[:1] == "|" and "MiB / " in line) for line in lines)
@@ -144,6 +120,7 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
         if within:
             within -= 1
             logged += 1
+            outer += 1
             continue
         if "Warning: " in line:
             within = _warned(lines[number : number + 14])
@@ -157,6 +134,7 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
         message = message and (line is lines[0] or line[:1] in " \t")
         if message and line is not lines[0]:
             logged += 1
+            outer += 1
             continue
         if framed and line[:1] in " \t":  # the source line of a frame
             logged += 1
@@ -168,6 +146,7 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
             sentences += 1
         elif framed or logs.of(text) or (bordered and text[:1] in "|+"):
             logged += 1
+            outer += line[:4] != "    " or framed
         elif fenced:
             quoted = text.startswith(_CODE_STARTS) or is_code(text)
             code += quoted
@@ -180,14 +159,17 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
                 continue  # one sentence with other names and numbers in it: a program's
             shapes.add(shape)
             prose += 1
+            abroad += not text.isascii() and pattern(_ABROAD).search(text) is not None
             sentences += text[-1:] in ".?!:。？！：" or ". " in text or "? " in text or text[0] in "#|-*>"
         elif any(c.isdecimal() for c in text):
             # the head of a release in a list of changes
-            logged += not pattern(r"^[vV\[]*\d+(?:\.\d+)+\]?(?: [-\u2013(] ?[\d./-]+\)?)?$").match(text)
-    total = code + prose + logged
+            weak += not pattern(r"^[vV\[]*\d+(?:\.\d+)+\]?(?: [-\u2013(] ?[\d./-]+\)?)?$").match(text)
+    total = code + prose + logged + weak
     if total == prose == 1 and lines[0].rstrip()[-1:] == "?":
         return Form.PROSE, False
     if len(lines) == 1 and lines[0][:1].isalpha() and not is_program(lines[0]) and _explains(lines[0]):
+        return Form.PROSE, False
+    if not logged and len(lines) <= 12 and any(_names(line) and _talks(line) for line in lines):
         return Form.PROSE, False
     if len(lines) <= 3 and any(_names(line) for line in lines) and all(_talks(line) for line in lines):
         return Form.PROSE, False
@@ -204,7 +186,7 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
         and prose * 2 >= total
         and prose > code - inside  # what stands between fences belongs to the text
         and sentences * 3 >= prose
-        and (prose >= 4 or not logged)
+        and (prose >= 4 or outer + weak == 0 or abroad >= 2)
     ):
         return Form.PROSE, False
     return Form.LOG, False
@@ -220,6 +202,8 @@ def _warned(lines: list[str]) -> int:
 
 def _is_logged(text: str) -> bool:
     if any(word in text[:120] for word in _LOGGED) or is_progress(text):
+        return True
+    if text.startswith(_HINTS) or ("@" in text[:40] and is_prompt(text)):
         return True
     if text.startswith(("terminate called after", "what(): ", "Exception raised from ", "frame #")):
         return True
@@ -323,8 +307,16 @@ def _names(line: str) -> bool:
 
 def _talks(line: str) -> bool:
     """True for a sentence, whatever it quotes."""
-    rest = pattern(_NAMED).sub(" ", pattern(_HELD).sub(" ", line), 1).strip()
-    if not rest[:1].isalpha() or is_program(line) or _is_logged(rest) or rest[-1:] == ":":
+    bare = pattern(_HELD).sub(" ", line).strip(" []()0123456789.-*>")
+    if not bare.isascii() and pattern(_ABROAD).search(bare) and not _is_logged(bare):
+        return True
+    rest = pattern(_NAMED).sub(" ", bare, 1).strip()
+    if (
+        not rest[:1].isalpha()
+        or is_program(line)
+        or _is_logged(rest)
+        or (rest[-1:] == ":" and line.rstrip()[-1:] != ":")
+    ):
         return False
     return is_prose(rest, rest)
 
@@ -372,12 +364,3 @@ def is_chat(lines: list[str]) -> bool:
     people = sorted(names.values(), reverse=True)
     spoken = sum(people[:8])
     return len(people) >= 2 and people[1] >= 2 and spoken * 10 >= len(lines) * 7 and prose * 10 >= spoken * 7
-
-
-def is_personal(lines: list[str]) -> bool:
-    """True when somebody reports what happened to him: then an example in the text is the failure itself."""
-    return any(
-        pattern(_PERSONAL).search(line)
-        or (line[:2] in ("##", "# ", "**", "[x", "- ") and pattern(_TEMPLATE).match(line))
-        for line in lines
-    )

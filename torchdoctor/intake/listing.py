@@ -5,7 +5,15 @@ from __future__ import annotations
 from torchdoctor.intake.draft import pattern
 
 # keys of records from which a model learns to answer or to classify
-_LESSONS = ('"prompt":', '"completion":', '"question":', '"answer":', '"instruction":', '"messages":')
+_LESSONS = (
+    '"prompt":',
+    '"completion":',
+    '"question":',
+    '"answer":',
+    '"instruction":',
+    '"messages":',
+    '"expected":',
+)
 # a heading of MediaWiki, an attribute in Rust, an object in JavaScript
 _SHOWN = r"(={2,4}) [^=].* \1$|#!?\[\w+\(.*\)\]$|\{ \w+: .*\},?$"
 # "3. NCCL communicator was aborted      120 jobs": how often something was counted
@@ -23,9 +31,36 @@ _POINTER = (
 _SETTING = r"[a-z_][\w.-]{0,60} += +(?:\w+\.)*\w*(?:Error|Exception): "
 
 
+# "[ ] message" of a questionnaire; what a plan of tests expects; circled numbers
+_POINT = (
+    r"\[[ xX]\] |(?:Expect(?:ed|s)?|Then|Given|When|And|Erwartet|Soll|\u9884\u671f|\u671f\u5f85\w*)\b"
+    r"[^\"'`]{0,60}[\"'`]|[\u2460-\u2473] ?\S"
+)
+_DONE = ("[RESOLVED]", "RESOLVED: ", "[OK]", "[ok]", "[PASS]", "[pass]", "\u2705 ")
+_ASKED = r"\b(?:prompt|question|query|instruction|title|caption)\s?[=:]\s?[\"'][^\"']{8}"
+
+
+# commands that search, and what collects and queries logs
+_QUERY = (
+    r"(?:awk|grep|egrep|zgrep|rg|ack|sed|jq|journalctl|logcli)\s+(?:-|['\"/])|stash@\{\d+\}: "
+    r"|<(?:Function|Module|Class|Package|Dir|Coroutine|UnitTestCase|TestCaseFunction) "
+    r"|.*\s\|\s?(?:stats|count|where|timechart|table|top|search|line_format)\b|.*\|[=~] ?[`\"]"
+)
+
+
 def listed(text: str) -> bool:
     """True for an entry of a list, a table or a catalog; ``text`` is without white space at its ends."""
     first = text[:1]
+    if (first in "[ETGWAS\u9884\u671f" or "\u2460" <= first <= "\u2473") and pattern(_POINT).match(text):
+        return True
+    if first in "agerzjls<i{" and pattern(_QUERY).match(text, 0, 400):
+        return True
+    if text.startswith(_DONE):
+        return True
+    if ("prompt" in text or "quer" in text or "question" in text or "title" in text) and pattern(
+        _ASKED
+    ).search(text):
+        return True
     if first == "{" and (
         any(key in text for key in _LESSONS)
         or ('"label":' in text and ('"text":' in text or '"input":' in text))

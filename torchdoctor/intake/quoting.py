@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from torchdoctor.intake.draft import Draft, pattern
-from torchdoctor.intake.form import is_personal, is_prose
+from torchdoctor.intake.form import is_prose
 from torchdoctor.intake.lines import is_code, is_prompt, shown_exception
 from torchdoctor.intake.listing import listed
+from torchdoctor.intake.personal import is_personal
 from torchdoctor.intake.told import Fences, Teller, addresses, copied, questions_and_answers, tells_now
 from torchdoctor.model import EventKind, Form
 
@@ -99,7 +100,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
                 draft.quoted = True
                 continue
             helping = -1
-            if teller is not None and raw[:1] == "#" and not fences.open:
+            if teller is not None and personal and raw[:1] == "#" and not fences.open:
                 draft.quoted, draft.told = True, copied(raw)  # the title of a report
                 continue
             if _literal(raw):
@@ -122,6 +123,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
         else:
             draft.quoted = (chat and not draft.headed) or (not shown and _in_prose(draft, personal))
             draft.told = draft.quoted and (live or (teller is not None and personal)) and copied(raw)
+    _catalogued(drafts)
     if form is Form.PROSE and not chat:
         _beside_failures(drafts)
     if form is Form.LOG:
@@ -160,6 +162,30 @@ def _also_in_patch(drafts: list[Draft]) -> None:
         if draft.kind is EventKind.LOG and not draft.quoted and "`" in draft.raw:
             held = pattern(r"`([^`]{24,})`").search(draft.raw)
             draft.quoted = held is not None and held[1] in patch
+
+
+def _catalogued(drafts: list[Draft]) -> None:
+    """Three and more exceptions right below each other, each with another message and none with frames: a list."""
+    run: list[Draft] = []
+    seen: set[str] = set()
+    for draft in [*drafts, None]:
+        bare = (
+            draft is not None
+            and draft.kind is EventKind.EXCEPTION
+            and not (draft.frames or draft.headed or draft.time or draft.rank is not None or draft.links)
+        )
+        if draft is not None and bare and (not run or draft.line == run[-1].end_line + 1):
+            run.append(draft)
+            seen.add(pattern(r"[\W\d]+").sub("", draft.text())[:60])
+            continue
+        for one in run[-1:]:
+            named = pattern(r"(?m)^\s*(?:\w+\.)*\w+(?:Error|Exception): ").findall(one.text())
+            one.quoted = one.quoted or len(named) >= 2
+        if len(run) >= 3 and len(seen) == len(run):
+            for one in run:
+                one.quoted, one.told = True, False
+        run = [draft] if draft is not None and bare else []
+        seen = {pattern(r"[\W\d]+").sub("", one.text())[:60] for one in run}
 
 
 def _beside_failures(drafts: list[Draft]) -> None:
@@ -308,6 +334,8 @@ def _held(raw: str) -> bool:
 def _comment(text: str) -> bool:
     """A comment of a program, alone or behind a statement."""
     if pattern(r"^(?:#+ ?[^\W\d]|//+(?: |[^\W\d])|/\*+ ?\w)").match(text):
+        return True
+    if ";  // " in text or "{  // " in text:
         return True
     code, mark, _ = text.partition("  #")
     return bool(mark) and (

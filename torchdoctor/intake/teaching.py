@@ -10,6 +10,7 @@ from __future__ import annotations
 from torchdoctor.intake.draft import pattern
 
 MOST_LINES = 400
+MANY_CHAPTERS = 9  # headings; the forms of issue trackers have fewer
 _EDGES = " \t#*=-_~:：?？!！。.．、,()（）[]【】<>《》「」0123456789一二三四五六七八九十①②③④⑤✓✅🔧💡❌"
 # lines that are nothing but such words are headings of a text that explains
 _HEADS = frozenset((
@@ -54,6 +55,21 @@ _STARTS = (
     "lösung 1", "способ 1", "решение 1", "해결 방법", "解决方法", "解决方案", "解决办法",
     "対処法", "解決方法", "원인", "causes of", "common causes of",
 )  # fmt: skip
+# "**Symptom:** …", as guides label what they say of each failure
+_LABELS = (
+    "symptom",
+    "resolution",
+    "cause",
+    "solution",
+    "fix",
+    "remedy",
+    "why",
+    "meaning",
+    "ursache",
+    "lösung",
+    "原因",
+    "解决",
+)
 # how a text speaks of itself, or of a failure as something that comes and goes
 _PHRASES = (
     "in this article", "in this guide", "in this post", "in this tutorial", "this article", "this guide",
@@ -61,6 +77,11 @@ _PHRASES = (
     "you've probably", "you have probably", "you may have seen", "you have likely", "most common errors",
     "this error occurs when", "this error happens when", "this error means", "the error occurs when",
     "occurs because", "is raised when", "is thrown when", "happens when you", "let's look at",
+    "for the wiki", "please add yours", "exercise:", "beginners", "every now and then", "übung:", "您可以",
+    "你可以按", "按以下步骤",
+    "如果还有问题", "错误，通常", "here's how", "let me know if", "gehst du vor", "bedeutet, dass",
+    "falls du mir",
+    "begründen sie", "nennen sie", "punkte)", " marks)", " points)", "explain why",
     "before you open an issue", "before opening an issue", "if your log contains", "stack overflow",
     "pytorch forums", "top answer", "now uses", "write-up", "weekly", "job board", "的坑",
     "we'll explore", "we will look at", "next post", "stay tuned", "min read", "read time", "happy coding",
@@ -82,6 +103,8 @@ _PHRASES = (
     "в этой статье", "в статье", "ошибка возникает", "возникает, когда", "обычно сообщение", "это означает",
     "если ничего не помог", "разберём", "разберем",
     "la solution consiste", "prochain article", "il suffit de", "se produit quand", "ejemplo del mensaje",
+    "esse erro acontece", "este erro acontece", "para resolver", "para solucionar", "per risolvere",
+    "questo errore",
     "la solución", "se produce cuando", "en este artículo", "dans cet article", "neste artigo",
     "este error ocurre", "cette erreur se produit",
     "w tym artykule", "ten błąd występuje", "in dit artikel", "bu yazıda", "in questo articolo",
@@ -98,11 +121,14 @@ _LISTS = (
 )  # fmt: skip
 _CLOSED = (
     "what does this pr do", "\nfixes #", "\ncloses #", "\nresolves #", "resolution: fixed", "status: closed",
-    "status: resolved", "status: fixed",
+    "status: resolved", "status: fixed", "this issue is stale", "\\begin{", "### response:", "[resolved]",
 )  # fmt: skip
 # how people say that something is over
 _OVER = (
-    "that fixed it", "problem solved", "[solved]", "(solved)", "solved it by", "fixed it by", "就好了",
+    "edit: solved", "made it go away", "for the record", "leaving this here for", "a été remplacé",
+    "de nouveau dispon",
+    "wurde ersetzt", "wurde getauscht", "wieder in betrieb", "wieder verfügbar", "that fixed it",
+    "problem solved", "[solved]", "(solved)", "solved it by", "fixed it by", "就好了",
     "记录一下",
     "成功解决", "问题解决了", "最终解决", "已解决", "搞定", "で解決", "解決しました", "解決した",
     "直りました", "直った",
@@ -118,7 +144,8 @@ _TITLES = (
     "cheat sheet", "cheatsheet", "faq", "frequently asked", "known issues", "best practices", "pitfalls",
     "migrat", "upgrading", "breaking changes", "what's new", "newsletter", "weekly", "runbook", "playbook",
     "手順書",
-    "手册", "应急预案", "処置", "exercise", "练习", "习题", "exam", "quiz", "wöchentlich", "rundbrief",
+    "手册", "应急预案", "処置", "chapter", "lesson", "aufgabe", "übung", "задача", "задание", "ejercicio",
+    "exercice", "kapitel", "exercise", "练习", "习题", "exam", "quiz", "wöchentlich", "rundbrief",
     "postmortem", "post-mortem", "lessons", "release notes", "changelog", "deep dive", "demystif",
     "causes and", "things to", "tips for", "beginners",
     "解决", "汇总", "详解", "教程", "指南", "笔记", "总结", "原因", "踩坑", "问题集", "常见", "处理方法",
@@ -126,7 +153,10 @@ _TITLES = (
     "対処", "解決", "まとめ", "解説", "入門", "備忘録", "해결", "정리", "방법", "가이드", "오류 모음",
     "verstehen", "beheben", "behebt", "lösung", "anleitung", "tipps", "leitfaden", "häufige",
     "как исправить", "решение", "исправление", "что делать", "почему возникает", "руководство", "шпаргалка",
-    "comprendre", "solución", "cómo solucionar", "como resolver", "comment résoudre", "corriger",
+    "comprendre", "entendendo", "entendiendo", "capire", "zrozumie", "anlamak", "понима", "разбор", "速查",
+    "一览", "早見表",
+    "更新说明", "发布说明", "リリースノート", "変更点", "릴리스", "変更履歴", "更新日志", "solución",
+    "cómo solucionar", "como resolver", "comment résoudre", "corriger",
     "jak naprawić", "nasıl çözülür",
     "come risolvere",
 )  # fmt: skip
@@ -135,19 +165,22 @@ _ASKS = (
     r"|\b(?:please|pls|plz|kindly) (?:help|advise)|\bhelp me\b|\bthanks? in advance|\bthx\b|\bthank you\b"
     r"|\b(?:what|how|where|why)\b[^.?!\n]{0,30}\b(?:am|do|can|should|could|did|must) (?:i|we)\b(?! fix\b)"
     r"|\bis (?:there|this) (?:a|an|any|my)\b[^.?!\n]{0,60}\?|\b(?:stuck|clueless|no idea|at a loss)\b"
+    r"|\b(?:workarounds?|fix|solutions?|ideas?|hints?|thoughts)\?"
     r"|\b(?:could|can|would) (?:you|some\w+) (?:please )?(?:help|look|check|tell|explain)\b"
     r"|\bmy (?:run|job|training|script|program|model|code)\b[^.?!\n]{0,40}\b(?:dies|died|crash\w*|fail\w*"
     r"|stop\w*)"
     r"|请问|求助|求解|求大佬|求指|大佬|该怎么|怎么解决[?？呢啊]|如何解决[?？]|怎么办[?？呢啊]?$|帮忙|帮我"
     r"|帮看|谢谢|有人知道"
     r"|有没有人|请教|為什麼[^\n]{0,30}[?？]|为什么[^\n]{0,30}[?？]$|怎么回事|是什么原因|吗[?？]"
-    r"|でしょうか|どうすれば|教えて|助けて|ご教示|困って|わかりません|分かりません|なぜ[^\n]{0,40}[か？]"
+    r"|でしょうか|(?:です|ます)か[?？。]?|てしまいます|てしまう|どうすれば|教えて|助けて|ご教示|困って"
+    r"|わかりません|分かりません|なぜ[^\n]{0,40}[か？]"
     r"|도와주|알려주|걸까요|해야 하나요|무엇이 문제|모르겠|왜 [^\n]{0,40}[까요]\?|어떻게 [^\n]{0,30}\?"
     r"|[Пп]омогите|[Пп]одскажите|[Уу] меня|не понимаю|[Кк]то-нибудь|[Вв] чём (?:может быть )?(?:причина|дело)"
     r"|\b(?:kann mir|hat jemand|wei\u00df jemand|was mache ich|was kann ich|wie kann ich|woran|danke"
     r"|ich bekomme"
     r"|bekomme ich|hilfe|bei mir)\b"
-    r"|\b(?:alguien|ayuda|qu\u00e9 puedo|quelqu'un|aidez|que faire|algu\u00e9m|ajuda|pomocy|pomoc"
+    r"|\b(?:alguien|ayuda|recebo|como resolvo|obrigad[oa]|come posso|qualcuno|bagaimana cara|giúp|phải làm"
+    r"|怎么改|哪位|qu\u00e9 puedo|quelqu'un|aidez|que faire|algu\u00e9m|ajuda|pomocy|pomoc"
     r"|yard\u0131m)\b"
 )
 # headings of the forms that projects have their users fill in
@@ -164,6 +197,11 @@ def teaching(lines: list[str]) -> int:
 
     From 2 on what it quotes is no failure, from 3 on not even with its stack.
     """
+    chapters = sum(line[:2] == "##" and bool(pattern(r"#{2,5} +[^\W_]").match(line)) for line in lines)
+    if chapters >= MANY_CHAPTERS and not any(
+        line[:1] in "#*-" and pattern(_FORMS).match(line) for line in lines
+    ):
+        return 3  # a manual
     if len(lines) > MOST_LINES:
         return 0
     text = "\n".join(lines).lower()
@@ -171,11 +209,16 @@ def teaching(lines: list[str]) -> int:
     if title.startswith(_LISTS) or any(words in text for words in _CLOSED):
         return 2
     marks = _marks(lines, text)
-    if marks < 2 or any(
-        pattern(_ASKS).search(line) or (line[:1] in "#*-" and pattern(_FORMS).match(line)) for line in lines
-    ):
+    if marks < 2 or asks(lines):
+        return 0
+    if any(line[:1] in "#*-" and pattern(_FORMS).match(line) for line in lines):
         return 0
     return marks
+
+
+def asks(lines: list[str]) -> bool:
+    """True when somebody asks for help, in one of ten languages."""
+    return any(pattern(_ASKS).search(line) for line in lines[:MOST_LINES])
 
 
 def _marks(lines: list[str], text: str) -> int:
@@ -185,12 +228,25 @@ def _marks(lines: list[str], text: str) -> int:
         if len(line) > 60 and found:
             continue
         head = line.strip(_EDGES).lower()
-        if head in _HEADS:
+        if line[:2] == "**" and head.startswith(_LABELS):
+            found.add(head[:5])
+        elif head in _HEADS:
             found.add(head)
         elif len(head) < 50 and head.startswith(_STARTS):
             found.update(start for start in _STARTS if head.startswith(start))
+    pointed = sum(
+        bool(pattern(r"\W{0,3}\S.*\u2192 ?[^\W\d]").match(line)) for line in lines if "\u2192" in line
+    )
+    if pointed < 3:
+        pointed = 0
+    if pattern(r"[^:=|]{0,30}(?<![\w.])v?\d+\.\d+(?:\.\d+)*\b[^:=|]{0,30}$").match(lines[0].strip(" #[=*")):
+        # a version, and a list: what changed in it
+        bullets = sum(line.lstrip()[:1] in "-*\u30fb\u2022\u00b7" for line in lines)
+        pointed += 2 * (bullets >= 2 and bullets * 3 >= 2 * (len(lines) - 1))
     numbered = sum(line[:1].isdecimal() and line[1:2] in (".", "、", ")", "）") for line in lines)
     over = 2 * any(words in text for words in _OVER)
     told = sum(phrase in text for phrase in _PHRASES)
     title = lines[0].lower()
-    return len(found) + told + over + (numbered >= 2) + any(word in title for word in _TITLES)
+    return (
+        len(found) + told + over + min(pointed, 2) + (numbered >= 2) + any(word in title for word in _TITLES)
+    )

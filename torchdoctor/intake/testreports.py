@@ -23,9 +23,18 @@ def mark_reports(drafts: list[Draft]) -> None:
     going = False  # go test -v shows what its tests say, and whether any failed
     if any(draft.raw.lstrip().startswith("--- PASS: ") for draft in drafts):
         going = not any(draft.raw.lstrip().startswith("--- FAIL: ") for draft in drafts)
+    began = -1  # a test of gtest
     told: list[str] = []  # the exceptions that were shown with their tracebacks
-    for draft in drafts:
+    for at, draft in enumerate(drafts):
         raw = draft.raw.strip() if draft.raw[:1] in " \t" else draft.raw
+        if raw[:5] == "[ RUN":
+            began = at
+        elif (
+            raw[:1] == "[" and began >= 0 and pattern(r"\[ +(?:OK|FAILED|SKIPPED) +\] ").match(raw, 0, _LONG)
+        ):
+            for inner in drafts[began : at + 1] if "OK" in raw[:14] else ():
+                inner.quoted = True
+            began = -1
         if raw[:2] == "==":
             head = pattern(_SECTION).match(raw.rstrip(), 0, _LONG)
             section = head[1] if head else section

@@ -34,9 +34,12 @@ _ANNOUNCES = (
     r"|sagt)\b[^.?!\n]{0,30}?"
     r"\b(?:\w+\.)*\w+(?:Error|Exception): "
     r"|\b(?:the|this|an?|following|same) (?:\w+ )?(?:error|exception|warning|message):? ?[`\"\u201c]"
+    r"|\b(?:[Jj]obs?|[Rr]uns?|[Tt]raining|[Pp]rocess|[Ss]cript|[Pp]rogram|[Ww]orkers?"
+    r"|[Rr]ank)\b[^.?!\n]{0,40}"
+    r"\b(?:failed|died|crashed|stopped|ended|aborted)\b[^.?!\n]{0,60}[:\uff1a]"
+    r"|\b[Ss]till (?:happens|fails|failing|crashes|occurs|get|getting|see|seeing|broken)\b|\b[Ss]ame here\b"
     # "error" in Chinese, Japanese, Korean, German, French, Spanish, Russian, behind words of telling
-    r"|\u62a5\u9519|\u51fa\u73b0|\u9519\u8bef|\u62a5\u4e86|\u63d0\u793a|\u30a8\u30e9\u30fc|\uc5d0\ub7ec"
-    r"|\b(?:Fehler(?:meldung)?|[Ee]rreur|[Ee]rro|errores?)\b|\u043e\u0448\u0438\u0431\u043a"
+    r"|\u62a5\u9519|\u62a5\u4e86"
 )
 _HEADING = (
     r"(?:#{1,6} |\*\*).{0,30}\b(?:[Ee]rrors?|[Ll]ogs?|[Oo]utput|[Tt]raceback|[Ww]hat happened|[Bb]ug"
@@ -55,7 +58,10 @@ _SUPPOSES = (
     r"|refers? to|stems from|hei\u00dft|bedeutet|besagt|signifie|significa|(?:is|are|was) (?:caused|due)"
     r"|for example|for instance|e\.g\.|such as"
     r"|avoid(?:s|ed|ing)?|prevents?|instead of|would|might|may|like this one|harmless"
-    r"|ignored?)\b"
+    r"|ignored?|[Ww]enn|[Ff]alls|absichtlich|on purpose|deliberately|expected to|[Ss]e compare"
+    r"|[Ss]i aparece)\b"
+    r"|\u5982\u679c|\u306e\u5834\u5408|\u3068\u304d\u306f|\u0435\u0441\u043b\u0438|\u0415\u0441\u043b\u0438"
+    r"|\ub9cc\uc57d"
 )
 
 # somebody's own words before a message between quotation marks
@@ -64,11 +70,21 @@ _QUOTES = (
 )
 # somebody's own words, a colon, and the exception; or what he gets, between quotation marks
 _COLON = (
+    r"\u51fa\u73b0|\u9519\u8bef|\u63d0\u793a|\u30a8\u30e9\u30fc|\uc5d0\ub7ec|\u043e\u0448\u0438\u0431\u043a"
+    r"|\b(?:Fehler(?:meldung)?|[Ee]rreur|[Ee]rro|errores?)\b|"
     r"[:\uff1a] ?[`\"\u201c\u201e\u00ab]? ?(?:\w+\.)*\w+(?:Error|Exception): "
     r"|\b(?:gets?|got|getting|see|seeing|saw)\b[^.?!\n]{0,20}[`\"\u201c\u201e]"
     r"|\b(?:me (?:sale|aparece|da)|obtengo|recibo|j'(?:obtiens|ai)|re\u00e7ois|erhalte|bekomme"
-    r"|kommt)\b[^.?!\n]{0,60}Error\b"
+    r"|kommt|[\u0412\u0432]\u044b\u043b\u0435\u0442\u0430\u0435\u0442|\u043f\u0430\u0434\u0430\u0435\u0442"
+    r"|\u043f\u043e\u043b\u0443\u0447\u0430\u044e"
+    r"|\u0432\u044b\u0434\u0430[\u0451\u0435]\u0442)\b[^.?!\n]{0,60}Error\b"
+    r"|\b(?:log|output|console|terminal)\b[^.?!\n]{0,20}\b(?:is|was|are"
+    r"|reads)\b[^.?!\n]{0,10}[`\"\u201c\u201e\u00ab]"
+    r"|\b(?:log|output|console|terminal|it|which|(?:py)?torch)\b[^.?!\n]{0,30}\b(?:says?|prints?|shows?"
+    r"|tells?|warns?)\b"
+    r"[^.?!\n]{0,30}[`\"\u201c\u201e\u00ab]"
 )
+_COLON += rf"|\b{_VERB}[^.?!\n]{{0,20}}?\b(?:\w+\.)*\w+(?:Error|Exception): "
 # the subject of a commit
 _COMMITS = r"\W*(?:[Ff]ix|chore|docs|refactor|test|feat|perf|build|ci)\b(?:\(|:|!| )"
 _EXPLAINS = r"\b(?:means|indicates|usually|typically|stems from|is caused|fixed|solved|went away|no longer)\b"
@@ -96,7 +112,7 @@ class Teller:
         supposes = supposes or pattern(_QUESTION).match(text) is not None
         supposes = supposes or pattern(_COMMITS).match(text) is not None
         announces = not supposes and (
-            pattern(_ANNOUNCES).search(text) is not None
+            pattern(_ANNOUNCES).search(_unheld(text)) is not None
             or (self._personal and bool(pattern(_QUOTES).search(text) or pattern(_COLON).search(text)))
         )
         before = self._announced and near <= 3 and (near <= 1 or text[:1] not in "#")
@@ -157,6 +173,13 @@ def addresses(line: str) -> bool:
     """True for words to a reader: what befell him is not shown, but supposed."""
     return bool(
         pattern(r"(?i)\b(?:you|your|you're|du|dein\w*|sie|ihr\w*|vous|votre)\b|[\u4f60\u60a8]").search(line)
+    )
+
+
+def _unheld(text: str) -> str:
+    """The line without what stands between quotation marks, which themselves stay."""
+    return pattern(r"([`\"\u201c\u201e\u00ab])[^`\"\u201c\u201d\u00bb]{2,}(?:[`\"\u201c\u201d\u00bb]|$)").sub(
+        r"\1", text
     )
 
 

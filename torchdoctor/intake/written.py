@@ -18,6 +18,8 @@ def is_history(lines: list[str]) -> bool:
 def is_program_text(lines: list[str]) -> bool:
     """True for a script, a patch, or a Python file, however long its docstrings; nothing ran in it."""
     strong = 0
+    if len(lines) > 2 and lines[0].strip() in ('"""', "'''") and lines[-1].strip() == lines[0].strip():
+        return True  # a docstring
     if lines and (lines[0].startswith("#!") or any(line.startswith("diff --git ") for line in lines[:20])):
         return not any(line.startswith(("Traceback (most", '  File "')) for line in lines)
     for line in lines:

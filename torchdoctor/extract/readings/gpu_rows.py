@@ -138,6 +138,12 @@ def _rows(passage: Passage) -> Iterator[Row]:
                 busy,
             )
             head = None
+        elif (found := _pattern("state").match(line.text)) is not None:
+            # a row whose line with the name was left out
+            heat, watts, limit, busy = (
+                _number(found.group(key)) for key in ("heat", "watts", "limit", "busy")
+            )
+            yield Row(0, "", line, heat, watts, limit, int(found.group("used")), busy)
 
 
 def _csv_rows(passage: Passage) -> Iterator[Row]:

@@ -33,7 +33,7 @@ GROWTH = 1.3
 _PATTERNS = {
     # the step of a line: "iter 300 | …", "batch 3000 | RAM 40.3 GB", "500 2739 MB"
     "step": (
-        r"(?:^|\b(?:iter(?:ation)?|step|batch|it|epoch|i|image|request"
+        r"(?:^|\b(?:iter(?:ation)?|step|schritt|epoche|batch|it|epoch|i|image|request"
         r"|call)\b\s?[#:=\[(]?\s?)(?P<step>\d{1,9})(?![\d.]|\s?[GMK]i?B|\s?(?:workers?|gpus?|ranks?|samples?"
         r"|px|tokens?|threads?|images?)\b)"
     ),
@@ -42,15 +42,18 @@ _PATTERNS = {
         r"^\s*(?:(?:[A-Za-z]+[ :=#]{1,3})?(?P<step>\d{1,7})[ :,"
         r"|-]{1,4}(?:[A-Za-z_ ]{1,24}[ :=]{1,3})?)?(?P<bytes>\d{8,12})\s*$"
     ),
-    "gpu": r"\bgpu\b|cuda|allocated|reserved|\bvram\b|memory_allocated",
+    "gpu": r"\bgpu\b|\u663e\u5b58|cuda|allocated|reserved|\bvram\b|memory_allocated",
     "host": (
         r"\bRSS\b|\brss\b|\bRAM\b|\bram\b|host mem|cpu mem|\bRES\b|\bUSS\b|\bPSS\b|main mem|virtual_memory"
     ),
     "gpu-query": r"memory_allocated\(|memory_reserved\(|max_memory_allocated\(|mem_get_info\(",
     "host-query": r"memory_info\(|ru_maxrss|virtual_memory\(|\brss\b",
     "asked": (
-        r"\b(?:grow|increas|climb|creep|ris(?:e|es|ing)|leak|goes up|going up|keeps? (?:growing|increasing"
-        r"|going)|fills? up|explod|until .{0,30}(?:full|out of memory))"
+        r"\b(?:grow|increas|climb|creep|ris(?:e|es|ing)|leak|goes up|going up|w\u00e4chst|steigt|nimmt zu"
+        r"|keeps? (?:growing|increasing"
+        r"|going)|fills? up|explod|\u4e00\u76f4\u6da8|\u8d8a\u6765\u8d8a|\u4e0d\u65ad\u589e"
+        r"|\u6301\u7eed\u589e|\u5897\u3048|\u0440\u0430\u0441\u0442[\u0451\u0435]\u0442|until .{0,30}(?:full"
+        r"|out of memory))"
     ),
     "kept": (
         r"\b\w+\s*\+=\s*\w*loss\w*\s*(?:#|`|$)|\b\w*loss\w*\s*\+=\s*loss\b(?![.(\[])"

@@ -63,12 +63,17 @@ _PATTERNS = {
     ),
     "personal": (
         r"(?:^|[^\w`'])(?:I|I'm|I've|I'd|my|me|My|[Ww]e|our|[Ii]ch|[Mm]ein\w{0,3}|mir|j'ai|[Mm]on"
-        r"|mes)(?:[^\w`]|$)"
+        r"|mes)(?:[^\w`]|$)|\u6211|\u79c1|\u50d5|\uc81c\uac00|[\u0423\u0443] \u043c\u0435\u043d\u044f"
     ),
     "asks": (
         r"\w[^?\n]{2,}\?(?:\s|$|\*)|^(?:Question|Frage|Problem|Bug|Issue)\b|(?i:any (?:idea|hint|help))"
         r"|(?i:describe the bug|to reproduce\b|expected behaviou?r|instead of (?:the )?[\[(]?\d)"
         r"|(?i:\b(?:is|are|gets?|became|becomes) (?:\w+ )?slow(?:er)?\b)"
+        # in Chinese, Japanese, Korean, Russian and German: why, how, may I ask
+        r"|\u8bf7\u95ee|\u4e3a\u4ec0\u4e48|\u600e\u4e48|\u5417[?\uff1f]|\u3067\u3057\u3087\u3046\u304b"
+        r"|\u306a\u305c|\u307e\u3059\u304b|\uae4c\uc694|\ub098\uc694|\uc65c "
+        r"|(?i:\u043f\u043e\u0447\u0435\u043c\u0443|\u043f\u043e\u043c\u043e\u0433\u0438\u0442\u0435"
+        r"|\bwarum\b|\bwieso\b|\bworan\b)"
         r"|(?i:\bgot (?:\d+ ?% )?slow|\bsuddenly\b|\bweird|\bstrange)"
     ),
 }
@@ -214,6 +219,10 @@ def _spoken(text: str) -> bool:
     words = [word for word in words if word]
     if stripped[:1] in "|+" or not words:
         return False
+    if not stripped.isascii():
+        strange = sum(c > "\u0400" and c.isalpha() for c in stripped)
+        if strange >= 6 and strange * 3 >= sum(c.isalpha() for c in stripped):
+            return True
     if len(words) < 3:
         return stripped[-1:] == "?" and stripped[:1].isalpha()
     letters = sum(char.isalpha() for char in stripped)

@@ -32,6 +32,8 @@ _PATTERNS = {
         r"|(?:order|batches|indices|samples|shuffl\w+)\b[^.\n]{0,50}\b(?:is|are|the|be) (?:always |exactly "
         r"|the )*(?:same|identical)"
         r"|(?:order|batches|indices|samples)\b[^.\n]{0,30}\b(?:same|identical)\b"
+        r"|\u987a\u5e8f[^\n]{0,6}(?:\u4e00\u6837|\u76f8\u540c)|\u9806\u5e8f[^\n]{0,8}\u540c\u3058"
+        r"|gleiche[nr]? Reihenfolge"
         r"|not (?:re)?shuffl|same (?:spikes|shape)|never (?:re)?shuffl"
     ),
     "wanted": r"which is what I want|as (?:wanted|expected|intended)|on purpose",

@@ -116,7 +116,10 @@ def _missing(passage: Passage, made: Line, name: str) -> Line | None:
     asked = re.compile(rf"(?:^|[(\s])\s*{re.escape(name)}\.grad\b(?!_)")
     for line in passage.lines[made.at + 1 :]:
         if line.voice is Voice.TYPED and asked.search(line.text):
-            for answer in passage.answers(line, 3):
+            answers = list(passage.answers(line, 3))
+            if not answers and line.text.strip() == f"{name}.grad" and line.at + 1 < len(passage.lines):
+                return line  # Python shows nothing where the value is None
+            for answer in answers:
                 if answer.text.strip() == "None":
                     return answer
         elif line.voice is Voice.PRINTED and re.search(
