@@ -5,6 +5,7 @@ from __future__ import annotations
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import Census, form_of
 from torchdoctor.intake.lines import is_progress, is_step
+from torchdoctor.intake.passing import mark_passed
 from torchdoctor.intake.personal import is_personal
 from torchdoctor.intake.quoting import mark_quoted
 from torchdoctor.intake.teaching import asks, teaching
@@ -26,6 +27,7 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending]:
             draft.quoted = draft.quoted or taught > 2 or not draft.frames
             draft.told = False
     mark_reports(drafts)
+    mark_passed(drafts)
     if form is not Form.LOG and not any(d.headed and not d.quoted for d in drafts):
         return form, Ending.UNKNOWN
     ending, good = ending_of(drafts)
@@ -161,7 +163,7 @@ def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
     steps = strength = 0
     for index in range(len(drafts) - 1, max(-1, len(drafts) - 400), -1):
         draft = drafts[index]
-        if is_failure(draft):
+        if is_failure(draft) and not _came_later(drafts, index):
             failure = index
             break
         if draft.kind in (EventKind.LOG, EventKind.LAUNCHER, EventKind.SCHEDULER) and not draft.quoted:
@@ -187,6 +189,18 @@ _WENT_ON = (
 )  # fmt: skip
 
 
+_AGAIN = r"(?i)\b(?:retry(?:ing)?|trying (?:again|to resume)|(?:re)?attempt|resuming)\b"
+
+
+def _came_later(drafts: list[Draft], index: int) -> bool:
+    """A line about something that failed, was tried again at once, and went through to its end."""
+    if drafts[index].kind is not EventKind.LOG:
+        return False
+    if not any(pattern(_AGAIN).search(draft.text()[:400]) for draft in drafts[index : index + 3]):
+        return False
+    return any("100%" in draft.raw[:400] for draft in drafts[index + 1 : index + 40])
+
+
 def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
     """Mark failures after which the same stream plainly went on; none when the last event is a failure."""
     if ending is Ending.BAD:
@@ -198,7 +212,9 @@ def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
         if draft.kind is EventKind.LOG and steps.get(draft.stream, 0) >= 2:
             low = draft.raw[:600].lower()
             draft.recovered = any(words in low for words in _WENT_ON)
-        if is_failure(draft):
+        if is_failure(draft) and _came_later(drafts, index):
+            draft.recovered = True
+        elif is_failure(draft):
             went_on = steps.get(draft.stream, 0)
             if ending is Ending.GOOD and index < good and (drafts[good].stream in ("", draft.stream)):
                 draft.recovered = went_on >= 1 or retried or goodness(drafts[good].text()) == 2
@@ -211,6 +227,8 @@ def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
             if is_step(text) or is_progress(text):
                 steps[draft.stream] = steps.get(draft.stream, 0) + 1
             low = text.lower()
-            if ending is Ending.GOOD and index < good and not is_step(text) and pattern(_TROUBLE).search(low):
+            if (
+                ending is Ending.GOOD and index < good and not is_step(text) and pattern(_TROUBLE).search(low)
+            ) or (("error" in low or "failed" in low) and _came_later(drafts, index)):
                 draft.recovered = True
             retried = retried or "retry" in low or "attempt" in low or "resum" in low or "restart" in low

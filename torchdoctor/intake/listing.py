@@ -28,6 +28,16 @@ _ELEMENT = (
 _POINTER = (
     r"\S.* (?:->|=>|\u2192) (?:see )?\S+\.(?:md|rst|html|txt)(?:#\S+)?$|\S.* (?:->|=>|\u2192) https?://\S+$"
 )
+# what a program says of an exception that it asked for
+_EXPECTED = (
+    r"(?i)\W*(?:ok|as|correctly|caught|raised|failed|got|the|an?|error|exception|\s|[,:-])*"
+    r"expected(?: error| exception| failure| message| to fail)?\)?\s*(?::|-{1,2} |\u2014|\()"
+)
+# flake8, ruff, pylint, cpplint: a place in a program and the number of a rule
+_LINTED = r"(?:^|\s)[\w./\\-]+\.(?:pyi?|ipynb|c|cc|cpp|cu|cuh|h|hpp):\d+(?::\d+)?: \[?[A-Z]{1,4}\d{3,4}\b"
+# git log --oneline
+_HEX = frozenset("0123456789abcdef")
+_COMMIT = r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,12} (?:\([^)]{1,80}\) )?[A-Za-z]\S* "
 _SETTING = r"[a-z_][\w.-]{0,60} += +(?:\w+\.)*\w*(?:Error|Exception): "
 
 
@@ -70,6 +80,12 @@ def listed(text: str) -> bool:
         return True
     if first == "<" and "</" in text and pattern(_ELEMENT).match(text):
         return True
+    if "xpected" in text[:40] and pattern(_EXPECTED).match(text):
+        return True
+    if ":" in text and text[-1:] != ":" and pattern(_LINTED).search(text, 0, 300):
+        return True
+    if first in _HEX and pattern(_COMMIT).match(text):
+        return True
     if " as expected" in text and pattern(r"\b(?:raise[sd]?|caught)\b|\bexpected(?::|$)").search(text):
         return True
     if ("->" in text or "=>" in text or "\u2192" in text) and pattern(_POINTER).match(text):
@@ -79,3 +95,17 @@ def listed(text: str) -> bool:
             return True
         return (first.isdecimal() or first in "-*") and bool(pattern(_COUNTED).match(text))
     return " = " in text and first.islower() and bool(pattern(_SETTING).match(text))
+
+
+# an entry of a list, or a heading, that begins with a message or holds nothing but one
+_ENTRY = (
+    r"\s*(?:[-*+\u2022\u2023\u25aa\u25cf\u2013]|\(?\d{1,2}[.):]|#{1,6}(?: \d{1,2}[.):]?)?|\*\*|[a-z]\)) ?\**"
+    r"(?:[`\"\u201c\u201e\u300c]((?:[^`\"\u201d\u300d]+ ){3,}[^`\"\u201d\u300d]+)[`\"\u201d\u300d]"
+    r"|[`\"\u201c]?((?:\w+\.)*\w+(?:Error|Exception): .+))"
+)
+
+
+def entry(raw: str) -> str:
+    """The message that an entry of a list or a heading holds, without its numbers; empty for another line."""
+    found = pattern(_ENTRY).match(raw, 0, 400)
+    return pattern(r"[\W\d]+").sub("", found[1] or found[2])[:60] if found else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import is_prose
 from torchdoctor.intake.lines import is_code, is_prompt, shown_exception
-from torchdoctor.intake.listing import listed
+from torchdoctor.intake.listing import entry, listed
 from torchdoctor.intake.personal import is_personal
 from torchdoctor.intake.told import Fences, Teller, addresses, copied, questions_and_answers, tells_now
 from torchdoctor.model import EventKind, Form
@@ -50,6 +50,9 @@ _REAL_KEYS = (
     "description",
     "text",
 )
+
+
+_ENTRIES = frozenset("-*+#(0123456789\u2022\u2023\u25aa\u25cf\u2013abcdefgh")
 
 
 def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lines: list[str]) -> None:
@@ -124,6 +127,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
             draft.quoted = (chat and not draft.headed) or (not shown and _in_prose(draft, personal))
             draft.told = draft.quoted and (live or (teller is not None and personal)) and copied(raw)
     _catalogued(drafts)
+    _enumerated(drafts, personal)
     if form is Form.PROSE and not chat:
         _beside_failures(drafts)
     if form is Form.LOG:
@@ -165,7 +169,7 @@ def _also_in_patch(drafts: list[Draft]) -> None:
 
 
 def _catalogued(drafts: list[Draft]) -> None:
-    """Three and more exceptions right below each other, each with another message and none with frames: a list."""
+    """Three and more exceptions right below each other, each another one and none with frames: a list."""
     run: list[Draft] = []
     seen: set[str] = set()
     for draft in [*drafts, None]:
@@ -186,6 +190,17 @@ def _catalogued(drafts: list[Draft]) -> None:
                 one.quoted, one.told = True, False
         run = [draft] if draft is not None and bare else []
         seen = {pattern(r"[\W\d]+").sub("", one.text())[:60] for one in run}
+
+
+def _enumerated(drafts: list[Draft], personal: bool) -> None:
+    """Several headings with a message each; or entries of a list, where nobody says that they befell him."""
+    entries = [draft for draft in drafts if not (draft.frames or draft.time or draft.rank is not None)]
+    entries = [draft for draft in entries if draft.raw.strip()[:1] in _ENTRIES and entry(draft.raw)]
+    if personal:
+        entries = [draft for draft in entries if draft.raw[:1] == "#"]
+    if len({entry(draft.raw) for draft in entries}) >= 2 + personal:
+        for draft in entries:
+            draft.quoted, draft.told = True, False
 
 
 def _beside_failures(drafts: list[Draft]) -> None:

@@ -42,6 +42,9 @@ CHANGED = "the file changed while it was read; what stood in it meanwhile was re
 _SIGNS = (
     "raceback", 'File "', "hread ", "frame #", "above exception", "from user code", "Root Cause", ".cpp:",
     "FrameSummary", "Exception Group", "Stack (most recent", "goodbye", "panic", "sigterm", "SIGTERM",
+    # what ranks print to see whether their weights are equal
+    "checksum", "param_norm", "param norm", "param_sum", "param sum", "weight_norm", "weight norm",
+    "weight sum", "weight_sum", "DistributedDataParallel",
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ All is looked up in sets and by plain search: most inputs are logs, and compile 
 from __future__ import annotations
 
 from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.told import questions_and_answers
 
 MOST_LINES = 400
 MANY_CHAPTERS = 9  # headings; the forms of issue trackers have fewer
@@ -121,7 +122,9 @@ _LISTS = (
 )  # fmt: skip
 _CLOSED = (
     "what does this pr do", "\nfixes #", "\ncloses #", "\nresolves #", "resolution: fixed", "status: closed",
-    "status: resolved", "status: fixed", "this issue is stale", "\\begin{", "### response:", "[resolved]",
+    "status: resolved", "status: fixed",
+    "approved this merge request", "approved these changes", "approved this pull request",
+    "this issue is stale", "\\begin{", "### response:", "[resolved]",
 )  # fmt: skip
 # how people say that something is over
 _OVER = (
@@ -208,7 +211,7 @@ def teaching(lines: list[str]) -> int:
     title = lines[0].strip(_EDGES).lower()
     if title.startswith(_LISTS) or any(words in text for words in _CLOSED):
         return 2
-    marks = _marks(lines, text)
+    marks = 3 if questions_and_answers(lines) else _marks(lines, text)
     if marks < 2 or asks(lines):
         return 0
     if any(line[:1] in "#*-" and pattern(_FORMS).match(line) for line in lines):

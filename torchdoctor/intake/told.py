@@ -57,6 +57,8 @@ _SUPPOSES = (
     r"|last (?:year|month|week)|years? ago|sometimes means|usually|typically|means?|meaning|indicates?"
     r"|refers? to|stems from|hei\u00dft|bedeutet|besagt|signifie|significa|(?:is|are|was) (?:caused|due)"
     r"|for example|for instance|e\.g\.|such as"
+    r"|(?:is|are|gets?) (?:raised|thrown|printed|reported) (?:if|when|by|for|as)|difference between"
+    r"|I(?: still)? (?:remember|recall)"
     r"|avoid(?:s|ed|ing)?|prevents?|instead of|would|might|may|like this one|harmless"
     r"|ignored?|[Ww]enn|[Ff]alls|absichtlich|on purpose|deliberately|expected to|[Ss]e compare"
     r"|[Ss]i aparece)\b"

@@ -1,0 +1,59 @@
+"""Runs of tests in which nothing failed: whatever messages they show, the tests asked for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchdoctor.intake.draft import Draft, pattern
+
+_LONG = 400
+# "== 40 passed, 1 xfailed in 12.83s ==", or without the marks where pytest is quiet
+_SUMMARY = r"^=* ?\d+ \w+(?:, \d+ (?:subtests )?\w+)* in [\d.:]+ ?s(?:econds)?\b"
+_UNITTEST = r"^Ran \d+ tests? in [\d.]+s$"
+# where a run of tests begins whose head is cut off
+_TESTS = (
+    r"^\S+\.py(?:::\S+)? (?:PASSED|SKIPPED|XFAIL|[.sxX]{2,})|^-{3,} Captured \w+|^\S+::\S+ PASSED"
+    r"|^test\w* \([\w.]+\)(?: \.\.\. |$)"
+)
+
+
+def mark_passed(drafts: list[Draft]) -> None:
+    """Set ``quoted`` on all between the head of a run of tests and its summary, where that has no failure."""
+    begin = -1
+    ran = False
+    for index, draft in enumerate(drafts):
+        for line in _lines(draft):
+            if "test session starts" in line:
+                begin = index if line in draft.raw else index + 1  # below the message of another failure
+            elif " in " in line and ended(line) is not None:
+                if ended(line) and begin >= 0:
+                    _quote(drafts[begin : index + 1])
+                begin = -1
+            elif line.startswith("Ran ") and pattern(_UNITTEST).match(line):
+                ran = True
+            elif ran and line.strip():
+                if line.startswith("OK") and begin >= 0:
+                    _quote(drafts[begin : index + 1])
+                begin, ran = -1, False
+            elif begin < 0 and ("::" in line or "aptured" in line or " (" in line or ".py " in line):
+                begin = index if pattern(_TESTS).match(line) else -1
+
+
+def ended(line: str) -> bool | None:
+    """For a summary of pytest, whether all went well; None for another line."""
+    if not pattern(_SUMMARY).match(line):
+        return None
+    return "passed" in line and not pattern(r"\d (?:failed|errors?)\b").search(line)
+
+
+def _lines(draft: Draft) -> Iterator[str]:
+    """The lines of an event that are short enough; a summary may have been taken for the end of a message."""
+    yield draft.raw[:_LONG]
+    for part in draft.parts:
+        if part is not draft.raw:
+            yield part[:_LONG]
+
+
+def _quote(drafts: list[Draft]) -> None:
+    for draft in drafts:
+        draft.quoted, draft.told = True, False
