@@ -84,7 +84,7 @@ def listed(text: str) -> bool:
         return True
     if ":" in text and text[-1:] != ":" and pattern(_LINTED).search(text, 0, 300):
         return True
-    if first in _HEX and pattern(_COMMIT).match(text):
+    if first in _HEX and 7 <= text.find(" ") <= 12 and pattern(_COMMIT).match(text):
         return True
     if " as expected" in text and pattern(r"\b(?:raise[sd]?|caught)\b|\bexpected(?::|$)").search(text):
         return True
@@ -105,7 +105,13 @@ _ENTRY = (
 )
 
 
+# without one of these no line is looked at closely (start-up budget)
+_MARKS = ("Error: ", "Exception: ", "`", '"', "\u201c", "\u201e", "\u300c")
+
+
 def entry(raw: str) -> str:
     """The message that an entry of a list or a heading holds, without its numbers; empty for another line."""
+    if not any(mark in raw for mark in _MARKS):
+        return ""
     found = pattern(_ENTRY).match(raw, 0, 400)
     return pattern(r"[\W\d]+").sub("", found[1] or found[2])[:60] if found else ""

@@ -10,6 +10,7 @@ _LONG = 400
 # "== 40 passed, 1 xfailed in 12.83s ==", or without the marks where pytest is quiet
 _SUMMARY = r"^=* ?\d+ \w+(?:, \d+ (?:subtests )?\w+)* in [\d.:]+ ?s(?:econds)?\b"
 _UNITTEST = r"^Ran \d+ tests? in [\d.]+s$"
+_OUTCOMES = ("passed", "failed", "error", "skipped", "deselected")
 # where a run of tests begins whose head is cut off
 _TESTS = (
     r"^\S+\.py(?:::\S+)? (?:PASSED|SKIPPED|XFAIL|[.sxX]{2,})|^-{3,} Captured \w+|^\S+::\S+ PASSED"
@@ -25,8 +26,8 @@ def mark_passed(drafts: list[Draft]) -> None:
         for line in _lines(draft):
             if "test session starts" in line:
                 begin = index if line in draft.raw else index + 1  # below the message of another failure
-            elif " in " in line and ended(line) is not None:
-                if ended(line) and begin >= 0:
+            elif " in " in line and (well := ended(line)) is not None:
+                if well and begin >= 0:
                     _quote(drafts[begin : index + 1])
                 begin = -1
             elif line.startswith("Ran ") and pattern(_UNITTEST).match(line):
@@ -35,13 +36,15 @@ def mark_passed(drafts: list[Draft]) -> None:
                 if line.startswith("OK") and begin >= 0:
                     _quote(drafts[begin : index + 1])
                 begin, ran = -1, False
-            elif begin < 0 and ("::" in line or "aptured" in line or " (" in line or ".py " in line):
+            elif begin < 0 and (
+                line[:4] == "test" or "PASSED" in line or line[:3] == "---" or ".py " in line
+            ):
                 begin = index if pattern(_TESTS).match(line) else -1
 
 
 def ended(line: str) -> bool | None:
     """For a summary of pytest, whether all went well; None for another line."""
-    if not pattern(_SUMMARY).match(line):
+    if not any(word in line for word in _OUTCOMES) or not pattern(_SUMMARY).match(line):
         return None
     return "passed" in line and not pattern(r"\d (?:failed|errors?)\b").search(line)
 

@@ -161,7 +161,11 @@ def tells_now(lines: list[str]) -> bool:
 
 def questions_and_answers(lines: list[str]) -> bool:
     """True for a list of questions with their answers: whoever asks there is nobody in particular."""
-    marks = [line.strip(" >*_#")[:1].upper() for line in lines if pattern(_QUESTION).match(line)]
+    heads = [line.strip(" >*_#-\t") for line in lines]
+    heads = [head for head in heads if head[:1] in "QAF"]
+    if len(heads) < 3:
+        return False
+    marks = [head[:1] for head in heads if pattern(_QUESTION).match(head)]
     return len(marks) >= 3 and "Q" in marks
 
 
