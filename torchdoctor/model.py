@@ -6,9 +6,11 @@ passed around, compared and rendered without anybody changing it under way.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from torchdoctor.records import Record as Record
+from torchdoctor.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,31 +37,6 @@ def counted(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
-class Record:
-    """Equality, hash and text of the types below, from their fields.
-
-    Shared here instead of generated for each class: that halves what importing them costs, which is paid
-    by every run of the command.
-    """
-
-    __slots__ = ()
-
-    def _values(self) -> tuple[object, ...]:
-        return tuple(getattr(self, name) for name in self.__dataclass_fields__)  # type: ignore[attr-defined]
-
-    def __eq__(self, other: object) -> bool:
-        if other.__class__ is not self.__class__:
-            return NotImplemented
-        return isinstance(other, Record) and self._values() == other._values()
-
-    def __hash__(self) -> int:
-        return hash((self.__class__, self._values()))
-
-    def __repr__(self) -> str:
-        fields = zip(self.__dataclass_fields__, self._values(), strict=True)  # type: ignore[attr-defined]
-        return f"{self.__class__.__name__}({', '.join(f'{name}={value!r}' for name, value in fields)})"
-
-
 class State(str, Enum):
     """What is known of a fact. ABSENT means: looked, and it is not there. UNKNOWN: could not look."""
 
@@ -79,7 +56,7 @@ class Reason(str, Enum):
     NOT_ASKED = "not-asked"
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Fact(Record):
     """One thing known, or not known, about a text or a machine, with where it comes from.
 
@@ -138,7 +115,7 @@ class EventKind(str, Enum):
     LOG = "log"  # any other line
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Frame(Record):
     """One line of a stack. ``package`` is "" for the user's own code, else the package or "python"."""
 
@@ -159,7 +136,7 @@ class RelationKind(str, Enum):
     GROUP = "group"  # member of an exception group
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Relation(Record):
     """A reference from an exception to the event that stands behind it."""
 
@@ -167,7 +144,7 @@ class Relation(Record):
     event: int
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Event(Record):
     """Something that happened, with the place in the input that says so.
 
@@ -217,7 +194,7 @@ class Ending(str, Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Transcript(Record):
     """All that was read, in order. ``notes`` says what was cut, skipped or guessed on the way."""
 
@@ -258,7 +235,7 @@ class Outcome(str, Enum):
     UNREADABLE = "unreadable"
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Evidence(Record):
     """A line of the input, or a fact, that speaks for or against a diagnosis."""
 
@@ -270,7 +247,7 @@ class Evidence(Record):
     against: bool = False
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Link(Record):
     """A consequence of a diagnosis that also stands in the input."""
 
@@ -280,7 +257,7 @@ class Link(Record):
     rank: int | None = None
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Fix(Record):
     """One way out. ``risk`` is safe, changes-environment, needs-root, loses-work or runs-code."""
 
@@ -289,7 +266,7 @@ class Fix(Record):
     risk: str = "safe"
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Diagnosis(Record):
     """A cause the engine holds to be present, with everything that speaks for it.
 
@@ -314,7 +291,7 @@ class Diagnosis(Record):
     reasons: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Suspect(Record):
     """For a failure that no rule knows: the exception that looks most like its cause."""
 
@@ -325,7 +302,7 @@ class Suspect(Record):
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class FirstFailure(Record):
     """Which rank failed first. ``tie`` lists ranks that cannot be told apart; empty when there is none."""
 
@@ -336,7 +313,7 @@ class FirstFailure(Record):
     tie: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Report(Record):
     """The answer. ``diagnoses[0]`` is the cause; consequences stand in its ``leads_to``."""
 
@@ -351,7 +328,7 @@ class Report(Record):
     notes: tuple[str, ...] = ()
     facts: tuple[Fact, ...] = ()
     faults: tuple[str, ...] = ()  # what broke in torchdoctor itself; the rest of the report stands
-    schema: str = field(default=REPORT_SCHEMA)
+    schema: str = REPORT_SCHEMA
 
 
 def __getattr__(name: str) -> object:

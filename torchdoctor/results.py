@@ -5,11 +5,11 @@ They belong to ``torchdoctor.model``, which hands them out; apart from it they c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from torchdoctor.model import EventKind, Evidence, Record
+from torchdoctor.records import record
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -38,7 +38,7 @@ class Part(str, Enum):
     ECHO = "echo"
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Moment(Record):
     """The failure of one rank in the order of events. ``text`` is empty for a rank that fell silent."""
 
@@ -54,7 +54,7 @@ class Moment(Record):
     also: tuple[str, ...] = ()  # further rules that stand on lines of this rank
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class CheckResult(Record):
     """What one check of a machine or a program found, against what it expected."""
 
@@ -70,7 +70,7 @@ class CheckResult(Record):
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class NotChecked(Record):
     """A check that was not made, and why."""
 

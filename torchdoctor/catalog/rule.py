@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from torchdoctor.model import FactValue, Fix, Record, Role, Severity
+from torchdoctor.records import record
 
 WORDS = ("is", "in", "contains", "at_least", "below", "matches_version", "known", "absent")
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Condition(Record):
     """One fact, one word, one constant."""
 
@@ -18,7 +17,7 @@ class Condition(Record):
     constant: FactValue
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Pattern(Record):
     """A template ready for use: source of the regular expression and the types of its named holes."""
 
@@ -27,7 +26,7 @@ class Pattern(Record):
     weight: int  # characters of literal text
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Match(Record):
     """One way in which a cause shows in a text. All patterns must match within one event."""
 
@@ -37,7 +36,7 @@ class Match(Record):
     where: tuple[Condition, ...]
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Check(Record):
     """The environment side of a rule: it fails when all of ``fail_if`` hold."""
 
@@ -46,7 +45,7 @@ class Check(Record):
     severity: Severity
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Rule(Record):
     """What the engine needs of a rule to match and judge; the words for people are in RuleText."""
 
@@ -63,7 +62,7 @@ class Rule(Record):
     check: Check | None
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class ConditionalFix(Record):
     """A fix, and the conditions under which it is the right one."""
 
@@ -71,7 +70,7 @@ class ConditionalFix(Record):
     when: tuple[Condition, ...]
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class RuleText(Record):
     """What a rule says to people. ``retired`` tells since when and why it matches nothing any more."""
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from torchdoctor.catalog.rule import Rule
 from torchdoctor.model import Event, Evidence, Fact, Record, Role, Standing
+from torchdoctor.records import record
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Occurrence(Record):
     """One place in the text at which a rule matches, and how it stands there.
 
