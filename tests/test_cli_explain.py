@@ -397,7 +397,8 @@ class TestStreams:
             env={**os.environ, "PYTHONPATH": SOURCES},
             check=False,
         )
-        assert (done.returncode, done.stderr) == (0, b"")
+        told = b"torchdoctor: the output cannot be written: standard output is closed\n"
+        assert (done.returncode, done.stderr) == (2, told)
 
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
     @pytest.mark.parametrize("form", ["text", "json"])
@@ -411,7 +412,7 @@ class TestStreams:
                 check=False,
             )
         assert done.returncode == 2
-        assert done.stderr.startswith(b"torchdoctor: cannot write the output")
+        assert done.stderr.startswith(b"torchdoctor: the output cannot be written: ")
         assert b"Exception ignored" not in done.stderr
 
 

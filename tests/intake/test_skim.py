@@ -97,7 +97,9 @@ def test_much_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     assert transcript.lines_read == 5_000
     kept = len(transcript.events)
     assert kept == TIGHT.head + TIGHT.tail
-    assert transcript.notes == (f"<stdin>: {5_000 - kept:,} plain lines in the middle were read and not kept",)
+    assert transcript.notes == (
+        f"<stdin>: {5_000 - kept:,} plain lines in the middle were read and not kept",
+    )
 
 
 def test_lines_keep_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

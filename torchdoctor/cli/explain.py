@@ -102,7 +102,8 @@ def command(
     else:
         answers = [explain(files, facts, rules, stdin, local, redacted=hidden)]
     seen = _Seen()
-    _write(seen.watch(answers), form, each, verbose)
+    with streams.shown():
+        _write(seen.watch(answers), form, each, verbose)
     if seen.faults:
         return EXIT_OUR_FAULT
     if seen.unreadable:

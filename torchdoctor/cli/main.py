@@ -101,8 +101,9 @@ def main(args: list[str] | None = None) -> int:
     """Run a command; returns its exit code: 2 for a mistake in the call or an input, 70 for our own fault."""
     streams.prepare()
     try:
-        code = _run(sys.argv[1:] if args is None else args)
-        sys.stdout.flush()
+        with streams.shown():
+            return _run(sys.argv[1:] if args is None else args)
+        return 0  # the reader has gone, of something that has no other exit code
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.ClickException as error:
@@ -110,20 +111,16 @@ def main(args: list[str] | None = None) -> int:
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        streams.abandon(sys.stdout)
-        return 0
     except TorchdoctorError as error:
         streams.complain(str(error))
         return EXIT_USAGE
     # The last guard: whatever else escapes is a bug, and a bug has an exit code of its own.
     except Exception as error:
-        if _is_output(error):
-            streams.complain(f"cannot write the output: {error}")
+        if isinstance(error, OSError) and _is_output(error):
+            streams.complain(f"the output cannot be written: {error.strerror or error}")
             streams.abandon(sys.stdout)
             return EXIT_USAGE
         return _our_fault(error)
-    return code
 
 
 def _run(args: list[str]) -> int:
@@ -135,12 +132,12 @@ def _run(args: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _is_output(error: Exception) -> bool:
-    if not isinstance(error, OSError) or error.filename is not None:
+def _is_output(error: OSError) -> bool:
+    if error.filename is not None:
         return False
     import errno
 
-    return error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EBADF)
+    return error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EBADF, errno.EFBIG)
 
 
 def _our_fault(error: Exception) -> int:

@@ -107,6 +107,12 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
     from torchdoctor.engine.golden import PLACE
     from torchdoctor.engine.lint import check, examine
 
+    for named in folders:
+        if not _has_rules(named):
+            lacks = "holds no rule" if os.path.isdir(named) else "no such folder"
+            raise click.UsageError(f"--rules {named}: {lacks}; a rules folder holds FAMILY/ID.toml")
+    if golden is not None and not update_golden and not os.path.isfile(golden):
+        raise click.UsageError(f"--golden {golden}: no such file; --update-golden writes it")
     places = [(folder, _fixtures(fixtures, folder)) for folder in folders or (None,)]
     labelled = places[0][1] if len(places) == 1 else None
     if golden is None and labelled is not None:
@@ -114,7 +120,7 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
         golden = beside if os.path.exists(beside) or (update_golden and not folders) else None
     if update_golden and (golden is None or len(folders) > 1):
         raise click.UsageError("--update-golden needs fixtures, and --golden FILE for rules of your own")
-    wrong = 0
+    wrong, lines = 0, list[str]()
     summary: tuple[str, ...]
     for folder, inputs in places:
         try:
@@ -127,9 +133,10 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
             report = check(found, golden)
             problems, summary = report.problems, report.summary
         wrong += len(problems)
-        streams.write("".join(f"✗ {text}\n" for text in problems))
-        streams.write("".join(f"  {text}\n" for text in summary))
-    streams.write(f"✗ {counted(wrong, 'fault')}" if wrong else "✓ no fault")
+        lines += [*(f"✗ {text}" for text in problems), *(f"  {text}" for text in summary)]
+    lines.append(f"✗ {counted(wrong, 'fault')}" if wrong else "✓ no fault")
+    with streams.shown():
+        streams.write("\n".join(lines))
     return 1 if wrong else 0
 
 
@@ -204,7 +211,7 @@ def _fixtures(named: str | None, folder: str | None) -> str | None:
     from torchdoctor.engine.fixtures import beside
 
     if named is not None and not os.path.isdir(named):
-        raise click.UsageError(f"{named}: no such folder")
+        raise click.UsageError(f"--fixtures {named}: no such folder; it holds ID/CASE/input.* and about.toml")
     return named or beside(folder or catalog.rules_directory())
 
 

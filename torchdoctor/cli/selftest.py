@@ -148,12 +148,14 @@ def _write(report: Report, form: str, python: str, verbose: bool) -> None:
     if form == "html":
         from torchdoctor.render.chart import to_html
 
-        streams.write(to_html(report, subject(report, python)))
+        with streams.shown():
+            streams.write(to_html(report, subject(report, python)))
         return
     verdicts.show(report, form, lambda: subject(report, python), verbose=False)
     if form == "text":
-        for text in passed(report, streams.screen()[0], verbose):
-            streams.write(text)
+        with streams.shown():
+            for text in passed(report, streams.screen()[0], verbose):
+                streams.write(text)
 
 
 class _Line:

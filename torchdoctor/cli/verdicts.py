@@ -56,18 +56,20 @@ def show(report: Report, form: str, subject: Callable[[], str], verbose: bool) -
     if form == "json":
         from torchdoctor.render.json import to_json
 
-        streams.write(to_json(report))
+        with streams.shown():
+            streams.write(to_json(report))
         return
     from torchdoctor.render.checks import render_checks
 
-    render_checks(
-        report,
-        stream=sys.stdout,
-        subject=subject(),
-        width=streams.screen()[0],
-        color=streams.color_wanted(),
-        verbose=verbose,
-    )
+    with streams.shown():
+        render_checks(
+            report,
+            stream=sys.stdout,
+            subject=subject(),
+            width=streams.screen()[0],
+            color=streams.color_wanted(),
+            verbose=verbose,
+        )
 
 
 def exit_code(report: Report, fail_on: str, strict: bool) -> int:

@@ -78,7 +78,8 @@ def _lines(report: Report, subject: str, width: int, verbose: bool) -> Iterator[
 def _worst(report: Report) -> Verdict:
     verdicts = {one.verdict for one in report.checks}
     bad = (Verdict.FAIL, Verdict.WARN, Verdict.UNKNOWN)
-    return next((one for one in bad if one in verdicts), Verdict.PASS)
+    untold = Verdict.UNKNOWN if report.not_checked and Verdict.PASS not in verdicts else Verdict.PASS
+    return next((one for one in bad if one in verdicts), untold)
 
 
 def _summary(report: Report) -> str:

@@ -49,7 +49,7 @@ def render(
     ``width`` and ``height`` are in cells and lines; what is higher repeats the verdict at its end.
     ``heading`` is put above the report, for one of several. Raises OSError as the stream does.
     """
-    console = Console(
+    console = _Console(
         file=stream,
         width=max(width, 20),
         color_system="standard" if color else None,
@@ -71,6 +71,12 @@ def render(
         page.lines.extend(page.verdict)
     # Every line is cut or wrapped by now; Rich must not do it again.
     console.print(Text("\n").join(page.lines), soft_wrap=True)
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the caller that the reader has gone: Rich would end the program with 1."""
+        raise BrokenPipeError
 
 
 class _Page:

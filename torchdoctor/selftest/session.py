@@ -139,7 +139,10 @@ class _Session:
         drift = baseline.Drift(before, found, request.seed, measure) if before is not None else None
         measure = drift.judge if drift is not None else measure
         judged = [judge(job, ended, explain, measure) for job, ended in self._ended]
-        notes += self._kept(found, judged, drift)
+        try:
+            notes += self._kept(found, judged, drift)
+        except baseline.BaselineError as error:
+            return self._finished(judged, facts, notes, (str(error),))
         return self._finished(judged, facts, notes)
 
     def _kept(
@@ -248,7 +251,9 @@ class _Session:
             seconds = time.monotonic() - self._begun
             self._tell(Progress(len(self._ended), self._total, tuple(self._running), seconds))
 
-    def _finished(self, judged: Sequence[Judged], facts: list[Fact], notes: list[str]) -> Report:
+    def _finished(
+        self, judged: Sequence[Judged], facts: list[Fact], notes: list[str], faults: tuple[str, ...] = ()
+    ) -> Report:
         results = sorted((one.result for one in judged), key=lambda result: _ORDER[result.verdict])
         bad = any(one.verdict in (Verdict.FAIL, Verdict.WARN) for one in results)
         return Report(
@@ -257,6 +262,7 @@ class _Session:
             not_checked=tuple(item for one in judged for item in one.not_checked),
             notes=(*(note for one in judged for note in one.notes), *notes),
             facts=(*facts, *(fact for one in judged for fact in one.facts)),
+            faults=faults,
         )
 
 
