@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from torchdoctor.cli import streams, verdicts
+from torchdoctor.cli import exit_codes, streams, verdicts
 from torchdoctor.model import counted
 
 if TYPE_CHECKING:
     from torchdoctor.model import Fact
     from torchdoctor.probes.difference import Change
-
-EXIT_OUR_FAULT = 70
 
 
 @click.group("facts", invoke_without_command=True)
@@ -69,7 +67,7 @@ def command(
         source.close()
     if source.faults:
         streams.complain(f"a fault of torchdoctor while looking at the machine:\n{source.faults[0]}")
-        return EXIT_OUR_FAULT
+        return exit_codes.OUR_FAULT
     return 0
 
 

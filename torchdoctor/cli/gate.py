@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from torchdoctor.cli import streams, verdicts
+from torchdoctor.cli import exit_codes, streams, verdicts
 from torchdoctor.cli.gate_merge import command as merge
 from torchdoctor.cli.gate_pairs import command as pairs
 from torchdoctor.model import counted
@@ -16,8 +16,6 @@ from torchdoctor.model import counted
 if TYPE_CHECKING:
     from torchdoctor.gate.outcome import GateOutcome
     from torchdoctor.gate.policy import Policy
-
-EXIT_OUR_FAULT = 70
 
 
 @click.group("gate", invoke_without_command=True)
@@ -222,7 +220,7 @@ def _deliver(
 
 def _mapped_fault(exit_style: str) -> int:
     """A fault of ours in the codes of others: unknown where they have that; it never drains a node."""
-    return {"slurm": 0, "nagios": 3, "npd": 2}.get(exit_style, EXIT_OUR_FAULT)
+    return {"slurm": 0, "nagios": 3, "npd": 2}.get(exit_style, exit_codes.OUR_FAULT)
 
 
 @command.group("policy")

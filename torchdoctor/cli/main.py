@@ -11,13 +11,9 @@ from typing import NoReturn
 import click
 
 from torchdoctor import __version__
-from torchdoctor.cli import streams
+from torchdoctor.cli import exit_codes, streams
 from torchdoctor.cli.plain import PlainHelp
 from torchdoctor.model import TorchdoctorError
-
-EXIT_USAGE = 2
-EXIT_OUR_FAULT = 70
-EXIT_INTERRUPTED = 130
 
 # name -> (module under torchdoctor.cli, what the list of commands says of it)
 _COMMANDS = {
@@ -110,16 +106,16 @@ def main(args: list[str] | None = None) -> int:
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        return EXIT_INTERRUPTED
+        return exit_codes.INTERRUPTED
     except TorchdoctorError as error:
         streams.complain(str(error))
-        return EXIT_USAGE
+        return exit_codes.USAGE
     # The last guard: whatever else escapes is a bug, and a bug has an exit code of its own.
     except Exception as error:
         if isinstance(error, OSError) and _is_output(error):
             streams.complain(f"the output cannot be written: {error.strerror or error}")
             streams.abandon(sys.stdout)
-            return EXIT_USAGE
+            return exit_codes.USAGE
         return _our_fault(error)
 
 
@@ -158,4 +154,4 @@ def _our_fault(error: Exception) -> int:
         "the same command prints under TORCHDOCTOR_DEBUG=1 "
         f"(torchdoctor {__version__}, Python {version}, {sys.platform})."
     )
-    return EXIT_OUR_FAULT
+    return exit_codes.OUR_FAULT

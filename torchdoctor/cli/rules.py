@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from torchdoctor import catalog
-from torchdoctor.cli import loading, streams, verdicts
+from torchdoctor.cli import exit_codes, loading, streams, verdicts
 from torchdoctor.model import TorchdoctorError, counted
 
 _FORMAT = verdicts.format_option("For people, or for programs.")
@@ -137,7 +137,7 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
     lines.append(f"✗ {counted(wrong, 'fault')}" if wrong else "✓ no fault")
     with streams.shown():
         streams.write("\n".join(lines))
-    return 1 if wrong else 0
+    return exit_codes.FINDINGS if wrong else 0
 
 
 @command.command("pages")

@@ -11,8 +11,6 @@ from typing import Any
 from torchdoctor.gate.finding import Action, Finding, Untold, Weight
 from torchdoctor.model import Blame, TorchdoctorError, counted
 
-BUILT_IN = "built in"
-
 
 class PolicyError(TorchdoctorError):
     """A policy file that cannot be used: which file, which key, what would be right."""

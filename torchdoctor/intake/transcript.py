@@ -230,12 +230,3 @@ def _merged(parts: list[Transcript], notes: tuple[str, ...]) -> Transcript:
         sum(part.lines_read for part in parts), sum(part.bytes_read for part in parts),
         tuple(note for part in parts for note in part.notes) + notes,
     )  # fmt: skip
-
-
-def drafts_of(text: str) -> list[Draft]:
-    """The drafts of a text, for tests of single readers."""
-    router = Router()
-    for number, line in enumerate(text.split("\n"), 1):
-        router.physical(number, line, False)
-    router.close()
-    return router.keep.drafts()
