@@ -117,11 +117,13 @@ class _Session:
             Fact.known("selftest.gpus", found.gpus, "torch.cuda.get_device_name"),
         ]
         notes = [f"Seed {request.seed}; a check alone, as a program: torchdoctor selftest --show NAME"]
-        if self._executor.fallback:
+        if self._executor.fallback and not found.fault:
             notes.append(f"Every check has an interpreter of its own: {self._executor.fallback}")
         jobs = self._plan(chosen)
         if found.fault or refused:
             reason = found.fault or refused
+            if found.fault:
+                notes.append("`torchdoctor check` says why; --python PATH names another interpreter")
             judged = [_not_run(job, reason) for job in jobs]
             return self._finished(judged, facts, notes)
         if request.device is None and chosen == ("cpu",):
