@@ -71,7 +71,7 @@ def command(
     return 0
 
 
-@command.command("diff")
+@command.command("diff", short_help="Show what differs between two recorded machines.")
 @click.argument("good")
 @click.argument("bad")
 @verdicts.format_option()

@@ -229,7 +229,7 @@ def policy_group() -> int:
     return 0
 
 
-@policy_group.command("check")
+@policy_group.command("check", short_help="Say whether a policy file can be used.")
 @click.argument("file", type=click.Path(dir_okay=False))
 def policy_check(file: str) -> int:
     """Say whether the policy FILE can be used; exit code 2 names what is wrong in it."""
@@ -241,7 +241,7 @@ def policy_check(file: str) -> int:
     return 0
 
 
-@policy_group.command("learn")
+@policy_group.command("learn", short_help="Make a policy of this healthy node.")
 @click.option("--replay", metavar="FILE", help="Learn from a recorded machine instead of this one.")
 @click.option(
     "-o", "--output", metavar="FILE", help="Write the policy there; where nothing is learned, leave it alone."

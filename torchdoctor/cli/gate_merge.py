@@ -7,7 +7,7 @@ import click
 from torchdoctor.cli import streams, verdicts
 
 
-@click.command("merge")
+@click.command("merge", short_help="Join the verdicts of all nodes into one table.")
 @click.argument("folder", type=click.Path(file_okay=False))
 @click.option(
     "--nodes",

@@ -7,7 +7,7 @@ import click
 from torchdoctor.cli import streams, verdicts
 
 
-@click.command("pairs")
+@click.command("pairs", short_help="Say which node breaks a job across nodes.")
 @click.argument("folder", type=click.Path(file_okay=False), required=False)
 @click.option("--nodes", metavar="LIST", default="", help="The nodes, as Slurm lists them: gpu[003-005,9].")
 @click.option(

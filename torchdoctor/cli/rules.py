@@ -56,7 +56,7 @@ def list_(family: str | None, folders: tuple[str, ...], form: str) -> None:
     streams.write("\n".join(lines))
 
 
-@command.command("show")
+@command.command("show", short_help="Show one rule: why it happens, what to do.")
 @click.argument("rule_id", metavar="ID")
 @_RULES
 @_FORMAT
@@ -88,7 +88,7 @@ _FOLDER = click.option(
 )
 
 
-@command.command("lint")
+@command.command("lint", short_help="Check the rules and run their fixtures.")
 @click.option(
     "--rules", "folders", metavar="DIR", multiple=True, help="Check these folders instead of the catalog."
 )
@@ -140,7 +140,7 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
     return exit_codes.FINDINGS if wrong else 0
 
 
-@command.command("pages")
+@command.command("pages", short_help="Write the pages that stand beside the rules.")
 @_FOLDER
 @_FIXTURES
 def pages(folder: str | None, fixtures: str | None) -> None:
@@ -157,7 +157,7 @@ def pages(folder: str | None, fixtures: str | None) -> None:
     )
 
 
-@command.command("new")
+@command.command("new", short_help="Start a rule from a log.")
 @click.argument("rule_id", metavar="ID")
 @click.option("--from", "log", metavar="LOG", required=True, help="A log that shows the failure.")
 @click.option("--family", metavar="F", help="The rule's family; by default that of rules with such an id.")
@@ -235,7 +235,7 @@ def _write(texts: dict[str, str]) -> list[str]:
     return changed
 
 
-@command.command("facts")
+@command.command("facts", short_help="Name every fact that a rule can ask for.")
 @_FORMAT
 def facts(form: str) -> None:
     """Name every fact that a rule can ask for, with its type and meaning."""
@@ -249,7 +249,7 @@ def facts(form: str) -> None:
     streams.write("\n".join(f"{name:<{column}}  {meaning}" for name, meaning in sorted(found.items())))
 
 
-@command.command("eval")
+@command.command("eval", short_help="Measure the rules on labelled inputs.")
 @click.argument("folder", metavar="FOLDER")
 @_RULES
 @_FORMAT
