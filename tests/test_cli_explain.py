@@ -250,7 +250,26 @@ class TestBadInput:
     def test_empty_file(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (folder / "empty.log").write_bytes(b"")
         assert explain("--format", "json", "empty.log") == 0
-        assert json.loads(capsys.readouterr().out)["outcome"] == "no-failure"
+        report = json.loads(capsys.readouterr().out)
+        assert report["outcome"] == "no-failure"
+        (note,) = report["notes"]
+        assert note.startswith("Not one line of text is in it. ")
+        assert note.endswith("> train.log 2>&1")
+        (folder / "full.log").write_bytes(b"epoch 1\n")
+        assert explain("--format", "json", "empty.log", "full.log") == 0
+        assert json.loads(capsys.readouterr().out)["notes"] == []
+
+    def test_damaged_archive_without_a_line(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        import gzip
+
+        (folder / "cut.gz").write_bytes(gzip.compress(b"x")[:12])
+        assert explain("cut.gz") == 0
+        assert "cut.gz: reading stopped: damaged archive" in " ".join(capsys.readouterr().out.split())
+
+    @pytest.mark.parametrize("address", ["https://host/train.log", "s3://bucket/train.log"])
+    def test_an_address_is_not_fetched(self, address: str, capsys: pytest.CaptureFixture[str]) -> None:
+        assert explain(address) == 2
+        assert f"{address}: no such file; nothing is fetched" in capsys.readouterr().err
 
     def test_line_of_200_kb(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (folder / "long.log").write_text("x" * 200_000 + "\n" + FAILED, encoding="utf-8")

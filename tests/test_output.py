@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -118,3 +119,30 @@ def test_no_file_takes_the_place_of_a_closed_output(tmp_path: Path) -> None:
 
 def test_all_closed() -> None:
     assert call(("explain", LOG), ">&- 2>&- <&-").returncode == 2
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-16"])
+def test_a_page_is_utf_8_whatever_the_output_is(encoding: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "torchdoctor", "explain", "--format", "html", LOG],
+        cwd=ROOT, capture_output=True, timeout=60, check=False,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+    )  # fmt: skip
+    page = done.stdout.decode(encoding)
+    assert page.isascii()
+    assert "&#10007;" in page
+    assert "\\u" not in page
+
+
+def test_an_installation_in_a_folder_that_the_encoding_cannot_name(tmp_path: Path) -> None:
+    place = tmp_path / "clone \u00e9"
+    place.mkdir()
+    (place / "rules").symlink_to(ROOT / "rules")
+    shutil.copytree(ROOT / "torchdoctor", place / "torchdoctor", ignore=shutil.ignore_patterns("__pycache__"))
+    strict = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": str(place)}
+    done = subprocess.run(
+        [sys.executable, "-m", "torchdoctor", "explain", LOG], cwd=place, capture_output=True, timeout=60,
+        check=False, env={**os.environ, **strict, "XDG_CACHE_HOME": str(tmp_path / "cache")},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"cuda-assert-label-range, confirmed" in done.stdout

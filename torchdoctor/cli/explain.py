@@ -166,7 +166,7 @@ def _write_document(reports: list[Report], form: str, each: bool) -> None:
     if form == "html":
         from torchdoctor.render.html import to_html
 
-        streams.write(to_html(reports, headings=headings))
+        streams.write_page(to_html(reports, headings=headings))
         return
     from torchdoctor.render.markdown import documents
 

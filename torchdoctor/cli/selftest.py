@@ -149,7 +149,7 @@ def _write(report: Report, form: str, python: str, verbose: bool) -> None:
         from torchdoctor.render.chart import to_html
 
         with streams.shown():
-            streams.write(to_html(report, subject(report, python)))
+            streams.write_page(to_html(report, subject(report, python)))
         return
     verdicts.show(report, form, lambda: subject(report, python), verbose=False)
     if form == "text":

@@ -42,6 +42,12 @@ def write(text: str) -> None:
     sys.stdout.flush()
 
 
+def write_page(text: str) -> None:
+    """Write HTML, which says of itself that it is UTF-8, to standard output of any encoding."""
+    encoding = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "")
+    write(text if encoding == "utf8" else text.encode("ascii", "xmlcharrefreplace").decode("ascii"))
+
+
 @contextlib.contextmanager
 def shown() -> Iterator[None]:
     """For what has an exit code to give: a reader that leaves early (``head -1``) does not change it."""

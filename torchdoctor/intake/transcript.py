@@ -174,12 +174,10 @@ def _transcript(
         note = f"{source}: holds binary data, not a text log"
         return Transcript((source,), (), Form.BINARY, Ending.UNKNOWN, 0, tally.bytes, (note,))
     drafts = router.keep.drafts()
-    if not drafts:
-        return Transcript(
-            (source,), (), Form.EMPTY, Ending.UNKNOWN, tally.lines, tally.bytes, tuple(tally.notes)
-        )
-    form, ending = judge(drafts, router.census)
     notes = [f"{source}: {note}" for note in tally.notes]
+    if not drafts:
+        return Transcript((source,), (), Form.EMPTY, Ending.UNKNOWN, tally.lines, tally.bytes, tuple(notes))
+    form, ending = judge(drafts, router.census)
     if router.keep.dropped:
         passed[source] = router.keep.dropped
     beyond = router.keep.forgotten
