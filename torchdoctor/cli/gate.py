@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 )
 @click.option("--python", metavar="PATH", help="The job's interpreter, or its environment.")
 @click.option("--policy", "policy_file", type=click.Path(dir_okay=False), help="The site's policy (TOML).")
-@click.option("--gpus", type=click.IntRange(0, 1024), help="How many GPUs this node should have.")
+@click.option(
+    "--gpus", type=click.IntRange(0, 1024), metavar="N", help="How many GPUs this node should have."
+)
 @click.option(
     "--verdict-file",
     "-o",

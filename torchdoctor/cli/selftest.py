@@ -35,7 +35,12 @@ if TYPE_CHECKING:
     help="How much is tested.",
 )
 @click.option(
-    "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="Of all numbers."
+    "--seed",
+    type=click.IntRange(0, 2**31 - 1),
+    metavar="N",
+    default=0,
+    show_default=True,
+    help="What all random numbers are drawn from.",
 )
 @click.option("--show", "shown", metavar="NAME", help="Print a check as a program that needs only torch.")
 @click.option(
