@@ -109,6 +109,10 @@ def _gate(
     call = bundle.Call(tier or "quick", gpus, before_job)
     if replay is not None and os.path.isdir(replay):
         replay, recorded, policy_then = bundle.read(replay)
+        if tier is not None and bundle.too_little(recorded, tier):
+            raise click.UsageError(
+                f"--tier {tier}: the recording holds what tier {recorded.tier} looks at, and no more"
+            )
         call = bundle.Call(
             tier or recorded.tier,
             recorded.gpus if gpus is None else gpus,
