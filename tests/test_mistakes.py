@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -154,3 +155,21 @@ def test_could_not_tell_anything_is_no_tick(place: Path, capsys: pytest.CaptureF
     (place / "facts.json").write_text('{"env.HOME": "/root"}', encoding="utf-8")
     assert main(["check", "--facts", "facts.json"]) == 0
     assert capsys.readouterr().out.startswith("? ")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a folder in use can be deleted there alone")
+@pytest.mark.parametrize(
+    "call", [["explain", "."], ["rules", "lint", "--rules", "mine"], ["facts", "--save", "x"]]
+)
+def test_a_working_folder_that_was_deleted(
+    call: list[str], place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = place / "gone"
+    home.mkdir()
+    os.chdir(home)
+    home.rmdir()
+    try:
+        assert main(call) == 2
+    finally:
+        os.chdir(place)
+    assert "internal error" not in capsys.readouterr().err

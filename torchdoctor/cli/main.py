@@ -116,6 +116,9 @@ def main(args: list[str] | None = None) -> int:
             streams.complain(f"the output cannot be written: {error.strerror or error}")
             streams.abandon(sys.stdout)
             return exit_codes.USAGE
+        if isinstance(error, FileNotFoundError) and _nowhere():
+            streams.complain("the working folder was deleted; call it from another one")
+            return exit_codes.USAGE
         return _our_fault(error)
 
 
@@ -126,6 +129,15 @@ def _run(args: list[str]) -> int:
     with cli.make_context("torchdoctor", list(args)) as context:
         code = cli.invoke(context)
     return code if isinstance(code, int) else 0
+
+
+def _nowhere() -> bool:
+    """Was the working folder deleted? Then no relative path leads anywhere."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _is_output(error: OSError) -> bool:

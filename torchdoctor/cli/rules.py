@@ -187,8 +187,16 @@ def new(
     streams.write("".join(f"wrote {os.path.relpath(path)}\n" for path in stubs.files))
     streams.write(
         "".join(f"! {note}\n" for note in stubs.notes)
-        + "Next: fill every TODO, then `torchdoctor rules lint`."
+        + f"Next: fill every TODO, then `torchdoctor rules lint{_named(folder, fixtures)}`."
     )
+
+
+def _named(folder: str | None, fixtures: str | None) -> str:
+    """The options that name what was just written, for the next command."""
+    from shlex import quote
+
+    given = (("--rules", folder), ("--fixtures", fixtures))
+    return "".join(f" {option} {quote(path)}" for option, path in given if path)
 
 
 def _writable(folder: str | None) -> str:
