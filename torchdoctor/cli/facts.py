@@ -52,19 +52,21 @@ def command(
 
         _show(all_facts(facts_file), form)
         return 0
+    from torchdoctor.probes.interrupts import ended_by_signals
     from torchdoctor.probes.opening import open_live
 
-    source = open_live(python, time_limit)
-    try:
-        if save is not None:
-            from torchdoctor.probes.recording import save as save_recording
+    with ended_by_signals():
+        source = open_live(python, time_limit)
+        try:
+            if save is not None:
+                from torchdoctor.probes.recording import save as save_recording
 
-            save_recording(source, save)
-            streams.complain(f"saved in {save}; look into it before you pass it on")
-        else:
-            _show(source.all(), form)
-    finally:
-        source.close()
+                save_recording(source, save)
+                streams.complain(f"saved in {save}; look into it before you pass it on")
+            else:
+                _show(source.all(), form)
+        finally:
+            source.close()
     if source.faults:
         streams.complain(f"a fault of torchdoctor while looking at the machine:\n{source.faults[0]}")
         return exit_codes.OUR_FAULT

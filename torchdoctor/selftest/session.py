@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torchdoctor.model import CheckResult, Fact, NotChecked, Outcome, Report, Verdict, counted
+from torchdoctor.probes.interrupts import ended_by_signals
 from torchdoctor.probes.machine import Outcome as Ended
 from torchdoctor.selftest import baseline, program, runner, survey
 from torchdoctor.selftest.registry import Level, Place, SelfCheck, upto
@@ -60,7 +61,7 @@ Warn = Callable[[str], None]
 
 def run(request: Request, tell: Tell | None = None, warn: Warn | None = None) -> Report:
     """Do it. Blocks; starts children of the interpreter. Raises DeviceError; KeyboardInterrupt if stopped."""
-    with runner.ended_by_signals():
+    with ended_by_signals():
         programs = runner.Programs()
         try:
             executor = _executor(request)
