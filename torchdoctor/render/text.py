@@ -25,6 +25,7 @@ _PASS, _WARN, _FAIL, _UNKNOWN = ("✓", "green"), ("!", "yellow"), ("✗", "red"
 _DIM = "dim"
 _EVIDENCE_SHOWN = 4
 _QUOTE_LINES = 4
+_QUOTE_CELLS = 280  # in a narrow terminal more lines, for as much of the quote
 _CONSEQUENCES_SHOWN = 5
 _OTHERS_SHOWN = 4
 _AGAIN = "the same again"
@@ -227,7 +228,8 @@ def _evidence(page: _Page, title: str, items: Sequence[Evidence]) -> None:
     texts = [one.text for one in shown]
     again = [text if texts.index(text) == number else _AGAIN for number, text in enumerate(texts)]
     places = [page.place(one) for one in shown]
-    _quotes(page, list(zip(places, again, strict=True)), indent=4, limit=_QUOTE_LINES)
+    limit = max(_QUOTE_LINES, _QUOTE_CELLS // page.width)
+    _quotes(page, list(zip(places, again, strict=True)), indent=4, limit=limit)
     page.more(len(items) - len(shown))
 
 
