@@ -367,8 +367,8 @@ def test_a_long_path_of_a_frame_keeps_its_end() -> None:
 def test_the_proof_is_whole_in_narrow_terminals_too(width: int) -> None:
     """The end of a quote is often what proves it: as much of it stands on 40 columns as on 80."""
     text = (
-        "/pytorch/aten/src/ATen/native/cuda/Loss.cu:245: nll_loss_forward_reduce_cuda_kernel_2d: block: [0,0,0], "
-        "thread: [4,0,0] Assertion `t >= 0 && t < n_classes` failed."
+        "/pytorch/aten/src/ATen/native/cuda/Loss.cu:245: nll_loss_forward_reduce_cuda_kernel_2d: "
+        "block: [0,0,0], thread: [4,0,0] Assertion `t >= 0 && t < n_classes` failed."
     )
     cause = replace(sample_reports.LABEL_RANGE, evidence=(Evidence(text, "rank0.log", 16, 0),))
     told = "".join(shown(Report(Outcome.DIAGNOSED, (), (cause,)), width=width).split())
