@@ -11,7 +11,7 @@ import pytest
 
 from torchdoctor.cli import verdicts
 from torchdoctor.cli.main import main
-from torchdoctor.model import Outcome, Report
+from torchdoctor.model import CheckResult, NotChecked, Outcome, Report, Verdict
 
 MACHINES = Path(__file__).parents[1] / "fixtures" / "machines"
 LAPTOP = str(MACHINES / "laptop-cpu.json")
@@ -383,3 +383,30 @@ def test_a_fault_of_ours_gives_70_in_every_command_of_verdicts(capsys: pytest.Ca
     report = Report(outcome=Outcome.NO_FAILURE, faults=("Traceback …\nKeyError: 'ours'",))
     assert verdicts.exit_code(report, "fail", False) == 70
     assert "KeyError: 'ours'" in capsys.readouterr().err
+
+
+def test_narrow_terminals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No line is wider, not even titles; one reason for many checks is told once."""
+    monkeypatch.setenv("COLUMNS", "44")
+    report = Report(
+        Outcome.DIAGNOSED,
+        checks=(
+            CheckResult("a-check-of-mine", Verdict.FAIL, "A title that is longer than the terminal is wide"),
+            *(CheckResult(f"good-{number}", Verdict.PASS, "good") for number in range(20)),
+        ),
+        not_checked=(
+            NotChecked("one", "could not tell: torch cannot be imported"),
+            NotChecked("two", "could not tell: torch cannot be imported"),
+            NotChecked("three", "something else"),
+        ),
+    )
+    verdicts.show(
+        report, "text", lambda: "torch 2.13.0, Python 3.14; /opt/environments/of/mine/python", False
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 44
+    assert lines[:2] == ["✗ 1 problem, 20 checks passed, 3 could not", "  be told"]
+    assert lines[5:7] == ["✗ A title that is longer than the terminal", "  is wide  [a-check-of-mine]"]
+    assert "    one, two: torch cannot be imported" in lines

@@ -250,7 +250,26 @@ class TestBadInput:
     def test_empty_file(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (folder / "empty.log").write_bytes(b"")
         assert explain("--format", "json", "empty.log") == 0
-        assert json.loads(capsys.readouterr().out)["outcome"] == "no-failure"
+        report = json.loads(capsys.readouterr().out)
+        assert report["outcome"] == "no-failure"
+        (note,) = report["notes"]
+        assert note.startswith("Not one line of text is in it. ")
+        assert note.endswith("> train.log 2>&1")
+        (folder / "full.log").write_bytes(b"epoch 1\n")
+        assert explain("--format", "json", "empty.log", "full.log") == 0
+        assert json.loads(capsys.readouterr().out)["notes"] == []
+
+    def test_damaged_archive_without_a_line(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        import gzip
+
+        (folder / "cut.gz").write_bytes(gzip.compress(b"x")[:12])
+        assert explain("cut.gz") == 0
+        assert "cut.gz: reading stopped: damaged archive" in " ".join(capsys.readouterr().out.split())
+
+    @pytest.mark.parametrize("address", ["https://host/train.log", "s3://bucket/train.log"])
+    def test_an_address_is_not_fetched(self, address: str, capsys: pytest.CaptureFixture[str]) -> None:
+        assert explain(address) == 2
+        assert f"{address}: no such file; nothing is fetched" in capsys.readouterr().err
 
     def test_line_of_200_kb(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (folder / "long.log").write_text("x" * 200_000 + "\n" + FAILED, encoding="utf-8")
@@ -397,7 +416,8 @@ class TestStreams:
             env={**os.environ, "PYTHONPATH": SOURCES},
             check=False,
         )
-        assert (done.returncode, done.stderr) == (0, b"")
+        told = b"torchdoctor: the output cannot be written: standard output is closed\n"
+        assert (done.returncode, done.stderr) == (2, told)
 
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
     @pytest.mark.parametrize("form", ["text", "json"])
@@ -411,7 +431,7 @@ class TestStreams:
                 check=False,
             )
         assert done.returncode == 2
-        assert done.stderr.startswith(b"torchdoctor: cannot write the output")
+        assert done.stderr.startswith(b"torchdoctor: the output cannot be written: ")
         assert b"Exception ignored" not in done.stderr
 
 

@@ -13,11 +13,13 @@ from torchdoctor.model import counted
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = sorted((ROOT / "torchdoctor").rglob("*.py"))
 
-# Words in s that may follow a value and are no plural.
-_NO_NOUN = re.compile(
-    "as|has|is|was|its|this|does|says|asks|names|takes|needs|stands|uses|holds|exists|slows|runs|works|makes|"
-    "belongs|tells|ends|reads|raises|goes|crashes|starts"
+# Names that hold a number of things.
+_NUMBERS = re.compile(
+    "n|counts?|numbers?|total|wrong|warned|tried|seen|times|more|left|trainable|forgotten|gpus|world|processors|"
+    "threads|lines_read|compared|statistics|switches|errors|elements|size|files|lines|most"
 )
+# Words in s that may follow a number and are no plural.
+_NO_NOUN = re.compile("as|has|is|was|its|this|times|stands?")
 # Plurals that may stand: the number is never 1, or a singular stands beside them. File, text after it.
 ALLOWED = {
     ("torchdoctor/intake/plain_pickle.py", " bytes"): "of a size beyond a limit",
@@ -37,10 +39,20 @@ ALLOWED = {
 }
 
 
-def _may_be_one(node: ast.expr) -> bool:
-    """A constant of ours is known to be more."""
+def _may_be_one(value: ast.FormattedValue) -> bool:
+    """Is it a number, as far as its form tells, and no constant of ours, which are known to be more?"""
+    node = value.value
+    if isinstance(node, ast.BinOp) or (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("len", "sum", "int")
+    ):
+        return True
+    form = ast.unparse(value.format_spec) if value.format_spec is not None else ""
     last = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-    return not last.lstrip("_").isupper()
+    if last.lstrip("_").isupper():
+        return False
+    return bool(_NUMBERS.fullmatch(last) or re.search(r"[,gdf]'$", form))
 
 
 def unchecked_plurals(path: str, source: str) -> list[str]:
@@ -60,12 +72,7 @@ def unchecked_plurals(path: str, source: str) -> list[str]:
             if not isinstance(value, ast.FormattedValue) or not isinstance(text, ast.Constant):
                 continue
             noun = re.match(r" (?:more |plain |other )?([A-Za-z]+[^\W\d_s]s)\b", str(text.value))
-            if (
-                noun is None
-                or _NO_NOUN.fullmatch(noun[1])
-                or id(node) in guarded
-                or not _may_be_one(value.value)
-            ):
+            if noun is None or _NO_NOUN.fullmatch(noun[1]) or id(node) in guarded or not _may_be_one(value):
                 continue
             if (path, noun[0]) not in ALLOWED:
                 found.append(f"{path}:{value.lineno}: {ast.unparse(value.value)}{noun[0]}")

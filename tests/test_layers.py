@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -172,3 +173,19 @@ def test_the_check_sees(path: str, source: str, complaint: str) -> None:
 )
 def test_the_check_allows(path: str, source: str) -> None:
     assert violations(path, source) == []
+
+
+def test_one_exit_code_for_our_faults() -> None:
+    """Defined once; only where that may be what cannot be imported does the number itself stand."""
+    from torchdoctor.cli.exit_codes import OUR_FAULT
+
+    written = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Assign | ast.Call | ast.Return)
+        and str(OUR_FAULT) in re.findall(r"\b\d+\b", ast.unparse(node))
+        and re.search(r"exit|fault", ast.unparse(node), re.IGNORECASE)
+    }
+    assert written & {path for path in written if path.startswith("cli/")} == {"cli/exit_codes.py"}
+    assert "__main__.py" in written

@@ -21,12 +21,14 @@ def written(folder: Path, text: str) -> str:
 
 def test_names_and_values(tmp_path: Path) -> None:
     source = load_facts(
-        written(tmp_path, '{"torch.version": "2.1", "gpu.count": 0, "gpu.names": ["A", "B"], "a.b": null}')
+        written(
+            tmp_path, '{"torch.version": "2.1", "gpu.count": 0, "gpu.names": ["A", "B"], "torch.hip": null}'
+        )
     )
-    assert sorted(source.names()) == ["a.b", "gpu.count", "gpu.names", "torch.version"]
+    assert sorted(source.names()) == ["gpu.count", "gpu.names", "torch.hip", "torch.version"]
     assert source.fetch("gpu.count").value == 0
     assert source.fetch("gpu.names").value == ("A", "B")
-    assert source.fetch("a.b").state is State.ABSENT
+    assert source.fetch("torch.hip").state is State.ABSENT
     assert source.fetch("torch.version").source.endswith("facts.json")
     other = source.fetch("torch.cuda")
     assert (other.state, other.reason) == (State.UNKNOWN, Reason.NOT_ASKED)
@@ -49,7 +51,12 @@ def test_the_facts_of_a_report(tmp_path: Path) -> None:
         ('{"facts": [{"name": "a", "state": "sure"}]}', "states: known, absent, unknown"),
         ('{"facts": [{"name": "a", "state": "unknown"}]}', "needs a reason"),
         ('{"facts": [{"name": "a", "state": "unknown", "reason": "tired"}]}', "reasons: not-installed"),
-        ('{"a": {"b": 1}}', "not an object"),
+        ('{"env.A": {"b": 1}}', "not an object"),
+        ('{"torch.verison": "2.9.0"}', "unknown fact 'torch.verison'; did you mean 'torch.version'"),
+        ('{"qqqq": 1}', "unknown fact 'qqqq'; `torchdoctor rules facts` lists them"),
+        ('{"torch.version": 2.9}', "torch.version: 2.9 is no text: "),
+        ('{"gpu.count": true}', "gpu.count: True is no int: "),
+        ('{"facts": [{"name": "a", "value": 1}]}', "no fact of a machine in it; unknown fact 'a'"),
         ("[" * 100_000, "not JSON|must be an object"),
         ("", "not JSON"),
     ],

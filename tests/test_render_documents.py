@@ -11,7 +11,19 @@ import sample_reports
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from torchdoctor.model import Evidence, Fact, Frame, Report
+from torchdoctor.model import (
+    Diagnosis,
+    Evidence,
+    Fact,
+    Frame,
+    Moment,
+    Outcome,
+    Part,
+    Report,
+    Role,
+    Severity,
+    Standing,
+)
 from torchdoctor.render import svg
 from torchdoctor.render.html import to_html
 from torchdoctor.render.markdown import LIMIT, code, documents, escape, fence, to_markdown
@@ -240,3 +252,47 @@ def test_a_few_marks_without_a_time_do_not_take_the_others_times() -> None:
     drawn = svg.timeline([*marks, mark(3, None, True, True)])
     assert "1 without a time" in drawn
     assert "UTC" in drawn
+
+
+def _incident(*moments: Moment) -> Report:
+    """A cause of which rank 3 printed the evidence, beside what the ranks failed of."""
+    cause = Diagnosis(
+        "cuda-context-oom", "memory", "No memory for a context", Severity.FATAL, Role.CAUSE,
+        Standing.CONFIRMED, rank=3, evidence=(Evidence("Cuda failure 2 'out of memory'", "a.log", 7, 3),),
+    )  # fmt: skip
+    return Report(Outcome.DIAGNOSED, ("a.log",), (cause,), timeline=moments)
+
+
+def _cells(report: Report, kind: str) -> list[str]:
+    """Classes of the marks in the row of that kind of the map of ranks and events, from left to right."""
+    (grid,) = re.findall(r'<svg [^>]*aria-label="Which rank said what">(.*?)</svg>', to_html([report]))
+    _, _, row = grid.partition(f">{kind}</text>")
+    return re.findall(r'class="(own|first|echo)"', row.partition("<text")[0])
+
+
+def test_the_cause_is_no_echo_where_the_rank_failed_of_something_else() -> None:
+    also = ("cuda-context-oom",)
+    own = Moment(3, None, None, Part.FIRST, "NCCL error", "nccl-cuda-error", None, "a.log", 5, also)
+    echo = Moment(0, None, None, Part.ECHO, "NCCL error", "nccl-remote-error", None, "a.log", 9)
+    report = _incident(own, echo)
+    assert _cells(report, "cuda-context-oom") == ["first"]
+    assert _cells(report, "nccl-cuda-error") == ["first"]
+    assert _cells(report, "nccl-remote-error") == ["echo"]
+
+
+def test_a_rank_that_only_waits_is_an_echo_of_the_cause_too() -> None:
+    first = Moment(
+        3, None, None, Part.FIRST, "sizes", "cuda-context-oom", None, "a.log", 7, ("nccl-timeout",)
+    )
+    also = ("cuda-context-oom",)
+    waits = Moment(0, None, None, Part.ECHO, "timeout", "nccl-timeout", None, "a.log", 9, also)
+    report = _incident(first, waits)
+    assert sorted(_cells(report, "cuda-context-oom")) == ["echo", "first"]
+    assert _cells(report, "nccl-timeout") == ["echo", "echo"]
+
+
+def test_a_silent_first_rank_stands_in_the_row_of_the_cause() -> None:
+    silent = Moment(1, None, None, Part.FIRST, "")
+    waits = Moment(3, None, None, Part.ECHO, "timeout", "nccl-timeout", None, "a.log", 7)
+    report = _incident(silent, waits)
+    assert _cells(report, "cuda-context-oom") == ["first", "echo"]

@@ -361,3 +361,15 @@ def test_a_long_path_of_a_frame_keeps_its_end() -> None:
     assert place.startswith("  --> …")
     assert place.endswith("deep/trainer.py:3045")
     assert "\n      in compute_loss\n      outputs = model(**inputs)\n" in text
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_the_proof_is_whole_in_narrow_terminals_too(width: int) -> None:
+    """The end of a quote is often what proves it: as much of it stands on 40 columns as on 80."""
+    text = (
+        "/pytorch/aten/src/ATen/native/cuda/Loss.cu:245: nll_loss_forward_reduce_cuda_kernel_2d: "
+        "block: [0,0,0], thread: [4,0,0] Assertion `t >= 0 && t < n_classes` failed."
+    )
+    cause = replace(sample_reports.LABEL_RANGE, evidence=(Evidence(text, "rank0.log", 16, 0),))
+    told = "".join(shown(Report(Outcome.DIAGNOSED, (), (cause,)), width=width).split())
+    assert "".join(text.split()) in told

@@ -6,8 +6,6 @@ import os
 import sys
 from typing import NoReturn
 
-EXIT_OUR_FAULT = 70
-
 
 def main() -> NoReturn:
     """Run the command line; an installation that cannot even be imported ends with 70, never with 1."""
@@ -16,7 +14,7 @@ def main() -> NoReturn:
     except Exception as error:  # a missing or broken package raises whatever it likes
         print(f"torchdoctor: its installation is broken: {type(error).__name__}: {error}", file=sys.stderr)
         sys.stderr.flush()
-        os._exit(EXIT_OUR_FAULT)
+        os._exit(70)  # OUR_FAULT of torchdoctor.cli.exit_codes, which may be what is broken
     run()
 
 

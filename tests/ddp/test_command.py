@@ -138,3 +138,11 @@ def test_check_takes_the_model_along(file: Path, capsys: pytest.CaptureFixture[s
     report = json.loads(capsys.readouterr().out)
     assert code == 1
     assert "ddp-unused-parameters" in {one["id"] for one in report["checks"] if one["verdict"] == "fail"}
+
+
+@pytest.mark.skipif(not Path("/bin/true").exists(), reason="needs a program that is no Python")
+def test_a_program_that_is_no_interpreter(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["ddp", f"{file}:unused", "--python", "/bin/true"]) == 1
+    told = " ".join(capsys.readouterr().out.split())
+    assert "could not be run: the interpreter does not start" in told
+    assert "Do: Name the interpreter that runs your program: --python PATH." in told

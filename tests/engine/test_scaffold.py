@@ -189,3 +189,12 @@ def test_a_template_matches_the_message_it_came_from(message: str) -> None:
     source = as_template(fold(message))
     assert compiled(parse(source).pattern).search(fold(message))
     assert len(source) <= 2 * MAX_TEMPLATE
+
+
+def test_the_next_command_names_the_folders_that_were_written(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "my logs").mkdir()
+    assert new("--family", "memory", "--fixtures", "my logs") == 0
+    told = capsys.readouterr().out.splitlines()[-1]
+    assert told.endswith("then `torchdoctor rules lint --rules pack --fixtures 'my logs'`.")

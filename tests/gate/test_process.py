@@ -353,3 +353,18 @@ def test_a_recording_that_cannot_be_written_is_a_mistake_in_the_call(ending: str
     assert done.returncode == 2
     assert "--save" in done.stderr
     assert "internal error" not in done.stderr
+
+
+def test_a_recording_of_less_is_no_verdict_of_more(tmp_path: Path) -> None:
+    """What was not looked at counts as not told, never as well."""
+    done = gate("--tier", "quick", "--gpus", "1", "--replay", HEALTHY, "--format", "json")
+    assert done.returncode == 12
+    told = {one["check"]: one["reason"] for one in json.loads(done.stdout)["not_checked"] if one["required"]}
+    assert told == {
+        "interpreter": "the job's environment is not in this recording",
+        "active": "no measurement is in this recording",
+    }
+    assert gate("--tier", "passive", "--replay", HEALTHY, "--save", f"{tmp_path}/kept/").returncode == 0
+    done = gate("--replay", f"{tmp_path}/kept", "--tier", "standard")
+    assert done.returncode == 2
+    assert "--tier standard: the recording holds what tier passive looks at" in done.stderr

@@ -6,7 +6,7 @@ import pytest
 from probe_machines import stated
 
 from torchdoctor.model import Fact, FactValue, Reason, State
-from torchdoctor.probes.claims import DERIVED, derive
+from torchdoctor.probes.claims import DERIVED
 from torchdoctor.probes.claims_gpu import visible
 from torchdoctor.probes.compatibility import (
     audio_of,
@@ -95,10 +95,6 @@ def test_needs_are_complete(name: str) -> None:
 
         derived.tell(ask)
         assert asked <= set(derived.needs), sample
-
-
-def test_an_unknown_name_is_no_claim() -> None:
-    assert derive("torch.version", stated()) is None
 
 
 @pytest.mark.parametrize(
@@ -303,8 +299,12 @@ def test_torch_itself() -> None:
     assert tell("torch.cpu_only", os__name="macos", **{**cuda, "torch__cuda": None}) is False
     assert tell("torch.cpu_only", torch__version=None) is State.ABSENT
     assert tell("torch.installed", torch__copies=("/a/torch",)) is True
-    assert tell("torch.installed", torch__copies=(), torch__metadata_version=None) is False
-    assert tell("torch.installed", torch__copies=(), torch__metadata_version="2.5.1") is True
+    lost: dict[str, FactValue | Fact] = {"torch__copies": (), "torch__path": None}
+    assert tell("torch.installed", torch__metadata_version=None, **lost) is False
+    assert tell("torch.installed", torch__metadata_version="2.5.1", **lost) is False
+    bare: dict[str, FactValue | Fact] = {"torch__copies": (), "torch__path": "/a/torch"}
+    assert tell("torch.installed", torch__metadata_version=None, **bare) is True
+    assert tell("torch.shadowed", **bare) is False
     assert (
         tell("torch.metadata_matches", torch__version="2.5.1+cu124", torch__metadata_version="2.5.1") is True
     )

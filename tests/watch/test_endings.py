@@ -364,3 +364,27 @@ def test_a_fault_of_ours_is_none_of_the_target(tmp_path: Path) -> None:
     assert len(ran.faults) == 1
     report = report_of([ran])
     assert "TypeError" in report.faults[0]
+
+
+@pytest.mark.parametrize(
+    ("argv", "lacking"),
+    [
+        (["nope_nope"], "nope_nope"),
+        (["json.nope"], "json.nope"),
+        (["nope_nope.inner"], "nope_nope"),
+        (["json.decoder.nope"], "json.decoder.nope"),
+        (["python", "-m", "nope_nope"], "nope_nope"),
+    ],
+)
+def test_a_module_that_is_not_there_is_a_mistake_in_the_call(argv: list[str], lacking: str) -> None:
+    (target,) = parse(argv)
+    with pytest.raises(TargetError, match=f"no module named '{lacking}' for .*, looked for in .* too"):
+        run(target, sys.executable)
+
+
+def test_a_module_that_lacks_another_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "__init__.py").write_text("import mine.gone\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    (target,) = parse(["mine"])
+    assert failure(report_of([run(target, sys.executable)])).title == "mine raises ModuleNotFoundError"

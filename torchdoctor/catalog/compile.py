@@ -79,7 +79,8 @@ def pack(rows: Sequence[Row], stamp: str) -> bytes:
         stamp,
         *(json.dumps(part, ensure_ascii=False, separators=(",", ":")) for part in (head, *index, *texts)),
     ]
-    return ("\n".join(lines) + "\n").encode()
+    # the name of the folder may hold bytes that are no text
+    return ("\n".join(lines) + "\n").encode("utf-8", "surrogateescape")
 
 
 def compile_tree(directory: Path | str) -> bytes:
@@ -92,12 +93,12 @@ def compile_tree(directory: Path | str) -> bytes:
 def _cache_path(directory: str) -> str:
     """One file a rules directory; what it was made of stands in its first line."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    name = f"catalog-{zlib.crc32(os.path.abspath(directory).encode()):08x}.json"
+    name = f"catalog-{zlib.crc32(os.fsencode(os.path.abspath(directory))):08x}.json"
     return os.path.join(base, "torchdoctor", name)
 
 
 def _whole(data: bytes, stamp: str) -> bool:
-    return data.startswith(stamp.encode() + b"\n") and data.endswith(b"]\n")
+    return data.startswith(stamp.encode("utf-8", "surrogateescape") + b"\n") and data.endswith(b"]\n")
 
 
 def packed(

@@ -67,7 +67,7 @@ def _site_folders() -> list[tuple[str, int]]:
 
 def _cache_path() -> str:
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "torchdoctor", f"packs-{zlib.crc32(sys.prefix.encode()):08x}.json")
+    return os.path.join(base, "torchdoctor", f"packs-{zlib.crc32(os.fsencode(sys.prefix)):08x}.json")
 
 
 def _keep(path: str, text: str) -> None:

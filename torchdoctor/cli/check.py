@@ -73,6 +73,7 @@ def command(
         from torchdoctor.probes.recorded import load_facts
 
         return _finish(load_facts(facts_file), form, fail_on, strict, folders, verbose)
+    from torchdoctor.probes.interrupts import ended_by_signals
     from torchdoctor.probes.opening import open_live
 
     program = None
@@ -80,11 +81,12 @@ def command(
         from torchdoctor.watch import parse
 
         (program,) = parse((target,))
-    source: ProbeSource = open_live(python, time_limit)
-    try:
-        return _finish(source, form, fail_on, strict, folders, verbose, program, model)
-    finally:
-        source.close()
+    with ended_by_signals():
+        source: ProbeSource = open_live(python, time_limit)
+        try:
+            return _finish(source, form, fail_on, strict, folders, verbose, program, model)
+        finally:
+            source.close()
 
 
 def _finish(

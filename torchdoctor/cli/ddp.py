@@ -41,8 +41,10 @@ def command(
     """
     from torchdoctor.ddp.session import check_factory
     from torchdoctor.probes.interpreter import choose
+    from torchdoctor.probes.interrupts import ended_by_signals
     from torchdoctor.probes.opening import resolve
 
-    report = check_factory(factory, resolve(python) if python else choose()[0], time_limit)
+    with ended_by_signals():
+        report = check_factory(factory, resolve(python) if python else choose()[0], time_limit)
     verdicts.show(report, form, lambda: factory, verbose)
     return verdicts.exit_code(report, fail_on, strict)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from torchdoctor.cli import loading, streams
+from torchdoctor.cli import exit_codes, loading, streams
 from torchdoctor.cli.plain import PlainHelp
 from torchdoctor.engine import FactBook
 from torchdoctor.engine.incident import STDIN, Local, explain, explain_each
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
 
     from torchdoctor.engine.incident import Answer
     from torchdoctor.probes import ProbeSource
-
-EXIT_UNREADABLE = 2
-EXIT_UNKNOWN = 4
-EXIT_OUR_FAULT = 70
 
 
 @click.command("explain", cls=PlainHelp)
@@ -102,12 +98,13 @@ def command(
     else:
         answers = [explain(files, facts, rules, stdin, local, redacted=hidden)]
     seen = _Seen()
-    _write(seen.watch(answers), form, each, verbose)
+    with streams.shown():
+        _write(seen.watch(answers), form, each, verbose)
     if seen.faults:
-        return EXIT_OUR_FAULT
+        return exit_codes.OUR_FAULT
     if seen.unreadable:
-        return EXIT_UNREADABLE
-    return EXIT_UNKNOWN if fail_on and Outcome.UNRECOGNISED in seen.outcomes else 0
+        return exit_codes.USAGE
+    return exit_codes.UNKNOWN_FAILURE if fail_on and Outcome.UNRECOGNISED in seen.outcomes else 0
 
 
 class _Seen:
@@ -169,7 +166,7 @@ def _write_document(reports: list[Report], form: str, each: bool) -> None:
     if form == "html":
         from torchdoctor.render.html import to_html
 
-        streams.write(to_html(reports, headings=headings))
+        streams.write_page(to_html(reports, headings=headings))
         return
     from torchdoctor.render.markdown import documents
 

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from torchdoctor.cli import streams, verdicts
+from torchdoctor.cli import exit_codes, streams, verdicts
 from torchdoctor.model import counted
 
 if TYPE_CHECKING:
     from torchdoctor.model import Fact
     from torchdoctor.probes.difference import Change
-
-EXIT_OUR_FAULT = 70
 
 
 @click.group("facts", invoke_without_command=True)
@@ -54,26 +52,28 @@ def command(
 
         _show(all_facts(facts_file), form)
         return 0
+    from torchdoctor.probes.interrupts import ended_by_signals
     from torchdoctor.probes.opening import open_live
 
-    source = open_live(python, time_limit)
-    try:
-        if save is not None:
-            from torchdoctor.probes.recording import save as save_recording
+    with ended_by_signals():
+        source = open_live(python, time_limit)
+        try:
+            if save is not None:
+                from torchdoctor.probes.recording import save as save_recording
 
-            save_recording(source, save)
-            streams.complain(f"saved in {save}; look into it before you pass it on")
-        else:
-            _show(source.all(), form)
-    finally:
-        source.close()
+                save_recording(source, save)
+                streams.complain(f"saved in {save}; look into it before you pass it on")
+            else:
+                _show(source.all(), form)
+        finally:
+            source.close()
     if source.faults:
         streams.complain(f"a fault of torchdoctor while looking at the machine:\n{source.faults[0]}")
-        return EXIT_OUR_FAULT
+        return exit_codes.OUR_FAULT
     return 0
 
 
-@command.command("diff")
+@command.command("diff", short_help="Show what differs between two recorded machines.")
 @click.argument("good")
 @click.argument("bad")
 @verdicts.format_option()

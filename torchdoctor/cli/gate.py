@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from torchdoctor.cli import streams, verdicts
+from torchdoctor.cli import exit_codes, streams, verdicts
 from torchdoctor.cli.gate_merge import command as merge
 from torchdoctor.cli.gate_pairs import command as pairs
 from torchdoctor.model import counted
@@ -16,8 +16,6 @@ from torchdoctor.model import counted
 if TYPE_CHECKING:
     from torchdoctor.gate.outcome import GateOutcome
     from torchdoctor.gate.policy import Policy
-
-EXIT_OUR_FAULT = 70
 
 
 @click.group("gate", invoke_without_command=True)
@@ -28,7 +26,9 @@ EXIT_OUR_FAULT = 70
 )
 @click.option("--python", metavar="PATH", help="The job's interpreter, or its environment.")
 @click.option("--policy", "policy_file", type=click.Path(dir_okay=False), help="The site's policy (TOML).")
-@click.option("--gpus", type=click.IntRange(0, 1024), help="How many GPUs this node should have.")
+@click.option(
+    "--gpus", type=click.IntRange(0, 1024), metavar="N", help="How many GPUs this node should have."
+)
 @click.option(
     "--verdict-file",
     "-o",
@@ -109,6 +109,10 @@ def _gate(
     call = bundle.Call(tier or "quick", gpus, before_job)
     if replay is not None and os.path.isdir(replay):
         replay, recorded, policy_then = bundle.read(replay)
+        if tier is not None and bundle.too_little(recorded, tier):
+            raise click.UsageError(
+                f"--tier {tier}: the recording holds what tier {recorded.tier} looks at, and no more"
+            )
         call = bundle.Call(
             tier or recorded.tier,
             recorded.gpus if gpus is None else gpus,
@@ -118,9 +122,13 @@ def _gate(
     policy = _policy(policy_file) if policy_file else Policy()
     if not every_process and local_rank(os.environ):
         return 0  # local rank 0 looks at the node
-    for option, path in (("--verdict-file", verdict_file), ("--prometheus", prometheus)):
-        if path is not None and os.path.dirname(path) and not os.path.isdir(os.path.dirname(path)):
-            raise click.UsageError(f"{option} {path}: there is no folder {os.path.dirname(path)}")
+    bundled = save is not None and save.endswith("/")
+    for option, path in (
+        ("--verdict-file", verdict_file),
+        ("--prometheus", prometheus),
+        ("--save", None if bundled else save),
+    ):
+        _can_be_written(option, path)
     interpreter = sys.executable
     if call.tier != "passive" and replay is None:
         interpreter = resolve(python) if python else choose()[0]
@@ -136,17 +144,31 @@ def _gate(
         from torchdoctor.probes.recording import RecordedSource
 
         machine = RecordedSource(replay).machine
-    folder = save if save is not None and save.endswith("/") else ""
     from torchdoctor.gate.files import WriteError
 
     try:
-        outcome = supervise(wish, machine, bundle.prepare(folder) if folder else save or "")
-        if folder:
-            bundle.complete(folder, outcome, call, policy_file or "")
+        recording = bundle.prepare(save) if bundled and save else save or ""
     except WriteError as error:
         raise click.UsageError(f"--save: {error}") from None
     style = exit_style.removesuffix("-prolog")
+    try:
+        outcome = supervise(wish, machine, recording)
+        if bundled and save:
+            bundle.complete(save, outcome, call, policy_file or "")
+    except WriteError as error:
+        streams.complain(f"--save cannot be written: {error}")
+        return _mapped_fault(style)
     return _deliver(outcome, verdict_file, prometheus, form, style, drain, verbose)
+
+
+def _can_be_written(option: str, path: str | None) -> None:
+    """Told before the node is looked at, not when the time is spent."""
+    folder = os.path.dirname(path or "")
+    if folder and not os.path.isdir(folder):
+        raise click.UsageError(f"{option} {path}: there is no folder {folder}")
+    if path and not path.endswith("/") and os.path.isdir(path):
+        hint = "name a file" if option == "--prometheus" else f"name a file, or {path}/ for one in it"
+        raise click.UsageError(f"{option} {path}: this is a folder; {hint}")
 
 
 def _policy(path: str) -> Policy:
@@ -179,31 +201,32 @@ def _deliver(
             replace_file(prometheus, to_prometheus(outcome))
     except WriteError as error:
         # without its file the verdict is not to be acted on
-        streams.complain(str(error))
-        return EXIT_OUR_FAULT if exit_style == "native" else _mapped_fault(exit_style)
+        streams.complain(f"the verdict cannot be written: {error}")
+        return _mapped_fault(exit_style)
     try:
-        if form == "json":
-            streams.write(to_json(outcome))
-        elif form == "jsonl":
-            streams.write("\n".join(to_json_lines(outcome)))
-        elif form == "reason":
-            streams.write(reason(outcome))
-        else:
-            from torchdoctor.gate.text import render
+        with streams.shown():
+            if form == "json":
+                streams.write(to_json(outcome))
+            elif form == "jsonl":
+                streams.write("\n".join(to_json_lines(outcome)))
+            elif form == "reason":
+                streams.write(reason(outcome))
+            else:
+                from torchdoctor.gate.text import render
 
-            streams.write("\n".join(render(outcome, streams.screen()[0], verbose)))
-    except BrokenPipeError:
-        streams.abandon(sys.stdout)
+                streams.write("\n".join(render(outcome, streams.screen()[0], verbose)))
     except OSError as error:
-        streams.complain(f"cannot write the verdict: {error}")
+        if streams.is_closed() and verdict_file is not None:
+            return outcome.exit_code(exit_style, drain)  # the file is the output that was wanted
+        streams.complain(f"the verdict cannot be written: {error.strerror or error}")
         streams.abandon(sys.stdout)
-        return EXIT_OUR_FAULT if exit_style == "native" else _mapped_fault(exit_style)
+        return _mapped_fault(exit_style)
     return outcome.exit_code(exit_style, drain)
 
 
 def _mapped_fault(exit_style: str) -> int:
     """A fault of ours in the codes of others: unknown where they have that; it never drains a node."""
-    return {"slurm": 0, "nagios": 3, "npd": 2}.get(exit_style, EXIT_OUR_FAULT)
+    return {"slurm": 0, "nagios": 3, "npd": 2}.get(exit_style, exit_codes.OUR_FAULT)
 
 
 @command.group("policy")
@@ -212,7 +235,7 @@ def policy_group() -> int:
     return 0
 
 
-@policy_group.command("check")
+@policy_group.command("check", short_help="Say whether a policy file can be used.")
 @click.argument("file", type=click.Path(dir_okay=False))
 def policy_check(file: str) -> int:
     """Say whether the policy FILE can be used; exit code 2 names what is wrong in it."""
@@ -224,15 +247,21 @@ def policy_check(file: str) -> int:
     return 0
 
 
-@policy_group.command("learn")
+@policy_group.command("learn", short_help="Make a policy of this healthy node.")
 @click.option("--replay", metavar="FILE", help="Learn from a recorded machine instead of this one.")
-def policy_learn(replay: str | None) -> int:
+@click.option(
+    "-o", "--output", metavar="FILE", help="Write the policy there; where nothing is learned, leave it alone."
+)
+def policy_learn(replay: str | None, output: str | None) -> int:
     """Print a policy made of this healthy node: what it has is what is expected.
 
-    Refuses (exit code 12) on a node that is not found fit.
+    Refuses (exit code 12) on a node that is not found fit, or has nothing to learn from.
     """
+    from torchdoctor.gate.files import WriteError, replace_file
     from torchdoctor.gate.learn import learn
 
+    if output is not None:
+        _can_be_written("--output", output)
     machine = None
     if replay is not None:
         from torchdoctor.probes.recording import RecordedSource
@@ -240,9 +269,16 @@ def policy_learn(replay: str | None) -> int:
         machine = RecordedSource(replay).machine
     text, why = learn(machine)
     if why:
-        streams.complain(f"nothing is learned from a node that is not fit: {why}")
+        streams.complain(f"no policy was made: {why}")
         return 12
-    streams.write(text)
+    if output is None:
+        streams.write(text)
+        return 0
+    try:
+        replace_file(output, text)
+    except WriteError as error:
+        raise click.UsageError(f"--output: {error}") from None
+    streams.complain(f"wrote {output}")
     return 0
 
 

@@ -7,7 +7,7 @@ import click
 from torchdoctor.cli import streams, verdicts
 
 
-@click.command("merge")
+@click.command("merge", short_help="Join the verdicts of all nodes into one table.")
 @click.argument("folder", type=click.Path(file_okay=False))
 @click.option(
     "--nodes",
@@ -41,12 +41,13 @@ def command(folder: str, nodes: str, since: float, switches: str | None, form: s
     from torchdoctor.gate.pairs import switches_of
 
     fleet = merge(folder, hosts_of(nodes), since, switches_of(switches) if switches else None)
-    if form == "json":
-        streams.write(to_json(fleet))
-    elif form == "exclude":
-        streams.write(",".join(fleet.exclude))
-    else:
-        from torchdoctor.render.clean import clean
+    with streams.shown():
+        if form == "json":
+            streams.write(to_json(fleet))
+        elif form == "exclude":
+            streams.write(",".join(fleet.exclude))
+        else:
+            from torchdoctor.render.clean import clean
 
-        streams.write("\n".join(clean(line) for line in table(fleet, streams.screen()[0])))
+            streams.write("\n".join(clean(line) for line in table(fleet, streams.screen()[0])))
     return fleet.exit_code

@@ -7,7 +7,7 @@ import click
 from torchdoctor.cli import streams, verdicts
 
 
-@click.command("pairs")
+@click.command("pairs", short_help="Say which node breaks a job across nodes.")
 @click.argument("folder", type=click.Path(file_okay=False), required=False)
 @click.option("--nodes", metavar="LIST", default="", help="The nodes, as Slurm lists them: gpu[003-005,9].")
 @click.option(
@@ -49,12 +49,13 @@ def command(
             streams.write("\n".join(f"{first},{second}" for first, second in planned))
         return 0
     found = pairs.isolate(named, tests, pairs.switches_of(switches) if switches else None)
-    if form == "json":
-        streams.write(pairs.to_json(found))
-    elif form == "exclude":
-        streams.write(",".join(node for node, _ in found.blamed))
-    else:
-        from torchdoctor.render.clean import clean
+    with streams.shown():
+        if form == "json":
+            streams.write(pairs.to_json(found))
+        elif form == "exclude":
+            streams.write(",".join(node for node, _ in found.blamed))
+        else:
+            from torchdoctor.render.clean import clean
 
-        streams.write("\n".join(clean(line) for line in pairs.to_text(found)))
+            streams.write("\n".join(clean(line) for line in pairs.to_text(found)))
     return found.exit_code

@@ -46,6 +46,7 @@ def command(
     --strict), 70 a fault of torchdoctor.
     """
     from torchdoctor.probes.interpreter import choose
+    from torchdoctor.probes.interrupts import ended_by_signals
     from torchdoctor.probes.opening import resolve
     from torchdoctor.watch import Target, parse, report_of, run
 
@@ -59,7 +60,8 @@ def command(
             )
         resolve(named)
     interpreter = resolve(python) if python else choose()[0]
-    runs = [run(target, interpreter, time_limit) for target in wanted]
+    with ended_by_signals():
+        runs = [run(target, interpreter, time_limit) for target in wanted]
     report = report_of(runs)
     torch = next((one.torch for one in runs if one.torch), None)
     about = ", ".join(one.target.words for one in runs) + (f" with torch {torch}" if torch else "")

@@ -11,13 +11,9 @@ from typing import NoReturn
 import click
 
 from torchdoctor import __version__
-from torchdoctor.cli import streams
+from torchdoctor.cli import exit_codes, streams
 from torchdoctor.cli.plain import PlainHelp
 from torchdoctor.model import TorchdoctorError
-
-EXIT_USAGE = 2
-EXIT_OUR_FAULT = 70
-EXIT_INTERRUPTED = 130
 
 # name -> (module under torchdoctor.cli, what the list of commands says of it)
 _COMMANDS = {
@@ -101,29 +97,29 @@ def main(args: list[str] | None = None) -> int:
     """Run a command; returns its exit code: 2 for a mistake in the call or an input, 70 for our own fault."""
     streams.prepare()
     try:
-        code = _run(sys.argv[1:] if args is None else args)
-        sys.stdout.flush()
+        with streams.shown():
+            return _run(sys.argv[1:] if args is None else args)
+        return 0  # the reader has gone, of something that has no other exit code
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.ClickException as error:
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        streams.abandon(sys.stdout)
-        return 0
+        return exit_codes.INTERRUPTED
     except TorchdoctorError as error:
         streams.complain(str(error))
-        return EXIT_USAGE
+        return exit_codes.USAGE
     # The last guard: whatever else escapes is a bug, and a bug has an exit code of its own.
     except Exception as error:
-        if _is_output(error):
-            streams.complain(f"cannot write the output: {error}")
+        if isinstance(error, OSError) and _is_output(error):
+            streams.complain(f"the output cannot be written: {error.strerror or error}")
             streams.abandon(sys.stdout)
-            return EXIT_USAGE
+            return exit_codes.USAGE
+        if isinstance(error, FileNotFoundError) and _nowhere():
+            streams.complain("the working folder was deleted; call it from another one")
+            return exit_codes.USAGE
         return _our_fault(error)
-    return code
 
 
 def _run(args: list[str]) -> int:
@@ -135,12 +131,21 @@ def _run(args: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _is_output(error: Exception) -> bool:
-    if not isinstance(error, OSError) or error.filename is not None:
+def _nowhere() -> bool:
+    """Was the working folder deleted? Then no relative path leads anywhere."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
+
+
+def _is_output(error: OSError) -> bool:
+    if error.filename is not None:
         return False
     import errno
 
-    return error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EBADF)
+    return error.errno in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EBADF, errno.EFBIG)
 
 
 def _our_fault(error: Exception) -> int:
@@ -161,4 +166,4 @@ def _our_fault(error: Exception) -> int:
         "the same command prints under TORCHDOCTOR_DEBUG=1 "
         f"(torchdoctor {__version__}, Python {version}, {sys.platform})."
     )
-    return EXIT_OUR_FAULT
+    return exit_codes.OUR_FAULT

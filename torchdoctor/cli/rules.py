@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from torchdoctor import catalog
-from torchdoctor.cli import loading, streams, verdicts
+from torchdoctor.cli import exit_codes, loading, streams, verdicts
 from torchdoctor.model import TorchdoctorError, counted
 
 _FORMAT = verdicts.format_option("For people, or for programs.")
@@ -56,7 +56,7 @@ def list_(family: str | None, folders: tuple[str, ...], form: str) -> None:
     streams.write("\n".join(lines))
 
 
-@command.command("show")
+@command.command("show", short_help="Show one rule: why it happens, what to do.")
 @click.argument("rule_id", metavar="ID")
 @_RULES
 @_FORMAT
@@ -88,7 +88,7 @@ _FOLDER = click.option(
 )
 
 
-@command.command("lint")
+@command.command("lint", short_help="Check the rules and run their fixtures.")
 @click.option(
     "--rules", "folders", metavar="DIR", multiple=True, help="Check these folders instead of the catalog."
 )
@@ -107,6 +107,12 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
     from torchdoctor.engine.golden import PLACE
     from torchdoctor.engine.lint import check, examine
 
+    for named in folders:
+        if not _has_rules(named):
+            lacks = "holds no rule" if os.path.isdir(named) else "no such folder"
+            raise click.UsageError(f"--rules {named}: {lacks}; a rules folder holds FAMILY/ID.toml")
+    if golden is not None and not update_golden and not os.path.isfile(golden):
+        raise click.UsageError(f"--golden {golden}: no such file; --update-golden writes it")
     places = [(folder, _fixtures(fixtures, folder)) for folder in folders or (None,)]
     labelled = places[0][1] if len(places) == 1 else None
     if golden is None and labelled is not None:
@@ -114,7 +120,7 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
         golden = beside if os.path.exists(beside) or (update_golden and not folders) else None
     if update_golden and (golden is None or len(folders) > 1):
         raise click.UsageError("--update-golden needs fixtures, and --golden FILE for rules of your own")
-    wrong = 0
+    wrong, lines = 0, list[str]()
     summary: tuple[str, ...]
     for folder, inputs in places:
         try:
@@ -127,13 +133,14 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
             report = check(found, golden)
             problems, summary = report.problems, report.summary
         wrong += len(problems)
-        streams.write("".join(f"✗ {text}\n" for text in problems))
-        streams.write("".join(f"  {text}\n" for text in summary))
-    streams.write(f"✗ {counted(wrong, 'fault')}" if wrong else "✓ no fault")
-    return 1 if wrong else 0
+        lines += [*(f"✗ {text}" for text in problems), *(f"  {text}" for text in summary)]
+    lines.append(f"✗ {counted(wrong, 'fault')}" if wrong else "✓ no fault")
+    with streams.shown():
+        streams.write("\n".join(lines))
+    return exit_codes.FINDINGS if wrong else 0
 
 
-@command.command("pages")
+@command.command("pages", short_help="Write the pages that stand beside the rules.")
 @_FOLDER
 @_FIXTURES
 def pages(folder: str | None, fixtures: str | None) -> None:
@@ -150,7 +157,7 @@ def pages(folder: str | None, fixtures: str | None) -> None:
     )
 
 
-@command.command("new")
+@command.command("new", short_help="Start a rule from a log.")
 @click.argument("rule_id", metavar="ID")
 @click.option("--from", "log", metavar="LOG", required=True, help="A log that shows the failure.")
 @click.option("--family", metavar="F", help="The rule's family; by default that of rules with such an id.")
@@ -180,8 +187,16 @@ def new(
     streams.write("".join(f"wrote {os.path.relpath(path)}\n" for path in stubs.files))
     streams.write(
         "".join(f"! {note}\n" for note in stubs.notes)
-        + "Next: fill every TODO, then `torchdoctor rules lint`."
+        + f"Next: fill every TODO, then `torchdoctor rules lint{_named(folder, fixtures)}`."
     )
+
+
+def _named(folder: str | None, fixtures: str | None) -> str:
+    """The options that name what was just written, for the next command."""
+    from shlex import quote
+
+    given = (("--rules", folder), ("--fixtures", fixtures))
+    return "".join(f" {option} {quote(path)}" for option, path in given if path)
 
 
 def _writable(folder: str | None) -> str:
@@ -204,7 +219,7 @@ def _fixtures(named: str | None, folder: str | None) -> str | None:
     from torchdoctor.engine.fixtures import beside
 
     if named is not None and not os.path.isdir(named):
-        raise click.UsageError(f"{named}: no such folder")
+        raise click.UsageError(f"--fixtures {named}: no such folder; it holds ID/CASE/input.* and about.toml")
     return named or beside(folder or catalog.rules_directory())
 
 
@@ -228,7 +243,7 @@ def _write(texts: dict[str, str]) -> list[str]:
     return changed
 
 
-@command.command("facts")
+@command.command("facts", short_help="Name every fact that a rule can ask for.")
 @_FORMAT
 def facts(form: str) -> None:
     """Name every fact that a rule can ask for, with its type and meaning."""
@@ -242,7 +257,7 @@ def facts(form: str) -> None:
     streams.write("\n".join(f"{name:<{column}}  {meaning}" for name, meaning in sorted(found.items())))
 
 
-@command.command("eval")
+@command.command("eval", short_help="Measure the rules on labelled inputs.")
 @click.argument("folder", metavar="FOLDER")
 @_RULES
 @_FORMAT

@@ -35,7 +35,12 @@ if TYPE_CHECKING:
     help="How much is tested.",
 )
 @click.option(
-    "--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="Of all numbers."
+    "--seed",
+    type=click.IntRange(0, 2**31 - 1),
+    metavar="N",
+    default=0,
+    show_default=True,
+    help="What all random numbers are drawn from.",
 )
 @click.option("--show", "shown", metavar="NAME", help="Print a check as a program that needs only torch.")
 @click.option(
@@ -148,12 +153,14 @@ def _write(report: Report, form: str, python: str, verbose: bool) -> None:
     if form == "html":
         from torchdoctor.render.chart import to_html
 
-        streams.write(to_html(report, subject(report, python)))
+        with streams.shown():
+            streams.write_page(to_html(report, subject(report, python)))
         return
     verdicts.show(report, form, lambda: subject(report, python), verbose=False)
     if form == "text":
-        for text in passed(report, streams.screen()[0], verbose):
-            streams.write(text)
+        with streams.shown():
+            for text in passed(report, streams.screen()[0], verbose):
+                streams.write(text)
 
 
 class _Line:

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import io
 import os
 import sys
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 PIPE_WIDTH = 100
 _TERMINAL = (80, 24)
 
 
 def prepare() -> None:
-    """Make every character writable (what the encoding lacks becomes ``\\uXXXX``), and closed streams too."""
+    """Make every character writable (what the encoding lacks becomes ``\\uXXXX``), and closed streams safe.
+
+    A closed standard output is one that cannot be written to; what a closed standard error would be told
+    goes nowhere. No file that is opened later takes the place of either.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
     if sys.stdout is None:
-        sys.stdout = _nowhere()
+        sys.stdout = cast(TextIO, _Closed())
     if sys.stderr is None:
         sys.stderr = _nowhere()
     reconfigure: Callable[..., None] | None = getattr(sys.stdout, "reconfigure", None)
@@ -28,6 +40,27 @@ def write(text: str) -> None:
     """Write whole lines to standard output. Raises OSError (BrokenPipeError when the reader has gone)."""
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
     sys.stdout.flush()
+
+
+def write_page(text: str) -> None:
+    """Write HTML, which says of itself that it is UTF-8, to standard output of any encoding."""
+    encoding = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "")
+    write(text if encoding == "utf8" else text.encode("ascii", "xmlcharrefreplace").decode("ascii"))
+
+
+@contextlib.contextmanager
+def shown() -> Iterator[None]:
+    """For what has an exit code to give: a reader that leaves early (``head -1``) does not change it."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        abandon(sys.stdout)
+
+
+def is_closed() -> bool:
+    """Was standard output closed before the program began?"""
+    return isinstance(sys.stdout, _Closed)
 
 
 def complain(message: str) -> None:
@@ -78,6 +111,18 @@ def color_wanted() -> bool:
 def _number(name: str) -> int:
     value = os.environ.get(name, "")
     return int(value) if value.isascii() and value.isdigit() else 0
+
+
+class _Closed(io.TextIOBase):
+    """Standard output that was closed by who called: nothing can be written."""
+
+    encoding = "utf-8"
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.EBADF, "standard output is closed")
 
 
 def _nowhere() -> TextIO:

@@ -8,14 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from torchdoctor.cli import streams
+from torchdoctor.cli import exit_codes, streams
 
 if TYPE_CHECKING:
     from torchdoctor.model import Report
 
-EXIT_FINDINGS = 1
-EXIT_COULD_NOT_TELL = 3
-EXIT_OUR_FAULT = 70
 
 _COUNTED: dict[str, set[str]] = {"fail": {"fail"}, "warn": {"fail", "warn"}, "never": set()}
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -56,18 +53,20 @@ def show(report: Report, form: str, subject: Callable[[], str], verbose: bool) -
     if form == "json":
         from torchdoctor.render.json import to_json
 
-        streams.write(to_json(report))
+        with streams.shown():
+            streams.write(to_json(report))
         return
     from torchdoctor.render.checks import render_checks
 
-    render_checks(
-        report,
-        stream=sys.stdout,
-        subject=subject(),
-        width=streams.screen()[0],
-        color=streams.color_wanted(),
-        verbose=verbose,
-    )
+    with streams.shown():
+        render_checks(
+            report,
+            stream=sys.stdout,
+            subject=subject(),
+            width=streams.screen()[0],
+            color=streams.color_wanted(),
+            verbose=verbose,
+        )
 
 
 def exit_code(report: Report, fail_on: str, strict: bool) -> int:
@@ -75,7 +74,7 @@ def exit_code(report: Report, fail_on: str, strict: bool) -> int:
     ``strict`` asks for it, 0."""
     if report.faults:
         streams.complain(f"a fault of torchdoctor, what else is told stands:\n{report.faults[0]}")
-        return EXIT_OUR_FAULT
+        return exit_codes.OUR_FAULT
     if {result.verdict.value for result in report.checks} & _COUNTED[fail_on]:
-        return EXIT_FINDINGS
-    return EXIT_COULD_NOT_TELL if strict and report.not_checked else 0
+        return exit_codes.FINDINGS
+    return exit_codes.COULD_NOT_TELL if strict and report.not_checked else 0

@@ -44,7 +44,6 @@ class Raised:
     iteration: int
     stage: str
     parameters: tuple[str, ...]
-    cause_iteration: int = 0  # the iteration in which the parameters were left out
 
 
 def predict(seen: Observation, steps: int | None = None) -> dict[Setting, Raised | None]:
@@ -105,14 +104,12 @@ class _Run:
         self.all = frozenset(range(len(self.names)))
         self.setting = setting
         self.pending: tuple[int, ...] = ()
-        self.cause = 0
         self.counts: dict[int, int] | None = None  # of the first iteration, with static_graph
 
     def forward(self, iteration: int) -> Raised | None:
         return self._raised(Kind.UNUSED, iteration, "forward", self.pending) if self.pending else None
 
     def backward(self, iteration: int, batch: Batch) -> Raised | None:
-        self.cause = iteration
         if self.setting is Setting.STATIC:
             return self._static(iteration, batch)
         if self.setting is Setting.FIND_UNUSED:
@@ -173,7 +170,7 @@ class _Run:
 
     def _raised(self, kind: Kind, iteration: int, stage: str, numbers: Sequence[int]) -> Raised:
         named = tuple(self.names[number] for number in numbers)
-        return Raised(self.setting, kind, iteration, stage, named, self.cause)
+        return Raised(self.setting, kind, iteration, stage, named)
 
 
 def with_sink(batch: Batch) -> tuple[tuple[int, int], ...]:

@@ -46,12 +46,12 @@ def check_factory(name: str, python: str, limit_s: float = LIMIT_S) -> Report:
     command = Command("ddp", (python, PROGRAM, name, str(limit_s)), limit_s + 3.0, reports=True)
     machine = LiveMachine()
     try:
-        return _read(name, machine.finish(command))
+        return _read(name, python, machine.finish(command))
     finally:
         machine.close()
 
 
-def _read(name: str, ended: Ended) -> Report:
+def _read(name: str, python: str, ended: Ended) -> Report:
     last: dict[str, Any] = {}
     for line in ended.lines:
         last.update(line)
@@ -70,8 +70,20 @@ def _read(name: str, ended: Ended) -> Report:
             return Report(Outcome.NO_FAILURE, not_checked=(found,))
         return Report(Outcome.DIAGNOSED, checks=(found,))
     if ended.start_error or not last:
-        words = ended.start_error or ended.stderr.strip()[-500:] or f"exit code {ended.exit_code}"
-        return _failed(name, f"could not be run: {words}", ended)
+        words = (
+            ended.start_error or ended.stderr.strip()[-500:] or f"exit code {ended.exit_code}, and no word"
+        )
+        result = CheckResult(
+            FACTORY_CHECK,
+            Verdict.FAIL,
+            f"{name} could not be run: the interpreter does not start",
+            Blame.ENVIRONMENT,
+            observed=words,
+            expected="a Python that can be run",
+            evidence=(Evidence(f"{python}: {words}"),),
+            action="Name the interpreter that runs your program: --python PATH.",
+        )
+        return Report(Outcome.DIAGNOSED, checks=(result,))
     if ended.timed_out or "Timeout (" in ended.stderr:
         return _failed(name, f"did not end within {ended.seconds:.0f} s, and was ended", ended)
     if ended.signal is not None:

@@ -7,7 +7,7 @@ from torchdoctor.catalog.rule import Check, Condition, Rule
 from torchdoctor.engine.conditions import every, holds, in_words
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.wording import filled
-from torchdoctor.model import CheckResult, Evidence, NotChecked, Outcome, Report, Severity, Verdict
+from torchdoctor.model import CheckResult, Evidence, Fact, NotChecked, Outcome, Report, Severity, Verdict
 
 _VERDICTS = {Severity.FATAL: Verdict.FAIL, Severity.WARNING: Verdict.WARN, Severity.INFO: Verdict.PASS}
 
@@ -74,7 +74,7 @@ def _one(
     conditions = (*side.applies_if, *side.fail_if)
     if failed is None:
         unknown = [
-            in_words(item, facts.machine(item.fact))
+            _untold(facts.machine(item.fact))
             for item in conditions
             if holds(item, facts.machine(item.fact)) is None
         ]
@@ -99,6 +99,13 @@ def _one(
         action=_action(rule.id, facts, rules),
         reason=words.why,
     )
+
+
+def _untold(fact: Fact) -> str:
+    """Which fact cannot be told, why, and as far as it is known what stands in the way."""
+    why = fact.reason.value if fact.reason else "not-asked"
+    first = fact.detail.strip().partition("\n")[0]
+    return f"{fact.name} ({why}: {first})" if first and first != why else f"{fact.name} ({why})"
 
 
 def _action(rule_id: str, facts: FactBook, rules: RuleSet) -> str | None:

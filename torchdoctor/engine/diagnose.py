@@ -43,6 +43,11 @@ MAX_EVIDENCE = 8
 _OF_MANY = (EventKind.LAUNCHER, EventKind.SCHEDULER, EventKind.STACK, EventKind.NCCL, EventKind.WATCHDOG)
 Chain = tuple[Finding, list[Finding]]
 
+# a log that was written without its standard error is what a person has who wonders
+_NOTHING = (
+    "Not one line of text is in it. Python writes its errors to standard error: train.py > train.log 2>&1"
+)
+
 
 def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     """The report on one transcript. Never raises for anything that stands in the transcript.
@@ -57,6 +62,8 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     if rules.whole and not suspect.prints_failure(transcript):
         live = _with_readings(live, transcript, rules, text_facts)
     notes = [*transcript.notes, *foreign]
+    if transcript.form is Form.EMPTY and not notes:
+        notes.append(_NOTHING)
     notes.extend(_note(finding, "the run went on after it") for finding in findings if finding.recovered)
     explained = {number for finding in live for number in finding.events()}
     strange = suspect.unexplained(transcript, explained)

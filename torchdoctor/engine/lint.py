@@ -198,7 +198,7 @@ def _origins(fixtures: Sequence[Fixture]) -> str:
     origins = Counter(fixture.origin for fixture in fixtures)
     real = origins["captured"] + origins["reported"]
     return (
-        f"{counted(len(fixtures), 'fixture')}: {origins['captured']} captured, "
-        f"{origins['reported']} reported, {origins['reconstructed']} reconstructed "
+        f"{counted(len(fixtures), 'fixture')}: {origins['captured']:,} captured, "
+        f"{origins['reported']:,} reported, {origins['reconstructed']:,} reconstructed "
         f"({100 * real // (len(fixtures) or 1)} % from real programs or reports)"
     )

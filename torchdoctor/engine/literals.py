@@ -93,4 +93,4 @@ def summary(directory: str, rules: RuleSet) -> str | None:
     current = every_literal(rules)
     by_hand = sum(recorded.get(literal, "").startswith(BY_HAND) for literal in current)
     found = sum(literal in recorded for literal in current) - by_hand
-    return f"{counted(len(current), 'literal')}: {found} found in a program, {by_hand} recorded by hand"
+    return f"{counted(len(current), 'literal')}: {found:,} found in a program, {by_hand:,} recorded by hand"

@@ -31,6 +31,11 @@ class Call:
     before_job: bool = False
 
 
+def too_little(recorded: Call, tier: str) -> bool:
+    """Is the tier wanted beyond the one that was recorded?"""
+    return _TIERS.index(tier) > _TIERS.index(recorded.tier)
+
+
 def prepare(folder: str) -> str:
     """Make the folder where it is not there; the path of the recording in it. Raises WriteError."""
     try:

@@ -81,12 +81,15 @@ def _count(look: Look) -> Said:
     if expected.gpus is None:
         if not (known and seen):
             yield Untold(
-                "gpu-count", "no GPU is seen and nothing says how many there should be: [expect] gpus", True
+                "gpu-count",
+                "no GPU is seen and nothing says how many there should be: --gpus, or [expect] gpus",
+                True,
             )
         else:
             yield Untold(
                 "gpu-count",
-                f"{counted(seen, 'GPU')} seen; nothing says how many there should be: [expect] gpus",
+                f"{counted(seen, 'GPU')} seen; nothing says how many there should be: --gpus, or [expect] "
+                "gpus",
             )
         return
     if not known and not look.facts.text("driver.nvml_error"):

@@ -53,9 +53,9 @@ class Facts:
         outcome = self.ended.get(teller)
         if outcome is None:
             return Known(State.UNKNOWN, None, Reason.NOT_ASKED, f"{teller or name} was not run")
-        reason, why = failure(outcome)
         if outcome.ok:
-            reason, why = Reason.NOT_ASKED, f"{teller} does not tell it"
+            return Known(State.UNKNOWN, None, Reason.NOT_ASKED, f"{teller} does not tell it")
+        reason, why = failure(outcome)
         return Known(State.UNKNOWN, None, reason, f"{teller}: {why}")
 
     def value(self, name: str) -> Json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -114,7 +113,3 @@ def _event(at_s: float, text: str) -> Event | None:
         number("status"),
         words("recovery"),
     )
-
-
-def of_gpu(events: Sequence[Event], pci: str) -> tuple[Event, ...]:
-    return tuple(event for event in events if event.pci == pci)

@@ -14,7 +14,6 @@ from torchdoctor.model import counted
 SCHEMA = "torchdoctor.gate/1"
 PREFIX = "[node_problem]"
 REASON_LIMIT = 160
-STYLES = ("native", "slurm", "nagios", "npd", "k8s")
 _ORDER = (Weight.FAIL, Weight.WARN, Weight.INFO)
 _BLAMES = ("node", "environment", "user", "fabric")
 EXIT_OBSERVED = 0

@@ -11,8 +11,6 @@ from typing import Any
 from torchdoctor.gate.finding import Action, Finding, Untold, Weight
 from torchdoctor.model import Blame, TorchdoctorError, counted
 
-BUILT_IN = "built in"
-
 
 class PolicyError(TorchdoctorError):
     """A policy file that cannot be used: which file, which key, what would be right."""
@@ -194,11 +192,19 @@ def load(path: str, known_checks: tuple[str, ...]) -> Policy:
         import tomli as tomllib
     try:
         with open(path, "rb") as stream:
-            data = tomllib.load(stream)
+            text = stream.read().decode("utf-8")
+        data = tomllib.loads(text.replace("\r\n", "\n"))
     except OSError as error:
-        raise PolicyError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise PolicyError(
+            f"{path}: cannot be read: {error.strerror or error}; `torchdoctor gate policy learn` makes one"
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PolicyError(f"{path}: no TOML: {error}") from error
+    if not text.strip():
+        raise PolicyError(
+            f"{path}: is empty; `torchdoctor gate policy learn` prints a policy on a healthy node, and "
+            "nothing where it refuses"
+        )
     return _Reader(path, known_checks).policy(data)
 
 

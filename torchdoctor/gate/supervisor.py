@@ -247,6 +247,10 @@ def _further(run: Run, machine: Machine) -> None:
             if machine.running(one.label)
         }
         _add(run, ended)
+        if not machine.running(environment.label):
+            run.skipped.append(Untold("interpreter", "the job's environment is not in this recording", True))
+        if _measured_on(run) and not machine.running(active.LABEL):
+            run.skipped.append(Untold("active", "no measurement is in this recording", True))
     known = run.facts.number("env.import_seconds")
     if known is not None:
         run.seconds["import_torch"] = known

@@ -59,7 +59,9 @@ def open_binary(path: str, stdin: BinaryIO | None) -> BinaryIO:
             return os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb")
         return open(path, "rb")
     except FileNotFoundError:
-        raise IntakeError(path, "no such file") from None
+        web = path.startswith(("http://", "https://", "s3://", "gs://"))
+        told = "no such file; nothing is fetched from elsewhere: download it first" if web else "no such file"
+        raise IntakeError(path or "''", told) from None
     except IsADirectoryError:
         raise IntakeError(path, "is a folder") from None
     except PermissionError:

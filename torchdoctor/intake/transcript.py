@@ -174,12 +174,10 @@ def _transcript(
         note = f"{source}: holds binary data, not a text log"
         return Transcript((source,), (), Form.BINARY, Ending.UNKNOWN, 0, tally.bytes, (note,))
     drafts = router.keep.drafts()
-    if not drafts:
-        return Transcript(
-            (source,), (), Form.EMPTY, Ending.UNKNOWN, tally.lines, tally.bytes, tuple(tally.notes)
-        )
-    form, ending = judge(drafts, router.census)
     notes = [f"{source}: {note}" for note in tally.notes]
+    if not drafts:
+        return Transcript((source,), (), Form.EMPTY, Ending.UNKNOWN, tally.lines, tally.bytes, tuple(notes))
+    form, ending = judge(drafts, router.census)
     if router.keep.dropped:
         passed[source] = router.keep.dropped
     beyond = router.keep.forgotten
@@ -230,12 +228,3 @@ def _merged(parts: list[Transcript], notes: tuple[str, ...]) -> Transcript:
         sum(part.lines_read for part in parts), sum(part.bytes_read for part in parts),
         tuple(note for part in parts for note in part.notes) + notes,
     )  # fmt: skip
-
-
-def drafts_of(text: str) -> list[Draft]:
-    """The drafts of a text, for tests of single readers."""
-    router = Router()
-    for number, line in enumerate(text.split("\n"), 1):
-        router.physical(number, line, False)
-    router.close()
-    return router.keep.drafts()

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torchdoctor.model import Fact, FactSource, FactValue, Reason, State, TorchdoctorError
+from torchdoctor.probes.names import FACTS
 
 _MAX_BYTES = 64 * 1024 * 1024
 
@@ -44,7 +45,10 @@ def load_facts(path: str) -> FactSource:
         with open(path, "rb") as file:
             data = file.read(_MAX_BYTES + 1)
     except OSError as error:
-        raise FactsFileError(f"{path}: cannot be read: {error.strerror}") from error
+        raise FactsFileError(
+            f"{path}: cannot be read: {error.strerror}; expected a file of `torchdoctor facts --save`, or "
+            'facts as {"torch.version": "2.9.0"}'
+        ) from error
     if len(data) > _MAX_BYTES:
         raise FactsFileError(f"{path}: larger than {_MAX_BYTES} bytes; this is no facts file")
     try:
@@ -67,13 +71,42 @@ def load_facts(path: str) -> FactSource:
             fact = _fact(row, f"facts[{number}]", path, problems)
             if fact is not None:
                 facts[fact.name] = fact
+        # a newer report may hold names that are not known yet; one that holds no other is none of a machine
+        if facts and not any(_is_name(name) for name in facts):
+            problems.append(f"no fact of a machine in it; {_unknown(next(iter(facts)))}")
     else:
         for name, raw in content.items():
+            if not _is_name(name):
+                problems.append(_unknown(name))
+                continue
             value = _value(raw, name, problems)
+            if raw is not None and not isinstance(raw, dict) and not right_kind(name, raw):
+                problems.append(f"{name}: {raw!r} is no {FACTS.get(name, 'text')}")
             facts[name] = Fact.known(name, value, path) if raw is not None else Fact.absent(name, path)
     if problems:
         raise FactsFileError("\n".join(f"{path}: {problem}" for problem in problems))
     return RecordedFacts(facts)
+
+
+def _is_name(name: str) -> bool:
+    return name in FACTS or name.startswith("env.")
+
+
+def _unknown(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(FACTS), 1, 0.5)
+    hint = f"did you mean {near[0]!r}?" if near else "`torchdoctor rules facts` lists them"
+    return f"unknown fact {name!r}; {hint}"
+
+
+def right_kind(name: str, value: object) -> bool:
+    """Is a value out of JSON of the type that the fact has?"""
+    kind = FACTS.get(name, "text").partition(":")[0]
+    if isinstance(value, bool) or kind == "bool":
+        return isinstance(value, bool) and kind == "bool"
+    types = {"text": str, "int": int, "float": (int, float), "list": list}[kind]
+    return isinstance(value, types)  # type: ignore[arg-type]
 
 
 def _fact(row: object, where: str, path: str, problems: list[str]) -> Fact | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import torchdoctor
 from torchdoctor.model import Fact, FactValue, Reason, State
@@ -28,7 +28,7 @@ from torchdoctor.probes.names import FACTS
 from torchdoctor.probes.operations import OPERATIONS
 from torchdoctor.probes.probe import value_of
 from torchdoctor.probes.pseudonyms import Pseudonyms
-from torchdoctor.probes.recorded import FactsFileError
+from torchdoctor.probes.recorded import FactsFileError, right_kind
 from torchdoctor.probes.source import ProbeSource
 
 SCHEMA = "torchdoctor.machine/1"
@@ -297,15 +297,8 @@ class _Checked:
         raise self.error(place, f"{value!r} is none of {', '.join(known)}")
 
     def _value(self, name: str, value: Json, place: str) -> FactValue:
-        kind = FACTS.get(name, "text").partition(":")[0]
-        right: dict[str, Callable[[Json], bool]] = {
-            "text": lambda one: isinstance(one, str),
-            "int": lambda one: isinstance(one, int) and not isinstance(one, bool),
-            "float": lambda one: isinstance(one, (int, float)) and not isinstance(one, bool),
-            "bool": lambda one: isinstance(one, bool),
-            "list": lambda one: isinstance(one, list),
-        }
-        if not right[kind](value):
+        if not right_kind(name, value):
+            kind = FACTS.get(name, "text").partition(":")[0]
             raise self.error(place, f"{value!r} is no {kind}: {FACTS.get(name, 'an environment variable')}")
         try:
             return value_of(value)

@@ -46,21 +46,29 @@ def render_checks(
 def _lines(report: Report, subject: str, width: int, verbose: bool) -> Iterator[tuple[Verdict | None, str]]:
     bad = [one for one in report.checks if one.verdict in (Verdict.FAIL, Verdict.WARN)]
     good = [one for one in report.checks if one.verdict is Verdict.PASS]
-    yield _worst(report), _summary(report)
+    head, *more = _wrap(_summary(report), width - 2, indent="", hang=2)
+    yield _worst(report), head
+    yield from ((None, line) for line in more)
     if subject:
-        yield None, f"  {clean(subject)}"
+        yield from ((None, line) for line in _wrap(subject, width, hang=2, indent="  "))
     for one in bad:
         yield None, ""
-        yield one.verdict, f"{clean(one.title)}  [{one.id}]"
+        head, *more = _wrap(f"{one.title}  [{one.id}]", width - 2, indent="", hang=2)
+        yield one.verdict, head
+        yield from ((None, line) for line in more)
         yield from ((None, line) for line in _body(one, width, verbose))
     if report.not_checked:
         yield None, ""
         yield Verdict.UNKNOWN, "Could not tell:"
-        shown = report.not_checked if verbose else report.not_checked[:_UNTOLD_SHOWN]
-        for item in shown:
-            yield from ((None, line) for line in _wrap(f"{item.id}: {item.reason}", width, hang=2))
-        if len(shown) < len(report.not_checked):
-            yield None, f"{_INDENT}and {len(report.not_checked) - len(shown)} more (-v shows them)"
+        together: dict[str, list[str]] = {}
+        for item in report.not_checked:
+            together.setdefault(item.reason.removeprefix("could not tell: "), []).append(item.id)
+        shown = list(together.items())[: None if verbose else _UNTOLD_SHOWN]
+        for reason, ids in shown:
+            yield from ((None, line) for line in _wrap(f"{', '.join(ids)}: {reason}", width, hang=2))
+        if len(shown) < len(together):
+            left = len(report.not_checked) - sum(len(ids) for _, ids in shown)
+            yield None, f"{_INDENT}and {left} more (-v shows them)"
     if report.notes:
         yield None, ""
         yield None, "Notes:"
@@ -78,7 +86,8 @@ def _lines(report: Report, subject: str, width: int, verbose: bool) -> Iterator[
 def _worst(report: Report) -> Verdict:
     verdicts = {one.verdict for one in report.checks}
     bad = (Verdict.FAIL, Verdict.WARN, Verdict.UNKNOWN)
-    return next((one for one in bad if one in verdicts), Verdict.PASS)
+    untold = Verdict.UNKNOWN if report.not_checked and Verdict.PASS not in verdicts else Verdict.PASS
+    return next((one for one in bad if one in verdicts), untold)
 
 
 def _summary(report: Report) -> str:
@@ -122,13 +131,13 @@ def _first_sentences(text: str, limit: int = 240) -> str:
     return words
 
 
-def _wrap(text: str, width: int, hang: int = 0) -> Iterator[str]:
+def _wrap(text: str, width: int, hang: int = 0, indent: str = _INDENT) -> Iterator[str]:
     for line in text.splitlines():
         yield from textwrap.wrap(
             clean(line),
             width,
-            initial_indent=_INDENT,
-            subsequent_indent=_INDENT + " " * hang,
+            initial_indent=indent,
+            subsequent_indent=indent + " " * hang,
             break_on_hyphens=False,
         )
 

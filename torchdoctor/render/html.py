@@ -14,7 +14,7 @@ from torchdoctor.render.page import page
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from torchdoctor.model import Diagnosis, Evidence, Frame, Report
+    from torchdoctor.model import Diagnosis, Evidence, Frame, Moment, Report
 
 _QUOTE_CHARS = 6_000
 _FACTS = 400
@@ -173,7 +173,7 @@ def _marks(report: Report) -> tuple[list[svg.Mark], list[svg.Mark]]:
             moment.time,
             moment.role is not Part.ECHO,
             moment.role is Part.FIRST,
-            moment.rule or (moment.kind.value if moment.kind is not None else "silent"),
+            moment.rule or (moment.kind.value if moment.kind is not None else _silent(moment, report)),
             moment.text or "printed nothing about a failure",
             f"{moment.file}:{moment.line}" if moment.file else "",
         )
@@ -181,26 +181,38 @@ def _marks(report: Report) -> tuple[list[svg.Mark], list[svg.Mark]]:
     ]
     marks = list(moments)
     seen = {(mark.rank, mark.kind) for mark in marks}
-    for mark in [*_also(report), *_said(report)]:
+    for mark in [*_said(report), *_also(report)]:
         if mark.rank is not None and (mark.rank, mark.kind) not in seen:
             seen.add((mark.rank, mark.kind))
             marks.append(mark)
     return marks, moments
 
 
+def _silent(moment: Moment, report: Report) -> str:
+    """What the rank that printed nothing is there for: it may be the cause of all that the others print."""
+    answer = report.diagnoses[0] if report.diagnoses else None
+    by_it = answer is not None and answer.role is Role.CAUSE and moment.role is Part.FIRST
+    return answer.rule if answer is not None and by_it else "silent"
+
+
 def _also(report: Report) -> Iterable[svg.Mark]:
+    causes = {item.rule for item in report.diagnoses if item.role is Role.CAUSE}
     for moment in report.timeline:
         for rule in moment.also:
-            yield svg.Mark(moment.rank, moment.host, None, False, False, rule, "", "")
+            own = rule in causes and moment.role is not Part.ECHO
+            yield svg.Mark(moment.rank, moment.host, None, own, False, rule, "", "")
 
 
 def _said(report: Report) -> Iterable[svg.Mark]:
-    for item in report.diagnoses:
+    parts = {moment.rank: moment.role for moment in report.timeline}
+    for number, item in enumerate(report.diagnoses):
         for one in item.evidence:
             if one.fact is None and not one.against:
                 rank = one.rank if one.rank is not None else item.rank
-                own = item.role is Role.CAUSE
-                yield svg.Mark(rank, None, None, own, False, item.rule, one.text, words.place(one))
+                part = parts.get(rank) if rank is not None else None
+                own = item.role is Role.CAUSE and part is not Part.ECHO
+                first = own and number == 0 and part is Part.FIRST
+                yield svg.Mark(rank, None, None, own, first, item.rule, one.text, words.place(one))
         for link in item.leads_to:
             rank = link.rank if link.rank is not None else link.evidence.rank
             place = words.place(link.evidence)

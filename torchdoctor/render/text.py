@@ -25,6 +25,7 @@ _PASS, _WARN, _FAIL, _UNKNOWN = ("✓", "green"), ("!", "yellow"), ("✗", "red"
 _DIM = "dim"
 _EVIDENCE_SHOWN = 4
 _QUOTE_LINES = 4
+_QUOTE_CELLS = 280  # in a narrow terminal more lines, for as much of the quote
 _CONSEQUENCES_SHOWN = 5
 _OTHERS_SHOWN = 4
 _AGAIN = "the same again"
@@ -49,7 +50,7 @@ def render(
     ``width`` and ``height`` are in cells and lines; what is higher repeats the verdict at its end.
     ``heading`` is put above the report, for one of several. Raises OSError as the stream does.
     """
-    console = Console(
+    console = _Console(
         file=stream,
         width=max(width, 20),
         color_system="standard" if color else None,
@@ -71,6 +72,12 @@ def render(
         page.lines.extend(page.verdict)
     # Every line is cut or wrapped by now; Rich must not do it again.
     console.print(Text("\n").join(page.lines), soft_wrap=True)
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the caller that the reader has gone: Rich would end the program with 1."""
+        raise BrokenPipeError
 
 
 class _Page:
@@ -221,7 +228,8 @@ def _evidence(page: _Page, title: str, items: Sequence[Evidence]) -> None:
     texts = [one.text for one in shown]
     again = [text if texts.index(text) == number else _AGAIN for number, text in enumerate(texts)]
     places = [page.place(one) for one in shown]
-    _quotes(page, list(zip(places, again, strict=True)), indent=4, limit=_QUOTE_LINES)
+    limit = max(_QUOTE_LINES, _QUOTE_CELLS // page.width)
+    _quotes(page, list(zip(places, again, strict=True)), indent=4, limit=limit)
     page.more(len(items) - len(shown))
 
 

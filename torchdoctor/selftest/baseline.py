@@ -53,14 +53,24 @@ def gather(found: Survey, seed: int, ended: Sequence[tuple[Job, Outcome]]) -> Ba
 
 
 def load(path: str) -> Baseline | None:
-    """The baseline in the file; None where there is no file. Raises BaselineError."""
+    """The baseline in the file; None where there is none and one can be written. Raises BaselineError."""
     try:
         with open(path, encoding="utf-8") as stream:
             data: Json = json.load(stream)
     except FileNotFoundError:
+        folder = os.path.dirname(os.path.abspath(path))
+        if not os.path.isdir(folder):  # told before the run, not when its time is spent
+            raise BaselineError(f"--baseline {path}: there is no folder {folder}") from None
+        if not os.access(folder, os.W_OK):
+            raise BaselineError(f"--baseline {path}: nothing can be written into {folder}") from None
         return None
-    except (OSError, ValueError) as error:
-        raise BaselineError(f"--baseline {path}: cannot be read: {error}") from error
+    except OSError as error:
+        raise BaselineError(f"--baseline {path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise BaselineError(
+            f"--baseline {path}: no JSON: {error}; name a file that selftest --baseline wrote, or one that "
+            "is not there yet"
+        ) from error
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise BaselineError(f"--baseline {path}: no baseline of a self-test; its schema would be {SCHEMA!r}")
     torch, seed, gpus = data.get("torch"), data.get("seed"), data.get("gpus")
@@ -100,7 +110,7 @@ def save(path: str, baseline: Baseline) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             os.unlink(draft)
-        raise BaselineError(f"--baseline {path}: cannot be written: {error}") from error
+        raise BaselineError(f"--baseline {path}: cannot be written: {error.strerror or error}") from error
 
 
 class Drift:

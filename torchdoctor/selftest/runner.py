@@ -6,14 +6,10 @@ no file is left behind.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
-import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from types import FrameType
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from torchdoctor.probes.machine import Command, Outcome
@@ -161,22 +157,3 @@ def run_lanes(
                 thread.join(10.0)
     if faults:
         raise faults[0]
-
-
-@contextlib.contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end what is inside as Ctrl-C does, so that it cleans up."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    names = ("SIGTERM", "SIGHUP") if sys.platform != "win32" else ("SIGTERM",)
-    before = {name: signal.signal(getattr(signal, name), interrupt) for name in names}
-    try:
-        yield
-    finally:
-        for name, handler in before.items():
-            signal.signal(getattr(signal, name), handler)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torchdoctor.model import CheckResult, Fact, NotChecked, Outcome, Report, Verdict, counted
+from torchdoctor.probes.interrupts import ended_by_signals
 from torchdoctor.probes.machine import Outcome as Ended
 from torchdoctor.selftest import baseline, program, runner, survey
 from torchdoctor.selftest.registry import Level, Place, SelfCheck, upto
@@ -60,7 +61,7 @@ Warn = Callable[[str], None]
 
 def run(request: Request, tell: Tell | None = None, warn: Warn | None = None) -> Report:
     """Do it. Blocks; starts children of the interpreter. Raises DeviceError; KeyboardInterrupt if stopped."""
-    with runner.ended_by_signals():
+    with ended_by_signals():
         programs = runner.Programs()
         try:
             executor = _executor(request)
@@ -117,11 +118,13 @@ class _Session:
             Fact.known("selftest.gpus", found.gpus, "torch.cuda.get_device_name"),
         ]
         notes = [f"Seed {request.seed}; a check alone, as a program: torchdoctor selftest --show NAME"]
-        if self._executor.fallback:
+        if self._executor.fallback and not found.fault:
             notes.append(f"Every check has an interpreter of its own: {self._executor.fallback}")
         jobs = self._plan(chosen)
         if found.fault or refused:
             reason = found.fault or refused
+            if found.fault:
+                notes.append("`torchdoctor check` says why; --python PATH names another interpreter")
             judged = [_not_run(job, reason) for job in jobs]
             return self._finished(judged, facts, notes)
         if request.device is None and chosen == ("cpu",):
@@ -139,7 +142,10 @@ class _Session:
         drift = baseline.Drift(before, found, request.seed, measure) if before is not None else None
         measure = drift.judge if drift is not None else measure
         judged = [judge(job, ended, explain, measure) for job, ended in self._ended]
-        notes += self._kept(found, judged, drift)
+        try:
+            notes += self._kept(found, judged, drift)
+        except baseline.BaselineError as error:
+            return self._finished(judged, facts, notes, (str(error),))
         return self._finished(judged, facts, notes)
 
     def _kept(
@@ -248,7 +254,9 @@ class _Session:
             seconds = time.monotonic() - self._begun
             self._tell(Progress(len(self._ended), self._total, tuple(self._running), seconds))
 
-    def _finished(self, judged: Sequence[Judged], facts: list[Fact], notes: list[str]) -> Report:
+    def _finished(
+        self, judged: Sequence[Judged], facts: list[Fact], notes: list[str], faults: tuple[str, ...] = ()
+    ) -> Report:
         results = sorted((one.result for one in judged), key=lambda result: _ORDER[result.verdict])
         bad = any(one.verdict in (Verdict.FAIL, Verdict.WARN) for one in results)
         return Report(
@@ -257,6 +265,7 @@ class _Session:
             not_checked=tuple(item for one in judged for item in one.not_checked),
             notes=(*(note for one in judged for note in one.notes), *notes),
             facts=(*facts, *(fact for one in judged for fact in one.facts)),
+            faults=faults,
         )
 
 

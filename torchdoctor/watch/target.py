@@ -203,16 +203,27 @@ def _program(words: Sequence[str]) -> Target:
 
 
 def run(target: Target, python: str, limit_s: float = LIMIT_S) -> Run:
-    """Run the target in a child of ``python`` and say what it changed. Blocks up to the limit."""
+    """Run the target in a child of ``python`` and say what it changed. Blocks up to the limit.
+
+    Raises TargetError when there is no module of the target's name.
+    """
     spec = {"kind": target.kind, "name": target.name, "args": list(target.args), "limit_s": limit_s}
     argv = (target.python or python, *target.flags, PROGRAM, json.dumps(spec))
     # The program ends itself at its limit; ours is for one that cannot.
     command = Command("globals", argv, limit_s + 3.0, reports=True)
     machine = LiveMachine()
     try:
-        return _read(target, machine.finish(command))
+        done = _read(target, machine.finish(command))
     finally:
         machine.close()
+    if target.kind in ("module", "main-module") and done.ended == "error" and not done.stack:
+        lacking = re.match(r"No module named '?([\w.]+)", done.message)
+        if lacking and f"{target.name}.".startswith(f"{lacking[1]}."):
+            raise TargetError(
+                f"{target.name}: no module named {lacking[1]!r} for {target.python or python}, "
+                f"looked for in {os.getcwd()} too"
+            )
+    return done
 
 
 def _read(target: Target, outcome: Outcome) -> Run:

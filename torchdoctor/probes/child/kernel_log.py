@@ -21,7 +21,6 @@ WANTED = re.compile(
 )
 STAMP = re.compile(r"^(?:<\d+>)?\[\s*(\d+\.\d+)\](?:\[[^\]]*\])?\s?")
 JOURNAL = re.compile(r"^\[?\s*(\d+\.\d+)\]? \S+ kernel: ")
-GONE = "the oldest lines are overwritten"
 
 
 def from_device() -> tuple[list[list[object]], bool]:

@@ -1,0 +1,43 @@
+"""Help of every command: there, whole, and with its exit codes where it gives verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from torchdoctor.cli.main import cli, main
+
+
+def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield (*path, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+
+
+ALL = [(), *commands(cli)]
+
+
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_help_is_whole(
+    path: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([*path, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(f"Usage: torchdoctor {' '.join(path)}".rstrip())
+    assert "..." not in text.replace("[ARGS]...", "").replace("[TARGET]...", "")  # nothing is cut
+    assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", ["explain", "check", "facts", "globals", "ddp", "selftest", "gate"])
+def test_help_tells_the_exit_codes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "Exit codes: 0 " in text
+    assert "70 a fault of" in text
