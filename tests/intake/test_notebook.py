@@ -178,6 +178,6 @@ def test_pytest_lines() -> None:
 @pytest.mark.parametrize("blanks", ["", " ", "  ", "\t", " " * 31])
 @pytest.mark.parametrize("name", ["RuntimeError", "torch.OutOfMemoryError"])
 def test_a_head_of_any_width(name: str, blanks: str) -> None:
-    text = f"{name}{blanks}Traceback (most recent call last)\nCell In[4], line 2\n      1 w = 1\n----> 2 y = a @ w\n"
-    event = only(f"{text}\n{name.rpartition('.')[2]}: shapes\n")
+    head = f"{name}{blanks}Traceback (most recent call last)\nCell In[4], line 2\n      1 w = 1\n"
+    event = only(f"{head}----> 2 y = a @ w\n\n{name.rpartition('.')[2]}: shapes\n")
     assert [(frame.file, frame.line) for frame in event.frames] == [("Cell In[4]", 2)]

@@ -197,6 +197,7 @@ def test_times_without_a_year_get_the_year_of_the_others() -> None:
     ("tag", "host"), [("node7 | ", "node7"), ("gpu0 | ", None), ("rank0.log: ", None), ("train.log: ", None)]
 )
 def test_a_process_or_a_file_is_no_machine(tag: str, host: str | None) -> None:
-    trace = ["Traceback (most recent call last):", '  File "a.py", line 3, in <module>', "    go()", "KeyError: 1"]
+    frame = '  File "a.py", line 3, in <module>'
+    trace = ["Traceback (most recent call last):", frame, "    go()", "KeyError: 1"]
     (event,) = read_text("\n".join(tag + line for line in trace)).events
     assert event.host == host

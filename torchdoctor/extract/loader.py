@@ -22,7 +22,7 @@ FACTS: dict[str, str] = {
     "loader.by_sample_index": "bool: the line that raised takes an item by the sample's index",
     "loader.seen_waiting": "bool: a stack was taken while it waited; unknown after a Ctrl-C",
     "loader.stuck_child": "bool: this is the stack of a forked child that waits for a lock",
-    "loader.stuck_elsewhere": "bool: not this stack, but another one is of a forked child that waits for a lock",
+    "loader.stuck_elsewhere": "bool: not this stack but another is of a forked child that waits for a lock",
     "loader.child_waits_for_lock": "bool: a forked child's stack ends in a lock; unknown if none does",
 }
 

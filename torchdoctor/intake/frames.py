@@ -31,15 +31,16 @@ _KNOWN_PACKAGES = frozenset({
 })  # fmt: skip
 # What is left of torch's paths where a person put an ellipsis for the rest: names that no user gives.
 _ELIDED_TORCH = (
-    "_tensor.py", "_ops.py", "_compile.py", "autograd/__init__.py", "autograd/graph.py", "autograd/function.py",
+    "_tensor.py", "_ops.py", "_compile.py", "autograd/__init__.py", "autograd/graph.py",
+    "autograd/function.py",
     "autograd/grad_mode.py", "nn/modules/", "nn/functional.py", "nn/parallel/", "modules/module.py",
     "modules/linear.py", "modules/conv.py", "modules/container.py", "modules/loss.py", "utils/data/",
     "utils/_contextlib.py", "utils/checkpoint.py", "_utils/fetch.py", "_utils/collate.py", "_utils/worker.py",
     "_utils/pin_memory.py", "dataloader.py", "_dynamo/", "_inductor/", "_functorch/", "_subclasses/",
     "optim/optimizer.py", "optim/lr_scheduler.py", "cuda/__init__.py", "cuda/memory.py", "amp/grad_scaler.py",
     "amp/autocast_mode.py", "distributed/distributed_c10d.py", "distributed/elastic/", "distributed/fsdp/",
-    "distributed/launcher/", "distributed/run.py", "multiprocessing/spawn.py", "multiprocessing/reductions.py",
-    "serialization.py", "_contextlib.py", "parallel/distributed.py",
+    "distributed/launcher/", "distributed/run.py", "multiprocessing/spawn.py",
+    "multiprocessing/reductions.py", "serialization.py", "_contextlib.py", "parallel/distributed.py",
 )  # fmt: skip
 _SHELL_NAMES = {"torchrun": "torch", "torch-run": "torch", "ipython": "IPython", "jupyter-lab": "jupyter"}
 
