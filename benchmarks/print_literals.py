@@ -31,6 +31,15 @@ from torchdoctor.engine.literals import (
 # one call after each empty line
 CALLS = r"""
 import torch
+torch.nn.functional.conv1d({},torch.ones(1,1,1))
+
+import torch
+torch.nn.functional.conv2d({},torch.ones(1,1,1,1))
+
+import torch
+torch.nn.functional.conv3d({},torch.ones(1,1,1,1,1))
+
+import torch
 m=torch.nn.AvgPool2d(2)
 del m.divisor_override
 m(torch.ones(1,1,4,4))

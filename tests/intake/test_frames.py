@@ -47,6 +47,16 @@ from torchdoctor.intake.frames import package_of
             "/home/user/.cache/huggingface/modules/transformers_modules/glm/modeli"
             "ng.py", "transformers_modules"),
         ("", ""),
+        # a person left a part of the path out
+        ("~/.../_tensor.py", "torch"),
+        ("…/site-packages/torch/nn/modules/linear.py", "torch"),
+        (".../torch/nn/modules/module.py", "torch"),
+        ("/home/me/[...]/_utils/collate.py", "torch"),
+        ("<...>/autograd/__init__.py", "torch"),
+        ("...\\transformers\\trainer.py", "transformers"),
+        (".../lib/python3.11/multiprocessing/process.py", "python"),
+        ("/home/…/model.py", ""),
+        (".../seg/utils.py", ""),
     ],
 )  # fmt: skip
 def test_package_of(file: str, package: str) -> None:

@@ -173,3 +173,11 @@ def test_pytest_lines() -> None:
     assert [(f.file, f.line) for f in event.frames] == [("tests/test_a.py", 5), ("src/a.py", 2)]
     source = next(e for e in read_text(text).events if "raise RuntimeError" in e.text)
     assert source.quoted
+
+
+@pytest.mark.parametrize("blanks", ["", " ", "  ", "\t", " " * 31])
+@pytest.mark.parametrize("name", ["RuntimeError", "torch.OutOfMemoryError"])
+def test_a_head_of_any_width(name: str, blanks: str) -> None:
+    head = f"{name}{blanks}Traceback (most recent call last)\nCell In[4], line 2\n      1 w = 1\n"
+    event = only(f"{head}----> 2 y = a @ w\n\n{name.rpartition('.')[2]}: shapes\n")
+    assert [(frame.file, frame.line) for frame in event.frames] == [("Cell In[4]", 2)]

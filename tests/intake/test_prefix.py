@@ -191,3 +191,13 @@ def test_times_without_a_year_get_the_year_of_the_others() -> None:
         read_text("E0506 07:08:10.000000 139 torch/a.py:1] failed\n").events[0].time
         == "--05-06T07:08:10.000000"
     )
+
+
+@pytest.mark.parametrize(
+    ("tag", "host"), [("node7 | ", "node7"), ("gpu0 | ", None), ("rank0.log: ", None), ("train.log: ", None)]
+)
+def test_a_process_or_a_file_is_no_machine(tag: str, host: str | None) -> None:
+    frame = '  File "a.py", line 3, in <module>'
+    trace = ["Traceback (most recent call last):", frame, "    go()", "KeyError: 1"]
+    (event,) = read_text("\n".join(tag + line for line in trace)).events
+    assert event.host == host

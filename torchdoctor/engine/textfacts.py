@@ -120,6 +120,42 @@ def _frame_text(frames: Iterable[Frame]) -> str:
     return " | ".join(f"{frame.file}:{frame.function}".replace("\\", "/") for frame in frames)
 
 
+def frames_of(event: Event, transcript: Transcript) -> list[Frame]:
+    """Frames of the event and of those behind it; of a message without any, the stack given apart."""
+    frames = [frame for member in related(event, transcript) for frame in member.frames]
+    if frames or event.kind not in (EventKind.EXCEPTION, EventKind.LOG) or event.quoted:
+        return frames
+    if not _apart or _apart[0][0] is not transcript:
+        _apart[:] = [(transcript, *_message_and_stack(transcript))]
+    _, message, stack = _apart[0]
+    return list(stack) if message in (event.id, -1) else []
+
+
+_apart: list[tuple[Transcript, int | None, tuple[Frame, ...]]] = []
+
+
+def _message_and_stack(transcript: Transcript) -> tuple[int | None, tuple[Frame, ...]]:
+    """A report may give message and frames in blocks of their own: (id of the message, frames).
+
+    The id is -1 where no line has the form of an exception, so that any may be the message, and None unless
+    the text holds one stack without a message and no more than one message without a stack.
+    """
+    stacks: list[Event] = []
+    bare: list[Event] = []
+    for event in transcript.events:
+        if event.kind is not EventKind.EXCEPTION or event.quoted:
+            continue
+        if event.type is None and event.frames and not event.text.strip():
+            stacks.append(event)
+        elif event.type is not None:
+            bare.append(event)
+        if len(stacks) > 1 or len(bare) > 1:
+            return None, ()
+    if len(stacks) != 1 or any(event.frames or event.relations for event in bare):
+        return None, ()
+    return (bare[0].id if bare else -1), stacks[0].frames
+
+
 def torch_tied(event: Event, transcript: Transcript) -> bool:
     """Does a frame or the text of the event, or of one behind it, belong to torch?"""
     for member in related(event, transcript):
@@ -127,7 +163,7 @@ def torch_tied(event: Event, transcript: Transcript) -> bool:
             return True
         if _pattern("torch").search(member.text) or (member.type or "").startswith("torch"):
             return True
-    return False
+    return any(frame.package == "torch" for frame in frames_of(event, transcript))
 
 
 def _texts(events: Iterable[Event]) -> str:
@@ -157,7 +193,7 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         search = _pattern("progress").search
         earlier = transcript.events[max(0, event.id - NEIGHBOURS) : event.id]
         return sum(1 for item in earlier if item.kind is EventKind.LOG and search(item.text)) >= 2
-    frames = [frame for member in related(event, transcript) for frame in member.frames]
+    frames = frames_of(event, transcript)
     if key == "frames":
         return _frame_text(frames)
     if key == "functions":

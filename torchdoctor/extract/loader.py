@@ -21,6 +21,8 @@ FACTS: dict[str, str] = {
     "loader.raised_in": "str: function of the frame that raised",
     "loader.by_sample_index": "bool: the line that raised takes an item by the sample's index",
     "loader.seen_waiting": "bool: a stack was taken while it waited; unknown after a Ctrl-C",
+    "loader.stuck_child": "bool: this is the stack of a forked child that waits for a lock",
+    "loader.stuck_elsewhere": "bool: not this stack but another is of a forked child that waits for a lock",
     "loader.child_waits_for_lock": "bool: a forked child's stack ends in a lock; unknown if none does",
 }
 
@@ -46,8 +48,13 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     source = f"text:{event.source}:{event.line}"
     if event.kind is not EventKind.EXCEPTION:
         yield Fact.known("loader.seen_waiting", True, source)
-    if event.kind is EventKind.STACK and any(_stuck_child(one) for one in transcript.events):
-        yield Fact.known("loader.child_waits_for_lock", True, source)
+    if event.kind is EventKind.STACK:
+        own = _stuck_child(event)
+        anywhere = own or any(_stuck_child(one) for one in transcript.events)
+        yield Fact.known("loader.stuck_child", own, source)
+        yield Fact.known("loader.stuck_elsewhere", anywhere and not own, source)
+        if anywhere:
+            yield Fact.known("loader.child_waits_for_lock", True, source)
     if not event.frames:
         return
     files = [frame.file.replace("\\", "/") for frame in event.frames]

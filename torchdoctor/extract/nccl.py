@@ -146,15 +146,15 @@ def _record(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]
         yield Fact.known("nccl.same_group", True, source)
     seen = picture(transcript)
     ended, why = ended_loop(transcript, call.group)
-    if ended is None and seen.ranks:
-        ended = seen.epoch_end
+    if ended is None and seen.epoch_end:
+        ended = True
     if ended is not None:
         yield Fact.known("nccl.at_epoch_end", ended, source)
     elif why:
         yield Fact.unknown("nccl.at_epoch_end", Reason.NOT_ASKED, source, why)
-    if seen.progress is not None:
-        yield Fact.known("nccl.progress_during_timeout", seen.progress, source)
-    else:
+    if seen.progress:
+        yield Fact.known("nccl.progress_during_timeout", True, source)
+    else:  # a rank that prints nothing may be at work all the same
         missing = "whether this rank was at work meanwhile: neither its progress nor its stack is in the text"
         yield Fact.unknown("nccl.progress_during_timeout", Reason.NOT_ASKED, source, missing)
 

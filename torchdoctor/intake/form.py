@@ -35,6 +35,15 @@ _CODE_STARTS = (
 )  # fmt: skip
 _MARKDOWN = ("# ", "## ", "### ", "#### ", "- ", "* ", "```", "~~~", "1. ", "2. ", "3. ", ".. ", "**")
 _BUILT = ("FAILED: ", "ninja: ", "collect2: ", "CMake Error", "error: ", "nvcc ", "gcc ", "g++ ", "c++ ")
+# sentences that programs print under their errors, each on a line of its own
+_PRINTED = (
+    "terminate called after", "what(): ", "Exception raised from ", "frame #",
+    "CUDA kernel errors might be asynchronously", "For debugging consider passing CUDA_LAUNCH",
+    "Compile with `TORCH_USE_CUDA_DSA`", "Search for `cudaError", "!!! Exception during processing",
+    "CUDA SETUP: ", "CUDA error: ", "Duplicate GPU detected", "Please make sure libcudnn",
+    "ncclInternalError: ", "ncclSystemError: ", "ncclInvalidUsage: ", "ncclUnhandledCudaError: ",
+    "ncclRemoteError: ", "HIP kernel errors might be asynchronously",
+)  # fmt: skip
 _LOGGED = ("Traceback (most", 'File "', "WARNING", "ERROR", "INFO", "DEBUG")
 
 
@@ -89,6 +98,9 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
     """(form, whether it is a chat) by majority of the lines."""
     if is_chat(lines):
         return Form.PROSE, True
+    first = next((line for line in lines if line.strip()), "")
+    if first.rstrip().endswith(":") and pattern(r"(?:\w+\.)*\w*(?:Error|Exception):\s*$").match(first):
+        return Form.LOG, False  # an exception whose message begins on the next line: nobody writes so
     code = prose = logged = sentences = inside = abroad = 0
     outer = 0  # printed lines that are not set in
     weak = 0  # lines that may be printed: some number stands in them
@@ -205,7 +217,7 @@ def _is_logged(text: str) -> bool:
         return True
     if text.startswith(_HINTS) or ("@" in text[:40] and is_prompt(text)):
         return True
-    if text.startswith(("terminate called after", "what(): ", "Exception raised from ", "frame #")):
+    if text.startswith(_PRINTED):
         return True
     if pattern(r":\d+: (?:\w+Warning: |[^\n]{0,200}block: \[\d)").search(text):
         return True  # Python's warnings and the assertions of kernels name file and line

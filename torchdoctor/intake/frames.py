@@ -29,6 +29,19 @@ _KNOWN_PACKAGES = frozenset({
     "omegaconf", "albumentations", "decord", "av", "librosa", "soundfile", "sentencepiece", "matplotlib",
     "IPython", "ipykernel", "tornado", "pytest", "_pytest", "pluggy", "psutil", "pydantic", "yaml",
 })  # fmt: skip
+# What is left of torch's paths where a person put an ellipsis for the rest: names that no user gives.
+_ELIDED_TORCH = (
+    "_tensor.py", "_ops.py", "_compile.py", "autograd/__init__.py", "autograd/graph.py",
+    "autograd/function.py",
+    "autograd/grad_mode.py", "nn/modules/", "nn/functional.py", "nn/parallel/", "modules/module.py",
+    "modules/linear.py", "modules/conv.py", "modules/container.py", "modules/loss.py", "utils/data/",
+    "utils/_contextlib.py", "utils/checkpoint.py", "_utils/fetch.py", "_utils/collate.py", "_utils/worker.py",
+    "_utils/pin_memory.py", "dataloader.py", "_dynamo/", "_inductor/", "_functorch/", "_subclasses/",
+    "optim/optimizer.py", "optim/lr_scheduler.py", "cuda/__init__.py", "cuda/memory.py", "amp/grad_scaler.py",
+    "amp/autocast_mode.py", "distributed/distributed_c10d.py", "distributed/elastic/", "distributed/fsdp/",
+    "distributed/launcher/", "distributed/run.py", "multiprocessing/spawn.py",
+    "multiprocessing/reductions.py", "serialization.py", "_contextlib.py", "parallel/distributed.py",
+)  # fmt: skip
 _SHELL_NAMES = {"torchrun": "torch", "torch-run": "torch", "ipython": "IPython", "jupyter-lab": "jupyter"}
 
 
@@ -39,6 +52,10 @@ def package_of(file: str, short: bool = False) -> str:
     ``short``: the path is relative to sys.path, as py-spy prints it, not to the working directory.
     """
     path = file.replace("\\", "/")
+    if "..." in path or "…" in path:
+        path, elided = _elided(path)
+        if elided:
+            return elided
     if path[:1] == "<":
         return _pseudo(path)
     for marker in ("/site-packages/", "/dist-packages/"):
@@ -65,6 +82,21 @@ def package_of(file: str, short: bool = False) -> str:
             return first
         return "python" if first in sys.stdlib_module_names else ""
     return _script(path)
+
+
+def _elided(path: str) -> tuple[str, str]:
+    """(path, package) of a path of which a person left a part out: ``~/.../_tensor.py``, ``…/torch/hub.py``.
+
+    The package is "" where what is left does not tell; the path is then without the ellipsis.
+    """
+    at = max(path.rfind("..."), path.rfind("…"))
+    rest = path[at:].lstrip(".…").lstrip("])>}/")
+    first, slash, _ = rest.partition("/")
+    if rest.startswith(_ELIDED_TORCH):
+        return rest, "torch"
+    if slash and first in _KNOWN_PACKAGES:
+        return rest, first
+    return ("/" + rest if rest else path), ""
 
 
 def _pseudo(path: str) -> str:

@@ -20,7 +20,7 @@ _CELL = r"(?P<file>(?:Cell|Input) In ?\[(?:\d+|\*)\])(?:, line (?P<line>\d+))?(?
 # IPython 5 to 7, Colab, VS Code: <ipython-input-1-ab> in f(a)   ~/x.py in f(a)   x.ipynb Cell 5 in f()
 _OLD = (
     r"\[?(?P<file><ipython-input-[^>]{1,80}>|<[\w -]{1,40}>|(?:~|/|\.{1,2}/"
-    r"|[A-Za-z]:[\\/])[^\n\]]{1,300}?\.(?:pyx?|ipynb)|[\w.-]+/[\w./-]{1,300}\.(?:pyx?|pxi))"
+    r"|[A-Za-z]:[\\/])[^\n\]]{1,300}?\.(?:py[cx]?|ipynb)|[\w.-]+/[\w./-]{1,300}\.(?:py[cx]?|pxi))"
     r"(?:\]\([^)]{0,200}\))?'?(?: Cell \d+'?)?(?: line (?P<line>\d+))? in (?P<function>(?:init "
     r")?[\w<>.]+(?: line: \d+>)?)(?:\(.*|)$"
 )

@@ -321,6 +321,13 @@ def _capital(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool
     return None
 
 
+# a process ("gpu0", "rank0.log") or a file is no machine
+_HOST = (
+    r"^(?!(?:rank|global_?rank|local_?rank|gpu|cuda|device|local|proc|process)[_.-]?\d+\b)"
+    r"(?![\w.-]*\.(?:log|out|err|txt|stderr|stdout)$)[\w.-]*[a-z][\w.-]*$"
+)
+
+
 def _take_learned(
     text: str, at: int, mark: Mark, keys: list[str], learned: list[Shape]
 ) -> tuple[int, bool] | None:
@@ -337,7 +344,7 @@ def _take_learned(
                     before = name[: number.start()].strip(" :[(<{|-")
                     if mark.host is None and pattern(r"[A-Za-z][\w.-]*\d[\w.-]*$").match(before):
                         mark.host = before
-                elif mark.host is None and pattern(r"^[\w.-]*[a-z][\w.-]*$").match(name):
+                elif mark.host is None and pattern(_HOST).match(name):
                     mark.host = name
             return found.end(), shape.tag
     return None

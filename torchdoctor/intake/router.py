@@ -10,7 +10,7 @@ from torchdoctor.intake.keep import Keep
 from torchdoctor.intake.learning import Shape, common_shape, marker, service_shape, shape_of, stands_alone
 from torchdoctor.intake.prefix import split
 from torchdoctor.intake.stream import Stream
-from torchdoctor.intake.traceback import HEADER
+from torchdoctor.intake.traceback import HEADER, cell_head
 from torchdoctor.intake.unfold import Unfolder
 
 STREAMS = 4_096
@@ -230,7 +230,7 @@ class Router:
         if (
             stripped[0] in "╭┌"
             or stripped[:3] in ("+--", "+ -")
-            or (left.endswith("  ") and text.rstrip().endswith(HEADER))
+            or cell_head(left, text)
         ):
             return [text]
         if stripped.endswith(":") and pattern(

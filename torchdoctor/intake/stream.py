@@ -13,6 +13,7 @@ from torchdoctor.intake.traceback import (
     HEADER,
     PASS,
     TracebackReader,
+    cell_head,
     chain_phrase,
     chained,
     parse_frame,
@@ -141,7 +142,7 @@ class Stream:
 
             self.reader = BoxReader(self, line)
             return True
-        if body.rstrip().endswith(HEADER) and before.endswith("  ") and before.strip():
+        if cell_head(before, body):
             from torchdoctor.intake.notebook import NotebookReader
 
             self.reader = NotebookReader(self, line, before.strip())

@@ -73,6 +73,17 @@ def with_code(frame: Frame, code: str) -> Frame:
     return Frame(frame.file, frame.line, frame.function, code[:300], frame.package, frame.at)
 
 
+def cell_head(before: str, text: str) -> bool:
+    """Does a line end a notebook's traceback head: ``RuntimeError      Traceback (most recent call last)``?
+
+    IPython fills the line up to 75 columns, so a long class name leaves few blanks or none, and a page that
+    was copied has one. Without the colon that Python prints, the word before is no prefix.
+    """
+    if not text.rstrip().endswith(HEADER) or not before.strip():
+        return False
+    return before.endswith("  ") or bool(pattern(r"[A-Za-z_][\w.]*\s*$").match(before.lstrip()))
+
+
 class TracebackReader:
     """Reads one traceback, its message, and what the message wraps."""
 
