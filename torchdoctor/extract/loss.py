@@ -23,10 +23,14 @@ NAMESPACE = "loss"
 FACTS: dict[str, str] = {
     "loss.name": "str: name of the first loss in the line that is not a number or infinite",
     "loss.not_a_number": "bool: a loss in the line is NaN or infinite",
+    "loss.norm_stuck": "bool: three gradient norms in succession are NaN, and none after them is a number",
     "loss.value": "str: nan or inf",
 }
 
 LINE_CHARS = 4000
+LOOK_AHEAD = 64
+# A scaler of half precision skips a step or two in sound runs, and the norm of those is NaN, too.
+STUCK = 3
 
 _NAMES = (
     r"(?P<name>[A-Za-z_/.\-]{0,24}(?:[Ll]oss|LOSS|[Pp]pl|[Pp]erplexity)"
@@ -36,16 +40,22 @@ _BETWEEN = r"(?:->|[\s:='\"(\[{|,*`]|tensor\(|is\b|value\b|\x1b\[[\d;]{0,8}m){1,
 _VALUE = r"(?P<value>[-+]?(?:nan|NaN|NAN|inf|Inf|INF|Infinity))(?![\w.\-])"
 # a row of YOLO's table, whose heads stand above: epoch, memory, then the losses
 _ROW = r"(?:^|[\s|])\d{1,5}/\d{1,5}\s+\d{1,4}(?:\.\d{1,3})?[GM]\s+(?:\S+\s+){0,4}?(?P<value>nan|inf)\b"
+_NORM = (
+    r"\bgrad(?:ient)?[_ ]?norm['\"]?(?:[\s:=|]|tensor\(|\x1b\[[\d;]{0,8}m){1,6}"
+    r"(?P<value>[-+]?(?:nan|inf|\d{1,12}(?:\.\d{1,20})?))(?![\w.\-])"
+)
 _RECORDS = ("best", "min", "lowest", "last", "prev", "record", "top")
 
 
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
+    if name == "norm":
+        return re.compile(_NORM, re.IGNORECASE)
     return re.compile(_ROW if name == "row" else _NAMES + _BETWEEN + _VALUE)
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
-    """Facts of one line that prints a loss; nothing when no loss in it is NaN or infinite."""
+    """Facts of one line that prints a loss or a gradient norm; nothing when none in it is NaN or infinite."""
     text = event.text[:LINE_CHARS]
     lower = text.lower()
     if "nan" not in lower and "inf" not in lower:
@@ -66,3 +76,24 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         yield Fact.absent("loss.name", source, "a column of a table")
         yield Fact.known("loss.not_a_number", True, source)
         yield Fact.known("loss.value", row.group("value"), source)
+    elif _norm(text) == "nan" and _stuck(event, transcript):
+        yield Fact.known("loss.norm_stuck", True, source)
+
+
+def _norm(text: str) -> str | None:
+    """The gradient norm that a line prints, without a mean in brackets behind it."""
+    found = _pattern("norm").search(text[:LINE_CHARS])
+    return None if found is None else found.group("value").lower().lstrip("+-")
+
+
+def _stuck(event: Event, transcript: Transcript) -> bool:
+    """Whether the next norms are NaN as well, while the losses beside them are numbers."""
+    count = 1
+    for other in transcript.events[event.id + 1 : event.id + 1 + LOOK_AHEAD]:
+        norm = _norm(other.text)
+        if norm is None:
+            continue
+        if norm != "nan" or _pattern("named").search(other.text[:LINE_CHARS]):
+            return False
+        count += 1
+    return count >= STUCK

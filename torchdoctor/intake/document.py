@@ -38,7 +38,7 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending]:
 _STRONG = (
     "finished", "completed", "successfully", "succeeded", "all done", "done training", "training done",
     "done.", "done!", "done in", "` reached", "exit code 0", "exit code: 0", "exitcode 0", "exitcode: 0",
-    "code 0:0", "0 failed", "errors: 0", "0 errors", "failures 0", "failures: 0", " passed in", "check ok",
+    "code 0:0", "0 failed", "errors: 0", "0 errors", "failures 0", "failures: 0", "check ok",
     "exit status 0", "training complete", "job complete", "run complete", "evaluation complete", " ok, ",
     " ok (", " passed, ",
     "expected failure", "failed as expected", "returned 0", "no errors", "'train_runtime': ", "failed: 0",
@@ -114,6 +114,7 @@ def goodness(text: str) -> int:
     if pattern(r"^\s*(?:finished|started): *(?:\w{3}[ ,]|\d{4}-|n/?a|none|$)").match(low):
         return 0  # a field of a description, whatever the state
     strong = any(word in low for word in _STRONG) or low.rstrip().endswith((" ok", " succeeded"))
+    strong = strong or (" passed" in low and bool(pattern(r"\b\d+ passed\b.{0,80} in \d").search(low)))
     if not strong and not any(word in low for word in _WEAK):
         return 0
     if pattern(_NEGATED).search(low) or (

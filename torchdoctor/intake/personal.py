@@ -11,6 +11,8 @@ _PERSONAL = (
     r"|[Hh]ow (?:to|can i|do i) (?:solve|fix|resolve) (?:this|it|the (?:problem|issue|error))\b.*\?"
     r"|[Hh]ow (?:can|do|should|could) (?:i|I|we) \w+"
     r"|[Aa]nyone (?:else|knows?|found|has|have)\b"
+    r"|\b[Ii]s (?:this|it|that)(?: an?)?(?: (?:error|warning|message|behaviou?r))?"
+    r" (?:ok|OK|normal|expected|bug|fine)\b.*\?"
     r"|\b(?:[Ii]s there|[Dd]oes|[Hh]as|[Hh]ave|[Dd]id|[Cc]an|[Cc]ould) any(?:one|body)\b"
     r"|(?:^|[^\w`])(?:I|I'm|I've|my|me|My|[Ww]e (?:get|got|see|saw|have)|our (?:run|job)s?"
     r"|[Ii]ch|[Mm]ein(?:e[mnrs]?)?|mir|j'ai|mon|mes|chez moi|mi|tengo|meu|minha"
