@@ -1,4 +1,7 @@
-"""Which messages of CUDA come from a program that is none of torch's: llama.cpp, Paddle, TensorFlow, JAX."""
+"""Which messages of CUDA come from a program that is none of torch's.
+
+llama.cpp, Paddle, TensorFlow, JAX, CuPy, Numba, and programs in CUDA C++ with their own report of errors.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +16,33 @@ if TYPE_CHECKING:
     from torchdoctor.model import Event, Transcript
 
 _NEAR = 30
+_FAR = 5_000
 # causes whose messages are those of CUDA and its libraries, which every program prints alike
 _SHARED = ("cuda-", "cublas-", "cudnn-", "no-kernel-image")
 
 
 @cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     import re
 
     others = re.compile(
         r"\bggml[_-]|\bllama(?:[_-]\w+| runner|\.cpp)|\bollama\b|koboldcpp|whisper\.cpp"
         r"|\bpaddle\b|\bpaddlepaddle\b|\(External\) CUDA error|\bppocr\b"
-        r"|\btensorflow\b|local_xla|stream_executor|XlaRuntimeError|\bjaxlib\b",
+        r"|\btensorflow\b|local_xla|stream_executor|XlaRuntimeError|\bjaxlib\b"
+        r"|\bcupy\b|\bcupy_backends\b|\bnumba\b|\bnumba[./]cuda|\bcuML\b|\brmm::",
         re.IGNORECASE,
     )
-    return others, re.compile(r"\btorch|pytorch|TORCH_USE|CUDA_LAUNCH_BLOCKING|c10::", re.IGNORECASE)
+    torch = re.compile(
+        r"\btorch|pytorch|TORCH_USE|CUDA_LAUNCH_BLOCKING|c10::|\baten[/\\]|\bat::native|\bTHC", re.IGNORECASE
+    )
+    # compute-sanitizer and its forerunner, nvcc, the macros of samples and courses, thrust and cub
+    native = re.compile(
+        r"compute-sanitizer|cuda-memcheck|\bnvcc\b|cuda-gdb|checkCudaErrors|gpuErrchk|GPUassert|CUDA_CHECK"
+        r"|CUDA_CALL|CUDA error at \S{1,200}:\d|\bthrust::|\bcub::|\b(?:CUDA )?samples?/|cudaGetLastError"
+        r"|[\w./-]\.cuh?[:(]\d+\)?",
+        re.IGNORECASE,
+    )
+    return others, torch, native
 
 
 def is_foreign(rule_id: str, event: Event, transcript: Transcript) -> bool:
@@ -37,7 +52,7 @@ def is_foreign(rule_id: str, event: Event, transcript: Transcript) -> bool:
     """
     if not rule_id.startswith(_SHARED):
         return False
-    others, torch = _patterns()
+    others, torch, native = _patterns()
     frames = [frame for member in related(event, transcript) for frame in member.frames]
     if any(frame.package == "torch" for frame in frames):
         return False
@@ -48,4 +63,12 @@ def is_foreign(rule_id: str, event: Event, transcript: Transcript) -> bool:
         return True
     around = transcript.events[max(0, event.id - _NEAR) : event.id + _NEAR]
     near = "\n".join(item.text[:4000] for item in around)
-    return others.search(near) is not None and torch.search(near) is None
+    if torch.search(near):
+        return False
+    return others.search(near) is not None or (bool(native.search(near)) and not _python(transcript))
+
+
+def _python(transcript: Transcript) -> bool:
+    """Does the text show that Python, or torch further away, was running?"""
+    torch = _patterns()[1]
+    return any(event.frames or torch.search(event.text[:4000]) for event in transcript.events[:_FAR])

@@ -63,6 +63,9 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
         if fences.language in ("diff", "patch", "suggestion") and not draft.headed:
             draft.quoted = True  # what somebody wants to change
             continue
+        if not draft.frames and _foreseen(raw):
+            draft.quoted = True
+            continue
         if draft.kind is not EventKind.LOG:
             if not draft.headed and draft.kind is not EventKind.DEVICE_ASSERT:
                 inside = 0 <= helping < len(raw) - len(raw.lstrip()) - 1
@@ -195,6 +198,27 @@ def _told_about(draft: Draft) -> bool:
             r"|(?:This|It|That) (?:indicates|means|suggests|points to|usually|typically|happens|occurs)\b"
         ).match(text)
     )
+
+
+_MEANT = ("xpected", "ntended", "it should", "on purpose", "eliberate", "nticipated", "promised")
+# "caught as expected: …", "[ok] raised as it should: …", "expected error: …"; the last word is a test's
+_FORESEEN = (
+    r"^\W*(?:(?:ok|pass(?:ed)?|info|debug|note|good|demo)\b\W*)?(?:\w+ ){0,4}?(?:caught|raise[sd]?|got"
+    r"|trapped|handled|failed|fails|failing|rejected|refused|threw|throws|error|exception)\b[^:]{0,40}"
+    r"(?<!un)(?<!not )\b(?:as (?:it should|expected|intended|anticipated|promised)|expected(?:ly)?|intended"
+    r"|deliberate(?:ly)?|on purpose)\b[^:]{0,30}:"
+    r"|^\W*(?:(?:ok|pass(?:ed)?|info|debug|note|good|demo)\b\W*)?(?:an? |the |this )?"
+    r"(?:expected|intended|deliberate|anticipated)(?: (?:\w+ )?(?:error|exception|failure|\w+Error))?"
+    r"(?: \([^)]{0,40}\))?: [^:]{0,60}(?:Error|Exception|error)\b"
+    r"|(?<!not )\b(?:raised|caught|failed|fails|rejected|refused|thrown|threw) (?:as (?:it should|expected"
+    r"|intended|promised)|on purpose|deliberately)\W*$"
+    r"|\((?:this is |that is |all )?(?:as )?(?:expected|intended|deliberate|on purpose)(?: here| error)?\)\W*$"
+)
+
+
+def _foreseen(raw: str) -> bool:
+    """A message that its program was made to provoke, and says so: tests, lessons, checks of inputs."""
+    return any(word in raw for word in _MEANT) and bool(pattern(f"(?i){_FORESEEN}").search(raw[:2_000]))
 
 
 def _recited(raw: str, command: str) -> bool:
