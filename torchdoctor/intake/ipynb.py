@@ -42,7 +42,7 @@ def cell_outputs(file: BinaryIO, tally: Tally) -> Iterator[tuple[int, str, bool]
 
 
 def _caught(cells: list[object]) -> frozenset[int]:
-    """Cells that print an exception which they catch, in a notebook where no cell failed and others ran on."""
+    """Cells that print an exception which they catch, where no cell failed and others ran on."""
     ran = [at for at, cell in enumerate(cells) if isinstance(cell, dict) and cell.get("outputs")]
     for at in ran:
         outputs = cells[at]["outputs"]  # type: ignore[index]

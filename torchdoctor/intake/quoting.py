@@ -212,7 +212,8 @@ _FORESEEN = (
     r"(?: \([^)]{0,40}\))?: [^:]{0,60}(?:Error|Exception|error)\b"
     r"|(?<!not )\b(?:raised|caught|failed|fails|rejected|refused|thrown|threw) (?:as (?:it should|expected"
     r"|intended|promised)|on purpose|deliberately)\W*$"
-    r"|\((?:this is |that is |all )?(?:as )?(?:expected|intended|deliberate|on purpose)(?: here| error)?\)\W*$"
+    r"|\((?:this is |that is |all )?(?:as )?(?:expected|intended|deliberate|on purpose)(?: here| error)?\)"
+    r"\W*$"
 )
 
 

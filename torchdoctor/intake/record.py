@@ -21,6 +21,7 @@ _TIMES = ("ts", "time", "timestamp", "asctime", "@timestamp", "datetime", "insta
 _WORDS = {
     "err": "ERROR", "warn": "WARNING", "fatal": "CRITICAL", "alert": "CRITICAL", "emergency": "CRITICAL",
 }  # fmt: skip
+_RAISED = ("error", "exception", "exc", "err", "thrown", "exc_info")
 # what a logger says of itself and of the code: never what was raised
 _ABOUT = ("source", "code", "script", "command", "cmd", "prompt", "content", "messages", "query", "diff")
 
@@ -112,4 +113,4 @@ def _ended(trace: str, fields: list[tuple[str, str]]) -> str:
 
 def _error(name: str, key: str) -> bool:
     parent, _, last = name.rpartition(".")
-    return last == key and parent.rpartition(".")[2] in ("error", "exception", "exc", "err", "thrown", "exc_info")
+    return last == key and parent.rpartition(".")[2] in _RAISED
