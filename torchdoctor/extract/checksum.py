@@ -121,6 +121,7 @@ def _single(event: Event) -> tuple[int, str, str] | None:
     if rank is None:
         return None
     rest = before[: named.start()] + before[named.end() :] if named else before
+    rest = re.sub(r"\b(?:node|host|worker|pid|gpu|cuda|device)[\w.:=-]{0,20}?\d+\b", " ", rest)
     return rank, value.group("value"), " ".join(rest.split())
 
 

@@ -203,13 +203,13 @@ def _told_about(draft: Draft) -> bool:
 _MEANT = ("xpected", "ntended", "it should", "on purpose", "eliberate", "nticipated", "promised")
 # "caught as expected: …", "[ok] raised as it should: …", "expected error: …"; the last word is a test's
 _FORESEEN = (
-    r"^\W*(?:(?:ok|pass(?:ed)?|info|debug|note|good|demo)\b\W*)?(?:\w+ ){0,4}?(?:caught|raise[sd]?|got"
-    r"|trapped|handled|failed|fails|failing|rejected|refused|threw|throws|error|exception)\b[^:]{0,40}"
-    r"(?<!un)(?<!not )\b(?:as (?:it should|expected|intended|anticipated|promised)|expected(?:ly)?|intended"
-    r"|deliberate(?:ly)?|on purpose)\b[^:]{0,30}:"
-    r"|^\W*(?:(?:ok|pass(?:ed)?|info|debug|note|good|demo)\b\W*)?(?:an? |the |this )?"
-    r"(?:expected|intended|deliberate|anticipated)(?: (?:\w+ )?(?:error|exception|failure|\w+Error))?"
-    r"(?: \([^)]{0,40}\))?: [^:]{0,60}(?:Error|Exception|error)\b"
+    r"^(?:[\w\[\]().,:/|*>-]{1,40} ){0,8}?\W?(?:caught|raise[sd]?|got|trapped|handled|failed|fails|failing"
+    r"|rejected|refused|threw|throws|error|exception)\b[^:]{0,40}(?<!not )\b(?:as (?:it should|expected"
+    r"|intended|anticipated|promised)|expected(?:ly)?|intended|deliberate(?:ly)?|on purpose)\b[^:]{0,30}:"
+    r"|^(?:[\w\[\]().,:/|*>-]{1,40} ){0,8}?\W?(?<!not )(?<!not an )(?:expected|intended|deliberate"
+    r"|anticipated) (?:\w+ )?(?:error|exception|failure)(?: \([^)]{0,40}\))?: "
+    r"|^\W*(?:(?:ok|pass(?:ed)?|info|debug|note|good|demo)\b\W*)?(?:expected|intended|anticipated)"
+    r"(?: \w+(?:Error|Exception))?(?: \([^)]{0,40}\))?: [^:]{0,60}(?:Error|Exception|error)\b"
     r"|(?<!not )\b(?:raised|caught|failed|fails|rejected|refused|thrown|threw) (?:as (?:it should|expected"
     r"|intended|promised)|on purpose|deliberately)\W*$"
     r"|\((?:this is |that is |all )?(?:as )?(?:expected|intended|deliberate|on purpose)(?: here| error)?\)"

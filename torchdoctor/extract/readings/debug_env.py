@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.passage import pattern as of_passage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,7 @@ _PATTERNS = {
         )
         + r")"
     ),
+    "shown": r"[\"'](?:" + _SLOW.replace("{between}", r"[\"']: [\"']") + r")[\"']",
     "slow": (
         r"\bslow(?:er|ly|down|ness)?\b|\bspeed\b|throughput"
         r"|\btakes? (?:\w+ ){0,3}longer\b|\b\d+(?:\.\d+)? ?x longer\b"
@@ -62,8 +64,9 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of the first such variable; nothing where nobody speaks of speed."""
-    if not passage.personal:
-        return
+    spoken = any("?" in line.text or of_passage("personal").search(line.text) for line in passage.lines)
+    if not (spoken or passage.session):
+        return  # a guide speaks of slow runs, too
     slow = next((line for line in passage.of(Voice.SAID) if _pattern("slow").search(line.text)), None)
     if slow is None:
         return
@@ -85,5 +88,6 @@ def _found(passage: Passage, line: Line) -> re.Match[str] | None:
     return (
         _pattern("line").match(line.text)
         or _pattern("environ").search(line.text)
+        or (_pattern("shown").search(line.text) if line.voice is Voice.PRINTED else None)
         or (_pattern("pair").search(pair) if "name:" in line.text else None)
     )

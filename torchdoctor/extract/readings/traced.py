@@ -70,10 +70,13 @@ def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a model whose trace somebody compares; nothing where the code holds no branch."""
     code = list(passage.of(Voice.CODE, Voice.TYPED))
     call = next((line for line in code if _pattern("call").search(line.text)), None)
+    warned = _warned(passage)
+    if call is None and warned is not None:
+        call = next((line for line in passage.lines if _pattern("call").search(line.text)), None)
     if call is None or any(_pattern("script").search(line.text) for line in code):
         return
     branch = next((line for line in code if _pattern("branch").search(line.text)), None)
-    branch = branch or _warned(passage)
+    branch = branch or warned
     if branch is None:
         return
     yield call.fact("traced.call", call.text.strip()[:120])
