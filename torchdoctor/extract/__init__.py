@@ -70,7 +70,11 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ),
         ("slow", "speed", "/s", "util", "throughput", "longer", "langsam", "lent"),
     ),
-    "half_nan": (("nan",), ("float16", "fp16", "half"), ("float32", "fp32", "bf16", "bfloat16", "cpu")),
+    "half_nan": (
+        ("nan",),
+        ("float16", "fp16", "half"),
+        ("float32", "fp32", "bf16", "bfloat16", "cpu", "full precision"),
+    ),
     "availability": (("is_available()", "is not available", "not available"), ("cuda",)),
     "rank_branch": (
         ("rank", "is_main", "is_master"),

@@ -42,9 +42,10 @@ _PATTERNS = {
     "said": (
         r"\b(?P<model>[A-Z]{0,2}\d{2,4}(?: ?(?:Ti|Super|Ada))?)\b[^.\n;,\d]{0,40}?\b(?:is"
         r"|as|=|at|has|gets|shows up as"
-        r"|listed as)\s*(?:listed |shown )?(?:as )?(?:the )?(?:number|index|gpu|device|card|id|#|no\.?)?\s*#?"
+        r"|listed as)\s*(?:listed |shown )?(?:as )?(?:the )?(?:number|index|[Gg][Pp][Uu]"
+        r"|[Dd]evice|[Cc]ard|id|#|no\.?)?\s*#?"
         r"(?P<index>\d)\b"
-        r"|\b(?:gpu|number|index|device|card|id|#)\s*#?(?P<index2>\d) (?:is |= ?|as "
+        r"|\b(?:[Gg][Pp][Uu]|number|index|[Dd]evice|[Cc]ard|id|#)\s*#?(?P<index2>\d) (?:is |= ?|as "
         r"|being )(?:an? |the )?(?:\w+ ){0,3}?"
         r"(?P<model2>[A-Z]{0,2}\d{2,4}(?: ?(?:Ti|Super|Ada))?)\b"
     ),

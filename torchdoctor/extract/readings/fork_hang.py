@@ -38,9 +38,13 @@ _PATTERNS = {
         r"(?<!psutil\.)\b(?:mp|multiprocessing)\.(?:Pool|Process)\b|\b(?:Process)?Pool(?:Executor)?\(|\bfork(?:s|ed|ing)?\b"
         r"|os\.fork|multiprocessing|gunicorn\b.*preload|uwsgi"
     ),
-    "spawned": r"start_method\(\s*['\"](?:spawn|forkserver)|(?:with|uses?|using|via) (?:the )?spawn\b",
+    "spawned": (
+        r"start method (?:is )?[\"'`]?(?:spawn|forkserver)|start_method\(\s*['\"](?:spawn"
+        r"|forkserver)|(?:with|uses?|using|via) (?:the )?spawn\b"
+    ),
     "hangs": (
-        r"\bhangs?\b|\bhanging\b|\bstuck\b|freez|deadlock|never (?:return|finish|com|end)|blocks? forever"
+        r"\bhangs?\b|\bhanging\b|(?<!not )\bstuck\b|freez|deadlock|never (?:return|finish"
+        r"|com|end)|blocks? forever"
         r"|for ?ever|nothing happens|then nothing"
     ),
     "otherwise": (
@@ -75,7 +79,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     if starts is None:
         return
     hangs = _said(passage, "hangs")
-    if hangs is None or not passage.personal:
+    if hangs is None or not (passage.personal or waits is not None):
         return
     yield starts.fact("fork_hang.starts", starts.text.strip()[:120])
     yield hangs.fact("fork_hang.hangs", True)
@@ -86,7 +90,8 @@ def read(passage: Passage) -> Iterator[Fact]:
 
 def _waits(passage: Passage) -> Line | None:
     """The frame of a stack in which a child waits for threads of OpenMP that only its parent had."""
-    return next((line for line in passage.lines if _pattern("waits").search(line.text)), None)
+    stack = (line for line in passage.lines if "%" not in line.text)  # a profile shows such names, too
+    return next((line for line in stack if _pattern("waits").search(line.text)), None)
 
 
 def _said(passage: Passage, name: str) -> Line | None:

@@ -41,7 +41,10 @@ _PATTERNS = {
         r"^\s*(?:resid\w*|error|norm|\|\|?[^|=]{3,20}\|\|?)\s*\(?(?:cpu|gpu"
         r"|cuda)\b[^=:]{0,12}[=:]\s*(?P<value>\S+)\s*$"
     ),
-    "on-gpu": r"\.cuda\(|_gpu\b|_cuda\b|gpu_|cuda_|\bgpu\b|\.to\(",
+    "made": r"\s*(?P<name>[A-Za-z_]\w*)(?:, ?\w+)* ?= ?(?P<value>\S.*)$",
+    "moved": r"\.cuda\(|\.to\(|cuda",
+    "word": r"[A-Za-z_]\w*",
+    "on-gpu": r"\bcuda\b|\.cuda\(|_gpu\b|_cuda\b|gpu_|cuda_|\bgpu\b|\.to\(",
     "number": r"(?<![\w.])-?(?:\d{1,20}(?:\.\d{0,12})?(?:e[+-]?\d{1,3})?|nan|inf)(?![\w])",
     "told": r"\b(?:nans?|inf|garbage|huge|wild|way off|wrong)\b[^.\n]{0,60}\b(?:gpu|cuda)\b",
     "rank-of": r"rank\D{0,12}(?P<rank>\d{1,6})\s*(?:of|/|<|out of|vs\.?|but)\s*(?P<columns>\d{1,6})",
@@ -88,13 +91,18 @@ def _apart(passage: Passage) -> Line | None:
     """The residual on the GPU where it is far above that of the same problem on the CPU."""
     sane: float | None = None
     wild: tuple[float, Line] | None = None
+    names: set[str] = set()  # what was computed on the GPU
     for line in passage.lines:
+        made = _pattern("made").match(line.text)
+        if made is not None and _pattern("moved").search(made.group("value")):
+            names.add(made.group("name"))
         found = _pattern("residual").search(line.text) or _pattern("printed").search(line.text)
         number = _pattern("number").fullmatch(found.group("value").strip(",;")) if found else None
         if found is None or number is None:
             continue
         value = abs(float(number.group()))
-        if _pattern("on-gpu").search(line.text[: found.start("value")]):
+        shown = line.text[: found.start("value")]
+        if _pattern("on-gpu").search(shown) or names.intersection(_pattern("word").findall(shown)):
             wild = wild or (value, line)
         else:
             sane = value if sane is None else sane
