@@ -1,4 +1,7 @@
-"""Which messages of CUDA come from a program that is none of torch's: llama.cpp, Paddle, TensorFlow, JAX."""
+"""Which messages of CUDA come from a program that is none of torch's.
+
+llama.cpp, Paddle, TensorFlow, JAX, CuPy, Numba, and programs in CUDA C++ with their own report of errors.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
 
 _NEAR = 30
 _TRAINED = 2000  # events in which a program names its framework
+_FAR = 5_000
 # causes whose messages are those of CUDA and its libraries, which every program prints alike
 _SHARED = ("cuda-", "cudagraph-", "cublas-", "cudnn-", "no-kernel-image", "nccl-", "cpu-alloc-failed")
 _PROGRESS = ("loss-nan",)  # losses are printed alike by every framework, too
@@ -26,18 +30,19 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
     others = re.compile(
         r"\bggml[_-]|\bllama(?:[_-]\w+| runner|\.cpp)|\bollama\b|koboldcpp|whisper\.cpp"
         r"|\bpaddle\b|\bpaddlepaddle\b|\(External\) CUDA error|\bppocr\b"
-        r"|\bxgboost\b|\bcupy\b|\bnumba\b|\bcudf\b|\brmm/|\bfaiss\b|\bopenmm\b|\bgromacs\b|\bblender\b"
-        r"|\bcatboost\b"
+        r"|\bxgboost\b|\bcupy\b|\bcupy_backends\b|\bnumba\b|\bcudf\b|\bcuML\b|\brmm(?:/|::)|\bfaiss\b"
+        r"|\bopenmm\b|\bgromacs\b|\bblender\b|\bcatboost\b"
         r"|\blightgbm\b|\bmxnet\b|\bmindspore\b|\boneflow\b|\btrtexec\b|\bnamd\b|\bLAMMPS\b"
         r"|\bonnxruntime\b|; hostname=\S+ ;|Error Code \d+: Cuda (?:Runtime|Driver)"
         r"|\btensorflow\b|local_xla|stream_executor|XlaRuntimeError|\bjaxlib\b",
         re.IGNORECASE,
     )
-    # macros that programs in CUDA C bring with them, and what watches over their kernels; extensions of torch
-    # use them, too, but then torch stands near
-    plain = re.compile(
-        r"\bGPUassert: |\bcode=\d+\(cudaError|COMPUTE-SANITIZER|CUDA-MEMCHECK|\bcheckCudaErrors\b"
-        r"|\bCUDA error\b[^\n]{0,120}[\w/]\.cuh?\b|[\w/]\.cuh?[:(]\d+\)?:? [^\n]{0,40}\bCUDA error",
+    # compute-sanitizer and its forerunner, nvcc, the macros of samples and courses, thrust and cub; torch's
+    # extensions use them, too, but then torch or Python stands somewhere
+    native = re.compile(
+        r"compute-sanitizer|cuda-memcheck|\bnvcc\b|cuda-gdb|checkCudaErrors|gpuErrchk|GPUassert|CUDA_CHECK"
+        r"|CUDA_CALL|CUDA error at \S{1,200}:\d|\bthrust::|\bcub::|\b(?:CUDA )?samples?/|cudaGetLastError"
+        r"|[\w./-]\.cuh?[:(]\d+\)?|\bcode=\d+\(cudaError",
         re.IGNORECASE,
     )
     # not the words with which TensorFlow's library greets a program that imports it beside torch
@@ -45,8 +50,8 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
         r"\b(?:tensorflow|keras)\b(?![\\/.]\w)|\btf\.keras\.|\bpaddlepaddle\b|\bmxnet\b|\bjax\b(?!lib)",
         re.IGNORECASE,
     )
-    torch = r"\btorch|pytorch|TORCH_USE|CUDA_LAUNCH_BLOCKING|c10::|at::native"
-    return others, trainers, re.compile(torch, re.IGNORECASE), plain
+    torch = r"\btorch|pytorch|TORCH_USE|CUDA_LAUNCH_BLOCKING|c10::|\baten[/\\]|\bat::native|\bTHC"
+    return others, trainers, re.compile(torch, re.IGNORECASE), native
 
 
 def is_foreign(rule_id: str, event: Event, transcript: Transcript) -> bool:
@@ -56,7 +61,7 @@ def is_foreign(rule_id: str, event: Event, transcript: Transcript) -> bool:
     """
     if not rule_id.startswith(_SHARED) and rule_id not in _PROGRESS:
         return False
-    others, trainers, torch, plain = _patterns()
+    others, trainers, torch, native = _patterns()
     if rule_id in _PROGRESS:
         texts = "\n".join(item.text[:4000] for item in transcript.events[:_TRAINED])
         return trainers.search(texts) is not None and not log_value("log.torch_seen", transcript)
@@ -72,4 +77,13 @@ def is_foreign(rule_id: str, event: Event, transcript: Transcript) -> bool:
     near = "\n".join(item.text[:4000] for item in around)
     if torch.search(near):
         return False
-    return others.search(near) is not None or (plain.search(near) is not None and ".py" not in near)
+    return others.search(near) is not None or (bool(native.search(near)) and not _python(transcript))
+
+
+def _python(transcript: Transcript) -> bool:
+    """Does the text show that Python, or torch further away, was running?"""
+    torch = _patterns()[2]
+    return any(
+        event.frames or ".py" in event.text[:4000] or torch.search(event.text[:4000])
+        for event in transcript.events[:_FAR]
+    )

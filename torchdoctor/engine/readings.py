@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.engine.conditions import every, holds, in_words
 from torchdoctor.engine.finding import Finding, Occurrence
-from torchdoctor.model import Evidence, Fact, Form, Role, Severity, Standing, State
+from torchdoctor.model import Ending, Evidence, Fact, Form, Role, Severity, Standing, State
 
 if TYPE_CHECKING:
     from torchdoctor.catalog import RuleSet
@@ -29,9 +29,9 @@ def with_readings(
     live: list[Finding], transcript: Transcript, rules: RuleSet, facts: TextFacts
 ) -> list[Finding]:
     """The findings, with those that the whole text shows; unchanged where a message names a cause."""
-    if any(
-        finding.role is Role.CAUSE and finding.rule.severity is not Severity.INFO for finding in live
-    ) or not (_short(transcript) and facts.whole()):
+    if any(_names_cause(finding, transcript) for finding in live) or not (
+        _short(transcript) and facts.whole()
+    ):
         return live
     known = {finding.rule.id: finding for finding in live}
     for rule_id, block in rules.whole:
@@ -47,6 +47,13 @@ def with_readings(
                 rest = finding.occurrences if finding is not None else []
                 known[rule_id] = Finding(rule, [shown, *rest], shown=True)
     return list(known.values())
+
+
+def _names_cause(finding: Finding, transcript: Transcript) -> bool:
+    """A warning alone is a remark where the text seems to end well: what is said around it decides."""
+    severity = finding.rule.severity
+    remark = severity is Severity.WARNING and transcript.ending is Ending.GOOD
+    return finding.role is Role.CAUSE and severity is not Severity.INFO and not remark
 
 
 def _short(transcript: Transcript) -> bool:

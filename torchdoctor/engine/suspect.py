@@ -114,7 +114,7 @@ def nearby_frame(event: Event, transcript: Transcript) -> Frame | None:
     before = transcript.events[max(0, event.id - NEAR) : event.id]
     for other in (*after, *reversed(before)):
         if (
-            other.kind is EventKind.EXCEPTION
+            (other.kind is EventKind.EXCEPTION or "Error detected in " in other.text)  # by anomaly detection
             and other.frames
             and not other.quoted
             and not other.recovered

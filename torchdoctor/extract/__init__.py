@@ -43,7 +43,10 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "latency": (("p50", "median", " ms", "50%"), ("torch", "cuda", "gpu", "inference", "latency", "model")),
     "gpu_rows": (("mib", " mb |", "clocks.", "memory"), ("gpu", "nvidia", "torchrun", "ddp")),
     "gpu_slice": (("grid ", " mig ", "nvidia "), ("slow", "memory", "only", "why")),
-    "fork_hang": (("process(", "pool(", "processpoolexecutor(", "os.fork("), ("torch",)),
+    "fork_hang": (
+        ("process(", "pool(", "processpoolexecutor(", "os.fork(", "multiprocessing", "fork"),
+        ("torch", "gomp", "kmp_"),
+    ),
     "loader_hang": (
         ("workers",),
         ("hang", "stuck", "free", "froz", "lock", "never", "forever", "h\u00e4ng", "\u5361", "\u6b62\u307e"),
@@ -53,7 +56,10 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "sampler_order": (("distributedsampler",),),
     "least_squares": (("lstsq(",),),
     "traced": (("jit.trace", "onnx.export("),),
-    "device_names": (("get_device_",), ("nvidia", "geforce", "tesla", "quadro", "titan")),
+    "device_names": (
+        ("get_device_", "cuda_visible_devices"),
+        ("nvidia", "geforce", "tesla", "quadro", "titan"),
+    ),
     "memory_growth": (
         (
             "grow",
@@ -73,6 +79,22 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("mem", "ram", "rss", "speicher", "\u663e\u5b58", "\u5185\u5b58", "\u30e1\u30e2\u30ea"),
     ),
     "session": (("is_grad_enabled()", "requires_grad", "nan", "inf"),),
+    "debug_env": (
+        (
+            "launch_blocking",
+            "torch_distributed_debug",
+            "memory_caching",
+            "serialize_",
+            "nccl_debug",
+            "_trace",
+        ),
+        ("slow", "speed", "/s", "util", "throughput", "longer", "langsam", "lent"),
+    ),
+    "half_nan": (
+        ("nan",),
+        ("float16", "fp16", "half"),
+        ("float32", "fp32", "bf16", "bfloat16", "cpu", "full precision"),
+    ),
     "availability": (("is_available()", "is not available", "not available"), ("cuda",)),
     "rank_branch": (
         ("rank", "is_main", "is_master"),

@@ -31,7 +31,10 @@ LOOK_AHEAD = 64
 
 _PATTERNS = {
     # what is summed up, and how: both must be named
-    "weights": r"param|weight|\bmodel\b|state_dict|\bsum\((?:abs\()?p\b",
+    "weights": (
+        r"param|weight|\bmodel\b|state_dict|\|(?:w|p|theta)\||\b(?:w|theta)_?sum"
+        r"|(?:sum|norm|mean|abs)\(?(?:w|theta)\)|\bsum\((?:abs\()?p\b"
+    ),
     "sum": r"check_?sum|hash|\bmd5|\bsha\d|\bcrc|\bsum\b|_sum\b|\bnorm\b|_norm\b|\bmean\b|\bfingerprint",
     "other": r"grad|\bloss|count|numel|number of|shard|optim|\bacc",
     "rank": (
@@ -118,6 +121,7 @@ def _single(event: Event) -> tuple[int, str, str] | None:
     if rank is None:
         return None
     rest = before[: named.start()] + before[named.end() :] if named else before
+    rest = re.sub(r"\b(?:node|host|worker|pid|gpu|cuda|device)[\w.:=-]{0,20}?\d+\b", " ", rest)
     return rank, value.group("value"), " ".join(rest.split())
 
 

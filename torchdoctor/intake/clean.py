@@ -132,6 +132,10 @@ def _character(match: re.Match[str]) -> str:
 
 def json_record(text: str) -> list[str] | None:
     """The lines of a log record that is one JSON object, as a logger prints them: time, level, message."""
+    if "Traceback (most recent call last)" in text:
+        record = _traced(text)
+        if record is not None:
+            return record
     message = pattern(r'"(?:msg|message|event)" ?: ?"((?:[^"\\]|\\.)*)"').search(text)
     level = pattern(r'"(?:level|levelname|severity|lvl)" ?: ?"(\w{3,9})"').search(text)
     rank = pattern(r'"(?:global_)?rank" ?: ?"?(\d{1,6})\b').search(text)
@@ -152,6 +156,22 @@ def json_record(text: str) -> list[str] | None:
     body = unescaped(message[1]) + ("\n" + unescaped(trace[1]) if trace else "")
     lines = [line for part in body.rstrip("\n").split("\n") for line in clean(part)]
     return [tag + head + lines[0], *(tag + line for line in lines[1:])] if lines else None
+
+
+def _traced(text: str) -> list[str] | None:
+    from torchdoctor.intake.record import traced
+
+    found = traced(text)
+    if found is None:
+        return None
+    when, level, says, trace = found
+    rank = pattern(r'"(?:global_)?rank" ?: ?"?(\d{1,6})\b').search(text)
+    tag = f"[rank{rank[1]}]: " if rank else ""
+    head = " ".join(part for part in (when, level, says.rstrip()) if part)
+    body = f"{head}\n{trace.rstrip()}" if says or not trace.startswith("Traceback") else trace.rstrip()
+    if not says and head and not trace.startswith("Traceback"):
+        body = f"{head} {trace.rstrip()}"
+    return [tag + line for part in body.split("\n") for line in clean(part)]
 
 
 def _docker(text: str) -> list[str] | None:

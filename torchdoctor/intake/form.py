@@ -117,6 +117,8 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
         for one in lines
     ):
         return Form.PROSE, False  # reStructuredText
+    if _is_status(lines):
+        return Form.LOG, False
     if is_program_text(lines) or is_settings(lines) or is_yaml(lines):
         return Form.SOURCE_CODE, False
     seen: set[str] = set()
@@ -204,6 +206,15 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
     return Form.LOG, False
 
 
+def _is_status(lines: list[str]) -> bool:
+    """True for what Kubernetes and Docker tell of a container that ended: it reads like settings."""
+    code = any('xitCode"' in line or "exitCode: " in line or "Exit Code: " in line for line in lines)
+    return code and any(
+        pattern(r"\s*(?:- )?\"?(?:terminated|lastState|containerStatuses|State|Last State)\"?:").match(line)
+        for line in lines
+    )
+
+
 def _warned(lines: list[str]) -> int:
     """How many lines belong to the message of the Python warning that begins the lines."""
     if not pattern(r"^\S[^\n]{0,300}?\.py:\d+: \w*Warning: ").match(lines[0]):
@@ -234,6 +245,8 @@ def _is_logged(text: str) -> bool:
     first = text[:1]
     if text[:3] == "-- ":
         return True  # CMake
+    if text[:2] == "{'" and text[-1:] == "}" and any(c.isdecimal() for c in text):
+        return True  # what transformers logs of a step, as Python shows a dictionary
     if ": " in text[:80] and pattern(r"^(?:[\w.-]{1,40}\[\d+\]|[A-Z][^:.]{1,50} {2,}): \S").match(text):
         return True  # a daemon, or a table of names and values such as that of nvidia-smi -q
     if first == "[" or (first.isdecimal() and pattern(r"\d{1,4}[-/:.]\d\d").match(text)):

@@ -32,15 +32,32 @@ def cell_outputs(file: BinaryIO, tally: Tally) -> Iterator[tuple[int, str, bool]
     else:
         tally.notes.append("read as a notebook: line numbers count the lines of its outputs")
         lines = []
-        for cell in cells:
-            lines.extend(_cell_lines(cell))
+        caught = _caught(cells)
+        for at, cell in enumerate(cells):
+            lines.extend(_cell_lines(cell, at in caught))
     for number, line in enumerate(lines, 1):
         for start in range(0, max(1, len(line)), 4096):
             yield number, line[start : start + 4096], start > 0
     tally.lines += len(lines)
 
 
-def _cell_lines(cell: object) -> Iterator[str]:
+def _caught(cells: list[object]) -> frozenset[int]:
+    """Cells that print an exception which they catch, where no cell failed and others ran on."""
+    ran = [at for at, cell in enumerate(cells) if isinstance(cell, dict) and cell.get("outputs")]
+    for at in ran:
+        outputs = cells[at]["outputs"]  # type: ignore[index]
+        if any(isinstance(one, dict) and one.get("output_type") == "error" for one in outputs):
+            return frozenset()
+    from torchdoctor.intake.draft import pattern
+
+    handler = pattern(
+        r"except\b[^\n:]{0,120}\bas (\w{1,40})\s*:[^\n]{0,80}(?:\n[ \t][^\n]{0,200}){0,3}?"
+        r"\bprint\([^\n]{0,160}\b\1\b"
+    )
+    return frozenset(at for at in ran[:-1] if handler.search(_joined(cells[at].get("source", ""))))  # type: ignore[attr-defined]
+
+
+def _cell_lines(cell: object, caught: bool) -> Iterator[str]:
     outputs = cell.get("outputs") if isinstance(cell, dict) else None
     for output in outputs if isinstance(outputs, list) else ():
         if not isinstance(output, dict):
@@ -52,7 +69,10 @@ def _cell_lines(cell: object) -> Iterator[str]:
         else:
             data = output.get("data")
             text = _joined(data.get("text/plain", "")) if isinstance(data, dict) else ""
-        yield from text.rstrip("\n").split("\n")
+        shown = text.rstrip("\n").split("\n")
+        if caught and output.get("output_type") == "stream" and "Traceback (most" not in text:
+            shown = [f">>> # {line}" for line in shown]  # as what was typed: the run went on after it
+        yield from shown
 
 
 def _joined(text: object) -> str:

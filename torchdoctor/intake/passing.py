@@ -60,3 +60,26 @@ def _lines(draft: Draft) -> Iterator[str]:
 def _quote(drafts: list[Draft]) -> None:
     for draft in drafts:
         draft.quoted, draft.told = True, False
+
+
+_MEANT = ("xpected", "ntended", "it should", "on purpose", "eliberate", "nticipated", "promised")
+# "caught as expected: …", "[ok] raised as it should: …", "expected error: …"; the last word is a test's
+_FORESEEN = (
+    r"^(?:[\w\[\]().,:/|*>-]{1,40} ){0,8}?\W?(?:caught|raise[sd]?|got|trapped|handled|failed|fails|failing"
+    r"|rejected|refused|threw|throws|error|exception)\b[^:]{0,40}(?<!not )\b(?:as (?:it should|expected"
+    r"|intended|anticipated|promised)|expected(?:ly)?|intended|deliberate(?:ly)?|on purpose)\b[^:]{0,30}:"
+    r"|^(?:[\w\[\]().,:/|*>-]{1,40} ){0,8}?\W?(?<!not )(?<!not an )(?:expected|intended|deliberate"
+    r"|anticipated) (?:\w+ )?(?:error|exception|failure)(?: \([^)]{0,40}\))?: "
+    r"|^\W*as (?:expected|intended|it should)(?: be)?\W*[:,]"
+    r"|^\W*(?:(?:ok|pass(?:ed)?|info|debug|note|good|demo)\b\W*)?(?:expected|intended|anticipated)"
+    r"(?: \w+(?:Error|Exception))?(?: \([^)]{0,40}\))?: [^:]{0,60}(?:Error|Exception|error)\b"
+    r"|(?<!not )\b(?:raised|caught|failed|fails|rejected|refused|thrown|threw) (?:as (?:it should|expected"
+    r"|intended|promised)|on purpose|deliberately)\W*$"
+    r"|\((?:this is |that is |all )?(?:as )?(?:expected|intended|deliberate|on purpose)(?: here| error)?\)"
+    r"\W*$"
+)
+
+
+def foreseen(raw: str) -> bool:
+    """A message that its program was made to provoke, and says so: tests, lessons, checks of inputs."""
+    return any(word in raw for word in _MEANT) and bool(pattern(f"(?i){_FORESEEN}").search(raw[:2_000]))

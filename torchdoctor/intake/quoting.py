@@ -6,6 +6,7 @@ from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import is_prose
 from torchdoctor.intake.lines import is_code, is_prompt, shown_exception
 from torchdoctor.intake.listing import entry, listed
+from torchdoctor.intake.passing import foreseen
 from torchdoctor.intake.personal import is_personal
 from torchdoctor.intake.told import Fences, Teller, addresses, copied, questions_and_answers, tells_now
 from torchdoctor.model import EventKind, Form
@@ -80,6 +81,9 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
             found_in = "." in raw and bool(pattern(_NAMED).match(raw))
         if fences.language in ("diff", "patch", "suggestion") and not draft.headed:
             draft.quoted = True  # what somebody wants to change
+            continue
+        if not draft.frames and foreseen(raw):
+            draft.quoted = True
             continue
         if draft.kind is not EventKind.LOG:
             if not draft.headed and draft.kind is not EventKind.DEVICE_ASSERT:

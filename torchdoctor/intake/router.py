@@ -15,6 +15,8 @@ from torchdoctor.intake.unfold import Unfolder
 
 STREAMS = 4_096
 LEARNED = 16
+LONG = 2_000  # a longer line may come in pieces
+RECORD_CHARS = 1 << 18  # of a log record in JSON
 HELD = 1_100  # headers in a row, one of each rank
 _RULED = ("=", "-", "#", "*", "+", "~", ">", "_")
 _HEADING = (
@@ -41,10 +43,26 @@ class Router:
         self.section: Stream | None = None  # the part of a file that one rank wrote, under a heading
         self.unfolder = Unfolder()
         self.named = ""  # the class of the exception that a report's field named
+        self.long = (0, "")  # the pieces of a log record that is one long line, as far as they came
         self.before = ""  # the line before, which a prefix has in common with the next one
 
     def physical(self, number: int, text: str, joined: bool) -> None:
         joined = joined and not self.cut_clean
+        if self.long[1]:
+            if joined and len(self.long[1]) < RECORD_CHARS:
+                self.long = (number, self.long[1] + text)
+                return
+            self._whole()
+        if not joined and len(text) > LONG and text[:2] == '{"' and text.rstrip()[-1:] != "}":
+            self.long = (number, text)
+            return
+        self._physical(number, text, joined)
+
+    def _whole(self) -> None:
+        (number, text), self.long = self.long, (0, "")
+        self._physical(number, text, False)
+
+    def _physical(self, number: int, text: str, joined: bool) -> None:
         self.cut_clean = text.endswith("\r")
         if "\\n" in text or text[:2] == '{"':
             lines = unescape(text) if "\\n" in text else json_record(text)
@@ -227,11 +245,7 @@ class Router:
             if self.held:
                 self._release()
             return [text]
-        if (
-            stripped[0] in "╭┌"
-            or stripped[:3] in ("+--", "+ -")
-            or cell_head(left, text)
-        ):
+        if stripped[0] in "╭┌" or stripped[:3] in ("+--", "+ -") or cell_head(left, text):
             return [text]
         if stripped.endswith(":") and pattern(
             r"^[\w.]*(?:Error|Exception|Empty|Iteration|Interrupt): ?$"
@@ -283,6 +297,8 @@ class Router:
             self._route(number, line[:bare] + line[len(before) :], False)
 
     def close(self) -> None:
+        if self.long[1]:
+            self._whole()
         for line in self.unfolder.rest():
             self.logical(0, line, False)
         for at, piece in self.interleaved.rest():

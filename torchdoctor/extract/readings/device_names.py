@@ -38,6 +38,20 @@ _PATTERNS = {
     "listing": (
         r"^\s*[\[(]\s*(?P<names>['\"][^'\"\n]{3,60}['\"](?:,\s*['\"][^'\"\n]{3,60}['\"]){1,15})\s*[\])]"
     ),
+    # in words: "the 1080 is number 0", "GPU 1 is the A6000"
+    "said": (
+        r"\b(?P<model>[A-Z]{0,2}\d{2,4}(?: ?(?:Ti|Super|Ada))?)\b[^.\n;,\d]{0,40}?\b(?:is"
+        r"|as|=|at|has|gets|shows up as"
+        r"|listed as)\s*(?:listed |shown )?(?:as )?(?:the )?(?:number|index|[Gg][Pp][Uu]"
+        r"|[Dd]evice|[Cc]ard|id|#|no\.?)?\s*#?"
+        r"(?P<index>\d)\b"
+        r"|\b(?:[Gg][Pp][Uu]|number|index|[Dd]evice|[Cc]ard|id|#)\s*#?(?P<index2>\d) (?:is |= ?|as "
+        r"|being )(?:an? |the )?(?:\w+ ){0,3}?"
+        r"(?P<model2>[A-Z]{0,2}\d{2,4}(?: ?(?:Ti|Super|Ada))?)\b"
+    ),
+    "one": r"CUDA_VISIBLE_DEVICES=[\"']?(?P<index>\d)(?![\d,])",
+    "ordered": r"CUDA_DEVICE_ORDER\W{0,6}PCI_BUS_ID",
+    "unset": r"environ|putenv",
     "hidden": r"CUDA_DEVICE_ORDER\W{0,6}PCI_BUS_ID|CUDA_VISIBLE_DEVICES['\"\]]{0,3}\s?=",
 }
 
@@ -50,6 +64,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of an index that names two cards; nothing where the order or the visible cards were set."""
     if _pattern("hidden").search(passage.text):
+        yield from _in_words(passage)
         return
     smi, torch = _by_smi(passage), _by_torch(passage)
     known = {_bare(name) for name, _ in smi.values()}
@@ -60,6 +75,47 @@ def read(passage: Passage) -> Iterator[Fact]:
             yield line.fact("device_names.by_torch", name)
             yield other[1].fact("device_names.by_smi", other[0])
             return
+
+
+def _in_words(passage: Passage) -> Iterator[Fact]:
+    """One card asked for by the number that nvidia-smi gives it, and another one that torch got."""
+    if (
+        not passage.personal
+        or "nvidia-smi" not in passage.text
+        or _pattern("ordered").search(passage.text)
+        or _pattern("unset").search(passage.code)
+    ):
+        return
+    told: dict[str, tuple[int, Line]] = {}
+    for line in passage.of(Voice.SAID, Voice.PRINTED):
+        for hit in _pattern("said").finditer(line.text):
+            index = hit.group("index") or hit.group("index2")
+            told.setdefault(hit.group("model") or hit.group("model2"), (int(index), line))
+    if len(told) < 2 or len({index for index, _ in told.values()}) < 2:
+        return
+    asked: int | None = None
+    for line in passage.lines:
+        if (one := _pattern("one").search(line.text)) is not None:
+            asked = int(one.group("index"))
+        if asked is None:
+            continue
+        for name, answer in _answered(passage, line):
+            got = next((model for model in told if re.search(rf"\b{re.escape(model)}\b", name)), None)
+            wanted = next((model for model, (index, _) in told.items() if index == asked), None)
+            if got is not None and wanted is not None and told[got][0] != asked:
+                yield answer.fact("device_names.differ", True)
+                yield answer.fact("device_names.by_torch", name)
+                yield told[wanted][1].fact("device_names.by_smi", wanted)
+                return
+
+
+def _answered(passage: Passage, line: Line) -> Iterator[tuple[str, Line]]:
+    if line.voice not in (Voice.TYPED, Voice.CODE, Voice.SHELL) or "get_device_name" not in line.text:
+        return
+    for answer in passage.lines[line.at + 1 : line.at + 2]:
+        hit = _pattern("quoted").match(answer.text) or _pattern("bare").match(answer.text)
+        if hit is not None and answer.voice is not Voice.TYPED:
+            yield hit.group("name").strip(), answer
 
 
 def _bare(name: str) -> str:

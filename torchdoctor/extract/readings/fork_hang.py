@@ -27,8 +27,24 @@ _PATTERNS = {
         r"set_start_method\(\s*['\"](?:spawn|forkserver)|get_context\(\s*['\"](?:spawn|forkserver)"
         r"|mp\.spawn\("
     ),
+    # libgomp's barrier and LLVM's, in a stack of gdb, py-spy --native or eu-stack
+    "waits": (
+        r"\b(?:gomp_(?:team_(?:start|barrier_wait\w*|end)|barrier_wait\w*|thread_start)"
+        r"|do_wait \(|GOMP_parallel"
+        r"|__kmp_(?:fork_call|join_call|barrier|hyper_barrier\w*|suspend\w*|fork_barrier|wait\w*)"
+        r"|at::internal::_?parallel_\w+|omp_get_num_procs)\b"
+    ),
+    "named": (
+        r"(?<!psutil\.)\b(?:mp|multiprocessing)\.(?:Pool|Process)\b|\b(?:Process)?Pool(?:Executor)?\(|\bfork(?:s|ed|ing)?\b"
+        r"|os\.fork|multiprocessing|gunicorn\b.*preload|uwsgi"
+    ),
+    "spawned": (
+        r"start method (?:is )?[\"'`]?(?:spawn|forkserver)|start_method\(\s*['\"](?:spawn"
+        r"|forkserver)|(?:with|uses?|using|via) (?:the )?spawn\b"
+    ),
     "hangs": (
-        r"\bhangs?\b|\bhanging\b|\bstuck\b|freez|deadlock|never (?:return|finish|com|end)|blocks? forever"
+        r"\bhangs?\b|\bhanging\b|(?<!not )\bstuck\b|freez|deadlock|never (?:return|finish"
+        r"|com|end)|blocks? forever"
         r"|for ?ever|nothing happens|then nothing"
     ),
     "otherwise": (
@@ -57,16 +73,25 @@ def read(passage: Passage) -> Iterator[Fact]:
     if any(not _offered(passage, line) for line in spawn):
         return
     starts = next((line for line in code if _pattern("starts").search(line.text)), None)
+    waits = _waits(passage)
+    if starts is None and waits is not None and not _pattern("spawned").search(passage.text):
+        starts = next((line for line in passage.lines if _pattern("named").search(line.text)), None)
     if starts is None:
         return
     hangs = _said(passage, "hangs")
-    if hangs is None or not passage.personal:
+    if hangs is None or not (passage.personal or waits is not None):
         return
     yield starts.fact("fork_hang.starts", starts.text.strip()[:120])
     yield hangs.fact("fork_hang.hangs", True)
-    otherwise = spawn[0] if spawn else _said(passage, "otherwise")
+    otherwise = spawn[0] if spawn else _said(passage, "otherwise") or waits
     if otherwise is not None:
         yield otherwise.fact("fork_hang.works_otherwise", True)
+
+
+def _waits(passage: Passage) -> Line | None:
+    """The frame of a stack in which a child waits for threads of OpenMP that only its parent had."""
+    stack = (line for line in passage.lines if "%" not in line.text)  # a profile shows such names, too
+    return next((line for line in stack if _pattern("waits").search(line.text)), None)
 
 
 def _said(passage: Passage, name: str) -> Line | None:

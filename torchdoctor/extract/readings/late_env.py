@@ -65,7 +65,8 @@ _PATTERNS = {
         r"(?:(?:bash|shell|terminal|command(?: |-)?line|\bexport\b|before (?:I )?(?:import|call|start|run)"
         r"|CUDA_VISIBLE_DEVICES=\S{1,12} python|beginning"
         r"|first lines?|top of|revers|swap|mov\w+ (?:it|the|this|up))[^.\n]{0,120}?\b(?:works?|worked|fine"
-        r"|solve[sd]?|use[sd]? (?:cuda:|gpu |only)|correct|ok\b|respected|as expected))"
+        r"|solve[sd]?|use[sd]? (?:cuda:|gpu |only)|correct|ok\b|respected|as expected"
+        r"|right (?:card|gpu|device|one)))"
         r"|\b(?:works?|worked|fine|solve[sd]?)\b[^.\n]{0,60}(?:bash|shell|terminal|command(?: |-)?line"
         r"|\bexport\b|before import|at the (?:top|beginning))"
     ),

@@ -22,6 +22,8 @@ FACTS: dict[str, str] = {
 }
 
 HUGE = 1e6
+APART = 100  # a residual so many times another is no rounding
+TINY = 1e-3
 LOOK_AHEAD = 12
 
 _PATTERNS = {
@@ -30,6 +32,19 @@ _PATTERNS = {
     "other": (
         r"np\.linalg\.lstsq|numpy\.linalg\.lstsq|scipy\S{0,10}lstsq|lstsq\([^\n]*(?:\.cpu\(\)|gels[dsy])"
     ),
+    # a comment behind what is printed
+    "residual": (
+        r"(?:norm|resid\w*|mse|err\w*|allclose|abs)\b.*#\s*(?:->|=>|prints?"
+        r"|gives?)?\s*(?P<value>\S+)\s*$"
+    ),
+    "printed": (
+        r"^\s*(?:resid\w*|error|norm|\|\|?[^|=]{3,20}\|\|?)\s*\(?(?:cpu|gpu"
+        r"|cuda)\b[^=:]{0,12}[=:]\s*(?P<value>\S+)\s*$"
+    ),
+    "made": r"\s*(?P<name>[A-Za-z_]\w*)(?:, ?\w+)* ?= ?(?P<value>\S.*)$",
+    "moved": r"\.cuda\(|\.to\(|cuda",
+    "word": r"[A-Za-z_]\w*",
+    "on-gpu": r"\bcuda\b|\.cuda\(|_gpu\b|_cuda\b|gpu_|cuda_|\bgpu\b|\.to\(",
     "number": r"(?<![\w.])-?(?:\d{1,20}(?:\.\d{0,12})?(?:e[+-]?\d{1,3})?|nan|inf)(?![\w])",
     "told": r"\b(?:nans?|inf|garbage|huge|wild|way off|wrong)\b[^.\n]{0,60}\b(?:gpu|cuda)\b",
     "rank-of": r"rank\D{0,12}(?P<rank>\d{1,6})\s*(?:of|/|<|out of|vs\.?|but)\s*(?P<columns>\d{1,6})",
@@ -48,11 +63,12 @@ def read(passage: Passage) -> Iterator[Fact]:
     code = [line for line in passage.of(Voice.CODE, Voice.TYPED) if _pattern("lstsq").search(line.text)]
     if not code or not _pattern("gpu").search(passage.text):
         return
-    wild = _wild(passage, code[0]) or _told(passage)
+    apart = _apart(passage)
+    wild = apart or _wild(passage, code[0]) or _told(passage)
     if wild is None:
         return
     yield wild.fact("least_squares.wild", True)
-    other = next((line for line in code if _pattern("other").search(line.text)), None)
+    other = next((line for line in code if _pattern("other").search(line.text)), None) or apart
     if other is not None:
         yield other.fact("least_squares.other_solver", True)
     low = _rank_low(passage)
@@ -69,6 +85,30 @@ def _wild(passage: Passage, start: Line) -> Line | None:
             if word in ("nan", "inf") or float(word) >= HUGE:
                 return line
     return None
+
+
+def _apart(passage: Passage) -> Line | None:
+    """The residual on the GPU where it is far above that of the same problem on the CPU."""
+    sane: float | None = None
+    wild: tuple[float, Line] | None = None
+    names: set[str] = set()  # what was computed on the GPU
+    for line in passage.lines:
+        made = _pattern("made").match(line.text)
+        if made is not None and _pattern("moved").search(made.group("value")):
+            names.add(made.group("name"))
+        found = _pattern("residual").search(line.text) or _pattern("printed").search(line.text)
+        number = _pattern("number").fullmatch(found.group("value").strip(",;")) if found else None
+        if found is None or number is None:
+            continue
+        value = abs(float(number.group()))
+        shown = line.text[: found.start("value")]
+        if _pattern("on-gpu").search(shown) or names.intersection(_pattern("word").findall(shown)):
+            wild = wild or (value, line)
+        else:
+            sane = value if sane is None else sane
+    if sane is None or wild is None:
+        return None
+    return wild[1] if not wild[0] <= APART * max(sane, TINY) else None
 
 
 def _told(passage: Passage) -> Line | None:

@@ -40,6 +40,19 @@ _PATTERNS = {
         r"|only (?:works|correct|right|valid) (?:for|with|at)|always (?:takes|returns) the"
         r"|\b(?:outputs?|results?)\b[^.\n]{0,40}(?:doe?s(?:n't| not) match|mismatch|not equal)"
     ),
+    "warned": (
+        r"TracerWarning: (?:Converting a tensor to a Python|Iterating over a tensor"
+        r"|torch\.(?:tensor|from_numpy"
+        r"|as_tensor) results are registered|Using len to get tensor shape)"
+    ),
+    "worse": (
+        r"\b(?:gives?|gave|returns?|produces?|has|shows?|get|gets|see|with) (?:quite |very |totally )?other"
+        r" (?:results?|outputs?|values?|boxes|numbers?|predictions?)"
+        r"|\b(?:accuracy|wer|map|bleu|mae|quality)\b[^.\n]{0,60}\b(?:drops?|falls?|worse|lower|collapses?)\b"
+        r"|\b(?:for|with|on|at) (?:an?other|other|longer|shorter|larger|smaller|bigger|long|different|new)"
+        r" (?:\w+ ){0,2}(?:inputs?|sizes?|lengths?|sequences?|sentences?|images?|batch(?:es)?|shapes?)\b"
+        r"[^.\n]{0,80}\b(?:wrong|differs?|garbage|nonsense|off|cut|truncated|same result|mismatch)"
+    ),
     "two": (
         r"^\s*(?P<one>tensor\([^()]{1,200}(?:\([^()]{0,80}\))?[^()]{0,80}\))\s+(?P<two>tensor\(.{1,300}\))\s"
         r"*$"
@@ -50,16 +63,20 @@ _PATTERNS = {
 
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], re.IGNORECASE if name in ("differs", "diff") else 0)
+    return re.compile(_PATTERNS[name], re.IGNORECASE if name in ("differs", "diff", "worse") else 0)
 
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a model whose trace somebody compares; nothing where the code holds no branch."""
     code = list(passage.of(Voice.CODE, Voice.TYPED))
     call = next((line for line in code if _pattern("call").search(line.text)), None)
+    warned = _warned(passage)
+    if call is None and warned is not None:
+        call = next((line for line in passage.lines if _pattern("call").search(line.text)), None)
     if call is None or any(_pattern("script").search(line.text) for line in code):
         return
     branch = next((line for line in code if _pattern("branch").search(line.text)), None)
+    branch = branch or warned
     if branch is None:
         return
     yield call.fact("traced.call", call.text.strip()[:120])
@@ -67,6 +84,15 @@ def read(passage: Passage) -> Iterator[Fact]:
     differs = _printed(passage) or _told(passage)
     if differs is not None:
         yield differs.fact("traced.differs", True)
+
+
+def _warned(passage: Passage) -> Line | None:
+    """The line of the model under a warning of the tracer, else the warning itself."""
+    for line, below in zip(passage.lines, [*passage.lines[1:], None], strict=False):
+        if _pattern("warned").search(line.text):
+            shown = below is not None and below.indent >= 2 and not _pattern("warned").search(below.text)
+            return below if shown else line
+    return None
 
 
 def _printed(passage: Passage) -> Line | None:
@@ -93,4 +119,6 @@ def _plain(text: str) -> float | None:
 def _told(passage: Passage) -> Line | None:
     if not passage.personal:
         return None
-    return next((line for line in passage.of(Voice.SAID) if _pattern("differs").search(line.text)), None)
+    said = [line for line in passage.of(Voice.SAID) if not _pattern("warned").search(line.text)]
+    found = next((line for line in said if _pattern("differs").search(line.text)), None)
+    return found or next((line for line in said if _pattern("worse").search(line.text)), None)

@@ -1,0 +1,69 @@
+"""Outputs that are NaN in float16 and sound in another format, as somebody prints and tells them."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.extract.readings.passage import Line, Passage, Voice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Fact
+
+NAMESPACE = "half_nan"
+
+FACTS: dict[str, str] = {
+    "half_nan.output": "bool: the output of a model is NaN, and float16 is what it computes in",
+    "half_nan.sound_otherwise": "bool: in float32 or bfloat16 the same model gives no NaN",
+}
+
+_PATTERNS = {
+    "nan": r"\bnans?\b|isnan\(",
+    "half": r"float16|\bfp16\b|\bhalf\b|\.half\(\)|\bautocast\b",
+    # a value that was printed, or somebody who says that the output is NaN
+    "shown": (
+        r"\[\s*nan\b|\btensor\(\s*nan|(?<![\w.])nan,\s*nan\b|\b(?:all|only|full of|become|becomes|is|are|were"
+        r"|gives?|returns?|outputs?|get|getting|contains?|to) (?:just |only |all |full of )?nans?\b"
+    ),
+    "output": (
+        r"logits?|\bout(?:put)?s?\b|predict\w*|\bimages?\b|hidden|embedding|\bpreds?\b|latents?|features?|answer"
+        r"|generat\w*|samples?\b|scores?\b|probs?|activation"
+    ),
+    "training": r"\bloss\b|GradScaler|backward\(|optimi[sz]er|\blr\b|train(?:ing)? step|unscale|grad_norm",
+    "otherwise": (
+        r"(?:float32|fp32|bfloat16|\bbf16\b|full precision|\bCPU\b)[^\n]{0,80}"
+        r"\b(?:fine|works?|ok|okay|sensible|correct|right|sane|good|normal|no nans?"
+        r"|finite|as expected|clean)\b"
+        r"|\b(?:fine|works?|ok|okay|sensible|correct|right|sane|good|normal|no nans?"
+        r"|finite|clean)\b[^\n]{0,60}"
+        r"\b(?:float32|fp32|bfloat16|bf16|full precision|CPU)\b"
+    ),
+    "wrong": r"(?:float32|fp32|full precision)[^.\n]{0,40}\b(?:also|too|as well|same|nan)\b",
+}
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_PATTERNS[name], re.IGNORECASE)
+
+
+def read(passage: Passage) -> Iterator[Fact]:
+    """Facts of outputs that are NaN; nothing where somebody trains, which has causes of its own."""
+    text = passage.text
+    if not passage.personal or not _pattern("half").search(text) or _pattern("training").search(text):
+        return
+    if not _pattern("output").search(text):
+        return
+    shown = _first(passage, "shown", Voice.PRINTED) or _first(passage, "shown", Voice.SAID)
+    sound = _first(passage, "otherwise", Voice.SAID, Voice.PRINTED)
+    if shown is None or sound is None or _first(passage, "wrong", Voice.SAID) is not None:
+        return
+    yield shown.fact("half_nan.output", True)
+    yield sound.fact("half_nan.sound_otherwise", True)
+
+
+def _first(passage: Passage, name: str, *voices: Voice) -> Line | None:
+    return next((line for line in passage.of(*voices) if _pattern(name).search(line.text)), None)
