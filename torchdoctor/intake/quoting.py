@@ -165,7 +165,7 @@ def _also_in_patch(drafts: list[Draft]) -> None:
 
 
 def _catalogued(drafts: list[Draft]) -> None:
-    """Three and more exceptions right below each other, each with another message and none with frames: a list."""
+    """Three exceptions and more right below each other, each with a message of its own, none with frames."""
     run: list[Draft] = []
     seen: set[str] = set()
     for draft in [*drafts, None]:
