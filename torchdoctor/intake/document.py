@@ -53,6 +53,7 @@ _WEAK = (
     "exported",
     "done",
     "best model",
+    "best checkpoint",
     "uploaded",
     "bye",
 )

@@ -287,7 +287,7 @@ def _literal(raw: str) -> bool:
             return True
         if text[:6].isupper() and pattern(r"(?:INSERT|UPDATE|SELECT|DELETE|CREATE|ALTER)\b").match(text):
             return True
-    if text[:1] == "#" and pattern(r"#\d{1,7}\s+(?:open|closed|merged|draft)\b").match(text):
+    if text[:1] == "#" and pattern(r"#\d{1,7}\s+(?i:open|closed|merged|draft)\b").match(text):
         return True
     if text[:1] == "<" and pattern(_HTML).match(text):
         return True
@@ -307,6 +307,9 @@ def _held(raw: str) -> bool:
         return True
     if listed(text):
         return True
+    blamed = pattern(r"\d{1,7} +[a-z]\w{1,15} {2,}(?=\S)").match(text)
+    if blamed:
+        return _held(text[blamed.end() :])  # svn blame
     if '"' not in text and "'" not in text:
         return False
     key = pattern(r"^(?:- )?([a-z][\w.-]{1,40}): (?:'[^']{8,}'|\"[^\"]{8,}\")$").match(text)

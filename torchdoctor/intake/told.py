@@ -75,7 +75,8 @@ _COLON = (
     r"|\b(?:me (?:sale|aparece|da)|obtengo|recibo|j'(?:obtiens|ai)|re\u00e7ois|erhalte|bekomme"
     r"|kommt|[\u0412\u0432]\u044b\u043b\u0435\u0442\u0430\u0435\u0442|\u043f\u0430\u0434\u0430\u0435\u0442"
     r"|\u043f\u043e\u043b\u0443\u0447\u0430\u044e"
-    r"|\u0432\u044b\u0434\u0430[\u0451\u0435]\u0442)\b[^.?!\n]{0,60}Error\b"
+    r"|\u0432\u044b\u0434\u0430[\u0451\u0435]\u0442)\b[^.?!\n]{0,60}(?:Error|NCCL|CUDA)\b"
+    r"|\b(?:with|by|this) ?:? ?[`\"\u201c\u201e\u00ab](?:\w+\.)*\w*(?:Error|Exception)\b"
     r"|\b(?:log|output|console|terminal)\b[^.?!\n]{0,20}\b(?:is|was|are"
     r"|reads)\b[^.?!\n]{0,10}[`\"\u201c\u201e\u00ab]"
     r"|\b(?:log|output|console|terminal|it|which|(?:py)?torch)\b[^.?!\n]{0,30}\b(?:says?|prints?|shows?"
@@ -85,6 +86,12 @@ _COLON = (
 _COLON += rf"|\b{_VERB}[^.?!\n]{{0,20}}?\b(?:\w+\.)*\w+(?:Error|Exception): "
 # the subject of a commit
 _COMMITS = r"\W*(?:[Ff]ix|chore|docs|refactor|test|feat|perf|build|ci)\b(?:\(|:|!| )"
+# stories of other times
+_STORY = (
+    r"(?i)\blast (?:summer|spring|autumn|fall|winter|year)\b|\b(?:back then|turned out|once we knew"
+    r"|in hindsight"
+    r"|looking back|long story|we would do differently|lessons? learned|years ago|months ago)\b"
+)
 _EXPLAINS = r"\b(?:means|indicates|usually|typically|stems from|is caused|fixed|solved|went away|no longer)\b"
 
 
@@ -108,6 +115,7 @@ class Teller:
         held = text.lstrip(">*_`\"'\u201c\u201e ").rstrip("*_`\"'\u201d ")
         supposes = pattern(_SUPPOSES).search(_own_words(text)) is not None
         supposes = supposes or pattern(_QUESTION).match(text) is not None
+        supposes = supposes or (len(text) > 120 and pattern(_STORY).search(text) is not None)
         supposes = supposes or pattern(_COMMITS).match(text) is not None
         announces = not supposes and (
             pattern(_ANNOUNCES).search(_unheld(text)) is not None
