@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.draft import Draft, pattern
+from torchdoctor.model import EventKind
 
 # keys of records from which a model learns to answer or to classify
 _LESSONS = (
@@ -79,3 +80,27 @@ def listed(text: str) -> bool:
             return True
         return (first.isdecimal() or first in "-*") and bool(pattern(_COUNTED).match(text))
     return " = " in text and first.islower() and bool(pattern(_SETTING).match(text))
+
+
+def mark_lists(drafts: list[Draft]) -> None:
+    """Three exceptions and more right below each other, each with a message of its own, none with frames."""
+    run: list[Draft] = []
+    seen: set[str] = set()
+    for draft in [*drafts, None]:
+        bare = (
+            draft is not None
+            and draft.kind is EventKind.EXCEPTION
+            and not (draft.frames or draft.headed or draft.time or draft.rank is not None or draft.links)
+        )
+        if draft is not None and bare and (not run or draft.line == run[-1].end_line + 1):
+            run.append(draft)
+            seen.add(pattern(r"[\W\d]+").sub("", draft.text())[:60])
+            continue
+        for one in run[-1:]:
+            named = pattern(r"(?m)^\s*(?:\w+\.)*\w+(?:Error|Exception): ").findall(one.text())
+            one.quoted = one.quoted or len(named) >= 2
+        if len(run) >= 3 and len(seen) == len(run):
+            for one in run:
+                one.quoted, one.told = True, False
+        run = [draft] if draft is not None and bare else []
+        seen = {pattern(r"[\W\d]+").sub("", one.text())[:60] for one in run}

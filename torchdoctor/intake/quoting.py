@@ -5,9 +5,18 @@ from __future__ import annotations
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import is_prose
 from torchdoctor.intake.lines import is_code, is_prompt
-from torchdoctor.intake.listing import listed
+from torchdoctor.intake.listing import listed, mark_lists
 from torchdoctor.intake.personal import is_personal
-from torchdoctor.intake.told import Fences, Teller, addresses, copied, questions_and_answers, tells_now
+from torchdoctor.intake.told import (
+    Fences,
+    Teller,
+    addresses,
+    copied,
+    leads,
+    questions_and_answers,
+    retype,
+    tells_now,
+)
 from torchdoctor.model import EventKind, Form
 
 _HELP_HEADS = (
@@ -63,6 +72,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
     if (personal or short) and not chat and not questions_and_answers(lines):
         teller = Teller(personal)
     live = chat and tells_now(lines)
+    told_in = Teller(is_personal(lines)) if form is Form.LOG and len(drafts) <= 3 else Teller(False)
     found_in = False  # below the name of a file, as rg and ack head what they found there
     for draft in drafts:
         raw = draft.raw
@@ -102,6 +112,8 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
             helping = -1
             if teller is not None and personal and raw[:1] == "#" and not fences.open:
                 draft.quoted, draft.told = True, copied(raw)  # the title of a report
+                if draft.told and leads(raw):
+                    retype(draft)
                 continue
             if _literal(raw):
                 draft.quoted = True
@@ -116,6 +128,8 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
         if form is Form.LOG and not draft.headed and (_told_about(draft) or _bracketed(draft)):
             draft.quoted = True
             continue
+        if form is Form.LOG and len(drafts) <= 3 and draft.kind is EventKind.LOG and told_in.shown(draft):
+            retype(draft)
         if form is Form.LOG or (personal and fences.open):
             continue  # in somebody's report the block between the fences is the output of his run
         if form is Form.SOURCE_CODE:
@@ -123,7 +137,9 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
         else:
             draft.quoted = (chat and not draft.headed) or (not shown and _in_prose(draft, personal))
             draft.told = draft.quoted and (live or (teller is not None and personal)) and copied(raw)
-    _catalogued(drafts)
+            if teller is not None and draft.kind is EventKind.LOG and (shown or (draft.told and leads(raw))):
+                retype(draft)
+    mark_lists(drafts)
     if form is Form.PROSE and not chat:
         _beside_failures(drafts)
     if form is Form.LOG:
@@ -162,30 +178,6 @@ def _also_in_patch(drafts: list[Draft]) -> None:
         if draft.kind is EventKind.LOG and not draft.quoted and "`" in draft.raw:
             held = pattern(r"`([^`]{24,})`").search(draft.raw)
             draft.quoted = held is not None and held[1] in patch
-
-
-def _catalogued(drafts: list[Draft]) -> None:
-    """Three exceptions and more right below each other, each with a message of its own, none with frames."""
-    run: list[Draft] = []
-    seen: set[str] = set()
-    for draft in [*drafts, None]:
-        bare = (
-            draft is not None
-            and draft.kind is EventKind.EXCEPTION
-            and not (draft.frames or draft.headed or draft.time or draft.rank is not None or draft.links)
-        )
-        if draft is not None and bare and (not run or draft.line == run[-1].end_line + 1):
-            run.append(draft)
-            seen.add(pattern(r"[\W\d]+").sub("", draft.text())[:60])
-            continue
-        for one in run[-1:]:
-            named = pattern(r"(?m)^\s*(?:\w+\.)*\w+(?:Error|Exception): ").findall(one.text())
-            one.quoted = one.quoted or len(named) >= 2
-        if len(run) >= 3 and len(seen) == len(run):
-            for one in run:
-                one.quoted, one.told = True, False
-        run = [draft] if draft is not None and bare else []
-        seen = {pattern(r"[\W\d]+").sub("", one.text())[:60] for one in run}
 
 
 def _beside_failures(drafts: list[Draft]) -> None:
@@ -307,6 +299,9 @@ def _held(raw: str) -> bool:
         return True
     if listed(text):
         return True
+    found = pattern(_GREP).match(text)
+    if found and text[found.end() - 1 : found.end() + 1].isspace():
+        return _held(text[found.end() :])
     blamed = pattern(r"\d{1,7} +[a-z]\w{1,15} {2,}(?=\S)").match(text)
     if blamed:
         return _held(text[blamed.end() :])  # svn blame
@@ -315,10 +310,8 @@ def _held(raw: str) -> bool:
     key = pattern(r"^(?:- )?([a-z][\w.-]{1,40}): (?:'[^']{8,}'|\"[^\"]{8,}\")$").match(text)
     if key and not key[1].endswith(_REAL_KEYS):
         return True  # YAML
-    found = pattern(_GREP).match(text)
     if found:
-        rest = text[found.end() - 1 :]
-        return rest[:2].isspace() and _held(rest)
+        return False
     if text[:3] in ('- "', "- '") and text.rstrip(",")[-1:] in "\"'":
         return True
     if pattern(r"^[a-z_][\w.-]{0,60} += +[\"'(\[{]").match(text):

@@ -118,7 +118,7 @@ class Teller:
         supposes = supposes or (len(text) > 120 and pattern(_STORY).search(text) is not None)
         supposes = supposes or pattern(_COMMITS).match(text) is not None
         announces = not supposes and (
-            pattern(_ANNOUNCES).search(_unheld(text)) is not None
+            self._announcing(text)
             or (self._personal and bool(pattern(_QUOTES).search(text) or pattern(_COLON).search(text)))
         )
         before = self._announced and near <= 3 and (near <= 1 or text[:1] not in "#")
@@ -131,6 +131,14 @@ class Teller:
             return True
         self._announced = announces and (len(text) < 400)
         return announces
+
+    def _announcing(self, text: str) -> bool:
+        """Own words that announce a failure; a message may hold the marks that it stands between."""
+        near, far = _unheld(text)
+        found = pattern(_ANNOUNCES).search
+        if self._personal:
+            return bool(found(near) or found(far))
+        return bool(found(near) and found(far))
 
 
 _LIVE = (
@@ -182,11 +190,11 @@ def addresses(line: str) -> bool:
     )
 
 
-def _unheld(text: str) -> str:
-    """The line without what stands between quotation marks, which themselves stay."""
-    return pattern(r"([`\"\u201c\u201e\u00ab])[^`\"\u201c\u201d\u00bb]{2,}(?:[`\"\u201c\u201d\u00bb]|$)").sub(
-        r"\1", text
-    )
+def _unheld(text: str) -> tuple[str, str]:
+    """The line without what stands in quotation marks, to the nearest mark that closes and to the last."""
+    near = r"([`\"\u201c\u201e\u00ab])[^`\"\u201c\u201d\u00bb]{2,}(?:[`\"\u201c\u201d\u00bb]|$)"
+    far = r"([`\"\u201c\u201e\u00ab]).{2,}[`\"\u201c\u201d\u00bb]"
+    return pattern(near).sub(r"\1", text), pattern(far).sub(r"\1", text)
 
 
 def copied(raw: str) -> bool:
@@ -225,3 +233,27 @@ class Fences:
             self.language = text[mark.end() :].strip().lower()
         elif mark is None and text.count("```") % 2:
             self._mark = "```"
+
+
+def leads(raw: str) -> bool:
+    """Does the line begin with an exception, but for the marks of Markdown?"""
+    named = r"[#>*_`\"' ]*(?:\[[\w -]{1,20}\]:? ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): "
+    return pattern(named).match(raw) is not None
+
+
+def retype(draft: Draft) -> None:
+    """A line in which somebody tells an exception: class and message, without his own words."""
+    raw = draft.raw
+    named = list(pattern(r"(?<![\w.])((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)): (?=\S)").finditer(raw))
+    if not named or (len(named) > 1 and raw[named[1].start() - 1] in '`"\u201c\u201e\u00ab'):
+        return
+    found = named[0]
+    message = raw[found.end() :].rstrip()
+    mark = raw[found.start() - 1 : found.start()]
+    closing = {"\u201c": "\u201d", "\u201e": "\u201c", "\u00ab": "\u00bb", "`": "`", '"': '"', "'": "'"}.get(
+        mark, ""
+    )
+    if closing and closing in message:
+        message = message[: message.rfind(closing)]
+    draft.kind, draft.type = EventKind.EXCEPTION, found[1]
+    draft.parts[:] = [message]
