@@ -44,7 +44,9 @@ def _lines(answer: Answer) -> tuple[str, ...]:
     lines: dict[str, tuple[int, str]] = {}
     for item in answer.report.diagnoses[0].evidence:
         text = " ".join(item.text.split())
-        if item.line and text and not item.against and not item.fact:
+        # of what a reading of the whole text found the line is shown, of other facts their value
+        shown = not item.fact or not text.startswith(item.fact)
+        if item.line and text and not item.against and shown:
             # what each rank prints differs in its numbers only
             lines.setdefault(re.sub(r"\d+", "", text), (item.line, text))
     return tuple(

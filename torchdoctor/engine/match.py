@@ -214,6 +214,8 @@ _ENTITLED = (
 
 def _begins(text: str, start: int, event: Event) -> bool:
     """Does the message begin the line, but for names and numbers? Then somebody copied it."""
+    if event.kind is EventKind.EXCEPTION and event.type:
+        return True  # the line begins with the class; what follows is the message
     before = text[:start]
     if event.type and before.startswith(f"{event.type}: "):
         before = before[len(event.type) + 2 :]

@@ -17,6 +17,7 @@ NAMESPACE = "loader"
 
 FACTS: dict[str, str] = {
     "loader.fetching": "bool: a DataLoader was fetching samples, in this process or in a worker",
+    "loader.collating": "bool: samples were put together to a batch, unknown without frames",
     "loader.in_worker": "bool: the exception was raised in a worker process",
     "loader.raised_in": "str: function of the frame that raised",
     "loader.by_sample_index": "bool: the line that raised takes an item by the sample's index",
@@ -33,6 +34,8 @@ _LOCKS = (
 )  # fmt: skip
 _FORKED = ("popen_fork", "_worker_loop", "forkserver")
 
+# what default_collate and transformers' collators say themselves
+_OF_BATCH = ("each element in list of batch", "you should probably activate truncation and/or padding")
 _FETCHING = ("utils/data/_utils/fetch.py", "utils/data/dataloader.py", "utils/data/_utils/worker.py")
 # self.items[idx], df.iloc[index], data[i], paths[self.order[item]], rows[idx // 4]
 _BY_INDEX = r"\[[^\[\]]{0,40}\b(?:idx|index|indices|ind|i|item|n|key|sample_id|id|ix)\b[^\[\]]{0,20}\]"
@@ -55,10 +58,16 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         yield Fact.known("loader.stuck_elsewhere", anywhere and not own, source)
         if anywhere:
             yield Fact.known("loader.child_waits_for_lock", True, source)
+    collating = any("collate" in f"{frame.file} {frame.function}" for frame in event.frames)
+    collating = collating or any(words in event.text for words in _OF_BATCH)
     if not event.frames:
+        if collating:
+            yield Fact.known("loader.collating", True, source)
         return
     files = [frame.file.replace("\\", "/") for frame in event.frames]
-    yield Fact.known("loader.fetching", any(mark in file for file in files for mark in _FETCHING), source)
+    fetching = any(mark in file for file in files for mark in _FETCHING)
+    yield Fact.known("loader.fetching", fetching, source)
+    yield Fact.known("loader.collating", collating or fetching, source)
     in_worker = any(frame.function == "_worker_loop" for frame in event.frames)
     yield Fact.known("loader.in_worker", in_worker, source)
     last = event.frames[-1]

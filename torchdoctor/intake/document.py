@@ -55,6 +55,7 @@ _WEAK = (
     "exported",
     "done",
     "best model",
+    "best checkpoint",
     "uploaded",
     "bye",
 )

@@ -10,7 +10,7 @@ from torchdoctor.intake.written import is_history, is_program, is_program_text, 
 from torchdoctor.model import Form
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 SAMPLE = 1_200
 _STOPWORDS = frozenset((
@@ -74,7 +74,7 @@ class Census:
 
     def see(self, text: str) -> None:
         if len(self.lines) < SAMPLE and text and not text.isspace():
-            self.lines.append(text[:400])
+            self.lines.append(text[:1_200])
 
 
 class _Asked:
@@ -310,40 +310,48 @@ def is_prose(line: str, text: str) -> bool:
 
 def _explains(line: str) -> bool:
     """True for a sentence about a message that it holds between quotation marks."""
-    held = pattern(
-        r"[\"'\u201c\u201e\u00ab\u2018`]([^\"\u201c\u201d\u00bb`]{12,})[\"'\u201c\u201d\u00bb\u2019`]"
-    ).search(line)
-    if held is None or held[1].count(" ") < 2:
-        return False
-    rest = f"{line[: held.start()]} {line[held.end() :]}"
-    return bool(
-        pattern(
+    return any(
+        held.count(" ") >= 2
+        and pattern(
             r"\b(?:means?|meaning|whenever|prints?|says?|raises?|indicates?|refers|explains?|hei\u00dft"
-            r"|bedeutet"
-            r"|besagt|signifie|significa)\b"
+            r"|bedeutet|besagt|signifie|significa)\b"
         ).search(rest)
+        for held, rest in _parted(line)
     )
+
+
+def _parted(line: str) -> Iterator[tuple[str, str]]:
+    """What stands between quotation marks, and the rest: with the nearest mark that closes, and the last."""
+    opening = pattern(r"(?<![^\W_])[\"'\u201c\u201e\u00ab\u2018`]").search(line)
+    if opening is None:
+        return
+    closing = {"\u201c": "\u201d", "\u201e": "\u201c\u201d", "\u00ab": "\u00bb", "\u2018": "\u2019"}
+    marks = closing.get(opening[0], opening[0])
+    near = [at for mark in marks if (at := line.find(mark, opening.end() + 12)) > 0]
+    far = [at for mark in marks if (at := line.rfind(mark)) > opening.end() + 12]
+    for at in dict.fromkeys((*near[:1], *far[-1:])):
+        yield line[opening.end() : at], f"{line[: opening.start()]} {line[at + 1 :]}"
 
 
 def _names(line: str) -> bool:
     """True for a line with several words between quotation marks, as messages are quoted, or an exception."""
-    return bool(pattern(_HELD).search(line) or pattern(_NAMED).search(line))
+    held = any(held.count(" ") >= 2 for held, _ in _parted(line))
+    return held or pattern(_NAMED).search(line) is not None
 
 
 def _talks(line: str) -> bool:
     """True for a sentence, whatever it quotes."""
-    bare = pattern(_HELD).sub(" ", line).strip(" []()0123456789.-*>")
-    if not bare.isascii() and pattern(_ABROAD).search(bare) and not _is_logged(bare):
-        return True
-    rest = pattern(_NAMED).sub(" ", bare, 1).strip()
-    if (
-        not rest[:1].isalpha()
-        or is_program(line)
-        or _is_logged(rest)
-        or (rest[-1:] == ":" and line.rstrip()[-1:] != ":")
-    ):
+    if is_program(line):
         return False
-    return is_prose(rest, rest)
+    for rest in (*(rest for _, rest in _parted(line)), line):
+        bare = pattern(_HELD).sub(" ", rest).strip(" []()0123456789.-*>")
+        if not bare.isascii() and pattern(_ABROAD).search(bare) and not _is_logged(bare):
+            return True
+        bare = pattern(_NAMED).sub(" ", bare, 1).strip()
+        ends = bare[-1:] == ":" and line.rstrip()[-1:] != ":"
+        if bare[:1].isalpha() and not ends and not _is_logged(bare) and is_prose(bare, bare):
+            return True
+    return False
 
 
 _NAMED = r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Unsupported)\b.*"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.draft import Draft, pattern
+from torchdoctor.model import EventKind
 
 # keys of records from which a model learns to answer or to classify
 _LESSONS = (
@@ -102,9 +103,48 @@ _ENTRY = (
 _MARKS = ("Error: ", "Exception: ", "`", '"', "\u201c", "\u201e", "\u300c")
 
 
-def entry(raw: str) -> str:
+def _entry(raw: str) -> str:
     """The message that an entry of a list or a heading holds, without its numbers; empty for another line."""
     if not any(mark in raw for mark in _MARKS):
         return ""
     found = pattern(_ENTRY).match(raw, 0, 400)
     return pattern(r"[\W\d]+").sub("", found[1] or found[2])[:60] if found else ""
+
+
+# what an entry may begin with
+_BEGINS = frozenset("-*+#(0123456789\u2022\u2023\u25aa\u25cf\u2013abcdefgh")
+
+
+def mark_entries(drafts: list[Draft], personal: bool) -> None:
+    """Several headings with a message each; or entries of a list, where nobody says that they befell him."""
+    entries = [draft for draft in drafts if not (draft.frames or draft.time or draft.rank is not None)]
+    entries = [draft for draft in entries if draft.raw.strip()[:1] in _BEGINS and _entry(draft.raw)]
+    if personal:
+        entries = [draft for draft in entries if draft.raw[:1] == "#"]
+    if len({_entry(draft.raw) for draft in entries}) >= 2 + personal:
+        for draft in entries:
+            draft.quoted, draft.told = True, False
+
+
+def mark_lists(drafts: list[Draft]) -> None:
+    """Three exceptions and more right below each other, each with a message of its own, none with frames."""
+    run: list[Draft] = []
+    seen: set[str] = set()
+    for draft in [*drafts, None]:
+        bare = (
+            draft is not None
+            and draft.kind is EventKind.EXCEPTION
+            and not (draft.frames or draft.headed or draft.time or draft.rank is not None or draft.links)
+        )
+        if draft is not None and bare and (not run or draft.line == run[-1].end_line + 1):
+            run.append(draft)
+            seen.add(pattern(r"[\W\d]+").sub("", draft.text())[:60])
+            continue
+        for one in run[-1:]:
+            named = pattern(r"(?m)^\s*(?:\w+\.)*\w+(?:Error|Exception): ").findall(one.text())
+            one.quoted = one.quoted or len(named) >= 2
+        if len(run) >= 3 and len(seen) == len(run):
+            for one in run:
+                one.quoted, one.told = True, False
+        run = [draft] if draft is not None and bare else []
+        seen = {pattern(r"[\W\d]+").sub("", one.text())[:60] for one in run}

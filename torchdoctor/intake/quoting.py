@@ -5,10 +5,19 @@ from __future__ import annotations
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import is_prose
 from torchdoctor.intake.lines import is_code, is_prompt, shown_exception
-from torchdoctor.intake.listing import entry, listed
+from torchdoctor.intake.listing import listed, mark_entries, mark_lists
 from torchdoctor.intake.passing import foreseen
 from torchdoctor.intake.personal import is_personal
-from torchdoctor.intake.told import Fences, Teller, addresses, copied, questions_and_answers, tells_now
+from torchdoctor.intake.told import (
+    Fences,
+    Teller,
+    addresses,
+    copied,
+    leads,
+    questions_and_answers,
+    retype,
+    tells_now,
+)
 from torchdoctor.model import EventKind, Form
 
 _HELP_HEADS = (
@@ -53,9 +62,6 @@ _REAL_KEYS = (
 )
 
 
-_ENTRIES = frozenset("-*+#(0123456789\u2022\u2023\u25aa\u25cf\u2013abcdefgh")
-
-
 def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lines: list[str]) -> None:
     """Set ``quoted`` on the drafts; a headed traceback at the left edge never is."""
     answered = ""  # the command at a prompt of Python to which the following lines are the answer
@@ -67,6 +73,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
     if (personal or short) and not chat and not questions_and_answers(lines):
         teller = Teller(personal)
     live = chat and tells_now(lines)
+    told_in = Teller(is_personal(lines)) if form is Form.LOG and len(drafts) <= 3 else Teller(False)
     found_in = False  # below the name of a file, as rg and ack head what they found there
     for draft in drafts:
         raw = draft.raw
@@ -109,6 +116,8 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
             helping = -1
             if teller is not None and personal and raw[:1] == "#" and not fences.open:
                 draft.quoted, draft.told = True, copied(raw)  # the title of a report
+                if draft.told and leads(raw):
+                    retype(draft)
                 continue
             if _literal(raw):
                 draft.quoted = True
@@ -123,6 +132,8 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
         if form is Form.LOG and not draft.headed and (_told_about(draft) or _bracketed(draft)):
             draft.quoted = True
             continue
+        if form is Form.LOG and len(drafts) <= 3 and draft.kind is EventKind.LOG and told_in.shown(draft):
+            retype(draft)
         if form is Form.LOG or (personal and fences.open):
             continue  # in somebody's report the block between the fences is the output of his run
         if form is Form.SOURCE_CODE:
@@ -130,8 +141,10 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
         else:
             draft.quoted = (chat and not draft.headed) or (not shown and _in_prose(draft, personal))
             draft.told = draft.quoted and (live or (teller is not None and personal)) and copied(raw)
-    _catalogued(drafts)
-    _enumerated(drafts, personal)
+            if teller is not None and draft.kind is EventKind.LOG and (shown or (draft.told and leads(raw))):
+                retype(draft)
+    mark_lists(drafts)
+    mark_entries(drafts, personal)
     if form is Form.PROSE and not chat:
         _beside_failures(drafts)
     if form is Form.LOG:
@@ -170,41 +183,6 @@ def _also_in_patch(drafts: list[Draft]) -> None:
         if draft.kind is EventKind.LOG and not draft.quoted and "`" in draft.raw:
             held = pattern(r"`([^`]{24,})`").search(draft.raw)
             draft.quoted = held is not None and held[1] in patch
-
-
-def _catalogued(drafts: list[Draft]) -> None:
-    """Three and more exceptions right below each other, each another one and none with frames: a list."""
-    run: list[Draft] = []
-    seen: set[str] = set()
-    for draft in [*drafts, None]:
-        bare = (
-            draft is not None
-            and draft.kind is EventKind.EXCEPTION
-            and not (draft.frames or draft.headed or draft.time or draft.rank is not None or draft.links)
-        )
-        if draft is not None and bare and (not run or draft.line == run[-1].end_line + 1):
-            run.append(draft)
-            seen.add(pattern(r"[\W\d]+").sub("", draft.text())[:60])
-            continue
-        for one in run[-1:]:
-            named = pattern(r"(?m)^\s*(?:\w+\.)*\w+(?:Error|Exception): ").findall(one.text())
-            one.quoted = one.quoted or len(named) >= 2
-        if len(run) >= 3 and len(seen) == len(run):
-            for one in run:
-                one.quoted, one.told = True, False
-        run = [draft] if draft is not None and bare else []
-        seen = {pattern(r"[\W\d]+").sub("", one.text())[:60] for one in run}
-
-
-def _enumerated(drafts: list[Draft], personal: bool) -> None:
-    """Several headings with a message each; or entries of a list, where nobody says that they befell him."""
-    entries = [draft for draft in drafts if not (draft.frames or draft.time or draft.rank is not None)]
-    entries = [draft for draft in entries if draft.raw.strip()[:1] in _ENTRIES and entry(draft.raw)]
-    if personal:
-        entries = [draft for draft in entries if draft.raw[:1] == "#"]
-    if len({entry(draft.raw) for draft in entries}) >= 2 + personal:
-        for draft in entries:
-            draft.quoted, draft.told = True, False
 
 
 def _beside_failures(drafts: list[Draft]) -> None:
@@ -308,7 +286,7 @@ def _literal(raw: str) -> bool:
             return True
         if text[:6].isupper() and pattern(r"(?:INSERT|UPDATE|SELECT|DELETE|CREATE|ALTER)\b").match(text):
             return True
-    if text[:1] == "#" and pattern(r"#\d{1,7}\s+(?:open|closed|merged|draft)\b").match(text):
+    if text[:1] == "#" and pattern(r"#\d{1,7}\s+(?i:open|closed|merged|draft)\b").match(text):
         return True
     if text[:1] == "<" and pattern(_HTML).match(text):
         return True
@@ -328,15 +306,19 @@ def _held(raw: str) -> bool:
         return True
     if listed(text):
         return True
+    found = pattern(_GREP).match(text)
+    if found and text[found.end() - 1 : found.end() + 1].isspace():
+        return _held(text[found.end() :])
+    blamed = pattern(r"\d{1,7} +[a-z]\w{1,15} {2,}(?=\S)").match(text)
+    if blamed:
+        return _held(text[blamed.end() :])  # svn blame
     if ('"' not in text and "'" not in text) or text.startswith("tensor("):
         return False  # a tensor that was printed names its device so
     key = pattern(r"^(?:- )?([a-z][\w.-]{1,40}): (?:'[^']{8,}'|\"[^\"]{8,}\")$").match(text)
     if key and not key[1].endswith(_REAL_KEYS):
         return True  # YAML
-    found = pattern(_GREP).match(text)
     if found:
-        rest = text[found.end() - 1 :]
-        return rest[:2].isspace() and _held(rest)
+        return False
     if text[:3] in ('- "', "- '") and text.rstrip(",")[-1:] in "\"'":
         return True
     if pattern(r"^[a-z_][\w.-]{0,60} += +[\"'(\[{]").match(text):

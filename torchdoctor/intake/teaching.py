@@ -27,7 +27,8 @@ _HEADS = frozenset((
     "detection", "broken", "dead ends", "workarounds", "common workarounds", "common mistakes", "the lesson",
     "lessons learned", "what went well", "what went wrong", "action items", "root cause analysis",
     "what we learned", "resolution", "meaning", "symptoms", "symptom", "how to resolve", "example error",
-    "why", "remedy", "remedies", "when it happens", "when you see it", "how to read it",
+    "backlog", "doing", "in progress", "to do", "todo", "why", "remedy", "remedies", "when it happens",
+    "when you see it", "how to read it",
     "解决方法", "解决办法", "解决方案", "解决", "解决步骤", "解决思路", "解决过程", "错误原因", "报错原因",
     "原因", "原因分析", "错误分析", "问题原因", "常见原因", "出错原因", "可能原因", "可能的原因", "总结",
     "小结",
@@ -112,7 +113,8 @@ _PHRASES = (
 )  # fmt: skip
 # what stands at the head of lists of known errors, and of changes; questions are asked there to be answered
 _LISTS = (
-    "faq", "frequently asked", "known issues", "known errors", "contents", "table of contents",
+    "root cause analysis", "incident report", "post-incident", "faq", "frequently asked", "known issues",
+    "known errors", "contents", "table of contents",
     "release notes",
     "常见问题", "常见错误", "目录", "目次", "よくある質問", "よくあるエラー", "자주 묻는 질문",
     "자주 발생하는",
@@ -122,9 +124,9 @@ _LISTS = (
 )  # fmt: skip
 _CLOSED = (
     "what does this pr do", "\nfixes #", "\ncloses #", "\nresolves #", "resolution: fixed", "status: closed",
-    "status: resolved", "status: fixed",
+    "status: resolved", "status: fixed", "this issue is stale", "this reverts commit", "\nchange-id: ",
     "approved this merge request", "approved these changes", "approved this pull request",
-    "this issue is stale", "\\begin{", "### response:", "[resolved]",
+    "\nsigned-off-by: ", "\nco-authored-by: ", "\\begin{", "### response:", "[resolved]",
 )  # fmt: skip
 # how people say that something is over
 _OVER = (
@@ -178,11 +180,13 @@ _ASKS = (
     r"|でしょうか|(?:です|ます)か[?？。]?|てしまいます|てしまう|どうすれば|教えて|助けて|ご教示|困って"
     r"|わかりません|分かりません|なぜ[^\n]{0,40}[か？]"
     r"|도와주|알려주|걸까요|해야 하나요|무엇이 문제|모르겠|왜 [^\n]{0,40}[까요]\?|어떻게 [^\n]{0,30}\?"
-    r"|[Пп]омогите|[Пп]одскажите|[Уу] меня|не понимаю|[Кк]то-нибудь|[Вв] чём (?:может быть )?(?:причина|дело)"
+    r"|[Пп]омогите|[Пп]одскажите|[Уу] меня|делаю не так|что не так|получаю|не понимаю|[Кк]то-нибудь"
+    r"|[Вв] чём (?:может быть )?(?:причина|дело)"
     r"|\b(?:kann mir|hat jemand|wei\u00df jemand|was mache ich|was kann ich|wie kann ich|woran|danke"
     r"|ich bekomme"
     r"|bekomme ich|hilfe|bei mir)\b"
-    r"|\b(?:alguien|ayuda|recebo|como resolvo|obrigad[oa]|come posso|qualcuno|bagaimana cara|giúp|phải làm"
+    r"|\b(?:alguien|qué estoy|qué hago|qué hice|cómo lo|ayuda|recebo|como resolvo|obrigad[oa]|come posso"
+    r"|qualcuno|bagaimana cara|giúp|phải làm"
     r"|怎么改|哪位|qu\u00e9 puedo|quelqu'un|aidez|que faire|algu\u00e9m|ajuda|pomocy|pomoc"
     r"|yard\u0131m)\b"
 )
@@ -247,6 +251,16 @@ def _marks(lines: list[str], text: str) -> int:
         bullets = sum(line.lstrip()[:1] in "-*\u30fb\u2022\u00b7" for line in lines)
         pointed += 2 * (bullets >= 2 and bullets * 3 >= 2 * (len(lines) - 1))
     numbered = sum(line[:1].isdecimal() and line[1:2] in (".", "、", ")", "）") for line in lines)
+    answers = sum(
+        bool(
+            pattern(
+                r"\W*(?:\u7b54|\u56de\u7b54|\u56de\u590d|\u7b54\u3048|\ub2f5|\ub2f5\ubcc0|\u041e"
+                r"|\u041e\u0442\u0432\u0435\u0442) ?\d{0,3} ?[:\uff1a]"
+            ).match(line)
+        )
+        for line in lines
+    )
+    pointed += 2 * (answers > 0)
     over = 2 * any(words in text for words in _OVER)
     told = sum(phrase in text for phrase in _PHRASES)
     title = lines[0].lower()

@@ -79,7 +79,8 @@ _COLON = (
     r"|\b(?:me (?:sale|aparece|da)|obtengo|recibo|j'(?:obtiens|ai)|re\u00e7ois|erhalte|bekomme"
     r"|kommt|[\u0412\u0432]\u044b\u043b\u0435\u0442\u0430\u0435\u0442|\u043f\u0430\u0434\u0430\u0435\u0442"
     r"|\u043f\u043e\u043b\u0443\u0447\u0430\u044e"
-    r"|\u0432\u044b\u0434\u0430[\u0451\u0435]\u0442)\b[^.?!\n]{0,60}Error\b"
+    r"|\u0432\u044b\u0434\u0430[\u0451\u0435]\u0442)\b[^.?!\n]{0,60}(?:Error|NCCL|CUDA)\b"
+    r"|\b(?:with|by|this) ?:? ?[`\"\u201c\u201e\u00ab](?:\w+\.)*\w*(?:Error|Exception)\b"
     r"|\b(?:log|output|console|terminal)\b[^.?!\n]{0,20}\b(?:is|was|are"
     r"|reads)\b[^.?!\n]{0,10}[`\"\u201c\u201e\u00ab]"
     r"|\b(?:log|output|console|terminal|it|which|(?:py)?torch)\b[^.?!\n]{0,30}\b(?:says?|prints?|shows?"
@@ -89,6 +90,12 @@ _COLON = (
 _COLON += rf"|\b{_VERB}[^.?!\n]{{0,20}}?\b(?:\w+\.)*\w+(?:Error|Exception): "
 # the subject of a commit
 _COMMITS = r"\W*(?:[Ff]ix|chore|docs|refactor|test|feat|perf|build|ci)\b(?:\(|:|!| )"
+# stories of other times
+_STORY = (
+    r"(?i)\blast (?:summer|spring|autumn|fall|winter|year)\b|\b(?:back then|turned out|once we knew"
+    r"|in hindsight"
+    r"|looking back|long story|we would do differently|lessons? learned|years ago|months ago)\b"
+)
 _EXPLAINS = r"\b(?:means|indicates|usually|typically|stems from|is caused|fixed|solved|went away|no longer)\b"
 
 
@@ -112,9 +119,10 @@ class Teller:
         held = text.lstrip(">*_`\"'\u201c\u201e ").rstrip("*_`\"'\u201d ")
         supposes = pattern(_SUPPOSES).search(_own_words(text)) is not None
         supposes = supposes or pattern(_QUESTION).match(text) is not None
+        supposes = supposes or (len(text) > 120 and pattern(_STORY).search(text) is not None)
         supposes = supposes or pattern(_COMMITS).match(text) is not None
         announces = not supposes and (
-            pattern(_ANNOUNCES).search(_unheld(text)) is not None
+            self._announcing(text)
             or (self._personal and bool(pattern(_QUOTES).search(text) or pattern(_COLON).search(text)))
         )
         before = self._announced and near <= 3 and (near <= 1 or text[:1] not in "#")
@@ -127,6 +135,14 @@ class Teller:
             return True
         self._announced = announces and (len(text) < 400)
         return announces
+
+    def _announcing(self, text: str) -> bool:
+        """Own words that announce a failure; a message may hold the marks that it stands between."""
+        near, far = _unheld(text)
+        found = pattern(_ANNOUNCES).search
+        if self._personal:
+            return bool(found(near) or found(far))
+        return bool(found(near) and found(far))
 
 
 _LIVE = (
@@ -182,11 +198,11 @@ def addresses(line: str) -> bool:
     )
 
 
-def _unheld(text: str) -> str:
-    """The line without what stands between quotation marks, which themselves stay."""
-    return pattern(r"([`\"\u201c\u201e\u00ab])[^`\"\u201c\u201d\u00bb]{2,}(?:[`\"\u201c\u201d\u00bb]|$)").sub(
-        r"\1", text
-    )
+def _unheld(text: str) -> tuple[str, str]:
+    """The line without what stands in quotation marks, to the nearest mark that closes and to the last."""
+    near = r"([`\"\u201c\u201e\u00ab])[^`\"\u201c\u201d\u00bb]{2,}(?:[`\"\u201c\u201d\u00bb]|$)"
+    far = r"([`\"\u201c\u201e\u00ab]).{2,}[`\"\u201c\u201d\u00bb]"
+    return pattern(near).sub(r"\1", text), pattern(far).sub(r"\1", text)
 
 
 def copied(raw: str) -> bool:
@@ -225,3 +241,27 @@ class Fences:
             self.language = text[mark.end() :].strip().lower()
         elif mark is None and text.count("```") % 2:
             self._mark = "```"
+
+
+def leads(raw: str) -> bool:
+    """Does the line begin with an exception, but for the marks of Markdown?"""
+    named = r"[#>*_`\"' ]*(?:\[[\w -]{1,20}\]:? ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): "
+    return pattern(named).match(raw) is not None
+
+
+def retype(draft: Draft) -> None:
+    """A line in which somebody tells an exception: class and message, without his own words."""
+    raw = draft.raw
+    named = list(pattern(r"(?<![\w.])((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)): (?=\S)").finditer(raw))
+    if not named or (len(named) > 1 and raw[named[1].start() - 1] in '`"\u201c\u201e\u00ab'):
+        return
+    found = named[0]
+    message = raw[found.end() :].rstrip()
+    mark = raw[found.start() - 1 : found.start()]
+    closing = {"\u201c": "\u201d", "\u201e": "\u201c", "\u00ab": "\u00bb", "`": "`", '"': '"', "'": "'"}.get(
+        mark, ""
+    )
+    if closing and closing in message:
+        message = message[: message.rfind(closing)]
+    draft.kind, draft.type = EventKind.EXCEPTION, found[1]
+    draft.parts[:] = [message]

@@ -9,6 +9,10 @@ def is_history(lines: list[str]) -> bool:
     """True for the commits that git shows, in full or one a line."""
     if any(line.startswith(("Traceback (most", '  File "')) for line in lines):
         return False
+    if lines[0].startswith("changeset: ") and any(line.startswith("summary: ") for line in lines[:8]):
+        return True  # Mercurial
+    if all(pattern(r"\^?[0-9a-f]{7,40} .*\(.*\d{4}-\d\d-\d\d").match(line) for line in lines[:20]):
+        return True  # git blame
     if lines[0].startswith("commit ") and any(line.startswith("Author: ") for line in lines[:4]):
         return True
     short = sum(bool(pattern(r"^(?=[0-9a-f]*\d)[0-9a-f]{7,12} \S").match(line)) for line in lines)

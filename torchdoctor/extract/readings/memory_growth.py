@@ -131,7 +131,7 @@ def _series(passage: Passage, name: str) -> Iterator[list[tuple[int, float, Line
         step = _pattern("step").search(line.text.strip())
         named = _pattern(name).search(line.text) is not None
         if line.voice is Voice.SAID:
-            announced = named and line.text.rstrip()[-1:] == ":"
+            announced = named and line.text.rstrip()[-1:] in (":", "\uff1a")
         named = named or (announced and not _other(line, name))
         amounts = list(sizes(line.text))
         if step is None or len(amounts) != 1 or not (named or (printed and not _other(line, name))):

@@ -226,7 +226,7 @@ def _spoken(text: str) -> bool:
         return False
     if not stripped.isascii():
         strange = sum(c > "\u0400" and c.isalpha() for c in stripped)
-        if strange >= 6 and strange * 3 >= sum(c.isalpha() for c in stripped):
+        if strange >= 4 and strange * 3 >= sum(c.isalpha() for c in stripped):
             return True
     if len(words) < 3:
         return stripped[-1:] == "?" and stripped[:1].isalpha()
