@@ -107,6 +107,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "--save folder: this is a folder; name a file, or folder/",
         ),
         (["gate", "--replay", NODE, "--save", "file.txt/"], "--save: file.txt/: File exists"),
+        (["gate", "--replay", NODE, "--drain"], "--drain changes the exit codes of --exit-style slurm alone"),
         (["gate", "merge", "nope"], "name the folder that the nodes wrote into"),
         (["gate", "merge", "folder"], "folder: holds no verdict"),
         (["gate", "pairs", "nope"], "name the folder of the pairs' results"),

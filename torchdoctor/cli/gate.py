@@ -106,6 +106,9 @@ def _gate(
     from torchdoctor.probes.interpreter import choose
     from torchdoctor.probes.opening import resolve
 
+    style = exit_style.removesuffix("-prolog")
+    if drain and style != "slurm":
+        raise click.UsageError("--drain changes the exit codes of --exit-style slurm alone")
     call = bundle.Call(tier or "quick", gpus, before_job)
     if replay is not None and os.path.isdir(replay):
         replay, recorded, policy_then = bundle.read(replay)
@@ -150,7 +153,6 @@ def _gate(
         recording = bundle.prepare(save) if bundled and save else save or ""
     except WriteError as error:
         raise click.UsageError(f"--save: {error}") from None
-    style = exit_style.removesuffix("-prolog")
     try:
         outcome = supervise(wish, machine, recording)
         if bundled and save:

@@ -108,7 +108,7 @@ def command(
     request = Request(
         python=resolve(python) if python else choose()[0],
         device=device,
-        only=tuple(_check(name) for name in names),
+        only=tuple(_check(name) for name in dict.fromkeys(names)),
         level=Level(level),
         seed=seed,
         limit_scale=limit_scale,
