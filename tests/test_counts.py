@@ -24,7 +24,6 @@ _NO_NOUN = re.compile("as|has|is|was|its|this|times|stands?")
 ALLOWED = {
     ("torchdoctor/intake/plain_pickle.py", " bytes"): "of a size beyond a limit",
     ("torchdoctor/extract/oom.py", " bytes"): "as torch prints it",
-    ("torchdoctor/gate/pairs.py", " nodes"): "all of a job of several",
     ("torchdoctor/gate/child/pair.py", " sums"): "of a message of many",
     ("torchdoctor/probes/operations.py", " bytes"): "of a size beyond a limit",
     ("torchdoctor/gate/checks_caches.py", " minutes"): "more than ten",

@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any
 
 from torchdoctor.gate.finding import EXIT, Verdict
-from torchdoctor.model import Record, TorchdoctorError
+from torchdoctor.model import Record, TorchdoctorError, counted
 
 SCHEMA = "torchdoctor.pair/1"
 ENDING = ".pair.json"
@@ -286,7 +286,9 @@ def to_text(found: Isolation) -> list[str]:
     lines += [f"x the fabric: {words}" for words in found.fabric]
     lines += [f"? {node}: not told, no node that works was free to test it" for node in found.untold]
     lines += [f"! {words}" for words in found.notes]
-    lines.append(f"{len(found.working)} nodes work, {len(found.blamed)} are to blame")
+    works = "works" if len(found.working) == 1 else "work"
+    blamed = f"{len(found.blamed)} {'is' if len(found.blamed) == 1 else 'are'} to blame"
+    lines.append(f"{counted(len(found.working), 'node')} {works}, {blamed}")
     if found.blamed:
         lines += ["", f"--exclude={','.join(node for node, _ in found.blamed)}"]
     return lines

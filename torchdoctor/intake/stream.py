@@ -147,15 +147,12 @@ class Stream:
 
             self.reader = NotebookReader(self, line, before.strip())
             return True
-        head = (
-            exception_head(before.strip().removesuffix(":"), loose=True)
-            if before.strip().endswith(":")
-            else None
-        )
+        named = before.strip()
+        head = exception_head(named[:-1], loose=True) if named.endswith(":") else None
         if head is not None:  # "IndexError: Traceback (most recent call last):" without frames above it
             reader = TracebackReader(self, line, headed=False)
             self.reader = reader
-            reader.take(Line(line.number, line.text, before.strip() + " " + body[at:], line.mark))
+            reader.take(Line(line.number, line.text, f"{named} {body[at:]}", line.mark))
             return True
         return False
 
