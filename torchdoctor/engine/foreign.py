@@ -77,7 +77,10 @@ def is_foreign(rule_id: str, event: Event, transcript: Transcript) -> bool:
     near = "\n".join(item.text[:4000] for item in around)
     if torch.search(near):
         return False
-    return others.search(near) is not None or (bool(native.search(near)) and not _python(transcript))
+    if others.search(near):
+        return True
+    # NCCL names files of its own that end in .cu
+    return not rule_id.startswith("nccl-") and bool(native.search(near)) and not _python(transcript)
 
 
 def _python(transcript: Transcript) -> bool:
