@@ -86,7 +86,7 @@ _LEADING = (
 _GOING_ON = (
     r"(?i)[`\"'\u201d]{1,3}\?(?: |$)|[`\"'\u201d]?,? (?:means?|and|or|when|if|is|are"
     r"|was|because|happens|appears|in the|then) "
-    r"[a-z][^\n]{4,}[.?!:]"
+    r"[a-z`\"'][^\n]{4,}[.?!:]"
 )
 
 
