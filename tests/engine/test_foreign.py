@@ -27,3 +27,26 @@ def test_torch_beside_another_framework_is_torch() -> None:
     transcript = read_text(text)
     event = next(event for event in transcript.events if event.text.startswith("CUDA error"))
     assert not is_foreign("cuda-context-oom", event, transcript)
+
+
+NATIVE = [
+    "CUDA error at reduce.cu:88: an illegal memory access was encountered",
+    "$ nvcc -O2 hist.cu -o hist\nGPUassert: an illegal memory access was encountered hist.cu 112",
+    "what(): CUDA free failed: an illegal memory access was encountered; thrust::system",
+]
+
+
+@pytest.mark.parametrize("text", NATIVE)
+def test_a_program_in_cuda_is_told_and_an_extension_of_torch_is_none(text: str) -> None:
+    for beside, foreign in (("", True), ("\nimport torch, my_extension", False)):
+        transcript = read_text(text + beside)
+        event = next(event for event in transcript.events if "illegal memory" in event.text)
+        assert is_foreign("cuda-illegal-access", event, transcript) is foreign
+
+
+def test_the_files_of_aten_are_torch() -> None:
+    text = (
+        "aten/src/ATen/native/cuda/Loss.cu:250: f: block: [0,0,0], thread: [4,0,0] Assertion `t < n` failed."
+    )
+    transcript = read_text(text)
+    assert not is_foreign("cuda-assert-other", transcript.events[0], transcript)

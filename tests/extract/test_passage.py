@@ -63,6 +63,7 @@ def test_a_fence_of_python_is_code_whatever_stands_in_it() -> None:
 def test_a_command_of_python_is_taken_apart() -> None:
     found = passage('CUDA_VISIBLE_DEVICES=1 python3 -c "import torch; print(torch.cuda.device_count())"')
     assert [(one.voice, one.text) for one in found.lines] == [
+        (Voice.SHELL, "CUDA_VISIBLE_DEVICES=1"),
         (Voice.CODE, "import torch"),
         (Voice.CODE, "print(torch.cuda.device_count())"),
     ]

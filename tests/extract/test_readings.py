@@ -393,3 +393,50 @@ def test_the_spread_of_one_value() -> None:
         facts("session", ">>> x = torch.tensor([3.0])\n>>> x.std()\ntensor(nan)")["single_value"] == "x.std()"
     )
     assert facts("session", ">>> x = torch.tensor([3.0, nan])\n>>> x.std()\ntensor(nan)") == {}
+
+
+SLOW = "Why is my job so slow? The environment:\n\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "variable"),
+    [
+        ("CUDA_LAUNCH_BLOCKING=1", "CUDA_LAUNCH_BLOCKING=1"),
+        ('declare -x PYTORCH_NO_CUDA_MEMORY_CACHING="1"', "PYTORCH_NO_CUDA_MEMORY_CACHING=1"),
+        ("ENV TORCH_DISTRIBUTED_DEBUG=DETAIL", "TORCH_DISTRIBUTED_DEBUG=DETAIL"),
+        ("- name: CUDA_LAUNCH_BLOCKING\n  value: '1'", "CUDA_LAUNCH_BLOCKING=1"),
+        ("CUDA_LAUNCH_BLOCKING=0", None),
+        ("TORCH_DISTRIBUTED_DEBUG=OFF", None),
+        ("NCCL_DEBUG=WARN", None),
+    ],
+)
+def test_variables_for_debugging(line: str, variable: str | None) -> None:
+    assert facts("debug_env", SLOW + line).get("variable") == variable
+    assert facts("debug_env", f"Variables of the job:\n\n{line}") == {}
+
+
+def test_nan_in_half_precision_alone() -> None:
+    text = "My model gives nan logits in float16. "
+    assert facts("half_nan", text + "In float32 the output is correct.").keys() == {
+        "output",
+        "sound_otherwise",
+    }
+    assert facts("half_nan", text + "In float32 it is nan, too.") == {}
+    assert facts("half_nan", "The loss is nan in fp16, my optimizer is Adam. In fp32 it works.") == {}
+
+
+def test_residuals_of_two_devices() -> None:
+    code = "x = torch.linalg.lstsq(A, b).solution\ny = torch.linalg.lstsq(A.cuda(), b.cuda()).solution\n"
+    printed = "print((A @ x - b).norm())  # 4.13\nprint((A.cuda() @ y - b.cuda()).norm())  # "
+    assert facts("least_squares", f"{code}{printed}1.9e+05") == {"wild": True, "other_solver": True}
+    assert facts("least_squares", f"{code}{printed}4.14") == {}
+
+
+def test_a_stack_in_a_barrier_tells_more_than_words() -> None:
+    text = "Workers of multiprocessing.Pool hang for ever after the fork.\n\n"
+    assert facts("fork_hang", text + "#1  0x7f in gomp_team_barrier_wait_end ()").keys() == {
+        "starts",
+        "hangs",
+        "works_otherwise",
+    }
+    assert facts("fork_hang", text + "  31.2%  libgomp.so  gomp_team_barrier_wait_end") == {}

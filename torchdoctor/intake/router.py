@@ -54,7 +54,7 @@ class Router:
                 return
             self._whole()
         if not joined and len(text) > LONG and text[:2] == '{"' and text.rstrip()[-1:] != "}":
-            self.long = (number, text)
+            self.long, self.cut_clean = (number, text), False
             return
         self._physical(number, text, joined)
 

@@ -181,7 +181,7 @@ def _lines(transcript: Transcript) -> Iterator[Line]:
             if (command := pattern("one-liner").search(stripped)) is not None:
                 if "=" in (before_it := stripped[: command.start()]):  # VARIABLE=value python -c "…"
                     yield Line(
-                        at, f"text:{event.source}:{event.line}", before_it.lstrip("$ "), Voice.SHELL, 0
+                        at, f"text:{event.source}:{event.line}", before_it.strip("$ "), Voice.SHELL, 0
                     )
                     at += 1
                 for statement in command.group("code").split(";"):
