@@ -65,6 +65,13 @@ _TEMPLATE = (
     r"|- \[[ xX]\] (?:I |The (?:issue|bug|problem) )"
 )
 _BUILT = ("FAILED: ", "ninja: ", "collect2: ", "CMake Error", "error: ", "nvcc ", "gcc ", "g++ ", "c++ ")
+# whole sentences of torch.load's message, and ComfyUI's before it, also in bold
+_SENTENCES = (
+    "Weights only load failed. ", "(1) In PyTorch 2.6, we changed the default value of the `weights_only`",
+    "(2) Alternatively, to load with `weights_only=True` please", "WeightsUnpickler error: ",
+    "Check the documentation of torch.load to learn more about types",
+    "!!! Exception during processing", "**!!! Exception during processing",
+)  # fmt: skip
 _LOGGED = ("Traceback (most", 'File "', "WARNING", "ERROR", "INFO", "DEBUG")
 
 
@@ -215,6 +222,8 @@ def _is_logged(text: str) -> bool:
     if any(word in text[:120] for word in _LOGGED) or is_progress(text):
         return True
     if text.startswith(("terminate called after", "what(): ", "Exception raised from ", "frame #")):
+        return True
+    if text.startswith(_SENTENCES):
         return True
     if pattern(r":\d+: (?:\w+Warning: |[^\n]{0,200}block: \[\d)").search(text):
         return True  # Python's warnings and the assertions of kernels name file and line

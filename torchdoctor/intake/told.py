@@ -26,6 +26,8 @@ _ANNOUNCES = (
     r"|\b(?:returns?|returned|gives?|gave|raises?|raised|throws?|threw|shows?|reports?|reported|complains?)"
     r" ?[:\uff1a] ?[`\"]{0,3}(?:\w+\.)*\w+(?:Error|Exception): "
     r"|\b(?:get|got|getting)(?: an?)? \w*[Ee]rror\b"
+    r"|\b(?:it|this|that|python|torch|pytorch|code|script|program) (?:gives?|gave|says?|said|shows?|prints?"
+    r"|returns?|throws?|raises?)(?: me)?:$"
     r"|\b(?:the|this|an?|following|same) (?:\w+ )?(?:error|exception|warning|message):? ?[`\"\u201c]"
     # "error" in Chinese, Japanese, Korean, German, French, Spanish, Russian, behind words of telling
     r"|\u62a5\u9519|\u51fa\u73b0|\u9519\u8bef|\u62a5\u4e86|\u63d0\u793a|\u30a8\u30e9\u30fc|\uc5d0\ub7ec"
