@@ -80,6 +80,11 @@ del m._backward_pre_hooks
 m(torch.ones(1,1))
 
 import torch
+m=torch.nn.Linear(2,2)
+m.weight.data=torch.empty(0)
+m.load_state_dict(torch.nn.Linear(2,2).state_dict())
+
+import torch
 m=torch.nn.Linear(1,1)
 del m._load_state_dict_post_hooks
 m.load_state_dict(m.state_dict())

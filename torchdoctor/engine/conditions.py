@@ -28,7 +28,7 @@ def holds(condition: Condition, fact: Fact) -> bool | None:
     return _apply(condition, fact.value)
 
 
-def _apply(condition: Condition, value: FactValue) -> bool:
+def _apply(condition: Condition, value: FactValue) -> bool | None:
     constant = condition.constant
     word = condition.word
     if word == "is":
@@ -49,8 +49,8 @@ def _apply(condition: Condition, value: FactValue) -> bool:
 
         try:
             version = Version(str(value))
-        except InvalidVersion as error:
-            raise ConditionError(f"{condition.fact} is {value!r}, which is no version") from error
+        except InvalidVersion:
+            return None  # a garbled text: whatever stands where a version should
         return SpecifierSet(str(constant)).contains(version, prereleases=True)
     raise ConditionError(f"unknown word {word!r} in a condition on {condition.fact}")
 

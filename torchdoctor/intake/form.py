@@ -35,14 +35,17 @@ _CODE_STARTS = (
 )  # fmt: skip
 _MARKDOWN = ("# ", "## ", "### ", "#### ", "- ", "* ", "```", "~~~", "1. ", "2. ", "3. ", ".. ", "**")
 _BUILT = ("FAILED: ", "ninja: ", "collect2: ", "CMake Error", "error: ", "nvcc ", "gcc ", "g++ ", "c++ ")
-# sentences that programs print under their errors, each on a line of its own
+# sentences that programs print under their errors or in them, each on a line of its own
 _PRINTED = (
     "terminate called after", "what(): ", "Exception raised from ", "frame #",
-    "CUDA kernel errors might be asynchronously", "For debugging consider passing CUDA_LAUNCH",
-    "Compile with `TORCH_USE_CUDA_DSA`", "Search for `cudaError", "!!! Exception during processing",
+    "CUDA kernel errors might", "For debugging consider passing", "Compile with `TORCH_USE",
+    "Search for `cuda", "!!! Exception during processing", "**!!! Exception during processing",
     "CUDA SETUP: ", "CUDA error: ", "Duplicate GPU detected", "Please make sure libcudnn",
     "ncclInternalError: ", "ncclSystemError: ", "ncclInvalidUsage: ", "ncclUnhandledCudaError: ",
     "ncclRemoteError: ", "HIP kernel errors might be asynchronously",
+    "Weights only load failed. ", "(1) In PyTorch 2.6, we changed the default value of the `weights_only`",
+    "(2) Alternatively, to load with `weights_only=True` please", "WeightsUnpickler error: ",
+    "Check the documentation of torch.load to learn more about types",
 )  # fmt: skip
 _LOGGED = ("Traceback (most", 'File "', "WARNING", "ERROR", "INFO", "DEBUG")
 
@@ -55,12 +58,6 @@ _AMBIGUOUS = (
 
 
 # torch says so behind errors of CUDA
-_HINTS = (
-    "CUDA kernel errors might",
-    "For debugging consider passing",
-    "Compile with `TORCH_USE",
-    "Search for `cuda",
-)
 _DIGITS = str.maketrans("123456789", "0" * 9)
 
 
@@ -226,9 +223,7 @@ def _warned(lines: list[str]) -> int:
 def _is_logged(text: str) -> bool:
     if any(word in text[:120] for word in _LOGGED) or is_progress(text):
         return True
-    if text.startswith(_HINTS) or ("@" in text[:40] and is_prompt(text)):
-        return True
-    if text.startswith(_PRINTED):
+    if text.startswith(_PRINTED) or ("@" in text[:40] and is_prompt(text)):
         return True
     if pattern(r":\d+: (?:\w+Warning: |[^\n]{0,200}block: \[\d)").search(text):
         return True  # Python's warnings and the assertions of kernels name file and line

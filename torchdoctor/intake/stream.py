@@ -236,10 +236,10 @@ class Stream:
             self.ignored = line.number
             return True
         if body[0] in " \t":
-            indent = len(body) - len(body.lstrip())
-            if self.twins <= 0 and indent >= 4 and (self.chain is None or indent != self.phrase):
+            indent, body = len(body) - len(body.lstrip()), body.strip()
+            free = self.twins > 0 or indent < 4 or body[-6:] == "Error:"  # its text stands below
+            if not free and (self.chain is None or indent != self.phrase):
                 return False
-            body = body.strip()
         head = exception_head(body, loose=self.twins > 0)
         if head is None and (shown := shown_exception(body)) is not None:
             draft = Draft(EventKind.EXCEPTION, line, shown[1])

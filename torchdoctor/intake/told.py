@@ -33,6 +33,8 @@ _ANNOUNCES = (
     r"|\b(?:says|complains|gives me|dies|died|crashe[sd]|fails|failed|gave|greets me|wirft|meldet"
     r"|sagt)\b[^.?!\n]{0,30}?"
     r"\b(?:\w+\.)*\w+(?:Error|Exception): "
+    r"|\b(?:it|this|that|python|torch|pytorch|code|script|program) (?:gives?|gave|says?|said|shows?|prints?"
+    r"|returns?|throws?|raises?)(?: me)?:$"
     r"|\b(?:the|this|an?|following|same) (?:\w+ )?(?:error|exception|warning|message):? ?[`\"\u201c]"
     r"|\b(?:[Jj]obs?|[Rr]uns?|[Tt]raining|[Pp]rocess|[Ss]cript|[Pp]rogram|[Ww]orkers?"
     r"|[Rr]ank)\b[^.?!\n]{0,40}"

@@ -180,9 +180,7 @@ def _lines(transcript: Transcript) -> Iterator[Line]:
                 continue
             if (command := pattern("one-liner").search(stripped)) is not None:
                 if "=" in (before_it := stripped[: command.start()]):  # VARIABLE=value python -c "…"
-                    yield Line(
-                        at, f"text:{event.source}:{event.line}", before_it.strip("$ "), Voice.SHELL, 0
-                    )
+                    yield Line(at, f"text:{event.source}:{event.line}", before_it.strip("$ "), Voice.SHELL, 0)
                     at += 1
                 for statement in command.group("code").split(";"):
                     yield Line(at, f"text:{event.source}:{event.line}", statement.strip(), Voice.CODE, 0)
