@@ -27,7 +27,8 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
         r"|\bxgboost\b|\bcupy\b|\bnumba\b|\bcudf\b|\brmm/|\bfaiss\b|\bopenmm\b|\bgromacs\b|\bblender\b"
         r"|\bcatboost\b"
         r"|\blightgbm\b|\bmxnet\b|\bmindspore\b|\boneflow\b|\btrtexec\b|\bnamd\b|\bLAMMPS\b"
-        r"|\btensorflow\b|local_xla|stream_executor|XlaRuntimeError|\bjaxlib\b",
+        r"|\bnnet\.internal\b|\bgpuArray\b|^[^\n]*Error using \w|\btensorflow\b|local_xla|stream_executor"
+        r"|XlaRuntimeError|\bjaxlib\b",
         re.IGNORECASE,
     )
     # macros that programs in CUDA C bring with them, and what watches over their kernels; extensions of torch
