@@ -34,7 +34,8 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
         r"|\bopenmm\b|\bgromacs\b|\bblender\b|\bcatboost\b"
         r"|\blightgbm\b|\bmxnet\b|\bmindspore\b|\boneflow\b|\btrtexec\b|\bnamd\b|\bLAMMPS\b"
         r"|\bonnxruntime\b|; hostname=\S+ ;|Error Code \d+: Cuda (?:Runtime|Driver)"
-        r"|\btensorflow\b|local_xla|stream_executor|XlaRuntimeError|\bjaxlib\b",
+        r"|\bnnet\.internal\b|\bgpuArray\b|^[^\n]*Error using \w|\btensorflow\b|local_xla|stream_executor"
+        r"|XlaRuntimeError|\bjaxlib\b",
         re.IGNORECASE,
     )
     # compute-sanitizer and its forerunner, nvcc, the macros of samples and courses, thrust and cub; torch's

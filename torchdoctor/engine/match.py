@@ -204,6 +204,9 @@ _SPEECH = frozenset((
 ))  # fmt: skip
 
 
+_SUPPOSED = frozenset(
+    ("you", "your", "if", "when", "fix", "fixes", "fixed", "raise", "raises", "avoid", "means", "e.g.")
+)
 # a title that says what happened, and then with which message
 _ENTITLED = (
     r"(?i)# (?!.*\b(?:avoid|handle|catch|improve|better|instead|docs?|fix\w*|raise|test|add)\b)[^\n]{0,120}"
@@ -222,6 +225,9 @@ def _begins(text: str, start: int, event: Event) -> bool:
     if draft.pattern(_ENTITLED).match(before):
         return True
     words = before.strip(" #>*_`\"'\u201c\u201e").lower().split()
+    own = draft.pattern(r"[\"'`\u201c\u201e\u00ab(]? ?(?:\w+\.)*\w*(?:Error|Exception): ?$").sub("", before)
+    if own.rstrip()[-1:] == ":" and len(words) < 25 and not _SUPPOSED.intersection(words):
+        return True  # "Building the extension: nvcc fatal …"
     return len(words) < 12 and not any(
         word.strip(".,:;()") in _SPEECH for word in words[words[:1] == ["the"] :]
     )

@@ -20,7 +20,8 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending]:
     if taught >= 2:
         form, personal = Form.PROSE, False
     else:
-        personal = form is Form.PROSE and (is_personal(census.lines) or asks(census.lines))
+        short = len(census.lines) <= 2 and census.lines[-1].rstrip()[-1:] in ("?", "\uff1f")
+        personal = form is Form.PROSE and (short or is_personal(census.lines) or asks(census.lines))
     mark_quoted(drafts, form, chat, personal, census.lines)
     if taught >= 2:
         for draft in drafts:

@@ -14,6 +14,7 @@ _LESSONS = (
     '"instruction":',
     '"messages":',
     '"expected":',
+    '"gold":',
 )
 # a heading of MediaWiki, an attribute in Rust, an object in JavaScript
 _SHOWN = r"(={2,4}) [^=].* \1$|#!?\[\w+\(.*\)\]$|\{ \w+: .*\},?$"
@@ -49,6 +50,8 @@ _ASKED = r"\b(?:prompt|question|query|instruction|title|caption)\s?[=:]\s?[\"'][
 # commands that search, and what collects and queries logs
 _QUERY = (
     r"(?:awk|grep|egrep|zgrep|rg|ack|sed|jq|journalctl|logcli)\s+(?:-|['\"/])|stash@\{\d+\}: "
+    r"|[A-Ea-e][).] (?:\w+\.)*\w+(?:Error|Exception)\b|\S+\.\w{1,5} \d+:\d+ +(?:warning|info|error) "
+    r"|\d{1,6}  (?:git|grep|echo|cat|sed|awk|vim?|less|tail|head|python3?|pip|cd|ls|export|rg) "
     r"|<(?:Function|Module|Class|Package|Dir|Coroutine|UnitTestCase|TestCaseFunction) "
     r"|.*\s\|\s?(?:stats|count|where|timechart|table|top|search|line_format)\b|.*\|[=~] ?[`\"]"
 )
@@ -59,7 +62,7 @@ def listed(text: str) -> bool:
     first = text[:1]
     if (first in "[ETGWAS\u9884\u671f" or "\u2460" <= first <= "\u2473") and pattern(_POINT).match(text):
         return True
-    if first in "agerzjls<i{" and pattern(_QUERY).match(text, 0, 400):
+    if (first in "<{./" or first.isalnum()) and pattern(_QUERY).match(text, 0, 400):
         return True
     if text.startswith(_DONE):
         return True

@@ -132,7 +132,13 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
         if form is Form.LOG and not draft.headed and (_told_about(draft) or _bracketed(draft)):
             draft.quoted = True
             continue
-        if form is Form.LOG and len(drafts) <= 3 and draft.kind is EventKind.LOG and told_in.shown(draft):
+        if (
+            form is Form.LOG
+            and len(drafts) <= 3
+            and draft.kind is EventKind.LOG
+            and "::" not in raw
+            and told_in.shown(draft)
+        ):
             retype(draft)
         if form is Form.LOG or (personal and fences.open):
             continue  # in somebody's report the block between the fences is the output of his run

@@ -30,7 +30,7 @@ _ANNOUNCES = (
     r"|exit(?:s|ed)"
     r"|br(?:eaks|oke)|bricht|stirbt|endet|scheitert)\b[^.?!\n]{0,60}\b(?:with|mit|on"
     r"|due to)\b ?[:\uff1a`\"\u201c\u201e]"
-    r"|\b(?:says|complains|gives me|dies|died|crashe[sd]|fails|failed|gave|greets me|wirft|meldet"
+    r"|\b(?:says|complains|gives|dies|died|crashe[sd]|fails|failed|gave|greets me|wirft|meldet"
     r"|sagt)\b[^.?!\n]{0,30}?"
     r"\b(?:\w+\.)*\w+(?:Error|Exception): "
     r"|\b(?:it|this|that|python|torch|pytorch|code|script|program) (?:gives?|gave|says?|said|shows?|prints?"
@@ -95,7 +95,7 @@ _COMMITS = r"\W*(?:[Ff]ix|chore|docs|refactor|test|feat|perf|build|ci)\b(?:\(|:|
 # stories of other times
 _STORY = (
     r"(?i)\blast (?:summer|spring|autumn|fall|winter|year)\b|\b(?:back then|turned out|once we knew"
-    r"|in hindsight"
+    r"|in hindsight|(?:exercise|lesson|lecture|chapter)s?|learn (?:how|to)"
     r"|looking back|long story|we would do differently|lessons? learned|years ago|months ago)\b"
 )
 _EXPLAINS = r"\b(?:means|indicates|usually|typically|stems from|is caused|fixed|solved|went away|no longer)\b"

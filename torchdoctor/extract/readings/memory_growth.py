@@ -65,7 +65,9 @@ _PATTERNS = {
     "workers": r"num_workers\s?[=:>]\s?(?:[1-9]|0\s*$)|\b\d{1,3} workers\b|num_workers\s?>\s?0",
     "none": r"num_workers\s?[=:]\s?0\b|without workers|no workers",
     "flat": (
-        r"constant|stable|flat|does(?:n't| not) (?:grow|increase|happen|leak)|no (?:growth|leak|increase)"
+        r"constant|stable|flat|konstant|w\u00e4chst nicht|\u5897\u3048\u307e\u305b\u3093"
+        r"|\u5897\u3048\u306a\u3044|\u4e0d\u6da8|\u4e0d\u589e|\u6b63\u5e38|does(?:n't| not) (?:grow|increase"
+        r"|happen|leak)|no (?:growth|leak|increase)"
         r"|stays|fine|normal|not grow"
     ),
     "objects": (
