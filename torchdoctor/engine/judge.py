@@ -90,12 +90,20 @@ _GOING_ON = (
 )
 
 
+# a heading below the title, an item of a list, a bold question, with the message between back quotes
+_LISTED = r"\s*(?:#{2,6} |[-*] |\*\*|\d{1,2}[.)] )[^`\n]{0,40}`[^`\n]{0,60}$"
+
+
 def _in_sentence(occurrence: Occurrence) -> bool:
     """True for a message around which a sentence goes on: it may be the failure, and may be talked about."""
     event = occurrence.event
-    if event.kind is not EventKind.LOG or event.time or event.frames or event.rank is not None:
-        return False
     before, behind = event.text[: occurrence.start], event.text[occurrence.end :]
+    if event.time or event.frames or event.rank is not None:
+        return False
+    if "`" in before and pattern(_LISTED).match(before):
+        return True
+    if event.kind is not EventKind.LOG:
+        return False
     return bool(pattern(_LEADING).search(before[-200:]) and pattern(_GOING_ON).match(behind[:400]))
 
 
