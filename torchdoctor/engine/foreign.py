@@ -80,8 +80,9 @@ def is_foreign(rule_id: str, event: Event, transcript: Transcript) -> bool:
         return False
     if others.search(near):
         return True
-    # NCCL names files of its own that end in .cu
-    return not rule_id.startswith("nccl-") and bool(native.search(near)) and not _python(transcript)
+    if "NCCL WARN" in event.text or "NCCL INFO" in event.text:
+        return False  # NCCL, which names files of its own that end in .cu
+    return bool(native.search(near)) and not _python(transcript)
 
 
 def _python(transcript: Transcript) -> bool:
