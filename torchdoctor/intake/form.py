@@ -203,7 +203,16 @@ def _is_logged(text: str) -> bool:
         return True
     if text.startswith(_HINTS) or ("@" in text[:40] and is_prompt(text)):
         return True
-    if text.startswith(("terminate called after", "what(): ", "Exception raised from ", "frame #")):
+    if text.startswith(
+        (
+            "Exception in thread",
+            "Caused by: ",
+            "terminate called after",
+            "what(): ",
+            "Exception raised from ",
+            "frame #",
+        )
+    ):
         return True
     if pattern(r":\d+: (?:\w+Warning: |[^\n]{0,200}block: \[\d)").search(text):
         return True  # Python's warnings and the assertions of kernels name file and line
