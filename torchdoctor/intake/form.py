@@ -37,7 +37,8 @@ _MARKDOWN = ("# ", "## ", "### ", "#### ", "- ", "* ", "```", "~~~", "1. ", "2. 
 _BUILT = ("FAILED: ", "ninja: ", "collect2: ", "CMake Error", "error: ", "nvcc ", "gcc ", "g++ ", "c++ ")
 # sentences that programs print under their errors or in them, each on a line of its own
 _PRINTED = (
-    "terminate called after", "what(): ", "Exception raised from ", "frame #",
+    "terminate called after", "what(): ", "Exception raised from ", "frame #", "Exception in thread",
+    "Caused by: ",
     "CUDA kernel errors might", "For debugging consider passing", "Compile with `TORCH_USE",
     "Search for `cuda", "!!! Exception during processing", "**!!! Exception during processing",
     "CUDA SETUP: ", "CUDA error: ", "Duplicate GPU detected", "Please make sure libcudnn",

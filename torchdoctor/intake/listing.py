@@ -57,12 +57,34 @@ _QUERY = (
 )
 
 
+_TYPED = (
+    "awk ",
+    "grep ",
+    "egrep ",
+    "zgrep ",
+    "rg ",
+    "ack ",
+    "sed ",
+    "jq ",
+    "journalctl ",
+    "logcli ",
+    "stash@",
+    "src",
+)
+
+
 def listed(text: str) -> bool:
     """True for an entry of a list, a table or a catalog; ``text`` is without white space at its ends."""
     first = text[:1]
     if (first in "[ETGWAS\u9884\u671f" or "\u2460" <= first <= "\u2473") and pattern(_POINT).match(text):
         return True
-    if (first in "<{./" or first.isalnum()) and pattern(_QUERY).match(text, 0, 400):
+    if (
+        first in "<./"
+        or "|" in text
+        or text[1:2] in (")", ".")
+        or text.startswith(_TYPED)
+        or first.isdecimal()
+    ) and pattern(_QUERY).match(text, 0, 400):
         return True
     if text.startswith(_DONE):
         return True

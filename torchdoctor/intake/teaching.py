@@ -246,7 +246,13 @@ def _marks(lines: list[str], text: str) -> int:
     )
     if pointed < 3:
         pointed = 0
-    if pattern(r"[^:=|]{0,30}(?<![\w.])v?\d+\.\d+(?:\.\d+)*\b[^:=|]{0,30}$").match(lines[0].strip(" #[=*")):
+    if (
+        len(lines) > 2
+        and lines[1].lstrip()[:1] in "-*\u30fb\u2022\u00b7"
+        and pattern(r"[^:=|]{0,30}(?<![\w.])v?\d+\.\d+(?:\.\d+)*\b[^:=|]{0,30}$").match(
+            lines[0].strip(" #[=*")
+        )
+    ):
         # a version, and a list: what changed in it
         bullets = sum(line.lstrip()[:1] in "-*\u30fb\u2022\u00b7" for line in lines)
         pointed += 2 * (bullets >= 2 and bullets * 3 >= 2 * (len(lines) - 1))
@@ -258,7 +264,7 @@ def _marks(lines: list[str], text: str) -> int:
                 r"|\u041e\u0442\u0432\u0435\u0442) ?\d{0,3} ?[:\uff1a]"
             ).match(line)
         )
-        for line in lines
+        for line in (() if text.isascii() else lines)
     )
     pointed += 2 * (answers > 0)
     over = 2 * any(words in text for words in _OVER)
