@@ -266,4 +266,5 @@ def retype(draft: Draft) -> None:
     if closing and closing in message:
         message = message[: message.rfind(closing)]
     draft.kind, draft.type = EventKind.EXCEPTION, found[1]
+    draft.told = draft.told or found.start() > 0  # his own words are gone: that somebody tells it stays
     draft.parts[:] = [message]

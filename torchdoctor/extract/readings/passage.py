@@ -115,6 +115,7 @@ class Passage:
 
     def __init__(self, transcript: Transcript) -> None:
         self.lines: tuple[Line, ...] = tuple(_lines(transcript))
+        self._told = any(event.told for event in transcript.events)
 
     def of(self, *voices: Voice) -> Iterator[Line]:
         """The lines of these voices, in order."""
@@ -136,7 +137,7 @@ class Passage:
         if sum(line.text[:2] in ("# ", "##") for line in self.lines) > HEADINGS:
             return False
         words = "\n".join(line.text for line in self.lines if _of_person(line))
-        return bool(pattern("personal").search(words) or pattern("asks").search(words))
+        return self._told or bool(pattern("personal").search(words) or pattern("asks").search(words))
 
     @cached_property
     def session(self) -> bool:
