@@ -65,6 +65,10 @@ LISTED = {
     "caught": f"caught as expected: {MM}\n",
     "expected": f"expected: {MM}\nall good\n",
     "a question about words": f'What exactly is the difference between "{MM}" and "size mismatch"?\n',
+    "between back quotes": f"What exactly is the difference between `{MM}` and `CUDA error: "
+    "an illegal memory access was encountered`? As I understand the first comes from cuBLAS.\n",
+    "an answer": f"Great question! A `{MM}` can have several reasons:\n\n1. **Shape** - see the layer.\n\n"
+    "If you share your full traceback, I can help you further. Would you like a snippet?\n",
     "a FAQ": f"# Help\n\n**Q: I get `RuntimeError: CUDA out of memory`.**\nA: Lower the batch size.\n\n"
     f"**Q: `{MM}`?**\nA: See the shapes.\n\n**Q: Where are the results?**\nA: In `runs/`.\n\n"
     f"## Example of a report\n\n```\n{TRACE}```\n",

@@ -36,6 +36,8 @@ _PATTERNS = {
         r"|(?:sum|norm|mean|abs)\(?(?:w|theta)\)|\bsum\((?:abs\()?p\b"
     ),
     "sum": r"check_?sum|hash|\bmd5|\bsha\d|\bcrc|\bsum\b|_sum\b|\bnorm\b|_norm\b|\bmean\b|\bfingerprint",
+    # the norm itself: |w| = 1843.2, ||theta||
+    "norm": r"(?<![|\w])\|{1,2} ?(?:w|p|W|theta|\u03b8|params?|weights?) ?\|{1,2}(?![|\w])",
     "other": r"grad|\bloss|count|numel|number of|shard|optim|\bacc",
     "rank": (
         r"\brank[\s_:=#]{0,4}(?P<rank>\d{1,5})\b\]?[\s:=>-]{0,8}"
@@ -77,11 +79,10 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
 
 
 def _of_weights(text: str) -> bool:
-    return bool(
-        _pattern("sum").search(text)
-        and _pattern("weights").search(text)
-        and not _pattern("other").search(text)
+    named = _pattern("norm").search(text) or (
+        _pattern("sum").search(text) and _pattern("weights").search(text)
     )
+    return bool(named and not _pattern("other").search(text))
 
 
 def _in_one_line(text: str) -> dict[int, str]:

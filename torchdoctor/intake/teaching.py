@@ -74,6 +74,9 @@ _LABELS = (
 )
 # how a text speaks of itself, or of a failure as something that comes and goes
 _PHRASES = (
+    "great question", "good question!", "several reasons", "several causes", "i can help you",
+    "would you like me", "would you like a", "if you share your", "share the full traceback",
+    "share your full traceback",
     "in this article", "in this guide", "in this post", "in this tutorial", "this article", "this guide",
     "this tutorial", "this blog", "in this section", "in this chapter", "in this lesson", "in today's post",
     "you've probably", "you have probably", "you may have seen", "you have likely", "most common errors",

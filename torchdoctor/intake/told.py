@@ -98,7 +98,10 @@ _STORY = (
     r"|in hindsight|(?:exercise|lesson|lecture|chapter)s?|learn (?:how|to)"
     r"|looking back|long story|we would do differently|lessons? learned|years ago|months ago)\b"
 )
-_EXPLAINS = r"\b(?:means|indicates|usually|typically|stems from|is caused|fixed|solved|went away|no longer)\b"
+_EXPLAINS = (
+    r"\b(?:difference between|(?:is|are) (?:raised|thrown) (?:if|when|by)|means|indicates|usually|typically"
+    r"|stems from|is caused|fixed|solved|went away|no longer)\b"
+)
 
 
 class Teller:

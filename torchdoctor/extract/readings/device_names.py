@@ -87,6 +87,8 @@ def _in_words(passage: Passage) -> Iterator[Fact]:
     ):
         return
     told: dict[str, tuple[int, Line]] = {}
+    for number, (listed, row) in _by_smi(passage).items():
+        told.setdefault(_bare(listed), (number, row))
     for line in passage.of(Voice.SAID, Voice.PRINTED):
         for hit in _pattern("said").finditer(line.text):
             index = hit.group("index") or hit.group("index2")
@@ -100,7 +102,7 @@ def _in_words(passage: Passage) -> Iterator[Fact]:
         if asked is None:
             continue
         for name, answer in _answered(passage, line):
-            got = next((model for model in told if re.search(rf"\b{re.escape(model)}\b", name)), None)
+            got = next((one for one in told if re.search(rf"(?i)\b{re.escape(one)}\b", name)), None)
             wanted = next((model for model, (index, _) in told.items() if index == asked), None)
             if got is not None and wanted is not None and told[got][0] != asked:
                 yield answer.fact("device_names.differ", True)
