@@ -216,7 +216,10 @@ def teaching(lines: list[str]) -> int:
         return 0
     text = "\n".join(lines).lower()
     title = lines[0].strip(_EDGES).lower()
-    if title.startswith(_LISTS) or any(words in text for words in _CLOSED):
+    if title.startswith(_LISTS):
+        return 2
+    # a change or a closed report; not where it is followed by a run of something
+    if any(words in text for words in _CLOSED) and not any(line[:2] in ("$ ", "% ") for line in lines):
         return 2
     marks = 3 if questions_and_answers(lines) else _marks(lines, text)
     if marks < 2 or asks(lines):
