@@ -83,7 +83,7 @@ def test_a_message_that_is_named_is_no_failure(name: str) -> None:
 TOLD = {
     "two bullets of a report": f"My training fails, and I get two errors:\n\n- {MM}\n- ValueError: bad\n\n"
     "What can I do?\n",
-    "below a commit": "commit 7f3a21c0d1e2\n\n    Fix the loader\n\n    Signed-off-by: A Person <a@example.org>\n"
+    "below a commit": "commit 7f3a21c0d1e2\n\n    Fix it\n\n    Signed-off-by: A Person <a@example.org>\n"
     f"$ python train.py\n{MM}\n",
     "beside a FAQ": f'I read the FAQ, but my job ends with "{MM}". What can I try?\n',
     "a message about what was expected": "RuntimeError: Expected 3D (unbatched) or 4D (batched) input to "

@@ -9,6 +9,8 @@ def is_history(lines: list[str]) -> bool:
     """True for the commits that git shows, in full or one a line."""
     if any(line.startswith(("Traceback (most", '  File "')) for line in lines):
         return False
+    if any(line[:2] == "$ " and not line.startswith("$ git ") for line in lines):
+        return False  # something was run after it
     if lines[0].startswith("changeset: ") and any(line.startswith("summary: ") for line in lines[:8]):
         return True  # Mercurial
     if all(pattern(r"\^?[0-9a-f]{7,40} .*\(.*\d{4}-\d\d-\d\d").match(line) for line in lines[:20]):
