@@ -211,8 +211,8 @@ class TestGolden:
     ) -> None:
         path = tree / "tests" / "golden" / "top1.tsv"
         command = ["rules", "lint", "--rules", "rules", "--fixtures", "fixtures", "--golden", str(path)]
-        assert main(command) == 1
-        assert "--update-golden` writes it" in capsys.readouterr().out
+        assert main(command) == 2
+        assert "--update-golden writes it" in capsys.readouterr().err
         assert main([*command, "--update-golden"]) == 0
         assert path.read_text("utf-8").splitlines()[:2] == [
             "fixture\ttop-1\tstanding\tuser frame",

@@ -14,9 +14,8 @@ def fill(fix: Fix, **captures: FactValue) -> Fix | None:
     event = Event(0, EventKind.LOG, "text", "log", 1, 1)
     facts = {f"match.{name}": Fact.known(f"match.{name}", value) for name, value in captures.items()}
     occurrence = Occurrence(event, facts, "text", 0, 4, 4)
-    return filled(
-        fix, occurrence, TextFacts(Transcript(("log",), (event,)), FactBook()), frozenset({"match.want"})
-    )
+    known = TextFacts(Transcript(("log",), (event,)), FactBook())
+    return filled(fix, lambda name: known.fact(name, event, occurrence.captures), frozenset({"match.want"}))
 
 
 def test_values_are_put_in_and_bytes_become_readable() -> None:

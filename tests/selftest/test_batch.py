@@ -57,7 +57,7 @@ def test_a_wrong_result_stays_with_its_check(executor: Forking, programs: runner
         ("killed", Verdict.UNKNOWN, "ended from outside by SIGKILL"),
         ("exit-3", Verdict.UNKNOWN, "ended without a result, exit code 3"),
         ("garbage", Verdict.UNKNOWN, "ended without a result"),
-        ("cuda-error", Verdict.FAIL, "1 of 1 cases failed"),
+        ("cuda-error", Verdict.FAIL, "1 of 1 case failed"),
         ("flood", Verdict.UNKNOWN, "ended by us: it printed more than 64 MiB"),
     ],
 )

@@ -49,8 +49,8 @@ def test_both_ways_of_running_tell_the_same(
         ("abort", Verdict.FAIL, "crashed: ended by SIGABRT"),
         ("exit-3", Verdict.UNKNOWN, "ended without a result, exit code 3"),
         ("flood", Verdict.UNKNOWN, "ended by us: it printed more than 64 MiB"),
-        ("error", Verdict.FAIL, "1 of 1 cases failed"),
-        ("cuda-error", Verdict.FAIL, "1 of 1 cases failed"),
+        ("error", Verdict.FAIL, "1 of 1 case failed"),
+        ("cuda-error", Verdict.FAIL, "1 of 1 case failed"),
         ("no-memory", Verdict.UNKNOWN, "not enough free memory"),
     ],
 )

@@ -50,7 +50,7 @@ _CALL = (
 _HISTORY = (
     r"flight record, group (?P<group>.{1,124}?): calls (?P<low>-?\d+) to (?P<high>-?\d+): (?P<calls>.*)"
 )
-_PLACED = r"(?P<op>\S{1,80}) at (?P<place>[^;]{1,1020}) \d+ times to -?\d+(?:; |$)"
+_PLACED = r"(?P<op>\S{1,80}) at (?P<place>[^;]{1,1020}) \d+ times? to -?\d+(?:; |$)"
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

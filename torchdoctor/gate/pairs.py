@@ -137,7 +137,8 @@ def isolate(
     gang = [one for one in every if len(one.nodes) > 2]
     if gang and gang[-1].passed is False and not blamed and not untold:
         why = f": {gang[-1].reason}" if gang[-1].reason else ""
-        fabric.append(f"every pair works and all {len(gang[-1].nodes)} nodes together do not{why}")
+        everybody = counted(len(gang[-1].nodes), "node")
+        fabric.append(f"every pair works and all {everybody} together do not{why}")
     return Isolation(
         tuple(node for node in nodes if node in working), tuple(blamed), tuple(fabric), untold, tuple(notes)
     )
