@@ -192,6 +192,23 @@ class WarningReader:
         self.stream.give_back(waiting)
 
 
+def compiled(stream: Stream, number: int) -> Draft | None:
+    """Whose frames Dynamo prints below this line: the record above it, or the exception further up.
+
+    Its message goes on in paragraphs, which change with the release.
+    """
+    last = stream.last if stream.last is not None and number - stream.last.end_line <= 3 else None
+    raised = stream.closed[0] if stream.closed else None
+    if (
+        raised is not None
+        and number - raised.end_line <= 12
+        and (last is None or last.level is None)
+        and ("torch." in (raised.type or "") or any(frame.package == "torch" for frame in raised.frames))
+    ):
+        return raised
+    return last
+
+
 class UserCodeReader:
     """Reads the frames that Dynamo prints behind ``from user code:``; they belong to the line above."""
 
