@@ -19,7 +19,8 @@ _FAILS = (
     r"(?i)\b(?:points?|pointing|fail(?:s|ed|ing|ure)?|crash(?:es|ed|ing)?|happen(?:s|ed|ing)?"
     r"|occur(?:s|red|ring)?|rais(?:es|ed|ing)|throws?|thrown|threw|breaks?|broke|dies|died|stops?|stopped"
     r"|blows? up|goes wrong|com(?:es|ing) from|came from|originat\w+|trac(?:es|ed) back|trigger(?:s|ed)"
-    r"|caus(?:es|ed)|trace(?:back)?|stack|errors?|exception|culprit|offending|complain\w*|bricht|scheitert|zeigt auf)\b"
+    r"|caus(?:es|ed)|trace(?:back)?|stack|errors?|exception|culprit|offending|complain\w*"
+    r"|bricht|scheitert|zeigt auf)\b"
 )
 # what was done to a line, and what somebody else's line does
 _OTHER = (
@@ -27,6 +28,12 @@ _OTHER = (
     r"|patch\w*|comment(?:ed|ing)? out|no longer|used to|until|works?|worked|fine on|see|cf|e\.g|instead of"
     r"|similar|unrelated|if you|would|should)\b"
 )
+# what people name who read the stack's last line: files of torch
+_TORCH_FILES = frozenset({
+    "functional.py", "module.py", "linear.py", "conv.py", "_tensor.py", "tensor.py", "fetch.py", "worker.py",
+    "collate.py", "distributed_c10d.py", "spawn.py", "serialization.py", "optimizer.py", "__init__.py",
+    "_functions.py", "grad_mode.py", "container.py", "cpp_extension.py", "adam.py", "adamw.py", "sgd.py",
+})  # fmt: skip
 _RECORD = r"^\s*(?:[\[(]|\d{2,4}[-/:]|[A-Z]+\b[ :]|[A-Z]\d{4} |[\w./-]+:\d+: )"
 
 
@@ -35,7 +42,12 @@ def told_frame(transcript: Transcript) -> Frame | None:
     found: dict[tuple[str, int], Frame] = {}
     names = {_name(frame.file) for event in transcript.events for frame in event.frames if frame.package}
     for event in transcript.events:
-        if event.kind is not EventKind.LOG or event.time or event.level or ".py" not in event.text:
+        if (
+            event.kind is not EventKind.LOG
+            or event.time
+            or event.level
+            or ".py" not in event.text.replace("ipynb", "py")
+        ):
             continue
         if len(event.text) > 2_000 or pattern(_RECORD).match(event.text):
             continue
@@ -49,13 +61,12 @@ def told_frame(transcript: Transcript) -> Frame | None:
 def _places(event: Event) -> list[Frame]:
     frames = []
     for sentence in pattern(r"(?<=[.!?;]) +|\n").split(event.text):
-        if ".py" not in sentence or not pattern(_FAILS).search(sentence) or pattern(_OTHER).search(sentence):
+        if not pattern(_FAILS).search(sentence) or pattern(_OTHER).search(sentence):
             continue
         for place in _PLACES:
             for match in pattern(place).finditer(sentence):
                 file = match["file"]
-                # a bare dataloader.py or …/functional.py is torch's, not a file of the user's
-                if not package_of(file) and not package_of(f".../{file}"):
+                if not package_of(file) and not package_of(f".../{file}") and file not in _TORCH_FILES:
                     frames.append(Frame(file, int(match["line"]), "", "", "", event.line))
     return frames
 

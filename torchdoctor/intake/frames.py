@@ -42,6 +42,13 @@ _ELIDED_TORCH = (
     "distributed/launcher/", "distributed/run.py", "multiprocessing/spawn.py",
     "multiprocessing/reductions.py", "serialization.py", "_contextlib.py", "parallel/distributed.py",
 )  # fmt: skip
+# Packages whose paths people write from their root on, as frozen programs do: no names of own folders.
+_SHORTENED = frozenset({
+    "torchvision", "torchaudio", "numpy", "scipy", "pandas", "sklearn", "transformers", "accelerate", "peft",
+    "diffusers", "deepspeed", "pytorch_lightning", "lightning_fabric", "bitsandbytes", "xformers",
+    "flash_attn", "huggingface_hub", "safetensors", "mmcv", "mmengine", "streamlit", "gradio", "starlette",
+    "uvicorn", "fastapi", "pyspark", "py4j", "PyInstaller", "IPython", "ipykernel", "joblib",
+})  # fmt: skip
 _SPARK = frozenset({"pyspark", "py4j"})
 # Where images of servers keep the sources they run; a clone in somebody's own folder is his own.
 _SOURCES = (
@@ -63,6 +70,11 @@ def package_of(file: str, short: bool = False) -> str:
     ``short``: the path is relative to sys.path, as py-spy prints it, not to the working directory.
     """
     path = file.replace("\\", "/")
+    if "//" in path:  # a Windows path out of JSON
+        path = path.replace("//", "/")
+    if path[:1] == "<" and ">/" in path:  # <site-packages>/torch/hub.py, <home>/net.py
+        folder, _, rest = path.partition(">/")
+        path = f"{folder[1:]}/{rest}" if folder.endswith("-packages") else f".../{rest}"
     if "..." in path or "…" in path:
         path, elided = _elided(path)
         if elided:
@@ -90,6 +102,9 @@ def package_of(file: str, short: bool = False) -> str:
         return path.split("/", 1)[0]  # Cython prints paths from the package's root
     if _is_stdlib(path):
         return "python"
+    first, slash, _ = path.partition("/")
+    if slash and first in _SHORTENED:
+        return first
     if short and not path.startswith(("/", "~", "./")) and path[1:2] != ":":
         first = path.split("/", 1)[0].removesuffix(".py")
         if "/" in path and first in _KNOWN_PACKAGES:

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 # IPython 8: File ~/x.py:12, in f(a)   Cell In[3], line 1, in f(a)   Input In [3], in <cell line: 1>()
 _FILE = r"File (?P<file>.+?):(?P<line>\d+)(?:, in (?P<function>.*))?$"
-_CELL = r"(?P<file>(?:Cell|Input) In ?\[(?:\d+|\*)\])(?:, line (?P<line>\d+))?(?:, in (?P<function>.*))?$"
+_CELL = (  # Databricks names its cells <command-3412>
+    r"(?:File )?(?P<file>(?:Cell|Input) In ?\[(?:\d+|\*)\]|<command-\d{1,20}>)"
+    r"(?:, line (?P<line>\d+))?(?:, in (?P<function>.*))?$"
+)
 # IPython 5 to 7, Colab, VS Code: <ipython-input-1-ab> in f(a)   ~/x.py in f(a)   x.ipynb Cell 5 in f()
 _OLD = (
     r"\[?(?P<file><ipython-input-[^>]{1,80}>|<[\w -]{1,40}>|(?:~|/|\.{1,2}/"
@@ -38,7 +41,7 @@ def cell_frame(body: str, at: int) -> Frame | None:
         return None
     found = None
     if body.startswith("File ") and '"' not in body:
-        found = pattern(_FILE).match(body)
+        found = pattern(_FILE).match(body) or pattern(_CELL).match(body)
     elif body.startswith(("Cell In", "Input In")):
         found = pattern(_CELL).match(body)
     elif " in " in body and (".py" in body or ".ipynb" in body or body[:1] == "<" or body[:2] == "[<"):

@@ -8,6 +8,7 @@ from torchdoctor.intake.form import Census
 from torchdoctor.intake.interleave import Interleaved
 from torchdoctor.intake.keep import Keep
 from torchdoctor.intake.learning import Shape, common_shape, marker, service_shape, shape_of, stands_alone
+from torchdoctor.intake.lines import is_prompt
 from torchdoctor.intake.prefix import split
 from torchdoctor.intake.stream import Stream
 from torchdoctor.intake.traceback import HEADER, cell_head
@@ -309,7 +310,9 @@ class Router:
     def _own_quotation(self) -> bool:
         """Does somebody set his own output off with >? A reply quotes what another one wrote."""
         said = self.said.strip()
-        return said[:1] != ">" and not pattern(
+        if said[:1] == ">":
+            return is_prompt(said[1:].lstrip())
+        return not pattern(
             r"(?i)(?:wrote|writes|said|schrieb|a \u00e9crit|\bescribi\u00f3|\u5199\u9053)[^\w]{0,4}$"
         ).search(said)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from torchdoctor.intake.draft import NO_MARK, Draft, Line, Mark, pattern
 from torchdoctor.intake.frames import package_of
 from torchdoctor.intake.lines import classify, device_asserts, exception_head, is_progress, shown_exception
-from torchdoctor.intake.texts import TextReader, UserCodeReader, WarningReader, compiled
+from torchdoctor.intake.texts import USER_CODE, TextReader, UserCodeReader, WarningReader, compiled
 from torchdoctor.intake.traceback import (
     DONE,
     HEADER,
@@ -96,7 +96,7 @@ class Stream:
             return
         if 'File "' in body and self._frame(line):
             return
-        if body.strip() == "from user code:" and (owner := compiled(self, line.number)):
+        if body.strip() in USER_CODE and (owner := compiled(self, line.number)):
             self.reader = UserCodeReader(owner)
             return
         if "above exception" in body:
