@@ -6,7 +6,10 @@ from torchdoctor.intake.draft import pattern
 from torchdoctor.intake.frames import package_of
 from torchdoctor.model import Event, EventKind, Frame, Transcript
 
-_FILE = r"[`\"'(<\u201c]{0,2}(?P<file>(?:[A-Za-z]:[\\/])?[\w./~\\-]{1,200}\.(?:py|ipynb))[`\"')>\u201d]{0,2}"
+_FILE = (
+    r"(?<![\w./~\\-])[`\"'(<\u201c]{0,2}(?P<file>(?:[A-Za-z]:[\\/])?[\w./~\\-]{1,200}\.(?:py|ipynb))"
+    r"[`\"')>\u201d]{0,2}"
+)
 _LINE = r"(?:lines?|[Ll]ine number|Zeile|ligne|l\.) ?[:#]? ?(?P<line>\d{1,6})"
 # file and line in either order; a bare main.py:33 counts, as the sentence must speak of the failure
 _PLACES = (
@@ -55,13 +58,15 @@ def told_frame(transcript: Transcript) -> Frame | None:
             name = _name(frame.file)
             if name not in names:
                 found.setdefault((name, frame.line or 0), frame)
-    return next(iter(found.values())) if len(found) == 1 else None
+        if len(found) > 1:
+            return None
+    return next(iter(found.values()), None)
 
 
 def _places(event: Event) -> list[Frame]:
     frames = []
     for sentence in pattern(r"(?<=[.!?;]) +|\n").split(event.text):
-        if not pattern(_FAILS).search(sentence) or pattern(_OTHER).search(sentence):
+        if len(sentence) > 600 or not pattern(_FAILS).search(sentence) or pattern(_OTHER).search(sentence):
             continue
         for place in _PLACES:
             for match in pattern(place).finditer(sentence):
