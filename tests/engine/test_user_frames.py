@@ -163,3 +163,158 @@ def test_the_suspect_of_a_pool_is_the_exception_of_its_worker(rules: RuleSet) ->
     assert report.suspect.type == "KeyError"
     assert report.suspect.frame is not None
     assert (report.suspect.frame.file, report.suspect.frame.line) == ("tally.py", 7)
+
+
+SHAPES = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (6x512 and 800x120)"
+LINEAR = (
+    f'  File "{PACKAGES}/torch/nn/modules/linear.py", line 134, in forward\n'
+    "    return F.linear(input, self.weight, self.bias)\n"
+)
+NO_OWN = f"Traceback (most recent call last):\n{LINEAR}{SHAPES}\n\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        ('it points to line 33 in my main.py (File "main.py", line 33)', "main.py:33"),
+        ("The stack trace goes back to src/net.py:71 where I call the head.", "src/net.py:71"),
+        ("It crashes in fit.py line 12, with any batch size.", "fit.py:12"),
+        ("exception comes from my notebook head.ipynb, line 4", "head.ipynb:4"),
+        ("I changed line 9 of run.py and the error is the same.", None),
+        ("it fails in functional.py line 2824, inside torch", None),
+        ("It crashes at a.py line 3 here and at b.py line 9 on the server", None),
+        ("see main.py:33", None),
+        ("2024-01-01 10:00:00 main.py:33 error rate 0.1", None),
+    ],
+)
+def test_the_place_that_somebody_tells(words: str, place: str | None, rules: RuleSet) -> None:
+    assert _place(f"{NO_OWN}{words}\n", rules) == place
+
+
+def test_a_told_place_does_not_replace_a_frame(rules: RuleSet) -> None:
+    own = NO_OWN.replace(LINEAR, f'  File "/srv/a.py", line 5, in f\n    y = g(x)\n{LINEAR}')
+    assert _place(f"{own}\nit crashes in main.py line 33\n", rules) == "/srv/a.py:5"
+
+
+QUOTED = "".join(
+    f"> {line}\n"
+    for line in (
+        "Traceback (most recent call last):",
+        '  File "m.py", line 5, in <module>',
+        "    y = net(x)",
+        *LINEAR.splitlines(),
+        SHAPES,
+    )
+)
+
+
+@pytest.mark.parametrize("above", ["What is this?\n\n", "- torch 2.1\n\n> $ python m.py\n", ""])
+def test_output_that_its_author_quoted(above: str, rules: RuleSet) -> None:
+    assert _place(f"{above}{QUOTED}\nthanks in advance\n", rules) == "m.py:5"
+
+
+@pytest.mark.parametrize("above", ["On Mon, Ann wrote:\n\n", "> On Mon, Ann wrote:\n", "Ann schrieb:\n"])
+def test_what_a_reply_quotes_is_no_output(above: str) -> None:
+    transcript = read_text(f"{above}{QUOTED}\nThat was last year.\n")
+    assert not any(event.headed and event.type for event in transcript.events)
+
+
+LINE = "\u2500" * 22
+BOX = f"""\
+{LINE} Traceback (most recent call last) {LINE}
+  /home/adminuser/venv/lib/python3.11/site-packages/streamlit/runtime/scriptrunn
+  er/script_runner.py:590 in code_to_exec
+
+  /mount/src/demo/app.py:41 in <module>
+
+    40
+  \u2771 41 \u2502 y = net(x)
+    42 st.write(y)
+
+  /home/adminuser/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py:1
+  25 in forward
+
+{LINE * 3}
+{SHAPES}
+"""
+
+
+def test_a_box_without_sides(rules: RuleSet) -> None:
+    frame = _frame(BOX, rules)
+    assert frame is not None
+    assert (frame.file, frame.line, frame.code) == ("/mount/src/demo/app.py", 41, "y = net(x)")
+    assert [f.package for f in read_text(BOX).events[0].frames] == ["streamlit", "", "torch"]
+
+
+def test_a_box_without_sides_ends_where_the_log_goes_on() -> None:
+    text = BOX.rpartition(LINE * 3)[0] + "INFO: ready\n" * 12
+    assert sum(event.text.startswith("INFO") for event in read_text(text).events) >= 1
+
+
+@pytest.mark.parametrize("prefix", ["", "[rank0]: ", "worker_1  | ", "2024-06-20T09:14:55.123456Z stderr F "])
+def test_a_first_frame_on_the_line_of_the_header(prefix: str) -> None:
+    lines = (
+        "versions of NumPy, modules must be compiled with NumPy 2.0.",
+        "",
+        'Traceback (most recent call last):  File "/app/api.py", line 6, in <module>',
+        "    import torch",
+        f'  File "{PACKAGES}/torch/__init__.py", line 1477, in <module>',
+        "    from .functional import *",
+        "",
+    )
+    events = read_text("".join(f"{prefix}{line}\n" for line in lines)).events
+    stacks = [[(frame.file, frame.line, frame.code) for frame in event.frames] for event in events]
+    assert [
+        ("/app/api.py", 6, "import torch"),
+        (f"{PACKAGES}/torch/__init__.py", 1477, "from .functional import *"),
+    ] in stacks
+
+
+DYNAMO = f"""\
+Traceback (most recent call last):
+  File "/h/bench.py", line 40, in <module>
+    out = f(x)
+  File "{PACKAGES}/torch/_dynamo/eval_frame.py", line 574, in _fn
+    return fn(*args, **kwargs)
+torch._dynamo.exc.UserError: Could not guard on data-dependent expression u0 > 0 (unhinted: u0 > 0).
+
+"""
+USER_CODE = '  File "/h/post.py", line 57, in nms\n    if keep.numel() > 0:\n'
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "For C++ stack trace, run with TORCHDYNAMO_EXTENDED_DEBUG_CPP=1\n\nfrom user code:\n",
+        "A paragraph of a later release.\n\nAnother one.\n\nfrom user code:\n",
+        "User Stack (most recent call last):\n  (snipped, see stack below for prefix)\n",
+    ],
+)
+def test_the_users_code_below_paragraphs_of_dynamo(between: str, rules: RuleSet) -> None:
+    assert _place(DYNAMO + between + USER_CODE, rules) == "/h/post.py:57"
+
+
+def test_words_of_dynamo_far_below_belong_to_nothing(rules: RuleSet) -> None:
+    text = DYNAMO + "host a: up\nhost b: away\n" * 10 + "from user code:\n" + USER_CODE
+    assert _place(text, rules) == "/h/bench.py:40"
+
+
+BNB = (
+    f"{PACKAGES}/bitsandbytes/cextension.py:34: UserWarning: The installed version of bitsandbytes was "
+    "compiled without GPU support. 8-bit optimizers, 8-bit multiplication, and GPU quantization are "
+    'unavailable.\n  warn("The installed version")\n'
+    "Traceback (most recent call last):\n"
+    '  File "/h/load.py", line 9, in <module>\n    m = load(x)\n'
+)
+
+
+def test_a_warning_shows_the_line_of_the_exception_it_foretold(rules: RuleSet) -> None:
+    behind = f'  File "{PACKAGES}/bitsandbytes/functional.py", line 1698, in double_quant\n    n = a.item()\n'
+    text = f"{BNB}{behind}AttributeError: 'NoneType' object has no attribute 'cget_col_row_stats'\n"
+    assert _place(text, rules) == "/h/load.py:9"
+
+
+def test_a_warning_has_nothing_to_do_with_an_exception_elsewhere(rules: RuleSet) -> None:
+    frame = _frame(f"{BNB}FileNotFoundError: [Errno 2] No such file or directory: 'x'\n", rules)
+    assert frame is not None
+    assert (frame.package, frame.line) == ("bitsandbytes", 34)

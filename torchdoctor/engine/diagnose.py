@@ -16,6 +16,7 @@ from torchdoctor.engine.judge import judge
 from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
 from torchdoctor.engine.rank import reasons, sort_key
+from torchdoctor.engine.told_frames import told_frame
 from torchdoctor.engine.wording import filled, first_known
 from torchdoctor.model import (
     Diagnosis,
@@ -298,8 +299,11 @@ def _frame(event: Event, chain: Chain, transcript: Transcript) -> Frame | None:
     events = [event, *(item.event for member in (head, *under) for item in member.occurrences)]
     for other in events:
         frame = suspect.own_frame(other, transcript)
+        if frame is None and other.kind is EventKind.WARNING:
+            frame = suspect.struck_frame(other, transcript)
         if frame is not None:
             return frame
     shown = [suspect.user_frame(other, transcript) for other in events[:MAX_EVIDENCE]]
     own = next((frame for frame in shown if frame is not None and not frame.package), shown[0])
-    return own or suspect.nearby_frame(event, transcript)
+    own = own or suspect.nearby_frame(event, transcript)
+    return own if own is not None and not own.package else told_frame(transcript) or own

@@ -100,6 +100,24 @@ def _outers(members: list[Event], transcript: Transcript) -> Iterator[Event]:
                 yield outer
 
 
+def struck_frame(warning: Event, transcript: Transcript) -> Frame | None:
+    """The user's frame of the exception that a warning foretold: the first one behind it in the same code.
+
+    The same package of others, or, as a warning of torch says little of the rest of it, the same file.
+    """
+    files = {frame.file for frame in warning.frames}
+    packages = {frame.package for frame in warning.frames} - {"", "torch", "python"}
+    for other in transcript.events[warning.id + 1 : warning.id + NEAR]:
+        if other.kind is not EventKind.EXCEPTION or other.quoted or other.recovered:
+            continue
+        if warning.rank is not None and other.rank not in (None, warning.rank):
+            continue
+        behind = [frame for member in related(other, transcript) for frame in member.frames]
+        if any(frame.file in files or frame.package in packages for frame in behind):
+            return own_frame(other, transcript)
+    return None
+
+
 def nearby_frame(event: Event, transcript: Transcript) -> Frame | None:
     """The user's frame of the event, else of the next exception on the same rank, else of the one before.
 

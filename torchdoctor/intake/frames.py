@@ -42,6 +42,24 @@ _ELIDED_TORCH = (
     "distributed/launcher/", "distributed/run.py", "multiprocessing/spawn.py",
     "multiprocessing/reductions.py", "serialization.py", "_contextlib.py", "parallel/distributed.py",
 )  # fmt: skip
+# Packages whose paths people write from their root on, as frozen programs do: no names of own folders.
+_SHORTENED = frozenset({
+    "torchvision", "torchaudio", "numpy", "scipy", "pandas", "sklearn", "transformers", "accelerate", "peft",
+    "diffusers", "deepspeed", "pytorch_lightning", "lightning_fabric", "bitsandbytes", "xformers",
+    "flash_attn", "huggingface_hub", "safetensors", "mmcv", "mmengine", "streamlit", "gradio", "starlette",
+    "uvicorn", "fastapi", "pyspark", "py4j", "PyInstaller", "IPython", "ipykernel", "joblib",
+})  # fmt: skip
+_SPARK = frozenset({"pyspark", "py4j"})
+# Where images of servers keep the sources they run; a clone in somebody's own folder is his own.
+_SOURCES = (
+    ("/vllm-workspace/vllm/", "vllm"),
+    ("/sgl-workspace/sglang/", "sglang"),
+    ("/opt/sglang/python/sglang/", "sglang"),
+    ("/opt/vllm/vllm/", "vllm"),
+    ("/opt/tritonserver/backends/", "tritonserver"),
+    ("/databricks/python_shell/", "databricks"),
+    ("/databricks/spark/", "pyspark"),
+)
 _SHELL_NAMES = {"torchrun": "torch", "torch-run": "torch", "ipython": "IPython", "jupyter-lab": "jupyter"}
 
 
@@ -52,6 +70,11 @@ def package_of(file: str, short: bool = False) -> str:
     ``short``: the path is relative to sys.path, as py-spy prints it, not to the working directory.
     """
     path = file.replace("\\", "/")
+    if "//" in path:  # a Windows path out of JSON
+        path = path.replace("//", "/")
+    if path[:1] == "<" and ">/" in path:  # <site-packages>/torch/hub.py, <home>/net.py
+        folder, _, rest = path.partition(">/")
+        path = f"{folder[1:]}/{rest}" if folder.endswith("-packages") else f".../{rest}"
     if "..." in path or "…" in path:
         path, elided = _elided(path)
         if elided:
@@ -62,6 +85,9 @@ def package_of(file: str, short: bool = False) -> str:
         at = path.rfind(marker)
         if at >= 0:
             return _first_part(path[at + len(marker) :])
+    shipped = _shipped(path)
+    if shipped:
+        return shipped
     if path.startswith(("site-packages/", "dist-packages/")):
         return _first_part(path[14:])
     if "torchinductor" in path or "/torch_compile_debug/" in path:
@@ -76,6 +102,9 @@ def package_of(file: str, short: bool = False) -> str:
         return path.split("/", 1)[0]  # Cython prints paths from the package's root
     if _is_stdlib(path):
         return "python"
+    first, slash, _ = path.partition("/")
+    if slash and first in _SHORTENED:
+        return first
     if short and not path.startswith(("/", "~", "./")) and path[1:2] != ":":
         first = path.split("/", 1)[0].removesuffix(".py")
         if "/" in path and first in _KNOWN_PACKAGES:
@@ -97,6 +126,32 @@ def _elided(path: str) -> tuple[str, str]:
     if slash and first in _KNOWN_PACKAGES:
         return rest, first
     return ("/" + rest if rest else path), ""
+
+
+def _shipped(path: str) -> str:
+    """The package of a file in an archive, in Spark's folder, or in the sources of a server's image.
+
+    Spark runs its Python part out of pyspark.zip and py4j-0.10.9-src.zip, or out of spark/python; zipapps and
+    wheels that are imported as they are look alike. A user's own archive, such as --py-files gives, is his.
+    """
+    for ending in (".zip/", ".whl/", ".egg/"):
+        at = path.rfind(ending)
+        if at >= 0:
+            first = path[at + len(ending) :].partition("/")[0]
+            archive = path[:at].rpartition("/")[2].partition("-")[0]
+            if ending != ".zip/" or first in _KNOWN_PACKAGES or first == archive in _SPARK:
+                return first.removesuffix(".py")
+            if first in _SPARK:
+                return first
+    at = path.rfind("/spark/python/")
+    rest = path[at + 14 :].removeprefix("lib/") if at >= 0 else ""
+    first = rest.partition("/")[0]
+    if first in _SPARK:
+        return first
+    for folder, package in _SOURCES:
+        if folder in path:
+            return package
+    return ""
 
 
 def _pseudo(path: str) -> str:

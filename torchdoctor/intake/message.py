@@ -15,6 +15,7 @@ _HINTS = (
     "CUDA kernel errors might", "For debugging consider", "Compile with `TORCH_USE_CUDA_DSA`",
     "Search for `cuda", "Device-side assert", "HIP kernel errors might",
     "For debugging consider passing AMD", "Set TORCH", "Set torch", "For more", "For extended logs",
+    "For C++ stack trace", "If you suspect the guard",
     "You can suppress", "Check the documentation", "Exception raised from", "frame #", "Caused by:",
     "Parameters which did not", "Parameter indices which", "If you already", "In addition, you can",
     "making sure all", "Last error:", "nccl", "from user code:", "While executing", "Original traceback:",

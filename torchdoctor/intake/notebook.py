@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 # IPython 8: File ~/x.py:12, in f(a)   Cell In[3], line 1, in f(a)   Input In [3], in <cell line: 1>()
 _FILE = r"File (?P<file>.+?):(?P<line>\d+)(?:, in (?P<function>.*))?$"
-_CELL = r"(?P<file>(?:Cell|Input) In ?\[(?:\d+|\*)\])(?:, line (?P<line>\d+))?(?:, in (?P<function>.*))?$"
+_CELL = (  # Databricks names its cells <command-3412>
+    r"(?:File )?(?P<file>(?:Cell|Input) In ?\[(?:\d+|\*)\]|<command-\d{1,20}>)"
+    r"(?:, line (?P<line>\d+))?(?:, in (?P<function>.*))?$"
+)
 # IPython 5 to 7, Colab, VS Code: <ipython-input-1-ab> in f(a)   ~/x.py in f(a)   x.ipynb Cell 5 in f()
 _OLD = (
     r"\[?(?P<file><ipython-input-[^>]{1,80}>|<[\w -]{1,40}>|(?:~|/|\.{1,2}/"
@@ -38,7 +41,7 @@ def cell_frame(body: str, at: int) -> Frame | None:
         return None
     found = None
     if body.startswith("File ") and '"' not in body:
-        found = pattern(_FILE).match(body)
+        found = pattern(_FILE).match(body) or pattern(_CELL).match(body)
     elif body.startswith(("Cell In", "Input In")):
         found = pattern(_CELL).match(body)
     elif " in " in body and (".py" in body or ".ipynb" in body or body[:1] == "<" or body[:2] == "[<"):
@@ -123,6 +126,7 @@ class BoxReader(TracebackReader):
     def __init__(self, stream: Stream, line: Line) -> None:
         super().__init__(stream, line)
         self.inside = True
+        self.sides = line.body.lstrip()[:1] != "─"  # Streamlit has rich draw lines above and below only
         self.path = ""
         self.wants_name = False
 
@@ -138,23 +142,36 @@ class BoxReader(TracebackReader):
         if body[:1] in ("╰", "└") or (body[:2] in ("+-", "+─") and body[-1:] == "+"):
             self.inside = False
             return TAKEN
+        if not self.sides:
+            return self._open_sided(line, body)
         if body[:1] not in ("│", "|"):
             self.foreign += 1
             return PASS if self.foreign < 6 else DONE
         content = body[1:].strip("│|").strip() if body[-1:] in "│|" else body[1:].strip()
-        if not content or content[0] in "╭╰│┌└":
-            self.path = ""
-            return TAKEN
-        self._content(line, content)
+        if content:
+            self._content(line, content)
+        return TAKEN
+
+    def _open_sided(self, line: Line, body: str) -> int:
+        if len(body) > 8 and not body.strip("─"):
+            self.inside = False
+        elif body and line.body[:1] not in " \t❱":
+            self.foreign += 1  # the right number of blanks is all that tells whose line it is
+            return PASS if self.foreign < 6 else DONE
+        elif body:
+            self._content(line, body)
         return TAKEN
 
     def _content(self, line: Line, content: str) -> None:
+        if content[0] in "╭╰│┌└":
+            self.path = ""
+            return
         if self.wants_name:
             self.wants_name = False
             frame = self.draft.frames[-1]
             self.draft.frames[-1] = Frame(frame.file, frame.line, content, "", frame.package, frame.at)
             return
-        mark = pattern(r"^[❱>] *(\d+) [│|] ?(.*)$").match(content)
+        mark = pattern(r"^[❱>] *(\d+) (?:[│|] ?)?(.*)$").match(content)
         if mark and self.draft.frames:
             self.draft.frames[-1] = with_code(self.draft.frames[-1], mark[2].lstrip("│| ").strip())
             self.path = ""

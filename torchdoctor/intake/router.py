@@ -8,6 +8,7 @@ from torchdoctor.intake.form import Census
 from torchdoctor.intake.interleave import Interleaved
 from torchdoctor.intake.keep import Keep
 from torchdoctor.intake.learning import Shape, common_shape, marker, service_shape, shape_of, stands_alone
+from torchdoctor.intake.lines import is_prompt
 from torchdoctor.intake.prefix import split
 from torchdoctor.intake.stream import Stream
 from torchdoctor.intake.traceback import HEADER, cell_head
@@ -44,6 +45,7 @@ class Router:
         self.unfolder = Unfolder()
         self.named = ""  # the class of the exception that a report's field named
         self.long = (0, "")  # the pieces of a log record that is one long line, as far as they came
+        self.said = ""  # the last line that is not blank, headers and frames aside
         self.before = ""  # the line before, which a prefix has in common with the next one
 
     def physical(self, number: int, text: str, joined: bool) -> None:
@@ -128,6 +130,8 @@ class Router:
             elif text[:1].isalpha():
                 self._repeat(text)
             self.before = text
+            if text and not text.isspace():
+                self.said = text
         self._route(number, text, joined)
 
     def _learn_marker(self, before: str) -> None:
@@ -222,7 +226,7 @@ class Router:
     def _unglue(self, number: int, text: str) -> list[str] | None:
         """The parts of a line in which a traceback or a record follows something else directly."""
         at = text.find(HEADER)
-        if at > 0:
+        if at > 0 or text.startswith(f"{HEADER}:  File"):
             return self._unglue_header(number, text, at)
         at = text.find('File "') if '", line ' in text else -1
         if at > 2 and text[at - 2 : at] == "  " and not text[:at].isspace():
@@ -238,6 +242,14 @@ class Router:
 
     def _unglue_header(self, number: int, text: str, at: int) -> list[str] | None:
         before = text[:at]
+        behind = text[at + len(HEADER) :]
+        if behind.startswith(":") and behind[1:].lstrip().startswith('File "') and "`" not in before:
+            # NumPy prints the stack of an import without a line end behind the header
+            parts = self._unglue_header(number, before + HEADER + ":", at)
+            _, _, bare = split(before, self.learned)
+            if parts is not None:
+                return [*parts, f"{text[:bare]}  {behind[1:].lstrip()}"]
+            return self._unglue(number, f"{before}  {behind[1:].lstrip()}")
         _, _, bare = split(before, self.learned)
         left = before[bare:]
         stripped = left.strip()
@@ -245,7 +257,12 @@ class Router:
             if self.held:
                 self._release()
             return [text]
-        if stripped[0] in "╭┌" or stripped[:3] in ("+--", "+ -") or cell_head(left, text):
+        if (
+            stripped[0] in "╭┌"
+            or not stripped.strip("─")
+            or stripped[:3] in ("+--", "+ -")
+            or cell_head(left, text)
+        ):
             return [text]
         if stripped.endswith(":") and pattern(
             r"^[\w.]*(?:Error|Exception|Empty|Iteration|Interrupt): ?$"
@@ -269,7 +286,9 @@ class Router:
         """A frame stands behind this prefix: take it off from now on, and from headers held back."""
         _, shown, bare = split(prefix, self.learned)
         unknown = prefix[max(shown, bare) :]
-        if (
+        if unknown.strip() == ">" and self.held and self.held[-1][0] == prefix and self._own_quotation():
+            self.learned.append(shape_of(unknown, tag=False))
+        elif (
             unknown.strip(" |│+>")
             and len(unknown) <= 100
             and len(self.learned) < LEARNED
@@ -287,6 +306,15 @@ class Router:
                 self._route(number, line[at:], False)
             else:
                 self._route(number, line, False)
+
+    def _own_quotation(self) -> bool:
+        """Does somebody set his own output off with >? A reply quotes what another one wrote."""
+        said = self.said.strip()
+        if said[:1] == ">":
+            return is_prompt(said[1:].lstrip())
+        return not pattern(
+            r"(?i)(?:wrote|writes|said|schrieb|a \u00e9crit|\bescribi\u00f3|\u5199\u9053)[^\w]{0,4}$"
+        ).search(said)
 
     def _release(self) -> None:
         """The headers held back were glued to their line, not prefixed."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from torchdoctor.intake.draft import NO_MARK, Draft, Line, Mark, pattern
 from torchdoctor.intake.frames import package_of
 from torchdoctor.intake.lines import classify, device_asserts, exception_head, is_progress, shown_exception
-from torchdoctor.intake.texts import TextReader, UserCodeReader, WarningReader
+from torchdoctor.intake.texts import USER_CODE, TextReader, UserCodeReader, WarningReader, compiled
 from torchdoctor.intake.traceback import (
     DONE,
     HEADER,
@@ -96,12 +96,8 @@ class Stream:
             return
         if 'File "' in body and self._frame(line):
             return
-        if (
-            body.strip() == "from user code:"
-            and self.last is not None
-            and line.number - self.last.end_line <= 3
-        ):
-            self.reader = UserCodeReader(self.last)
+        if body.strip() in USER_CODE and (owner := compiled(self, line.number)):
+            self.reader = UserCodeReader(owner)
             return
         if "above exception" in body:
             kind = chain_phrase(body)
@@ -137,7 +133,8 @@ class Stream:
 
             self.reader = GroupReader(self, line)
             return True
-        if before.lstrip()[:1] in ("╭", "┌", "+") and before.strip(" ─-"):
+        boxed = before.lstrip()[:1] in ("╭", "┌", "+") and before.strip(" ─-")
+        if boxed or (before.strip() and not before.strip(" ─")):
             from torchdoctor.intake.notebook import BoxReader
 
             self.reader = BoxReader(self, line)

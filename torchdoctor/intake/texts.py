@@ -192,6 +192,27 @@ class WarningReader:
         self.stream.give_back(waiting)
 
 
+# Dynamo's and torch.export's words above the frames of the user's function
+USER_CODE = ("from user code:", "User Stack (most recent call last):", "User stack (most recent call last):")
+
+
+def compiled(stream: Stream, number: int) -> Draft | None:
+    """Whose frames Dynamo prints below this line: the record above it, or the exception further up.
+
+    Its message goes on in paragraphs, which change with the release.
+    """
+    last = stream.last if stream.last is not None and number - stream.last.end_line <= 3 else None
+    raised = stream.closed[0] if stream.closed else None
+    if (
+        raised is not None
+        and number - raised.end_line <= 12
+        and (last is None or last.level is None)
+        and ("torch." in (raised.type or "") or any(frame.package == "torch" for frame in raised.frames))
+    ):
+        return raised
+    return last
+
+
 class UserCodeReader:
     """Reads the frames that Dynamo prints behind ``from user code:``; they belong to the line above."""
 
@@ -207,7 +228,7 @@ class UserCodeReader:
         if self.draft.frames and not self.draft.frames[-1].code and body[:1] in " \t" and body.strip():
             self.draft.frames[-1] = with_code(self.draft.frames[-1], body.strip())
             return TAKEN
-        return DONE
+        return TAKEN if body.strip().startswith("(snipped, see stack below") else DONE
 
     def close(self) -> None:
         """Nothing to hand over: the line above is an event already."""
