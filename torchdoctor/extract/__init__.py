@@ -27,6 +27,7 @@ NAMESPACES = {
     "loader": "loader",
     "flight": "flight",
     "hang": "hang",
+    "launcher": "launcher",
 }
 
 # What is read out of a whole text in which nothing failed: module -> groups of words, in small letters, of
