@@ -27,6 +27,7 @@ NAMESPACES = {
     "loader": "loader",
     "flight": "flight",
     "hang": "hang",
+    "launcher": "launcher",
 }
 
 # What is read out of a whole text in which nothing failed: module -> groups of words, in small letters, of
@@ -34,7 +35,7 @@ NAMESPACES = {
 READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "late_env": (("cuda_visible_devices", "cuda_device_order"), ("torch", "cuda:")),
     "tensor_float": (
-        ("tf32", "float32_matmul_precision", "fp32_precision", "v100", "p100", "t4", "2080", "1080"),
+        ("tf32", "float32_matmul_precision", "fp32_precision", "v100", "p100", "t4", "2080", "1080", "cudnn"),
         ("diff", "err", "allclose", "abs("),
     ),
     "pinned": (("pin_memory", "pinned", "page-locked", "host_memory_stats", "pin memory"), ("swap",)),
@@ -100,6 +101,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("rank", "is_main", "is_master"),
         ("barrier(", "reduce", "gather", "broadcast", "everyone("),
     ),
+    "no_gradient": (("none of the inputs have requires_grad",),),
     "scattered": (("dataparallel",), ("[", "(")),
 }
 

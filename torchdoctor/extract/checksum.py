@@ -28,16 +28,26 @@ FACTS: dict[str, str] = {
 
 LINE_CHARS = 2000
 LOOK_AHEAD = 64
+ABOVE = 24  # lines of other ranks between the words and a line
+SHORT = 40
 
 _PATTERNS = {
     # what is summed up, and how: both must be named
     "weights": (
-        r"param|weight|\bmodel\b|state_dict|\|(?:w|p|theta)\||\b(?:w|theta)_?sum"
+        r"param|weight|gewicht|\bpoids\b|\bpesos\b|\u53c2\u6570|\u6743\u91cd|\u91cd\u307f"
+        r"|\u043f\u0430\u0440\u0430\u043c\u0435\u0442\u0440|\u0432\u0435\u0441\u043e\u0432|\bmodel\b|state_dict|\|(?:w|p|theta)\||\b(?:w|theta)_?sum"
         r"|(?:sum|norm|mean|abs)\(?(?:w|theta)\)|\bsum\((?:abs\()?p\b"
     ),
     "sum": r"check_?sum|hash|\bmd5|\bsha\d|\bcrc|\bsum\b|_sum\b|\bnorm\b|_norm\b|\bmean\b|\bfingerprint",
     # the norm itself: |w| = 1843.2, ||theta||
     "norm": r"(?<![|\w])\|{1,2} ?(?:w|p|W|theta|\u03b8|params?|weights?) ?\|{1,2}(?![|\w])",
+    "summed": (
+        r"check_?sum|hash|\bmd5|\bsha\d|\bcrc|\bsum(?:s|med)?\b|_sum\b|\bnorms?\b|_norm\b|\bmeans?\b|fingerprint"
+        r"|summe|somm[ea]|suma\b|\u6c42\u548c|\u4e4b\u548c|\u6821\u9a8c\u548c|\u5408\u8a08|\u0441\u0443\u043c\u043c"
+    ),
+    # without a broadcast ranks may begin with other weights
+    "before": r"\b(?:before|vor|avant) (?:the )?(?:wrap|ddp|broadcast|sync|init)",
+    "data": r"\binputs?\b|\bbatch(?:es)?\b|\bimages?\b|activation|\boutputs?\b|\blogits\b|\bdataset\b",
     "other": r"grad|\bloss|count|numel|number of|shard|optim|\bacc",
     "rank": (
         r"\brank[\s_:=#]{0,4}(?P<rank>\d{1,5})\b\]?[\s:=>-]{0,8}"
@@ -49,15 +59,18 @@ _PATTERNS = {
 }
 
 
+_ANY_CASE = ("weights", "sum", "summed", "before", "data", "other", "rank")
+
+
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], re.IGNORECASE if name in ("weights", "sum", "other", "rank") else 0)
+    return re.compile(_PATTERNS[name], re.IGNORECASE if name in _ANY_CASE else 0)
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     """Facts of a line with a checksum of weights, compared with what other ranks print beside or below it."""
     text = event.text[:LINE_CHARS]
-    if not _of_weights(text):
+    if not _of_weights(text) and not _announced(event, transcript):
         return
     source = f"text:{event.source}:{event.line}"
     values = _in_one_line(text) or _line_by_line(event, transcript)
@@ -83,6 +96,36 @@ def _of_weights(text: str) -> bool:
         _pattern("sum").search(text) and _pattern("weights").search(text)
     )
     return bool(named and not _pattern("other").search(text))
+
+
+def _announced(event: Event, transcript: Transcript) -> bool:
+    """Do words right above a series of values, a line a rank, say that they are sums of the weights?
+
+    The line itself may name the sum or the weights, one of both, or nothing but the rank and the value.
+    """
+    own = _single(event)
+    if own is None or (own[2] not in ("", ":", "=") and not (_names(own[2]) and len(own[2]) <= SHORT)):
+        return False
+    for other in reversed(transcript.events[max(0, event.id - ABOVE) : event.id]):
+        one = _single(other)
+        if one is not None and one[2] == own[2]:
+            continue
+        text = f"{other.text[-LINE_CHARS:]} {own[2]}"
+        return bool(
+            _pattern("summed").search(text)
+            and _pattern("weights").search(text)
+            and not _pattern("other").search(text)
+            and not _pattern("before").search(text)
+            and not _pattern("data").search(text)
+        )
+    return False
+
+
+def _names(text: str) -> bool:
+    return bool(
+        (_pattern("sum").search(text) or _pattern("weights").search(text))
+        and not _pattern("other").search(text)
+    )
 
 
 def _in_one_line(text: str) -> dict[int, str]:
@@ -117,7 +160,9 @@ def _single(event: Event) -> tuple[int, str, str] | None:
     if value is None:
         return None
     before = text[: value.start()]
-    named = re.search(r"\brank[\s_:=#]{0,4}(\d{1,5})\b", before, re.IGNORECASE)
+    named = re.search(r"\brank[\s_:=#]{0,4}(\d{1,5})\b", before, re.IGNORECASE) or re.match(
+        r"\W{0,2}(?:(?:gpu|proc(?:ess)?|worker|cuda:|device|r) ?)?\[?(\d{1,4})[\]:)]", before, re.IGNORECASE
+    )
     rank = int(named.group(1)) if named else event.rank
     if rank is None:
         return None

@@ -29,6 +29,7 @@ FACTS: dict[str, str] = {
 
 LINE_CHARS = 4000
 LOOK_AHEAD = 64
+LOOK_BACK = 60  # rows of a table between its heads and the one at hand
 # A scaler of half precision skips a step or two in sound runs, and the norm of those is NaN, too.
 STUCK = 3
 
@@ -76,8 +77,41 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         yield Fact.absent("loss.name", source, "a column of a table")
         yield Fact.known("loss.not_a_number", True, source)
         yield Fact.known("loss.value", row.group("value"), source)
+    elif (named := _column(event, transcript)) is not None:
+        yield Fact.known("loss.name", named[0], source)
+        yield Fact.known("loss.not_a_number", True, source)
+        yield Fact.known("loss.value", named[1], source)
     elif _norm(text) == "nan" and _stuck(event, transcript):
         yield Fact.known("loss.norm_stuck", True, source)
+
+
+def _columns(text: str) -> list[str]:
+    """The cells of a row: between bars, tabs or commas, else between blanks."""
+    for mark in ("|", "\t", ","):
+        if text.count(mark) >= 2:
+            return [cell.strip() for cell in text.strip().strip("|,").split(mark)]
+    wide = re.split(r" {2,}", text.strip())
+    return wide if len(wide) > 2 else text.split()
+
+
+def _column(event: Event, transcript: Transcript) -> tuple[str, str] | None:
+    """(name, value) of the loss that is not finite in a row of a table with heads of its own above it."""
+    cells = _columns(event.text[:LINE_CHARS])
+    at = [n for n, cell in enumerate(cells) if cell.lower().lstrip("+-") in ("nan", "inf")]
+    if not at or len(cells) < 3 or not any(cell[:1].isdecimal() for cell in cells):
+        return None
+    for other in reversed(transcript.events[max(0, event.id - LOOK_BACK) : event.id]):
+        if "loss" not in other.text[:LINE_CHARS].lower():
+            continue
+        heads = _columns(other.text[:LINE_CHARS])
+        if len(heads) != len(cells) or any(head[:1].isdecimal() for head in heads):
+            continue
+        for number in at:
+            head, value = heads[number].lower(), cells[number].lower().lstrip("+-")
+            if "loss" in head and not (value == "inf" and any(word in head for word in _RECORDS)):
+                return heads[number], value
+        return None
+    return None
 
 
 def _norm(text: str) -> str | None:

@@ -50,6 +50,7 @@ FACTS: dict[str, str] = {
     "oom.request_dominates": "bool: the request alone is a third of the card or more",
     "oom.grew": "bool: memory figures printed before the failure rose from line to line",
     "oom.epochs_before": "int: different epoch numbers printed before the failure",
+    "oom.sums_losses": "str: a line of the text that adds losses up with their graphs; after good steps",
     "oom.evaluation_with_grad": "bool: under a function named like validate, and no frame shows no_grad",
     "oom.gradients_off": "bool: a quoted line shows no_grad or inference_mode; unknown otherwise",
     "oom.loading_checkpoint": "bool: torch.load was restoring a tensor to its old device",
@@ -77,6 +78,7 @@ GRAD_OFF = (
 )
 LINE_CHARS = 2000  # of an earlier line; progress is printed in short ones
 GROWTH = 1.15
+LATE_SHARE = 0.1
 
 _SIZE = r"(\d+(?:\.\d+)?) ?(bytes|[KMGTPE]i?B|B)\b"
 _POWERS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5, "e": 6}
@@ -105,6 +107,12 @@ _PATTERNS = {
     "mps-max": r"max allowed: " + _SIZE,
     "mps-buffer": r"Invalid buffer size: " + _SIZE,
     "evaluation": r"(?:^|_)(?:valid(?:ate|ation)?|val|eval(?:uate|uation)?|test)(?:_|$|\d)",
+    # "running_loss += loss", without .item(), .detach(), float()
+    "sums": (
+        r"(?<![\w.])(?:self\.)?(?:\w*loss\w*|total\w*|running\w*|acc\w*) \+= (?:self\.)?\w*loss\w*"
+        r"(?=\s*(?:#|`|$|[/*] ?\w+\s*$))"
+    ),
+    "step": r"(?:\b(?:step|iter(?:ation)?|batch|it)\b\W{0,4}|\s)(\d{2,9})(?:/\d{2,9}|\b(?!\s?[GMK%]))",
     "epoch": r"(?<!in_)(?<!per_)[Ee]poch(?:\s*[:=#\[(])?\s*\[?(\d+)",
     # "gpu=5127MiB", "memory: 9877", "max mem: 14220", "gpu_mem 9.6G", "mem_usage:cuda 9.6GB"
     "memory": (
@@ -317,9 +325,24 @@ def _history(event: Event, transcript: Transcript, source: str) -> Iterator[Fact
                 name = found.group("name").strip(" _:=").lower()
                 figures.setdefault(name, []).append(number * 1024.0 ** _POWERS[unit])
     yield Fact.known("oom.epochs_before", len(epochs), source)
+    yield _sums(event, transcript, source)
     verdicts = [grew for series in figures.values() if (grew := _rises(series)) is not None]
     if verdicts:
         yield Fact.known("oom.grew", any(verdicts), source)
+
+
+def _sums(event: Event, transcript: Transcript, source: str) -> Fact:
+    """The statement that keeps every step's graph, where the text shows it and steps before the failure."""
+    stepped = any(_pattern("step").search(one.text[:LINE_CHARS]) for one in transcript.events[: event.id])
+    for one in transcript.events if stepped else ():
+        if "+=" not in one.text:
+            continue
+        for offset, line in enumerate(one.text.split("\n")):
+            found = _pattern("sums").search(line[:LINE_CHARS])
+            if found is not None:
+                place = f"text:{one.source}:{one.line + offset}"
+                return Fact.known("oom.sums_losses", found.group(), place, line.strip()[:200])
+    return Fact.absent("oom.sums_losses", source, "no such statement is shown")
 
 
 def _other_rank(earlier: Event, event: Event) -> bool:
@@ -334,4 +357,6 @@ def _rises(series: list[float]) -> bool | None:
     if len(series) < 3:
         return None
     falls = sum(1 for before, after in itertools.pairwise(series) if after < before * 0.995)
-    return series[-1] >= GROWTH * series[0] and falls * 10 <= len(series)
+    late = series[-1] - series[len(series) // 2]  # the first steps fill caches and the optimizer's state
+    rises = series[-1] >= GROWTH * series[0] and falls * 10 <= len(series)
+    return rises and late >= LATE_SHARE * (series[-1] - series[0])

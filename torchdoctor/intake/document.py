@@ -181,8 +181,36 @@ def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
     if failure < 0:
         return (Ending.GOOD, good) if good >= 0 else (Ending.UNKNOWN, -1)
     if good > failure and (strength == 2 or steps >= 2):
+        if _of_another(drafts, failure, good):
+            return Ending.UNKNOWN, -1
         return Ending.GOOD, good
     return (Ending.BAD, -1) if steps < 3 else (Ending.UNKNOWN, -1)
+
+
+# what a service says of the next request that it answered: nothing of the one that failed
+_ANSWERED = (
+    r"\bpredict(?:ion|ed|s)?\b|\binfer(?:ence|red)\b|\brequests?\b|\bresponses?\b|\bserved\b|\bmessages?\b"
+    r"|\bclassif(?:y|ied|ication)\b|\bembedd(?:ed|ing)\b|\btranscri(?:bed|ption)\b|\bitems?\b"
+    r"|\bprocessed \S+\.\w|\b(?:GET|POST|PUT) /|\bstatus(?:_code)?[\"' ]*[=:][\"' ]*20\d"
+    r"|HTTP/\d(?:\.\d)?\"? 20\d"
+)
+_ALL = r"\b(?:all|total|summary)\b|\b\d+ (?:requests?|items?|messages?|predictions?)\b|\b\d+/\d+\b"
+
+
+def _of_another(drafts: list[Draft], failure: int, good: int) -> bool:
+    """A failure that a service logged as an error with its traceback, and a line on another request."""
+    failed = drafts[failure]
+    said = drafts[failure - 1] if failure else failed
+    graded = failed if failed.level else said
+    if failed.kind is not EventKind.EXCEPTION or not failed.frames or graded.line < failed.line - 1:
+        return False
+    if graded.level not in ("ERROR", "CRITICAL", "FATAL"):
+        return False
+    if not pattern(f"(?i){_ANSWERED}").search(drafts[good].text()[:400]):
+        return False
+    around = [draft.text()[:400] for draft in drafts[max(0, failure - 1) : good + 1] if draft is not failed]
+    tried = any(pattern(_AGAIN).search(text) or any(w in text.lower() for w in _WENT_ON) for text in around)
+    return not tried and not pattern(f"(?i){_ALL}").search(drafts[good].text()[:400])
 
 
 # what a program says of a failure that it has a way around

@@ -20,6 +20,8 @@ _LESSONS = (
 _SHOWN = r"(={2,4}) [^=].* \1$|#!?\[\w+\(.*\)\]$|\{ \w+: .*\},?$"
 # "3. NCCL communicator was aborted      120 jobs": how often something was counted
 _COUNTED = r"(?:\d{1,3}[.)] |[-*] )?\S.*\S {2,}[\d,.]+(?: ?[a-z%]+)?$"
+# several figures beside each other: a row of a table that a program prints of its own run
+_FIGURES = r"(?i)(?:\s{2,}(?:[\d.,]+(?:e[+-]?\d+)?[GMKs%]?|nan|inf)){3}$"
 # git branch -v
 _BRANCH = r"(?:\* )?[\w./-]*[a-z][\w./-]* +(?=[0-9a-f]*\d)[0-9a-f]{7,12} \S"
 _ELEMENT = (
@@ -112,7 +114,11 @@ def listed(text: str) -> bool:
     if "  " in text and text[-1:].isalnum():
         if pattern(_BRANCH).match(text):
             return True
-        return (first.isdecimal() or first in "-*") and bool(pattern(_COUNTED).match(text))
+        return (
+            (first.isdecimal() or first in "-*")
+            and bool(pattern(_COUNTED).match(text))
+            and not pattern(_FIGURES).search(text[-80:])
+        )
     return " = " in text and first.islower() and bool(pattern(_SETTING).match(text))
 
 

@@ -40,6 +40,18 @@ _PATTERNS = {
     "meminfo": (
         r"^\s*(?P<name>MemTotal|MemAvailable|SwapTotal|SwapFree|Mlocked|Unevictable):\s+(?P<kib>\d+) kB"
     ),
+    # vmstat: r b swpd free buff cache si so …, with KiB in use and KiB/s in and out
+    "vmstat-head": r"^\s*r\s+b\s+swpd\s+free\b",
+    "vmstat": (
+        r"^\s*\d{1,4}\s+\d{1,4}\s+(?P<used>\d{1,12})(?:\s+\d{1,12}){3}\s+(?P<si>\d{1,9})"
+        r"\s+(?P<so>\d{1,9})\s"
+    ),
+    # "128 GB RAM", "RAM: 256 GiB", "64GB of memory", "512 Go de RAM", "the node has 1 TB"
+    "ram": (
+        r"(?<![\w.])(?P<total>\d{1,4}(?:\.\d)?) ?(?P<unit>[GT])(?:i?[Bb]|o)?(?: of| de)?"
+        r"(?: (?:system|host|main|DDR[45]|ECC|total))* (?:RAM|memory|Speicher|Arbeitsspeicher|\u5185\u5b58)\b"
+        r"|\b(?:RAM|[Hh]ost memory|[Ss]ystem memory|\u5185\u5b58)\W{1,3}(?P<total2>\d{1,4}) ?(?P<unit2>[GT])"
+    ),
     "option": r"-(?:b|k|m|g|h)\b|--(?:giga|mega|human)",
     "processes": (
         r"(?<![\w.])(?P<number>\d{1,3})\s*(?:ranks|processes|procs|gpus?\b|GPUs|x\b|workers per node)"
@@ -48,13 +60,18 @@ _PATTERNS = {
     "pinned": r"pinned|page-locked|host_memory_stats|Mlocked|Unevictable|host allocator",
     "sentence": r"(?<=[A-Za-z)])[.;,]\s+",
     "per-process": r"\brank\b|per (?:rank|process|gpu)|each|every rank|the others",
-    "on": r"pin_memory\s*=\s*True|pin_memory\(\)|\bpinned|page-locked|pin_memory: true|with pin_memory\b",
+    "on": (
+        r"pin_memory[\"']?\s*[=:]\s*[Tt]rue|pin_memory\(\)|\bpinned|page-locked|pin_memory on\b"
+        r"|with pin_memory\b"
+    ),
     "without": (
-        r"pin_memory\s*[=:]\s*[Ff]alse|without (?:pin|page-lock)|not pinn|unpinned|no pinning|pinning off"
+        r"pin_memory[\"'`]?\s*(?:[=:]|is|set to)\s*[`\"']?[Ff]alse"
+        r"|without (?:pin|page-lock)|not pinn|unpinned|no pinning|pinning off"
     ),
     "fine": (
         r"no swap|not swap|without swap|swap (?:stays|is|remains) (?:at )?(?:0|empty|unused|flat)"
         r"|\bconstant\b|\bstable\b|\bfine\b|\bnormal"
+        r"|\b\d+ ?Gi?B (?:is |are )?(?:available|free)\b"
         r"|\bgone\b|disappear|goes away|\bflat\b|no problem|never (?:swap|touch)"
     ),
     "divided": r"/\s*(?:2\s?\*\*\s?(?P<power>30|20|40)|1024\s?\*\*\s?(?P<of>[234])|1e(?P<e>9|6))",
@@ -91,8 +108,16 @@ class _Memory:
         self.swapping: Line | None = None
         self._kib: dict[str, int] = {}
         unit: float | None = None
+        vmstat = False
         for line in passage.lines:
             text = line.text
+            if _pattern("vmstat-head").match(text):
+                vmstat = True
+            elif vmstat and (row := _pattern("vmstat").match(text)) is not None:
+                # much swap in use alone is old; pages that go in or out now are the trouble
+                moved = max(int(row.group("si")), int(row.group("so")))
+                if int(row.group("used")) >= 1024**2 and moved >= 500:
+                    self.swapping = self.swapping or line
             if line.voice is Voice.SHELL and text.startswith(("free", "watch")):
                 option = _pattern("option").search(text)
                 unit = float(_UNITS.get(option.group()[:2] if option else "", 1024))
@@ -105,6 +130,7 @@ class _Memory:
                 self.total = max(self.total, _number(found.group("total"), found.group("unit"), 1.0))
             elif (found := _pattern("meminfo").match(text)) is not None:
                 self._meminfo(line, found.group("name"), int(found.group("kib")))
+        self.total = self.total or _told_total(passage)
 
     def _swap(self, line: Line, found: re.Match[str], unit: float) -> None:
         own = found.group("unit")
@@ -121,6 +147,16 @@ class _Memory:
         total, free = self._kib.get("SwapTotal"), self._kib.get("SwapFree")
         if total and free is not None and name in ("SwapTotal", "SwapFree") and (total - free) * 4 >= total:
             self.swapping = self.swapping or line
+
+
+def _told_total(passage: Passage) -> float:
+    """The memory of the machine in words: the largest, as that of a GPU is told beside it."""
+    totals = [0.0]
+    for line in passage.lines:
+        for found in _pattern("ram").finditer(line.text):
+            number = found.group("total") or found.group("total2")
+            totals.append(_number(number, found.group("unit") or found.group("unit2"), 1.0))
+    return max(totals)
 
 
 def _unit_of(total: str) -> float:

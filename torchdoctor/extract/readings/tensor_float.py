@@ -70,6 +70,11 @@ _PATTERNS = {
         r"|NVIDIA_TF32_OVERRIDE\W{0,3}0\b"
         r"|fp32_precision\W{0,6}ieee"
     ),
+    # convolutions then come from another library, which has no TF32
+    "no-cudnn": (
+        r"cudnn\.enabled['\")\]]*\s*[=:,]\s*\(?False|cudnn\.flags\(enabled=False"
+        r"|(?:without|disabl\w+|turn\w* off|switch\w* off) cudnn\b|cudnn (?:is )?(?:off|disabled)\b"
+    ),
     "told-about": r"release notes|changelog|what's new|migration guide|breaking changes",
     "query": r"allow_tf32|float32_matmul_precision|fp32_precision",
 }
@@ -95,7 +100,9 @@ def read(passage: Passage) -> Iterator[Fact]:
     card = next((line for line in passage.lines if _pattern("card").search(line.text)), None)
     if card is not None and (found := _pattern("card").search(card.text)):
         yield card.fact("tensor_float.card", found.group())
-    gone = _gone(passage, figures, value)
+    gone = _gone(passage, figures, value, "off")
+    if gone is None and card is not None:
+        gone = _gone(passage, figures, value, "no-cudnn")
     if gone is not None:
         yield gone.fact("tensor_float.gone_without", True)
     if older is not None and older[0] * CONTRAST <= value:
@@ -106,22 +113,39 @@ def read(passage: Passage) -> Iterator[Fact]:
             yield shown.fact("tensor_float.on", True)
 
 
+def _switched(text: str) -> bool:
+    return bool(_pattern("off").search(text) or _pattern("no-cudnn").search(text))
+
+
 def _figures(passage: Passage) -> Iterator[tuple[float, Line]]:
     """Differences that were printed or told: of a line that names them, or the answer to a comparison."""
     comparing = False
+    by_library = bool(_pattern("no-cudnn").search(passage.text))
+    table = False  # below heads that name a difference
     for line in passage.lines:
         text = line.text
+        if text.lstrip()[:1] == "|" and line.voice is not Voice.CODE:
+            heads = not any(char.isdecimal() for char in text.replace("TF32", "").replace("float32", ""))
+            if heads and text.strip("|-: "):
+                table = bool(_pattern("compared").search(text)) and not _pattern("other").search(text)
+            for figure in small_numbers(text.replace("|", " ")) if table else ():
+                yield figure.value, line
+            continue
+        table = False
         named = bool(_pattern("compared").search(text))
         if line.voice in (Voice.TYPED, Voice.CODE):
             comparing = named
             continue
-        if text.lstrip()[:1] == "|" or _pattern("other").search(text):
+        if _pattern("other").search(text):
             continue
         if named and text.rstrip()[-1:] == ":":
             comparing = True
-        told = line.voice is Voice.SAID and _pattern("older").search(text)
-        if named or comparing or told or _pattern("off").search(text) or "now" in text:
-            for figure in small_numbers(re.sub(r"\.(?=\s|$)", " ", text) if told else text):
+        said = line.voice is Voice.SAID
+        told = said and _pattern("older").search(text)
+        if named or comparing or told or _switched(text) or "now" in text:
+            for figure in small_numbers(
+                re.sub(r"\.(?=\s|$)", " ", text) if told or (said and by_library) else text
+            ):
                 yield figure.value, line
         if line.voice is Voice.SAID and text.rstrip()[-1:] != ":":
             comparing = False
@@ -138,9 +162,9 @@ def _older(passage: Passage, figures: list[tuple[float, Line]]) -> tuple[float, 
     return min(found, key=lambda item: item[0], default=None)
 
 
-def _gone(passage: Passage, figures: list[tuple[float, Line]], large: float) -> Line | None:
+def _gone(passage: Passage, figures: list[tuple[float, Line]], large: float, off: str) -> Line | None:
     """A line with a far smaller difference, once TF32 was switched off, or beside the word for it."""
-    switched = next((line.at for line in passage.lines if _pattern("off").search(line.text)), None)
+    switched = next((line.at for line in passage.lines if _pattern(off).search(line.text)), None)
     if switched is None:
         return None
     for value, line in figures:

@@ -1,0 +1,80 @@
+"""Whether the ranks ran under another Python than the shell's: by which, where and the launcher's lines."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.model import Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Event, Transcript
+
+NAMESPACE = "launcher"
+
+FACTS: dict[str, str] = {
+    "launcher.other_python": "bool: python is of another installation than torchrun, or than the ranks'",
+    "launcher.ran_under": "str: interpreter or script of the launcher's installation",
+    "launcher.shell_python": "str: the python that the shell finds first",
+}
+
+LINE_CHARS = 400
+
+_PATTERNS = {
+    # torchelastic's agent names the interpreter that it started
+    "binary": r"\bof binary: (?P<path>\S{2,200}python[\d.]{0,6}(?:\.exe)?)(?:\s|$)",
+    # which, command -v, type -p, where, whereis; "torchrun is /usr/bin/torchrun"
+    "python": (
+        r"^\s*(?:python3? (?:is|ist) |python3?: )?(?P<path>(?:/|[A-Z]:\\)\S{0,200}[/\\]python[\d.]{0,6}"
+        r"(?:\.exe)?)(?:\s/\S*)*\s*$"
+    ),
+    "torchrun": (
+        r"^\s*(?:torchrun (?:is|ist) |torchrun: )?(?P<path>(?:/|[A-Z]:\\)\S{0,200}[/\\]torchrun"
+        r"(?:\.exe)?)\s*$"
+    ),
+    # its first line
+    "script": r"^\s*#!\s?(?P<path>/\S{1,200}/python[\d.]{0,6})\s*$",
+}
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_PATTERNS[name])
+
+
+def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+    """Facts of two installations that the text names; nothing where it names one, or no launcher."""
+    shell = _first("python", transcript)
+    if shell is None:
+        return
+    for name in ("binary", "script", "torchrun"):
+        ran = _first(name, transcript)
+        if ran is None:
+            continue
+        path, source = ran
+        differs = _home(path) != _home(shell[0])
+        yield Fact.known("launcher.other_python", differs, source)
+        if differs:
+            yield Fact.known("launcher.ran_under", path, source)
+            yield Fact.known("launcher.shell_python", shell[0], shell[1])
+        return
+
+
+def _first(name: str, transcript: Transcript) -> tuple[str, str] | None:
+    for event in transcript.events:
+        if "python" not in event.text and "torchrun" not in event.text:
+            continue
+        for offset, line in enumerate(event.text.split("\n")):
+            found = _pattern(name).search(line[:LINE_CHARS])
+            if found is not None and "shims" not in found.group("path"):  # pyenv's stand for any of them
+                return found.group("path"), f"text:{event.source}:{event.line + offset}"
+    return None
+
+
+def _home(path: str) -> str:
+    """The folder that holds bin or Scripts; on Windows python.exe lies beside Scripts."""
+    folder = path.replace("\\", "/").rpartition("/")[0].lower()
+    return re.sub(r"/(?:bin|scripts)$", "", folder)

@@ -1,0 +1,87 @@
+"""Checkpointed blocks that get no gradient: torch's warning beside a loss that does not move."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.extract.readings.passage import Line, Passage, Voice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Fact
+
+NAMESPACE = "no_gradient"
+
+FACTS: dict[str, str] = {
+    "no_gradient.warned": "bool: torch warned that no input of a checkpointed block requires grad",
+    "no_gradient.stuck": "bool: gradient norms of 0, or a loss that stays where it was, printed or told",
+}
+
+FEWEST = 3
+# of the first loss: below that it is noise from batch to batch
+MOVED = 0.02
+
+_PATTERNS = {
+    "warned": r"None of the inputs have requires_grad=True",
+    "norm": r"grad(?:ient)?[_ ]?norm['\"]?\s*[:=|]?\s*(?P<value>\d{1,9}(?:\.\d{1,12})?(?:e[+-]?\d{1,3})?)",
+    "loss": r"(?<![\w.])(?:train_?)?loss['\"]?\s*[:=|]?\s*(?P<value>\d{1,6}\.\d{1,12})",
+    "told": (
+        r"\bloss\b[^.\n]{0,60}?(?:\bnever\b|\bnot\b|n't|\bno longer\b|\bhardly\b)[^.\n]{0,24}?"
+        r"(?:mov|chang|decreas|improv|go(?:es|ing)? down|drop|fall|converg|budg)"
+        r"|\bloss\b[^.\n]{0,40}?\b(?:stays?|stuck|flat|constant|frozen|same|plateau)"
+        r"|\b(?:gradients?|grads?|\.grad)\b[^.\n]{0,40}?\b(?:None|zero|0(?:\.0)?|missing)\b"
+        r"|\b(?:weights|parameters|adapters?)\b[^.\n]{0,40}?(?:\bnever\b|\bnot\b|n't)[^.\n]{0,16}?"
+        r"(?:chang|updat|mov)"
+        r"|\b(?:nothing|not|doesn't|does not|never) (?:is )?(?:learn|train)"
+        r"|loss\b[^.\n]{0,40}?(?:bleibt|\u00e4ndert sich nicht|sinkt nicht"
+        r"|ne (?:baisse|bouge|diminue|change))"
+        r"|loss\s?[^\n]{0,12}(?:\u4e0d\u4e0b\u964d|\u4e0d\u53d8|\u6ca1\u6709\u53d8\u5316)"
+        r"|loss\s?[^\n]{0,12}(?:\u4e0d\u964d|\u4e0b\u304c\u3089\u306a\u3044|\u5909\u308f\u3089\u306a\u3044)"
+        r"|loss\b[^\n]{0,24}\u043d\u0435 (?:\u043f\u0430\u0434\u0430\u0435\u0442"
+        r"|\u043c\u0435\u043d\u044f\u0435\u0442\u0441\u044f"
+        r"|\u0443\u043c\u0435\u043d\u044c\u0448\u0430\u0435\u0442\u0441\u044f)"
+    ),
+}
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_PATTERNS[name], 0 if name == "warned" else re.IGNORECASE)
+
+
+def read(passage: Passage) -> Iterator[Fact]:
+    """Facts of a run with the warning; it is a remark where the gradients flow by another way."""
+    warned = next((line for line in passage.lines if _pattern("warned").search(line.text)), None)
+    if warned is None:
+        return
+    yield warned.fact("no_gradient.warned", True)
+    stuck = _stuck(passage)
+    if stuck is not None:
+        yield stuck.fact("no_gradient.stuck", True)
+
+
+def _stuck(passage: Passage) -> Line | None:
+    """A line of a series that stays where it was; else words, where no series speaks against them."""
+    norms = list(_series(passage, "norm"))
+    if norms:
+        zero = len(norms) >= FEWEST - 1 and all(value == 0 for value, _ in norms)
+        return norms[-1][1] if zero else None
+    said = (line for line in passage.of(Voice.SAID) if not _pattern("warned").search(line.text))
+    told = next((line for line in said if _pattern("told").search(line.text)), None)
+    losses = list(_series(passage, "loss"))
+    if len(losses) >= FEWEST:
+        values = [value for value, _ in losses]
+        if max(values) - min(values) > MOVED * values[0]:
+            return None
+        return told or (losses[-1][1] if len(losses) > FEWEST and values[-1] >= values[0] * 0.999 else None)
+    return told
+
+
+def _series(passage: Passage, name: str) -> Iterator[tuple[float, Line]]:
+    for line in passage.of(Voice.PRINTED, Voice.CODE):
+        found = _pattern(name).search(line.text)
+        if found is not None:
+            yield float(found.group("value")), line
