@@ -42,7 +42,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "threads": (("num_threads", "omp_num", "num threads", "1 thread", "one thread"),),
     "worker_timing": (("workers",), ("num_workers", "dataloader", "loader", "loading")),
     "latency": (("p50", "median", " ms", "50%"), ("torch", "cuda", "gpu", "inference", "latency", "model")),
-    "gpu_rows": (("mib", " mb |", "clocks.", "memory"), ("gpu", "nvidia", "torchrun", "ddp")),
+    "gpu_rows": (("mib", " mb |", "clocks.", "memory", "pcie.link."), ("gpu", "nvidia", "torchrun", "ddp")),
     "gpu_slice": (("grid ", " mig ", "nvidia "), ("slow", "memory", "only", "why")),
     "fork_hang": (
         ("process(", "pool(", "processpoolexecutor(", "os.fork(", "multiprocessing", "fork"),

@@ -53,6 +53,7 @@ _PATTERNS: dict[str, str] = {
     "process": r"(?<!\d)(?P<mib>\d{1,8})MiB$",
     "value": r"^\s{0,40}(?P<key>[A-Z][\w ()-]{1,60}?)\s{0,60}:\s{0,8}(?P<value>\S[^\n]{0,120})$",
     "lspci": r"LnkSta:\s*Speed \S+(?: \(\w+\))?, Width x\d+ \(downgraded\)",
+    "query": r"--query-gpu[= ](?P<columns>[a-z_.]{4,60}(?:,[a-z_.]{3,60}){1,40})",
 }
 
 
@@ -194,7 +195,10 @@ class Table:
             self._put("gpu.pcie_degraded", now < most, event)
 
     def _csv_line(self, text: str, event: Event) -> None:
-        """A line of --query-gpu=…: the header names the columns, each line after it is a GPU."""
+        """A line of --query-gpu=…: the command or the header names the columns, each line below is a GPU."""
+        if (asked := _pattern("query").search(text)) is not None:
+            self._columns = asked.group("columns").split(",")
+            return
         cells = [cell.strip() for cell in text.strip().split(",")]
         if any(cell.startswith(("pcie.link.width", *_REASONS)) for cell in cells):
             self._columns = cells

@@ -79,6 +79,7 @@ GRAD_OFF = (
 LINE_CHARS = 2000  # of an earlier line; progress is printed in short ones
 GROWTH = 1.15
 LATE_SHARE = 0.1
+STEADY_LINES, STEADY_GROWTH = 20, 0.02
 
 _SIZE = r"(\d+(?:\.\d+)?) ?(bytes|[KMGTPE]i?B|B)\b"
 _POWERS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5, "e": 6}
@@ -359,4 +360,12 @@ def _rises(series: list[float]) -> bool | None:
     falls = sum(1 for before, after in itertools.pairwise(series) if after < before * 0.995)
     late = series[-1] - series[len(series) // 2]  # the first steps fill caches and the optimizer's state
     rises = series[-1] >= GROWTH * series[0] and falls * 10 <= len(series)
-    return rises and late >= LATE_SHARE * (series[-1] - series[0])
+    return _steady(series) or (rises and late >= LATE_SHARE * (series[-1] - series[0]))
+
+
+def _steady(series: list[float]) -> bool:
+    """A little more from line to line, never less, to the end: few MiB a step fill a card that is full."""
+    if len(series) < STEADY_LINES or any(after < before for before, after in itertools.pairwise(series)):
+        return False
+    grown, late = series[-1] - series[0], series[-1] - series[len(series) // 2]
+    return len(set(series)) * 2 >= len(series) and grown >= STEADY_GROWTH * series[0] and late >= grown / 3

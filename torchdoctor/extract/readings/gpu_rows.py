@@ -29,6 +29,7 @@ FACTS: dict[str, str] = {
     "gpu_rows.strays": "int: processes with some memory on the first GPU of the table, and more on another",
     "gpu_rows.strays_told": "bool: somebody says that processes of other GPUs hold memory on the first",
     "gpu_rows.held": "bool: a GPU is idle with much memory in use, and somebody asks about the table",
+    "gpu_rows.narrow": "int: GPU that has fewer PCIe lanes than it could, in a table of --query-gpu",
     "gpu_rows.hot": "int: GPU that is hot, busy, and far below its power limit or its highest clock",
 }
 
@@ -94,6 +95,8 @@ class Row:
     busy_percent: int | None
     clock_mhz: int | None = None
     highest_mhz: int | None = None
+    lanes: int | None = None
+    most_lanes: int | None = None
 
 
 def read(passage: Passage) -> Iterator[Fact]:
@@ -108,6 +111,9 @@ def read(passage: Passage) -> Iterator[Fact]:
     missed = any(_pattern("held").search(line.text) for line in passage.of(Voice.SAID))
     if held is not None and missed and not _pattern("container").search(passage.text):
         yield held.line.fact("gpu_rows.held", True)
+    narrow = next((row for row in rows if row.lanes and row.most_lanes and row.lanes < row.most_lanes), None)
+    if narrow is not None:
+        yield narrow.line.fact("gpu_rows.narrow", narrow.index)
     hot = next((row for row in rows if _is_hot(row)), None)
     if hot is not None:
         yield hot.line.fact("gpu_rows.hot", hot.index)
@@ -172,6 +178,8 @@ def _csv_rows(passage: Passage) -> Iterator[Row]:
                 _number(cells.get("utilization.gpu", "")),
                 _number(cells.get("clocks.sm", cells.get("clocks.current.sm", ""))),
                 _number(cells.get("clocks.max.sm", "")),
+                _number(cells.get("pcie.link.width.current", "")),
+                _number(cells.get("pcie.link.width.max", "")),
             )
 
 
