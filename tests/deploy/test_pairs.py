@@ -46,6 +46,7 @@ def test_the_node_that_does_not_take_part_is_found(
     )
     ran = cluster.run(
         "env", f"TORCHDOCTOR={torchdoctor}", f"PYTHON={python}", "TORCHDOCTOR_PAIR_LIMIT=20",
+        f"TORCHDOCTOR_PAIR_PORT={20_000 + os.getpid() % 8_000}",  # two runs on one machine do not meet
         "salloc", "-N4", str(ROOT / "deploy" / "slurm" / "pairs.sh"), str(tmp_path / "results"),
         limit_s=240,
     )  # fmt: skip
