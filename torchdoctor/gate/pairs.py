@@ -287,9 +287,8 @@ def to_text(found: Isolation) -> list[str]:
     lines += [f"x the fabric: {words}" for words in found.fabric]
     lines += [f"? {node}: not told, no node that works was free to test it" for node in found.untold]
     lines += [f"! {words}" for words in found.notes]
-    works = "works" if len(found.working) == 1 else "work"
-    blamed = f"{len(found.blamed)} {'is' if len(found.blamed) == 1 else 'are'} to blame"
-    lines.append(f"{counted(len(found.working), 'node')} {works}, {blamed}")
+    works = counted(len(found.working), "node works", "nodes work")
+    lines.append(f"{works}, {counted(len(found.blamed), 'is to blame', 'are to blame')}")
     if found.blamed:
         lines += ["", f"--exclude={','.join(node for node, _ in found.blamed)}"]
     return lines

@@ -138,8 +138,8 @@ def json_record(text: str) -> list[str] | None:
             return record
     message = pattern(r'"(?:msg|message|event)" ?: ?"((?:[^"\\]|\\.)*)"').search(text)
     level = pattern(r'"(?:level|levelname|severity|lvl)" ?: ?"(\w{3,9})"').search(text)
-    rank = pattern(r'"(?:global_)?rank" ?: ?"?(\d{1,6})\b').search(text)
-    if not message or not (level or rank):
+    tag = _rank_tag(text)
+    if not message or not (level or tag):
         return None
     when = pattern(r'"(?:ts|time|timestamp|asctime|@timestamp)" ?: ?"([\d:.,TZ +-]{8,40})"').search(text)
     trace = pattern(
@@ -152,10 +152,15 @@ def json_record(text: str) -> list[str] | None:
     word = {"err": "ERROR", "warn": "WARNING", "fatal": "CRITICAL"}.get(grade, grade.upper())
     head = " ".join(part for part in (when[1] if when else "", word) if part)
     head += " " if head else ""
-    tag = f"[rank{rank[1]}]: " if rank else ""
     body = unescaped(message[1]) + ("\n" + unescaped(trace[1]) if trace else "")
     lines = [line for part in body.rstrip("\n").split("\n") for line in clean(part)]
     return [tag + head + lines[0], *(tag + line for line in lines[1:])] if lines else None
+
+
+def _rank_tag(text: str) -> str:
+    """The prefix with which torch marks the lines of a rank, of a record that names one."""
+    rank = pattern(r'"(?:global_)?rank" ?: ?"?(\d{1,6})\b').search(text)
+    return f"[rank{rank[1]}]: " if rank else ""
 
 
 def _traced(text: str) -> list[str] | None:
@@ -165,8 +170,7 @@ def _traced(text: str) -> list[str] | None:
     if found is None:
         return None
     when, level, says, trace = found
-    rank = pattern(r'"(?:global_)?rank" ?: ?"?(\d{1,6})\b').search(text)
-    tag = f"[rank{rank[1]}]: " if rank else ""
+    tag = _rank_tag(text)
     head = " ".join(part for part in (when, level, says.rstrip()) if part)
     body = f"{head}\n{trace.rstrip()}" if says or not trace.startswith("Traceback") else trace.rstrip()
     if not says and head and not trace.startswith("Traceback"):

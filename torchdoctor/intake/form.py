@@ -58,7 +58,6 @@ _AMBIGUOUS = (
 )  # fmt: skip
 
 
-# torch says so behind errors of CUDA
 _DIGITS = str.maketrans("123456789", "0" * 9)
 
 

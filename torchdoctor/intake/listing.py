@@ -139,7 +139,12 @@ def _entry(raw: str) -> str:
     if not any(mark in raw for mark in _MARKS):
         return ""
     found = pattern(_ENTRY).match(raw, 0, 400)
-    return pattern(r"[\W\d]+").sub("", found[1] or found[2])[:60] if found else ""
+    return _letters(found[1] or found[2]) if found else ""
+
+
+def _letters(text: str) -> str:
+    """What tells one message from another, whatever its numbers."""
+    return pattern(r"[\W\d]+").sub("", text)[:60]
 
 
 # what an entry may begin with
@@ -160,7 +165,6 @@ def mark_entries(drafts: list[Draft], personal: bool) -> None:
 def mark_lists(drafts: list[Draft]) -> None:
     """Three exceptions and more right below each other, each with a message of its own, none with frames."""
     run: list[Draft] = []
-    seen: set[str] = set()
     for draft in [*drafts, None]:
         bare = (
             draft is not None
@@ -169,13 +173,11 @@ def mark_lists(drafts: list[Draft]) -> None:
         )
         if draft is not None and bare and (not run or draft.line == run[-1].end_line + 1):
             run.append(draft)
-            seen.add(pattern(r"[\W\d]+").sub("", draft.text())[:60])
             continue
         for one in run[-1:]:
             named = pattern(r"(?m)^\s*(?:\w+\.)*\w+(?:Error|Exception): ").findall(one.text())
             one.quoted = one.quoted or len(named) >= 2
-        if len(run) >= 3 and len(seen) == len(run):
+        if len(run) >= 3 and len({_letters(one.text()) for one in run}) == len(run):
             for one in run:
                 one.quoted, one.told = True, False
         run = [draft] if draft is not None and bare else []
-        seen = {pattern(r"[\W\d]+").sub("", one.text())[:60] for one in run}

@@ -38,7 +38,7 @@ STREAM_SECONDS = 60
 # How a log inside of another format may begin.
 _WRAPPED = (b'"', b"{", b"_", b"\xef", b" ", b"\n")
 CHANGED = "the file changed while it was read; what stood in it meanwhile was read"
-# Besides the words by which single lines are classified: what parts of longer events hold, sums of weights.
+# Besides the words by which single lines are classified: what the parts of longer events hold.
 _SIGNS = (
     "raceback", 'File "', "hread ", "frame #", "above exception", "from user code", "Root Cause", ".cpp:",
     "FrameSummary", "Exception Group", "Stack (most recent", "goodbye", "panic", "sigterm", "SIGTERM",

@@ -208,9 +208,7 @@ def teaching(lines: list[str]) -> int:
     From 2 on what it quotes is no failure, from 3 on not even with its stack.
     """
     chapters = sum(line[:2] == "##" and bool(pattern(r"#{2,5} +[^\W_]").match(line)) for line in lines)
-    if chapters >= MANY_CHAPTERS and not any(
-        line[:1] in "#*-" and pattern(_FORMS).match(line) for line in lines
-    ):
+    if chapters >= MANY_CHAPTERS and not _filled_in(lines):
         return 3  # a manual
     if len(lines) > MOST_LINES:
         return 0
@@ -222,11 +220,12 @@ def teaching(lines: list[str]) -> int:
     if any(words in text for words in _CLOSED) and not any(line[:2] in ("$ ", "% ") for line in lines):
         return 2
     marks = 3 if questions_and_answers(lines) else _marks(lines, text)
-    if marks < 2 or asks(lines):
-        return 0
-    if any(line[:1] in "#*-" and pattern(_FORMS).match(line) for line in lines):
-        return 0
-    return marks
+    return 0 if marks < 2 or asks(lines) or _filled_in(lines) else marks
+
+
+def _filled_in(lines: list[str]) -> bool:
+    """True for the form of an issue tracker, filled in by somebody who met a failure."""
+    return any(line[:1] in "#*-" and pattern(_FORMS).match(line) for line in lines)
 
 
 def asks(lines: list[str]) -> bool:

@@ -67,23 +67,19 @@ def read(passage: Passage) -> Iterator[Fact]:
     if not (passage.personal or passage.session or any(passage.of(Voice.SHELL))):
         return
     yield missing.fact("availability.missing", True)
-    gpu = _first(passage, "gpu")
+    gpu = passage.first(_pattern("gpu"))
     if gpu is not None and (named := _pattern("gpu").search(gpu.text)) is not None:
         yield gpu.fact("availability.gpu", named.group())
-    built = _first(passage, "cuda")
-    cpu = _first(passage, "cpu") or _first(passage, "cuda-none") or _answered_none(passage)
+    built = passage.first(_pattern("cuda"))
+    cpu = passage.first(_pattern("cpu")) or passage.first(_pattern("cuda-none")) or _answered_none(passage)
     if built is None and cpu is not None:
         found = _pattern("cpu").search(cpu.text)
         yield cpu.fact("availability.cpu_build", found.group() if found else "torch.version.cuda is None")
-    hidden = _first(passage, "hidden") or _shown_empty(passage)
+    hidden = passage.first(_pattern("hidden")) or _shown_empty(passage)
     if hidden is not None:
         yield hidden.fact("availability.hidden", True)
     if built is not None:
         yield from _built_for(passage, built)
-
-
-def _first(passage: Passage, name: str) -> Line | None:
-    return next((line for line in passage.lines if _pattern(name).search(line.text)), None)
 
 
 def _missing(passage: Passage) -> Line | None:
@@ -128,7 +124,7 @@ def _built_for(passage: Passage, line: Line) -> Iterator[Fact]:
     packed = found.group("packed")
     version = f"{packed[:-1]}.{packed[-1]}" if packed else found.group("dotted")
     yield line.fact("availability.cuda_build", version)
-    driver = _first(passage, "driver")
+    driver = passage.first(_pattern("driver"))
     newest = _pattern("driver").search(driver.text) if driver is not None else None
     # within one major version, 11 and later, an older driver is enough (CUDA minor version compatibility)
     if driver is not None and newest is not None:

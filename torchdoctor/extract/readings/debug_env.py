@@ -67,7 +67,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     spoken = any("?" in line.text or of_passage("personal").search(line.text) for line in passage.lines)
     if not (spoken or passage.session):
         return  # a guide speaks of slow runs, too
-    slow = next((line for line in passage.of(Voice.SAID) if _pattern("slow").search(line.text)), None)
+    slow = passage.first(_pattern("slow"), Voice.SAID)
     if slow is None:
         return
     for line in passage.lines:

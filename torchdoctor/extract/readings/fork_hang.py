@@ -75,7 +75,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     starts = next((line for line in code if _pattern("starts").search(line.text)), None)
     waits = _waits(passage)
     if starts is None and waits is not None and not _pattern("spawned").search(passage.text):
-        starts = next((line for line in passage.lines if _pattern("named").search(line.text)), None)
+        starts = passage.first(_pattern("named"))
     if starts is None:
         return
     hangs = _said(passage, "hangs")

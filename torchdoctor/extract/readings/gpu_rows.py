@@ -184,7 +184,7 @@ def _csv_rows(passage: Passage) -> Iterator[Row]:
 
 
 def _memory(passage: Passage, rows: list[Row]) -> Iterator[Fact]:
-    ranks = next((line for line in passage.lines if _pattern("ranks").search(line.text)), None)
+    ranks = passage.first(_pattern("ranks"))
     if ranks is None or _pattern("unequal").search(passage.text):
         return
     used = {row.index: (row.used_mib, row.line) for row in rows}
@@ -216,7 +216,7 @@ def _strays(passage: Passage) -> Iterator[Fact]:
     ]
     if found:
         yield found[0].fact("gpu_rows.strays", len(found))
-    told = next((line for line in passage.of(Voice.SAID) if _pattern("strays").search(line.text)), None)
+    told = passage.first(_pattern("strays"), Voice.SAID)
     if told is not None and _pattern("several").search(passage.text):
         yield told.fact("gpu_rows.strays_told", True)
 

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.passage import Passage, Voice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,13 +57,9 @@ def read(passage: Passage) -> Iterator[Fact]:
         return
     if not _pattern("output").search(text):
         return
-    shown = _first(passage, "shown", Voice.PRINTED) or _first(passage, "shown", Voice.SAID)
-    sound = _first(passage, "otherwise", Voice.SAID, Voice.PRINTED)
-    if shown is None or sound is None or _first(passage, "wrong", Voice.SAID) is not None:
+    shown = passage.first(_pattern("shown"), Voice.PRINTED) or passage.first(_pattern("shown"), Voice.SAID)
+    sound = passage.first(_pattern("otherwise"), Voice.SAID, Voice.PRINTED)
+    if shown is None or sound is None or passage.first(_pattern("wrong"), Voice.SAID) is not None:
         return
     yield shown.fact("half_nan.output", True)
     yield sound.fact("half_nan.sound_otherwise", True)
-
-
-def _first(passage: Passage, name: str, *voices: Voice) -> Line | None:
-    return next((line for line in passage.of(*voices) if _pattern(name).search(line.text)), None)

@@ -147,7 +147,7 @@ def read(passage: Passage) -> Iterator[Fact]:
 def _told(passage: Passage) -> Iterator[Fact]:
     """Without code: the assignment in words, what it did not do, and how it does."""
     said = list(passage.of(Voice.SAID))
-    named = next((line for line in passage.lines if _pattern("set").search(line.text)), None)
+    named = passage.first(_pattern("set"))
     if named is None or not passage.personal:
         return
     told = _first(said, "complaint") or _first(said, "all")
@@ -258,4 +258,4 @@ def _worked(passage: Passage, line: Line, value: str, name: str) -> bool:
 def _complaint(passage: Passage) -> Line | None:
     if not passage.personal:
         return None
-    return next((one for one in passage.of(Voice.SAID) if _pattern("complaint").search(one.text)), None)
+    return passage.first(_pattern("complaint"), Voice.SAID)

@@ -115,7 +115,7 @@ def _told(passage: Passage) -> Line | None:
     """Words for nan or garbage on the GPU."""
     if not passage.personal:
         return None
-    return next((line for line in passage.of(Voice.SAID) if _pattern("told").search(line.text)), None)
+    return passage.first(_pattern("told"), Voice.SAID)
 
 
 def _rank_low(passage: Passage) -> Line | None:

@@ -86,7 +86,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a series that rises to its end; nothing where it levels out, or nobody asks."""
-    asked = next((line for line in passage.of(Voice.SAID) if _pattern("asked").search(line.text)), None)
+    asked = passage.first(_pattern("asked"), Voice.SAID)
     if asked is None or not passage.personal:
         return
     told = False

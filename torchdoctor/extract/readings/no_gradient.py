@@ -54,7 +54,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a run with the warning; it is a remark where the gradients flow by another way."""
-    warned = next((line for line in passage.lines if _pattern("warned").search(line.text)), None)
+    warned = passage.first(_pattern("warned"))
     if warned is None:
         return
     yield warned.fact("no_gradient.warned", True)

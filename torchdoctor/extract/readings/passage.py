@@ -121,6 +121,11 @@ class Passage:
         """The lines of these voices, in order."""
         return (line for line in self.lines if line.voice in voices)
 
+    def first(self, wanted: re.Pattern[str], *voices: Voice) -> Line | None:
+        """The first line in which the pattern is found; ``voices``: only theirs."""
+        lines = self.of(*voices) if voices else iter(self.lines)
+        return next((line for line in lines if wanted.search(line.text)), None)
+
     @cached_property
     def code(self) -> str:
         """All that is code or was typed at a prompt of Python, a line a line."""

@@ -97,7 +97,7 @@ def read(passage: Passage) -> Iterator[Fact]:
         return
     value, where = large
     yield where.fact("tensor_float.difference", value)
-    card = next((line for line in passage.lines if _pattern("card").search(line.text)), None)
+    card = passage.first(_pattern("card"))
     if card is not None and (found := _pattern("card").search(card.text)):
         yield card.fact("tensor_float.card", found.group())
     gone = _gone(passage, figures, value, "off")

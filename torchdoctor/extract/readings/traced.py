@@ -72,7 +72,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     call = next((line for line in code if _pattern("call").search(line.text)), None)
     warned = _warned(passage)
     if call is None and warned is not None:
-        call = next((line for line in passage.lines if _pattern("call").search(line.text)), None)
+        call = passage.first(_pattern("call"))
     if call is None or any(_pattern("script").search(line.text) for line in code):
         return
     branch = next((line for line in code if _pattern("branch").search(line.text)), None)
