@@ -75,6 +75,8 @@ _PATTERNS = {
         r"cudnn\.enabled['\")\]]*\s*[=:,]\s*\(?False|cudnn\.flags\(enabled=False"
         r"|(?:without|disabl\w+|turn\w* off|switch\w* off) cudnn\b|cudnn (?:is )?(?:off|disabled)\b"
     ),
+    "heads": r"\S\s{2,}\S",
+    "row": r"\S\s{2,}-?\d[\d.]*(?:e-?\d{1,2})?\s*$|\S\s{2,}-?\d[\d.]*(?:e-?\d{1,2})?\s{2,}\S",
     "told-about": r"release notes|changelog|what's new|migration guide|breaking changes",
     "query": r"allow_tf32|float32_matmul_precision|fp32_precision",
 }
@@ -131,13 +133,19 @@ def _figures(passage: Passage) -> Iterator[tuple[float, Line]]:
             for figure in small_numbers(text.replace("|", " ")) if table else ():
                 yield figure.value, line
             continue
-        table = False
+        if table and line.voice is Voice.PRINTED and _pattern("row").search(text):
+            for figure in small_numbers(text):
+                yield figure.value, line
+            continue
         named = bool(_pattern("compared").search(text))
         if line.voice in (Voice.TYPED, Voice.CODE):
             comparing = named
             continue
         if _pattern("other").search(text):
+            table = False
             continue
+        # "GPU            max rel err": heads over columns that blanks keep apart
+        table = named and bool(_pattern("heads").search(text)) and not any(small_numbers(text))
         if named and text.rstrip()[-1:] == ":":
             comparing = True
         said = line.voice is Voice.SAID
