@@ -47,6 +47,9 @@ _PATTERNS = {
         r"^\s*(?P<path>(?:/(?!\S*/\.local/)\S{0,200}/lib(?:64)?/python\d\.\d{1,2}|[A-Z]:\\\S{0,200}\\[Ll]ib)"
         r"[/\\]site-packages[/\\](?P<package>\w+)[/\\]__init__\.py)\s*$"
     ),
+    # pip show, of the pip that the shell finds
+    "name": r"^\s*Name: (?P<package>[\w.-]{1,60})\s*$",
+    "located": r"^\s*Location: (?P<path>(?:/(?!\S*/\.local/)|[A-Z]:\\)\S{1,200}[/\\]site-packages)\s*$",
     "missing": r"No module named '(?P<package>\w+)",
     "torchrun": (
         r"^\s*(?:torchrun (?:is|ist) |torchrun: )?(?P<path>(?:/|[A-Z]:\\)\S{0,200}[/\\]torchrun"
@@ -83,9 +86,27 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
 
 
 def _has_missing(event: Event, transcript: Transcript) -> tuple[str, str] | None:
-    """The file of the package that a rank misses, as the shell's python shows it."""
+    """Where the package that a rank misses lies for the shell's python or pip."""
     missing = _pattern("missing").search(event.text)
-    return _first("found", transcript, missing.group("package")) if missing else None
+    if missing is None:
+        return None
+    return _first("found", transcript, missing.group("package")) or _shown_by_pip(
+        missing.group("package"), transcript
+    )
+
+
+def _shown_by_pip(package: str, transcript: Transcript) -> tuple[str, str] | None:
+    shown = ""
+    for event in transcript.events:
+        if "Name: " not in event.text and "Location: " not in event.text:
+            continue
+        for offset, line in enumerate(event.text.split("\n")):
+            if (name := _pattern("name").match(line[:LINE_CHARS])) is not None:
+                shown = name.group("package").replace("-", "_").lower()
+            found = _pattern("located").match(line[:LINE_CHARS]) if shown == package.lower() else None
+            if found is not None:
+                return f"{found.group('path')}/{package}", f"text:{event.source}:{event.line + offset}"
+    return None
 
 
 def _first(name: str, transcript: Transcript, package: str = "") -> tuple[str, str] | None:

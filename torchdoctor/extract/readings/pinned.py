@@ -54,12 +54,15 @@ _PATTERNS = {
     ),
     "option": r"-(?:b|k|m|g|h)\b|--(?:giga|mega|human)",
     "processes": (
-        r"(?<![\w.])(?P<number>\d{1,3})\s*(?:ranks|processes|procs|gpus?\b|GPUs|x\b|workers per node)"
+        r"(?<![\w.])(?P<number>\d{1,3})\s*(?:ranks|processes|procs|Prozesse|processus|procesos|gpus?\b|GPUs|x\b"
+        r"|workers per node)"
         r"|--nproc[_-]per[_-]node[ =](?P<torchrun>\d{1,3})"
     ),
     "pinned": r"pinned|\bpins\b|page-locked|host_memory_stats|Mlocked|Unevictable|host allocator",
     "sentence": r"(?<=[A-Za-z)])[.;,]\s+",
-    "per-process": r"\brank\b|per (?:rank|process|gpu)|each|every rank|the others",
+    "per-process": (
+        r"\brank\b|per (?:rank|process|gpu)|each|every rank|the others|\bjede[rs]?\b|\bchacun|\bcada\b"
+    ),
     "on": (
         r"pin_memory[\"']?\s*[=:]\s*[Tt]rue|pin_memory\(\)|\bpinned|page-locked|pin_memory on\b"
         r"|with pin_memory\b"

@@ -133,6 +133,8 @@ def _figures(passage: Passage) -> Iterator[tuple[float, Line]]:
             for figure in small_numbers(text.replace("|", " ")) if table else ():
                 yield figure.value, line
             continue
+        if table and not text.strip(" -=+\u2500"):
+            continue
         if table and line.voice is Voice.PRINTED and _pattern("row").search(text):
             for figure in small_numbers(text):
                 yield figure.value, line
