@@ -40,8 +40,9 @@ _PATTERNS = {
         r"|Blackwell)\b"
     ),
     "older": (
-        r"\b(?:V100|P100|T4|K80|P40|M40|(?:GTX|RTX)? ?(?:10[5-8]0|16[5-6]0|20[6-8]0)(?: ?Ti| ?Super)?|TITAN"
-        r"|Turing|Volta|Pascal)\b"
+        r"\b(?:V100|P100|T4|Quadro RTX [4568]000"
+        r"|K80|P40|M40|(?:GTX|RTX)? ?(?:10[5-8]0|16[5-6]0|20[6-8]0)(?: ?Ti| ?Super)?"
+        r"|TITAN|Turing|Volta|Pascal)\b"
     ),
     "compared": (
         r"diff|\berr(?:or)?s?\b|mismatch|delta|deviat|discrepan|\babs\(|max_abs|\batol\b|allclose|max abs"
@@ -127,7 +128,7 @@ def _figures(passage: Passage) -> Iterator[tuple[float, Line]]:
     for line in passage.lines:
         text = line.text
         if text.lstrip()[:1] == "|" and line.voice is not Voice.CODE:
-            heads = not any(char.isdecimal() for char in text.replace("TF32", "").replace("float32", ""))
+            heads = not re.search(r"\d", re.sub(r"(?i)\b(?:tf|fp|float|f)(?:32|64)\b", "", text))
             if heads and text.strip("|-: "):
                 table = bool(_pattern("compared").search(text)) and not _pattern("other").search(text)
             for figure in small_numbers(text.replace("|", " ")) if table else ():
