@@ -6,24 +6,35 @@ from torchdoctor.intake.draft import pattern
 from torchdoctor.intake.frames import package_of
 from torchdoctor.model import Event, EventKind, Frame, Transcript
 
+# Chinese and Japanese set no blank between words and a name
 _FILE = (
-    r"(?<![\w./~\\-])[`\"'(<\u201c]{0,2}(?P<file>(?:[A-Za-z]:[\\/])?[\w./~\\-]{1,200}\.(?:py|ipynb))"
+    r"(?<![./~\\-])(?<![^\W\u3000-\u9fff])[`\"'(<\u201c]{0,2}"
+    r"(?P<file>(?:[A-Za-z]:[\\/])?(?:[^\W\u3000-\u9fff]|[./~\\-]){1,200}\.(?:py|ipynb))"
     r"[`\"')>\u201d]{0,2}"
 )
-_LINE = r"(?:lines?|[Ll]ine number|Zeile|ligne|l\.) ?[:#]? ?(?P<line>\d{1,6})"
+_LINE = (
+    r"(?:lines?|[Ll]ine number|Zeile|ligne|l[i\u00ed]nea|linha|riga"
+    r"|\u0441\u0442\u0440\u043e\u043a[\u0430\u0435\u0438]|l\.) ?[:#]? ?(?P<line>\d{1,6})"
+)
 # file and line in either order; a bare main.py:33 counts, as the sentence must speak of the failure
 _PLACES = (
-    rf"{_FILE}(?:,| on| at| in| \(|:)? ?{_LINE}\b",
-    rf"\b{_LINE}\)?,? ?(?:in|of|inside|from|der|de|von)"
+    rf"{_FILE}(?:,| on| at| in| \(|:| \u0432)? ?{_LINE}\b",
+    rf"\b{_LINE}\)?,? ?(?:in|of|inside|from|der|de|von|du|del|di|\u0432|\u0444\u0430\u0439\u043b\u0430)"
     rf"(?: the| my| our| file| script| notebook| module){{0,3}} {_FILE}",
     rf"{_FILE}:(?P<line>\d{{1,6}})\b",
+    # Chinese and Japanese: main.py 的第 33 行, main.py の 33 行目
+    rf"{_FILE} ?(?:\u7684|\u306e|\u6587\u4ef6|\u4e2d|\uff0c|,){{0,3}} ?\u7b2c? ?(?P<line>\d{{1,6}}) ?\u884c",
+    rf"\u7b2c ?(?P<line>\d{{1,6}}) ?\u884c[^\w]{{0,4}}{_FILE}",
 )
 _FAILS = (
     r"(?i)\b(?:points?|pointing|fail(?:s|ed|ing|ure)?|crash(?:es|ed|ing)?|happen(?:s|ed|ing)?"
     r"|occur(?:s|red|ring)?|rais(?:es|ed|ing)|throws?|thrown|threw|breaks?|broke|dies|died|stops?|stopped"
     r"|blows? up|goes wrong|com(?:es|ing) from|came from|originat\w+|trac(?:es|ed) back|trigger(?:s|ed)"
-    r"|caus(?:es|ed)|trace(?:back)?|stack|errors?|exception|culprit|offending|complain\w*"
-    r"|bricht|scheitert|zeigt auf)\b"
+    r"|caus(?:es|ed)|trace(?:back)?|stack|\w*errors?|exception|culprit|offending|complain\w*"
+    r"|bricht|scheitert|zeigt auf|fehler\w*|absturz|tritt auf|passiert|kracht|erreur|plante|\u00e9choue"
+    r"|se produit|falla|ocurre|fallo|erro|errore|ocorre)\b"
+    r"|\u62a5\u9519|\u51fa\u9519|\u9519\u8bef|\u5f02\u5e38|\u5d29\u6e83|\u30a8\u30e9\u30fc|\u4f8b\u5916"
+    r"|\u0432\u044b\u043b\u0435\u0442\u0430\u0435\u0442|\u043f\u0430\u0434\u0430\u0435\u0442|\u043e\u0448\u0438\u0431\u043a"
 )
 # what was done to a line, and what somebody else's line does
 _OTHER = (
@@ -45,8 +56,10 @@ def told_frame(transcript: Transcript) -> Frame | None:
     found: dict[tuple[str, int], Frame] = {}
     names = {_name(frame.file) for event in transcript.events for frame in event.frames if frame.package}
     for event in transcript.events:
+        # "I get RuntimeError: … in net.py line 40": the words around a message are part of it
+        in_words = event.told and event.kind is EventKind.EXCEPTION
         if (
-            event.kind is not EventKind.LOG
+            (event.kind is not EventKind.LOG and not in_words)
             or event.time
             or event.level
             or ".py" not in event.text.replace("ipynb", "py")
@@ -54,7 +67,7 @@ def told_frame(transcript: Transcript) -> Frame | None:
             continue
         if len(event.text) > 2_000 or pattern(_RECORD).match(event.text):
             continue
-        for frame in _places(event):
+        for frame in _places(event, in_words):
             name = _name(frame.file)
             if name not in names:
                 found.setdefault((name, frame.line or 0), frame)
@@ -63,10 +76,12 @@ def told_frame(transcript: Transcript) -> Frame | None:
     return next(iter(found.values()), None)
 
 
-def _places(event: Event) -> list[Frame]:
+def _places(event: Event, failing: bool) -> list[Frame]:
     frames = []
     for sentence in pattern(r"(?<=[.!?;]) +|\n").split(event.text):
-        if len(sentence) > 600 or not pattern(_FAILS).search(sentence) or pattern(_OTHER).search(sentence):
+        if len(sentence) > 600 or pattern(_OTHER).search(sentence):
+            continue
+        if not failing and not pattern(_FAILS).search(sentence):
             continue
         for place in _PLACES:
             for match in pattern(place).finditer(sentence):

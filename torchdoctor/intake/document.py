@@ -41,7 +41,7 @@ _STRONG = (
     "done.", "done!", "done in", "` reached", "exit code 0", "exit code: 0", "exitcode 0", "exitcode: 0",
     "code 0:0", "0 failed", "errors: 0", "0 errors", "failures 0", "failures: 0", "check ok",
     "exit status 0", "training complete", "job complete", "run complete", "evaluation complete", " ok, ",
-    " ok (", " passed, ",
+    " ok (", " ok after ", " passed, ",
     "expected failure", "failed as expected", "returned 0", "no errors", "'train_runtime': ", "failed: 0",
     "training ended",
     "训练完成", "完成", "終了しました",
@@ -102,6 +102,11 @@ _COUNTED = (
     r"[\w/.'\"-]*(?:error|failed|killed|aborted|out of memory|exception)[\w/'\" -]{0,24}[:=\s] ?"
     r"(?:0(?:\.\d+)?|none|true|false|null)\b"
 )
+# "No exception", "without any error": somebody says that nothing failed
+_DENIED = (
+    r"\b(?:no|without(?: any| an?)?|kein(?:en?|erlei)?|ohne|sans|sin|aucune?|ning\u00fan) (?:\w+ )?"
+    r"(?:errors?|exceptions?|failures?|traceback|fehler(?:meldung)?|erreurs?)\b"
+)
 # dpkg, apt, make and other programs that name themselves
 _SPOKEN = (
     r"^e: \w|^[a-z][\w.+-]{1,30}(?:\[\d+\])?: (?:fatal |internal )?error\b(?!.*broken pipe)"
@@ -155,7 +160,7 @@ def is_failure(draft: Draft) -> bool:
             return False
         if pattern(r"^\s*[a-z][\w-]*: +[\w.-]+$").match(low):
             return False  # a switch of a settings dump
-        low = pattern(_COUNTED).sub(" ", low)
+        low = pattern(_DENIED).sub(" ", pattern(_COUNTED).sub(" ", low))
         return draft.level is not None or bool(pattern(_TROUBLE).search(low))
     return False
 
@@ -166,7 +171,7 @@ def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
     steps = strength = 0
     for index in range(len(drafts) - 1, max(-1, len(drafts) - 400), -1):
         draft = drafts[index]
-        if is_failure(draft) and not _came_later(drafts, index):
+        if is_failure(draft) and not _came_later(drafts, index) and not _of_numpy(drafts, index):
             failure = index
             break
         if draft.kind in (EventKind.LOG, EventKind.LAUNCHER, EventKind.SCHEDULER) and not draft.quoted:
@@ -194,6 +199,12 @@ _ANSWERED = (
     r"|\bprocessed \S+\.\w|\b(?:GET|POST|PUT) /|\bstatus(?:_code)?[\"' ]*[=:][\"' ]*20\d"
     r"|HTTP/\d(?:\.\d)?\"? 20\d"
 )
+# a web server's line on a request says nothing of any other
+_ACCESS_ANY = r"\"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) \S{1,300} HTTP/\d(?:\.\d)?\" [2-5]\d\d\b"
+_ACCESS = _ACCESS_ANY.replace("[2-5]", "2")
+# what it says of the one that failed, and a short answer to the next
+_ASKED_OF = r"\brequests?\b|\bpredict(?:ion)?\b|\binfer(?:ence)?\b|\bhandl(?:er|ing)\b"
+_OK = r"(?i)^[\d\s:.,TZ+/-]{0,40}\W*(?:(?:INFO|DEBUG)\W+)?(?:HTTP/\d\S* )?(?:20\d )?ok\W*$"
 _ALL = r"\b(?:all|total|summary)\b|\b\d+ (?:requests?|items?|messages?|predictions?)\b|\b\d+/\d+\b"
 
 
@@ -202,15 +213,33 @@ def _of_another(drafts: list[Draft], failure: int, good: int) -> bool:
     failed = drafts[failure]
     said = drafts[failure - 1] if failure else failed
     graded = failed if failed.level else said
-    if failed.kind is not EventKind.EXCEPTION or not failed.frames or graded.line < failed.line - 1:
+    if failed.kind is not EventKind.EXCEPTION or not failed.frames:
         return False
-    if graded.level not in ("ERROR", "CRITICAL", "FATAL"):
-        return False
-    if not pattern(f"(?i){_ANSWERED}").search(drafts[good].text()[:400]):
-        return False
+    answer = drafts[good].text()[:400]
+    if not (pattern(_ACCESS).search(answer) and _serves(drafts[:failure], failed)):
+        if graded.line < failed.line - 1 or graded.level not in ("ERROR", "CRITICAL", "FATAL"):
+            return False
+        one_of_many = graded is not failed and pattern(f"(?i){_ASKED_OF}").search(graded.text()[:400])
+        if not pattern(f"(?i){_ANSWERED}").search(answer) and not (
+            one_of_many and pattern(_OK).search(answer)
+        ):
+            return False
     around = [draft.text()[:400] for draft in drafts[max(0, failure - 1) : good + 1] if draft is not failed]
     tried = any(pattern(_AGAIN).search(text) or any(w in text.lower() for w in _WENT_ON) for text in around)
     return not tried and not pattern(f"(?i){_ALL}").search(drafts[good].text()[:400])
+
+
+_WEB = frozenset({
+    "uvicorn", "starlette", "fastapi", "flask", "werkzeug", "django", "tornado", "aiohttp", "gradio",
+    "gunicorn", "sanic", "bottle", "litestar", "quart",
+})  # fmt: skip
+
+
+def _serves(before: list[Draft], failed: Draft) -> bool:
+    """Did a web server answer requests already, or run what failed? While it starts, one may be caught."""
+    if any(frame.package in _WEB for frame in failed.frames):
+        return True
+    return any(pattern(_ACCESS_ANY).search(draft.raw[:400]) for draft in before[-200:])
 
 
 # what a program says of a failure that it has a way around
@@ -221,6 +250,16 @@ _WENT_ON = (
 
 
 _AGAIN = r"(?i)\b(?:retry(?:ing)?|trying (?:again|to resume)|(?:re)?attempt|resuming)\b"
+
+
+def _of_numpy(drafts: list[Draft], index: int) -> bool:
+    """The stack of an import that NumPy 2 prints below its message on modules of 1.x; nothing was raised."""
+    draft = drafts[index]
+    if draft.kind is not EventKind.EXCEPTION or draft.type or not draft.frames:
+        return False
+    return any(
+        "modules will need time to support NumPy 2" in one.raw for one in drafts[max(0, index - 3) : index]
+    )
 
 
 def _came_later(drafts: list[Draft], index: int) -> bool:

@@ -286,7 +286,12 @@ class Router:
         """A frame stands behind this prefix: take it off from now on, and from headers held back."""
         _, shown, bare = split(prefix, self.learned)
         unknown = prefix[max(shown, bare) :]
-        if unknown.strip() == ">" and self.held and self.held[-1][0] == prefix and self._own_quotation():
+        if (
+            unknown.strip() in (">", ">>", "> >")
+            and self.held
+            and self.held[-1][0] == prefix
+            and self._own_quotation()
+        ):
             self.learned.append(shape_of(unknown, tag=False))
         elif (
             unknown.strip(" |│+>")

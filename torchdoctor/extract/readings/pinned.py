@@ -54,19 +54,22 @@ _PATTERNS = {
     ),
     "option": r"-(?:b|k|m|g|h)\b|--(?:giga|mega|human)",
     "processes": (
-        r"(?<![\w.])(?P<number>\d{1,3})\s*(?:ranks|processes|procs|gpus?\b|GPUs|x\b|workers per node)"
+        r"(?<![\w.])(?P<number>\d{1,3})\s*(?:ranks|processes|procs|Prozesse|processus|procesos|gpus?\b|GPUs|x\b"
+        r"|workers per node)"
         r"|--nproc[_-]per[_-]node[ =](?P<torchrun>\d{1,3})"
     ),
-    "pinned": r"pinned|page-locked|host_memory_stats|Mlocked|Unevictable|host allocator",
+    "pinned": r"pinned|\bpins\b|page-locked|host_memory_stats|Mlocked|Unevictable|host allocator",
     "sentence": r"(?<=[A-Za-z)])[.;,]\s+",
-    "per-process": r"\brank\b|per (?:rank|process|gpu)|each|every rank|the others",
+    "per-process": (
+        r"\brank\b|per (?:rank|process|gpu)|each|every rank|the others|\bjede[rs]?\b|\bchacun|\bcada\b"
+    ),
     "on": (
         r"pin_memory[\"']?\s*[=:]\s*[Tt]rue|pin_memory\(\)|\bpinned|page-locked|pin_memory on\b"
         r"|with pin_memory\b"
     ),
     "without": (
         r"pin_memory[\"'`]?\s*(?:[=:]|is|set to)\s*[`\"']?[Ff]alse"
-        r"|without (?:pin|page-lock)|not pinn|unpinned|no pinning|pinning off"
+        r"|[Ww]ithout (?:pin|page-lock)|not pinn|[Uu]npinned|[Nn]o pinning|pinning off"
     ),
     "fine": (
         r"no swap|not swap|without swap|swap (?:stays|is|remains) (?:at )?(?:0|empty|unused|flat)"

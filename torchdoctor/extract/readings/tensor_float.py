@@ -40,8 +40,9 @@ _PATTERNS = {
         r"|Blackwell)\b"
     ),
     "older": (
-        r"\b(?:V100|P100|T4|K80|P40|M40|(?:GTX|RTX)? ?(?:10[5-8]0|16[5-6]0|20[6-8]0)(?: ?Ti| ?Super)?|TITAN"
-        r"|Turing|Volta|Pascal)\b"
+        r"\b(?:V100|P100|T4|Quadro RTX [4568]000"
+        r"|K80|P40|M40|(?:GTX|RTX)? ?(?:10[5-8]0|16[5-6]0|20[6-8]0)(?: ?Ti| ?Super)?"
+        r"|TITAN|Turing|Volta|Pascal)\b"
     ),
     "compared": (
         r"diff|\berr(?:or)?s?\b|mismatch|delta|deviat|discrepan|\babs\(|max_abs|\batol\b|allclose|max abs"
@@ -75,6 +76,8 @@ _PATTERNS = {
         r"cudnn\.enabled['\")\]]*\s*[=:,]\s*\(?False|cudnn\.flags\(enabled=False"
         r"|(?:without|disabl\w+|turn\w* off|switch\w* off) cudnn\b|cudnn (?:is )?(?:off|disabled)\b"
     ),
+    "heads": r"\S\s{2,}\S",
+    "row": r"\S\s{2,}-?\d[\d.]*(?:e-?\d{1,2})?\s*$|\S\s{2,}-?\d[\d.]*(?:e-?\d{1,2})?\s{2,}\S",
     "told-about": r"release notes|changelog|what's new|migration guide|breaking changes",
     "query": r"allow_tf32|float32_matmul_precision|fp32_precision",
 }
@@ -125,19 +128,27 @@ def _figures(passage: Passage) -> Iterator[tuple[float, Line]]:
     for line in passage.lines:
         text = line.text
         if text.lstrip()[:1] == "|" and line.voice is not Voice.CODE:
-            heads = not any(char.isdecimal() for char in text.replace("TF32", "").replace("float32", ""))
+            heads = not re.search(r"\d", re.sub(r"(?i)\b(?:tf|fp|float|f)(?:32|64)\b", "", text))
             if heads and text.strip("|-: "):
                 table = bool(_pattern("compared").search(text)) and not _pattern("other").search(text)
             for figure in small_numbers(text.replace("|", " ")) if table else ():
                 yield figure.value, line
             continue
-        table = False
+        if table and not text.strip(" -=+\u2500"):
+            continue
+        if table and line.voice is Voice.PRINTED and _pattern("row").search(text):
+            for figure in small_numbers(text):
+                yield figure.value, line
+            continue
         named = bool(_pattern("compared").search(text))
         if line.voice in (Voice.TYPED, Voice.CODE):
             comparing = named
             continue
         if _pattern("other").search(text):
+            table = False
             continue
+        # "GPU            max rel err": heads over columns that blanks keep apart
+        table = named and bool(_pattern("heads").search(text)) and not any(small_numbers(text))
         if named and text.rstrip()[-1:] == ":":
             comparing = True
         said = line.voice is Voice.SAID
