@@ -53,6 +53,7 @@ FACTS = {
     "event.frames": "text: path:function of all frames, those of wrapped and chained exceptions included",
     "event.functions": "list: names of the functions in the frames",
     "event.code": "text: source lines quoted in the frames",
+    "event.last_code": "text: source line of the frame that raised",
     "event.torch_tied": "bool: a frame or the text belongs to torch",
     "event.user_frame": "bool: the user's own code is in the frames",
     "event.before": "text: up to 200 earlier events",
@@ -200,6 +201,9 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         return tuple(dict.fromkeys(frame.function for frame in frames))
     if key == "code":
         return " | ".join(frame.code for frame in frames if frame.code)
+    if key == "last_code":
+        last = (event.frames or frames)[-1:]
+        return last[0].code or None if last else None
     if key == "user_frame":
         return any(not frame.package for frame in frames)
     if key == "in_evaluation":
