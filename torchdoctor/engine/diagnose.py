@@ -169,7 +169,7 @@ def _select(
         elif head.role in (Role.CONTEXT, Role.TEARDOWN) or (head.rule.severity is Severity.INFO and causes):
             notes.append(_note(head, "a remark, not the cause"))
         elif unknown_cause:
-            notes.append(_note(head, "may follow from the failure that no rule knows"))
+            notes.append(_note(head, _beside(head, strange)))
         elif transcript.ending is Ending.GOOD and _only_remarks(head):
             notes.append(_note(head, "a line of the log of a run that ended well"))
         elif head.rule.severity is Severity.WARNING and transcript.ending is Ending.GOOD:
@@ -179,6 +179,13 @@ def _select(
         else:
             kept.append(chain)
     return _without_rivals(kept, notes), notes
+
+
+def _beside(head: Finding, strange: list[Event]) -> str:
+    """What a warning or a consequence may have to do with a failure that no rule knows."""
+    if head.rule.severity is Severity.WARNING and head.best.event.id < min(event.id for event in strange):
+        return "a warning before the failure that no rule knows; it may be the reason"
+    return "may follow from the failure that no rule knows"
 
 
 def _only_remarks(head: Finding) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import pairwise
 
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Form, Frame, Transcript
 
@@ -53,6 +54,8 @@ FACTS = {
     "event.frames": "text: path:function of all frames, those of wrapped and chained exceptions included",
     "event.functions": "list: names of the functions in the frames",
     "event.code": "text: source lines quoted in the frames",
+    "event.last_code": "text: source line of the frame that raised",
+    "event.shadowing": "text: the user's own file that ran where a package imported a module of that name",
     "event.torch_tied": "bool: a frame or the text belongs to torch",
     "event.user_frame": "bool: the user's own code is in the frames",
     "event.before": "text: up to 200 earlier events",
@@ -172,6 +175,19 @@ def _texts(events: Iterable[Event]) -> str:
     )
 
 
+def _shadowing(frames: list[Frame]) -> str | None:
+    """The file of the user's own that an ``import`` in a package's module ran: ``from copy import deepcopy``."""
+    for outer, inner in pairwise(frames):
+        if not outer.package or inner.package or not outer.function == inner.function == "<module>":
+            continue
+        folder, _, name = inner.file.replace("\\", "/").rpartition("/")
+        module = name.removesuffix(".py")
+        module = folder.rpartition("/")[2] if module == "__init__" else module
+        if outer.code.startswith((f"import {module}", f"from {module} import")):
+            return inner.file
+    return None
+
+
 def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
     """The value of an ``event.`` fact; None for a name that is none."""
     key = name[len("event.") :]
@@ -200,6 +216,11 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         return tuple(dict.fromkeys(frame.function for frame in frames))
     if key == "code":
         return " | ".join(frame.code for frame in frames if frame.code)
+    if key == "last_code":
+        last = (event.frames or frames)[-1:]
+        return last[0].code or None if last else None
+    if key == "shadowing":
+        return _shadowing(frames)
     if key == "user_frame":
         return any(not frame.package for frame in frames)
     if key == "in_evaluation":

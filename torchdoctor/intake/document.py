@@ -112,6 +112,11 @@ _SPOKEN = (
     r"^e: \w|^[a-z][\w.+-]{1,30}(?:\[\d+\])?: (?:fatal |internal )?error\b(?!.*broken pipe)"
     r"|returned an error code \([1-9]"
 )
+# "failed: …, using the fallback": the program says itself how it went on
+_AROUND = (
+    r"(?<!no )(?<!without )\b(?:falling back|fallback|fell back|skipp(?:ing|ed)|retrying|will retry"
+    r"|trying again)\b"
+)
 _LAST = 8
 
 
@@ -156,7 +161,7 @@ def is_failure(draft: Draft) -> bool:
             return False
         if goodness(text) or is_step(text):
             return False
-        if draft.level in ("INFO", "DEBUG", "WARNING", "WARN"):
+        if draft.level in ("INFO", "DEBUG", "WARNING", "WARN") or pattern(_AROUND).search(low):
             return False
         if pattern(r"^\s*[a-z][\w-]*: +[\w.-]+$").match(low):
             return False  # a switch of a settings dump

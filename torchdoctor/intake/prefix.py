@@ -49,8 +49,8 @@ _SYSLOG = (
 )
 _JOURNAL = r"(?P<host>[\w.-]{1,64}) (?:(?P<kernel>kernel): ?|(?P<proc>[\w./@-]{1,64})\[(?P<pid>\d+)\]: ?)"
 _GLOG = (
-    r"(?P<lvl>[EWIFD])(?P<mo>\d\d)(?P<d>\d\d) (?P<clock>\d\d:\d\d:\d\d\.\d+) +\d+ "
-    r"(?P<where>[\w./-]{1,160}):\d+\] ?(?P<id>\[\d+/\d+(?:_\d+)?\] ?)?"
+    r"(?P<lvl>[EWIFDV])(?P<mo>\d\d)(?P<d>\d\d) (?P<clock>\d\d:\d\d:\d\d\.\d+) +\d+ "
+    r"(?P<where>[\w./-]{1,160}):\d+\] ?(?P<id>\[\d+/\d+(?:_\d+)?\] ?)?(?:\[__\w{1,40}\] ?)?"
 )
 _C10D = (
     r"\[(?P<lvl>[EWIF])(?P<md>\d{3,4})?(?: (?P<clock>\d\d:\d\d:\d\d\.\d+))? ?(?P<where>[\w./-]{1,80}\.(?:cpp"
@@ -275,7 +275,7 @@ def _number(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool]
 
 
 def _capital(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool] | None:
-    if text[at] in "EWIFD" and text[at + 1 : at + 5].isdecimal():
+    if text[at] in "EWIFDV" and text[at + 1 : at + 5].isdecimal():
         found = pattern(_GLOG).match(text, at)
         if found:
             mark.level = _LETTER_LEVELS[found["lvl"]]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from torchdoctor.intake.draft import NO_MARK, Draft, Line, Mark, pattern
 from torchdoctor.intake.frames import package_of
 from torchdoctor.intake.lines import classify, device_asserts, exception_head, is_progress, shown_exception
-from torchdoctor.intake.texts import USER_CODE, TextReader, UserCodeReader, WarningReader, compiled
+from torchdoctor.intake.texts import TextReader, UserCodeReader, WarningReader, above_user_code, compiled
 from torchdoctor.intake.traceback import (
     DONE,
     HEADER,
@@ -96,7 +96,7 @@ class Stream:
             return
         if 'File "' in body and self._frame(line):
             return
-        if body.strip() in USER_CODE and (owner := compiled(self, line.number)):
+        if "ser " in body and above_user_code(body) and (owner := compiled(self, line)):
             self.reader = UserCodeReader(owner)
             return
         if "above exception" in body:
@@ -316,6 +316,8 @@ class Stream:
             self.crash = draft
         if kind is EventKind.NCCL:
             self._nccl(draft, body)
+        if kind is EventKind.WARNING:
+            self.last = draft
         if mode and self.reader is None:
             self.reader = TextReader(self, draft, mode, line.mark)
         else:

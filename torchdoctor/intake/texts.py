@@ -192,15 +192,29 @@ class WarningReader:
         self.stream.give_back(waiting)
 
 
-# Dynamo's and torch.export's words above the frames of the user's function
-USER_CODE = ("from user code:", "User Stack (most recent call last):", "User stack (most recent call last):")
+# Dynamo's and torch.export's words above the frames of the user's function, alone or at the end of a record
+_USER_CODE = (
+    r"(?:from user code(?: at)?|[Uu]ser [Cc]ode traceback|[Uu]ser [Ss]tack"
+    r"(?: \(most recent call last\))?):$"
+)
 
 
-def compiled(stream: Stream, number: int) -> Draft | None:
-    """Whose frames Dynamo prints below this line: the record above it, or the exception further up.
+def above_user_code(body: str) -> bool:
+    """Do the frames of the user's function follow this line? (torch 2.0 to 2.13)"""
+    stripped = body.rstrip()
+    return stripped[-1:] == ":" and "ser " in stripped and bool(pattern(_USER_CODE).search(stripped[-80:]))
+
+
+def compiled(stream: Stream, line: Line) -> Draft | None:
+    """Whose frames Dynamo prints below this line: itself, the record above, or the exception further up.
 
     Its message goes on in paragraphs, which change with the release.
     """
+    number = line.number
+    if line.mark.record and pattern(_USER_CODE).sub("", line.body).strip(" :"):
+        stream.single(line)  # "Graph break: from user code at:"
+        stream.close()
+        return stream.last
     last = stream.last if stream.last is not None and number - stream.last.end_line <= 3 else None
     raised = stream.closed[0] if stream.closed else None
     if (
@@ -228,6 +242,8 @@ class UserCodeReader:
         if self.draft.frames and not self.draft.frames[-1].code and body[:1] in " \t" and body.strip():
             self.draft.frames[-1] = with_code(self.draft.frames[-1], body.strip())
             return TAKEN
+        if self.draft.frames and body.strip() and not body.strip("^~ "):
+            return TAKEN  # under the source line
         return TAKEN if body.strip().startswith("(snipped, see stack below") else DONE
 
     def close(self) -> None:
