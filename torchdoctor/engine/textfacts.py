@@ -41,6 +41,14 @@ _BUILT_ON_TORCH = frozenset(
         "flashinfer",
         "unsloth",
         "mamba_ssm",
+        "exllama",
+        "exllamav2",
+        "spconv",
+        "transformer_engine",
+        "auto_gptq",
+        "MinkowskiEngine",
+        "causal_conv1d",
+        "triton",
         "sageattention",
     }
 )
