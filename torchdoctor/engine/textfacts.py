@@ -94,7 +94,7 @@ def _pattern(name: str) -> re.Pattern[str]:
                 # setuptools runs nvcc for torch's extensions only
                 r"error: command '[^'\n]{0,200}nvcc(?:\.exe)?' failed|flashinfer|/vllm/|/sglang/|"
                 r"torch2trt|\bpyg[-_]lib\b|\bgroundingdino\b|"
-                r"TORCH_|CUDA_LAUNCH_BLOCKING|libtorch|inductor|"
+                r"TORCH_|DS_BUILD_|CUDA_LAUNCH_BLOCKING|libtorch|inductor|"
                 r"\btorch(?:sparse|scatter|cluster|geometric|rl|ao|tune|titan|metrics)\b|"
                 r"\bimport [\w, ]{0,60}\btorch\b"
             ),
@@ -104,7 +104,7 @@ def _pattern(name: str) -> re.Pattern[str]:
             ),
             "windows": r"\b[A-Za-z]:\\|\bWinError\b|\.dll\b|\bcl\.exe\b",
             "macos": r"/Users/|\bdarwin\b|\bMPS\b(?! (?:client|server|control))|\.dylib\b|macOS",
-            "wsl": r"\bWSL2?\b|microsoft-standard|/mnt/c/|/usr/lib/wsl",
+            "wsl": r"\bWSL2?\b|Windows Subsystem for Linux|microsoft-standard|/mnt/c/|/usr/lib/wsl",
             "linux": r"/(?:home|usr|opt|root|proc|dev|data|workspace|mnt)/|\.so\b|\bubuntu\b|\blinux\b",
         }[name],
         re.IGNORECASE if name in ("progress", "linux") else 0,
