@@ -93,7 +93,7 @@ def _pattern(name: str) -> re.Pattern[str]:
                 r"THC|\bTHP[A-Z]|\bTH\w{2,20}Allocator|"
                 # setuptools runs nvcc for torch's extensions only
                 r"error: command '[^'\n]{0,200}nvcc(?:\.exe)?' failed|flashinfer|/vllm/|/sglang/|"
-                r"torch2trt|\bpyg[-_]lib\b|\bgroundingdino\b|"
+                r"torch2trt|\bpytorch/(?:third_party|build|aten|torch|caffe2)/|\bpyg[-_]lib\b|\bgroundingdino\b|"
                 r"TORCH_|DS_BUILD_|CUDA_LAUNCH_BLOCKING|libtorch|inductor|"
                 r"\btorch(?:sparse|scatter|cluster|geometric|rl|ao|tune|titan|metrics)\b|"
                 r"\bimport [\w, ]{0,60}\btorch\b"

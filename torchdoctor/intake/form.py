@@ -49,7 +49,8 @@ _PRINTED = (
     "Check the documentation of torch.load to learn more about types",
     "Unexpected error from cudaGetDeviceCount()", "Solving environment:", "LibMambaUnsatisfiableError: ",
     "UnsatisfiableError: ", "Could not solve for environment specs", "Collecting package metadata",
-    "Channels:", "Platform: ", "The following packages are incompatible",
+    "Channels:", "Platform: ", "The following packages are incompatible", "Could not locate cudnn",
+    "Could not load library ", "Unable to load any of {", "Failed to initialize NVML: ",
 )  # fmt: skip
 _LOGGED = ("Traceback (most", 'File "', "WARNING", "ERROR", "INFO", "DEBUG")
 
