@@ -42,6 +42,14 @@ _BUILT_ON_TORCH = frozenset(
         "flashinfer",
         "unsloth",
         "mamba_ssm",
+        "exllama",
+        "exllamav2",
+        "spconv",
+        "transformer_engine",
+        "auto_gptq",
+        "MinkowskiEngine",
+        "causal_conv1d",
+        "triton",
         "sageattention",
     }
 )
@@ -88,8 +96,8 @@ def _pattern(name: str) -> re.Pattern[str]:
                 r"THC|\bTHP[A-Z]|\bTH\w{2,20}Allocator|"
                 # setuptools runs nvcc for torch's extensions only
                 r"error: command '[^'\n]{0,200}nvcc(?:\.exe)?' failed|flashinfer|/vllm/|/sglang/|"
-                r"torch2trt|\bpyg[-_]lib\b|\bgroundingdino\b|"
-                r"TORCH_|CUDA_LAUNCH_BLOCKING|libtorch|inductor|"
+                r"torch2trt|\bpytorch/(?:third_party|build|aten|torch|caffe2)/|\bpyg[-_]lib\b|\bgroundingdino\b|"
+                r"TORCH_|DS_BUILD_|CUDA_LAUNCH_BLOCKING|libtorch|inductor|"
                 r"\btorch(?:sparse|scatter|cluster|geometric|rl|ao|tune|titan|metrics)\b|"
                 r"\bimport [\w, ]{0,60}\btorch\b"
             ),
@@ -99,7 +107,7 @@ def _pattern(name: str) -> re.Pattern[str]:
             ),
             "windows": r"\b[A-Za-z]:\\|\bWinError\b|\.dll\b|\bcl\.exe\b",
             "macos": r"/Users/|\bdarwin\b|\bMPS\b(?! (?:client|server|control))|\.dylib\b|macOS",
-            "wsl": r"\bWSL2?\b|microsoft-standard|/mnt/c/|/usr/lib/wsl",
+            "wsl": r"\bWSL2?\b|Windows Subsystem for Linux|microsoft-standard|/mnt/c/|/usr/lib/wsl",
             "linux": r"/(?:home|usr|opt|root|proc|dev|data|workspace|mnt)/|\.so\b|\bubuntu\b|\blinux\b",
         }[name],
         re.IGNORECASE if name in ("progress", "linux") else 0,

@@ -306,10 +306,26 @@ def _extension(transcript: Transcript) -> str:
     return ""
 
 
+def _last_word(transcript: Transcript) -> str | None:
+    """Where setuptools says that nvcc failed, in a text that lacks nvcc's own errors; None when nowhere."""
+    for event in transcript.events:
+        if event.kind is not EventKind.BUILD or event.quoted or not event.text.startswith("error: command '"):
+            continue
+        if "nvcc' failed" in event.text or "nvcc.exe' failed" in event.text:
+            return f"text:{event.source}:{event.line}"
+    return None
+
+
 def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     error = _first(transcript)
     if error is None:
         built = any("'ninja', " in event.text for event in transcript.events)  # its words are lost
+        if (last := _last_word(transcript)) is not None:
+            return (
+                Fact.absent("build.first_error_kind", last),
+                Fact.absent("build.first_error_file", last),
+                Fact.known("build.consumer", "extension", last),
+            )
         return (Fact.absent("build.first_error_kind", "text"),) if built else ()
     kind = _kind(error.text)
     standard = _standard(transcript, error.event)

@@ -25,6 +25,7 @@ FACTS: dict[str, str] = {
     "static-tls or dll-load-failed",
     "dlopen.library": "str: the library that is missing, or that lacks the version; no directory",
     "dlopen.library_path": "str: the same with its directory, when the message gives one",
+    "dlopen.library_place": "str: system (under /lib or /usr/lib) or environment, by its directory",
     "dlopen.library_family": "str: cuda-driver, nvml, cuda-toolkit, cudnn, nccl, torch, torch-rocm, "
     "torchvision, torchaudio, mkl, openmp, python, cxx-runtime, libc or other",
     "dlopen.library_major": "int: first number after .so or in the DLL's name (libcudart.so.12 gives 12)",
@@ -44,7 +45,7 @@ FACTS: dict[str, str] = {
 # One of these stands in every message of the kind; all else is skipped without a regular expression.
 _TRIGGERS = (
     ".so", ".dll", ".dylib", ".pyd", "undefined symbol", "ymbol not found", "DLL load failed",
-    "load symbol", "GLIBC", "CXXABI",
+    "load symbol", "GLIBC", "CXXABI", "[WinError ",
 )  # fmt: skip
 
 _FILE = r"(?P<file>[^\s'\"`(){},;]{1,300})"
@@ -245,7 +246,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     text = event.text
     if not any(trigger in text for trigger in _TRIGGERS):
         return
-    hit = _search(text)
+    hit = _search(text) or _unnamed(event)
     if hit is None:
         return
     from torchdoctor.extract.linked_names import (
@@ -277,6 +278,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         base = library.replace("\\", "/").rsplit("/", 1)[-1]
         if base != library:
             yield known("library_path", library)
+            system = library.startswith(("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"))
+            yield known("library_place", "system" if system else "environment")
         yield known("library_family", library_family(base))
         major = major_version(base)
         if major is not None:
@@ -308,9 +311,17 @@ def _named(name: str, value: str, source: str) -> Iterator[Fact]:
         yield Fact.known(f"dlopen.{name}", value, source)
 
 
+def _unnamed(event: Event) -> tuple[str, dict[str, str]] | None:
+    """Windows names no file when a library lacks a procedure: the package that loads it tells."""
+    if "[WinError 127]" not in event.text or not any("ctypes" in frame.file for frame in event.frames):
+        return None
+    return "dll-load-failed", {"loader": _loaded_by(event)}
+
+
 def _loaded_by(event: Event) -> str:
     """The Python file whose import failed: the loader does not say which library wanted the missing one."""
     for frame in reversed(event.frames):
-        if "importlib" not in frame.file and "ctypes" not in frame.file:
+        path = frame.file.replace("\\", "/")
+        if "importlib" not in path and "ctypes" not in path and not path.endswith("torch/_ops.py"):
             return frame.file
     return ""

@@ -263,7 +263,8 @@ def _of_numpy(drafts: list[Draft], index: int) -> bool:
     if draft.kind is not EventKind.EXCEPTION or draft.type or not draft.frames:
         return False
     return any(
-        "modules will need time to support NumPy 2" in one.raw for one in drafts[max(0, index - 3) : index]
+        "modules will need time to support NumPy 2" in one.raw or "compiled using NumPy 1.x cannot" in one.raw
+        for one in drafts[max(0, index - 9) : index]
     )
 
 

@@ -47,6 +47,10 @@ _PRINTED = (
     "Weights only load failed. ", "(1) In PyTorch 2.6, we changed the default value of the `weights_only`",
     "(2) Alternatively, to load with `weights_only=True` please", "WeightsUnpickler error: ",
     "Check the documentation of torch.load to learn more about types",
+    "Unexpected error from cudaGetDeviceCount()", "Solving environment:", "LibMambaUnsatisfiableError: ",
+    "UnsatisfiableError: ", "Could not solve for environment specs", "Collecting package metadata",
+    "Channels:", "Platform: ", "The following packages are incompatible", "Could not locate cudnn",
+    "Could not load library ", "Unable to load any of {", "Failed to initialize NVML: ",
 )  # fmt: skip
 _LOGGED = ("Traceback (most", 'File "', "WARNING", "ERROR", "INFO", "DEBUG")
 

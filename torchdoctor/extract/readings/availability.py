@@ -20,6 +20,7 @@ FACTS: dict[str, str] = {
     "availability.gpu": "str: NVIDIA GPU that the text names",
     "availability.cpu_build": "str: what shows that this torch was built without CUDA",
     "availability.cuda_build": "str: CUDA version that this torch was built for",
+    "availability.no_smi": "bool: nvidia-smi is not there either",
     "availability.hidden": "bool: CUDA_VISIBLE_DEVICES is shown to be empty or -1",
     "availability.driver_cuda": "str: newest CUDA version of a driver that is too old for this torch",
 }
@@ -50,6 +51,11 @@ _PATTERNS = {
     "cuda-none": r"version\.cuda\)?\s*[:=]?\s*None\b",
     "asked-cuda": r"version\.cuda\b",
     "hidden": r"CUDA_VISIBLE_DEVICES['\"\]\)]{0,3}\s*[=:]\s*(?:''|\"\"|-1\b|'-1'|\"-1\"|$)",
+    "no-smi": (
+        r"nvidia-smi['`]?: (?:command )?not found|command not found: nvidia-smi"
+        r"|'nvidia-smi' is not recognized|executable file not found in \$PATH.{0,40}nvidia-smi"
+        r"|\"nvidia-smi\": executable file not found"
+    ),
     "driver": r"CUDA Version: (?P<version>\d{1,2}\.\d)",
 }
 
@@ -78,6 +84,9 @@ def read(passage: Passage) -> Iterator[Fact]:
     hidden = passage.first(_pattern("hidden")) or _shown_empty(passage)
     if hidden is not None:
         yield hidden.fact("availability.hidden", True)
+    without = passage.first(_pattern("no-smi"))
+    if without is not None and cpu is None:
+        yield without.fact("availability.no_smi", True)
     if built is not None:
         yield from _built_for(passage, built)
 
