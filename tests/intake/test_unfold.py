@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchdoctor.intake.unfold import Unfolder
+from torchdoctor.intake.unfold import FrameMender, Unfolder
 
 FOLDED = (
     'it died: Traceback (most recent call last): File "/srv/a.py", line 8, in <module> main() '
@@ -65,3 +65,30 @@ def test_a_cell_of_vs_code_loses_its_escapes() -> None:
     assert unfolder.take("----> 1 import torch") == ["----> 1 import torch"]
     unfolder.take("}")
     assert unfolder.take("after it") is None
+
+
+def test_a_frame_broken_in_its_path_is_joined_at_its_first_line() -> None:
+    mender = FrameMender()
+    assert mender.take(3, '  File "D:\\course\\solution\\runner.p') == []
+    assert mender.take(4, 'y", line 88, in run') == [
+        (3, '  File "D:\\course\\solution\\runner.py", line 88, in run')
+    ]
+    assert mender.take(5, "    loss.backward()") is None
+
+
+def test_a_frame_that_ends_for_good_is_given_back_with_its_own_number() -> None:
+    mender = FrameMender()
+    assert mender.take(3, '  File "/opt/net') == []
+    assert mender.take(4, "Killed") == [(3, '  File "/opt/net'), (4, "Killed")]
+    assert mender.take(5, '  File "/opt/la') == []
+    assert mender.rest() == [(5, '  File "/opt/la')]
+    assert mender.rest() == []
+
+
+def test_a_frame_without_its_front_is_one_again() -> None:
+    mender = FrameMender()
+    assert mender.take(1, 'models/vit.py", line 77, in forward') == [
+        (1, '  File "models/vit.py", line 77, in forward')
+    ]
+    assert mender.take(2, 'see "net.py", line 77, in forward') is None
+    assert mender.take(3, 'print("a.py", line 3)') is None

@@ -45,7 +45,11 @@ def own_frame(event: Event, transcript: Transcript) -> Frame | None:
     """The innermost frame of the user's own code in the event or in what stands behind it."""
     members = list(related(event, transcript))
     if event.kind is not EventKind.EXCEPTION:
-        members += _stack_below(event, transcript)
+        below = _stack_below(event, transcript)
+        if below and below[0].line == event.end_line + 1 and not event.text.rstrip().endswith(":"):
+            # a message with its stack right under it: VS Code's debugger, which prints the innermost first
+            return next((frame for frame in below[0].frames if not frame.package), None)
+        members += below
     for member in reversed(members):
         for frame in reversed(member.frames):
             if not frame.package:

@@ -14,7 +14,7 @@ _TORCH_PARTS = (
     "utils/file_baton.py", "_subclasses/", "_higher_order_ops/", "_functorch/", "_prims", "_refs/",
     "_decomp/", "_compile.py", "_jit_internal.py", "_C/", "_lazy/", "sparse/", "testing/_internal/",
     "library.py", "storage.py", "random.py", "overrides.py", "_weights_only_unpickler.py", "xpu/", "mps/",
-    "nested/", "package/", "profiler/",
+    "nested/", "package/", "profiler/", "distributions/", "masked/",
 )  # fmt: skip
 # Packages whose files py-spy prints without site-packages, as it prints those of a user's own modules.
 _KNOWN_PACKAGES = frozenset({

@@ -12,7 +12,7 @@ from torchdoctor.intake.lines import is_prompt
 from torchdoctor.intake.prefix import split
 from torchdoctor.intake.stream import Stream
 from torchdoctor.intake.traceback import HEADER, cell_head
-from torchdoctor.intake.unfold import Unfolder
+from torchdoctor.intake.unfold import FrameMender, Unfolder
 
 STREAMS = 4_096
 LEARNED = 16
@@ -42,6 +42,7 @@ class Router:
         self.runs: tuple[str, int] = ("", 0)
         self.interleaved = Interleaved()
         self.section: Stream | None = None  # the part of a file that one rank wrote, under a heading
+        self.mender = FrameMender()
         self.unfolder = Unfolder()
         self.named = ""  # the class of the exception that a report's field named
         self.long = (0, "")  # the pieces of a log record that is one long line, as far as they came
@@ -74,6 +75,14 @@ class Router:
                 return
         if ":** " in text[:48]:
             text = self._field(text)
+        mended = self.mender.take(number, text)
+        if mended is None:
+            self._unfolded(number, text, joined)
+            return
+        for at, line in mended:
+            self._unfolded(at, line, False)
+
+    def _unfolded(self, number: int, text: str, joined: bool) -> None:
         unfolded = self.unfolder.take(text)
         if unfolded is not None:
             for line in unfolded:
@@ -332,6 +341,8 @@ class Router:
     def close(self) -> None:
         if self.long[1]:
             self._whole()
+        for at, line in self.mender.rest():
+            self._unfolded(at, line, False)
         for line in self.unfolder.rest():
             self.logical(0, line, False)
         for at, piece in self.interleaved.rest():

@@ -1,4 +1,4 @@
-"""Tracebacks whose line breaks were lost, and cells' errors as editors copy them: the lines they had."""
+"""Tracebacks whose lines were joined, broken or cut, and cells' errors as editors copy them: their lines."""
 
 from __future__ import annotations
 
@@ -10,8 +10,41 @@ _RAISED = (
     r"(?:^|(?<=\s))(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|Iteration|Timeout)"
     r"(?:: (?=\S)|\s*$)"
 )
+# the rest of a frame whose path a narrow console broke: y", line 56, in train
+_REST = r'[^"\n]{0,160}", line \d+(?:, in [^"\n]*)?\s*$'
+# a frame whose front was left out when it was copied: site/net.py", line 56, in forward
+_CUT = r'[^\s"\'(=,\[{]{1,200}\.py", line \d+, in (?:<\w+>|[\w.<>]+)\s*$'
 _MOST = 20  # physical lines that one flattened traceback is looked for in
 _KEYS = r'\s*(?:\{\s*)?"(?:name|message|stack)":? ?"'
+
+
+class FrameMender:
+    """Takes physical lines; a frame that was broken in its path, or lost its front, comes back whole."""
+
+    __slots__ = ("_broken",)
+
+    def __init__(self) -> None:
+        self._broken: tuple[int, str] | None = None  # a frame whose path goes on in the next line
+
+    def take(self, number: int, text: str) -> list[tuple[int, str]] | None:
+        """The lines to read instead of this one, numbered; None to read it as it stands."""
+        before, self._broken = self._broken, None
+        quote = text.find('"')
+        if before is not None and quote > 0 and pattern(_REST).match(text):
+            return [(before[0], before[1].rstrip("\r\n") + text)]
+        given = [] if before is None else [before]
+        if quote >= 0 and text.find('"', quote + 1) < 0:
+            if text[max(0, quote - 5) : quote] == "File " and not text[: quote - 5].strip():
+                self._broken = (number, text)
+                return given
+            if text[quote : quote + 7] == '", line' and pattern(_CUT).match(text):
+                return [*given, (number, f'  File "{text.strip()}')]
+        return [*given, (number, text)] if given else None
+
+    def rest(self) -> list[tuple[int, str]]:
+        """What is still held when the input ends."""
+        broken, self._broken = self._broken, None
+        return [] if broken is None else [broken]
 
 
 class Unfolder:
