@@ -36,8 +36,8 @@ def chains(
     """Heads in the order of ``key``, each with the findings that follow from it.
 
     A follows from B when B's rule leads to A's, or when A stands on an exception that wraps or chains one
-    on which B stands. Where two lead to each other, the better by ``key`` is the head; of consequences the one
-    that was stamped first, since ranks write into one log with delay.
+    on which B stands. Where two lead to each other, the better by ``key`` is the head; of
+    consequences the one that was stamped first, since ranks write into one log with delay.
     """
     ordered = _by_clock(sorted(findings, key=key))
     reach = {finding.rule.id: consequences(finding.rule.id, rules) for finding in ordered}
@@ -78,7 +78,7 @@ def chains(
 
 
 def _by_clock(ordered: list[Finding]) -> list[Finding]:
-    """The same order, in which consequences that carry times change places among themselves, earlier ones first."""
+    """The same order, in which consequences that carry times stand by these, in the places they had."""
     stamps = {
         finding.rule.id: min(times)
         for finding in ordered

@@ -147,6 +147,7 @@ def _number(source: str, text: str) -> int | None:
 def _draw(transcript: Transcript) -> Picture:
     first: dict[int, Timeout] = {}
     latest: dict[int, Timeout] = {}
+    said: set[tuple[int, int | None, int | None]] = set()
     several = False  # one number names ranks of several process groups: nothing can be compared
     groups: dict[tuple[int, int], str] = {}
     enqueued: dict[int, int] = {}
@@ -160,8 +161,11 @@ def _draw(transcript: Transcript) -> Picture:
             for timeout in timeouts_in(event):
                 if timeout.rank is not None:
                     first.setdefault(timeout.rank, timeout)
-                    several = several or _of_another_group(latest.get(timeout.rank), timeout)
-                    latest[timeout.rank] = timeout
+                    line = (timeout.rank, timeout.seq, timeout.elapsed_ms)
+                    if line not in said:
+                        several = several or _of_another_group(latest.get(timeout.rank), timeout)
+                        latest[timeout.rank] = timeout
+                        said.add(line)
         if "[PG " in text:
             for found in _pattern(_GROUP).finditer(text):
                 rank = event.rank if event.rank is not None else int(found.group("rank"))
@@ -207,7 +211,7 @@ def _of_another_group(one: Timeout | None, other: Timeout) -> bool:
     """
     if one is None or one.seq is None or other.seq is None:
         return False
-    return other.seq < one.seq or (other.seq == one.seq and other.elapsed_ms != one.elapsed_ms)
+    return other.seq <= one.seq
 
 
 def _comparable(

@@ -54,7 +54,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     elif any(_names_start(other) for other in transcript.events):
         yield Fact.known("store.at_start", True, source)
     else:
-        missing = "what the process waited for: its stack, or the message of the exception, is not in the text"
+        missing = "what the process waited for: neither its stack nor the exception is in the text"
         yield Fact.unknown("store.at_start", Reason.NOT_ASKED, source, missing)
 
 
