@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 NAMESPACE = "store"
 
 FACTS: dict[str, str] = {
-    "store.at_start": "bool: the wait was for the ranks to meet; false after training steps; unknown from a "
+    "store.waits_for": "str: 'the ranks' at the start, 'something later' after training steps; unknown from a "
     "line of the socket alone",
 }
 
@@ -47,15 +47,15 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     """One fact, of every event: all other messages of the store speak of the start themselves."""
     source = f"text:{event.source}:{event.line}"
     if _SOCKET not in event.text:
-        yield Fact.known("store.at_start", True, source)
+        yield Fact.known("store.waits_for", "the ranks", source)
         return
     if any(_is_step(other.text) for other in transcript.events[: event.id]):
-        yield Fact.known("store.at_start", False, source)
+        yield Fact.known("store.waits_for", "something later", source)
     elif any(_names_start(other) for other in transcript.events):
-        yield Fact.known("store.at_start", True, source)
+        yield Fact.known("store.waits_for", "the ranks", source)
     else:
         missing = "what the process waited for: neither its stack nor the exception is in the text"
-        yield Fact.unknown("store.at_start", Reason.NOT_ASKED, source, missing)
+        yield Fact.unknown("store.waits_for", Reason.NOT_ASKED, source, missing)
 
 
 def _is_step(text: str) -> bool:
