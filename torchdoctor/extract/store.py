@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 NAMESPACE = "store"
 
 FACTS: dict[str, str] = {
-    "store.waits_for": "str: 'the ranks' at the start, 'something later' after training steps; unknown from a "
-    "line of the socket alone",
+    "store.waits_for": "str: 'the ranks' at the start, 'something later' after training steps; unknown "
+    "from a line of the socket alone",
 }
 
 # the line of the socket stands under every wait at the store: the meeting of the ranks, a barrier of the
