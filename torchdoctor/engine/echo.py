@@ -9,7 +9,7 @@ from torchdoctor.model import Event, Role
 # the groups peer-death and worker-death of rules/groups.toml; a test holds the two together
 PEER_CAUSES = frozenset(  # those of them that can be causes, too
     ("gloo-connect", "nccl-system-error", "nccl-internal-error", "nccl-socket-interface",
-     "dist-rendezvous-timeout")
+     "nccl-ib-unacknowledged", "dist-rendezvous-timeout")
 )  # fmt: skip
 PEER_DEATH = PEER_CAUSES | frozenset(
     ("nccl-timeout", "nccl-remote-error", "nccl-aborted", "nccl-heartbeat", "dist-store-lost",

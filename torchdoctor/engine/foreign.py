@@ -51,7 +51,11 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
         r"\b(?:tensorflow|keras)\b(?![\\/.]\w)|\btf\.keras\.|\bpaddlepaddle\b|\bmxnet\b|\bjax\b(?!lib)",
         re.IGNORECASE,
     )
-    torch = r"\btorch|pytorch|TORCH_USE|CUDA_LAUNCH_BLOCKING|c10::|\baten[/\\]|\bat::native|\bTHC"
+    # the servers that run torch's models in programs of their own belong to it
+    torch = (
+        r"\btorch|pytorch|TORCH_USE|CUDA_LAUNCH_BLOCKING|c10::|\baten[/\\]|\bat::native|\bTHC"
+        r"|tensorrt[_-]llm|\[FT\]\["
+    )
     return others, trainers, re.compile(torch, re.IGNORECASE), native
 
 

@@ -36,9 +36,10 @@ def chains(
     """Heads in the order of ``key``, each with the findings that follow from it.
 
     A follows from B when B's rule leads to A's, or when A stands on an exception that wraps or chains one
-    on which B stands. Where two lead to each other, the better by ``key`` is the head.
+    on which B stands. Where two lead to each other, the better by ``key`` is the head; of
+    consequences the one that was stamped first, since ranks write into one log with delay.
     """
-    ordered = sorted(findings, key=key)
+    ordered = _by_clock(sorted(findings, key=key))
     reach = {finding.rule.id: consequences(finding.rule.id, rules) for finding in ordered}
     inner: dict[str, set[int]] = {}
     for finding in ordered:
@@ -74,6 +75,22 @@ def chains(
         members.sort(key=lambda finding: finding.first())
         result.append((head, members))
     return result
+
+
+def _by_clock(ordered: list[Finding]) -> list[Finding]:
+    """The same order, in which consequences that carry times stand by these, in the places they had."""
+    stamps = {
+        finding.rule.id: min(times)
+        for finding in ordered
+        if finding.role is Role.CONSEQUENCE
+        and (times := [item.event.time for item in finding.occurrences if item.event.time])
+        and len(times) == len(finding.occurrences)
+    }
+    if len(stamps) < 2 or len({len(time.partition(".")[0]) for time in stamps.values()}) > 1:
+        return ordered
+    timed = [finding for finding in ordered if finding.rule.id in stamps]
+    earlier = iter(sorted(timed, key=lambda finding: stamps[finding.rule.id]))
+    return [next(earlier) if finding.rule.id in stamps else finding for finding in ordered]
 
 
 def _closure(start: str, graph: dict[str, list[Finding]]) -> set[str]:

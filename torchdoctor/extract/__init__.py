@@ -28,6 +28,7 @@ NAMESPACES = {
     "flight": "flight",
     "hang": "hang",
     "launcher": "launcher",
+    "store": "store",
 }
 
 # What is read out of a whole text in which nothing failed: module -> groups of words, in small letters, of

@@ -37,6 +37,7 @@ _RECORDS = (
     "running low on memory",
     "killed due to memory pressure",
     "OOM Killed",
+    "of the memory on node",
 )
 # "python3.10", "pt_main_thread" and "pt_data_worker" (torch 2.4 and later name their threads), "ray::f"
 _OURS = ("python", "pt_", "torchrun", "accelerate", "deepspeed", "ray::", "vllm", "jupyter", "ipython")

@@ -41,6 +41,7 @@ FACTS: dict[str, str] = {
     "nccl.cuda_unknown": "bool: the reason is one of CUDA's that explain nothing",
     "nccl.topology": "bool: the reason speaks of the topology description",
     "nccl.unreachable": "bool: it says that a peer cannot be reached; unknown when a peer refused or hung up",
+    "nccl.link_fault": "bool: a line tells of a network port or link that went down; unknown without one",
     "nccl.cpu_tensor": "bool: a tensor on the CPU was given to NCCL",
     "nccl.ranks_timed_out": "list: ranks whose watchdog gave up",
     "nccl.ranks_behind": "list: ranks that say they had not issued the collective on which another timed out",
@@ -89,6 +90,12 @@ _UNREACHABLE = (
     "No route to host", "onnection timed out", "etwork is unreachable", "o socket interface found",
     "o interface found", "Software caused connection abort", "Network is down", "assign requested address",
 )  # fmt: skip
+
+# NCCL of a port's events, the kernel of Mellanox cards, the switch's log
+_LINK_FAULT = (
+    r"Got async event : port error|NET/IB : \S{1,40}:\d+ Got async (?:fatal )?event: port error"
+    r"|mlx[45]_(?:core|ib)[^\n]{0,120}(?i:link down|port down)"
+)
 
 LIMIT = 2000  # characters of warnings that are kept
 
@@ -192,9 +199,18 @@ def _error(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
             yield Fact.known(name, any(mark in reason for mark in marks), source)
     if any(mark in text or mark in reason for mark in _UNREACHABLE):
         yield Fact.known("nccl.unreachable", True, source)
+    if "Got completion " in text:
+        yield _link(transcript, source)
     on_cpu = "device type cpu" in text or "must be CUDA and dense" in text
     if on_cpu or reason:
         yield Fact.known("nccl.cpu_tensor", on_cpu, source)
+
+
+def _link(transcript: Transcript, source: str) -> Fact:
+    if any(_pattern(_LINK_FAULT).search(event.text) for event in transcript.events if not event.quoted):
+        return Fact.known("nccl.link_fault", True, source)
+    missing = "whether a link or port went down: the kernel log of the nodes tells"
+    return Fact.unknown("nccl.link_fault", Reason.NOT_ASKED, source, missing)
 
 
 def _error_class(text: str) -> str | None:

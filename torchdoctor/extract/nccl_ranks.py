@@ -146,6 +146,9 @@ def _number(source: str, text: str) -> int | None:
 
 def _draw(transcript: Transcript) -> Picture:
     first: dict[int, Timeout] = {}
+    latest: dict[int, Timeout] = {}
+    said: set[tuple[int, int | None, int | None]] = set()
+    several = False  # one number names ranks of several process groups: nothing can be compared
     groups: dict[tuple[int, int], str] = {}
     enqueued: dict[int, int] = {}
     waited: list[Event] = []
@@ -158,6 +161,11 @@ def _draw(transcript: Transcript) -> Picture:
             for timeout in timeouts_in(event):
                 if timeout.rank is not None:
                     first.setdefault(timeout.rank, timeout)
+                    line = (timeout.rank, timeout.seq, timeout.elapsed_ms)
+                    if line not in said:
+                        several = several or _of_another_group(latest.get(timeout.rank), timeout)
+                        latest[timeout.rank] = timeout
+                        said.add(line)
         if "[PG " in text:
             for found in _pattern(_GROUP).finditer(text):
                 rank = event.rank if event.rank is not None else int(found.group("rank"))
@@ -172,7 +180,7 @@ def _draw(transcript: Transcript) -> Picture:
                 giver = event.rank
             if giver is not None:
                 givers.add(giver)
-    compared, same_group = _comparable(list(first.values()), groups)
+    compared, same_group = ([], None) if several and not groups else _comparable(list(first.values()), groups)
     behind: tuple[int, ...] | None = None
     if enqueued and first:
         target = max((item.seq for item in first.values() if item.seq is not None), default=None)
@@ -194,6 +202,16 @@ def _draw(transcript: Transcript) -> Picture:
 def _call(item: Timeout) -> str | None:
     """The kind of call: a sum of one number (a barrier, a loss) is another one than that of gradients."""
     return "ONE" if item.op == "ALLREDUCE" and item.numel_in == 1 else item.op
+
+
+def _of_another_group(one: Timeout | None, other: Timeout) -> bool:
+    """Did another rank print the later line, though both say the same number, that within their groups?
+
+    One rank gives up its collectives in their order, and repeats a line word for word.
+    """
+    if one is None or one.seq is None or other.seq is None:
+        return False
+    return other.seq <= one.seq
 
 
 def _comparable(

@@ -1,0 +1,67 @@
+"""Whether a wait at the rendezvous store was that for the ranks to meet, or one in the middle of a run."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.model import Fact, Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Event, Transcript
+
+NAMESPACE = "store"
+
+FACTS: dict[str, str] = {
+    "store.waits_for": "str: 'the ranks' at the start, 'something later' after training steps; unknown "
+    "from a line of the socket alone",
+}
+
+# the line of the socket stands under every wait at the store: the meeting of the ranks, a barrier of the
+# launcher at the end, the id of a communicator that is made late
+_SOCKET = "waitForInput: "
+_STARTING = (
+    "init_process_group",
+    "_rendezvous_helper",
+    "_create_c10d_store",
+    "rendezvous.py",
+    "rendezvous_handler",
+    "clients joined",
+    "store based barrier",
+    "DistStoreError",
+    "DistNetworkError",
+)
+_STEPS = r"(?i)\b(?:step|iter(?:ation)?|epoch|batch)\b[\"']?[ \t]{0,2}[=:#\[(]{0,2}[ \t]{0,4}\d"
+_SHOWN = r"(?i)\bloss\b|\d(?:\.\d+)?(?:it/s|s/it)\b|\bsamples/s"
+
+
+@cache
+def _pattern(source: str) -> re.Pattern[str]:
+    return re.compile(source)
+
+
+def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+    """One fact, of every event: all other messages of the store speak of the start themselves."""
+    source = f"text:{event.source}:{event.line}"
+    if _SOCKET not in event.text:
+        yield Fact.known("store.waits_for", "the ranks", source)
+        return
+    if any(_is_step(other.text) for other in transcript.events[: event.id]):
+        yield Fact.known("store.waits_for", "something later", source)
+    elif any(_names_start(other) for other in transcript.events):
+        yield Fact.known("store.waits_for", "the ranks", source)
+    else:
+        missing = "what the process waited for: neither its stack nor the exception is in the text"
+        yield Fact.unknown("store.waits_for", Reason.NOT_ASKED, source, missing)
+
+
+def _is_step(text: str) -> bool:
+    return bool(_pattern(_SHOWN).search(text) and _pattern(_STEPS).search(text))
+
+
+def _names_start(event: Event) -> bool:
+    places = (event.text, event.type or "", *(frame.function or "" for frame in event.frames))
+    return any(mark in place for mark in _STARTING for place in places)
