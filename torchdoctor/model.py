@@ -195,6 +195,21 @@ class Ending(str, Enum):
 
 
 @record(frozen=True, slots=True)
+class Speech(Record):
+    """Whether people speak in a text, and what of; judged once, in ``torchdoctor.intake.voice``.
+
+    ``person``: somebody speaks of himself or asks. ``asks``: he asks his readers for help, or filled in a
+    form. ``now``: people talk to each other of what goes on while they write. ``lesson``: how many signs
+    there are of a text that explains failures to its readers, 0 below two of them.
+    """
+
+    person: bool = False
+    asks: bool = False
+    now: bool = False
+    lesson: int = 0
+
+
+@record(frozen=True, slots=True)
 class Transcript(Record):
     """All that was read, in order. ``notes`` says what was cut, skipped or guessed on the way."""
 
@@ -205,6 +220,7 @@ class Transcript(Record):
     lines_read: int = 0
     bytes_read: int = 0
     notes: tuple[str, ...] = ()
+    speech: Speech = Speech()
 
 
 class Severity(str, Enum):
