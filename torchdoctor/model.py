@@ -194,6 +194,14 @@ class Ending(str, Enum):
     UNKNOWN = "unknown"
 
 
+class Stand(str, Enum):
+    """How a message stands in the text of its event."""
+
+    ITSELF = "itself"  # but for names and numbers before it, the line is the message
+    TOLD = "told"  # a sentence goes on around it: it may be the failure, and may be talked about
+    NAMED = "named"  # in what somebody says of other things
+
+
 @record(frozen=True, slots=True)
 class Speech(Record):
     """Whether people speak in a text, and what of; judged once, in ``torchdoctor.intake.voice``.

@@ -7,14 +7,8 @@ from torchdoctor.intake.form import is_prose
 from torchdoctor.intake.lines import is_code, is_prompt, shown_exception
 from torchdoctor.intake.listing import listed, mark_entries, mark_lists
 from torchdoctor.intake.passing import foreseen
-from torchdoctor.intake.told import (
-    Fences,
-    Teller,
-    addresses,
-    copied,
-    leads,
-    retype,
-)
+from torchdoctor.intake.sentence import addresses, copied, leads
+from torchdoctor.intake.told import Fences, Teller, retype
 from torchdoctor.intake.voice import questions_and_answers
 from torchdoctor.model import EventKind, Form, Speech
 

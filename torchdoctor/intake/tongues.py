@@ -31,24 +31,51 @@ def _group(text: str) -> Group:
     return Group(frozenset(words), inside)
 
 
-def _rules(*lines: str) -> tuple[Rule, ...]:
-    """Rules in short: groups are parted by "+", what must not stand there follows "-"."""
+def _rules(table: str) -> tuple[Rule, ...]:
+    """A rule a line: groups are parted by "+", what must not stand there follows "-".
+
+    A line that is set in goes on with the one above; "#" begins a remark.
+    """
+    rules: list[str] = []
+    for line in table.split("\n"):
+        if line[:1] == " ":
+            rules[-1] += line
+        elif line and line[0] != "#":
+            rules.append(line)
     made = []
-    for line in lines:
-        groups, _, but = line.partition(" - ")
+    for rule in rules:
+        for name, words in _NAMED.items():
+            rule = rule.replace(name, words)
+        groups, _, but = rule.partition(" - ")
         made.append(Rule(tuple(map(_group, groups.split(" + "))), frozenset(but.split())))
     return tuple(made)
 
 
-_ENDS = (
-    "die dies died dying crash crashes crashed crashing fail fails failed failing stop stops stopped abort"
-    " aborts aborted hang hangs hung break breaks broke broken down"
-)
-_MEETS = "get gets getting got see seeing saw have had hit receive received encounter encountered face facing"
-_ERROR = (
-    "error errors exception warning message traceback fehler fehlermeldung erreur erro error: ошибка ошибку"
-    " 报错 错误 エラー 에러"
-)
+# groups that several tables use
+_NAMED = {
+    "$ends": (
+        "die dies died dying crash crashes crashed crashing fail fails failed failing stop stops"
+        " stopped abort aborts aborted hang hangs hung break breaks broke broken down"
+    ),
+    "$meets": (
+        "get gets getting got see seeing saw have had hit receive received encounter encountered face"
+        " facing"
+    ),
+    "$noun": (
+        "error errors exception exceptions warning warnings problem problems issue issues fault message"
+        " messages bug bugs traceback stacktrace following below this follows output log"
+    ),
+    # not "raise", "print": so begins what a developer asks for
+    "$shows": (
+        "give gives gave giving throws threw thrown raises raised raising shows showed shown say says said tells"
+        " told prints printed reports reported returns returned appears appeared occurs occurred pops popped"
+        " happens happened came comes complains results resulted ends ended exits exited"
+    ),
+    "$error": (
+        "error errors exception warning message traceback fehler fehlermeldung erreur erro error:"
+        " ошибка ошибку 报错 错误 エラー 에러"
+    ),
+}
 
 # somebody speaks of himself. As it is written: "i" is a name in programs, and "Mon" a day
 PERSON_AS_WRITTEN = frozenset(("I", "mon"))
@@ -62,85 +89,90 @@ PERSON = frozenset(
 )
 PERSON_INSIDE = ("我", "私", "僕", "제가", "저는")
 # a question or a complaint that somebody has
-WONDERS = _rules(
-    "i + am have had get got can't cannot don't did tried try use used ran run want need met meet keep"
-    " installed found see was",
-    "please pls plz + help",
-    "any + help idea ideas solution solutions suggestion suggestions advice + ? !",
-    "how + solve fix resolve + this it problem issue error + ?",
-    "how + can do should could + i we",
-    "anyone anybody + else know knows found has have does is",
-    "is + this it that + ok normal expected bug fine + ?",
-    f"we our + {_MEETS} run runs job jobs",
-    "你好 您好 请问 求助 求大神 求大佬 求解答 求教 请教 怎么办 该如何解决 该怎么解决 有人遇到",
-    "教えて 困って 도와주 подскажите помогите",
-)
+WONDERS = _rules("""
+i + am have had get got can't cannot don't did tried try use used ran run want need met meet
+    keep installed found see was
+please pls plz + help
+any + help idea ideas solution solutions suggestion suggestions advice + ? !
+how + solve fix resolve + this it problem issue error + ?
+how + can do should could + i we
+anyone anybody + else know knows found has have does is
+is + this it that + ok normal expected bug fine + ?
+we our + $meets run runs job jobs
+你好 您好 请问 求助 求大神 求大佬 求解答 求教 请教 怎么办 该如何解决 该怎么解决 有人遇到
+教えて 困って 도와주 подскажите помогите
+""")
 # somebody asks his readers for help: whatever else a text looks like, it is his
-ASKS = _rules(
-    "any anyone anybody + help idea ideas suggestion suggestions advice hint hints knows know else",
-    "please pls plz kindly + help advise",
-    "help_me thanks_in_advance thank_in_advance thx thank_you at_a_loss no_idea clueless stuck",
-    "what how where why + am do can should could did must + i",
-    "what how where why + do can should could did must + we + ? - fix",
-    "what how where why + me my mine + ?",
-    "is + there this + a an any my + ?",
-    "any known + workaround workarounds fix solution solutions idea ideas hint hints thoughts + ?",
-    "could_you can_you would_you could_some can_some would_some + help look check tell explain",
-    f"my + run job training script program model code + {_ENDS}",
-    # Chinese
-    "请问 求助 求解 求大佬 求指 大佬 该怎么 怎么办 帮忙 帮我 帮看 谢谢 有人知道 有没有人 请教 怎么回事 是什么原因 怎么改 哪位",
-    "怎么解决 如何解决 + ? 呢 啊",
-    "为什么 為什麼 吗 嗎 + ?",
-    # Japanese and Korean
-    "でしょうか ですか ますか てしまいます てしまう どうすれば 教えて 助けて ご教示 困って わかりません 分かりません",
-    "なぜ + か ?",
-    "도와주 알려주 걸까요 해야_하나요 무엇이_문제 모르겠",
-    "왜 어떻게 + ?",
-    # Russian
-    "помогите подскажите получаю кто-нибудь у_меня делаю_не_так что_не_так не_понимаю",
-    "чём + причина дело",
-    # German, Spanish, Portuguese, Italian, French, Indonesian, Vietnamese, Polish, Turkish
-    "kann hat weiß wisst + mir jemand",
-    "was wie + mache kann muss + ich",
-    "woran danke hilfe bekomme_ich ich_bekomme bei_mir",
-    "alguien ayuda qué_estoy qué_hago qué_hice qué_puedo cómo_lo",
-    "recebo resolvo obrigado obrigada alguém ajuda",
-    "qualcuno come_posso quelqu'un aidez que_faire",
-    "bagaimana_cara giúp phải_làm pomocy pomoc yardım",
-)
+ASKS = _rules("""
+any anyone anybody + help idea ideas suggestion suggestions advice hint hints knows know else
+please pls plz kindly + help advise
+help_me thanks_in_advance thank_in_advance thx thank_you at_a_loss no_idea clueless stuck
+what how where why + am do can should could did must + i
+what how where why + do can should could did must + we + ? - fix
+what how where why + me my mine + ?
+is + there this + a an any my + ?
+any known + workaround workarounds fix solution solutions idea ideas hint hints thoughts + ?
+could_you can_you would_you could_some can_some would_some + help look check tell explain
+my + run job training script program model code + $ends
+# Chinese
+请问 求助 求解 求大佬 求指 大佬 该怎么 怎么办 帮忙 帮我 帮看 谢谢 有人知道 有没有人 请教 怎么回事 是什么原因 怎么改 哪位
+怎么解决 如何解决 + ? 呢 啊
+为什么 為什麼 吗 嗎 + ?
+# Japanese and Korean
+でしょうか ですか ますか てしまいます てしまう どうすれば 教えて 助けて ご教示 困って わかりません 分かりません
+なぜ + か ?
+도와주 알려주 걸까요 해야_하나요 무엇이_문제 모르겠
+왜 어떻게 + ?
+# Russian
+помогите подскажите получаю кто-нибудь у_меня делаю_не_так что_не_так не_понимаю
+чём + причина дело
+# German, Spanish, Portuguese, Italian, French, Indonesian, Vietnamese, Polish, Turkish
+kann hat weiß wisst + mir jemand
+was wie + mache kann muss + ich
+woran danke hilfe bekomme_ich ich_bekomme bei_mir
+alguien ayuda qué_estoy qué_hago qué_hice qué_puedo cómo_lo
+recebo resolvo obrigado obrigada alguém ajuda
+qualcuno come_posso quelqu'un aidez que_faire
+bagaimana_cara giúp phải_làm pomocy pomoc yardım
+""")
 # a question, or something that is not as it was
-PUZZLES = _rules(
-    "is are was gets got became becomes getting + slow slower - you your",
-    "suddenly weird weirdly strange strangely instead_of_the instead_of_[ instead_of_( instead_of_0 instead_of_1 instead_of_2",
-    "bug: issue: problem: question: frage:",
-    "请问 为什么 怎么 吗？ 吗? でしょうか なぜ ますか 까요 나요",
-    "почему помогите warum wieso woran",
-)
+PUZZLES = _rules("""
+is are was gets got became becomes getting + slow slower - you your
+suddenly weird weirdly strange strangely instead_of_the instead_of_[ instead_of_( instead_of_0
+    instead_of_1 instead_of_2
+bug: issue: problem: question: frage:
+请问 为什么 怎么 吗？ 吗? でしょうか なぜ ますか 까요 나요
+почему помогите warum wieso woran
+""")
 # it is going on while somebody writes
-NOW = _rules(
-    f"just again now keeps keep still today currently tonight morning + {_ENDS} got get",
-    f"i i'm we + {_MEETS} + ? : {_ERROR}",
-    "any anyone anybody + idea ideas help know knows hint hints + ?",
-    "what_does_this_mean what_does_that_mean 报错了 又挂了 崩了 挂了 落ちた 誰か 죽었",
-)
+NOW = _rules("""
+just again now keeps keep still today currently tonight morning + $ends got get
+i i'm we + $meets + ? : $error
+any anyone anybody + idea ideas help know knows hint hints + ?
+what_does_this_mean what_does_that_mean 报错了 又挂了 崩了 挂了 落ちた 誰か 죽었
+""")
 # it is over: mended, explained, long ago
-OVER = _rules(
-    "solved fixed swapped replaced runbook wurde_ersetzt wurde_getauscht remplacé",
-    "never_came_back went_away turned_out since_then back_then did_the_trick that_was_it that_helped used_to",
-    "do does did + you anyone anybody + remember",
-    "last + week month year spring summer autumn winter time",
-    "years year months month week weeks long a_while + ago",
-    "is was all now works work working + green fine good ok okay clean gone again - not ?",
-    "解决了 好了 解決し 直った 直りま 해결",
-)
+OVER = _rules("""
+solved fixed swapped replaced runbook wurde_ersetzt wurde_getauscht remplacé
+never_came_back went_away turned_out since_then back_then did_the_trick that_was_it that_helped
+    used_to
+do does did + you anyone anybody + remember
+last + week month year spring summer autumn winter time
+years year months month week weeks long a_while + ago
+is was all now works work working + green fine good ok okay clean gone again - not ?
+解决了 好了 解決し 直った 直りま 해결
+""")
 
 # it was long ago, or is looked back on
-PAST = _rules(
-    "last + summer spring autumn fall winter year quarter",
-    "years months + ago",
-    "back_then turned_out in_hindsight looking_back long_story once_we_knew lessons_learned lesson_learned",
-    "do_differently did_differently",
-)
+PAST = _rules("""
+last + summer spring autumn fall winter year quarter
+years months + ago
+exercise exercises lesson lecture chapter + saw met last previous
+learn + how to
+back_then turned_out in_hindsight looking_back long_story once_we_knew lessons_learned
+    lesson_learned
+do_differently did_differently
+""")
 # headings of the forms that projects have their users fill in: whole ones, and how others begin
 FORM_HEADS = frozenset((
     "environment", "versions", "version", "beschreibung", "ausgabe", "umgebung", "环境", "환경",
@@ -189,55 +221,58 @@ HEAD_INSIDE = (
 )  # fmt: skip
 
 # the text speaks of itself, to its readers
-OF_ITSELF = _rules(
-    "this_article this_guide this_tutorial this_blog this_chapter this_lesson this_newsletter this_video"
-    " in_this_post in_this_section today's_post",
-    "i_can_help_you would_you_like_me would_you_like_a if_you_share_your share_the_full share_your_full",
-    "great good + question",
-    "we'll let's + explore look see learn walk",
-    "next_post stay_tuned min_read read_time happy_coding weekly beginners write-up job_board stack_overflow",
-    "pytorch_forums top_answer for_the_wiki please_add_yours exercise: übung: explain_why marks) points) punkte)",
-    "before_you_open before_opening let_me_know_if here's_how now_uses every_now_and_then",
-    "diesem dieser + artikel beitrag anleitung tutorial",
-    "gehst_du_vor falls_du_mir begründen nennen_sie nächsten_beitrag",
-    "本文 这篇文章 本篇 很多同学 阅读量 点赞 收藏 版权声明 原文链接 下一篇 今天给大家 给大家介绍 记录一下 踩坑",
-    "希望对你有 希望对大家 您可以 你可以按 按以下步骤 如果还有问题 的坑 遇到这个",
-    "この記事 本記事 今回は 紹介します 解説します まとめました 備忘録",
-    "이번_글 이번_포스팅 이_글에서 포스팅 알아보겠습니다 정리해_보 정리해보 오늘은",
-    "этой статье разберём разберем",
-    "este neste cet prochain questo tym dit bu artigo artículo articolo + artigo artículo article artykule"
-    " artikel yazıda articolo",
-)
+OF_ITSELF = _rules("""
+this_article this_guide this_tutorial this_blog this_chapter this_lesson this_newsletter
+    this_video in_this_post in_this_section today's_post
+i_can_help_you would_you_like_me would_you_like_a if_you_share_your share_the_full
+    share_your_full
+great good + question
+we'll let's + explore look see learn walk
+next_post stay_tuned min_read read_time happy_coding weekly beginners write-up job_board
+    stack_overflow
+pytorch_forums top_answer for_the_wiki please_add_yours exercise: übung: explain_why marks)
+    points) punkte)
+before_you_open before_opening let_me_know_if here's_how now_uses every_now_and_then
+diesem dieser + artikel beitrag anleitung tutorial
+gehst_du_vor falls_du_mir begründen nennen_sie nächsten_beitrag
+本文 这篇文章 本篇 很多同学 阅读量 点赞 收藏 版权声明 原文链接 下一篇 今天给大家 给大家介绍 记录一下 踩坑
+希望对你有 希望对大家 您可以 你可以按 按以下步骤 如果还有问题 的坑 遇到这个
+この記事 本記事 今回は 紹介します 解説します まとめました 備忘録
+이번_글 이번_포스팅 이_글에서 포스팅 알아보겠습니다 정리해_보 정리해보 오늘은
+этой статье разберём разберем
+este neste cet prochain questo tym dit bu artigo artículo articolo + artigo artículo article
+    artykule artikel yazıda articolo
+""")
 # it says when a failure comes, whomever it befalls
-EXPLAINS = _rules(
-    "error exception message warning it this + occurs happens means indicates raised thrown + when if that"
-    " because you by",
-    "several + reasons causes",
-    "you've + probably",
-    "you + probably have may likely + seen met",
-    "most + common + error errors",
-    "occurs_because happens_when_you if_your_log",
-    "bedeutet,_dass tritt_auf,_wenn fehler_entsteht fehler_tritt kennt_die_meldung",
-    "通常是因为 通常是由于 一般是因为 一般是由于 这个错误通常 该错误通常 错误，通常 这个报错 这是因为 常见的报错"
-    " 常见报错",
-    "ときに出る 場合に発生 発生します エラーです。",
-    "意味着 的意思是 这说明 という意味 とは、 뜻입니다 의미입니다",
-    "발생합니다 발생하는_에러",
-    "ошибка_возникает возникает,_когда обычно_сообщение это_означает если_ничего_не_помог",
-    "se_produit_quand se_produce_cuando este_error_ocurre esse_erro_acontece este_erro_acontece"
-    " cette_erreur_se_produit questo_errore ten_błąd ejemplo_del_mensaje",
-)
+EXPLAINS = _rules("""
+error exception message warning it this + occurs happens means indicates raised thrown + when if
+    that because you by
+several + reasons causes
+you've + probably
+you + probably have may likely + seen met
+most + common + error errors
+occurs_because happens_when_you if_your_log
+bedeutet,_dass tritt_auf,_wenn fehler_entsteht fehler_tritt kennt_die_meldung
+通常是因为 通常是由于 一般是因为 一般是由于 这个错误通常 该错误通常 错误，通常 这个报错 这是因为 常见的报错 常见报错
+ときに出る 場合に発生 発生します エラーです。
+意味着 的意思是 这说明 という意味 とは、 뜻입니다 의미입니다
+발생합니다 발생하는_에러
+ошибка_возникает возникает,_когда обычно_сообщение это_означает если_ничего_не_помог
+se_produit_quand se_produce_cuando este_error_ocurre esse_erro_acontece este_erro_acontece
+    cette_erreur_se_produit questo_errore ten_błąd ejemplo_del_mensaje
+""")
 # it says what to do about it
-REMEDIES = _rules(
-    "就可以解决 即可解决 即可。 就行了。 すれば解決 すればよい ましょう。 면_됩니다 해결됩니다 해결할_수_있 para_resolver para_solucionar per_risolvere il_suffit_de",
-    "la_solution_consiste la_solución a_solução la_soluzione",
-)
+REMEDIES = _rules("""
+就可以解决 即可解决 即可。 就行了。 すれば解決 すればよい ましょう。 면_됩니다 해결됩니다 해결할_수_있 para_resolver para_solucionar
+    per_risolvere il_suffit_de
+la_solution_consiste la_solución a_solução la_soluzione
+""")
 # it speaks to a reader, and does not ask him
-TO_READER = _rules(
-    "you your you're du dein deine sie ihr vous votre usted tu - ? can could would please thank thanks"
-    " i my me we our help",
-    "您的 你的 여러분 皆さん",
-)
+TO_READER = _rules("""
+you your you're du dein deine sie ihr vous votre usted tu - ? can could would please thank
+    thanks i my me we our help
+您的 你的 여러분 皆さん
+""")
 # somebody says that his failure is over
 SOLVED = (
     "edit: solved", "made it go away", "for the record", "leaving this here for", "a été remplacé",
@@ -285,3 +320,59 @@ TITLES = (
     "solución", "cómo solucionar", "como resolver", "comment résoudre", "corriger", "jak naprawić",
     "nasıl çözülür", "come risolvere",
 )  # fmt: skip
+
+# within a sentence: somebody leads up to what he was shown
+TELLS = _rules("""
+$meets $shows $ends met meet + $noun - if
+$ends + with mit due
+still + happens fails failing crashes occurs get getting see seeing broken
+same + here
+报错 报了 出现 错误 提示 エラー 에러 ошибк вылетает падает получаю выдаёт выдает
+fehler fehlermeldung wirft meldet sagt bricht stirbt endet scheitert erhalte bekomme kommt
+erreur j'obtiens reçois erro errores me_sale me_aparece me_da obtengo recibo
+""")
+# one such word is enough right before what he was shown
+LEADS = _rules("""
+$meets $shows $ends $noun met meet
+""")
+# what is said of other people, of other times, or of the way out
+SUPPOSES = _rules("""
+if when whenever should case + you we one user users people someone they
+you your you're user users people they someone somebody others + will may might can could would should
+    get getting see seeing saw have had met - do did ?
+fix fixes fixed solves solved resolves resolved gone workaround usually typically means mean meaning
+    indicates refers heißt bedeutet besagt signifie significa e.g avoid avoids avoided avoiding prevents
+    prevent would might may harmless ignore ignored wenn falls absichtlich deliberately
+used_to no_longer went_away last_year last_month last_week for_example for_instance such_as stems_from
+    difference_between instead_of like_this_one on_purpose expected_to see_compare si_aparece
+years year + ago
+will won't + $ends end ends be see get
+tomorrow planned next_week
+is are was + caused due
+is are gets get + raised thrown printed reported + if when by for as
+remember recall + i
+如果 の場合 ときは если 만약
+""")
+# a reader who is spoken to
+READER = frozenset("you your you're du dein deine deinem deinen sie ihr ihre ihrem ihren vous votre".split())
+# the same, where a line may be the message itself
+EXPLAINED = _rules("""
+difference_between stems_from is_caused went_away no_longer means indicates usually typically fixed solved
+is are + raised thrown + if when by
+""")
+# words of sentences, which stand in no prefix of a program's line
+TALK = frozenset((
+    "i my we our you your this that these those it is was are were be by of to and or if a an the when for in on"
+    " at so but not no as what how why because get got catch fix fixes fixed avoid raise raises"
+    " he she they there which who does do did has have had more than then"
+    " pour de le la les des une est der die das und ist war mit von ein eine el los las una que con para um uma"
+    " il di per"
+).split())  # fmt: skip
+# what happened, in a program's words or somebody's
+HAPPENED = frozenset((
+    "error exception fail fails failed failing failure died dies crash crashes crashed crashing abort aborts"
+    " aborted caught got raise raises raised raising kill kills killed stopped because due warn warns warning"
+    " reason message say says said with result results resulted terminate terminated terminates"
+    " terminating trace traced traceback encounter encountered encountering occur occurs occurred cannot unable"
+    " threw thrown while"
+).split())  # fmt: skip

@@ -49,7 +49,7 @@ class Text:
         for end in "\u3002\uff1f\uff01":  # of Chinese and Japanese
             text = text.replace(end, f"{end}\n")
         sentences = dict.fromkeys(text.split("\n", MOST_SENTENCES)[:MOST_SENTENCES])
-        return {sentence: _words(sentence) for sentence in sentences}
+        return {sentence: words_of(sentence) for sentence in sentences}
 
     @cached_property
     def _vocabulary(self) -> frozenset[str]:
@@ -88,7 +88,7 @@ class Text:
         return sum(1 for _ in self.holding(rules))
 
 
-def _words(sentence: str) -> frozenset[str]:
+def words_of(sentence: str) -> frozenset[str]:
     for mark, alike in (("?", ""), (":", ""), ("!", ""), ("\uff1f", "?"), ("\uff1a", ":")):
         if mark in sentence:
             sentence = sentence.replace(mark, f" {alike or mark} ")
@@ -103,7 +103,7 @@ def hear(lines: list[str], form: Form, chat: bool = False) -> Speech:
     """
     listed = questions_and_answers(lines)
     text = Text(lines)
-    asked = Text([line for line in lines if not _is_entry(line)]) if listed else text
+    asked = Text([line for line in lines if not is_entry(line)]) if listed else text
     filled_in = is_form(text.lines)
     asks = filled_in or asked.has(tongues.ASKS)
     person = asks or speaks_of_self(asked.lines) or asked.has(tongues.WONDERS) or asked.has(tongues.PUZZLES)
@@ -266,7 +266,7 @@ _SIGNS = (
 _QUESTION = r"\W*(?:Q|A|Question|Answer|F|FAQ) ?\d* ?[:.)]"
 
 
-def _is_entry(line: str) -> bool:
+def is_entry(line: str) -> bool:
     return pattern(_QUESTION).match(line.strip(" >*_#-\t")) is not None
 
 
@@ -276,5 +276,5 @@ def questions_and_answers(lines: list[str]) -> bool:
     heads = [head for head in heads if head[:1] in "QAF"]
     if len(heads) < 3:
         return False
-    marks = [head[:1] for head in heads if _is_entry(head)]
+    marks = [head[:1] for head in heads if is_entry(head)]
     return len(marks) >= 3 and "Q" in marks

@@ -1,0 +1,127 @@
+"""How a message stands in the line that holds it: as itself, led up to, or spoken of.
+
+A line is taken apart into somebody's own words, what they hold (between quotation marks, or from the class of
+an exception on), and what they go on with. Whether the own words lead up to what happened, or suppose,
+explain and remember, stands in the tables of ``tongues``. Intake asks for whole lines; the engine asks for
+the place at which a rule's message was found.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from torchdoctor.intake import tongues
+from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.voice import Text, words_of
+from torchdoctor.model import Event, EventKind, Stand
+
+if TYPE_CHECKING:
+    from torchdoctor.intake.tongues import Rule
+
+LONGEST = 2_000
+_OPENING = "`\"\u201c\u201e\u00ab\u300c"
+_HELD = (
+    r"(?<![^\W_])(?:(?P<mark>[`\"])(?P<near>.{2,}?)(?P=mark)(?!\w)"
+    r"|[\u201c\u201e\u00ab\u300c](?P<far>[^\u201c\u201d\u00bb\u300d]{2,})[\u201c\u201d\u00bb\u300d])"
+    r"|(?<![\w.])(?P<typed>(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Unsupported): .*)"
+)
+
+
+class Saying(NamedTuple):
+    """A line taken apart; ``held`` is empty where it holds no message."""
+
+    own: str
+    held: str = ""
+    behind: str = ""
+
+
+def sayings(line: str) -> list[Saying]:
+    """Each message that a line holds, with the words before and behind it; the line alone where it has none."""
+    text = line.strip()[:LONGEST]
+    found: list[Saying] = []
+    end = 0
+    for place in pattern(_HELD).finditer(text):
+        held = place["near"] or place["far"] or place["typed"]
+        if " " not in held:
+            continue  # a name, no message
+        if found:
+            found[-1] = found[-1]._replace(behind=text[end : place.start()])
+        found.append(Saying(text[end : place.start()], held, ""))
+        end = place.end()
+    if not found:
+        return [Saying(text)]
+    found[-1] = found[-1]._replace(behind=text[end:])
+    return found
+
+
+def holds(text: str, rules: tuple[Rule, ...]) -> bool:
+    return Text([text]).has(rules)
+
+
+def shows(line: str, personal: bool) -> bool | None:
+    """Do somebody's own words lead up to what he was shown? None where they suppose, explain or remember."""
+    if pattern(_COMMIT).match(line) or holds(line, tongues.PAST):
+        return None
+    said = sayings(line)
+    supposed = [_supposes(one) for one in said]
+    for at in range(len(said) - 1, 0, -1):  # of one sentence, or marks within a message
+        supposed[at - 1] |= supposed[at] and _last_sentence(said[at].own) == said[at].own
+    if any(not aside and _announces(one, personal) for one, aside in zip(said, supposed, strict=True)):
+        return True
+    return None if any(supposed) else False
+
+
+# the subject of a commit
+_COMMIT = r"\W*(?:[Ff]ix|chore|docs|refactor|test|feat|perf|build|ci)\b(?:\(|:|!| )"
+
+
+def _supposes(said: Saying) -> bool:
+    """Words about other people, other times, or the way out: what they hold befell nobody now."""
+    own = _last_sentence(said.own) if said.held else said.own.partition(": ")[0].partition("\uff1a")[0]
+    return holds(own, tongues.SUPPOSES) or holds(_first_sentence(said.behind), tongues.SUPPOSES)
+
+
+def _announces(said: Saying, personal: bool) -> bool:
+    """Words that lead up to a message, in the line itself or below it."""
+    own = _last_sentence(said.own) if said.held else said.own
+    if holds(own, tongues.TELLS):
+        return True
+    if said.held and personal:
+        bare = own.rstrip(_OPENING + " (")
+        return bare[-1:] in (":", "\uff1a") or bare.endswith((" with", " by")) or holds(own, tongues.LEADS)
+    if said.held and own.rstrip(_OPENING + " ")[-1:] in (":", "\uff1a"):
+        return holds(own, tongues.LEADS)
+    if said.held:
+        return holds(" ".join(own.rstrip(_OPENING + " :(").split()[-1:]), tongues.LEADS)
+    # "Stacktrace: …", "it prints:"
+    heads = own.replace("\uff1a", ":").split(":")[:-1]
+    return any(holds(" ".join(head.split()[-1:]), tongues.LEADS) for head in heads)
+
+
+def _last_sentence(text: str) -> str:
+    return pattern(r"[.?!;](?= [A-Z(])|[\u3002\uff1f\uff01]").split(text)[-1]
+
+
+def _first_sentence(text: str) -> str:
+    return pattern(r"[.?!;](?:\s|$)|[\u3002\uff1f\uff01]").split(text)[0]
+
+
+def copied(raw: str) -> bool:
+    """Can the line be a program's message? In a list or a table it is named only."""
+    text = raw.strip()[:LONGEST]
+    if not text or text[0] in "|-+" or text.startswith("* "):
+        return False
+    # torch itself says so of a reduction that was not finished
+    return not holds(text.lower().replace("this error indicates", ""), tongues.EXPLAINED)
+
+
+def addresses(line: str) -> bool:
+    """True for words to a reader: what befell him is not shown, but supposed."""
+    words = words_of(line.lower())
+    return not words.isdisjoint(tongues.READER) or "\u4f60" in line or "\u60a8" in line
+
+
+def leads(raw: str) -> bool:
+    """Does the line begin with an exception, but for the marks of Markdown?"""
+    named = r"[#>*_`\"' ]*(?:\[[\w -]{1,20}\]:? ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): "
+    return pattern(named).match(raw) is not None
