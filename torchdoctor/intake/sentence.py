@@ -125,3 +125,75 @@ def leads(raw: str) -> bool:
     """Does the line begin with an exception, but for the marks of Markdown?"""
     named = r"[#>*_`\"' ]*(?:\[[\w -]{1,20}\]:? ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): "
     return pattern(named).match(raw) is not None
+
+
+def stand(event: Event, text: str, start: int, end: int, *, log: bool) -> Stand:
+    """How the message at ``start`` to ``end`` of an event's ``text`` stands there; ``log``: a program's log."""
+    own, behind = text[:start], text[end : end + 400]
+    if event.quoted:
+        return Stand.ITSELF if _begins(event, own) else Stand.NAMED
+    if event.rank is not None or event.time or (event.level and event.kind is not EventKind.LOG):
+        return Stand.ITSELF
+    if event.kind is EventKind.LOG and log and start > 8 and not event.level and not event.told and _aside(own):
+        return Stand.NAMED
+    if event.frames:
+        return Stand.ITSELF
+    if "`" in own and pattern(_LISTED).match(own):
+        return Stand.TOLD
+    if event.kind is EventKind.LOG and _goes_on(behind) and not words_of(own[-200:].lower()).isdisjoint(_POINTS):
+        return Stand.TOLD
+    return Stand.ITSELF
+
+
+# right before a message: a mark, or an exception, and what stands before many of CUDA's
+_NAMED = (
+    r"(?:[\"'`\u201c\u201e\u00ab(] ?(?:(?:\w+\.)*\w*(?:Error|Exception): )?|(?:\w+\.)*\w*(?:Error"
+    r"|Exception): )(?:CUDA (?:(?:runtime )?error(?: \(\d+\) ?)?: )?)?$"
+)
+# a heading below the title, an item of a list, a bold question, with the message between back quotes
+_LISTED = r"\s*(?:#{2,6} |[-*] |\*\*|\d{1,2}[.)] )[^`\n]{0,40}`[^`\n]{0,60}$"
+_POINTS = frozenset(
+    ("the", "this", "that", "when", "if", "between", "sometimes", "difference", "see", "sees", "say", "says",
+     "like", "called", "does")
+)  # fmt: skip
+_GOES_ON = frozenset(
+    ("mean", "means", "and", "or", "when", "if", "is", "are", "was", "because", "happens", "appears", "in", "then")
+)  # fmt: skip
+
+
+def _begins(event: Event, own: str) -> bool:
+    """Does the message begin the line, but for names and numbers, or its title? Then somebody copied it."""
+    if event.kind is EventKind.EXCEPTION and event.type:
+        return True  # the line begins with the class; what follows is the message
+    if event.type:
+        own = own.removeprefix(f"{event.type}: ")
+    named = pattern(_NAMED).search(own)
+    bare = own[: named.start()] if named else own
+    words = words_of(bare.lower())
+    count = len(bare.split())
+    if own[:2] == "# " and not words.isdisjoint(tongues.HAPPENED) and words.isdisjoint(tongues.WISHES):
+        return True
+    if bare.rstrip()[-1:] == ":" and count < 25 and not holds(bare, tongues.SUPPOSES):
+        return True  # "Building the extension: nvcc fatal …"
+    return count < 12 and tongues.TALK.isdisjoint(words_of(bare.lower().removeprefix("the ")))
+
+
+def _aside(own: str) -> bool:
+    """Do words of a sentence stand before the message, and none of what happened?"""
+    named = pattern(_NAMED).search(own)
+    if named is None:
+        return False
+    bare = own[: named.start()]
+    if bare.count(" ") < 2 or bare.rstrip()[-1:] == ":":
+        return False
+    words = [word.strip(".,:;()[]!?\"'`").lower() for word in bare.split()]
+    return tongues.HAPPENED.isdisjoint(words) and sum(word in tongues.TALK for word in words[:40]) >= 2
+
+
+def _goes_on(behind: str) -> bool:
+    """Does the sentence go on behind the message, or ask?"""
+    rest = behind.lstrip("`\"'\u201d")
+    if rest[:1] == "?" and rest is not behind and rest[1:2] in ("", " "):
+        return True
+    words = rest.lstrip(",").split(None, 2)
+    return len(words) > 2 and rest[:1] in " ," and words[0].lower() in _GOES_ON and any(c in rest for c in ".?!:")

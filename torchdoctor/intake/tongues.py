@@ -376,3 +376,7 @@ HAPPENED = frozenset((
     " terminating trace traced traceback encounter encountered encountering occur occurs occurred cannot unable"
     " threw thrown while"
 ).split())  # fmt: skip
+# titles that ask for a change, and tell of no failure
+WISHES = frozenset(
+    "avoid handle catch improve better instead doc docs fix fixes fixed raise test tests add support".split()
+)

@@ -89,10 +89,12 @@ class Text:
 
 
 def words_of(sentence: str) -> frozenset[str]:
+    """The words of a sentence, marks that end it among them; "l'erreur" is two and itself."""
     for mark, alike in (("?", ""), (":", ""), ("!", ""), ("\uff1f", "?"), ("\uff1a", ":")):
         if mark in sentence:
             sentence = sentence.replace(mark, f" {alike or mark} ")
-    return frozenset(sentence.translate(_MARKS).split())
+    words = sentence.translate(_MARKS)
+    return frozenset(words.split() + (words.replace("'", " ").split() if "'" in words else []))
 
 
 def hear(lines: list[str], form: Form, chat: bool = False) -> Speech:
