@@ -99,7 +99,7 @@ def _announces(said: Saying, personal: bool) -> bool:
 
 
 def _last_sentence(text: str) -> str:
-    return pattern(r"[.?!;](?= [A-Z(])|[\u3002\uff1f\uff01]").split(text)[-1]
+    return pattern(r"[.?!](?= [A-Z(])|; |, (?:but|yet|aber|mais|pero) |[\u3002\uff1f\uff01]").split(text)[-1]
 
 
 def _first_sentence(text: str) -> str:
@@ -132,11 +132,11 @@ def stand(event: Event, text: str, start: int, end: int, *, log: bool) -> Stand:
     own, behind = text[:start], text[end : end + 400]
     if event.quoted:
         return Stand.ITSELF if _begins(event, own) else Stand.NAMED
-    if event.rank is not None or event.time or (event.level and event.kind is not EventKind.LOG):
+    if event.rank is not None or event.level or event.frames:
         return Stand.ITSELF
-    if event.kind is EventKind.LOG and log and start > 8 and not event.level and not event.told and _aside(own):
+    if event.kind is EventKind.LOG and log and start > 8 and not event.told and _aside(own, behind, event.time):
         return Stand.NAMED
-    if event.frames:
+    if event.time:
         return Stand.ITSELF
     if "`" in own and pattern(_LISTED).match(own):
         return Stand.TOLD
@@ -178,13 +178,20 @@ def _begins(event: Event, own: str) -> bool:
     return count < 12 and tongues.TALK.isdisjoint(words_of(bare.lower().removeprefix("the ")))
 
 
-def _aside(own: str) -> bool:
-    """Do words of a sentence stand before the message, and none of what happened?"""
+def _aside(own: str, behind: str, timed: str | None) -> bool:
+    """Is the message named in a sentence that tells of no failure, or of one that is over?
+
+    Where the line bears a time it is a program's, unless its words suppose something, as those of a talk do.
+    """
     named = pattern(_NAMED).search(own)
     if named is None:
         return False
     bare = own[: named.start()]
-    if bare.count(" ") < 2 or bare.rstrip()[-1:] == ":":
+    if bare.count(" ") < 2:
+        return False
+    if named[0][:1] in _OPENING and (holds(bare, tongues.SUPPOSES) or holds(behind, tongues.SETTLED)):
+        return True
+    if timed or bare.rstrip()[-1:] == ":":
         return False
     words = [word.strip(".,:;()[]!?\"'`").lower() for word in bare.split()]
     return tongues.HAPPENED.isdisjoint(words) and sum(word in tongues.TALK for word in words[:40]) >= 2

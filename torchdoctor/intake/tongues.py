@@ -105,7 +105,7 @@ we our + $meets run runs job jobs
 # somebody asks his readers for help: whatever else a text looks like, it is his
 ASKS = _rules("""
 any anyone anybody + help idea ideas suggestion suggestions advice hint hints knows know else
-please pls plz kindly + help advise
+please pls plz kindly + help advise look take check
 help_me thanks_in_advance thank_in_advance thx thank_you at_a_loss no_idea clueless stuck
 what how where why + am do can should could did must + i
 what how where why + do can should could did must + we + ? - fix
@@ -192,7 +192,10 @@ HEAD_WORDS = frozenset((
     "cause causes why fix fixes solution solutions symptom symptoms meaning means explanation conclusion"
     " conclusions prevention takeaways introduction intro overview troubleshooting faq faqs workaround"
     " workarounds remedy remedies resolution detection broken backlog doing todo practices pitfalls mistakes"
-    " lesson lessons learned"
+    " lesson lessons learned slide slides also"
+    # what changed; what is looked back on
+    " changed added removed deprecated corrections nouveautés neu behoben geändert corregido novedades"
+    " follow-ups factors retrospective"
     # German, Russian, Romance, Polish, Dutch, Turkish
     " ursache ursachen lösung lösungen fazit zusammenfassung einleitung abhilfe hintergrund bedeutung vorbeugen"
     " причина причины решение решения заключение вывод итог введение causa causas solución soluciones"
@@ -202,7 +205,7 @@ HEAD_FILLERS = frozenset((
     "the a an and or of to it this that these how do does did what when you see is in i'd we error errors happen"
     " happens happened common possible quick key best main likely typical frequently asked questions read next"
     " steps further reading related posts table contents action items went well wrong wrapping up problem root"
-    " analysis dead ends progress example avoid resolve solve"
+    " analysis dead ends progress example avoid resolve solve see contributing"
     " mögliche häufige fehler fragen как исправить почему возникает ошибка что делать posibles possibles"
 ).split())  # fmt: skip
 HEAD_PHRASES = (
@@ -294,7 +297,7 @@ CLOSED = (
 )  # fmt: skip
 # how lists of known errors, of changes and of incidents are headed
 LIST_TITLES = (
-    "root cause analysis", "incident report", "post-incident", "faq", "frequently asked", "known issues",
+    "root cause analysis", "incident report", "incident review", "post-incident", "after-action", "faq", "frequently asked", "known issues",
     "known errors", "contents", "table of contents", "release notes",
     "常见问题", "常见错误", "目录", "目次", "よくある質問", "よくあるエラー", "자주 묻는 질문", "자주 발생하는",
     "частые вопросы", "частые ошибки", "häufige fragen", "häufige fehler", "inhalt", "preguntas frecuentes",
@@ -305,7 +308,7 @@ LIST_TITLES = (
 TITLES = (
     "how to fix", "how to solve", "how to resolve", "how to debug", "fixing ", "understanding ", "guide", "tutorial", "troubleshooting", "explained", "common errors", "common pytorch", "solved",
     "cheat sheet", "cheatsheet", "faq", "frequently asked", "known issues", "best practices", "pitfalls",
-    "wiki", "collected", "migrat", "upgrading", "breaking changes", "what's new", "newsletter", "weekly", "runbook", "playbook",
+    "slide", "interview", "survey", "notes de version", "versionshinweise", "wiki", "collected", "migrat", "upgrading", "breaking changes", "what's new", "newsletter", "weekly", "runbook", "playbook",
     "chapter", "lesson", "exercise", "exam", "quiz", "postmortem", "post-mortem", "release notes", "changelog",
     "deep dive", "demystif", "causes and", "things to", "tips for", "beginners",
     "手順書", "手册", "应急预案", "処置", "练习", "习题", "解决", "汇总", "详解", "教程", "指南", "笔记", "总结",
@@ -344,7 +347,9 @@ fix fixes fixed solves solved resolves resolved gone workaround usually typicall
     indicates refers heißt bedeutet besagt signifie significa e.g avoid avoids avoided avoiding prevents
     prevent would might may harmless ignore ignored wenn falls absichtlich deliberately
 used_to no_longer went_away last_year last_month last_week for_example for_instance such_as stems_from
-    difference_between instead_of like_this_one on_purpose expected_to see_compare si_aparece
+    difference_between like_this_one on_purpose expected_to see_compare si_aparece
+you your + $shows $meets - i my me we our ?
+merged verified closed corrected
 years year + ago
 will won't + $ends end ends be see get
 tomorrow planned next_week
@@ -352,6 +357,11 @@ is are was + caused due
 is are gets get + raised thrown printed reported + if when by for as
 remember recall + i
 如果 の場合 ときは если 만약
+""")
+# a failure is over
+SETTLED = _rules("""
+merged verified closed corrected fixed solved resolved
+went_away that_was_it
 """)
 # a reader who is spoken to
 READER = frozenset("you your you're du dein deine deinem deinen sie ihr ihre ihrem ihren vous votre".split())

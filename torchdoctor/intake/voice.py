@@ -178,13 +178,12 @@ def _headed(text: Text) -> int:
     """Headings that are made of words for causes, remedies and conclusions, each once."""
     found: set[str] = set()
     for line in text.lines:
-        head = line.strip(_EDGES).lower()
-        bold, mark, _ = line.partition(":**") if line[:2] == "**" else (line, "", "")
-        if mark:
-            head = bold.strip(_EDGES).lower()
-        if not head or len(head) > 50:
+        label, mark, _ = line.partition(":")  # "Remedy: …", "**Symptom:** …"
+        if mark and len(label) < 30 and _is_head(label.strip(_EDGES).lower()):
+            found.add(label.strip(_EDGES).lower())
             continue
-        if _is_head(head):
+        head = line.strip(_EDGES).lower()
+        if head and len(head) <= 50 and _is_head(head):
             found.add(head)
     return len(found)
 
@@ -225,7 +224,8 @@ def _past(text: Text) -> int:
 
 def _numbered(text: Text) -> int:
     """Remedies in a numbered list."""
-    return sum(line[:1].isdecimal() and line[1:2] in (".", "、", ")", "）") for line in text.lines) >= 2
+    marks = (line.lstrip()[:2] for line in text.lines)
+    return sum((mark[:1].isdecimal() and mark[1:] in (*".、)）",)) or mark in ("a)", "b)") for mark in marks) >= 2
 
 
 def _pointed(text: Text) -> int:
