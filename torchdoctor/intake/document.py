@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import Census, form_of
 from torchdoctor.intake.lines import is_progress, is_step
-from torchdoctor.intake.passing import mark_passed
+from torchdoctor.intake.passing import mark_passed, mark_provoked
 from torchdoctor.intake.quoting import mark_quoted
 from torchdoctor.intake.testreports import mark_reports
 from torchdoctor.intake.voice import hear
@@ -25,6 +25,7 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending, Speech]:
             draft.told = False
     mark_reports(drafts)
     mark_passed(drafts)
+    mark_provoked(drafts)
     if form is not Form.LOG and not any(d.headed and not d.quoted for d in drafts):
         return form, Ending.UNKNOWN, speech
     ending, good = ending_of(drafts)

@@ -65,7 +65,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
     fences = Fences()
     short = form is Form.PROSE and len(drafts) <= 3 and not any(map(addresses, lines))
     teller = None
-    if (personal or short) and not chat and not questions_and_answers(lines):
+    if (personal or short) and (not chat or speech.now) and not questions_and_answers(lines):
         teller = Teller(personal)
     live = speech.now
     told_in = Teller(speech.person) if form is Form.LOG and len(drafts) <= 3 else Teller(False)
@@ -140,7 +140,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
         if form is Form.SOURCE_CODE:
             draft.quoted = _in_program(draft)
         else:
-            draft.quoted = (chat and not draft.headed) or (not shown and _in_prose(draft, personal))
+            draft.quoted = not shown and ((chat and not draft.headed) or _in_prose(draft, personal))
             draft.told = draft.quoted and (live or (teller is not None and personal)) and copied(raw)
             if teller is not None and draft.kind is EventKind.LOG and (shown or (draft.told and leads(raw))):
                 retype(draft)

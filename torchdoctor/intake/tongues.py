@@ -24,10 +24,17 @@ class Rule(NamedTuple):
     but: frozenset[str] = frozenset()
 
 
+_INSIDE = frozenset("_():,[")  # marks that no word of a sentence keeps
+
+
 def _group(text: str) -> Group:
     """A group of words parted by blanks; "_" stands for a blank within a phrase."""
     words = text.split()
-    inside = tuple(word.replace("_", " ") for word in words if "_" in word or word[0] > "\u2e80")
+    inside = tuple(
+        word.replace("_", " ")
+        for word in words
+        if word[0] > "\u2e80" or (len(word) > 1 and not _INSIDE.isdisjoint(word))
+    )
     return Group(frozenset(words), inside)
 
 
