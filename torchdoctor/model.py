@@ -194,6 +194,29 @@ class Ending(str, Enum):
     UNKNOWN = "unknown"
 
 
+class Stand(str, Enum):
+    """How a message stands in the text of its event."""
+
+    ITSELF = "itself"  # but for names and numbers before it, the line is the message
+    TOLD = "told"  # a sentence goes on around it: it may be the failure, and may be talked about
+    NAMED = "named"  # in what somebody says of other things
+
+
+@record(frozen=True, slots=True)
+class Speech(Record):
+    """Whether people speak in a text, and what of; judged once, in ``torchdoctor.intake.voice``.
+
+    ``person``: somebody speaks of himself or asks. ``asks``: he asks his readers for help, or filled in a
+    form. ``now``: people talk to each other of what goes on while they write. ``lesson``: how many signs
+    there are of a text that explains failures to its readers, 0 below two of them.
+    """
+
+    person: bool = False
+    asks: bool = False
+    now: bool = False
+    lesson: int = 0
+
+
 @record(frozen=True, slots=True)
 class Transcript(Record):
     """All that was read, in order. ``notes`` says what was cut, skipped or guessed on the way."""
@@ -205,6 +228,7 @@ class Transcript(Record):
     lines_read: int = 0
     bytes_read: int = 0
     notes: tuple[str, ...] = ()
+    speech: Speech = Speech()
 
 
 class Severity(str, Enum):

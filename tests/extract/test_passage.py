@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from torchdoctor.extract.readings.passage import HEADINGS, LINE_CHARS, Passage, Voice
+from torchdoctor.extract.readings.passage import LINE_CHARS, Passage, Voice
 from torchdoctor.intake import read
-from torchdoctor.model import Event, EventKind, Transcript
+from torchdoctor.model import Event, EventKind, Speech, Transcript
 
 
 def passage(*lines: str) -> Passage:
@@ -69,19 +69,10 @@ def test_a_command_of_python_is_taken_apart() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("lines", "personal"),
-    [
-        (("My loss does not go down.",), True),
-        (("Is that normal?",), True),
-        (("### Describe the bug",), True),
-        (("Training got 40 % slower after lunch.",), True),
-        (("This flag controls whether to allow TF32 on matmul.",), False),
-        (("epoch 1 loss 0.3",), False),
-    ],
-)
-def test_whether_somebody_speaks(lines: tuple[str, ...], personal: bool) -> None:
-    assert passage(*lines).personal is personal
+@pytest.mark.parametrize(("person", "lesson", "personal"), [(True, 0, True), (True, 2, False), (False, 0, False)])
+def test_whether_somebody_speaks_is_what_intake_heard(person: bool, lesson: int, personal: bool) -> None:
+    speech = Speech(person=person, lesson=lesson)
+    assert Passage(Transcript(("question.txt",), (), speech=speech)).personal is personal
 
 
 def test_facts_name_the_line_they_were_read_from(tmp_path: Path) -> None:
@@ -93,9 +84,3 @@ def test_facts_name_the_line_they_were_read_from(tmp_path: Path) -> None:
 
 def test_long_lines_are_cut() -> None:
     assert len(passage("x" * 10_000).lines[0].text) == LINE_CHARS
-
-
-def test_a_text_of_many_headings_is_a_manual() -> None:
-    headings = [f"## Part {number}" for number in range(HEADINGS + 1)]
-    assert not passage("Why is my loader slow?", *headings).personal
-    assert passage("Why is my loader slow?", *headings[:6]).personal

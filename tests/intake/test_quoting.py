@@ -154,7 +154,7 @@ CRASHED = (
 
 
 def test_output_before_a_crash_in_a_question_is_of_the_same_run() -> None:
-    asked = "The card is an old one.\nIs it to be used at all?\nIt fails in the same way after a restart.\n"
+    said = "The card is an old one.\nIt may not be used at all.\nIt fails in the same way after a restart.\n"
     line = "rocBLAS error: Could not initialize Tensile host:"
     lines = f"VAE device: cuda:0\n\n{line}\nthe path was not found\n{CRASHED}"
 
@@ -163,9 +163,9 @@ def test_output_before_a_crash_in_a_question_is_of_the_same_run() -> None:
         assert whole.form is Form.PROSE
         return any(event.text == line and not event.quoted for event in whole.events)
 
-    assert live(f"{asked}\n{lines}")
+    assert live(f"{said}\n{lines}")
     # a sentence ends the output: what stands above it may be about anything
-    assert not live(f"{line}\n{asked}\n{CRASHED}")
+    assert not live(f"{line}\n{said}\n{CRASHED}")
 
 
 def test_the_report_of_a_program_is_a_log() -> None:

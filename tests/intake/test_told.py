@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.intake.told import Fences, copied
+from torchdoctor.intake.sentence import copied
+from torchdoctor.intake.told import Fences
 from torchdoctor.intake.transcript import read_text
 
 MESSAGE = "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from torchdoctor.catalog.rule import Rule
-from torchdoctor.model import Event, Evidence, Fact, Record, Role, Standing
+from torchdoctor.model import Event, Evidence, Fact, Record, Role, Stand, Standing
 from torchdoctor.records import record
 
 
@@ -14,7 +14,7 @@ class Occurrence(Record):
     """One place in the text at which a rule matches, and how it stands there.
 
     ``start`` and ``end`` bound the match in the folded text of the event, ``weight`` counts its literal
-    characters, ``confirmed_by`` how many confirming facts are known.
+    characters, ``stand`` says whether a sentence goes on around it, ``confirmed_by`` how many confirming facts are known.
     """
 
     event: Event
@@ -27,6 +27,7 @@ class Occurrence(Record):
     confirmed_by: int = 0
     evidence: tuple[Evidence, ...] = ()
     missing: tuple[str, ...] = ()
+    stand: Stand = Stand.ITSELF
 
 
 @dataclass(slots=True)

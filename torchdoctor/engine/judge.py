@@ -11,8 +11,7 @@ from torchdoctor.catalog.rule import Condition, Rule
 from torchdoctor.engine.conditions import holds, in_words
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.finding import Finding, Occurrence, quote
-from torchdoctor.intake.draft import pattern
-from torchdoctor.model import Event, EventKind, Evidence, Fact, Standing
+from torchdoctor.model import Event, Evidence, Fact, Stand, Standing
 
 _ORDER = {Standing.CONFIRMED: 0, Standing.POSSIBLE: 1, Standing.UNLIKELY: 2}
 
@@ -53,7 +52,7 @@ def _judge(rule: Rule, occurrence: Occurrence, facts: TextFacts) -> Occurrence |
             return None
         if told is None:
             missing.append(in_words(condition, fact))
-    standing = Standing.POSSIBLE if _in_sentence(occurrence) else Standing.CONFIRMED
+    standing = Standing.POSSIBLE if occurrence.stand is Stand.TOLD else Standing.CONFIRMED
     confirmed = 0
     for condition in rule.confirm:
         fact = facts.fact(condition.fact, occurrence.event, occurrence.captures)
@@ -75,36 +74,6 @@ def _judge(rule: Rule, occurrence: Occurrence, facts: TextFacts) -> Occurrence |
         evidence=tuple(evidence),
         missing=tuple(dict.fromkeys(missing)),
     )
-
-
-# before a message: words with which people, not programs, lead up to it
-_LEADING = (
-    r"(?i)\b(?:the|this|that|when|if|between|sometimes|difference|sees?|says?|like|such as|called|does) "
-    r"[^\n]{0,120}$"
-)
-# behind it: the sentence goes on, or asks
-_GOING_ON = (
-    r"(?i)[`\"'\u201d]{1,3}\?(?: |$)|[`\"'\u201d]?,? (?:means?|and|or|when|if|is|are"
-    r"|was|because|happens|appears|in the|then) "
-    r"[a-z`\"'][^\n]{4,}[.?!:]"
-)
-
-
-# a heading below the title, an item of a list, a bold question, with the message between back quotes
-_LISTED = r"\s*(?:#{2,6} |[-*] |\*\*|\d{1,2}[.)] )[^`\n]{0,40}`[^`\n]{0,60}$"
-
-
-def _in_sentence(occurrence: Occurrence) -> bool:
-    """True for a message around which a sentence goes on: it may be the failure, and may be talked about."""
-    event = occurrence.event
-    before, behind = event.text[: occurrence.start], event.text[occurrence.end :]
-    if event.time or event.frames or event.rank is not None:
-        return False
-    if "`" in before and pattern(_LISTED).match(before):
-        return True
-    if event.kind is not EventKind.LOG:
-        return False
-    return bool(pattern(_LEADING).search(before[-200:]) and pattern(_GOING_ON).match(behind[:400]))
 
 
 def _as_evidence(condition: Condition, fact: Fact, event: Event, *, against: bool) -> Evidence:

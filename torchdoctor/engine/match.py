@@ -13,8 +13,8 @@ from torchdoctor.engine.conditions import every, holds
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.finding import Occurrence
 from torchdoctor.engine.foreign import is_foreign
-from torchdoctor.intake import draft
-from torchdoctor.model import Event, EventKind, Fact, Form, Transcript
+from torchdoctor.intake.sentence import stand
+from torchdoctor.model import Event, Fact, Form, Stand, Transcript
 
 # a literal that stands in more events than this is looked at in the first and the last of them only, and in
 # the first ones of each rank: what a rank failed of must be known of all of them
@@ -141,12 +141,13 @@ def _try(
 ) -> None:
     event = haystack.events[number]
     with facts.guard(rule_id):
-        found = match_event(rules.rule(rule_id).matches[block], event, haystack.texts[number], facts)
+        text = haystack.texts[number]
+        found = match_event(rules.rule(rule_id).matches[block], event, text, facts)
         if found is None or is_foreign(rule_id, event, haystack.transcript):
             return
-        logged = event.kind is EventKind.LOG and haystack.transcript.form is Form.LOG
-        if not (logged and found.start > 8 and _spoken(haystack.texts[number], found.start, event)):
-            _keep(rule_id, found, best)
+        how = stand(event, text, found.start, found.end, log=haystack.transcript.form is Form.LOG)
+        if how is not Stand.NAMED:
+            _keep(rule_id, replace(found, stand=how) if how is Stand.TOLD else found, best)
 
 
 def _keep(rule_id: str, found: Occurrence, best: dict[tuple[str, int], Occurrence]) -> None:
@@ -185,92 +186,12 @@ def match_event(match: Match, event: Event, text: str, facts: TextFacts) -> Occu
             captures[f"match.{name}"] = Fact.known(
                 f"match.{name}", value, f"text:{event.source}:{event.line}"
             )
-    if event.quoted and not _begins(text, start, event):
-        return None
     if match.where:
         told = every(holds(item, facts.fact(item.fact, event, captures)) for item in match.where)
         if told is not True:
             return None
         weight += 4 * len(match.where)
     return Occurrence(event, captures, snippet, start, end, weight)
-
-
-# words of a sentence; what stands before a message of a program is a name, a number, a class
-_SPEECH = frozenset((
-    "i", "my", "we", "our", "you", "your", "this", "that", "these", "those", "it", "is", "was", "are", "were",
-    "be", "by", "of", "to", "and", "or", "if", "a", "an", "the", "when", "for", "in", "on", "at", "so", "but",
-    "not", "no", "as", "what", "how", "why", "because", "get", "got", "catch", "fix", "fixes", "fixed",
-    "avoid", "raise", "raises",
-))  # fmt: skip
-
-
-_SUPPOSED = frozenset(
-    ("you", "your", "if", "when", "fix", "fixes", "fixed", "raise", "raises", "avoid", "means", "e.g.")
-)
-# a title that says what happened, and then with which message
-_ENTITLED = (
-    r"(?i)# (?!.*\b(?:avoid|handle|catch|improve|better|instead|docs?|fix\w*|raise|test|add)\b)[^\n]{0,120}"
-    r"\b(?:fails?|failed|failing|crash(?:es|ed)?|error|errors|stops?|dies|got|gets?|getting)\b[^\n.?!]{0,40}"
-    r"[:\"'`\u201c(] ?(?:[\w.]{0,60}(?:error|exception): )?$"
-)
-
-
-def _begins(text: str, start: int, event: Event) -> bool:
-    """Does the message begin the line, but for names and numbers? Then somebody copied it."""
-    if event.kind is EventKind.EXCEPTION and event.type:
-        return True  # the line begins with the class; what follows is the message
-    before = text[:start]
-    if event.type and before.startswith(f"{event.type}: "):
-        before = before[len(event.type) + 2 :]
-    if draft.pattern(_ENTITLED).match(before):
-        return True
-    words = before.strip(" #>*_`\"'\u201c\u201e").lower().split()
-    own = draft.pattern(r"[\"'`\u201c\u201e\u00ab(]? ?(?:\w+\.)*\w*(?:Error|Exception): ?$").sub("", before)
-    if own.rstrip()[-1:] == ":" and len(words) < 25 and not _SUPPOSED.intersection(words):
-        return True  # "Building the extension: nvcc fatal …"
-    return len(words) < 12 and not any(
-        word.strip(".,:;()") in _SPEECH for word in words[words[:1] == ["the"] :]
-    )
-
-
-# what stands in a sentence, and in no prefix of a program's line
-_TALK = _SPEECH | frozenset((
-    "he", "she", "they", "there", "which", "who", "does", "do", "did", "has", "have", "had", "more", "than",
-    "then",
-    "pour", "de", "le", "la", "les", "des", "une", "est", "der", "die", "das", "und", "ist", "war", "mit",
-    "von", "ein",
-    "eine", "el", "los", "las", "una", "que", "con", "para", "um", "uma", "il", "di", "per",
-))  # fmt: skip
-_HAPPENED = (
-    r"(?i)\b(?:error|exception|fail\w*|died|dies|crash\w*|abort\w*|caught|got|rais\w+|kill\w*|stopped|because"
-    r"|due to"
-    r"|warn\w*|reason|message|says?|said|with|result\w*|terminat\w*|trac\w+|encounter\w*|occur\w*|cannot"
-    r"|unable|threw"
-    r"|thrown|while)\b"
-)
-
-
-# an opening mark, or an exception, right before the message, and what stands before many of CUDA's
-_NAMED = (
-    r"(?:[\"'`\u201c\u201e\u00ab(] ?(?:(?:\w+\.)*\w*(?:Error|Exception): )?|(?:\w+\.)*\w*(?:Error"
-    r"|Exception): )"
-    r"(?:CUDA (?:(?:runtime )?error(?: \(\d+\) ?)?: )?)?$"
-)
-
-
-def _spoken(text: str, start: int, event: Event) -> bool:
-    """Does the message stand in the middle of what somebody says of other things, and no program's prefix?"""
-    if event.time or event.level or event.rank is not None or event.told:
-        return False
-    before = text[:start]
-    named = draft.pattern(_NAMED).search(before)
-    if named is None:
-        return False
-    before = before[: named.start()]
-    if before.count(" ") < 2 or before.rstrip()[-1:] == ":" or draft.pattern(_HAPPENED).search(before):
-        return False
-    words = [word.strip(".,:;()[]!?\"'`").lower() for word in before.split()[:40]]
-    return sum(word in _TALK for word in words) >= 2
 
 
 def _type_fits(types: Sequence[str], name: str | None) -> bool:

@@ -5,35 +5,32 @@ from __future__ import annotations
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import Census, form_of
 from torchdoctor.intake.lines import is_progress, is_step
-from torchdoctor.intake.passing import mark_passed
-from torchdoctor.intake.personal import is_personal
+from torchdoctor.intake.passing import mark_passed, mark_provoked
 from torchdoctor.intake.quoting import mark_quoted
-from torchdoctor.intake.teaching import asks, teaching
 from torchdoctor.intake.testreports import mark_reports
-from torchdoctor.model import Ending, EventKind, Form
+from torchdoctor.intake.voice import hear
+from torchdoctor.model import Ending, EventKind, Form, Speech
 
 
-def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending]:
-    """Form and ending of the input; marks the drafts that are quoted or recovered."""
+def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending, Speech]:
+    """Form, ending and speech of the input; marks the drafts that are quoted or recovered."""
     form, chat = form_of(census.lines)
-    taught = 0 if chat or form is Form.SOURCE_CODE else teaching(census.lines)
-    if taught >= 2:
-        form, personal = Form.PROSE, False
-    else:
-        short = len(census.lines) <= 2 and census.lines[-1].rstrip()[-1:] in ("?", "\uff1f")
-        personal = form is Form.PROSE and (short or is_personal(census.lines) or asks(census.lines))
-    mark_quoted(drafts, form, chat, personal, census.lines)
-    if taught >= 2:
+    speech = hear(census.lines, form, chat)
+    if speech.lesson and form is not Form.SOURCE_CODE:
+        form = Form.PROSE
+    mark_quoted(drafts, form, chat, speech, census.lines)
+    if speech.lesson and form is not Form.SOURCE_CODE:
         for draft in drafts:
-            draft.quoted = draft.quoted or taught > 2 or not draft.frames
+            draft.quoted = draft.quoted or speech.lesson > 2 or not draft.frames
             draft.told = False
     mark_reports(drafts)
     mark_passed(drafts)
+    mark_provoked(drafts)
     if form is not Form.LOG and not any(d.headed and not d.quoted for d in drafts):
-        return form, Ending.UNKNOWN
+        return form, Ending.UNKNOWN, speech
     ending, good = ending_of(drafts)
     mark_recovered(drafts, ending, good)
-    return form, ending
+    return form, ending, speech
 
 
 _STRONG = (

@@ -395,4 +395,5 @@ def is_chat(lines: list[str]) -> bool:
         return True
     people = sorted(names.values(), reverse=True)
     spoken = sum(people[:8])
-    return len(people) >= 2 and people[1] >= 2 and spoken * 10 >= len(lines) * 7 and prose * 10 >= spoken * 7
+    tagged = all(line.lstrip()[:1] == "<" for line in lines)  # as IRC shows who speaks
+    return len(people) >= 2 and (people[1] >= 2 or tagged) and spoken * 10 >= len(lines) * 7 and prose * 10 >= spoken * 7

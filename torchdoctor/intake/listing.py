@@ -40,9 +40,9 @@ _COMMIT = r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,12} (?:\([^)]{1,80}\) )?[A-Za-z]\
 _SETTING = r"[a-z_][\w.-]{0,60} += +(?:\w+\.)*\w*(?:Error|Exception): "
 
 
-# "[ ] message" of a questionnaire; what a plan of tests expects; circled numbers
+# "[ ] message", "( ) message" of a questionnaire; what a plan of tests expects; circled numbers
 _POINT = (
-    r"\[[ xX]\] |(?:Expect(?:ed|s)?|Then|Given|When|And|Erwartet|Soll|\u9884\u671f|\u671f\u5f85\w*)\b"
+    r"[\[(][ xX][\])] |(?:Expect(?:ed|s)?|Then|Given|When|And|Erwartet|Soll|\u9884\u671f|\u671f\u5f85\w*)\b"
     r"[^\"'`]{0,60}[\"'`]|[\u2460-\u2473] ?\S"
 )
 _DONE = ("[RESOLVED]", "RESOLVED: ", "[OK]", "[ok]", "[PASS]", "[pass]", "\u2705 ")
@@ -78,7 +78,7 @@ _TYPED = (
 def listed(text: str) -> bool:
     """True for an entry of a list, a table or a catalog; ``text`` is without white space at its ends."""
     first = text[:1]
-    if (first in "[ETGWAS\u9884\u671f" or "\u2460" <= first <= "\u2473") and pattern(_POINT).match(text):
+    if (first in "[(ETGWAS\u9884\u671f" or "\u2460" <= first <= "\u2473") and pattern(_POINT).match(text):
         return True
     if (
         first in "<./"

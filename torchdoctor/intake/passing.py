@@ -80,6 +80,28 @@ _FORESEEN = (
 )
 
 
+# what a test says below a message that it provoked, and nothing else
+_VERDICT = (
+    r"^\W*(?:(?:ok|pass(?:ed)?|good)\W+)?(?:\w+ )?(?:(?:expected|intended|anticipated) (?:failure|error|exception)"
+    r"|(?:failed|raised|refused) as (?:expected|it should|intended)|as expected)(?:\W+(?:ok|pass(?:ed)?|good))?\W*$"
+)
+
+
+def mark_provoked(drafts: list[Draft]) -> None:
+    """Set ``quoted`` on a message without a stack right above a line that says that it was asked for."""
+    for before, draft in zip(drafts, drafts[1:], strict=False):
+        raw = draft.raw
+        if (
+            len(raw) < 80
+            and not before.frames
+            and any(word in raw for word in _MEANT)
+            and not any(word in raw.lower() for word in ("not ", "unexpected"))
+            and draft.line - before.end_line <= 2
+            and pattern(f"(?i){_VERDICT}").match(raw)
+        ):
+            before.quoted, before.told = True, False
+
+
 def foreseen(raw: str) -> bool:
     """A message that its program was made to provoke, and says so: tests, lessons, checks of inputs."""
     return any(word in raw for word in _MEANT) and bool(pattern(f"(?i){_FORESEEN}").search(raw[:2_000]))

@@ -7,18 +7,10 @@ from torchdoctor.intake.form import is_prose
 from torchdoctor.intake.lines import is_code, is_prompt, shown_exception
 from torchdoctor.intake.listing import listed, mark_entries, mark_lists
 from torchdoctor.intake.passing import foreseen
-from torchdoctor.intake.personal import is_personal
-from torchdoctor.intake.told import (
-    Fences,
-    Teller,
-    addresses,
-    copied,
-    leads,
-    questions_and_answers,
-    retype,
-    tells_now,
-)
-from torchdoctor.model import EventKind, Form
+from torchdoctor.intake.sentence import addresses, copied, leads
+from torchdoctor.intake.told import Fences, Teller, retype
+from torchdoctor.intake.voice import questions_and_answers
+from torchdoctor.model import EventKind, Form, Speech
 
 _HELP_HEADS = (
     "usage:",
@@ -62,18 +54,21 @@ _REAL_KEYS = (
 )
 
 
-def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lines: list[str]) -> None:
+def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lines: list[str]) -> None:
     """Set ``quoted`` on the drafts; a headed traceback at the left edge never is."""
+    short_question = len(lines) <= 2 and lines[-1].rstrip()[-1:] in ("?", "\uff1f")
+    speaks = speech.now if chat else speech.person or short_question
+    personal = form is Form.PROSE and not speech.lesson and speaks
     answered = ""  # the command at a prompt of Python to which the following lines are the answer
     helping = -1  # how far the head of a help text is indented; its options are indented further
     example = False
     fences = Fences()
     short = form is Form.PROSE and len(drafts) <= 3 and not any(map(addresses, lines))
     teller = None
-    if (personal or short) and not chat and not questions_and_answers(lines):
+    if (personal or short) and (not chat or speech.now) and not questions_and_answers(lines):
         teller = Teller(personal)
-    live = chat and tells_now(lines)
-    told_in = Teller(is_personal(lines)) if form is Form.LOG and len(drafts) <= 3 else Teller(False)
+    live = speech.now
+    told_in = Teller(speech.person) if form is Form.LOG and len(drafts) <= 3 else Teller(False)
     found_in = False  # below the name of a file, as rg and ack head what they found there
     for draft in drafts:
         raw = draft.raw
@@ -145,7 +140,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
         if form is Form.SOURCE_CODE:
             draft.quoted = _in_program(draft)
         else:
-            draft.quoted = (chat and not draft.headed) or (not shown and _in_prose(draft, personal))
+            draft.quoted = not shown and ((chat and not draft.headed) or _in_prose(draft, personal))
             draft.told = draft.quoted and (live or (teller is not None and personal)) and copied(raw)
             if teller is not None and draft.kind is EventKind.LOG and (shown or (draft.told and leads(raw))):
                 retype(draft)
@@ -154,11 +149,11 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, personal: bool, lin
     if form is Form.PROSE and not chat:
         _beside_failures(drafts)
     if form is Form.LOG:
-        _entitle(drafts, lines)
+        _entitle(drafts, speech.person)
     _also_in_patch(drafts)
 
 
-def _entitle(drafts: list[Draft], lines: list[str]) -> None:
+def _entitle(drafts: list[Draft], personal: bool) -> None:
     """The title of a report whose body is mostly output: it tells the message where the body has lost it."""
     if not drafts or drafts[0].kind is not EventKind.LOG or not drafts[0].raw.startswith("# "):
         return
@@ -169,7 +164,7 @@ def _entitle(drafts: list[Draft], lines: list[str]) -> None:
     typed = pattern(r"# (?:\[[\w -]{1,20}\]:? ?)?([\w.]*(?:Error|Exception)): \S").match(drafts[0].raw)
     shown = any(draft.time or draft.level or pattern(_ARROW).match(draft.raw) for draft in rest)
     recorded = typed is not None and (shown or not rest)
-    if cut or recorded or is_personal(lines):
+    if cut or recorded or personal:
         drafts[0].quoted, drafts[0].told = True, copied(drafts[0].raw)
         if typed is not None:
             drafts[0].kind, drafts[0].type = EventKind.EXCEPTION, typed[1]

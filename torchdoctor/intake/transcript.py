@@ -177,7 +177,7 @@ def _transcript(
     notes = [f"{source}: {note}" for note in tally.notes]
     if not drafts:
         return Transcript((source,), (), Form.EMPTY, Ending.UNKNOWN, tally.lines, tally.bytes, tuple(notes))
-    form, ending = judge(drafts, router.census)
+    form, ending, speech = judge(drafts, router.census)
     if router.keep.dropped:
         passed[source] = router.keep.dropped
     beyond = router.keep.forgotten
@@ -188,7 +188,7 @@ def _transcript(
     for number, draft in enumerate(drafts, base):
         draft.number = number
     events = tuple(draft.event(source) for draft in drafts)
-    return Transcript((source,), events, form, ending, tally.lines, tally.bytes, tuple(notes))
+    return Transcript((source,), events, form, ending, tally.lines, tally.bytes, tuple(notes), speech)
 
 
 def _place(router: Router, source: str) -> None:

@@ -17,8 +17,11 @@ def is_history(lines: list[str]) -> bool:
         return True  # git blame
     if lines[0].startswith("commit ") and any(line.startswith("Author: ") for line in lines[:4]):
         return True
-    short = sum(bool(pattern(r"^(?=[0-9a-f]*\d)[0-9a-f]{7,12} \S").match(line)) for line in lines)
-    return short >= 3 and short * 5 >= len(lines) * 4
+    # git log --oneline, or with its graph
+    drawn = [line.lstrip("*|/\\_ ") for line in lines]
+    drawn = [line for line in drawn if line]
+    short = sum(bool(pattern(r"^(?=[0-9a-f]*\d)[0-9a-f]{7,12} \S").match(line)) for line in drawn)
+    return short >= 3 and short * 5 >= len(drawn) * 4
 
 
 def is_program_text(lines: list[str]) -> bool:

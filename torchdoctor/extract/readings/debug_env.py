@@ -7,7 +7,6 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
-from torchdoctor.extract.readings.passage import pattern as of_passage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,8 +63,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of the first such variable; nothing where nobody speaks of speed."""
-    spoken = any("?" in line.text or of_passage("personal").search(line.text) for line in passage.lines)
-    if not (spoken or passage.session):
+    if not (passage.personal or passage.session):
         return  # a guide speaks of slow runs, too
     slow = passage.first(_pattern("slow"), Voice.SAID)
     if slow is None:

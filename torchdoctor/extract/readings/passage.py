@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from torchdoctor.model import Transcript
 
 LINE_CHARS = 600
-HEADINGS = 12  # more of them make a manual; the forms of issue trackers have half as many
 
 _STOPWORDS = frozenset((
     "the", "a", "an", "to", "of", "is", "are", "was", "were", "be", "in", "on", "that", "this", "it",
@@ -60,21 +59,6 @@ _PATTERNS = {
         r"[\s\"']*-?\d[\d.,e+-]*(?:\s*[A-Za-z%/]{1,12})?(?:\s+[\w.%/|:-]{1,24}){0,8}[\s\"']*$"
         # "epoch=0 rank=0 ids=[3, 4]": values that a program shows, not an assignment
         r"|-?\d[\d.,e+-]*\s+[A-Za-z_]\w*\s?[=:]"
-    ),
-    "personal": (
-        r"(?:^|[^\w`'])(?:I|I'm|I've|I'd|my|me|My|[Ww]e|our|[Ii]ch|[Mm]ein\w{0,3}|mir|j'ai|[Mm]on"
-        r"|mes)(?:[^\w`]|$)|\u6211|\u79c1|\u50d5|\uc81c\uac00|[\u0423\u0443] \u043c\u0435\u043d\u044f"
-    ),
-    "asks": (
-        r"\w[^?\n]{2,}\?(?:\s|$|\*)|^(?:Question|Frage|Problem|Bug|Issue)\b|(?i:any (?:idea|hint|help))"
-        r"|(?i:describe the bug|to reproduce\b|expected behaviou?r|instead of (?:the )?[\[(]?\d)"
-        r"|(?i:\b(?:is|are|gets?|became|becomes) (?:\w+ )?slow(?:er)?\b)"
-        # in Chinese, Japanese, Korean, Russian and German: why, how, may I ask
-        r"|\u8bf7\u95ee|\u4e3a\u4ec0\u4e48|\u600e\u4e48|\u5417[?\uff1f]|\u3067\u3057\u3087\u3046\u304b"
-        r"|\u306a\u305c|\u307e\u3059\u304b|\uae4c\uc694|\ub098\uc694|\uc65c "
-        r"|(?i:\u043f\u043e\u0447\u0435\u043c\u0443|\u043f\u043e\u043c\u043e\u0433\u0438\u0442\u0435"
-        r"|\bwarum\b|\bwieso\b|\bworan\b)"
-        r"|(?i:\bgot (?:\d+ ?% )?slow|\bsuddenly\b|\bweird|\bstrange)"
     ),
 }
 
@@ -115,6 +99,7 @@ class Passage:
 
     def __init__(self, transcript: Transcript) -> None:
         self.lines: tuple[Line, ...] = tuple(_lines(transcript))
+        self._speech = transcript.speech
         self._told = any(event.told for event in transcript.events)
 
     def of(self, *voices: Voice) -> Iterator[Line]:
@@ -136,13 +121,10 @@ class Passage:
         """Everything, a line a line."""
         return "\n".join(line.text for line in self.lines)
 
-    @cached_property
+    @property
     def personal(self) -> bool:
         """Does somebody speak of what happened to him, or ask?"""
-        if sum(line.text[:2] in ("# ", "##") for line in self.lines) > HEADINGS:
-            return False
-        words = "\n".join(line.text for line in self.lines if _of_person(line))
-        return self._told or bool(pattern("personal").search(words) or pattern("asks").search(words))
+        return self._told or (self._speech.person and not self._speech.lesson)
 
     @cached_property
     def session(self) -> bool:
@@ -160,10 +142,6 @@ class Passage:
             if below.voice is not Voice.PRINTED:
                 return
             yield below
-
-
-def _of_person(line: Line) -> bool:
-    return line.voice is Voice.SAID or (line.voice is not Voice.TYPED and line.text[:2] in ("# ", "##", "**"))
 
 
 def _lines(transcript: Transcript) -> Iterator[Line]:

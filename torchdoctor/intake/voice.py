@@ -1,0 +1,282 @@
+"""Who speaks in a text: programs only, somebody whom something befell, or somebody who explains.
+
+Every place that must know asks here, once a text. A text is looked through for signs; each sign has a name,
+says what it speaks for, and is either a shape (of headings, lists, versions) or a table of words in
+``tongues``. How they combine stands in ``hear``: it is all there is to it.
+
+The signs are looked for by plain search and in sets of words, not by expressions: most inputs are logs, and
+compile nothing here.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from torchdoctor.intake import tongues
+from torchdoctor.intake.draft import pattern
+from torchdoctor.model import Form, Speech
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from torchdoctor.intake.tongues import Group, Rule
+
+MOST_LINES = 400
+MOST_SENTENCES = 1_000
+MOST_CHARS = 600  # of a line
+MANY_CHAPTERS = 9  # headings; the forms of issue trackers have fewer
+_MARKS = str.maketrans(dict.fromkeys("\t.,;()[]{}\"`*_#>|\u201c\u201d\u201e\u300c\u300d\u3010\u3011", " "))
+_EDGES = " \t#*=-_~:：?？!！。.．、,()（）[]【】<>《》「」0123456789一二三四五六七八九十①②③④⑤✓✅🔧💡❌"
+_BULLETS = "-*\u30fb\u2022\u00b7"
+
+
+class Text:
+    """The lines of a text, and what is said in it as sentences, each a set of words in small letters."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = [line[:MOST_CHARS] for line in lines[:MOST_LINES]]
+        self.long = len(lines) > MOST_LINES
+        self.low = "\n".join(self.lines)[: 100 * MOST_CHARS].lower().replace("\u2019", "'")
+
+    @cached_property
+    def _sentences(self) -> dict[str, frozenset[str]]:
+        # what is set in or cited is shown, not said
+        said = (line for line in self.low.split("\n") if not line.startswith(("    ", "\t", "> ")))
+        text = "\n".join(said)
+        for end in ".?!":
+            text = text.replace(f"{end} ", f"{end}\n")
+        for end in "\u3002\uff1f\uff01":  # of Chinese and Japanese
+            text = text.replace(end, f"{end}\n")
+        sentences = dict.fromkeys(text.split("\n", MOST_SENTENCES)[:MOST_SENTENCES])
+        return {sentence: words_of(sentence) for sentence in sentences}
+
+    @cached_property
+    def _vocabulary(self) -> frozenset[str]:
+        return frozenset().union(*self._sentences.values())
+
+    @property
+    def questions(self) -> bool:
+        """Does a sentence end in a question mark?"""
+        return any(
+            len(sentence) > 3 and sentence.rstrip(" *").endswith(("?", "\uff1f"))
+            for sentence in self._sentences
+        )
+
+    def holding(self, rules: tuple[Rule, ...]) -> Iterator[Rule]:
+        """The rules that hold in some sentence."""
+        for rule in rules:
+            here = [self._here(group) for group in rule.groups]
+            if all(words or inside for words, inside in here) and any(
+                words.isdisjoint(rule.but)
+                and all(
+                    not words.isdisjoint(ours) or any(part in sentence for part in inside)
+                    for ours, inside in here
+                )
+                for sentence, words in self._sentences.items()
+            ):
+                yield rule
+
+    def _here(self, group: Group) -> tuple[frozenset[str], tuple[str, ...]]:
+        """What of a group stands in the text at all: nothing, in most texts."""
+        return group.words & self._vocabulary, tuple(part for part in group.inside if part in self.low)
+
+    def has(self, rules: tuple[Rule, ...]) -> bool:
+        return next(self.holding(rules), None) is not None
+
+    def count(self, rules: tuple[Rule, ...]) -> int:
+        return sum(1 for _ in self.holding(rules))
+
+
+def words_of(sentence: str) -> frozenset[str]:
+    """The words of a sentence, marks that end it among them; "l'erreur" is two and itself."""
+    for mark, alike in (("?", ""), (":", ""), ("!", ""), ("\uff1f", "?"), ("\uff1a", ":")):
+        if mark in sentence:
+            sentence = sentence.replace(mark, f" {alike or mark} ")
+    words = sentence.translate(_MARKS)
+    return frozenset(words.split() + (words.replace("'", " ").split() if "'" in words else []))
+
+
+def hear(lines: list[str], form: Form, chat: bool = False) -> Speech:
+    """How a text speaks; ``lines`` are those that are not blank.
+
+    ``lesson`` counts the signs of a text that explains: from 2 on what it quotes is no failure, from 3 on not
+    even with its stack. Where somebody asks for help, or filled in a form, the text is his, and it is 0.
+    """
+    listed = questions_and_answers(lines)
+    text = Text(lines)
+    asked = Text([line for line in lines if not is_entry(line)]) if listed else text
+    filled_in = is_form(text.lines)
+    asks = filled_in or asked.has(tongues.ASKS)
+    person = asks or speaks_of_self(asked.lines) or asked.has(tongues.WONDERS) or asked.has(tongues.PUZZLES)
+    now = chat and text.has(tongues.NOW) and not text.has(tongues.OVER)
+    lesson = 0 if chat else _lesson(text, form, 3 * listed, asks, filled_in)
+    return Speech(person or asked.questions, asks, now, lesson)
+
+
+def speaks_of_self(lines: Iterable[str]) -> bool:
+    """Does somebody say "I", "my", "ich", …?"""
+    for line in lines:
+        words = line.replace("\u2019", "'").translate(_MARKS).split()
+        if not tongues.PERSON_AS_WRITTEN.isdisjoint(words) or not tongues.PERSON.isdisjoint(word.lower() for word in words):
+            return True
+        if not line.isascii() and any(word in line for word in tongues.PERSON_INSIDE):
+            return True
+    return False
+
+
+def is_form(lines: list[str]) -> bool:
+    """True for the form of an issue tracker, filled in by somebody who met a failure."""
+    for line in lines:
+        if line[:1] not in "#*-[":
+            continue
+        bare = line.lstrip("#*- ")
+        if bare[:4] in ("[x] ", "[X] ", "[ ] "):
+            if bare[4:].startswith(("I ", "The issue ", "The bug ", "The problem ")):
+                return True
+        elif line[:1] == "#" or line[:2] == "**":
+            head = bare.partition("**")[0].strip(_EDGES).lower()
+            if head in tongues.FORM_HEADS or head.startswith(tongues.FORM_STARTS) or head == "bug":
+                return True
+    return False
+
+
+def _lesson(text: Text, form: Form, marks: int, asks: bool, filled_in: bool) -> int:
+    """How many signs there are that a text explains failures to its readers."""
+    lines = text.lines
+    if not filled_in and sum(_is_chapter(line) for line in lines) >= MANY_CHAPTERS:
+        return 3  # a manual
+    if text.long:
+        return 0
+    if lines[0].strip(_EDGES).lower().startswith(tongues.LIST_TITLES):
+        return 2
+    closed = any(words in text.low for words in tongues.CLOSED)
+    if closed and not any(line[:2] in ("$ ", "% ") for line in lines):
+        return 2  # unless it is followed by a run of something
+    if filled_in:
+        return 0
+    marks = marks or sum(sign(text) for sign in _SIGNS)
+    if form is Form.PROSE:
+        marks += _to_reader(text)  # programs speak to readers, too
+    if asks and not (marks > 3 and _titled(text) and not Text(lines[1:]).has(tongues.ASKS)):
+        return 0  # but a title that asks may be answered below it
+    return marks if marks >= 2 else 0
+
+
+def _is_chapter(line: str) -> bool:
+    return line[:2] == "##" and bool(pattern(r"#{2,5} +[^\W_]").match(line))
+
+
+def _titled(text: Text) -> int:
+    title = text.lines[0].lower()
+    if pattern(r"[\w.]*(?:error|exception): ").match(title) or speaks_of_self(text.lines[:1]):
+        return 0
+    return any(word in title for word in tongues.TITLES)
+
+
+def _headed(text: Text) -> int:
+    """Headings that are made of words for causes, remedies and conclusions, each once."""
+    found: set[str] = set()
+    for line in text.lines:
+        label, mark, _ = line.partition(":")  # "Remedy: …", "**Symptom:** …"
+        if mark and len(label) < 30 and _is_head(label.strip(_EDGES).lower()):
+            found.add(label.strip(_EDGES).lower())
+            continue
+        head = line.strip(_EDGES).lower()
+        if head and len(head) <= 50 and _is_head(head):
+            found.add(head)
+    return len(found)
+
+
+def _is_head(head: str) -> bool:
+    if head.startswith(tongues.HEAD_PHRASES):
+        return True
+    if not head.isascii() and any(head.startswith(part) or head == part for part in tongues.HEAD_INSIDE):
+        return True
+    words = head.translate(_MARKS).replace("&", " ").split()
+    rest = [word for word in words if word not in tongues.HEAD_WORDS]
+    return len(rest) < len(words) and all(word in tongues.HEAD_FILLERS for word in rest)
+
+
+def _of_itself(text: Text) -> int:
+    return text.count(tongues.OF_ITSELF)
+
+
+def _explains(text: Text) -> int:
+    return text.count(tongues.EXPLAINS)
+
+
+def _remedies(text: Text) -> int:
+    return text.count(tongues.REMEDIES)
+
+
+def _solved(text: Text) -> int:
+    return 2 * any(words in text.low for words in tongues.SOLVED)
+
+
+def _to_reader(text: Text) -> int:
+    return text.has(tongues.TO_READER)
+
+
+def _past(text: Text) -> int:
+    return text.count(tongues.PAST)
+
+
+def _numbered(text: Text) -> int:
+    """Remedies in a numbered list."""
+    marks = (line.lstrip()[:2] for line in text.lines)
+    return sum((mark[:1].isdecimal() and mark[1:] in (*".、)）",)) or mark in ("a)", "b)") for mark in marks) >= 2
+
+
+def _pointed(text: Text) -> int:
+    """What is to be read, tried or answered, behind an arrow; or "A:" in languages with other letters."""
+    arrows = sum(
+        bool(pattern(r"\W{0,3}\S.*\u2192 ?[^\W\d]").match(line)) for line in text.lines if "\u2192" in line
+    )
+    return 2 * (arrows >= 3 or any(map(_answers, text.lines)))
+
+
+def _answers(line: str) -> bool:
+    mark = r"\W*(?:答|回答|回复|答え|답|답변|О|Ответ) ?\d{0,3} ?[:：]"
+    return not line.isascii() and bool(pattern(mark).match(line))
+
+
+def _reviewed(text: Text) -> int:
+    """Lines of a patch, quoted to be talked about."""
+    return 2 * (sum(line.startswith(("> +", "> -", ">+", ">-")) for line in text.lines) >= 2)
+
+
+def _changes(text: Text) -> int:
+    """A version, and a list: what changed in it."""
+    lines = text.lines
+    if len(lines) <= 2 or lines[1].lstrip()[:1] not in _BULLETS:
+        return 0
+    bullets = sum(line.lstrip()[:1] in _BULLETS for line in lines)
+    version = r"[^:=|]{0,30}(?<![\w.])v?\d+\.\d+(?:\.\d+)*\b[^:=|]{0,30}$"
+    if bullets < 2 or bullets * 3 < 2 * (len(lines) - 1):
+        return 0
+    return 2 * bool(pattern(version).match(lines[0].strip(" #[=*")))
+
+
+_SIGNS = (
+    _titled, _headed, _of_itself, _explains, _remedies, _solved, _past, _numbered, _pointed, _reviewed,
+    _changes,
+)  # fmt: skip
+
+
+# a list of questions and answers
+_QUESTION = r"\W*(?:Q|A|Question|Answer|F|FAQ) ?\d* ?[:.)]"
+
+
+def is_entry(line: str) -> bool:
+    return pattern(_QUESTION).match(line.strip(" >*_#-\t")) is not None
+
+
+def questions_and_answers(lines: list[str]) -> bool:
+    """True for a list of questions with their answers: whoever asks there is nobody in particular."""
+    heads = [line.strip(" >*_#-\t") for line in lines]
+    heads = [head for head in heads if head[:1] in "QAF"]
+    if len(heads) < 3:
+        return False
+    marks = [head[:1] for head in heads if is_entry(head)]
+    return len(marks) >= 3 and "Q" in marks
