@@ -15,7 +15,10 @@ from torchdoctor.model import Fix
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 SENTENCES = [
-    ("variants/cpu-instruction-missing/unseen10-041", "names the library that held the instruction: libtorch_cpu.so"),
+    (
+        "variants/cpu-instruction-missing/unseen10-041",
+        "names the library that held the instruction: libtorch_cpu.so",
+    ),
     ("variants/ddp-ready-twice/named-parameter", "It is parameter module.enc.w"),
     ("variants/ddp-shape-mismatch/strides", "Only the strides differ"),
     ("variants/nccl-version-mismatch/two-numbers", "Rank 0 runs NCCL 22005 and rank 8 runs 21805"),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # what a rank itself prints, as opposed to its launcher, its scheduler or its machine
 _OF_A_RANK = (EventKind.EXCEPTION, EventKind.DEVICE_ASSERT, EventKind.CRASH)
+_AROUND = 6  # events between an exception and the one that wraps it
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -47,6 +48,7 @@ class Incident:
     ends: dict[int, End]
     ended_by: Event | None = None  # a scheduler that ended all ranks
     nobodys: Event | None = None  # a failure whose rank the text does not name
+    spawned: int | None = None  # the process that it came from, as torch.multiprocessing.spawn counts
     stacks: tuple[tuple[int, ...], str] | None = None  # ranks whose stacks stand elsewhere, and where
     left: frozenset[int] = frozenset()  # ranks whose process ended by itself before the others gave up
     recorded: tuple[tuple[int, ...], str, bool] | None = None  # what flight records say, and whether surely
@@ -84,7 +86,7 @@ def incident(
                 note(echoes, event, rule.id, rule.title)
             elif waits(event) or rule.id in PEER_CAUSES or event.text.startswith("flight record, "):
                 note(soft, event, rule.id, rule.title)
-            elif rule.severity.value == "fatal":
+            elif rule.severity.value == "fatal" or event.kind in _OF_A_RANK:
                 note(own, event, rule.id, rule.title)
                 if event.rank is None and rule.family == "scheduler" and not event.recovered:
                     ended_by = ended_by or event
@@ -114,7 +116,21 @@ def incident(
         from torchdoctor.extract.hang import strays
 
         places, stacks, told = positions(transcript), strays(transcript), whom(transcript)
-    return Incident(own, echoes, said, world, clocks, places, found, ended_by, nobodys, stacks, left, told)
+    spawned = _spawned(nobodys, transcript) if nobodys is not None else None
+    return Incident(
+        own, echoes, said, world, clocks, places, found, ended_by, nobodys, spawned, stacks, left, told
+    )
+
+
+def _spawned(event: Event, transcript: Transcript) -> int | None:
+    """The number in "-- Process 1 terminated with the following error:" around an exception."""
+    head = "-- Process "
+    for outer in transcript.events[max(0, event.id - _AROUND) : event.id + _AROUND]:
+        wraps = outer is event or any(relation.event == event.id for relation in outer.relations)
+        if wraps and outer.text.startswith(head):
+            number = outer.text[len(head) :].split(" ", 1)[0]
+            return int(number) if number.isdecimal() else None
+    return None
 
 
 def waits(event: Event) -> bool:
@@ -211,6 +227,8 @@ def _of_nobody(case: Incident, event: Event) -> FirstFailure | None:
     left -= {rank for rank, end in case.ends.items() if end.code in SENT_SIGNALS}
     if not left:
         return None
+    if case.spawned in left and left <= set(range(len(case.world))):  # one node: its processes are the ranks
+        return FirstFailure(case.spawned, event.host, event.time, "the spawned process that ended first")
     ranks = sorted(left)
     host = case.clocks.hosts.get(ranks[0]) if len(ranks) == 1 else event.host
     by = "the only rank that reports no other one's failure"

@@ -122,6 +122,12 @@ def struck_frame(warning: Event, transcript: Transcript) -> Frame | None:
     return None
 
 
+def stack_frame(transcript: Transcript) -> Frame | None:
+    """The user's frame of the first stack of a process that shows one."""
+    stacks = (event for event in transcript.events if event.kind is EventKind.STACK and not event.quoted)
+    return next((frame for event in stacks if (frame := own_frame(event, transcript)) is not None), None)
+
+
 def nearby_frame(event: Event, transcript: Transcript) -> Frame | None:
     """The user's frame of the event, else of the next exception on the same rank, else of the one before.
 
@@ -230,7 +236,11 @@ def has_failure(transcript: Transcript) -> bool:
     """Does the text hold a failure that the run did not get over?"""
     if transcript.form in (Form.SOURCE_CODE, Form.BINARY, Form.EMPTY):
         return any(event.headed and not event.quoted and not event.recovered for event in transcript.events)
-    return transcript.ending is Ending.BAD or prints_failure(transcript)
+    return (
+        transcript.ending is Ending.BAD
+        or prints_failure(transcript)
+        or any(_compares(event) for event in transcript.events if not event.quoted and not event.recovered)
+    )
 
 
 def prints_failure(transcript: Transcript) -> bool:
@@ -241,7 +251,26 @@ def prints_failure(transcript: Transcript) -> bool:
     )
 
 
+# torch.testing, torch.allclose in an assertion, NumPy
+_COMPARED = ("are not close!", "Mismatched elements: ", "Not equal to tolerance", "allclose(")
+
+
+def _compares(event: Event) -> bool:
+    """Does a test say that numbers differ? That is measured, as figures in a question are: no call failed."""
+    return (
+        event.kind is EventKind.EXCEPTION
+        and event.type in ("AssertionError", None)
+        and any(words in event.text or words in _last_code(event) for words in _COMPARED)
+    )
+
+
+def _last_code(event: Event) -> str:
+    return event.frames[-1].code if event.frames else ""
+
+
 def _failed(event: Event, ended_well: bool) -> bool:
+    if _compares(event):
+        return False
     if event.kind is EventKind.EXCEPTION:
         # a class and a message without frames may be a remark of a run that went on
         return event.headed or (

@@ -48,8 +48,8 @@ FACTS: dict[str, str] = {
     "oom.absurd": "bool: the request is a thousand times the card or beyond any address space",
     "oom.exceeds_card": "bool: the request alone is larger than the card",
     "oom.request_dominates": "bool: the request alone is a third of the card or more",
-    "oom.grew": "bool: memory figures printed before the failure rose from line to line",
-    "oom.epochs_before": "int: different epoch numbers printed before the failure",
+    "oom.grew": "bool: memory figures printed since the batch grew last rose from line to line",
+    "oom.epochs_before": "int: different epoch numbers printed before the failure, since the batch grew",
     "oom.sums_losses": "str: a line of the text that adds losses up with their graphs; after good steps",
     "oom.evaluation_with_grad": "bool: under a function named like validate, and no frame shows no_grad",
     "oom.gradients_off": "bool: a quoted line shows no_grad or inference_mode; unknown otherwise",
@@ -115,6 +115,10 @@ _PATTERNS = {
     ),
     "step": r"(?:\b(?:step|iter(?:ation)?|batch|it)\b\W{0,4}|\s)(\d{2,9})(?:/\d{2,9}|\b(?!\s?[GMK%]))",
     "epoch": r"(?<!in_)(?<!per_)[Ee]poch(?:\s*[:=#\[(])?\s*\[?(\d+)",
+    "load": (
+        r"\b(?:batch[ _-]?size|bs|seq(?:uence)?[ _-]?len(?:gth)?|(?:image|img)[ _-]?(?:size|sz)|resolution)"
+        r"[\"']?\s{0,2}[=: ]\s{0,2}(\d{1,7})\b"
+    ),
     # "gpu=5127MiB", "memory: 9877", "max mem: 14220", "gpu_mem 9.6G", "mem_usage:cuda 9.6GB"
     "memory": (
         r"(?P<name>[A-Za-z_ ]{0,24}(?:gpu|mem|vram|alloc|GPU|Mem|VRAM|cuda)[A-Za-z_ ]{0,16}?)"
@@ -313,10 +317,16 @@ def _history(event: Event, transcript: Transcript, source: str) -> Iterator[Fact
     """What the lines before the report tell of memory and of finished epochs, on the same rank."""
     epochs: set[str] = set()
     figures: dict[str, list[float]] = {}
+    load = 0
     for earlier in transcript.events[max(0, event.id - NEIGHBOURS) : event.id]:
         if earlier.kind is not EventKind.LOG or earlier.quoted or _other_rank(earlier, event):
             continue
         text = earlier.text[:LINE_CHARS]
+        larger = max(map(int, _pattern("load").findall(text)), default=0)
+        if larger > load > 0:
+            epochs.clear()  # what grew is the work, not what is left of it
+            figures.clear()
+        load = max(load, larger)
         for found in _pattern("epoch").finditer(text):
             epochs.add(found.group(1))
         for found in _pattern("memory").finditer(text):

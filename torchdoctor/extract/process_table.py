@@ -70,19 +70,26 @@ def rows(text: str) -> Iterator[Row]:
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
-    """Facts of one row, and of the table it stands in; nothing when the event is none."""
+    """Facts of one row and its table; of a report of full memory, those of the table near it."""
+    source = f"text:{event.source}:{event.line}"
     own = next(rows(event.text), None)
     if own is None:
+        if "out of memory" in event.text and (table := _table(event, transcript)):
+            yield Fact.known("process_table.strays_on_gpu0", _strays(table), source)
         return
-    source = f"text:{event.source}:{event.line}"
     yield Fact.known("process_table.gpu", own.gpu, source)
     yield Fact.known("process_table.pid", own.pid, source)
     yield Fact.known("process_table.used_bytes", own.used_bytes, source)
+    yield Fact.known("process_table.strays_on_gpu0", _strays(_table(event, transcript)), source)
+
+
+def _table(event: Event, transcript: Transcript) -> dict[tuple[int, int], int]:
+    """(process, GPU) -> bytes, of the rows around an event."""
     table: dict[tuple[int, int], int] = {}
     for near in transcript.events[max(0, event.id - NEIGHBOURS) : event.id + NEIGHBOURS]:
         for row in rows(near.text):
             table[row.pid, row.gpu] = row.used_bytes
-    yield Fact.known("process_table.strays_on_gpu0", _strays(table), source)
+    return table
 
 
 def _strays(table: dict[tuple[int, int], int]) -> int:

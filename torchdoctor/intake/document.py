@@ -114,6 +114,10 @@ _AROUND = (
     r"(?<!no )(?<!without )\b(?:falling back|fallback|fell back|skipp(?:ing|ed)|retrying|will retry"
     r"|trying again)\b"
 )
+# a row of sacct: the job or a step of it, and how it ended; its .extern step completes whatever happened
+_ACCOUNTED = r"^\s*\d+(?:_\d+)?(?:\.[\w+]+)?\+?\s(?:.*\s)?"
+_LOST = _ACCOUNTED + r"(?:FAILED|CANCELLED\+?|TIMEOUT|NODE_FAIL|OUT_OF_ME\w*\+?|PREEMPTED)(?:\s|$)"
+_EXTERN = r"^\s*\d+(?:_\d+)?\.ext"
 _LAST = 8
 
 
@@ -122,6 +126,8 @@ def goodness(text: str) -> int:
     low = text[-400:].lower()
     if pattern(r"^\s*(?:finished|started): *(?:\w{3}[ ,]|\d{4}-|n/?a|none|$)").match(low):
         return 0  # a field of a description, whatever the state
+    if low.lstrip()[:1].isdigit() and pattern(_EXTERN).match(low):
+        return 0
     strong = any(word in low for word in _STRONG) or low.rstrip().endswith((" ok", " succeeded"))
     strong = strong or (" passed" in low and bool(pattern(r"\b\d+ passed\b.{0,80} in \d").search(low)))
     if not strong and not any(word in low for word in _WEAK):
@@ -154,6 +160,8 @@ def is_failure(draft: Draft) -> bool:
         return "error" in text or "CANCELLED" in text or "OOM" in text or "Failed" in text
     if draft.kind is EventKind.LOG:
         low = text[:400].lower()
+        if low.lstrip()[:1].isdigit() and pattern(_LOST).match(text[:400]):
+            return True
         if not (any(word in low for word in _BAD) or pattern(_SPOKEN).search(low)):
             return False
         if goodness(text) or is_step(text):

@@ -30,7 +30,7 @@ _PATTERNS = {
         r"|steps?|examples?|fps)(?:/(?:s|sec|second)\b| per second)"
     ),
     "size": r"(?<![\w.])(?P<number>\d{1,12}(?:\.\d{1,6})?)\s?(?P<unit>[KMGTkmgt])(?:i?[Bb])?(?![\w])",
-    "scientific": r"(?<![\w.])-?(?P<number>\d{1,3}(?:\.\d{1,12})?e[+-]?\d{1,3}|0?\.\d{2,12})(?![\w.%])",
+    "scientific": r"(?<![\w.])-?(?P<number>\d{1,3}(?:\.\d{1,20})?e[+-]?\d{1,3}|0?\.\d{2,20})(?![\w%]|\.\w)",
 }
 
 

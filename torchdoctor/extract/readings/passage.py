@@ -101,6 +101,7 @@ class Passage:
         self.lines: tuple[Line, ...] = tuple(_lines(transcript))
         self._speech = transcript.speech
         self._told = any(event.told for event in transcript.events)
+        self.called = "\n".join(frame.code for event in transcript.events for frame in event.frames)
 
     def of(self, *voices: Voice) -> Iterator[Line]:
         """The lines of these voices, in order."""

@@ -25,8 +25,11 @@ FACTS: dict[str, str] = {
     "tensor_float.on": "bool: a setting of TF32 is shown to be on where results differ",
     "tensor_float.card": "str: GPU of the text that has TF32 (Ampere or later)",
     "tensor_float.older_sound": "bool: an older card or a CPU shows a far smaller difference",
+    "tensor_float.on_gpu": "bool: the lines of code that a traceback shows name cuda",
     "tensor_float.gone_without": "bool: the difference went away when TF32 was switched off",
 }
+
+Measured = tuple[float, Line, int]  # a difference, its line and its column
 
 LARGE = (5e-5, 6e-2)
 SMALL = 2e-5
@@ -49,7 +52,7 @@ _PATTERNS = {
         r"|rel\. ?err|off by"
     ),
     "other": (
-        r"\bloss|\blr\b|learning.rate|accuracy|\bacc\b|epoch|weight_decay|\beps\b|error.?rate|\bWER\b"
+        r"\bloss|\blr\b|converge|learning.rate|accuracy|\bacc\b|epoch|weight_decay|\beps\b|error.?rate|\bWER\b"
         r"|\bmAP\b|grad_norm"
     ),
     "half": (
@@ -78,6 +81,14 @@ _PATTERNS = {
     ),
     "heads": r"\S\s{2,}\S",
     "row": r"\S\s{2,}-?\d[\d.]*(?:e-?\d{1,2})?\s*$|\S\s{2,}-?\d[\d.]*(?:e-?\d{1,2})?\s{2,}\S",
+    # torch.testing and NumPy
+    "asserted": (
+        r"(?m)^(?:E +)?(?:AssertionError: )?(?:Tensor-likes|Scalars) are not close!|Not equal to tolerance"
+    ),
+    "passes": (
+        r"\b(?:pass(?:es|ed)?|match(?:es|ed)?|agrees?|works?|fine|ok|gone|disappears?|identical|equal)\b"
+    ),
+    "fails": r"\b(?:not|no|n't|still|also|fails?|failed|never|neither)\b",
     "told-about": r"release notes|changelog|what's new|migration guide|breaking changes",
     "query": r"allow_tf32|float32_matmul_precision|fp32_precision",
 }
@@ -90,16 +101,19 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a comparison that somebody made; nothing where a text only tells about TF32."""
-    if not (passage.personal or passage.session) or _pattern("told-about").search(passage.text):
+    shown = passage.personal or passage.session or _pattern("asserted").search(passage.text)
+    if not shown or _pattern("told-about").search(passage.text):
         return
     figures = list(_figures(passage))
     older = _older(passage, figures)
     most = LARGE[1] if older is None else 10.0
-    large = next(((value, line) for value, line in figures if LARGE[0] <= value <= most), None)
+    large = next(((value, line) for value, line, _ in figures if LARGE[0] <= value <= most), None)
     if large is None:
         return
     value, where = large
     yield where.fact("tensor_float.difference", value)
+    if "cuda" in passage.called:
+        yield where.fact("tensor_float.on_gpu", True)
     card = passage.first(_pattern("card"))
     if card is not None and (found := _pattern("card").search(card.text)):
         yield card.fact("tensor_float.card", found.group())
@@ -111,34 +125,34 @@ def read(passage: Passage) -> Iterator[Fact]:
     if older is not None and older[0] * CONTRAST <= value:
         yield older[1].fact("tensor_float.older_sound", True)
     if not _pattern("half").search(passage.text):
-        shown = _on(passage)
-        if shown is not None:
-            yield shown.fact("tensor_float.on", True)
+        on = _on(passage)
+        if on is not None:
+            yield on.fact("tensor_float.on", True)
 
 
 def _switched(text: str) -> bool:
     return bool(_pattern("off").search(text) or _pattern("no-cudnn").search(text))
 
 
-def _figures(passage: Passage) -> Iterator[tuple[float, Line]]:
+def _figures(passage: Passage) -> Iterator[Measured]:
     """Differences that were printed or told: of a line that names them, or the answer to a comparison."""
     comparing = False
-    by_library = bool(_pattern("no-cudnn").search(passage.text))
     table = False  # below heads that name a difference
     for line in passage.lines:
-        text = line.text
+        # a tolerance is no difference
+        text = re.sub(r"\(up to \S+ allowed\)", lambda found: " " * len(found.group()), line.text)
         if text.lstrip()[:1] == "|" and line.voice is not Voice.CODE:
             heads = not re.search(r"\d", re.sub(r"(?i)\b(?:tf|fp|float|f)(?:32|64)\b", "", text))
             if heads and text.strip("|-: "):
                 table = bool(_pattern("compared").search(text)) and not _pattern("other").search(text)
             for figure in small_numbers(text.replace("|", " ")) if table else ():
-                yield figure.value, line
+                yield figure.value, line, figure.start
             continue
         if table and not text.strip(" -=+\u2500"):
             continue
         if table and line.voice is Voice.PRINTED and _pattern("row").search(text):
             for figure in small_numbers(text):
-                yield figure.value, line
+                yield figure.value, line, figure.start
             continue
         named = bool(_pattern("compared").search(text))
         if line.voice in (Voice.TYPED, Voice.CODE):
@@ -154,15 +168,13 @@ def _figures(passage: Passage) -> Iterator[tuple[float, Line]]:
         said = line.voice is Voice.SAID
         told = said and _pattern("older").search(text)
         if named or comparing or told or _switched(text) or "now" in text:
-            for figure in small_numbers(
-                re.sub(r"\.(?=\s|$)", " ", text) if told or (said and by_library) else text
-            ):
-                yield figure.value, line
+            for figure in small_numbers(text):
+                yield figure.value, line, figure.start
         if line.voice is Voice.SAID and text.rstrip()[-1:] != ":":
             comparing = False
 
 
-def _older(passage: Passage, figures: list[tuple[float, Line]]) -> tuple[float, Line] | None:
+def _older(passage: Passage, figures: list[Measured]) -> Measured | None:
     """The smallest difference that stands on the line of an older card, or right below it."""
     found = [
         item
@@ -173,14 +185,24 @@ def _older(passage: Passage, figures: list[tuple[float, Line]]) -> tuple[float, 
     return min(found, key=lambda item: item[0], default=None)
 
 
-def _gone(passage: Passage, figures: list[tuple[float, Line]], large: float, off: str) -> Line | None:
+def _gone(passage: Passage, figures: list[Measured], large: float, off: str) -> Line | None:
     """A line with a far smaller difference, once TF32 was switched off, or beside the word for it."""
-    switched = next((line.at for line in passage.lines if _pattern(off).search(line.text)), None)
+    switched = next(
+        ((line.at, found.start()) for line in passage.lines if (found := _pattern(off).search(line.text))), None
+    )
     if switched is None:
         return None
-    for value, line in figures:
-        if value <= SMALL and value * 20 <= large and line.at >= switched:
+    for value, line, column in figures:
+        if value <= SMALL and value * 20 <= large and (line.at, column) >= switched:
             return line
+    # "with NVIDIA_TF32_OVERRIDE=0 it passes"
+    for line in passage.of(Voice.SAID):
+        for sentence in re.split(r"[.!?;](?=\s|$)", line.text):
+            off_here = _pattern(off).search(sentence)
+            if off_here and _pattern("passes").search(sentence) and not _pattern("fails").search(
+                sentence[: off_here.start()] + sentence[off_here.end() :]
+            ):
+                return line
     return None
 
 
