@@ -29,7 +29,8 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending, Speech]:
     if form is not Form.LOG and not any(d.headed and not d.quoted for d in drafts):
         return form, Ending.UNKNOWN, speech
     ending, good = ending_of(drafts)
-    mark_recovered(drafts, ending, good)
+    if not speech.asks:  # who asks for help with it has not got over it
+        mark_recovered(drafts, ending, good)
     return form, ending, speech
 
 

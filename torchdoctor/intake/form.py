@@ -48,6 +48,11 @@ _PRINTED = (
     "(2) Alternatively, to load with `weights_only=True` please", "WeightsUnpickler error: ",
     "Check the documentation of torch.load to learn more about types",
 )  # fmt: skip
+# commands that no heading of Markdown begins with, set in small letters
+_ROOT = frozenset((
+    "nvidia-smi", "uname", "dmesg", "cat", "ls", "lspci", "lsmod", "modprobe", "modinfo", "systemctl", "python",
+    "python3", "docker", "grep", "journalctl", "df", "ps", "pip", "apt", "conda", "nvcc", "torchrun", "srun",
+))  # fmt: skip
 _LOGGED = ("Traceback (most", 'File "', "WARNING", "ERROR", "INFO", "DEBUG")
 
 
@@ -223,6 +228,8 @@ def _warned(lines: list[str]) -> int:
 def _is_logged(text: str) -> bool:
     if any(word in text[:120] for word in _LOGGED) or is_progress(text):
         return True
+    if text[:2] == "# " and text[2:].split(" ", 1)[0] in _ROOT:
+        return True  # at the prompt of root
     if text.startswith(_PRINTED) or ("@" in text[:40] and is_prompt(text)):
         return True
     if pattern(r":\d+: (?:\w+Warning: |[^\n]{0,200}block: \[\d)").search(text):

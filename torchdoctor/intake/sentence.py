@@ -65,7 +65,7 @@ def shows(line: str, personal: bool) -> bool | None:
     said = sayings(line)
     supposed = [_supposes(one) for one in said]
     for at in range(len(said) - 1, 0, -1):  # of one sentence, or marks within a message
-        supposed[at - 1] |= supposed[at] and _last_sentence(said[at].own) == said[at].own
+        supposed[at - 1] |= supposed[at] and "," not in said[at].own and _last_sentence(said[at].own) == said[at].own
     if any(not aside and _announces(one, personal) for one, aside in zip(said, supposed, strict=True)):
         return True
     return None if any(supposed) else False
@@ -78,7 +78,7 @@ _COMMIT = r"\W*(?:[Ff]ix|chore|docs|refactor|test|feat|perf|build|ci)\b(?:\(|:|!
 def _supposes(said: Saying) -> bool:
     """Words about other people, other times, or the way out: what they hold befell nobody now."""
     own = _last_sentence(said.own) if said.held else said.own.partition(": ")[0].partition("\uff1a")[0]
-    return holds(own, tongues.SUPPOSES) or holds(_first_sentence(said.behind), tongues.SUPPOSES)
+    return holds(own, tongues.SUPPOSES) or holds(_next_clause(said.behind), tongues.SUPPOSES)
 
 
 def _announces(said: Saying, personal: bool) -> bool:
@@ -102,8 +102,8 @@ def _last_sentence(text: str) -> str:
     return pattern(r"[.?!](?= [A-Z(])|; |, (?:but|yet|aber|mais|pero) |[\u3002\uff1f\uff01]").split(text)[-1]
 
 
-def _first_sentence(text: str) -> str:
-    return pattern(r"[.?!;](?:\s|$)|[\u3002\uff1f\uff01]").split(text)[0]
+def _next_clause(text: str) -> str:
+    return pattern(r"[.?!;](?:\s|$)|,(?!\d)|[\u3002\uff1f\uff01\uff0c]").split(text.lstrip(", "))[0]
 
 
 def copied(raw: str) -> bool:
@@ -175,6 +175,9 @@ def _begins(event: Event, own: str) -> bool:
         return True
     if bare.rstrip()[-1:] == ":" and count < 25 and not holds(bare, tongues.SUPPOSES):
         return True  # "Building the extension: nvcc fatal …"
+    last = _last_sentence(bare)
+    if holds(" ".join(last.split()[-4:]), tongues.LEADS) and not holds(last, tongues.SUPPOSES):
+        return True  # "…, it says module 'x' has no attribute 'y'"
     return count < 12 and tongues.TALK.isdisjoint(words_of(bare.lower().removeprefix("the ")))
 
 

@@ -65,7 +65,7 @@ _NAMED = {
         " stopped abort aborts aborted hang hangs hung break breaks broke broken down"
     ),
     "$meets": (
-        "get gets getting got see seeing saw have had hit receive received encounter encountered face"
+        "get gets getting got see seeing saw have had hit receive received experience experienced encounter encountered face"
         " facing"
     ),
     "$noun": (
@@ -151,6 +151,16 @@ bug: issue: problem: question: frage:
 请问 为什么 怎么 吗？ 吗? でしょうか なぜ ますか 까요 나요
 почему помогите warum wieso woran
 """)
+# somebody tells what went wrong, though not of himself
+NARRATES = _rules("""
+then but + $ends - you your if
+still + happen happens fail fails failing crash crashes occur occurs - you your if
+there_is_a there_was_a there_is_an there_was_an + problem error issue bug - you your if
+got + console terminal command_line error
+see seeing + following below attached + $noun
+出现 报错 + ： :
+""")
+PERSONAL = (WONDERS, PUZZLES, NARRATES)
 # it is going on while somebody writes
 NOW = _rules("""
 just again now keeps keep still today currently tonight morning + $ends got get
@@ -187,7 +197,7 @@ FORM_HEADS = frozenset((
 FORM_STARTS = (
     "describe the bug", "describe the issue", "to reproduce", "steps to reproduce", "actual behavio",
     "current behavio", "expected behavio", "what happen", "what should have happened", "reproduc", "repro ",
-    "system info", "your question", "console logs", "error message", "error traceback", "error logs",
+    "system info", "your question", "what did you", "which version", "what version", "how to reproduce", "console logs", "error message", "error traceback", "error logs",
     "relevant log output", "issue faced", "bug description", "问题描述", "报错信息", "错误信息", "错误日志",
     "复现", "运行环境", "実行環境", "エラー内容", "再現", "発生している", "fehlerbeschreibung", "erwartet",
     "fehlermeldung", "재현",
@@ -335,7 +345,9 @@ TITLES = (
 TELLS = _rules("""
 $meets $shows $ends met meet + $noun - if
 $ends + with mit due
-still + happens fails failing crashes occurs get getting see seeing broken
+there_is there_was there_were + $noun
+got get see + console terminal command_line
+still + happen happens fail fails failing crash crashes occur occurs get getting see seeing broken
 same + here
 报错 报了 出现 错误 提示 エラー 에러 ошибк вылетает падает получаю выдаёт выдает
 fehler fehlermeldung wirft meldet sagt bricht stirbt endet scheitert erhalte bekomme kommt
@@ -344,10 +356,12 @@ erreur j'obtiens reçois erro errores me_sale me_aparece me_da obtengo recibo
 # one such word is enough right before what he was shown
 LEADS = _rules("""
 $meets $shows $ends $noun met meet
+raise throw show print report return + i we my it when
 """)
 # what is said of other people, of other times, or of the way out
 SUPPOSES = _rules("""
-if when whenever should case + you we one user users people someone they
+if should case + you we one user users people someone they
+when whenever + you one user users people someone they
 you your you're user users people they someone somebody others + will may might can could would should
     get getting see seeing saw have had met - do did ?
 fix fixes fixed solves solved resolves resolved gone workaround usually typically means mean meaning
@@ -358,7 +372,7 @@ used_to no_longer went_away last_year last_month last_week for_example for_insta
 you your + $shows $meets - i my me we our ?
 merged verified closed corrected
 years year + ago
-will won't + $ends end ends be see get
+will won't + $ends end ends raise throw be see get - i my we our
 tomorrow planned next_week
 is are was + caused due
 is are gets get + raised thrown printed reported + if when by for as
@@ -390,7 +404,7 @@ HAPPENED = frozenset((
     "error exception fail fails failed failing failure died dies crash crashes crashed crashing abort aborts"
     " aborted caught got raise raises raised raising kill kills killed stopped because due warn warns warning"
     " reason message say says said with result results resulted terminate terminated terminates"
-    " terminating trace traced traceback encounter encountered encountering occur occurs occurred cannot unable"
+    " terminating trace traced traceback experience experienced encounter encountered encountering occur occurs occurred cannot unable"
     " threw thrown while"
 ).split())  # fmt: skip
 # titles that ask for a change, and tell of no failure

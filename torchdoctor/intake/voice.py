@@ -108,7 +108,7 @@ def hear(lines: list[str], form: Form, chat: bool = False) -> Speech:
     asked = Text([line for line in lines if not is_entry(line)]) if listed else text
     filled_in = is_form(text.lines)
     asks = filled_in or asked.has(tongues.ASKS)
-    person = asks or speaks_of_self(asked.lines) or asked.has(tongues.WONDERS) or asked.has(tongues.PUZZLES)
+    person = asks or speaks_of_self(asked.lines) or any(map(asked.has, tongues.PERSONAL))
     now = chat and text.has(tongues.NOW) and not text.has(tongues.OVER)
     lesson = 0 if chat else _lesson(text, form, 3 * listed, asks, filled_in)
     return Speech(person or asked.questions, asks, now, lesson)
@@ -269,14 +269,22 @@ _QUESTION = r"\W*(?:Q|A|Question|Answer|F|FAQ) ?\d* ?[:.)]"
 
 
 def is_entry(line: str) -> bool:
-    return pattern(_QUESTION).match(line.strip(" >*_#-\t")) is not None
+    """``Q: …``, ``A: …``, or a question that is a heading."""
+    return pattern(_QUESTION).match(line.strip(" >*_#-\t")) is not None or _asks_in_head(line)
+
+
+def _asks_in_head(line: str) -> bool:
+    head = line.strip()
+    return head.rstrip("*").endswith(("?", "\uff1f")) and (head[:2] == "##" or (head[:2] == "**" and head[-2:] == "**"))
 
 
 def questions_and_answers(lines: list[str]) -> bool:
     """True for a list of questions with their answers: whoever asks there is nobody in particular."""
+    if sum(map(_asks_in_head, lines)) >= 2:
+        return True
     heads = [line.strip(" >*_#-\t") for line in lines]
     heads = [head for head in heads if head[:1] in "QAF"]
     if len(heads) < 3:
         return False
-    marks = [head[:1] for head in heads if is_entry(head)]
+    marks = [head[:1] for head in heads if pattern(_QUESTION).match(head)]
     return len(marks) >= 3 and "Q" in marks
