@@ -382,15 +382,16 @@ def is_chat(lines: list[str]) -> bool:
     if spoken * 10 < len(lines[:400]) * 7 and timed < 3:
         return False
     names: dict[str, int] = {}
-    prose = 0
+    prose = timed_names = 0
     for line in lines[:400]:
         found = pattern(
-            r"^(?:\[?\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?\]? )?(?:<(?P<a>[\w .-]{1,24})>"
+            r"^(?P<at>\[?(?:\d{1,4}[./-]\d{1,2}[./-]\d{1,4},? )?\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?\]? )?(?:<(?P<a>[\w .-]{1,24})>"
             r"|@?(?P<b>[A-Za-z][\w.-]{0,20}(?: [A-Z]\w{0,14})?)(?: \[\d{1,2}:\d\d\])?:) (?P<rest>\S.*)$"
         ).match(line.strip())
         if found and not is_program(line.strip()):
             name = (found["a"] or found["b"]).lower()
             names[name] = names.get(name, 0) + 1
+            timed_names += found["at"] is not None
             low = [word.strip(".,:;!?()\"'`").lower() for word in found["rest"].split()]
             prose += any(word in _STOPWORDS for word in low) or len(low) < 4
     heads = [m[1] for line in lines[:400] if (m := pattern(_SPEAKER).match(line))]
@@ -398,5 +399,6 @@ def is_chat(lines: list[str]) -> bool:
         return True
     people = sorted(names.values(), reverse=True)
     spoken = sum(people[:8])
-    tagged = all(line.lstrip()[:1] == "<" for line in lines)  # as IRC shows who speaks
+    # as IRC and messengers show who speaks
+    tagged = all(line.lstrip()[:1] == "<" for line in lines) or timed_names == len(lines)
     return len(people) >= 2 and (people[1] >= 2 or tagged) and spoken * 10 >= len(lines) * 7 and prose * 10 >= spoken * 7

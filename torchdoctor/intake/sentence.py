@@ -112,7 +112,7 @@ def copied(raw: str) -> bool:
     if not text or text[0] in "|-+" or text.startswith("* "):
         return False
     # torch itself says so of a reduction that was not finished
-    return not holds(text.lower().replace("this error indicates", ""), tongues.EXPLAINED)
+    return not holds(text.lower().replace("this error indicates", ""), tongues.EXPLAINED) and not holds(text, tongues.PAST)
 
 
 def addresses(line: str) -> bool:

@@ -118,6 +118,7 @@ what how where why + am do can should could did must + i
 what how where why + do can should could did must + we + ? - fix
 what how where why + me my mine + ?
 is + there this + a an any my + ?
+i we my + still again + $meets $ends
 any known + workaround workarounds fix solution solutions idea ideas hint hints thoughts + ?
 could_you can_you would_you could_some can_some would_some + help look check tell explain
 my + run job training script program model code + $ends
@@ -166,6 +167,9 @@ NOW = _rules("""
 just again now keeps keep still today currently tonight morning + $ends got get
 i i'm we + $meets + ? : $error
 any anyone anybody + idea ideas help know knows hint hints + ?
+heute jetzt gerade wieder immer_noch сейчас сегодня снова опять hoy ahora encore hoje agora + kommt bricht stirbt
+    hängt bekomme fehler падает вылетает ошибка falla cae error plante erreur erro
+hilfe ayuda aidez помогите 助けて 求助 救命
 what_does_this_mean what_does_that_mean 报错了 又挂了 崩了 挂了 落ちた 誰か 죽었
 """)
 # it is over: mended, explained, long ago
@@ -177,6 +181,7 @@ do does did + you anyone anybody + remember
 last + week month year spring summer autumn winter time
 years year months month week weeks long a_while + ago
 is was all now works work working + green fine good ok okay clean gone again - not ?
+damals gelöst behoben erledigt läuft_wieder geht_wieder раньше решили починили résolu réglé arreglado
 解决了 好了 解決し 直った 直りま 해결
 """)
 
@@ -184,6 +189,7 @@ is was all now works work working + green fine good ok okay clean gone again - n
 PAST = _rules("""
 last + summer spring autumn fall winter year quarter
 years months + ago
+took_me took_us cost_me cost_us back_in
 exercise exercises lesson lecture chapter + saw met last previous
 learn + how to
 back_then turned_out in_hindsight looking_back long_story once_we_knew lessons_learned
@@ -308,7 +314,8 @@ SOLVED = (
 # a change, or a report that is closed
 CLOSED = (
     "what does this pr do", "\nfixes #", "\ncloses #", "\nresolves #", "resolution: fixed", "status: closed",
-    "status: resolved", "status: fixed", "this issue is stale", "this reverts commit", "\nchange-id: ",
+    "status: resolved", "status: fixed", "this issue is stale", "closing in favo", "closing as", "closed as", "looks like a duplicate", "marked as duplicate",
+    "this reverts commit", "\nchange-id: ",
     "approved this merge request", "approved these changes", "approved this pull request",
     "\nsigned-off-by: ", "\nco-authored-by: ", "\\begin{", "### response:", "[resolved]",
 )  # fmt: skip
@@ -367,6 +374,7 @@ you your you're user users people they someone somebody others + will may might 
 fix fixes fixed solves solved resolves resolved gone workaround usually typically means mean meaning
     indicates refers heißt bedeutet besagt signifie significa e.g avoid avoids avoided avoiding prevents
     prevent would might may harmless ignore ignored wenn falls absichtlich deliberately
+reporter reporters op's
 used_to no_longer went_away last_year last_month last_week for_example for_instance such_as stems_from
     difference_between like_this_one on_purpose expected_to see_compare si_aparece
 you your + $shows $meets - i my me we our ?

@@ -230,8 +230,10 @@ def _numbered(text: Text) -> int:
 
 def _pointed(text: Text) -> int:
     """What is to be read, tried or answered, behind an arrow; or "A:" in languages with other letters."""
+    marks = ("\u2192", " -> ", " => ") if _titled(text) else ("\u2192",)  # programs print the others, too
+    arrow = r"\W{0,3}\S.*(?:\u2192|[-=]>) ?[^\W\d]"
     arrows = sum(
-        bool(pattern(r"\W{0,3}\S.*\u2192 ?[^\W\d]").match(line)) for line in text.lines if "\u2192" in line
+        bool(pattern(arrow).match(line)) for line in text.lines if any(mark in line for mark in marks)
     )
     return 2 * (arrows >= 3 or any(map(_answers, text.lines)))
 
@@ -239,6 +241,11 @@ def _pointed(text: Text) -> int:
 def _answers(line: str) -> bool:
     mark = r"\W*(?:答|回答|回复|答え|답|답변|О|Ответ) ?\d{0,3} ?[:：]"
     return not line.isascii() and bool(pattern(mark).match(line))
+
+
+def _offered(text: Text) -> int:
+    """Answers to choose from, as in a quiz."""
+    return 2 * any(line.count("( )") >= 2 for line in text.lines)
 
 
 def _reviewed(text: Text) -> int:
@@ -259,7 +266,7 @@ def _changes(text: Text) -> int:
 
 
 _SIGNS = (
-    _titled, _headed, _of_itself, _explains, _remedies, _solved, _past, _numbered, _pointed, _reviewed,
+    _titled, _headed, _of_itself, _explains, _remedies, _solved, _past, _numbered, _pointed, _offered, _reviewed,
     _changes,
 )  # fmt: skip
 
