@@ -1,7 +1,8 @@
-"""The same message in texts of many forms: told of as something else, and reported by somebody whom it befalls."""
+"""The same message in texts of many forms: talked about, and reported by somebody whom it befalls."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -17,12 +18,13 @@ TEXTS = Path(__file__).with_name("spoken.txt")
 
 def texts() -> list[tuple[str, str, str]]:
     """(name, the rule or "none", text) of each."""
-    parts = TEXTS.read_text(encoding="utf-8").split("=== ")[1:]
-    heads = [part.partition("\n") for part in parts]
-    return [(*head.split(), text) for head, _, text in heads]  # type: ignore[misc]
+    parts = re.split(r"(?m)^=== (\S+) (\S+)\n", TEXTS.read_text(encoding="utf-8"))[1:]
+    return list(zip(parts[::3], parts[1::3], parts[2::3], strict=True))
 
 
-@pytest.mark.parametrize(("name", "rule", "text"), texts(), ids=lambda value: value if " " not in value else "")
+@pytest.mark.parametrize(
+    ("name", "rule", "text"), texts(), ids=lambda value: value if " " not in value else ""
+)
 def test_a_report_is_told_from_talk(name: str, rule: str, text: str) -> None:
     diagnoses = diagnose(read_text(text), FactBook(), load()).diagnoses
     assert (diagnoses[0].rule if diagnoses else "none") == rule

@@ -155,7 +155,7 @@ def is_failure(draft: Draft) -> bool:
             return False
         if goodness(text) or is_step(text):
             return False
-        if draft.level in ("INFO", "DEBUG", "WARNING", "WARN"):
+        if _level(draft) in ("INFO", "DEBU", "WARN"):
             return False
         if pattern(r"^\s*[a-z][\w-]*: +[\w.-]+$").match(low):
             return False  # a switch of a settings dump
@@ -243,8 +243,8 @@ def _serves(before: list[Draft], failed: Draft) -> bool:
 
 # what a program says of a failure that it has a way around
 _WENT_ON = (
-    "falling back", "falls back", "fall back", "skipping", "batch skipped", "step skipped", ", skipped", "will retry", "retrying", "continuing", "going on",
-    "instead", "not available, using", "ignoring",
+    "falling back", "falls back", "fall back", "skipping", "batch skipped", "step skipped", ", skipped",
+    "will retry", "retrying", "continuing", "going on", "instead", "not available, using", "ignoring",
 )  # fmt: skip
 
 

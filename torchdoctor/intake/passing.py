@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from torchdoctor.intake.draft import Draft, pattern
 
@@ -90,14 +90,15 @@ _FORESEEN = (
 
 # what a test says below a message that it provoked, and nothing else
 _VERDICT = (
-    r"^\W*(?:(?:ok|pass(?:ed)?|good)\W+)?(?:\w+ )?(?:(?:expected|intended|anticipated) (?:failure|error|exception)"
-    r"|(?:failed|raised|refused) as (?:expected|it should|intended)|as expected)(?:\W+(?:ok|pass(?:ed)?|good))?\W*$"
+    r"^\W*(?:(?:ok|pass(?:ed)?|good)\W+)?(?:\w+ )?(?:(?:expected|intended|anticipated) (?:failure|error"
+    r"|exception)|(?:failed|raised|refused) as (?:expected|it should|intended)|as expected)"
+    r"(?:\W+(?:ok|pass(?:ed)?|good))?\W*$"
 )
 
 
 def mark_provoked(drafts: list[Draft]) -> None:
     """Set ``quoted`` on a message without a stack right above a line that says that it was asked for."""
-    for before, draft in zip(drafts, drafts[1:], strict=False):
+    for before, draft in pairwise(drafts):
         if draft.line - before.end_line <= 2 and not before.frames and _is_verdict(draft.raw):
             before.quoted, before.told = True, False
     for draft in drafts:  # the verdict may have been taken for the end of the message
