@@ -69,7 +69,9 @@ def test_a_command_of_python_is_taken_apart() -> None:
     ]
 
 
-@pytest.mark.parametrize(("person", "lesson", "personal"), [(True, 0, True), (True, 2, False), (False, 0, False)])
+@pytest.mark.parametrize(
+    ("person", "lesson", "personal"), [(True, 0, True), (True, 2, False), (False, 0, False)]
+)
 def test_whether_somebody_speaks_is_what_intake_heard(person: bool, lesson: int, personal: bool) -> None:
     speech = Speech(person=person, lesson=lesson)
     assert Passage(Transcript(("question.txt",), (), speech=speech)).personal is personal

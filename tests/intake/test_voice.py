@@ -61,8 +61,8 @@ def test_an_article_is_a_lesson_and_a_question_below_it_is_not() -> None:
 
 
 def test_a_title_that_asks_is_answered_by_the_article() -> None:
-    title = "PyTorch \u62a5\u9519\u600e\u4e48\u529e\uff1f \u89e3\u51b3\u65b9\u6848\u6c47\u603b\n\u4e00\u3001\u539f\u56e0\n"
-    article = f"{title}\u4e8c\u3001\u89e3\u51b3\u65b9\u6cd5\n1\u3001\u51cf\u5c0f\n2\u3001\u6e05\u7406\n\u4e09\u3001\u603b\u7ed3\n"
+    title = "PyTorch 报错怎么办？ 解决方案汇总\n一、原因\n"
+    article = f"{title}二、解决方法\n1、减小\n2、清理\n三、总结\n"
     assert hear(lines_of(article), Form.PROSE).lesson > 3
 
 

@@ -14,7 +14,8 @@ class Occurrence(Record):
     """One place in the text at which a rule matches, and how it stands there.
 
     ``start`` and ``end`` bound the match in the folded text of the event, ``weight`` counts its literal
-    characters, ``stand`` says whether a sentence goes on around it, ``confirmed_by`` how many confirming facts are known.
+    characters, ``stand`` says whether a sentence goes on around it, ``confirmed_by`` how many confirming
+    facts are known.
     """
 
     event: Event

@@ -16,8 +16,8 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending, Speech]:
     """Form, ending and speech of the input; marks the drafts that are quoted or recovered."""
     form, chat = form_of(census.lines)
     speech = hear(census.lines, form, chat)
-    if speech.lesson and form is not Form.SOURCE_CODE:
-        form = Form.PROSE
+    if (speech.lesson and form is not Form.SOURCE_CODE) or (speech.asks and form is Form.SOURCE_CODE):
+        form = Form.PROSE  # somebody who asks shows his program; nobody asks for help in one
     mark_quoted(drafts, form, chat, speech, census.lines)
     if speech.lesson and form is not Form.SOURCE_CODE:
         for draft in drafts:
@@ -29,6 +29,8 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending, Speech]:
     if form is not Form.LOG and not any(d.headed and not d.quoted for d in drafts):
         return form, Ending.UNKNOWN, speech
     ending, good = ending_of(drafts)
+    if speech.asks and good >= 0 and pattern(_ACCESS).search(drafts[good].raw[:400]):
+        ending = Ending.UNKNOWN  # one request was answered, and somebody asks about another
     mark_recovered(drafts, ending, good)
     return form, ending, speech
 
@@ -166,7 +168,7 @@ def is_failure(draft: Draft) -> bool:
             return False
         if goodness(text) or is_step(text):
             return False
-        if draft.level in ("INFO", "DEBUG", "WARNING", "WARN") or pattern(_AROUND).search(low):
+        if _level(draft) in ("INFO", "DEBU", "WARN") or pattern(_AROUND).search(low):
             return False
         if pattern(r"^\s*[a-z][\w-]*: +[\w.-]+$").match(low):
             return False  # a switch of a settings dump
@@ -254,11 +256,13 @@ def _serves(before: list[Draft], failed: Draft) -> bool:
 
 # what a program says of a failure that it has a way around
 _WENT_ON = (
-    "falling back", "falls back", "fall back", "skipping", "will retry", "retrying", "continuing", "going on",
-    "instead", "not available, using", "ignoring",
+    "falling back", "falls back", "fall back", "skipping", "batch skipped", "step skipped", ", skipped",
+    "will retry", "retrying", "continuing", "going on", "instead", "not available, using", "ignoring",
 )  # fmt: skip
 
 
+# what a program says right after a warning about something that it can do without
+_ANOTHER = r"(?i)\b(?:using|continuing|falling back|resumed|resuming|loaded|trying)\b"
 _AGAIN = r"(?i)\b(?:retry(?:ing)?|trying (?:again|to resume)|(?:re)?attempt|resuming)\b"
 
 
@@ -282,6 +286,24 @@ def _came_later(drafts: list[Draft], index: int) -> bool:
     return any("100%" in draft.raw[:400] for draft in drafts[index + 1 : index + 40])
 
 
+def _found_another_way(drafts: list[Draft], index: int) -> bool:
+    """A warning, and right below it, or below more of them, the same program on what it took instead."""
+    for draft in drafts[index + 1 : index + 12]:
+        level = _level(draft)
+        if level != "WARN":
+            return level == "INFO" and bool(pattern(_ANOTHER).search(draft.text()[:200]))
+    return False
+
+
+def _level(draft: Draft) -> str:
+    """WARN or INFO, also where the level stands in a column that is not known as one; else empty."""
+    if draft.level:
+        return draft.level[:4]
+    if "| INFO" not in draft.raw[:80] and "| WARN" not in draft.raw[:80]:
+        return ""
+    return "INFO" if "| INFO" in draft.raw[:80] else "WARN"
+
+
 def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
     """Mark failures after which the same stream plainly went on; none when the last event is a failure."""
     if ending is Ending.BAD:
@@ -293,6 +315,8 @@ def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
         if draft.kind is EventKind.LOG and steps.get(draft.stream, 0) >= 2:
             low = draft.raw[:600].lower()
             draft.recovered = any(words in low for words in _WENT_ON)
+        elif draft.kind is EventKind.LOG and _level(draft) == "WARN":
+            draft.recovered = _found_another_way(drafts, index)
         if is_failure(draft) and _came_later(drafts, index):
             draft.recovered = True
         elif is_failure(draft):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from torchdoctor.intake.chat import STOPWORDS, is_chat
 from torchdoctor.intake.draft import pattern
 from torchdoctor.intake.lines import is_code, is_progress, is_prompt, is_step
 from torchdoctor.intake.written import is_history, is_program, is_program_text, is_settings, is_yaml
@@ -13,18 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 SAMPLE = 1_200
-_STOPWORDS = frozenset((
-    "the", "a", "an", "to", "of", "is", "are", "was", "were", "be", "in", "on", "that", "this", "it", "we",
-    "you", "i", "my", "our", "your", "for", "with", "and", "or", "not", "but", "when", "if", "what", "how",
-    "do", "does", "did", "can", "could", "should", "would", "will", "has", "have", "had", "there", "then",
-    "so", "as", "at", "by", "from", "which", "who", "why", "they",
-    "le", "la", "les", "des", "du", "et", "est", "vous", "une", "pas", "que", "pour", "dans",
-    "der", "das", "und", "ist", "nicht", "ein", "eine", "mit", "auf", "el", "los", "para", "con",
-    "wenn", "wird", "wurde", "sind", "auch", "bei", "dem", "den", "sie", "wir", "ich", "beim", "diesem",
-    "o", "os", "do", "da", "um", "uma", "em", "quando", "il", "di", "che", "per", "si", "ce", "au", "je",
-    "sur",
-    "la", "una", "por", "como",
-))  # fmt: skip
 _CODE_STARTS = (
     "import ", "from ", "def ", "class ", "return", "raise ", "try:", "except", "finally:", "else:",
     "elif ", "with ", "for ", "while ", "if ", "@", "assert ", "yield ", "pass", "break", "continue",
@@ -52,6 +41,12 @@ _PRINTED = (
     "Channels:", "Platform: ", "The following packages are incompatible", "Could not locate cudnn",
     "Could not load library ", "Unable to load any of {", "Failed to initialize NVML: ",
 )  # fmt: skip
+# commands that no heading of Markdown begins with, set in small letters
+_ROOT = frozenset((
+    "nvidia-smi", "uname", "dmesg", "cat", "ls", "lspci", "lsmod", "modprobe", "modinfo", "systemctl",
+    "python", "python3", "docker", "grep", "journalctl", "df", "ps", "pip", "apt", "conda", "nvcc", "torchrun",
+    "srun",
+))  # fmt: skip
 _LOGGED = ("Traceback (most", 'File "', "WARNING", "ERROR", "INFO", "DEBUG")
 
 
@@ -227,6 +222,8 @@ def _warned(lines: list[str]) -> int:
 def _is_logged(text: str) -> bool:
     if any(word in text[:120] for word in _LOGGED) or is_progress(text):
         return True
+    if text[:2] == "# " and text[2:].split(" ", 1)[0] in _ROOT:
+        return True  # at the prompt of root
     if text.startswith(_PRINTED) or ("@" in text[:40] and is_prompt(text)):
         return True
     if pattern(r":\d+: (?:\w+Warning: |[^\n]{0,200}block: \[\d)").search(text):
@@ -299,7 +296,7 @@ def is_prose(line: str, text: str) -> bool:
     if len(words) < 4:
         return False
     low = [word.strip(".,:;!?()\"'`*").lower() for word in words]
-    stops = sum(word in _STOPWORDS for word in low)
+    stops = sum(word in STOPWORDS for word in low)
     digits = sum(c.isdecimal() for c in text)
     letters = sum(c.isalpha() for c in text)
     if digits * 8 > len(text) or letters * 10 < len(text) * 6 or ("=" in text and stops < 3):
@@ -366,34 +363,3 @@ _HELD = (
     r"(?<![^\W_])[`\"\u201c\u201e\u00ab]([^`\"\u201c\u201d\u00bb]+(?: [^`\"\u201c\u201d\u00bb]+){2})"
     r"[`\"\u201c\u201d\u00bb]"
 )
-_SPEAKER = (
-    r"^(\w[\w .-]{0,24}?)[ ,]+(?:\[?\d{1,2}:\d\d(?: ?[AP]M)?\]?|\d{1,2}/\d{1,2}/\d{2,4},? \d{1,2}:\d\d(?: "
-    r"?[AP]M)?)$"
-)
-
-
-def is_chat(lines: list[str]) -> bool:
-    """True when most lines are ``[10:02] name: words``, ``name: words`` or ``<name> words``."""
-    spoken = sum(": " in line[:40] or line[:1] == "<" for line in lines[:400])
-    timed = sum(":" in line[-9:] and len(line) < 60 for line in lines[:400])
-    if spoken * 10 < len(lines[:400]) * 7 and timed < 3:
-        return False
-    names: dict[str, int] = {}
-    prose = 0
-    for line in lines[:400]:
-        found = pattern(
-            r"^(?:\[?\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?\]? )?(?:<(?P<a>[\w .-]{1,24})>"
-            r"|@?(?P<b>[A-Za-z][\w.-]{0,20}(?: [A-Z]\w{0,14})?)(?: \[\d{1,2}:\d\d\])?:) (?P<rest>\S.*)$"
-        ).match(line.strip())
-        if found and not is_program(line.strip()):
-            name = (found["a"] or found["b"]).lower()
-            names[name] = names.get(name, 0) + 1
-            low = [word.strip(".,:;!?()\"'`").lower() for word in found["rest"].split()]
-            prose += any(word in _STOPWORDS for word in low) or len(low) < 4
-    heads = [m[1] for line in lines[:400] if (m := pattern(_SPEAKER).match(line))]
-    if len(heads) >= 3 and len(set(heads)) >= 2 and len(heads) * 4 >= len(lines[:400]):
-        return True
-    people = sorted(names.values(), reverse=True)
-    spoken = sum(people[:8])
-    tagged = all(line.lstrip()[:1] == "<" for line in lines)  # as IRC shows who speaks
-    return len(people) >= 2 and (people[1] >= 2 or tagged) and spoken * 10 >= len(lines) * 7 and prose * 10 >= spoken * 7

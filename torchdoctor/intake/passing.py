@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise, takewhile
 
 from torchdoctor.intake.draft import Draft, pattern
 
@@ -33,8 +34,9 @@ def mark_passed(drafts: list[Draft]) -> None:
             elif line.startswith("Ran ") and pattern(_UNITTEST).match(line):
                 ran = True
             elif ran and line.strip():
-                if line.startswith("OK") and begin >= 0:
-                    _quote(drafts[begin : index + 1])
+                if line.startswith("OK"):
+                    _quote(drafts[begin if begin >= 0 else index : index + 1])
+                    _quote(list(takewhile(_trails, drafts[index + 1 :])))
                 begin, ran = -1, False
             elif begin < 0 and (
                 line[:4] == "test" or "PASSED" in line or line[:3] == "---" or ".py " in line
@@ -55,6 +57,12 @@ def _lines(draft: Draft) -> Iterator[str]:
     for part in draft.parts:
         if part is not draft.raw:
             yield part[:_LONG]
+
+
+def _trails(draft: Draft) -> bool:
+    """What tests printed may be written behind their summary; a stack, a command or a record is another's."""
+    plain = not (draft.frames or draft.headed or draft.time or draft.level or draft.rank is not None)
+    return plain and draft.raw[:1] not in ("$", "+", "#", "%", "=", ">", "[")
 
 
 def _quote(drafts: list[Draft]) -> None:
@@ -82,24 +90,26 @@ _FORESEEN = (
 
 # what a test says below a message that it provoked, and nothing else
 _VERDICT = (
-    r"^\W*(?:(?:ok|pass(?:ed)?|good)\W+)?(?:\w+ )?(?:(?:expected|intended|anticipated) (?:failure|error|exception)"
-    r"|(?:failed|raised|refused) as (?:expected|it should|intended)|as expected)(?:\W+(?:ok|pass(?:ed)?|good))?\W*$"
+    r"^\W*(?:(?:ok|pass(?:ed)?|good)\W+)?(?:\w+ )?(?:(?:expected|intended|anticipated) (?:failure|error"
+    r"|exception)|(?:failed|raised|refused) as (?:expected|it should|intended)|as expected)"
+    r"(?:\W+(?:ok|pass(?:ed)?|good))?\W*$"
 )
 
 
 def mark_provoked(drafts: list[Draft]) -> None:
     """Set ``quoted`` on a message without a stack right above a line that says that it was asked for."""
-    for before, draft in zip(drafts, drafts[1:], strict=False):
-        raw = draft.raw
-        if (
-            len(raw) < 80
-            and not before.frames
-            and any(word in raw for word in _MEANT)
-            and not any(word in raw.lower() for word in ("not ", "unexpected"))
-            and draft.line - before.end_line <= 2
-            and pattern(f"(?i){_VERDICT}").match(raw)
-        ):
+    for before, draft in pairwise(drafts):
+        if draft.line - before.end_line <= 2 and not before.frames and _is_verdict(draft.raw):
             before.quoted, before.told = True, False
+    for draft in drafts:  # the verdict may have been taken for the end of the message
+        if len(draft.parts) > 1 and not draft.frames and _is_verdict(draft.parts[-1]):
+            draft.quoted, draft.told = True, False
+
+
+def _is_verdict(line: str) -> bool:
+    if len(line) > 80 or not any(word in line for word in _MEANT) or "not " in line or "nexpected" in line:
+        return False
+    return bool(pattern(f"(?i){_VERDICT}").match(line))
 
 
 def foreseen(raw: str) -> bool:

@@ -114,7 +114,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
                 if draft.told and leads(raw):
                     retype(draft)
                 continue
-            if _literal(raw):
+            if _literal(raw) and not (shown and personal and raw[:1] != ">" and is_prose(raw, stripped)):
                 draft.quoted = True
                 continue
             if answered and _recited(raw, answered):

@@ -8,18 +8,15 @@ the place at which a rule's message was found.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from torchdoctor.intake import tongues
 from torchdoctor.intake.draft import pattern
 from torchdoctor.intake.voice import Text, words_of
 from torchdoctor.model import Event, EventKind, Stand
 
-if TYPE_CHECKING:
-    from torchdoctor.intake.tongues import Rule
-
 LONGEST = 2_000
-_OPENING = "`\"\u201c\u201e\u00ab\u300c"
+_OPENING = '`"\u201c\u201e\u00ab\u300c'
 _HELD = (
     r"(?<![^\W_])(?:(?P<mark>[`\"])(?P<near>.{2,}?)(?P=mark)(?!\w)"
     r"|[\u201c\u201e\u00ab\u300c](?P<far>[^\u201c\u201d\u00bb\u300d]{2,})[\u201c\u201d\u00bb\u300d])"
@@ -36,7 +33,7 @@ class Saying(NamedTuple):
 
 
 def sayings(line: str) -> list[Saying]:
-    """Each message that a line holds, with the words before and behind it; the line alone where it has none."""
+    """Each message that a line holds, with the words before and behind it; else the line alone."""
     text = line.strip()[:LONGEST]
     found: list[Saying] = []
     end = 0
@@ -54,18 +51,21 @@ def sayings(line: str) -> list[Saying]:
     return found
 
 
-def holds(text: str, rules: tuple[Rule, ...]) -> bool:
-    return Text([text]).has(rules)
+def holds(text: str, *tables: str) -> bool:
+    """Does a rule of these tables hold in a sentence of the text?"""
+    return Text([text]).has(*tables)
 
 
 def shows(line: str, personal: bool) -> bool | None:
     """Do somebody's own words lead up to what he was shown? None where they suppose, explain or remember."""
-    if pattern(_COMMIT).match(line) or holds(line, tongues.PAST):
+    if pattern(_COMMIT).match(line) or holds(line, "past"):
         return None
     said = sayings(line)
     supposed = [_supposes(one) for one in said]
     for at in range(len(said) - 1, 0, -1):  # of one sentence, or marks within a message
-        supposed[at - 1] |= supposed[at] and _last_sentence(said[at].own) == said[at].own
+        supposed[at - 1] |= (
+            supposed[at] and "," not in said[at].own and _last_sentence(said[at].own) == said[at].own
+        )
     if any(not aside and _announces(one, personal) for one, aside in zip(said, supposed, strict=True)):
         return True
     return None if any(supposed) else False
@@ -78,32 +78,32 @@ _COMMIT = r"\W*(?:[Ff]ix|chore|docs|refactor|test|feat|perf|build|ci)\b(?:\(|:|!
 def _supposes(said: Saying) -> bool:
     """Words about other people, other times, or the way out: what they hold befell nobody now."""
     own = _last_sentence(said.own) if said.held else said.own.partition(": ")[0].partition("\uff1a")[0]
-    return holds(own, tongues.SUPPOSES) or holds(_first_sentence(said.behind), tongues.SUPPOSES)
+    return holds(own, "supposes") or holds(_next_clause(said.behind), "supposes")
 
 
 def _announces(said: Saying, personal: bool) -> bool:
     """Words that lead up to a message, in the line itself or below it."""
     own = _last_sentence(said.own) if said.held else said.own
-    if holds(own, tongues.TELLS):
+    if holds(own, "tells"):
         return True
     if said.held and personal:
         bare = own.rstrip(_OPENING + " (")
-        return bare[-1:] in (":", "\uff1a") or bare.endswith((" with", " by")) or holds(own, tongues.LEADS)
+        return bare[-1:] in (":", "\uff1a") or bare.endswith((" with", " by")) or holds(own, "leads")
     if said.held and own.rstrip(_OPENING + " ")[-1:] in (":", "\uff1a"):
-        return holds(own, tongues.LEADS)
+        return holds(own, "leads")
     if said.held:
-        return holds(" ".join(own.rstrip(_OPENING + " :(").split()[-1:]), tongues.LEADS)
+        return holds(" ".join(own.rstrip(_OPENING + " :(").split()[-1:]), "leads")
     # "Stacktrace: …", "it prints:"
     heads = own.replace("\uff1a", ":").split(":")[:-1]
-    return any(holds(" ".join(head.split()[-1:]), tongues.LEADS) for head in heads)
+    return any(holds(" ".join(head.split()[-1:]), "leads") for head in heads)
 
 
 def _last_sentence(text: str) -> str:
     return pattern(r"[.?!](?= [A-Z(])|; |, (?:but|yet|aber|mais|pero) |[\u3002\uff1f\uff01]").split(text)[-1]
 
 
-def _first_sentence(text: str) -> str:
-    return pattern(r"[.?!;](?:\s|$)|[\u3002\uff1f\uff01]").split(text)[0]
+def _next_clause(text: str) -> str:
+    return pattern(r"[.?!;](?:\s|$)|,(?!\d)|[\u3002\uff1f\uff01\uff0c]").split(text.lstrip(", "))[0]
 
 
 def copied(raw: str) -> bool:
@@ -112,13 +112,13 @@ def copied(raw: str) -> bool:
     if not text or text[0] in "|-+" or text.startswith("* "):
         return False
     # torch itself says so of a reduction that was not finished
-    return not holds(text.lower().replace("this error indicates", ""), tongues.EXPLAINED)
+    return not holds(text.lower().replace("this error indicates", ""), "explained", "past")
 
 
 def addresses(line: str) -> bool:
     """True for words to a reader: what befell him is not shown, but supposed."""
     words = words_of(line.lower())
-    return not words.isdisjoint(tongues.READER) or "\u4f60" in line or "\u60a8" in line
+    return not words.isdisjoint(tongues.words("reader")) or "\u4f60" in line or "\u60a8" in line
 
 
 def leads(raw: str) -> bool:
@@ -128,19 +128,20 @@ def leads(raw: str) -> bool:
 
 
 def stand(event: Event, text: str, start: int, end: int, *, log: bool) -> Stand:
-    """How the message at ``start`` to ``end`` of an event's ``text`` stands there; ``log``: a program's log."""
+    """How the message at ``start`` to ``end`` of an event's ``text`` stands there; ``log``: of a program."""
     own, behind = text[:start], text[end : end + 400]
     if event.quoted:
         return Stand.ITSELF if _begins(event, own) else Stand.NAMED
     if event.rank is not None or event.level or event.frames:
         return Stand.ITSELF
-    if event.kind is EventKind.LOG and log and start > 8 and not event.told and _aside(own, behind, event.time):
+    line = event.kind is EventKind.LOG
+    if line and log and start > 8 and not event.told and _aside(own, behind, event.time):
         return Stand.NAMED
     if event.time:
         return Stand.ITSELF
     if "`" in own and pattern(_LISTED).match(own):
         return Stand.TOLD
-    if event.kind is EventKind.LOG and _goes_on(behind) and not words_of(own[-200:].lower()).isdisjoint(_POINTS):
+    if line and _goes_on(behind) and not words_of(own[-200:].lower()).isdisjoint(tongues.words("points")):
         return Stand.TOLD
     return Stand.ITSELF
 
@@ -152,13 +153,6 @@ _NAMED = (
 )
 # a heading below the title, an item of a list, a bold question, with the message between back quotes
 _LISTED = r"\s*(?:#{2,6} |[-*] |\*\*|\d{1,2}[.)] )[^`\n]{0,40}`[^`\n]{0,60}$"
-_POINTS = frozenset(
-    ("the", "this", "that", "when", "if", "between", "sometimes", "difference", "see", "sees", "say", "says",
-     "like", "called", "does")
-)  # fmt: skip
-_GOES_ON = frozenset(
-    ("mean", "means", "and", "or", "when", "if", "is", "are", "was", "because", "happens", "appears", "in", "then")
-)  # fmt: skip
 
 
 def _begins(event: Event, own: str) -> bool:
@@ -171,11 +165,18 @@ def _begins(event: Event, own: str) -> bool:
     bare = own[: named.start()] if named else own
     words = words_of(bare.lower())
     count = len(bare.split())
-    if own[:2] == "# " and not words.isdisjoint(tongues.HAPPENED) and words.isdisjoint(tongues.WISHES):
+    if (
+        own[:2] == "# "
+        and not words.isdisjoint(tongues.words("happened"))
+        and words.isdisjoint(tongues.words("wishes"))
+    ):
         return True
-    if bare.rstrip()[-1:] == ":" and count < 25 and not holds(bare, tongues.SUPPOSES):
+    if bare.rstrip()[-1:] == ":" and count < 25 and not holds(bare, "supposes"):
         return True  # "Building the extension: nvcc fatal …"
-    return count < 12 and tongues.TALK.isdisjoint(words_of(bare.lower().removeprefix("the ")))
+    last = _last_sentence(bare)
+    if holds(" ".join(last.split()[-4:]), "leads") and not holds(last, "supposes"):
+        return True  # "…, it says module 'x' has no attribute 'y'"
+    return count < 12 and tongues.words("talk").isdisjoint(words_of(bare.lower().removeprefix("the ")))
 
 
 def _aside(own: str, behind: str, timed: str | None) -> bool:
@@ -189,12 +190,15 @@ def _aside(own: str, behind: str, timed: str | None) -> bool:
     bare = own[: named.start()]
     if bare.count(" ") < 2:
         return False
-    if named[0][:1] in _OPENING and (holds(bare, tongues.SUPPOSES) or holds(behind, tongues.SETTLED)):
+    if named[0][:1] in _OPENING and (holds(bare, "supposes") or holds(behind, "settled")):
         return True
     if timed or bare.rstrip()[-1:] == ":":
         return False
     words = [word.strip(".,:;()[]!?\"'`").lower() for word in bare.split()]
-    return tongues.HAPPENED.isdisjoint(words) and sum(word in tongues.TALK for word in words[:40]) >= 2
+    return (
+        tongues.words("happened").isdisjoint(words)
+        and sum(word in tongues.words("talk") for word in words[:40]) >= 2
+    )
 
 
 def _goes_on(behind: str) -> bool:
@@ -203,4 +207,9 @@ def _goes_on(behind: str) -> bool:
     if rest[:1] == "?" and rest is not behind and rest[1:2] in ("", " "):
         return True
     words = rest.lstrip(",").split(None, 2)
-    return len(words) > 2 and rest[:1] in " ," and words[0].lower() in _GOES_ON and any(c in rest for c in ".?!:")
+    return (
+        len(words) > 2
+        and rest[:1] in " ,"
+        and words[0].lower() in tongues.words("goes-on")
+        and any(c in rest for c in ".?!:")
+    )

@@ -12,6 +12,8 @@ _HEADING = (
     r"(?:#{1,6} |\*\*).{0,30}\b(?:[Ee]rrors?|[Ll]ogs?|[Oo]utput|[Tt]raceback|[Ww]hat happened|[Bb]ug"
     r"|[Dd]escri\w+|[Bb]ehaviou?r|[Ii]ssue|[Pp]roblem)\b"
 )
+
+
 class Teller:
     """Goes along the events of a report and says which of them are what its author was shown."""
 

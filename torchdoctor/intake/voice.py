@@ -26,7 +26,7 @@ MOST_LINES = 400
 MOST_SENTENCES = 1_000
 MOST_CHARS = 600  # of a line
 MANY_CHAPTERS = 9  # headings; the forms of issue trackers have fewer
-_MARKS = str.maketrans(dict.fromkeys("\t.,;()[]{}\"`*_#>|\u201c\u201d\u201e\u300c\u300d\u3010\u3011", " "))
+_MARKS = str.maketrans(dict.fromkeys('\t.,;()[]{}"`*_#>|\u201c\u201d\u201e\u300c\u300d\u3010\u3011', " "))
 _EDGES = " \t#*=-_~:：?？!！。.．、,()（）[]【】<>《》「」0123456789一二三四五六七八九十①②③④⑤✓✅🔧💡❌"
 _BULLETS = "-*\u30fb\u2022\u00b7"
 
@@ -63,9 +63,9 @@ class Text:
             for sentence in self._sentences
         )
 
-    def holding(self, rules: tuple[Rule, ...]) -> Iterator[Rule]:
-        """The rules that hold in some sentence."""
-        for rule in rules:
+    def holding(self, table: str) -> Iterator[Rule]:
+        """The rules of a table that hold in some sentence."""
+        for rule in tongues.rules(table):
             here = [self._here(group) for group in rule.groups]
             if all(words or inside for words, inside in here) and any(
                 words.isdisjoint(rule.but)
@@ -81,11 +81,11 @@ class Text:
         """What of a group stands in the text at all: nothing, in most texts."""
         return group.words & self._vocabulary, tuple(part for part in group.inside if part in self.low)
 
-    def has(self, rules: tuple[Rule, ...]) -> bool:
-        return next(self.holding(rules), None) is not None
+    def has(self, *tables: str) -> bool:
+        return any(next(self.holding(table), None) is not None for table in tables)
 
-    def count(self, rules: tuple[Rule, ...]) -> int:
-        return sum(1 for _ in self.holding(rules))
+    def count(self, table: str) -> int:
+        return sum(1 for _ in self.holding(table))
 
 
 def words_of(sentence: str) -> frozenset[str]:
@@ -95,6 +95,10 @@ def words_of(sentence: str) -> frozenset[str]:
             sentence = sentence.replace(mark, f" {alike or mark} ")
     words = sentence.translate(_MARKS)
     return frozenset(words.split() + (words.replace("'", " ").split() if "'" in words else []))
+
+
+# tables by which somebody is known to speak of what befell him
+_PERSONAL = ("wonders", "puzzles", "narrates")
 
 
 def hear(lines: list[str], form: Form, chat: bool = False) -> Speech:
@@ -107,9 +111,9 @@ def hear(lines: list[str], form: Form, chat: bool = False) -> Speech:
     text = Text(lines)
     asked = Text([line for line in lines if not is_entry(line)]) if listed else text
     filled_in = is_form(text.lines)
-    asks = filled_in or asked.has(tongues.ASKS)
-    person = asks or speaks_of_self(asked.lines) or asked.has(tongues.WONDERS) or asked.has(tongues.PUZZLES)
-    now = chat and text.has(tongues.NOW) and not text.has(tongues.OVER)
+    asks = filled_in or asked.has("asks")
+    person = asks or speaks_of_self(asked.lines) or asked.has(*_PERSONAL)
+    now = chat and text.has("now") and not text.has("over")
     lesson = 0 if chat else _lesson(text, form, 3 * listed, asks, filled_in)
     return Speech(person or asked.questions, asks, now, lesson)
 
@@ -118,9 +122,11 @@ def speaks_of_self(lines: Iterable[str]) -> bool:
     """Does somebody say "I", "my", "ich", …?"""
     for line in lines:
         words = line.replace("\u2019", "'").translate(_MARKS).split()
-        if not tongues.PERSON_AS_WRITTEN.isdisjoint(words) or not tongues.PERSON.isdisjoint(word.lower() for word in words):
+        if not tongues.words("person-as-written").isdisjoint(words) or not tongues.words("person").isdisjoint(
+            word.lower() for word in words
+        ):
             return True
-        if not line.isascii() and any(word in line for word in tongues.PERSON_INSIDE):
+        if not line.isascii() and any(word in line for word in tongues.phrases("person-inside")):
             return True
     return False
 
@@ -136,7 +142,11 @@ def is_form(lines: list[str]) -> bool:
                 return True
         elif line[:1] == "#" or line[:2] == "**":
             head = bare.partition("**")[0].strip(_EDGES).lower()
-            if head in tongues.FORM_HEADS or head.startswith(tongues.FORM_STARTS) or head == "bug":
+            if (
+                head in tongues.words("form-heads")
+                or head.startswith(tongues.phrases("form-starts"))
+                or head == "bug"
+            ):
                 return True
     return False
 
@@ -148,17 +158,17 @@ def _lesson(text: Text, form: Form, marks: int, asks: bool, filled_in: bool) -> 
         return 3  # a manual
     if text.long:
         return 0
-    if lines[0].strip(_EDGES).lower().startswith(tongues.LIST_TITLES):
+    if lines[0].strip(_EDGES).lower().startswith(tongues.phrases("list-titles")):
         return 2
-    closed = any(words in text.low for words in tongues.CLOSED)
+    closed = any(words in text.low for words in tongues.phrases("closed"))
     if closed and not any(line[:2] in ("$ ", "% ") for line in lines):
         return 2  # unless it is followed by a run of something
     if filled_in:
         return 0
-    marks = marks or sum(sign(text) for sign in _SIGNS)
+    marks = marks or sum(shape(text) for shape in _SHAPES) + sum(map(text.count, _SAYS))
     if form is Form.PROSE:
-        marks += _to_reader(text)  # programs speak to readers, too
-    if asks and not (marks > 3 and _titled(text) and not Text(lines[1:]).has(tongues.ASKS)):
+        marks += text.has("to-reader")  # programs speak to readers, too
+    if asks and not (marks > 3 and _titled(text) and not Text(lines[1:]).has("asks")):
         return 0  # but a title that asks may be answered below it
     return marks if marks >= 2 else 0
 
@@ -171,7 +181,7 @@ def _titled(text: Text) -> int:
     title = text.lines[0].lower()
     if pattern(r"[\w.]*(?:error|exception): ").match(title) or speaks_of_self(text.lines[:1]):
         return 0
-    return any(word in title for word in tongues.TITLES)
+    return any(word in title for word in tongues.phrases("titles"))
 
 
 def _headed(text: Text) -> int:
@@ -189,49 +199,36 @@ def _headed(text: Text) -> int:
 
 
 def _is_head(head: str) -> bool:
-    if head.startswith(tongues.HEAD_PHRASES):
+    if head.startswith(tongues.phrases("head-phrases")):
         return True
-    if not head.isascii() and any(head.startswith(part) or head == part for part in tongues.HEAD_INSIDE):
+    if not head.isascii() and any(
+        head.startswith(part) or head == part for part in tongues.phrases("head-inside")
+    ):
         return True
     words = head.translate(_MARKS).replace("&", " ").split()
-    rest = [word for word in words if word not in tongues.HEAD_WORDS]
-    return len(rest) < len(words) and all(word in tongues.HEAD_FILLERS for word in rest)
-
-
-def _of_itself(text: Text) -> int:
-    return text.count(tongues.OF_ITSELF)
-
-
-def _explains(text: Text) -> int:
-    return text.count(tongues.EXPLAINS)
-
-
-def _remedies(text: Text) -> int:
-    return text.count(tongues.REMEDIES)
+    rest = [word for word in words if word not in tongues.words("head-words")]
+    return len(rest) < len(words) and all(word in tongues.words("head-fillers") for word in rest)
 
 
 def _solved(text: Text) -> int:
-    return 2 * any(words in text.low for words in tongues.SOLVED)
-
-
-def _to_reader(text: Text) -> int:
-    return text.has(tongues.TO_READER)
-
-
-def _past(text: Text) -> int:
-    return text.count(tongues.PAST)
+    return 2 * any(words in text.low for words in tongues.phrases("solved"))
 
 
 def _numbered(text: Text) -> int:
     """Remedies in a numbered list."""
     marks = (line.lstrip()[:2] for line in text.lines)
-    return sum((mark[:1].isdecimal() and mark[1:] in (*".、)）",)) or mark in ("a)", "b)") for mark in marks) >= 2
+    return (
+        sum((mark[:1].isdecimal() and mark[1:] in (*".、)）",)) or mark in ("a)", "b)") for mark in marks)
+        >= 2
+    )
 
 
 def _pointed(text: Text) -> int:
     """What is to be read, tried or answered, behind an arrow; or "A:" in languages with other letters."""
+    marks = ("\u2192", " -> ", " => ") if _titled(text) else ("\u2192",)  # programs print the others, too
+    arrow = r"\W{0,3}\S.*(?:\u2192|[-=]>) ?[^\W\d]"
     arrows = sum(
-        bool(pattern(r"\W{0,3}\S.*\u2192 ?[^\W\d]").match(line)) for line in text.lines if "\u2192" in line
+        bool(pattern(arrow).match(line)) for line in text.lines if any(mark in line for mark in marks)
     )
     return 2 * (arrows >= 3 or any(map(_answers, text.lines)))
 
@@ -239,6 +236,11 @@ def _pointed(text: Text) -> int:
 def _answers(line: str) -> bool:
     mark = r"\W*(?:答|回答|回复|答え|답|답변|О|Ответ) ?\d{0,3} ?[:：]"
     return not line.isascii() and bool(pattern(mark).match(line))
+
+
+def _offered(text: Text) -> int:
+    """Answers to choose from, as in a quiz."""
+    return 2 * any(line.count("( )") >= 2 for line in text.lines)
 
 
 def _reviewed(text: Text) -> int:
@@ -258,10 +260,9 @@ def _changes(text: Text) -> int:
     return 2 * bool(pattern(version).match(lines[0].strip(" #[=*")))
 
 
-_SIGNS = (
-    _titled, _headed, _of_itself, _explains, _remedies, _solved, _past, _numbered, _pointed, _reviewed,
-    _changes,
-)  # fmt: skip
+# what a text that explains is known by: by its shape, and by what it says
+_SHAPES = (_titled, _headed, _solved, _numbered, _pointed, _offered, _reviewed, _changes)
+_SAYS = ("of-itself", "explains", "remedies", "past")
 
 
 # a list of questions and answers
@@ -269,14 +270,24 @@ _QUESTION = r"\W*(?:Q|A|Question|Answer|F|FAQ) ?\d* ?[:.)]"
 
 
 def is_entry(line: str) -> bool:
-    return pattern(_QUESTION).match(line.strip(" >*_#-\t")) is not None
+    """``Q: …``, ``A: …``, or a question that is a heading."""
+    return pattern(_QUESTION).match(line.strip(" >*_#-\t")) is not None or _asks_in_head(line)
+
+
+def _asks_in_head(line: str) -> bool:
+    head = line.strip()
+    return head.rstrip("*").endswith(("?", "\uff1f")) and (
+        head[:2] == "##" or (head[:2] == "**" and head[-2:] == "**")
+    )
 
 
 def questions_and_answers(lines: list[str]) -> bool:
     """True for a list of questions with their answers: whoever asks there is nobody in particular."""
+    if sum(map(_asks_in_head, lines)) >= 2:
+        return True
     heads = [line.strip(" >*_#-\t") for line in lines]
     heads = [head for head in heads if head[:1] in "QAF"]
     if len(heads) < 3:
         return False
-    marks = [head[:1] for head in heads if is_entry(head)]
+    marks = [head[:1] for head in heads if pattern(_QUESTION).match(head)]
     return len(marks) >= 3 and "Q" in marks

@@ -97,7 +97,8 @@ def is_yaml(lines: list[str]) -> bool:
     nested = 0
     for line in lines:
         text = line.strip()
-        if not pattern(r"(?:- )?[a-z][\w./-]{0,60}:(?: \S.*)?$|- \S|#|---$").match(text) or is_program(text):
+        key = r"(?:- )?(?:[a-z][\w./-]{0,60}|[A-Z][A-Z\d_]{1,60}):(?: \S.*)?$|- \S|#|---$"
+        if not pattern(key).match(text) or is_program(text):
             return False
         nested += text[-1:] == ":" or text.endswith((": |", ": >"))
     return len(lines) >= 5 and nested >= 2 and any(line[:1] == " " for line in lines)

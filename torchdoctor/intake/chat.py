@@ -1,0 +1,56 @@
+"""Whether a text is a chat: who speaks stands before what he says."""
+
+from __future__ import annotations
+
+from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.written import is_program
+
+# words of sentences, in the languages of most chats
+STOPWORDS = frozenset((
+    "the", "a", "an", "to", "of", "is", "are", "was", "were", "be", "in", "on", "that", "this", "it", "we",
+    "you", "i", "my", "our", "your", "for", "with", "and", "or", "not", "but", "when", "if", "what", "how",
+    "do", "does", "did", "can", "could", "should", "would", "will", "has", "have", "had", "there", "then",
+    "so", "as", "at", "by", "from", "which", "who", "why", "they",
+    "le", "la", "les", "des", "du", "et", "est", "vous", "une", "pas", "que", "pour", "dans",
+    "der", "das", "und", "ist", "nicht", "ein", "eine", "mit", "auf", "el", "los", "para", "con",
+    "wenn", "wird", "wurde", "sind", "auch", "bei", "dem", "den", "sie", "wir", "ich", "beim", "diesem",
+    "o", "os", "do", "da", "um", "uma", "em", "quando", "il", "di", "che", "per", "si", "ce", "au", "je",
+    "sur",
+    "la", "una", "por", "como",
+))  # fmt: skip
+_SPEAKER = (
+    r"^(\w[\w .-]{0,24}?)[ ,]+(?:\[?\d{1,2}:\d\d(?: ?[AP]M)?\]?|\d{1,2}/\d{1,2}/\d{2,4},? \d{1,2}:\d\d(?: "
+    r"?[AP]M)?)$"
+)
+
+
+def is_chat(lines: list[str]) -> bool:
+    """True when most lines are ``[10:02] name: words``, ``name: words`` or ``<name> words``."""
+    spoken = sum(": " in line[:40] or line[:1] == "<" for line in lines[:400])
+    timed = sum(":" in line[-9:] and len(line) < 60 for line in lines[:400])
+    if spoken * 10 < len(lines[:400]) * 7 and timed < 3:
+        return False
+    names: dict[str, int] = {}
+    prose = timed_names = 0
+    for line in lines[:400]:
+        found = pattern(
+            r"^(?P<at>\[?(?:\d{1,4}[./-]\d{1,2}[./-]\d{1,4},? )?\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?\]? )?"
+            r"(?:<(?P<a>[\w .-]{1,24})>"
+            r"|@?(?P<b>[A-Za-z][\w.-]{0,20}(?: [A-Z]\w{0,14})?)(?: \[\d{1,2}:\d\d\])?:) (?P<rest>\S.*)$"
+        ).match(line.strip())
+        if found and not is_program(line.strip()):
+            name = (found["a"] or found["b"]).lower()
+            names[name] = names.get(name, 0) + 1
+            timed_names += found["at"] is not None
+            low = [word.strip(".,:;!?()\"'`").lower() for word in found["rest"].split()]
+            prose += any(word in STOPWORDS for word in low) or len(low) < 4
+    heads = [m[1] for line in lines[:400] if (m := pattern(_SPEAKER).match(line))]
+    if len(heads) >= 3 and len(set(heads)) >= 2 and len(heads) * 4 >= len(lines[:400]):
+        return True
+    people = sorted(names.values(), reverse=True)
+    spoken = sum(people[:8])
+    # as IRC and messengers show who speaks
+    tagged = all(line.lstrip()[:1] == "<" for line in lines) or timed_names == len(lines)
+    if len(people) < 2 or (people[1] < 2 and not tagged):
+        return False
+    return spoken * 10 >= len(lines) * 7 and prose * 10 >= spoken * 7
