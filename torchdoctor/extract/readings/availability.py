@@ -34,7 +34,7 @@ _PATTERNS = {
     ),
     "gpu": (
         r"\b(?:(?:GeForce )?[RG]TX ?(?:A?\d{4}|\d{3,4})(?: ?Ti| ?Super)?|Tesla [A-Z]\d{1,3}|Quadro \w{2,6}"
-        r"|TITAN \w{1,4}"
+        r"|TITAN \w{1,4}|Jetson (?:AGX |Orin|Xavier|Nano|Thor|TX\d)"
         r"|[AHLVTP](?:100|200|40S?|10G?|30|4)\b|NVIDIA-SMI \d|nvidia-smi (?:works|shows|is fine|lists))"
     ),
     "other": (
