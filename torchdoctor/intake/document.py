@@ -78,6 +78,9 @@ _EARLY = (
     "starting",
 )
 _NEGATED = (
+    # somebody tells of another time: "I was able to run it successfully before, but now …"
+    r"\b(?:i|we) (?:was|were|am|could|can|have|had|did|used to|ran|installed) .{0,80}\bbut\b"
+    r"|\bbut\b.{0,60}(?:n't work|not work|no longer work|still fails?)|"
     r"\b[1-9]\d* (?:failed|failures?|errors?)\b|\b(?:failed|failures?|errors?)[=:] ?[1-9]|exit ?code:? "
     r"?-?[1-9]|\b(?:not|n't)\b.{0,16}(?:finish|complet|succe|done)|\bun(?:finish|success)|\bfail(?:ed|ure)? "
     r"to\b|exit status [1-9]|interrupted|\blast completed\b|detected by watchdog"

@@ -18,6 +18,7 @@ NAMESPACE = "availability"
 FACTS: dict[str, str] = {
     "availability.missing": "bool: torch.cuda.is_available() is shown or said to be False",
     "availability.gpu": "str: NVIDIA GPU that the text names",
+    "availability.board": "str: the Jetson board that the text names",
     "availability.cpu_build": "str: what shows that this torch was built without CUDA",
     "availability.cuda_build": "str: CUDA version that this torch was built for",
     "availability.no_smi": "bool: nvidia-smi is not there either",
@@ -34,9 +35,10 @@ _PATTERNS = {
     ),
     "gpu": (
         r"\b(?:(?:GeForce )?[RG]TX ?(?:A?\d{4}|\d{3,4})(?: ?Ti| ?Super)?|Tesla [A-Z]\d{1,3}|Quadro \w{2,6}"
-        r"|TITAN \w{1,4}"
+        r"|TITAN \w{1,4}|Jetson (?:AGX |Orin|Xavier|Nano|Thor|TX\d)"
         r"|[AHLVTP](?:100|200|40S?|10G?|30|4)\b|NVIDIA-SMI \d|nvidia-smi (?:works|shows|is fine|lists))"
     ),
+    "board": r"\bJetson (?:AGX |Xavier |Orin )?(?:AGX|Orin|Xavier|Nano|NX|Thor|TX[12])\b",
     "other": (
         r"\bmps\b|\bM[1-4]\b (?:Mac|Pro|Max|chip)|MacBook|\brocm\b|\bhip\b|AMD Radeon|only need (?:the )?cpu"
         r"|no gpu\b|without (?:a )?gpu"
@@ -76,6 +78,9 @@ def read(passage: Passage) -> Iterator[Fact]:
     gpu = passage.first(_pattern("gpu"))
     if gpu is not None and (named := _pattern("gpu").search(gpu.text)) is not None:
         yield gpu.fact("availability.gpu", named.group())
+    board = passage.first(_pattern("board"))
+    if board is not None and (named := _pattern("board").search(board.text)) is not None:
+        yield board.fact("availability.board", named.group())
     built = passage.first(_pattern("cuda"))
     cpu = passage.first(_pattern("cpu")) or passage.first(_pattern("cuda-none")) or _answered_none(passage)
     if built is None and cpu is not None:
