@@ -120,6 +120,27 @@ raise OSError(30, os.strerror(30))
 import os
 raise OSError(5, os.strerror(5))
 
+import os
+raise OSError(116, os.strerror(116))
+
+import os
+raise OSError(116, os.strerror(116), 'x')
+
+import os
+raise OSError(5, os.strerror(5), 'x')
+
+import os
+raise OSError(107, os.strerror(107), 'x')
+
+import os
+raise OSError(108, os.strerror(108))
+
+import os
+raise OSError(112, os.strerror(112))
+
+import os
+raise OSError(121, os.strerror(121))
+
 from torch._utils import ExceptionWrapper
 error = TypeError("x")
 ExceptionWrapper((TypeError, error, None), "in replica 1 on device 1").reraise()

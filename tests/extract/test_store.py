@@ -7,7 +7,9 @@ import pytest
 from torchdoctor.extract import store
 from torchdoctor.model import Event, EventKind, Frame, State, Transcript
 
-SOCKET = "[c10d] waitForInput: socket SocketImpl(fd=61, addr=[n3]:41022, remote=[n0]:29500) timed out after 60000ms"
+SOCKET = (
+    "[c10d] waitForInput: socket SocketImpl(fd=61, addr=[a]:41022, remote=[b]:29500) timed out after 6000ms"
+)
 
 
 def waits_for(*texts: str, frames: tuple[Frame, ...] = ()) -> tuple[State, object]:

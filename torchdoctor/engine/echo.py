@@ -13,7 +13,7 @@ PEER_CAUSES = frozenset(  # those of them that can be causes, too
 )  # fmt: skip
 PEER_DEATH = PEER_CAUSES | frozenset(
     ("nccl-timeout", "nccl-remote-error", "nccl-aborted", "nccl-heartbeat", "dist-store-lost",
-     "gloo-peer-lost")
+     "dist-store-timeout", "gloo-peer-lost")
 )  # fmt: skip
 WORKER_DEATH = frozenset(
     {
