@@ -152,9 +152,26 @@ def json_record(text: str) -> list[str] | None:
     word = {"err": "ERROR", "warn": "WARNING", "fatal": "CRITICAL"}.get(grade, grade.upper())
     head = " ".join(part for part in (when[1] if when else "", word) if part)
     head += " " if head else ""
-    body = unescaped(message[1]) + ("\n" + unescaped(trace[1]) if trace else "")
+    body = unescaped(message[1])
+    if trace:
+        body += "\n" + unescaped(trace[1])
+    elif "\n" not in body and grade not in ("error", "err", "fatal", "critical"):
+        body += _figures(text)
     lines = [line for part in body.rstrip("\n").split("\n") for line in clean(part)]
     return [tag + head + lines[0], *(tag + line for line in lines[1:])] if lines else None
+
+
+# the figures that tell how a run goes
+_FIGURE = (
+    r'"(?P<name>[\w./ -]{0,24}(?:[Ll]oss|ppl|perplexity|norm|epoch|step|iter|mem|scale)[\w./-]{0,16})" ?: ?"?'
+    r'(?P<value>-?(?:\d{1,15}(?:\.\d{1,20})?(?:[eE][+-]?\d{1,3})?|[Nn]a[Nn]|Infinity|inf))"?(?=\s*[,}])'
+)
+
+
+def _figures(text: str) -> str:
+    """The figures of a record, its loss and step among them, as programs print them behind a message."""
+    found = [f" {one['name']}={one['value']}" for one in pattern(_FIGURE).finditer(text[:4_000])]
+    return "".join(found[:12])
 
 
 def _rank_tag(text: str) -> str:

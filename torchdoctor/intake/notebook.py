@@ -75,9 +75,11 @@ class NotebookReader(TracebackReader):
     def __init__(self, stream: Stream, line: Line, name: str) -> None:
         super().__init__(stream, line)
         self.name = name.rpartition(" ")[2]
+        # forums want what is code to be indented, the whole paste alike
+        self.margin = line.body[: len(line.body) - len(line.body.lstrip(" "))]
 
     def _in_frames(self, line: Line) -> int:
-        body = line.body
+        body = line.body.removeprefix(self.margin)
         stripped = body.strip()
         if not stripped:
             return TAKEN

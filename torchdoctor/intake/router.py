@@ -7,8 +7,16 @@ from torchdoctor.intake.draft import NO_MARK, Line, Mark, pattern
 from torchdoctor.intake.form import Census
 from torchdoctor.intake.interleave import Interleaved
 from torchdoctor.intake.keep import Keep
-from torchdoctor.intake.learning import Shape, common_shape, marker, service_shape, shape_of, stands_alone
-from torchdoctor.intake.lines import is_prompt
+from torchdoctor.intake.learning import (
+    Shape,
+    common_shape,
+    marker,
+    names_writer,
+    quotation_shape,
+    service_shape,
+    shape_of,
+    stands_alone,
+)
 from torchdoctor.intake.prefix import split
 from torchdoctor.intake.stream import Stream
 from torchdoctor.intake.traceback import HEADER, cell_head
@@ -46,7 +54,8 @@ class Router:
         self.unfolder = Unfolder()
         self.named = ""  # the class of the exception that a report's field named
         self.long = (0, "")  # the pieces of a log record that is one long line, as far as they came
-        self.said = ""  # the last line that is not blank, headers and frames aside
+        self.said = ""  # the last line that is neither blank nor quoted, headers and frames aside
+        self.wrote = False  # does the quotation below it name somebody else who wrote it?
         self.before = ""  # the line before, which a prefix has in common with the next one
 
     def physical(self, number: int, text: str, joined: bool) -> None:
@@ -109,7 +118,7 @@ class Router:
         """Learn from the first lines what all lines begin with."""
         bare = [part for text in texts if len(text) < 2_000 for part in clean(text)[:1]]
         rest = [text[split(text, [])[2] :] for text in bare]
-        shape = common_shape(rest) or service_shape(rest)
+        shape = common_shape(rest) or service_shape(rest) or quotation_shape(rest)
         if shape is not None:
             self.learned.append(shape)
 
@@ -140,7 +149,7 @@ class Router:
                 self._repeat(text)
             self.before = text
             if text and not text.isspace():
-                self.said = text
+                self._heard(text.strip())
         self._route(number, text, joined)
 
     def _learn_marker(self, before: str) -> None:
@@ -323,12 +332,14 @@ class Router:
 
     def _own_quotation(self) -> bool:
         """Does somebody set his own output off with >? A reply quotes what another one wrote."""
-        said = self.said.strip()
-        if said[:1] == ">":
-            return is_prompt(said[1:].lstrip())
-        return not pattern(
-            r"(?i)(?:wrote|writes|said|schrieb|a \u00e9crit|\bescribi\u00f3|\u5199\u9053)[^\w]{0,4}$"
-        ).search(said)
+        return not (self.wrote or names_writer(self.said))
+
+    def _heard(self, text: str) -> None:
+        """Keep the words above a quotation, and whether somebody is named within it."""
+        if text[0] != ">":
+            self.said, self.wrote = text, False
+        elif text[-1] in ":\uff1a" and names_writer(text):
+            self.wrote = True
 
     def _release(self) -> None:
         """The headers held back were glued to their line, not prefixed."""
