@@ -9,7 +9,8 @@ import pytest
 
 from torchdoctor.extract import READINGS, of_whole
 from torchdoctor.extract.readings.passage import Passage
-from torchdoctor.model import Event, EventKind, FactValue, Transcript
+from torchdoctor.intake.voice import hear
+from torchdoctor.model import Event, EventKind, FactValue, Form, Transcript
 
 
 def transcript(text: str) -> Transcript:
@@ -19,7 +20,8 @@ def transcript(text: str) -> Transcript:
         for number, line in enumerate(lines)
         if line.strip()
     )
-    return Transcript(("question.txt",), events)
+    spoken = [line for line in lines if line.strip()]
+    return Transcript(("question.txt",), events, speech=hear(spoken, Form.LOG))
 
 
 def facts(namespace: str, text: str) -> dict[str, FactValue]:

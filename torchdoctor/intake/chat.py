@@ -41,7 +41,7 @@ def is_chat(lines: list[str]) -> bool:
         if found and not is_program(line.strip()):
             name = (found["a"] or found["b"]).lower()
             names[name] = names.get(name, 0) + 1
-            timed_names += found["at"] is not None
+            timed_names += ", " in (found["at"] or "")
             low = [word.strip(".,:;!?()\"'`").lower() for word in found["rest"].split()]
             prose += any(word in STOPWORDS for word in low) or len(low) < 4
     heads = [m[1] for line in lines[:400] if (m := pattern(_SPEAKER).match(line))]
@@ -49,7 +49,7 @@ def is_chat(lines: list[str]) -> bool:
         return True
     people = sorted(names.values(), reverse=True)
     spoken = sum(people[:8])
-    # as IRC and messengers show who speaks
+    # as IRC and messengers show who speaks, these with the date
     tagged = all(line.lstrip()[:1] == "<" for line in lines) or timed_names == len(lines)
     if len(people) < 2 or (people[1] < 2 and not tagged):
         return False

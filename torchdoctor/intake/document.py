@@ -14,8 +14,8 @@ from torchdoctor.model import Ending, EventKind, Form, Speech
 
 def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending, Speech]:
     """Form, ending and speech of the input; marks the drafts that are quoted or recovered."""
-    form, chat = form_of(census.lines)
-    speech = hear(census.lines, form, chat)
+    form, chat, spoken = form_of(census.lines)
+    speech = hear(census.lines, form, chat) if spoken else Speech()
     if (speech.lesson and form is not Form.SOURCE_CODE) or (speech.asks and form is Form.SOURCE_CODE):
         form = Form.PROSE  # somebody who asks shows his program; nobody asks for help in one
     mark_quoted(drafts, form, chat, speech, census.lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from torchdoctor.intake.chat import STOPWORDS, is_chat
 from torchdoctor.intake.draft import pattern
@@ -44,8 +44,8 @@ _PRINTED = (
 # commands that no heading of Markdown begins with, set in small letters
 _ROOT = frozenset((
     "nvidia-smi", "uname", "dmesg", "cat", "ls", "lspci", "lsmod", "modprobe", "modinfo", "systemctl",
-    "python", "python3", "docker", "grep", "journalctl", "df", "ps", "pip", "apt", "conda", "nvcc", "torchrun",
-    "srun",
+    "python", "python3", "docker", "grep", "journalctl", "df", "ps", "pip", "apt", "conda", "nvcc",
+    "torchrun", "srun",
 ))  # fmt: skip
 _LOGGED = ("Traceback (most", 'File "', "WARNING", "ERROR", "INFO", "DEBUG")
 
@@ -90,13 +90,26 @@ class _Asked:
         return found
 
 
-def form_of(lines: list[str]) -> tuple[Form, bool]:
-    """(form, whether it is a chat) by majority of the lines."""
+def _may_be_said(line: str) -> bool:
+    """False for most lines of logs: no question, no heading, no other letters than those of English."""
+    return not line.isascii() or line[:1] in "#*" or "?" in line[-3:] or " I " in line or line[:2] == "I "
+
+
+class Shape(NamedTuple):
+    """The form of a text, whether it is a chat, and whether any line of it reads as if somebody said it."""
+
+    form: Form
+    chat: bool = False
+    spoken: bool = True
+
+
+def form_of(lines: list[str]) -> Shape:
+    """By majority of the lines."""
     if is_chat(lines):
-        return Form.PROSE, True
+        return Shape(Form.PROSE, chat=True)
     first = next((line for line in lines if line.strip()), "")
     if first.rstrip().endswith(":") and pattern(r"(?:\w+\.)*\w*(?:Error|Exception):\s*$").match(first):
-        return Form.LOG, False  # an exception whose message begins on the next line: nobody writes so
+        return Shape(Form.LOG)  # an exception whose message begins on the next line: nobody writes so
     code = prose = logged = sentences = inside = abroad = 0
     outer = 0  # printed lines that are not set in
     weak = 0  # lines that may be printed: some number stands in them
@@ -109,24 +122,24 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
         for line in lines
     )
     if is_history(lines):
-        return Form.PROSE, False
+        return Shape(Form.PROSE)
     if any(one[:1] == "#" and pattern(r"#+ (?:[\w.-]+ )?Error Report$").match(one) for one in lines[:40]):
-        return Form.LOG, False  # as ComfyUI makes it of its own log, headings and all
+        return Shape(Form.LOG)  # as ComfyUI makes it of its own log, headings and all
     if any(
         one[:3] == ".. "
         and pattern(r"\.\. (?:warning|note|code-block|seealso|deprecated|versionadded)::").match(one)
         for one in lines
     ):
-        return Form.PROSE, False  # reStructuredText
+        return Shape(Form.PROSE)  # reStructuredText
     if _is_status(lines):
-        return Form.LOG, False
+        return Shape(Form.LOG)
     if is_program_text(lines) or is_settings(lines) or is_yaml(lines):
-        return Form.SOURCE_CODE, False
+        return Shape(Form.SOURCE_CODE)
     seen: set[str] = set()
     shapes: set[str] = set()
     logs, sources, spoken = _Asked(lambda _, text: _is_logged(text)), _Asked(_is_source), _Asked(is_prose)
     if pattern(r"^torch\.(?:\w+\.)*_\w+\.(?:\w+\.)*\w*(?:Error|Exception|Unsupported): ").match(lines[0]):
-        return Form.LOG, False  # nobody begins his own words with a class of torch's private modules
+        return Shape(Form.LOG)  # nobody begins his own words with a class of torch's private modules
     # a message alone, whose further lines are set in: torch writes whole sentences there
     message = bool(pattern(r"^(?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception|Unsupported): \S").match(lines[0]))
     within = 0  # lines of a warning's message that are still to come
@@ -181,13 +194,13 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
             weak += not pattern(r"^[vV\[]*\d+(?:\.\d+)+\]?(?: [-\u2013(] ?[\d./-]+\)?)?$").match(text)
     total = code + prose + logged + weak
     if total == prose == 1 and lines[0].rstrip()[-1:] == "?":
-        return Form.PROSE, False
+        return Shape(Form.PROSE)
     if len(lines) == 1 and lines[0][:1].isalpha() and not is_program(lines[0]) and _explains(lines[0]):
-        return Form.PROSE, False
+        return Shape(Form.PROSE)
     if not logged and len(lines) <= 12 and any(_names(line) and _talks(line) for line in lines):
-        return Form.PROSE, False
+        return Shape(Form.PROSE)
     if len(lines) <= 3 and any(_names(line) for line in lines) and all(_talks(line) for line in lines):
-        return Form.PROSE, False
+        return Shape(Form.PROSE)
     if (
         code >= 6
         and code * 2 > total
@@ -195,7 +208,7 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
         # a failure that shows the code it is about is none
         and not pattern(r"^(?:[A-Za-z_]\w*\.)+\w*(?:Error|Exception): \S").match(lines[0])
     ):
-        return Form.SOURCE_CODE, False
+        return Shape(Form.SOURCE_CODE)
     if (
         prose >= 2
         and prose * 2 >= total
@@ -203,8 +216,9 @@ def form_of(lines: list[str]) -> tuple[Form, bool]:
         and sentences * 3 >= prose
         and (prose >= 4 or outer + weak == 0 or abroad >= 2)
     ):
-        return Form.PROSE, False
-    return Form.LOG, False
+        return Shape(Form.PROSE)
+    begins = lines[0][:1].isalpha() and not _is_logged(lines[0]) and not is_step(lines[0])
+    return Shape(Form.LOG, spoken=prose > 0 or begins or any(map(_may_be_said, lines)))
 
 
 def _is_status(lines: list[str]) -> bool:

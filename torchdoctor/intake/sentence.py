@@ -78,7 +78,10 @@ _COMMIT = r"\W*(?:[Ff]ix|chore|docs|refactor|test|feat|perf|build|ci)\b(?:\(|:|!
 def _supposes(said: Saying) -> bool:
     """Words about other people, other times, or the way out: what they hold befell nobody now."""
     own = _last_sentence(said.own) if said.held else said.own.partition(": ")[0].partition("\uff1a")[0]
-    return holds(own, "supposes") or holds(_next_clause(said.behind), "supposes")
+    if holds(own, "supposes") or holds(_next_clause(said.behind), "supposes"):
+        return True
+    closed = pattern(r"[`\"\u201c\u201d\u00bb\u300d] ([^\W\d]+)").findall(said.behind)
+    return any(word in tongues.words("explaining") for word in closed)
 
 
 def _announces(said: Saying, personal: bool) -> bool:

@@ -160,13 +160,17 @@ def _lesson(text: Text, form: Form, marks: int, asks: bool, filled_in: bool) -> 
         return 0
     if lines[0].strip(_EDGES).lower().startswith(tongues.phrases("list-titles")):
         return 2
+    if any(words in text.low.partition("\n")[0] for words in tongues.phrases("solved")) and not text.has(
+        "still"
+    ):
+        return 2  # "Re: [solved] …": what is asked below is another thing
     closed = any(words in text.low for words in tongues.phrases("closed"))
     if closed and not any(line[:2] in ("$ ", "% ") for line in lines):
         return 2  # unless it is followed by a run of something
     if filled_in:
         return 0
     marks = marks or sum(shape(text) for shape in _SHAPES) + sum(map(text.count, _SAYS))
-    if form is Form.PROSE:
+    if form is Form.PROSE or _titled(text):
         marks += text.has("to-reader")  # programs speak to readers, too
     if asks and not (marks > 3 and _titled(text) and not Text(lines[1:]).has("asks")):
         return 0  # but a title that asks may be answered below it
