@@ -97,7 +97,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("float16", "fp16", "half"),
         ("float32", "fp32", "bf16", "bfloat16", "cpu", "full precision"),
     ),
-    "availability": (("is_available()", "is not available", "not available"), ("cuda",)),
+    "availability": (("is_available()", "not available", "is cuda available: "), ("cuda",)),
     "rank_branch": (
         ("rank", "is_main", "is_master"),
         ("barrier(", "reduce", "gather", "broadcast", "everyone("),

@@ -79,7 +79,10 @@ _PATTERNS: dict[str, tuple[str, str]] = {
     "cudnn-locate": ("Could not locate", r"Could not locate (?P<file>[\w-]{1,80}\.(?:dll|so[\w.]{0,20}))"),
     "not-in-path": ("not found in the system path", r"(?P<file>lib\w{1,60}\.so)\S{0,20} not found in"),
     "win-torch": ("Error loading", r"Error loading [\"'](?P<file>[^\"']{1,300})[\"'] or one of its"),
-    "win-import": ("DLL load failed", r"DLL load failed(?: while importing (?P<loader>\w{1,100}))?:"),
+    "win-import": (
+        "DLL load failed",
+        r"DLL load failed(?: while importing (?P<loader>\w{1,100}))?(?::|\s*$)",
+    ),
     "win-module": ("Could not find module", r"Could not find module ['\"](?P<file>[^'\"]{1,300})['\"] \(or"),
 }
 

@@ -115,12 +115,8 @@ def form_of(lines: list[str]) -> Shape:
     weak = 0  # lines that may be printed: some number stands in them
     framed = fenced = False
     # nvidia-smi and other programs draw tables with such borders, poetry 2 gives its reasons behind bars
-    bordered = any(
-        line.lstrip()[:3] == "+--"
-        or (line[:1] == "|" and "MiB / " in line)
-        or line.startswith("    | Unable to find installation candidates for ")
-        for line in lines
-    )
+    bars = ("+--", "| Unable to find installation")
+    bordered = any(line.lstrip().startswith(bars) or (line[:1] == "|" and "MiB / " in line) for line in lines)
     if is_history(lines):
         return Shape(Form.PROSE)
     if any(one[:1] == "#" and pattern(r"#+ (?:[\w.-]+ )?Error Report$").match(one) for one in lines[:40]):

@@ -26,6 +26,13 @@ FACTS: dict[str, str] = {
     "availability.driver_cuda": "str: newest CUDA version of a driver that is too old for this torch",
 }
 
+# The first driver of each CUDA version, up to which an older driver was no good for a newer run-time; later
+# ones run within their major version.
+_FIRST_DRIVERS = (
+    (384.81, "9.0"), (390.46, "9.1"), (396.26, "9.2"), (410.48, "10.0"), (418.39, "10.1"), (440.33, "10.2"),
+    (450.36, "11.0"), (525.60, "12.0"), (580.65, "13.0"),
+)  # fmt: skip
+
 _PATTERNS = {
     "asked": r"cuda\.is_available\(\)",
     "said": (
@@ -40,7 +47,8 @@ _PATTERNS = {
     ),
     "board": r"\bJetson (?:AGX |Xavier |Orin )?(?:AGX|Orin|Xavier|Nano|NX|Thor|TX[12])\b",
     "other": (
-        r"\bmps\b|\bM[1-4]\b (?:Mac|Pro|Max|chip)|MacBook|\brocm\b|\bhip\b|AMD Radeon|only need (?:the )?cpu"
+        r"\bmps\b|\bM[1-4]\b (?:Mac|Pro|Max|chip)|MacBook|\brocm\b(?! used to build PyTorch: N/A)"
+        r"|\bhip\b(?! runtime version: N/A)|AMD Radeon|only need (?:the )?cpu"
         r"|no gpu\b|without (?:a )?gpu"
     ),
     "cpu": (
@@ -49,7 +57,9 @@ _PATTERNS = {
     ),
     "cuda": (
         r"(?<![\w.])\d\.\d{1,2}\.\d{1,2}\+cu(?P<packed>\d{2,3})\b|py3\.\d{1,2}_cuda(?P<dotted>\d{1,2}\.\d)"
+        r"|CUDA used to build PyTorch: (?P<told>\d{1,2}\.\d)"
     ),
+    "collected": r"^\W{0,4}Is CUDA available: (?:No|False)\s*$",
     "cuda-none": r"version\.cuda\)?\s*[:=]?\s*None\b",
     "asked-cuda": r"version\.cuda\b",
     "hidden": r"CUDA_VISIBLE_DEVICES['\"\]\)]{0,3}\s*[=:]\s*(?:''|\"\"|-1\b|'-1'|\"-1\"|$)",
@@ -58,7 +68,7 @@ _PATTERNS = {
         r"|'nvidia-smi' is not recognized|executable file not found in \$PATH.{0,40}nvidia-smi"
         r"|\"nvidia-smi\": executable file not found"
     ),
-    "driver": r"CUDA Version: (?P<version>\d{1,2}\.\d)",
+    "driver": r"CUDA Version: (?P<version>\d{1,2}\.\d)|Nvidia driver version: (?P<number>\d{3}\.\d{1,3})",
 }
 
 
@@ -72,7 +82,8 @@ def read(passage: Passage) -> Iterator[Fact]:
     missing = _missing(passage)
     if missing is None or _pattern("other").search(passage.text):
         return
-    if not (passage.personal or passage.session or any(passage.of(Voice.SHELL))):
+    collected = "Collecting environment information" in passage.text or "Is CUDA available: " in passage.text
+    if not (collected or passage.personal or passage.session or any(passage.of(Voice.SHELL))):
         return
     yield missing.fact("availability.missing", True)
     gpu = passage.first(_pattern("gpu"))
@@ -108,6 +119,11 @@ def _missing(passage: Passage) -> Line | None:
                 if words[0] == "False":
                     return below
                 break
+    built = passage.first(_pattern("cuda"))
+    if built is not None and any(
+        fact.name == "availability.driver_cuda" for fact in _built_for(passage, built)
+    ):
+        return passage.first(_pattern("collected"))
     return None
 
 
@@ -136,12 +152,21 @@ def _built_for(passage: Passage, line: Line) -> Iterator[Fact]:
     if found is None:
         return
     packed = found.group("packed")
-    version = f"{packed[:-1]}.{packed[-1]}" if packed else found.group("dotted")
+    version = f"{packed[:-1]}.{packed[-1]}" if packed else found.group("dotted") or found.group("told")
     yield line.fact("availability.cuda_build", version)
     driver = passage.first(_pattern("driver"))
-    newest = _pattern("driver").search(driver.text) if driver is not None else None
+    newest = _offered(driver) if driver is not None else None
     # within one major version, 11 and later, an older driver is enough (CUDA minor version compatibility)
     if driver is not None and newest is not None:
-        mine, its = float(newest.group("version")), float(version)
+        mine, its = float(newest), float(version)
         if int(mine) < int(its) or (mine < its and int(its) < 11):
-            yield driver.fact("availability.driver_cuda", newest.group("version"))
+            yield driver.fact("availability.driver_cuda", newest)
+
+
+def _offered(driver: Line) -> str | None:
+    """The newest CUDA version of the driver that the line names, by nvidia-smi or by its own version."""
+    told = _pattern("driver").search(driver.text)
+    if told is None or told.group("version"):
+        return told.group("version") if told else None
+    number = float(told.group("number"))
+    return next((cuda for first, cuda in reversed(_FIRST_DRIVERS) if first <= number), None)
