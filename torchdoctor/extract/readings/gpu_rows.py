@@ -72,6 +72,10 @@ _PATTERNS = {
         r"|still (?:used|allocated|full|taken)|reboot)"
     ),
     "container": r"(?i:docker|container|kubernetes|\bpod\b)",  # processes of others are never shown in one
+    # unless somebody found who has the device open
+    "left-over": (
+        r"(?i:\borphan|\bfuser\b[^\n]{0,60}(?:list|show|find|python|pid)|parent (?:is|pid) 1\b|ppid 1\b)"
+    ),
     "unequal": r"device_map|pipeline|DataParallel\(|nn\.DataParallel|tensor.parallel|FSDP|\bvLLM\b",
 }
 
@@ -109,7 +113,8 @@ def read(passage: Passage) -> Iterator[Fact]:
     yield from _strays(passage)
     held = next((row for row in rows if row.used_mib >= HELD_MIB and row.busy_percent == 0), None)
     missed = any(_pattern("held").search(line.text) for line in passage.of(Voice.SAID))
-    if held is not None and missed and not _pattern("container").search(passage.text):
+    hidden = _pattern("container").search(passage.text) and not _pattern("left-over").search(passage.text)
+    if held is not None and missed and not hidden:
         yield held.line.fact("gpu_rows.held", True)
     narrow = next((row for row in rows if row.lanes and row.most_lanes and row.lanes < row.most_lanes), None)
     if narrow is not None:

@@ -187,9 +187,8 @@ def _older(passage: Passage, figures: list[Measured]) -> Measured | None:
 
 def _gone(passage: Passage, figures: list[Measured], large: float, off: str) -> Line | None:
     """A line with a far smaller difference, once TF32 was switched off, or beside the word for it."""
-    switched = next(
-        ((line.at, found.start()) for line in passage.lines if (found := _pattern(off).search(line.text))), None
-    )
+    places = ((line.at, _pattern(off).search(line.text)) for line in passage.lines)
+    switched = next(((at, found.start()) for at, found in places if found), None)
     if switched is None:
         return None
     for value, line, column in figures:
