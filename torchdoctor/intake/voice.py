@@ -176,7 +176,7 @@ def _lesson(text: Text, form: Form, marks: int, asks: bool, filled_in: bool) -> 
     if filled_in:
         return 0
     marks = marks or sum(shape(text) for shape in _SHAPES) + sum(map(text.count, _SAYS))
-    if form is Form.PROSE or _titled(text):
+    if form is Form.PROSE or (_titled(text) and not asks):
         marks += text.has("to-reader")  # programs speak to readers, too
     if asks and not (marks > 3 and _titled(text) and not Text(lines[1:]).has("asks")):
         return 0  # but a title that asks may be answered below it
