@@ -83,8 +83,9 @@ def test_of_what_somebody_tells_only_what_he_copied_counts() -> None:
 )
 def test_hostile_lines_take_no_time(unit: str) -> None:
     line = unit * (20_000 // len(unit))
-    begin = time.perf_counter()
+    shows("the tables are read", personal=True)
+    begin = time.process_time()
     shows(line, personal=True)
     event = Event(0, EventKind.LOG, line, "a.txt", 1, 1)
     stand(event, line, len(line) - 10, len(line), log=True)
-    assert time.perf_counter() - begin < 0.05
+    assert time.process_time() - begin < 0.05

@@ -16,6 +16,7 @@ from torchdoctor.intake.voice import Text, words_of
 from torchdoctor.model import Event, EventKind, Stand
 
 LONGEST = 2_000
+MOST_HELD = 12  # messages of one line
 _OPENING = '`"\u201c\u201e\u00ab\u300c'
 _HELD = (
     r"(?<![^\W_])(?:(?P<mark>[`\"])(?P<near>.{2,}?)(?P=mark)(?!\w)"
@@ -41,6 +42,8 @@ def sayings(line: str) -> list[Saying]:
         held = place["near"] or place["far"] or place["typed"]
         if " " not in held:
             continue  # a name, no message
+        if len(found) == MOST_HELD:
+            break
         if found:
             found[-1] = found[-1]._replace(behind=text[end : place.start()])
         found.append(Saying(text[end : place.start()], held, ""))

@@ -40,6 +40,14 @@ class Text:
         self.low = "\n".join(self.lines)[: 100 * MOST_CHARS].lower().replace("\u2019", "'")
 
     @cached_property
+    def title(self) -> str:
+        """The first line, or what a mail is about, in small letters."""
+        head = self.low.split("\n", 8)[:8]
+        if head[0].startswith(("from: ", "to: ", "von: ", "date: ")):
+            return next((line[9:] for line in head if line.startswith("subject: ")), head[0])
+        return head[0]
+
+    @cached_property
     def _sentences(self) -> dict[str, frozenset[str]]:
         # what is set in or cited is shown, not said
         said = (line for line in self.low.split("\n") if not line.startswith(("    ", "\t", "> ")))
@@ -158,11 +166,9 @@ def _lesson(text: Text, form: Form, marks: int, asks: bool, filled_in: bool) -> 
         return 3  # a manual
     if text.long:
         return 0
-    if lines[0].strip(_EDGES).lower().startswith(tongues.phrases("list-titles")):
+    if text.title.strip(_EDGES).startswith(tongues.phrases("list-titles")):
         return 2
-    if any(words in text.low.partition("\n")[0] for words in tongues.phrases("solved")) and not text.has(
-        "still"
-    ):
+    if any(words in text.title for words in tongues.phrases("solved")) and not text.has("still"):
         return 2  # "Re: [solved] …": what is asked below is another thing
     closed = any(words in text.low for words in tongues.phrases("closed"))
     if closed and not any(line[:2] in ("$ ", "% ") for line in lines):
@@ -170,7 +176,7 @@ def _lesson(text: Text, form: Form, marks: int, asks: bool, filled_in: bool) -> 
     if filled_in:
         return 0
     marks = marks or sum(shape(text) for shape in _SHAPES) + sum(map(text.count, _SAYS))
-    if form is Form.PROSE or _titled(text):
+    if form is Form.PROSE or (_titled(text) and not asks):
         marks += text.has("to-reader")  # programs speak to readers, too
     if asks and not (marks > 3 and _titled(text) and not Text(lines[1:]).has("asks")):
         return 0  # but a title that asks may be answered below it
@@ -182,10 +188,11 @@ def _is_chapter(line: str) -> bool:
 
 
 def _titled(text: Text) -> int:
-    title = text.lines[0].lower()
+    title = text.title
     if pattern(r"[\w.]*(?:error|exception): ").match(title) or speaks_of_self(text.lines[:1]):
         return 0
-    return any(word in title for word in tongues.phrases("titles"))
+    words = f" {title.translate(_MARKS)}"
+    return any(one in title if one[0] > "\u2e80" else f" {one}" in words for one in tongues.phrases("titles"))
 
 
 def _headed(text: Text) -> int:
