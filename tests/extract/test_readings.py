@@ -442,3 +442,19 @@ def test_a_stack_in_a_barrier_tells_more_than_words() -> None:
         "works_otherwise",
     }
     assert facts("fork_hang", text + "  31.2%  libgomp.so  gomp_team_barrier_wait_end") == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "told", "hangs"),
+    [
+        ("My DDP job hangs: the shards are not split evenly, rank 1 waits.", "not split evenly", True),
+        ("We have a different number of batches on each rank, is that fine with DDP?", None, None),
+        ("I get uneven batches per rank with DDP and it is stuck at the end.", "uneven batches", True),
+        ("The Join API of DDP lets ranks with uneven inputs end without a hang, I read.", None, None),
+        ("My single process hangs with uneven batches.", None, None),
+        ("Uneven batches make DDP ranks hang.", None, None),
+    ],
+)
+def test_ranks_with_other_numbers_of_batches(words: str, told: str | None, hangs: bool | None) -> None:
+    found = facts("uneven_loops", words)
+    assert (found.get("told"), found.get("hangs")) == (told, hangs)

@@ -43,7 +43,10 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "threads": (("num_threads", "omp_num", "num threads", "1 thread", "one thread"),),
     "worker_timing": (("workers",), ("num_workers", "dataloader", "loader", "loading")),
     "latency": (("p50", "median", " ms", "50%"), ("torch", "cuda", "gpu", "inference", "latency", "model")),
-    "gpu_rows": (("mib", " mb |", "clocks.", "memory", "pcie.link."), ("gpu", "nvidia", "torchrun", "ddp")),
+    "gpu_rows": (
+        ("mib", " mb |", " gb ", "clocks.", "memory", "pcie.link."),
+        ("gpu", "nvidia", "torchrun", "ddp"),
+    ),
     "gpu_slice": (("grid ", " mig ", "nvidia "), ("slow", "memory", "only", "why")),
     "fork_hang": (
         ("process(", "pool(", "processpoolexecutor(", "os.fork(", "multiprocessing", "fork"),
@@ -56,6 +59,22 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "eval_memory": (("valid", "eval", "inference", "test"), ("memory", "vram", " gb"), ("def ", ".eval()")),
     "sampler_order": (("distributedsampler",),),
+    "uneven_loops": (
+        (
+            "uneven",
+            "evenly",
+            "unequal",
+            "different",
+            "differ",
+            "equal",
+            "any batches",
+            "more batch",
+            "fewer",
+            "less batch",
+        ),
+        ("hang", "hung", "stuck", "freez", "froz", "deadlock", "timeout", "timed out", "ever"),
+        ("rank", "ddp", "distributeddataparallel", "torchrun", "nccl", "gpu", "accelerate"),
+    ),
     "least_squares": (("lstsq(",),),
     "traced": (("jit.trace", "onnx.export("),),
     "device_names": (

@@ -238,6 +238,8 @@ def _prefix(missing: Sequence[str], unexpected: Sequence[str]) -> tuple[str, str
 
     One of the two is "" unless both are words of wrappers. Tries the prefixes that the first names suggest.
     """
+    if unexpected and not missing:
+        return _on_all(unexpected)
     if not missing or not unexpected:
         return None
     there = set(unexpected)
@@ -263,6 +265,13 @@ def _prefix(missing: Sequence[str], unexpected: Sequence[str]) -> tuple[str, str
     if inner is not None and (best is None or inner[2] > best[2]):
         best = inner
     return best
+
+
+def _on_all(unexpected: Sequence[str]) -> tuple[str, str, int] | None:
+    """A wrapper's word before every name of the only list that is left of a message."""
+    words = {name.partition(".")[0] for name in unexpected}
+    word = words.pop()
+    return ("", word + ".", 0) if not words and word in _WRAPPERS and len(unexpected) > 1 else None
 
 
 def _swapped(mine: str, theirs: str) -> tuple[str, str] | None:
