@@ -176,7 +176,7 @@ def _texts(events: Iterable[Event]) -> str:
 
 
 def _shadowing(frames: list[Frame]) -> str | None:
-    """The file of the user's own that an ``import`` in a package's module ran: ``from copy import deepcopy``."""
+    """The user's own file that an ``import`` in a package's module ran."""
     for outer, inner in pairwise(frames):
         if not outer.package or inner.package or not outer.function == inner.function == "<module>":
             continue
