@@ -66,6 +66,9 @@ def parse_frame(body: str, at: int) -> Frame | None:
     # torch.fx and dataclasses write such functions at run time; a user's "python -c" is <module>
     written = file == "<string>" and function in ("<lambda>", "__init__", "__eq__", "__repr__")
     package = "python" if written else package_of(file)
+    if not package and file.endswith((".pyx", ".pxi")) and function.count(".") > 0:
+        # Cython names the module in full, "init scipy.spatial._ckdtree", where it leaves out the folder
+        package = function.removeprefix("init ").partition(".")[0]
     return Frame(file, int(body[end:stop]) if stop - end < 10 else None, function[:200], "", package, at)
 
 
