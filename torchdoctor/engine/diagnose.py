@@ -313,6 +313,6 @@ def _frame(event: Event, chain: Chain, transcript: Transcript) -> Frame | None:
     shown = [suspect.user_frame(other, transcript) for other in events[:MAX_EVIDENCE]]
     own = next((frame for frame in shown if frame is not None and not frame.package), shown[0])
     own = own or suspect.nearby_frame(event, transcript)
-    if own is None and head.shown:  # what people show of a process that hangs
-        own = suspect.stack_frame(transcript)
+    if own is None and head.shown:  # what people show of a process that hangs, of a model that was traced
+        own = suspect.shown_frame(transcript)
     return own if own is not None and not own.package else told_frame(transcript) or own

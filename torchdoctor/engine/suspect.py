@@ -122,10 +122,11 @@ def struck_frame(warning: Event, transcript: Transcript) -> Frame | None:
     return None
 
 
-def stack_frame(transcript: Transcript) -> Frame | None:
-    """The user's frame of the first stack of a process that shows one."""
-    stacks = (event for event in transcript.events if event.kind is EventKind.STACK and not event.quoted)
-    return next((frame for event in stacks if (frame := own_frame(event, transcript)) is not None), None)
+def shown_frame(transcript: Transcript) -> Frame | None:
+    """The user's frame of the first stack of a process, or the first warning, that shows one."""
+    kinds = (EventKind.STACK, EventKind.WARNING)
+    shown = (event for event in transcript.events if event.kind in kinds and not event.quoted)
+    return next((frame for event in shown if (frame := own_frame(event, transcript)) is not None), None)
 
 
 def nearby_frame(event: Event, transcript: Transcript) -> Frame | None:

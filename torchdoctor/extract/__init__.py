@@ -76,7 +76,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("rank", "ddp", "distributeddataparallel", "torchrun", "nccl", "gpu", "accelerate"),
     ),
     "least_squares": (("lstsq(",),),
-    "traced": (("jit.trace", "onnx.export("),),
+    "traced": (("jit.trace", "onnx.export(", "tracerwarning"),),
     "device_names": (
         ("get_device_", "cuda_visible_devices"),
         ("nvidia", "geforce", "tesla", "quadro", "titan"),

@@ -307,6 +307,6 @@ def _progress(
                 hours, minutes, seconds = (int(part or 0) for part in elapsed.groups())
                 if hours * 3600 + minutes * 60 + seconds >= 0.9 * limit_s:
                     return True
-        if same and event.id < start:
+        if same and (event.id < start or words not in before):  # the text may begin with the timeout
             before[words] = done
     return False

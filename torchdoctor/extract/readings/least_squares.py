@@ -35,7 +35,7 @@ _PATTERNS = {
     # a comment behind what is printed
     "residual": (
         r"(?:norm|resid\w*|mse|err\w*|allclose|abs)\b.*#\s*(?:->|=>|prints?"
-        r"|gives?)?\s*(?P<value>\S+)\s*$"
+        r"|gives?)?\s*(?:tensor\()?(?P<value>[^\s()]+)\)?\s*$"
     ),
     "printed": (
         r"^\s*(?:resid\w*|error|norm|\|\|?[^|=]{3,20}\|\|?)\s*\(?(?:cpu|gpu"

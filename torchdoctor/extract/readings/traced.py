@@ -24,6 +24,8 @@ FACTS: dict[str, str] = {
 
 _PATTERNS = {
     "call": r"jit\.trace(?:_module)?\(|onnx\.export\(",
+    # in words, where the warning is shown
+    "traced-by": r"\b(?:I|we) (?:have )?(?:traced|exported|converted)\b|\b(?:traced|exported|scripted) model\b",
     "script": r"dynamo\s*=\s*True|jit\.script\(|@torch\.jit\.script",
     "branch": (
         r"^\s*(?:if|elif|while)\b[^#\n]{0,120}?(?:[\w\])]\.(?:sum|mean|max|min|any|all|item|norm|abs|numel"
@@ -72,7 +74,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     call = next((line for line in code if _pattern("call").search(line.text)), None)
     warned = _warned(passage)
     if call is None and warned is not None:
-        call = passage.first(_pattern("call"))
+        call = passage.first(_pattern("call")) or passage.first(_pattern("traced-by"))
     if call is None or any(_pattern("script").search(line.text) for line in code):
         return
     branch = next((line for line in code if _pattern("branch").search(line.text)), None)
