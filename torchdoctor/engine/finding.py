@@ -86,4 +86,9 @@ def quote(event: Event, snippet: str = "") -> Evidence:
     text = next((line for line in lines if wanted and wanted in " ".join(line.split())), lines[0])
     if not text:
         text = next((line for line in lines if line), "")
+    if not text and event.frames:  # a stack whose message was cut off
+        last = event.frames[-1]
+        return Evidence(
+            f'File "{last.file}", line {last.line}, in {last.function}', event.source, last.at, event.rank
+        )
     return Evidence(text, event.source, message_line(event, snippet), event.rank)

@@ -57,6 +57,15 @@ def unmarked(text: str) -> str:
     return pattern(r"^\s*(?:[-*] )?\*\*(?:Exception|Error)(?: Message)?:\*\* (?=\S)").sub("", text, count=1)
 
 
+def unbold(text: str) -> str:
+    """A line of a program in which a person set words in bold letters: ``UserWarning: **Using a …**``."""
+    head = pattern(r"(?:Error|Warning|Exception): ").search(text)
+    if head is None or "**" in text[: head.end()].lstrip("* "):
+        return text  # bold letters that open before the message: the question of a list, a heading
+    told = pattern(r"\*\*(?=[^\s*])((?:[^*]|\*(?!\*)){3,300}?[^\s*])\*\*(?![\w(])").sub(r"\1", text[head.end() :])
+    return text[: head.end()] + told
+
+
 _ESCAPES = {"n": "\n", "r": "", "t": "\t", '"': '"', "\\": "\\", "/": "/", "b": "", "f": "", "'": "'"}
 
 

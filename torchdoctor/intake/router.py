@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchdoctor.intake.clean import clean, json_record, unescape, unmarked
+from torchdoctor.intake.clean import clean, json_record, unbold, unescape, unmarked
 from torchdoctor.intake.draft import NO_MARK, Line, Mark, pattern
 from torchdoctor.intake.form import Census
 from torchdoctor.intake.interleave import Interleaved
@@ -84,6 +84,8 @@ class Router:
                 return
         if ":** " in text[:48]:
             text = self._field(text)
+        if "**" in text:
+            text = unbold(text)
         mended = self.mender.take(number, text)
         if mended is None:
             self._unfolded(number, text, joined)

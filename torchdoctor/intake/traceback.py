@@ -361,6 +361,10 @@ class TracebackReader:
             self.draft.frames = self.prior
         if self.debugger and self.draft.frames and self.draft.frames[-1].function == "<module>":
             self.draft.frames.reverse()  # the debugger of VS Code prints the innermost first
+        frames = self.draft.frames
+        if len(frames) > 1 and frames[0].file == "<string>" and "multiprocessing" in frames[1].file:
+            # the command line of a spawned child: from multiprocessing.spawn import spawn_main; …
+            frames[0] = Frame("<string>", frames[0].line, frames[0].function, "", "python", frames[0].at)
         chain: list[Draft] = [self.draft]
         draft = self.draft
         self.stream.finish(draft, self.heads, inner=bool(self.outers))
