@@ -62,8 +62,8 @@ def unbold(text: str) -> str:
     head = pattern(r"(?:Error|Warning|Exception): ").search(text)
     if head is None or "**" in text[: head.end()].lstrip("* "):
         return text  # bold letters that open before the message: the question of a list, a heading
-    told = pattern(r"\*\*(?=[^\s*])((?:[^*]|\*(?!\*)){3,300}?[^\s*])\*\*(?![\w(])").sub(r"\1", text[head.end() :])
-    return text[: head.end()] + told
+    bold = pattern(r"\*\*(?=[^\s*])((?:[^*]|\*(?!\*)){3,300}?[^\s*])\*\*(?![\w(])")
+    return text[: head.end()] + bold.sub(r"\1", text[head.end() :])
 
 
 _ESCAPES = {"n": "\n", "r": "", "t": "\t", '"': '"', "\\": "\\", "/": "/", "b": "", "f": "", "'": "'"}

@@ -198,8 +198,10 @@ def _gone(passage: Passage, figures: list[Measured], large: float, off: str) -> 
     for line in passage.of(Voice.SAID):
         for sentence in re.split(r"[.!?;](?=\s|$)", line.text):
             off_here = _pattern(off).search(sentence)
-            if off_here and _pattern("passes").search(sentence) and not _pattern("fails").search(
-                sentence[: off_here.start()] + sentence[off_here.end() :]
+            if (
+                off_here
+                and _pattern("passes").search(sentence)
+                and not _pattern("fails").search(sentence[: off_here.start()] + sentence[off_here.end() :])
             ):
                 return line
     return None

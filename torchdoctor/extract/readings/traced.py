@@ -25,7 +25,9 @@ FACTS: dict[str, str] = {
 _PATTERNS = {
     "call": r"jit\.trace(?:_module)?\(|onnx\.export\(",
     # in words, where the warning is shown
-    "traced-by": r"\b(?:I|we) (?:have )?(?:traced|exported|converted)\b|\b(?:traced|exported|scripted) model\b",
+    "traced-by": (
+        r"\b(?:I|we) (?:have )?(?:traced|exported|converted)\b|\b(?:traced|exported|scripted) model\b"
+    ),
     "script": r"dynamo\s*=\s*True|jit\.script\(|@torch\.jit\.script",
     "branch": (
         r"^\s*(?:if|elif|while)\b[^#\n]{0,120}?(?:[\w\])]\.(?:sum|mean|max|min|any|all|item|norm|abs|numel"

@@ -22,7 +22,8 @@ FACTS: dict[str, str] = {
 
 _PATTERNS = {
     "uneven": (
-        r"\b(?:uneven|unequal)(?:ly)? (?:\w+ ){0,3}?(?:data|inputs?|batch(?:es)?|lengths?|sizes?|shards?|splits?"
+        r"\b(?:uneven|unequal)(?:ly)? (?:\w+ ){0,3}?"
+        r"(?:data|inputs?|batch(?:es)?|lengths?|sizes?|shards?|splits?"
         r"|number|amounts?|distribut\w+|divid\w+)\b"
         r"|\bnumbers? of (?:\w+ )?(?:batches|samples|steps|iterations)\b[^.\n]{0,60}"
         r"\b(?:differ(?:s|ent)?|unequal|uneven|not (?:be )?(?:the )?(?:same|equal))\b"
