@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torchdoctor.intake.draft import Draft, pattern
+from torchdoctor.intake.learning import names_writer
 from torchdoctor.intake.lines import is_code, is_prompt
 from torchdoctor.intake.sentence import LONGEST, shows
 from torchdoctor.intake.voice import is_entry
@@ -92,3 +93,14 @@ def retype(draft: Draft) -> None:
     draft.kind, draft.type = EventKind.EXCEPTION, found[1]
     draft.told = draft.told or found.start() > 0  # his own words are gone: that somebody tells it stays
     draft.parts[:] = [message]
+
+
+def mark_cited(drafts: list[Draft]) -> None:
+    """Set ``quoted`` on what a reply cites of somebody whom it names: "> On Monday Lena wrote:"."""
+    wrote = False
+    for draft in drafts:
+        text = draft.raw.strip()
+        if text[:1] != ">":
+            wrote = names_writer(text)
+        elif wrote := wrote or names_writer(text):
+            draft.quoted, draft.told = True, False
