@@ -32,7 +32,7 @@ def test_a_reply_that_looks_back(text: str, rules: RuleSet) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        f"> On Monday Lena wrote:\n> Did you upgrade torch alone?\n\nI did, and I still get this:\n\n{ERROR}\n",
+        f"> On Monday Lena wrote:\n> Was torch upgraded alone?\n\nI did, and still get this:\n\n{ERROR}\n",
         f"Could you help me with this? On Monday Lena wrote:\n> {ERROR}\n\nShe needs it today, any idea?\n",
         f"Since the update of torch I get this, what can I do?\n\n> {ERROR}\n",
     ],
