@@ -108,8 +108,9 @@ _PATTERNS = {
     "mps-max": r"max allowed: " + _SIZE,
     "mps-buffer": r"Invalid buffer size: " + _SIZE,
     "evaluation": r"(?:^|_)(?:valid(?:ate|ation)?|val|eval(?:uate|uation)?|test)(?:_|$|\d)",
-    # "running_loss += loss", without .item(), .detach(), float()
+    # "running_loss += loss", "losses.append(loss)", without .item(), .detach(), float()
     "sums": (
+        r"\b[\w.]{1,40}\.append\((?:self\.)?\w*loss\w*\s*(?:[+*/-][^()]{1,40}(?:\(\))?\s*)?\)\s*(?:#|`|$)|"
         r"(?<![\w.])(?:self\.)?(?:\w*loss\w*|total\w*|running\w*|acc\w*) \+= (?:self\.)?\w*loss\w*"
         r"(?=\s*(?:#|`|$|[/*] ?\w+\s*$))"
     ),
@@ -346,7 +347,7 @@ def _sums(event: Event, transcript: Transcript, source: str) -> Fact:
     """The statement that keeps every step's graph, where the text shows it and steps before the failure."""
     stepped = any(_pattern("step").search(one.text[:LINE_CHARS]) for one in transcript.events[: event.id])
     for one in transcript.events if stepped else ():
-        if "+=" not in one.text:
+        if "+=" not in one.text and ".append(" not in one.text:
             continue
         for offset, line in enumerate(one.text.split("\n")):
             found = _pattern("sums").search(line[:LINE_CHARS])

@@ -17,8 +17,9 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending, Speech]:
     """Form, ending and speech of the input; marks the drafts that are quoted or recovered."""
     form, chat, spoken = form_of(census.lines)
     speech = hear(census.lines, form, chat) if spoken else Speech()
-    if (speech.lesson and form is not Form.SOURCE_CODE) or (speech.asks and form is Form.SOURCE_CODE):
-        form = Form.PROSE  # somebody who asks shows his program; nobody asks for help in one
+    shown = speech.asks or (speech.person and any(draft.headed and draft.frames for draft in drafts))
+    if (speech.lesson and form is not Form.SOURCE_CODE) or (shown and form is Form.SOURCE_CODE):
+        form = Form.PROSE  # somebody shows his program, and what it raised; nobody asks for help in one
     mark_quoted(drafts, form, chat, speech, census.lines)
     if spoken and (not speech.asks or Text(census.lines).has("over")):
         mark_cited(drafts)
@@ -46,6 +47,7 @@ _STRONG = (
     " ok (", " ok after ", " passed, ",
     "expected failure", "failed as expected", "returned 0", "no errors", "'train_runtime': ", "failed: 0",
     "training ended",
+    "erfolgreich", "rückgabewert 0", "avec succès", "con éxito", "com sucesso", "con successo", "успешно",
     "训练完成", "完成", "終了しました",
 )  # fmt: skip
 _WEAK = (
@@ -86,7 +88,7 @@ _NEGATED = (
     r"|\bbut\b.{0,60}(?:n't work|not work|no longer work|still fails?)|"
     r"\b[1-9]\d* (?:failed|failures?|errors?)\b|\b(?:failed|failures?|errors?)[=:] ?[1-9]|exit ?code:? "
     r"?-?[1-9]|\b(?:not|n't)\b.{0,16}(?:finish|complet|succe|done)|\bun(?:finish|success)|\bfail(?:ed|ure)? "
-    r"to\b|exit status [1-9]|interrupted|\blast completed\b|detected by watchdog"
+    r"to\b|\b(?:nicht|ohne) erfolg|\bне успешно|exit status [1-9]|interrupted|\blast completed\b|detected by watchdog"
     # torch's words for what autograd keeps
     r"|\bsaved (?:metadata|intermediate|tensor|variable|for backward)"
 )
