@@ -207,13 +207,15 @@ class Speech(Record):
     """Whether people speak in a text, and what of; judged once, in ``torchdoctor.intake.voice``.
 
     ``person``: somebody speaks of himself or asks. ``asks``: he asks his readers for help, or filled in a
-    form. ``now``: people talk to each other of what goes on while they write. ``lesson``: how many signs
-    there are of a text that explains failures to its readers, 0 below two of them.
+    form. ``now``: people talk to each other of what goes on while they write. ``over``: they, or somebody who
+    asks, say that it is over. ``lesson``: how many signs there are of a text that explains failures to its
+    readers, 0 below two of them.
     """
 
     person: bool = False
     asks: bool = False
     now: bool = False
+    over: bool = False
     lesson: int = 0
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.engine.clocks import Clocks, Span
 from torchdoctor.engine.echo import PEER_CAUSES
 from torchdoctor.engine.ends import ABORT, CRASH_SIGNALS, OWN_SIGNALS, SENT_SIGNALS, End, ends
+from torchdoctor.engine.suspect import outers
 from torchdoctor.extract.nccl_ranks import GIVE_UP
 from torchdoctor.model import EventKind, FirstFailure, Role
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 # what a rank itself prints, as opposed to its launcher, its scheduler or its machine
 _OF_A_RANK = (EventKind.EXCEPTION, EventKind.DEVICE_ASSERT, EventKind.CRASH)
-_AROUND = 6  # events between an exception and the one that wraps it
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -125,9 +125,8 @@ def incident(
 def _spawned(event: Event, transcript: Transcript) -> int | None:
     """The number in "-- Process 1 terminated with the following error:" around an exception."""
     head = "-- Process "
-    for outer in transcript.events[max(0, event.id - _AROUND) : event.id + _AROUND]:
-        wraps = outer is event or any(relation.event == event.id for relation in outer.relations)
-        if wraps and outer.text.startswith(head):
+    for outer in (event, *outers([event], transcript)):
+        if outer.text.startswith(head):
             number = outer.text[len(head) :].split(" ", 1)[0]
             return int(number) if number.isdecimal() else None
     return None
@@ -205,7 +204,6 @@ def first_failure(case: Incident) -> FirstFailure | None:
         strays = strays or behind(case.positions, case.world)
         if strays is None and case.stacks is not None:
             strays = Stray(*case.stacks)
-        strays = strays or by_records
         strays = strays or by_records
         if strays is None:
             strays = stray(case.positions, case.world, case.world - set(case.echoes) - case.left)

@@ -75,19 +75,19 @@ def user_frame(event: Event, transcript: Transcript) -> Frame | None:
     if found is not None:
         return found
     members = list(related(event, transcript))
-    outers = list(_outers(members, transcript))
-    for member in outers:
+    around = list(outers(members, transcript))
+    for member in around:
         for frame in reversed(member.frames):
             if not frame.package:
                 return frame
-    for member in (*reversed(outers), *members):
+    for member in (*reversed(around), *members):
         for frame in member.frames:
             if frame.package not in _PLUMBING:
                 return frame
     return None
 
 
-def _outers(members: list[Event], transcript: Transcript) -> Iterator[Event]:
+def outers(members: list[Event], transcript: Transcript) -> Iterator[Event]:
     """The events that refer to these, the nearest first."""
     inside = {member.id for member in members}
     waiting = [member.id for member in members]

@@ -9,7 +9,7 @@ from torchdoctor.intake.passing import mark_passed, mark_provoked
 from torchdoctor.intake.quoting import mark_quoted
 from torchdoctor.intake.testreports import mark_reports
 from torchdoctor.intake.told import mark_cited
-from torchdoctor.intake.voice import Text, hear
+from torchdoctor.intake.voice import hear
 from torchdoctor.model import Ending, EventKind, Form, Speech
 
 
@@ -21,7 +21,7 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending, Speech]:
     if (speech.lesson and form is not Form.SOURCE_CODE) or (shown and form is Form.SOURCE_CODE):
         form = Form.PROSE  # somebody shows his program, and what it raised; nobody asks for help in one
     mark_quoted(drafts, form, chat, speech, census.lines)
-    if spoken and (not speech.asks or Text(census.lines).has("over")):
+    if spoken and (not speech.asks or speech.over):
         mark_cited(drafts)
     if speech.lesson and form is not Form.SOURCE_CODE:
         for draft in drafts:

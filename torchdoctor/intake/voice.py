@@ -121,9 +121,10 @@ def hear(lines: list[str], form: Form, chat: bool = False) -> Speech:
     filled_in = is_form(text.lines)
     asks = filled_in or asked.has("asks")
     person = asks or speaks_of_self(asked.lines) or asked.has(*_PERSONAL)
-    now = chat and text.has("now") and not text.has("over")
+    over = (chat or asks) and text.has("over")
+    now = chat and text.has("now") and not over
     lesson = 0 if chat else _lesson(text, form, 3 * listed, asks, filled_in)
-    return Speech(person or asked.questions, asks, now, lesson)
+    return Speech(person or asked.questions, asks, now, over, lesson)
 
 
 def speaks_of_self(lines: Iterable[str]) -> bool:
