@@ -88,7 +88,8 @@ _NEGATED = (
     r"|\bbut\b.{0,60}(?:n't work|not work|no longer work|still fails?)|"
     r"\b[1-9]\d* (?:failed|failures?|errors?)\b|\b(?:failed|failures?|errors?)[=:] ?[1-9]|exit ?code:? "
     r"?-?[1-9]|\b(?:not|n't)\b.{0,16}(?:finish|complet|succe|done)|\bun(?:finish|success)|\bfail(?:ed|ure)? "
-    r"to\b|\b(?:nicht|ohne) erfolg|\bне успешно|exit status [1-9]|interrupted|\blast completed\b|detected by watchdog"
+    r"to\b|\b(?:nicht|ohne) erfolg|\bне успешно|exit status [1-9]|interrupted|\blast completed\b|"
+    r"detected by watchdog"
     # torch's words for what autograd keeps
     r"|\bsaved (?:metadata|intermediate|tensor|variable|for backward)"
 )
