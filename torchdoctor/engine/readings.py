@@ -45,14 +45,15 @@ def with_readings(
             finding = known.get(rule_id)
             if finding is None or not finding.shown:
                 rest = finding.occurrences if finding is not None else []
-                known[rule_id] = Finding(rule, [shown, *rest], shown=True)
+                sure = bool(rest) and rest[0].standing is Standing.CONFIRMED
+                known[rule_id] = Finding(rule, [*rest, shown] if sure else [shown, *rest], shown=True)
     return list(known.values())
 
 
 def _names_cause(finding: Finding, transcript: Transcript) -> bool:
-    """A warning alone is a remark where the text seems to end well: what is said around it decides."""
+    """A warning alone is a remark where nothing failed: what is said around it decides."""
     severity = finding.rule.severity
-    remark = severity is Severity.WARNING and transcript.ending is Ending.GOOD
+    remark = severity is Severity.WARNING and (transcript.ending is Ending.GOOD or transcript.speech.person)
     return finding.role is Role.CAUSE and severity is not Severity.INFO and not remark
 
 

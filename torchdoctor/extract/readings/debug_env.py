@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,26 +47,19 @@ _PATTERNS = {
         + r")"
     ),
     "shown": r"[\"'](?:" + _SLOW.replace("{between}", r"[\"']: [\"']") + r")[\"']",
-    "slow": (
-        r"\bslow(?:er|ly|down|ness)?\b|\bspeed\b|throughput"
-        r"|\btakes? (?:\w+ ){0,3}longer\b|\b\d+(?:\.\d+)? ?x longer\b"
-        r"|\b(?:it|img|images|samples|tokens|tok|steps|batches|seq)/s(?:ec)?\b|\bs/it\b"
-        r"|under-?utili[sz]|GPU util"
-        r"|utili[sz]ation\b[^.\n]{0,40}\blow|\blangsam|\blent(?:e|ement)?\b"
-    ),
 }
 
 
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], re.IGNORECASE if name == "slow" else 0)
+    return re.compile(_PATTERNS[name])
 
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of the first such variable; nothing where nobody speaks of speed."""
     if not (passage.personal or passage.session):
         return  # a guide speaks of slow runs, too
-    slow = passage.first(_pattern("slow"), Voice.SAID)
+    slow = passage.told(says("slow"))
     if slow is None:
         return
     for line in passage.lines:

@@ -6,7 +6,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.readings.passage import Passage, Voice
+from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,18 +22,14 @@ FACTS: dict[str, str] = {
 }
 
 _PATTERNS = {
-    "rises": (
-        r"\b(?:validat\w*|eval\w*|test(?:ing)?|inference)\b[^\n]{0,80}\b(?:memory|vram"
-        r"|\d+ ?G(?:i?B)?)\b[^\n]{0,60}"
-        r"|\bmemory\b[^\n]{0,80}\b(?:validat\w*|eval\w*|testing|inference)\b"
-    ),
-    "more": (
-        r"\bmore\b|\bgoes up\b|\bgrow|\bincreas|\bjumps?\b|\brises?\b|\bdoubles?\b|\bhigher\b|\bfills?\b"
-        r"|\brun(?:s|ning)? out\b"
-    ),
-    "loop": r"^\s*(?:def \w*(?:valid|eval|test|infer)\w*\(|\w+\.eval\(\))",
-    "model": r"=\s*(?:self\.)?(?:model|net|network|\w*_model)\(",
+    "amount": r"\b\d+(?:\.\d+)? ?G(?:i?B|o)?\b",
+    "loop": r"^\s*(?:(?:async )?def \w*(?:valid|eval|test|infer)\w*\(|\w+(?:\.\w+)*\.eval\(\))",
+    "model": r"(?<!def )\b(?:(?:self\.)?(?:model|net|network|\w+_model|backbone|encoder)|self)\(",
     "off": r"no_grad|inference_mode|set_grad_enabled|requires_grad_\(False\)",
+    "denied": (
+        r"\?|\b(?:not|no|without|n't|forgot|missing|never"
+        r"|ohne|kein|sans|sin|sem|senza|bez|\u0431\u0435\u0437)\b|\u6ca1"
+    ),
 }
 
 
@@ -43,17 +40,32 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a validation that records the graph; nothing where gradients are switched off somewhere."""
-    if not passage.personal or _pattern("off").search(passage.text):
+    if not passage.personal or _off(passage):
         return
-    said = passage.of(Voice.SAID)
-    rises = next(
-        (one for one in said if _pattern("rises").search(one.text) and _pattern("more").search(one.text)),
-        None,
-    )
+    rises = _rises(passage)
     code = list(passage.of(Voice.CODE, Voice.TYPED))
     loop = next((line for line in code if _pattern("loop").search(line.text)), None)
     if rises is None or loop is None:
         return
-    if any(line.at > loop.at and _pattern("model").search(line.text) for line in code):
+    if any(line.at >= loop.at and _pattern("model").search(line.text) for line in code):
         yield rises.fact("eval_memory.rises", True)
         yield loop.fact("eval_memory.recorded", loop.text.strip()[:120])
+
+
+def _off(passage: Passage) -> bool:
+    """Are gradients switched off? Somebody may ask for it, or say that he does not do so."""
+    if _pattern("off").search(passage.code):
+        return True
+    said = (line for line in passage.sentences if _pattern("off").search(line.text))
+    return any(_pattern("denied").search(line.text) is None for line in said)
+
+
+def _rises(passage: Passage) -> Line | None:
+    """Validation, memory and that it grows, in one sentence or in two."""
+    said = passage.sentences
+    for line, below in zip(said, [*said[1:], None], strict=True):
+        for text in (line.text, f"{line.text} {below.text if below is not None else ''}"):
+            memory = says("memory").search(text) or _pattern("amount").search(text)
+            if memory and says("evaluation").search(text) and says("grows").search(text):
+                return line
+    return None

@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,11 +43,6 @@ _PATTERNS = {
         r"start method (?:is )?[\"'`]?(?:spawn|forkserver)|start_method\(\s*['\"](?:spawn"
         r"|forkserver)|(?:with|uses?|using|via) (?:the )?spawn\b"
     ),
-    "hangs": (
-        r"\bhangs?\b|\bhanging\b|(?<!not )\bstuck\b|freez|deadlock|never (?:return|finish"
-        r"|com|end)|blocks? forever"
-        r"|for ?ever|nothing happens|then nothing"
-    ),
     "otherwise": (
         r"(?:do(?:es)?(?:n't| not) hang|works?|fine)\b[^\n]{0,40}\b(?:without|unless|if I (?:remove"
         r"|comment))|(?:hangs? )?unless this[^\n]{0,30}(?:commented|removed)|"
@@ -57,6 +53,8 @@ _PATTERNS = {
         r"|(?:remov|without|comment|delet|skip|leav)\w*[^\n]{0,80}\b(?:works?|finish\w*|fine|runs?|no hang"
         r"|not hang)\b"
     ),
+    # what may keep the threads from being waited for, whatever the language
+    "remedy": r"\bspawn\b|forkserver|num_threads\(1\)|NUM_THREADS\W{0,3}1\b",
     "helps": r"circumvent|work-?around|avoid|\bworks?\b|\bfix|\bhelps?\b|solve|no (?:hang|deadlock)|not hang",
 }
 
@@ -78,12 +76,12 @@ def read(passage: Passage) -> Iterator[Fact]:
         starts = passage.first(_pattern("named"))
     if starts is None:
         return
-    hangs = _said(passage, "hangs")
+    hangs = _said(passage, says("hangs"))
     if hangs is None or not (passage.personal or waits is not None):
         return
     yield starts.fact("fork_hang.starts", starts.text.strip()[:120])
     yield hangs.fact("fork_hang.hangs", True)
-    otherwise = spawn[0] if spawn else _said(passage, "otherwise") or waits
+    otherwise = spawn[0] if spawn else _said(passage, _pattern("otherwise")) or _remedy(passage) or waits
     if otherwise is not None:
         yield otherwise.fact("fork_hang.works_otherwise", True)
 
@@ -94,12 +92,24 @@ def _waits(passage: Passage) -> Line | None:
     return next((line for line in stack if _pattern("waits").search(line.text)), None)
 
 
-def _said(passage: Passage, name: str) -> Line | None:
+def _said(passage: Passage, wanted: re.Pattern[str]) -> Line | None:
     """The first line that says so, in words or in a comment of the code."""
+    if (told := passage.told(wanted)) is not None:
+        return told
     for line in passage.lines:
-        text = line.text if line.voice in (Voice.SAID, Voice.PRINTED) else line.text.partition("#")[2]
-        if text and _pattern(name).search(text):
+        text = line.text if line.voice is Voice.PRINTED else line.text.partition("#")[2]
+        if text and wanted.search(text):
             return line
+    return None
+
+
+def _remedy(passage: Passage) -> Line | None:
+    """A sentence in which something that helps against it is said to work."""
+    for line in passage.sentences:
+        if _pattern("remedy").search(line.text) and (works := says("works").search(line.text)) is not None:
+            hangs = says("hangs").search(line.text)
+            if hangs is None or works.start() <= hangs.start() < works.end():
+                return line
     return None
 
 

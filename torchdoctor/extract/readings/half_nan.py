@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.passage import Passage, Voice
+from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +42,7 @@ _PATTERNS = {
         r"|finite|clean)\b[^\n]{0,60}"
         r"\b(?:float32|fp32|bfloat16|bf16|full precision|CPU)\b"
     ),
+    "format": r"float32|fp32|bfloat16|\bbf16\b|\bCPU\b",
     "wrong": r"(?:float32|fp32|full precision)[^.\n]{0,40}\b(?:also|too|as well|same|nan)\b",
 }
 
@@ -58,8 +60,21 @@ def read(passage: Passage) -> Iterator[Fact]:
     if not _pattern("output").search(text):
         return
     shown = passage.first(_pattern("shown"), Voice.PRINTED) or passage.first(_pattern("shown"), Voice.SAID)
-    sound = passage.first(_pattern("otherwise"), Voice.SAID, Voice.PRINTED)
+    sound = (
+        passage.told(_pattern("otherwise"))
+        or passage.first(_pattern("otherwise"), Voice.PRINTED)
+        or next((line for line in passage.sentences if _sound(line.text)), None)
+    )
     if shown is None or sound is None or passage.first(_pattern("wrong"), Voice.SAID) is not None:
         return
     yield shown.fact("half_nan.output", True)
     yield sound.fact("half_nan.sound_otherwise", True)
+
+
+def _sound(text: str) -> bool:
+    """Does a sentence, or a part of it, say that another format works?"""
+    parts = re.split(r"[,;\uff0c\u3001]\s*", text)
+    return any(
+        _pattern("format").search(part) and says("works").search(part) and not _pattern("nan").search(part)
+        for part in parts
+    )

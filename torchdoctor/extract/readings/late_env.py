@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.extract.process_table import rows
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -150,7 +151,7 @@ def _told(passage: Passage) -> Iterator[Fact]:
     named = passage.first(_pattern("set"))
     if named is None or not passage.personal:
         return
-    told = _first(said, "complaint") or _first(said, "all")
+    told = _complaint(passage) or _first(said, "all")
     early = _first(said, "early")
     if told is not None and early is not None:
         yield told.fact("late_env.told", True)
@@ -258,4 +259,4 @@ def _worked(passage: Passage, line: Line, value: str, name: str) -> bool:
 def _complaint(passage: Passage) -> Line | None:
     if not passage.personal:
         return None
-    return passage.first(_pattern("complaint"), Voice.SAID)
+    return passage.told(_pattern("complaint")) or passage.told(says("unchanged"))

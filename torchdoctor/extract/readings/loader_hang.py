@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.passage import Passage, Voice
+from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,22 +22,19 @@ FACTS: dict[str, str] = {
 }
 
 _PATTERNS = {
-    "hangs": (
-        r"\bhangs?\b|\bhanging\b|\bstuck\b|freez|\bfrozen\b|deadlock|never (?:returns?|comes?|ends?|starts?"
-        r"|gets?)"
-        r"|blocks? forever|waits? forever|nothing happens|h\u00e4ngt|bleibt (?:\w+ )?(?:h\u00e4ngen|stehen)"
-        r"|\u5361\u4f4f|\u5361\u6b7b|\u56fa\u307e|\u6b62\u307e\u3063\u305f\u307e\u307e|\uba48\ucda5"
-    ),
-    "workers": (r"num_workers|\bworkers?\b|\bDataLoader\b|\bloader\b|\bworker\u6570"),
+    # "num_workers=0", "num_workers auf 0", "num_workers 改成 0", "0 workers", "without workers"
     "without": (
-        r"(?:num_workers\s?(?:=|to|auf|\u6539\u6210|\u8bbe\u4e3a|\u8bbe\u7f6e\u4e3a|\u3092)?\s?0|\b(?:0|no"
-        r"|zero|without) workers|ohne Worker)"
+        r"num_workers[\"'`]?\W{0,4}(?:[^\W\d]{1,10}\W{1,3}){0,3}?(?<![\d.])0(?![\d.])"
+        r"|\b(?:0|no|zero|without|ohne|sans|sin|sem|senza|zonder|bez|\u0431\u0435\u0437) (?:any |les "
+        r"|los |os )?(?:workers?|\u0432\u043e\u0440\u043a\u0435\u0440\w*)\b|\bworkers? ?[=:]? ?0\b"
     ),
-    "works": (
-        r"\bworks?\b|\bfine\b|\bruns?\b|\bok(?:ay)?\b|no problem|does(?:n't| not) hang|l\u00e4uft|geht es"
-        r"|funktioniert"
-        r"|\u6b63\u5e38|\u6ca1\u95ee\u9898|\u53ef\u4ee5\u8dd1|\u52d5\u304d\u307e\u3059|\u52d5\u304f"
-        r"|\u554f\u984c\u306a"
+    "some": (
+        r"num_workers[\"'`]?\W{0,4}(?:[^\W\d]{1,10}\W{1,3}){0,3}?[1-9]|\b[1-9]\d? workers\b"
+        r"|num_workers ?> ?0"
+    ),
+    "part": (
+        r"[.;!?](?:\s+|$)|,\s|[\uff0c\u3002\u3001\uff1b]"
+        r"|\b(?:but|aber|mais|pero|mas|ma|ale|\u043d\u043e)\b"
     ),
 }
 
@@ -50,15 +48,33 @@ def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a hang that depends on the workers; nothing where nobody speaks of himself, or asks."""
     if not passage.personal:
         return
-    told = [line for line in passage.of(Voice.SAID, Voice.PRINTED) if line.text.lstrip()[:1] != "|"]
-    hangs = next((line for line in told if _pattern("hangs").search(line.text)), None)
-    if hangs is None or not any(_pattern("workers").search(line.text) for line in told):
+    printed = (line for line in passage.of(Voice.PRINTED) if line.text.lstrip()[:1] != "|")
+    told = sorted((*passage.sentences, *printed), key=lambda line: line.at)
+    hangs = next((line for line in told if says("hangs").search(line.text)), None)
+    if hangs is None or not any(says("workers").search(line.text) for line in told):
         return
     yield hangs.fact("loader_hang.hangs", True)
-    for line in told:
-        # the sentence, or the part of it, that speaks of no workers must say that it works
-        for part in re.split(r"[.;!?\uff0c\u3002]\s*|,\s|\bbut\b|\baber\b", line.text):
-            without = _pattern("without").search(part)
-            if without and _pattern("works").search(part) and not _pattern("hangs").search(part):
-                yield line.fact("loader_hang.works_without", True)
-                return
+    works = next((line for line in told if _works_without(line.text)), None)
+    if works is not None:
+        yield works.fact("loader_hang.works_without", True)
+
+
+def _works_without(text: str) -> bool:
+    """Does the part of a sentence that speaks of no workers, or the one behind it, say that it works?"""
+    parts = _pattern("part").split(text)
+    for part, behind in zip(parts, [*parts[1:], ""], strict=True):
+        if not _pattern("without").search(part):
+            continue
+        if says("hangs").search(part) and not says("works").search(part):
+            continue
+        if _good(part) or (_good(behind) and not _pattern("some").search(behind)):
+            return True
+    return False
+
+
+def _good(text: str) -> bool:
+    found = says("works").search(text)
+    if found is None:
+        return False
+    hangs = says("hangs").search(text)  # "never hangs" and "does not hang" are among what works
+    return hangs is None or found.start() <= hangs.start() < found.end()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.figures import sizes
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +87,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a series that rises to its end; nothing where it levels out, or nobody asks."""
-    asked = passage.first(_pattern("asked"), Voice.SAID)
+    asked = passage.told(_pattern("asked")) or _asked(passage)
     if asked is None or not passage.personal:
         return
     told = False
@@ -108,6 +109,15 @@ def read(passage: Passage) -> Iterator[Fact]:
     flat = _flat(passage, rising[1] if rising is not None else None)
     if flat is not None:
         yield flat.fact("memory_growth.flat_without", True)
+
+
+def _asked(passage: Passage) -> Line | None:
+    """A sentence that says of memory, or of a process, that it grows."""
+    for line in passage.sentences:
+        named = any(_pattern(name).search(line.text) for name in ("gpu", "host"))
+        if (named or says("memory").search(line.text)) and says("grows").search(line.text):
+            return line
+    return None
 
 
 def _series(passage: Passage, name: str) -> Iterator[list[tuple[int, float, Line]]]:

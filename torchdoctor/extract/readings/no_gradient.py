@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,6 +72,7 @@ def _stuck(passage: Passage) -> Line | None:
         return norms[-1][1] if zero else None
     said = (line for line in passage.of(Voice.SAID) if not _pattern("warned").search(line.text))
     told = next((line for line in said if _pattern("told").search(line.text)), None)
+    told = told or next((line for line in passage.sentences if _stays(line.text)), None)
     losses = list(_series(passage, "loss"))
     if len(losses) >= FEWEST:
         values = [value for value, _ in losses]
@@ -78,6 +80,11 @@ def _stuck(passage: Passage) -> Line | None:
             return None
         return told or (losses[-1][1] if len(losses) > FEWEST and values[-1] >= values[0] * 0.999 else None)
     return told
+
+
+def _stays(text: str) -> bool:
+    """Does a sentence say of the loss, or of gradients, that it stays as it was?"""
+    return says("learning").search(text) is not None and says("stays").search(text) is not None
 
 
 def _series(passage: Passage, name: str) -> Iterator[tuple[float, Line]]:

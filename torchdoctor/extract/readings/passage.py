@@ -8,28 +8,21 @@ benchmarks and release notes.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 from torchdoctor.model import Fact, FactValue
+from torchdoctor.sentence_words import COMMON
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torchdoctor.model import Transcript
 
-LINE_CHARS = 600
-
-_STOPWORDS = frozenset((
-    "the", "a", "an", "to", "of", "is", "are", "was", "were", "be", "in", "on", "that", "this", "it",
-    "we", "you", "i", "my", "our", "your", "for", "with", "and", "or", "not", "but", "when", "if",
-    "what", "how", "do", "does", "did", "can", "could", "should", "would", "will", "has", "have", "had",
-    "there", "then", "so", "as", "at", "by", "from", "which", "who", "why", "they", "still", "only",
-    "same", "me", "all", "each", "after", "before", "no", "der", "die", "das", "ist", "nicht", "mit",
-    "und", "auf", "ich", "le", "la", "les", "est", "pas", "et", "une", "que",
-))  # fmt: skip
+LINE_CHARS = 1_200
+WRAPPED = 55  # characters: a shorter line ends where its writer wanted
 
 _PATTERNS = {
     "prompt": r"^\s{0,8}(?:>>> ?|\.\.\. |In ?\[\d{0,4}\]: ?|\[\d{1,4}\] ?>>> ?)(?P<typed>.*)$",
@@ -53,6 +46,9 @@ _PATTERNS = {
         r"^\s*for\s+[\w, ()]{1,60}\s+in\s+\S+:\s*$|^(?:import|from|def|class|async|print)\b|[\w\]]\("
         r"|\]\s*[:=]"
     ),
+    "sentence-end": r"(?:(?<!\bvs)(?<!e\.g)(?<!i\.e)[.!?](?=\s+[^a-z\s])|[;\u3002\uff01\uff1f])\s*",
+    # an item, a heading, a row of a table, a reply
+    "begins": r"\s*(?:[-*+#>|\u2022] ?|\d{1,2}[.)]\s|\w{1,20}:\s)",
     # what Python shows of an object
     "value": r"\s*(?:tensor|array|device|torch\.Size|OrderedDict|Parameter|dict_keys|namespace)\(",
     "number": (
@@ -135,6 +131,34 @@ class Passage:
             for one, two in zip(self.lines, self.lines[1:], strict=False)
         )
 
+    @cached_property
+    def paragraphs(self) -> tuple[tuple[Line, ...], ...]:
+        """What people say, with the lines that belong together: a sentence goes on in the next one."""
+        found: list[list[Line]] = []
+        for line in self.of(Voice.SAID):
+            above = found[-1][-1] if found else None
+            if above is not None and above.at == line.at - 1 and _adjoins(above, line.place, line.text):
+                found[-1].append(line)
+            else:
+                found.append([line])
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def sentences(self) -> tuple[Line, ...]:
+        """Each sentence that somebody says, at the line on which it begins."""
+        return tuple(
+            line if text == line.text else replace(line, text=text)
+            for paragraph in self.paragraphs
+            for line, text in _sentences(paragraph)
+        )
+
+    def told(self, wanted: re.Pattern[str]) -> Line | None:
+        """The line on which words begin that the pattern finds; they may go on in the lines below it."""
+        for paragraph in self.paragraphs:
+            if (found := wanted.search(" ".join(line.text.strip() for line in paragraph))) is not None:
+                return _at(paragraph, found.start())
+        return None
+
     def answers(self, line: Line, most: int = 8) -> Iterator[Line]:
         """The printed lines right below one that was typed."""
         for below in self.lines[line.at + 1 : line.at + 1 + most]:
@@ -145,10 +169,37 @@ class Passage:
             yield below
 
 
+def _at(paragraph: tuple[Line, ...], column: int) -> Line:
+    """The line that holds this column of the joined lines."""
+    for line in paragraph:
+        column -= len(line.text.strip()) + 1
+        if column < 0:
+            return line
+    return paragraph[-1]
+
+
+def _sentences(paragraph: tuple[Line, ...]) -> Iterator[tuple[Line, str]]:
+    joined = " ".join(line.text.strip() for line in paragraph)
+    start = 0
+    for end in pattern("sentence-end").finditer(joined):
+        if sentence := joined[start : end.end()].strip():
+            yield _at(paragraph, start), sentence
+        start = end.end()
+    if sentence := joined[start:].strip():
+        yield _at(paragraph, start), sentence
+
+
+def _adjoins(above: Line, place: str, text: str) -> bool:
+    """Does a line stand right below, and begin no item of a list, no head and no row?"""
+    file, _, number = above.place.rpartition(":")
+    return place == f"{file}:{int(number) + 1}" and pattern("begins").match(text) is None
+
+
 def _lines(transcript: Transcript) -> Iterator[Line]:
     at = 0
     language: str | None = None  # of the fenced block that is open
     answering = False  # the line right before was typed at a prompt, or is part of the answer to it
+    above: Line | None = None  # a sentence right above
     before = 0
     for event in transcript.events:
         answering = answering and event.line <= before + 1
@@ -175,9 +226,28 @@ def _lines(transcript: Transcript) -> Iterator[Line]:
                 text = stripped[2:]
             place = f"text:{event.source}:{min(event.line + offset, max(event.line, event.end_line))}"
             voice, shown = _voice(text, language, answering)
+            if above is not None and voice in (Voice.CODE, Voice.PRINTED) and _goes_on(above, place, text):
+                voice = Voice.SAID
             answering = voice is Voice.TYPED or (answering and voice is Voice.PRINTED)
-            yield Line(at, place, shown, voice, len(text) - len(text.lstrip()))
+            line = Line(at, place, shown, voice, len(text) - len(text.lstrip()))
+            above = line if voice is Voice.SAID and language is None else None
+            yield line
             at += 1
+
+
+def _goes_on(above: Line, place: str, text: str) -> bool:
+    """Does a line end the sentence that the one above began, as in a mail of 80 columns?
+
+    A line of settings or figures passes for code or output, wherever its sentence was broken.
+    """
+    said = above.text.rstrip()
+    return (
+        len(said) >= WRAPPED
+        and said[-1:] not in ".:?!\u2026"
+        and _adjoins(above, place, text)
+        and not pattern("surely-code").search(text)
+        and (text.rstrip()[-1:] in ".!?," or any(word.strip(".,") in COMMON for word in text.lower().split()))
+    )
 
 
 def _voice(text: str, language: str | None, answering: bool) -> tuple[Voice, str]:
@@ -216,5 +286,5 @@ def _spoken(text: str) -> bool:
     letters = sum(char.isalpha() for char in stripped)
     if letters * 2 < len(stripped):
         return False
-    stops = sum(word in _STOPWORDS for word in words)
+    stops = sum(word in COMMON for word in words)
     return stops >= 2 or (stops >= 1 and stripped[-1:] in ".?!:,")

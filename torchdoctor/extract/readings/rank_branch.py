@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,17 +32,13 @@ _PATTERNS = {
         r"|reduce_scatter\w*|broadcast\w*"
         r"|gather\w*|scatter\w*|wait_for_everyone|allreduce|allgather)\("
     ),
-    "hangs": (
-        r"\bhangs?\b|\bhanging\b|\bstuck\b|freez|deadlock|never (?:return|finish|com|end|continue)"
-        r"|waits? for ?ever"
-    ),
     "denied": r"(?:nothing|not|never|no longer|doesn't|isn't) (?:is )?(?:hang|stuck|freez|deadlock)\w*",
 }
 
 
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], re.IGNORECASE if name in ("hangs", "denied") else 0)
+    return re.compile(_PATTERNS[name], re.IGNORECASE if name == "denied" else 0)
 
 
 def read(passage: Passage) -> Iterator[Fact]:
@@ -60,7 +57,7 @@ def read(passage: Passage) -> Iterator[Fact]:
             test = line
     if len({above.at for above, _ in found}) != 1 or not passage.personal:
         return  # in two branches: one rank goes first, the others follow
-    hangs = next((line for line in passage.of(Voice.SAID) if _hangs(line.text)), None)
+    hangs = next((line for line in passage.sentences if _hangs(line.text)), None)
     if hangs is None:
         return
     above, call = found[0]
@@ -70,4 +67,4 @@ def read(passage: Passage) -> Iterator[Fact]:
 
 
 def _hangs(text: str) -> bool:
-    return bool(_pattern("hangs").search(text)) and not _pattern("denied").search(text)
+    return bool(says("hangs").search(text)) and not _pattern("denied").search(text)

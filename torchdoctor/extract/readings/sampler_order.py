@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +83,8 @@ def _printed(passage: Passage) -> Line | None:
 def _told(passage: Passage) -> Line | None:
     if _pattern("wanted").search(passage.text):
         return None
-    for line in passage.of(Voice.SAID):
-        if "epoch" in line.text.lower() and _pattern("same").search(line.text):
+    for line in passage.sentences:
+        same = _pattern("same").search(line.text) or says("same order").search(line.text)
+        if same and says("epochs").search(line.text):
             return line
     return None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.figures import rates, seconds
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +68,6 @@ _PATTERNS = {
         r"|resiz"
         r"|feature extraction|data ?load|parsing"
     ),
-    "slow": r"\bslow|\bcrawl|takes? (?:for ?ever|longer|much)|speed (?:it|this) up|bottleneck|faster|langsam",
     "several": (
         r"(?:OMP_NUM_THREADS|num_threads|threads)\W{1,3}(?:[2-9]|\d\d)\b|\b(?:[2-9]|\d\d) (?:cpu "
         r"|openmp )?threads"
@@ -94,8 +94,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     yield one.fact("threads.one", True)
     if not _pattern("cpu").search(passage.text):
         return  # a step of a GPU is slower for other reasons
-    complained = any(_pattern("slow").search(line.text) for line in passage.of(Voice.SAID))
-    if not complained and not _pattern("launched").search(passage.text):
+    if passage.told(says("slow")) is None and not _pattern("launched").search(passage.text):
         return
     slower = _slower(passage) or _told(passage)
     if slower is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.figures import small_numbers
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,4 +126,9 @@ def _told(passage: Passage) -> Line | None:
         return None
     said = [line for line in passage.of(Voice.SAID) if not _pattern("warned").search(line.text)]
     found = next((line for line in said if _pattern("differs").search(line.text)), None)
-    return found or next((line for line in said if _pattern("worse").search(line.text)), None)
+    found = found or next((line for line in said if _pattern("worse").search(line.text)), None)
+    return found or next((line for line in passage.sentences if _differs(line.text)), None)
+
+
+def _differs(text: str) -> bool:
+    return says("results").search(text) is not None and says("differs").search(text) is not None

@@ -6,7 +6,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.readings.passage import Passage, Voice
+from torchdoctor.extract.readings.passage import Passage
+from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,10 +34,7 @@ _PATTERNS = {
         r"|\b(?:one|some|a) (?:rank|gpu|process)\w*\b[^.\n]{0,40}\b(?:has|have|gets?|sees?) (?:one |a few )?"
         r"(?:more|fewer|less) (?:batch(?:es)?|samples|steps|iterations)\b"
     ),
-    "hangs": (
-        r"\b(?:hang(?:s|ing)?|hung|stuck|freez(?:es?|ing)|frozen?|froze|deadlock\w*|time(?:s|d)? ?out"
-        r"|waits? for ?ever|never (?:returns|finishes|ends))\b"
-    ),
+    "timeout": r"\btime(?:s|d)? ?outs?\b",
     "ranks": r"\b(?:ranks?|DDP|DistributedDataParallel|torchrun|NCCL|multi-?GPU|accelerate|gpus)\b",
     # what a library offers or plans, no failure of the writer's own
     "offered": r"\b(?:join\(|Join API|context manager|feature request|proposal|RFC|pitch)\b",
@@ -52,12 +50,19 @@ def read(passage: Passage) -> Iterator[Fact]:
     """Both facts, where a person tells of ranks that hang; nothing where a library is described."""
     if not passage.personal:
         return
-    told = passage.first(_pattern("uneven"), Voice.SAID)
+    told = next((line for line in passage.sentences if _uneven(line.text)), None)
     if told is None or not _pattern("ranks").search(passage.text) or _pattern("offered").search(passage.text):
         return
-    found = _pattern("uneven").search(told.text)
-    hangs = passage.first(_pattern("hangs"), Voice.SAID)
+    found = _uneven(told.text)
+    hangs = passage.told(says("hangs")) or passage.told(_pattern("timeout"))
     if found is None or hangs is None:
         return
     yield told.fact("uneven_loops.told", found.group()[:80])
     yield hangs.fact("uneven_loops.hangs", True)
+
+
+def _uneven(text: str) -> re.Match[str] | None:
+    """Words for it; those that are not only said of batches must stand beside a rank or a batch."""
+    found = _pattern("uneven").search(text)
+    beside = _pattern("ranks").search(text) or says("batches").search(text)
+    return found or (says("uneven").search(text) if beside else None)
