@@ -29,7 +29,8 @@ def with_readings(
     live: list[Finding], transcript: Transcript, rules: RuleSet, facts: TextFacts
 ) -> list[Finding]:
     """The findings, with those that the whole text shows; unchanged where a message names a cause."""
-    if any(_names_cause(finding, transcript) for finding in live) or not (
+    asked = transcript.speech.person
+    if any(_names_cause(finding, transcript, asked) for finding in live) or not (
         _short(transcript) and facts.whole()
     ):
         return live
@@ -45,15 +46,19 @@ def with_readings(
             finding = known.get(rule_id)
             if finding is None or not finding.shown:
                 rest = finding.occurrences if finding is not None else []
-                sure = bool(rest) and rest[0].standing is Standing.CONFIRMED
+                sure = (
+                    finding is not None
+                    and finding.best.standing is Standing.CONFIRMED
+                    and _names_cause(finding, transcript, asked=False)
+                )
                 known[rule_id] = Finding(rule, [*rest, shown] if sure else [shown, *rest], shown=True)
     return list(known.values())
 
 
-def _names_cause(finding: Finding, transcript: Transcript) -> bool:
-    """A warning alone is a remark where nothing failed: what is said around it decides."""
+def _names_cause(finding: Finding, transcript: Transcript, asked: bool) -> bool:
+    """A warning is a remark where the text ends well, or somebody asks: what is said around it decides."""
     severity = finding.rule.severity
-    remark = severity is Severity.WARNING and (transcript.ending is Ending.GOOD or transcript.speech.person)
+    remark = severity is Severity.WARNING and (asked or transcript.ending is Ending.GOOD)
     return finding.role is Role.CAUSE and severity is not Severity.INFO and not remark
 
 

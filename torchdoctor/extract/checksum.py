@@ -36,7 +36,7 @@ _PATTERNS = {
     "weights": (
         r"param|weight|gewicht|\bpoids\b|\bpesos\b|\u53c2\u6570|\u6743\u91cd|\u91cd\u307f"
         r"|\u043f\u0430\u0440\u0430\u043c\u0435\u0442\u0440|\u0432\u0435\u0441\u043e\u0432|\bmodel\b|state_dict|\|(?:w|p|theta)\||\b(?:w|theta)_?sum"
-        r"|(?:sum|norm|mean|abs)\(?(?:w|theta)\)|\bsum\((?:abs\()?p\b"
+        r"|(?:sum|norm|mean|abs)\(?(?:w|theta)\)|\bsum\((?:abs\(|\|)?p\b"
     ),
     "sum": r"check_?sum|hash|\bmd5|\bsha\d|\bcrc|\bsum\b|_sum\b|\bnorm\b|_norm\b|\bmean\b|\bfingerprint",
     # the norm itself: |w| = 1843.2, ||theta||
@@ -70,7 +70,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     """Facts of a line with a checksum of weights, compared with what other ranks print beside or below it."""
     text = event.text[:LINE_CHARS]
-    if not _of_weights(text) and not _announced(event, transcript):
+    if not _of_weights(_first_figure(text)) and not _announced(event, transcript):
         return
     source = f"text:{event.source}:{event.line}"
     values = _in_one_line(text) or _line_by_line(event, transcript)
@@ -89,6 +89,11 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         yield Fact.known("checksum.replicated", False, source)
     elif _pattern("replicas").search(whole):
         yield Fact.known("checksum.replicated", True, source)
+
+
+def _first_figure(text: str) -> str:
+    """A line up to its first figure, where others stand apart from it: ``sum = 38211.40   val acc 71.2``."""
+    return re.sub(r"(\d\.\d{1,17})(?:\s{2,}|\t|[,;|]\s).*$", r"\1", text[:LINE_CHARS])
 
 
 def _of_weights(text: str) -> bool:
@@ -155,7 +160,7 @@ def _line_by_line(event: Event, transcript: Transcript) -> dict[int, str]:
 
 def _single(event: Event) -> tuple[int, str, str] | None:
     """Rank, value, and what else the line says; None for a line that tells no value of one rank."""
-    text = event.text[:LINE_CHARS].strip()
+    text = _first_figure(event.text).strip()
     value = _pattern("value").search(text)
     if value is None:
         return None

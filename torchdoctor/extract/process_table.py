@@ -93,11 +93,15 @@ def _table(event: Event, transcript: Transcript) -> dict[tuple[int, int], int]:
 
 
 def _strays(table: dict[tuple[int, int], int]) -> int:
+    """Processes with a little memory on GPU 0 and more elsewhere; or however much, where each of several has
+    GPU 0 and one of its own: a checkpoint that each rank loads there may be larger than what it then uses.
+    """
     found = 0
+    second: list[int] = []  # GPUs that one process shares with no other one
     for (pid, gpu), used in table.items():
-        elsewhere = max(
-            (other for (owner, place), other in table.items() if owner == pid and place != 0), default=0
-        )
-        if gpu == 0 and 0 < used <= STRAY_SHARE * elsewhere:
-            found += 1
-    return found
+        elsewhere = {place: other for (owner, place), other in table.items() if owner == pid and place != 0}
+        if gpu != 0 or used <= 0 or not elsewhere:
+            continue
+        found += used <= STRAY_SHARE * max(elsewhere.values())
+        second.extend(elsewhere if len(elsewhere) == 1 else ())
+    return max(found, len(second) if len(second) >= 2 and len(set(second)) == len(second) else 0)

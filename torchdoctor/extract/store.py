@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 NAMESPACE = "store"
 
 FACTS: dict[str, str] = {
-    "store.waits_for": "str: 'the ranks' at the start, 'something later' after training steps; unknown "
+    "store.waits_for": "str: 'the ranks' at the start, 'something later' after it; unknown "
     "from a line of the socket alone",
 }
 
 # the line of the socket stands under every wait at the store: the meeting of the ranks, a barrier of the
 # launcher at the end, the id of a communicator that is made late
 _SOCKET = "waitForInput: "
+# what rank 0 puts into the store at the first collective; init_process_group had returned on this rank
+_NCCL_ID = "ncclUniqueId from ["
 _STARTING = (
     "init_process_group",
     "_rendezvous_helper",
@@ -46,6 +48,9 @@ def _pattern(source: str) -> re.Pattern[str]:
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     """One fact, of every event: all other messages of the store speak of the start themselves."""
     source = f"text:{event.source}:{event.line}"
+    if _NCCL_ID in event.text:
+        yield Fact.known("store.waits_for", "something later", source)
+        return
     if _SOCKET not in event.text:
         yield Fact.known("store.waits_for", "the ranks", source)
         return

@@ -197,7 +197,7 @@ def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
             break
         if draft.kind in (EventKind.LOG, EventKind.LAUNCHER, EventKind.SCHEDULER) and not draft.quoted:
             text = draft.text()
-            if good < 0 and len(drafts) - index <= _LAST:
+            if good < 0 and len(drafts) - index <= _LAST and "systemd[" not in draft.stream:
                 strength = goodness(text)
                 if strength:
                     good = index

@@ -132,6 +132,8 @@ _ENTRY = (
 )
 
 
+# the message of an entry, and what its writer remarks on it
+_REMARKED = r"[`\"\u201d\u300d]\** ?(?:[:\u2013\u2014\u2192\uff1a]|--?>?|=>) ?\S+ \S"
 # without one of these no line is looked at closely (start-up budget)
 _MARKS = ("Error: ", "Exception: ", "`", '"', "\u201c", "\u201e", "\u300c")
 
@@ -158,7 +160,8 @@ def mark_entries(drafts: list[Draft], personal: bool) -> None:
     entries = [draft for draft in drafts if not (draft.frames or draft.time or draft.rank is not None)]
     entries = [draft for draft in entries if draft.raw.strip()[:1] in _BEGINS and _entry(draft.raw)]
     if personal:
-        entries = [draft for draft in entries if draft.raw[:1] == "#"]
+        remarked = [draft for draft in entries if pattern(_REMARKED).search(draft.raw, 0, 400)]
+        entries = remarked if len(remarked) > 2 else [draft for draft in entries if draft.raw[:1] == "#"]
     if len({_entry(draft.raw) for draft in entries}) >= 2 + personal:
         for draft in entries:
             draft.quoted, draft.told = True, False

@@ -176,7 +176,9 @@ def _lesson(text: Text, form: Form, marks: int, asks: bool, filled_in: bool) -> 
         return 2  # unless it is followed by a run of something
     if filled_in:
         return 0
-    marks = marks or sum(shape(text) for shape in _SHAPES) + sum(map(text.count, _SAYS))
+    # "traceback for the record" is said by a program, too
+    settled = 0 if form is Form.LOG and not speaks_of_self(lines) else _solved(text)
+    marks = marks or settled + sum(shape(text) for shape in _SHAPES) + sum(map(text.count, _SAYS))
     if form is Form.PROSE or (_titled(text) and not asks):
         marks += text.has("to-reader")  # programs speak to readers, too
     if asks and not (marks > 3 and _titled(text) and not Text(lines[1:]).has("asks")):
@@ -273,7 +275,7 @@ def _changes(text: Text) -> int:
 
 
 # what a text that explains is known by: by its shape, and by what it says
-_SHAPES = (_titled, _headed, _solved, _numbered, _pointed, _offered, _reviewed, _changes)
+_SHAPES = (_titled, _headed, _numbered, _pointed, _offered, _reviewed, _changes)
 _SAYS = ("of-itself", "explains", "remedies", "past")
 
 
