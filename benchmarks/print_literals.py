@@ -31,6 +31,8 @@ from torchdoctor.engine.literals import (
 # one call after each empty line
 CALLS = r"""
 import torch
+torch.ones(2)+torch.ones(3)
+
 torch.nn.functional.conv1d({},torch.ones(1,1,1))
 
 import torch

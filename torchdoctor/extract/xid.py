@@ -36,9 +36,13 @@ FACTS: dict[str, str] = {
     "xid.subcode": "int: reason code of an NVLink-5 line: bits 20 to 25 of the first word",
     "xid.status": "int: error status bits of an NVLink-5 line: the second word",
     "xid.caused_by": "int: code of the earlier Xid that the line names as its reason",
+    "xid.first": "int: beside nvidia-smi's word that it cannot reach a card: the first Xid of the text, "
+    "absent where there is none",
     "xid.recovery": "str: action that Xid 154 announces: none, reset, reboot, drain-p2p, drain-and-reset",
 }
 
+# what nvidia-smi says whatever befell the card
+_UNREACHED = ("Unable to determine the device handle", "No devices were found")
 _ADDRESS = r"(?P<pci>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.\d)?)"
 # "NVRM: Xid (PCI:0000:3b:00): 79, …", older "NVRM: Xid (0000:03:00): 14, …", with or without ".0"
 _XID = rf"NVRM: (?:GPU\S* )?Xid \((?:PCI:)?{_ADDRESS}\): (?P<code>\d{{1,3}})\b,? ?(?P<rest>[^\n]*)"
@@ -82,6 +86,12 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         yield from _xid(found, source)
     elif "SXid (" in text and (found := _pattern(_SXID).search(text)) is not None:
         yield from _sxid(found, source)
+    elif text.startswith(_UNREACHED):
+        first = next(filter(None, (_pattern(_XID).search(one.text) for one in _logged(transcript))), None)
+        if first is None:
+            yield Fact.absent("xid.first", source)
+        else:
+            yield Fact.known("xid.first", int(first.group("code")), source)
     elif "fallen off the bus" in text and ("NVRM" in text or "NVIDIA GPU" in text or "nvidia" in text):
         yield Fact.known("xid.code", 79, source, "the line has no number")
         yield from _class_of(79, source)
@@ -89,6 +99,10 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         if address is not None:
             yield Fact.known("xid.pci", address.group("pci").lower(), source)
         yield Fact.absent("xid.pid", source)
+
+
+def _logged(transcript: Transcript) -> Iterator[Event]:
+    return (one for one in transcript.events if "Xid (" in one.text)
 
 
 def _xid(found: re.Match[str], source: str) -> Iterator[Fact]:

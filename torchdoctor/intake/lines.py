@@ -352,7 +352,7 @@ def is_step(body: str) -> bool:
     if low.startswith(_STEP_STARTS):
         return any(c.isdecimal() for c in low)
     return ("loss" in low or "acc" in low or "lr" in low) and bool(
-        pattern(r"\b(?:loss|acc(?:uracy)?|lr)\b\w*[ =:]+-?(?:\d|nan|inf)").search(low)
+        pattern(r"\b(?:loss|acc(?:uracy)?|lr)\b\w*['\"]?[ =:]+-?(?:\d|nan|inf)").search(low)
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torchdoctor.intake.draft import Draft, pattern
+from torchdoctor.intake.lines import is_prompt
 from torchdoctor.model import EventKind
 
 # keys of records from which a model learns to answer or to classify
@@ -164,6 +165,22 @@ def mark_entries(drafts: list[Draft], personal: bool) -> None:
         entries = remarked if len(remarked) > 2 else [draft for draft in entries if draft.raw[:1] == "#"]
     if len({_entry(draft.raw) for draft in entries}) >= 2 + personal:
         for draft in entries:
+            draft.quoted, draft.told = True, False
+
+
+# commands that print what stands in a program or a library, the texts of its messages among it
+_DUMPS = (
+    r"(?:\S{1,80}[$#%] |[$%] )(?:sudo )?(?:strings|nm|objdump|readelf|c\+\+filt|hexdump|xxd|cuobjdump)\s"
+)
+
+
+def mark_dumped(drafts: list[Draft]) -> None:
+    """What such a command prints, up to the next prompt."""
+    dumped = False
+    for draft in drafts:
+        if draft.kind is EventKind.LOG and is_prompt(draft.raw):
+            dumped = bool(pattern(_DUMPS).match(draft.raw))
+        elif dumped:
             draft.quoted, draft.told = True, False
 
 

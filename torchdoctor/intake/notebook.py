@@ -79,6 +79,8 @@ class NotebookReader(TracebackReader):
         self.margin = line.body[: len(line.body) - len(line.body.lstrip(" "))]
 
     def _in_frames(self, line: Line) -> int:
+        if self.outers:  # the traceback of a worker within the message: Python printed it
+            return super()._in_frames(line)
         body = line.body.removeprefix(self.margin)
         stripped = body.strip()
         if not stripped:
@@ -95,6 +97,11 @@ class NotebookReader(TracebackReader):
         head = None
         if body[:1] not in " \t":
             head = exception_head(stripped, loose=True)
+            if head is None and self.name and stripped.startswith(f"{self.name}: "):
+                head = (
+                    self.name,
+                    stripped[len(self.name) + 2 :],
+                )  # "error: …", as cv2 and binascii name theirs
             if head is not None and self.name and head[0].rpartition(".")[2] != self.name.rpartition(".")[2]:
                 head = head if head[0].endswith(("Error", "Exception")) and self.foreign == 0 else None
         if head is not None:
@@ -133,6 +140,8 @@ class BoxReader(TracebackReader):
         self.wants_name = False
 
     def _in_frames(self, line: Line) -> int:
+        if self.outers:
+            return super()._in_frames(line)
         body = line.body.strip()
         if not self.inside:
             if not body:

@@ -14,6 +14,10 @@ _RAISED = (
 _REST = r'[^"\n]{0,160}", line \d+(?:, in [^"\n]*)?\s*$'
 # a frame whose front was left out when it was copied: site/net.py", line 56, in forward
 _CUT = r'[^\s"\'(=,\[{]{1,200}\.py", line \d+, in (?:<\w+>|[\w.<>]+)\s*$'
+# a frame that a console broke at its blanks: File, "net.py", line, 56, in forward
+_ENDS = ("File", '",', "line")
+_FOLDED = r'\s*File(?:\s+"[^"\n]{1,400}",(?:\s+line)?)?\s*$'
+_WHOLE = r'\s*File "[^"\n]{1,400}", line \d+, in \S'
 _MOST = 20  # physical lines that one flattened traceback is looked for in
 _KEYS = r'\s*(?:\{\s*)?"(?:name|message|stack)":? ?"'
 
@@ -32,7 +36,15 @@ class FrameMender:
         quote = text.find('"')
         if before is not None and quote > 0 and pattern(_REST).match(text):
             return [(before[0], before[1].rstrip("\r\n") + text)]
+        if before is not None and quote <= 8 and (joined := _joined(before[1], text)) is not None:
+            if pattern(_WHOLE).match(joined):
+                return [(before[0], joined)]
+            self._broken = (before[0], joined)
+            return []
         given = [] if before is None else [before]
+        if text.rstrip().endswith(_ENDS) and pattern(_FOLDED).match(text):
+            self._broken = (number, text)
+            return given
         if quote >= 0 and text.find('"', quote + 1) < 0:
             if text[max(0, quote - 5) : quote] == "File " and not text[: quote - 5].strip():
                 self._broken = (number, text)
@@ -45,6 +57,12 @@ class FrameMender:
         """What is still held when the input ends."""
         broken, self._broken = self._broken, None
         return [] if broken is None else [broken]
+
+
+def _joined(held: str, text: str) -> str | None:
+    """A folded frame and what comes next of it; None where that is something else."""
+    joined = f"{held.rstrip()} {text.strip()}"
+    return joined if pattern(_WHOLE).match(joined) or pattern(_FOLDED).match(joined) else None
 
 
 class Unfolder:

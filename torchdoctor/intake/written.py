@@ -93,12 +93,16 @@ def is_settings(lines: list[str]) -> bool:
 
 
 def is_yaml(lines: list[str]) -> bool:
-    """True for nested keys and lists, and nothing else."""
+    """True for nested keys and lists, and nothing else but the command that printed them, and a remark."""
     nested = 0
+    if lines and lines[0][:2] in ("$ ", "% ", "> "):
+        lines = lines[1:]
+    if lines and lines[-1][:1] == "(" and lines[-1].rstrip()[-1:] == ")":
+        lines = lines[:-1]
     for line in lines:
         text = line.strip()
         key = r"(?:- )?(?:[a-z][\w./-]{0,60}|[A-Z][A-Z\d_]{1,60}):(?: \S.*)?$|- \S|#|---$"
-        if not pattern(key).match(text) or is_program(text):
+        if not pattern(key).match(text) or (text.count(" ") > 1 and is_program(text)):
             return False
         nested += text[-1:] == ":" or text.endswith((": |", ": >"))
     return len(lines) >= 5 and nested >= 2 and any(line[:1] == " " for line in lines)
