@@ -33,6 +33,7 @@ CALLS = r"""
 import torch
 torch.ones(2)+torch.ones(3)
 
+import torch
 torch.nn.functional.conv1d({},torch.ones(1,1,1))
 
 import torch
