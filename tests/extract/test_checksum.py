@@ -74,3 +74,13 @@ def test_what_says_nothing(lines: tuple[str, ...]) -> None:
 )
 def test_whether_all_ranks_hold_the_same(said: str, replicated: bool) -> None:
     assert extract("rank 0 param_sum 1.5", "rank 1 param_sum 2.5", said)["replicated"] is replicated
+
+
+def test_other_figures_behind_the_sum_do_not_hide_it() -> None:
+    lines = (
+        "[epoch 4 end] rank 0 sum(|p|) = 38211.4062   val acc 71.2",
+        "[epoch 4 end] rank 1 sum(|p|) = 41907.8828   val acc 34.0",
+        "[epoch 4 end] rank 2 sum(|p|) = 41907.8828   val acc 34.0",
+    )
+    assert extract(*lines) == {"differ": True, "odd_ranks": "0"}
+    assert extract(*(line.replace("sum(|p|)", "loss") for line in lines)) == {}

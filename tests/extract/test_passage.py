@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,51 @@ def test_facts_name_the_line_they_were_read_from(tmp_path: Path) -> None:
 
 def test_long_lines_are_cut() -> None:
     assert len(passage("x" * 10_000).lines[0].text) == LINE_CHARS
+
+
+WRAPPED = (
+    "My loader stops after a few hundred batches, always at another one, and I have found that with",
+    "num_workers=0 it runs through. Nothing is printed!",
+    "Is that known?",
+    "",
+    "- one more thing: the pin_memory thread is still there",
+)
+
+
+def test_a_sentence_goes_on_in_the_next_line() -> None:
+    found = passage(*WRAPPED)
+    assert [line.voice for line in found.lines[:3]] == [Voice.SAID] * 3
+    assert [(line.at, line.text) for line in found.sentences[:3]] == [
+        (0, f"{WRAPPED[0]} num_workers=0 it runs through."),
+        (1, "Nothing is printed!"),
+        (2, "Is that known?"),
+    ]
+    assert found.sentences[-1].text == WRAPPED[-1]
+
+
+def test_words_that_begin_in_one_line_and_end_in_the_next_are_told_at_the_first() -> None:
+    told = passage(*WRAPPED).told(re.compile(r"with num_workers=0 it runs"))
+    assert told is not None
+    assert told.place == "text:question.txt:1"
+    assert passage(*WRAPPED).told(re.compile("known\\? - one")) is None
+
+
+def test_a_short_line_and_one_that_ends_are_followed_by_what_they_show() -> None:
+    for line in (
+        "It prints this on each of the ranks",
+        "It prints what follows here on each of the eight ranks:",
+    ):
+        assert passage(line, "pin_memory=True and workers=4").lines[1].voice is Voice.CODE
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Il programma si ferma dopo la prima epoca.",
+        "El entrenamiento se queda parado con dos tarjetas.",
+        "Trening zatrzymuje się po kilku krokach.",
+        "Eğitim birkaç adımdan sonra duruyor ve bir hata yok.",
+    ],
+)
+def test_sentences_of_many_languages_are_said(line: str) -> None:
+    assert [one.voice for one in passage(line).lines] == [Voice.SAID]

@@ -18,6 +18,18 @@ WITH_INSTANCES = """\
 ONE_MODEL_ON_ALL = """\
 |    0   N/A  N/A     41120      C   python                          18022MiB |
 |    1   N/A  N/A     41120      C   python                          20114MiB |"""
+CHECKPOINTS = """\
+|    0   N/A  N/A     51920      C   .../venvs/sr/bin/python          3281MiB |
+|    0   N/A  N/A     51921      C   .../venvs/sr/bin/python          2514MiB |
+|    0   N/A  N/A     51922      C   .../venvs/sr/bin/python          2710MiB |
+|    1   N/A  N/A     51921      C   .../venvs/sr/bin/python          1405MiB |
+|    2   N/A  N/A     51922      C   .../venvs/sr/bin/python          1405MiB |"""
+# pipelines of two cards each
+TWO_EACH = """\
+|    0   N/A  N/A       100      C   python                          18022MiB |
+|    1   N/A  N/A       100      C   python                          17001MiB |
+|    0   N/A  N/A       101      C   python                          18044MiB |
+|    1   N/A  N/A       101      C   python                          16900MiB |"""
 GPUSTAT = """\
 [0] Tesla V100 | 51'C,  98 % | 13102 / 16160 MB | lin:python/9101(10911M) lin:python/9102(729M)
 [1] Tesla V100 | 50'C,  99 % | 10915 / 16160 MB | lin:python/9102(10911M)"""
@@ -34,7 +46,8 @@ def extract(table: str, row: int) -> dict[str, FactValue]:
 
 
 @pytest.mark.parametrize(
-    ("table", "strays"), [(OLD, 1), (WITH_INSTANCES, 1), (ONE_MODEL_ON_ALL, 0), (GPUSTAT, 1)]
+    ("table", "strays"),
+    [(OLD, 1), (WITH_INSTANCES, 1), (ONE_MODEL_ON_ALL, 0), (GPUSTAT, 1), (CHECKPOINTS, 2), (TWO_EACH, 0)],
 )
 def test_strays_on_gpu_0(table: str, strays: int) -> None:
     assert extract(table, 0)["strays_on_gpu0"] == strays

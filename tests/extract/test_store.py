@@ -51,3 +51,8 @@ def test_a_run_that_made_steps_is_past_the_start(step: str) -> None:
 
 def test_other_messages_speak_of_the_start_themselves() -> None:
     assert waits_for("The client socket has timed out after 900s") == (State.KNOWN, "the ranks")
+
+
+def test_the_id_of_nccl_is_asked_for_after_the_start() -> None:
+    line = "[9] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store"
+    assert waits_for(line) == (State.KNOWN, "something later")

@@ -138,3 +138,15 @@ def test_off_the_bus_without_a_number(text: str) -> None:
 )
 def test_other_lines_give_nothing(text: str) -> None:
     assert extract(text) == {}
+
+
+@pytest.mark.parametrize(
+    "told", ["No devices were found", "Unable to determine the device handle for GPU0: Unknown Error"]
+)
+def test_the_first_xid_beside_a_card_that_nvidia_smi_cannot_reach(told: str) -> None:
+    kernel = "NVRM: Xid (PCI:0000:41:00): {code}, pid=1, name=python, Timeout after 6s"
+    lines = (told, kernel.format(code=119), kernel.format(code=45))
+    events = tuple(Event(n, EventKind.LOG, line, "a.log", n + 1, n + 1) for n, line in enumerate(lines))
+    (fact,) = xid.extract(events[0], Transcript(("a.log",), events))
+    assert (fact.name, fact.value) == ("xid.first", 119)
+    assert extract(told)["first"].state is State.ABSENT

@@ -335,3 +335,22 @@ def test_the_last_completed_collective_is_no_good_end() -> None:
     told = "[PG ID 0 Rank 3] last enqueued NCCL work: 91, last completed NCCL work: 88."
     assert goodness(told) == 0
     assert goodness("training completed") == 2
+
+
+def test_a_caught_failure_below_which_a_whole_training_ran() -> None:
+    text = (
+        "WARNING - attempt 1: batch 128 failed\nTraceback (most recent call last):\n"
+        '  File "t.py", line 83, in attempt\n    loss = model(batch)\n'
+        "torch.OutOfMemoryError: CUDA out of memory.\nINFO - decreasing batch size to 64\n"
+        "{'loss': 0.4127, 'grad_norm': 1.9, 'epoch': 0.5}\n{'loss': 0.2986, 'grad_norm': 1.4, 'epoch': 1.0}\n"
+        "INFO - saved to out/v3\nINFO - done\n"
+    )
+    read = read_text(text)
+    assert read.ending is Ending.GOOD
+    assert all(event.recovered for event in read.events if event.kind is EventKind.EXCEPTION)
+
+
+def test_what_systemd_finished_is_not_the_end_of_the_run() -> None:
+    run = 'Traceback (most recent call last):\n  File "t.py", line 1, in <module>\nRuntimeError: x\n'
+    journal = "Apr 13 06:14:40 gpu-04 systemd[1]: Finished Daily apt upgrade and clean activities.\n"
+    assert read_text(run + journal).ending is Ending.BAD

@@ -181,3 +181,37 @@ def test_a_head_of_any_width(name: str, blanks: str) -> None:
     head = f"{name}{blanks}Traceback (most recent call last)\nCell In[4], line 2\n      1 w = 1\n"
     event = only(f"{head}----> 2 y = a @ w\n\n{name.rpartition('.')[2]}: shapes\n")
     assert [(frame.file, frame.line) for frame in event.frames] == [("Cell In[4]", 2)]
+
+
+WORKER = (
+    "Original Traceback (most recent call last):\n"
+    '  File "/opt/torch/utils/data/_utils/worker.py", line 308, in _worker_loop\n'
+    '  File "/home/u/data/vimeo.py", line 71, in __getitem__\n    return self.frames[k]\n'
+    "IndexError: list index out of range\n"
+)
+
+
+def test_the_traceback_of_a_worker_below_a_box() -> None:
+    box = (
+        "\u256d\u2500\u2500 Traceback (most recent call last) \u2500\u2500\u256e\n"
+        "\u2502 /home/u/main.py:54 in main \u2502\n\u2570\u2500\u2500\u2500\u2500\u256f\n"
+        "IndexError: Caught IndexError in DataLoader worker process 3.\n"
+    )
+    outer, inner = (e for e in read_text(box + WORKER).events if e.kind is EventKind.EXCEPTION)
+    assert [(f.file, f.line) for f in outer.frames] == [("/home/u/main.py", 54)]
+    assert [(f.file[-8:], f.line, f.function) for f in inner.frames] == [
+        ("orker.py", 308, "_worker_loop"), ("vimeo.py", 71, "__getitem__"),
+    ]  # fmt: skip
+    assert inner.text == "list index out of range"
+
+
+def test_an_exception_whose_name_is_a_small_word() -> None:
+    cell = (
+        "error                                     Traceback (most recent call last)\n"
+        "/tmp/ipykernel_27/33.py in <module>\n---> 13     train(loader)\n\n"
+        "error: Caught error in DataLoader worker process 0.\n"
+    )
+    text = cell + WORKER.replace("IndexError: list index out of range", "cv2.error: OpenCV(4.5.4) empty()")
+    outer, inner = (e for e in read_text(text).events if e.kind is EventKind.EXCEPTION)
+    assert (outer.type, outer.text) == ("error", "Caught error in DataLoader worker process 0.")
+    assert (inner.type, inner.frames[-1].function) == ("cv2.error", "__getitem__")

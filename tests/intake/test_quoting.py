@@ -225,3 +225,29 @@ def test_a_patch_below_shows_what_a_message_was_quoted_for() -> None:
     patch = f"```diff\n@@ -3,2 +3,4 @@ Questions\n+- `{FULL}`\n+    1. Compare the sizes.\n```\n"
     assert _live(f"new answer for `{FULL}`\n\n")
     assert not _live(f"new answer for `{FULL}`\n\n{patch}")
+
+
+def test_what_strings_finds_in_a_library_happened_to_nobody() -> None:
+    assert not _live(f"$ strings -n 8 libtorch_cuda.so | head\n_ZN3c10\n{FULL}\nindex out of bounds\n")
+    assert _live(f"$ strings lib.so\n_ZN3c10\n$ python train.py\n{FULL}\n")
+
+
+def test_a_handbook_that_remarks_on_each_message() -> None:
+    entries = [
+        f' * "{FULL}" \u2013 compare the sizes.',
+        ' * "CANCELLED AT ... DUE TO TIME LIMIT" \u2013 the limit of the partition is 4 hours.',
+        ' * "RuntimeError: NCCL error ... unhandled system error" \u2013 set the interface.',
+    ]
+    head = "My job died, what now? Before you ask me, look at the end of the output:"
+    assert not _live("\n".join([head, "", *entries]))
+    assert _live(f"My job died, what now?\n\n{FULL}\n")
+
+
+def test_settings_that_a_command_prints() -> None:
+    dump = (
+        "$ python -m lab.train --print-config\namp:\n  enabled: true\n  min_scale_action: error\n"
+        'callbacks:\n  on_nan: skip   # skip | stop ("Loss is nan, stopping training")\nlog:\n'
+        "  level: ERROR\n(config only, nothing started)\n"
+    )
+    assert read_text(dump).form is Form.SOURCE_CODE
+    assert read_text(dump + "ValueError: bad value\n").form is not Form.SOURCE_CODE

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from torchdoctor.intake.unfold import FrameMender, Unfolder
 
 FOLDED = (
@@ -92,3 +94,24 @@ def test_a_frame_without_its_front_is_one_again() -> None:
     ]
     assert mender.take(2, 'see "net.py", line 77, in forward') is None
     assert mender.take(3, 'print("a.py", line 3)') is None
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["  File ", '"/opt/net/data.py", line ', "308, in _loop"],
+        ['  File "/opt/net/data.py", ', "line 308, in _loop"],
+        ['  File "/opt/net/data.py", line', "308, in _loop"],
+    ],
+)
+def test_a_frame_that_a_console_broke_at_blanks_is_joined(lines: list[str]) -> None:
+    mender = FrameMender()
+    for number, line in enumerate(lines[:-1]):
+        assert mender.take(number + 5, line) == []
+    assert mender.take(9, lines[-1]) == [(5, '  File "/opt/net/data.py", line 308, in _loop')]
+
+
+def test_what_only_begins_like_one_is_given_back() -> None:
+    mender = FrameMender()
+    assert mender.take(3, "File ") == []
+    assert mender.take(4, "not found") == [(3, "File "), (4, "not found")]

@@ -117,3 +117,9 @@ def test_hostile_texts_take_no_time(unit: str) -> None:
     begin = time.process_time()
     hear(lines[:1_200], Form.PROSE)
     assert time.process_time() - begin < 0.1
+
+
+def test_a_program_may_say_for_the_record() -> None:
+    line = "WARNING caught while decoding part_003.wav, traceback for the record:"
+    assert hear(["decoding 218 files", line, "part_003.wav ok"], Form.LOG).lesson == 0
+    assert hear(["For the record, I fixed it by a reboot."], Form.LOG).lesson == 2
