@@ -22,6 +22,7 @@ NAMESPACES = {
     "loss": "loss",
     "trainable": "trainable",
     "checksum": "checksum",
+    "listing": "listing",
     "process_table": "process_table",
     "host_memory": "host_memory",
     "loader": "loader",

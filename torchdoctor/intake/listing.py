@@ -169,9 +169,7 @@ def mark_entries(drafts: list[Draft], personal: bool) -> None:
 
 
 # commands that print what stands in a program or a library, the texts of its messages among it
-_DUMPS = (
-    r"(?:\S{1,80}[$#%] |[$%] )(?:sudo )?(?:strings|nm|objdump|readelf|c\+\+filt|hexdump|xxd|cuobjdump)\s"
-)
+_DUMPS = r"(?:\S{1,80}[$#%] |[$%] )(?:sudo )?(?:strings|nm|objdump|readelf|c\+\+filt|hexdump|xxd|cuobjdump)\s"
 
 
 def mark_dumped(drafts: list[Draft]) -> None:
