@@ -4,20 +4,8 @@ from __future__ import annotations
 
 from torchdoctor.intake.draft import pattern
 from torchdoctor.intake.written import is_program
+from torchdoctor.sentence_words import COMMON
 
-# words of sentences, in the languages of most chats
-STOPWORDS = frozenset((
-    "the", "a", "an", "to", "of", "is", "are", "was", "were", "be", "in", "on", "that", "this", "it", "we",
-    "you", "i", "my", "our", "your", "for", "with", "and", "or", "not", "but", "when", "if", "what", "how",
-    "do", "does", "did", "can", "could", "should", "would", "will", "has", "have", "had", "there", "then",
-    "so", "as", "at", "by", "from", "which", "who", "why", "they",
-    "le", "la", "les", "des", "du", "et", "est", "vous", "une", "pas", "que", "pour", "dans",
-    "der", "das", "und", "ist", "nicht", "ein", "eine", "mit", "auf", "el", "los", "para", "con",
-    "wenn", "wird", "wurde", "sind", "auch", "bei", "dem", "den", "sie", "wir", "ich", "beim", "diesem",
-    "o", "os", "do", "da", "um", "uma", "em", "quando", "il", "di", "che", "per", "si", "ce", "au", "je",
-    "sur",
-    "la", "una", "por", "como",
-))  # fmt: skip
 _SPEAKER = (
     r"^(\w[\w .-]{0,24}?)[ ,]+(?:\[?\d{1,2}:\d\d(?: ?[AP]M)?\]?|\d{1,2}/\d{1,2}/\d{2,4},? \d{1,2}:\d\d(?: "
     r"?[AP]M)?)$"
@@ -43,7 +31,7 @@ def is_chat(lines: list[str]) -> bool:
             names[name] = names.get(name, 0) + 1
             timed_names += ", " in (found["at"] or "")
             low = [word.strip(".,:;!?()\"'`").lower() for word in found["rest"].split()]
-            prose += any(word in STOPWORDS for word in low) or len(low) < 4
+            prose += any(word in COMMON for word in low) or len(low) < 4
     heads = [m[1] for line in lines[:400] if (m := pattern(_SPEAKER).match(line))]
     if len(heads) >= 3 and len(set(heads)) >= 2 and len(heads) * 4 >= len(lines[:400]):
         return True

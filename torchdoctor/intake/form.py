@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from torchdoctor.intake.chat import STOPWORDS, is_chat
+from torchdoctor.intake.chat import is_chat
 from torchdoctor.intake.draft import pattern
 from torchdoctor.intake.lines import is_code, is_progress, is_prompt, is_step
 from torchdoctor.intake.written import is_history, is_program, is_program_text, is_settings, is_yaml
 from torchdoctor.model import Form
+from torchdoctor.sentence_words import COMMON
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -311,7 +312,7 @@ def is_prose(line: str, text: str) -> bool:
     if len(words) < 4:
         return False
     low = [word.strip(".,:;!?()\"'`*").lower() for word in words]
-    stops = sum(word in STOPWORDS for word in low)
+    stops = sum(word in COMMON for word in low)
     digits = sum(c.isdecimal() for c in text)
     letters = sum(c.isalpha() for c in text)
     if digits * 8 > len(text) or letters * 10 < len(text) * 6 or ("=" in text and stops < 3):
