@@ -354,3 +354,20 @@ def test_what_systemd_finished_is_not_the_end_of_the_run() -> None:
     run = 'Traceback (most recent call last):\n  File "t.py", line 1, in <module>\nRuntimeError: x\n'
     journal = "Apr 13 06:14:40 gpu-04 systemd[1]: Finished Daily apt upgrade and clean activities.\n"
     assert read_text(run + journal).ending is Ending.BAD
+
+
+def test_that_it_is_ok_with_other_settings_is_no_ending() -> None:
+    assert goodness("num_workers = 0 and batch_size = 1, it is ok") == 0
+    assert goodness("utt 11 ok") == 2
+
+
+def test_what_a_chat_shows_of_something_that_is_over_is_quoted() -> None:
+    shown = (
+        "    Traceback (most recent call last):\n      File \"your_script.py\", line 1, in <module>\n"
+        "        loss.backward()\n    RuntimeError: element 0 of tensors does not require grad\n"
+    )
+    chat = (
+        "priya  10:14\npreparing slides: which errors did we have last year?\n\nmarek  10:17\n"
+        "the one that I fixed last spring, none since. I show it like\n\n{}\npriya  10:23\nperfect, thanks\n"
+    )
+    assert all(event.quoted for event in read_text(chat.format(shown)).events)

@@ -123,3 +123,9 @@ def test_a_program_may_say_for_the_record() -> None:
     line = "WARNING caught while decoding part_003.wav, traceback for the record:"
     assert hear(["decoding 218 files", line, "part_003.wav ok"], Form.LOG).lesson == 0
     assert hear(["For the record, I fixed it by a reboot."], Form.LOG).lesson == 2
+
+
+def test_a_command_is_no_title() -> None:
+    lines = ["how to fix: interview notes", "Performing transcription...", "Aborted (core dumped)"]
+    prompt = "ubuntu@ip-172-31-40-12:~$ whisperx interview_07.wav --language en"
+    assert hear([prompt, *lines[1:]], Form.LOG).lesson == 0

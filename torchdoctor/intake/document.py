@@ -27,6 +27,9 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending, Speech]:
         for draft in drafts:
             draft.quoted = draft.quoted or speech.lesson > 2 or not draft.frames
             draft.told = False
+    if chat and speech.over:
+        for draft in drafts:
+            draft.quoted, draft.told = True, False
     mark_reports(drafts)
     mark_passed(drafts)
     mark_provoked(drafts)
@@ -43,7 +46,8 @@ _STRONG = (
     "finished", "completed", "successfully", "succeeded", "all done", "done training", "training done",
     "done.", "done!", "done in", "` reached", "exit code 0", "exit code: 0", "exitcode 0", "exitcode: 0",
     "code 0:0", "0 failed", "errors: 0", "0 errors", "failures 0", "failures: 0", "check ok",
-    "exit status 0", "training complete", "job complete", "run complete", "evaluation complete", " ok, ",
+    "exit status 0", ", exit 0",
+    "training complete", "job complete", "run complete", "evaluation complete", " ok, ",
     " ok (", " ok after ", " passed, ",
     "expected failure", "failed as expected", "returned 0", "no errors", "'train_runtime': ", "failed: 0",
     "training ended",
@@ -140,6 +144,8 @@ def goodness(text: str) -> int:
     if low.lstrip()[:1].isdigit() and pattern(_EXTERN).match(low):
         return 0
     strong = any(word in low for word in _STRONG) or low.rstrip().endswith((" ok", " succeeded"))
+    # "num_workers = 0, and it is ok": somebody tells of another run
+    strong = strong and not low.rstrip().endswith((" it is ok", " it was ok", " it's ok", " is all ok"))
     strong = strong or (" passed" in low and bool(pattern(r"\b\d+ passed\b.{0,80} in \d").search(low)))
     if not strong and not any(word in low for word in _WEAK):
         return 0

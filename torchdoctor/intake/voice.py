@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.intake import tongues
 from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.lines import is_prompt
 from torchdoctor.model import Form, Speech
 
 if TYPE_CHECKING:
@@ -192,6 +193,8 @@ def _is_chapter(line: str) -> bool:
 
 def _titled(text: Text) -> int:
     title = text.title
+    if not text.lines or is_prompt(text.lines[0]):
+        return 0  # a command is no title, whatever the file is called
     if pattern(r"[\w.]*(?:error|exception): ").match(title) or speaks_of_self(text.lines[:1]):
         return 0
     words = f" {title.translate(_MARKS)}"
