@@ -1,4 +1,4 @@
-"""torch in the listing of a folder: beside the script it hides the package, in site-packages it is the package."""
+"""torch in a listing: beside the script it hides the package, in site-packages it is the package."""
 
 from __future__ import annotations
 

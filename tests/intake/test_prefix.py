@@ -57,6 +57,7 @@ MESSAGE = "RuntimeError: x"
             "[2024-01-01, 10:00:00 UTC] "
             "{task.py:12} ERROR - ", "", None, None, None, "2024-01-01T10:00:00", "ERROR"),
         ("[2024-08-12 03:00:10,431][root][INFO] - ", "", None, None, None, "2024-08-12T03:00:10.431", "INFO"),
+        ("2025-03-14 10:02:55,117 auto WARNING ", "", None, None, None, "2025-03-14T10:02:55.117", "WARNING"),
         ("[ERROR] ", "", None, None, None, None, "ERROR"),
         ("ERROR:root:", "", None, None, None, None, "ERROR"),
         ("| ", "", None, None, None, None, None),
