@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.intake.file_names import Place, Speech, places
+from torchdoctor.intake.file_names import Place, Ranks, places
 from torchdoctor.intake.placing import spoken
 from torchdoctor.intake.transcript import read_text
 
@@ -13,7 +13,7 @@ RUNS = ((1, "8a"), (2, "x7"))  # machines, and the random part of a run's folder
 
 def told(names: list[str], speech: dict[int, int] | None = None, several: bool = False) -> list[Place]:
     said = speech or {}
-    return places(names, [Speech(said.get(index), several) for index in range(len(names))])
+    return places(names, [Ranks(said.get(index), several) for index in range(len(names))])
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ class Place(NamedTuple):
     host: str | None = None
 
 
-class Speech(NamedTuple):
+class Ranks(NamedTuple):
     """What a file's own text says: the one rank that speaks in it, or that several do."""
 
     rank: int | None = None
@@ -65,7 +65,7 @@ class _Column:
         return all(isinstance(value, int) for value in self.values)
 
 
-def places(names: Sequence[str], speech: Sequence[Speech]) -> list[Place]:
+def places(names: Sequence[str], speech: Sequence[Ranks]) -> list[Place]:
     """The place of each named file. ``speech`` says, for each, what its own text tells."""
     result = [Place() for _ in names]
     groups: dict[tuple[str, int], list[int]] = {}
@@ -94,11 +94,11 @@ def places(names: Sequence[str], speech: Sequence[Speech]) -> list[Place]:
     return result
 
 
-def _together(speech: list[Speech]) -> Speech:
+def _together(speech: list[Ranks]) -> Ranks:
     ranks = {one.rank for one in speech if one.rank is not None}
     if len(ranks) > 1 or any(one.several for one in speech):
-        return Speech(None, True)
-    return Speech(ranks.pop() if ranks else None)
+        return Ranks(None, True)
+    return Ranks(ranks.pop() if ranks else None)
 
 
 # ---------------------------------------------------------------- columns
@@ -154,7 +154,7 @@ def _word(cell: str, at: int) -> str:
 # ---------------------------------------------------------------- judgement
 
 
-def _judge(columns: list[_Column], speech: list[Speech]) -> list[Place]:
+def _judge(columns: list[_Column], speech: list[Ranks]) -> list[Place]:
     size = len(speech)
     said = {index: one.rank for index, one in enumerate(speech) if one.rank is not None}
     several = any(one.several for one in speech)
@@ -270,7 +270,7 @@ def _pod(path: str) -> tuple[str, str, int] | tuple[None, None, None]:
     return (found[1] + found[2], found[2], int(found[3])) if found else (None, None, None)
 
 
-def _as_pod(place: Place, path: str, pods: set[str | None], said: Speech, columns: list[_Column]) -> Place:
+def _as_pod(place: Place, path: str, pods: set[str | None], said: Ranks, columns: list[_Column]) -> Place:
     """Pods of a training job: the first has a name of its own, so the others count from one."""
     stem, role, number = _pod(path)
     if stem is None or role is None or number is None:

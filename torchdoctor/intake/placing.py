@@ -11,7 +11,7 @@ from torchdoctor.model import EventKind, Transcript
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from torchdoctor.intake.file_names import Place, Speech
+    from torchdoctor.intake.file_names import Place, Ranks
     from torchdoctor.model import Event
 
 _SPOKEN = (
@@ -27,15 +27,15 @@ _STREAMS = 4096
 _OF_OTHERS_KINDS = (EventKind.LAUNCHER, EventKind.KERNEL_LOG, EventKind.SCHEDULER)
 
 
-def spoken(events: Sequence[Event]) -> Speech:
+def spoken(events: Sequence[Event]) -> Ranks:
     """The rank that speaks in a file, by its prefixes, else by lines that name the rank they come from."""
-    from torchdoctor.intake.file_names import Speech
+    from torchdoctor.intake.file_names import Ranks
 
     tagged = {event.rank for event in events if event.rank is not None}
     if len(tagged) > 1:
-        return Speech(None, True)
+        return Ranks(None, True)
     if tagged:
-        return Speech(tagged.pop())
+        return Ranks(tagged.pop())
     counts: dict[int, int] = {}
     for event in events[:_LISTENED]:
         if event.kind is EventKind.LAUNCHER or ("ank" not in event.text and "RANK" not in event.text):
@@ -46,9 +46,9 @@ def spoken(events: Sequence[Event]) -> Speech:
                 rank = int(found["rank"])
                 counts[rank] = counts.get(rank, 0) + 1
     if not counts:
-        return Speech()
+        return Ranks()
     best = max(counts, key=lambda rank: counts[rank])
-    return Speech(best) if counts[best] * 10 >= sum(counts.values()) * 9 else Speech()
+    return Ranks(best) if counts[best] * 10 >= sum(counts.values()) * 9 else Ranks()
 
 
 def placed(parts: list[Transcript]) -> list[Transcript]:
@@ -58,10 +58,10 @@ def placed(parts: list[Transcript]) -> list[Transcript]:
     locals_ = [ranks_of_locals(part.events) for part in parts]
     if not any(char.isdecimal() for name in sources for char in name) and not any(locals_):
         return parts
-    from torchdoctor.intake.file_names import Place, Speech, places
+    from torchdoctor.intake.file_names import Place, Ranks, places
 
     speech = [
-        Speech(None, True) if len(known) > 1 else spoken(part.events)
+        Ranks(None, True) if len(known) > 1 else spoken(part.events)
         for part, known in zip(parts, locals_, strict=True)
     ]
     found = places(sources, speech)
@@ -134,10 +134,10 @@ def _by_streams(part: Transcript) -> Transcript:
         return part
     if not any(char.isdecimal() for name in names for char in name):
         return part
-    from torchdoctor.intake.file_names import Place, Speech, places
+    from torchdoctor.intake.file_names import Place, Ranks, places
 
     told = [name for name in names if pattern(r"\d").search(name)][:_STREAMS]
-    found = dict(zip(told, places(told, [Speech()] * len(told)), strict=True))
+    found = dict(zip(told, places(told, [Ranks()] * len(told)), strict=True))
     ranks = [place.rank for place in found.values() if place.rank is not None]
     if len(ranks) < 2 or len(set(ranks)) < len(ranks) or min(ranks) > 1:
         return part
