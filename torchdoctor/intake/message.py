@@ -47,6 +47,8 @@ _NOT_MESSAGE = (
     "[end of output]",
     "note: This error originates",
 )
+# of an out-of-memory error, from torch 1.10 to the newest release
+_LAST_WORDS = ("environment-variables)", "PYTORCH_CUDA_ALLOC_CONF")
 _NOT_AFTER_BLANK = 3  # words a line needs behind a blank one to count as prose of the message
 
 
@@ -113,10 +115,14 @@ class Message:
             return False
         if self.blank and not self._after_blank(stripped, indent):
             return False
-        if indent <= self.base and not self._free(stripped):
+        if indent <= self.base and (self._complete() or not self._free(stripped)):
             return False
         self._add(line)
         return True
+
+    def _complete(self) -> bool:
+        """Is the last sentence there with which torch ends a message? A program's own lines come next."""
+        return bool(self.draft.parts) and self.draft.parts[-1].endswith(_LAST_WORDS)
 
     def _free(self, stripped: str) -> bool:
         """A few lines at the left edge may belong; a run of alike ones is a program that prints on."""
