@@ -63,6 +63,7 @@ FACTS = {
     "event.functions": "list: names of the functions in the frames",
     "event.code": "text: source lines quoted in the frames",
     "event.last_code": "text: source line of the frame that raised",
+    "event.raised_in": "text: package of the frame that raised, python for the standard library",
     "event.shadowing": "text: the user's own file that ran where a package imported a module of that name",
     "event.torch_tied": "bool: a frame or the text belongs to torch",
     "event.user_frame": "bool: the user's own code is in the frames",
@@ -228,6 +229,9 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
     if key == "last_code":
         last = (event.frames or frames)[-1:]
         return last[0].code or None if last else None
+    if key == "raised_in":
+        last = (event.frames or frames)[-1:]
+        return last[0].package or None if last else None
     if key == "shadowing":
         return _shadowing(frames)
     if key == "user_frame":
