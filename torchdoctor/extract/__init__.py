@@ -41,7 +41,12 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "pinned": (("pin_memory", "pinned", "page-locked", "host_memory_stats", "pin memory"), ("swap",)),
     "threads": (("num_threads", "omp_num", "num threads", "1 thread", "one thread"),),
-    "worker_timing": (("workers",), ("num_workers", "dataloader", "loader", "loading")),
+    "worker_timing": (("worker", "num_workers"), ("num_workers", "dataloader", "loader", "loading", "pt_data")),
+    "worker_restart": (("workers",), ("epo", "\u00e9po", "\u044d\u043f\u043e", "\u8f6e", "\u30a8\u30dd")),
+    "processors": (
+        ("worker",),
+        ("nproc", "affinity", "cpu", "core", "kern", "c\u0153ur", "\u6838", "\u30b3\u30a2"),
+    ),
     "latency": (("p50", "median", " ms", "50%"), ("torch", "cuda", "gpu", "inference", "latency", "model")),
     "gpu_rows": (
         ("mib", " mb |", " gb ", "clocks.", "memory", "pcie.link."),
@@ -52,11 +57,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("process(", "pool(", "processpoolexecutor(", "os.fork(", "multiprocessing", "fork"),
         ("torch", "gomp", "kmp_"),
     ),
-    "loader_hang": (
-        ("workers",),
-        ("hang", "stuck", "free", "froz", "lock", "never", "forever", "h\u00e4ng", "\u5361", "\u6b62\u307e"),
-        ("0", "without", "no work"),
-    ),
+    "loader_hang": (("workers", "worker_processes"),),
     "eval_memory": (("valid", "eval", "inference", "test"), ("memory", "vram", " gb"), ("def ", ".eval()")),
     "sampler_order": (("distributedsampler",),),
     "uneven_loops": (
