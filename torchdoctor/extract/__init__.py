@@ -89,6 +89,10 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ),
         ("mem", "ram", "rss", "speicher", "\u663e\u5b58", "\u5185\u5b58", "\u30e1\u30e2\u30ea"),
     ),
+    "host_growth": (
+        ("workers", "dataloader", "\u30ef\u30fc\u30ab\u30fc"),
+        ("mem", "ram", "rss", "uss", "pss", "private", "speicher", "\u5185\u5b58", "\u30e1\u30e2\u30ea", "m\u00e9m"),
+    ),
     "session": (("is_grad_enabled()", "requires_grad", "nan", "inf"),),
     "debug_env": (
         (

@@ -1,0 +1,238 @@
+"""Memory of the host that fills while workers of a loader run: their own pages, what is available, what is used.
+
+A forked worker shares the parent's pages until it writes to them, and counting references writes: objects of
+Python that are only read become each worker's own. https://github.com/pytorch/pytorch/issues/13246
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from torchdoctor.extract.readings.amounts import amounts, number, value
+from torchdoctor.extract.readings.columns import tables
+from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.spoken import says
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Fact
+
+NAMESPACE = "host_growth"
+
+FACTS: dict[str, str] = {
+    "host_growth.rises": "float: host memory in use at the end over that at the start, rising all the time",
+    "host_growth.private": "bool: what grows are the workers' own pages (USS, PSS, Private_Dirty), or shared ones shrink",
+    "host_growth.told": "bool: somebody says that host memory grows",
+    "host_growth.workers": "bool: the loader has workers",
+    "host_growth.flat_without": "bool: without workers host memory does not grow, by figures or words",
+    "host_growth.objects": "bool: the dataset holds a large list or dict of Python objects and fills no cache",
+}
+
+FEWEST = 4
+FEWEST_OWN = 3  # of figures that only this cause moves
+GROWTH = 1.3
+
+_NUMBER = r"\d{1,12}(?:[.,]\d{1,6})?"
+
+_PATTERNS = {
+    "own": r"\bUSS\b|\bPSS\b|Private|priv(?:ate)?\b|\bunique\b",
+    "shared": r"\bShared|\bSHR\b|\bshared\b",
+    "used": r"\bused\b|\bRSS\b|\bRES\b|\bRAM\b|\bmem(?:ory)?\b|\bhost\b|Speicher|belegt|genutzt|m\u00e9moire|memoria|\u5185\u5b58|\u8a18\u61b6\u9ad4|\u30e1\u30e2\u30ea|\u4f7f\u7528|\u043f\u0430\u043c\u044f\u0442|\uba54\ubaa8\ub9ac|\bpercent\b",
+    "left": r"\bavail(?:able)?\b|MemAvailable|verf\u00fcgbar|disponible|dispon[i\u00ed]vel|\u53ef\u7528|\u7a7a\u304d|\u0434\u043e\u0441\u0442\u0443\u043f\u043d",
+    "not-host": r"gpu|cuda|vram|alloc|reserved|buff|cache|swap|total|\bfree\b|\u663e\u5b58|lim|max|peak|shm",
+    "pair": (
+        rf"(?P<key>[^\W\d][\w./ ()%-]{{1,28}}?)\s?[:=\s]\s?(?P<value>{_NUMBER})\s?(?P<unit>[KMGTk](?:i?B|i|o)?\b|%)?(?![\w:])"
+    ),
+    # before the pairs: a time, a step, "t=1h", an epoch
+    "label": r"^\s*(?:\[?\d{1,2}:\d{2}(?::\d{2})?\]?|t\s?=\s?\S+|(?:after|nach|apr\u00e8s)?\s?\d{1,6}\s?(?:min|h|s)\b|(?:step|iter|it|batch|epoch|Schritt)\s?[:=#]?\s?\d+|\d{1,7})",
+    "none": (
+        r"(?:num_)?workers[\"'`]?\W{0,4}(?:auf |to |at |\u4e3a |\u6539\u6210 |\u3092 )?0(?![\d.])|\bwith 0\b|\bmit 0\b|\b0 workers?\b|\bworkers?\b[^.\n]{0,12}\b0\b(?![\d.%])"
+        r"|\b(?:without|no|ohne|sans|sin|sem|senza|\u0431\u0435\u0437) (?:any )?(?:workers?|\u0432\u043e\u0440\u043a\u0435\u0440\w*)"
+        r"|main process only|single process"
+    ),
+    "flat": (
+        r"constant|stable|\bflat\b|konstant|stabil|gleich|w\u00e4chst (?:er |es |das |der )?(?:\w+ )?nicht|steigt (?:\w+ ){0,2}nicht|bleibt|reste|ne (?:bouge|monte|cro\u00eet|grimpe) pas|stable|no (?:crece|sube|aumenta)"
+        r"|n\u00e3o (?:cresce|sobe|aumenta)|non (?:cresce|sale|aumenta)|\u043d\u0435 (?:\u0440\u0430\u0441\u0442|\u0443\u0432\u0435\u043b)\w*|\u0441\u0442\u0430\u0431\u0438\u043b\w*|\u5897\u3048\u307e\u305b\u3093|\u5897\u3048\u306a\u3044|\u307e\u307e|\u4e00\u5b9a"
+        r"|\u4e0d\u6da8|\u4e0d\u589e|\u4e0d\u4f1a\u6da8|\u4e0d\u4f1a\u589e|\u6ca1\u6709\u6da8|\u6b63\u5e38|\u7a33\u5b9a|\u4e0d\u53d8|\ub298\uc9c0 \uc54a|\uadf8\ub300\ub85c|\uc77c\uc815|(?:does|do|did|is|was)(?:n['\u2019]t| not) (?:grow|increase|happen|leak|climb|rise|go up|growing|leaking)"
+        r"|never (?:grows|leaks|increases)|no (?:growth|leak|increase)|\bstays\b|\bfine\b|\bnormal\b|\bnot grow|\bdoesn't\b|\bnone of (?:it|this)\b|\bgone\b"
+    ),
+    "some": (
+        r"(?:num_)?workers[\"'`]?\s?(?:[=:>]|auf|von|\u3092)?\s?[1-9]\d?\b|\b[1-9]\d{0,2} (?:\w+ )?(?:workers?\b|\u0432\u043e\u0440\u043a\u0435\u0440)|num_workers\s?>\s?0|\bpt_data_worker\b|args\.\w*workers"
+        r"|[1-9]\d?\s?(?:\u4e2a|\u500b\u306e|\uac1c\uc758)\s?(?:workers?|\u30ef\u30fc\u30ab\u30fc|\uc6cc\ucee4)|each worker|per worker|of a worker|pro Worker|par worker|por worker"
+    ),
+    "objects": (
+        r"(?:list|dict|tuple)s? (?:of|with|holding|containing)\b|\b(?:python|huge|big|large|giant) (?:list|dict|objects?)\b|python[- ]?\u30ea\u30b9\u30c8|python\s?(?:\u5217\u8868|\u5b57\u5178|\ub9ac\uc2a4\ud2b8)|\u30ea\u30b9\u30c8\uff08|\u5217\u8868|\u5b57\u5178\u7684"
+        r"|self\.\w+\s*=\s*(?:list\(|\[|\{|json\.load|pickle\.load|sorted\(|glob|\w+\.(?:to_dict|tolist|readlines|splitlines|read\(\)\.split)|os\.listdir|dict\(|\[?\w+ for )"
+        r"|\b\d[\d.,]* ?(?:M|k|Mio\.?|million|millions|Millionen|Tsd\.?|\u4e07|\ubc31\ub9cc|\u043c\u043b\u043d)\s?(?:\u6761|\u500b|\u4ef6)?\s?(?:\u306e)?\s?(?:dicts?|tuples?|str(?:ings?)?|paths?|Pfade|Strings|objects|\u5b57\u7b26\u4e32|\u8def\u5f84|entries|Eintr\u00e4ge)"
+        r"|[Ll]iste (?:von|mit|de|di)\b|lista (?:de|di)\b|dictionnaires?\b|diccionarios?\b|\u0441\u043f\u0438\u0441\u043e\u043a\b|\u0441\u043f\u0438\u0441\u043a\w*|\u0441\u043b\u043e\u0432\u0430\u0440\w*|lijst (?:van|met)"
+    ),
+    "caches": (
+        r"self\.\w*(?:cache|memo|buffer)\w*\s*\[|lru_cache|functools\.cache|self\.\w+\.append\(|self\.\w*cache\w*\.(?:setdefault|update)\(|@cache\b"
+    ),
+    "from-to": (
+        r"(?:from|von|de|da|\u4ece|\u0441|\u043e\u0442)\b[^.\n]{0,30}?\d[^\n]{0,60}?(?:to|auf|bis|\u00e0|a|hasta|at\u00e9|\u5230|\u0434\u043e)\b|->|\u2192|\u304b\u3089|\u5230|after|later|nach|apr\u00e8s|despu\u00e9s|\u5f8c|\u540e|\u304c"
+    ),
+    "host": r"\b(?:RSS|USS|PSS|RAM|ram|RES|host mem\w*|system mem\w*|main mem\w*|CPU mem\w*|MemAvailable|Private_\w+)\b|Arbeitsspeicher|Hauptspeicher|m\u00e9moire vive|\u5185\u5b58|\u4e3b\u5b58|\u30e1\u30a4\u30f3\u30e1\u30e2\u30ea|\u30db\u30b9\u30c8|\u043e\u043f\u0435\u0440\u0430\u0442\u0438\u0432\u043d|\ubc94\uc6a9 \uba54\ubaa8\ub9ac|\ud638\uc2a4\ud2b8 \uba54\ubaa8\ub9ac|\bpod\b|\bOOMKilled\b",
+}
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_PATTERNS[name], 0 if name in ("host",) else re.IGNORECASE)
+
+
+def read(passage: Passage) -> Iterator[Fact]:
+    """Facts of host memory beside workers; nothing where nobody speaks of himself or nothing grows."""
+    if not passage.personal:
+        return
+    rises, own = _rises(passage), _own(passage)
+    told = _told(passage)
+    if rises is None and own is None and told is None:
+        return
+    if rises is not None:
+        yield rises[1].fact("host_growth.rises", round(rises[0], 2))
+    if own is not None:
+        yield own.fact("host_growth.private", True)
+    if told is not None:
+        yield told.fact("host_growth.told", True)
+    if (some := passage.first(_pattern("some"))) is not None:
+        yield some.fact("host_growth.workers", True)
+    if (flat := _flat(passage)) is not None:
+        yield flat.fact("host_growth.flat_without", True)
+    objects = passage.first(_pattern("objects"))
+    if objects is not None and passage.first(_pattern("caches"), Voice.CODE, Voice.TYPED) is None:
+        yield objects.fact("host_growth.objects", True)
+
+
+def _told(passage: Passage) -> Line | None:
+    """A sentence that says of host memory that it grows; without a word of the host, of memory at a loader."""
+    for line in passage.sentences:
+        text = line.text
+        if not says("grows").search(text) or _pattern("none").search(text) and _pattern("flat").search(text):
+            continue
+        if _pattern("host").search(text) or (
+            says("memory").search(text) and says("workers").search(text) and not re.search(r"gpu|cuda|vram", text, re.I)
+        ):
+            return line
+    return None
+
+
+def _series(passage: Passage) -> Iterator[tuple[str, list[tuple[float, Line]]]]:
+    """Figures one below the other under one name: columns of tables, and pairs of a name and a figure."""
+    for table in tables(passage):
+        for at, head in enumerate(table.head.cells):
+            found = [(number(row.cells[at]), row.line) for row in table.rows]
+            yield head, [(amount, line) for amount, line in found if amount is not None]
+    runs: dict[str, list[tuple[float, Line]]] = {}
+    last = -9
+    for line in passage.lines:
+        label = _pattern("label").match(line.text)
+        pairs = _pairs(line.text[label.end() :]) if label is not None else {}
+        if not pairs:
+            continue
+        if line.at - last > 3:
+            yield from runs.items()
+            runs = {}
+        last = line.at
+        for key, amount in pairs.items():
+            runs.setdefault(key, []).append((amount, line))
+    yield from runs.items()
+
+
+def _pairs(text: str) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for one in _pattern("pair").finditer(text):
+        amount = value(one.group("value"))
+        if amount is not None:
+            sized = amounts(one.group("value") + (one.group("unit") or ""))
+            found.setdefault(one.group("key").strip(), sized[0] if sized else amount)
+    return found
+
+
+def _rises(passage: Passage) -> tuple[float, Line] | None:
+    best: tuple[float, Line] | None = None
+    for name, run in _series(passage):
+        if _pattern("not-host").search(name) or _pattern("shared").search(name):
+            continue
+        left = _pattern("left").search(name) is not None
+        if not left and not _pattern("used").search(name) and not _pattern("own").search(name):
+            continue
+        amounts_of = [amount for amount, _ in run]
+        length = _length(amounts_of, falls=left)
+        growth = _growth(amounts_of[:length], falls=left, fewest=FEWEST)
+        if growth is not None and (best is None or growth > best[0]):
+            best = growth, run[length - 1][1]
+        elif left and len(run) >= FEWEST and min(amounts_of) * 1.1 >= max(amounts_of):
+            return None  # what is available stays, whatever "used" or "free" say: the kernel's cache
+    return best
+
+
+def _length(values: list[float], falls: bool) -> int:
+    """How many figures from the first on go one way; behind them the epoch ended, or somebody stopped it."""
+    for at, (before, after) in enumerate(pairwise(values)):
+        if (after > before * 1.02) if falls else (after < before * 0.98):
+            return at + 1
+    return len(values)
+
+
+def _growth(values: list[float], falls: bool, fewest: int) -> float | None:
+    if len(values) < fewest or min(values) < 0:
+        return None
+    first, last, half = values[0], values[-1], values[len(values) // 2]
+    if falls:
+        grown = first / max(last, 1e-9)
+    else:
+        grown = last / max(first, 1e-9)
+    steady = abs(last - half) >= 0.25 * abs(last - first)  # what levels out is a cache
+    return min(grown, 1000.0) if grown >= GROWTH and steady else None
+
+
+def _own(passage: Passage) -> Line | None:
+    """Figures of the workers' own pages that rise, or of shared ones that fall; or both told in a sentence."""
+    for name, run in _series(passage):
+        values = [amount for amount, _ in run]
+        for kind, falls in (("own", False), ("shared", True)):
+            if not _pattern(kind).search(name):
+                continue
+            length = _length(values, falls)
+            if _growth(values[:length], falls, FEWEST_OWN) is not None:
+                return run[length - 1][1]
+    for line in passage.sentences:
+        sizes = amounts(line.text)
+        if (
+            len(sizes) >= 2
+            and _pattern("own").search(line.text)
+            and (_pattern("from-to").search(line.text) or says("grows").search(line.text))
+            and max(sizes[1:]) >= 2 * sizes[0]
+        ):
+            return line
+    return None
+
+
+def _flat(passage: Passage) -> Line | None:
+    """No workers, and words that it is flat there, or figures below that hardly move."""
+    for line in (*passage.sentences, *passage.of(Voice.PRINTED)):
+        found = _pattern("none").search(line.text)
+        if found is None:
+            continue
+        if _pattern("flat").search(line.text[found.end() : found.end() + 160]) or _pattern("flat").search(
+            line.text[max(0, found.start() - 60) : found.start()]
+        ):
+            return line
+        if line.text.rstrip()[-1:] in (":", "\uff1a") and _level(passage.lines[line.at + 1 : line.at + 4]):
+            return line
+    return None
+
+
+def _level(below: tuple[Line, ...]) -> bool:
+    """Two lines of figures or more, the last figure of each nearly the same."""
+    rows = [[value(one) for one in re.findall(_NUMBER, line.text)] for line in below if line.voice is not Voice.SAID]
+    rows = [row for row in rows if len(row) >= 2]
+    if len(rows) < 2:
+        return False
+    lasts = [row[1] or 0.0 for row in rows]
+    return max(lasts) <= 1.1 * min(lasts)
