@@ -39,7 +39,10 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("tf32", "float32_matmul_precision", "fp32_precision", "v100", "p100", "t4", "2080", "1080", "cudnn"),
         ("diff", "err", "allclose", "abs("),
     ),
-    "pinned": (("pin_memory", "pinned", "page-locked", "host_memory_stats", "pin memory"), ("swap",)),
+    "pinned": (
+        ("pin_memory", "pinned", "page-lock", "pagelock", "host_memory_stats", "pin memory", "cudahost", "\u9501\u9875", "\u30da\u30fc\u30b8\u30ed"),
+        ("swap", "swp", "lagert", "\u30b9\u30ef\u30c3\u30d7", "\u0441\u0432\u043e\u043f", "\uc2a4\uc651"),
+    ),
     "threads": (("num_threads", "omp_num", "num threads", "1 thread", "one thread"),),
     "worker_timing": (("worker", "num_workers"), ("num_workers", "dataloader", "loader", "loading", "pt_data")),
     "worker_restart": (("workers",), ("epo", "\u00e9po", "\u044d\u043f\u043e", "\u8f6e", "\u30a8\u30dd")),
