@@ -57,7 +57,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "gpu_slice": (("grid ", " mig ", "nvidia "), ("slow", "memory", "only", "why")),
     "fork_hang": (
-        ("process(", "pool(", "processpoolexecutor(", "os.fork(", "multiprocessing", "fork"),
+        ("process(", "pool(", "processpoolexecutor(", "os.fork(", "multiprocessing", "fork", "preload"),
         ("torch", "gomp", "kmp_"),
     ),
     "loader_hang": (("workers", "worker_processes"),),

@@ -24,6 +24,11 @@ FACTS: dict[str, str] = {
 
 _PATTERNS = {
     "starts": r"(?<!psutil\.)\b(?:Process|Pool)\(|ProcessPoolExecutor\(|os\.fork\(",
+    # servers that load the model once and fork their workers after it
+    "preforks": (
+        r"preload_app\s*[=:]\s*True|\bgunicorn\b[^\n]{0,120}--preload\b|\b--preload\b|\bpre-?fork(?:ed|ing|s)?\b|\bos\.fork\b|lazy-apps\s*=\s*false"
+    ),
+    "ended": r"WORKER TIMEOUT|HARAKIRI|\bworker timeout\b|timed out waiting for worker",
     "spawn": (
         r"set_start_method\(\s*['\"](?:spawn|forkserver)|get_context\(\s*['\"](?:spawn|forkserver)"
         r"|mp\.spawn\("
@@ -54,7 +59,11 @@ _PATTERNS = {
         r"|not hang)\b"
     ),
     # what may keep the threads from being waited for, whatever the language
-    "remedy": r"\bspawn\b|forkserver|num_threads\(1\)|NUM_THREADS\W{0,3}1\b",
+    "remedy": (
+        r"\bspawn\b|forkserver|num_threads\(1\)|NUM_THREADS\W{0,3}1\b|setNumThreads\(0\)|TOKENIZERS_PARALLELISM\W{0,3}false|\bwarm-?up\b|Aufw\u00e4rm\w*|pr\u00e9chauff\w*|\u9884\u70ed|\u30a6\u30a9\u30fc\u30e0\u30a2\u30c3\u30d7"
+        r"|(?:without|no|ohne|sans|sin|sem|senza|\u0431\u0435\u0437) (?:the )?(?:--)?preload|preload\w*[^.\n]{0,16}(?:False|\boff\b|\baus\b|\u3084\u3081|\u306a\u3057|\u5916|\u5173|\u53bb\u6389)|post_fork|lazy-apps"
+        r"|(?:remov|without|comment|delet|skip|drop)\w*[^.\n]{0,40}(?:forward|sanity|prediction|inference|preview|first call)"
+    ),
     "helps": r"circumvent|work-?around|avoid|\bworks?\b|\bfix|\bhelps?\b|solve|no (?:hang|deadlock)|not hang",
 }
 
@@ -71,12 +80,13 @@ def read(passage: Passage) -> Iterator[Fact]:
     if any(not _offered(passage, line) for line in spawn):
         return
     starts = next((line for line in code if _pattern("starts").search(line.text)), None)
+    starts = starts or passage.first(_pattern("preforks"))
     waits = _waits(passage)
     if starts is None and waits is not None and not _pattern("spawned").search(passage.text):
         starts = passage.first(_pattern("named"))
     if starts is None:
         return
-    hangs = _said(passage, says("hangs"))
+    hangs = _said(passage, says("hangs")) or passage.first(_pattern("ended"))
     if hangs is None or not (passage.personal or waits is not None):
         return
     yield starts.fact("fork_hang.starts", starts.text.strip()[:120])
