@@ -40,11 +40,24 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("diff", "err", "allclose", "abs("),
     ),
     "pinned": (
-        ("pin_memory", "pinned", "page-lock", "pagelock", "host_memory_stats", "pin memory", "cudahost", "\u9501\u9875", "\u30da\u30fc\u30b8\u30ed"),
+        (
+            "pin_memory",
+            "pinned",
+            "page-lock",
+            "pagelock",
+            "host_memory_stats",
+            "pin memory",
+            "cudahost",
+            "\u9501\u9875",
+            "\u30da\u30fc\u30b8\u30ed",
+        ),
         ("swap", "swp", "lagert", "\u30b9\u30ef\u30c3\u30d7", "\u0441\u0432\u043e\u043f", "\uc2a4\uc651"),
     ),
     "threads": (("num_threads", "omp_num", "num threads", "1 thread", "one thread"),),
-    "worker_timing": (("worker", "num_workers"), ("num_workers", "dataloader", "loader", "loading", "pt_data")),
+    "worker_timing": (
+        ("worker", "num_workers"),
+        ("num_workers", "dataloader", "loader", "loading", "pt_data"),
+    ),
     "worker_restart": (("workers",), ("epo", "\u00e9po", "\u044d\u043f\u043e", "\u8f6e", "\u30a8\u30dd")),
     "processors": (
         ("worker",),
@@ -94,7 +107,18 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "host_growth": (
         ("workers", "dataloader", "\u30ef\u30fc\u30ab\u30fc"),
-        ("mem", "ram", "rss", "uss", "pss", "private", "speicher", "\u5185\u5b58", "\u30e1\u30e2\u30ea", "m\u00e9m"),
+        (
+            "mem",
+            "ram",
+            "rss",
+            "uss",
+            "pss",
+            "private",
+            "speicher",
+            "\u5185\u5b58",
+            "\u30e1\u30e2\u30ea",
+            "m\u00e9m",
+        ),
     ),
     "session": (("is_grad_enabled()", "requires_grad", "nan", "inf"),),
     "debug_env": (

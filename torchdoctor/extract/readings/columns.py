@@ -56,7 +56,9 @@ def tables(passage: Passage) -> Iterator[Table]:
     lines = passage.lines
     at = 0
     while at < len(lines) - 2:
-        found = next((table for how in ("bars", "gaps", "commas", "blanks") if (table := _from(lines, at, how))), None)
+        found = next(
+            (table for how in ("bars", "gaps", "commas", "blanks") if (table := _from(lines, at, how))), None
+        )
         if found is None:
             at += 1
             continue

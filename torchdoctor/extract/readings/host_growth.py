@@ -1,4 +1,4 @@
-"""Memory of the host that fills while workers of a loader run: their own pages, what is available, what is used.
+"""Memory of the host that fills while workers of a loader run: their own pages, what is used, what is left.
 
 A forked worker shares the parent's pages until it writes to them, and counting references writes: objects of
 Python that are only read become each worker's own. https://github.com/pytorch/pytorch/issues/13246
@@ -25,11 +25,11 @@ NAMESPACE = "host_growth"
 
 FACTS: dict[str, str] = {
     "host_growth.rises": "float: host memory in use at the end over that at the start, rising all the time",
-    "host_growth.private": "bool: what grows are the workers' own pages (USS, PSS, Private_Dirty), or shared ones shrink",
+    "host_growth.private": "bool: the workers' own pages grow (USS, PSS, Private_Dirty), or shared ones fall",
     "host_growth.told": "bool: somebody says that host memory grows",
     "host_growth.workers": "bool: the loader has workers",
     "host_growth.flat_without": "bool: without workers host memory does not grow, by figures or words",
-    "host_growth.objects": "bool: the dataset holds a large list or dict of Python objects and fills no cache",
+    "host_growth.objects": "bool: the dataset holds a list or dict of Python objects, and fills no cache",
 }
 
 FEWEST = 4
@@ -41,42 +41,89 @@ _NUMBER = r"\d{1,12}(?:[.,]\d{1,6})?"
 _PATTERNS = {
     "own": r"\bUSS\b|\bPSS\b|Private|priv(?:ate)?\b|\bunique\b",
     "shared": r"\bShared|\bSHR\b|\bshared\b",
-    "used": r"\bused\b|\bRSS\b|\bRES\b|\bRAM\b|\bmem(?:ory)?\b|\bhost\b|Speicher|belegt|genutzt|m\u00e9moire|memoria|\u5185\u5b58|\u8a18\u61b6\u9ad4|\u30e1\u30e2\u30ea|\u4f7f\u7528|\u043f\u0430\u043c\u044f\u0442|\uba54\ubaa8\ub9ac|\bpercent\b",
-    "left": r"\bavail(?:able)?\b|MemAvailable|verf\u00fcgbar|disponible|dispon[i\u00ed]vel|\u53ef\u7528|\u7a7a\u304d|\u0434\u043e\u0441\u0442\u0443\u043f\u043d",
+    "used": (
+        r"\bused\b|\bRSS\b|\bRES\b|\bRAM\b|\bmem(?:ory)?\b|\bhost\b|Speicher|belegt|genutzt|m\u00e9moire"
+        r"|memoria|\u5185\u5b58|\u8a18\u61b6\u9ad4|\u30e1\u30e2\u30ea|\u4f7f\u7528"
+        r"|\u043f\u0430\u043c\u044f\u0442|\uba54\ubaa8\ub9ac|\bpercent\b"
+    ),
+    "left": (
+        r"\bavail(?:able)?\b|MemAvailable|verf\u00fcgbar|disponible|dispon[i\u00ed]vel|\u53ef\u7528"
+        r"|\u7a7a\u304d|\u0434\u043e\u0441\u0442\u0443\u043f\u043d"
+    ),
     "not-host": r"gpu|cuda|vram|alloc|reserved|buff|cache|swap|total|\bfree\b|\u663e\u5b58|lim|max|peak|shm",
     "pair": (
-        rf"(?P<key>[^\W\d][\w./ ()%-]{{1,28}}?)\s?[:=\s]\s?(?P<value>{_NUMBER})\s?(?P<unit>[KMGTk](?:i?B|i|o)?\b|%)?(?![\w:])"
+        rf"(?P<key>[^\W\d][\w./ ()%-]{{1,28}}?)(?:\s?[:=]\s{{0,12}}"
+        rf"|\s{{1,12}})(?P<value>{_NUMBER})\s?(?P<unit>[KMGTk](?:i?B|i|o)?\b|%)?(?![\w:])"
     ),
     # before the pairs: a time, a step, "t=1h", an epoch
-    "label": r"^\s*(?:\[?\d{1,2}:\d{2}(?::\d{2})?\]?|t\s?=\s?\S+|(?:after|nach|apr\u00e8s)?\s?\d{1,6}\s?(?:min|h|s)\b|(?:step|iter|it|batch|epoch|Schritt)\s?[:=#]?\s?\d+|\d{1,7})",
+    "label": (
+        r"^\s*(?:\[?\d{1,2}:\d{2}(?::\d{2})?\]?|t\s?=\s?\S+|(?:after|nach|apr\u00e8s)?\s?\d{1,6}\s?(?:min|h"
+        r"|s)\b|(?:step|iter|it|batch|epoch|Schritt)\s?[:=#]?\s?\d+|\d{1,7})"
+    ),
     "none": (
-        r"(?:num_)?workers[\"'`]?\W{0,4}(?:auf |to |at |\u4e3a |\u6539\u6210 |\u3092 )?0(?![\d.])|\bwith 0\b|\bmit 0\b|\b0 workers?\b|\bworkers?\b[^.\n]{0,12}\b0\b(?![\d.%])"
-        r"|\b(?:without|no|ohne|sans|sin|sem|senza|\u0431\u0435\u0437) (?:any )?(?:workers?|\u0432\u043e\u0440\u043a\u0435\u0440\w*)"
+        r"(?:num_)?workers[\"'`]?\W{0,4}(?:auf |to |at |\u4e3a |\u6539\u6210 |\u3092 )?0(?![\d.])|\bwith 0\b"
+        r"|\bmit 0\b|\b0 workers?\b|\bworkers?\b[^.\n]{0,12}\b0\b(?![\d.%])"
+        r"|\b(?:without|no|ohne|sans|sin|sem|senza|\u0431\u0435\u0437) (?:any )?(?:workers?"
+        r"|\u0432\u043e\u0440\u043a\u0435\u0440\w*)"
         r"|main process only|single process"
     ),
     "flat": (
-        r"constant|stable|\bflat\b|konstant|stabil|gleich|w\u00e4chst (?:er |es |das |der )?(?:\w+ )?nicht|steigt (?:\w+ ){0,2}nicht|bleibt|reste|ne (?:bouge|monte|cro\u00eet|grimpe) pas|stable|no (?:crece|sube|aumenta)"
-        r"|n\u00e3o (?:cresce|sobe|aumenta)|non (?:cresce|sale|aumenta)|\u043d\u0435 (?:\u0440\u0430\u0441\u0442|\u0443\u0432\u0435\u043b)\w*|\u0441\u0442\u0430\u0431\u0438\u043b\w*|\u5897\u3048\u307e\u305b\u3093|\u5897\u3048\u306a\u3044|\u307e\u307e|\u4e00\u5b9a"
-        r"|\u4e0d\u6da8|\u4e0d\u589e|\u4e0d\u4f1a\u6da8|\u4e0d\u4f1a\u589e|\u6ca1\u6709\u6da8|\u6b63\u5e38|\u7a33\u5b9a|\u4e0d\u53d8|\ub298\uc9c0 \uc54a|\uadf8\ub300\ub85c|\uc77c\uc815|(?:does|do|did|is|was)(?:n['\u2019]t| not) (?:grow|increase|happen|leak|climb|rise|go up|growing|leaking)"
-        r"|never (?:grows|leaks|increases)|no (?:growth|leak|increase)|\bstays\b|\bfine\b|\bnormal\b|\bnot grow|\bdoesn't\b|\bnone of (?:it|this)\b|\bgone\b"
+        r"constant|stable|\bflat\b|konstant|stabil|gleich|w\u00e4chst (?:er |es |das |der )?(?:\w+ )?nicht"
+        r"|steigt (?:\w+ ){0,2}nicht|bleibt|reste|ne (?:bouge|monte|cro\u00eet|grimpe) pas|stable"
+        r"|no (?:crece|sube|aumenta)"
+        r"|n\u00e3o (?:cresce|sobe|aumenta)|non (?:cresce|sale|aumenta)"
+        r"|\u043d\u0435 (?:\u0440\u0430\u0441\u0442|\u0443\u0432\u0435\u043b)\w*"
+        r"|\u0441\u0442\u0430\u0431\u0438\u043b\w*|\u5897\u3048\u307e\u305b\u3093|\u5897\u3048\u306a\u3044"
+        r"|\u307e\u307e|\u4e00\u5b9a"
+        r"|\u4e0d\u6da8|\u4e0d\u589e|\u4e0d\u4f1a\u6da8|\u4e0d\u4f1a\u589e|\u6ca1\u6709\u6da8|\u6b63\u5e38"
+        r"|\u7a33\u5b9a|\u4e0d\u53d8|\ub298\uc9c0 \uc54a|\uadf8\ub300\ub85c|\uc77c\uc815|(?:does|do|did|is"
+        r"|was)(?:n['\u2019]t| not) (?:grow|increase|happen|leak|climb|rise|go up|growing|leaking)"
+        r"|never (?:grows|leaks|increases)|no (?:growth|leak|increase)|\bstays\b|\bfine\b|\bnormal\b"
+        r"|\bnot grow|\bdoesn't\b|\bnone of (?:it|this)\b|\bgone\b"
     ),
     "some": (
-        r"(?:num_)?workers[\"'`]?\s?(?:[=:>]|auf|von|\u3092)?\s?[1-9]\d?\b|\b[1-9]\d{0,2} (?:\w+ )?(?:workers?\b|\u0432\u043e\u0440\u043a\u0435\u0440)|num_workers\s?>\s?0|\bpt_data_worker\b|args\.\w*workers"
-        r"|[1-9]\d?\s?(?:\u4e2a|\u500b\u306e|\uac1c\uc758)\s?(?:workers?|\u30ef\u30fc\u30ab\u30fc|\uc6cc\ucee4)|each worker|per worker|of a worker|pro Worker|par worker|por worker"
+        r"(?:num_)?workers[\"'`]?\s?(?:[=:>]|auf|von|\u3092)?\s?[1-9]\d?\b"
+        r"|\b[1-9]\d{0,2} (?:\w+ )?(?:workers?\b|\u0432\u043e\u0440\u043a\u0435\u0440)|num_workers\s?>\s?0"
+        r"|\bpt_data_worker\b|args\.\w*workers"
+        r"|[1-9]\d?\s?(?:\u4e2a|\u500b\u306e|\uac1c\uc758)\s?(?:workers?|\u30ef\u30fc\u30ab\u30fc"
+        r"|\uc6cc\ucee4)|each worker|per worker|of a worker|pro Worker|par worker|por worker"
     ),
     "objects": (
-        r"(?:list|dict|tuple)s? (?:of|with|holding|containing)\b|\b(?:python|huge|big|large|giant) (?:list|dict|objects?)\b|python[- ]?\u30ea\u30b9\u30c8|python\s?(?:\u5217\u8868|\u5b57\u5178|\ub9ac\uc2a4\ud2b8)|\u30ea\u30b9\u30c8\uff08|\u5217\u8868|\u5b57\u5178\u7684"
-        r"|self\.\w+\s*=\s*(?:list\(|\[|\{|json\.load|pickle\.load|sorted\(|glob|\w+\.(?:to_dict|tolist|readlines|splitlines|read\(\)\.split)|os\.listdir|dict\(|\[?\w+ for )"
-        r"|\b\d[\d.,]* ?(?:M|k|Mio\.?|million|millions|Millionen|Tsd\.?|\u4e07|\ubc31\ub9cc|\u043c\u043b\u043d)\s?(?:\u6761|\u500b|\u4ef6)?\s?(?:\u306e)?\s?(?:dicts?|tuples?|str(?:ings?)?|paths?|Pfade|Strings|objects|\u5b57\u7b26\u4e32|\u8def\u5f84|entries|Eintr\u00e4ge)"
-        r"|[Ll]iste (?:von|mit|de|di)\b|lista (?:de|di)\b|dictionnaires?\b|diccionarios?\b|\u0441\u043f\u0438\u0441\u043e\u043a\b|\u0441\u043f\u0438\u0441\u043a\w*|\u0441\u043b\u043e\u0432\u0430\u0440\w*|lijst (?:van|met)"
+        r"(?:list|dict|tuple)s? (?:of|with|holding|containing)\b|\b(?:python|huge|big|large|giant) (?:list"
+        r"|dict|objects?)\b|python[- ]?\u30ea\u30b9\u30c8|python\s?(?:\u5217\u8868|\u5b57\u5178"
+        r"|\ub9ac\uc2a4\ud2b8)|\u30ea\u30b9\u30c8\uff08|\u5217\u8868|\u5b57\u5178\u7684"
+        r"|self\.\w+\s*=\s*(?:list\(|\[|\{|json\.load|pickle\.load|sorted\(|glob|\w+\.(?:to_dict|tolist"
+        r"|readlines|splitlines|read\(\)\.split)|os\.listdir|dict\(|\[?\w+ for )"
+        r"|\b\d[\d.,]* ?(?:M|k|Mio\.?|million|millions|Millionen|Tsd\.?|\u4e07|\ubc31\ub9cc"
+        r"|\u043c\u043b\u043d)\s?(?:\u6761|\u500b|\u4ef6)?\s?(?:\u306e)?\s?(?:dicts?|tuples?|str(?:ings?)?"
+        r"|paths?|Pfade|Strings|objects|\u5b57\u7b26\u4e32|\u8def\u5f84|entries|Eintr\u00e4ge)"
+        r"|[Ll]iste (?:von|mit|de|di)\b|lista (?:de|di)\b|dictionnaires?\b|diccionarios?\b"
+        r"|\u0441\u043f\u0438\u0441\u043e\u043a\b|\u0441\u043f\u0438\u0441\u043a\w*"
+        r"|\u0441\u043b\u043e\u0432\u0430\u0440\w*|lijst (?:van|met)"
     ),
     "caches": (
-        r"self\.\w*(?:cache|memo|buffer)\w*\s*\[|lru_cache|functools\.cache|self\.\w+\.append\(|self\.\w*cache\w*\.(?:setdefault|update)\(|@cache\b"
+        r"self\.\w*(?:cache|memo|buffer)\w*\s*\[|lru_cache|functools\.cache|self\.\w+\.append\("
+        r"|self\.\w*cache\w*\.(?:setdefault|update)\(|@cache\b"
+    ),
+    "part": r"[,;:]\s|[\uff0c\u3001\uff1b]|\b(?:but|aber|mais|pero|mas|ma|\u043d\u043e)\b",
+    "gpu": r"gpu|cuda|vram|\u663e\u5b58",
+    # "Private_Dirty:   402116 kB", again and again
+    "bare": (
+        r"^\s*(?:Private_\w+|Shared_\w+|Pss\w*|Rss|Uss|VmRSS|RssAnon|MemAvailable|RSS|USS"
+        r"|PSS)\W{1,3}\s*[\d.,]+ ?[kKMG]i?B?\s*$"
     ),
     "from-to": (
-        r"(?:from|von|de|da|\u4ece|\u0441|\u043e\u0442)\b[^.\n]{0,30}?\d[^\n]{0,60}?(?:to|auf|bis|\u00e0|a|hasta|at\u00e9|\u5230|\u0434\u043e)\b|->|\u2192|\u304b\u3089|\u5230|after|later|nach|apr\u00e8s|despu\u00e9s|\u5f8c|\u540e|\u304c"
+        r"(?:from|von|de|da|\u4ece|\u0441|\u043e\u0442)\b[^.\n]{0,30}?\d[^\n]{0,60}?(?:to|auf|bis|\u00e0|a"
+        r"|hasta|at\u00e9|\u5230|\u0434\u043e)\b|->|\u2192|\u304b\u3089|\u5230|after|later|nach|apr\u00e8s"
+        r"|despu\u00e9s|\u5f8c|\u540e|\u304c"
     ),
-    "host": r"\b(?:RSS|USS|PSS|RAM|ram|RES|host mem\w*|system mem\w*|main mem\w*|CPU mem\w*|MemAvailable|Private_\w+)\b|Arbeitsspeicher|Hauptspeicher|m\u00e9moire vive|\u5185\u5b58|\u4e3b\u5b58|\u30e1\u30a4\u30f3\u30e1\u30e2\u30ea|\u30db\u30b9\u30c8|\u043e\u043f\u0435\u0440\u0430\u0442\u0438\u0432\u043d|\ubc94\uc6a9 \uba54\ubaa8\ub9ac|\ud638\uc2a4\ud2b8 \uba54\ubaa8\ub9ac|\bpod\b|\bOOMKilled\b",
+    "host": (
+        r"\b(?:RSS|USS|PSS|RAM|ram|RES|host mem\w*|system mem\w*|main mem\w*|CPU mem\w*|MemAvailable"
+        r"|Private_\w+)\b|Arbeitsspeicher|Hauptspeicher|m\u00e9moire vive|\u5185\u5b58|\u4e3b\u5b58"
+        r"|\u30e1\u30a4\u30f3\u30e1\u30e2\u30ea|\u30db\u30b9\u30c8"
+        r"|\u043e\u043f\u0435\u0440\u0430\u0442\u0438\u0432\u043d|\ubc94\uc6a9 \uba54\ubaa8\ub9ac"
+        r"|\ud638\uc2a4\ud2b8 \uba54\ubaa8\ub9ac|\bpod\b|\bOOMKilled\b"
+    ),
 }
 
 
@@ -109,15 +156,15 @@ def read(passage: Passage) -> Iterator[Fact]:
 
 
 def _told(passage: Passage) -> Line | None:
-    """A sentence that says of host memory that it grows; without a word of the host, of memory at a loader."""
+    """A sentence that says of host memory that it grows; or of memory, and it names workers."""
     for line in passage.sentences:
-        text = line.text
-        if not says("grows").search(text) or _pattern("none").search(text) and _pattern("flat").search(text):
+        host = _pattern("host").search(line.text) is not None
+        if not host and not (says("memory").search(line.text) and says("workers").search(line.text)):
             continue
-        if _pattern("host").search(text) or (
-            says("memory").search(text) and says("workers").search(text) and not re.search(r"gpu|cuda|vram", text, re.I)
-        ):
-            return line
+        for part in _pattern("part").split(line.text):
+            flat = _pattern("none").search(part) is not None and _pattern("flat").search(part) is not None
+            if says("grows").search(part) and not flat and (host or not _pattern("gpu").search(part)):
+                return line
     return None
 
 
@@ -125,13 +172,25 @@ def _series(passage: Passage) -> Iterator[tuple[str, list[tuple[float, Line]]]]:
     """Figures one below the other under one name: columns of tables, and pairs of a name and a figure."""
     for table in tables(passage):
         for at, head in enumerate(table.head.cells):
-            found = [(number(row.cells[at]), row.line) for row in table.rows]
-            yield head, [(amount, line) for amount, line in found if amount is not None]
+            sized = [amounts(row.cells[at])[:1] for row in table.rows]
+            plain = [number(row.cells[at]) for row in table.rows]
+            found = [size[0] for size in sized if size] if all(sized) else plain
+            yield (
+                head,
+                [
+                    (amount, row.line)
+                    for amount, row in zip(found, table.rows, strict=True)
+                    if amount is not None
+                ],
+            )
     runs: dict[str, list[tuple[float, Line]]] = {}
     last = -9
     for line in passage.lines:
         label = _pattern("label").match(line.text)
-        pairs = _pairs(line.text[label.end() :]) if label is not None else {}
+        bare = _pattern("bare").match(line.text) is not None
+        pairs = (
+            _pairs(line.text[label.end() if label is not None else 0 :]) if label is not None or bare else {}
+        )
         if not pairs:
             continue
         if line.at - last > 3:
@@ -183,16 +242,13 @@ def _growth(values: list[float], falls: bool, fewest: int) -> float | None:
     if len(values) < fewest or min(values) < 0:
         return None
     first, last, half = values[0], values[-1], values[len(values) // 2]
-    if falls:
-        grown = first / max(last, 1e-9)
-    else:
-        grown = last / max(first, 1e-9)
+    grown = first / max(last, 1e-9) if falls else last / max(first, 1e-9)
     steady = abs(last - half) >= 0.25 * abs(last - first)  # what levels out is a cache
     return min(grown, 1000.0) if grown >= GROWTH and steady else None
 
 
 def _own(passage: Passage) -> Line | None:
-    """Figures of the workers' own pages that rise, or of shared ones that fall; or both told in a sentence."""
+    """Figures of the workers' own pages that rise, or of shared ones that fall; or a sentence with both."""
     for name, run in _series(passage):
         values = [amount for amount, _ in run]
         for kind, falls in (("own", False), ("shared", True)):
@@ -230,7 +286,11 @@ def _flat(passage: Passage) -> Line | None:
 
 def _level(below: tuple[Line, ...]) -> bool:
     """Two lines of figures or more, the last figure of each nearly the same."""
-    rows = [[value(one) for one in re.findall(_NUMBER, line.text)] for line in below if line.voice is not Voice.SAID]
+    rows = [
+        [value(one) for one in re.findall(_NUMBER, line.text)]
+        for line in below
+        if line.voice is not Voice.SAID
+    ]
     rows = [row for row in rows if len(row) >= 2]
     if len(rows) < 2:
         return False

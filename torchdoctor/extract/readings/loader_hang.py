@@ -35,17 +35,24 @@ _PATTERNS = {
         r"|num_workers ?> ?0"
     ),
     "waits": (
-        r"self\._poll\.poll\(timeout\)|\b_try_get_data\b|\b_try_get_batch\b|\b_get_data\b[^\n]{0,30}dataloader|_data_queue\.get\("
+        r"self\._poll\.poll\(timeout\)|\b_try_get_data\b|\b_try_get_batch\b"
+        r"|\b_get_data\b[^\n]{0,30}dataloader|_data_queue\.get\("
         r"|_next_data\b|_worker_result_queue|ready = selector\.select\(timeout\)"
     ),
     # rows of ps, top and htop, and what people say of them
     "idle": (
-        r"^\s*\d{2,8}\s[^\n]{0,60}\b(?:futex_wait\w*|do_poll\w*|pipe_(?:read|wait)\w*|sem_wait\w*|wait_woken|hrtimer_nanosleep|ep_poll)\b"
+        r"^\s*\d{2,8}\s[^\n]{0,60}\b(?:futex_wait\w*|do_poll\w*|pipe_(?:read|wait)\w*|sem_wait\w*|wait_woken"
+        r"|hrtimer_nanosleep|ep_poll)\b"
         r"|^\s*\d{2,8}\s[^\n]{0,80}\bSl?\+?\s[^\n]{0,30}\b0\.0\b[^\n]{0,60}(?:python|pt_data)"
-        r"|(?:workers?|children|child|processes|python|kinder|prozesse|enfants|hijos|\u5b50\u8fdb\u7a0b|\u5b50\u30d7\u30ed\u30bb\u30b9|\u0432\u043e\u0440\u043a\u0435\u0440\w*|\uc6cc\ucee4)[^\n.]{0,60}"
-        r"(?:\b(?:sleep\w*|idle|S state|state S|status S|0(?:[.,]0)? ?%|at 0(?:\.0)?|schlafen|unt\u00e4tig|dorment|duermen)|\u7761\u7720|\u7a7a\u95f2|\u30b9\u30ea\u30fc\u30d7)"
+        r"|(?:workers?|children|child|processes|python|kinder|prozesse|enfants|hijos|\u5b50\u8fdb\u7a0b"
+        r"|\u5b50\u30d7\u30ed\u30bb\u30b9|\u0432\u043e\u0440\u043a\u0435\u0440\w*|\uc6cc\ucee4)[^\n.]{0,60}"
+        r"(?:\b(?:sleep\w*|idle|S state|state S|status S|0(?:[.,]0)? ?%|at 0(?:\.0)?|schlafen|unt\u00e4tig"
+        r"|dorment|duermen)|\u7761\u7720|\u7a7a\u95f2|\u30b9\u30ea\u30fc\u30d7)"
     ),
-    "quoted": r"\w*Warning:|excessive worker creation|to avoid potential slowness|current process just got forked|avoid deadlocks",
+    "quoted": (
+        r"\w*Warning:|excessive worker creation|to avoid potential slowness|current process just got forked"
+        r"|avoid deadlocks"
+    ),
     "part": (
         r"[.;!?](?:\s+|$)|,\s|[\uff0c\u3002\u3001\uff1b]"
         r"|\b(?:but|aber|mais|pero|mas|ma|ale|\u043d\u043e)\b"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.extract.readings.amounts import amounts
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.spoken import says
-from torchdoctor.extract.readings.swapping import Memory, told_swapping
+from torchdoctor.extract.readings.swapping import Memory, ram, told_swapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,26 +28,37 @@ FACTS: dict[str, str] = {
 
 _PATTERNS = {
     "processes": (
-        r"(?<![\w.])(?P<number>\d{1,3})\s*(?:ranks|processes|procs|Prozesse|processus|procesos|gpus?\b|GPUs|x\b"
+        r"(?<![\w.])(?P<number>\d{1,3})\s*(?:ranks|processes|procs|Prozesse|processus|procesos|gpus?\b|GPUs"
+        r"|x\b"
         r"|workers per node)"
         r"|--nproc[_-]per[_-]node[ =](?P<torchrun>\d{1,3})"
     ),
     "pinned": (
-        r"[Pp]inned|\b[Pp]ins\b|[Pp]age-?locked|host_memory_stats|Mlocked|Unevictable|VmLck|VmPin|host allocator|cudaHost(?:Alloc|Register)|gepinnt|verrouill\u00e9|fijada|fixada|bloccata|bloqueada"
-        r"|\u9501\u9875|\u9875\u9501\u5b9a|\u56fa\u5b9a\u5185\u5b58|\u30da\u30fc\u30b8\u30ed\u30c3\u30af|\u30d4\u30f3\u7559\u3081|\u0437\u0430\u043a\u0440\u0435\u043f\u043b|\.pin_memory\(\)"
+        r"[Pp]inned|\b[Pp]ins\b|[Pp]age-?locked|host_memory_stats|Mlocked|Unevictable|VmLck|VmPin"
+        r"|host allocator|cudaHost(?:Alloc|Register)|gepinnt|verrouill\u00e9|fijada|fixada|bloccata"
+        r"|bloqueada"
+        r"|\u9501\u9875|\u9875\u9501\u5b9a|\u56fa\u5b9a\u5185\u5b58|\u30da\u30fc\u30b8\u30ed\u30c3\u30af"
+        r"|\u30d4\u30f3\u7559\u3081|\u0437\u0430\u043a\u0440\u0435\u043f\u043b|\.pin_memory\(\)"
     ),
     "sentence": r"(?<=[A-Za-z)])[.;,]\s+",
     "per-process": (
         r"\brank\b|per (?:rank|process|gpu)|each|every rank|the others|\bjede[rs]?\b|\bchacun|\bcada\b"
     ),
     "on": (
-        r"pin_memory[\"'`]?\s*(?:[=:]|auf|to|is|\u00e0)?\s*[`\"']?[Tt]rue|pin_memory\(\)|\b[Pp]inned|[Pp]age-?locked|pin_memory (?:on|an|is on|enabled)\b"
-        r"|with pin_memory\b|cudaHost(?:Alloc|Register)|gepinnt|pin_memory\s?(?:\u6253\u5f00|\u5f00\u542f|\u3092\u6709\u52b9)|\u9501\u9875\u5185\u5b58|\u30da\u30fc\u30b8\u30ed\u30c3\u30af"
+        r"pin_memory[\"'`]?\s*(?:[=:]|auf|to|is|\u00e0)?\s*[`\"']?[Tt]rue|pin_memory\(\)|\b[Pp]inned"
+        r"|[Pp]age-?locked|pin_memory (?:on|an|is on|enabled)\b"
+        r"|with pin_memory\b|cudaHost(?:Alloc|Register)|gepinnt|pin_memory\s?(?:\u6253\u5f00|\u5f00\u542f"
+        r"|\u3092\u6709\u52b9)|\u9501\u9875\u5185\u5b58|\u30da\u30fc\u30b8\u30ed\u30c3\u30af"
     ),
     "without": (
-        r"pin_memory[\"'`]?\s*(?:[=:]|is|set to|to|auf|\u00e0|en|su|\u8bbe\u4e3a|\u6539\u6210|\u6539\u4e3a|\u3092)?\s*[`\"']?[Ff]alse"
-        r"|[Ww]ithout (?:pin|page-?lock)|not pinn|[Uu]npinned|[Nn]o pinning|pinning (?:off|disabled|removed)|pin_memory (?:off|aus)|[Oo]hne (?:Pin|pin)|[Ss]ans (?:pin|\u00e9pingl)|[Ss]in (?:pin|fijar)|[Ss]em pin|[Ss]enza pin"
-        r"|\u0431\u0435\u0437 pin|(?:\u5173\u6389|\u5173\u95ed|\u53bb\u6389|\u4e0d\u7528)\s?pin|pin_memory\s?(?:\u5173|\u3092\u5207|\u3092\u7121\u52b9|\u306a\u3057)|pin_memory\(\) (?:removed|gone|weg)|(?:removed?|removing|dropp\w+|entfern\w+) (?:the )?[`\w.]*pin_memory"
+        r"pin_memory[\"'`]?\s*(?:[=:]|is|set to|to|auf|\u00e0|en|su|\u8bbe\u4e3a|\u6539\u6210|\u6539\u4e3a"
+        r"|\u3092)?\s*[`\"']?[Ff]alse"
+        r"|[Ww]ithout (?:pin|page-?lock)|not pinn|[Uu]npinned|[Nn]o pinning|pinning (?:off|disabled|removed)"
+        r"|pin_memory (?:off|aus)|[Oo]hne (?:Pin|pin)|[Ss]ans (?:pin|\u00e9pingl)|[Ss]in (?:pin|fijar)"
+        r"|[Ss]em pin|[Ss]enza pin"
+        r"|\u0431\u0435\u0437 pin|(?:\u5173\u6389|\u5173\u95ed|\u53bb\u6389|\u4e0d\u7528)\s?pin"
+        r"|pin_memory\s?(?:\u5173|\u3092\u5207|\u3092\u7121\u52b9|\u306a\u3057)|pin_memory\(\) (?:removed"
+        r"|gone|weg)|(?:removed?|removing|dropp\w+|entfern\w+) (?:the )?[`\w.]*pin_memory"
     ),
     "fine": (
         r"no swap|not swap|without swap|swap (?:stays|is|remains) (?:at )?(?:0|empty|unused|flat)"
@@ -57,8 +68,13 @@ _PATTERNS = {
     ),
     "locked": r"(?:^|\s)(?:Mlocked|Unevictable|VmLck|VmPin):?\s+(?P<kib>\d+) kB",
     "less": (
-        r"(?i:swap\w*|auslager\w*)\b[^.\n]{0,40}\b(?:redescend|retombe|diminue|baisse|vide|drops?|falls?|goes (?:down|back)|shrinks?|is gone|untouched|isn't (?:touched|used)|empty|sinkt|f\u00e4llt|leer|baja|vac\u00edo|cai|vazio|scende|vuoto"
-        r"|\u043f\u0430\u0434\u0430\u0435\u0442|\u043f\u0443\u0441\u0442)\w*|swap[^\n]{0,12}(?:\u4e0b\u964d|\u964d\u5230|\u4e0d\u518d|\u51cf|\u6e1b|\u4e0b\u304c|\u7a7a)|\b(?:faster|schneller|plus vite|m\u00e1s r\u00e1pido|mais r\u00e1pido|pi\u00f9 veloce|\u0431\u044b\u0441\u0442\u0440\u0435\u0435)\b|\u66f4\u5feb|\u901f\u304f"
+        r"(?i:swap\w*|auslager\w*)\b[^.\n]{0,40}\b(?:redescend|retombe|diminue|baisse|vide|drops?|falls?"
+        r"|goes (?:down|back)|shrinks?|is gone|untouched|isn't (?:touched|used)|empty|sinkt|f\u00e4llt|leer"
+        r"|baja|vac\u00edo|cai|vazio|scende|vuoto"
+        r"|\u043f\u0430\u0434\u0430\u0435\u0442|\u043f\u0443\u0441\u0442)\w*|swap[^\n]{0,12}(?:\u4e0b\u964d"
+        r"|\u964d\u5230|\u4e0d\u518d|\u51cf|\u6e1b|\u4e0b\u304c|\u7a7a)|\b(?:faster|schneller|plus vite"
+        r"|m\u00e1s r\u00e1pido|mais r\u00e1pido|pi\u00f9 veloce"
+        r"|\u0431\u044b\u0441\u0442\u0440\u0435\u0435)\b|\u66f4\u5feb|\u901f\u304f"
     ),
     "divided": r"/\s*(?:2\s?\*\*\s?(?P<power>30|20|40)|1024\s?\*\*\s?(?P<of>[234])|1e(?P<e>9|6))",
 }
@@ -131,9 +147,14 @@ def _processes(passage: Passage) -> int:
 
 
 def _locked(text: str) -> list[float]:
-    """The sizes of a sentence that names pinned memory; the one right behind the word where another is told."""
-    behind = amounts(text[found.end() : found.end() + 16]) if (found := _pattern("pinned").search(text)) else []
-    return behind[:1] or amounts(text)
+    """The sizes of a sentence that names pinned memory; the one beside the word where others stand."""
+    for machine in reversed(list(ram(text))):
+        text = text[: machine.start()] + " " * len(machine.group()) + text[machine.end() :]
+    found = _pattern("pinned").search(text)
+    if found is None:
+        return amounts(text)
+    behind, before = amounts(text[found.end() : found.end() + 16]), amounts(text[: found.start()][-24:])
+    return behind[:1] or before[-1:] or amounts(text)
 
 
 def _fine_without(passage: Passage) -> Line | None:

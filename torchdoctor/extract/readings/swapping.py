@@ -39,29 +39,45 @@ _PATTERNS = {
     "ram": (
         r"(?<![\w.])(?P<total>\d{1,4}(?:\.\d)?) ?(?P<unit>[GT])(?:i?[Bb]|o)?(?: of| de)?"
         r"(?: (?:system|host|main|DDR[45]|ECC|total))* (?:RAM|memory|Speicher|Arbeitsspeicher|\u5185\u5b58)\b"
-        r"|\b(?:RAM|[Hh]ost memory|[Ss]ystem memory|\u5185\u5b58|\u30e1\u30e2\u30ea)\W{1,24}(?P<total2>\d{1,4}) ?(?P<unit2>[GT])"
+        r"|\b(?:RAM|[Hh]ost memory|[Ss]ystem memory|\u5185\u5b58"
+        r"|\u30e1\u30e2\u30ea)\W{1,24}(?P<total2>\d{1,4}) ?(?P<unit2>[GT])"
     ),
     "option": r"-(?:b|k|m|g|h)\b|--(?:giga|mega|human)",
     # "swap 16 GB, used 15.8 GB", "Swp[|||15.8G/16.0G]", "58.2 of 64 GB swap used", "swapped out 9.7 GB"
     "swap-told": (
-        r"\b[Ss]wap\W{1,4}(?P<total>[\d.,]+) ?[KMGT]i?[Bo]?\W{1,4}(?:used|belegt|utilis\u00e9\w*|usado|in use)\W{1,3}(?P<used>[\d.,]+ ?[KMGT])"
-        r"|\b[Ss](?:wp|wap)\W{0,40}?(?P<bar>[\d.,]+ ?[KMGT])i?B? ?(?:/|of|von|de|sur) ?(?P<full>[\d.,]+ ?[KMGT])"
-        r"|(?P<part>[\d.,]+) ?(?:[KMGT]i?B? )?(?:/|of|von|de|sur) ?(?P<whole>[\d.,]+ ?[KMGT])i?[Bo]? (?:of |de )?[Ss]wap"
-        r"|\bswapped(?:[ -]out)?\W{1,3}(?P<out>[\d.,]+ ?[KMGT])|(?P<out2>[\d.,]+ ?[KMGT])i?B? (?:is |are |were |was )?(?:swapped|in swap|of swap|swap used)"
-        r"|\b[Ss]wap (?:used|usage|belegt|utilis\u00e9|en uso|in use|\u4f7f\u7528)?\W{1,4}(?P<alone>[\d.,]+ ?[KMGT])"
+        r"\b[Ss]wap\W{1,4}(?P<total>[\d.,]+) ?[KMGT]i?[Bo]?\W{1,4}(?:used|belegt|utilis\u00e9\w*|usado"
+        r"|in use)\W{1,3}(?P<used>[\d.,]+ ?[KMGT])"
+        r"|\b[Ss](?:wp|wap)\W{0,120}?(?P<bar>[\d.,]+ ?[KMGT])i?B? ?(?:/|of|von|de"
+        r"|sur) ?(?P<full>[\d.,]+ ?[KMGT])"
+        r"|(?P<part>[\d.,]+) ?(?:[KMGT]i?B? )?(?:/|of|von|de|sur) ?(?P<whole>[\d.,]+ ?[KMGT])i?[Bo]? (?:of "
+        r"|de )?[Ss]wap"
+        r"|\bswapped(?:[ -]out)?\W{1,3}(?P<out>[\d.,]+ ?[KMGT])|(?P<out2>[\d.,]+ ?[KMGT])i?B? (?:is |are "
+        r"|were |was )?(?:swapped|in swap|of swap|swap used)"
+        r"|\b[Ss]wap (?:used|usage|belegt|utilis\u00e9|en uso|in use"
+        r"|\u4f7f\u7528)?\W{1,4}(?P<alone>[\d.,]+ ?[KMGT])"
     ),
     # sar -W: pages a second
     "sar-head": r"\bpswpin/s\s+pswpout/s",
     "sar": r"^\s*\d{1,2}:\d{2}\S*\s(?:[AP]M\s)?\s*(?P<si>\d+[.,]\d+)\s+(?P<so>\d+[.,]\d+)\s*$",
     # swapon --show
-    "swapon": r"^\s*/\S+\s+(?:file|partition)\s+(?P<total>[\d.,]+[KMGT]?)\s+(?P<used>[\d.,]+[KMGT]?)\s+-?\d+\s*$",
-    "swaps": (
-        r"(?:starts?|started|begins?|began|keeps?|is|are|was|goes|while|all the time|heavily|constantly)\b[^.\n]{0,30}\bswapp(?:ing|ed)\b|\bswaps\b|\bswapping\b|\bthrash\w*"
-        r"|\bkswapd\d?\b[^.\n]{0,30}\d{2,3} ?%|\blager\w* (?:\w+ ){0,3}aus\b|\bswappt\b|\bausgelagert\b|\ben (?:la )?swap\b|\bswappe\b|\bswapea\w*|\bhace(?:n)? swap|\busa(?:ndo)? swap|\bswappa\w*"
-        r"|\u0441\u0432\u043e\u043f\u0438\w*|\u0443\u0445\u043e\u0434\u0438\w* \u0432 (?:swap|\u0441\u0432\u043e\u043f)|swap[^\n\u3002]{0,12}(?:\u7528\u6ee1|\u66b4\u6da8|\u5360\u6ee1|\u6da8|\u98d9\u5347)|(?:\u5f00\u59cb|\u7591\u72c2|\u75af\u72c2|\u4e00\u76f4)[^\n\u3002]{0,6}swap"
-        r"|\u30b9\u30ef\u30c3\u30d7(?:\u304c|\u3057|\u3092)[^\n\u3002]{0,12}(?:\u767a\u751f|\u5897|\u59cb|\u4f7f)|swap[^\n]{0,10}(?:\u767a\u751f|\u5897\u3048)|\uc2a4\uc651"
+    "swapon": (
+        r"^\s*/\S+\s+(?:file|partition)\s+(?P<total>[\d.,]+[KMGT]?)\s+(?P<used>[\d.,]+[KMGT]?)\s+-?\d+\s*$"
     ),
-    "none": r"\b(?:no|not|never|without|kein\w*|nicht|ohne|pas|sans|sin|sem|senza|n't)\b[^.\n]{0,16}(?:swap|auslager|lagert)",
+    "swaps": (
+        r"(?:starts?|started|begins?|began|keeps?|is|are|was|goes|while|all the time|heavily"
+        r"|constantly)\b[^.\n]{0,30}\bswapp(?:ing|ed)\b|\bswaps\b|\bswapping\b|\bthrash\w*"
+        r"|\bkswapd\d?\b[^.\n]{0,30}\d{2,3} ?%|\blager\w* (?:\w+ ){0,3}aus\b|\bswappt\b|\bausgelagert\b"
+        r"|\ben (?:la )?swap\b|\bswappe\b|\bswapea\w*|\bhace(?:n)? swap|\busa(?:ndo)? swap|\bswappa\w*"
+        r"|\u0441\u0432\u043e\u043f\u0438\w*|\u0443\u0445\u043e\u0434\u0438\w* \u0432 (?:swap"
+        r"|\u0441\u0432\u043e\u043f)|swap[^\n\u3002]{0,12}(?:\u7528\u6ee1|\u66b4\u6da8|\u5360\u6ee1|\u6da8"
+        r"|\u98d9\u5347)|(?:\u5f00\u59cb|\u7591\u72c2|\u75af\u72c2|\u4e00\u76f4)[^\n\u3002]{0,6}swap"
+        r"|\u30b9\u30ef\u30c3\u30d7(?:\u304c|\u3057|\u3092)[^\n\u3002]{0,12}(?:\u767a\u751f|\u5897|\u59cb"
+        r"|\u4f7f)|swap[^\n]{0,10}(?:\u767a\u751f|\u5897\u3048)|\uc2a4\uc651"
+    ),
+    "none": (
+        r"(?i)\b(?:no|not|never|without|kein\w*|nicht|ohne|pas|sans|sin|sem|senza|n't)\b[^.\n]{0,16}(?:swap"
+        r"|auslager|lagert)"
+    ),
 }
 
 
@@ -130,7 +146,7 @@ class Memory:
 
 
 def _swaps(text: str) -> bool:
-    """A line of htop, sar or swapon, or words: a GiB and more in swap, a quarter of it where its size is told."""
+    """A line of htop, sar or swapon, or words: a GiB or more in swap, a quarter of it where it is told."""
     if (row := _pattern("sar").match(text)) is not None:
         return max(value(row.group("si")) or 0.0, value(row.group("so")) or 0.0) >= 500
     found = _pattern("swapon").match(text) or _pattern("swap-told").search(text)
@@ -154,10 +170,15 @@ def _told_total(passage: Passage) -> float:
     """The memory of the machine in words: the largest, as that of a GPU is told beside it."""
     totals = [0.0]
     for line in passage.lines:
-        for found in _pattern("ram").finditer(line.text):
+        for found in ram(line.text):
             number = found.group("total") or found.group("total2")
             totals.append(_number(number, found.group("unit") or found.group("unit2"), 1.0))
     return max(totals)
+
+
+def ram(text: str) -> Iterator[re.Match[str]]:
+    """Where a line tells how much memory the machine has."""
+    yield from _pattern("ram").finditer(text)
 
 
 def _unit_of(total: str) -> float:

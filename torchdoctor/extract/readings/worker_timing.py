@@ -11,7 +11,7 @@ from torchdoctor.extract.readings.amounts import number, value
 from torchdoctor.extract.readings.columns import Table, tables
 from torchdoctor.extract.readings.figures import rates, seconds
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
-from torchdoctor.extract.readings.spoken import says, source
+from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,19 +32,30 @@ FLAT = 1.3  # what four times as many workers gain where they share the processo
 
 _RATE = (
     r"(?:it|its|iter|iters|iterations|samples?|images?|imgs?|pics?|tokens?|tok|batch(?:es)?|steps?|examples?"
-    r"|frames?|clips?|files?|rows?|Bilder|\u5f20|\u679a|\uc7a5)\s?/\s?(?:s|sec|second|Sek|\u79d2|\ucd08)\b|\bfps\b|it/s"
+    r"|frames?|clips?|files?|rows?|Bilder|\u5f20|\u679a|\uc7a5)\s?/\s?(?:s|sec|second|Sek|\u79d2|\ucd08)\b"
+    r"|\bfps\b|it/s|\b(?:images?|imgs?|samples?|batch(?:es)?|it|steps?)[_ ]?(?:per|/|p)[_ ]?s(?:ec)?\b"
 )
-_TIME = r"(?:ms|s|sec|secs|seconds?|min|minutes?|Sek(?:unden)?|\u0441\u0435\u043a|\u79d2|\ucd08)(?![\w/])"
+_TIME = (
+    r"(?:ms|s|sec|secs|seconds?|min|minutes?|Sek(?:unden)?|\u0441\u0435\u043a|\u79d2|\ucd08)"
+    r"(?:\s?/\s?(?:epoch|ep|it|iter|batch|step|Epoche|\u00e9poque|100 batches)\b)?(?![\w/])"
+)
 
 _PATTERNS = {
     "workers": (
         r"(?:num_workers|n_workers|workers?|\bnw)\s?(?:[=:]|is|->)?\s?(?P<after>\d{1,3})\b"
         r"|\b(?P<before>\d{1,3}) workers?\b"
     ),
-    "head": r"workers?\b|\bnw\b|\u30ef\u30fc\u30ab\u30fc|\u0432\u043e\u0440\u043a\u0435\u0440|\uc6cc\ucee4|\u8fdb\u7a0b\u6570",
-    "rate-head": rf"{_RATE}|throughput|durchsatz|d\u00e9bit|rendimiento|\u541e\u5410|\u30b9\u30eb\u30fc\u30d7\u30c3\u30c8|\ucc98\ub9ac\ub7c9|per second",
+    "head": (
+        r"workers?\b|\bnw\b|\u30ef\u30fc\u30ab\u30fc|\u0432\u043e\u0440\u043a\u0435\u0440|\uc6cc\ucee4"
+        r"|\u8fdb\u7a0b\u6570"
+    ),
+    "rate-head": (
+        rf"{_RATE}|throughput|durchsatz|d\u00e9bit|rendimiento|\u541e\u5410"
+        r"|\u30b9\u30eb\u30fc\u30d7\u30c3\u30c8|\ucc98\ub9ac\ub7c9|per second"
+    ),
     "time-head": (
-        rf"(?<![\w/]){_TIME}|\btime\b|zeit\b|dauer|dur\u00e9e|temps|tiempo|tempo|\u8017\u65f6|\u65f6\u95f4|\u6642\u9593|\uc2dc\uac04"
+        rf"(?<![\w/]){_TIME}|\btime\b|zeit\b|dauer|dur\u00e9e|temps|tiempo|tempo|\u8017\u65f6|\u65f6\u95f4"
+        r"|\u6642\u9593|\uc2dc\uac04"
         r"|\u0432\u0440\u0435\u043c\u044f|\bs/|\bms/|/epoch|per (?:epoch|batch)|\bsec/"
     ),
     "alone": r"^\D{0,24}(?P<number>\d{1,3})\D{0,16}$",
@@ -53,16 +64,21 @@ _PATTERNS = {
     ),
     # "210 img/s with num_workers=1, 204 with 4, 187 with 8"
     "with": (
-        rf"(?<![\w.,])(?P<value>\d{{1,6}}(?:[.,]\d{{1,3}})?)\s?(?P<unit>{_RATE}|{_TIME})?\s?(?:\([^)]{{0,20}}\))?\s?"
-        r"(?:with|at|for|using|bei|mit|avec|con|com|a|\u0441|\u043f\u0440\u0438|@)\s(?:num_workers\s?[=:]?\s?|workers\s?[=:]\s?|nw\s?=\s?)?"
-        r"(?P<number>\d{1,3})(?:\s?(?:workers?|\u0432\u043e\u0440\u043a\u0435\u0440\w*))?(?![\w.%]|\s?(?:GPUs?|s\b|img|it/))"
+        rf"(?<![\w.,])(?P<value>\d{{1,6}}(?:[.,]\d{{1,3}})?)\s?(?P<unit>{_RATE}"
+        rf"|{_TIME})?\s?(?:\([^)]{{0,20}}\))?\s?"
+        r"(?:with|at|for|using|bei|mit|avec|con|com|a|\u0441|\u043f\u0440\u0438"
+        r"|@)\s(?:num_workers\s?[=:]?\s?|workers\s?[=:]\s?|nw\s?=\s?)?"
+        r"(?P<number>\d{1,3})(?:\s?(?:workers?|\u0432\u043e\u0440\u043a\u0435\u0440\w*))?(?![\w.%]"
+        r"|\s?(?:GPUs?|s\b|img|it/))"
     ),
     # "0 -> 61 s, 2 -> 33 s", "workers=8: 48.9 s", "1 个 worker 210 张/秒, 8 个 205"
     "gives": (
-        r"(?<![\w.,])(?:num_workers\s?[=:]?\s?|workers?\s?[=:]?\s?|nw\s?=\s?|with |mit |avec |con |com |bei )?"
+        r"(?<![\w.,])(?:num_workers\s?[=:]?\s?|workers?\s?[=:]?\s?|nw\s?=\s?|with |mit |avec |con |com "
+        r"|bei )?"
         r"(?P<number>\d{1,3})(?:\s?(?:workers?|\u4e2a\s?workers?|\u500b|\u4e2a|\uac1c|W)(?![A-Za-z]))?\s?"
         r"(?:->|=>|\u2192|:|=|\u2026|gives?|takes?|braucht|needs?|\u662f|\u3067|\u306f|\uff1a)\s?"
-        rf"(?:~|ca\.? |about |rund |\u7d04|\u7ea6)?(?P<value>\d{{1,6}}(?:[.,]\d{{1,3}})?)\s?(?P<unit>{_RATE}|{_TIME})?(?![\w.%])"
+        rf"(?:~|ca\.? |about |rund |\u7d04|\u7ea6)?(?P<value>\d{{1,6}}(?:[.,]\d{{1,3}})?)\s?(?P<unit>{_RATE}"
+        rf"|{_TIME})?(?![\w.%])"
     ),
 }
 
@@ -72,38 +88,35 @@ def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(_PATTERNS[name], re.IGNORECASE)
 
 
-@cache
-def _no_faster() -> re.Pattern[str]:
-    """A sentence on workers that says that more of them bring nothing, or harm."""
-    return re.compile(source("no faster"), re.IGNORECASE)
-
-
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a comparison of numbers of workers, by figures or in words; nothing in a manual."""
     if not passage.personal:
         return
-    told = next(
-        (
-            line
-            for line in passage.sentences
-            if _no_faster().search(line.text) and says("workers").search(line.text)
-        ),
-        None,
-    )
     series = list(_comparisons(passage))
     slower = next((found for taken in series if (found := _slower(taken)) is not None), None)
     if slower is not None:
-        factor, line = slower
-        yield line.fact("worker_timing.slower", round(factor, 1))
+        yield slower[1].fact("worker_timing.slower", round(slower[0], 1))
     flat = next((found for taken in series if (found := _flat(taken)) is not None), None)
-    if (line := flat or (slower[1] if slower is not None else None) or told) is not None:
-        yield line.fact("worker_timing.no_faster", True)
-    most = max((number for taken in series for number in taken), default=0)
-    for line in passage.lines if not most else ():
-        for found in _pattern("workers").finditer(line.text):
-            most = max(most, int(found.group("after") or found.group("before")))
+    shown = flat or (slower[1] if slower is not None else None) or _told(passage)
+    if shown is not None:
+        yield shown.fact("worker_timing.no_faster", True)
+    most = max((*(workers for taken in series for workers in taken), *_named(passage)), default=0)
     if most:
         yield passage.lines[0].fact("worker_timing.most", most)
+
+
+def _told(passage: Passage) -> Line | None:
+    """A sentence on workers that says that more of them bring nothing, or harm."""
+    for line in passage.sentences:
+        if says("no faster").search(line.text) and says("workers").search(line.text):
+            return line
+    return None
+
+
+def _named(passage: Passage) -> Iterator[int]:
+    for line in passage.lines:
+        for found in _pattern("workers").finditer(line.text):
+            yield int(found.group("after") or found.group("before"))
 
 
 def _comparisons(passage: Passage) -> Iterator[dict[int, tuple[float, Line]]]:
@@ -119,15 +132,17 @@ def _comparisons(passage: Passage) -> Iterator[dict[int, tuple[float, Line]]]:
             yield taken
     for table in tables(passage):
         yield from _of_table(table)
+    before = ""
     for line in (*passage.sentences, *passage.of(Voice.PRINTED)):
-        for name in ("with", "gives"):
+        named, before = says("workers").search(f"{before} {line.text}"), line.text
+        for name in ("with", "gives") if named is not None else ():
             taken = _of_sentence(line, name)
             if len(taken) >= 3:
                 yield taken
 
 
 def _slower(taken: dict[int, tuple[float, Line]]) -> tuple[float, Line] | None:
-    """More workers take longer than the fewest: each of them, or the most, from the best number on upwards."""
+    """More workers take longer than the fewest: each of them, or the most, rising from the best number on."""
     if len(taken) < 2:
         return None
     fewest, largest = min(taken), max(taken)
@@ -172,16 +187,16 @@ def _of_table(table: Table) -> Iterator[dict[int, tuple[float, Line]]]:
         yield from _across(table)
         return
     for name in ("rate-head", "time-head"):
-        at = next(
-            (at for at, head in enumerate(heads) if at != own and _pattern(name).search(head)), None
-        )
+        at = next((at for at, head in enumerate(heads) if at != own and _pattern(name).search(head)), None)
         if at is None:
             continue
         taken: dict[int, tuple[float, Line]] = {}
         for row in table.rows:
             workers, amount = _pattern("alone").match(row.cells[own]), _measured(row.cells[at])
             if workers is not None and amount:
-                taken.setdefault(int(workers.group("number")), (1 / amount if name == "rate-head" else amount, row.line))
+                taken.setdefault(
+                    int(workers.group("number")), (1 / amount if name == "rate-head" else amount, row.line)
+                )
         yield taken
         return
 
@@ -191,7 +206,9 @@ def _across(table: Table) -> Iterator[dict[int, tuple[float, Line]]]:
     found = [_pattern("alone").match(head) for head in table.head.cells[1:]]
     numbers = [int(one.group("number")) for one in found if one is not None]
     for row in table.rows:
-        name = next((name for name in ("rate-head", "time-head") if _pattern(name).search(row.cells[0])), None)
+        name = next(
+            (name for name in ("rate-head", "time-head") if _pattern(name).search(row.cells[0])), None
+        )
         if name is None:
             continue
         taken: dict[int, tuple[float, Line]] = {}
@@ -210,8 +227,6 @@ def _of_sentence(line: Line, name: str) -> dict[int, tuple[float, Line]]:
     """Pairs of a sentence; the unit may stand at the first or the last of them only."""
     taken: dict[int, tuple[float, Line]] = {}
     unit = ""
-    if not says("workers").search(line.text):
-        return taken
     for found in _pattern(name).finditer(line.text):
         amount = value(found.group("value"))
         workers = int(found.group("number"))
