@@ -56,7 +56,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "threads": (("num_threads", "omp_num", "num threads", "1 thread", "one thread"),),
     "worker_timing": (
         ("worker", "num_workers"),
-        ("num_workers", "dataloader", "loader", "loading", "pt_data"),
+        ("num_workers", "loader", "loading", "pt_data", "/s", "epoch", "train", "entren"),
     ),
     "worker_restart": (("workers",), ("epo", "\u00e9po", "\u044d\u043f\u043e", "\u8f6e", "\u30a8\u30dd")),
     "processors": (
@@ -70,7 +70,17 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "gpu_slice": (("grid ", " mig ", "nvidia "), ("slow", "memory", "only", "why")),
     "fork_hang": (
-        ("process(", "pool(", "processpoolexecutor(", "os.fork(", "multiprocessing", "fork", "preload"),
+        (
+            "process(",
+            "pool(",
+            "processpoolexecutor(",
+            "os.fork(",
+            "multiprocessing",
+            "fork",
+            "preload",
+            "uwsgi",
+            "celery",
+        ),
         ("torch", "gomp", "kmp_"),
     ),
     "loader_hang": (("workers", "worker_processes"),),

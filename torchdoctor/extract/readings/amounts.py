@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from functools import cache
 
-_SIZES = {"k": 1, "m": 2, "g": 3, "t": 4}
-
 _PATTERNS = {
     "number": (
         r"(?<![\w.,])-?\d{1,3}(?:[,\u202f\u00a0']\d{3})+(?![\d,])(?:\.\d+)?|(?<![\w.])-?\d+(?:[.,]\d+)?"
@@ -48,13 +46,16 @@ def value(digits: str) -> float | None:
 
 def amounts(text: str) -> list[float]:
     """The sizes of a text in bytes, with the unit behind each: "5,1 Go", "611Mi", "43.2 \u0413\u0411"."""
-    found: list[float] = []
-    for one in _pattern("size").finditer(text):
-        size = value(one.group("number"))
-        if size is not None:
-            found.append(size * 1024.0 ** _SIZES[one.group("unit").lower()])
-    for one in _pattern("cyrillic").finditer(text):
-        size = value(one.group("number"))
-        if size is not None:
-            found.append(size * 1024.0 ** (1 + "\u041a\u041c\u0413\u0422".index(one.group("unit"))))
-    return found
+    return [size for _, _, size in placed(text)]
+
+
+def placed(text: str) -> list[tuple[int, int, float]]:
+    """The sizes of a text with the columns they stand in: start, end, bytes."""
+    found: list[tuple[int, int, float]] = []
+    for name, units in (("size", "KMGT"), ("cyrillic", "\u041a\u041c\u0413\u0422")):
+        for one in _pattern(name).finditer(text):
+            size = value(one.group("number"))
+            if size is not None:
+                power = 1 + units.index(one.group("unit").upper())
+                found.append((one.start(), one.end(), size * 1024.0**power))
+    return sorted(found)

@@ -27,7 +27,7 @@ _PATTERNS = {
     # servers that load the model once and fork their workers after it
     "preforks": (
         r"preload_app\s*[=:]\s*True|\bgunicorn\b[^\n]{0,120}--preload\b|\b--preload\b|\bpre-?fork(?:ed|ing"
-        r"|s)?\b|\bos\.fork\b|lazy-apps\s*=\s*false"
+        r"|s)?\b|\bos\.fork\b|lazy-apps\b|\buwsgi\b[^\n]{0,200}\bmaster\b"
     ),
     "ended": r"WORKER TIMEOUT|HARAKIRI|\bworker timeout\b|timed out waiting for worker",
     "spawn": (

@@ -58,7 +58,8 @@ _PATTERNS = {
     # before the pairs: a time, a step, "t=1h", an epoch
     "label": (
         r"^\s*(?:\[?\d{1,2}:\d{2}(?::\d{2})?\]?|t\s?=\s?\S+|(?:after|nach|apr\u00e8s)?\s?\d{1,6}\s?(?:min|h"
-        r"|s)\b|(?:step|iter|it|batch|epoch|Schritt)\s?[:=#]?\s?\d+|\d{1,7})"
+        r"|s)\b|(?:step|iter|it|batch|epoch|hour|day|Schritt|Stunde|Tag|heure|hora|ora)\s?[:=#]?\s?\d+"
+        r"|\d{1,7}(?!\s?(?:workers?|gpus?|batch|proc\w*|threads?|\u4e2a|\u500b)))"
     ),
     "none": (
         r"(?:num_)?workers[\"'`]?\W{0,4}(?:auf |to |at |\u4e3a |\u6539\u6210 |\u3092 )?0(?![\d.])|\bwith 0\b"
@@ -105,6 +106,7 @@ _PATTERNS = {
         r"self\.\w*(?:cache|memo|buffer)\w*\s*\[|lru_cache|functools\.cache|self\.\w+\.append\("
         r"|self\.\w*cache\w*\.(?:setdefault|update)\(|@cache\b"
     ),
+    "settings": r"worker|batch|gpus|threads|prefetch|size|setting|config",
     "part": r"[,;:]\s|[\uff0c\u3001\uff1b]|\b(?:but|aber|mais|pero|mas|ma|\u043d\u043e)\b",
     "gpu": r"gpu|cuda|vram|\u663e\u5b58",
     # "Private_Dirty:   402116 kB", again and again
@@ -171,6 +173,8 @@ def _told(passage: Passage) -> Line | None:
 def _series(passage: Passage) -> Iterator[tuple[str, list[tuple[float, Line]]]]:
     """Figures one below the other under one name: columns of tables, and pairs of a name and a figure."""
     for table in tables(passage):
+        if _pattern("settings").search(table.head.cells[0]):
+            continue  # one row for each number of workers, not one below the other in time
         for at, head in enumerate(table.head.cells):
             sized = [amounts(row.cells[at])[:1] for row in table.rows]
             plain = [number(row.cells[at]) for row in table.rows]
@@ -184,13 +188,17 @@ def _series(passage: Passage) -> Iterator[tuple[str, list[tuple[float, Line]]]]:
                 ],
             )
     runs: dict[str, list[tuple[float, Line]]] = {}
-    last = -9
+    last, announced = -9, False
     for line in passage.lines:
+        if line.voice is Voice.SAID:  # "memory.current of the cgroup, by the hour:"
+            announced = _announces(line.text)
         label = _pattern("label").match(line.text)
         bare = _pattern("bare").match(line.text) is not None
         pairs = (
             _pairs(line.text[label.end() if label is not None else 0 :]) if label is not None or bare else {}
         )
+        if not pairs and announced and label is not None and (sized := amounts(line.text[label.end() :])):
+            pairs = {"memory": sized[0]}
         if not pairs:
             continue
         if line.at - last > 3:
@@ -200,6 +208,11 @@ def _series(passage: Passage) -> Iterator[tuple[str, list[tuple[float, Line]]]]:
         for key, amount in pairs.items():
             runs.setdefault(key, []).append((amount, line))
     yield from runs.items()
+
+
+def _announces(text: str) -> bool:
+    named = _pattern("used").search(text) or _pattern("own").search(text)
+    return text.rstrip()[-1:] in (":", "\uff1a") and named is not None and not _pattern("gpu").search(text)
 
 
 def _pairs(text: str) -> dict[str, float]:

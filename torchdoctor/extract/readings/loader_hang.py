@@ -49,6 +49,10 @@ _PATTERNS = {
         r"(?:\b(?:sleep\w*|idle|S state|state S|status S|0(?:[.,]0)? ?%|at 0(?:\.0)?|schlafen|unt\u00e4tig"
         r"|dorment|duermen)|\u7761\u7720|\u7a7a\u95f2|\u30b9\u30ea\u30fc\u30d7)"
     ),
+    "of figures": (
+        r"\b(?:RSS|USS|PSS|RAM|memory|loss|losses|accuracy|acc|mAP|lr|swap|throughput"
+        r"|utili[sz]ation)\b[^.,;\n]{0,30}$"
+    ),
     "quoted": (
         r"\w*Warning:|excessive worker creation|to avoid potential slowness|current process just got forked"
         r"|avoid deadlocks"
@@ -72,7 +76,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     printed = (line for line in passage.of(Voice.PRINTED) if line.text.lstrip()[:1] != "|")
     told = sorted((*passage.sentences, *printed), key=lambda line: line.at)
     told = [line for line in told if not _pattern("quoted").search(line.text)]
-    hangs = next((line for line in told if says("hangs").search(line.text)), None)
+    hangs = next((line for line in told if _hangs(line.text)), None)
     if hangs is None or not any(says("workers").search(line.text) for line in passage.lines):
         return
     yield hangs.fact("loader_hang.hangs", True)
@@ -82,6 +86,14 @@ def read(passage: Passage) -> Iterator[Fact]:
     for name in ("waits", "idle"):
         if (found := passage.first(_pattern(name))) is not None:
             yield found.fact(f"loader_hang.{name}", True)
+
+
+def _hangs(text: str) -> bool:
+    """Does a program hang? "The RSS does not move" and "the loss is stuck" speak of figures."""
+    return any(
+        not _pattern("of figures").search(text[max(0, found.start() - 40) : found.start()])
+        for found in says("hangs").finditer(text)
+    )
 
 
 def _works_without(text: str) -> bool:

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.readings.amounts import amounts
+from torchdoctor.extract.readings.amounts import amounts, placed
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.spoken import says
 from torchdoctor.extract.readings.swapping import Memory, ram, told_swapping
@@ -25,6 +25,9 @@ FACTS: dict[str, str] = {
     "pinned.bytes": "int: pinned memory of all processes that the text tells of",
     "pinned.fine_without": "bool: without pinning the machine does not swap, by figures or words",
 }
+
+# characters between "pinned" and its size: "pinned: 58 GB", "90 GB of the table, page-locked"
+BEHIND, BEFORE = 16, 32
 
 _PATTERNS = {
     "processes": (
@@ -68,6 +71,7 @@ _PATTERNS = {
     ),
     "locked": r"(?:^|\s)(?:Mlocked|Unevictable|VmLck|VmPin):?\s+(?P<kib>\d+) kB",
     "less": (
+        r"(?i:swap)\s?(?:[=:]|at|bei|\u00e0|en|is|ist|stays at|bleibt bei)?\s?0\b|"
         r"(?i:swap\w*|auslager\w*)\b[^.\n]{0,40}\b(?:redescend|retombe|diminue|baisse|vide|drops?|falls?"
         r"|goes (?:down|back)|shrinks?|is gone|untouched|isn't (?:touched|used)|empty|sinkt|f\u00e4llt|leer"
         r"|baja|vac\u00edo|cai|vazio|scende|vuoto"
@@ -153,8 +157,10 @@ def _locked(text: str) -> list[float]:
     found = _pattern("pinned").search(text)
     if found is None:
         return amounts(text)
-    behind, before = amounts(text[found.end() : found.end() + 16]), amounts(text[: found.start()][-24:])
-    return behind[:1] or before[-1:] or amounts(text)
+    sizes = placed(text)
+    behind = [size for start, _, size in sizes if 0 <= start - found.end() <= BEHIND]
+    before = [size for _, end, size in sizes if 0 <= found.start() - end <= BEFORE]
+    return behind[:1] or before[-1:] or [size for _, _, size in sizes]
 
 
 def _fine_without(passage: Passage) -> Line | None:

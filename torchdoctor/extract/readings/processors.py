@@ -62,7 +62,7 @@ _PATTERNS = {
     "words": (
         r"\b(?:container|pod|docker|cgroup|job|process|quota|VM|notebook|colab"
         r"|kaggle)\b[^.\n]{0,60}?(?:limited to|limit of|quota of|only|just|has|gets|mit|nur|quota:?"
-        r"|max)\s(?:a |of )?(?:CPU quota of )?(?P<n>\d{1,3}) (?:v?CPUs?|cores?|Kernen?|c\u0153urs"
+        r"|max|de|da|c)\s(?:a |of )?(?:CPU quota of )?(?P<n>\d{1,3}) (?:v?CPUs?|cores?|Kernen?|c\u0153urs"
         r"|n\u00facleos|\u6838)\b"
         r"|Our suggested max number of worker in current system is (?P<max>\d{1,4})"
     ),

@@ -47,7 +47,7 @@ _PATTERNS = {
     "swap-told": (
         r"\b[Ss]wap\W{1,4}(?P<total>[\d.,]+) ?[KMGT]i?[Bo]?\W{1,4}(?:used|belegt|utilis\u00e9\w*|usado"
         r"|in use)\W{1,3}(?P<used>[\d.,]+ ?[KMGT])"
-        r"|\b[Ss](?:wp|wap)\W{0,120}?(?P<bar>[\d.,]+ ?[KMGT])i?B? ?(?:/|of|von|de"
+        r"|\b[Ss](?:wp|wap)\W{0,120}?(?P<bar>[\d.,]+ ?[KMGT]?)i?B? ?(?:/|of|von|de"
         r"|sur) ?(?P<full>[\d.,]+ ?[KMGT])"
         r"|(?P<part>[\d.,]+) ?(?:[KMGT]i?B? )?(?:/|of|von|de|sur) ?(?P<whole>[\d.,]+ ?[KMGT])i?[Bo]? (?:of "
         r"|de )?[Ss]wap"

@@ -55,7 +55,7 @@ _PATTERNS = {
         r"|segundos?|secondi|\u0441\u0435\u043a\w*|\u79d2|\ucd08)(?![\w/])"
     ),
     "pause": (
-        r"\b(?:pauses?|waits?|idles?|idle|gap|delay|stalls?|takes|Pause|wartet|warten|Leerlauf|attend"
+        r"\b(?:pauses?|freezes?|frozen|hangs?|waits?|idles?|idle|gap|delay|stalls?|takes|Pause|wartet|warten|Leerlauf|attend"
         r"|attente|pausa|espera"
         r"|espera|attesa|\u043f\u0430\u0443\u0437\w*|\u0436\u0434\u0451\u0442|\u0436\u0434\u0435\u0442"
         r"|before the first (?:batch|step))\b|\u505c|\u7b49\u5f85|\u7a7a\u767d|\u5f85\u3061|\u5f85\u305f"
