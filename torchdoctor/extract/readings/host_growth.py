@@ -107,6 +107,7 @@ _PATTERNS = {
         r"|self\.\w*cache\w*\.(?:setdefault|update)\(|@cache\b"
     ),
     "settings": r"worker|batch|gpus|threads|prefetch|size|setting|config",
+    "ps": r"\bps\b[^\n]{0,40}-\w*o\s?(?P<columns>pid,(?:\w+,){0,4}?rss\b[\w,]*)",
     "part": r"[,;:]\s|[\uff0c\u3001\uff1b]|\b(?:but|aber|mais|pero|mas|ma|\u043d\u043e)\b",
     "gpu": r"gpu|cuda|vram|\u663e\u5b58",
     # "Private_Dirty:   402116 kB", again and again
@@ -138,7 +139,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     """Facts of host memory beside workers; nothing where nobody speaks of himself or nothing grows."""
     if not passage.personal:
         return
-    rises, own = _rises(passage), _own(passage)
+    rises, own = _rises(passage), _own(passage) or _processes(passage)
     told = _told(passage)
     if rises is None and own is None and told is None:
         return
@@ -258,6 +259,23 @@ def _growth(values: list[float], falls: bool, fewest: int) -> float | None:
     grown = first / max(last, 1e-9) if falls else last / max(first, 1e-9)
     steady = abs(last - half) >= 0.25 * abs(last - first)  # what levels out is a cache
     return min(grown, 1000.0) if grown >= GROWTH and steady else None
+
+
+def _processes(passage: Passage) -> Line | None:
+    """The row of a process whose resident memory is far above that of its row in an earlier table of ps."""
+    seen: dict[str, float] = {}
+    where: int | None = None
+    for line in passage.of(Voice.SHELL, Voice.PRINTED):
+        if line.voice is Voice.SHELL:
+            asked = _pattern("ps").search(line.text)
+            where = None if asked is None else asked.group("columns").split(",").index("rss")
+            continue
+        cells = line.text.split()
+        if where is None or len(cells) <= where or not cells[0].isdecimal() or not cells[where].isdecimal():
+            continue
+        if float(cells[where]) >= 2 * seen.setdefault(cells[0], float(cells[where])):
+            return line
+    return None
 
 
 def _own(passage: Passage) -> Line | None:

@@ -127,8 +127,10 @@ def _pinned(passage: Passage) -> tuple[float, Line] | None:
             found, each = [(int(kib.group("kib")) * 1024.0, line)], 1
         else:
             parts = _pattern("sentence").split(line.text)
-            told = (part for part in parts if _pattern("pinned").search(part))
+            told = [part for part in parts if _pattern("pinned").search(part)]
             found = [(amount, line) for part in told for amount in _locked(part)]
+            if not found and len(parts) > 1:  # "each pins its shard, 52 GB per rank"
+                found = [(amount, line) for amount in _locked(line.text)]
         for amount, where in found:
             if best is None or amount * each > best[0]:
                 best = (amount * each, where)
