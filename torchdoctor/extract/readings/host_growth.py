@@ -87,7 +87,8 @@ _PATTERNS = {
         r"|\b[1-9]\d{0,2} (?:\w+ )?(?:workers?\b|\u0432\u043e\u0440\u043a\u0435\u0440)|num_workers\s?>\s?0"
         r"|\bpt_data_worker\b|args\.\w*workers"
         r"|[1-9]\d?\s?(?:\u4e2a|\u500b\u306e|\uac1c\uc758)\s?(?:workers?|\u30ef\u30fc\u30ab\u30fc"
-        r"|\uc6cc\ucee4)|each worker|per worker|of a worker|pro Worker|par worker|por worker"
+        r"|\uc6cc\ucee4)|(?:one|a|each|every) worker\b|per worker|of a worker|pro Worker|par worker"
+        r"|por worker"
     ),
     "objects": (
         r"(?:list|dict|tuple)s? (?:of|with|holding|containing)\b|\b(?:python|huge|big|large|giant) (?:list"
@@ -108,7 +109,10 @@ _PATTERNS = {
     ),
     "settings": r"worker|batch|gpus|threads|prefetch|size|setting|config",
     "ps": r"\bps\b[^\n]{0,40}-\w*o\s?(?P<columns>pid,(?:\w+,){0,4}?rss\b[\w,]*)",
-    "part": r"[,;:]\s|[\uff0c\u3001\uff1b]|\b(?:but|aber|mais|pero|mas|ma|\u043d\u043e)\b",
+    "part": (
+        r"[,;:]\s|\b(?:and|und|et|y|e|i|\u0430|en) (?=(?:with|mit|avec|con|com|for|at|\u0441|met)\b)"
+        r"|[\uff0c\u3001\uff1b]|\b(?:but|aber|mais|pero|mas|ma|\u043d\u043e)\b"
+    ),
     "gpu": r"gpu|cuda|vram|\u663e\u5b58",
     # "Private_Dirty:   402116 kB", again and again
     "bare": (
@@ -294,7 +298,7 @@ def _own(passage: Passage) -> Line | None:
             len(sizes) >= 2
             and _pattern("own").search(line.text)
             and (_pattern("from-to").search(line.text) or says("grows").search(line.text))
-            and max(sizes[1:]) >= 2 * sizes[0]
+            and sizes[1] >= 2 * sizes[0]
         ):
             return line
     return None
