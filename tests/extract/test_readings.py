@@ -164,8 +164,8 @@ def test_more_workers_that_are_slower(rows: str, slower: float | None) -> None:
 
 def test_every_epoch_waits_for_its_workers() -> None:
     text = "Why, with num_workers=8?\nepoch 0: first batch 40.0 s\nepoch 1: first batch {second} s\n"
-    assert facts("worker_timing", text.format(second="39.5"))["restart_s"] == 39.5
-    assert facts("worker_timing", text.format(second="0.2")) == {}
+    assert facts("worker_restart", text.format(second="39.5"))["seconds"] == 39.5
+    assert facts("worker_restart", text.format(second="0.2")) == {}
 
 
 CALLS = "\n".join(f"call {number} {{}} ms" for number in range(20))

@@ -252,6 +252,11 @@ def prints_failure(transcript: Transcript) -> bool:
     )
 
 
+# multiprocessing, selectors, threading, queue, subprocess
+_WAITS = frozenset(
+    ("_poll", "poll", "select", "wait", "acquire", "waitpid", "_wait_for_tstate_lock", "join", "recv")
+)
+
 # torch.testing, torch.allclose in an assertion, NumPy
 _COMPARED = ("are not close!", "Mismatched elements: ", "Not equal to tolerance", "allclose(")
 
@@ -265,12 +270,19 @@ def _compares(event: Event) -> bool:
     )
 
 
+def _interrupted(event: Event) -> bool:
+    """Was a wait ended by hand? The last frames of a Ctrl-C, with its name or cut off before it."""
+    if event.kind is not EventKind.EXCEPTION or not event.frames:
+        return False
+    return event.type == "KeyboardInterrupt" or (event.type is None and event.frames[-1].function in _WAITS)
+
+
 def _last_code(event: Event) -> str:
     return event.frames[-1].code if event.frames else ""
 
 
 def _failed(event: Event, ended_well: bool) -> bool:
-    if _compares(event):
+    if _compares(event) or _interrupted(event):
         return False
     if event.kind is EventKind.EXCEPTION:
         # a class and a message without frames may be a remark of a run that went on

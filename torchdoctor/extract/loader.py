@@ -22,6 +22,7 @@ FACTS: dict[str, str] = {
     "loader.raised_in": "str: function of the frame that raised",
     "loader.by_sample_index": "bool: the line that raised takes an item by the sample's index",
     "loader.seen_waiting": "bool: a stack was taken while it waited; unknown after a Ctrl-C",
+    "loader.moves_on": "bool: a bar below the stack, or somebody's words, show that the program goes on",
     "loader.stuck_child": "bool: this is the stack of a forked child that waits for a lock",
     "loader.stuck_elsewhere": "bool: not this stack but another is of a forked child that waits for a lock",
     "loader.child_waits_for_lock": "bool: a forked child's stack ends in a lock; unknown if none does",
@@ -50,7 +51,10 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     """Facts of one exception or stack with frames; nothing for an event without any."""
     source = f"text:{event.source}:{event.line}"
     if event.kind is not EventKind.EXCEPTION:
+        from torchdoctor.extract.moving import moves_on
+
         yield Fact.known("loader.seen_waiting", True, source)
+        yield Fact.known("loader.moves_on", moves_on(event, transcript), source)
     if event.kind is EventKind.STACK:
         own = _stuck_child(event)
         anywhere = own or any(_stuck_child(one) for one in transcript.events)

@@ -24,6 +24,12 @@ FACTS: dict[str, str] = {
 
 _PATTERNS = {
     "starts": r"(?<!psutil\.)\b(?:Process|Pool)\(|ProcessPoolExecutor\(|os\.fork\(",
+    # servers that load the model once and fork their workers after it
+    "preforks": (
+        r"preload_app\s*[=:]\s*True|\bgunicorn\b[^\n]{0,120}--preload\b|\b--preload\b|\bpre-?fork(?:ed|ing"
+        r"|s)?\b|\bos\.fork\b|lazy-apps\b|\buwsgi\b[^\n]{0,200}\bmaster\b"
+    ),
+    "ended": r"WORKER TIMEOUT|HARAKIRI|\bworker timeout\b|timed out waiting for worker",
     "spawn": (
         r"set_start_method\(\s*['\"](?:spawn|forkserver)|get_context\(\s*['\"](?:spawn|forkserver)"
         r"|mp\.spawn\("
@@ -36,7 +42,8 @@ _PATTERNS = {
         r"|at::internal::_?parallel_\w+|omp_get_num_procs)\b"
     ),
     "named": (
-        r"(?<!psutil\.)\b(?:mp|multiprocessing)\.(?:Pool|Process)\b|\b(?:Process)?Pool(?:Executor)?\(|\b(?:pre-?)?fork(?:s|ed|ing)?\b"
+        r"(?<!psutil\.)\b(?:mp|multiprocessing)\.(?:Pool|Process)\b|\b(?:Process)?Pool(?:Executor)?\("
+        r"|\b(?:pre-?)?fork(?:s|ed|ing)?\b"
         r"|os\.fork|multiprocessing|gunicorn\b.*preload|uwsgi"
     ),
     "spawned": (
@@ -54,7 +61,22 @@ _PATTERNS = {
         r"|not hang)\b"
     ),
     # what may keep the threads from being waited for, whatever the language
-    "remedy": r"\bspawn\b|forkserver|num_threads\(1\)|NUM_THREADS\W{0,3}1\b",
+    "remedy": (
+        r"\bspawn\b|forkserver|num_threads\(1\)|NUM_THREADS\W{0,3}1\b|setNumThreads\(0\)"
+        r"|TOKENIZERS_PARALLELISM\W{0,3}false|\bwarm-?up\b|Aufw\u00e4rm\w*|pr\u00e9chauff\w*|\u9884\u70ed"
+        r"|\u30a6\u30a9\u30fc\u30e0\u30a2\u30c3\u30d7"
+        r"|(?:without|no|ohne|sans|sin|sem|senza|\u0431\u0435\u0437) (?:the )?(?:--)?preload"
+        r"|preload\w*[^.\n]{0,16}(?:False|\boff\b|\baus\b|\u3084\u3081|\u306a\u3057|\u5916|\u5173"
+        r"|\u53bb\u6389)|post_fork|lazy-apps"
+        r"|(?:remov|without|comment|delet|skip|drop)\w*[^.\n]{0,40}(?:forward|sanity|prediction|inference"
+        r"|preview|first call)"
+    ),
+    "maybe": (
+        r"\b(?:may|might|can|could|kann|k\u00f6nnte|peut|pourrait|puede|podr\u00eda|pode|pu\u00f2"
+        r"|\u043c\u043e\u0436\u0435\u0442)\s(?:\w+\s){0,2}?(?:hang|deadlock|freeze|block|stall|h\u00e4ngen"
+        r"|blockieren|bloquer|bloquear|colgarse|travar|\u0437\u0430\u0432\u0438\u0441)"
+        r"|never (?:saw|seen|had|happened|hung|hangs)|avoid deadlocks"
+    ),
     "helps": r"circumvent|work-?around|avoid|\bworks?\b|\bfix|\bhelps?\b|solve|no (?:hang|deadlock)|not hang",
 }
 
@@ -71,12 +93,13 @@ def read(passage: Passage) -> Iterator[Fact]:
     if any(not _offered(passage, line) for line in spawn):
         return
     starts = next((line for line in code if _pattern("starts").search(line.text)), None)
+    starts = starts or passage.first(_pattern("preforks"))
     waits = _waits(passage)
     if starts is None and waits is not None and not _pattern("spawned").search(passage.text):
         starts = passage.first(_pattern("named"))
     if starts is None:
         return
-    hangs = _said(passage, says("hangs"))
+    hangs = _hangs(passage) or passage.first(_pattern("ended"))
     if hangs is None or not (passage.personal or waits is not None):
         return
     yield starts.fact("fork_hang.starts", starts.text.strip()[:120])
@@ -92,15 +115,27 @@ def _waits(passage: Passage) -> Line | None:
     return next((line for line in stack if _pattern("waits").search(line.text)), None)
 
 
+def _hangs(passage: Passage) -> Line | None:
+    """Somebody says that it hangs, or a comment of the code; not that it may, or never did."""
+    for line in passage.sentences:
+        if says("hangs").search(line.text) and not _pattern("maybe").search(line.text):
+            return line
+    return next((line for line in passage.lines if _in_remark(line, says("hangs"))), None)
+
+
+def _in_remark(line: Line, wanted: re.Pattern[str]) -> bool:
+    if line.voice is Voice.SAID:
+        return False
+    return (
+        wanted.search(line.text if line.voice is Voice.PRINTED else line.text.partition("#")[2]) is not None
+    )
+
+
 def _said(passage: Passage, wanted: re.Pattern[str]) -> Line | None:
     """The first line that says so, in words or in a comment of the code."""
     if (told := passage.told(wanted)) is not None:
         return told
-    for line in passage.lines:
-        text = line.text if line.voice is Voice.PRINTED else line.text.partition("#")[2]
-        if text and wanted.search(text):
-            return line
-    return None
+    return next((line for line in passage.lines if _in_remark(line, wanted)), None)
 
 
 def _remedy(passage: Passage) -> Line | None:

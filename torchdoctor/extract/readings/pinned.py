@@ -6,8 +6,10 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.readings.figures import sizes
+from torchdoctor.extract.readings.amounts import amounts, placed
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.spoken import says
+from torchdoctor.extract.readings.swapping import Memory, ram, told_swapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,64 +20,65 @@ NAMESPACE = "pinned"
 
 FACTS: dict[str, str] = {
     "pinned.swapping": "bool: figures show much swap in use, or hardly any memory available",
+    "pinned.told_swapping": "bool: somebody says that the machine swaps",
     "pinned.share": "float: pinned memory of all processes, as a share of the machine's memory",
     "pinned.bytes": "int: pinned memory of all processes that the text tells of",
     "pinned.fine_without": "bool: without pinning the machine does not swap, by figures or words",
 }
 
-_UNITS = {"-b": 1, "-k": 1024, "-m": 1024**2, "-g": 1024**3, "-h": 1024**3, "": 1024}
+# characters between "pinned" and its size: "pinned: 58 GB", "90 GB of the table, page-locked"
+BEHIND, BEFORE = 16, 32
 
 _PATTERNS = {
-    "free": r"^\s*total\s+used\s+free\b",
-    "mem": (
-        r"^\s*Mem(?:ory)?:\s+(?P<total>[\d.,]+)(?P<unit>[KMGT]i?)?\s+(?P<used>[\d.,]+)[KMGT]?i?\s+(?P<rest>."
-        r"*)$"
-    ),
-    "swap": r"^\s*Swap:\s+(?P<total>[\d.,]+)(?P<unit>[KMGT]i?)?\s+(?P<used>[\d.,]+)(?P<used_unit>[KMGT]i?)?",
-    "top-swap": (
-        r"(?P<unit>[KMG]i?)B Swap\s*:?\s*(?P<total>[\d.]+)\+?\s*total,\s*[\d.]+\+?\s*free,\s*(?P<used>[\d.]+"
-        r")\+?\s*used"
-    ),
-    "top-mem": r"(?P<unit>[KMG]i?)B Mem\s*:\s*(?P<total>[\d.]+)\+?\s*total",
-    "meminfo": (
-        r"^\s*(?P<name>MemTotal|MemAvailable|SwapTotal|SwapFree|Mlocked|Unevictable):\s+(?P<kib>\d+) kB"
-    ),
-    # vmstat: r b swpd free buff cache si so …, with KiB in use and KiB/s in and out
-    "vmstat-head": r"^\s*r\s+b\s+swpd\s+free\b",
-    "vmstat": (
-        r"^\s*\d{1,4}\s+\d{1,4}\s+(?P<used>\d{1,12})(?:\s+\d{1,12}){3}\s+(?P<si>\d{1,9})"
-        r"\s+(?P<so>\d{1,9})\s"
-    ),
-    # "128 GB RAM", "RAM: 256 GiB", "64GB of memory", "512 Go de RAM", "the node has 1 TB"
-    "ram": (
-        r"(?<![\w.])(?P<total>\d{1,4}(?:\.\d)?) ?(?P<unit>[GT])(?:i?[Bb]|o)?(?: of| de)?"
-        r"(?: (?:system|host|main|DDR[45]|ECC|total))* (?:RAM|memory|Speicher|Arbeitsspeicher|\u5185\u5b58)\b"
-        r"|\b(?:RAM|[Hh]ost memory|[Ss]ystem memory|\u5185\u5b58)\W{1,3}(?P<total2>\d{1,4}) ?(?P<unit2>[GT])"
-    ),
-    "option": r"-(?:b|k|m|g|h)\b|--(?:giga|mega|human)",
     "processes": (
-        r"(?<![\w.])(?P<number>\d{1,3})\s*(?:ranks|processes|procs|Prozesse|processus|procesos|gpus?\b|GPUs|x\b"
+        r"(?<![\w.])(?P<number>\d{1,3})\s*(?:ranks|processes|procs|Prozesse|processus|procesos|gpus?\b|GPUs"
+        r"|x\b"
         r"|workers per node)"
         r"|--nproc[_-]per[_-]node[ =](?P<torchrun>\d{1,3})"
     ),
-    "pinned": r"pinned|\bpins\b|page-locked|host_memory_stats|Mlocked|Unevictable|host allocator",
+    "pinned": (
+        r"[Pp]inned|\b[Pp]ins\b|[Pp]age-?locked|host_memory_stats|Mlocked|Unevictable|VmLck|VmPin"
+        r"|host allocator|cudaHost(?:Alloc|Register)|gepinnt|verrouill\u00e9|fijada|fixada|bloccata"
+        r"|bloqueada"
+        r"|\u9501\u9875|\u9875\u9501\u5b9a|\u56fa\u5b9a\u5185\u5b58|\u30da\u30fc\u30b8\u30ed\u30c3\u30af"
+        r"|\u30d4\u30f3\u7559\u3081|\u0437\u0430\u043a\u0440\u0435\u043f\u043b|\.pin_memory\(\)"
+    ),
     "sentence": r"(?<=[A-Za-z)])[.;,]\s+",
     "per-process": (
         r"\brank\b|per (?:rank|process|gpu)|each|every rank|the others|\bjede[rs]?\b|\bchacun|\bcada\b"
     ),
     "on": (
-        r"pin_memory[\"']?\s*[=:]\s*[Tt]rue|pin_memory\(\)|\bpinned|page-locked|pin_memory on\b"
-        r"|with pin_memory\b"
+        r"pin_memory[\"'`]?\s*(?:[=:]|auf|to|is|\u00e0)?\s*[`\"']?[Tt]rue|pin_memory\(\)|\b[Pp]inned"
+        r"|[Pp]age-?locked|pin_memory (?:on|an|is on|enabled)\b"
+        r"|with pin_memory\b|cudaHost(?:Alloc|Register)|gepinnt|pin_memory\s?(?:\u6253\u5f00|\u5f00\u542f"
+        r"|\u3092\u6709\u52b9)|\u9501\u9875\u5185\u5b58|\u30da\u30fc\u30b8\u30ed\u30c3\u30af"
     ),
     "without": (
-        r"pin_memory[\"'`]?\s*(?:[=:]|is|set to)\s*[`\"']?[Ff]alse"
-        r"|[Ww]ithout (?:pin|page-lock)|not pinn|[Uu]npinned|[Nn]o pinning|pinning off"
+        r"pin_memory[\"'`]?\s*(?:[=:]|is|set to|to|auf|\u00e0|en|su|\u8bbe\u4e3a|\u6539\u6210|\u6539\u4e3a"
+        r"|\u3092)?\s*[`\"']?[Ff]alse"
+        r"|[Ww]ithout (?:pin|page-?lock)|not pinn|[Uu]npinned|[Nn]o pinning|pinning (?:off|disabled|removed)"
+        r"|pin_memory (?:off|aus)|[Oo]hne (?:Pin|pin)|[Ss]ans (?:pin|\u00e9pingl)|[Ss]in (?:pin|fijar)"
+        r"|[Ss]em pin|[Ss]enza pin"
+        r"|\u0431\u0435\u0437 pin|(?:\u5173\u6389|\u5173\u95ed|\u53bb\u6389|\u4e0d\u7528)\s?pin"
+        r"|pin_memory\s?(?:\u5173|\u3092\u5207|\u3092\u7121\u52b9|\u306a\u3057)|pin_memory\(\) (?:removed"
+        r"|gone|weg)|(?:removed?|removing|dropp\w+|entfern\w+) (?:the )?[`\w.]*pin_memory"
     ),
     "fine": (
         r"no swap|not swap|without swap|swap (?:stays|is|remains) (?:at )?(?:0|empty|unused|flat)"
         r"|\bconstant\b|\bstable\b|\bfine\b|\bnormal"
         r"|\b\d+ ?Gi?B (?:is |are )?(?:available|free)\b"
         r"|\bgone\b|disappear|goes away|\bflat\b|no problem|never (?:swap|touch)"
+    ),
+    "locked": r"(?:^|\s)(?:Mlocked|Unevictable|VmLck|VmPin):?\s+(?P<kib>\d+) kB",
+    "less": (
+        r"(?i:swap)\s?(?:[=:]|at|bei|\u00e0|en|is|ist|stays at|bleibt bei)?\s?0\b|"
+        r"(?i:swap\w*|auslager\w*)\b[^.\n]{0,40}\b(?:redescend|retombe|diminue|baisse|vide|drops?|falls?"
+        r"|goes (?:down|back)|shrinks?|is gone|untouched|isn't (?:touched|used)|empty|sinkt|f\u00e4llt|leer"
+        r"|baja|vac\u00edo|cai|vazio|scende|vuoto"
+        r"|\u043f\u0430\u0434\u0430\u0435\u0442|\u043f\u0443\u0441\u0442)\w*|swap[^\n]{0,12}(?:\u4e0b\u964d"
+        r"|\u964d\u5230|\u4e0d\u518d|\u51cf|\u6e1b|\u4e0b\u304c|\u7a7a)|\b(?:faster|schneller|plus vite"
+        r"|m\u00e1s r\u00e1pido|mais r\u00e1pido|pi\u00f9 veloce"
+        r"|\u0431\u044b\u0441\u0442\u0440\u0435\u0435)\b|\u66f4\u5feb|\u901f\u304f"
     ),
     "divided": r"/\s*(?:2\s?\*\*\s?(?P<power>30|20|40)|1024\s?\*\*\s?(?P<of>[234])|1e(?P<e>9|6))",
 }
@@ -90,9 +93,12 @@ def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a machine that swaps while memory is pinned; nothing where nobody pins."""
     if not any(_pattern("on").search(line.text) for line in passage.lines):
         return
-    memory = _Memory(passage)
+    memory = Memory(passage)
     if memory.swapping is not None:
         yield memory.swapping.fact("pinned.swapping", True)
+    told = told_swapping(passage) if passage.personal else None
+    if told is not None:
+        yield told.fact("pinned.told_swapping", True)
     found = _pinned(passage)
     if found is not None and memory.total:
         amount, line = found
@@ -101,76 +107,6 @@ def read(passage: Passage) -> Iterator[Fact]:
     without = _fine_without(passage)
     if without is not None:
         yield without.fact("pinned.fine_without", True)
-
-
-class _Memory:
-    """The machine's memory and swap in bytes, as free, top or /proc/meminfo print them."""
-
-    def __init__(self, passage: Passage) -> None:
-        self.total = 0.0
-        self.swapping: Line | None = None
-        self._kib: dict[str, int] = {}
-        unit: float | None = None
-        vmstat = False
-        for line in passage.lines:
-            text = line.text
-            if _pattern("vmstat-head").match(text):
-                vmstat = True
-            elif vmstat and (row := _pattern("vmstat").match(text)) is not None:
-                # much swap in use alone is old; pages that go in or out now are the trouble
-                moved = max(int(row.group("si")), int(row.group("so")))
-                if int(row.group("used")) >= 1024**2 and moved >= 500:
-                    self.swapping = self.swapping or line
-            if line.voice is Voice.SHELL and text.startswith(("free", "watch")):
-                option = _pattern("option").search(text)
-                unit = float(_UNITS.get(option.group()[:2] if option else "", 1024))
-            elif (found := _pattern("mem").match(text)) is not None:
-                unit = unit or _unit_of(found.group("total"))
-                self.total = max(self.total, _number(found.group("total"), found.group("unit"), unit))
-            elif (found := _pattern("swap").match(text) or _pattern("top-swap").search(text)) is not None:
-                self._swap(line, found, unit or _unit_of(found.group("total")))
-            elif (found := _pattern("top-mem").search(text)) is not None:
-                self.total = max(self.total, _number(found.group("total"), found.group("unit"), 1.0))
-            elif (found := _pattern("meminfo").match(text)) is not None:
-                self._meminfo(line, found.group("name"), int(found.group("kib")))
-        self.total = self.total or _told_total(passage)
-
-    def _swap(self, line: Line, found: re.Match[str], unit: float) -> None:
-        own = found.group("unit")
-        groups = found.groupdict()
-        total = _number(found.group("total"), own, unit)
-        used = _number(found.group("used"), groups.get("used_unit") or own, unit)
-        if used >= 1024**3 and used * 4 >= total:
-            self.swapping = self.swapping or line
-
-    def _meminfo(self, line: Line, name: str, kib: int) -> None:
-        self._kib[name] = kib
-        if name == "MemTotal":
-            self.total = max(self.total, kib * 1024.0)
-        total, free = self._kib.get("SwapTotal"), self._kib.get("SwapFree")
-        if total and free is not None and name in ("SwapTotal", "SwapFree") and (total - free) * 4 >= total:
-            self.swapping = self.swapping or line
-
-
-def _told_total(passage: Passage) -> float:
-    """The memory of the machine in words: the largest, as that of a GPU is told beside it."""
-    totals = [0.0]
-    for line in passage.lines:
-        for found in _pattern("ram").finditer(line.text):
-            number = found.group("total") or found.group("total2")
-            totals.append(_number(number, found.group("unit") or found.group("unit2"), 1.0))
-    return max(totals)
-
-
-def _unit_of(total: str) -> float:
-    """The unit of free's table where the command is not shown, by what a machine's memory can be."""
-    number = float(total.replace(",", ""))
-    return 1024.0**3 if number < 8_192 else 1024.0**2 if number < 8_000_000 else 1024.0
-
-
-def _number(text: str, unit: str | None, default: float) -> float:
-    scale = 1024.0 ** ("KMGT".index(unit[0]) + 1) if unit else default
-    return float(text.replace(",", "")) * scale
 
 
 def _pinned(passage: Passage) -> tuple[float, Line] | None:
@@ -187,12 +123,14 @@ def _pinned(passage: Passage) -> tuple[float, Line] | None:
             number = re.match(r"\s*(\d{1,15}(?:\.\d+)?)\s*$", answer.text) if answer else None
             found = [(float(number.group(1)) * scale, answer)] if number and answer else []
             each = many
-        elif (kib := _pattern("meminfo").match(line.text)) is not None:
+        elif (kib := _pattern("locked").search(line.text)) is not None:
             found, each = [(int(kib.group("kib")) * 1024.0, line)], 1
         else:
             parts = _pattern("sentence").split(line.text)
-            told = (part for part in parts if _pattern("pinned").search(part))
-            found = [(figure.value, line) for part in told for figure in sizes(part)]
+            told = [part for part in parts if _pattern("pinned").search(part)]
+            found = [(amount, line) for part in told for amount in _locked(part)]
+            if not found and len(parts) > 1:  # "each pins its shard, 52 GB per rank"
+                found = [(amount, line) for amount in _locked(line.text)]
         for amount, where in found:
             if best is None or amount * each > best[0]:
                 best = (amount * each, where)
@@ -214,10 +152,29 @@ def _processes(passage: Passage) -> int:
     return number if 1 <= number <= 64 else 1
 
 
+def _locked(text: str) -> list[float]:
+    """The sizes of a sentence that names pinned memory; the one beside the word where others stand."""
+    for machine in reversed(list(ram(text))):
+        text = text[: machine.start()] + " " * len(machine.group()) + text[machine.end() :]
+    found = _pattern("pinned").search(text)
+    if found is None:
+        return amounts(text)
+    sizes = placed(text)
+    behind = [size for start, _, size in sizes if 0 <= start - found.end() <= BEHIND]
+    before = [size for _, end, size in sizes if 0 <= found.start() - end <= BEFORE]
+    return behind[:1] or before[-1:] or [size for _, _, size in sizes]
+
+
 def _fine_without(passage: Passage) -> Line | None:
-    for line in passage.lines:
-        if line.voice in (Voice.SAID, Voice.PRINTED) and (found := _pattern("without").search(line.text)):
-            rest = line.text[found.end() :]
-            if _pattern("fine").search(rest) or _pattern("fine").search(line.text[: found.start()]):
-                return line
+    """Words that without pinning nothing swaps or all is well, or that swap gets less."""
+    said = sorted((*passage.sentences, *passage.of(Voice.PRINTED, Voice.SAID)), key=lambda line: line.at)
+    for line in said:
+        found = _pattern("without").search(line.text)
+        if found is None or says("unchanged").search(line.text):
+            continue
+        around = (line.text[found.end() :], line.text[: found.start()])
+        if any(_pattern("fine").search(text) or says("works").search(text) for text in around):
+            return line
+        if _pattern("less").search(line.text):
+            return line
     return None

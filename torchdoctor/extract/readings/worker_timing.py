@@ -1,13 +1,17 @@
-"""Times of the same loading with other numbers of DataLoader workers, and pauses at each epoch's start."""
+"""Times or rates of the same loading with other numbers of DataLoader workers: slower, or no faster."""
 
 from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings.amounts import number, value
+from torchdoctor.extract.readings.columns import Table, tables
 from torchdoctor.extract.readings.figures import rates, seconds
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,30 +22,64 @@ NAMESPACE = "worker_timing"
 
 FACTS: dict[str, str] = {
     "worker_timing.slower": "float: how many times longer loading takes with more workers",
-    "worker_timing.restart_s": "float: seconds that the first batch of every epoch takes, with workers",
+    "worker_timing.no_faster": "bool: by figures or words, more workers load no faster than few",
+    "worker_timing.most": "int: the largest number of workers that was tried, or that is spoken of",
 }
 
 LEAST = 1.5
 EVEN = 1.15  # below that two times are the same
-PAUSE_S = 3.0
+FLAT = 1.3  # what four times as many workers gain where they share the processors of the few
+
+_RATE = (
+    r"(?:it|its|iter|iters|iterations|samples?|images?|imgs?|pics?|tokens?|tok|batch(?:es)?|steps?|examples?"
+    r"|frames?|clips?|files?|rows?|Bilder|\u5f20|\u679a|\uc7a5)\s?/\s?(?:s|sec|second|Sek|\u79d2|\ucd08)\b"
+    r"|\bfps\b|it/s|\b(?:images?|imgs?|samples?|batch(?:es)?|it|steps?)[_ ]?(?:per|/|p)[_ ]?s(?:ec)?\b"
+)
+_TIME = (
+    r"(?:ms|s|sec|secs|seconds?|min|minutes?|Sek(?:unden)?|\u0441\u0435\u043a|\u79d2|\ucd08)"
+    r"(?:\s?/\s?(?:epoch|ep|it|iter|batch|step|Epoche|\u00e9poque|100 batches)\b)?(?![\w/])"
+)
 
 _PATTERNS = {
     "workers": (
         r"(?:num_workers|n_workers|workers?|\bnw)\s?(?:[=:]|is|->)?\s?(?P<after>\d{1,3})\b"
         r"|\b(?P<before>\d{1,3}) workers?\b"
     ),
-    "row": r"^\s*\|\s*(?P<number>\d{1,3})\s*\|(?P<rest>[^\n]*)$",
+    "head": (
+        r"workers?\b|\bnw\b|\u30ef\u30fc\u30ab\u30fc|\u0432\u043e\u0440\u043a\u0435\u0440|\uc6cc\ucee4"
+        r"|\u8fdb\u7a0b\u6570"
+    ),
+    "rate-head": (
+        rf"{_RATE}|throughput|durchsatz|d\u00e9bit|rendimiento|\u541e\u5410"
+        r"|\u30b9\u30eb\u30fc\u30d7\u30c3\u30c8|\ucc98\ub9ac\ub7c9|per second"
+    ),
+    "time-head": (
+        rf"(?<![\w/]){_TIME}|\btime\b|zeit\b|dauer|dur\u00e9e|temps|tiempo|tempo|\u8017\u65f6|\u65f6\u95f4"
+        r"|\u6642\u9593|\uc2dc\uac04"
+        r"|\u0432\u0440\u0435\u043c\u044f|\bs/|\bms/|/epoch|per (?:epoch|batch)|\bsec/"
+    ),
+    "alone": r"^\D{0,24}(?P<number>\d{1,3})\D{0,16}$",
     "parts": (
         r"[,;]\s|\s(?:and|but|vs\.?|while|whereas|compared (?:to|with)|instead of|against)\s|(?<=[a-z)])\. "
     ),
-    "some": r"(?:num_workers|workers)\s?[=:]?\s?(?:[1-9]\d?)\b|\b[1-9]\d? workers",
-    "first": r"first (?:batch|iter(?:ation)?|step)\b[^\d\n]{0,20}",
-    # the ImageNet example of torch: "Epoch: [1][0/196]  Time 17.003 (17.003)  Data 12.637 (12.637)"
-    "meter": (
-        r"Epoch:? ?\[(?P<epoch>\d{1,4})\]\s?\[\s*(?P<step>\d{1,7})/\s*\d{1,7}\]\s+(?:Time\s+(?P<time>\d{1,6}"
-        r"\.\d{1,6})[^\n]{0,24}?)?\bData\s+(?P<data>\d{1,6}\.\d{1,6})"
+    # "210 img/s with num_workers=1, 204 with 4, 187 with 8"
+    "with": (
+        rf"(?<![\w.,])(?P<value>\d{{1,6}}(?:[.,]\d{{1,3}})?)\s?(?P<unit>{_RATE}"
+        rf"|{_TIME})?\s?(?:\([^)]{{0,20}}\))?\s?"
+        r"(?:with|at|for|using|bei|mit|avec|con|com|a|\u0441|\u043f\u0440\u0438"
+        r"|@)\s(?:num_workers\s?[=:]?\s?|workers\s?[=:]\s?|nw\s?=\s?)?"
+        r"(?P<number>\d{1,3})(?:\s?(?:workers?|\u0432\u043e\u0440\u043a\u0435\u0440\w*))?(?![\w.%]"
+        r"|\s?(?:GPUs?|s\b|img|it/))"
     ),
-    "epoch": r"\bepoch\s?[=:#]?\s?(?P<epoch>\d{1,4})\b",
+    # "0 -> 61 s, 2 -> 33 s", "workers=8: 48.9 s", "1 个 worker 210 张/秒, 8 个 205"
+    "gives": (
+        r"(?<![\w.,])(?:num_workers\s?[=:]?\s?|workers?\s?[=:]?\s?|nw\s?=\s?|with |mit |avec |con |com "
+        r"|bei )?"
+        r"(?P<number>\d{1,3})(?:\s?(?:workers?|\u4e2a\s?workers?|\u500b|\u4e2a|\uac1c|W)(?![A-Za-z]))?\s?"
+        r"(?:->|=>|\u2192|:|=|\u2026|gives?|takes?|braucht|needs?|\u662f|\u3067|\u306f|\uff1a)\s?"
+        rf"(?:~|ca\.? |about |rund |\u7d04|\u7ea6)?(?P<value>\d{{1,6}}(?:[.,]\d{{1,3}})?)\s?(?P<unit>{_RATE}"
+        rf"|{_TIME})?(?![\w.%])"
+    ),
 }
 
 
@@ -51,71 +89,163 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def read(passage: Passage) -> Iterator[Fact]:
-    """Facts of a comparison of numbers of workers, or of first batches; nothing without figures."""
+    """Facts of a comparison of numbers of workers, by figures or in words; nothing in a manual."""
     if not passage.personal:
         return
-    slower = _slower(passage)
+    series = list(_comparisons(passage))
+    slower = next((found for taken in series if (found := _slower(taken)) is not None), None)
     if slower is not None:
-        factor, line = slower
-        yield line.fact("worker_timing.slower", round(factor, 1))
-    pause = _restart(passage)
-    if pause is not None:
-        length, line = pause
-        yield line.fact("worker_timing.restart_s", round(length, 1))
+        yield slower[1].fact("worker_timing.slower", round(slower[0], 1))
+    flat = next((found for taken in series if (found := _flat(taken)) is not None), None)
+    shown = flat or (slower[1] if slower is not None else None) or _told(passage)
+    if shown is not None:
+        yield shown.fact("worker_timing.no_faster", True)
+    most = max((*(workers for taken in series for workers in taken), *_named(passage)), default=0)
+    if most:
+        yield passage.lines[0].fact("worker_timing.most", most)
 
 
-def _slower(passage: Passage) -> tuple[float, Line] | None:
-    for measure, inverse in ((seconds, False), (rates, True)):
-        taken: dict[int, tuple[float, Line]] = {}
-        for number, text, line in _by_number(passage):
-            figures = list(measure(text))
-            if len(figures) == 1 and figures[0].value:
-                value = 1 / figures[0].value if inverse else figures[0].value
-                taken.setdefault(number, (value, line))
-        if len(taken) < 2:
-            continue
-        fewest = min(taken)
-        base = taken[fewest][0]
-        others = [taken[number] for number in taken if number != fewest]
-        most, line = max(others, key=lambda item: item[0])
-        if most >= LEAST * base and all(value >= EVEN * base for value, _ in others):
-            return most / base, line
+def _told(passage: Passage) -> Line | None:
+    """A sentence on workers that says that more of them bring nothing, or harm."""
+    for line in passage.sentences:
+        if says("no faster").search(line.text) and says("workers").search(line.text):
+            return line
     return None
 
 
+def _named(passage: Passage) -> Iterator[int]:
+    for line in passage.lines:
+        for found in _pattern("workers").finditer(line.text):
+            yield int(found.group("after") or found.group("before"))
+
+
+def _comparisons(passage: Passage) -> Iterator[dict[int, tuple[float, Line]]]:
+    """Times by the number of workers; rates are turned round."""
+    for measure, inverse in ((seconds, False), (rates, True)):
+        taken: dict[int, tuple[float, Line]] = {}
+        for workers, text, line in _by_number(passage):
+            figures = list(measure(text))
+            if len(figures) == 1 and figures[0].value:
+                amount = 1 / figures[0].value if inverse else figures[0].value
+                taken.setdefault(workers, (amount, line))
+        if len(taken) >= 2:
+            yield taken
+    for table in tables(passage):
+        yield from _of_table(table)
+    before = ""
+    for line in (*passage.sentences, *passage.of(Voice.PRINTED)):
+        named, before = says("workers").search(f"{before} {line.text}"), line.text
+        for name in ("with", "gives") if named is not None else ():
+            taken = _of_sentence(line, name)
+            if len(taken) >= 3:
+                yield taken
+
+
+def _slower(taken: dict[int, tuple[float, Line]]) -> tuple[float, Line] | None:
+    """More workers take longer than the fewest: each of them, or the most, rising from the best number on."""
+    if len(taken) < 2:
+        return None
+    fewest, largest = min(taken), max(taken)
+    base = taken[fewest][0]
+    others = [taken[workers] for workers in taken if workers != fewest]
+    most, line = max(others, key=lambda item: item[0])
+    if most >= LEAST * base and all(amount >= EVEN * base for amount, _ in others):
+        return most / base, line
+    if most == taken[largest][0] and most >= LEAST * base and _rising(taken):
+        return most / min(amount for amount, _ in taken.values()), line
+    return None
+
+
+def _rising(taken: dict[int, tuple[float, Line]]) -> bool:
+    """Does each number of workers above the best one take longer than the one before it?"""
+    best = min(taken, key=lambda workers: taken[workers][0])
+    above = [taken[workers][0] for workers in sorted(taken) if workers >= best]
+    return len(above) >= 2 and all(after > before for before, after in pairwise(above))
+
+
+def _flat(taken: dict[int, tuple[float, Line]]) -> Line | None:
+    """Four times the workers, and the times are those of the few; or they rise far above the best one's.
+
+    0 workers load in the main process, so they are no measure of what a second worker brings.
+    """
+    some = sorted(workers for workers in taken if workers)
+    if len(some) < 2 or some[-1] < 4 * some[0]:
+        return None
+    base, last = taken[some[0]][0], taken[some[-1]]
+    if any(taken[workers][0] * FLAT < base for workers in some):
+        best = min(taken[workers][0] for workers in some)
+        return last[1] if _rising(taken) and last[0] >= LEAST * best else None
+    return last[1]
+
+
+def _of_table(table: Table) -> Iterator[dict[int, tuple[float, Line]]]:
+    own = table.column(_pattern("head"))
+    if own is None:
+        return
+    heads = table.head.cells
+    if own == 0 and all(_pattern("alone").match(head) for head in heads[1:]):
+        yield from _across(table)
+        return
+    for name in ("rate-head", "time-head"):
+        at = next((at for at, head in enumerate(heads) if at != own and _pattern(name).search(head)), None)
+        if at is None:
+            continue
+        taken: dict[int, tuple[float, Line]] = {}
+        for row in table.rows:
+            workers, amount = _pattern("alone").match(row.cells[own]), _measured(row.cells[at])
+            if workers is not None and amount:
+                taken.setdefault(
+                    int(workers.group("number")), (1 / amount if name == "rate-head" else amount, row.line)
+                )
+        yield taken
+        return
+
+
+def _across(table: Table) -> Iterator[dict[int, tuple[float, Line]]]:
+    """A table with the numbers of workers in its head."""
+    found = [_pattern("alone").match(head) for head in table.head.cells[1:]]
+    numbers = [int(one.group("number")) for one in found if one is not None]
+    for row in table.rows:
+        name = next(
+            (name for name in ("rate-head", "time-head") if _pattern(name).search(row.cells[0])), None
+        )
+        if name is None:
+            continue
+        taken: dict[int, tuple[float, Line]] = {}
+        for workers, cell in zip(numbers, row.cells[1:], strict=True):
+            if amount := _measured(cell):
+                taken.setdefault(workers, (1 / amount if name == "rate-head" else amount, row.line))
+        yield taken
+
+
+def _measured(cell: str) -> float | None:
+    figures = list(seconds(cell)) or list(rates(cell))
+    return figures[0].value if figures else number(cell)
+
+
+def _of_sentence(line: Line, name: str) -> dict[int, tuple[float, Line]]:
+    """Pairs of a sentence; the unit may stand at the first or the last of them only."""
+    taken: dict[int, tuple[float, Line]] = {}
+    unit = ""
+    for found in _pattern(name).finditer(line.text):
+        amount = value(found.group("value"))
+        workers = int(found.group("number"))
+        if amount and workers <= 128:
+            taken.setdefault(workers, (amount, line))
+            unit = unit or found.group("unit") or ""
+    if not unit:
+        return {}
+    if re.fullmatch(_RATE, unit, re.IGNORECASE):
+        return {workers: (1 / amount, line) for workers, (amount, line) in taken.items()}
+    return taken
+
+
 def _by_number(passage: Passage) -> Iterator[tuple[int, str, Line]]:
-    """Each number of workers, with the text that belongs to it: a line, a part of one, a row of a table."""
-    table = False
+    """Each number of workers, with the text that belongs to it: a line or a part of one."""
     for line in passage.of(Voice.PRINTED, Voice.SAID):
         if line.text.lstrip()[:1] == "|":
-            table = table or "worker" in line.text.split("|")[1].lower()
-            if table and (row := _pattern("row").match(line.text)) is not None:
-                yield int(row.group("number")), row.group("rest"), line
             continue
-        table = False
         for part in _pattern("parts").split(line.text):
             found = list(_pattern("workers").finditer(part))
             if len(found) == 1:
                 yield int(found[0].group("after") or found[0].group("before")), part, line
-
-
-def _restart(passage: Passage) -> tuple[float, Line] | None:
-    """The first batch of several epochs, where each is far slower than what the text says of none."""
-    if not _pattern("some").search(passage.text):
-        return None
-    pauses: dict[int, tuple[float, Line]] = {}
-    for line in passage.of(Voice.PRINTED, Voice.SAID):
-        epoch, first = _pattern("epoch").search(line.text), _pattern("first").search(line.text)
-        if epoch is None or first is None:
-            continue
-        figure = next((item for item in seconds(line.text) if item.start >= first.end() - 1), None)
-        if figure is not None:
-            pauses[int(epoch.group("epoch"))] = (figure.value, line)
-    for line in passage.of(Voice.PRINTED):
-        meter = _pattern("meter").search(line.text)
-        if meter is not None and int(meter.group("step")) == 0:
-            pauses[int(meter.group("epoch"))] = (float(meter.group("data")), line)
-    later = [item for number, item in sorted(pauses.items()) if number > min(pauses)]
-    if len(pauses) < 2 or not later or any(value < PAUSE_S for value, _ in pauses.values()):
-        return None
-    return later[0]
