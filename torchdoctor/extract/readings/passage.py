@@ -84,6 +84,7 @@ class Line:
     text: str
     voice: Voice
     indent: int
+    rank: int | None = None  # that the line's prefix names: "[rank3]: …"
 
     def fact(self, name: str, value: FactValue) -> Fact:
         """A fact that was read out of this line."""
@@ -122,6 +123,16 @@ class Passage:
     def personal(self) -> bool:
         """Does somebody speak of what happened to him, or ask?"""
         return self._told or (self._speech.person and not self._speech.lesson)
+
+    @property
+    def over(self) -> bool:
+        """Does somebody say that it is over: solved, and told for others?"""
+        return self._speech.over
+
+    @property
+    def lesson(self) -> bool:
+        """Are there signs of a text that explains to its readers?"""
+        return self._speech.lesson > 0
 
     @cached_property
     def session(self) -> bool:
@@ -229,7 +240,7 @@ def _lines(transcript: Transcript) -> Iterator[Line]:
             if above is not None and voice in (Voice.CODE, Voice.PRINTED) and _goes_on(above, place, text):
                 voice = Voice.SAID
             answering = voice is Voice.TYPED or (answering and voice is Voice.PRINTED)
-            line = Line(at, place, shown, voice, len(text) - len(text.lstrip()))
+            line = Line(at, place, shown, voice, len(text) - len(text.lstrip()), event.rank)
             above = line if voice is Voice.SAID and language is None else None
             yield line
             at += 1
