@@ -60,9 +60,21 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "eval_memory": (("valid", "eval", "inference", "test"), ("memory", "vram", " gb"), ("def ", ".eval()")),
     "sampler_order": (("distributedsampler",),),
     "uneven_loops": (
-        ("uneven", "evenly", "differ", "equal", "any batches", "more batch", "fewer", "less batch"),
-        ("hang", "hung", "stuck", "freez", "froz", "deadlock", "timeout", "timed out", "ever"),
-        ("rank", "ddp", "distributeddataparallel", "torchrun", "nccl", "gpu", "accelerate"),
+        (
+            "batch",
+            "step",
+            "iteration",
+            "sampler",
+            "lots",
+            "lote",
+            "uneven",
+            "unequal",
+            "evenly",
+            "\u30d0\u30c3\u30c1",
+            "\ubc30\uce58",
+            "\u0431\u0430\u0442\u0447",
+        ),
+        ("rank", "ddp", "distributeddataparallel", "torchrun", "nccl", "gpus", "accelerate"),
     ),
     "least_squares": (("lstsq(",),),
     "traced": (("jit.trace", "onnx.export(", "tracerwarning"),),
@@ -125,6 +137,12 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "no_gradient": (("none of the inputs have requires_grad",),),
     "scattered": (("dataparallel",), ("[", "(")),
+    "replica_parts": (("dataparallel", "data_parallel("),),
+    "stray_contexts": (
+        ("rank", "ddp", "torchrun", "distributed", "accelerate", "deepspeed", "horovod", "mp.spawn"),
+        ("gpu", "card", "cuda", "device", "karte", "carte", "\u5361"),
+        ("load", "context", "process", "set_device", "mib", " mb", "\u8fdb\u7a0b", "prozess", "checkpoint"),
+    ),
 }
 
 

@@ -7,6 +7,7 @@ same work with and without the launcher, or with one thread and with several.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -24,9 +25,13 @@ NAMESPACE = "threads"
 FACTS: dict[str, str] = {
     "threads.one": "bool: the process has one OpenMP thread, by a banner, a setting or what torch says",
     "threads.slower": "float: how many times longer the work takes with one thread than with several",
+    "threads.one_core": "bool: somebody finds slow work on the CPU that keeps one core of each process busy",
 }
 
 LEAST = 2.0
+MOST = 200.0
+ALIKE = 1.5  # times: figures of one run, step by step
+LABEL = 24
 
 _PATTERNS = {
     "one": (
@@ -39,8 +44,9 @@ _PATTERNS = {
     ),
     # in words: "four times slower", "is 3x slower"
     "factor": (
-        r"\b(?P<factor>two|three|four|five|six|eight|ten|\d{1,2}(?:\.\d)?)(?: times|x| ?\u00d7) (?:as )?"
-        r"(?:slow|long)"
+        r"(?<![\w.])(?P<factor>two|three|four|five|six|eight|ten|zwei|drei|vier|f\u00fcnf|sechs|acht|zehn"
+        r"|\d{1,2}(?:[.,]\d)?)"
+        r"(?: times|x|-?fold| ?\u00d7|[ -]?mal| fois| veces| vezes| volte| \u0440\u0430\u0437\w?| keer| kat| ?\u500d| ?\ubc30)"
     ),
     "query": r"get_num_threads\(\)|environ.{0,8}OMP_NUM_THREADS",
     "launched": (
@@ -55,6 +61,9 @@ _PATTERNS = {
         r"|one process|directly|standalone|no launcher|OMP_NUM_THREADS\s?[=:]\s?(?:[2-9]|\d\d)"
         r"|set_num_threads\((?:[2-9]|\d\d)"
         r"|(?:num_threads|threads)\s*[=:]?\s*(?:[2-9]|\d\d)\b|\b(?:[2-9]|\d\d) threads|by hand|laptop"
+        r"|(?:ohne|sans|sin|sem|senza|zonder|bez|\u0431\u0435\u0437) (?:den |le |el |o |il |de )?(?:torchrun|launcher|lanceur|lanzador|accelerate|ddp)"
+        r"|\u4e0d\u7528 ?(?:torchrun|ddp|accelerate)|\u76f4\u63a5 ?(?:\u7528 ?|\u8dd1 ?)?python|\u5355\u8fdb\u7a0b|torchrun ?(?:\u306a\u3057|\uc5c6\uc774)|\u5358\u4f53"
+        r"|von hand|direkt|directement|directamente|diretamente|direttamente|\u043d\u0430\u043f\u0440\u044f\u043c\u0443\u044e"
         r"|workstation|desktop|\bmy (?:pc|mac|machine)\b|locally|login node|other (?:machine|node|server)"
     ),
     "tied": (
@@ -73,6 +82,22 @@ _PATTERNS = {
         r"|openmp )?threads"
         r"|set_num_threads\((?:[2-9]|\d\d)"
     ),
+    # what a line says of the threads of the run that it begins
+    "threads-now": (
+        r"(?:get_num_threads\(\)|OMP_NUM_THREADS|omp_get_max_threads\(\)|\bnum_threads|\bthreads)"
+        r"\W{0,3}[=:]\W{0,3}(?P<number>\d{1,3})\b(?!\.\d)"
+    ),
+    # htop and top, in words
+    "one-core": (
+        r"\b(?:only|just|exactly) (?:one|1|a single) (?:cpu |physical )?(?:core|thread|cpu)\b"
+        r"|\b(?:one|1|a single) (?:cpu )?core (?:each|per|is|busy|at|of)|\bsingle core\b"
+        r"|(?<!\d)(?:100|99) ?% (?:cpu )?(?:each|per (?:process|rank)|pro Prozess|je Prozess|chacun|cada|ciascuno)"
+        r"|(?:each|every|per) (?:process|rank|worker)[^.\n]{0,30}(?<!\d)(?:100|99) ?%|all idle (?:except|but)"
+        r"|\b(?:nur|genau) (?:ein(?:em|en)?|1) (?:Kern|Core|CPU)|un seul c(?:\u0153|oe)ur|un solo n[u\u00fa]cleo"
+        r"|um s[o\u00f3] n[u\u00fa]cleo|um [u\u00fa]nico n[u\u00fa]cleo|un solo core|\u043e\u0434\u043d\u043e \u044f\u0434\u0440\u043e|\u53ea(?:\u7528|\u6709|\u5360)[^\n]{0,6}(?:1|\u4e00)\u4e2a?(?:\u6838|cpu|\u7ebf\u7a0b)"
+        r"|\u5355\u6838|1\u30b3\u30a2(?:\u3057\u304b|\u3060\u3051|\u306e\u307f)|\ucf54\uc5b4 ?(?:\ud558\ub098|1\uac1c)\ub9cc"
+    ),
+    "without": r"\b(?:without|ohne|sans|sin|sem|senza|zonder|bez|\u0431\u0435\u0437)\b|\u4e0d\u7528|\u306a\u3057|\uc5c6\uc774",
     # what divides the figures of two runs that stand in one line
     "parts": (
         r"[,;()\u2192]|\s(?:vs\.?|but|while|whereas|against|instead of|compared (?:to|with)|and|to|->)\s"
@@ -100,6 +125,10 @@ def read(passage: Passage) -> Iterator[Fact]:
     if slower is not None:
         factor, line = slower
         yield line.fact("threads.slower", round(factor, 1))
+    core = passage.first(_pattern("one-core"), Voice.SAID, Voice.PRINTED)
+    slow = passage.told(says("slow"))
+    if core is not None and slow is not None and not passage.over:
+        yield core.fact("threads.one_core", True)
 
 
 def _one(passage: Passage) -> Line | None:
@@ -115,48 +144,76 @@ def _one(passage: Passage) -> Line | None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What some work took, as seconds or their inverse; ``label`` says which work, in small letters."""
+
+    label: str
+    value: float
+    line: Line
+
+
 def _slower(passage: Passage) -> tuple[float, Line] | None:
     """The figures of the tied and of the free run, as a factor, with the line of the slow one."""
     for measure, inverse in ((seconds, False), (rates, True)):
-        tied: list[tuple[float, Line]] = []
-        free: list[float] = []
+        tied: list[Taken] = []
+        free: list[Taken] = []
         command = ""
+        run: bool | None = None  # whether the lines below are of a free run, by a head above them
         for line in passage.lines:
             if line.voice is Voice.SHELL:
-                command = line.text
+                command, run = line.text, None
+            run = _begins(line.text, run)
             if line.voice in (Voice.CODE, Voice.TYPED, Voice.SHELL) or line.text.lstrip()[:1] == "|":
                 continue
             for part in _pattern("parts").split(line.text):
+                end = 0
                 for figure in measure(part):
                     value = 1 / figure.value if inverse and figure.value else figure.value
-                    if _is_free(part, figure.start, command):
-                        free.append(value)
-                    else:
-                        tied.append((value, line))
+                    label = re.sub(r"[\W\d_]+", " ", part[end : figure.start]).strip().lower()[-LABEL:]
+                    end = figure.end
+                    is_free = _is_free(part, figure.start, command, run)
+                    (free if is_free else tied).append(Taken(label, value, line))
         best = _contrast(tied, free)
         if best is not None:
             return best
     return None
 
 
-_WORDS = {"two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0, "six": 6.0, "eight": 8.0, "ten": 10.0}
+def _begins(text: str, run: bool | None) -> bool | None:
+    """Does a line say of which run those below it are? A number of threads does, and a head without figures."""
+    if (now := _pattern("threads-now").search(text)) is not None:
+        return int(now.group("number")) > 1
+    if next(seconds(text), None) is not None or next(rates(text), None) is not None:
+        return run
+    free, tied = _pattern("free").search(text), _pattern("tied").search(text)
+    names = _pattern("without").search(text)
+    if free is not None and (tied is None or names):
+        return True
+    return False if tied is not None and free is None else run
+
+
+_WORDS = {
+    "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0, "six": 6.0, "eight": 8.0, "ten": 10.0,
+    "zwei": 2.0, "drei": 3.0, "vier": 4.0, "f\u00fcnf": 5.0, "sechs": 6.0, "acht": 8.0, "zehn": 10.0,
+}  # fmt: skip
 
 
 def _told(passage: Passage) -> tuple[float, Line] | None:
     """A factor in words, of work that is compared with that of a run without the launcher."""
     if not (_pattern("launched").search(passage.text) and _pattern("free").search(passage.text)):
         return None
-    for line in passage.of(Voice.SAID):
+    for line in passage.sentences:
         found = _pattern("factor").search(line.text)
-        if found is not None:
-            word = found.group("factor").lower()
+        if found is not None and says("slow").search(line.text):
+            word = found.group("factor").lower().replace(",", ".")
             factor = _WORDS.get(word) or float(word)
             return (factor, line) if factor >= LEAST else None
     return None
 
 
-def _is_free(around: str, at: int, command: str) -> bool:
-    """Which run a figure is of: a number of threads decides, then the nearest words, then the command."""
+def _is_free(around: str, at: int, command: str, run: bool | None) -> bool:
+    """Which run a figure is of: a number of threads decides, then the nearest words, a head, the command."""
     if _pattern("several").search(around):
         return True
     nearest: tuple[int, bool] | None = None
@@ -167,12 +224,22 @@ def _is_free(around: str, at: int, command: str) -> bool:
                 nearest = (distance, is_free)
     if nearest is not None:
         return nearest[1]
+    if run is not None:
+        return run
     return bool(command) and not _pattern("tied").search(command) and bool(_pattern("free").search(command))
 
 
-def _contrast(tied: list[tuple[float, Line]], free: list[float]) -> tuple[float, Line] | None:
-    if len(free) != 1 or not tied or free[0] <= 0:
-        return None  # several figures with more threads are a benchmark of their number
-    value, line = max(tied, key=lambda item: item[0])
-    factor = value / free[0]
-    return (factor, line) if LEAST <= factor <= 200 else None
+def _contrast(tied: list[Taken], free: list[Taken]) -> tuple[float, Line] | None:
+    best: tuple[float, Line] | None = None
+    for slow in tied:
+        quick = [one.value for one in free if one.label == slow.label and slow.label and one.value > 0]
+        if not quick or max(quick) > ALIKE * min(quick):
+            continue  # unlike figures with more threads are a benchmark of their number
+        factor = slow.value / min(quick)
+        if LEAST <= factor <= MOST and (best is None or factor > best[0]):
+            best = factor, slow.line
+    if best is not None or len(free) != 1 or not tied or free[0].value <= 0:
+        return best
+    most = max(tied, key=lambda item: item.value)
+    factor = most.value / free[0].value
+    return (factor, most.line) if LEAST <= factor <= MOST else None

@@ -1,0 +1,170 @@
+"""GPU 0 holds something of every rank, as somebody tells it: more processes than one, or more memory than the others.
+
+That GPU 0 alone is fuller has other reasons as well (gathered outputs, layers that are spread unevenly, a
+screen), so figures of memory count only beside what puts other ranks' tensors there, or a run without it in
+which all are equal. Several processes on GPU 0 and one on each other GPU say it by themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.rank_figures import Series, series
+from torchdoctor.extract.readings.spoken import says
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Fact
+
+NAMESPACE = "stray_contexts"
+
+FACTS: dict[str, str] = {
+    "stray_contexts.processes": "str: how somebody says that several processes have memory on GPU 0",
+    "stray_contexts.heavier": "str: by which words or figures GPU 0 is fuller than the others",
+    "stray_contexts.reason": "str: what puts other ranks' memory there, or the run in which all are equal",
+    "stray_contexts.ranks": "bool: the program runs a process a GPU (DDP, torchrun, accelerate)",
+}
+
+HEAVIER = 1.1
+LIKE = 1.06  # the others agree within
+
+_ZERO = (
+    r"(?:\b(?:gpu|card|device|cuda|rank|karte|grafikkarte|carte|tarjeta|placa|scheda)s?[ _:#-]{0,2}0(?![\d.,])|\bgpu0\b|\bGPU ?0(?![\d.,])|\bcuda:0\b|\b(?:first|1st) (?:gpu|card|device)"
+    r"|\berste[nr]? (?:GPU|Karte|Grafikkarte)|\bpremi[\u00e8e]re? (?:GPU|carte)|\bprimera (?:GPU|tarjeta)|\bprimeira (?:GPU|placa)"
+    r"|\bprima (?:GPU|scheda)|\b\u043f\u0435\u0440\u0432\u043e\u0439 (?:\u043a\u0430\u0440\u0442|GPU|\u0432\u0438\u0434\u0435\u043e)\w*|\bGPU[ -]?\u21160|\u043d\u0443\u043b\u0435\u0432\w+ (?:\u043a\u0430\u0440\u0442|GPU)\w*"
+    r"|(?<!\d)0 ?\u53f7? ?(?:\u5361|gpu)|\u7b2c\u4e00(?:\u5f20|\u5757|\u4e2a)(?:\u5361|\u663e\u5361|GPU)|\u5361 ?0(?!\d)|(?<!\d)0 ?\u756a|\u6700\u521d\u306eGPU|0\ubc88|\uccab \ubc88\uc9f8 GPU)"
+)
+_PROCESS = (
+    r"(?:process(?:es)?|pids?|contexts?|python3?s?|ranks?|workers?|Prozesse?n?|Kontexte?|processus|contextes?|procesos?|contextos?|processos?|processi"
+    r"|\u043f\u0440\u043e\u0446\u0435\u0441\u0441\w*|\u8fdb\u7a0b|\u30d7\u30ed\u30bb\u30b9|\ud504\ub85c\uc138\uc2a4|proses|s\u00fcre\u00e7)"
+)
+_MANY = r"(?:[2-9]|1[0-6]|two|three|four|five|six|seven|eight|all|every|each|extra|additional|other|several|alle|jeder|weitere|zus\u00e4tzliche|sieben|drei|vier|acht|tous|chaque|todos|cada|tutti|ogni|\u0432\u0441\u0435|\u043a\u0430\u0436\u0434\w+|\u6240\u6709|\u6bcf\u4e2a|\u5168|\ubaa8\ub4e0|\ubaa8\ub450)"
+_PATTERNS = {
+    "zero": _ZERO,
+    # "8 processes on GPU 0", "GPU 0 has 7 extra processes", "0号卡上有8个python进程"
+    "on-zero": (
+        rf"{_ZERO}[^.\n\u3002]{{0,60}}?(?<!\d){_MANY}(?!\d|[.,]\d)(?: |\u4e2a|\u500b|\u3064|\uac1c|-)?(?:\w+ ){{0,3}}?\w{{0,10}}?{_PROCESS}(?!s? ?[a-z]*[:=]? ?0)"
+        rf"|(?<![\d.]){_MANY}(?!\d|[.,]\d)(?: |\u4e2a|\u500b|\u3064|\uac1c)?(?:of the |the )?(?:\w+ ){{0,2}}?\w{{0,10}}?{_PROCESS}[^.\n\u3002]{{0,70}}?(?:\bon|\bin|\bat|\bauf|\bsur|\ben|\bna|\bno|\bsulla|\bsu|\bnella|\bda|\u043d\u0430|\u5728|\u4e0a|\u306b|\uc5d0)\s?(?:the |der |die |la |le |el |o |a |l')?{_ZERO}"
+        r"|rank \w+ (?:also )?(?:shows?|has|have|hold|takes?) (?:up )?(?:memory |a process |a context |\d+ ?M\w+ )on "
+        rf"{_ZERO}"
+    ),
+    "own": r"\b(?:process_index|rank 0|ranks? 0)\b",
+    "ranks": (
+        r"DistributedDataParallel|\bDDP\b|torchrun|nproc[_-]per[_-]node|torch\.distributed|each rank|every rank"
+        r"|per rank|\branks?\b|local_rank|accelerate|mp\.spawn|init_process_group|\bddp_spawn\b|deepspeed|horovod|hvd\."
+    ),
+    "unequal": (
+        r"device_map|pipeline|nn\.DataParallel|(?<!Distributed)\bDataParallel\(|tensor[ -]parallel|\bvLLM\b|tensorflow|\bkeras\b|\bjax\b"
+        r"|balanced_low_0|Xorg (?:uses|takes|has)"
+    ),
+    "load": r"torch\.load\((?P<rest>[^\n]{0,160})",
+    "mapped": r"map_location",
+    "map-cured": (
+        r"(?i)(?:with|mit|avec|con|com|\u52a0|\u52a0\u4e0a|after adding|adding|once|\u4f7f\u7528)[^.\n]{0,40}map_location[^.\n]{0,80}"
+        r"(?:gone|disappear|equal|fine|same|weg|gleich|ok|\u6b63\u5e38|\u6d88\u5931)|map_location[^.\n]{0,60}(?:helps|cures|fixes|solves|hilft)"
+    ),
+    # a run in which nothing is loaded, and a card that is not chosen
+    "scratch": (
+        r"(?i)(?:from scratch|without (?:resum\w+|the checkpoint|loading)|random weights|fresh (?:start|run)|no resume|--?init scratch|ohne (?:Checkpoint|resume)|neu gestartet|sans (?:reprise|checkpoint|reprendre)"
+        r"|desde cero|do zero|da zero|\u5934\u5f00\u59cb|\u4e0d\u52a0\u8f7d|\u4e0d resume|\u4ece\u5934|\u6700\u521d\u304b\u3089|\ucc98\uc74c\ubd80\ud130|\u0441 \u043d\u0443\u043b\u044f)"
+    ),
+    "resumed": (
+        r"(?i)(?:resum\w+|load(?:ed|ing)? (?:the |a |my )?(?:checkpoint|ckpt|weights|state)|checkpoint|ckpt|\.pth?\b|optimi[sz]er state"
+        r"|Wiederaufnahme|fortgesetzt|repris\w*|\u52a0\u8f7d|\u65ad\u70b9|\u6062\u590d|\u518d\u958b|\u0432\u043e\u0437\u043e\u0431\u043d\u043e\u0432)"
+    ),
+    "unset": (
+        r"(?i)(?:(?:no|not|never|without|don't|doesn't|ohne|kein\w*|nicht|nie|sans|pas de|jamais|sin|no hay|sem|senza|n\u00e3o|\u6ca1\u6709\u5199|\u6ca1\u5199|\u6ca1\u6709|\u4e0d|\u672a|\u0431\u0435\u0437|\u043d\u0435\u0442)"
+        r"[^.\n\u3002]{0,40}set_device|set_device[^.\n]{0,30}(?:\u306a\u3057|\u306a\u3044|\uc5c6|missing|fehlt|nicht))"
+    ),
+    "default-device": (
+        r"\.cuda\(\)|cuda\.(?:empty_cache|synchronize|mem_get_info|current_device|memory_allocated|manual_seed\w*)\(|\bto\((?:\"cuda\"|'cuda')\)"
+        r"|device\s?=\s?[\"']cuda[\"']|torch\.device\([\"']cuda(?::0)?[\"']\)|[\"']cuda:0[\"']"
+    ),
+    "context": r"(?<![\d.,])(?:2[5-9]\d|[3-9]\d\d|1[0-4]\d\d)\s?(?:MB|MiB|M)\b|\bhalf a (?:gig|GB)|(?<![\d.])0[.,][3-9]\d?\s?(?:G|GB|GiB)\b",
+    "more": (
+        rf"(?i){_ZERO}[^.\n\u3002]{{0,80}}?(?:\bmore\b|\bfuller\b|\bextra\b|\bhigher\b|\btwice\b|\bmehr\b|voller|\bplus\b|\bm\u00e1s\b|\bmais\b|\bpi\u00f9\b|\u0431\u043e\u043b\u044c\u0448\u0435|\u591a|\u5dee|\u9ad8|\ub354|\ub9ce|\u591a\u304f)"
+        rf"|(?:\bmore\b|\bextra\b|\bmehr\b|\bplus\b|\bm\u00e1s\b|\bmais\b|\bpi\u00f9\b|\u0431\u043e\u043b\u044c\u0448\u0435)[^.\n]{{0,50}}(?:on|in|auf|sur|en|na|sulla|\u043d\u0430) (?:the |der |die |la |le )?{_ZERO}"
+    ),
+    "memory": r"(?i)mem|alloc|used|usage|vram|\bgi?b\b|\bmi?b\b|\u663e\u5b58|\u5360\u7528|\u30e1\u30e2\u30ea|\uba54\ubaa8\ub9ac|speicher|m\u00e9moire|m\u00e9moria|\u043f\u0430\u043c\u044f\u0442|driver|smi",
+    "no-memory": r"(?i)\btime|/s\b|loss|\bacc|util|%|temp|\bW\b|batch|pid|lot",
+}
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(
+        _PATTERNS[name], re.IGNORECASE if name in ("zero", "on-zero", "unequal", "ranks") else 0
+    )
+
+
+def read(passage: Passage) -> Iterator[Fact]:
+    """Facts of what somebody tells of GPU 0; nothing where one program spreads itself over the GPUs."""
+    if not passage.personal or passage.over or _pattern("unequal").search(passage.text):
+        return
+    ranks = passage.first(_pattern("ranks"))
+    if ranks is None:
+        return
+    processes = _processes(passage)
+    heavier = _by_figures(passage) or _by_words(passage)
+    if processes is None and heavier is None:
+        return
+    yield ranks.fact("stray_contexts.ranks", True)
+    if processes is not None:
+        yield processes.fact("stray_contexts.processes", processes.text.strip()[:120])
+    if heavier is not None:
+        line, told = heavier
+        yield line.fact("stray_contexts.heavier", told)
+    reason = _reason(passage)
+    if reason is not None:
+        yield reason.fact("stray_contexts.reason", reason.text.strip()[:120])
+
+
+def _processes(passage: Passage) -> Line | None:
+    return next((line for line in passage.sentences if _pattern("on-zero").search(line.text)), None) or next(
+        (line for line in passage.of(Voice.PRINTED) if _pattern("on-zero").search(line.text[:200])), None
+    )
+
+
+def _by_words(passage: Passage) -> tuple[Line, str] | None:
+    for line in passage.sentences:
+        found = _pattern("more").search(line.text)
+        if found is not None and (_pattern("memory").search(line.text) or says("memory").search(line.text)):
+            return line, found.group()[:100]
+    return None
+
+
+def _by_figures(passage: Passage) -> tuple[Line, str] | None:
+    for one in series(passage):
+        if _is_heavier(one):
+            told = ", ".join(f"{gpu}: {value:g}" for gpu, value in sorted(one.values.items())[:8])
+            return one.line, told
+    return None
+
+
+def _is_heavier(one: Series) -> bool:
+    others = [value for gpu, value in one.values.items() if gpu != 0]
+    if 0 not in one.values or len(others) < 1 or min(others) <= 0 or max(others) > LIKE * min(others):
+        return False
+    named = _pattern("memory").search(one.label) and not _pattern("no-memory").search(one.label)
+    return bool(named) and one.values[0] >= HEAVIER * max(others)
+
+
+def _reason(passage: Passage) -> Line | None:
+    """What stands behind it: a checkpoint that goes where it was saved, a device that is never chosen."""
+    for line in passage.lines:
+        load = _pattern("load").search(line.text)
+        if load is not None and not _pattern("mapped").search(load.group("rest")):
+            return line
+    resumed = _pattern("resumed").search(passage.text)
+    if resumed and (scratch := passage.first(_pattern("scratch"))) is not None:
+        return scratch
+    for name in ("map-cured", "unset", "context"):
+        if (line := passage.first(_pattern(name))) is not None:
+            return line
+    if "set_device" not in passage.text:
+        return next((line for line in passage.lines if _pattern("default-device").search(line.text)), None)
+    return None
