@@ -125,11 +125,6 @@ class Passage:
         return self._told or (self._speech.person and not self._speech.lesson)
 
     @property
-    def over(self) -> bool:
-        """Does somebody say that it is over: solved, and told for others?"""
-        return self._speech.over
-
-    @property
     def lesson(self) -> bool:
         """Are there signs of a text that explains to its readers?"""
         return self._speech.lesson > 0

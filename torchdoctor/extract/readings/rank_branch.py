@@ -102,14 +102,14 @@ class Found:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of the first such call; nothing where the other ranks have a call of their own."""
-    if not (passage.personal or not passage.lesson):
+    if not stall.speaks(passage):
         return
     hangs = stall.told(passage)
     if hangs is None:
         return
     code = list(statements(passage))
     found = _branches(code, passage)
-    if not found and passage.personal:
+    if not found:
         told = next((line for line in passage.sentences if _told(line.text)), None)
         only = _pattern("only").search(told.text) if told is not None else None
         named = _pattern("named").search(told.text) if told is not None else None

@@ -26,7 +26,7 @@ _HEAD = (
 _NUMBER = r"(?:\d{1,3}(?:[ ,.\u202f\u00a0'](?=\d{3}(?!\d))\d{3})+|\d+(?:[.,]\d+)?)"
 _PATTERNS = {
     "head": rf"(?i)^[\W_]*{_HEAD}s?\b(?: ?(?:id|index|#|no\.?))?[\W_]*$",
-    "number": rf"(?<![\w.,:/-]){_NUMBER}(?![\w:/]|[.,]\d)",
+    "number": rf"(?<![\w.,:/-]){_NUMBER}(?![A-Za-z0-9_:/]|[.,]\d)",
     "value": rf"^\W*(?P<value>{_NUMBER})(?:\s*[A-Za-z%/]{{1,12}})?\W*$",
     # the rank that a line is of
     "rank": (

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings import stall
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.spoken import says
 
@@ -41,7 +42,7 @@ _PATTERNS = {
     "shape": r"(?:torch\.Size\(|[\[(])\s*\[?(?P<dims>\d{1,7}(?:\s*,\s*\d{1,7}){0,5})\s*,?\s*\]?\s*[\])]|(?<![\w.])(?P<times>\d{1,6}(?:\s?[x\u00d7]\s?\d{1,6}){1,5})(?![\w.])",
     # "16 images", "legendas: 64", "len(caps) = 64"
     "count": (
-        r"(?P<label>len\([^()]{1,30}\)|[^\W\d_][\w.]{0,24})\s?(?:is|=|:|->|\s)\s?(?P<number>\d{1,6})(?![\w.:,\]\)%]|\s?[x\u00d7/])"
+        r"(?P<label>len\([^()]{1,30}\)|[^\W\d_][\w.]{0,24})\s?(?:is|=|:|->|\s)\s?(?P<number>\d{1,6})(?![\w\]\)%]|[.:,]\d|\s?[x\u00d7/])"
         r"|(?<![\w.:,\[(])(?P<count>\d{1,6}) (?P<unit>[^\W\d_]{3,20})"
     ),
     "not-count": r"(?i)^(?:step|epoch|iter\w*|batch_size|total|global|of|gpu|cuda|device|replica|rank|seed|lr|loss|pid|mib|mb|gb|ms|dim|ndim|torch|v|first|card|size|version|line)$",
@@ -83,7 +84,7 @@ class Part:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of the parts; nothing for a model that each process wraps for itself."""
-    if passage.over or (passage.lesson and not passage.personal):
+    if stall.over(passage) or not stall.speaks(passage):
         return
     wrapped = next((line for line in passage.lines if _pattern("wrapped").search(line.text)), None)
     if wrapped is None or _pattern("healthy").search(passage.text):

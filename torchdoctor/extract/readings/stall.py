@@ -25,8 +25,8 @@ def _denied() -> re.Pattern[str]:
 
 
 def told(passage: Passage) -> Line | None:
-    """The sentence, or the remark beside output, that tells of a program that hangs; None where it is over."""
-    if passage.over:
+    """The sentence, or the remark beside output, that tells of a hang; None where it is over."""
+    if over(passage):
         return None
     for line in _remarks(passage):
         if says("hangs").search(line.text) and not (
@@ -34,6 +34,16 @@ def told(passage: Passage) -> Line | None:
         ):
             return line
     return None
+
+
+def over(passage: Passage) -> bool:
+    """Does somebody tell how it was solved?"""
+    return passage.told(says("solved")) is not None
+
+
+def speaks(passage: Passage) -> bool:
+    """Does somebody speak of what befell him, in whatever language, and not teach?"""
+    return passage.personal or (not passage.lesson and passage.told(says("first person")) is not None)
 
 
 def _remarks(passage: Passage) -> Iterator[Line]:

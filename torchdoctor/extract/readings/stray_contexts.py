@@ -11,6 +11,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings import stall
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.rank_figures import Series, series
 from torchdoctor.extract.readings.spoken import says
@@ -103,7 +104,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of what somebody tells of GPU 0; nothing where one program spreads itself over the GPUs."""
-    if not passage.personal or passage.over or _pattern("unequal").search(passage.text):
+    if not stall.speaks(passage) or stall.over(passage) or _pattern("unequal").search(passage.text):
         return
     ranks = passage.first(_pattern("ranks"))
     if ranks is None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings import stall
 from torchdoctor.extract.readings.figures import rates, seconds
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.spoken import says
@@ -114,7 +115,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a run with one thread that somebody finds slow; nothing where only a setting is printed."""
     one = _one(passage)
-    if one is None or not (passage.personal or passage.session):
+    if one is None or not (stall.speaks(passage) or passage.session):
         return
     yield one.fact("threads.one", True)
     if not _pattern("cpu").search(passage.text):
@@ -127,7 +128,7 @@ def read(passage: Passage) -> Iterator[Fact]:
         yield line.fact("threads.slower", round(factor, 1))
     core = passage.first(_pattern("one-core"), Voice.SAID, Voice.PRINTED)
     slow = passage.told(says("slow"))
-    if core is not None and slow is not None and not passage.over:
+    if core is not None and slow is not None and not stall.over(passage):
         yield core.fact("threads.one_core", True)
 
 

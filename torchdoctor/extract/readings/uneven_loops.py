@@ -44,12 +44,13 @@ _PATTERNS = {
         r"|\bruns? out of (?:data|batches|samples)\b[^.\n]{0,40}\b(?:before|first|earlier|sooner)\b"
     ),
     "timeout": r"\btime(?:s|d)? ?outs?\b",
-    "ranks": r"\b(?:ranks?|DDP|DistributedDataParallel|torchrun|NCCL|multi-?GPU|accelerate|gpus)\b",
+    "ranks": r"\b(?:ranks?|DDP|DistributedDataParallel|torchrun|NCCL|multi-?GPU|accelerate|gpus|processus|process(?:es)?|Prozess\w*|proces[oi]s?|Rang|rangs?)\b"
+        r"|\u8fdb\u7a0b|\u30d7\u30ed\u30bb\u30b9|\u30e9\u30f3\u30af|\ud504\ub85c\uc138\uc2a4|\ub7ad\ud06c|\u043f\u0440\u043e\u0446\u0435\u0441\u0441\w*|\u0440\u0430\u043d\u0433\w*",
     # what a library offers or plans, no failure of the writer's own
     "offered": r"\b(?:join\(|Join API|context manager|feature request|proposal|RFC|pitch)\b",
     # what stands behind, or before, a number of batches
     "unit": r"^\W*(?:\w+[- ])?(?:(?:mini-?)?batch(?:es|s)|steps|iterations|iters|lots|lotes|Batches|batchs|\u4e2a ?batch|\u6b65|\u4e2a\u6279|\u30d0\u30c3\u30c1|\u30b9\u30c6\u30c3\u30d7|\ubc30\uce58|\u0431\u0430\u0442\u0447|\u0448\u0430\u0433\u043e\u0432|bat?ch)\b",
-    "counted": r"(?:\blen\([^#]{1,40}\)|(?:batches|num_batches|n_batches|steps_per_epoch|max_steps|n_steps|num_steps|steps|iterations|iters|lots|lotes)(?: ?\([^)#]{0,20}\))?)\W{0,4}(?:(?:is|are|of|ist|=+|:|->)\W{0,3})?$",
+    "counted": r"(?:\blen\([^#]{1,40}\)|(?:batches|num_batches|n_batches|steps_per_epoch|max_steps|n_steps|num_steps|steps|iterations|iters|lots|lotes|\u30d0\u30c3\u30c1(?:\u6570)?|\ubc30\uce58(?: ?\uc218)?|\u0431\u0430\u0442\u0447\u0435\u0439)(?: ?\([^)#]{0,20}\))?)\W{0,4}(?:(?:is|are|of|ist|=+|:|->)\W{0,3})?$",
     "head": r"(?:batch(?:es|s)\b|\bsteps\b|\biterations\b|\biters\b|\blots\b|\blotes\b|\blen\(|num_batches|\u6279\u6b21|batch ?\u6570|\u30d0\u30c3\u30c1\u6570|\ubc30\uce58 ?\uc218|\u0431\u0430\u0442\u0447\u0435\u0439|\u0448\u0430\u0433\u043e\u0432)",
     "no-count": r"batch[ _-]?size|/s\b|per second|it/s|\bms\b",
     # a rank that is through with its epoch, and one that is in it
@@ -59,7 +60,8 @@ _PATTERNS = {
         r"|\bwaiting (?:at|in|for)|entering (?:validation|barrier|eval)|\bvalidat|\beval|\u7ed3\u675f|\u5b8c\u6210|\u7d42\u4e86|\u5b8c\u4e86|\uc644\ub8cc|\u0437\u0430\u0432\u0435\u0440\u0448|\u0437\u0430\u043a\u043e\u043d\u0447"
     ),
     "position": (
-        r"\b(?:step|batch|iter(?:ation)?|it|schritt|pas|paso|passo|\u0448\u0430\u0433|\u7b2c)[\s_:=#]{0,3}(?P<at>\d{1,8})(?:/(?P<of>\d{1,8}))?\b"
+        r"\b(?:step|batch|iter(?:ation)?|it|schritt|pas|paso|passo|\u0448\u0430\u0433|\u7b2c)[\s_:=#]{0,3}(?P<at>\d{1,8})(?:/\d{1,8})?\b"
+        r"|(?<![\w./])(?P<here>\d{1,8})/\d{1,8}(?![\w/])"
     ),
     # what gives each rank its own number of them
     "source": (
@@ -78,7 +80,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Both facts, where a person tells of ranks that hang; nothing where a library is described."""
-    if not passage.personal or passage.over or not _pattern("ranks").search(passage.text):
+    if not stall.speaks(passage) or stall.over(passage) or not _pattern("ranks").search(passage.text):
         return
     if _pattern("offered").search(passage.text):
         return
@@ -143,7 +145,7 @@ def _left(passage: Passage) -> tuple[Line, str] | None:
         for rank, line in last.items()
         if rank not in left
         and (found := _pattern("position").search(line.text)) is not None
-        and int(found.group("at")) >= IN_EPOCH
+        and int(found.group("at") or found.group("here")) >= IN_EPOCH
     }
     if not left or not inside or len(left) + len(inside) < len(last):
         return None
