@@ -142,6 +142,10 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "no_gradient": (("none of the inputs have requires_grad",),),
     "scattered": (("dataparallel",), ("[", "(")),
     "replica_parts": (("dataparallel", "data_parallel("),),
+    "replica_weights": (
+        ("ddp", "distributeddataparallel"),
+        ("rank", "process", "gpu", "replica", "r\u00e4nge"),
+    ),
     "stray_contexts": (
         ("rank", "ddp", "torchrun", "distributed", "accelerate", "deepspeed", "horovod", "mp.spawn"),
         ("gpu", "card", "cuda", "device", "karte", "carte", "\u5361"),

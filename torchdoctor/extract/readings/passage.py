@@ -124,6 +124,16 @@ class Passage:
         """Does somebody speak of what happened to him, or ask?"""
         return self._told or (self._speech.person and not self._speech.lesson)
 
+    @cached_property
+    def spaced(self) -> Passage:
+        """The same with blanks where Latin letters or digits touch those of languages that set none."""
+        if not _touching().search(self.text):
+            return self
+        other = object.__new__(Passage)
+        other.lines = tuple(replace(line, text=_touching().sub(" ", line.text)) for line in self.lines)
+        other._speech, other._told, other.called = self._speech, self._told, self.called
+        return other
+
     @property
     def lesson(self) -> bool:
         """Are there signs of a text that explains to its readers?"""
@@ -173,6 +183,12 @@ class Passage:
             if below.voice is not Voice.PRINTED:
                 return
             yield below
+
+
+@cache
+def _touching() -> re.Pattern[str]:
+    east = "[\u2e80-\ud7ff\uf900-\ufaff]"
+    return re.compile(f"(?<=[A-Za-z0-9])(?={east})|(?<={east})(?=[A-Za-z0-9])")
 
 
 def _at(paragraph: tuple[Line, ...], column: int) -> Line:

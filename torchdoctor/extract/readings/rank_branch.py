@@ -102,6 +102,7 @@ class Found:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of the first such call; nothing where the other ranks have a call of their own."""
+    passage = passage.spaced
     if not stall.speaks(passage):
         return
     hangs = stall.told(passage)

@@ -83,7 +83,8 @@ def series(passage: Passage) -> Iterator[Series]:
     yield from _listed(passage)
 
 
-def _cells(text: str) -> list[str]:
+def cells(text: str) -> list[str]:
+    """The cells of a row: between bars, tabs, wide blanks or commas; else its words."""
     stripped = text.strip()
     if "|" in stripped:
         return [cell.strip() for cell in stripped.strip("|").split("|")]
@@ -101,35 +102,43 @@ def _tables(passage: Passage) -> Iterator[Series]:
     ranks = 0
     rows: list[tuple[int, list[str], Line]] = []
     for line in passage.lines:
-        cells = _cells(line.text)
+        own = cells(line.text)
         if heads and set(line.text) <= set("|-:+= \t"):
             continue  # the rule below the head
-        if heads and len(cells) != len(heads):
-            cells = line.text.replace("|", " ").split()
-        own = _pattern("value").match(cells[ranks]) if heads and len(cells) == len(heads) else None
-        if own is not None and own.group("value").isdecimal() and int(own.group("value")) < MOST:
-            rows.append((int(own.group("value")), cells, line))
+        row = own if len(own) == len(heads) else line.text.replace("|", " ").split()
+        rank = _pattern("value").match(row[ranks]) if heads and len(row) == len(heads) else None
+        if rank is not None and rank.group("value").isdecimal() and int(rank.group("value")) < MOST:
+            rows.append((int(rank.group("value")), row, line))
             continue
-        if len(rows) >= 2:
-            yield from _columns(heads, ranks, rows)
+        yield from _blocks(heads, ranks, rows)
         rows, heads = [], []
-        if len(cells) >= 2:
-            at = next((at for at, cell in enumerate(cells) if _pattern("head").match(cell)), None)
+        if len(own) >= 2:
+            at = next((at for at, cell in enumerate(own) if _pattern("head").match(cell)), None)
             if at is not None:
-                heads, ranks = cells, at
-    if len(rows) >= 2:
-        yield from _columns(heads, ranks, rows)
+                heads, ranks = own, at
+    yield from _blocks(heads, ranks, rows)
+
+
+def _blocks(heads: list[str], ranks: int, rows: list[tuple[int, list[str], Line]]) -> Iterator[Series]:
+    """The columns of a table; one that begins again with the first rank holds several steps."""
+    block: list[tuple[int, list[str], Line]] = []
+    for row in rows:
+        if any(row[0] == rank for rank, _, _ in block):
+            yield from _columns(heads, ranks, block)
+            block = []
+        block.append(row)
+    yield from _columns(heads, ranks, block)
 
 
 def _columns(heads: list[str], ranks: int, rows: list[tuple[int, list[str], Line]]) -> Iterator[Series]:
     for at, head in enumerate(heads):
-        if at == ranks:
+        if at == ranks or len(rows) < 2:
             continue
         values: dict[int, float] = {}
-        for rank, cells, _ in rows:
-            if (found := _pattern("value").match(cells[at])) is not None:
+        for rank, row, _ in rows:
+            if (found := _pattern("value").match(row[at])) is not None:
                 values[rank] = number(found.group("value"))
-        if len(values) == len(rows) == len({rank for rank, _, _ in rows}):
+        if len(values) == len(rows):
             yield Series(head, values, rows[0][2])
 
 

@@ -84,6 +84,7 @@ class Part:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of the parts; nothing for a model that each process wraps for itself."""
+    passage = passage.spaced
     if stall.over(passage) or not stall.speaks(passage):
         return
     wrapped = next((line for line in passage.lines if _pattern("wrapped").search(line.text)), None)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings import stall
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
-from torchdoctor.extract.readings.rank_figures import Series, series
+from torchdoctor.extract.readings.rank_figures import Series, cells, number, series
 from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
@@ -25,12 +25,15 @@ NAMESPACE = "stray_contexts"
 
 FACTS: dict[str, str] = {
     "stray_contexts.processes": "str: how somebody says that several processes have memory on GPU 0",
+    "stray_contexts.rows": "int: processes that a table shows with some memory on one GPU and more on another",
     "stray_contexts.heavier": "str: by which words or figures GPU 0 is fuller than the others",
     "stray_contexts.reason": "str: what puts other ranks' memory there, or the run in which all are equal",
     "stray_contexts.ranks": "bool: the program runs a process a GPU (DDP, torchrun, accelerate)",
 }
 
 HEAVIER = 1.1
+MOST = 8.0  # times: else they are of different units
+STRAY_SHARE = 0.6
 LIKE = 1.06  # the others agree within
 
 _ZERO = (
@@ -44,6 +47,10 @@ _PROCESS = (
     r"|\u043f\u0440\u043e\u0446\u0435\u0441\u0441\w*|\u8fdb\u7a0b|\u30d7\u30ed\u30bb\u30b9|\ud504\ub85c\uc138\uc2a4|proses|s\u00fcre\u00e7)"
 )
 _MANY = r"(?:[2-9]|1[0-6]|two|three|four|five|six|seven|eight|all|every|each|extra|additional|other|several|alle|jeder|weitere|zus\u00e4tzliche|sieben|drei|vier|acht|tous|chaque|todos|cada|tutti|ogni|\u0432\u0441\u0435|\u043a\u0430\u0436\u0434\w+|\u6240\u6709|\u6bcf\u4e2a|\u5168|\ubaa8\ub4e0|\ubaa8\ub450)"
+_OTHERS = (
+    r"(?:\bothers?\b|\brest\b|\bremaining\b|\beach of|\bevery other|\ball other|GPUs? [1-3]\s?(?:-|\u2013|to|\.\.)\s?\d|\bGPU ?1\b|\b\u00fcbrigen|\banderen|\bautres?\b"
+    r"|\bdem\u00e1s\b|\botr[ao]s\b|\boutr[ao]s\b|\bdemais\b|\baltr[eio]\b|\boverige|\bpozosta\u0142|\u043e\u0441\u0442\u0430\u043b\u044c\u043d|\u0434\u0440\u0443\u0433\u0438\u0445|di\u011fer|c\u00e1c GPU kh\u00e1c|\u5176\u4ed6|\u5176\u4f59|\u522b\u7684|\u4ed6\u306e|\u305d\u306e\u4ed6|\ub098\uba38\uc9c0|\ub2e4\ub978)"
+)
 _PATTERNS = {
     "zero": _ZERO,
     # "8 processes on GPU 0", "GPU 0 has 7 extra processes", "0号卡上有8个python进程"
@@ -53,7 +60,18 @@ _PATTERNS = {
         r"|rank \w+ (?:also )?(?:shows?|has|have|hold|takes?) (?:up )?(?:memory |a process |a context |\d+ ?M\w+ )on "
         rf"{_ZERO}"
     ),
-    "own": r"\b(?:process_index|rank 0|ranks? 0)\b",
+    # "GPU 0 takes 30.2 GB and the others 21.4 GB", and the other way round
+    "figures": (
+        rf"{_ZERO}[^.\n\u3002]{{0,50}}?(?<![\d.,])(?P<first>\d{{1,6}}(?:[.,]\d{{1,3}})?)\s?(?:[MG]i?B?|MiB|\u041c\u0411|\u0413\u0411|Go|Mo)\b"
+        rf"[^\n\u3002]{{0,60}}?{_OTHERS}[^\n\u3002]{{0,40}}?(?<![\d.,])(?P<rest>\d{{1,6}}(?:[.,]\d{{1,3}})?)\s?(?:[MG]i?B?|MiB|\u041c\u0411|\u0413\u0411|Go|Mo)\b"
+    ),
+    "screen": (
+        r"(?i)(?<!not )(?<!no )(?<!isn't )(?<!kein )(?<!not the )\b(?:Xorg|gnome-shell|Xwayland|kwin|desktop|monitor|display|firefox|chrome|Bildschirm|\u00e9cran|pantalla)\b(?! \(headless)"
+    ),
+    # columns of tables of processes
+    "col-gpu": r"(?i)^\W*(?:gpu|gpu_bus_id|gpu_uuid|gpu_name|pci\.bus_id|bus|device|idx|index|card)\b",
+    "col-pid": r"(?i)^\W*pid\b",
+    "col-used": r"(?i)^\W*(?:fb|used_(?:gpu_)?memory|mem(?:ory)?\b|usage|mib\b|used)",
     "ranks": (
         r"DistributedDataParallel|\bDDP\b|torchrun|nproc[_-]per[_-]node|torch\.distributed|each rank|every rank"
         r"|per rank|\branks?\b|local_rank|accelerate|mp\.spawn|init_process_group|\bddp_spawn\b|deepspeed|horovod|hvd\."
@@ -79,7 +97,7 @@ _PATTERNS = {
     ),
     "unset": (
         r"(?i)(?:(?:no|not|never|without|don't|doesn't|ohne|kein\w*|nicht|nie|sans|pas de|jamais|sin|no hay|sem|senza|n\u00e3o|\u6ca1\u6709\u5199|\u6ca1\u5199|\u6ca1\u6709|\u4e0d|\u672a|\u0431\u0435\u0437|\u043d\u0435\u0442)"
-        r"[^.\n\u3002]{0,40}set_device|set_device[^.\n]{0,30}(?:\u306a\u3057|\u306a\u3044|\uc5c6|missing|fehlt|nicht))"
+        r"[^.\n\u3002]{0,40}set_device|set_device[^.\n]{0,30}(?:\u306a\u3057|\u306a\u3044|\u307e\u305b\u3093|\u305b\u305a|\uc5c6|\uc54a|missing|fehlt|nicht|\u043d\u0435))"
     ),
     "default-device": (
         r"\.cuda\(\)|cuda\.(?:empty_cache|synchronize|mem_get_info|current_device|memory_allocated|manual_seed\w*)\(|\bto\((?:\"cuda\"|'cuda')\)"
@@ -91,37 +109,70 @@ _PATTERNS = {
         rf"|(?:\bmore\b|\bextra\b|\bmehr\b|\bplus\b|\bm\u00e1s\b|\bmais\b|\bpi\u00f9\b|\u0431\u043e\u043b\u044c\u0448\u0435)[^.\n]{{0,50}}(?:on|in|auf|sur|en|na|sulla|\u043d\u0430) (?:the |der |die |la |le )?{_ZERO}"
     ),
     "memory": r"(?i)mem|alloc|used|usage|vram|\bgi?b\b|\bmi?b\b|\u663e\u5b58|\u5360\u7528|\u30e1\u30e2\u30ea|\uba54\ubaa8\ub9ac|speicher|m\u00e9moire|m\u00e9moria|\u043f\u0430\u043c\u044f\u0442|driver|smi",
-    "no-memory": r"(?i)\btime|/s\b|loss|\bacc|util|%|temp|\bW\b|batch|pid|lot",
+    "no-memory": r"(?i)\btime|/s\b|loss|\bacc(?:uracy)?\b|\butil|%|\btemp|\bW\b|batch|\bpid|\blot",
 }
 
 
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(
-        _PATTERNS[name], re.IGNORECASE if name in ("zero", "on-zero", "unequal", "ranks") else 0
+        _PATTERNS[name], re.IGNORECASE if name in ("zero", "on-zero", "figures", "unequal", "ranks") else 0
     )
 
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of what somebody tells of GPU 0; nothing where one program spreads itself over the GPUs."""
+    passage = passage.spaced
     if not stall.speaks(passage) or stall.over(passage) or _pattern("unequal").search(passage.text):
         return
     ranks = passage.first(_pattern("ranks"))
     if ranks is None:
         return
+    strays = _rows(passage)
     processes = _processes(passage)
-    heavier = _by_figures(passage) or _by_words(passage)
-    if processes is None and heavier is None:
+    heavier = None if _pattern("screen").search(passage.text) else _by_figures(passage) or _by_words(passage)
+    if processes is None and heavier is None and strays is None:
         return
     yield ranks.fact("stray_contexts.ranks", True)
+    if strays is not None:
+        yield strays[0].fact("stray_contexts.rows", strays[1])
     if processes is not None:
         yield processes.fact("stray_contexts.processes", processes.text.strip()[:120])
     if heavier is not None:
         line, told = heavier
         yield line.fact("stray_contexts.heavier", told)
-    reason = _reason(passage)
+    reason = _reason(passage, processes is not None)
     if reason is not None:
         yield reason.fact("stray_contexts.reason", reason.text.strip()[:120])
+
+
+def _rows(passage: Passage) -> tuple[Line, int] | None:
+    """Rows of pmon and of --query-compute-apps: processes with some memory on one GPU and more on another."""
+    heads: dict[str, int] = {}
+    used: dict[str, dict[str, tuple[float, Line]]] = {}
+    for line in passage.lines:
+        row = [cell for cell in cells(line.text.lstrip("# ")) if cell]
+        columns = {
+            name: next((at for at, cell in enumerate(row) if _pattern(f"col-{name}").match(cell)), -1)
+            for name in ("gpu", "pid", "used")
+        }
+        if min(columns.values()) >= 0:
+            heads = columns
+            continue
+        if not heads or len(row) <= max(heads.values()):
+            continue
+        pid, amount = row[heads["pid"]], re.match(r"\d+", row[heads["used"]])
+        if pid.isdecimal() and amount is not None:
+            used.setdefault(pid, {})[row[heads["gpu"]]] = float(amount.group()), line
+    shared = [by_gpu for by_gpu in used.values() if len(by_gpu) == 2]
+    smaller = [min(by_gpu.items(), key=lambda item: item[1][0]) for by_gpu in shared]
+    first = smaller[0][0] if smaller else ""
+    strays = [
+        line
+        for (gpu, (amount, line)), by_gpu in zip(smaller, shared, strict=True)
+        if gpu == first and amount <= STRAY_SHARE * max(other for other, _ in by_gpu.values())
+    ]
+    return (strays[0], len(strays)) if strays else None
 
 
 def _processes(passage: Passage) -> Line | None:
@@ -139,6 +190,11 @@ def _by_words(passage: Passage) -> tuple[Line, str] | None:
 
 
 def _by_figures(passage: Passage) -> tuple[Line, str] | None:
+    for line in passage.sentences:
+        for found in _pattern("figures").finditer(line.text):
+            first, rest = number(found.group("first")), number(found.group("rest"))
+            if rest * HEAVIER <= first <= rest * MOST:
+                return line, found.group()[:100]
     for one in series(passage):
         if _is_heavier(one):
             told = ", ".join(f"{gpu}: {value:g}" for gpu, value in sorted(one.values.items())[:8])
@@ -154,7 +210,7 @@ def _is_heavier(one: Series) -> bool:
     return bool(named) and one.values[0] >= HEAVIER * max(others)
 
 
-def _reason(passage: Passage) -> Line | None:
+def _reason(passage: Passage, processes: bool) -> Line | None:
     """What stands behind it: a checkpoint that goes where it was saved, a device that is never chosen."""
     for line in passage.lines:
         load = _pattern("load").search(line.text)
@@ -163,9 +219,9 @@ def _reason(passage: Passage) -> Line | None:
     resumed = _pattern("resumed").search(passage.text)
     if resumed and (scratch := passage.first(_pattern("scratch"))) is not None:
         return scratch
-    for name in ("map-cured", "unset", "context"):
+    for name in ("map-cured", "unset", "context") if processes else ("map-cured", "unset"):
         if (line := passage.first(_pattern(name))) is not None:
             return line
-    if "set_device" not in passage.text:
+    if processes and "set_device" not in passage.text:
         return next((line for line in passage.lines if _pattern("default-device").search(line.text)), None)
     return None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.extract.readings import stall
 from torchdoctor.extract.readings.figures import rates, seconds
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.rank_figures import cells
 from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ LABEL = 24
 _PATTERNS = {
     "one": (
         r"environment variable for each process to be 1 in default"
-        r"|get_num_threads\(\)\W{0,12}(?:(?:prints?|is|returns?|gives?|says?)\W{1,4})?1\b(?![.\d])"
+        r"|get_num_threads\(\)\W{0,12}(?:\w{1,12}\W{1,4}){0,2}?1\b(?![.\d])"
         r"|OMP_NUM_THREADS['\"\]`]*\s(?:(?:is|was|gets?|being) )?(?:set )?to 1\b(?![.\d])"
         r"|OMP_NUM_THREADS['\"\]]*\s?[=:]\s?['\"]?1\b(?![.\d])"
         r"|(?:num_threads|omp_get_max_threads\(\)|threads)\s*[=:]\s*1\b(?![.\d])|num[ _]threads 1\b(?![.\d])"
@@ -86,14 +87,17 @@ _PATTERNS = {
     # what a line says of the threads of the run that it begins
     "threads-now": (
         r"(?:get_num_threads\(\)|OMP_NUM_THREADS|omp_get_max_threads\(\)|\bnum_threads|\bthreads)"
-        r"\W{0,3}[=:]\W{0,3}(?P<number>\d{1,3})\b(?!\.\d)"
+        r"\W{1,4}(?P<number>\d{1,3})\b(?!\.\d)"
     ),
+    "column": r"OMP_NUM_THREADS|num_threads|^\W*(?:omp )?threads\W*$",
+    "left-out": r"unset|not set|default|none|auto|nicht gesetzt|non d\u00e9fini|sin definir|^[-\u2013\u2014]$|\u672a\u8bbe|\u672a\u8a2d",
     # htop and top, in words
     "one-core": (
         r"\b(?:only|just|exactly) (?:one|1|a single) (?:cpu |physical )?(?:core|thread|cpu)\b"
         r"|\b(?:one|1|a single) (?:cpu )?core (?:each|per|is|busy|at|of)|\bsingle core\b"
         r"|(?<!\d)(?:100|99) ?% (?:cpu )?(?:each|per (?:process|rank)|pro Prozess|je Prozess|chacun|cada|ciascuno)"
         r"|(?:each|every|per) (?:process|rank|worker)[^.\n]{0,30}(?<!\d)(?:100|99) ?%|all idle (?:except|but)"
+        r"|\u6bcf\u4e2a? ?(?:\u8fdb\u7a0b|rank)[^\n]{0,8}100 ?%|\u5404\u30d7\u30ed\u30bb\u30b9[^\n]{0,8}100 ?%"
         r"|\b(?:nur|genau) (?:ein(?:em|en)?|1) (?:Kern|Core|CPU)|un seul c(?:\u0153|oe)ur|un solo n[u\u00fa]cleo"
         r"|um s[o\u00f3] n[u\u00fa]cleo|um [u\u00fa]nico n[u\u00fa]cleo|un solo core|\u043e\u0434\u043d\u043e \u044f\u0434\u0440\u043e|\u53ea(?:\u7528|\u6709|\u5360)[^\n]{0,6}(?:1|\u4e00)\u4e2a?(?:\u6838|cpu|\u7ebf\u7a0b)"
         r"|\u5355\u6838|1\u30b3\u30a2(?:\u3057\u304b|\u3060\u3051|\u306e\u307f)|\ucf54\uc5b4 ?(?:\ud558\ub098|1\uac1c)\ub9cc"
@@ -101,7 +105,7 @@ _PATTERNS = {
     "without": r"\b(?:without|ohne|sans|sin|sem|senza|zonder|bez|\u0431\u0435\u0437)\b|\u4e0d\u7528|\u306a\u3057|\uc5c6\uc774",
     # what divides the figures of two runs that stand in one line
     "parts": (
-        r"[,;()\u2192]|\s(?:vs\.?|but|while|whereas|against|instead of|compared (?:to|with)|and|to|->)\s"
+        r"[,;()\u2192\uff0c\u3002\uff1b\u3001]|\s(?:vs\.?|but|while|whereas|against|instead of|compared (?:to|with)|and|to|->)\s"
         r"|(?<!\.)\. (?=[A-Z])"
     ),
 }
@@ -114,6 +118,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a run with one thread that somebody finds slow; nothing where only a setting is printed."""
+    passage = passage.spaced
     one = _one(passage)
     if one is None or not (stall.speaks(passage) or passage.session):
         return
@@ -122,7 +127,7 @@ def read(passage: Passage) -> Iterator[Fact]:
         return  # a step of a GPU is slower for other reasons
     if passage.told(says("slow")) is None and not _pattern("launched").search(passage.text):
         return
-    slower = _slower(passage) or _told(passage)
+    slower = _by_table(passage) or _slower(passage) or _told(passage)
     if slower is not None:
         factor, line = slower
         yield line.fact("threads.slower", round(factor, 1))
@@ -133,6 +138,9 @@ def read(passage: Passage) -> Iterator[Fact]:
 
 
 def _one(passage: Passage) -> Line | None:
+    for row in _rows(passage):
+        if row.threads == 1:
+            return row.line
     for line in passage.lines:
         if line.text.lstrip()[:1] == "|":
             continue
@@ -143,6 +151,43 @@ def _one(passage: Passage) -> Line | None:
         elif _pattern("one").search(line.text):
             return line
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table of runs; None: the number of threads was left to the program."""
+
+    threads: int | None
+    times: tuple[float, ...]
+    line: Line
+
+
+def _rows(passage: Passage) -> Iterator[Row]:
+    """Rows of a table with a column of threads: in seconds, and per second as their inverse."""
+    column = width = -1
+    for line in passage.of(Voice.PRINTED, Voice.SAID, Voice.CODE):
+        row = cells(line.text)
+        head = next((at for at, cell in enumerate(row) if _pattern("column").search(cell)), None)
+        if head is not None and len(row) >= 3 and not any(cell.isdecimal() for cell in row):
+            column, width = head, len(row)
+        elif column >= 0 and len(row) == width and (told := row[column].strip("`* ")):
+            threads = int(told) if told.isdecimal() else None
+            rest = " ; ".join(cell for at, cell in enumerate(row) if at != column)
+            times = [item.value for item in seconds(rest)] or [
+                1 / item.value for item in rates(rest) if item.value
+            ]
+            if times and (threads is not None or _pattern("left-out").search(told)):
+                yield Row(threads, tuple(times), line)
+
+
+def _by_table(passage: Passage) -> tuple[float, Line] | None:
+    rows = list(_rows(passage))
+    tied = [row for row in rows if row.threads == 1]
+    free = [row for row in rows if row.threads != 1]
+    if len(tied) != 1 or len(free) != 1 or len(tied[0].times) != len(free[0].times):
+        return None  # more of them are a benchmark of their number
+    factor = max(slow / quick for slow, quick in zip(tied[0].times, free[0].times, strict=True) if quick)
+    return (factor, tied[0].line) if LEAST <= factor <= MOST else None
 
 
 @dataclass(frozen=True, slots=True)

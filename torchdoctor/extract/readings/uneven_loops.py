@@ -45,7 +45,7 @@ _PATTERNS = {
     ),
     "timeout": r"\btime(?:s|d)? ?outs?\b",
     "ranks": r"\b(?:ranks?|DDP|DistributedDataParallel|torchrun|NCCL|multi-?GPU|accelerate|gpus|processus|process(?:es)?|Prozess\w*|proces[oi]s?|Rang|rangs?)\b"
-        r"|\u8fdb\u7a0b|\u30d7\u30ed\u30bb\u30b9|\u30e9\u30f3\u30af|\ud504\ub85c\uc138\uc2a4|\ub7ad\ud06c|\u043f\u0440\u043e\u0446\u0435\u0441\u0441\w*|\u0440\u0430\u043d\u0433\w*",
+    r"|\u8fdb\u7a0b|\u30d7\u30ed\u30bb\u30b9|\u30e9\u30f3\u30af|\ud504\ub85c\uc138\uc2a4|\ub7ad\ud06c|\u043f\u0440\u043e\u0446\u0435\u0441\u0441\w*|\u0440\u0430\u043d\u0433\w*",
     # what a library offers or plans, no failure of the writer's own
     "offered": r"\b(?:join\(|Join API|context manager|feature request|proposal|RFC|pitch)\b",
     # what stands behind, or before, a number of batches
@@ -80,6 +80,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Both facts, where a person tells of ranks that hang; nothing where a library is described."""
+    passage = passage.spaced
     if not stall.speaks(passage) or stall.over(passage) or not _pattern("ranks").search(passage.text):
         return
     if _pattern("offered").search(passage.text):
