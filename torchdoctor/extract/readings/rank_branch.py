@@ -31,7 +31,7 @@ FACTS: dict[str, str] = {
 
 _RANK = (
     r"(?:\b(?:\w*_)?rank\b|\brank_?id\b|get_rank\(\)|\brank\(\)|get_local_rank\(|['\"](?:LOCAL_)?RANK['\"]"
-    r"|is_(?:\w+_)?(?:main|master|chief|primary)\w*|\bmain_process\b|is_\w*rank_?(?:zero|0)|is_global_zero"
+    r"|is_(?:\w+_)?(?:main|master|chief|primary)\w*|\bmain_process\b|is_\w*rank_?(?:zero|0)|is_global_zero|is_world_process_zero|is_world_master"
     r"|\bis_?rank0\b|\bmaster\b|is_first_worker|get_process_index|process_index)"
 )
 _COLLECTIVE = (
@@ -62,10 +62,11 @@ _PATTERNS = {
     "saves": r"\baccelerator\.(?:save_state|get_state_dict)\(|\b(?:model_)?engine\.save_checkpoint\(",
     "wrapped": r"\bDDP\b|DistributedDataParallel|SyncBatchNorm|SyncBN|convert_sync_batchnorm|torchrun|accelerate",
     "forward": (
-        r"(?:=\s*|\(|^|return )(?:\w+\.)?(?:(?:evaluat\w*|validat\w*|eval(?:_\w+)?|test(?:_\w+)?|inference|val(?:_\w+)?"
-        r"|avalia\w*|evalue\w*|predict)\([^()]{0,40}\b(?:ddp_)?(?:model|net)\b(?!\.module)"
+        r"(?:=\s*|\(|^|return )(?:[\w.]+\.)?(?:(?:\w*(?:evaluat|validat|eval|generat|infer|predict|avalia"
+        r"|evalue|sample)\w*|test(?:_\w+)?|val(?:_\w+)?)\([^()]{0,40}\b(?:ddp_)?(?:model|net)\b(?!\.module)"
         r"|(?:self\.)?(?:ddp_)?(?:model|net)\((?!\)))"
     ),
+    "metric": r"\bmetric\w*(?:\[[^\]]{1,30}\])?\.compute\(\)|\.compute\(\)",
     "bare": r"\.module\b(?!\.state_dict)|unwrap_model|\bjoin\(",
     "def": r"^(?:async )?def (?P<name>\w+)\(",
     "names": r"\b(?P<name>[A-Za-z_]\w{2,40})\(\)",
@@ -163,6 +164,7 @@ def _branches(code: list[Statement], passage: Passage) -> list[Found]:
             found.append(Found(test, one, rest))
         elif not rest and (
             (sharded and _pattern("state").search(one.text))
+            or (wrapped and "metric" in passage.text and _pattern("metric").search(one.text))
             or (wrapped and _pattern("forward").search(one.text) and not _pattern("bare").search(one.text))
         ):
             weak.append(Found(test, one, rest))

@@ -46,7 +46,8 @@ _PATTERNS = {
     ),
     "listed": rf"[\[({{]\s*(?P<values>{_NUMBER}(?:\s*,\s+{_NUMBER}){{1,127}})\s*,?\s*[\])}}]",
     "slashed": rf"(?<![\w./]){_NUMBER}(?:\s?/\s?{_NUMBER}){{1,15}}(?![\w/])",
-    "per-rank": rf"(?i)(?:(?:per|by|each|every|pro|par|por|per|all) {_HEAD}|{_HEAD}s\b|\bper[-_]rank)",
+    "per-rank": rf"(?i)(?:(?:per|by|each|every|pro|par|por|per|all) {_HEAD}|{_HEAD}s\b|\bper[-_]rank"
+    rf"|(?:\u6bcf|\u5404|\uac01)[\u4e2a\u5f20]? ?{_HEAD}|{_HEAD} ?(?:\u3054\u3068|\ubcc4))",
 }
 
 

@@ -27,6 +27,7 @@ NAMESPACE = "replica_parts"
 FACTS: dict[str, str] = {
     "replica_parts.whole": "str: what every replica got whole, beside an argument that was cut",
     "replica_parts.channels": "str: the replicas' parts of a tensor that was cut along its channels",
+    "replica_parts.cut": "str: a tensor that is not batched and was cut all the same: its part, and the whole",
     "replica_parts.lost": "str: rows that went in and rows that came out",
     "replica_parts.puzzled": "bool: somebody asks, or tells that results are wrong or that one GPU does better",
 }
@@ -46,8 +47,8 @@ _PATTERNS = {
         r"|(?<![\w.:,\[(])(?P<count>\d{1,6}) (?P<unit>[^\W\d_]{3,20})"
     ),
     "not-count": r"(?i)^(?:step|epoch|iter\w*|batch_size|total|global|of|gpu|cuda|device|replica|rank|seed|lr|loss|pid|mib|mb|gb|ms|dim|ndim|torch|v|first|card|size|version|line)$",
-    "out": r"(?i)\b(?:out(?:put)?s?|logits|pred\w*|result|sa[i\u00ed]da|sortie|ausgabe|uscita)\b",
-    "in": r"(?i)\b(?:in(?:put)?s?|images?|imgs?|x|batch|entrada|entr\u00e9e|eingabe)\b",
+    "out": r"(?i)\b(?:out(?:put)?s?|logits|pred\w*|result|sa[i\u00ed]da|sortie|ausgabe|uscita)\b|\u8f93\u51fa|\u51fa\u529b|\ucd9c\ub825|\u0432\u044b\u0445\u043e\u0434",
+    "in": r"(?i)\b(?:in(?:put)?s?|images?|imgs?|x|batch|entrada|entr\u00e9e|eingabe)\b|\u8f93\u5165|\u5165\u529b|\uc785\ub825|\u0432\u0445\u043e\u0434",
     # "32 rows back for a batch of 64", "I feed 64 and get 32"
     "told-lost": (
         r"(?i)(?<![\w.])(?P<out>\d{1,5}) (?:rows?|outputs?|predictions?|logits|results?|samples|Zeilen|lignes|filas|linhas|righe)\b[^.\n]{0,40}?(?:batch(?: size)?|input|for|statt|instead|au lieu)[^.\n\d]{0,24}(?P<in>\d{1,5})\b"
@@ -63,7 +64,17 @@ _PATTERNS = {
         r"(?i)\b(?:each|every|both|all)(?: \w+)? (?:gpu|replica|card|device)s?\b[^.\n]{0,40}\b(?:whole|full|entire|complete|all (?:the )?(?:\d+ )?)[^.\n]{0,20}\b(?:list|captions|strings|lengths|texts|targets|boxes|names|dict)"
         r"|\b(?:list|captions|strings|lengths|texts|targets|boxes|dict)\b[^.\n]{0,40}\b(?:not (?:split|cut|scattered|chunked|divided)|isn't (?:split|cut|scattered|divided)|whole|in full)\b"
     ),
-    "healthy": r"(?i)as expected|expected overhead|correct|all (?:is )?fine|wie erwartet|como esperado|giuste|korrekt|corretas",
+    "healthy": r"(?i)\bas expected|expected overhead|wie erwartet|como esperado|comme pr\u00e9vu",
+    "everywhere": (
+        r"(?i)\b(?:on|in|for|per|auf|sur|en|em|su|na)? ?(?:every|each|both|all|jede[rm]?|beiden|allen|chaque|cada|ogni|ka\u017cdej|\u043a\u0430\u0436\u0434\w+)\b[^.\n]{0,12}?(?:gpu|replica|r\u00e9plique|card|karte|carte|tarjeta|placa|scheda|\u043a\u0430\u0440\u0442)"
+        r"|\u6bcf(?:\u4e2a|\u5f20)? ?(?:GPU|\u5361)|\u5404 ?GPU|\uac01 ?GPU"
+    ),
+    "instead": r"(?i)\b(?:instead of|rather than|not|statt|anstatt|anstelle|au lieu d|en (?:vez|lugar) de|em vez de|invece di|zamiast|\u0432\u043c\u0435\u0441\u0442\u043e)|\u800c\u4e0d\u662f|\u3067\u306f\u306a\u304f|\uc544\ub2c8\ub77c|of",
+    "gpus": (
+        r"(?i)(?<![\w.])(?P<number>[2-9]|1[0-6])\s?(?:x |\u00d7 ?)?(?:gpus?\b|cards?\b|karten\b|cartes\b|tarjetas\b|placas\b|schede\b|replicas?\b|\u5f20|\u5361|V100|A100|P100|[23]080|[34]090|1080|T4\b|RTX|GTX|Titan)"
+        r"|(?P<word>two|three|four|eight|zwei|drei|vier|deux|trois|quatre|dos|tres|cuatro|dois|duas|quatro|due|tre|quattro) (?:\w+ )?(?:gpus?|cards?|karten|cartes|tarjetas|placas|schede)\b"
+        r"|device_ids\s?=\s?\[(?P<ids>[\d, ]{3,40})\]"
+    ),
 }
 
 
@@ -93,7 +104,8 @@ def read(passage: Passage) -> Iterator[Fact]:
     parts = list(_parts(passage))
     found = False
     for name, shown in (
-        ("whole", _whole(parts) or _told_whole(passage)),
+        ("whole", _whole(parts) or _counted(passage) or _told_whole(passage)),
+        ("cut", _cut(passage, parts)),
         ("channels", _channels(parts)),
         ("lost", _lost(passage, parts)),
     ):
@@ -171,6 +183,59 @@ def _told_whole(passage: Passage) -> tuple[Line, str] | None:
     for line in passage.sentences:
         if (found := _pattern("told-whole").search(line.text)) is not None:
             return line, found.group()[:100]
+    return None
+
+
+_WORDS = {
+    "two": 2, "zwei": 2, "deux": 2, "dos": 2, "dois": 2, "duas": 2, "due": 2, "three": 3, "drei": 3, "trois": 3,
+    "tres": 3, "tre": 3, "four": 4, "vier": 4, "quatre": 4, "cuatro": 4, "quatro": 4, "quattro": 4, "eight": 8,
+}  # fmt: skip
+
+
+def _gpus(passage: Passage) -> set[int]:
+    """The numbers of GPUs that are told."""
+    found: set[int] = set()
+    for hit in _pattern("gpus").finditer(passage.text):
+        if hit.group("ids"):
+            found.add(len(re.findall(r"\d+", hit.group("ids"))))
+        else:
+            found.add(int(hit.group("number") or 0) or _WORDS[hit.group("word").lower()])
+    return found
+
+
+def _counted(passage: Passage) -> tuple[Line, str] | None:
+    """``8 images but 24 boxes on every GPU``: one is cut, the other comes whole."""
+    gpus = _gpus(passage)
+    for line in passage.sentences:
+        if not _pattern("everywhere").search(line.text):
+            continue
+        counts = list(_counts(line.text))
+        for _, one in counts:
+            for label, two in counts:
+                if one > 1 and any(two == one * number for number in gpus if number > 1):
+                    return line, f"{label}: {two}, beside {one}"
+    return None
+
+
+def _cut(passage: Passage, parts: list[Part]) -> tuple[Line, str] | None:
+    """A part of a tensor that is not of the batch, and the whole of it."""
+    whole = {shape for line in passage.lines for shape in _shapes(line.text)}
+    replicas = _replicas(parts)
+    if len(replicas) >= 2:
+        first = replicas[min(replicas)]
+        rows = {shape[0] for shape in first.shapes}
+        for shape in first.shapes if len(rows) > 1 else ():
+            alike = all(shape in part.shapes for part in replicas.values())
+            if alike and (shape[0] * len(replicas), *shape[1:]) in whole and shape[0] != first.shapes[0][0]:
+                return first.line, f"{shape} of {(shape[0] * len(replicas), *shape[1:])}"
+    gpus = _gpus(passage)
+    for line in passage.sentences:
+        if _pattern("everywhere").search(line.text) and _pattern("instead").search(line.text):
+            shapes = list(_shapes(line.text))
+            for one in shapes:
+                for number in gpus:
+                    if number > 1 and (one[0] * number, *one[1:]) in shapes:
+                        return line, f"{one} of {(one[0] * number, *one[1:])}"
     return None
 
 

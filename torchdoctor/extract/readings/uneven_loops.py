@@ -49,7 +49,7 @@ _PATTERNS = {
     # what a library offers or plans, no failure of the writer's own
     "offered": r"\b(?:join\(|Join API|context manager|feature request|proposal|RFC|pitch)\b",
     # what stands behind, or before, a number of batches
-    "unit": r"^\W*(?:\w+[- ])?(?:(?:mini-?)?batch(?:es|s)|steps|iterations|iters|lots|lotes|Batches|batchs|\u4e2a ?batch|\u6b65|\u4e2a\u6279|\u30d0\u30c3\u30c1|\u30b9\u30c6\u30c3\u30d7|\ubc30\uce58|\u0431\u0430\u0442\u0447|\u0448\u0430\u0433\u043e\u0432|bat?ch)\b",
+    "unit": r"^\W*(?:\w+[- ])?(?:(?:mini-?)?batch(?! ?size)\w{0,4}|steps|iterations|iters|lots|lotes|Batches|batchs|\u4e2a ?batch|\u6b65|\u4e2a\u6279|\u30d0\u30c3\u30c1|\u30b9\u30c6\u30c3\u30d7|\ubc30\uce58|\u0431\u0430\u0442\u0447|\u0448\u0430\u0433\u043e\u0432|bat?ch)\b",
     "counted": r"(?:\blen\([^#]{1,40}\)|(?:batches|num_batches|n_batches|steps_per_epoch|max_steps|n_steps|num_steps|steps|iterations|iters|lots|lotes|\u30d0\u30c3\u30c1(?:\u6570)?|\ubc30\uce58(?: ?\uc218)?|\u0431\u0430\u0442\u0447\u0435\u0439)(?: ?\([^)#]{0,20}\))?)\W{0,4}(?:(?:is|are|of|ist|=+|:|->)\W{0,3})?$",
     "head": r"(?:batch(?:es|s)\b|\bsteps\b|\biterations\b|\biters\b|\blots\b|\blotes\b|\blen\(|num_batches|\u6279\u6b21|batch ?\u6570|\u30d0\u30c3\u30c1\u6570|\ubc30\uce58 ?\uc218|\u0431\u0430\u0442\u0447\u0435\u0439|\u0448\u0430\u0433\u043e\u0432)",
     "no-count": r"batch[ _-]?size|/s\b|per second|it/s|\bms\b",
