@@ -123,7 +123,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "availability": (("is_available()", "not available", "is cuda available: "), ("cuda",)),
     "rank_branch": (
-        ("rank", "main_process", "is_main", "master", "is_global_zero"),
+        ("rank", "process", "is_main", "master", "is_global_zero"),
         (
             "barrier",
             "reduce",
@@ -136,7 +136,9 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
             "valid",
             "sync_dist",
             "clip_grad_norm",
-            "model(",
+            "compute(",
+            "generat",
+            "model",
         ),
     ),
     "no_gradient": (("none of the inputs have requires_grad",),),

@@ -254,11 +254,10 @@ def _channels(parts: list[Part]) -> tuple[Line, str] | None:
 
 def _lost(passage: Passage, parts: list[Part]) -> tuple[Line, str] | None:
     for line in passage.of(Voice.PRINTED, Voice.SAID):
-        out = _pattern("out").search(line.text)
-        into = _pattern("in").search(line.text)
-        if out is not None and into is not None and into.start() < out.start():
-            inputs = list(_shapes(line.text[into.end() : out.start()]))
-            outputs = list(_shapes(line.text[out.end() :]))
+        for into in _pattern("in").finditer(line.text):
+            out = _pattern("out").search(line.text, into.end())
+            inputs = list(_shapes(line.text[into.end() : out.start()])) if out is not None else []
+            outputs = list(_shapes(line.text[out.end() :])) if out is not None else []
             if inputs and outputs and _is_lost(inputs[0][0], outputs[0][0]):
                 return line, f"{inputs[0][0]} rows in, {outputs[0][0]} out"
     for line in passage.sentences:
