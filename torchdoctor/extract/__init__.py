@@ -40,7 +40,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("diff", "err", "allclose", "abs("),
     ),
     "pinned": (("pin_memory", "pinned", "page-locked", "host_memory_stats", "pin memory"), ("swap",)),
-    "threads": (("num_threads", "omp_num", "num threads", "1 thread", "one thread"),),
+    "threads": (("omp_num", "thread"),),
     "worker_timing": (("workers",), ("num_workers", "dataloader", "loader", "loading")),
     "latency": (("p50", "median", " ms", "50%"), ("torch", "cuda", "gpu", "inference", "latency", "model")),
     "gpu_rows": (
@@ -151,7 +151,20 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "stray_contexts": (
         ("rank", "ddp", "torchrun", "distributed", "accelerate", "deepspeed", "horovod", "mp.spawn"),
         ("gpu", "card", "cuda", "device", "karte", "carte", "\u5361"),
-        ("load", "context", "process", "set_device", "mib", " mb", "\u8fdb\u7a0b", "prozess", "checkpoint"),
+        (
+            "load",
+            "context",
+            "process",
+            "set_device",
+            "ib",
+            "gb",
+            "mb",
+            " mo",
+            "pid",
+            "mem",
+            "\u663e\u5b58",
+            "\u30e1\u30e2\u30ea",
+        ),
     ),
 }
 

@@ -28,6 +28,7 @@ _PATTERNS = {
     "head": rf"(?i)^[\W_]*{_HEAD}s?\b(?: ?(?:id|index|#|no\.?))?[\W_]*$",
     "number": rf"(?<![\w.,:/-]){_NUMBER}(?![A-Za-z0-9_:/]|[.,]\d)",
     "value": rf"^\W*(?P<value>{_NUMBER})(?:\s*[A-Za-z%/]{{1,12}})?\W*$",
+    "hash": r"^\W*(?P<value>[0-9a-f]{6,64})\W*$",
     # the rank that a line is of
     "rank": (
         rf"(?i)(?<![^\W\d_])(?P<word>{_HEAD})s?[\s_:=#-]{{0,3}}(?P<rank>\d{{1,4}})(?:/\d{{1,4}}(?!\d))?(?![\d.]|,\d)"
@@ -139,6 +140,8 @@ def _columns(heads: list[str], ranks: int, rows: list[tuple[int, list[str], Line
         for rank, row, _ in rows:
             if (found := _pattern("value").match(row[at])) is not None:
                 values[rank] = number(found.group("value"))
+            elif (found := _pattern("hash").match(row[at])) is not None:
+                values[rank] = float(int(found.group("value")[:12], 16))  # to tell it from others
         if len(values) == len(rows):
             yield Series(head, values, rows[0][2])
 

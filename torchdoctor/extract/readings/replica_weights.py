@@ -33,7 +33,7 @@ _PATTERNS = {
         r"|\u53c2\u6570|\u6743\u91cd|\u91cd\u307f|\u30d1\u30e9\u30e1\u30fc\u30bf|\uac00\uc911\uce58|\ud30c\ub77c\ubbf8\ud130|\u0432\u0435\u0441(?:\u0430|\u043e\u0432|\u044b)|\u043f\u0430\u0440\u0430\u043c\u0435\u0442\u0440"
     ),
     "sum": (
-        r"(?i)check_?sum|hash|\bsums?\b|_sum\b|\bnorms?\b|_norm\b|\bmeans?\b|_mean\b|\babs\b|summe|somm[ae]|suma\b|soma\b|\|w\||\bl2\b"
+        r"(?i)check_?sum|hash|md5|sha\d|\bcrc|\bsums?\b|_sum\b|\bnorms?\b|_norm\b|\bmeans?\b|_mean\b|\babs\b|summe|somm[ae]|suma\b|soma\b|\|w\||\bl2\b"
         r"|\u548c|\u8303\u6570|\u5408\u8a08|\u30ce\u30eb\u30e0|\ud569|\u0441\u0443\u043c\u043c|\u043d\u043e\u0440\u043c"
     ),
     "other": r"(?i)grad|\bloss|count|numel|number of|shard|\bacc|\binput|\bbatch|activation|output|logits|\blr\b",

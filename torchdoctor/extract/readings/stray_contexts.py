@@ -57,6 +57,7 @@ _PATTERNS = {
     "on-zero": (
         rf"{_ZERO}[^.\n\u3002]{{0,60}}?(?<!\d){_MANY}(?!\d|[.,]\d)(?: |\u4e2a|\u500b|\u3064|\uac1c|-)?(?:\w+ ){{0,3}}?\w{{0,10}}?{_PROCESS}(?!s? ?[a-z]*[:=]? ?0)"
         rf"|(?<![\d.]){_MANY}(?!\d|[.,]\d)(?: |\u4e2a|\u500b|\u3064|\uac1c)?(?:of the |the )?(?:\w+ ){{0,2}}?\w{{0,10}}?{_PROCESS}[^.\n\u3002]{{0,70}}?(?:\bon|\bin|\bat|\bauf|\bsur|\ben|\bna|\bno|\bsulla|\bsu|\bnella|\bda|\u043d\u0430|\u5728|\u4e0a|\u306b|\uc5d0)\s?(?:the |der |die |la |le |el |o |a |l')?{_ZERO}"
+        rf"|\b(?:ranks|rangs|R\u00e4nge|processes|processus|Prozesse|procesos|processos|processi|\u043f\u0440\u043e\u0446\u0435\u0441\u0441\u044b|workers)\b[^.\n]{{0,60}}?(?<![\d.])\d[\d.,]*\s?(?:Mo|Go|[MG]i?B?)\b[^.\n]{{0,40}}?{_ZERO}"
         r"|rank \w+ (?:also )?(?:shows?|has|have|hold|takes?) (?:up )?(?:memory |a process |a context |\d+ ?M\w+ )on "
         rf"{_ZERO}"
     ),
@@ -68,6 +69,9 @@ _PATTERNS = {
     "screen": (
         r"(?i)(?<!not )(?<!no )(?<!isn't )(?<!kein )(?<!not the )\b(?:Xorg|gnome-shell|Xwayland|kwin|desktop|monitor|display|firefox|chrome|Bildschirm|\u00e9cran|pantalla)\b(?! \(headless)"
     ),
+    # "GPU 0: pid 5120 (22.1 GiB), pid 5121 (0.5 GiB)"
+    "listed": r"(?i)^\W*(?:GPU|card|device|cuda)[ :#]?(?P<gpu>\d{1,2})\b",
+    "owner": r"(?:[Pp][Ii][Dd]\W{0,2}|/)?(?<![\d.])(?P<pid>\d{3,8})\W{1,3}(?P<size>\d{1,6}(?:\.\d{1,3})?) ?(?P<unit>[MG])i?B?\b",
     # columns of tables of processes
     "col-gpu": r"(?i)^\W*(?:gpu|gpu_bus_id|gpu_uuid|gpu_name|pci\.bus_id|bus|device|idx|index|card)\b",
     "col-pid": r"(?i)^\W*pid\b",
@@ -105,7 +109,7 @@ _PATTERNS = {
     ),
     "context": r"(?<![\d.,])(?:2[5-9]\d|[3-9]\d\d|1[0-4]\d\d)\s?(?:MB|MiB|M)\b|\bhalf a (?:gig|GB)|(?<![\d.])0[.,][3-9]\d?\s?(?:G|GB|GiB)\b",
     "more": (
-        rf"(?i){_ZERO}[^.\n\u3002]{{0,80}}?(?:\bmore\b|\bfuller\b|\bextra\b|\bhigher\b|\btwice\b|\bmehr\b|voller|\bplus\b|\bm\u00e1s\b|\bmais\b|\bpi\u00f9\b|\u0431\u043e\u043b\u044c\u0448\u0435|\u591a|\u5dee|\u9ad8|\ub354|\ub9ce|\u591a\u304f)"
+        rf"(?i){_ZERO}[^.\n\u3002]{{0,80}}?(?:\bmore\b|\bfuller\b|\bextra\b|\bhigher\b|\btwice\b|\bdouble\b|\bdoppel\w*|\bdoppelt\b|\bdobro\b|\bdoble\b|\bdoppio\b|\u0432\u0434\u0432\u043e\u0435|\u500d|\bmehr\b|voller|\bplus\b|\bm\u00e1s\b|\bmais\b|\bpi\u00f9\b|\u0431\u043e\u043b\u044c\u0448\u0435|\u591a|\u5dee|\u9ad8|\ub354|\ub9ce|\u591a\u304f)"
         rf"|(?:\bmore\b|\bextra\b|\bmehr\b|\bplus\b|\bm\u00e1s\b|\bmais\b|\bpi\u00f9\b|\u0431\u043e\u043b\u044c\u0448\u0435)[^.\n]{{0,50}}(?:on|in|auf|sur|en|na|sulla|\u043d\u0430) (?:the |der |die |la |le )?{_ZERO}"
     ),
     "memory": r"(?i)mem|alloc|used|usage|vram|\bgi?b\b|\bmi?b\b|\u663e\u5b58|\u5360\u7528|\u30e1\u30e2\u30ea|\uba54\ubaa8\ub9ac|speicher|m\u00e9moire|m\u00e9moria|\u043f\u0430\u043c\u044f\u0442|driver|smi",
@@ -151,6 +155,11 @@ def _rows(passage: Passage) -> tuple[Line, int] | None:
     heads: dict[str, int] = {}
     used: dict[str, dict[str, tuple[float, Line]]] = {}
     for line in passage.lines:
+        if (listed := _pattern("listed").match(line.text)) is not None:
+            for owner in _pattern("owner").finditer(line.text, listed.end()):
+                size = float(owner.group("size")) * (1024 if owner.group("unit") == "G" else 1)
+                used.setdefault(owner.group("pid"), {})[listed.group("gpu")] = size, line
+            continue
         row = [cell for cell in cells(line.text.lstrip("# ")) if cell]
         columns = {
             name: next((at for at, cell in enumerate(row) if _pattern(f"col-{name}").match(cell)), -1)

@@ -102,6 +102,7 @@ _PATTERNS = {
         r"|um s[o\u00f3] n[u\u00fa]cleo|um [u\u00fa]nico n[u\u00fa]cleo|un solo core|\u043e\u0434\u043d\u043e \u044f\u0434\u0440\u043e|\u53ea(?:\u7528|\u6709|\u5360)[^\n]{0,6}(?:1|\u4e00)\u4e2a?(?:\u6838|cpu|\u7ebf\u7a0b)"
         r"|\u5355\u6838|1\u30b3\u30a2(?:\u3057\u304b|\u3060\u3051|\u306e\u307f)|\ucf54\uc5b4 ?(?:\ud558\ub098|1\uac1c)\ub9cc"
     ),
+    "before": r"\b(?:before|previously|formerly|earlier|vorher|fr\u00fcher|davor|avant|antes|prima|eerst|wcze\u015bniej|\u0440\u0430\u043d\u044c\u0448\u0435|\u0434\u043e \u044d\u0442\u043e\u0433\u043e)\W{1,3}(?:\w{1,6}\W{1,2}){0,2}$|(?:\u4e4b\u524d|\u4ee5\u524d|\u539f\u6765|\u4ee5\u524d\u306f)\W{0,3}\w{0,6}\W{0,2}$",
     "without": r"\b(?:without|ohne|sans|sin|sem|senza|zonder|bez|\u0431\u0435\u0437)\b|\u4e0d\u7528|\u306a\u3057|\uc5c6\uc774",
     # what divides the figures of two runs that stand in one line
     "parts": (
@@ -212,13 +213,17 @@ def _slower(passage: Passage) -> tuple[float, Line] | None:
             run = _begins(line.text, run)
             if line.voice in (Voice.CODE, Voice.TYPED, Voice.SHELL) or line.text.lstrip()[:1] == "|":
                 continue
+            here = (
+                run  # "without torchrun, plain python, 640 samples/s": the words stand in a part of their own
+            )
             for part in _pattern("parts").split(line.text):
                 end = 0
+                here = _begins(part, here)
                 for figure in measure(part):
                     value = 1 / figure.value if inverse and figure.value else figure.value
                     label = re.sub(r"[\W\d_]+", " ", part[end : figure.start]).strip().lower()[-LABEL:]
                     end = figure.end
-                    is_free = _is_free(part, figure.start, command, run)
+                    is_free = _is_free(part, figure.start, command, here)
                     (free if is_free else tied).append(Taken(label, value, line))
         best = _contrast(tied, free)
         if best is not None:
@@ -261,6 +266,8 @@ def _told(passage: Passage) -> tuple[float, Line] | None:
 def _is_free(around: str, at: int, command: str, run: bool | None) -> bool:
     """Which run a figure is of: a number of threads decides, then the nearest words, a head, the command."""
     if _pattern("several").search(around):
+        return True
+    if _pattern("before").search(around[:at]):
         return True
     nearest: tuple[int, bool] | None = None
     for name, is_free in (("free", True), ("tied", False)):

@@ -44,7 +44,7 @@ _PATTERNS = {
         r"|\bruns? out of (?:data|batches|samples)\b[^.\n]{0,40}\b(?:before|first|earlier|sooner)\b"
     ),
     "timeout": r"\btime(?:s|d)? ?outs?\b",
-    "ranks": r"\b(?:ranks?|DDP|DistributedDataParallel|torchrun|NCCL|multi-?GPU|accelerate|gpus|processus|process(?:es)?|Prozess\w*|proces[oi]s?|Rang|rangs?)\b"
+    "ranks": r"\b(?:ranks?|DDP|DistributedDataParallel|torchrun|NCCL|multi-?GPU|accelerate|gpus|processus|processes|Prozess\w*|proces[oi]s?|Rang|rangs?)\b"
     r"|\u8fdb\u7a0b|\u30d7\u30ed\u30bb\u30b9|\u30e9\u30f3\u30af|\ud504\ub85c\uc138\uc2a4|\ub7ad\ud06c|\u043f\u0440\u043e\u0446\u0435\u0441\u0441\w*|\u0440\u0430\u043d\u0433\w*",
     # what a library offers or plans, no failure of the writer's own
     "offered": r"\b(?:join\(|Join API|context manager|feature request|proposal|RFC|pitch)\b",
