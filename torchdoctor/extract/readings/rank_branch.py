@@ -31,7 +31,8 @@ FACTS: dict[str, str] = {
 
 _RANK = (
     r"(?:\b(?:\w*_)?rank\b|\brank_?id\b|get_rank\(\)|\brank\(\)|get_local_rank\(|['\"](?:LOCAL_)?RANK['\"]"
-    r"|is_(?:\w+_)?(?:main|master|chief|primary)\w*|\bmain_process\b|is_\w*rank_?(?:zero|0)|is_global_zero|is_world_process_zero|is_world_master"
+    r"|is_(?:\w+_)?(?:main|master|chief|primary)\w*|\bmain_process\b|is_\w*rank_?(?:zero|0)|is_global_zero"
+    r"|is_world_process_zero|is_world_master"
     r"|\bis_?rank0\b|\bmaster\b|is_first_worker|get_process_index|process_index)"
 )
 _COLLECTIVE = (
@@ -52,15 +53,20 @@ _PATTERNS = {
         r"|(?<!cuda\.)(?<!\w)(?:comm\.|dist\.)?synchronize\(\)|sync_dist\s?=\s?True"
     ),
     # the state of a sharded model is gathered by all
-    "sharded": r"FSDP|FullyShardedDataParallel|fully_shard|\bZeRO|zero[_ ]?(?:stage)?[ _-]?[23]\b|deepspeed|DTensor",
+    "sharded": (
+        r"FSDP|FullyShardedDataParallel|fully_shard|\bZeRO|zero[_ ]?(?:stage)?[ _-]?[23]\b|deepspeed|DTensor"
+    ),
     "state": (
         r"\bstate_dict\(|optim_state_dict\(|\bget_(?:model_|optimizer_)?state_dict\(|\.?save_state\("
-        r"|\.save_checkpoint\(|\bdcp\.save\(|dist_cp\.save|full_tensor\(|\bclip_grad_norm_\(|summon_full_params"
+        r"|\.save_checkpoint\(|\bdcp\.save\(|dist_cp\.save|full_tensor\(|\bclip_grad_norm_\("
+        r"|summon_full_params"
         r"|\.save_model\(|\.save_16bit_model\(|FULL_STATE_DICT"
     ),
     # always a collective of the library named
     "saves": r"\baccelerator\.(?:save_state|get_state_dict)\(|\b(?:model_)?engine\.save_checkpoint\(",
-    "wrapped": r"\bDDP\b|DistributedDataParallel|SyncBatchNorm|SyncBN|convert_sync_batchnorm|torchrun|accelerate",
+    "wrapped": (
+        r"\bDDP\b|DistributedDataParallel|SyncBatchNorm|SyncBN|convert_sync_batchnorm|torchrun|accelerate"
+    ),
     "forward": (
         r"(?:=\s*|\(|^|return )(?:[\w.]+\.)?(?:(?:\w*(?:evaluat|validat|eval|generat|infer|predict|avalia"
         r"|evalue|sample)\w*|test(?:_\w+)?|val(?:_\w+)?)\([^()]{0,40}\b(?:ddp_)?(?:model|net)\b(?!\.module)"
@@ -71,17 +77,23 @@ _PATTERNS = {
     "def": r"^(?:async )?def (?P<name>\w+)\(",
     "names": r"\b(?P<name>[A-Za-z_]\w{2,40})\(\)",
     "calls": r"\b(?P<name>[A-Za-z_]\w*)\(",
-    "zero-only": r"^@(?:\w+\.)*(?:rank_?zero_only|master_only|main_process_only|on_main_process|only_rank0)\b",
+    "zero-only": (
+        r"^@(?:\w+\.)*(?:rank_?zero_only|master_only|main_process_only|on_main_process|only_rank0)\b"
+    ),
     # in words: "all_reduce is only called on rank 0"
     "only": (
         r"(?i)(?:\bonly (?:on |in |by |for )?(?:the )?(?:rank[ -]?(?:0|zero)|main process|master|process 0)"
         r"|(?:rank[ -]?(?:0|zero)|main process|master) only|(?:inside|under|within|in|behind) "
-        r"(?:an? |the )?`{0,2}if [^.\n]{0,24}(?:rank|main_process|master)|nur (?:auf |von )?Rang 0|nur auf rank 0"
-        r"|seulement sur le rang 0|solo en (?:el )?rank 0|apenas no rank 0|s[o\u00f3] no rank 0|solo sul rank 0"
-        r"|\u53ea\u5728 ?(?:rank ?0|\u4e3b\u8fdb\u7a0b|0\u53f7)|rank ?0 ?(?:\u3060\u3051|\u306e\u307f)|rank ?0\uc5d0\uc11c\ub9cc)"
+        r"(?:an? |the )?`{0,2}if [^.\n]{0,24}(?:rank|main_process|master)|nur (?:auf |von )?Rang 0"
+        r"|nur auf rank 0"
+        r"|seulement sur le rang 0|solo en (?:el )?rank 0|apenas no rank 0|s[o\u00f3] no rank 0"
+        r"|solo sul rank 0"
+        r"|\u53ea\u5728 ?(?:rank ?0|\u4e3b\u8fdb\u7a0b|0\u53f7)|rank ?0 ?(?:\u3060\u3051|\u306e\u307f)"
+        r"|rank ?0\uc5d0\uc11c\ub9cc)"
     ),
     "named": (
-        r"\b(?:all_?reduce|all_?gather\w*|barrier|broadcast\w*|wait_for_everyone|gather_for_metrics|reduce_dict"
+        r"\b(?:all_?reduce|all_?gather\w*|barrier|broadcast\w*|wait_for_everyone|gather_for_metrics"
+        r"|reduce_dict"
         r"|sync_dist|gather_object|SyncBatchNorm|SyncBN)\b"
     ),
 }
@@ -172,7 +184,7 @@ def _branches(code: list[Statement], passage: Passage) -> list[Found]:
 
 
 def _is_past(one: Statement, test: Statement, early: bool) -> bool:
-    """Is a statement out of the branch? Another place of the text is; below an early exit the function's end is."""
+    """Is a statement out of the branch? Another place of the text is, or a function's end."""
     if one.run != test.run:
         return True
     if _pattern("zero-only").match(test.text):

@@ -20,7 +20,8 @@ MOST = 1024  # ranks
 LABEL = 40  # characters around a figure that may name it
 
 _HEAD = (
-    r"(?:rank|rang|gpu|device|proc(?:ess)?|card|worker|node|karte|carte|placa|tarjeta|scheda|\u0440\u0430\u043d\u0433"
+    r"(?:rank|rang|gpu|device|proc(?:ess)?|card|worker|node|karte|carte|placa|tarjeta|scheda"
+    r"|\u0440\u0430\u043d\u0433"
     r"|\u5361|\u8fdb\u7a0b|\u30e9\u30f3\u30af|\ub7ad\ud06c|\u8282\u70b9)"
 )
 _NUMBER = r"(?:\d{1,3}(?:[ ,.\u202f\u00a0'](?=\d{3}(?!\d))\d{3})+|\d+(?:[.,]\d+)?)"
@@ -31,7 +32,8 @@ _PATTERNS = {
     "hash": r"^\W*(?P<value>[0-9a-f]{6,64})\W*$",
     # the rank that a line is of
     "rank": (
-        rf"(?i)(?<![^\W\d_])(?P<word>{_HEAD})s?[\s_:=#-]{{0,3}}(?P<rank>\d{{1,4}})(?:/\d{{1,4}}(?!\d))?(?![\d.]|,\d)"
+        rf"(?i)(?<![^\W\d_])(?P<word>{_HEAD})s?[\s_:=#-]{{0,3}}(?P<rank>\d{{1,4}})(?:/\d{{1,4}}(?!\d))?(?!"
+        r"[\d.]|,\d)"
         r"|(?<![\d.])(?P<first>\d{1,3}) ?(?P<after>\u53f7\u5361|\u5361|\ubc88 ?(?:GPU|\ub7ad\ud06c)?|\u756a)"
         # cuda:0
         r"|\bcuda:(?P<cuda>\d{1,2})\b"
@@ -218,5 +220,6 @@ def _listed(passage: Passage) -> Iterator[Series]:
             for hit in _pattern(name).finditer(line.text):
                 text = hit.group("values") if name == "listed" else hit.group()
                 parts = re.split(r",\s+" if name == "listed" else r"\s?/\s?", text.strip())
-                around = f"{line.text[max(0, hit.start() - 80) : hit.start()]} # {line.text[hit.end() : hit.end() + 80]}"
+                before = line.text[max(0, hit.start() - 2 * LABEL) : hit.start()]
+                around = f"{before} # {line.text[hit.end() : hit.end() + 2 * LABEL]}"
                 yield Series(around, {rank: number(part) for rank, part in enumerate(parts)}, line)

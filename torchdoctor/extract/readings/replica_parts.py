@@ -1,7 +1,7 @@
-"""What each replica of DataParallel got, as prints in forward tell it: rows that are lost, lists that are not cut.
+"""What each replica of DataParallel got, as prints in forward tell: lost rows, lists that are not cut.
 
 DataParallel cuts every tensor along dimension 0, those in a list one by one, and hands everything else whole
-to each replica. So a list of strings has its full length beside a part of the pictures; a list of pictures has
+to each replica. So a list of strings has its full length beside a part of the pictures; a list of them has
 its full length, too, and each picture a part of its channels; and a tensor of one row reaches one replica
 only, with which the other parts of the batch are dropped.
 """
@@ -27,9 +27,9 @@ NAMESPACE = "replica_parts"
 FACTS: dict[str, str] = {
     "replica_parts.whole": "str: what every replica got whole, beside an argument that was cut",
     "replica_parts.channels": "str: the replicas' parts of a tensor that was cut along its channels",
-    "replica_parts.cut": "str: a tensor that is not batched and was cut all the same: its part, and the whole",
+    "replica_parts.cut": "str: a tensor that is not batched and was cut all the same: part and whole",
     "replica_parts.lost": "str: rows that went in and rows that came out",
-    "replica_parts.puzzled": "bool: somebody asks, or tells that results are wrong or that one GPU does better",
+    "replica_parts.puzzled": "bool: somebody asks, or tells that results are wrong",
 }
 
 MOST_REPLICAS = 16
@@ -38,41 +38,75 @@ MESSAGE = 12  # words
 _PATTERNS = {
     "wrapped": r"(?<!Distributed)\bDataParallel\b|\bnn\.DataParallel\b|\bdata_parallel\(",
     "replica": (
-        r"(?i)(?<![\w])(?:cuda:|gpu[ _:#-]?|replica[ _:#-]{0,2}|device[ _:#-]{0,2}(?:cuda:)?|card )(?P<replica>\d{1,2})(?!\d|[.,]\d)"
+        r"(?i)(?<![\w])(?:cuda:|gpu[ _:#-]?|replica[ _:#-]{0,2}|device[ _:#-]{0,2}(?:cuda:)?"
+        r"|card )(?P<replica>\d{1,2})(?!\d|[.,]\d)"
     ),
-    "shape": r"(?:torch\.Size\(|[\[(])\s*\[?(?P<dims>\d{1,7}(?:\s*,\s*\d{1,7}){0,5})\s*,?\s*\]?\s*[\])]|(?<![\w.])(?P<times>\d{1,6}(?:\s?[x\u00d7]\s?\d{1,6}){1,5})(?![\w.])",
+    "shape": (
+        r"(?:torch\.Size\(|[\[(])\s*\[?(?P<dims>\d{1,7}(?:\s*,\s*\d{1,7}){0,5})\s*,?\s*\]?\s*[\])]"
+        r"|(?<![\w.])(?P<times>\d{1,6}(?:\s?[x\u00d7]\s?\d{1,6}){1,5})(?![\w.])"
+    ),
     # "16 images", "legendas: 64", "len(caps) = 64"
     "count": (
-        r"(?P<label>len\([^()]{1,30}\)|[^\W\d_][\w.]{0,24})\s?(?:is|=|:|->|\s)\s?(?P<number>\d{1,6})(?![\w\]\)%]|[.:,]\d|\s?[x\u00d7/])"
+        r"(?P<label>len\([^()]{1,30}\)|[^\W\d_][\w.]{0,24})\s?(?:is|=|:|->"
+        r"|\s)\s?(?P<number>\d{1,6})(?![\w\]\)%]|[.:,]\d|\s?[x\u00d7/])"
         r"|(?<![\w.:,\[(])(?P<count>\d{1,6}) (?P<unit>[^\W\d_]{3,20})"
     ),
-    "not-count": r"(?i)^(?:step|epoch|iter\w*|batch_size|total|global|of|gpu|cuda|device|replica|rank|seed|lr|loss|pid|mib|mb|gb|ms|dim|ndim|torch|v|first|card|size|version|line)$",
-    "out": r"(?i)\b(?:out(?:put)?s?|logits|pred\w*|result|sa[i\u00ed]da|sortie|ausgabe|uscita)\b|\u8f93\u51fa|\u51fa\u529b|\ucd9c\ub825|\u0432\u044b\u0445\u043e\u0434",
-    "in": r"(?i)\b(?:in(?:put)?s?|images?|imgs?|x|batch|entrada|entr\u00e9e|eingabe)\b|\u8f93\u5165|\u5165\u529b|\uc785\ub825|\u0432\u0445\u043e\u0434",
+    "not-count": (
+        r"(?i)^(?:step|epoch|iter\w*|batch_size|total|global|of|gpu|cuda|device|replica|rank|seed|lr|loss"
+        r"|pid|mib|mb|gb|ms|dim|ndim|torch|v|first|card|size|version|line)$"
+    ),
+    "out": (
+        r"(?i)\b(?:out(?:put)?s?|logits|pred\w*|result|sa[i\u00ed]da|sortie|ausgabe|uscita)\b|\u8f93\u51fa"
+        r"|\u51fa\u529b|\ucd9c\ub825|\u0432\u044b\u0445\u043e\u0434"
+    ),
+    "in": (
+        r"(?i)\b(?:in(?:put)?s?|images?|imgs?|x|batch|entrada|entr\u00e9e|eingabe)\b|\u8f93\u5165"
+        r"|\u5165\u529b|\uc785\ub825|\u0432\u0445\u043e\u0434"
+    ),
     # "32 rows back for a batch of 64", "I feed 64 and get 32"
     "told-lost": (
-        r"(?i)(?<![\w.])(?P<out>\d{1,5}) (?:rows?|outputs?|predictions?|logits|results?|samples|Zeilen|lignes|filas|linhas|righe)\b[^.\n]{0,40}?(?:batch(?: size)?|input|for|statt|instead|au lieu)[^.\n\d]{0,24}(?P<in>\d{1,5})\b"
-        r"|batch(?: size)?(?: of| is|=)? ?(?P<in2>\d{1,5})\b[^.\n]{0,60}?(?:get|got|only|back|comes?|return\w*|output|nur|seulement|solo|s\u00f3)[^.\n\d]{0,24}(?P<out2>\d{1,5})\b"
+        r"(?i)(?<![\w.])(?P<out>\d{1,5}) (?:rows?|outputs?|predictions?|logits|results?|samples|Zeilen"
+        r"|lignes|filas|linhas|righe)\b[^.\n]{0,40}?(?:batch(?: size)?|input|for|statt|instead"
+        r"|au lieu)[^.\n\d]{0,24}(?P<in>\d{1,5})\b"
+        r"|batch(?: size)?(?: of| is|=)? ?(?P<in2>\d{1,5})\b[^.\n]{0,60}?(?:get|got|only|back|comes?"
+        r"|return\w*|output|nur|seulement|solo|s\u00f3)[^.\n\d]{0,24}(?P<out2>\d{1,5})\b"
     ),
     "half": (
-        r"(?i)\b(?:half|a (?:half|third|quarter)|1/[2-8]) of (?:my|the|our|each) (?:batch|rows|samples|images|outputs|predictions|data)|(?:die )?H\u00e4lfte (?:des|der) (?:Batch|Zeilen|Bilder)"
-        r"|moiti\u00e9 d(?:u|es) (?:batch|lignes|images)|mitad del (?:batch|lote)|metade do (?:batch|lote)|met\u00e0 del batch"
-        r"|\u4e00\u534a\u7684?(?:batch|\u6837\u672c|\u6570\u636e)|batch\u7684\u4e00\u534a|\u534a\u5206\u306e(?:\u30d0\u30c3\u30c1|\u51fa\u529b)|\u30d0\u30c3\u30c1\u306e\u534a\u5206|\ubc30\uce58\uc758 \uc808\ubc18|\u043f\u043e\u043b\u043e\u0432\u0438\u043d\w+ \u0431\u0430\u0442\u0447"
+        r"(?i)\b(?:half|a (?:half|third|quarter)|1/[2-8]) of (?:my|the|our|each) (?:batch|rows|samples"
+        r"|images|outputs|predictions|data)|(?:die )?H\u00e4lfte (?:des|der) (?:Batch|Zeilen|Bilder)"
+        r"|moiti\u00e9 d(?:u|es) (?:batch|lignes|images)|mitad del (?:batch|lote)|metade do (?:batch|lote)"
+        r"|met\u00e0 del batch"
+        r"|\u4e00\u534a\u7684?(?:batch|\u6837\u672c|\u6570\u636e)|batch\u7684\u4e00\u534a"
+        r"|\u534a\u5206\u306e(?:\u30d0\u30c3\u30c1|\u51fa\u529b)|\u30d0\u30c3\u30c1\u306e\u534a\u5206"
+        r"|\ubc30\uce58\uc758 \uc808\ubc18"
+        r"|\u043f\u043e\u043b\u043e\u0432\u0438\u043d\w+ \u0431\u0430\u0442\u0447"
     ),
     # in words: "every GPU gets the whole list"
     "told-whole": (
-        r"(?i)\b(?:each|every|both|all)(?: \w+)? (?:gpu|replica|card|device)s?\b[^.\n]{0,40}\b(?:whole|full|entire|complete|all (?:the )?(?:\d+ )?)[^.\n]{0,20}\b(?:list|captions|strings|lengths|texts|targets|boxes|names|dict)"
-        r"|\b(?:list|captions|strings|lengths|texts|targets|boxes|dict)\b[^.\n]{0,40}\b(?:not (?:split|cut|scattered|chunked|divided)|isn't (?:split|cut|scattered|divided)|whole|in full)\b"
+        r"(?i)\b(?:each|every|both|all)(?: \w+)? (?:gpu|replica|card|device)s?\b[^.\n]{0,40}\b(?:whole|full"
+        r"|entire|complete|all (?:the )?(?:\d+ )?)[^.\n]{0,20}\b(?:list|captions|strings|lengths|texts"
+        r"|targets|boxes|names|dict)"
+        r"|\b(?:list|captions|strings|lengths|texts|targets|boxes|dict)\b[^.\n]{0,40}\b(?:not (?:split|cut"
+        r"|scattered|chunked|divided)|isn't (?:split|cut|scattered|divided)|whole|in full)\b"
     ),
     "healthy": r"(?i)\bas expected|expected overhead|wie erwartet|como esperado|comme pr\u00e9vu",
     "everywhere": (
-        r"(?i)\b(?:on|in|for|per|auf|sur|en|em|su|na)? ?(?:every|each|both|all|jede[rm]?|beiden|allen|chaque|cada|ogni|ka\u017cdej|\u043a\u0430\u0436\u0434\w+)\b[^.\n]{0,12}?(?:gpu|replica|r\u00e9plique|card|karte|carte|tarjeta|placa|scheda|\u043a\u0430\u0440\u0442)"
+        r"(?i)\b(?:on|in|for|per|auf|sur|en|em|su|na)? ?(?:every|each|both|all|jede[rm]?|beiden|allen|chaque"
+        r"|cada|ogni|ka\u017cdej|\u043a\u0430\u0436\u0434\w+)\b[^.\n]{0,12}?(?:gpu|replica|r\u00e9plique"
+        r"|card|karte|carte|tarjeta|placa|scheda|\u043a\u0430\u0440\u0442)"
         r"|\u6bcf(?:\u4e2a|\u5f20)? ?(?:GPU|\u5361)|\u5404 ?GPU|\uac01 ?GPU"
     ),
-    "instead": r"(?i)\b(?:instead of|rather than|not|statt|anstatt|anstelle|au lieu d|en (?:vez|lugar) de|em vez de|invece di|zamiast|\u0432\u043c\u0435\u0441\u0442\u043e)|\u800c\u4e0d\u662f|\u3067\u306f\u306a\u304f|\uc544\ub2c8\ub77c|of",
+    "instead": (
+        r"(?i)\b(?:instead of|rather than|not|statt|anstatt|anstelle|au lieu d|en (?:vez|lugar) de|em vez de"
+        r"|invece di|zamiast|\u0432\u043c\u0435\u0441\u0442\u043e)|\u800c\u4e0d\u662f"
+        r"|\u3067\u306f\u306a\u304f|\uc544\ub2c8\ub77c|of"
+    ),
     "gpus": (
-        r"(?i)(?<![\w.])(?P<number>[2-9]|1[0-6])\s?(?:x |\u00d7 ?)?(?:gpus?\b|cards?\b|karten\b|cartes\b|tarjetas\b|placas\b|schede\b|replicas?\b|\u5f20|\u5361|V100|A100|P100|[23]080|[34]090|1080|T4\b|RTX|GTX|Titan)"
-        r"|(?P<word>two|three|four|eight|zwei|drei|vier|deux|trois|quatre|dos|tres|cuatro|dois|duas|quatro|due|tre|quattro) (?:\w+ )?(?:gpus?|cards?|karten|cartes|tarjetas|placas|schede)\b"
+        r"(?i)(?<![\w.])(?P<number>[2-9]|1[0-6])\s?(?:x |\u00d7 ?)?(?:gpus?\b|cards?\b|karten\b|cartes\b"
+        r"|tarjetas\b|placas\b|schede\b|replicas?\b|\u5f20|\u5361|V100|A100|P100|[23]080|[34]090|1080|T4\b"
+        r"|RTX|GTX|Titan)"
+        r"|(?P<word>two|three|four|eight|zwei|drei|vier|deux|trois|quatre|dos|tres|cuatro|dois|duas|quatro"
+        r"|due|tre|quattro) (?:\w+ )?(?:gpus?|cards?|karten|cartes|tarjetas|placas|schede)\b"
         r"|device_ids\s?=\s?\[(?P<ids>[\d, ]{3,40})\]"
     ),
 }
@@ -85,7 +119,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one replica printed: the shapes of tensors and the figures with a name, in the order they stand."""
+    """What one replica printed: shapes of tensors and figures with a name, in order."""
 
     replica: int
     shapes: tuple[tuple[int, ...], ...]
@@ -187,8 +221,9 @@ def _told_whole(passage: Passage) -> tuple[Line, str] | None:
 
 
 _WORDS = {
-    "two": 2, "zwei": 2, "deux": 2, "dos": 2, "dois": 2, "duas": 2, "due": 2, "three": 3, "drei": 3, "trois": 3,
-    "tres": 3, "tre": 3, "four": 4, "vier": 4, "quatre": 4, "cuatro": 4, "quatro": 4, "quattro": 4, "eight": 8,
+    "two": 2, "zwei": 2, "deux": 2, "dos": 2, "dois": 2, "duas": 2, "due": 2,
+    "three": 3, "drei": 3, "trois": 3, "tres": 3, "tre": 3,
+    "four": 4, "vier": 4, "quatre": 4, "cuatro": 4, "quatro": 4, "quattro": 4, "eight": 8,
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The code that a text shows, statement by statement: pasted lines, numbered listings, what stands in back quotes."""
+"""The code that a text shows, statement by statement: pasted, numbered, or in back quotes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement, without what numbered it; ``indent`` in blanks, ``run`` grows where the code is broken off.
+    """One statement, without what numbered it; ``indent`` in blanks; ``run`` grows where code breaks off.
 
     ``number`` is that of its line in the file, where the listing tells it.
     """

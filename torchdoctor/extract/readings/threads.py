@@ -48,7 +48,8 @@ _PATTERNS = {
     "factor": (
         r"(?<![\w.])(?P<factor>two|three|four|five|six|eight|ten|zwei|drei|vier|f\u00fcnf|sechs|acht|zehn"
         r"|\d{1,2}(?:[.,]\d)?)"
-        r"(?: times|x|-?fold| ?\u00d7|[ -]?mal| fois| veces| vezes| volte| \u0440\u0430\u0437\w?| keer| kat| ?\u500d| ?\ubc30)"
+        r"(?: times|x|-?fold| ?\u00d7|[ -]?mal| fois| veces| vezes| volte| \u0440\u0430\u0437\w?| keer| kat"
+        r"| ?\u500d| ?\ubc30)"
     ),
     "query": r"get_num_threads\(\)|environ.{0,8}OMP_NUM_THREADS",
     "launched": (
@@ -63,9 +64,12 @@ _PATTERNS = {
         r"|one process|directly|standalone|no launcher|OMP_NUM_THREADS\s?[=:]\s?(?:[2-9]|\d\d)"
         r"|set_num_threads\((?:[2-9]|\d\d)"
         r"|(?:num_threads|threads)\s*[=:]?\s*(?:[2-9]|\d\d)\b|\b(?:[2-9]|\d\d) threads|by hand|laptop"
-        r"|(?:ohne|sans|sin|sem|senza|zonder|bez|\u0431\u0435\u0437) (?:den |le |el |o |il |de )?(?:torchrun|launcher|lanceur|lanzador|accelerate|ddp)"
-        r"|\u4e0d\u7528 ?(?:torchrun|ddp|accelerate)|\u76f4\u63a5 ?(?:\u7528 ?|\u8dd1 ?)?python|\u5355\u8fdb\u7a0b|torchrun ?(?:\u306a\u3057|\uc5c6\uc774)|\u5358\u4f53"
-        r"|von hand|direkt|directement|directamente|diretamente|direttamente|\u043d\u0430\u043f\u0440\u044f\u043c\u0443\u044e"
+        r"|(?:ohne|sans|sin|sem|senza|zonder|bez|\u0431\u0435\u0437) (?:den |le |el |o |il |de )?(?:torchrun"
+        r"|launcher|lanceur|lanzador|accelerate|ddp)"
+        r"|\u4e0d\u7528 ?(?:torchrun|ddp|accelerate)|\u76f4\u63a5 ?(?:\u7528 ?|\u8dd1 ?)?python"
+        r"|\u5355\u8fdb\u7a0b|torchrun ?(?:\u306a\u3057|\uc5c6\uc774)|\u5358\u4f53"
+        r"|von hand|direkt|directement|directamente|diretamente|direttamente"
+        r"|\u043d\u0430\u043f\u0440\u044f\u043c\u0443\u044e"
         r"|workstation|desktop|\bmy (?:pc|mac|machine)\b|locally|login node|other (?:machine|node|server)"
     ),
     "tied": (
@@ -90,23 +94,41 @@ _PATTERNS = {
         r"\W{1,4}(?P<number>\d{1,3})\b(?!\.\d)"
     ),
     "column": r"OMP_NUM_THREADS|num_threads|^\W*(?:omp )?threads\W*$",
-    "left-out": r"unset|not set|default|none|auto|nicht gesetzt|non d\u00e9fini|sin definir|^[-\u2013\u2014]$|\u672a\u8bbe|\u672a\u8a2d",
+    "left-out": (
+        r"unset|not set|default|none|auto|nicht gesetzt|non d\u00e9fini|sin definir|^[-\u2013\u2014]$"
+        r"|\u672a\u8bbe|\u672a\u8a2d"
+    ),
     # htop and top, in words
     "one-core": (
         r"\b(?:only|just|exactly) (?:one|1|a single) (?:cpu |physical )?(?:core|thread|cpu)\b"
         r"|\b(?:one|1|a single) (?:cpu )?core (?:each|per|is|busy|at|of)|\bsingle core\b"
-        r"|(?<!\d)(?:100|99) ?% (?:cpu )?(?:each|per (?:process|rank)|pro Prozess|je Prozess|chacun|cada|ciascuno)"
+        r"|(?<!\d)(?:100|99) ?% (?:cpu )?(?:each|per (?:process|rank)|pro Prozess|je Prozess|chacun|cada"
+        r"|ciascuno)"
         r"|(?:each|every|per) (?:process|rank|worker)[^.\n]{0,30}(?<!\d)(?:100|99) ?%|all idle (?:except|but)"
-        r"|\u6bcf\u4e2a? ?(?:\u8fdb\u7a0b|rank)[^\n]{0,8}100 ?%|\u5404\u30d7\u30ed\u30bb\u30b9[^\n]{0,8}100 ?%"
-        r"|\b(?:nur|genau) (?:ein(?:em|en)?|1) (?:Kern|Core|CPU)|un seul c(?:\u0153|oe)ur|un solo n[u\u00fa]cleo"
-        r"|um s[o\u00f3] n[u\u00fa]cleo|um [u\u00fa]nico n[u\u00fa]cleo|un solo core|\u043e\u0434\u043d\u043e \u044f\u0434\u0440\u043e|\u53ea(?:\u7528|\u6709|\u5360)[^\n]{0,6}(?:1|\u4e00)\u4e2a?(?:\u6838|cpu|\u7ebf\u7a0b)"
-        r"|\u5355\u6838|1\u30b3\u30a2(?:\u3057\u304b|\u3060\u3051|\u306e\u307f)|\ucf54\uc5b4 ?(?:\ud558\ub098|1\uac1c)\ub9cc"
+        r"|\u6bcf\u4e2a? ?(?:\u8fdb\u7a0b|rank)[^\n]{0,8}100 ?%"
+        r"|\u5404\u30d7\u30ed\u30bb\u30b9[^\n]{0,8}100 ?%"
+        r"|\b(?:nur|genau) (?:ein(?:em|en)?|1) (?:Kern|Core|CPU)|un seul c(?:\u0153|oe)ur"
+        r"|un solo n[u\u00fa]cleo"
+        r"|um s[o\u00f3] n[u\u00fa]cleo|um [u\u00fa]nico n[u\u00fa]cleo|un solo core"
+        r"|\u043e\u0434\u043d\u043e \u044f\u0434\u0440\u043e|\u53ea(?:\u7528|\u6709|\u5360)[^\n]{0,6}(?:1"
+        r"|\u4e00)\u4e2a?(?:\u6838|cpu|\u7ebf\u7a0b)"
+        r"|\u5355\u6838|1\u30b3\u30a2(?:\u3057\u304b|\u3060\u3051|\u306e\u307f)"
+        r"|\ucf54\uc5b4 ?(?:\ud558\ub098|1\uac1c)\ub9cc"
     ),
-    "before": r"\b(?:before|previously|formerly|earlier|vorher|fr\u00fcher|davor|avant|antes|prima|eerst|wcze\u015bniej|\u0440\u0430\u043d\u044c\u0448\u0435|\u0434\u043e \u044d\u0442\u043e\u0433\u043e)\W{1,3}(?:\w{1,6}\W{1,2}){0,2}$|(?:\u4e4b\u524d|\u4ee5\u524d|\u539f\u6765|\u4ee5\u524d\u306f)\W{0,3}\w{0,6}\W{0,2}$",
-    "without": r"\b(?:without|ohne|sans|sin|sem|senza|zonder|bez|\u0431\u0435\u0437)\b|\u4e0d\u7528|\u306a\u3057|\uc5c6\uc774",
+    "before": (
+        r"\b(?:before|previously|formerly|earlier|vorher|fr\u00fcher|davor|avant|antes|prima|eerst"
+        r"|wcze\u015bniej|\u0440\u0430\u043d\u044c\u0448\u0435"
+        r"|\u0434\u043e \u044d\u0442\u043e\u0433\u043e)\W{1,3}(?:\w{1,6}\W{1,2}){0,2}$|(?:\u4e4b\u524d"
+        r"|\u4ee5\u524d|\u539f\u6765|\u4ee5\u524d\u306f)\W{0,3}\w{0,6}\W{0,2}$"
+    ),
+    "without": (
+        r"\b(?:without|ohne|sans|sin|sem|senza|zonder|bez|\u0431\u0435\u0437)\b|\u4e0d\u7528|\u306a\u3057"
+        r"|\uc5c6\uc774"
+    ),
     # what divides the figures of two runs that stand in one line
     "parts": (
-        r"[,;()\u2192\uff0c\u3002\uff1b\u3001]|\s(?:vs\.?|but|while|whereas|against|instead of|compared (?:to|with)|and|to|->)\s"
+        r"[,;()\u2192\uff0c\u3002\uff1b\u3001]|\s(?:vs\.?|but|while|whereas|against|instead of"
+        r"|compared (?:to|with)|and|to|->)\s"
         r"|(?<!\.)\. (?=[A-Z])"
     ),
 }
@@ -232,7 +254,7 @@ def _slower(passage: Passage) -> tuple[float, Line] | None:
 
 
 def _begins(text: str, run: bool | None) -> bool | None:
-    """Does a line say of which run those below it are? A number of threads does, and a head without figures."""
+    """Does a line say of which run those below it are? A number of threads does, or a head."""
     if (now := _pattern("threads-now").search(text)) is not None:
         return int(now.group("number")) > 1
     if next(seconds(text), None) is not None or next(rates(text), None) is not None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NAMESPACE = "uneven_loops"
 
 FACTS: dict[str, str] = {
-    "uneven_loops.told": "str: what shows that the ranks have different numbers of batches: words, figures, code",
+    "uneven_loops.told": "str: what shows that ranks have different numbers of batches: words, figures, code",
     "uneven_loops.hangs": "bool: the same text says that the program hangs or waits till a timeout",
 }
 
@@ -36,38 +36,66 @@ _PATTERNS = {
         r"|\bdifferent (?:numbers?|lengths?|amounts?) of (?:\w+ )?(?:batches|samples|steps|iterations|data)\b"
         r"|\bnot (?:distributed|divided|split|sharded)[^.\n]{0,20}\b(?:equal(?:ly)?|evenly)\b"
         r"|\b(?:rank|gpu|process)\b[^.\n]{0,20}\b(?:does not|doesn't) have any (?:more )?batches"
-        r"|\b(?:one|some|a|rank|gpu|process) (?:rank|gpu|process|\d)\w*\b[^.\n]{0,40}\b(?:has|have|had|gets?|got|sees?|runs? out)"
-        r" (?:of )?(?:one |a few |a couple of |\d{1,3} |two |three )?(?:(?:more|fewer|less) )?(?:batch(?:es)?|samples|steps|iterations)"
+        r"|\b(?:one|some|a|rank|gpu|process) (?:rank|gpu|process|\d)\w*\b[^.\n]{0,40}\b(?:has|have|had|gets?"
+        r"|got|sees?|runs? out)"
+        r" (?:of )?(?:one |a few |a couple of |\d{1,3} |two |three )?(?:(?:more|fewer"
+        r"|less) )?(?:batch(?:es)?|samples|steps|iterations)"
         r" (?:more|fewer|less|earlier|before|than)\b"
         r"|\b(?:one|some|a) (?:rank|gpu|process)\w*\b[^.\n]{0,40}\b(?:has|have|gets?|sees?) (?:one |a few )?"
         r"(?:more|fewer|less) (?:batch(?:es)?|samples|steps|iterations)\b"
         r"|\bruns? out of (?:data|batches|samples)\b[^.\n]{0,40}\b(?:before|first|earlier|sooner)\b"
     ),
     "timeout": r"\btime(?:s|d)? ?outs?\b",
-    "ranks": r"\b(?:ranks?|DDP|DistributedDataParallel|torchrun|NCCL|multi-?GPU|accelerate|gpus|processus|processes|Prozess\w*|proces[oi]s?|Rang|rangs?)\b"
-    r"|\u8fdb\u7a0b|\u30d7\u30ed\u30bb\u30b9|\u30e9\u30f3\u30af|\ud504\ub85c\uc138\uc2a4|\ub7ad\ud06c|\u043f\u0440\u043e\u0446\u0435\u0441\u0441\w*|\u0440\u0430\u043d\u0433\w*",
+    "ranks": (
+        r"\b(?:ranks?|DDP|DistributedDataParallel|torchrun|NCCL|multi-?GPU|accelerate|gpus|processus"
+        r"|processes|Prozess\w*|proces[oi]s?|Rang|rangs?)\b"
+        r"|\u8fdb\u7a0b|\u30d7\u30ed\u30bb\u30b9|\u30e9\u30f3\u30af|\ud504\ub85c\uc138\uc2a4|\ub7ad\ud06c"
+        r"|\u043f\u0440\u043e\u0446\u0435\u0441\u0441\w*|\u0440\u0430\u043d\u0433\w*"
+    ),
     # what a library offers or plans, no failure of the writer's own
     "offered": r"\b(?:join\(|Join API|context manager|feature request|proposal|RFC|pitch)\b",
     # what stands behind, or before, a number of batches
-    "unit": r"^\W*(?:\w+[- ])?(?:(?:mini-?)?batch(?! ?size)\w{0,4}|steps|iterations|iters|lots|lotes|Batches|batchs|\u4e2a ?batch|\u6b65|\u4e2a\u6279|\u30d0\u30c3\u30c1|\u30b9\u30c6\u30c3\u30d7|\ubc30\uce58|\u0431\u0430\u0442\u0447|\u0448\u0430\u0433\u043e\u0432|bat?ch)\b",
-    "counted": r"(?:\blen\([^#]{1,40}\)|(?:batches|num_batches|n_batches|steps_per_epoch|max_steps|n_steps|num_steps|steps|iterations|iters|lots|lotes|\u30d0\u30c3\u30c1(?:\u6570)?|\ubc30\uce58(?: ?\uc218)?|\u0431\u0430\u0442\u0447\u0435\u0439)(?: ?\([^)#]{0,20}\))?)\W{0,4}(?:(?:is|are|of|ist|=+|:|->)\W{0,3})?$",
-    "head": r"(?:batch(?:es|s)\b|\bsteps\b|\biterations\b|\biters\b|\blots\b|\blotes\b|\blen\(|num_batches|\u6279\u6b21|batch ?\u6570|\u30d0\u30c3\u30c1\u6570|\ubc30\uce58 ?\uc218|\u0431\u0430\u0442\u0447\u0435\u0439|\u0448\u0430\u0433\u043e\u0432)",
+    "unit": (
+        r"^\W*(?:\w+[- ])?(?:(?:mini-?)?batch(?! ?size)\w{0,4}|steps|iterations|iters|lots|lotes|Batches"
+        r"|batchs|\u4e2a ?batch|\u6b65|\u4e2a\u6279|\u30d0\u30c3\u30c1|\u30b9\u30c6\u30c3\u30d7|\ubc30\uce58"
+        r"|\u0431\u0430\u0442\u0447|\u0448\u0430\u0433\u043e\u0432|bat?ch)\b"
+    ),
+    "counted": (
+        r"(?:\blen\([^#]{1,40}\)|(?:batches|num_batches|n_batches|steps_per_epoch|max_steps|n_steps"
+        r"|num_steps|steps|iterations|iters|lots|lotes|\u30d0\u30c3\u30c1(?:\u6570)?"
+        r"|\ubc30\uce58(?: ?\uc218)?"
+        r"|\u0431\u0430\u0442\u0447\u0435\u0439)(?: ?\([^)#]{0,20}\))?)\W{0,4}(?:(?:is|are|of|ist|=+|:"
+        r"|->)\W{0,3})?$"
+    ),
+    "head": (
+        r"(?:batch(?:es|s)\b|\bsteps\b|\biterations\b|\biters\b|\blots\b|\blotes\b|\blen\(|num_batches"
+        r"|\u6279\u6b21|batch ?\u6570|\u30d0\u30c3\u30c1\u6570|\ubc30\uce58 ?\uc218"
+        r"|\u0431\u0430\u0442\u0447\u0435\u0439|\u0448\u0430\u0433\u043e\u0432)"
+    ),
     "no-count": r"batch[ _-]?size|/s\b|per second|it/s|\bms\b",
     # a rank that is through with its epoch, and one that is in it
     "left": (
-        r"\bleft (?:the |its )?loop|\bfinished\b|\b(?:epoch|loop)\b[^|]{0,24}\b(?:done|finished|complete[d]?|ended|over)\b"
-        r"|\bend of epoch|\bexhausted|StopIteration|termin[\u00e9o]|\bbeendet|\bfertig|\bfini[e]?\b|\bbarrier\b"
-        r"|\bwaiting (?:at|in|for)|entering (?:validation|barrier|eval)|\bvalidat|\beval|\u7ed3\u675f|\u5b8c\u6210|\u7d42\u4e86|\u5b8c\u4e86|\uc644\ub8cc|\u0437\u0430\u0432\u0435\u0440\u0448|\u0437\u0430\u043a\u043e\u043d\u0447"
+        r"\bleft (?:the |its )?loop|\bfinished\b|\b(?:epoch|loop)\b[^|]{0,24}\b(?:done|finished|complete[d]?"
+        r"|ended|over)\b"
+        r"|\bend of epoch|\bexhausted|StopIteration|termin[\u00e9o]|\bbeendet|\bfertig|\bfini[e]?\b"
+        r"|\bbarrier\b"
+        r"|\bwaiting (?:at|in|for)|entering (?:validation|barrier|eval)|\bvalidat|\beval|\u7ed3\u675f"
+        r"|\u5b8c\u6210|\u7d42\u4e86|\u5b8c\u4e86|\uc644\ub8cc|\u0437\u0430\u0432\u0435\u0440\u0448"
+        r"|\u0437\u0430\u043a\u043e\u043d\u0447"
     ),
     "position": (
-        r"\b(?:step|batch|iter(?:ation)?|it|schritt|pas|paso|passo|\u0448\u0430\u0433|\u7b2c)[\s_:=#]{0,3}(?P<at>\d{1,8})(?:/\d{1,8})?\b"
+        r"\b(?:step|batch|iter(?:ation)?|it|schritt|pas|paso|passo|\u0448\u0430\u0433"
+        r"|\u7b2c)[\s_:=#]{0,3}(?P<at>\d{1,8})(?:/\d{1,8})?\b"
         r"|(?<![\w./])(?P<here>\d{1,8})/\d{1,8}(?![\w/])"
     ),
     # what gives each rank its own number of them
     "source": (
-        r"\[(?:\w+\.)?(?:rank|local_rank|get_rank\(\))\s*::\s*|\bIterableDataset\b|split_by_node|\bwebdataset\b|\bwds\.\w"
-        r"|\bWebDataset\(|\.shard\(|islice\([^)]{0,60}rank|batch_sampler\s?=|\bBatchSampler\b|max_tokens|token budget|bucket"
-        r"|drop_last\s?=\s?False|array_split|skips? (?:broken|bad|corrupt|unreadable|invalid)|(?:filter|drop)s? (?:out )?"
+        r"\[(?:\w+\.)?(?:rank|local_rank|get_rank\(\))\s*::\s*|\bIterableDataset\b|split_by_node"
+        r"|\bwebdataset\b|\bwds\.\w"
+        r"|\bWebDataset\(|\.shard\(|islice\([^)]{0,60}rank|batch_sampler\s?=|\bBatchSampler\b|max_tokens"
+        r"|token budget|bucket"
+        r"|drop_last\s?=\s?False|array_split|skips? (?:broken|bad|corrupt|unreadable|invalid)|(?:filter"
+        r"|drop)s? (?:out )?"
         r"(?:broken|bad|corrupt|unreadable|invalid|empty|short|long)|return None|collate_skip|safe_collate"
     ),
 }
@@ -89,7 +117,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     if hangs is None:
         return
     shown = _in_words(passage) or _in_figures(passage)
-    if shown is None and not any(rank_branch.read(passage)):
+    if shown is None and next(rank_branch.read(passage), None) is None:
         shown = _left(passage) or _by_source(passage)
     if shown is None:
         return
