@@ -150,7 +150,8 @@ def test_gpu_0_and_what_fills_it(figures: str, load: str, told: bool) -> None:
 
 
 def test_processes_of_a_table_with_memory_on_two_gpus() -> None:
-    table = "Why is that with torchrun?\n# gpu  pid  type  fb  command\n0 811 C 9822 python\n0 812 C {} python\n1 812 C {} python"
+    rows = "0 811 C 9822 python\n0 812 C {} python\n1 812 C {} python"
+    table = f"Why is that with torchrun?\n# gpu  pid  type  fb  command\n{rows}"
     assert facts("stray_contexts", table.format(503, 9820))["rows"] == 1
     assert "rows" not in facts("stray_contexts", table.format(9800, 9820))
 
@@ -171,7 +172,7 @@ def test_checksums_in_a_table() -> None:
         ("torchrun:\n  collate 30 ms | step 60 ms\nplain python:\n  collate 30 ms | step 60 ms", None),
         ("| run | OMP_NUM_THREADS | time |\n|---|---|---|\n| a | 1 | 4 s |\n| b | unset | 1 s |", 4.0),
         (
-            "| run | OMP_NUM_THREADS | time |\n|---|---|---|\n| a | 1 | 4 s |\n| b | 2 | 2 s |\n| c | 4 | 1 s |",
+            "| r | OMP_NUM_THREADS | t |\n|---|---|---|\n| a | 1 | 4 s |\n| b | 2 | 2 s |\n| c | 4 | 1 s |",
             None,
         ),
     ],
