@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.engine.conditions import every, holds, in_words
 from torchdoctor.engine.finding import Finding, Occurrence
-from torchdoctor.model import Ending, Evidence, Fact, Form, Role, Severity, Standing, State
+from torchdoctor.model import Ending, EventKind, Evidence, Fact, Form, Role, Severity, Standing, State
 
 if TYPE_CHECKING:
     from torchdoctor.catalog import RuleSet
@@ -30,10 +30,25 @@ def with_readings(
 ) -> list[Finding]:
     """The findings, with those that the whole text shows; unchanged where a message names a cause."""
     asked = transcript.speech.person
-    if any(_names_cause(finding, transcript, asked) for finding in live) or not (
+    stacks = [finding for finding in live if asked and _by_stack_alone(finding)]
+    said = [finding for finding in live if finding not in stacks]
+    if any(_names_cause(finding, transcript, asked) for finding in said) or not (
         _short(transcript) and facts.whole()
     ):
         return live
+    found = _shown(said, transcript, rules, facts)
+    # what pasted code shows says more than where a stack happened to stand; they are of the same hang
+    return found if any(finding.shown for finding in found) else live
+
+
+def _by_stack_alone(finding: Finding) -> bool:
+    """Is all there is to it where threads stand, which is not sure?"""
+    return finding.best.standing is Standing.POSSIBLE and all(
+        one.event.kind is EventKind.STACK for one in finding.occurrences
+    )
+
+
+def _shown(live: list[Finding], transcript: Transcript, rules: RuleSet, facts: TextFacts) -> list[Finding]:
     known = {finding.rule.id: finding for finding in live}
     for rule_id, block in rules.whole:
         with facts.guard(rule_id):

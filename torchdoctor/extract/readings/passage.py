@@ -34,7 +34,8 @@ _PATTERNS = {
     "answer": r"^\s{0,8}Out ?\[\d{0,4}\]: ?(?P<rest>.*)$",
     "one-liner": r"\bpython[\d.]{0,6} -c ([\"'])(?P<code>.{3,500})\1\s*$",
     "code": (
-        r"^\s*(?:import \w|from [\w.]+ import |(?:async )?def \w+\(|class \w+[(:]|@\w[\w.]*|return\b|print\("
+        r"^\s*(?:import \w|from [\w.]+ import |(?:async )?def \w+\(|class \w+[(:]|@\w[\w.]*(?:\(.*)?$"
+        r"|return\b|print\("
         r"|assert\b"
         r"|(?:if|elif|for|while|with|except)\b.*:\s*(?:#.*)?$|(?:else|try|finally):|(?:pass|break|continue)$"
         r"|#\s?\w"
@@ -84,6 +85,7 @@ class Line:
     text: str
     voice: Voice
     indent: int
+    rank: int | None = None  # that the line's prefix names: "[rank3]: …"
 
     def fact(self, name: str, value: FactValue) -> Fact:
         """A fact that was read out of this line."""
@@ -122,6 +124,21 @@ class Passage:
     def personal(self) -> bool:
         """Does somebody speak of what happened to him, or ask?"""
         return self._told or (self._speech.person and not self._speech.lesson)
+
+    @cached_property
+    def spaced(self) -> Passage:
+        """The same with blanks where Latin letters or digits touch those of languages that set none."""
+        if not _touching().search(self.text):
+            return self
+        other = object.__new__(Passage)
+        other.lines = tuple(replace(line, text=_touching().sub(" ", line.text)) for line in self.lines)
+        other._speech, other._told, other.called = self._speech, self._told, self.called
+        return other
+
+    @property
+    def lesson(self) -> bool:
+        """Are there signs of a text that explains to its readers?"""
+        return self._speech.lesson > 0
 
     @cached_property
     def session(self) -> bool:
@@ -167,6 +184,12 @@ class Passage:
             if below.voice is not Voice.PRINTED:
                 return
             yield below
+
+
+@cache
+def _touching() -> re.Pattern[str]:
+    east = "[\u2e80-\ud7ff\uf900-\ufaff]"
+    return re.compile(f"(?<=[A-Za-z0-9])(?={east})|(?<={east})(?=[A-Za-z0-9])")
 
 
 def _at(paragraph: tuple[Line, ...], column: int) -> Line:
@@ -229,7 +252,7 @@ def _lines(transcript: Transcript) -> Iterator[Line]:
             if above is not None and voice in (Voice.CODE, Voice.PRINTED) and _goes_on(above, place, text):
                 voice = Voice.SAID
             answering = voice is Voice.TYPED or (answering and voice is Voice.PRINTED)
-            line = Line(at, place, shown, voice, len(text) - len(text.lstrip()))
+            line = Line(at, place, shown, voice, len(text) - len(text.lstrip()), event.rank)
             above = line if voice is Voice.SAID and language is None else None
             yield line
             at += 1
