@@ -90,22 +90,18 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "session": (("is_grad_enabled()", "requires_grad", "nan", "inf"),),
     "debug_env": (
-        (
-            "launch_blocking",
-            "torch_distributed_debug",
-            "memory_caching",
-            "serialize_",
-            "nccl_debug",
-            "_trace",
-        ),
-        ("slow", "speed", "/s", "util", "throughput", "longer", "langsam", "lent"),
+        ("launch_blocking", "torch_distributed_debug", "memory_caching", "serialize_", "nccl_debug", "_trace"),
     ),
     "half_nan": (
         ("nan",),
         ("float16", "fp16", "half"),
         ("float32", "fp32", "bf16", "bfloat16", "cpu", "full precision"),
     ),
-    "availability": (("is_available()", "not available", "is cuda available: "), ("cuda",)),
+    "availability": (
+        ("is_available()", "available", "cpu", "false", "gpu", "card", "cuda"),
+        ("cuda", "gpu", "nvidia"),
+        ("nvidia-smi", "+cpu", "cuda_visible", "driver", "+cu1", "_cpu", "whl/cpu", "none", "no devices", "lspci"),
+    ),
     "rank_branch": (
         ("rank", "is_main", "is_master"),
         ("barrier(", "reduce", "gather", "broadcast", "everyone("),
