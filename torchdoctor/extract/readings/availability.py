@@ -134,7 +134,7 @@ def read(passage: Passage) -> Iterator[Fact]:
 
 def _meant(passage: Passage) -> bool:
     """Is another device meant, or none, or is it over?"""
-    if passage.over or _pattern("other").search(passage.text):
+    if _pattern("other").search(passage.text):
         return True
     if passage.told(says("on_purpose")) is not None:
         return True
