@@ -67,7 +67,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "least_squares": (("lstsq(",),),
     "traced": (("jit.trace", "onnx.export(", "tracerwarning"),),
     "device_names": (
-        ("get_device_", "cuda_visible_devices"),
+        ("get_device_", "cuda_visible_devices", "cuda:", "nvml"),
         ("nvidia", "geforce", "tesla", "quadro", "titan"),
     ),
     "memory_growth": (
