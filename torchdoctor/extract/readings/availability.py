@@ -38,9 +38,8 @@ _SOLVED = (
 _PATTERNS = {
     "asked": r"\.is_available\(\)",
     "said": (
-        r"is_available\(\)[`'\"]*\s*(?:(?:always |still |just |only )?(?:is|returns?|gives?|says?|prints?"
-        r"|shows?|=+>?|->|:|\u2192|è|est|ist|es|é|jest)\s*)+[`'\"]*"
-        r"(?:False|false)\b|\b(?:cuda|gpu) is (?:still )?not available\b"
+        r"is_available\(\)[`'\")\]]*\s*(?!(?:was|were|war|\u00e9tait|era)\b|should|must)[^\n.;,()]{0,24}?[`'\"]{0,2}"
+        r"(?<![A-Za-z])False\b|\b(?:cuda|gpu) is (?:still )?not available\b"
     ),
     # "cuda available: False", "gpu_available=False", "`cuda: False`"
     "shown": (
@@ -64,7 +63,7 @@ _PATTERNS = {
         r"\bmps\b|\bM[1-4]\b (?:Mac|Pro|Max|chip)|MacBook|\brocm\b(?! used to build PyTorch: N/A)"
         r"|\bhip\b(?! runtime version: N/A)|AMD Radeon|only need (?:the )?cpu"
     ),
-    "none": r"no gpu\b|without (?:an? )?gpu|cpu[- ]only (?:machine|box|server|node|vm|host|runner)",
+    "none": r"(?:have|has|with|is) no gpu\b|\bno gpu (?:in|on|here|there)\b|without (?:an? )?gpu|cpu[- ]only (?:machine|box|server|node|vm|host|runner)",
     "listed": r"^\s*GPU \d{1,2}: |NVIDIA-SMI \d|\d [^|]{3,60}\|\s*[0-9A-F]{4,8}:|(?:3D|VGA compatible) controller: NVIDIA",
     "cpu": (
         r"(?<![\w.])\d\.\d{1,2}(?:\.\d{1,2})?(?:\.post\d)?\+cpu\b|(?<!-)\btorch-\d[\d.]+\+cpu\b|\bcpu_(?:py3|generic|mkl|openblas)\w*"
@@ -115,7 +114,12 @@ def read(passage: Passage) -> Iterator[Fact]:
         found = _pattern("cpu").search(cpu.text)
         yield cpu.fact("availability.cpu_build", found.group() if found else "torch.version.cuda is None")
     typed = tuple(commands(passage))
-    if (line := hidden_gpus.hidden(passage, typed)) is not None:
+    newest = driver_shown.offered(passage, typed)
+    old = newest is not None and built is not None and _too_old(newest[1], built[0])
+    line = hidden_gpus.hidden(passage, typed)
+    if line is None and cpu is None and not old and _pattern("gpu").search(passage.text):
+        line = hidden_gpus.chosen(passage)
+    if line is not None:
         yield line.fact("availability.hidden", True)
     if cpu is None:
         for name, line in (
@@ -127,8 +131,7 @@ def read(passage: Passage) -> Iterator[Fact]:
                 yield line.fact(f"availability.{name}", True)
     if built is not None:
         yield built[1].fact("availability.cuda_build", built[0])
-        newest = driver_shown.offered(passage, typed)
-        if newest is not None and _too_old(newest[1], built[0]):
+        if newest is not None and old:
             yield newest[0].fact("availability.driver_cuda", newest[1])
 
 

@@ -28,7 +28,7 @@ _PLACE = (
 )
 _IS = r"(?:is|as|ist|als|est|comme|es|como|\u00e9|\u00e8|come|to|jest|\u044d\u0442\u043e|=|->|\u2192|:|at|has|gets|hat|a|tiene|tem|ha|\u662f|\u304c|\u306f|\uac00|\uc740|\ub294)"
 _PATTERNS = {
-    "listed": r"^\s*GPU (?P<index>\d{1,2}): (?P<name>[^(\n]{3,60}?)\s*\(UUID",
+    "listed": r"\bGPU (?P<index>\d{1,2}): (?P<name>[^(\n]{3,60}?)\s*\(UUID",
     "row": (
         r"^\s*\|\s{1,4}(?P<index>\d{1,2})\s{1,4}(?P<name>\S[^|]{2,60}?)\s{1,40}(?:(?:On|Off|N/A|WDDM|TCC)\s*)?\|"
         r"\s*[0-9A-F]{4,8}:"
@@ -100,16 +100,18 @@ def by_smi(passage: Passage, commands: tuple[Command, ...]) -> Numbered:
         if (both := _pattern("both").match(line.text)) is not None:
             found.setdefault(int(both.group("index")), (both.group("smi").strip(), line))
         for name in ("listed", "row", "csv"):
-            if (hit := _pattern(name).match(line.text)) is not None:
+            for hit in _pattern(name).finditer(line.text):
                 found.setdefault(int(hit.group("index")), (hit.group("name").strip(), line))
-                break
     for index, smi, _, line in _table(passage):
         found.setdefault(index, (smi, line))
     return found
 
 
-def by_torch(passage: Passage, values: tuple[Value, ...]) -> Numbered:
-    """What torch calls each number, but for programs that see one card only."""
+def by_torch(passage: Passage, values: tuple[Value, ...], chosen: bool = False) -> Numbered:
+    """What torch calls each number, but for programs that see one card only.
+
+    ``chosen``: the text sets CUDA_VISIBLE_DEVICES, so that names that are merely told may be of one card.
+    """
     found: Numbered = {}
     alone = {value.line.at for _, value in visible(passage, values)}
     for value in values:
@@ -118,7 +120,7 @@ def by_torch(passage: Passage, values: tuple[Value, ...]) -> Numbered:
             found.setdefault(int(asked.group("index") or 0), (_properties(value.text), value.line))
     listing = False
     for line in passage.lines:
-        if (told := _pattern("told-name").search(line.text)) is not None:
+        for told in () if chosen else _pattern("told-name").finditer(line.text):
             found.setdefault(int(told.group("index") or 0), (told.group("name"), line))
         if (both := _pattern("both").match(line.text)) is not None:
             found.setdefault(int(both.group("index")), (both.group("torch").strip(), line))
@@ -127,7 +129,7 @@ def by_torch(passage: Passage, values: tuple[Value, ...]) -> Numbered:
         elif listing and (names := _pattern("listing").match(line.text)) is not None:
             for index, name in enumerate(names.group("names").split(",")):
                 found.setdefault(index, (name.strip(" '\""), line))
-        elif listing and line.voice is Voice.PRINTED and not _pattern("listed").match(line.text):
+        elif listing and line.voice is Voice.PRINTED and not _pattern("listed").search(line.text):
             if (hit := _pattern("printed").match(line.text)) is not None and line.at not in alone:
                 found.setdefault(int(hit.group("index")), (hit.group("name").strip(), line))
     for index, _, torch, line in _table(passage):

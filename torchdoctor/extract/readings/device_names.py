@@ -43,9 +43,10 @@ def read(passage: Passage) -> Iterator[Fact]:
     said = in_words(passage, torch=False) if passage.personal and "nvidia-smi" in passage.text else {}
     chosen = _pattern("chosen").search("\n".join((passage.code, passage.text))) is not None
     if not chosen:
-        torch = by_torch(passage, shown)
+        some = "CUDA_VISIBLE_DEVICES=" in passage.text
+        torch = by_torch(passage, shown, some)
         yield from _differ(smi, torch)
-        if not _crossed(smi, torch) and passage.personal:
+        if not some and not _crossed(smi, torch) and passage.personal:
             listed = smi or said
             told = {**in_words(passage, torch=True), **torch}
             yield from _differ(listed, told)

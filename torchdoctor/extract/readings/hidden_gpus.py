@@ -68,18 +68,32 @@ def _from_empty(passage: Passage, commands: tuple[Command, ...]) -> Line | None:
 
 def _beyond(passage: Passage) -> Line | None:
     """The first index that the variable names is higher than those that nvidia-smi lists."""
+    count = _listed(passage)
+    return next((line for index, line in _set_to(passage) if index >= count), None) if count else None
+
+
+def chosen(passage: Passage) -> Line | None:
+    """The variable names a GPU other than the first, and the text does not list so many."""
+    if not passage.personal or _listed(passage):
+        return None
+    return next((line for index, line in _set_to(passage) if index), None)
+
+
+def _listed(passage: Passage) -> int:
+    """How many GPUs nvidia-smi lists; 0 when it does not."""
     count = 0
     for line in passage.lines:
         if (found := _pattern("gpu").match(line.text)) is not None:
             count = max(count, int(found.group("index") or found.group("row")) + 1)
-    if not count:
-        return None
-    set_to = [
+    return count
+
+
+def _set_to(passage: Passage) -> list[tuple[int, Line]]:
+    return [
         (int(found.group("index")), line)
         for line in passage.of(Voice.SHELL, Voice.CODE, Voice.PRINTED, Voice.TYPED)
         if (found := _pattern("index").search(line.text)) is not None
     ]
-    return next((line for index, line in set_to if index >= count), None)
 
 
 def not_requested(passage: Passage, values: tuple[Value, ...]) -> Line | None:

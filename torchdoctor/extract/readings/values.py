@@ -7,7 +7,7 @@ People show ``python -c "import torch; print(torch.__version__, torch.cuda.is_av
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ MAX_ANSWER = 12  # lines of a command's output that are looked at
 _PATTERNS = {
     "printing": r"^\s*(?:\[\s*)?print\((?P<inside>.*?)\)?(?:\s+for\s.*)?\s*$",
     "word": r"'[^'\n]*'|\"[^\"\n]*\"|\S+",
+    "quoted": r"`(?P<text>[^`\n]{1,80})`",
     "several": r"get_device_name|get_device_properties|\.name\b|get_arch_list",  # its value is of many words
     "bare": (
         r"^(?:sudo )?(?:nvidia-smi|lspci|lsmod|printenv|modinfo|dkms|dpkg|which|echo|pip3? (?:list|show|freeze)"
@@ -77,11 +78,14 @@ def values(passage: Passage) -> Iterator[Value]:
             elif line.text.lstrip().startswith(("import ", "from ")):
                 waiting = []
         elif waiting and line.voice in (Voice.PRINTED, Voice.SAID):
-            found = list(_pair(waiting[0], line))
+            found = list(_pair(waiting[0], line)) if line.voice is Voice.PRINTED else []
             if found:
                 waiting.pop(0)
                 since = line.at
                 yield from found
+            elif line.voice is Voice.SAID and (told := _in_quotes(waiting[0], line)):
+                yield from told
+                waiting.pop(0)
             elif line.at > since + MAX_ANSWER:
                 waiting = []
 
@@ -102,6 +106,16 @@ def commands(passage: Passage) -> Iterator[Command]:
                 break
             answers.append(below)
         yield Command(line, text, tuple(answers))
+
+
+def _in_quotes(expressions: list[str], line: Line) -> list[Value]:
+    """What somebody says that was printed, between back quotes; of several values only, or a shape of its own."""
+    if len(expressions) == 1 and not any(expressions[0].endswith(end) for end, _ in _SHAPES):
+        return []
+    for quoted in _pattern("quoted").finditer(line.text):
+        if found := list(_pair(expressions, replace(line, text=quoted.group("text")))):
+            return [replace(one, line=line) for one in found]
+    return []
 
 
 def arguments(inside: str) -> list[str]:
@@ -156,6 +170,8 @@ def _pair(expressions: list[str], answer: Line) -> Iterator[Value]:
         literal = one[:1] in "'\"" and not tuple_like
         wanted.append((one, len(one.strip("'\"").split()) if literal else 1))
     missing = len(words) - sum(count for _, count in wanted)
+    if missing == 1 and words[0][-1:] in ":=>":
+        words, missing = words[1:], 0  # "output: 6 8 0"
     several = [at for at, (one, _) in enumerate(wanted) if _pattern("several").search(one)]
     if missing < 0 or (missing and len(several) != 1):
         return
