@@ -90,7 +90,8 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "session": (("is_grad_enabled()", "requires_grad", "nan", "inf"),),
     "debug_env": (
-        ("launch_blocking", "torch_distributed_debug", "memory_caching", "serialize_", "nccl_debug", "_trace"),
+        ("launch_blocking", "torch_distributed_debug", "memory_caching", "serialize_", "nccl_debug", "_trace",
+         "blocking_wait", "_disable", "torch_logs", "compile_debug", "loginfo_dbg"),
     ),
     "half_nan": (
         ("nan",),

@@ -28,6 +28,10 @@ _SLOW = (
     r"|(?P<name2>TORCH_DISTRIBUTED_DEBUG){between}(?P<value2>DETAIL)"
     r"|(?P<name3>AMD_SERIALIZE_(?:KERNEL|COPY)){between}(?P<value3>[1-3])"
     r"|(?P<name4>NCCL_DEBUG){between}(?P<value4>TRACE)"
+    r"|(?P<name5>(?:TORCH_)?NCCL_BLOCKING_WAIT|NCCL_(?:P2P|IB|SHM)_DISABLE|TORCH_COMPILE_DEBUG|TORCH(?:DYNAMO"
+    r"|_COMPILE)_DISABLE|CUD(?:NN|ART)_LOG(?:INFO_DBG|LEVEL_DBG)|CUBLAS_LOGINFO_DBG){between}(?P<value5>1|[Tt]rue)"
+    r"|(?P<name6>TORCH_LOGS){between}(?P<value6>\+?all|\+(?:dynamo|inductor|aot))"
+    r"|(?P<name7>NCCL_DEBUG_SUBSYS){between}(?P<value7>ALL)"
 )
 _PATTERNS = {
     # env, export -p, a Dockerfile, docker run -e, a list in YAML, what Python shows of os.environ
@@ -45,6 +49,19 @@ _PATTERNS = {
             r"[\"']",
         )
         + r")"
+    ),
+    "any": r"(?<![\w$])(?:" + _SLOW.replace("{between}", r"[\"'`]?[=:]\s?[\"'`]?") + r")(?!\w)",
+    "pairs": r"(?:^|[\s,;(])[A-Z][A-Z0-9_]{2,60}=\S+",
+    # where variables stay set, and words of somebody who set one for a single run
+    "place": (
+        r"/environ\b|/etc/|profile|\.?(?:bash|zsh)rc|Dockerfile|docker-compose|compose\.ya?ml|\.env\b|\benv\b"
+        r"|environment|template|(?:job|launch|start|sbatch|slurm)[ -]?script|sbatch|module ?file|\bpod\b|\.sh\b|crontab"
+        r"|systemd|Umgebung|environnement|entorno|ambiente|\u0441\u0440\u0435\u0434\u0430|\u043e\u043a\u0440\u0443\u0436\u0435\u043d"
+        r"|\u73af\u5883\u53d8\u91cf|\u74b0\u5883\u5909\u6570|\ud658\uacbd \ubcc0\uc218|\ud658\uacbd\ubcc0\uc218"
+    ),
+    "once": (
+        r"\b(?:once|one run|single run|for a run|without|removed|unset|had set|was set|used to|einmal|ohne|entfernt"
+        r"|une fois|sans|una vez|not set|n't set|nicht gesetzt|not in|sin|uma vez|sem|una volta|senza|bez|\u0431\u0435\u0437)\b|\u53bb\u6389|\u4e0d\u8bbe"
     ),
     "shown": r"[\"'](?:" + _SLOW.replace("{between}", r"[\"']: [\"']") + r")[\"']",
 }
@@ -66,8 +83,8 @@ def read(passage: Passage) -> Iterator[Fact]:
         found = _found(passage, line)
         if found is not None:
             named = found.groupdict()
-            name = next(named[key] for key in ("name", "name2", "name3", "name4") if named[key])
-            value = next(named[key] for key in ("value", "value2", "value3", "value4") if named[key])
+            name = next(named[key] for key in named if key[:4] == "name" and named[key])
+            value = next(named[key] for key in named if key[:5] == "value" and named[key])
             yield line.fact("debug_env.variable", f"{name}={value}")
             yield slow.fact("debug_env.slow", True)
             return
@@ -80,6 +97,26 @@ def _found(passage: Passage, line: Line) -> re.Match[str] | None:
     return (
         _pattern("line").match(line.text)
         or _pattern("environ").search(line.text)
+        or _among(passage, line)
         or (_pattern("shown").search(line.text) if line.voice is Voice.PRINTED else None)
         or (_pattern("pair").search(pair) if "name:" in line.text else None)
     )
+
+
+def _among(passage: Passage, line: Line) -> re.Match[str] | None:
+    """In a row of variables, or in a sentence that says where it stays set."""
+    found = _pattern("any").search(line.text)
+    if found is None:
+        return None
+    if line.voice is Voice.PRINTED and len(_pattern("pairs").findall(line.text)) >= 2:
+        return found
+    for sentence in passage.sentences:
+        held = _pattern("any").search(sentence.text)
+        if (
+            held is not None
+            and held.group() == found.group()
+            and _pattern("place").search(sentence.text)
+            and not _pattern("once").search(sentence.text)
+        ):
+            return found
+    return None
