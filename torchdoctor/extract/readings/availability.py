@@ -99,7 +99,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     """Facts beside a GPU that torch does not see; nothing where it does, or where another device is meant."""
     if _meant(passage):
         return
-    shown = tuple(values(passage))
+    shown = values(passage)
     missing = _missing(passage, shown)
     if missing is None:
         return
@@ -113,7 +113,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     if cpu is not None:
         found = _pattern("cpu").search(cpu.text)
         yield cpu.fact("availability.cpu_build", found.group() if found else "torch.version.cuda is None")
-    typed = tuple(commands(passage))
+    typed = commands(passage)
     newest = driver_shown.offered(passage, typed)
     old = newest is not None and built is not None and _too_old(newest[1], built[0])
     line = hidden_gpus.hidden(passage, typed)

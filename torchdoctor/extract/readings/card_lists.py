@@ -34,12 +34,13 @@ _PATTERNS = {
         r"\s*[0-9A-F]{4,8}:"
     ),
     "csv": r"^\s*(?P<index>\d{1,2}), (?P<name>(?:NVIDIA|Tesla|GeForce|Quadro|TITAN)[^,\n]{2,60})(?:,|$)",
+    "gpustat": r"^\s*\[(?P<index>\d{1,2})\] (?P<name>[^|\n]{3,60}?)\s*\|",
     "columns": r"--query-gpu[= ](?P<columns>[\w.,]{4,200})",
     "both": (
         rf"^\W{{0,4}}(?:\w{{2,6}}[ :]?)?(?P<index>\d{{1,2}})\b[^\n]{{0,12}}?\b(?:nvml|smi|nvidia-smi|pynvml)\b\W{{1,4}}(?P<smi>{_NAME})"
         rf"\W{{1,6}}(?:py)?(?:torch|cuda)\b[^\n:=]{{0,12}}[\s:=]{{1,4}}(?P<torch>{_NAME})(?:\s+\d[\d.]* ?[GM]i?B)?\W{{0,4}}$"
     ),
-    "name-of": r"get_device_(?:name|properties)\(\s*(?:torch\.device\()?(?:[\"']?cuda:)?(?P<index>\d{0,2})[\"']?\)",
+    "name-of": r"get_device_(?:name|properties)\(\s*(?:torch\.device\()?(?:[\"']?cuda:)?(?P<index>\d{0,2})[\"']?\)(?:\.name)?$",
     "told-name": (
         r"get_device_(?:name|properties)\((?:[\"']?cuda:)?(?P<index>\d{0,2})[\"']?\)[`'\")]*\s*"
         rf"(?:=+>?|->|\u2192|:|is|returns|gives|says|prints|shows|gibt|ist|liefert|est|donne|es|da|\u00e8|\u00e9)\s*[`'\"]*(?P<name>{_NAME})(?=[`'\",.;)]|$)"
@@ -99,7 +100,7 @@ def by_smi(passage: Passage, commands: tuple[Command, ...]) -> Numbered:
     for line in passage.lines:
         if (both := _pattern("both").match(line.text)) is not None:
             found.setdefault(int(both.group("index")), (both.group("smi").strip(), line))
-        for name in ("listed", "row", "csv"):
+        for name in ("listed", "row", "csv", "gpustat"):
             for hit in _pattern(name).finditer(line.text):
                 found.setdefault(int(hit.group("index")), (hit.group("name").strip(), line))
     for index, smi, _, line in _table(passage):

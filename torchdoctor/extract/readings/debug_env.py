@@ -21,6 +21,8 @@ FACTS: dict[str, str] = {
     "debug_env.slow": "bool: somebody says that the run is slow",
 }
 
+WORSE = 1.3  # times: less is noise
+
 # Each lets the host wait for every kernel, every allocation or every collective, or prints for each of them.
 _SLOW = (
     r"(?P<name>(?:CUDA|HIP)_LAUNCH_BLOCKING|PYTORCH_NO_(?:CUDA|HIP)_MEMORY_CACHING|TORCH_SHOW_DISPATCH_TRACE)"
@@ -51,6 +53,7 @@ _PATTERNS = {
         + r")"
     ),
     "any": r"(?<![\w$])(?:" + _SLOW.replace("{between}", r"[\"'`]?[=:]\s?[\"'`]?") + r")(?!\w)",
+    "figure": r"(?<![\w.])(?P<value>\d{1,5}(?:[.,]\d{1,3})?) ?(?P<unit>m?s|s/it|it/s|img/s|h|min)\b(?!/)",
     "pairs": r"(?:^|[\s,;(])[A-Z][A-Z0-9_]{2,60}=\S+",
     # where variables stay set, and words of somebody who set one for a single run
     "place": (
@@ -76,7 +79,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     """Facts of the first such variable; nothing where nobody speaks of speed."""
     if not (passage.personal or passage.session):
         return  # a guide speaks of slow runs, too
-    slow = passage.told(says("slow"))
+    slow = passage.told(says("slow")) or _two_speeds(passage)
     if slow is None:
         return
     for line in passage.lines:
@@ -88,6 +91,19 @@ def read(passage: Passage) -> Iterator[Fact]:
             yield line.fact("debug_env.variable", f"{name}={value}")
             yield slow.fact("debug_env.slow", True)
             return
+
+
+def _two_speeds(passage: Passage) -> Line | None:
+    """A line with two times, or two rates, one of which is a good deal worse."""
+    if not passage.personal:
+        return None
+    for sentence in passage.of(Voice.SAID):
+        figures: dict[str, list[float]] = {}
+        for found in _pattern("figure").finditer(sentence.text):
+            figures.setdefault(found.group("unit"), []).append(float(found.group("value").replace(",", ".")))
+        if any(min(told) > 0 and max(told) >= WORSE * min(told) for told in figures.values() if len(told) > 1):
+            return sentence
+    return None
 
 
 def _found(passage: Passage, line: Line) -> re.Match[str] | None:

@@ -38,8 +38,8 @@ def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a number that names two cards; nothing where the order or the visible cards were set."""
     if _pattern("ordered").search(passage.text):
         return
-    shown = tuple(values(passage))
-    smi = by_smi(passage, tuple(commands(passage)))
+    shown = values(passage)
+    smi = by_smi(passage, commands(passage))
     said = in_words(passage, torch=False) if passage.personal and "nvidia-smi" in passage.text else {}
     chosen = _pattern("chosen").search("\n".join((passage.code, passage.text))) is not None
     if not chosen:

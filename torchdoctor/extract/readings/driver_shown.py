@@ -29,7 +29,7 @@ _PATTERNS = {
         # in words
         r"|(?i:\b(?:driver|treiber|pilote|pilota|controlador|driver nvidia|sterownik\w{0,3}|драйвер\w{0,3}|s\u00fcr\u00fcc\u00fc\w{0,3})"
         r"|驱动\S{0,2}|驅動\S{0,2}|ドライバー?|드라이버)"
-        rf"[\s:=(]{{0,3}}(?i:version|versione|versi\u00f3n|wersja|версия|版本|v|is|of|=)?[\s:=]{{0,2}}{_NUMBER.replace('number', 'said')}"
+        rf"(?:\s{{0,20}}[:=(])?\s{{0,3}}(?i:version|versione|versi\u00f3n|wersja|версия|版本|v|is|of|=)?[\s:=]{{0,2}}{_NUMBER.replace('number', 'said')}"
     ),
     "value": rf"(?:^|,)\s*{_NUMBER}\s*(?:,|$)",
     "no-smi": (

@@ -12,7 +12,12 @@ if TYPE_CHECKING:
     from torchdoctor.extract.readings.values import Command, Value
 
 _PATTERNS = {
-    "hidden": r"CUDA_VISIBLE_DEVICES['\"\]\)]{0,3}\s*[=:]\s*(?:''|\"\"|-1\b|'-1'|\"-1\"|['\"]?\s*$)",
+    "hidden": (
+        r"CUDA_VISIBLE_DEVICES['\"\]\)]{0,3}(?:\s*[=:]\s*(?:''|\"\"|-1\b|'-1'|\"-1\"|['\"]?\s*$)"
+        r"|(?:\s|,\s?)(?:''|\"\"|-1\b))"
+    ),
+    "uuid": r"UUID: (?P<uuid>(?:GPU|MIG)-[0-9a-f]{2,8})",
+    "by-uuid": r"CUDA_VISIBLE_DEVICES['\"\]]{0,3}\s*[=:]\s*['\"]?(?P<uuid>(?:GPU|MIG)-[0-9a-f]{2,8})",
     "from": r"CUDA_VISIBLE_DEVICES=[\"']?\$\{?(?P<name>[A-Za-z_]\w*)",
     "index": r"CUDA_VISIBLE_DEVICES['\"\]]{0,3}\s*[=:]\s*['\"]?(?P<index>\d{1,2})(?!\d)",
     "gpu": r"^\s*GPU (?P<index>\d{1,2}): |^\s*\|\s{1,4}(?P<row>\d{1,2})\s{1,4}\S[^|]{2,60}\|\s*[0-9A-F]{4,8}:",
@@ -20,9 +25,9 @@ _PATTERNS = {
     "asked": r"--gres|--gpus|--gpu\b|-G[ =]?\d|gres=gpu|--tres-per",
     "sized": r"--partition|-p \S|--cpus|-c ?\d|--mem|--time|-t ?\d|--nodes|-N ?\d|--pty|-n ?\d|--ntasks",
     "none-listed": r"^\s*No devices were found\s*\.?\s*$",
-    "mig-on": r"mig\.mode\.current|MIG M\.|\bMIG\b",
+    "mig-on": r"MIG Mode|mig\.mode\.current|MIG M\.|\bMIG\b",
     "enabled": r"\bEnabled\b",
-    "no-instance": r"No MIG devices found|No GPU instances found|No compute instances found|No MIG-enabled devices",
+    "no-instance": r"MIG Devices\s*: None|No MIG devices found|No GPU instances found|No compute instances found|No MIG-enabled devices",
     "instance": r"^\s*MIG \d[cg]\.|\bMIG-[0-9a-f]{4,8}\b|MIG \d+g\.\d+gb",
 }
 
@@ -68,6 +73,13 @@ def _from_empty(passage: Passage, commands: tuple[Command, ...]) -> Line | None:
 
 def _beyond(passage: Passage) -> Line | None:
     """The first index that the variable names is higher than those that nvidia-smi lists."""
+    listed = {found.group("uuid") for found in _pattern("uuid").finditer(passage.text)}
+    for line in passage.lines:
+        named = _pattern("by-uuid").search(line.text)
+        if named is not None and line.voice is not Voice.SAID and listed:
+            wanted = named.group("uuid")
+            if not any(one.startswith(wanted) or wanted.startswith(one) for one in listed):
+                return line
     count = _listed(passage)
     return next((line for index, line in _set_to(passage) if index >= count), None) if count else None
 

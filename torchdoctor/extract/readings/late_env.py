@@ -175,10 +175,12 @@ def _early(passage: Passage) -> Line | None:
     found = _first(list(passage.of(Voice.SAID)), "early")
     if found is not None:
         return found
-    for sentence in passage.sentences:
+    # "<name> CUDA_VISIBLE_DEVICES=3 python run.py works" passes for output
+    for sentence in (*passage.sentences, *passage.of(Voice.PRINTED)):
         if _pattern("shell").search(sentence.text) is None or says("unchanged").search(sentence.text):
             continue
-        if says("works").search(sentence.text) or _pattern("started").search(sentence.text):
+        started = sentence.voice is Voice.SAID and _pattern("started").search(sentence.text)
+        if says("works").search(sentence.text) or started:
             return sentence
     return None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
@@ -21,8 +21,9 @@ MAX_ANSWER = 12  # lines of a command's output that are looked at
 _PATTERNS = {
     "printing": r"^\s*(?:\[\s*)?print\((?P<inside>.*?)\)?(?:\s+for\s.*)?\s*$",
     "word": r"'[^'\n]*'|\"[^\"\n]*\"|\S+",
+    "set": r"^\s*(?P<name>[A-Za-z_]\w*) ?= ?(?P<value>[\w.]+\([^()\n]*\)(?:\.\w+(?:\([^()]*\))?)?)\s*;?$",
     "quoted": r"`(?P<text>[^`\n]{1,80})`",
-    "several": r"get_device_name|get_device_properties|\.name\b|get_arch_list",  # its value is of many words
+    "several": r"get_device_name|get_device_properties\([^)]*\)$|\.name\b|get_arch_list",  # its value is of many words
     "bare": (
         r"^(?:sudo )?(?:nvidia-smi|lspci|lsmod|printenv|modinfo|dkms|dpkg|which|echo|pip3? (?:list|show|freeze)"
         r"|conda (?:list|env)|cat /|ls /)\b[^.!?:]*(?:\S\.\S+)?$"
@@ -60,19 +61,33 @@ def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(_PATTERNS[name])
 
 
-def values(passage: Passage) -> Iterator[Value]:
+@lru_cache(maxsize=2)  # several readings ask of one text, one after another
+def values(passage: Passage) -> tuple[Value, ...]:
     """Each value that can be told, in order: of what was typed at a prompt, and of what code prints."""
+    return tuple(_values(passage))
+
+
+@lru_cache(maxsize=2)
+def commands(passage: Passage) -> tuple[Command, ...]:
+    """Each command with its output; without a prompt where the line is one of a few well-known commands."""
+    return tuple(_commands(passage))
+
+
+def _values(passage: Passage) -> Iterator[Value]:
     waiting: list[list[str]] = []  # what the lines of code print, a list a line of output
     since = 0
+    names: dict[str, str] = {}  # variable -> what it was set to
     for line in passage.lines:
         if line.voice is Voice.TYPED:
-            shown = _printed(line.text) or _shown(line.text)
+            names.update(_set(line.text))
+            shown = _in_full(_printed(line.text) or _shown(line.text), names)
             answer = next(passage.answers(line, 1), None)
             if answer is not None and shown:
                 yield from _pair(shown, answer)
             waiting = []
         elif line.voice is Voice.CODE:
-            if shown := _printed(line.text):
+            names.update(_set(line.text))
+            if shown := _in_full(_printed(line.text), names):
                 waiting.append(shown)
                 since = line.at
             elif line.text.lstrip().startswith(("import ", "from ")):
@@ -90,15 +105,13 @@ def values(passage: Passage) -> Iterator[Value]:
                 waiting = []
 
 
-def commands(passage: Passage) -> Iterator[Command]:
-    """Each command with its output; without a prompt where the line is one of a few well-known commands."""
+def _commands(passage: Passage) -> Iterator[Command]:
     lines = passage.lines
     for line in lines:
-        if line.voice is Voice.SHELL:
-            text = line.text.strip()
-        elif line.voice is Voice.PRINTED and _pattern("bare").match(line.text.strip()):
-            text = line.text.strip()
-        else:
+        text = line.text.strip()
+        if line.voice is not Voice.SHELL and not (
+            line.voice is Voice.PRINTED and _pattern("bare").match(text)
+        ):
             continue
         answers: list[Line] = []
         for below in lines[line.at + 1 : line.at + 1 + MAX_ANSWER]:
@@ -109,7 +122,7 @@ def commands(passage: Passage) -> Iterator[Command]:
 
 
 def _in_quotes(expressions: list[str], line: Line) -> list[Value]:
-    """What somebody says that was printed, between back quotes; of several values only, or a shape of its own."""
+    """What somebody says was printed, between back quotes; several values, or one with a shape of its own."""
     if len(expressions) == 1 and not any(expressions[0].endswith(end) for end, _ in _SHAPES):
         return []
     for quoted in _pattern("quoted").finditer(line.text):
@@ -135,6 +148,20 @@ def arguments(inside: str) -> list[str]:
             start = at + 1
     found.append(inside[start:].strip())
     return [one for one in found if one]
+
+
+def _set(text: str) -> dict[str, str]:
+    found = _pattern("set").match(text)
+    return {found.group("name"): found.group("value").strip()} if found is not None else {}
+
+
+def _in_full(expressions: list[str], names: dict[str, str]) -> list[str]:
+    """The expressions with variables replaced: of ``p.name`` it matters what ``p`` is."""
+    found = []
+    for one in expressions:
+        name, dot, rest = one.partition(".")
+        found.append(f"{names[name]}{dot}{rest}" if name in names else one)
+    return found
 
 
 def _printed(text: str) -> list[str]:
