@@ -90,8 +90,19 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "session": (("is_grad_enabled()", "requires_grad", "nan", "inf"),),
     "debug_env": (
-        ("launch_blocking", "torch_distributed_debug", "memory_caching", "serialize_", "nccl_debug", "_trace",
-         "blocking_wait", "_disable", "torch_logs", "compile_debug", "loginfo_dbg"),
+        (
+            "launch_blocking",
+            "torch_distributed_debug",
+            "memory_caching",
+            "serialize_",
+            "nccl_debug",
+            "_trace",
+            "blocking_wait",
+            "_disable",
+            "torch_logs",
+            "compile_debug",
+            "loginfo_dbg",
+        ),
     ),
     "half_nan": (
         ("nan",),
@@ -101,7 +112,18 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "availability": (
         ("is_available()", "available", "cpu", "false", "gpu", "card", "cuda"),
         ("cuda", "gpu", "nvidia"),
-        ("nvidia-smi", "+cpu", "cuda_visible", "driver", "+cu1", "_cpu", "whl/cpu", "none", "no devices", "lspci"),
+        (
+            "nvidia-smi",
+            "+cpu",
+            "cuda_visible",
+            "driver",
+            "+cu1",
+            "_cpu",
+            "whl/cpu",
+            "none",
+            "no devices",
+            "lspci",
+        ),
     ),
     "rank_branch": (
         ("rank", "is_main", "is_master"),

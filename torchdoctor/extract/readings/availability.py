@@ -38,7 +38,8 @@ _SOLVED = (
 _PATTERNS = {
     "asked": r"\.is_available\(\)",
     "said": (
-        r"is_available\(\)[`'\")\]]*\s*(?!(?:was|were|war|\u00e9tait|era)\b|should|must)[^\n.;,()]{0,24}?[`'\"]{0,2}"
+        r"is_available\(\)[`'\")\]]*\s*(?!(?:was|were|war|\u00e9tait|era)\b|should"
+        r"|must)[^\n.;,()]{0,24}?[`'\"]{0,2}"
         r"(?<![A-Za-z])False\b|\b(?:cuda|gpu) is (?:still )?not available\b"
     ),
     # "cuda available: False", "gpu_available=False", "`cuda: False`"
@@ -47,7 +48,8 @@ _PATTERNS = {
         r"(?:[:=]|->|\u2192)\s*[`'\"]?False\b"
     ),
     "device": (
-        r"\b(?:using |use pytorch |training |run(?:ning)? |selected |accelerator)?\s?(?:device(?:_name)?|on|used)"
+        r"\b(?:using |use pytorch |training |run(?:ning)? |selected |accelerator)?\s?(?:device(?:_name)?|on"
+        r"|used)"
         r"\s{0,2}(?:[:=]|is|->)?\s{0,2}cpu\b(?!\s*(?:\d|count|cores?|time|usage|util|mem|load|offload))"
     ),
     "banner": r"\btorch-\d\S+ CPU \(",
@@ -56,22 +58,31 @@ _PATTERNS = {
         r"|TITAN \w{1,4}|Jetson (?:AGX |Orin|Xavier|Nano|Thor|TX\d)"
         r"|[AHLVTPB](?:[12]00|40S?|10G?|30|16|4)\b|NVIDIA-SMI \d|nvidia-smi (?:works|shows|is fine|lists)"
         # "une 4070", "my 3080": models are known by their number
-        r"|(?:an?|my|the|une?|ma|mon|eine?n?|meine?|una|mia|mi|minha|uma|moja|mam) [1-5]0[5-9]0(?: ?[Tt]i| [Ss]uper)?\b)"
+        r"|(?:an?|my|the|une?|ma|mon|eine?n?|meine?|una|mia|mi|minha|uma|moja|mam) [1-5]0[5-9]0(?: ?[Tt]i"
+        r"| [Ss]uper)?\b)"
     ),
     "board": r"\bJetson (?:AGX |Xavier |Orin )?(?:AGX|Orin|Xavier|Nano|NX|Thor|TX[12])\b",
     "other": (
         r"\bmps\b|\bM[1-4]\b (?:Mac|Pro|Max|chip)|MacBook|\brocm\b(?! used to build PyTorch: N/A)"
         r"|\bhip\b(?! runtime version: N/A)|AMD Radeon|only need (?:the )?cpu"
     ),
-    "none": r"(?:have|has|with|is) no gpu\b|\bno gpu (?:in|on|here|there)\b|without (?:an? )?gpu|cpu[- ]only (?:machine|box|server|node|vm|host|runner)",
-    "listed": r"^\s*GPU \d{1,2}: |NVIDIA-SMI \d|\d [^|]{3,60}\|\s*[0-9A-F]{4,8}:|(?:3D|VGA compatible) controller: NVIDIA",
+    "none": (
+        r"(?:have|has|with|is) no gpu\b|\bno gpu (?:in|on|here|there)\b|without (?:an? )?gpu"
+        r"|cpu[- ]only (?:machine|box|server|node|vm|host|runner)"
+    ),
+    "listed": (
+        r"^\s*GPU \d{1,2}: |NVIDIA-SMI \d|\d [^|]{3,60}\|\s*[0-9A-F]{4,8}:|(?:3D"
+        r"|VGA compatible) controller: NVIDIA"
+    ),
     "cpu": (
-        r"(?<![\w.])\d\.\d{1,2}(?:\.\d{1,2})?(?:\.post\d)?\+cpu\b|(?<!-)\btorch-\d[\d.]+\+cpu\b|\bcpu_(?:py3|generic|mkl|openblas)\w*"
+        r"(?<![\w.])\d\.\d{1,2}(?:\.\d{1,2})?(?:\.post\d)?\+cpu\b|(?<!-)\btorch-\d[\d.]+\+cpu\b"
+        r"|\bcpu_(?:py3|generic|mkl|openblas)\w*"
         r"|py3\.?\d{1,2}_cpu(?:_\w*|\b)|\bcpuonly\b|\bpytorch-(?:mutex\s+\S+\s+cpu|cpu)\b"
     ),
     "cpu-index": r"(?<!nightly/)\bwhl/cpu\b",
     "cuda": (
-        r"(?<![\w.])\d\.\d{1,2}\.\d{1,2}\S{0,12}?\+cu(?P<packed>\d{2,3})\b|py3\.\d{1,2}_cuda(?P<dotted>\d{1,2}\.\d)"
+        r"(?<![\w.])\d\.\d{1,2}\.\d{1,2}\S{0,12}?\+cu(?P<packed>\d{2,3})\b"
+        r"|py3\.\d{1,2}_cuda(?P<dotted>\d{1,2}\.\d)"
         r"|CUDA used to build PyTorch: (?P<told>\d{1,2}\.\d)|\bnvidia-cuda-runtime-cu(?P<major>1\d)\s"
         r"|\bpytorch-cuda[ =]+(?P<conda>\d{1,2}\.\d)"
     ),
@@ -166,19 +177,22 @@ def _missing(passage: Passage, shown: tuple[Value, ...]) -> Line | None:
     for line in passage.lines:
         if _pattern("said").search(line.text):
             return line
-        if line.voice is not Voice.CODE and (_pattern("shown").search(line.text) or _pattern("banner").search(line.text)):
+        told = _pattern("shown").search(line.text) or _pattern("banner").search(line.text)
+        if told is not None and line.voice is not Voice.CODE:
             return line
     if (below := _below(passage)) is not None:
         return below
     if any(one.text in ("True", "cuda") for one in asked):
         return None
     built = _build(passage, shown, None)
-    if built is not None and (told := driver_shown.offered(passage, ())) and _too_old(told[1], built[0]):
+    newest = driver_shown.offered(passage, ()) if built is not None else None
+    if built is not None and newest is not None and _too_old(newest[1], built[0]):
         collected = passage.first(_pattern("collected"))
         if collected is not None:
             return collected
-    if not passage.personal:
-        return None
+    if not passage.personal:  # it is said of a session at least
+        typed = next(passage.of(Voice.SHELL), None)
+        return passage.first(_pattern("device"), Voice.SAID) if typed is not None else None
     device = passage.first(_pattern("device"), Voice.PRINTED, Voice.SAID)
     return device or passage.told(says("on_cpu"))
 
@@ -197,7 +211,7 @@ def _below(passage: Passage) -> Line | None:
 
 
 def _cpu_build(passage: Passage, shown: tuple[Value, ...]) -> Line | None:
-    none = next((one.line for one in shown if one.expression.endswith("version.cuda") and one.text == "None"), None)
+    none = next((one.line for one in _versions(shown) if one.text == "None"), None)
     return (
         passage.first(_pattern("cpu"))
         or passage.first(_pattern("cuda-none"))
@@ -212,12 +226,16 @@ def _build(passage: Passage, shown: tuple[Value, ...], missing: Line | None) -> 
     for line in passage.lines:
         for found in _pattern("cuda").finditer(line.text):
             packed = found.group("packed")
-            version = f"{packed[:-1]}.{packed[-1]}" if packed else found.group("dotted") or found.group("told")
-            major = found.group("major")
-            told.append((version or found.group("conda") or f"{major}.0", line))
-    told += [(one.text, one.line) for one in shown if one.expression.endswith("version.cuda") and one.text[0].isdigit()]
+            dotted = found.group("dotted") or found.group("told") or found.group("conda")
+            whole = f"{packed[:-1]}.{packed[-1]}" if packed else f"{found.group('major')}.0"
+            told.append((dotted or whole, line))
+    told += [(one.text, one.line) for one in _versions(shown) if one.text[:1].isdigit()]
     mine = [one for one in told if missing is not None and one[1].at == missing.at]
     return max(mine or told, key=lambda one: _version(one[0]), default=None)
+
+
+def _versions(shown: tuple[Value, ...]) -> Iterator[Value]:
+    return (one for one in shown if one.expression.endswith("version.cuda"))
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -225,6 +243,6 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def _too_old(offered: str, built: str) -> bool:
-    """Within one major version, 11 and later, an older driver is enough (CUDA minor version compatibility)."""
+    """Within one major version, from 11 on, an older driver is enough (CUDA minor version compatibility)."""
     its, mine = _version(offered), _version(built)
     return its[0] < mine[0] or (its < mine and mine[0] < 11)

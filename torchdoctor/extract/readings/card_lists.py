@@ -22,34 +22,47 @@ _NAME = (
 # and as people do: "the 1080 Ti", "A6000", "TITAN V"
 _MODEL = r"(?:[A-Z]{0,2}\d{2,4}(?: ?(?:Ti|TI|Super|SUPER|Ada))?(?!\w|\.\d)|TITAN \w{1,3}\b)"
 _PLACE = (
-    r"(?:[Nn]umber|[Nn]umm?er|index|Index|\u0438\u043d\u0434\u0435\u043a\u0441|[Gg][Pp][Uu]|[Dd]evice|[Cc]ard|[Kk]arte|"
-    r"[Cc]arte|[Tt]arjeta|[Pp]laca|[Ss]cheda|[Kk]art[ay]?|\u043a\u0430\u0440\u0442\u0430|id|ID|[Nn]r\.?|[Nn]o\.?"
+    r"(?:[Nn]umber|[Nn]umm?er|index|Index|\u0438\u043d\u0434\u0435\u043a\u0441|[Gg][Pp][Uu]|[Dd]evice"
+    r"|[Cc]ard|[Kk]arte|"
+    r"[Cc]arte|[Tt]arjeta|[Pp]laca|[Ss]cheda|[Kk]art[ay]?|\u043a\u0430\u0440\u0442\u0430|id|ID|[Nn]r\.?"
+    r"|[Nn]o\.?"
     r"|num\u00e9ro|n\u00famero|numero|\u043d\u043e\u043c\u0435\u0440|\u2116|cuda:|#)"
 )
-_IS = r"(?:is|as|ist|als|est|comme|es|como|\u00e9|\u00e8|come|to|jest|\u044d\u0442\u043e|=|->|\u2192|:|at|has|gets|hat|a|tiene|tem|ha|\u662f|\u304c|\u306f|\uac00|\uc740|\ub294)"
+_IS = (
+    r"(?:is|as|ist|als|est|comme|es|como|\u00e9|\u00e8|come|to|jest|\u044d\u0442\u043e|=|->|\u2192|:|at|has"
+    r"|gets|hat|a|tiene|tem|ha|\u662f|\u304c|\u306f|\uac00|\uc740|\ub294)"
+)
 _PATTERNS = {
     "listed": r"\bGPU (?P<index>\d{1,2}): (?P<name>[^(\n]{3,60}?)\s*\(UUID",
     "row": (
-        r"^\s*\|\s{1,4}(?P<index>\d{1,2})\s{1,4}(?P<name>\S[^|]{2,60}?)\s{1,40}(?:(?:On|Off|N/A|WDDM|TCC)\s*)?\|"
+        r"^\s*\|\s{1,4}(?P<index>\d{1,2})\s{1,4}(?P<name>\S[^|]{2,60}?)\s{1,40}(?:(?:On|Off|N/A|WDDM"
+        r"|TCC)\s*)?\|"
         r"\s*[0-9A-F]{4,8}:"
     ),
     "csv": r"^\s*(?P<index>\d{1,2}), (?P<name>(?:NVIDIA|Tesla|GeForce|Quadro|TITAN)[^,\n]{2,60})(?:,|$)",
     "gpustat": r"^\s*\[(?P<index>\d{1,2})\] (?P<name>[^|\n]{3,60}?)\s*\|",
     "columns": r"--query-gpu[= ](?P<columns>[\w.,]{4,200})",
     "both": (
-        rf"^\W{{0,4}}(?:\w{{2,6}}[ :]?)?(?P<index>\d{{1,2}})\b[^\n]{{0,12}}?\b(?:nvml|smi|nvidia-smi|pynvml)\b\W{{1,4}}(?P<smi>{_NAME})"
-        rf"\W{{1,6}}(?:py)?(?:torch|cuda)\b[^\n:=]{{0,12}}[\s:=]{{1,4}}(?P<torch>{_NAME})(?:\s+\d[\d.]* ?[GM]i?B)?\W{{0,4}}$"
+        rf"^\W{{0,4}}(?:\w{{2,6}}[ :]?)?(?P<index>\d{{1,2}})\b[^\n]{{0,12}}?\b(?:nvml|smi|nvidia-smi"
+        rf"|pynvml)\b\W{{1,4}}(?P<smi>{_NAME})"
+        rf"\W{{1,6}}(?:py)?(?:torch|cuda)\b[^\n:=]{{0,12}}[\s:=]{{1,4}}(?P<torch>{_NAME})(?:\s+\d[\d.]* ?[GM"
+        rf"]i?B)?\W{{0,4}}$"
     ),
-    "name-of": r"get_device_(?:name|properties)\(\s*(?:torch\.device\()?(?:[\"']?cuda:)?(?P<index>\d{0,2})[\"']?\)(?:\.name)?$",
+    "name-of": (
+        r"get_device_(?:name|properties)\(\s*(?:torch\.device\()?(?:[\"']?cuda:)?(?P<index>\d{0,2})[\"']?\)("
+        r"?:\.name)?$"
+    ),
     "told-name": (
         r"get_device_(?:name|properties)\((?:[\"']?cuda:)?(?P<index>\d{0,2})[\"']?\)[`'\")]*\s*"
-        rf"(?:=+>?|->|\u2192|:|is|returns|gives|says|prints|shows|gibt|ist|liefert|est|donne|es|da|\u00e8|\u00e9)\s*[`'\"]*(?P<name>{_NAME})(?=[`'\",.;)]|$)"
+        rf"(?:=+>?|->|\u2192|:|is|returns|gives|says|prints|shows|gibt|ist|liefert|est|donne|es|da|\u00e8"
+        rf"|\u00e9)\s*[`'\"]*(?P<name>{_NAME})(?=[`'\",.;)]|$)"
     ),
     "listing": (
         r"^\s*[\[(]\s*(?P<names>['\"][^'\"\n]{3,60}['\"](?:,\s*['\"][^'\"\n]{3,60}['\"]){1,15})\s*[\])]"
     ),
     "printed": (
-        r"^\s*(?:cuda:|GPU ?|device ?|gpu ?)?(?P<index>\d{1,2})\s?[:=,)>-]{0,2}\s(?P<name>(?:NVIDIA|Tesla|GeForce"
+        r"^\s*(?:cuda:|GPU ?|device ?|gpu ?)?(?P<index>\d{1,2})\s?[:=,)>-]{0,2}\s(?P<name>(?:NVIDIA|Tesla"
+        r"|GeForce"
         r"|Quadro|TITAN|RTX|GTX)[^,(\n]{2,50})"
     ),
     "properties": r"^\s*_CudaDeviceProperties\(name=['\"](?P<name>[^'\"\n]{3,60})['\"]",
@@ -57,10 +70,13 @@ _PATTERNS = {
     "said": (
         rf"\b(?P<model>{_MODEL})[^.\n;,\d]{{0,40}}?\b{_IS}\s*(?:listed |shown |shows up )?(?:as )?"
         rf"(?:the |die |der |la |el |le |il |o |a )?{_PLACE}?\s*#?(?P<index>\d)\b"
-        rf"|\b(?P<model3>{_MODEL})\s(?:die|der|la|le|el|il|the|on|auf|sur|en|su|na)?\s?{_PLACE}\s?(?P<index3>\d)\b"
-        rf"|{_PLACE}\s*(?P<index2>\d) ?(?:{_IS} ?)?(?:an? |the |die |der |la |el |le |il |une? |eine? |una |uma )?"
+        rf"|\b(?P<model3>{_MODEL})\s(?:die|der|la|le|el|il|the|on|auf|sur|en|su"
+        rf"|na)?\s?{_PLACE}\s?(?P<index3>\d)\b"
+        rf"|{_PLACE}\s*(?P<index2>\d) ?(?:{_IS} ?)?(?:an? |the |die |der |la |el |le |il |une? |eine? |una "
+        rf"|uma )?"
         rf"(?:\w+ ){{0,3}}?(?P<model2>{_MODEL})"
-        rf"|(?<!\d)(?P<index4>\d) ?(?:\u53f7|\u756a|\ubc88)\S{{0,3}}? ?(?:\u662f|\u304c|\u306f|\uc774|\uac00|\uc740|\ub294)? ?(?:(?:RTX|GTX|GeForce|NVIDIA|Tesla|Quadro) ){{0,3}}(?P<model4>{_MODEL})"
+        rf"|(?<!\d)(?P<index4>\d) ?(?:\u53f7|\u756a|\ubc88)\S{{0,3}}? ?(?:\u662f|\u304c|\u306f|\uc774"
+        rf"|\uac00|\uc740|\ub294)? ?(?:(?:RTX|GTX|GeForce|NVIDIA|Tesla|Quadro) ){{0,3}}(?P<model4>{_MODEL})"
     ),
     "sides": r"\b(?:nvidia-)?smi\b|\bnvml\b|\bpynvml\b|gpustat|nvtop",
     "torch-side": r"torch|cuda",
@@ -130,9 +146,14 @@ def by_torch(passage: Passage, values: tuple[Value, ...], chosen: bool = False) 
         elif listing and (names := _pattern("listing").match(line.text)) is not None:
             for index, name in enumerate(names.group("names").split(",")):
                 found.setdefault(index, (name.strip(" '\""), line))
-        elif listing and line.voice is Voice.PRINTED and not _pattern("listed").search(line.text):
-            if (hit := _pattern("printed").match(line.text)) is not None and line.at not in alone:
-                found.setdefault(int(hit.group("index")), (hit.group("name").strip(), line))
+        elif (
+            listing
+            and line.voice is Voice.PRINTED
+            and line.at not in alone
+            and not _pattern("listed").search(line.text)
+            and (hit := _pattern("printed").match(line.text)) is not None
+        ):
+            found.setdefault(int(hit.group("index")), (hit.group("name").strip(), line))
     for index, _, torch, line in _table(passage):
         found.setdefault(index, (torch, line))
     return found
@@ -146,7 +167,8 @@ def in_words(passage: Passage, torch: bool) -> Numbered:
         for hit in _pattern("said").finditer(line.text):
             index = hit.group("index") or hit.group("index2") or hit.group("index3") or hit.group("index4")
             model = hit.group("model") or hit.group("model2") or hit.group("model3") or hit.group("model4")
-            told = "cuda:" in hit.group() or (not smi and _pattern("torch-side").search(line.text) is not None)
+            named = not smi and _pattern("torch-side").search(line.text) is not None
+            told = named or "cuda:" in hit.group()
             if told == torch:
                 found.setdefault(int(index), (model, line))
     return found

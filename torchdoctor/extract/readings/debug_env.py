@@ -31,7 +31,8 @@ _SLOW = (
     r"|(?P<name3>AMD_SERIALIZE_(?:KERNEL|COPY)){between}(?P<value3>[1-3])"
     r"|(?P<name4>NCCL_DEBUG){between}(?P<value4>TRACE)"
     r"|(?P<name5>(?:TORCH_)?NCCL_BLOCKING_WAIT|NCCL_(?:P2P|IB|SHM)_DISABLE|TORCH_COMPILE_DEBUG|TORCH(?:DYNAMO"
-    r"|_COMPILE)_DISABLE|CUD(?:NN|ART)_LOG(?:INFO_DBG|LEVEL_DBG)|CUBLAS_LOGINFO_DBG){between}(?P<value5>1|[Tt]rue)"
+    r"|_COMPILE)_DISABLE|CUD(?:NN|ART)_LOG(?:INFO_DBG|LEVEL_DBG)|CUBLAS_LOGINFO_DBG){between}(?P<value5>1"
+    r"|[Tt]rue)"
     r"|(?P<name6>TORCH_LOGS){between}(?P<value6>\+?all|\+(?:dynamo|inductor|aot))"
     r"|(?P<name7>NCCL_DEBUG_SUBSYS){between}(?P<value7>ALL)"
 )
@@ -58,13 +59,18 @@ _PATTERNS = {
     # where variables stay set, and words of somebody who set one for a single run
     "place": (
         r"/environ\b|/etc/|profile|\.?(?:bash|zsh)rc|Dockerfile|docker-compose|compose\.ya?ml|\.env\b|\benv\b"
-        r"|environment|template|(?:job|launch|start|sbatch|slurm)[ -]?script|sbatch|module ?file|\bpod\b|\.sh\b|crontab"
-        r"|systemd|Umgebung|environnement|entorno|ambiente|\u0441\u0440\u0435\u0434\u0430|\u043e\u043a\u0440\u0443\u0436\u0435\u043d"
-        r"|\u73af\u5883\u53d8\u91cf|\u74b0\u5883\u5909\u6570|\ud658\uacbd \ubcc0\uc218|\ud658\uacbd\ubcc0\uc218"
+        r"|environment|template|(?:job|launch|start|sbatch|slurm)[ -]?script|sbatch|module ?file|\bpod\b"
+        r"|\.sh\b|crontab"
+        r"|systemd|Umgebung|environnement|entorno|ambiente|\u0441\u0440\u0435\u0434\u0430"
+        r"|\u043e\u043a\u0440\u0443\u0436\u0435\u043d"
+        r"|\u73af\u5883\u53d8\u91cf|\u74b0\u5883\u5909\u6570|\ud658\uacbd \ubcc0\uc218"
+        r"|\ud658\uacbd\ubcc0\uc218"
     ),
     "once": (
-        r"\b(?:once|one run|single run|for a run|without|removed|unset|had set|was set|used to|einmal|ohne|entfernt"
-        r"|une fois|sans|una vez|not set|n't set|nicht gesetzt|not in|sin|uma vez|sem|una volta|senza|bez|\u0431\u0435\u0437)\b|\u53bb\u6389|\u4e0d\u8bbe"
+        r"\b(?:once|one run|single run|for a run|without|removed|unset|had set|was set|used to|einmal|ohne"
+        r"|entfernt"
+        r"|une fois|sans|una vez|not set|n't set|nicht gesetzt|not in|sin|uma vez|sem|una volta|senza|bez"
+        r"|\u0431\u0435\u0437)\b|\u53bb\u6389|\u4e0d\u8bbe"
     ),
     "shown": r"[\"'](?:" + _SLOW.replace("{between}", r"[\"']: [\"']") + r")[\"']",
 }
@@ -101,7 +107,7 @@ def _two_speeds(passage: Passage) -> Line | None:
         figures: dict[str, list[float]] = {}
         for found in _pattern("figure").finditer(sentence.text):
             figures.setdefault(found.group("unit"), []).append(float(found.group("value").replace(",", ".")))
-        if any(min(told) > 0 and max(told) >= WORSE * min(told) for told in figures.values() if len(told) > 1):
+        if any(max(told) >= WORSE * min(told) > 0 for told in figures.values()):
             return sentence
     return None
 

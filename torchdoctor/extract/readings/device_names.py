@@ -25,7 +25,10 @@ FACTS: dict[str, str] = {
 
 _PATTERNS = {
     "ordered": r"CUDA_DEVICE_ORDER\W{0,6}PCI_BUS_ID",
-    "chosen": r"(?:environ|putenv)[^\n]{0,20}CUDA_VISIBLE_DEVICES|CUDA_VISIBLE_DEVICES['\"\]]{0,3}\s?=\s?['\"]?\d+,",
+    "chosen": (
+        r"(?:environ|putenv)[^\n]{0,20}CUDA_VISIBLE_DEVICES"
+        r"|CUDA_VISIBLE_DEVICES['\"\]]{0,3}\s?=\s?['\"]?\d+,"
+    ),
 }
 
 

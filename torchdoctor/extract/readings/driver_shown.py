@@ -25,32 +25,40 @@ _PATTERNS = {
     "offers": r"\bCUDA Version: ?(?P<version>\d{1,2}\.\d)",
     "number": (
         # the banner of nvidia-smi, collect_env, /proc/driver/nvidia/version
-        rf"(?:Driver Version|driver version): *{_NUMBER}|NVRM version: [^\n]{{0,80}}?\s{_NUMBER.replace('number', 'nvrm')}"
+        rf"(?:Driver Version|driver version): *{_NUMBER}"
+        rf"|NVRM version: [^\n]{{0,80}}?\s{_NUMBER.replace('number', 'nvrm')}"
         # in words
-        r"|(?i:\b(?:driver|treiber|pilote|pilota|controlador|driver nvidia|sterownik\w{0,3}|драйвер\w{0,3}|s\u00fcr\u00fcc\u00fc\w{0,3})"
+        r"|(?i:\b(?:driver|treiber|pilote|pilota|controlador|driver nvidia|sterownik\w{0,3}|драйвер\w{0,3}"
+        r"|s\u00fcr\u00fcc\u00fc\w{0,3})"
         r"|驱动\S{0,2}|驅動\S{0,2}|ドライバー?|드라이버)"
-        rf"(?:\s{{0,20}}[:=(])?\s{{0,3}}(?i:version|versione|versi\u00f3n|wersja|версия|版本|v|is|of|=)?[\s:=]{{0,2}}{_NUMBER.replace('number', 'said')}"
+        rf"(?:\s{{0,20}}[:=(])?\s{{0,3}}(?i:version|versione|versi\u00f3n|wersja|версия|版本|v|is|of"
+        rf"|=)?[\s:=]{{0,2}}{_NUMBER.replace('number', 'said')}"
     ),
     "value": rf"(?:^|,)\s*{_NUMBER}\s*(?:,|$)",
     "no-smi": (
         r"nvidia-smi['`\"\u2019\u00bb]?: (?:command )?not found|command not found: nvidia-smi"
         r"|'nvidia-smi' is not recognized|executable file not found in \$PATH.{0,40}nvidia-smi"
         r"|\"nvidia-smi\": executable file not found|Command ['\u2018]nvidia-smi['\u2019] not found"
-        # bash in German, French, Spanish, Italian, Portuguese, Polish, Russian, Turkish, Chinese, Japanese, Korean
+        # bash in German, French, Spanish, Italian, Portuguese, Polish, Russian, Turkish, Chinese, Japanese
+        # and Korean
         r"|nvidia-smi['`\"\u2019]?: (?:Kommando nicht gefunden|Befehl nicht gefunden|commande introuvable"
         r"|orden no encontrada|no se encontr\u00f3|comando non trovato|comando n\u00e3o encontrado"
-        r"|nie znaleziono|команда не найдена|komut bulunamad|未找到命令|コマンドが見つかりません|명령어를 찾을 수)"
-        r"|nvidia-smi['`\"]? (?:is |was )?(?:not found|isn't there|doesn't exist|does not exist|不存在|は見つかりません)"
+        r"|nie znaleziono|команда не найдена|komut bulunamad|未找到命令"
+        r"|コマンドが見つかりません|명령어를 찾을 수)"
+        r"|nvidia-smi['`\"]? (?:is |was )?(?:not found|isn't there|doesn't exist|does not exist"
+        r"|不存在|は見つかりません)"
         r"|\bno nvidia-smi\b|which: no nvidia-smi"
     ),
     "no-device": (
-        r"^\s*ls: [^\n]{0,40}/dev/nvidia|/proc/driver/nvidia/version['\u2019]?: |modinfo: ERROR: Module nvidia"
+        r"^\s*ls: [^\n]{0,40}/dev/nvidia|/proc/driver/nvidia/version['\u2019]?: "
+        r"|modinfo: ERROR: Module nvidia"
         r"|^\s*Kernel driver in use: (?:nouveau|vfio-pci)|modprobe: FATAL: Module nvidia"
         r"|\bno /dev/nvidia\S*|couldn't communicate with the NVIDIA driver"
     ),
     # commands that print nothing, or 0, where there is no driver
     "asks": (
-        r"^(?:lsmod|ls /dev|dpkg -l|rpm -qa|apt list|pacman -Q|find /dev)\b[^|]*\| ?(?:e?grep|findstr|rg)\b.*\bnv"
+        r"^(?:lsmod|ls /dev|dpkg -l|rpm -qa|apt list|pacman -Q|find /dev)\b[^|]*\| ?(?:e?grep|findstr"
+        r"|rg)\b.*\bnv"
         r"|^(?:which|command -v|type) nvidia-smi"
     ),
 }

@@ -20,14 +20,19 @@ _PATTERNS = {
     "by-uuid": r"CUDA_VISIBLE_DEVICES['\"\]]{0,3}\s*[=:]\s*['\"]?(?P<uuid>(?:GPU|MIG)-[0-9a-f]{2,8})",
     "from": r"CUDA_VISIBLE_DEVICES=[\"']?\$\{?(?P<name>[A-Za-z_]\w*)",
     "index": r"CUDA_VISIBLE_DEVICES['\"\]]{0,3}\s*[=:]\s*['\"]?(?P<index>\d{1,2})(?!\d)",
-    "gpu": r"^\s*GPU (?P<index>\d{1,2}): |^\s*\|\s{1,4}(?P<row>\d{1,2})\s{1,4}\S[^|]{2,60}\|\s*[0-9A-F]{4,8}:",
+    "gpu": (
+        r"^\s*GPU (?P<index>\d{1,2}): |^\s*\|\s{1,4}(?P<row>\d{1,2})\s{1,4}\S[^|]{2,60}\|\s*[0-9A-F]{4,8}:"
+    ),
     "slurm": r"^\s*#SBATCH\s+-|\b(?:srun|salloc|sbatch)\s+-",
     "asked": r"--gres|--gpus|--gpu\b|-G[ =]?\d|gres=gpu|--tres-per",
     "sized": r"--partition|-p \S|--cpus|-c ?\d|--mem|--time|-t ?\d|--nodes|-N ?\d|--pty|-n ?\d|--ntasks",
     "none-listed": r"^\s*No devices were found\s*\.?\s*$",
     "mig-on": r"MIG Mode|mig\.mode\.current|MIG M\.|\bMIG\b",
     "enabled": r"\bEnabled\b",
-    "no-instance": r"MIG Devices\s*: None|No MIG devices found|No GPU instances found|No compute instances found|No MIG-enabled devices",
+    "no-instance": (
+        r"MIG Devices\s*: None|No MIG devices found|No GPU instances found|No compute instances found"
+        r"|No MIG-enabled devices"
+    ),
     "instance": r"^\s*MIG \d[cg]\.|\bMIG-[0-9a-f]{4,8}\b|MIG \d+g\.\d+gb",
 }
 
@@ -134,4 +139,5 @@ def no_instance(passage: Passage) -> Line | None:
     on = next((at for at, line in enumerate(passage.lines) if "mig.mode.current" in line.text), None)
     if on is None or "nvidia-smi -L" not in passage.text:
         return None
-    return next((line for line in passage.lines[on + 1 : on + 6] if _pattern("enabled").search(line.text)), None)
+    below = passage.lines[on + 1 : on + 6]
+    return next((line for line in below if _pattern("enabled").search(line.text)), None)

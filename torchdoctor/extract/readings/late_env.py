@@ -74,10 +74,15 @@ _PATTERNS = {
     ),
     # the variable where it works: before Python starts
     "shell": (
-        r"CUDA_VISIBLE_DEVICES=\S{1,24} (?:python|torchrun|accelerate|\./|bash|sh )|\bshell\b|\bterminale?\b|\bexport\w*"
-        r"|\bbash\b|command(?: |-)?line|kommandozeile|ligne de commande|l\u00ednea de comandos|linha de comando"
-        r"|riga di comando|wiersz\w* polece\w*|\u043a\u043e\u043c\u0430\u043d\u0434\u043d\w+ \u0441\u0442\u0440\u043e\u043a|\u0442\u0435\u0440\u043c\u0438\u043d\u0430\u043b"
-        r"|komut sat|\u547d\u4ee4\u884c|\u7ec8\u7aef|\u30b3\u30de\u30f3\u30c9\u30e9\u30a4\u30f3|\u30b7\u30a7\u30eb|\ud130\ubbf8\ub110|\uba85\ub839"
+        r"CUDA_VISIBLE_DEVICES=\S{1,24} (?:python|torchrun|accelerate|\./|bash|sh )|\bshell\b"
+        r"|\bterminale?\b|\bexport\w*"
+        r"|\bbash\b|command(?: |-)?line|kommandozeile|ligne de commande|l\u00ednea de comandos"
+        r"|linha de comando"
+        r"|riga di comando|wiersz\w* polece\w*"
+        r"|\u043a\u043e\u043c\u0430\u043d\u0434\u043d\w+ \u0441\u0442\u0440\u043e\u043a"
+        r"|\u0442\u0435\u0440\u043c\u0438\u043d\u0430\u043b"
+        r"|komut sat|\u547d\u4ee4\u884c|\u7ec8\u7aef|\u30b3\u30de\u30f3\u30c9\u30e9\u30a4\u30f3"
+        r"|\u30b7\u30a7\u30eb|\ud130\ubbf8\ub110|\uba85\ub839"
     ),
     "started": r"CUDA_VISIBLE_DEVICES=\S{1,24} (?:python|torchrun|accelerate|\./)",
     "member": r"(?:\w+\.(?P<option>\w+)|\[[\"'](?P<key>\w+)[\"']\]?)",
@@ -99,7 +104,8 @@ _PATTERNS = {
         r"|return|say|allocat|occup|count|pick|select|on |all |get|landing|0)"
         r"|\bunchanged\b|immer noch|trotzdem|keine Wirkung|ignoriert|sigue usando|utilise toujours"
         # Chinese: does not work, no effect, always runs on; Japanese: has no effect; Korean: is not applied
-        r"|\u4e0d\u8d77\u4f5c\u7528|\u6ca1\u6709?\u6548\u679c|\u4e0d\u751f\u6548|\u603b\u662f\u8dd1|\u65e0\u6548"
+        r"|\u4e0d\u8d77\u4f5c\u7528|\u6ca1\u6709?\u6548\u679c|\u4e0d\u751f\u6548|\u603b\u662f\u8dd1"
+        r"|\u65e0\u6548"
         r"|\u52b9\u304b\u306a\u3044|\u53cd\u6620\u3055\u308c\u306a\u3044|\uc801\uc6a9\ub418\uc9c0"
     ),
 }
@@ -243,14 +249,15 @@ def _resolved(passage: Passage, line: Line, value: str) -> list[int] | None:
     if member is None:
         return None
     name = re.escape(member.group("option") or member.group("key"))
-    given = re.search(rf"--{name}[= ][\"']?(\d[\d,]{{0,20}})|\b{name}: ?[\"']?(\d[\d,]{{0,20}})", passage.text)
-    return _asked_for((given.group(1) or given.group(2)).strip(",")) if given is not None else None
+    given = re.search(rf"(?:--{name}[= ]|\b{name}: ?)[\"']?(?P<value>\d[\d,]{{0,20}})", passage.text)
+    return _asked_for(given.group("value").strip(",")) if given is not None else None
 
 
 def _counts(passage: Passage, after: Line) -> Iterator[tuple[int, Line]]:
     """Numbers of GPUs that were printed after the assignment."""
     for value in values(passage):
-        if value.line.at > after.at and value.expression.endswith("device_count()") and value.text.isdecimal():
+        counted = value.expression.endswith("device_count()") and value.text.isdecimal()
+        if counted and value.line.at > after.at:
             yield int(value.text), value.line
     printing = False
     for line in passage.lines[after.at + 1 :]:

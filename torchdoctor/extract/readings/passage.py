@@ -29,7 +29,7 @@ _PATTERNS = {
         r"^\s{0,8}(?:>>> ?|\.\.\.:? |In ?\[\d{0,4}\]: ?|\[\d{1,4}\]: (?=\S)|\[\d{1,4}\] ?>>> ?)(?P<typed>.*)$"
     ),
     "cell": r"^\s{0,8}(?:In ?\[[\d ]{0,4}\]:|\[\d{1,4}\]: )\s*(?P<typed>.*)$",
-    # "$", "user@host:~$", "[user@host dir]$", "host:~$", "host$"; root's "#" behind a host; Windows' "C:\\dir>"
+    # "$", "user@host:~$", "[user@host dir]$", "host:~$", "host$"; root's "#" behind a host; "C:\\dir>"
     "shell": (
         r"^\s{0,8}(?:\([\w.+-]{1,40}\) ?)?(?:"
         r"(?:[\w.-]{1,40}@[\w.-]{1,60}[: ]\S{0,80}? ?|\[[\w.-]{1,40}@[\w.-]{1,60} [^\]\n]{1,60}\]"

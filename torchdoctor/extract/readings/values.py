@@ -23,9 +23,11 @@ _PATTERNS = {
     "word": r"'[^'\n]*'|\"[^\"\n]*\"|\S+",
     "set": r"^\s*(?P<name>[A-Za-z_]\w*) ?= ?(?P<value>[\w.]+\([^()\n]*\)(?:\.\w+(?:\([^()]*\))?)?)\s*;?$",
     "quoted": r"`(?P<text>[^`\n]{1,80})`",
-    "several": r"get_device_name|get_device_properties\([^)]*\)$|\.name\b|get_arch_list",  # its value is of many words
+    # its value is of many words
+    "several": r"get_device_name|get_device_properties\([^)]*\)$|\.name\b|get_arch_list",
     "bare": (
-        r"^(?:sudo )?(?:nvidia-smi|lspci|lsmod|printenv|modinfo|dkms|dpkg|which|echo|pip3? (?:list|show|freeze)"
+        r"^(?:sudo )?(?:nvidia-smi|lspci|lsmod|printenv|modinfo|dkms|dpkg|which|echo|pip3? (?:list|show"
+        r"|freeze)"
         r"|conda (?:list|env)|cat /|ls /)\b[^.!?:]*(?:\S\.\S+)?$"
     ),
 }
