@@ -44,7 +44,8 @@ _PATTERNS = {
     ),
     # "cuda available: False", "gpu_available=False", "`cuda: False`"
     "shown": (
-        r"\b(?:cuda|gpus?)[ _.]?(?:is[ _])?(?:available|visible|found|enabled|support|usable)?[`'\")(]*\s*"
+        r"\b(?:cuda|gpus?)[ _.]?(?:is[ _])?(?:available|visible|found|enabled|support|usable"
+        r"|disponib\w+|verf\u00fcgbar|dost\u0119pn\w+|\u0434\u043e\u0441\u0442\u0443\u043f\w+|\u53ef\u7528|\u5229\u7528\u53ef\u80fd)?[`'\")(]*\s*"
         r"(?:[:=]|->|\u2192)\s*[`'\"]?False\b"
     ),
     "device": (

@@ -48,6 +48,12 @@ _PATTERNS = {
         rf"\W{{1,6}}(?:py)?(?:torch|cuda)\b[^\n:=]{{0,12}}[\s:=]{{1,4}}(?P<torch>{_NAME})(?:\s+\d[\d.]* ?[GM"
         rf"]i?B)?\W{{0,4}}$"
     ),
+    # {"nvidia-smi": {"0": "Tesla K80", …}, "torch": …}, smi: ['Tesla K80', …]  torch: […]
+    "mapped": (
+        r"\b(?P<side>(?:nvidia[-_])?smi|nvml|pynvml|torch|pytorch|cuda)\w{0,12}[\"']?\s*[:=]\s*"
+        r"(?:\{(?P<pairs>[^{}\n]{5,400})\}|\[(?P<names>[^\[\]\n]{5,400})\])"
+    ),
+    "pair": r"[\"']?(?:cuda:|GPU )?(?P<index>\d{1,2})[\"']?: ?[\"'](?P<name>[^\"'\n]{3,60})[\"']",
     "name-of": (
         r"get_device_(?:name|properties)\(\s*(?:torch\.device\()?(?:[\"']?cuda:)?(?P<index>\d{0,2})[\"']?\)("
         r"?:\.name)?$"
@@ -119,6 +125,8 @@ def by_smi(passage: Passage, commands: tuple[Command, ...]) -> Numbered:
         for name in ("listed", "row", "csv", "gpustat"):
             for hit in _pattern(name).finditer(line.text):
                 found.setdefault(int(hit.group("index")), (hit.group("name").strip(), line))
+    for index, name, line in _mapped(passage, torch=False):
+        found.setdefault(index, (name, line))
     for index, smi, _, line in _table(passage):
         found.setdefault(index, (smi, line))
     return found
@@ -154,6 +162,8 @@ def by_torch(passage: Passage, values: tuple[Value, ...], chosen: bool = False) 
             and (hit := _pattern("printed").match(line.text)) is not None
         ):
             found.setdefault(int(hit.group("index")), (hit.group("name").strip(), line))
+    for index, name, line in _mapped(passage, torch=True):
+        found.setdefault(index, (name, line))
     for index, _, torch, line in _table(passage):
         found.setdefault(index, (torch, line))
     return found
@@ -208,6 +218,17 @@ def _of_columns(columns: list[str], answers: tuple[Line, ...]) -> Iterator[tuple
         cells = [one.strip() for one in answer.text.split(",")]
         if len(cells) == len(columns) and cells[numbered].isdecimal():
             yield int(cells[numbered]), cells[named], answer
+
+
+def _mapped(passage: Passage, torch: bool) -> Iterator[tuple[int, str, Line]]:
+    for line in passage.lines:
+        for found in _pattern("mapped").finditer(line.text):
+            if (found.group("side") in ("torch", "pytorch", "cuda")) != torch:
+                continue
+            for pair in _pattern("pair").finditer(found.group("pairs") or ""):
+                yield int(pair.group("index")), pair.group("name"), line
+            for index, name in enumerate(arguments(found.group("names") or "")):
+                yield index, name.strip("'\""), line
 
 
 def _table(passage: Passage) -> Iterator[tuple[int, str, str, Line]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.spoken import says
+from torchdoctor.extract.readings.values import values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,13 +49,14 @@ _PATTERNS = {
         r"environ\b[^\n]{0,20}[\"'](?:"
         + _SLOW.replace(
             "{between}",
-            r"[\"']\]?\s?[=:,]\s?"
+            r"[\"'][\])]?\s?(?:[=:,]|->|=>|\u2192)\s?"
             r"[\"']",
         )
         + r")"
     ),
     "any": r"(?<![\w$])(?:" + _SLOW.replace("{between}", r"[\"'`]?[=:]\s?[\"'`]?") + r")(?!\w)",
     "figure": r"(?<![\w.])(?P<value>\d{1,5}(?:[.,]\d{1,3})?) ?(?P<unit>m?s|s/it|it/s|img/s|h|min)\b(?!/)",
+    "asked": r"(?:environ|getenv)\W{1,3}(?:get\W{1,3})?(?P<variable>[A-Z][A-Z0-9_]{3,60})",
     "pairs": r"(?:^|[\s,;(])[A-Z][A-Z0-9_]{2,60}=\S+",
     # where variables stay set, and words of somebody who set one for a single run
     "place": (
@@ -89,7 +91,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     if slow is None:
         return
     for line in passage.lines:
-        found = _found(passage, line)
+        found = _found(passage, line) or _answered(passage, line)
         if found is not None:
             named = found.groupdict()
             name = next(named[key] for key in named if key[:4] == "name" and named[key])
@@ -123,6 +125,14 @@ def _found(passage: Passage, line: Line) -> re.Match[str] | None:
         or (_pattern("shown").search(line.text) if line.voice is Voice.PRINTED else None)
         or (_pattern("pair").search(pair) if "name:" in line.text else None)
     )
+
+
+def _answered(passage: Passage, line: Line) -> re.Match[str] | None:
+    """What Python printed for os.environ["NAME"]."""
+    for value in values(passage):
+        if value.line.at == line.at and (asked := _pattern("asked").search(value.expression)) is not None:
+            return _pattern("any").search(f"{asked.group('variable')}={value.text}")
+    return None
 
 
 def _among(passage: Passage, line: Line) -> re.Match[str] | None:

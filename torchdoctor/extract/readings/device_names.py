@@ -24,6 +24,7 @@ FACTS: dict[str, str] = {
 }
 
 _PATTERNS = {
+    "others": r"nvidia-smi|nvml|gpustat|nvtop",
     "ordered": r"CUDA_DEVICE_ORDER\W{0,6}PCI_BUS_ID",
     "chosen": (
         r"(?:environ|putenv)[^\n]{0,20}CUDA_VISIBLE_DEVICES"
@@ -43,7 +44,8 @@ def read(passage: Passage) -> Iterator[Fact]:
         return
     shown = values(passage)
     smi = by_smi(passage, commands(passage))
-    said = in_words(passage, torch=False) if passage.personal and "nvidia-smi" in passage.text else {}
+    named = passage.personal and _pattern("others").search(passage.text) is not None
+    said = in_words(passage, torch=False) if named else {}
     chosen = _pattern("chosen").search("\n".join((passage.code, passage.text))) is not None
     if not chosen:
         some = "CUDA_VISIBLE_DEVICES=" in passage.text

@@ -51,7 +51,7 @@ _PATTERNS = {
     ),
     "no-device": (
         r"^\s*ls: [^\n]{0,40}/dev/nvidia|/proc/driver/nvidia/version['\u2019]?: "
-        r"|modinfo: ERROR: Module nvidia"
+        r"|no matches found: /dev/nvidia|could not insert '?nvidia|modinfo: ERROR: Module nvidia"
         r"|^\s*Kernel driver in use: (?:nouveau|vfio-pci)|modprobe: FATAL: Module nvidia"
         r"|\bno /dev/nvidia\S*|couldn't communicate with the NVIDIA driver"
     ),
