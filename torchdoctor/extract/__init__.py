@@ -34,7 +34,7 @@ NAMESPACES = {
 # What is read out of a whole text in which nothing failed: module -> groups of words, in small letters, of
 # each of which one must stand in the text. Most texts are passed over by them.
 READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "late_env": (("cuda_visible_devices", "cuda_device_order"), ("torch", "cuda:")),
+    "late_env": (("cuda_visible_devices", "cuda_device_order"), ("torch", "cuda:", "gpu")),
     "tensor_float": (
         ("tf32", "float32_matmul_precision", "fp32_precision", "v100", "p100", "t4", "2080", "1080", "cudnn"),
         ("diff", "err", "allclose", "abs("),
@@ -67,7 +67,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "least_squares": (("lstsq(",),),
     "traced": (("jit.trace", "onnx.export(", "tracerwarning"),),
     "device_names": (
-        ("get_device_", "cuda_visible_devices", "cuda:", "nvml"),
+        ("get_device_", "cuda_visible_devices", "cuda:", "nvml", "smi"),
         ("nvidia", "geforce", "tesla", "quadro", "titan"),
     ),
     "memory_growth": (

@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings import driver_shown, hidden_gpus
+from torchdoctor.extract.readings.card_lists import cells
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.spoken import says, source
 from torchdoctor.extract.readings.values import Value, commands, values
@@ -45,7 +46,8 @@ _PATTERNS = {
     # "cuda available: False", "gpu_available=False", "`cuda: False`"
     "shown": (
         r"\b(?:cuda|gpus?)[ _.]?(?:is[ _])?(?:available|visible|found|enabled|support|usable"
-        r"|disponib\w+|verf\u00fcgbar|dost\u0119pn\w+|\u0434\u043e\u0441\u0442\u0443\u043f\w+|\u53ef\u7528|\u5229\u7528\u53ef\u80fd)?[`'\")(]*\s*"
+        r"|disponib\w+|verf\u00fcgbar|dost\u0119pn\w+|\u0434\u043e\u0441\u0442\u0443\u043f\w+|\u53ef\u7528"
+        r"|\u5229\u7528\u53ef\u80fd)?[`'\")(]*\s*"
         r"(?:[:=]|->|\u2192)\s*[`'\"]?False\b"
     ),
     "device": (
@@ -92,6 +94,7 @@ _PATTERNS = {
         r"version\.cuda\b[`'\")]*\s*(?:[:=]|\S{1,6}\s)?\s*[`'\"]?None\b"
         r"|\btorch\b[^\n]{0,60}\bcuda\W{1,3}None\b|\bcuda\W{1,3}None\b[^\n]{0,20}\bcudnn\W{1,3}None"
     ),
+    "column": r"(?i)\b(?:torch[._ ])?(?:cuda|gpu)[._ ]?(?:is_)?(?:available|avail|ok|visible)\b",
     "solved": _SOLVED,
 }
 
@@ -116,7 +119,8 @@ def read(passage: Passage) -> Iterator[Fact]:
     if missing is None:
         return
     collected = "Collecting environment information" in passage.text or "Is CUDA available: " in passage.text
-    if not (collected or passage.personal or passage.session or any(passage.of(Voice.SHELL))):
+    complains = not passage.explains and passage.told(says("on_cpu")) is not None
+    if not (collected or passage.personal or passage.session or complains or any(passage.of(Voice.SHELL))):
         return
     yield missing.fact("availability.missing", True)
     yield from _named(passage)
@@ -126,7 +130,7 @@ def read(passage: Passage) -> Iterator[Fact]:
         found = _pattern("cpu").search(cpu.text)
         yield cpu.fact("availability.cpu_build", found.group() if found else "torch.version.cuda is None")
     typed = commands(passage)
-    newest = driver_shown.offered(passage, typed)
+    newest = driver_shown.offered(passage, typed, missing)
     old = newest is not None and built is not None and _too_old(newest[1], built[0])
     line = hidden_gpus.hidden(passage, typed)
     if line is None and cpu is None and not old and _pattern("gpu").search(passage.text):
@@ -181,7 +185,7 @@ def _missing(passage: Passage, shown: tuple[Value, ...]) -> Line | None:
         told = _pattern("shown").search(line.text) or _pattern("banner").search(line.text)
         if told is not None and line.voice is not Voice.CODE:
             return line
-    if (below := _below(passage)) is not None:
+    if (below := _below(passage) or _in_table(passage)) is not None:
         return below
     if any(one.text in ("True", "cuda") for one in asked):
         return None
@@ -208,6 +212,20 @@ def _below(passage: Passage) -> Line | None:
                 if words[0] == "False":
                     return below
                 break
+    return None
+
+
+def _in_table(passage: Passage) -> Line | None:
+    """A row with False in the column of a table that tells whether CUDA is available."""
+    head: list[str] = []
+    for line in passage.lines:
+        row = cells(line.text)
+        if head and len(row) == len(head):
+            named = zip(head, row, strict=True)
+            if any(_pattern("column").search(name) and value == "False" for name, value in named):
+                return line
+        elif row and _pattern("column").search(line.text):
+            head = row
     return None
 
 

@@ -236,21 +236,22 @@ def _table(passage: Passage) -> Iterator[tuple[int, str, str, Line]]:
     head: tuple[int, int] | None = None
     width = 0
     for line in passage.lines:
-        cells = _cells(line.text)
-        if head is not None and len(cells) == width:
-            number = _pattern("number").match(cells[0])
-            smi, torch = cells[head[0]], cells[head[1]]
+        row = cells(line.text)
+        if head is not None and len(row) == width:
+            number = _pattern("number").match(row[0])
+            smi, torch = row[head[0]], row[head[1]]
             if number is not None and not smi.isdecimal() and not torch.isdecimal():
                 yield int(number.group("index")), smi.strip("`'\" "), torch.strip("`'\" "), line
                 continue
-        if len(cells) >= 3:
-            sides = [at for at, one in enumerate(cells) if _pattern("sides").search(one.lower())]
-            torches = [at for at, one in enumerate(cells) if _pattern("torch-side").search(one.lower())]
+        if len(row) >= 3:
+            sides = [at for at, one in enumerate(row) if _pattern("sides").search(one.lower())]
+            torches = [at for at, one in enumerate(row) if _pattern("torch-side").search(one.lower())]
             if len(sides) == 1 and len(torches) == 1 and sides != torches and 0 not in (*sides, *torches):
-                head, width = (sides[0], torches[0]), len(cells)
+                head, width = (sides[0], torches[0]), len(row)
 
 
-def _cells(text: str) -> list[str]:
+def cells(text: str) -> list[str]:
+    """The cells of a row of a table: by bars, tabs, two blanks or more, or commas; [] of other lines."""
     stripped = text.strip()
     if "|" in stripped:
         return [one.strip() for one in stripped.strip("|").split("|")]

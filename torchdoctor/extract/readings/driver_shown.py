@@ -20,7 +20,7 @@ _FIRST_DRIVERS = (
     ((525, 60), "12.0"), ((580, 65), "13.0"),
 )  # fmt: skip
 
-_NUMBER = r"(?P<number>\d{3}\.\d{1,3})(?:\.\d{1,3})?(?![\w.-])"
+_NUMBER = r"(?P<number>\d{3}\.\d{2,3})(?:\.\d{1,3})?(?![\w.-])"
 _PATTERNS = {
     "offers": r"\bCUDA Version: ?(?P<version>\d{1,2}\.\d)",
     "number": (
@@ -34,7 +34,7 @@ _PATTERNS = {
         rf"(?:\s{{0,20}}[:=(])?\s{{0,3}}(?i:version|versione|versi\u00f3n|wersja|версия|版本|v|is|of"
         rf"|=)?[\s:=]{{0,2}}{_NUMBER.replace('number', 'said')}"
     ),
-    "value": rf"(?:^|,)\s*{_NUMBER}\s*(?:,|$)",
+    "value": rf"(?:^|[,|;\t]|\s\s)\s*{_NUMBER}\s*(?=[,|;\t]|\s\s|$)",
     "no-smi": (
         r"nvidia-smi['`\"\u2019\u00bb]?: (?:command )?not found|command not found: nvidia-smi"
         r"|'nvidia-smi' is not recognized|executable file not found in \$PATH.{0,40}nvidia-smi"
@@ -83,11 +83,20 @@ def without_driver(passage: Passage, commands: tuple[Command, ...]) -> Line | No
     return None
 
 
-def offered(passage: Passage, commands: tuple[Command, ...]) -> tuple[Line, str] | None:
-    """The newest CUDA version of the driver that the text names, and the line that does."""
+def offered(
+    passage: Passage, commands: tuple[Command, ...], beside: Line | None = None
+) -> tuple[Line, str] | None:
+    """The newest CUDA version of the driver that the text names, and the line that does.
+
+    ``beside``: a line that is of that machine, where it holds a driver's number in a column of its own.
+    """
     told = passage.first(_pattern("offers"))
     if told is not None and (found := _pattern("offers").search(told.text)) is not None:
         return told, found.group("version")
+    if beside is not None:  # a row with other things of the same machine
+        values = [found.group("number") for found in _pattern("value").finditer(beside.text)]
+        if len(values) == 1:
+            return _of(beside, values[0])
     told = passage.first(_pattern("number"))
     if told is not None and (found := _pattern("number").search(told.text)) is not None:
         number = found.group("number") or found.group("nvrm") or found.group("said")

@@ -36,7 +36,8 @@ _PATTERNS = {
         r"|at::internal::_?parallel_\w+|omp_get_num_procs)\b"
     ),
     "named": (
-        r"(?<!psutil\.)\b(?:mp|multiprocessing)\.(?:Pool|Process)\b|\b(?:Process)?Pool(?:Executor)?\(|\b(?:pre-?)?fork(?:s|ed|ing)?\b"
+        r"(?<!psutil\.)\b(?:mp|multiprocessing)\.(?:Pool|Process)\b|\b(?:Process)?Pool(?:Executor)?\("
+        r"|\b(?:pre-?)?fork(?:s|ed|ing)?\b"
         r"|os\.fork|multiprocessing|gunicorn\b.*preload|uwsgi"
     ),
     "spawned": (

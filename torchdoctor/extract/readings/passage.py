@@ -132,6 +132,11 @@ class Passage:
         """Does somebody speak of what happened to him, or ask?"""
         return self._told or (self._speech.person and not self._speech.lesson)
 
+    @property
+    def explains(self) -> bool:
+        """Does the text explain something to its readers?"""
+        return self._speech.lesson > 0
+
     @cached_property
     def session(self) -> bool:
         """Was something typed at a prompt of Python, and answered?"""

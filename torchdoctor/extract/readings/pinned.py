@@ -54,7 +54,8 @@ _PATTERNS = {
     ),
     "option": r"-(?:b|k|m|g|h)\b|--(?:giga|mega|human)",
     "processes": (
-        r"(?<![\w.])(?P<number>\d{1,3})\s*(?:ranks|processes|procs|Prozesse|processus|procesos|gpus?\b|GPUs|x\b"
+        r"(?<![\w.])(?P<number>\d{1,3})\s*(?:ranks|processes|procs|Prozesse|processus|procesos|gpus?\b|GPUs"
+        r"|x\b"
         r"|workers per node)"
         r"|--nproc[_-]per[_-]node[ =](?P<torchrun>\d{1,3})"
     ),
