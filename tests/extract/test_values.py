@@ -113,7 +113,7 @@ def test_a_driver_that_is_not_there(text: str, driver: bool) -> None:
         ("| NVIDIA-SMI 440.33.01    Driver Version: 440.33.01    CUDA Version: 10.2     |", "10.2"),
         ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  470.223.02  Sat Oct  7", "11.4"),
         (
-            "$ nvidia-smi --query-gpu=name,driver_version --format=csv\nname, driver_version\nNVIDIA A30, 535.183.01",
+            "$ nvidia-smi --query-gpu=name,driver_version --format=csv\nname, x\nNVIDIA A30, 535.183.01",
             "12.0",
         ),
         ("The nodes have driver 460.32.03 and V100s.", "11.2"),
