@@ -101,7 +101,7 @@ class TextFacts:
         from torchdoctor import extract
 
         if namespace in extract.READINGS:
-            return self.whole().get(name, Fact.unknown(name, Reason.NOT_ASKED, "text", "not in the text"))
+            return self.whole().get(name, Fact.absent(name, "text"))
         if event is not None and namespace in extract.NAMESPACES:
             if (namespace, event.id) not in self._extracted:
                 self._extracted.add((namespace, event.id))

@@ -35,7 +35,7 @@ NAMESPACES = {
 # What is read out of a whole text in which nothing failed: module -> groups of words, in small letters, of
 # each of which one must stand in the text. Most texts are passed over by them.
 READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "late_env": (("cuda_visible_devices", "cuda_device_order"), ("torch", "cuda:")),
+    "late_env": (("cuda_visible_devices", "cuda_device_order"), ("torch", "cuda:", "gpu")),
     "tensor_float": (
         ("tf32", "float32_matmul_precision", "fp32_precision", "v100", "p100", "t4", "2080", "1080", "cudnn"),
         ("diff", "err", "allclose", "abs("),
@@ -111,7 +111,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "least_squares": (("lstsq(",),),
     "traced": (("jit.trace", "onnx.export(", "tracerwarning"),),
     "device_names": (
-        ("get_device_", "cuda_visible_devices"),
+        ("get_device_", "cuda_visible_devices", "cuda:", "nvml", "smi"),
         ("nvidia", "geforce", "tesla", "quadro", "titan"),
     ),
     "memory_growth": (
@@ -156,15 +156,34 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
             "serialize_",
             "nccl_debug",
             "_trace",
+            "blocking_wait",
+            "_disable",
+            "torch_logs",
+            "compile_debug",
+            "loginfo_dbg",
         ),
-        ("slow", "speed", "/s", "util", "throughput", "longer", "langsam", "lent"),
     ),
     "half_nan": (
         ("nan",),
         ("float16", "fp16", "half"),
         ("float32", "fp32", "bf16", "bfloat16", "cpu", "full precision"),
     ),
-    "availability": (("is_available()", "not available", "is cuda available: "), ("cuda",)),
+    "availability": (
+        ("is_available()", "available", "cpu", "false", "gpu", "card", "cuda"),
+        ("cuda", "gpu", "nvidia"),
+        (
+            "nvidia-smi",
+            "+cpu",
+            "cuda_visible",
+            "driver",
+            "+cu1",
+            "_cpu",
+            "whl/cpu",
+            "none",
+            "no devices",
+            "lspci",
+        ),
+    ),
     "rank_branch": (
         ("rank", "process", "is_main", "master", "is_global_zero"),
         (

@@ -1,4 +1,4 @@
-"""``torch.cuda.is_available()`` that is False, and what a text shows of build, driver and variable."""
+"""A torch that does not see the GPU, and what a text shows of build, driver, variable and job."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings import driver_shown, hidden_gpus
+from torchdoctor.extract.readings.card_lists import cells
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.spoken import says, source
+from torchdoctor.extract.readings.values import Value, commands, values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,102 +20,191 @@ if TYPE_CHECKING:
 NAMESPACE = "availability"
 
 FACTS: dict[str, str] = {
-    "availability.missing": "bool: torch.cuda.is_available() is shown or said to be False",
+    "availability.missing": "bool: torch is shown or said not to see the GPU, or to run on the CPU",
     "availability.gpu": "str: NVIDIA GPU that the text names",
     "availability.board": "str: the Jetson board that the text names",
     "availability.cpu_build": "str: what shows that this torch was built without CUDA",
     "availability.cuda_build": "str: CUDA version that this torch was built for",
-    "availability.no_smi": "bool: nvidia-smi is not there either",
-    "availability.hidden": "bool: CUDA_VISIBLE_DEVICES is shown to be empty or -1",
+    "availability.no_driver": "bool: nvidia-smi, the device files or the kernel module are not there",
+    "availability.hidden": "bool: CUDA_VISIBLE_DEVICES is empty, -1, or names a GPU that is not there",
+    "availability.not_requested": "bool: the job's script or command asks Slurm for no GPU, and none is seen",
+    "availability.no_instance": "bool: MIG is switched on, and there is no instance",
     "availability.driver_cuda": "str: newest CUDA version of a driver that is too old for this torch",
 }
 
-# The first driver of each CUDA version, up to which an older driver was no good for a newer run-time; later
-# ones run within their major version.
-_FIRST_DRIVERS = (
-    (384.81, "9.0"), (390.46, "9.1"), (396.26, "9.2"), (410.48, "10.0"), (418.39, "10.1"), (440.33, "10.2"),
-    (450.36, "11.0"), (525.60, "12.0"), (580.65, "13.0"),
-)  # fmt: skip
-
+_SOLVED = (
+    r"^\W*(?:update|edit|upd)?\W*(?:solved|resolved|fixed|found it|gelöst|résolu|resuelto|resolvido|risolto"
+    r"|rozwiązane|решено|çözüldü|解決しました|已解决|解决了|해결)\b"
+)
 _PATTERNS = {
-    "asked": r"cuda\.is_available\(\)",
+    "asked": r"\.is_available\(\)",
     "said": (
-        r"is_available\(\)[`'\"]*\s*(?:(?:always |still |just |only )?(?:is|returns?|gives?|says?|prints?"
-        r"|shows?|=+>?|->|:)\s*)+[`'\"]*"
-        r"(?:False|false)\b|\b(?:cuda|gpu) is (?:still )?not available\b"
+        r"is_available\(\)[`'\")\]]*\s*(?!(?:was|were|war|\u00e9tait|era)\b|should"
+        r"|must)[^\n.;,()]{0,24}?[`'\"]{0,2}"
+        r"(?<![A-Za-z])False\b|\b(?:cuda|gpu) is (?:still )?not available\b"
     ),
+    # "cuda available: False", "gpu_available=False", "`cuda: False`"
+    "shown": (
+        r"\b(?:cuda|gpus?)[ _.]?(?:is[ _])?(?:available|visible|found|enabled|support|usable"
+        r"|disponib\w+|verf\u00fcgbar|dost\u0119pn\w+|\u0434\u043e\u0441\u0442\u0443\u043f\w+|\u53ef\u7528"
+        r"|\u5229\u7528\u53ef\u80fd)?[`'\")(]*\s*"
+        r"(?:[:=]|->|\u2192)\s*[`'\"]?False\b"
+    ),
+    "device": (
+        r"\b(?:using |use pytorch |training |run(?:ning)? |selected |accelerator)?\s?(?:device(?:_name)?|on"
+        r"|used)"
+        r"\s{0,2}(?:[:=]|is|->)?\s{0,2}cpu\b(?!\s*(?:\d|count|cores?|time|usage|util|mem|load|offload))"
+    ),
+    "banner": r"\btorch-\d\S+ CPU \(",
     "gpu": (
         r"\b(?:(?:GeForce )?[RG]TX ?(?:A?\d{4}|\d{3,4})(?: ?Ti| ?Super)?|Tesla [A-Z]\d{1,3}|Quadro \w{2,6}"
         r"|TITAN \w{1,4}|Jetson (?:AGX |Orin|Xavier|Nano|Thor|TX\d)"
-        r"|[AHLVTP](?:100|200|40S?|10G?|30|4)\b|NVIDIA-SMI \d|nvidia-smi (?:works|shows|is fine|lists))"
+        r"|[AHLVTPB](?:[12]00|40S?|10G?|30|16|4)\b|NVIDIA-SMI \d|nvidia-smi (?:works|shows|is fine|lists)"
+        # "une 4070", "my 3080": models are known by their number
+        r"|(?:an?|my|the|une?|ma|mon|eine?n?|meine?|una|mia|mi|minha|uma|moja|mam) [1-5]0[5-9]0(?: ?[Tt]i"
+        r"| [Ss]uper)?\b)"
     ),
     "board": r"\bJetson (?:AGX |Xavier |Orin )?(?:AGX|Orin|Xavier|Nano|NX|Thor|TX[12])\b",
     "other": (
         r"\bmps\b|\bM[1-4]\b (?:Mac|Pro|Max|chip)|MacBook|\brocm\b(?! used to build PyTorch: N/A)"
         r"|\bhip\b(?! runtime version: N/A)|AMD Radeon|only need (?:the )?cpu"
-        r"|no gpu\b|without (?:a )?gpu"
+    ),
+    "none": (
+        r"(?:have|has|with|is) no gpu\b|\bno gpu (?:in|on|here|there)\b|without (?:an? )?gpu"
+        r"|cpu[- ]only (?:machine|box|server|node|vm|host|runner)"
+    ),
+    "listed": (
+        r"^\s*GPU \d{1,2}: |NVIDIA-SMI \d|\d [^|]{3,60}\|\s*[0-9A-F]{4,8}:|(?:3D"
+        r"|VGA compatible) controller: NVIDIA"
     ),
     "cpu": (
-        r"(?<![\w.])\d\.\d{1,2}(?:\.\d{1,2})?(?:\.post\d)?\+cpu\b|\bcpu_py3\w*|py3\.\d{1,2}_cpu_\w*"
-        r"|\bcpuonly\b"
+        r"(?<![\w.])\d\.\d{1,2}(?:\.\d{1,2})?(?:\.post\d)?\+cpu\b|(?<!-)\btorch-\d[\d.]+\+cpu\b"
+        r"|\bcpu_(?:py3|generic|mkl|openblas)\w*"
+        r"|py3\.?\d{1,2}_cpu(?:_\w*|\b)|\bcpuonly\b|\bpytorch-(?:mutex\s+\S+\s+cpu|cpu)\b"
     ),
+    "cpu-index": r"(?<!nightly/)\bwhl/cpu\b",
     "cuda": (
-        r"(?<![\w.])\d\.\d{1,2}\.\d{1,2}\+cu(?P<packed>\d{2,3})\b|py3\.\d{1,2}_cuda(?P<dotted>\d{1,2}\.\d)"
-        r"|CUDA used to build PyTorch: (?P<told>\d{1,2}\.\d)"
+        r"(?<![\w.])\d\.\d{1,2}\.\d{1,2}\S{0,12}?\+cu(?P<packed>\d{2,3})\b"
+        r"|py3\.\d{1,2}_cuda(?P<dotted>\d{1,2}\.\d)"
+        r"|CUDA used to build PyTorch: (?P<told>\d{1,2}\.\d)|\bnvidia-cuda-runtime-cu(?P<major>1\d)\s"
+        r"|\bpytorch-cuda[ =]+(?P<conda>\d{1,2}\.\d)"
     ),
     "collected": r"^\W{0,4}Is CUDA available: (?:No|False)\s*$",
-    "cuda-none": r"version\.cuda\)?\s*[:=]?\s*None\b",
-    "asked-cuda": r"version\.cuda\b",
-    "hidden": r"CUDA_VISIBLE_DEVICES['\"\]\)]{0,3}\s*[=:]\s*(?:''|\"\"|-1\b|'-1'|\"-1\"|$)",
-    "no-smi": (
-        r"nvidia-smi['`]?: (?:command )?not found|command not found: nvidia-smi"
-        r"|'nvidia-smi' is not recognized|executable file not found in \$PATH.{0,40}nvidia-smi"
-        r"|\"nvidia-smi\": executable file not found"
+    "cuda-none": (
+        r"version\.cuda\b[`'\")]*\s*(?:[:=]|\S{1,6}\s)?\s*[`'\"]?None\b"
+        r"|\btorch\b[^\n]{0,60}\bcuda\W{1,3}None\b|\bcuda\W{1,3}None\b[^\n]{0,20}\bcudnn\W{1,3}None"
     ),
-    "driver": r"CUDA Version: (?P<version>\d{1,2}\.\d)|Nvidia driver version: (?P<number>\d{3}\.\d{1,3})",
+    "column": r"(?i)\b(?:torch[._ ])?(?:cuda|gpu)[._ ]?(?:is_)?(?:available|avail|ok|visible)\b",
+    "solved": _SOLVED,
 }
 
 
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], re.IGNORECASE if name in ("said", "other") else 0)
+    folded = ("said", "other", "shown", "device", "solved", "none")
+    return re.compile(_PATTERNS[name], re.IGNORECASE if name in folded else 0)
+
+
+@cache
+def _smi_works() -> re.Pattern[str]:
+    return re.compile(rf"nvidia-smi[^.\n]{{0,40}}?{source('works')}", re.IGNORECASE)
 
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts beside a GPU that torch does not see; nothing where it does, or where another device is meant."""
-    missing = _missing(passage)
-    if missing is None or _pattern("other").search(passage.text):
+    if _meant(passage):
+        return
+    shown = values(passage)
+    missing = _missing(passage, shown)
+    if missing is None:
         return
     collected = "Collecting environment information" in passage.text or "Is CUDA available: " in passage.text
-    if not (collected or passage.personal or passage.session or any(passage.of(Voice.SHELL))):
+    complains = not passage.lesson and passage.told(says("on_cpu")) is not None
+    if not (collected or passage.personal or passage.session or complains or any(passage.of(Voice.SHELL))):
         return
     yield missing.fact("availability.missing", True)
+    yield from _named(passage)
+    built = _build(passage, shown, missing)
+    cpu = None if built is not None else _cpu_build(passage, shown)
+    if cpu is not None:
+        found = _pattern("cpu").search(cpu.text)
+        yield cpu.fact("availability.cpu_build", found.group() if found else "torch.version.cuda is None")
+    typed = commands(passage)
+    newest = driver_shown.offered(passage, typed, missing)
+    old = newest is not None and built is not None and _too_old(newest[1], built[0])
+    line = hidden_gpus.hidden(passage, typed)
+    if line is None and cpu is None and not old and _pattern("gpu").search(passage.text):
+        line = hidden_gpus.chosen(passage)
+    if line is not None:
+        yield line.fact("availability.hidden", True)
+    if cpu is None:
+        for name, line in (
+            ("no_driver", driver_shown.without_driver(passage, typed)),
+            ("not_requested", hidden_gpus.not_requested(passage, shown)),
+            ("no_instance", hidden_gpus.no_instance(passage)),
+        ):
+            if line is not None:
+                yield line.fact(f"availability.{name}", True)
+    if built is not None:
+        yield built[1].fact("availability.cuda_build", built[0])
+        if newest is not None and old:
+            yield newest[0].fact("availability.driver_cuda", newest[1])
+
+
+def _meant(passage: Passage) -> bool:
+    """Is another device meant, or none, or is it over?"""
+    if _pattern("other").search(passage.text):
+        return True
+    if passage.told(says("on_purpose")) is not None:
+        return True
+    if any(_pattern("solved").search(one.text) for one in passage.sentences):
+        return True
+    return _pattern("none").search(passage.text) is not None and passage.first(_pattern("listed")) is None
+
+
+def _named(passage: Passage) -> Iterator[Fact]:
     gpu = passage.first(_pattern("gpu"))
     if gpu is not None and (named := _pattern("gpu").search(gpu.text)) is not None:
         yield gpu.fact("availability.gpu", named.group())
+    elif (gpu := passage.told(_smi_works())) is not None:
+        yield gpu.fact("availability.gpu", "nvidia-smi")
     board = passage.first(_pattern("board"))
     if board is not None and (named := _pattern("board").search(board.text)) is not None:
         yield board.fact("availability.board", named.group())
-    built = passage.first(_pattern("cuda"))
-    cpu = passage.first(_pattern("cpu")) or passage.first(_pattern("cuda-none")) or _answered_none(passage)
-    if built is None and cpu is not None:
-        found = _pattern("cpu").search(cpu.text)
-        yield cpu.fact("availability.cpu_build", found.group() if found else "torch.version.cuda is None")
-    hidden = passage.first(_pattern("hidden")) or _shown_empty(passage)
-    if hidden is not None:
-        yield hidden.fact("availability.hidden", True)
-    without = passage.first(_pattern("no-smi"))
-    if without is not None and cpu is None:
-        yield without.fact("availability.no_smi", True)
-    if built is not None:
-        yield from _built_for(passage, built)
 
 
-def _missing(passage: Passage) -> Line | None:
+def _missing(passage: Passage, shown: tuple[Value, ...]) -> Line | None:
     """The line with the False of is_available(): an answer, an output of a command, or words."""
+    asked = [one for one in shown if _pattern("asked").search(one.expression)]
+    refused = next((one.line for one in asked if one.text in ("False", "cpu")), None)
+    if refused is not None:
+        return refused
     for line in passage.lines:
         if _pattern("said").search(line.text):
             return line
+        told = _pattern("shown").search(line.text) or _pattern("banner").search(line.text)
+        if told is not None and line.voice is not Voice.CODE:
+            return line
+    if (below := _below(passage) or _in_table(passage)) is not None:
+        return below
+    if any(one.text in ("True", "cuda") for one in asked):
+        return None
+    built = _build(passage, shown, None)
+    newest = driver_shown.offered(passage, ()) if built is not None else None
+    if built is not None and newest is not None and _too_old(newest[1], built[0]):
+        collected = passage.first(_pattern("collected"))
+        if collected is not None:
+            return collected
+    if not passage.personal:  # it is said of a session at least
+        typed = next(passage.of(Voice.SHELL), None)
+        return passage.first(_pattern("device"), Voice.SAID) if typed is not None else None
+    device = passage.first(_pattern("device"), Voice.PRINTED, Voice.SAID)
+    return device or passage.told(says("on_cpu"))
+
+
+def _below(passage: Passage) -> Line | None:
+    """A line with True or False below one of code that asks; other programs may print in between."""
+    for line in passage.lines:
         if line.voice not in (Voice.TYPED, Voice.CODE) or not _pattern("asked").search(line.text):
             continue
         for below in passage.lines[line.at + 1 : line.at + 6]:
@@ -119,54 +212,56 @@ def _missing(passage: Passage) -> Line | None:
                 if words[0] == "False":
                     return below
                 break
-    built = passage.first(_pattern("cuda"))
-    if built is not None and any(
-        fact.name == "availability.driver_cuda" for fact in _built_for(passage, built)
-    ):
-        return passage.first(_pattern("collected"))
     return None
 
 
-def _answered_none(passage: Passage) -> Line | None:
-    for line in passage.of(Voice.TYPED):
-        if _pattern("asked-cuda").search(line.text):
-            answer = next(passage.answers(line, 1), None)
-            if answer is not None and answer.text.strip() in ("None", "(None,)"):
-                return answer
+def _in_table(passage: Passage) -> Line | None:
+    """A row with False in the column of a table that tells whether CUDA is available."""
+    head: list[str] = []
+    for line in passage.lines:
+        row = cells(line.text)
+        if head and len(row) == len(head):
+            named = zip(head, row, strict=True)
+            if any(_pattern("column").search(name) and value == "False" for name, value in named):
+                return line
+        elif row and _pattern("column").search(line.text):
+            head = row
     return None
 
 
-def _shown_empty(passage: Passage) -> Line | None:
-    """The answer to a question for the variable, or to echo, where it hides all GPUs."""
-    for line in passage.of(Voice.TYPED, Voice.SHELL):
-        _, variable, rest = line.text.partition("CUDA_VISIBLE_DEVICES")
-        if variable and "=" not in rest:
-            for below in passage.lines[line.at + 1 : line.at + 2]:
-                if below.voice is Voice.PRINTED and below.text.strip(" '\"") in ("", "-1"):
-                    return below
-    return None
+def _cpu_build(passage: Passage, shown: tuple[Value, ...]) -> Line | None:
+    none = next((one.line for one in _versions(shown) if one.text == "None"), None)
+    return (
+        passage.first(_pattern("cpu"))
+        or passage.first(_pattern("cuda-none"))
+        or none
+        or passage.first(_pattern("cpu-index"))
+    )
 
 
-def _built_for(passage: Passage, line: Line) -> Iterator[Fact]:
-    found = _pattern("cuda").search(line.text)
-    if found is None:
-        return
-    packed = found.group("packed")
-    version = f"{packed[:-1]}.{packed[-1]}" if packed else found.group("dotted") or found.group("told")
-    yield line.fact("availability.cuda_build", version)
-    driver = passage.first(_pattern("driver"))
-    newest = _offered(driver) if driver is not None else None
-    # within one major version, 11 and later, an older driver is enough (CUDA minor version compatibility)
-    if driver is not None and newest is not None:
-        mine, its = float(newest), float(version)
-        if int(mine) < int(its) or (mine < its and int(its) < 11):
-            yield driver.fact("availability.driver_cuda", newest)
+def _build(passage: Passage, shown: tuple[Value, ...], missing: Line | None) -> tuple[str, Line] | None:
+    """The CUDA version of the torch that sees no GPU: on its own line, else the newest that is named."""
+    told: list[tuple[str, Line]] = []
+    for line in passage.lines:
+        for found in _pattern("cuda").finditer(line.text):
+            packed = found.group("packed")
+            dotted = found.group("dotted") or found.group("told") or found.group("conda")
+            whole = f"{packed[:-1]}.{packed[-1]}" if packed else f"{found.group('major')}.0"
+            told.append((dotted or whole, line))
+    told += [(one.text, one.line) for one in _versions(shown) if one.text[:1].isdigit()]
+    mine = [one for one in told if missing is not None and one[1].at == missing.at]
+    return max(mine or told, key=lambda one: _version(one[0]), default=None)
 
 
-def _offered(driver: Line) -> str | None:
-    """The newest CUDA version of the driver that the line names, by nvidia-smi or by its own version."""
-    told = _pattern("driver").search(driver.text)
-    if told is None or told.group("version"):
-        return told.group("version") if told else None
-    number = float(told.group("number"))
-    return next((cuda for first, cuda in reversed(_FIRST_DRIVERS) if first <= number), None)
+def _versions(shown: tuple[Value, ...]) -> Iterator[Value]:
+    return (one for one in shown if one.expression.endswith("version.cuda"))
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("."))
+
+
+def _too_old(offered: str, built: str) -> bool:
+    """Within one major version, from 11 on, an older driver is enough (CUDA minor version compatibility)."""
+    its, mine = _version(offered), _version(built)
+    return its[0] < mine[0] or (its < mine and mine[0] < 11)

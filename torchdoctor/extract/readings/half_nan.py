@@ -30,7 +30,8 @@ _PATTERNS = {
         r"|gives?|returns?|outputs?|get|getting|contains?|to) (?:just |only |all |full of )?nans?\b"
     ),
     "output": (
-        r"logits?|\bout(?:put)?s?\b|predict\w*|\bimages?\b|hidden|embedding|\bpreds?\b|latents?|features?|answer"
+        r"logits?|\bout(?:put)?s?\b|predict\w*|\bimages?\b|hidden|embedding|\bpreds?\b|latents?|features?"
+        r"|answer"
         r"|generat\w*|samples?\b|scores?\b|probs?|activation"
     ),
     "training": r"\bloss\b|GradScaler|backward\(|optimi[sz]er|\blr\b|train(?:ing)? step|unscale|grad_norm",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.extract.process_table import rows
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.spoken import says
+from torchdoctor.extract.readings.values import values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +47,7 @@ _PATTERNS = {
         r"|mem_get_info|memory_\w+|synchronize|empty_cache|is_available|is_initialized|Stream|Event"
         r"|device\()\w*"
         r"|\.cuda\(|\.to\(\s*(?:device\s*=\s*)?[\"'](?:cuda|gpu)|device\s*=\s*[\"']cuda"
-        r"|\.to\(\s*(?:self\.)?device\b"
+        r"|\.to\(\s*(?:self\.)?device\b|device\s*=\s*(?:dev|device|DEVICE|DEV)\b"
     ),
     "import": (
         r"^\s*(?:import|from)\s+(?!os\b|sys\b|re\b|json\b|time\b|argparse\b|math\b|random\b|__future__"
@@ -71,6 +72,20 @@ _PATTERNS = {
         r"|\b(?:works?|worked|fine|solve[sd]?)\b[^.\n]{0,60}(?:bash|shell|terminal|command(?: |-)?line"
         r"|\bexport\b|before import|at the (?:top|beginning))"
     ),
+    # the variable where it works: before Python starts
+    "shell": (
+        r"CUDA_VISIBLE_DEVICES=\S{1,24} (?:python|torchrun|accelerate|\./|bash|sh )|\bshell\b"
+        r"|\bterminale?\b|\bexport\w*"
+        r"|\bbash\b|command(?: |-)?line|kommandozeile|ligne de commande|l\u00ednea de comandos"
+        r"|linha de comando"
+        r"|riga di comando|wiersz\w* polece\w*"
+        r"|\u043a\u043e\u043c\u0430\u043d\u0434\u043d\w+ \u0441\u0442\u0440\u043e\u043a"
+        r"|\u0442\u0435\u0440\u043c\u0438\u043d\u0430\u043b"
+        r"|komut sat|\u547d\u4ee4\u884c|\u7ec8\u7aef|\u30b3\u30de\u30f3\u30c9\u30e9\u30a4\u30f3"
+        r"|\u30b7\u30a7\u30eb|\ud130\ubbf8\ub110|\uba85\ub839"
+    ),
+    "started": r"CUDA_VISIBLE_DEVICES=\S{1,24} (?:python|torchrun|accelerate|\./)",
+    "member": r"(?:\w+\.(?P<option>\w+)|\[[\"'](?P<key>\w+)[\"']\]?)",
     "all": (
         r"(?:always|still|all|every|wrong|only|run|use)[^.\n]{0,60}(?:cuda:0|gpu ?0|first (?:gpu|card"
         r"|device)|(?:all|every|other)[^.\n]{0,12}gpus?|default gpu|index 0)"
@@ -89,7 +104,8 @@ _PATTERNS = {
         r"|return|say|allocat|occup|count|pick|select|on |all |get|landing|0)"
         r"|\bunchanged\b|immer noch|trotzdem|keine Wirkung|ignoriert|sigue usando|utilise toujours"
         # Chinese: does not work, no effect, always runs on; Japanese: has no effect; Korean: is not applied
-        r"|\u4e0d\u8d77\u4f5c\u7528|\u6ca1\u6709?\u6548\u679c|\u4e0d\u751f\u6548|\u603b\u662f\u8dd1|\u65e0\u6548"
+        r"|\u4e0d\u8d77\u4f5c\u7528|\u6ca1\u6709?\u6548\u679c|\u4e0d\u751f\u6548|\u603b\u662f\u8dd1"
+        r"|\u65e0\u6548"
         r"|\u52b9\u304b\u306a\u3044|\u53cd\u6620\u3055\u308c\u306a\u3044|\uc801\uc6a9\ub418\uc9c0"
     ),
 }
@@ -131,6 +147,8 @@ def read(passage: Passage) -> Iterator[Fact]:
             effect = _measured(passage, line, value, name)
             counted = effect is not None and "|" not in effect.text  # torch 1.12.0 counts when it is imported
             touch = library if counted or _imports_more(before) else None
+            if effect is None and touch is not None and _early(passage) is not None:
+                effect = _complaint(passage)
         elif name in early:
             effect = _measured(passage, line, value, name) if touch is not None else None
         else:
@@ -152,10 +170,25 @@ def _told(passage: Passage) -> Iterator[Fact]:
     if named is None or not passage.personal:
         return
     told = _complaint(passage) or _first(said, "all")
-    early = _first(said, "early")
+    early = _early(passage)
     if told is not None and early is not None:
         yield told.fact("late_env.told", True)
         yield early.fact("late_env.early_works", True)
+
+
+def _early(passage: Passage) -> Line | None:
+    """Words that say that the variable does what it should where it is set before Python starts."""
+    found = _first(list(passage.of(Voice.SAID)), "early")
+    if found is not None:
+        return found
+    # "<name> CUDA_VISIBLE_DEVICES=3 python run.py works" passes for output
+    for sentence in (*passage.sentences, *passage.of(Voice.PRINTED)):
+        if _pattern("shell").search(sentence.text) is None or says("unchanged").search(sentence.text):
+            continue
+        started = sentence.voice is Voice.SAID and _pattern("started").search(sentence.text)
+        if says("works").search(sentence.text) or started:
+            return sentence
+    return None
 
 
 def _first(lines: list[Line], name: str) -> Line | None:
@@ -170,7 +203,9 @@ def _assignment(text: str) -> tuple[str, str] | None:
 
 
 def _touches(text: str) -> bool:
-    code = text.partition("#")[0]
+    code, _, remark = text.partition("#")
+    if _pattern("import").match(code) and _pattern("touch").search(remark):
+        return True  # "from nets import build  # at its top: DEV = torch.zeros(1).cuda()"
     return _pattern("touch").search(code) is not None and not code.lstrip().startswith(("def ", "class "))
 
 
@@ -202,8 +237,28 @@ def _asked_for(value: str) -> list[int] | None:
     return [int(part) for part in parts] if all(part.isdecimal() for part in parts) else None
 
 
+def _resolved(passage: Passage, line: Line, value: str) -> list[int] | None:
+    """The GPUs that the value names: written out, printed later on, or given as an option of the program."""
+    asked = _asked_for(value)
+    if asked is not None:
+        return asked
+    for shown in values(passage):
+        if shown.line.at > line.at and re.search(r"environ.{0,8}CUDA_VISIBLE_DEVICES", shown.expression):
+            return _asked_for(shown.text)
+    member = _pattern("member").search(value)
+    if member is None:
+        return None
+    name = re.escape(member.group("option") or member.group("key"))
+    given = re.search(rf"(?:--{name}[= ]|\b{name}: ?)[\"']?(?P<value>\d[\d,]{{0,20}})", passage.text)
+    return _asked_for(given.group("value").strip(",")) if given is not None else None
+
+
 def _counts(passage: Passage, after: Line) -> Iterator[tuple[int, Line]]:
     """Numbers of GPUs that were printed after the assignment."""
+    for value in values(passage):
+        counted = value.expression.endswith("device_count()") and value.text.isdecimal()
+        if counted and value.line.at > after.at:
+            yield int(value.text), value.line
     printing = False
     for line in passage.lines[after.at + 1 :]:
         if line.voice in (Voice.TYPED, Voice.CODE):
@@ -227,7 +282,7 @@ def _counts(passage: Passage, after: Line) -> Iterator[tuple[int, Line]]:
 
 def _measured(passage: Passage, line: Line, value: str, name: str) -> Line | None:
     """The output that shows GPUs which the value leaves out; None when none does."""
-    asked = _asked_for(value)
+    asked = _resolved(passage, line, value)
     if name != "CUDA_VISIBLE_DEVICES" or asked is None:
         return None
     counts = list(_counts(passage, line))
@@ -250,7 +305,7 @@ def _measured(passage: Passage, line: Line, value: str, name: str) -> Line | Non
 
 def _worked(passage: Passage, line: Line, value: str, name: str) -> bool:
     """Does a count that was printed say that the assignment took effect?"""
-    asked = _asked_for(value)
+    asked = _resolved(passage, line, value)
     if name != "CUDA_VISIBLE_DEVICES" or asked is None:
         return False
     return any(number <= len(asked) for number, _ in _counts(passage, line))

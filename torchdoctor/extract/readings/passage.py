@@ -25,14 +25,23 @@ LINE_CHARS = 1_200
 WRAPPED = 55  # characters: a shorter line ends where its writer wanted
 
 _PATTERNS = {
-    "prompt": r"^\s{0,8}(?:>>> ?|\.\.\. |In ?\[\d{0,4}\]: ?|\[\d{1,4}\] ?>>> ?)(?P<typed>.*)$",
+    "prompt": (
+        r"^\s{0,8}(?:>>> ?|\.\.\.:? |In ?\[\d{0,4}\]: ?|\[\d{1,4}\]: (?=\S)|\[\d{1,4}\] ?>>> ?)(?P<typed>.*)$"
+    ),
+    "cell": r"^\s{0,8}(?:In ?\[[\d ]{0,4}\]:|\[\d{1,4}\]: )\s*(?P<typed>.*)$",
+    # "$", "user@host:~$", "[user@host dir]$", "host:~$", "host$"; root's "#" behind a host; "C:\\dir>"
     "shell": (
-        r"^\s{0,8}(?:\([\w.+-]{1,40}\) )?(?:[\w.-]{1,40}@[\w.-]{1,60}[: ]\S{0,80}? ?)?[$%\u276f] (?P<typed>"
-        r"\S.*)$"
+        r"^\s{0,8}(?:\([\w.+-]{1,40}\) ?)?(?:"
+        r"(?:[\w.-]{1,40}@[\w.-]{1,60}[: ]\S{0,80}? ?|\[[\w.-]{1,40}@[\w.-]{1,60} [^\]\n]{1,60}\]"
+        r"|[\w.-]{1,40}:[~/]\S{0,60}? ?|[a-z][\w-]{0,30}(?=\$))?[$%\u276f] "
+        r"|root@[\w.-]{1,60}:\S{0,80}?# ?|\[root@[\w.-]{1,60} [^\]\n]{1,60}\]# ?"
+        r"|(?:PS )?[A-Z]:\\[^>\n]{0,100}> ?)(?P<typed>\S.*)$"
     ),
     "magic": r"^\s{0,8}%(?P<typed>env \S.*)$",
+    # a listing with numbers: " 12  x = net(y)", "12: x = net(y)", "12 | x = net(y)"
+    "numbered": r"^\s{0,4}(?P<number>\d{1,4})(?:[:.|]| \|)?[ \t](?P<rest>\s{0,40}\S.*)$",
     "answer": r"^\s{0,8}Out ?\[\d{0,4}\]: ?(?P<rest>.*)$",
-    "one-liner": r"\bpython[\d.]{0,6} -c ([\"'])(?P<code>.{3,500})\1\s*$",
+    "one-liner": r"\bpython[\d.]{0,6}(?: -[A-Zbu]\S*(?: ignore)?){0,3} -c ([\"'])(?P<code>.{3,500})\1\s*$",
     "code": (
         r"^\s*(?:import \w|from [\w.]+ import |(?:async )?def \w+\(|class \w+[(:]|@\w[\w.]*(?:\(.*)?$"
         r"|return\b|print\("
@@ -224,6 +233,8 @@ def _lines(transcript: Transcript) -> Iterator[Line]:
     answering = False  # the line right before was typed at a prompt, or is part of the answer to it
     above: Line | None = None  # a sentence right above
     before = 0
+    number = 0  # of the line above, in a listing with numbers
+    cell = False  # within the code of a notebook's cell: only its first line has a prompt
     for event in transcript.events:
         answering = answering and event.line <= before + 1
         before = event.end_line
@@ -248,14 +259,39 @@ def _lines(transcript: Transcript) -> Iterator[Line]:
             if stripped[:2] == "> " and not _spoken(stripped):
                 text = stripped[2:]
             place = f"text:{event.source}:{min(event.line + offset, max(event.line, event.end_line))}"
+            number, text = _without_number(text, number)
+            cell = pattern("cell").match(text) is not None or cell
             voice, shown = _voice(text, language, answering)
+            if cell and voice in (Voice.CODE, Voice.PRINTED) and _in_cell(text):
+                voice, shown = (Voice.SHELL, stripped[1:]) if stripped[0] == "!" else (Voice.TYPED, text)
+            cell = cell and voice in (Voice.TYPED, Voice.SHELL)
             if above is not None and voice in (Voice.CODE, Voice.PRINTED) and _goes_on(above, place, text):
                 voice = Voice.SAID
             answering = voice is Voice.TYPED or (answering and voice is Voice.PRINTED)
+            if not shown.strip() and voice is Voice.PRINTED:
+                continue  # "Out[3]:", with what it shows below
             line = Line(at, place, shown, voice, len(text) - len(text.lstrip()), event.rank)
             above = line if voice is Voice.SAID and language is None else None
             yield line
             at += 1
+
+
+def _in_cell(text: str) -> bool:
+    """Code, or a command, below the prompt of a notebook's cell; else it is what the cell printed."""
+    return not (pattern("value").match(text) or pattern("answer").match(text)) and (
+        text.lstrip()[:1] in "!#@" or pattern("surely-code").search(text.strip()) is not None
+    )
+
+
+def _without_number(text: str, above: int) -> tuple[int, str]:
+    """The number of a line in a listing of code, and the line without it; 0 outside of one."""
+    found = pattern("numbered").match(text)
+    if found is None:
+        return 0, text
+    number, rest = int(found.group("number")), found.group("rest")
+    if not (above and number == above + 1) and pattern("surely-code").search(rest.strip()) is None:
+        return 0, text
+    return number, rest
 
 
 def _goes_on(above: Line, place: str, text: str) -> bool:

@@ -24,8 +24,8 @@ def says(thing: str) -> re.Pattern[str]:
 def source(thing: str) -> str:
     """The pattern's text, to be part of another one; it has no groups."""
     ways = sorted(_tables()[thing], key=len, reverse=True)
-    spaced = "|".join(_way(one) for one in ways if one[0] < "\u2e80")
-    joined = "|".join(re.escape(one) for one in ways if one[0] > "\u2e80")
+    spaced = "|".join(_way(one) for one in ways if max(one) < "\u2e80")
+    joined = "|".join(re.escape(one) for one in ways if max(one) > "\u2e80")
     return rf"(?:(?<![\w-])(?:{spaced})(?![\w-])|{joined})" if joined else rf"(?<![\w-])(?:{spaced})(?![\w-])"
 
 

@@ -52,7 +52,8 @@ _PATTERNS = {
         r"|rel\. ?err|off by"
     ),
     "other": (
-        r"\bloss|\blr\b|converge|learning.rate|accuracy|\bacc\b|epoch|weight_decay|\beps\b|error.?rate|\bWER\b"
+        r"\bloss|\blr\b|converge|learning.rate|accuracy|\bacc\b|epoch|weight_decay|\beps\b|error.?rate"
+        r"|\bWER\b"
         r"|\bmAP\b|grad_norm"
     ),
     "half": (
