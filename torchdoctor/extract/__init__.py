@@ -47,6 +47,8 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("mib", " mb |", " gb ", "clocks.", "memory", "pcie.link."),
         ("gpu", "nvidia", "torchrun", "ddp"),
     ),
+    "gpu_clocks": (("mhz", "clocks", "pclk", "power.limit"),),
+    "pcie_link": (("pcie", "pci-e", "lnksta", "link_width", "pci express", "riser"),),
     "gpu_slice": (("grid ", " mig ", "nvidia "), ("slow", "memory", "only", "why")),
     "fork_hang": (
         ("process(", "pool(", "processpoolexecutor(", "os.fork(", "multiprocessing", "fork"),

@@ -1,0 +1,153 @@
+"""What tables say of GPUs at work, whatever their columns: clocks, power, heat, reasons, the PCIe link.
+
+``nvidia-smi --query-gpu … --format=csv`` with and without head, ``nvidia-smi dmon``, and the tables that
+people make of such figures. A card that is idle is left out: its clocks and its link are low by design.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.extract.readings.tables import Table, TableRow, tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.extract.readings.passage import Line, Passage
+
+_COLUMNS = {
+    "index": r"^(?:#? ?gpu|index|idx|id|rank|rang|card|karte|gpu id|gpu[ _]?index|#|device|\u5361|\u663e\u5361)$",
+    "sm": r"^(?:clocks?\.(?:current\.)?(?:sm|gr|graphics)|sm[ _]?clock|gpu[ _]?clock|clocks?|pclk|gclk|mhz|takt)\b",
+    "highest": r"^(?:clocks\.max\.(?:sm|gr|graphics)|max\.? (?:sm )?clock|max mhz)",
+    "heat": r"^(?:temperature\.gpu|temp\w*|gtemp|heat|\u00b0c|\u6e29\u5ea6)",
+    "watts": r"^(?:power\.draw\S*|pwr|power|watts?|leistung)\b",
+    "limit": r"^(?:power\.limit|enforced\.power\.limit|power limit|limit|cap)\b",
+    "busy": r"^(?:utilization\.gpu|(?:gpu[ -_]?)?util\w*|sm)(?: \[?%\]?)?$",
+    "state": r"^(?:pstate|perf|p-state)$",
+    "reasons": r"^clocks_(?:throttle|event)_reasons\.active$",
+    "idle": r"^clocks_(?:throttle|event)_reasons\.gpu_idle$",
+    "brake": (
+        r"^clocks_(?:throttle|event)_reasons\.(?:hw_slowdown|hw_thermal_slowdown|hw_power_brake_slowdown"
+        r"|sw_thermal_slowdown)$"
+    ),
+    "cap": r"^clocks_(?:throttle|event)_reasons\.sw_power_cap$",
+    "lanes": r"^pcie\.link\.width\.current$|^(?:lanes|width|link width|pcie width)(?: cur\w*)?$",
+    "most-lanes": r"^pcie\.link\.width\.max$|^(?:max width|max lanes|width max)$",
+    "speed": r"^pcie\.link\.gen\.(?:gpu)?current$|^(?:pcie )?gen(?:eration)?(?: cur\w*)?$",
+    "highest-speed": r"^pcie\.link\.gen\.(?:gpu|host)?max$|^max gen$|^gen max$",
+    "name": r"^(?:name|gpu_name|model)$",
+}
+_NUMBER = r"(?P<number>\d{1,7}(?:\.\d+)?)"
+_HARD = 0x8 | 0x20 | 0x40 | 0x80  # HW slowdown, SW thermal, HW thermal, HW power brake
+_CAP = 0x4  # SW power cap
+_IDLE = 0x1
+
+
+@cache
+def _pattern(source: str) -> re.Pattern[str]:
+    return re.compile(source, re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """A GPU at work. Clocks in MHz, power in watts, heat in degrees Celsius; None where no column tells."""
+
+    line: Line
+    label: str
+    index: int | None
+    name: str
+    sm: float | None
+    highest: float | None
+    heat: float | None
+    watts: float | None
+    limit: float | None
+    hard: bool
+    capped: bool
+    sure: bool  # a column says that it works
+    busy_unknown: bool  # no column tells whether it works
+    lanes: float | None
+    most_lanes: float | None
+    speed: float | None
+    highest_speed: float | None
+
+    @property
+    def who(self) -> tuple[str, int | None]:
+        """What tells one card from another."""
+        return self.label, self.index
+
+
+def busy_rows(passage: Passage) -> Iterator[Busy]:
+    """The rows of GPUs that are not idle, of all tables of the text."""
+    for table in [*tables(passage.lines), *_monitors(passage)]:
+        columns = {key: table.column(_pattern(source)) for key, source in _COLUMNS.items()}
+        if not any(columns[key] is not None for key in ("sm", "watts", "lanes", "speed")):
+            continue
+        brakes = [at for at, name in enumerate(table.head) if _pattern(_COLUMNS["brake"]).search(name)]
+        for row in table.rows:
+            found = _busy(row, columns, brakes)
+            if found is not None:
+                yield found
+
+
+def _busy(row: TableRow, columns: dict[str, int | None], brakes: list[int]) -> Busy | None:
+    def cell(key: str) -> str:
+        at = columns[key]
+        return row.cells[at] if at is not None and at < len(row.cells) else ""
+
+    def number(key: str) -> float | None:
+        found = _pattern(_NUMBER).match(cell(key).lstrip("x~"))
+        return float(found.group("number")) if found is not None else None
+
+    reasons = int(text, 16) if _is_mask(text := cell("reasons").strip()) else 0
+    state = cell("state").upper()
+    load, watts, limit = number("busy"), number("watts"), number("limit")
+    hard = bool(reasons & _HARD) or any(_active(row.cells[at]) for at in brakes if at < len(row.cells))
+    capped = bool(reasons & _CAP) or _active(cell("cap"))
+    if reasons & _IDLE or _active(cell("idle")) or (load is not None and load < 40) or state in ("P8", "P12"):
+        return None
+    sure = hard or capped or state in ("P0", "P1", "P2") or (load is not None and load >= 70)
+    sure = sure or (watts is not None and limit is not None and watts >= 0.4 * limit)
+    index = number("index")
+    return Busy(
+        row.line,
+        row.label,
+        int(index) if index is not None else None,
+        cell("name"),
+        number("sm"),
+        number("highest"),
+        number("heat"),
+        watts,
+        limit,
+        hard,
+        capped,
+        sure,
+        load is None and not state and watts is None,
+        number("lanes"),
+        number("most-lanes"),
+        number("speed"),
+        number("highest-speed"),
+    )
+
+
+def _is_mask(text: str) -> bool:
+    return text[:2].lower() == "0x" and all(char in "0123456789abcdefABCDEF" for char in text[2:]) and len(text) > 2
+
+
+def _active(text: str) -> bool:
+    return text.strip().lower() == "active"
+
+
+def _monitors(passage: Passage) -> Iterator[Table]:
+    """``nvidia-smi dmon``: its head begins with #, single blanks part the columns of some versions."""
+    table: Table | None = None
+    for line in passage.lines:
+        words = line.text.split()
+        if words[:2] == ["#", "gpu"]:
+            table = Table(tuple(words[1:]), line)
+        elif table is not None and len(words) == len(table.head) and words[0].isdecimal():
+            table.rows.append(TableRow(line, tuple(words)))
+    if table is not None and table.rows:
+        yield table
