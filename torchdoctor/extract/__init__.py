@@ -49,7 +49,15 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "gpu_clocks": (("mhz", "clocks", "pclk", "power.limit"),),
     "pcie_link": (("pcie", "pci-e", "lnksta", "link_width", "pci express", "riser"),),
-    "gpu_slice": (("grid ", " mig ", "nvidia "), ("slow", "memory", "only", "why")),
+    "held_memory": (
+        ("python", "kernel", "notebook", "zombie", "orphan"),
+        ("gb", "mib", "gib", "mem_get_info"),
+        ("gpu", "nvidia", "cuda"),
+    ),
+    "gpu_slice": (
+        ("grid", "mig", "nvidia", "vgpu", "virtualization", "multi_processor", "cgpu", "hami", "mps_"),
+        ("gpu", "grid", "torch", "cuda"),
+    ),
     "fork_hang": (
         ("process(", "pool(", "processpoolexecutor(", "os.fork(", "multiprocessing", "fork"),
         ("torch", "gomp", "kmp_"),
