@@ -67,7 +67,14 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("hang", "stuck", "free", "froz", "lock", "never", "forever", "h\u00e4ng", "\u5361", "\u6b62\u307e"),
         ("0", "without", "no work"),
     ),
-    "eval_memory": (("valid", "eval", "inference", "test"), ("memory", "vram", " gb"), ("def ", ".eval()")),
+    "eval_memory": (
+        ("def ", ".eval()", "no_grad", "grad_fn", "inference_mode"),
+        ("mem", "vram", "gb", "gib", "\u0433\u0431", "\u663e\u5b58", "\u30e1\u30e2\u30ea", "\uba54\ubaa8\ub9ac"),
+    ),
+    "gpu_growth": (
+        ("append(", "+=", "retain_graph", "create_graph", "hidden", "state", "] =", "torch.cat", "self.h", "h ="),
+        ("mem", "vram", "alloc", "\u663e\u5b58", "\u30e1\u30e2\u30ea", "\uba54\ubaa8\ub9ac", "speicher"),
+    ),
     "sampler_order": (("distributedsampler",),),
     "uneven_loops": (
         ("uneven", "evenly", "differ", "equal", "any batches", "more batch", "fewer", "less batch"),

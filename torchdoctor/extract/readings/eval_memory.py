@@ -6,6 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings.figures import sizes
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.spoken import says
 
@@ -17,19 +18,34 @@ if TYPE_CHECKING:
 NAMESPACE = "eval_memory"
 
 FACTS: dict[str, str] = {
-    "eval_memory.rises": "bool: somebody says that validation takes more GPU memory than training",
+    "eval_memory.rises": "bool: somebody says or shows that validation takes more GPU memory than training",
     "eval_memory.recorded": "str: code of a validation or test loop, and no_grad nowhere in the text",
 }
 
+MORE = 1.3
+FORWARD = 4.0  # what a forward pass alone adds to the weights; 1 to 2 is usual without the graph
+
 _PATTERNS = {
-    "amount": r"\b\d+(?:\.\d+)? ?G(?:i?B|o)?\b",
-    "loop": r"^\s*(?:(?:async )?def \w*(?:valid|eval|test|infer)\w*\(|\w+(?:\.\w+)*\.eval\(\))",
-    "model": r"(?<!def )\b(?:(?:self\.)?(?:model|net|network|\w+_model|backbone|encoder)|self)\(",
+    "amount": r"\b\d+(?:[.,]\d+)? ?G(?:i?B|o)?\b",
+    "times": r"\d ?[x\u00d7]\b|\btimes\b|\u500d|mal so viel|fois plus|veces m\u00e1s|\d-fold",
+    "loop": (
+        r"^\s*(?:(?:async )?def \w*(?:valid|eval|test|infer|predict|embed|encode|serve|score|classif|sample|generate"
+        r"|val_|_val)\w*\(|(?P<model>\w+(?:\.\w+)*)\.eval\(\))|(?<![\w.])(?P<inline>\w+(?:\.\w+)*)\.eval\(\)"
+    ),
+    "model": r"(?<!def )\b(?:(?:self\.)?(?:model|net|network|\w+_model|backbone|encoder|modelo|modell|modele)|self)\(",
     "off": r"no_grad|inference_mode|set_grad_enabled|requires_grad_\(False\)",
     "denied": (
-        r"\?|\b(?:not|no|without|n't|forgot|missing|never"
-        r"|ohne|kein|sans|sin|sem|senza|bez|\u0431\u0435\u0437)\b|\u6ca1"
+        r"\?|\b(?:not|no|without|n't|forgot|forgotten|missing|never|nicht|non|pas|n\u00e3o|nie|ikke|niet|yok"
+        r"|ohne|kein|keine|sans|sin|sem|senza|bez|zonder|\u0431\u0435\u0437|\u043d\u0435|\u043d\u0435\u0442)\b|\u6ca1|\u4e0d|\u306a\u3057|\u306a\u3044|\u5fd8|\uc548|\uc5c6"
     ),
+    "training": r"\btrain(?:ing)?\b|entrena\w*|entra[i\u00ee]ne\w*|treino|treina\w*|addestra\w*|\u0442\u0440\u0435\u043d\u0438\u0440\w*|\u043e\u0431\u0443\u0447\w*|\u8bad\u7ec3|\u5b66\u7fd2|\ud559\uc2b5|trening\w*|e\u011fitim",
+    "testing": r"\b(?:val|valid|validation|eval|evaluation|test|infer|inference)\b|\u9a8c\u8bc1|\u6d4b\u8bd5|\u691c\u8a3c|\u8a55\u4fa1|\uac80\uc99d|\u0432\u0430\u043b\u0438\u0434\w*",
+    "forward": (
+        r"before\W{0,6}(?P<before>\d+(?:\.\d+)?) ?G?i?B?\W{0,8}(?:after|nach)?[ _-]?(?:the )?(?:forward|fwd)\W{0,6}"
+        r"(?P<after>\d+(?:\.\d+)?) ?G"
+    ),
+    # what a tensor shows that has a graph behind it, and what numpy asks for then
+    "graph": r"grad_fn\s?(?:=|is|:)?\s?<|\.detach\(\)\.cpu\(\)|\.detach\(\)\.numpy\(\)|Use tensor\.detach\(\)\.numpy\(\)",
 }
 
 
@@ -40,16 +56,46 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a validation that records the graph; nothing where gradients are switched off somewhere."""
-    if not passage.personal or _off(passage):
+    if not passage.personal:
         return
-    rises = _rises(passage)
-    code = list(passage.of(Voice.CODE, Voice.TYPED))
-    loop = next((line for line in code if _pattern("loop").search(line.text)), None)
-    if rises is None or loop is None:
-        return
-    if any(line.at >= loop.at and _pattern("model").search(line.text) for line in code):
+    recorded = recording(passage)
+    rises = _rises(passage) if recorded is not None else None
+    if rises is not None and recorded is not None:
         yield rises.fact("eval_memory.rises", True)
-        yield loop.fact("eval_memory.recorded", loop.text.strip()[:120])
+        yield recorded.fact("eval_memory.recorded", recorded.text.strip()[:120])
+
+
+def recording(passage: Passage) -> Line | None:
+    """The line on which a validation begins whose forward pass records the graph."""
+    if _off(passage):
+        return None
+    code = passage.snippets
+    for loop in code:
+        found = _pattern("loop").search(loop.text)
+        if found is None:
+            continue
+        name = found.group("model") or found.group("inline")
+        own = re.compile(rf"(?<![\w.]){re.escape(name)}\(") if name and name != "self" else None
+        called = (
+            line
+            for line in code
+            if line.at >= loop.at and (_pattern("model").search(line.text) or (own and own.search(line.text)))
+        )
+        if next(called, None) is not None:
+            return loop
+        if own is not None and any(own.search(line.text) for line in code):
+            return loop
+    if passage.first(_pattern("graph")) is None and _denies(passage) is None:
+        return None
+    return _denies(passage) or passage.first(_pattern("graph"))
+
+
+def _denies(passage: Passage) -> Line | None:
+    """Somebody says that he has no no_grad; a question whether he needs it is none."""
+    for line in passage.sentences:
+        if _pattern("off").search(line.text) and "?" not in line.text and _pattern("denied").search(line.text):
+            return line
+    return None
 
 
 def _off(passage: Passage) -> bool:
@@ -61,11 +107,40 @@ def _off(passage: Passage) -> bool:
 
 
 def _rises(passage: Passage) -> Line | None:
+    return _figures(passage) or _words(passage)
+
+
+def _figures(passage: Passage) -> Line | None:
+    """Sizes of lines that name training and of lines that name validation; or before and after a forward."""
+    training: list[float] = []
+    testing: list[tuple[float, Line]] = []
+    for line in passage.of(Voice.PRINTED, Voice.SAID):
+        if (found := _pattern("forward").search(line.text)) is not None:
+            if float(found.group("after")) >= FORWARD * float(found.group("before")) > 0:
+                return line
+        amounts = [figure.value for figure in sizes(line.text)]
+        if len(amounts) != 1 or line.voice is Voice.SAID and len(line.text) > 60:
+            continue
+        for_training = _pattern("training").search(line.text) is not None
+        for_testing = _pattern("testing").search(line.text) is not None
+        if for_training and not for_testing:
+            training.append(amounts[0])
+        elif for_testing and not for_training:
+            testing.append((amounts[0], line))
+    if training and testing:
+        most, line = max(testing, key=lambda item: item[0])
+        if most >= MORE * max(training):
+            return line
+    return None
+
+
+def _words(passage: Passage) -> Line | None:
     """Validation, memory and that it grows, in one sentence or in two."""
     said = passage.sentences
     for line, below in zip(said, [*said[1:], None], strict=True):
         for text in (line.text, f"{line.text} {below.text if below is not None else ''}"):
             memory = says("memory").search(text) or _pattern("amount").search(text)
-            if memory and says("evaluation").search(text) and says("grows").search(text):
+            grows = says("grows").search(text) or _pattern("times").search(text)
+            if memory and says("evaluation").search(text) and grows:
                 return line
     return None

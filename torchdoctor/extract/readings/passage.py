@@ -46,6 +46,11 @@ _PATTERNS = {
         r"^\s*for\s+[\w, ()]{1,60}\s+in\s+\S+:\s*$|^(?:import|from|def|class|async|print)\b|[\w\]]\("
         r"|\]\s*[:=]"
     ),
+    # "22      out = net(img)": a listing with numbers before its lines
+    "numbered": (
+        r"^\s{0,8}\d{1,5}(?:[:|] ?|\t| {1,2})(?P<code>\s*(?:(?:import|from|def|class|with|for|if|return|async def|@)\b.*"
+        r"|[A-Za-z_][\w.\[\], ]{0,60} ?[-+*/]?= ?[A-Za-z_\[(\"'][^=]*|[A-Za-z_][\w.]{0,60}\(.*\)\s*))$"
+    ),
     "sentence-end": r"(?:(?<!\bvs)(?<!e\.g)(?<!i\.e)[.!?](?=\s+[^a-z\s])|[;\u3002\uff01\uff1f])\s*",
     # an item, a heading, a row of a table, a reply
     "begins": r"\s*(?:[-*+#>|\u2022] ?|\d{1,2}[.)]\s|\w{1,20}:\s)",
@@ -112,6 +117,18 @@ class Passage:
     def code(self) -> str:
         """All that is code or was typed at a prompt of Python, a line a line."""
         return "\n".join(line.text for line in self.of(Voice.CODE, Voice.TYPED))
+
+    @cached_property
+    def snippets(self) -> tuple[Line, ...]:
+        """Lines of code, those typed at a prompt, and what stands between back quotes in a sentence."""
+        found: list[Line] = []
+        for line in self.lines:
+            if line.voice in (Voice.CODE, Voice.TYPED):
+                found.append(line)
+            elif line.voice is Voice.SAID and "`" in line.text:
+                parts = line.text.split("`")[1::2]
+                found.extend(replace(line, text=part, voice=Voice.CODE) for part in parts if part.strip())
+        return tuple(found)
 
     @cached_property
     def text(self) -> str:
@@ -257,6 +274,8 @@ def _voice(text: str, language: str | None, answering: bool) -> tuple[Voice, str
             return voice, found.group("typed")
     if (found := pattern("answer").match(text)) is not None:
         return Voice.PRINTED, found.group("rest")
+    if not answering and (found := pattern("numbered").match(text)) is not None and not _spoken(text):
+        return Voice.CODE, found.group("code")
     spoken = _spoken(text)
     if answering and (not spoken or pattern("value").match(text)):
         return Voice.PRINTED, text
