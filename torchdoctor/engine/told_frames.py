@@ -30,7 +30,7 @@ _FAILS = (
     r"(?i)\b(?:points?|pointing|fail(?:s|ed|ing|ure)?|crash(?:es|ed|ing)?|happen(?:s|ed|ing)?"
     r"|occur(?:s|red|ring)?|rais(?:es|ed|ing)|throws?|thrown|threw|breaks?|broke|dies|died|stops?|stopped"
     r"|blows? up|goes wrong|com(?:es|ing) from|came from|originat\w+|trac(?:es|ed) back|trigger(?:s|ed)"
-    r"|caus(?:es|ed)|trace(?:back)?|stack|\w*errors?|exception|culprit|offending|complain\w*"
+    r"|caus(?:es|ed)|allocated (?:at|in|by)|trace(?:back)?|stack|\w*errors?|exception|culprit|offending|complain\w*"
     r"|bricht|scheitert|zeigt auf|fehler\w*|absturz|tritt auf|passiert|kracht|erreur|plante|\u00e9choue"
     r"|se produit|falla|ocurre|fallo|erro|errore|ocorre)\b"
     r"|\u62a5\u9519|\u51fa\u9519|\u9519\u8bef|\u5f02\u5e38|\u5d29\u6e83|\u30a8\u30e9\u30fc|\u4f8b\u5916"

@@ -42,7 +42,10 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "pinned": (("pin_memory", "pinned", "page-locked", "host_memory_stats", "pin memory"), ("swap",)),
     "threads": (("num_threads", "omp_num", "num threads", "1 thread", "one thread"),),
     "worker_timing": (("workers",), ("num_workers", "dataloader", "loader", "loading")),
-    "latency": (("p50", "median", " ms", "50%"), ("torch", "cuda", "gpu", "inference", "latency", "model")),
+    "latency": (
+        ("p50", "median", "ms", "50%", "max", "per call", "\u5ef6\u8fdf", "\u043c\u0441"),
+        ("torch", "cuda", "gpu", "inference", "latency", "model"),
+    ),
     "gpu_rows": (
         ("mib", " mb |", " gb ", "clocks.", "memory", "pcie.link."),
         ("gpu", "nvidia", "torchrun", "ddp"),

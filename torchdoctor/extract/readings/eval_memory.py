@@ -66,7 +66,7 @@ def read(passage: Passage) -> Iterator[Fact]:
 
 
 def recording(passage: Passage) -> Line | None:
-    """The line on which a validation begins whose forward pass records the graph."""
+    """The line of a validation whose forward pass records the graph."""
     if _off(passage):
         return None
     code = passage.snippets
@@ -81,7 +81,9 @@ def recording(passage: Passage) -> Line | None:
             for line in code
             if line.at >= loop.at and (_pattern("model").search(line.text) or (own and own.search(line.text)))
         )
-        if next(called, None) is not None:
+        if (call := next((line for line in called if line.at > loop.at), None)) is not None:
+            return call
+        if any(line.at == loop.at and _pattern("model").search(line.text) for line in code):
             return loop
         if own is not None and any(own.search(line.text) for line in code):
             return loop

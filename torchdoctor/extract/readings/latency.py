@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.figures import seconds
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.tables import tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,18 +27,41 @@ TAIL = 5.0  # a 99th percentile or repeated outliers
 MAXIMUM = 20.0  # a single maximum
 FEWEST = 8
 WARM_UP = 3
+STEADY = 2.5  # times the median, that the calls which are not outliers stay below
 
 _PATTERNS = {
-    "median": r"\b(?:p50|median|50(?:th)? ?%|50th percentile)(?!\w)",
-    "tail": r"\b(?:p99(?:\.\d+)?|p95|99(?:\.\d)?(?:th)? ?(?:%|percentile))",
-    "bare": r"[ :=]{1,3}(?P<value>\d{1,6}(?:\.\d{1,4})?)(?![\w%])",
-    "max": r"\b(?:max(?:imum)?|worst)\b",
+    "median": (
+        r"\b(?:p ?50|median[ae]?|m\u00e9diane?|mediana|\u043c\u0435\u0434\u0438\u0430\u043d\u0430|50(?:th)? ?%|50th percentile|typical|typ\.?|usually|normally)(?!\w)"
+        r"|\u4e2d\u4f4d\u6570|\u4e2d\u592e\u5024|\uc911\uc559\uac12|\uc911\uac04\uac12"
+    ),
+    "mean": (
+        r"\b(?:mean|avg|average|mittel(?:wert)?|durchschnitt|moyenne|media|m\u00e9dia|gemiddelde|\u015brednia|\u0441\u0440\u0435\u0434\u043d\u0435\u0435|ortalama)(?!\w)"
+        r"|\u5e73\u5747|\ud3c9\uade0"
+    ),
+    "tail": r"\b(?:p ?99(?:\.\d+)?|p ?95|99(?:\.\d+)?(?:th)? ?(?:%|percentile))",
+    "bare": r"[ :=]{1,12}(?P<value>\d{1,6}(?:[.,]\d{1,4})?)(?![\w%])",
+    "max": (
+        r"\b(?:max(?:imum|imal|imo|imale)?\.?|m\u00e1x(?:imo)?|massimo|worst(?: case)?|slowest|h\u00f6chste\w*|l\u00e4ngste\w*|pire|peor|pior"
+        r"|\u043c\u0430\u043a\u0441(?:\u0438\u043c\u0443\u043c)?|en uzun|najd\u0142u\u017csz\w*)(?!\w)"
+        r"|\u6700\u5927|\u6700\u957f|\u6700\u6162|\u6700\u9577|\ucd5c\ub300"
+    ),
+    # the same work, told where words of other work stand, too
+    "equal": (
+        r"(?:same|fixed|constant|identical|equal)\b[^.\n]{0,40}\b(?:shapes?|sizes?|inputs?|tensors?|images?|lengths?|work|weights)"
+        r"|always the same|(?:shape|size|input)s? (?:is|are) (?:fixed|constant|the same)|immer (?:gleich|dieselbe)|gleiche\w* (?:Form|Gr\u00f6\u00dfe|Eingabe)"
+        r"|m\u00eame (?:taille|forme|entr\u00e9e)|mism[oa] (?:tama\u00f1o|forma|entrada)|mesm[oa] (?:tamanho|forma|entrada)|\u0442\u043e\u0442 \u0436\u0435|\u043e\u0434\u0438\u043d\u0430\u043a\u043e\u0432"
+        r"|\u56fa\u5b9a|\u76f8\u540c|\u4e00\u6837|\u540c\u3058|\ub3d9\uc77c|\uac19\uc740|\uace0\uc815|batch(?: size)? ?=? ?1\b"
+    ),
+    # an inline series: "1.31 1.30 1.31 38.7 1.30", with "," or blanks between
+    "series": r"(?<![\w.,])(?:\d{1,6}(?:\.\d{1,4})?(?: ?ms)?(?:, |,| / | |; )){9,400}\d{1,6}(?:\.\d{1,4})?(?![\w.])",
+    "units": r"\bms\b|millisec|latenc|per call|events?|inference|elapsed|\u5ef6\u8fdf|\u6beb\u79d2|\u30ec\u30a4\u30c6\u30f3\u30b7|\u30df\u30ea\u79d2|\uc9c0\uc5f0|Latenz|latencia|lat\u00eancia|latence|\u0437\u0430\u0434\u0435\u0440\u0436\u043a|\u043c\u0441",
     # the work differs from call to call
     "unequal": (
         r"\btokens?\b|prompts?\b|\blengths?\b|\bLLM\b|variable|different (?:sizes?|shapes?|resolutions?)"
         r"|dynamic shape|bucket"
         r"|DataLoader|\bloader\b|data time|data_time|checkpoint|recompil|torch\.compile|warm-?up included"
     ),
+    "one": r"\d{1,6}(?:\.\d{1,4})?",
     "call": r"^\s*(?P<name>[A-Za-z][\w ]{0,24}?)[ #:=\[]{0,3}(?P<number>\d{1,7})\b[\]):,]?\s",
     "ours": r"torch|cuda|\bGPU\b|inference|latency|forward|model",
 }
@@ -52,9 +76,9 @@ def read(passage: Passage) -> Iterator[Fact]:
     """The tail of the times of equal calls; nothing where the calls are not equal work."""
     if not passage.personal or not _pattern("ours").search(passage.text):
         return
-    if _pattern("unequal").search(passage.text):
+    if _pattern("unequal").search(passage.text) and not _pattern("equal").search(passage.text):
         return
-    found = _percentiles(passage) or _listed(passage)
+    found = _percentiles(passage) or _listed(passage) or _series(passage) or _columns(passage)
     if found is not None:
         ratio, line = found
         yield line.fact("latency.tail", round(ratio, 1))
@@ -64,21 +88,60 @@ def _percentiles(passage: Passage) -> tuple[float, Line] | None:
     named: dict[str, tuple[float, Line]] = {}
     for line in passage.of(Voice.PRINTED, Voice.SAID):
         figures = list(seconds(line.text))
-        for name in ("median", "tail", "max"):
+        for name in ("median", "mean", "tail", "max"):
             for word in _pattern(name).finditer(line.text):
-                figure = next((item for item in figures if 0 <= item.start - word.end() <= 12), None)
+                figure = next((item for item in figures if 0 <= item.start - word.end() <= 16), None)
                 bare = _pattern("bare").match(line.text, word.end())
                 if figure is not None:
                     named.setdefault(name, (figure.value, line))
                 elif bare is not None and not figures:  # p50 4.1, p99 63: the unit stands elsewhere
-                    named.setdefault(name, (float(bare.group("value")), line))
-    if "median" not in named or named["median"][0] <= 0:
+                    named.setdefault(name, (float(bare.group("value").replace(",", ".")), line))
+    middle, _ = named.get("median") or named.get("mean") or (0.0, None)
+    if middle <= 0:
         return None
-    middle = named["median"][0]
     for name, least in (("tail", TAIL), ("max", MAXIMUM)):
         if name in named and named[name][0] >= least * middle:
             return named[name][0] / middle, named[name][1]
     return None
+
+
+def _series(passage: Passage) -> tuple[float, Line] | None:
+    """Times of one call after another in a line, or over lines of numbers alone."""
+    if _pattern("units").search(passage.text) is None:
+        return None
+    for line in passage.lines:
+        for found in _pattern("series").finditer(line.text):
+            spread = _outliers([float(text) for text in _pattern("one").findall(found.group())], at_least=2)
+            if spread is not None:
+                return spread, line
+    return None
+
+
+def _columns(passage: Passage) -> tuple[float, Line] | None:
+    """Percentiles that are heads of columns, the times below them."""
+    for table in tables(passage.lines):
+        middle_at = table.column(_pattern("median"))
+        for name, least in (("tail", TAIL), ("max", MAXIMUM)):
+            tail_at = table.column(_pattern(name))
+            if middle_at is None or tail_at is None:
+                continue
+            for row in table.rows:
+                middle, tail = (_pattern("one").match(row.cells[at]) for at in (middle_at, tail_at))
+                if middle and tail and float(tail.group()) >= least * float(middle.group()) > 0:
+                    return float(tail.group()) / float(middle.group()), row.line
+    return None
+
+
+def _outliers(values: list[float], at_least: int) -> float | None:
+    """How far the slowest stands above the median of those after the first ones, which are few and far off."""
+    settled = values[WARM_UP:]
+    if len(settled) < FEWEST:
+        return None
+    middle = median(settled)
+    slow = [value for value in settled if value >= TAIL * middle > 0]
+    rest = [value for value in settled if value < TAIL * middle]
+    even = max(rest, default=0.0) <= STEADY * middle
+    return max(slow) / middle if len(slow) >= at_least and len(slow) * 4 <= len(settled) and even else None
 
 
 def _listed(passage: Passage) -> tuple[float, Line] | None:
