@@ -13,6 +13,7 @@ from enum import Enum
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings.spoken import says
 from torchdoctor.model import Fact, FactValue
 from torchdoctor.sentence_words import COMMON
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from torchdoctor.model import Transcript
 
 LINE_CHARS = 1_200
+MESSAGE = 4  # lines, at most, of a message in a chat
 WRAPPED = 55  # characters: a shorter line ends where its writer wanted
 
 _PATTERNS = {
@@ -138,7 +140,14 @@ class Passage:
     @property
     def personal(self) -> bool:
         """Does somebody speak of what happened to him, or ask?"""
-        return self._told or (self._speech.person and not self._speech.lesson)
+        if self._told or (self._speech.person and not self._speech.lesson):
+            return True
+        return not self._speech.lesson and len(self.lines) <= MESSAGE and self._tried
+
+    @property
+    def _tried(self) -> bool:
+        """A message of a chat, in whose shortened sentences nobody says "I": something did not help."""
+        return any(says("unchanged").search(line.text) for line in self.of(Voice.SAID))
 
     @cached_property
     def session(self) -> bool:
