@@ -14,9 +14,9 @@ from torchdoctor.engine.factbook import FactBook, TextFacts
 from torchdoctor.engine.finding import Finding, Occurrence, quote
 from torchdoctor.engine.judge import judge
 from torchdoctor.engine.link import chains
+from torchdoctor.engine.listed_frames import listed_frame
 from torchdoctor.engine.match import occurrences
 from torchdoctor.engine.rank import reasons, sort_key
-from torchdoctor.engine.listed_frames import listed_frame
 from torchdoctor.engine.told_frames import told_frame
 from torchdoctor.engine.wording import filled, first_known
 from torchdoctor.model import (

@@ -1,4 +1,4 @@
-"""The place that a listing with numbers before its lines shows: ``valid.py`` above ``22      out = net(img)``."""
+"""The place that a listing with numbered lines shows: ``valid.py`` above ``22      out = net(img)``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 MOST_ABOVE = 60  # lines between the name of the file and the line
 
-_HEAD = r"^\s*(?:#+|//|File:?|file:?|={2,}|-{2,}|\*{2})?\s*[`*\"']{0,3}(?P<file>[\w./\\~-]{1,200}\.py)[`*\"']{0,3}\s*:?(?:\s*[=*-]{2,})?\s*$"
+_HEAD = (
+    r"^\s*(?:#+|//|[Ff]ile:?|={2,}|-{2,}|\*{2})?\s*[`*\"']{0,3}(?P<file>[\w./\\~-]{1,200}\.py)[`*\"']{0,3}"
+    r"\s*:?(?:\s*[=*-]{2,})?\s*$"
+)
 _NUMBERED = r"^\s{0,8}(?P<line>\d{1,5})(?:[:|] ?|\t| {1,2})(?P<code>\s*\S.*)$"
 
 
@@ -29,6 +32,7 @@ def listed_frame(evidence: Iterable[Evidence], transcript: Transcript) -> Frame 
             for event in transcript.events
             if event.source == item.file and item.line - MOST_ABOVE <= event.line <= item.line
         ]
+        numbered = None
         for event in reversed(above):
             if event.line <= item.line <= event.end_line:
                 lines = event.text.split("\n")
@@ -36,7 +40,11 @@ def listed_frame(evidence: Iterable[Evidence], transcript: Transcript) -> Frame 
                 if (numbered := pattern(_NUMBERED).match(lines[at])) is None:
                     break
                 continue
-            if (head := pattern(_HEAD).match(event.text)) is not None and not package_of(head["file"]):
+            if (
+                numbered is not None
+                and (head := pattern(_HEAD).match(event.text)) is not None
+                and not package_of(head["file"])
+            ):
                 code = numbered["code"].strip()
                 return Frame(head["file"], int(numbered["line"]), "", code, "", item.line)
     return None

@@ -43,7 +43,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "threads": (("num_threads", "omp_num", "num threads", "1 thread", "one thread"),),
     "worker_timing": (("workers",), ("num_workers", "dataloader", "loader", "loading")),
     "latency": (
-        ("p50", "median", "ms", "50%", "max", "per call", "\u5ef6\u8fdf", "\u043c\u0441"),
+        ("p50", "median", "ms", "millisec", "50%", "max", "per call", "\u5ef6\u8fdf", "\u043c\u0441"),
         ("torch", "cuda", "gpu", "inference", "latency", "model"),
     ),
     "gpu_rows": (
@@ -72,10 +72,30 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "eval_memory": (
         ("def ", ".eval()", "no_grad", "grad_fn", "inference_mode"),
-        ("mem", "vram", "gb", "gib", "\u0433\u0431", "\u663e\u5b58", "\u30e1\u30e2\u30ea", "\uba54\ubaa8\ub9ac"),
+        (
+            "mem",
+            "vram",
+            "gb",
+            "gib",
+            "\u0433\u0431",
+            "\u663e\u5b58",
+            "\u30e1\u30e2\u30ea",
+            "\uba54\ubaa8\ub9ac",
+        ),
     ),
     "gpu_growth": (
-        ("append(", "+=", "retain_graph", "create_graph", "hidden", "state", "] =", "torch.cat", "self.h", "h ="),
+        (
+            "append(",
+            "+=",
+            "retain_graph",
+            "create_graph",
+            "hidden",
+            "state",
+            "] =",
+            "torch.cat",
+            "self.h",
+            "h =",
+        ),
         ("mem", "vram", "alloc", "\u663e\u5b58", "\u30e1\u30e2\u30ea", "\uba54\ubaa8\ub9ac", "speicher"),
     ),
     "sampler_order": (("distributedsampler",),),

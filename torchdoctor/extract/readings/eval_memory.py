@@ -29,23 +29,39 @@ _PATTERNS = {
     "amount": r"\b\d+(?:[.,]\d+)? ?G(?:i?B|o)?\b",
     "times": r"\d ?[x\u00d7]\b|\btimes\b|\u500d|mal so viel|fois plus|veces m\u00e1s|\d-fold",
     "loop": (
-        r"^\s*(?:(?:async )?def \w*(?:valid|eval|test|infer|predict|embed|encode|serve|score|classif|sample|generate"
+        r"^\s*(?:(?:async )?def \w*(?:valid|eval|test|infer|predict|embed|encode|serve|score|classif|sample"
+        r"|generate"
         r"|val_|_val)\w*\(|(?P<model>\w+(?:\.\w+)*)\.eval\(\))|(?<![\w.])(?P<inline>\w+(?:\.\w+)*)\.eval\(\)"
     ),
-    "model": r"(?<!def )\b(?:(?:self\.)?(?:model|net|network|\w+_model|backbone|encoder|modelo|modell|modele)|self)\(",
+    "model": (
+        r"(?<!def )\b(?:(?:self\.)?(?:model|net|network|\w+_model|backbone|encoder|modelo|modell"
+        r"|modele)|self)\("
+    ),
     "off": r"no_grad|inference_mode|set_grad_enabled|requires_grad_\(False\)",
     "denied": (
         r"\?|\b(?:not|no|without|n't|forgot|forgotten|missing|never|nicht|non|pas|n\u00e3o|nie|ikke|niet|yok"
-        r"|ohne|kein|keine|sans|sin|sem|senza|bez|zonder|\u0431\u0435\u0437|\u043d\u0435|\u043d\u0435\u0442)\b|\u6ca1|\u4e0d|\u306a\u3057|\u306a\u3044|\u5fd8|\uc548|\uc5c6"
+        r"|ohne|kein|keine|sans|sin|sem|senza|bez|zonder|\u0431\u0435\u0437|\u043d\u0435"
+        r"|\u043d\u0435\u0442)\b|\u6ca1|\u4e0d|\u306a\u3057|\u306a\u3044|\u5fd8|\uc548|\uc5c6"
     ),
-    "training": r"\btrain(?:ing)?\b|entrena\w*|entra[i\u00ee]ne\w*|treino|treina\w*|addestra\w*|\u0442\u0440\u0435\u043d\u0438\u0440\w*|\u043e\u0431\u0443\u0447\w*|\u8bad\u7ec3|\u5b66\u7fd2|\ud559\uc2b5|trening\w*|e\u011fitim",
-    "testing": r"\b(?:val|valid|validation|eval|evaluation|test|infer|inference)\b|\u9a8c\u8bc1|\u6d4b\u8bd5|\u691c\u8a3c|\u8a55\u4fa1|\uac80\uc99d|\u0432\u0430\u043b\u0438\u0434\w*",
+    "training": (
+        r"\btrain(?:ing)?\b|entrena\w*|entra[i\u00ee]ne\w*|treino|treina\w*|addestra\w*"
+        r"|\u0442\u0440\u0435\u043d\u0438\u0440\w*|\u043e\u0431\u0443\u0447\w*|\u8bad\u7ec3|\u5b66\u7fd2"
+        r"|\ud559\uc2b5|trening\w*|e\u011fitim"
+    ),
+    "testing": (
+        r"\b(?:val|valid|validation|eval|evaluation|test|infer|inference)\b|\u9a8c\u8bc1"
+        r"|\u6d4b\u8bd5|\u691c\u8a3c|\u8a55\u4fa1|\uac80\uc99d|\u0432\u0430\u043b\u0438\u0434\w*"
+    ),
     "forward": (
-        r"before\W{0,6}(?P<before>\d+(?:\.\d+)?) ?G?i?B?\W{0,8}(?:after|nach)?[ _-]?(?:the )?(?:forward|fwd)\W{0,6}"
+        r"before\W{0,6}(?P<before>\d+(?:\.\d+)?) ?G?i?B?\W{0,8}(?:after|nach)?[ _-]?(?:the )?(?:forward"
+        r"|fwd)\W{0,6}"
         r"(?P<after>\d+(?:\.\d+)?) ?G"
     ),
     # what a tensor shows that has a graph behind it, and what numpy asks for then
-    "graph": r"grad_fn\s?(?:=|is|:)?\s?<|\.detach\(\)\.cpu\(\)|\.detach\(\)\.numpy\(\)|Use tensor\.detach\(\)\.numpy\(\)",
+    "graph": (
+        r"grad_fn\s?(?:=|is|:)?\s?<|\.detach\(\)\.cpu\(\)|\.detach\(\)\.numpy\(\)"
+        r"|Use tensor\.detach\(\)\.numpy\(\)"
+    ),
 }
 
 
@@ -95,7 +111,11 @@ def recording(passage: Passage) -> Line | None:
 def _denies(passage: Passage) -> Line | None:
     """Somebody says that he has no no_grad; a question whether he needs it is none."""
     for line in passage.sentences:
-        if _pattern("off").search(line.text) and "?" not in line.text and _pattern("denied").search(line.text):
+        if (
+            _pattern("off").search(line.text)
+            and "?" not in line.text
+            and _pattern("denied").search(line.text)
+        ):
             return line
     return None
 
@@ -117,11 +137,11 @@ def _figures(passage: Passage) -> Line | None:
     training: list[float] = []
     testing: list[tuple[float, Line]] = []
     for line in passage.of(Voice.PRINTED, Voice.SAID):
-        if (found := _pattern("forward").search(line.text)) is not None:
-            if float(found.group("after")) >= FORWARD * float(found.group("before")) > 0:
-                return line
+        found = _pattern("forward").search(line.text)
+        if found and float(found.group("after")) >= FORWARD * float(found.group("before")) > 0:
+            return line
         amounts = [figure.value for figure in sizes(line.text)]
-        if len(amounts) != 1 or line.voice is Voice.SAID and len(line.text) > 60:
+        if len(amounts) != 1 or (line.voice is Voice.SAID and len(line.text) > 60):
             continue
         for_training = _pattern("training").search(line.text) is not None
         for_testing = _pattern("testing").search(line.text) is not None

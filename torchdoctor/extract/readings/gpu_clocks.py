@@ -35,8 +35,14 @@ _PATTERNS = {
     "heat": r"(?<![\w.])(?P<heat>\d{2,3})\s?(?:\u00b0\s?C?|C\b|\u2103|deg\b|degrees)",
     "locked": r"(?:-lgc|--lock-gpu-clocks|-ac |--applications-clocks)\s?=?\s?\d|clocks? (?:are )?locked",
     "memory-clock": r"\bmem\w*\b|HBM|GDDR",
-    "rate": r"(?<![\w.])\d{1,7}(?:[.,]\d{1,3})?\s?(?:k\s)?(?:it|its|img|imgs|images|samples|tok|tokens|steps|seq)/s",
-    "power": r"\bthrottl|heat|hot\b|heiß|warm|temp|power|watt|\d ?W\b|fan|cool|\u6e29\u5ea6|\u964d\u9891|\u6e29\u5ea6",
+    "rate": (
+        r"(?<![\w.])\d{1,7}(?:[.,]\d{1,3})?\s?(?:k\s)?(?:it|its|img|imgs|images|samples|tok|tokens"
+        r"|steps|seq)/s"
+    ),
+    "power": (
+        r"\bthrottl|heat|hot\b|heiß|warm|temp|power|watt|\d ?W\b|fan|cool|\u6e29\u5ea6|\u964d\u9891"
+        r"|\u6e29\u5ea6"
+    ),
 }
 
 
@@ -103,7 +109,13 @@ def _works(row: Busy) -> bool:
 def _limits(rows: list[Busy]) -> tuple[Line, str] | None:
     for row in rows:
         others = [one.limit for one in rows if one.who != row.who and one.name == row.name and one.limit]
-        if row.limit and row.watts and others and row.limit <= 0.8 * min(others) and row.watts >= 0.9 * row.limit:
+        if (
+            row.limit
+            and row.watts
+            and others
+            and row.limit <= 0.8 * min(others)
+            and row.watts >= 0.9 * row.limit
+        ):
             return row.line, f"a power limit of {row.limit:.0f} W, the others {min(others):.0f} W"
     return None
 
@@ -142,9 +154,10 @@ def _told(passage: Passage) -> tuple[Line, str] | None:
     for at, line in enumerate(said):
         clocks = [float(found.group("mhz")) for found in _pattern("mhz").finditer(line.text)]
         near = " ".join(one.text for one in said[max(0, at - 1) : at + 2])
-        if len(clocks) >= 2 and 300 <= min(clocks) <= FALLS_TO * max(clocks) and _pattern("power").search(near):
-            if not _pattern("memory-clock").search(line.text) and not says("idle").search(near):
-                return line, f"{min(clocks):.0f} MHz instead of {max(clocks):.0f} MHz"
+        if len(clocks) < 2 or _pattern("memory-clock").search(line.text) or says("idle").search(near):
+            continue
+        if 300 <= min(clocks) <= FALLS_TO * max(clocks) and _pattern("power").search(near):
+            return line, f"{min(clocks):.0f} MHz instead of {max(clocks):.0f} MHz"
     return None
 
 

@@ -29,29 +29,45 @@ FEWEST = 4
 GROWTH = 1.3
 
 _TENSORS = (
-    r"(?:loss|out|output|pred|logit|y_?hat|feat|prob|score|embed|emb|hidden|state|attn|activation|recon|latent"
+    r"(?:loss|out|output|pred|logit|y_?hat|feat|prob|score|embed|emb|hidden|state|attn|activation|recon"
+    r"|latent"
     r"|mask|x_hat|z_|perdida|perte|verlust|result|res)"
 )
 _PATTERNS = {
-    "memory": r"\bmem\w*|_mem\b|gpu_?mem|alloc\w*|reserved|\bvram\b|\bcuda\b|\u663e\u5b58|\u5185\u5b58|\u30e1\u30e2\u30ea|\uba54\ubaa8\ub9ac|speicher|pami\u0119\w*|\u043f\u0430\u043c\u044f\u0442\w*|m\u00e9moire|memoria",
+    "memory": (
+        r"\bmem\w*|_mem\b|\b(?:used|in use|belegt|usage|usado|utilis\w*|occup\w*"
+        r"|\u0437\u0430\u043d\u044f\u0442\u043e)\b|\([GM]i?B\)|gpu_?mem|alloc\w*|reserved|\bvram\b|\bcuda\b"
+        r"|\u663e\u5b58|\u5185\u5b58|\u30e1\u30e2\u30ea|\uba54\ubaa8\ub9ac|speicher|pami\u0119\w*"
+        r"|\u043f\u0430\u043c\u044f\u0442\w*|m\u00e9moire|memoria"
+    ),
     "not-gpu": r"\brss\b|\bram\b|\bhost\b|\bcpu\b|\buss\b|\bpss\b|\bres\b|\bswap\b",
-    "gpu": r"\bgpus?\b|cuda|\bvram\b|gpu_?mem|\u663e\u5b58|nvidia|\b(?:RTX|GTX|A100|H100|V100|T4|4090|3090)\b|graphics|grafik|\u0432\u0438\u0434\u0435\u043e\w*",
-    "step-head": r"step|iter|epoch|update|upd|episode|hour|time|minute|zeit|stunde|schritt|request|call|\bi\b|^n$|round|\u6b65|\u8f6e|\u30b9\u30c6\u30c3\u30d7|\u0448\u0430\u0433|\u044d\u043f\u043e\u0445\u0430|paso|\u00e9tape|etapa|krok|ad\u0131m",
+    "gpu": (
+        r"\bgpus?\b|cuda|\bvram\b|gpu_?mem|\u663e\u5b58|nvidia|\b(?:RTX|GTX|A100|H100|V100|T4|4090"
+        r"|3090)\b|graphics|grafik|\u0432\u0438\u0434\u0435\u043e\w*"
+    ),
+    "step-head": (
+        r"step|iter|epoch|update|upd|episode|hour|time|minute|zeit|stunde|schritt|request|call"
+        r"|\bi\b|^n$|round|\u6b65|\u8f6e|\u30b9\u30c6\u30c3\u30d7|\u0448\u0430\u0433"
+        r"|\u044d\u043f\u043e\u0445\u0430|paso|\u00e9tape|etapa|krok|ad\u0131m"
+    ),
     "sizes-tried": r"batch[ _]?size|seq\w*[ _]?len|resolution|\bbs\b",
     "number": r"^~?(?P<number>\d{1,9}(?:\.\d{1,4})?)",
     "first-number": r"^\D{0,30}?(?P<step>\d{1,9})(?P<k>k?)\b(?!\.\d|\s?[GM]i?B)",
     "comma": r"(?<=\d),(?=\d{1,3}\s?(?:[GM]i?B|[GM]o)\b)",
     "kept": (
-        rf"\b[\w.\[\]'\"]{{1,40}}\s*\+=\s*(?:self\.)?(?:\w*loss\w*|crit\w*\([^)\n]*\)|loss_fn\([^)\n]*\))\s*(?:/[^#\n]*)?(?:#|`|;|$)"
+        rf"\b[\w.\[\]'\"]{{1,40}}\s*\+=\s*(?:self\.)?(?:\w*loss\w*|crit\w*\([^)\n]*\)"
+        rf"|loss_fn\([^)\n]*\))\s*(?:/[^#\n]*)?(?:#|`|;|$)"
         rf"|\b(?P<sum>\w*loss\w*)\s*=\s*(?P=sum)\s*\+\s*\w*loss\w*\s*(?:#|`|;|$)"
-        rf"|\b[\w.\[\]'\"]{{1,40}}\.(?:append|add|put|insert|extend)\(\s*[\[({{]{{0,2}}\s*(?:\d,\s*)?(?:self\.)?{_TENSORS}\w*\s*[,)\]]"
+        rf"|\b[\w.\[\]'\"]{{1,40}}\.(?:append|add|put|insert"
+        rf"|extend)\(\s*[\[({{]{{0,2}}\s*(?:\d,\s*)?(?:self\.)?{_TENSORS}\w*\s*[,)\]]"
         rf"|\b[\w.]{{1,40}}\[[^\]\n]{{1,40}}\]\s*=\s*{_TENSORS}\w*\s*(?:#|`|;|$)"
         r"|retain_graph\s*=\s*True|create_graph\s*=\s*True"
         rf"|(?P<bank>(?:self\.)?\w{{2,30}})\s*=\s*torch\.(?:cat|stack)\(\s*[\[(]\s*(?P=bank)\s*,"
     ),
     # a state that goes in and comes out, and nothing cuts it off
     "carried": (
-        r"(?:^|,\s*|\(\s*)(?P<state>(?:self\.)?(?:h|hx|hc|hidden\w*|state\w*|h_\w+|rnn_state|mems?|memory|carry))\s*\)?"
+        r"(?:^|,\s*|\(\s*)(?P<state>(?:self\.)?(?:h|hx|hc|hidden\w*|state\w*|h_\w+|rnn_state|mems?|memory"
+        r"|carry))\s*\)?"
         r"\s*=\s*[^\n]{2,80}?\([^\n]*?\b(?P=state)\b"
     ),
     "cut": r"detach\(|\.data\b|repackage_hidden|stop_gradient|detach_\(",
@@ -155,6 +171,10 @@ def _told(passage: Passage) -> tuple[float, Line] | None:
         if not (says("memory").search(line.text) and says("grows").search(line.text)):
             continue
         amounts = [figure.value for figure in sizes(_pattern("comma").sub(".", line.text))]
-        if len(amounts) >= 2 and amounts[-1] >= GROWTH * amounts[0] > 0 and says("each step").search(line.text):
+        if (
+            len(amounts) >= 2
+            and amounts[-1] >= GROWTH * amounts[0] > 0
+            and says("each step").search(line.text)
+        ):
             return amounts[-1] / amounts[0], line
     return None

@@ -28,23 +28,32 @@ _PATTERNS = {
         r"|[^\s'\"|`(,][^'\"|\n`]{2,40} MIG \d{1,2}[cg]\.(?:\d{1,2}g\.)?\d{1,3}gb(?:\+me)?"
     ),
     "instance": r"\bMIG \d{1,2}g\.\d{1,3}gb(?:\+me)?\b|\bMIG-(?:GPU-)?[0-9a-f]{8}-[0-9a-f]{2,4}",
-    "profile": r"\b(?:profile|profil|perfil|profilo|vGPU|GRID|\u30d7\u30ed\u30d5\u30a1\u30a4\u30eb|\u914d\u7f6e)\b[^.\n]{0,30}?"
-    r"\b(?P<name>(?:RTX ?)?[A-Z]{0,3}\d{1,4}[A-Z]{0,2}-\d{1,2}[QCBA])\b",
+    "profile": (
+        r"\b(?:profile|profil|perfil|profilo|vGPU|GRID|\u30d7\u30ed\u30d5\u30a1\u30a4\u30eb"
+        r"|\u914d\u7f6e)\b[^.\n]{0,30}?"
+        r"\b(?P<name>(?:RTX ?)?[A-Z]{0,3}\d{1,4}[A-Z]{0,2}-\d{1,2}[QCBA])\b"
+    ),
     # shared out by the cluster: time slices, MPS, HAMi, cGPU
     "shared": (
-        r"nvidia\.com/gpu\.shared|gpu\.replicas\s?[:=]\s?[\"']?(?:[2-9]|\d\d)|-SHARED\b|nvidia\.com/gpu(?:mem|cores)\b"
-        r"|HAMI-core|4pdvGPU|libvgpu\.so|CUDA_DEVICE_(?:MEMORY|SM)_LIMIT|aliyun\.com/gpu-mem|\bcGPU\b|qgpu-(?:core|memory)"
+        r"nvidia\.com/gpu\.shared|gpu\.replicas\s?[:=]\s?[\"']?(?:[2-9]|\d\d)|-SHARED\b"
+        r"|nvidia\.com/gpu(?:mem|cores)\b"
+        r"|HAMI-core|4pdvGPU|libvgpu\.so|CUDA_DEVICE_(?:MEMORY|SM)_LIMIT|aliyun\.com/gpu-mem|\bcGPU\b"
+        r"|qgpu-(?:core|memory)"
         r"|CUDA_MPS_ACTIVE_THREAD_PERCENTAGE|CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"
     ),
     # what torch says of the card: some multiprocessors only
-    "processors": r"multi_?processor_?count\W{1,4}(?P<count>\d{1,3})\b|\b(?P<count2>\d{1,3}) (?:SMs|multiprocessors)\b",
+    "processors": (
+        r"multi_?processor_?count\W{1,4}(?P<count>\d{1,3})\b|\b(?P<count2>\d{1,3}) (?:SMs"
+        r"|multiprocessors)\b"
+    ),
     "memory": r"total_memory\W{1,4}(?P<mib>\d{4,6}) ?MB",
     "named-memory": r"\b(?P<gb>16|24|32|40|48|64|80|94|141)GB\b",
     "mode": r"Virtualization Mode\s*:\s*VGPU|MIG M(?:ode|\.)?\s*(?:Current\s*)?:\s*Enabled",
     "amount": r"\b\d{1,3}(?:[.,]\d{1,2})? ?(?:GB|GiB|Go|\u0413\u0411)\b",
     "question": r"\?|\uff1f",
     "whole": (
-        r"\bas expected\b|works (?:great|fine|as)|wie erwartet|works as designed|on purpose|absichtlich|each (?:user|student)"
+        r"\bas expected\b|works (?:great|fine|as)|wie erwartet|works as designed|on purpose|absichtlich"
+        r"|each (?:user|student)"
         r" gets"
     ),
 }
@@ -52,7 +61,8 @@ _PATTERNS = {
 # multiprocessors of whole cards, by a word of their names
 # (docs.nvidia.com/datacenter/tesla/mig-user-guide and the cards' data sheets)
 _PROCESSORS = {
-    "A100": 108, "A800": 108, "A30": 56, "H100": 114, "H800": 114, "H200": 132, "GH200": 132, "A40": 84, "A10": 72,
+    "A100": 108, "A800": 108, "A30": 56, "H100": 114, "H800": 114, "H200": 132, "GH200": 132,
+    "A40": 84, "A10": 72,
     "L40S": 142, "L40": 142, "L4": 58, "T4": 40, "V100": 80, "B200": 148,
 }  # fmt: skip
 _PART = 0.8
@@ -104,7 +114,7 @@ def _card(text: str) -> str | None:
 
 def _missed(passage: Passage) -> Line | None:
     """Too slow, too small, less than the name says; or a size and the question why."""
-    for line in passage.sentences:
+    for line in (*passage.sentences, *passage.lines[:1]):
         if says("falls short").search(line.text):
             return line
     for line in passage.sentences:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.readings.tables import Table, TableRow, tables
+from torchdoctor.extract.readings.tables import Table, TableRow, is_number, tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +19,14 @@ if TYPE_CHECKING:
     from torchdoctor.extract.readings.passage import Line, Passage
 
 _COLUMNS = {
-    "index": r"^(?:#? ?gpu|index|idx|id|rank|rang|card|karte|gpu id|gpu[ _]?index|#|device|\u5361|\u663e\u5361)$",
-    "sm": r"^(?:clocks?\.(?:current\.)?(?:sm|gr|graphics)|sm[ _]?clock|gpu[ _]?clock|clocks?|pclk|gclk|mhz|takt)\b",
+    "index": (
+        r"^(?:#? ?gpu|index|idx|id|rank|rang|card|karte|gpu id|gpu[ _]?index|#|device|\u5361"
+        r"|\u663e\u5361)$"
+    ),
+    "sm": (
+        r"^(?:clocks?\.(?:current\.)?(?:sm|gr|graphics)|sm[ _]?clock|gpu[ _]?clock|clocks?|pclk|gclk|mhz"
+        r"|takt)\b"
+    ),
     "highest": r"^(?:clocks\.max\.(?:sm|gr|graphics)|max\.? (?:sm )?clock|max mhz)",
     "heat": r"^(?:temperature\.gpu|temp\w*|gtemp|heat|\u00b0c|\u6e29\u5ea6)",
     "watts": r"^(?:power\.draw\S*|pwr|power|watts?|leistung)\b",
@@ -40,6 +46,16 @@ _COLUMNS = {
     "highest-speed": r"^pcie\.link\.gen\.(?:gpu|host)?max$|^max gen$|^gen max$",
     "name": r"^(?:name|gpu_name|model)$",
 }
+# a first column that tells whose the row is
+_WHOSE = (
+    r"^(?:node|host|hostname|machine|box|server|rank|gpu|card|device|system|name|who|rechner|knoten"
+    r"|maschine|karte|n\u0153ud"
+    r"|noeud|machine|serveur|carte|nodo|m\u00e1quina|servidor|tarjeta|placa|macchina|scheda|w\u0119ze\u0142"
+    r"|\u0443\u0437\u0435\u043b|\u043c\u0430\u0448\u0438\u043d\u0430|\u043a\u0430\u0440\u0442\u0430"
+    r"|\u673a\u5668|\u8282\u70b9|\u663e\u5361|\u30de\u30b7\u30f3|\u30ce\u30fc\u30c9|\ub178\ub4dc"
+    r"|\uc11c\ubc84|\uc7a5\ube44)$|^$"
+)
+AT_WORK_W = 90.0
 _NUMBER = r"(?P<number>\d{1,7}(?:\.\d+)?)"
 _HARD = 0x8 | 0x20 | 0x40 | 0x80  # HW slowdown, SW thermal, HW thermal, HW power brake
 _CAP = 0x4  # SW power cap
@@ -87,12 +103,12 @@ def busy_rows(passage: Passage) -> Iterator[Busy]:
             continue
         brakes = [at for at, name in enumerate(table.head) if _pattern(_COLUMNS["brake"]).search(name)]
         for row in table.rows:
-            found = _busy(row, columns, brakes)
+            found = _busy(row, table.head[0], columns, brakes)
             if found is not None:
                 yield found
 
 
-def _busy(row: TableRow, columns: dict[str, int | None], brakes: list[int]) -> Busy | None:
+def _busy(row: TableRow, head: str, columns: dict[str, int | None], brakes: list[int]) -> Busy | None:
     def cell(key: str) -> str:
         at = columns[key]
         return row.cells[at] if at is not None and at < len(row.cells) else ""
@@ -102,6 +118,9 @@ def _busy(row: TableRow, columns: dict[str, int | None], brakes: list[int]) -> B
         return float(found.group("number")) if found is not None else None
 
     reasons = int(text, 16) if _is_mask(text := cell("reasons").strip()) else 0
+    label = row.label
+    if not label and not is_number(row.cells[0]) and _pattern(_WHOSE).search(head):
+        label = row.cells[0]
     state = cell("state").upper()
     load, watts, limit = number("busy"), number("watts"), number("limit")
     hard = bool(reasons & _HARD) or any(_active(row.cells[at]) for at in brakes if at < len(row.cells))
@@ -113,7 +132,7 @@ def _busy(row: TableRow, columns: dict[str, int | None], brakes: list[int]) -> B
     index = number("index")
     return Busy(
         row.line,
-        row.label,
+        label,
         int(index) if index is not None else None,
         cell("name"),
         number("sm"),
@@ -124,7 +143,7 @@ def _busy(row: TableRow, columns: dict[str, int | None], brakes: list[int]) -> B
         hard,
         capped,
         sure,
-        load is None and not state and watts is None,
+        load is None and not state and (watts is None or watts >= AT_WORK_W),
         number("lanes"),
         number("most-lanes"),
         number("speed"),
@@ -133,7 +152,7 @@ def _busy(row: TableRow, columns: dict[str, int | None], brakes: list[int]) -> B
 
 
 def _is_mask(text: str) -> bool:
-    return text[:2].lower() == "0x" and all(char in "0123456789abcdefABCDEF" for char in text[2:]) and len(text) > 2
+    return _pattern("^0x[0-9a-f]{1,16}$").match(text) is not None
 
 
 def _active(text: str) -> bool:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NAMESPACE = "held_memory"
 
 FACTS: dict[str, str] = {
-    "held_memory.full": "str: memory in use on a GPU on which nothing of the person's runs, as far as he knows",
+    "held_memory.full": "str: memory in use on a GPU before anything of the new run is on it",
     "held_memory.holder": "str: the process of an earlier run that has it, or the signs of one",
     "held_memory.pid": "int: that process, where the text names it",
     "held_memory.missed": "bool: somebody says that he ended or closed it, or that nothing frees the memory",
@@ -34,34 +34,43 @@ _PATTERNS = {
     "two": r"[\[(]\s*(?P<free>\d{1,3}\.\d{1,3})\s*,\s*(?P<total>\d{1,3}\.\d{1,3})\s*[\])]",
     # "61 of 80 GB", "22301MiB / 24576MiB"
     "of": (
-        r"(?P<used>\d{1,6}(?:[.,]\d{1,2})?)\s?(?P<unit>[GM]i?B?)?\s?(?:/|of|von|sur|de|di|z|\u0438\u0437|out of)"
+        r"(?P<used>\d{1,6}(?:[.,]\d{1,2})?)\s?(?P<unit>[GM]i?B?)?\s?(?:/|of|von|sur|de|di|z|\u0438\u0437"
+        r"|out of)"
         r"\s?(?P<total>\d{1,6}(?:[.,]\d{1,2})?)\s?(?P<unit2>[GM])i?[Bo]?\b"
     ),
     "idle": r"\b0 ?% ?(?:util\w*|GPU-util|volatile|load|usage)?|util\w*[^.\n]{0,12}\b0 ?%",
     "idle-row": r"MiB\s*/\s*\d{1,7}MiB\s*\|\s*0%",
     # "90211 1 Sl 05:41:08 python -u train.py": ps, its columns pid and ppid
-    "orphan": r"(?:^|[\s`|'\"])(?P<pid>\d{2,8})\s+1\s+(?:\d+\s+)?(?:[A-Zsl<+]{1,5}\s+)?[^\n]{0,60}?\bpython[\d.]*\b",
+    "orphan": (
+        r"(?:^|[\s`"
+        r"|'\"])(?P<pid>\d{2,8})\s+1\s+(?:\d+\s+)?(?:[A-Zsl<+]{1,5}\s+)?[^\n]{0,60}?\bpython[\d.]*\b"
+    ),
     # a kernel that has been up for hours; ELAPSED is [[dd-]hh:]mm:ss
     "kernel": (
         r"(?P<pid>\d{2,8})[^\n]{0,40}?\s(?P<age>(?:\d{1,3}-)?\d{1,2}:\d{2}:\d{2})\s[^\n]{0,120}?"
         r"(?:ipykernel|jupyter|colab_kernel)"
     ),
-    "old": (
-        r"(?P<pid>\d{2,8})[^\n]{0,40}?\s(?P<age>\d{1,3}-\d{1,2}:\d{2}:\d{2})\s[^\n]{0,120}?\bpython"
+    "old": (r"(?P<pid>\d{2,8})[^\n]{0,40}?\s(?P<age>\d{1,3}-\d{1,2}:\d{2}:\d{2})\s[^\n]{0,120}?\bpython"),
+    "ppid": (
+        r"\bpp?id\s?(?:=|is|:)?\s?1\b|parent (?:is |pid |process )?(?:pid )?1\b|\borphan|reparented"
+        r"|re-parented"
     ),
-    "ppid": r"\bpp?id\s?(?:=|is|:)?\s?1\b|parent (?:is |pid |process )?(?:pid )?1\b|\borphan|reparented|re-parented",
     "defunct": r"<defunct>|\bzombie|\bZ[sl+]?\s+\d",
     # fuser and lsof on the device
-    "opened": r"(?:/dev/nvidia\d|\bF\.\.\.m)[^\n]{0,80}",
-    "fuser": r"^(?:\s*/dev/nvidia\d+:)?\s+\S+\s+(?P<pid>\d{2,8})\s+F\S*\s+(?P<name>python\S*)",
+    "fuser": r"(?:^|\s)[\w.-]+\s+(?P<pid>\d{2,8})\s+F[.\w]{1,5}\s+(?P<name>python\S*)",
     "lsof": r"^\s*(?P<name>python\S*)\s+(?P<pid>\d{2,8})\s+\S+\s+.{0,80}/dev/nvidia(?:\d|-uvm)",
-    "fuser-bare": r"/dev/nvidia\d+:\s+(?P<pid>\d{2,8}m?)",
     "not-found": r"\[Not Found\]|N/A\s+C\s+-\s",
     "ended": (
-        r"kill(?:ed|ing)?\b|pkill|ctrl-?\s?c|sigkill|\bclosed?\b|abort|interrupt|cancel|crash|died|terminat|ended"
-        r"|stopped|finished|beendet|abgebrochen|abgest\u00fcrzt|gekillt|geschlossen|tu\u00e9|ferm\u00e9|arr\u00eat\u00e9|interromp"
-        r"|mat\u00e9|cerr\u00e9|detuve|matei|fechei|encerrei|chius[oi]|terminat[oi]|zamkn|zabi\u0142|przerwa|\u0443\u0431\u0438\u043b|\u0437\u0430\u043a\u0440\u044b|\u043e\u0441\u0442\u0430\u043d\u043e\u0432\u0438\u043b"
-        r"|\u043f\u0440\u0435\u0440\u0432\u0430\u043b|kapatt|\u00f6ld\u00fcrd|\u6740|\u5173\u6389|\u5173\u4e86|\u5173\u95ed|\u7ed3\u675f|\u505c\u6389|\u4e2d\u65ad|\u9589\u3058|\u6b62\u3081|\u7d42\u4e86|\u5f37\u5236|\uc885\ub8cc|\uc8fd\uc600|\ub2eb\uc558|\uaebc"
+        r"kill(?:ed|ing)?\b|pkill|ctrl-?\s?c|sigkill|\bclosed?\b|abort|interrupt|cancel|crash|died|terminat"
+        r"|ended"
+        r"|stopped|finished|beendet|abgebrochen|abgest\u00fcrzt|gekillt|geschlossen|tu\u00e9|ferm\u00e9"
+        r"|arr\u00eat\u00e9|interromp"
+        r"|mat\u00e9|cerr\u00e9|detuve|matei|fechei|encerrei|chius[oi]|terminat[oi]|zamkn|zabi\u0142"
+        r"|przerwa|\u0443\u0431\u0438\u043b|\u0437\u0430\u043a\u0440\u044b"
+        r"|\u043e\u0441\u0442\u0430\u043d\u043e\u0432\u0438\u043b"
+        r"|\u043f\u0440\u0435\u0440\u0432\u0430\u043b|kapatt|\u00f6ld\u00fcrd|\u6740|\u5173\u6389"
+        r"|\u5173\u4e86|\u5173\u95ed|\u7ed3\u675f|\u505c\u6389|\u4e2d\u65ad|\u9589\u3058|\u6b62\u3081"
+        r"|\u7d42\u4e86|\u5f37\u5236|\uc885\ub8cc|\uc8fd\uc600|\ub2eb\uc558|\uaebc"
     ),
     "freeing": r"empty_cache|gc\.collect|\breboot|\brestart|flush|nvidia-smi -r|--gpu-reset",
     "server": r"\bvllm\b|Uvicorn running|\bollama\b|triton ?server|gunicorn|systemctl status",
@@ -70,7 +79,9 @@ _PATTERNS = {
 
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], re.IGNORECASE if name in ("ended", "freeing", "ppid", "of", "idle") else 0)
+    return re.compile(
+        _PATTERNS[name], re.IGNORECASE if name in ("ended", "freeing", "ppid", "of", "idle") else 0
+    )
 
 
 def read(passage: Passage) -> Iterator[Fact]:
@@ -101,7 +112,11 @@ def _full(passage: Passage) -> tuple[Line, str] | None:
             used, total = (float(found.group(key).replace(",", ".")) for key in ("used", "total"))
             scale = 1024.0 if found.group("unit2").upper() == "M" else 1.0
             card = 4 <= total / scale <= 300
-            if card and MUCH_OF_CARD * total <= used <= total and (_idle(line) or says("memory").search(line.text)):
+            if (
+                card
+                and MUCH_OF_CARD * total <= used <= total
+                and (_idle(line) or says("memory").search(line.text))
+            ):
                 return line, found.group()
         if _pattern("idle").search(line.text) and any(size.value >= MUCH for size in sizes(line.text)):
             return line, line.text.strip()[:80]
@@ -109,7 +124,9 @@ def _full(passage: Passage) -> tuple[Line, str] | None:
 
 
 def _idle(line: Line) -> bool:
-    return _pattern("idle").search(line.text) is not None or _pattern("idle-row").search(line.text) is not None
+    return (
+        _pattern("idle").search(line.text) is not None or _pattern("idle-row").search(line.text) is not None
+    )
 
 
 def _holder(passage: Passage) -> tuple[Line, str] | None:

@@ -31,30 +31,45 @@ STEADY = 2.5  # times the median, that the calls which are not outliers stay bel
 
 _PATTERNS = {
     "median": (
-        r"\b(?:p ?50|median[ae]?|m\u00e9diane?|mediana|\u043c\u0435\u0434\u0438\u0430\u043d\u0430|50(?:th)? ?%|50th percentile|typical|typ\.?|usually|normally)(?!\w)"
+        r"\b(?:p ?50|median[ae]?|m\u00e9diane?|mediana|\u043c\u0435\u0434\u0438\u0430\u043d\u0430"
+        r"|50(?:th)? ?%|50th percentile|typical|typ\.?|usually|normally)(?!\w)"
         r"|\u4e2d\u4f4d\u6570|\u4e2d\u592e\u5024|\uc911\uc559\uac12|\uc911\uac04\uac12"
     ),
     "mean": (
-        r"\b(?:mean|avg|average|mittel(?:wert)?|durchschnitt|moyenne|media|m\u00e9dia|gemiddelde|\u015brednia|\u0441\u0440\u0435\u0434\u043d\u0435\u0435|ortalama)(?!\w)"
+        r"\b(?:mean|avg|average|mittel(?:wert)?|durchschnitt|moyenne|media|m\u00e9dia|gemiddelde"
+        r"|\u015brednia|\u0441\u0440\u0435\u0434\u043d\u0435\u0435|ortalama)(?!\w)"
         r"|\u5e73\u5747|\ud3c9\uade0"
     ),
     "tail": r"\b(?:p ?99(?:\.\d+)?|p ?95|99(?:\.\d+)?(?:th)? ?(?:%|percentile))",
     "bare": r"[ :=]{1,12}(?P<value>\d{1,6}(?:[.,]\d{1,4})?)(?![\w%])",
     "max": (
-        r"\b(?:max(?:imum|imal|imo|imale)?\.?|m\u00e1x(?:imo)?|massimo|worst(?: case)?|slowest|h\u00f6chste\w*|l\u00e4ngste\w*|pire|peor|pior"
+        r"\b(?:max(?:imum|imal|imo|imale)?\.?|m\u00e1x(?:imo)?|massimo|worst(?: case)?|slowest"
+        r"|h\u00f6chste\w*|l\u00e4ngste\w*|pire|peor|pior"
         r"|\u043c\u0430\u043a\u0441(?:\u0438\u043c\u0443\u043c)?|en uzun|najd\u0142u\u017csz\w*)(?!\w)"
         r"|\u6700\u5927|\u6700\u957f|\u6700\u6162|\u6700\u9577|\ucd5c\ub300"
     ),
     # the same work, told where words of other work stand, too
     "equal": (
-        r"(?:same|fixed|constant|identical|equal)\b[^.\n]{0,40}\b(?:shapes?|sizes?|inputs?|tensors?|images?|lengths?|work|weights)"
-        r"|always the same|(?:shape|size|input)s? (?:is|are) (?:fixed|constant|the same)|immer (?:gleich|dieselbe)|gleiche\w* (?:Form|Gr\u00f6\u00dfe|Eingabe)"
-        r"|m\u00eame (?:taille|forme|entr\u00e9e)|mism[oa] (?:tama\u00f1o|forma|entrada)|mesm[oa] (?:tamanho|forma|entrada)|\u0442\u043e\u0442 \u0436\u0435|\u043e\u0434\u0438\u043d\u0430\u043a\u043e\u0432"
-        r"|\u56fa\u5b9a|\u76f8\u540c|\u4e00\u6837|\u540c\u3058|\ub3d9\uc77c|\uac19\uc740|\uace0\uc815|batch(?: size)? ?=? ?1\b"
+        r"(?:same|fixed|constant|identical|equal)\b[^.\n]{0,40}\b(?:shapes?|sizes?|inputs?|tensors?|images?"
+        r"|lengths?|work|weights)"
+        r"|always the same|(?:shape|size|input)s? (?:is|are) (?:fixed|constant|the same)|immer (?:gleich"
+        r"|dieselbe)|gleiche\w* (?:Form|Gr\u00f6\u00dfe|Eingabe)"
+        r"|m\u00eame (?:taille|forme|entr\u00e9e)|mism[oa] (?:tama\u00f1o|forma|entrada)"
+        r"|mesm[oa] (?:tamanho|forma|entrada)|\u0442\u043e\u0442 \u0436\u0435"
+        r"|\u043e\u0434\u0438\u043d\u0430\u043a\u043e\u0432"
+        r"|\u56fa\u5b9a|\u76f8\u540c|\u4e00\u6837|\u540c\u3058|\ub3d9\uc77c|\uac19\uc740|\uace0\uc815"
+        r"|batch(?: size)? ?=? ?1\b"
     ),
     # an inline series: "1.31 1.30 1.31 38.7 1.30", with "," or blanks between
-    "series": r"(?<![\w.,])(?:\d{1,6}(?:\.\d{1,4})?(?: ?ms)?(?:, |,| / | |; )){9,400}\d{1,6}(?:\.\d{1,4})?(?![\w.])",
-    "units": r"\bms\b|millisec|latenc|per call|events?|inference|elapsed|\u5ef6\u8fdf|\u6beb\u79d2|\u30ec\u30a4\u30c6\u30f3\u30b7|\u30df\u30ea\u79d2|\uc9c0\uc5f0|Latenz|latencia|lat\u00eancia|latence|\u0437\u0430\u0434\u0435\u0440\u0436\u043a|\u043c\u0441",
+    "series": (
+        r"(?<![\w.,])(?:\d{1,6}(?:\.\d{1,4})?(?: ?ms)?(?:, |,| / | "
+        r"|; )){9,400}\d{1,6}(?:\.\d{1,4})?(?![\w.])"
+    ),
+    "units": (
+        r"\bms\b|millisec|latenc|per call|events?|inference|elapsed|\u5ef6\u8fdf|\u6beb\u79d2"
+        r"|\u30ec\u30a4\u30c6\u30f3\u30b7|\u30df\u30ea\u79d2|\uc9c0\uc5f0|Latenz|latencia|lat\u00eancia"
+        r"|latence|\u0437\u0430\u0434\u0435\u0440\u0436\u043a|\u043c\u0441"
+    ),
     # the work differs from call to call
     "unequal": (
         r"\btokens?\b|prompts?\b|\blengths?\b|\bLLM\b|variable|different (?:sizes?|shapes?|resolutions?)"
@@ -92,10 +107,11 @@ def _percentiles(passage: Passage) -> tuple[float, Line] | None:
             for word in _pattern(name).finditer(line.text):
                 figure = next((item for item in figures if 0 <= item.start - word.end() <= 16), None)
                 bare = _pattern("bare").match(line.text, word.end())
-                if figure is not None:
-                    named.setdefault(name, (figure.value, line))
-                elif bare is not None and not figures:  # p50 4.1, p99 63: the unit stands elsewhere
-                    named.setdefault(name, (float(bare.group("value").replace(",", ".")), line))
+                value = figure.value if figure is not None else None
+                if value is None and bare is not None and not figures:  # p50 4.1: the unit stands elsewhere
+                    value = float(bare.group("value").replace(",", "."))
+                if value is not None and (name not in named or (name == "tail" and value > named[name][0])):
+                    named[name] = value, line
     middle, _ = named.get("median") or named.get("mean") or (0.0, None)
     if middle <= 0:
         return None
@@ -122,18 +138,18 @@ def _columns(passage: Passage) -> tuple[float, Line] | None:
     for table in tables(passage.lines):
         middle_at = table.column(_pattern("median"))
         for name, least in (("tail", TAIL), ("max", MAXIMUM)):
-            tail_at = table.column(_pattern(name))
-            if middle_at is None or tail_at is None:
-                continue
-            for row in table.rows:
-                middle, tail = (_pattern("one").match(row.cells[at]) for at in (middle_at, tail_at))
-                if middle and tail and float(tail.group()) >= least * float(middle.group()) > 0:
-                    return float(tail.group()) / float(middle.group()), row.line
+            for tail_at in (at for at, head in enumerate(table.head) if _pattern(name).search(head)):
+                if middle_at is None:
+                    break
+                for row in table.rows:
+                    middle, tail = (_pattern("one").match(row.cells[at]) for at in (middle_at, tail_at))
+                    if middle and tail and float(tail.group()) >= least * float(middle.group()) > 0:
+                        return float(tail.group()) / float(middle.group()), row.line
     return None
 
 
 def _outliers(values: list[float], at_least: int) -> float | None:
-    """How far the slowest stands above the median of those after the first ones, which are few and far off."""
+    """How far the slowest stands above the median of those after the first, where few are far off."""
     settled = values[WARM_UP:]
     if len(settled) < FEWEST:
         return None

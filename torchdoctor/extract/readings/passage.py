@@ -50,7 +50,8 @@ _PATTERNS = {
     ),
     # "22      out = net(img)": a listing with numbers before its lines
     "numbered": (
-        r"^\s{0,8}\d{1,5}(?:[:|] ?|\t| {1,2})(?P<code>\s*(?:(?:import|from|def|class|with|for|if|return|async def|@)\b.*"
+        r"^\s{0,8}\d{1,5}(?:[:|] ?|\t| {1,2})(?P<code>\s*(?:(?:import|from|def|class|with|for|if|return"
+        r"|async def|@)\b.*"
         r"|[A-Za-z_][\w.\[\], ]{0,60} ?[-+*/]?= ?[A-Za-z_\[(\"'][^=]*|[A-Za-z_][\w.]{0,60}\(.*\)\s*))$"
     ),
     "sentence-end": r"(?:(?<!\bvs)(?<!e\.g)(?<!i\.e)[.!?](?=\s+[^a-z\s])|[;\u3002\uff01\uff1f])\s*",

@@ -44,14 +44,24 @@ _PATTERNS = {
     "nvtop": r"PCIe GEN ?\d ?@ ?(?P<lanes>\d{1,2})x",
     # "runs at x4 instead of x16", "x1 statt x16", "4x of 16x"
     "instead": (
-        r"(?:\bx ?(?P<lanes>1|2|4|8)|\b(?P<lanes2>1|2|4|8)x|\b(?P<lanes3>1|2|4|8) lanes?)\b(?!\s?\d)[^.;\n]{0,60}?"
+        r"(?:\bx ?(?P<lanes>1|2|4|8)|\b(?P<lanes2>1|2|4|8)x|\b(?P<lanes3>1|2|4"
+        r"|8) lanes?)\b(?!\s?\d)[^.;\n]{0,60}?"
         r"(?:\bx ?16|\b16x|\b16(?: lanes?)?)\b"
     ),
-    "backward": r"(?:\bx ?16|\b16x)\b[^.;\n]{0,60}?(?:\bx ?(?P<lanes>1|2|4|8)|\b(?P<lanes2>1|2|4|8)x)\b(?!\s?\d)",
+    "backward": (
+        r"(?:\bx ?16|\b16x)\b[^.;\n]{0,60}?(?:\bx ?(?P<lanes>1|2|4|8)|\b(?P<lanes2>1|2|4"
+        r"|8)x)\b(?!\s?\d)"
+    ),
     "link": r"PCI-?e|PCI express|\blanes?\b|\briser|bifurcat|\bslot\b|LnkSta|link width|lspci",
     "gpu": r"\bGPUs?\b|nvidia|RTX|GTX|geforce|tesla|quadro|\b[AHLTV]\d{1,3}\b|cuda",
-    "copy": r"\bH2D\b|\bHtoD\b|memcpy|host.to.device|\bcop(?:y|ies)\b|bandwidth|GB/s|offload|kopie|copia|copie|\u62f7\u8d1d",
-    "fine": r"same speed|no difference|doesn't matter|makes no|not a problem|as fast as|gleich schnell|kein Unterschied",
+    "copy": (
+        r"\bH2D\b|\bHtoD\b|memcpy|host.to.device|\bcop(?:y|ies)\b|bandwidth|GB/s|offload|kopie|copia"
+        r"|copie|\u62f7\u8d1d"
+    ),
+    "fine": (
+        r"same speed|no difference|doesn't matter|makes no|not a problem|as fast as|gleich schnell"
+        r"|kein Unterschied"
+    ),
 }
 
 
@@ -86,9 +96,20 @@ def _table(passage: Passage) -> tuple[Line, str] | None:
             return row.line, f"x{row.lanes:.0f} of x{row.most_lanes:.0f}"
     widths = [row.lanes for row in rows if row.lanes]
     for row in rows:
-        if row.lanes and widths.count(max(widths)) >= 1 and row.lanes * 4 <= max(widths) and not row.most_lanes:
+        if (
+            row.lanes
+            and widths.count(max(widths)) >= 1
+            and row.lanes * 4 <= max(widths)
+            and not row.most_lanes
+        ):
             return row.line, f"x{row.lanes:.0f}, others x{max(widths):.0f}"
-        if row.sure and row.speed and row.highest_speed and row.speed < row.highest_speed and _copies(passage):
+        if (
+            row.sure
+            and row.speed
+            and row.highest_speed
+            and row.speed < row.highest_speed
+            and _copies(passage)
+        ):
             return row.line, f"generation {row.speed:.0f} of {row.highest_speed:.0f} under load"
     return None
 

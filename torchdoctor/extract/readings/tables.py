@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from torchdoctor.extract.readings.passage import Line
 
 MOST_CELLS = 40
+LONGEST_HEAD = 60
 MOST_BETWEEN = 12  # lines of something else between rows of the same table
 
 _PATTERNS = {
@@ -81,10 +82,9 @@ def tables(lines: Sequence[Line]) -> Iterator[Table]:
             elif table is not None and len(row.cells) == len(table.head) and since <= MOST_BETWEEN:
                 table.rows.append(row)
                 since = 0
-            elif table is not None and split is _blanks:
-                if table.rows:
-                    yield table
-                    table = None
+            elif table is not None and split is _blanks and table.rows:
+                yield table
+                table = None
         if table is not None and table.rows:
             yield table
 
@@ -101,9 +101,9 @@ def _row(cells: tuple[str, ...], line: Line, wanted: int) -> TableRow | None:
 
 
 def _is_head(row: TableRow) -> bool:
-    return not any(is_number(cell) for cell in row.cells) and sum(len(cell) <= 60 for cell in row.cells) == len(
-        row.cells
-    ) and not all(cell.lower() in ("active", "not active", "n/a", "[n/a]") for cell in row.cells[1:])
+    if any(is_number(cell) or len(cell) > LONGEST_HEAD for cell in row.cells):
+        return False
+    return not all(cell.lower() in ("active", "not active", "n/a", "[n/a]") for cell in row.cells[1:])
 
 
 def _bars(text: str) -> tuple[str, ...]:
