@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.extract.readings.figures import sizes
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.spoken import says
+from torchdoctor.extract.readings.tables import tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,10 +24,16 @@ FACTS: dict[str, str] = {
 }
 
 MORE = 1.3
+LABEL = 60  # characters: a longer line with one size is a sentence about it
 FORWARD = 4.0  # what a forward pass alone adds to the weights; 1 to 2 is usual without the graph
 
 _PATTERNS = {
-    "amount": r"\b\d+(?:[.,]\d+)? ?G(?:i?B|o)?\b",
+    "memory-head": (
+        r"\bmem|m\u00e9m|vram|peak|alloc|spei|[GM]i?B\b|\u663e\u5b58|\u5cf0\u503c"
+        r"|\u30e1\u30e2\u30ea|\u043f\u0430\u043c\u044f\u0442|spitze|pico|pic\b"
+    ),
+    "number": r"\d{1,6}(?:[.,]\d{1,3})?",
+    "eval-mode": r"\.eval\(\)|\beval mode",
     "times": r"\d ?[x\u00d7]\b|\btimes\b|\u500d|mal so viel|fois plus|veces m\u00e1s|\d-fold",
     "loop": (
         r"^\s*(?:(?:async )?def \w*(?:valid|eval|test|infer|predict|embed|encode|serve|score|classif|sample"
@@ -136,19 +143,16 @@ def _figures(passage: Passage) -> Line | None:
     """Sizes of lines that name training and of lines that name validation; or before and after a forward."""
     training: list[float] = []
     testing: list[tuple[float, Line]] = []
-    for line in passage.of(Voice.PRINTED, Voice.SAID):
+    for line, amount in (*_sized(passage), *_tabled(passage)):
         found = _pattern("forward").search(line.text)
         if found and float(found.group("after")) >= FORWARD * float(found.group("before")) > 0:
             return line
-        amounts = [figure.value for figure in sizes(line.text)]
-        if len(amounts) != 1 or (line.voice is Voice.SAID and len(line.text) > 60):
-            continue
         for_training = _pattern("training").search(line.text) is not None
         for_testing = _pattern("testing").search(line.text) is not None
-        if for_training and not for_testing:
-            training.append(amounts[0])
-        elif for_testing and not for_training:
-            testing.append((amounts[0], line))
+        if amount and for_training and not for_testing:
+            training.append(amount)
+        elif amount and for_testing and not for_training:
+            testing.append((amount, line))
     if training and testing:
         most, line = max(testing, key=lambda item: item[0])
         if most >= MORE * max(training):
@@ -156,13 +160,33 @@ def _figures(passage: Passage) -> Line | None:
     return None
 
 
+def _sized(passage: Passage) -> Iterator[tuple[Line, float]]:
+    """Lines with the one size that they show, 0 where it is none or several."""
+    for line in passage.of(Voice.PRINTED, Voice.SAID):
+        amounts = [figure.value for figure in sizes(line.text)]
+        alone = len(amounts) == 1 and (line.voice is Voice.PRINTED or len(line.text) <= LABEL)
+        yield line, amounts[0] if alone else 0.0
+
+
+def _tabled(passage: Passage) -> Iterator[tuple[Line, float]]:
+    """Rows of a table with the figure below the head that names memory."""
+    for table in tables(passage.lines):
+        at = table.column(_pattern("memory-head"))
+        for row in table.rows if at is not None else ():
+            if (number := _pattern("number").match(row.cells[at or 0])) is not None:
+                yield row.line, float(number.group().replace(",", "."))
+
+
 def _words(passage: Passage) -> Line | None:
-    """Validation, memory and that it grows, in one sentence or in two."""
+    """Validation, memory and that it grows, in one sentence or two; a graph shown stands for validation."""
+    shown = passage.first(_pattern("graph")) is not None and _pattern("eval-mode").search(passage.text)
     said = passage.sentences
     for line, below in zip(said, [*said[1:], None], strict=True):
         for text in (line.text, f"{line.text} {below.text if below is not None else ''}"):
-            memory = says("memory").search(text) or _pattern("amount").search(text)
-            grows = says("grows").search(text) or _pattern("times").search(text)
-            if memory and says("evaluation").search(text) and grows:
+            amounts = [figure.value for figure in sizes(text)]
+            apart = len(amounts) >= 2 and max(amounts) >= MORE * min(amounts)
+            memory = says("memory").search(text) or amounts
+            grows = apart or says("grows").search(text) or _pattern("times").search(text)
+            if memory and grows and (shown or says("evaluation").search(text)):
                 return line
     return None

@@ -7,6 +7,7 @@ from functools import cache
 from statistics import median
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings.figures import seconds
 from torchdoctor.extract.readings.gpu_state import Busy, busy_rows
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.spoken import says
@@ -28,6 +29,7 @@ CAP_SHARE = 0.6  # the power cap takes some of the clock from any card at full l
 PEER_SHARE = 0.75
 OWN_SHARE = 0.55
 FALLS_TO = 0.7
+LONGER = 1.4
 COOL_C = 78
 
 _PATTERNS = {
@@ -66,7 +68,14 @@ def read(passage: Passage) -> Iterator[Fact]:
 
 def _slow(passage: Passage) -> Line | None:
     said = next((line for line in passage.sentences if says("slow").search(line.text)), None)
+    said = said or next((line for line in passage.sentences if _longer(line.text)), None)
     return said or passage.first(_pattern("rate")) or passage.first(says("slow"))
+
+
+def _longer(text: str) -> bool:
+    """Does a sentence name two times that are far apart, the later one longer?"""
+    times = [figure.value for figure in seconds(text)]
+    return len(times) >= 2 and times[1] >= LONGER * times[0] > 0
 
 
 def _reasons(passage: Passage) -> tuple[Line, str] | None:

@@ -35,7 +35,7 @@ _TENSORS = (
 )
 _PATTERNS = {
     "memory": (
-        r"\bmem\w*|_mem\b|\b(?:used|in use|belegt|usage|usado|utilis\w*|occup\w*"
+        r"\bm[e\u00e9]m\w*|_mem\b|\b(?:used|in use|belegt|usage|usado|utilis\w*|occup\w*"
         r"|\u0437\u0430\u043d\u044f\u0442\u043e)\b|\([GM]i?B\)|gpu_?mem|alloc\w*|reserved|\bvram\b|\bcuda\b"
         r"|\u663e\u5b58|\u5185\u5b58|\u30e1\u30e2\u30ea|\uba54\ubaa8\ub9ac|speicher|pami\u0119\w*"
         r"|\u043f\u0430\u043c\u044f\u0442\w*|m\u00e9moire|memoria"

@@ -117,7 +117,7 @@ def _missed(passage: Passage) -> Line | None:
     for line in (*passage.sentences, *passage.lines[:1]):
         if says("falls short").search(line.text):
             return line
-    for line in passage.sentences:
+    for line in (*passage.sentences, *passage.lines[:1]):
         if _pattern("question").search(line.text) and (
             _pattern("amount").search(line.text) or says("slow").search(line.text)
         ):

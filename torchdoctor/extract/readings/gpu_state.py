@@ -25,13 +25,31 @@ _COLUMNS = {
     ),
     "sm": (
         r"^(?:clocks?\.(?:current\.)?(?:sm|gr|graphics)|sm[ _]?clock|gpu[ _]?clock|clocks?|pclk|gclk|mhz"
-        r"|takt)\b"
+        r"|takt|klok|horloge|fr\u00e9quence|frecuencia|reloj|frequenza|zegar"
+        r"|\u0447\u0430\u0441\u0442\u043e\u0442\u0430)\b"
+        r"|^(?:gpu|sm)? ?(?:\u9891\u7387|\u6838\u5fc3\u9891\u7387|\u30af\u30ed\u30c3\u30af|\ud074\ub7ed)"
     ),
     "highest": r"^(?:clocks\.max\.(?:sm|gr|graphics)|max\.? (?:sm )?clock|max mhz)",
-    "heat": r"^(?:temperature\.gpu|temp\w*|gtemp|heat|\u00b0c|\u6e29\u5ea6)",
-    "watts": r"^(?:power\.draw\S*|pwr|power|watts?|leistung)\b",
-    "limit": r"^(?:power\.limit|enforced\.power\.limit|power limit|limit|cap)\b",
-    "busy": r"^(?:utilization\.gpu|(?:gpu[ -_]?)?util\w*|sm)(?: \[?%\]?)?$",
+    "heat": (
+        r"^(?:temperature\.gpu|temp\w*|gtemp|heat|\u00b0c|\u6e29\u5ea6|\uc628\ub3c4"
+        r"|\u0442\u0435\u043c\u043f\w*)"
+    ),
+    "watts": (
+        r"^(?:power\.draw\S*|pwr|power|watts?|leistung|puissance|potencia|pot\u00eancia|potenza|consumo"
+        r"|conso|moc|\u043c\u043e\u0449\u043d\u043e\u0441\u0442\u044c)\b(?! ?lim)"
+        r"|^(?:gpu)?(?:\u529f\u8017|\u529f\u7387|\u96fb\u529b|\u6d88\u8cbb\u96fb\u529b"
+        r"|\uc804\ub825)(?!\S{0,2}(?:\u4e0a\u9650|\u9650|\u5236|\u5236\u9650|\uc81c\ud55c))"
+    ),
+    "limit": (
+        r"^(?:power\.limit|enforced\.power\.limit|power limit|limit|cap|powerlimit|leistungslimit"
+        r"|l\u00edmite|limite|\u043b\u0438\u043c\u0438\u0442)\b"
+        r"|\u4e0a\u9650|\u9650\u5236|\u5236\u9650|\uc81c\ud55c"
+    ),
+    "busy": (
+        r"^(?:utilization\.gpu|(?:gpu[ -_]?)?(?:util\w*|load|auslastung|usage|uso|\u5229\u7528\u7387"
+        r"|\u4f7f\u7528\u7387|\u4f7f\u7528\u7387|\uc0ac\uc6a9\ub960"
+        r"|\u0437\u0430\u0433\u0440\u0443\u0437\u043a\u0430)|sm)(?: \[?%\]?)?$"
+    ),
     "state": r"^(?:pstate|perf|p-state)$",
     "reasons": r"^clocks_(?:throttle|event)_reasons\.active$",
     "idle": r"^clocks_(?:throttle|event)_reasons\.gpu_idle$",

@@ -143,15 +143,13 @@ def _holder(passage: Passage) -> tuple[Line, str] | None:
     for name in ("ppid", "defunct", "not-found"):
         if (line_found := passage.first(_pattern(name))) is not None:
             return line_found, line_found.text.strip()[:80]
-    if in_table:
-        return _notebook(passage)
-    return None
+    return _notebook(passage)
 
 
 def _notebook(passage: Passage) -> tuple[Line, str] | None:
     """Another notebook, in which there was a model, while the new one has nothing on the card."""
     for line in passage.sentences:
-        if says("other notebook").search(line.text):
+        if says("other notebook").search(line.text) and "?" not in line.text:
             return line, line.text.strip()[:80]
     return None
 

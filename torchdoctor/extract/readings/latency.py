@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.figures import seconds
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.spoken import says
 from torchdoctor.extract.readings.tables import tables
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ _PATTERNS = {
     "equal": (
         r"(?:same|fixed|constant|identical|equal)\b[^.\n]{0,40}\b(?:shapes?|sizes?|inputs?|tensors?|images?"
         r"|lengths?|work|weights)"
-        r"|always the same|(?:shape|size|input)s? (?:is|are) (?:fixed|constant|the same)|immer (?:gleich"
+        r"|always the same|(?:always|immer|toujours|siempre|sempre) \d{1,5} ?[x\u00d7*]|(?:shape|size"
+        r"|input)s? (?:is|are) (?:fixed|constant|the same)|immer (?:gleich"
         r"|dieselbe)|gleiche\w* (?:Form|Gr\u00f6\u00dfe|Eingabe)"
         r"|m\u00eame (?:taille|forme|entr\u00e9e)|mism[oa] (?:tama\u00f1o|forma|entrada)"
         r"|mesm[oa] (?:tamanho|forma|entrada)|\u0442\u043e\u0442 \u0436\u0435"
@@ -76,6 +78,7 @@ _PATTERNS = {
         r"|dynamic shape|bucket"
         r"|DataLoader|\bloader\b|data time|data_time|checkpoint|recompil|torch\.compile|warm-?up included"
     ),
+    "digits": r"[\d.:,/-]+",
     "one": r"\d{1,6}(?:\.\d{1,4})?",
     "call": r"^\s*(?P<name>[A-Za-z][\w ]{0,24}?)[ #:=\[]{0,3}(?P<number>\d{1,7})\b[\]):,]?\s",
     "ours": r"torch|cuda|\bGPU\b|inference|latency|forward|model",
@@ -93,7 +96,9 @@ def read(passage: Passage) -> Iterator[Fact]:
         return
     if _pattern("unequal").search(passage.text) and not _pattern("equal").search(passage.text):
         return
-    found = _percentiles(passage) or _listed(passage) or _series(passage) or _columns(passage)
+    found = (
+        _percentiles(passage) or _listed(passage) or _series(passage) or _columns(passage) or _told(passage)
+    )
     if found is not None:
         ratio, line = found
         yield line.fact("latency.tail", round(ratio, 1))
@@ -161,26 +166,35 @@ def _outliers(values: list[float], at_least: int) -> float | None:
 
 
 def _listed(passage: Passage) -> tuple[float, Line] | None:
-    """A call a line, numbered: several that take far longer than the rest, none of them among the first."""
-    series: dict[str, list[tuple[float, Line]]] = {}
-    numbers: dict[str, list[int]] = {}
+    """A call a line: several that take far longer than the rest, none of them among the first."""
+    series: dict[str, list[tuple[float, Line, int | None]]] = {}
     for line in passage.of(Voice.PRINTED):
-        call = _pattern("call").match(line.text)
         figures = list(seconds(line.text))
-        if call is not None and len(figures) == 1 and "epoch" not in call.group("name").lower():
-            name = call.group("name").strip().lower()
-            series.setdefault(name, []).append((figures[0].value, line))
-            numbers.setdefault(name, []).append(int(call.group("number")))
-    for name, calls in series.items():
-        gaps = [after - before for before, after in pairwise(numbers[name])]
-        if not gaps or min(gaps) <= 0 or max(gaps) > 1.5 * min(gaps):
-            continue  # sizes that were tried, not calls one after another
-        settled = calls[WARM_UP:]
-        if len(settled) < FEWEST:
+        if len(figures) != 1 or "epoch" in line.text.lower():
             continue
-        middle = median(value for value, _ in settled)
-        slow = [item for item in settled if item[0] >= TAIL * middle > 0]
-        if len(slow) >= 2 and len(slow) * 4 <= len(settled):
-            worst, line = max(slow, key=lambda item: item[0])
-            return worst / middle, line
+        call = _pattern("call").match(line.text)
+        alike = _pattern("digits").sub("", line.text[: figures[0].start]).strip().lower()
+        name = call.group("name").strip().lower() if call is not None else alike
+        number = int(call.group("number")) if call is not None else None
+        series.setdefault(name, []).append((figures[0].value, line, number))
+    for calls in series.values():
+        numbers = [number for _, _, number in calls if number is not None]
+        gaps = [after - before for before, after in pairwise(numbers)]
+        if gaps and (min(gaps) <= 0 or max(gaps) > 1.5 * min(gaps)):
+            continue  # sizes that were tried, not calls one after another
+        spread = _outliers([value for value, _, _ in calls], at_least=2)
+        if spread is not None:
+            return spread, max(calls[WARM_UP:], key=lambda item: item[0])[1]
+    return None
+
+
+def _told(passage: Passage) -> tuple[float, Line] | None:
+    """ "Usually 5 ms, every few seconds one takes 80": equal work, and words for the odd call."""
+    if _pattern("equal").search(passage.text) is None:
+        return None
+    for line in passage.sentences:
+        times = [figure.value for figure in seconds(line.text)]
+        odd = says("now and then").search(line.text) and not says("first call").search(line.text)
+        if odd and len(times) >= 2 and max(times) >= TAIL * times[0] > 0:
+            return max(times) / times[0], line
     return None

@@ -53,7 +53,7 @@ _PATTERNS = {
         r"|8)x)\b(?!\s?\d)"
     ),
     "link": r"PCI-?e|PCI express|\blanes?\b|\briser|bifurcat|\bslot\b|LnkSta|link width|lspci",
-    "gpu": r"\bGPUs?\b|nvidia|RTX|GTX|geforce|tesla|quadro|\b[AHLTV]\d{1,3}\b|cuda",
+    "gpu": r"\bGPUs?\b|nvidia|RTX|GTX|geforce|tesla|quadro|\b[AHLTV]\d{1,3}\b|cuda|torch|\b[12345]0[5-9]0\b",
     "copy": (
         r"\bH2D\b|\bHtoD\b|memcpy|host.to.device|\bcop(?:y|ies)\b|bandwidth|GB/s|offload|kopie|copia"
         r"|copie|\u62f7\u8d1d"
