@@ -51,7 +51,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("gpu", "nvidia", "torchrun", "ddp"),
     ),
     "gpu_clocks": (("mhz", "clocks", "pclk", "power.limit"),),
-    "pcie_link": (("pcie", "pci-e", "lnksta", "link_width", "pci express", "riser"),),
+    "pcie_link": (("pcie", "pci-e", "lnksta", "link_width", "pci express", "riser", "gen.max", "lanes"),),
     "held_memory": (
         ("python", "kernel", "notebook", "zombie", "orphan"),
         ("gb", "mib", "gib", "mem_get_info"),

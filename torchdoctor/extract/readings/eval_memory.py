@@ -45,10 +45,17 @@ _PATTERNS = {
         r"|modele)|self)\("
     ),
     "off": r"no_grad|inference_mode|set_grad_enabled|requires_grad_\(False\)",
+    # "without no_grad", "I don't use no_grad"; "there is no_grad, so it isn't that" is none
     "denied": (
-        r"\?|\b(?:not|no|without|n't|forgot|forgotten|missing|never|nicht|non|pas|n\u00e3o|nie|ikke|niet|yok"
-        r"|ohne|kein|keine|sans|sin|sem|senza|bez|zonder|\u0431\u0435\u0437|\u043d\u0435"
-        r"|\u043d\u0435\u0442)\b|\u6ca1|\u4e0d|\u306a\u3057|\u306a\u3044|\u5fd8|\uc548|\uc5c6"
+        r"\?|(?:n['\u2019]t|\b(?:not|no|without|forgot|forgotten|missing|never|dont|nicht|non|pas|n\u00e3o"
+        r"|nie|ikke"
+        r"|niet|yok|ohne|kein|keine|sans|sin|sem|senza|bez|zonder|\u0431\u0435\u0437|\u043d\u0435"
+        r"|\u043d\u0435\u0442))\b"
+        r"[^.\n]{0,40}(?:no_grad|inference_mode|set_grad_enabled|requires_grad_)"
+        r"|[\u6ca1\u4e0d\u5fd8][^.\n]{0,12}(?:no_grad|inference_mode)"
+        r"|(?:no_grad|inference_mode)(?:\(\))?[`'\"]{0,2} ?(?:is |was |wird |ist |fehlt|manque|falta"
+        r"|manca)?(?:missing|not\b|nicht|pas\b"
+        r"|fehlt|manque|falta|manca|\S{0,6}(?:\u306a\u3057|\u306a\u3044|\u5fd8|\uc548|\uc5c6|\u6ca1)|yok)"
     ),
     "training": (
         r"\btrain(?:ing)?\b|entrena\w*|entra[i\u00ee]ne\w*|treino|treina\w*|addestra\w*"
@@ -70,6 +77,13 @@ _PATTERNS = {
         r"|Use tensor\.detach\(\)\.numpy\(\)"
     ),
 }
+
+
+# a method of the model that is no switch of it
+_METHOD = (
+    r"(?!eval|train|to\b|cuda|cpu|half|float|bfloat16|load_|parameters|named_|state_dict|requires_grad"
+    r"|zero_grad)\w+"
+)
 
 
 @cache
@@ -98,7 +112,9 @@ def recording(passage: Passage) -> Line | None:
         if found is None:
             continue
         name = found.group("model") or found.group("inline")
-        own = re.compile(rf"(?<![\w.]){re.escape(name)}\(") if name and name != "self" else None
+        own = (
+            re.compile(rf"(?<![\w.]){re.escape(name)}(?:\.{_METHOD})?\(") if name and name != "self" else None
+        )
         called = (
             line
             for line in code

@@ -35,6 +35,19 @@ COOL_C = 78
 _PATTERNS = {
     "mhz": r"(?<![\w.,])(?P<mhz>\d{3,4})\s?MHz\b",
     "heat": r"(?<![\w.])(?P<heat>\d{2,3})\s?(?:\u00b0\s?C?|C\b|\u2103|deg\b|degrees)",
+    # a card that waits for data lowers its clock, too
+    "waits": (
+        r"no (?:clocks?[_ ])?(?:throttl\w*|event) reason|waiting for data"
+        r"|util\w*[^.\n]{0,12}(?<!\d)[0-6]?\d ?%"
+        r"|(?<!\d)[0-6]?\d ?% (?:gpu|util\w*)|-pl \d"
+    ),
+    # "HW Power Brake Slowdown : Active", in a sentence
+    "reason": (
+        r"\b[HS]W (?:thermal |power brake )?slowdown\W{0,3}(?:[:=]|is|are|ist|est|es|\u00e8|shows?|says"
+        r"|reports)?\W{0,4}active"
+        r"|(?:thermal|power brake) (?:slowdown|throttling) (?:is )?active"
+    ),
+    "not-active": r"not active",
     "locked": r"(?:-lgc|--lock-gpu-clocks|-ac |--applications-clocks)\s?=?\s?\d|clocks? (?:are )?locked",
     "memory-clock": r"\bmem\w*\b|HBM|GDDR",
     "rate": (
@@ -73,9 +86,9 @@ def _slow(passage: Passage) -> Line | None:
 
 
 def _longer(text: str) -> bool:
-    """Does a sentence name two times that are far apart, the later one longer?"""
+    """Does a sentence name two times that are far apart?"""
     times = [figure.value for figure in seconds(text)]
-    return len(times) >= 2 and times[1] >= LONGER * times[0] > 0
+    return len(times) >= 2 and max(times[:2]) >= LONGER * min(times[:2]) > 0
 
 
 def _reasons(passage: Passage) -> tuple[Line, str] | None:
@@ -85,6 +98,10 @@ def _reasons(passage: Passage) -> tuple[Line, str] | None:
             return row.line, "a slowdown for heat or power is active"
         if row.capped and row.sm is not None and row.sm <= CAP_SHARE * _could(row, rows):
             return row.line, f"the power limit holds the clock at {row.sm:.0f} MHz"
+    if (told := passage.first(_pattern("reason"))) is not None and not _pattern("not-active").search(
+        told.text
+    ):
+        return told, "a slowdown for heat or power is active"
     if _pattern("locked").search(passage.text):
         return None
     for row in rows:
@@ -164,6 +181,8 @@ def _told(passage: Passage) -> tuple[Line, str] | None:
         clocks = [float(found.group("mhz")) for found in _pattern("mhz").finditer(line.text)]
         near = " ".join(one.text for one in said[max(0, at - 1) : at + 2])
         if len(clocks) < 2 or _pattern("memory-clock").search(line.text) or says("idle").search(near):
+            continue
+        if _pattern("waits").search(line.text):
             continue
         if 300 <= min(clocks) <= FALLS_TO * max(clocks) and _pattern("power").search(near):
             return line, f"{min(clocks):.0f} MHz instead of {max(clocks):.0f} MHz"

@@ -42,7 +42,8 @@ _PATTERNS = {
     ),
     "not-gpu": r"\brss\b|\bram\b|\bhost\b|\bcpu\b|\buss\b|\bpss\b|\bres\b|\bswap\b",
     "gpu": (
-        r"\bgpus?\b|cuda|\bvram\b|gpu_?mem|\u663e\u5b58|nvidia|\b(?:RTX|GTX|A100|H100|V100|T4|4090"
+        r"(?<![a-z])gpus?(?![a-z])|cuda|\bvram\b|gpu_?mem|\u663e\u5b58|nvidia|\b(?:RTX|GTX|A100|H100|V100"
+        r"|T4|4090"
         r"|3090)\b|graphics|grafik|\u0432\u0438\u0434\u0435\u043e\w*"
     ),
     "step-head": (
@@ -69,6 +70,11 @@ _PATTERNS = {
         r"(?:^|,\s*|\(\s*)(?P<state>(?:self\.)?(?:h|hx|hc|hidden\w*|state\w*|h_\w+|rnn_state|mems?|memory"
         r"|carry))\s*\)?"
         r"\s*=\s*[^\n]{2,80}?\([^\n]*?\b(?P=state)\b"
+    ),
+    # a hook that keeps what passes through it
+    "hook": (
+        r"def \w*hook\w*\([^)\n]*?(?P<seen>\w+)\s*\):[^\0]{0,200}?\w+\.append\(\s*(?P=seen)\s*\)"
+        r"|register_forward_hook\(\s*lambda[^:\n]*?(?P<seen2>\w+)\s*:\s*\w+\.append\(\s*(?P=seen2)\s*\)"
     ),
     "cut": r"detach\(|\.data\b|repackage_hidden|stop_gradient|detach_\(",
     "backward": r"\.backward\(|manual_backward",
@@ -99,6 +105,11 @@ def _kept(passage: Passage) -> tuple[Line, str] | None:
     for line in passage.snippets:
         if (found := _pattern("kept").search(line.text)) is not None:
             return line, found.group().strip(" #`;")
+    if (hook := _pattern("hook").search(passage.code)) is not None:
+        kept = hook.group().rpartition("\n")[2].strip()
+        place = next((line for line in passage.snippets if kept in line.text), None)
+        if place is not None:
+            return place, kept
     if not _pattern("cut").search(passage.code):
         for line in passage.snippets:
             if (found := _pattern("carried").search(line.text)) is not None:

@@ -6,6 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings.figures import rates
 from torchdoctor.extract.readings.passage import Line, Passage
 from torchdoctor.extract.readings.spoken import says
 
@@ -116,6 +117,10 @@ def _missed(passage: Passage) -> Line | None:
     """Too slow, too small, less than the name says; or a size and the question why."""
     for line in (*passage.sentences, *passage.lines[:1]):
         if says("falls short").search(line.text):
+            return line
+    for line in passage.sentences:
+        rate = [figure.value for figure in rates(line.text)]
+        if len(rate) >= 2 and max(rate) >= 2 * min(rate) > 0:
             return line
     for line in (*passage.sentences, *passage.lines[:1]):
         if _pattern("question").search(line.text) and (

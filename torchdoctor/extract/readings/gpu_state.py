@@ -58,10 +58,10 @@ _COLUMNS = {
         r"|sw_thermal_slowdown)$"
     ),
     "cap": r"^clocks_(?:throttle|event)_reasons\.sw_power_cap$",
-    "lanes": r"^pcie\.link\.width\.current$|^(?:lanes|width|link width|pcie width)(?: cur\w*)?$",
-    "most-lanes": r"^pcie\.link\.width\.max$|^(?:max width|max lanes|width max)$",
-    "speed": r"^pcie\.link\.gen\.(?:gpu)?current$|^(?:pcie )?gen(?:eration)?(?: cur\w*)?$",
-    "highest-speed": r"^pcie\.link\.gen\.(?:gpu|host)?max$|^max gen$|^gen max$",
+    "lanes": r"^pcie\.link\.width\.current$|^(?:lanes|width|link width|pcie width)(?:[ ._]cur\w*)?$",
+    "most-lanes": r"^pcie\.link\.width\.max$|^(?:max width|max lanes|width[ ._]max)$",
+    "speed": r"^pcie\.link\.gen\.(?:gpu)?current$|^(?:pcie[ -]?)?gen(?:eration)?(?:[ ._]cur\w*)?$",
+    "highest-speed": r"^pcie\.link\.gen\.(?:gpu|host)?max$|^max gen$|^gen[ ._]max$",
     "name": r"^(?:name|gpu_name|model)$",
 }
 # a first column that tells whose the row is

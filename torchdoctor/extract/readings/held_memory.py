@@ -36,7 +36,8 @@ _PATTERNS = {
     "of": (
         r"(?P<used>\d{1,6}(?:[.,]\d{1,2})?)\s?(?P<unit>[GM]i?B?)?\s?(?:/|of|von|sur|de|di|z|\u0438\u0437"
         r"|out of)"
-        r"\s?(?P<total>\d{1,6}(?:[.,]\d{1,2})?)\s?(?P<unit2>[GM])i?[Bo]?\b"
+        r"\s?(?:my |the |meinen |mes |mis "
+        r"|i miei )?(?P<total>\d{1,6}(?:[.,]\d{1,2})?)\s?(?P<unit2>[GM])i?[Bo]?\b"
     ),
     "idle": r"\b0 ?% ?(?:util\w*|GPU-util|volatile|load|usage)?|util\w*[^.\n]{0,12}\b0 ?%",
     "idle-row": r"MiB\s*/\s*\d{1,7}MiB\s*\|\s*0%",
@@ -51,6 +52,11 @@ _PATTERNS = {
         r"(?:ipykernel|jupyter|colab_kernel)"
     ),
     "old": (r"(?P<pid>\d{2,8})[^\n]{0,40}?\s(?P<age>\d{1,3}-\d{1,2}:\d{2}:\d{2})\s[^\n]{0,120}?\bpython"),
+    # ps aux: no terminal any more, started on another day or hours ago
+    "aux": (
+        r"^\s*\S+\s+(?P<pid>\d{2,8})\s+[\d.]+\s+[\d.]+\s+\d+\s+\d+\s+\?\s+\S+\s+\w*:?\d{2}"
+        r"\s+\d+:\d{2}\s+\S*python"
+    ),
     "ppid": (
         r"\bpp?id\s?(?:=|is|:)?\s?1\b|parent (?:is |pid |process )?(?:pid )?1\b|\borphan|reparented"
         r"|re-parented"
@@ -133,7 +139,7 @@ def _holder(passage: Passage) -> tuple[Line, str] | None:
     """A process without its parent, an old kernel, one that has the device open and is in no list."""
     in_table = {row.pid for line in passage.lines for row in process_table.rows(line.text)}
     for line in passage.lines:
-        for name in ("orphan", "kernel", "old"):
+        for name in ("orphan", "kernel", "old", "aux"):
             if (found := _pattern(name).search(line.text)) is not None:
                 return line, f"process {found.group('pid')}"
         for name in ("fuser", "lsof"):

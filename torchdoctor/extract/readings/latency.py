@@ -78,6 +78,7 @@ _PATTERNS = {
         r"|dynamic shape|bucket"
         r"|DataLoader|\bloader\b|data time|data_time|checkpoint|recompil|torch\.compile|warm-?up included"
     ),
+    "figures": r"^[\s\[]*(?:\d{1,6}(?:\.\d{1,4})?[,;\s]{1,8}){3,}[\d.]*[\s\],]*$",
     "digits": r"[\d.:,/-]+",
     "one": r"\d{1,6}(?:\.\d{1,4})?",
     "call": r"^\s*(?P<name>[A-Za-z][\w ]{0,24}?)[ #:=\[]{0,3}(?P<number>\d{1,7})\b[\]):,]?\s",
@@ -130,12 +131,26 @@ def _series(passage: Passage) -> tuple[float, Line] | None:
     """Times of one call after another in a line, or over lines of numbers alone."""
     if _pattern("units").search(passage.text) is None:
         return None
-    for line in passage.lines:
-        for found in _pattern("series").finditer(line.text):
+    for line, text in _runs(passage):
+        for found in _pattern("series").finditer(text):
             spread = _outliers([float(text) for text in _pattern("one").findall(found.group())], at_least=2)
             if spread is not None:
                 return spread, line
     return None
+
+
+def _runs(passage: Passage) -> Iterator[tuple[Line, str]]:
+    """The lines; those of figures alone joined with the ones below."""
+    run: list[Line] = []
+    for line in (*passage.lines, None):
+        if line is not None and _pattern("figures").match(line.text):
+            run.append(line)
+            continue
+        if run:
+            yield run[0], ", ".join(one.text.strip().strip("[],; ") for one in run)
+            run = []
+        if line is not None:
+            yield line, line.text
 
 
 def _columns(passage: Passage) -> tuple[float, Line] | None:

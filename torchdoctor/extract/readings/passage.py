@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 LINE_CHARS = 1_200
 MESSAGE = 4  # lines, at most, of a message in a chat
+QUESTION = 60  # … of a question with what belongs to it
 WRAPPED = 55  # characters: a shorter line ends where its writer wanted
 
 _PATTERNS = {
@@ -143,12 +144,16 @@ class Passage:
         """Does somebody speak of what happened to him, or ask?"""
         if self._told or (self._speech.person and not self._speech.lesson):
             return True
-        return not self._speech.lesson and len(self.lines) <= MESSAGE and self._tried
+        return not self._speech.lesson and self._tried
 
     @property
     def _tried(self) -> bool:
-        """A message of a chat, in whose shortened sentences nobody says "I": something did not help."""
-        return any(says("unchanged").search(line.text) for line in self.of(Voice.SAID))
+        """Something did not help, in a message of a chat or a language whose sentences need no "I"."""
+        short = len(self.lines) <= MESSAGE
+        return len(self.lines) <= QUESTION and any(
+            says("unchanged").search(line.text) and (short or any(char > "\u2e80" for char in line.text))
+            for line in self.of(Voice.SAID)
+        )
 
     @cached_property
     def session(self) -> bool:

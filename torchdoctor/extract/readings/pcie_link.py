@@ -52,6 +52,12 @@ _PATTERNS = {
         r"(?:\bx ?16|\b16x)\b[^.;\n]{0,60}?(?:\bx ?(?P<lanes>1|2|4|8)|\b(?P<lanes2>1|2|4"
         r"|8)x)\b(?!\s?\d)"
     ),
+    "contrast": (
+        r"instead|rather than|not\b|only|should|statt|anstelle|nur\b|au lieu|seulement|en vez|en lugar|solo"
+        r"|s\u00f3lo|em vez"
+        r"|invece|\u0432\u043c\u0435\u0441\u0442\u043e|\u0430 \u043d\u0435|zamiast|tylko|yerine|in plaats"
+        r"|\u800c\u4e0d\u662f|\u53ea\u6709|\u3067\u306f\u306a\u304f|\u306e\u306f\u305a|\ub300\uc2e0|\bof\b|@"
+    ),
     "link": r"PCI-?e|PCI express|\blanes?\b|\briser|bifurcat|\bslot\b|LnkSta|link width|lspci",
     "gpu": r"\bGPUs?\b|nvidia|RTX|GTX|geforce|tesla|quadro|\b[AHLTV]\d{1,3}\b|cuda|torch|\b[12345]0[5-9]0\b",
     "copy": (
@@ -169,7 +175,7 @@ def _words(passage: Passage) -> tuple[Line, str] | None:
         if _pattern("link").search(line.text) is None:
             continue
         found = _pattern("instead").search(line.text) or _pattern("backward").search(line.text)
-        if found is not None:
+        if found is not None and _pattern("contrast").search(found.group()):
             lanes = next(value for value in found.groups() if value)
             return line, f"x{lanes} of x16"
     return None
