@@ -132,7 +132,13 @@ def _rising(passage: Passage) -> tuple[float, Line] | None:
 def _columns(passage: Passage) -> Iterator[list[tuple[float, Line]]]:
     """Columns of tables whose heads name memory of the GPU."""
     for table in tables(passage.lines):
-        if not _pattern("step-head").search(table.head[0]) or _pattern("sizes-tried").search(table.head[0]):
+        first = table.head[0]
+        counts = (
+            _pattern("step-head").search(first)
+            or says("epochs").search(first)
+            or says("batches").search(first)
+        )
+        if not counts or _pattern("sizes-tried").search(first):
             continue
         for at, name in enumerate(table.head):
             if not _pattern("memory").search(name) or _pattern("not-gpu").search(name):
