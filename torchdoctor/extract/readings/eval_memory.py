@@ -32,6 +32,7 @@ _PATTERNS = {
         r"\bmem|m\u00e9m|vram|peak|alloc|spei|[GM]i?B\b|\u663e\u5b58|\u5cf0\u503c"
         r"|\u30e1\u30e2\u30ea|\u043f\u0430\u043c\u044f\u0442|spitze|pico|pic\b"
     ),
+    "query": r"memory_allocated\(|memory_reserved\(",
     "number": r"\d{1,6}(?:[.,]\d{1,3})?",
     "eval-mode": r"\.eval\(\)|\beval mode",
     "times": r"\d ?[x\u00d7]\b|\btimes\b|\u500d|mal so viel|fois plus|veces m\u00e1s|\d-fold",
@@ -152,7 +153,23 @@ def _off(passage: Passage) -> bool:
 
 
 def _rises(passage: Passage) -> Line | None:
-    return _figures(passage) or _words(passage)
+    return _figures(passage) or _asked_for(passage) or _words(passage)
+
+
+def _asked_for(passage: Passage) -> Line | None:
+    """memory_allocated() at a prompt, before a forward pass and after it."""
+    before = 0.0
+    for line in passage.of(Voice.TYPED):
+        if _pattern("query").search(line.text) is None:
+            continue
+        answer = next(passage.answers(line), None)
+        number = _pattern("number").match(answer.text.strip()) if answer is not None else None
+        if answer is None or number is None:
+            continue
+        if float(number.group()) >= FORWARD * before > 0:
+            return answer
+        before = float(number.group())
+    return None
 
 
 def _figures(passage: Passage) -> Line | None:

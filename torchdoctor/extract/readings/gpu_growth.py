@@ -27,6 +27,7 @@ FACTS: dict[str, str] = {
 
 FEWEST = 4
 GROWTH = 1.3
+SMALLEST = 1 << 24  # bytes: "2k" are steps
 
 _TENSORS = (
     r"(?:loss|out|output|pred|logit|y_?hat|feat|prob|score|embed|emb|hidden|state|attn|activation|recon"
@@ -71,6 +72,12 @@ _PATTERNS = {
         r"|carry))\s*\)?"
         r"\s*=\s*[^\n]{2,80}?\([^\n]*?\b(?P=state)\b"
     ),
+    # what the model or the loss function gave: kept, it keeps its graph
+    "made": (
+        r"^\s*(?P<name>\w+)\s*=\s*(?:self\.)?(?:\w*(?:model|net|network|encoder|decoder|policy|actor|critic"
+        r"|generator"
+        r"|criterion|loss_fn|loss_func|crit)\w*)\(|(?<![\w.])(?P<loss>\w+)\.backward\("
+    ),
     # a hook that keeps what passes through it
     "hook": (
         r"def \w*hook\w*\([^)\n]*?(?P<seen>\w+)\s*\):[^\0]{0,200}?\w+\.append\(\s*(?P=seen)\s*\)"
@@ -83,7 +90,7 @@ _PATTERNS = {
 
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], re.IGNORECASE)
+    return re.compile(_PATTERNS[name], re.IGNORECASE | re.MULTILINE)
 
 
 def read(passage: Passage) -> Iterator[Fact]:
@@ -105,6 +112,15 @@ def _kept(passage: Passage) -> tuple[Line, str] | None:
     for line in passage.snippets:
         if (found := _pattern("kept").search(line.text)) is not None:
             return line, found.group().strip(" #`;")
+    names = [found.group("name") or found.group("loss") for found in _pattern("made").finditer(passage.code)]
+    for name in dict.fromkeys(names):
+        keeps = re.compile(
+            rf"\.(?:append|add|put|push|insert|extend)\([^\n]*(?<![\w.]){re.escape(name)}(?![\w.(\[])"
+            rf"|\+=\s*{re.escape(name)}\s*(?:/[^#\n]*)?(?:#|;|$)"
+        )
+        for line in passage.snippets:
+            if keeps.search(line.text) and not _pattern("cut").search(line.text):
+                return line, line.text.strip()
     if (hook := _pattern("hook").search(passage.code)) is not None:
         kept = hook.group().rpartition("\n")[2].strip()
         place = next((line for line in passage.snippets if kept in line.text), None)
@@ -187,7 +203,7 @@ def _told(passage: Passage) -> tuple[float, Line] | None:
     for line in passage.sentences:
         if not (says("memory").search(line.text) and says("grows").search(line.text)):
             continue
-        amounts = [figure.value for figure in sizes(_pattern("comma").sub(".", line.text))]
+        amounts = [figure.value for figure in sizes(line.text) if figure.value >= SMALLEST]
         if (
             len(amounts) >= 2
             and amounts[-1] >= GROWTH * amounts[0] > 0

@@ -149,10 +149,10 @@ class Passage:
     @property
     def _tried(self) -> bool:
         """Something did not help, in a message of a chat or a language whose sentences need no "I"."""
-        short = len(self.lines) <= MESSAGE
-        return len(self.lines) <= QUESTION and any(
-            says("unchanged").search(line.text) and (short or any(char > "\u2e80" for char in line.text))
-            for line in self.of(Voice.SAID)
+        said = list(self.of(Voice.SAID))
+        foreign = any(char > "\u00bf" and char.isalpha() for line in said for char in line.text)
+        return len(self.lines) <= (QUESTION if foreign else MESSAGE) and any(
+            says("unchanged").search(line.text) for line in said
         )
 
     @cached_property

@@ -41,7 +41,12 @@ _PATTERNS = {
     "sysfs-max": r"max_link_width[:=\s\"']{0,4}(?P<lanes>\d{1,2})?\s*$",
     "bare": r"^\s*x?(?P<lanes>1|2|4|8|16)\s*$",
     "gpu-z": r"PCI-?E(?:xpress)? ?x(?P<most>\d{1,2}) [\d.]{1,4} ?@ ?x(?P<lanes>\d{1,2})\b",
-    "nvtop": r"PCIe GEN ?\d ?@ ?(?P<lanes>\d{1,2})x",
+    "inline": (
+        r"width\.current[^\d\n]{1,8}(?P<lanes>\d{1,2})\b[^\n]{0,80}?width\.max[^\d\n]{1,8}(?P<most>\d{1,2})\b"
+    ),
+    "inline-backward": (
+        r"width\.max[^\d\n]{1,8}(?P<most>\d{1,2})\b[^\n]{0,80}?width\.current[^\d\n]{1,8}(?P<lanes>\d{1,2})\b"
+    ),
     # "runs at x4 instead of x16", "x1 statt x16", "4x of 16x"
     "instead": (
         r"(?:\bx ?(?P<lanes>1|2|4|8)|\b(?P<lanes2>1|2|4|8)x|\b(?P<lanes3>1|2|4"
@@ -137,6 +142,11 @@ def _listing(passage: Passage) -> tuple[Line, str] | None:
                     return line, f"x{lanes} of x{could[-1]}"
                 if now == "status" and found.group("less"):
                     return line, f"x{lanes} (downgraded)"
+    for wanted in ("inline", "inline-backward"):
+        told = passage.first(_pattern(wanted))
+        it = _pattern(wanted).search(told.text) if told is not None else None
+        if told is not None and it is not None and int(it.group("lanes")) < int(it.group("most")):
+            return told, f"x{it.group('lanes')} of x{it.group('most')}"
     for name in ("kernel", "gpu-z"):
         line_found = passage.first(_pattern(name))
         if line_found is not None and (it := _pattern(name).search(line_found.text)) is not None:
