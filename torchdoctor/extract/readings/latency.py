@@ -27,6 +27,7 @@ FACTS: dict[str, str] = {
 TAIL = 5.0  # a 99th percentile or repeated outliers
 MAXIMUM = 20.0  # a single maximum
 FEWEST = 8
+FEWEST_BINS = 3
 LONGEST = 500.0
 WARM_UP = 3
 STEADY = 2.5  # times the median, that the calls which are not outliers stay below
@@ -81,6 +82,11 @@ _PATTERNS = {
         r"|DataLoader|\bloader\b|data time|data_time|checkpoint|recompil|torch\.compile|warm-?up included"
     ),
     "figures": r"^[\s\[]*(?:\d{1,6}(?:\.\d{1,4})?[,;\s]{1,8}){3,}[\d.]*[\s\],]*$",
+    "bin": (
+        r"^\W{0,4}(?P<low>\d{1,6}(?:\.\d{1,3})?) ?(?:ms)? ?(?:-|\u2013|\.\.|to|bis"
+        r"|,) ?(?P<high>\d{1,6}(?:\.\d{1,3})?) ?(?:ms)?\W{1,12}"
+        r"(?P<count>\d{1,9}(?:,\d{3})?)\b"
+    ),
     "digits": r"[\d.:,/-]+",
     "one": r"\d{1,6}(?:\.\d{1,4})?",
     "call": r"^\s*(?P<name>[A-Za-z][\w ]{0,24}?)[ #:=\[]{0,3}(?P<number>\d{1,7})\b[\]):,]?\s",
@@ -100,7 +106,12 @@ def read(passage: Passage) -> Iterator[Fact]:
     if _pattern("unequal").search(passage.text) and not _pattern("equal").search(passage.text):
         return
     found = (
-        _percentiles(passage) or _listed(passage) or _series(passage) or _columns(passage) or _told(passage)
+        _percentiles(passage)
+        or _listed(passage)
+        or _series(passage)
+        or _columns(passage)
+        or _histogram(passage)
+        or _told(passage)
     )
     if found is not None:
         ratio, line = found
@@ -168,6 +179,21 @@ def _columns(passage: Passage) -> tuple[float, Line] | None:
                     if middle and tail and float(tail.group()) >= least * float(middle.group()) > 0:
                         return float(tail.group()) / float(middle.group()), row.line
     return None
+
+
+def _histogram(passage: Passage) -> tuple[float, Line] | None:
+    """Rows of a range of times and how many calls fell into it."""
+    bins: list[tuple[float, float, int, Line]] = []
+    for line in passage.of(Voice.PRINTED, Voice.SAID):
+        if (found := _pattern("bin").match(line.text)) is not None:
+            low, high = float(found.group("low")), float(found.group("high"))
+            bins.append((low, high, int(found.group("count").replace(",", "")), line))
+    if len(bins) < FEWEST_BINS:
+        return None
+    _, usual, calls, _ = max(bins, key=lambda item: item[2])
+    far = [item for item in bins if item[0] >= TAIL * usual > 0 and item[2] >= 2]
+    few = sum(item[2] for item in far) * 4 <= calls
+    return (far[-1][0] / usual, far[-1][3]) if far and few else None
 
 
 def _outliers(values: list[float], at_least: int) -> float | None:
