@@ -94,6 +94,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         (
             "append(",
             "+=",
+            "backward(",
             "retain_graph",
             "create_graph",
             "hidden",

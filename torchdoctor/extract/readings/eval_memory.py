@@ -39,7 +39,9 @@ _PATTERNS = {
     "loop": (
         r"^\s*(?:(?:async )?def \w*(?:valid|eval|test|infer|predict|embed|encode|serve|score|classif|sample"
         r"|generate"
-        r"|val_|_val)\w*\(|(?P<model>\w+(?:\.\w+)*)\.eval\(\))|(?<![\w.])(?P<inline>\w+(?:\.\w+)*)\.eval\(\)"
+        r"|val_|_val)\w*\(|(?P<model>\w+(?:\.\w+)*)\.eval\(\))"
+        r"|^\s*(?P<made>\w+(?:\.\w+)*)\s*=[^=\n][^\n]*\.eval\(\)"
+        r"|(?<![\w.])(?P<inline>\w+(?:\.\w+)*)\.eval\(\)"
     ),
     "model": (
         r"(?<!def )\b(?:(?:self\.)?(?:model|net|network|\w+_model|backbone|encoder|modelo|modell"
@@ -112,7 +114,7 @@ def recording(passage: Passage) -> Line | None:
         found = _pattern("loop").search(loop.text)
         if found is None:
             continue
-        name = found.group("model") or found.group("inline")
+        name = found.group("model") or found.group("made") or found.group("inline")
         own = (
             re.compile(rf"(?<![\w.]){re.escape(name)}(?:\.{_METHOD})?\(") if name and name != "self" else None
         )

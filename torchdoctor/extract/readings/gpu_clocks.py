@@ -27,6 +27,8 @@ FACTS: dict[str, str] = {
 REASON_SHARE = 0.85  # of the highest clock, where a reason is given
 CAP_SHARE = 0.6  # the power cap takes some of the clock from any card at full load
 PEER_SHARE = 0.75
+PAIR_SHARE = 0.65
+HOT_C = 85
 OWN_SHARE = 0.55
 FALLS_TO = 0.7
 LONGER = 1.4
@@ -112,6 +114,9 @@ def _reasons(passage: Passage) -> tuple[Line, str] | None:
         others = _peers(row, rows)
         if len(others) >= 2 and row.sm <= PEER_SHARE * median(others) and _works(row):
             return row.line, f"{row.sm:.0f} MHz, the others {median(others):.0f} MHz"
+        hot = row.heat is not None and row.heat >= HOT_C
+        if len(others) == 1 and _works(row) and row.sm <= (PEER_SHARE if hot else PAIR_SHARE) * others[0]:
+            return row.line, f"{row.sm:.0f} MHz, the other {others[0]:.0f} MHz"
     return _limits(rows) or _falls(rows) or _series(passage) or _told(passage)
 
 

@@ -32,7 +32,7 @@ SMALLEST = 1 << 24  # bytes: "2k" are steps
 _TENSORS = (
     r"(?:loss|out|output|pred|logit|y_?hat|feat|prob|score|embed|emb|hidden|state|attn|activation|recon"
     r"|latent"
-    r"|mask|x_hat|z_|perdida|perte|verlust|result|res)"
+    r"|mask|x_hat|z_|salida|saida|sortie|ausgabe|uscita|perdida|perte|verlust|result|res)"
 )
 _PATTERNS = {
     "memory": (
@@ -75,7 +75,7 @@ _PATTERNS = {
     # what the model or the loss function gave: kept, it keeps its graph
     "made": (
         r"^\s*(?P<name>\w+)\s*=\s*(?:self\.)?(?:\w*(?:model|net|network|encoder|decoder|policy|actor|critic"
-        r"|generator"
+        r"|generator|red|modelo|modell|modele|reseau|netz|rete"
         r"|criterion|loss_fn|loss_func|crit)\w*)\(|(?<![\w.])(?P<loss>\w+)\.backward\("
     ),
     # a hook that keeps what passes through it
@@ -117,6 +117,7 @@ def _kept(passage: Passage) -> tuple[Line, str] | None:
         keeps = re.compile(
             rf"\.(?:append|add|put|push|insert|extend)\([^\n]*(?<![\w.]){re.escape(name)}(?![\w.(\[])"
             rf"|\+=\s*{re.escape(name)}\s*(?:/[^#\n]*)?(?:#|;|$)"
+            rf"|^\s*(?P<mean>\w+)\s*=[^\n]*\b(?P=mean)\b[^\n]*\+[^\n]*(?<![\w.]){re.escape(name)}\s*(?:#|;|$)"
         )
         for line in passage.snippets:
             if keeps.search(line.text) and not _pattern("cut").search(line.text):
@@ -201,6 +202,10 @@ def _even(steps: list[int]) -> bool:
 def _told(passage: Passage) -> tuple[float, Line] | None:
     """A sentence that memory grows with each step, until the card is full; with a figure or two sizes."""
     for line in passage.sentences:
+        listed = [figure.value for figure in sizes(line.text) if figure.value >= SMALLEST]
+        rises = all(after > before for before, after in pairwise(listed))
+        if len(listed) >= FEWEST and rises and listed[-1] >= GROWTH * listed[0]:
+            return listed[-1] / listed[0], line
         if not (says("memory").search(line.text) and says("grows").search(line.text)):
             continue
         amounts = [figure.value for figure in sizes(line.text) if figure.value >= SMALLEST]

@@ -31,7 +31,7 @@ MUCH_OF_CARD = 0.4
 _PATTERNS = {
     "pair": r"\(\s*(?P<free>\d{7,12})L?\s*,\s*(?P<total>\d{9,12})L?\s*\)",
     "gib-pair": r"mem_get_info|free[, /]{1,3}total",
-    "two": r"[\[(]\s*(?P<free>\d{1,3}\.\d{1,3})\s*,\s*(?P<total>\d{1,3}\.\d{1,3})\s*[\])]",
+    "two": r"[\[(]\s*(?P<free>\d{1,3}\.\d{1,9})\s*,\s*(?P<total>\d{1,3}\.\d{1,9})\s*[\])]",
     # "61 of 80 GB", "22301MiB / 24576MiB"
     "of": (
         r"(?P<used>\d{1,6}(?:[.,]\d{1,2})?)\s?(?P<unit>[GM]i?B?)?\s?(?:/|of|von|sur|de|di|z|\u0438\u0437"
@@ -56,6 +56,12 @@ _PATTERNS = {
     "aux": (
         r"^\s*\S+\s+(?P<pid>\d{2,8})\s+[\d.]+\s+[\d.]+\s+\d+\s+\d+\s+\?\s+\S+\s+\w*:?\d{2}"
         r"\s+\d+:\d{2}\s+\S*python"
+    ),
+    # stopped with Ctrl-Z, and forgotten
+    "stopped": r"(?P<pid>\d{2,8})\s+(?:\d+\s+)?T[lsN+<]{0,4}\s+[\d:-]{4,14}\s+\S*python",
+    "taken": (
+        r"occup|in use|taken|\bfull\b|belegt|voll\b|\u0437\u0430\u043d\u044f\u0442|zaj\u0119t|dolu|\u5360"
+        r"|\u4f7f\u7528|\u57cb\u307e|\ucc28|ocupad|pien[ao]|b\u1ecb chi\u1ebfm"
     ),
     "ppid": (
         r"\bpp?id\s?(?:=|is|:)?\s?1\b|parent (?:is |pid |process )?(?:pid )?1\b|\borphan|reparented"
@@ -118,15 +124,16 @@ def _full(passage: Passage) -> tuple[Line, str] | None:
             used, total = (float(found.group(key).replace(",", ".")) for key in ("used", "total"))
             scale = 1024.0 if found.group("unit2").upper() == "M" else 1.0
             card = 4 <= total / scale <= 300
-            if (
-                card
-                and MUCH_OF_CARD * total <= used <= total
-                and (_idle(line) or says("memory").search(line.text))
-            ):
+            if card and MUCH_OF_CARD * total <= used <= total and _so(line):
                 return line, found.group()
         if _pattern("idle").search(line.text) and any(size.value >= MUCH for size in sizes(line.text)):
             return line, line.text.strip()[:80]
     return None
+
+
+def _so(line: Line) -> bool:
+    """Is a part of a size said of memory that is in use?"""
+    return bool(_idle(line) or says("memory").search(line.text) or _pattern("taken").search(line.text))
 
 
 def _idle(line: Line) -> bool:
@@ -139,7 +146,7 @@ def _holder(passage: Passage) -> tuple[Line, str] | None:
     """A process without its parent, an old kernel, one that has the device open and is in no list."""
     in_table = {row.pid for line in passage.lines for row in process_table.rows(line.text)}
     for line in passage.lines:
-        for name in ("orphan", "kernel", "old", "aux"):
+        for name in ("orphan", "kernel", "old", "aux", "stopped"):
             if (found := _pattern(name).search(line.text)) is not None:
                 return line, f"process {found.group('pid')}"
         for name in ("fuser", "lsof"):

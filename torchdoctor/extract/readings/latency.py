@@ -87,6 +87,14 @@ _PATTERNS = {
         r"|,) ?(?P<high>\d{1,6}(?:\.\d{1,3})?) ?(?:ms)?\W{1,12}"
         r"(?P<count>\d{1,9}(?:,\d{3})?)\b"
     ),
+    "time-head": (
+        r"^(?:ms|.*\(ms\)|.*\[ms\]|\w*_ms|latency.*|time.*|elapsed.*|duration.*|dauer.*|latenz.*"
+        r"|dt)$"
+    ),
+    "gone": (
+        r"\b(?:are|is) gone\b|\bsolved\b|closing (?:this|it)?|\bfixed (?:it|by)\b|behoben|r\u00e9solu"
+        r"|resuelto|risolto"
+    ),
     "digits": r"[\d.:,/-]+",
     "one": r"\d{1,6}(?:\.\d{1,4})?",
     "call": r"^\s*(?P<name>[A-Za-z][\w ]{0,24}?)[ #:=\[]{0,3}(?P<number>\d{1,7})\b[\]):,]?\s",
@@ -101,7 +109,11 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """The tail of the times of equal calls; nothing where the calls are not equal work."""
-    if not passage.personal or not _pattern("ours").search(passage.text):
+    if (
+        passage.told(_pattern("gone")) is not None
+        or not passage.personal
+        or not _pattern("ours").search(passage.text)
+    ):
         return
     if _pattern("unequal").search(passage.text) and not _pattern("equal").search(passage.text):
         return
@@ -110,6 +122,7 @@ def read(passage: Passage) -> Iterator[Fact]:
         or _listed(passage)
         or _series(passage)
         or _columns(passage)
+        or _logged(passage)
         or _histogram(passage)
         or _told(passage)
     )
@@ -178,6 +191,22 @@ def _columns(passage: Passage) -> tuple[float, Line] | None:
                     middle, tail = (_pattern("one").match(row.cells[at]) for at in (middle_at, tail_at))
                     if middle and tail and float(tail.group()) >= least * float(middle.group()) > 0:
                         return float(tail.group()) / float(middle.group()), row.line
+    return None
+
+
+def _logged(passage: Passage) -> tuple[float, Line] | None:
+    """A table with a row a call: a number that counts up, and the time."""
+    for table in tables(passage.lines):
+        at = table.column(_pattern("time-head"))
+        if at is None or at == 0 or not all(row.cells[0].isdecimal() for row in table.rows):
+            continue
+        numbers = [int(row.cells[0]) for row in table.rows]
+        if any(after - before != 1 for before, after in pairwise(numbers)):
+            continue
+        found = [_pattern("one").match(row.cells[at]) for row in table.rows]
+        spread = _outliers([float(one.group()) for one in found if one is not None], at_least=2)
+        if spread is not None:
+            return spread, table.line
     return None
 
 
