@@ -148,11 +148,14 @@ class Passage:
 
     @property
     def _tried(self) -> bool:
-        """Something did not help, in a message of a chat or a language whose sentences need no "I"."""
+        """A greeting; or what did not help, in a message of a chat or a language that needs no "I"."""
         said = list(self.of(Voice.SAID))
+        if said and says("greets").match(said[0].text.lstrip(" *#>")):
+            return True
         foreign = any(char > "\u00bf" and char.isalpha() for line in said for char in line.text)
+        lines = list(self.of(Voice.SAID, Voice.PRINTED)) if foreign else said
         return len(self.lines) <= (QUESTION if foreign else MESSAGE) and any(
-            says("unchanged").search(line.text) for line in said
+            says("unchanged").search(line.text) for line in lines
         )
 
     @cached_property
