@@ -59,7 +59,6 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "gpu_slice": (
         ("grid", "mig", "nvidia", "vgpu", "virtualization", "multi_processor", "cgpu", "hami", "mps_"),
-        ("gpu", "grid", "torch", "cuda"),
     ),
     "fork_hang": (
         ("process(", "pool(", "processpoolexecutor(", "os.fork(", "multiprocessing", "fork"),
