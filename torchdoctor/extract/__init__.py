@@ -51,9 +51,11 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("gpu", "nvidia", "torchrun", "ddp"),
     ),
     "gpu_clocks": (("mhz", "clocks", "pclk", "power.limit"),),
-    "pcie_link": (("pcie", "pci-e", "lnksta", "link_width", "pci express", "riser", "gen.max", "lanes"),),
+    "pcie_link": (
+        ("pcie", "pci-e", "lnksta", "link_width", "pci express", "riser", "gen.max", "lanes", "lspci"),
+    ),
     "held_memory": (
-        ("python", "kernel", "notebook", "zombie", "orphan"),
+        ("python", "kernel", "notebook", "zombie", "orphan", "not found", "defunct"),
         ("gb", "mib", "gib", "mem_get_info"),
         ("gpu", "nvidia", "cuda"),
     ),

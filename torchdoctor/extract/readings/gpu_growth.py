@@ -158,7 +158,11 @@ def _columns(passage: Passage) -> Iterator[list[tuple[float, Line]]]:
         if not counts or _pattern("sizes-tried").search(first):
             continue
         for at, name in enumerate(table.head):
-            if not _pattern("memory").search(name) or _pattern("not-gpu").search(name):
+            if at == 0 or _pattern("not-gpu").search(name):
+                continue
+            if not _pattern("memory").search(name) and not all(
+                any(sizes(row.cells[at])) for row in table.rows
+            ):
                 continue
             cells = [(_value(row.cells[at]), row.line) for row in table.rows]
             yield [(value, line) for value, line in cells if value is not None]

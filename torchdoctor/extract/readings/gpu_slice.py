@@ -67,6 +67,7 @@ _PROCESSORS = {
     "L40S": 142, "L40": 142, "L4": 58, "T4": 40, "V100": 80, "B200": 148,
 }  # fmt: skip
 _PART = 0.8
+TITLE = 90  # characters
 
 
 @cache
@@ -115,14 +116,15 @@ def _card(text: str) -> str | None:
 
 def _missed(passage: Passage) -> Line | None:
     """Too slow, too small, less than the name says; or a size and the question why."""
-    for line in (*passage.sentences, *passage.lines[:1]):
+    title = [line for line in passage.lines[:1] if len(line.text) <= TITLE]
+    for line in (*passage.sentences, *title):
         if says("falls short").search(line.text):
             return line
     for line in passage.sentences:
         rate = [figure.value for figure in rates(line.text)]
         if len(rate) >= 2 and max(rate) >= 2 * min(rate) > 0:
             return line
-    for line in (*passage.sentences, *passage.lines[:1]):
+    for line in (*passage.sentences, *title):
         if _pattern("question").search(line.text) and (
             _pattern("amount").search(line.text) or says("slow").search(line.text)
         ):

@@ -152,8 +152,9 @@ class Passage:
         said = list(self.of(Voice.SAID))
         if said and says("greets").match(said[0].text.lstrip(" *#>")):
             return True
-        foreign = any(char > "\u00bf" and char.isalpha() for line in said for char in line.text)
-        lines = list(self.of(Voice.SAID, Voice.PRINTED)) if foreign else said
+        words = list(self.of(Voice.SAID, Voice.PRINTED))
+        foreign = any(char > "\u00bf" and char.isalpha() for line in words for char in line.text)
+        lines = words if foreign else said
         return len(self.lines) <= (QUESTION if foreign else MESSAGE) and any(
             says("unchanged").search(line.text) for line in lines
         )
