@@ -228,7 +228,9 @@ def _is_head(head: str) -> bool:
 
 
 def _solved(text: Text) -> int:
-    return 2 * any(words in text.low for words in tongues.phrases("solved"))
+    # "it did not help" holds "it helped" in Russian
+    said = text.low.replace("\u043d\u0435 \u043f\u043e\u043c\u043e\u0433\u043b\u043e", "")
+    return 2 * any(words in said for words in tongues.phrases("solved"))
 
 
 def _numbered(text: Text) -> int:

@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 _TIME = {
     "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0,
     "seconds": 1.0, "min": 60.0, "mins": 60.0, "minute": 60.0, "minutes": 60.0, "h": 3600.0, "hours": 3600.0,
+    "\u043c\u0441": 1e-3, "\u0441\u0435\u043a": 1.0,
 }  # fmt: skip
-_SIZE = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_SIZE = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "\u043a": 1, "\u043c": 2, "\u0433": 3}
 
 _PATTERNS = {
     "time": (
         r"(?<![\w.:])(?P<number>\d{1,9}(?:\.\d{1,9})?)\s?(?P<unit>us|\u00b5s|msec|ms|seconds?|secs?|s"
-        r"|minutes?|mins?|hours|h)"
+        r"|minutes?|mins?|hours|h|\u043c\u0441|\u0441\u0435\u043a)"
         r"(?:/(?:it|iter|step|batch|epoch|image|sample)s?)?(?![\w/])"
     ),
     "clock": r"(?<![\w.:])(?:(?P<h>\d{1,2}):)?(?P<m>\d{1,2}):(?P<s>\d{2})(?:\.\d{1,6})?(?![\w:])",
@@ -29,7 +30,12 @@ _PATTERNS = {
         r"|tokens?|tok|batch(?:es)?"
         r"|steps?|examples?|fps)(?:/(?:s|sec|second)\b| per second)"
     ),
-    "size": r"(?<![\w.])(?P<number>\d{1,12}(?:\.\d{1,6})?)\s?(?P<unit>[KMGTkmgt])(?:i?[Bb])?(?![\w])",
+    "size": (
+        r"(?<![\w.])(?P<number>\d{1,12}(?:\.\d{1,6})?)\s?(?P<unit>[KMGTkmgt])(?:i?[Bb]|(?<=[GM])o)?(?![\w])"
+        r"|(?<![\w.])(?P<number2>\d{1,12}(?:\.\d{1,6})?)\s?(?P<unit2>[\u043a\u043c\u0433\u041a\u041c\u0413])[\u0431\u0411](?![\w])"
+    ),
+    # "3,2 ms": a comma before one or two digits; before three it parts thousands
+    "comma": r"(?<![\d.,])(\d{1,6}),(\d{1,2})(?![\d,.]\d|\d)",
     "scientific": r"(?<![\w.])-?(?P<number>\d{1,3}(?:\.\d{1,20})?e[+-]?\d{1,3}|0?\.\d{2,20})(?![\w%]|\.\w)",
 }
 
@@ -43,6 +49,11 @@ class Figure:
     end: int
 
 
+def _dotted(text: str) -> str:
+    """The text with points for decimal commas, every column where it was."""
+    return _pattern("comma").sub(r"\1.\2", text) if "," in text else text
+
+
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(_PATTERNS[name])
@@ -51,6 +62,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 def seconds(text: str) -> Iterator[Figure]:
     """The lengths of time in a line, in seconds."""
     taken = -1
+    text = _dotted(text)
     for found in _pattern("minutes").finditer(text):
         taken = found.end()
         yield Figure(60 * int(found.group("m")) + float(found.group("s")), found.start(), found.end())
@@ -60,14 +72,16 @@ def seconds(text: str) -> Iterator[Figure]:
 
 def rates(text: str) -> Iterator[Figure]:
     """Iterations, samples or the like per second in a line."""
-    for found in _pattern("rate").finditer(text):
+    for found in _pattern("rate").finditer(_dotted(text)):
         yield Figure(float(found.group("number")), found.start(), found.end())
 
 
 def sizes(text: str) -> Iterator[Figure]:
     """Sizes in a line, in bytes."""
-    for found in _pattern("size").finditer(text):
-        value = float(found.group("number")) * 1024.0 ** _SIZE[found.group("unit").lower()]
+    for found in _pattern("size").finditer(_dotted(text)):
+        number = found.group("number") or found.group("number2")
+        unit = found.group("unit") or found.group("unit2")
+        value = float(number) * 1024.0 ** _SIZE[unit.lower()]
         yield Figure(value, found.start(), found.end())
 
 

@@ -13,6 +13,7 @@ from enum import Enum
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings.spoken import says
 from torchdoctor.model import Fact, FactValue
 from torchdoctor.sentence_words import COMMON
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from torchdoctor.model import Transcript
 
 LINE_CHARS = 1_200
+MESSAGE = 4  # lines, at most, of a message in a chat
+QUESTION = 60  # … of a question with what belongs to it
 WRAPPED = 55  # characters: a shorter line ends where its writer wanted
 
 _PATTERNS = {
@@ -50,11 +53,17 @@ _PATTERNS = {
         r"|#\s?\w"
         r"|[A-Za-z_][\w.]*(?:\[[^\]]{1,80}\])?(?:, ?[A-Za-z_][\w.]*){0,6} ?[-+*/|]?= ?(?!=)(?P<value>\S.*)$"
         r"|\([^\n]{1,160}\)(?:\.\w+\([^\n]{0,80}\)){1,6}\s*$"
-        r"|[A-Za-z_][\w.]*\(.*\)(?:\.\w+(?:\(.*\))?)*\s*(?:#.*)?;?$)"
+        r"|[A-Za-z_][\w.]*(?:\[[^\]\n]{1,60}\](?:\.\w+)+)?\(.*\)(?:\.\w+(?:\(.*\))?)*\s*(?:#.*)?;?$)"
     ),
     "surely-code": (
         r"^\s*for\s+[\w, ()]{1,60}\s+in\s+\S+:\s*$|^(?:import|from|def|class|async|print)\b|[\w\]]\("
         r"|\]\s*[:=]"
+    ),
+    # "22      out = net(img)": a listing with numbers before its lines
+    "numbered": (
+        r"^\s{0,8}\d{1,5}(?:[:|] ?|\t| {1,2})(?P<code>\s*(?:(?:import|from|def|class|with|for|if|return"
+        r"|async def|@)\b.*"
+        r"|[A-Za-z_][\w.\[\], ]{0,60} ?[-+*/]?= ?[A-Za-z_\[(\"'][^=]*|[A-Za-z_][\w.]{0,60}\(.*\)\s*))$"
     ),
     "sentence-end": r"(?:(?<!\bvs)(?<!e\.g)(?<!i\.e)[.!?](?=\s+[^a-z\s])|[;\u3002\uff01\uff1f])\s*",
     # an item, a heading, a row of a table, a reply
@@ -125,6 +134,18 @@ class Passage:
         return "\n".join(line.text for line in self.of(Voice.CODE, Voice.TYPED))
 
     @cached_property
+    def snippets(self) -> tuple[Line, ...]:
+        """Lines of code, those typed at a prompt, and what stands between back quotes in a sentence."""
+        found: list[Line] = []
+        for line in self.lines:
+            if line.voice in (Voice.CODE, Voice.TYPED):
+                found.append(line)
+            elif line.voice is Voice.SAID and "`" in line.text:
+                parts = line.text.split("`")[1::2]
+                found.extend(replace(line, text=part, voice=Voice.CODE) for part in parts if part.strip())
+        return tuple(found)
+
+    @cached_property
     def text(self) -> str:
         """Everything, a line a line."""
         return "\n".join(line.text for line in self.lines)
@@ -132,7 +153,22 @@ class Passage:
     @property
     def personal(self) -> bool:
         """Does somebody speak of what happened to him, or ask?"""
-        return self._told or (self._speech.person and not self._speech.lesson)
+        if self._told or (self._speech.person and not self._speech.lesson):
+            return True
+        return not self._speech.lesson and self._tried
+
+    @property
+    def _tried(self) -> bool:
+        """A greeting; or what did not help, in a message of a chat or a language that needs no "I"."""
+        said = list(self.of(Voice.SAID))
+        if said and says("greets").match(said[0].text.lstrip(" *#>")):
+            return True
+        words = list(self.of(Voice.SAID, Voice.PRINTED))
+        foreign = any(char > "\u00bf" and char.isalpha() for line in words for char in line.text)
+        lines = words if foreign else said
+        return len(self.lines) <= (QUESTION if foreign else MESSAGE) and any(
+            says("unchanged").search(line.text) for line in lines
+        )
 
     @cached_property
     def spaced(self) -> Passage:
@@ -316,6 +352,8 @@ def _voice(text: str, language: str | None, answering: bool) -> tuple[Voice, str
             return voice, found.group("typed")
     if (found := pattern("answer").match(text)) is not None:
         return Voice.PRINTED, found.group("rest")
+    if not answering and (found := pattern("numbered").match(text)) is not None and not _spoken(text):
+        return Voice.CODE, found.group("code")
     spoken = _spoken(text)
     if answering and (not spoken or pattern("value").match(text)):
         return Voice.PRINTED, text
