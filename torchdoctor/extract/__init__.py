@@ -88,6 +88,8 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ),
         ("mem", "ram", "rss", "speicher", "\u663e\u5b58", "\u5185\u5b58", "\u30e1\u30e2\u30ea"),
     ),
+    "grad_mode": (("is_grad_enabled", "set_grad_enabled", "no_grad", "inference_mode"),),
+    "leaf": ((".grad", "retain_grad", "grad"), ("backward", "not a leaf tensor")),
     "session": (("is_grad_enabled()", "requires_grad", "nan", "inf"),),
     "debug_env": (
         (

@@ -25,7 +25,15 @@ LINE_CHARS = 1_200
 WRAPPED = 55  # characters: a shorter line ends where its writer wanted
 
 _PATTERNS = {
-    "prompt": r"^\s{0,8}(?:>>> ?|\.\.\. |In ?\[\d{0,4}\]: ?|\[\d{1,4}\] ?>>> ?)(?P<typed>.*)$",
+    "prompt": (
+        r"^\s{0,8}(?:>>> ?|\.\.\. |In ?\[\d{0,4}\]: ?|\[\d{1,4}\] ?>>> ?|\s{0,8}\.{3}: ?)(?P<typed>.*)$"
+    ),
+    # "31      print(k, v)", "  7 | import torch": a listing with the numbers of its lines
+    "numbered": (
+        r"^\s{0,6}\d{1,5}(?: ?[|:])?(?:\t| (?=\S)|  )(?P<code>\s{0,40}(?:import [\w., ]+|from [\w.]+ import .*"
+        r"|(?:def|class|for|with|while|if|elif|except|async)\b.*:(?:\s*#.*)?|(?:else|try):|(?:return|yield)\b.*"
+        r"|[A-Za-z_][\w.]*(?:, ?\w+)* = \S.*|[A-Za-z_][\w.]*\(.*\)))$"
+    ),
     "shell": (
         r"^\s{0,8}(?:\([\w.+-]{1,40}\) )?(?:[\w.-]{1,40}@[\w.-]{1,60}[: ]\S{0,80}? ?)?[$%\u276f] (?P<typed>"
         r"\S.*)$"
@@ -123,6 +131,11 @@ class Passage:
         """Does somebody speak of what happened to him, or ask?"""
         return self._told or (self._speech.person and not self._speech.lesson)
 
+    @property
+    def over(self) -> bool:
+        """Do people say that it is over?"""
+        return self._speech.over
+
     @cached_property
     def session(self) -> bool:
         """Was something typed at a prompt of Python, and answered?"""
@@ -206,6 +219,8 @@ def _lines(transcript: Transcript) -> Iterator[Line]:
         before = event.end_line
         for offset, raw in enumerate(event.text.split("\n")):
             text = raw[:LINE_CHARS]
+            if (numbered := pattern("numbered").match(text)) is not None:
+                text = numbered["code"]
             if event.stream.isdecimal() and text[:1].isdecimal():
                 text = f"{event.stream}: {text}"  # "50: 2.60 GB" was taken for the line of a rank
             stripped = text.strip()

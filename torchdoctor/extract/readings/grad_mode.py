@@ -1,0 +1,131 @@
+"""Gradients that stay switched off: a global switch, or a generator that holds no_grad() open.
+
+``torch.set_grad_enabled(False)`` as a statement holds until somebody sets it again, and a generator that was
+not run to its end never leaves its ``with``. Nothing raises where backward() is guarded or something else
+has a graph.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.shown import Shown, shown
+from torchdoctor.extract.readings.spoken import says
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Fact
+
+NAMESPACE = "grad_mode"
+
+FACTS: dict[str, str] = {
+    "grad_mode.left_off": "str: code that switches gradients off and does not switch them on again",
+    "grad_mode.effect": "bool: values or words show results without a graph, or nothing that is learned",
+    "grad_mode.went_off": "bool: the same question was answered by True first and by False later",
+}
+
+_PATTERNS = {
+    "switch": r"set_grad_enabled\(\s*(?:mode\s*=\s*)?(?:False|0)\s*\)|(?:no_grad|inference_mode)\(\)\.__enter__\(\)",
+    "scoped": r"^\s*(?:async )?with\b|^\s*@|\bas\s+\w+:\s*$|__exit__",
+    "back": r"set_grad_enabled\(\s*(?:mode\s*=\s*)?(?!False\b|0\b)[\w.\"'\[\]]+|\bno_grad\(\)\.__exit__|enable_grad\(",
+    "block": r"^\s*(?:async )?with\b[^#\n]*\b(?:no_grad|inference_mode)\(",
+    "yields": r"^\s*(?:\w[\w., ]* = )?\(?yield\b",
+    "off": r"no_grad|inference_mode|set_grad_enabled\(\s*(?:mode\s*=\s*)?False",
+    "mode": r"is_grad_enabled\(",
+    "result": r"(?:\.requires_grad|\.grad_fn)(?: is None)?$",
+    "parameter": r"param|weight|\bp\.requires_grad|\bw\.|bias|\.data\b",
+    "graph": r"grad_fn|requires_grad|require grad|is_grad_enabled|\bgraph\b|Graph\b|backward|graphe|grafo",
+    "none": (
+        r"\bno\b|\bnot?\b|n't\b|\bnever\b|\bnone\b|\bFalse\b|\bmissing\b|\blost\b|\bgone\b|\bwithout\b"
+        r"|\bkein\w*|\bnicht\b|\bohne\b|\bpas\b|\baucun\w*|\bsans\b|\bsin\b|\bning\w+|\bsem\b|\bsenza\b|\bnon\b"
+        r"|\bgeen\b|\bniet\b|\bnie\b|\bbez\b|\byok\b|\bkhông\b|\btidak\b"
+    ),
+}
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(_PATTERNS[name], re.IGNORECASE if name == "none" else 0)
+
+
+def read(passage: Passage) -> Iterator[Fact]:
+    """Facts of a mode that stays off; nothing where a text only explains it or says that it is over."""
+    if not passage.personal or passage.over:
+        return
+    values = list(shown(passage))
+    went = _went_off(values)
+    if went is not None:
+        yield went.fact("grad_mode.went_off", True)
+    left = _held(passage) or _switched(passage)
+    if left is None:
+        return
+    yield left.fact("grad_mode.left_off", left.text.strip()[:120])
+    effect = _effect(passage, values)
+    if effect is not None:
+        yield effect.fact("grad_mode.effect", True)
+
+
+def _switched(passage: Passage) -> Line | None:
+    """A switch that is no context, in code or in what a search printed, and nothing that undoes it."""
+    if _pattern("back").search(passage.code):
+        return None
+    return next(
+        (
+            line
+            for line in passage.lines
+            if (found := _pattern("switch").search(line.text)) is not None
+            and _pattern("scoped").search(line.text[: found.start()] or " ") is None
+            and "with " not in line.text[max(0, found.start() - 12) : found.start()]
+        ),
+        None,
+    )
+
+
+def _held(passage: Passage) -> Line | None:
+    """The ``with torch.no_grad():`` in which a generator waits."""
+    block: Line | None = None
+    for line in passage.of(Voice.CODE, Voice.TYPED):
+        indent = len(line.text) - len(line.text.lstrip())
+        if block is not None and indent <= len(block.text) - len(block.text.lstrip()):
+            block = None
+        if _pattern("block").search(line.text):
+            block = line
+        elif block is not None and _pattern("yields").search(line.text):
+            return block
+    return None
+
+
+def _went_off(values: list[Shown]) -> Line | None:
+    """Where one question, asked twice, was answered by True and then by False to its end."""
+    asked: dict[str, list[Shown]] = {}
+    for one in values:
+        if _pattern("mode").search(one.expression) or _pattern("result").search(one.expression):
+            asked.setdefault(one.expression, []).append(one)
+    for answers in asked.values():
+        given = sorted(answers, key=lambda one: one.line.at)
+        words = [one.value.strip("()[]., ") for one in given]
+        if "True" in words and words[-1] == "False" and "False" not in words[: words.index("True")]:
+            between = given[-1].line.at - given[0].line.at
+            if between > 1:
+                return given[-1].line
+    return None
+
+
+def _effect(passage: Passage, values: list[Shown]) -> Line | None:
+    for one in values:
+        value = one.value.strip("()[]., ")
+        mode = _pattern("mode").search(one.expression)
+        result = _pattern("result").search(one.expression) and not _pattern("parameter").search(one.expression)
+        if (mode and value == "False") or (result and value in ("None", "False")):
+            return one.line
+    for line in passage.sentences:
+        if says("learning").search(line.text) and says("stays").search(line.text):
+            return line
+        found = _pattern("graph").search(line.text)
+        if found is not None and "switch" not in line.text and _pattern("none").search(line.text):
+            return line
+    return None
