@@ -64,7 +64,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("hang", "hung", "stuck", "freez", "froz", "deadlock", "timeout", "timed out", "ever"),
         ("rank", "ddp", "distributeddataparallel", "torchrun", "nccl", "gpu", "accelerate"),
     ),
-    "least_squares": (("lstsq(",),),
+    "least_squares": (("lstsq",),),
     "traced": (("jit.trace", "onnx.export(", "tracerwarning"),),
     "device_names": (
         ("get_device_", "cuda_visible_devices"),
@@ -102,17 +102,13 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ),
         ("slow", "speed", "/s", "util", "throughput", "longer", "langsam", "lent"),
     ),
-    "half_nan": (
-        ("nan",),
-        ("float16", "fp16", "half"),
-        ("float32", "fp32", "bf16", "bfloat16", "cpu", "full precision"),
-    ),
+    "half_nan": (("float16", "fp16", "half"),),
     "availability": (("is_available()", "not available", "is cuda available: "), ("cuda",)),
     "rank_branch": (
         ("rank", "is_main", "is_master"),
         ("barrier(", "reduce", "gather", "broadcast", "everyone("),
     ),
-    "no_gradient": (("none of the inputs have requires_grad",),),
+    "no_gradient": (("none of the inputs have requires_grad", "checkpoint"),),
     "scattered": (("dataparallel",), ("[", "(")),
 }
 

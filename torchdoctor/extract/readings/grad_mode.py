@@ -11,6 +11,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings.cured import cured
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.shown import Shown, shown
 from torchdoctor.extract.readings.spoken import says
@@ -54,7 +55,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a mode that stays off; nothing where a text only explains it or says that it is over."""
-    if not passage.personal or passage.over:
+    if not passage.personal or cured(passage):
         return
     values = list(shown(passage))
     went = _went_off(values)
@@ -119,7 +120,9 @@ def _effect(passage: Passage, values: list[Shown]) -> Line | None:
     for one in values:
         value = one.value.strip("()[]., ")
         mode = _pattern("mode").search(one.expression)
-        result = _pattern("result").search(one.expression) and not _pattern("parameter").search(one.expression)
+        result = _pattern("result").search(one.expression) and not _pattern("parameter").search(
+            one.expression
+        )
         if (mode and value == "False") or (result and value in ("None", "False")):
             return one.line
     for line in passage.sentences:

@@ -10,6 +10,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings.cured import cured
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.shown import Shown, shown
 from torchdoctor.extract.readings.snippets import snippets
@@ -62,7 +63,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a gradient that somebody misses; nothing where it is kept, or nobody runs backward()."""
     code = snippets(passage)
-    if not passage.personal or passage.over or any(_pattern("retained").search(one.text) for one in code):
+    if not passage.personal or cured(passage) or any(_pattern("retained").search(one.text) for one in code):
         return
     warned = passage.first(_pattern("warned"))
     values = list(shown(passage))
@@ -91,7 +92,11 @@ def _missing(passage: Passage, values: list[Shown]) -> Line | None:
             return one.line
     for line in passage.of(Voice.TYPED):
         bare = line.text.strip()
-        if _pattern("asked").fullmatch(bare) and not list(passage.answers(line, 1)) and line.at + 1 < len(passage.lines):
+        if (
+            _pattern("asked").fullmatch(bare)
+            and not list(passage.answers(line, 1))
+            and line.at + 1 < len(passage.lines)
+        ):
             return line  # Python shows nothing where the value is None
     return None
 

@@ -35,6 +35,9 @@ _PATTERNS = {
         r"^\s*(?P<expression>[A-Za-z_(][^\n]{0,160}?[\w)\]'\"])(?:\s{2,}|\t)"
         r"(?P<value>\S[^\n]{0,200})$"
     ),
+    # an expression that somebody asks, without its prompt, and what was answered
+    "bare": r"^\s*[A-Za-z_][\w.]*[.(\[][^=\n]{0,160}[\w)\]]\s*$",
+    "value": r"^\s*(?:tensor\(|array\(|\[|\(|<|True\b|False\b|None\b|-?\d|nan\b|-?inf\b|torch\.)",
     "names": r"[.(_\[]",
     "named": (
         rf"(?P<expression>{_NAME})(?:\s*(?:===?|=>|[=:]|->|\u2192"
@@ -68,6 +71,10 @@ def shown(passage: Passage) -> Iterator[Shown]:
             yield from _rows(passage, line, arguments(printed.group("arguments")))
         elif line.voice is Voice.TYPED:
             yield from _answered(passage, line)
+        elif _pattern("bare").match(line.text) and line.at + 1 < len(passage.lines):
+            below = passage.lines[line.at + 1]
+            if below.voice is Voice.PRINTED and _pattern("value").match(below.text):
+                yield Shown(line.text.strip(), below.text.strip(), below)
     for line in passage.lines:
         if line.voice is not Voice.TYPED:
             yield from _within(line)
@@ -103,9 +110,7 @@ def _rows(passage: Passage, line: Line, given: list[str]) -> Iterator[Shown]:
             continue
         found = row.fullmatch(below.text.strip())
         if found is not None:
-            yield from (
-                Shown(name, value, below) for name, value in zip(names, found.groups(), strict=True)
-            )
+            yield from (Shown(name, value, below) for name, value in zip(names, found.groups(), strict=True))
 
 
 def _row(given: list[str]) -> tuple[str, list[str]]:

@@ -29,6 +29,9 @@ _PATTERNS = {
     "traced-by": (
         r"\b(?:I|we) (?:have )?(?:traced|exported|converted)\b|\b(?:traced|exported|scripted) model\b"
     ),
+    "exports": r"jit\.trace|onnx\.export|torch\.export|TorchScript|torchscript",
+    "agrees": r"\b(?:agrees?|identical|match(?:es)?|same as|within|equal|correct|right|gleich|stimmt|identique|igual)\b",
+    "output": r"onnx|traced|exported|\bts\b|\.pt\b|libtorch|C\+\+|output|boxes|steps?\b|model",
     "script": r"dynamo\s*=\s*True|jit\.script\(|@torch\.jit\.script",
     "branch": (
         r"^\s*(?:if|elif|while)\b[^#\n]{0,120}?(?:[\w\])]\.(?:sum|mean|max|min|any|all|item|norm|abs|numel"
@@ -68,7 +71,9 @@ _PATTERNS = {
 
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], re.IGNORECASE if name in ("differs", "diff", "worse") else 0)
+    return re.compile(
+        _PATTERNS[name], re.IGNORECASE if name in ("differs", "diff", "worse", "output", "agrees") else 0
+    )
 
 
 def read(passage: Passage) -> Iterator[Fact]:
@@ -77,7 +82,10 @@ def read(passage: Passage) -> Iterator[Fact]:
     call = next((line for line in code if _pattern("call").search(line.text)), None)
     warned = _warned(passage)
     if call is None and warned is not None:
-        call = passage.first(_pattern("call")) or passage.first(_pattern("traced-by"))
+        call = next(
+            (line for name in ("call", "traced-by", "exports") if (line := passage.first(_pattern(name)))),
+            None,
+        )
     if call is None or any(_pattern("script").search(line.text) for line in code):
         return
     branch = next((line for line in code if _pattern("branch").search(line.text)), None)
@@ -131,4 +139,7 @@ def _told(passage: Passage) -> Line | None:
 
 
 def _differs(text: str) -> bool:
-    return says("results").search(text) is not None and says("differs").search(text) is not None
+    about = says("results").search(text) or _pattern("output").search(text)
+    if about is None or _pattern("agrees").search(text):
+        return False
+    return any(says(thing).search(text) for thing in ("differs", "strange", "always"))

@@ -1,0 +1,27 @@
+"""Whether a text tells of something that is over: release notes, and threads that end well."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.extract.readings.spoken import says
+
+if TYPE_CHECKING:
+    from torchdoctor.extract.readings.passage import Passage
+
+
+@cache
+def _heads() -> re.Pattern[str]:
+    return re.compile(
+        r"(?i)^\W{0,6}(?:bug ?fixes|fixed|fixes|added|changed|removed|deprecated|upgrade notes|upgrading"
+        r"|migration notes|new features|improvements|release notes|changelog|breaking changes|known issues)\W{0,3}$"
+    )
+
+
+def cured(passage: Passage) -> bool:
+    """Do people say that it is over, or is this a list of what a release changed?"""
+    if passage.over or any(says("cured").search(line.text) for line in passage.sentences):
+        return True
+    return sum(_heads().match(line.text) is not None for line in passage.lines) > 1
