@@ -37,8 +37,9 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "late_env": (("cuda_visible_devices", "cuda_device_order"), ("torch", "cuda:")),
     "tensor_float": (
         ("tf32", "float32_matmul_precision", "fp32_precision", "v100", "p100", "t4", "2080", "1080", "cudnn"),
-        ("diff", "err", "allclose", "abs("),
     ),
+    "tensor_speed": (("float32", "fp32", "single precision"), ("ms", "tflop", "slow", "x", "/s")),
+    "spread": (("std", "var"), ("nan",)),
     "pinned": (("pin_memory", "pinned", "page-locked", "host_memory_stats", "pin memory"), ("swap",)),
     "threads": (("num_threads", "omp_num", "num threads", "1 thread", "one thread"),),
     "worker_timing": (("workers",), ("num_workers", "dataloader", "loader", "loading")),

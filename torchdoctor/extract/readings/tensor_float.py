@@ -49,7 +49,9 @@ _PATTERNS = {
     ),
     "compared": (
         r"diff|\berr(?:or)?s?\b|mismatch|delta|deviat|discrepan|\babs\(|max_abs|\batol\b|allclose|max abs"
-        r"|rel\. ?err|off by"
+        r"|rel\. ?err|off by|residual|\bécart|abweichung|fehler|erreur|diferencia|desviación|diferença|differenza|errore"
+        r"|verschil|różnic|błąd|fark\b|hata|погрешн|разниц|расхожд|отклонен|ошибк"
+        r"|误差|誤差|差异|差异|相差|差が|差は|ずれ|오차|차이|sai số|selisih"
     ),
     "other": (
         r"\bloss|\blr\b|converge|learning.rate|accuracy|\bacc\b|epoch|weight_decay|\beps\b|error.?rate|\bWER\b"
@@ -114,9 +116,9 @@ def read(passage: Passage) -> Iterator[Fact]:
     yield where.fact("tensor_float.difference", value)
     if "cuda" in passage.called:
         yield where.fact("tensor_float.on_gpu", True)
-    card = passage.first(_pattern("card"))
-    if card is not None and (found := _pattern("card").search(card.text)):
-        yield card.fact("tensor_float.card", found.group())
+    card = card_of(passage)
+    if card is not None:
+        yield card[0].fact("tensor_float.card", card[1])
     gone = _gone(passage, figures, value, "off")
     if gone is None and card is not None:
         gone = _gone(passage, figures, value, "no-cudnn")
@@ -128,6 +130,13 @@ def read(passage: Passage) -> Iterator[Fact]:
         on = _on(passage)
         if on is not None:
             yield on.fact("tensor_float.on", True)
+
+
+def card_of(passage: Passage) -> tuple[Line, str] | None:
+    """The first GPU of the text that has TF32, and where it is named."""
+    line = passage.first(_pattern("card"))
+    found = _pattern("card").search(line.text) if line is not None else None
+    return (line, found.group()) if line is not None and found is not None else None
 
 
 def _switched(text: str) -> bool:
