@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MOST_ROWS = 60
+SHORT = 32
 
 _PATTERNS = {
     "gap": r"\s{2,}|\t+",
@@ -80,6 +81,11 @@ def _table(heads: list[str] | None, rows: list[Row]) -> Iterator[Table]:
         yield Table(tuple(heads), tuple(rows))
 
 
+def _heads(cells: list[str]) -> bool:
+    """Short words that blanks keep apart; "without      with checkpoint" passes for a sentence."""
+    return all(len(cell) <= SHORT and cell[-1:] not in ".?!:,;" for cell in cells)
+
+
 def _cells(line: Line) -> list[str] | None:
     """The cells of a row, none for the rule below the heads; None where the line is no row."""
     text = line.text.strip()
@@ -90,7 +96,7 @@ def _cells(line: Line) -> list[str] | None:
     if text[:1] == "|" and text[1:2] != "|":  # "||grad|| head" is a norm
         return [cell.strip(" *`") for cell in text.strip("|").split("|")]
     wide = [cell for cell in _pattern("gap").split(text) if cell]
-    if len(wide) > 1 and line.voice is not Voice.SAID:
+    if len(wide) > 1 and (line.voice is not Voice.SAID or _heads(wide)):
         return wide
     if " | " in text and text.count("|") > 1:
         return [cell.strip(" *`") for cell in text.split("|")]

@@ -20,6 +20,19 @@ def _heads() -> re.Pattern[str]:
     )
 
 
+@cache
+def _supposed() -> re.Pattern[str]:
+    return re.compile(
+        r"(?i)\b(?:would|could|might|may|can|are there|is there|known to|known for|I(?:'ve)? read|heard of|if|whether"
+        r"|avoid\w*|prevent\w*|w\u00fcrde|k\u00f6nnte|falls|pourrait|podr\u00eda|poderia)\b|'d\b"
+    )
+
+
+def supposed(text: str) -> bool:
+    """Does a sentence speak of what may be, not of what is?"""
+    return _supposed().search(text) is not None
+
+
 def cured(passage: Passage) -> bool:
     """Do people say that it is over, or is this a list of what a release changed?"""
     if passage.over or any(says("cured").search(line.text) for line in passage.sentences):

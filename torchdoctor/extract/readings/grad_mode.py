@@ -36,6 +36,7 @@ _PATTERNS = {
     "block": r"^\s*(?:async )?with\b[^#\n]*\b(?:no_grad|inference_mode)\(",
     "yields": r"^\s*(?:\w[\w., ]* = )?\(?yield\b",
     "off": r"no_grad|inference_mode|set_grad_enabled\(\s*(?:mode\s*=\s*)?False",
+    "context": r"^\s*(?P<name>[A-Za-z_]\w*)\s*=\s*(?:torch\.)?(?:autograd\.)?(?:no_grad|inference_mode)\(",
     "mode": r"is_grad_enabled\(",
     "result": r"(?:\.requires_grad|\.grad_fn)(?: is None)?$",
     "parameter": r"param|weight|\bp\.requires_grad|\bw\.|bias|\.data\b",
@@ -61,11 +62,12 @@ def read(passage: Passage) -> Iterator[Fact]:
     went = _went_off(values)
     if went is not None:
         yield went.fact("grad_mode.went_off", True)
-    left = _held(passage) or _switched(passage)
+    held = _held(passage)
+    left = held or _entered(passage) or _switched(passage)
     if left is None:
         return
     yield left.fact("grad_mode.left_off", left.text.strip()[:120])
-    effect = _effect(passage, values)
+    effect = _effect(passage, values, held)
     if effect is not None:
         yield effect.fact("grad_mode.effect", True)
 
@@ -84,6 +86,20 @@ def _switched(passage: Passage) -> Line | None:
         ),
         None,
     )
+
+
+def _entered(passage: Passage) -> Line | None:
+    """A context that was made, entered by hand, and never left."""
+    code = list(passage.of(Voice.CODE, Voice.TYPED))
+    for line in code:
+        made = _pattern("context").match(line.text)
+        if made is None:
+            continue
+        name = re.escape(made["name"])
+        entered = next((one for one in code if re.search(rf"\b{name}\.__enter__\(", one.text)), None)
+        if entered is not None and not re.search(rf"\b{name}\.__exit__\(", passage.code):
+            return entered
+    return None
 
 
 def _held(passage: Passage) -> Line | None:
@@ -116,14 +132,15 @@ def _went_off(values: list[Shown]) -> Line | None:
     return None
 
 
-def _effect(passage: Passage, values: list[Shown]) -> Line | None:
+def _effect(passage: Passage, values: list[Shown], held: Line | None) -> Line | None:
+    """Results without a graph. That the mode is off proves little right below the switch itself."""
     for one in values:
         value = one.value.strip("()[]., ")
         mode = _pattern("mode").search(one.expression)
         result = _pattern("result").search(one.expression) and not _pattern("parameter").search(
             one.expression
         )
-        if (mode and value == "False") or (result and value in ("None", "False")):
+        if (mode and value == "False" and held is not None) or (result and value in ("None", "False")):
             return one.line
     for line in passage.sentences:
         if says("learning").search(line.text) and says("stays").search(line.text):

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.columns import number, tables
-from torchdoctor.extract.readings.cured import cured
+from torchdoctor.extract.readings.cured import cured, supposed
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.shown import shown as shown_values
 from torchdoctor.extract.readings.spoken import says
@@ -110,6 +110,8 @@ def _shown(passage: Passage) -> Line | None:
         half = _pattern("half").search(line.text)
         if half and says("blank").search(line.text):
             return cast or line
+        if supposed(line.text):
+            continue
         if _pattern("bad-value").search(line.text) and not _pattern("not-nan").search(line.text):
             return line
     return cast if cast is not None and _pattern("nan").search(passage.text) else None

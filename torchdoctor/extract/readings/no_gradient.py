@@ -104,9 +104,18 @@ def _emptied(passage: Passage) -> Line | None:
         for row in table.rows:
             empty = [head for head, cell in row.cells if _pattern("nothing").search(cell.strip())]
             full = [cell for _, cell in row.cells if (value := number(cell)) is not None and abs(value) > 0]
-            if full and any(_pattern("with-form").search(head) for head in empty):
+            if full and any(_with(head) for head in empty):
                 return row.line
     return None
+
+
+def _with(head: str) -> bool:
+    """Is it the column of the run with checkpoints?"""
+    return (
+        _pattern("with-form").search(head) is not None
+        and says("without").search(head) is None
+        and re.search(r"(?i)=\s*(?:False|0|off)\b", head) is None
+    )
 
 
 def _stuck(passage: Passage) -> Line | None:

@@ -64,7 +64,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     taken = (line for line in snippets(passage) if _pattern("code").search(line.text))
     code = next((line for line in taken if not _pattern("by-n").search(line.text)), None)
     values = list(shown(passage))
-    nan = _row(passage) or _value(values) or _told(passage)
+    nan = _row(passage) or _value(values) or _told(passage, code is not None)
     if nan is None:
         return
     if code is not None:
@@ -82,10 +82,14 @@ def _row(passage: Passage) -> Line | None:
             for table in tables(passage)
             for row in table.rows
             for head, cell in row.cells
-            if _pattern("name").search(head) and _is_nan(cell)
+            if _spread(head) and _is_nan(cell)
         ),
         None,
     )
+
+
+def _spread(head: str) -> bool:
+    return _pattern("name").search(head) is not None or _pattern("spread").search(head) is not None
 
 
 def _is_nan(cell: str) -> bool:
@@ -105,16 +109,21 @@ def _value(values: list[Shown]) -> Line | None:
     return None
 
 
-def _told(passage: Passage) -> Line | None:
+def _told(passage: Passage, taken: bool) -> Line | None:
+    """Words for it; beside the code, those that tell of NaN at a size of one are enough."""
     return next(
         (
             line
             for line in passage.sentences
-            if _pattern("spread").search(line.text)
+            if (_pattern("spread").search(line.text) or (taken and _one(line.text)))
             and re.search(r"(?i)\bnans?\b", _pattern("not-nan").sub("", line.text))
         ),
         None,
     )
+
+
+def _one(text: str) -> bool:
+    return _pattern("one").search(text) is not None or says("one value").search(text) is not None
 
 
 def _beside_a_mean(passage: Passage) -> Line | None:
@@ -124,7 +133,7 @@ def _beside_a_mean(passage: Passage) -> Line | None:
             return line
     for table in tables(passage):
         for row in table.rows:
-            spread = [cell for head, cell in row.cells if _pattern("name").search(head)]
+            spread = [cell for head, cell in row.cells if _spread(head)]
             mean = [cell for head, cell in row.cells if re.search(r"(?i)mean|avg|mittel|moyenne|media", head)]
             if any(map(_is_nan, spread)) and any(
                 number(cell) is not None and not _is_nan(cell) for cell in mean

@@ -27,6 +27,7 @@ FACTS: dict[str, str] = {
     "tensor_speed.product": "bool: products of float32 matrices are what is timed",
     "tensor_speed.slower": "bool: figures or words show them slower than with TF32: before torch 1.12, elsewhere",
     "tensor_speed.plain": "bool: a rate, a setting or the name of a kernel shows that TF32 is off",
+    "tensor_speed.missed": "bool: somebody says that it is slow, or that he expects more",
     "tensor_speed.card": "str: GPU of the text that has TF32 (Ampere or later)",
 }
 
@@ -55,8 +56,8 @@ _PATTERNS = {
         r"|NVIDIA_TF32_OVERRIDE\W{0,3}0\b"
     ),
     "kernel": r"\b(?:ampere|volta|turing|cutlass_80_simt|sm80_xmma|maxwell)_?\w{0,12}sgemm\w*|simt_sgemm\w*|\bsgemm_\d+x\d+",
-    "rows": r"torch|version|pytorch|release",
-    "known": r"(?i)tf32|tensorfloat",
+    "measure": r"(?i)flop|speed|faster|fast\b|times|\bx\b|schnell|rapide|r\u00e1pid|velo",
+    "hoped": r"(?i)\bexpect\w*|\bshould (?:be|reach|give|do)\b|data ?sheet|\bspecs?\b|\bpeak\b|erwart|Datenblatt|attend|esper",
 }
 
 
@@ -79,7 +80,19 @@ def read(passage: Passage) -> Iterator[Fact]:
     slower = _by_version(passage) or _told(passage)
     if slower is not None:
         yield slower.fact("tensor_speed.slower", True)
-    plain = passage.first(_pattern("off")) or _plain_rate(passage, name) or passage.first(_pattern("kernel"))
+    rate = _plain_rate(passage, name)
+    missed = next(
+        (
+            one
+            for one in passage.sentences
+            if says("slow").search(one.text)
+            or (_pattern("hoped").search(one.text) and (rate or _pattern("measure").search(one.text)))
+        ),
+        None,
+    )
+    if missed is not None:
+        yield missed.fact("tensor_speed.missed", True)
+    plain = passage.first(_pattern("off")) or rate or passage.first(_pattern("kernel"))
     if plain is not None:
         yield plain.fact("tensor_speed.plain", True)
 

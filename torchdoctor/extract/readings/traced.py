@@ -31,7 +31,22 @@ _PATTERNS = {
     ),
     "exports": r"jit\.trace|onnx\.export|torch\.export|TorchScript|torchscript",
     "agrees": r"\b(?:agrees?|identical|match(?:es)?|same as|within|equal|correct|right|gleich|stimmt|identique|igual)\b",
-    "output": r"onnx|traced|exported|\bts\b|\.pt\b|libtorch|C\+\+|output|boxes|steps?\b|model",
+    "output": (
+        r"onnx|traced|exported|\bts\b|\.pt\b|libtorch|C\+\+|output|boxes|steps?\b|model|logits?\b|predict|scores?\b"
+        r"|transl|labels?\b|mask|text\b"
+    ),
+    # of what is put in, not of what comes out
+    "inputs": (
+        r"different (?:\w+ )?(?:sizes?|lengths?|inputs?|images?|shapes?|batch(?: size)?s?|resolutions?)"
+        r"|(?:verschieden|unterschiedlich)\w* (?:\w+ )?(?:Gr\u00f6\u00dfen|L\u00e4ngen|Eingaben|Bilder)"
+        r"|(?:tailles?|longueurs?|entr\u00e9es?|images?) diff\u00e9rent\w*|(?:tama\u00f1os?|entradas?|im\u00e1genes) diferentes"
+    ),
+    # values that come out of a tensor, and what then depends on them
+    "taken": (
+        r"^\s*(?P<name>[A-Za-z_]\w*)(?:,\s*\w+)*\s*=\s*[^#\n]{0,160}?(?:\.shape\b|\.size\(|\blen\(|\.item\(|\.numel\("
+        r"|\.(?:sum|mean|max|min|any|all|norm|argmax|softmax|sigmoid|std|var|count_nonzero)\(|torch\.\w+\()"
+    ),
+    "decides": r"^\s*(?:if|elif|while|for\s+[\w, ]+\s+in\s+(?:reversed\()?range\()(?P<on>[^#\n]{1,160}):\s*(?:#.*)?$",
     "script": r"dynamo\s*=\s*True|jit\.script\(|@torch\.jit\.script",
     "branch": (
         r"^\s*(?:if|elif|while)\b[^#\n]{0,120}?(?:[\w\])]\.(?:sum|mean|max|min|any|all|item|norm|abs|numel"
@@ -72,7 +87,8 @@ _PATTERNS = {
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(
-        _PATTERNS[name], re.IGNORECASE if name in ("differs", "diff", "worse", "output", "agrees") else 0
+        _PATTERNS[name],
+        re.IGNORECASE if name in ("differs", "diff", "worse", "output", "agrees", "inputs") else 0,
     )
 
 
@@ -89,7 +105,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     if call is None or any(_pattern("script").search(line.text) for line in code):
         return
     branch = next((line for line in code if _pattern("branch").search(line.text)), None)
-    branch = branch or warned
+    branch = branch or _decided(code) or warned
     if branch is None:
         return
     yield call.fact("traced.call", call.text.strip()[:120])
@@ -97,6 +113,19 @@ def read(passage: Passage) -> Iterator[Fact]:
     differs = _printed(passage) or _told(passage)
     if differs is not None:
         yield differs.fact("traced.differs", True)
+
+
+def _decided(code: list[Line]) -> Line | None:
+    """A branch or a loop on a name to which something of a tensor was given above it."""
+    names: set[str] = set()
+    for line in code:
+        decides = _pattern("decides").match(line.text)
+        if decides is not None and names.intersection(re.findall(r"[A-Za-z_]\w*", decides["on"])):
+            return line
+        taken = _pattern("taken").match(line.text)
+        if taken is not None:
+            names.add(taken["name"])
+    return None
 
 
 def _warned(passage: Passage) -> Line | None:
@@ -139,6 +168,7 @@ def _told(passage: Passage) -> Line | None:
 
 
 def _differs(text: str) -> bool:
+    text = _pattern("inputs").sub("", text)
     about = says("results").search(text) or _pattern("output").search(text)
     if about is None or _pattern("agrees").search(text):
         return False
