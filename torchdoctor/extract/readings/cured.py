@@ -35,6 +35,6 @@ def supposed(text: str) -> bool:
 
 def cured(passage: Passage) -> bool:
     """Do people say that it is over, or is this a list of what a release changed?"""
-    if passage.over or any(says("cured").search(line.text) for line in passage.sentences):
+    if any(says("cured").search(line.text) for line in passage.sentences):
         return True
     return sum(_heads().match(line.text) is not None for line in passage.lines) > 1

@@ -40,7 +40,7 @@ _PATTERNS = {
     "mode": r"is_grad_enabled\(",
     "result": r"(?:\.requires_grad|\.grad_fn)(?: is None)?$",
     "parameter": r"param|weight|\bp\.requires_grad|\bw\.|bias|\.data\b",
-    "graph": r"grad_fn|requires_grad|require grad|is_grad_enabled|\bgraph\b|Graph\b|backward|graphe|grafo",
+    "graph": r"grad_fn|requires_grad|require grad|\bgraph\b|Graph\b|backward|graphe|grafo",
     "none": (
         r"\bno\b|\bnot?\b|n't\b|\bnever\b|\bnone\b|\bFalse\b|\bmissing\b|\blost\b|\bgone\b|\bwithout\b"
         r"|\bkein\w*|\bnicht\b|\bohne\b|\bpas\b|\baucun\w*|\bsans\b|\bsin\b|\bning\w+|\bsem\b|\bsenza\b|\bnon\b"

@@ -99,7 +99,10 @@ def _trains(passage: Passage) -> bool:
 
 def _shown(passage: Passage) -> Line | None:
     """The first line that shows, or the first words that say, that the output is NaN or blank."""
-    found = passage.first(_pattern("shown"), Voice.PRINTED) or passage.first(_pattern("shown"), Voice.SAID)
+    found = passage.first(_pattern("shown"), Voice.PRINTED) or next(
+        (one for one in passage.sentences if _pattern("shown").search(one.text) and not supposed(one.text)),
+        None,
+    )
     if found is not None:
         return found
     for one in shown_values(passage):

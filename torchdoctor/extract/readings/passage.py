@@ -131,11 +131,6 @@ class Passage:
         """Does somebody speak of what happened to him, or ask?"""
         return self._told or (self._speech.person and not self._speech.lesson)
 
-    @property
-    def over(self) -> bool:
-        """Do people say that it is over?"""
-        return self._speech.over
-
     @cached_property
     def session(self) -> bool:
         """Was something typed at a prompt of Python, and answered?"""
