@@ -36,7 +36,8 @@ _FAILS = (
     r"|bricht|scheitert|zeigt auf|fehler\w*|absturz|tritt auf|passiert|kracht|erreur|plante|\u00e9choue"
     r"|se produit|falla|ocurre|fallo|erro|errore|ocorre)\b"
     r"|\u62a5\u9519|\u51fa\u9519|\u9519\u8bef|\u5f02\u5e38|\u5d29\u6e83|\u30a8\u30e9\u30fc|\u4f8b\u5916"
-    r"|\u0432\u044b\u043b\u0435\u0442\u0430\u0435\u0442|\u043f\u0430\u0434\u0430\u0435\u0442|\u043e\u0448\u0438\u0431\u043a"
+    r"|\u0432\u044b\u043b\u0435\u0442\u0430\u0435\u0442|\u043f\u0430\u0434\u0430\u0435\u0442"
+    r"|\u043e\u0448\u0438\u0431\u043a"
 )
 # what was done to a line, and what somebody else's line does
 _OTHER = (

@@ -49,6 +49,8 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
             "p\u00e9rdida",
             "perd",
             "nll",
+            "elbo",
+            "mse",
             "ppl",
             "\u635f",
             "\uc190\uc2e4",

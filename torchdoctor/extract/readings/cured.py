@@ -16,14 +16,16 @@ if TYPE_CHECKING:
 def _heads() -> re.Pattern[str]:
     return re.compile(
         r"(?i)^\W{0,6}(?:bug ?fixes|fixed|fixes|added|changed|removed|deprecated|upgrade notes|upgrading"
-        r"|migration notes|new features|improvements|release notes|changelog|breaking changes|known issues)\W{0,3}$"
+        r"|migration notes|new features|improvements|release notes|changelog|breaking changes"
+        r"|known issues)\W{0,3}$"
     )
 
 
 @cache
 def _supposed() -> re.Pattern[str]:
     return re.compile(
-        r"(?i)\b(?:would|could|might|may|can|are there|is there|known to|known for|I(?:'ve)? read|heard of|if|whether"
+        r"(?i)\b(?:would|could|might|may|can|are there|is there|known to|known for|I(?:'ve)? read"
+        r"|heard of|if|whether"
         r"|avoid\w*|prevent\w*|w\u00fcrde|k\u00f6nnte|falls|pourrait|podr\u00eda|poderia)\b|'d\b"
     )
 

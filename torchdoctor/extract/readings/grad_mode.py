@@ -30,20 +30,28 @@ FACTS: dict[str, str] = {
 }
 
 _PATTERNS = {
-    "switch": r"set_grad_enabled\(\s*(?:mode\s*=\s*)?(?:False|0)\s*\)|(?:no_grad|inference_mode)\(\)\.__enter__\(\)",
+    "switch": (
+        r"set_grad_enabled\(\s*(?:mode\s*=\s*)?(?:False|0)\s*\)|(?:no_grad"
+        r"|inference_mode)\(\)\.__enter__\(\)"
+    ),
     "scoped": r"^\s*(?:async )?with\b|^\s*@|\bas\s+\w+:\s*$|__exit__",
-    "back": r"set_grad_enabled\(\s*(?:mode\s*=\s*)?(?!False\b|0\b)[\w.\"'\[\]]+|\bno_grad\(\)\.__exit__|enable_grad\(",
+    "back": (
+        r"set_grad_enabled\(\s*(?:mode\s*=\s*)?(?!False\b|0\b)[\w.\"'\[\]]+|\bno_grad\(\)\.__exit__"
+        r"|enable_grad\("
+    ),
     "block": r"^\s*(?:async )?with\b[^#\n]*\b(?:no_grad|inference_mode)\(",
     "yields": r"^\s*(?:\w[\w., ]* = )?\(?yield\b",
     "off": r"no_grad|inference_mode|set_grad_enabled\(\s*(?:mode\s*=\s*)?False",
     "context": r"^\s*(?P<name>[A-Za-z_]\w*)\s*=\s*(?:torch\.)?(?:autograd\.)?(?:no_grad|inference_mode)\(",
+    "import": r"(?m)^\s*(?:import|from) \w|\bimport (?!torch\b)\w+|`[^`]*\bimport\b",
     "mode": r"is_grad_enabled\(",
     "result": r"(?:\.requires_grad|\.grad_fn)(?: is None)?$",
     "parameter": r"param|weight|\bp\.requires_grad|\bw\.|bias|\.data\b",
     "graph": r"grad_fn|requires_grad|require grad|\bgraph\b|Graph\b|backward|graphe|grafo",
     "none": (
         r"\bno\b|\bnot?\b|n't\b|\bnever\b|\bnone\b|\bFalse\b|\bmissing\b|\blost\b|\bgone\b|\bwithout\b"
-        r"|\bkein\w*|\bnicht\b|\bohne\b|\bpas\b|\baucun\w*|\bsans\b|\bsin\b|\bning\w+|\bsem\b|\bsenza\b|\bnon\b"
+        r"|\bkein\w*|\bnicht\b|\bohne\b|\bpas\b|\baucun\w*|\bsans\b|\bsin\b|\bning\w+|\bsem\b"
+        r"|\bsenza\b|\bnon\b"
         r"|\bgeen\b|\bniet\b|\bnie\b|\bbez\b|\byok\b|\bkhông\b|\btidak\b"
     ),
 }
@@ -56,11 +64,11 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a mode that stays off; nothing where a text only explains it or says that it is over."""
-    if not passage.personal or cured(passage):
+    if not passage.asked or cured(passage):
         return
     values = list(shown(passage))
     went = _went_off(values)
-    if went is not None:
+    if went is not None and (_pattern("import").search(passage.text) or _effect(passage, values, went)):
         yield went.fact("grad_mode.went_off", True)
     held = _held(passage)
     left = held or _entered(passage) or _switched(passage)
@@ -124,11 +132,10 @@ def _went_off(values: list[Shown]) -> Line | None:
             asked.setdefault(one.expression, []).append(one)
     for answers in asked.values():
         given = sorted(answers, key=lambda one: one.line.at)
-        words = [one.value.strip("()[]., ") for one in given]
-        if "True" in words and words[-1] == "False" and "False" not in words[: words.index("True")]:
-            between = given[-1].line.at - given[0].line.at
-            if between > 1:
-                return given[-1].line
+        words = [one.value.strip("()[]., `") for one in given]
+        switched = words.index("False") if "False" in words else 0
+        if switched and set(words[:switched]) == {"True"} and set(words[switched:]) == {"False"}:
+            return given[-1].line
     return None
 
 

@@ -33,7 +33,8 @@ _PATTERNS = {
         r"|gives?|returns?|outputs?|get|getting|contains?|to) (?:just |only |all |full of )?nans?\b"
     ),
     "output": (
-        r"logits?|\bout(?:put)?s?\b|predict\w*|\bimages?\b|hidden|embedding|\bpreds?\b|latents?|features?|answer"
+        r"logits?|\bout(?:put)?s?\b|predict\w*|\bimages?\b|hidden|embedding|\bpreds?\b|latents?"
+        r"|features?|answer"
         r"|generat\w*|samples?\b|scores?\b|probs?|activation"
     ),
     "training": r"\bloss\b|GradScaler|backward\(|optimi[sz]er|\blr\b|train(?:ing)? step|unscale|grad_norm",
@@ -51,7 +52,10 @@ _PATTERNS = {
     "counted": r"isnan\(|isfinite\(|\.isnan\b",
     "none-of": r"\s*(?:tensor\()?\s*(?:0(?:\.0*)?|False)\b",
     "some-of": r"\s*(?:tensor\()?\s*(?:[1-9]\d*\b|0?\.\d*[1-9]|1\.|True\b)",
-    "not-nan": r"\b(?:no|not|never|without|any|keine?|aucun|sans|sin|sem|senza|nessun\w*)\b[^.\n]{0,20}\bnans?\b|nan\(",
+    "not-nan": (
+        r"\b(?:no|not|never|without|any|keine?|aucun|sans|sin|sem|senza"
+        r"|nessun\w*)\b[^.\n]{0,20}\bnans?\b|nan\("
+    ),
     "value": r"(?<![\w.])-?\d{1,12}(?:\.\d{1,12})?(?:e[+-]?\d{1,3})?(?![\w.])",
     "bad-value": r"(?<![\w.])-?(?:nan|inf)(?![\w(])",
     "wrong": r"(?:float32|fp32|full precision)[^.\n]{0,40}\b(?:also|too|as well|same|nan)\b",
@@ -66,7 +70,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of outputs that are NaN; nothing where somebody trains, which has causes of its own."""
     text = passage.text
-    if not passage.personal or cured(passage) or not _pattern("half").search(text) or _trains(passage):
+    if not passage.asked or cured(passage) or not _pattern("half").search(text) or _trains(passage):
         return
     if (pair := _by_format(passage) or _counts(passage)) is not None:
         yield pair[0].fact("half_nan.output", True)

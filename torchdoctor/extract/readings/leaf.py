@@ -37,21 +37,31 @@ _PATTERNS = {
     "changed": (
         r"(?P<name>[A-Za-z_][\w.]*)\s*=\s*[^#\n]{0,160}?(?:requires_grad\s*=\s*True[^#\n]{0,60}?\)"
         r"|requires_grad_\((?:True)?\)|nn\.Parameter\([^#\n]{1,100}\))"
-        r"\s*(?:\.(?:cuda|to|half|float|double|bfloat16|type|cpu|view|reshape|t|T|clone|contiguous|squeeze|unsqueeze"
+        r"\s*(?:\.(?:cuda|to|half|float|double|bfloat16|type|cpu|view|reshape|t|T|clone|contiguous"
+        r"|squeeze|unsqueeze"
         r"|expand|repeat|permute|transpose|mul|div|add|sub|sigmoid|tanh|exp|softmax|clamp|abs|sqrt|pow)\b"
         r"|[*/+@-]\s*[\w(])"
     ),
-    "factor": r"(?P<name>[A-Za-z_][\w.]*)\s*=\s*[\w.() *+/-]{1,40}[*+/-]\s*[^#\n]{0,100}requires_grad\s*=\s*True",
+    "factor": (
+        r"(?P<name>[A-Za-z_][\w.]*)\s*=\s*[\w.() *+/-]{1,40}[*+/-]\s*[^#\n]{0,100}requires_grad\s*=\s*True"
+    ),
     "made": r"^\s*(?P<name>[A-Za-z_][\w.]*)\s*=\s*[^#\n]{0,160}(?:requires_grad\s*=\s*True|nn\.Parameter\()",
-    "again": r"^\s*(?P<name>[A-Za-z_]\w*)\s*=\s*(?P=name)\s*(?:\.(?:cuda|to|half|float|double|view|reshape|clone)\(|[*/+-])",
+    "again": (
+        r"^\s*(?P<name>[A-Za-z_]\w*)\s*=\s*(?P=name)\s*(?:\.(?:cuda|to|half|float|double|view|reshape"
+        r"|clone)\(|[*/+-])"
+    ),
     "asked": r"^(?P<name>[A-Za-z_][\w.]*(?:\[\w+\])?)\.grad(?:$| is None$|\.)",
     "of-leaf": r"^(?P<name>[A-Za-z_][\w.]*(?:\[\w+\])?)\.(?:is_leaf|grad_fn)$",
     "read": r"(?<![\w.])(?P<name>[A-Za-z_][\w.]*)\.grad\b(?!_)",
     "told": (
-        r"\.grad\b|\bgrad(?:ient|iente|ienten|ients|ientes)?\b|\u68af\u5ea6|\u52fe\u914d|\uadf8\ub798\ub514\uc5b8\ud2b8"
+        r"\.grad\b|\bgrad(?:ient|iente|ienten|ients|ientes)?\b|\u68af\u5ea6|\u52fe\u914d"
+        r"|\uadf8\ub798\ub514\uc5b8\ud2b8"
         r"|\u0433\u0440\u0430\u0434\u0438\u0435\u043d\u0442"
     ),
-    "none": r"\bNone\b|\bzeros?\b|\b0(?:\.0+)?\b|\bmissing\b|isn't there|\bnot there\b|\bempty\b|\bNull\b|\bnul\b",
+    "none": (
+        r"\bNone\b|\bzeros?\b|\b0(?:\.0+)?\b|\bmissing\b|isn't there|\bnot there\b|\bempty\b|\bNull\b"
+        r"|\bnul\b"
+    ),
 }
 
 
@@ -63,7 +73,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a gradient that somebody misses; nothing where it is kept, or nobody runs backward()."""
     code = snippets(passage)
-    if not passage.personal or cured(passage) or any(_pattern("retained").search(one.text) for one in code):
+    if not passage.asked or cured(passage) or any(_pattern("retained").search(one.text) for one in code):
         return
     warned = passage.first(_pattern("warned"))
     values = list(shown(passage))

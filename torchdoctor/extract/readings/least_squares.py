@@ -33,16 +33,24 @@ LOOK_AHEAD = 12
 _PATTERNS = {
     "lstsq": r"\blstsq\b",
     "solver": r"gels[dsy]\b|np\.linalg|numpy|scipy|\bpinv\b",
-    "shape": r"[\[(]\s*\d{1,9}(?:\s*,\s*\d{1,9})?\s*,\s*(?P<columns>\d{1,6})\s*[\])]|\d\s*[x\u00d7]\s*(?P<wide>\d{1,6})\b",
+    "shape": (
+        r"[\[(]\s*\d{1,9}(?:\s*,\s*\d{1,9})?\s*,\s*(?P<columns>\d{1,6})\s*[\])]"
+        r"|\d\s*[x\u00d7]\s*(?P<wide>\d{1,6})\b"
+    ),
     "wide-words": (
-        r"\b(?P<columns>\d{1,6})\s*(?:columns|unknowns|coefficients|features|Spalten|Unbekannte|colonnes|inconnues"
+        r"\b(?P<columns>\d{1,6})\s*(?:columns|unknowns|coefficients|features|Spalten|Unbekannte"
+        r"|colonnes|inconnues"
         r"|columnas|colunas|colonne|\u5217|\uc5f4|\u0441\u0442\u043e\u043b\u0431)"
     ),
     "dependent": (
-        r"(?i)\b(?:two|some|several|the) (?:of the )?(?:columns|features)\b[^.\n]{0,40}\b(?:equal|identical|same|collinear|dependent)"
-        r"|\b(?:duplicate|repeated|collinear|linearly dependent|zero|constant|identical) (?:columns?|features?)\b"
-        r"|\brank[- ]deficient\b|\bunder-?determined\b|gleiche Spalten|linear abh\u00e4ngig|colin\u00e9aire|colineal"
-        r"|\u7ebf\u6027\u76f8\u5173|\u7dda\u5f62\u5f93\u5c5e|\uc120\ud615 \uc885\uc18d|\u043b\u0438\u043d\u0435\u0439\u043d\u043e \u0437\u0430\u0432\u0438\u0441\u0438\u043c"
+        r"(?i)\b(?:two|some|several|the) (?:of the )?(?:columns|features)\b[^.\n]{0,40}\b(?:equal"
+        r"|identical|same|collinear|dependent)"
+        r"|\b(?:duplicate|repeated|collinear|linearly dependent|zero|constant|identical) (?:columns?"
+        r"|features?)\b"
+        r"|\brank[- ]deficient\b|\bunder-?determined\b|gleiche Spalten|linear abh\u00e4ngig"
+        r"|colin\u00e9aire|colineal"
+        r"|\u7ebf\u6027\u76f8\u5173|\u7dda\u5f62\u5f93\u5c5e|\uc120\ud615 \uc885\uc18d"
+        r"|\u043b\u0438\u043d\u0435\u0439\u043d\u043e \u0437\u0430\u0432\u0438\u0441\u0438\u043c"
     ),
     "ranked": r"rank\D{0,24}?(?P<rank>\d{1,6})(?![\d.])",
     "gpu": r"cuda|\.to\((?:device|dev)\)|\bGPU\b",
@@ -98,9 +106,9 @@ def read(passage: Passage) -> Iterator[Fact]:
 def _shown_wild(passage: Passage) -> Line | None:
     """The value of a call on the GPU, in a column beside it."""
     for one in shown(passage):
-        if _pattern("lstsq").search(one.expression) and not _pattern("other").search(one.expression):
-            if _huge(one.value):
-                return one.line
+        on_gpu = _pattern("lstsq").search(one.expression) and not _pattern("other").search(one.expression)
+        if on_gpu and _huge(one.value):
+            return one.line
     return None
 
 
@@ -164,15 +172,15 @@ def _apart(passage: Passage) -> Line | None:
 
 def _told(passage: Passage) -> Line | None:
     """Words for nan or garbage on the GPU."""
-    if not passage.personal or cured(passage):
+    if not passage.asked or cured(passage):
         return None
     found = passage.first(_pattern("told"), Voice.SAID)
     if found is not None:
         return found
     for line in passage.sentences:
-        if _pattern("gpu").search(line.text) or _pattern("lstsq").search(line.text):
-            if _huge(line.text) or says("strange").search(line.text):
-                return line
+        about = _pattern("gpu").search(line.text) or _pattern("lstsq").search(line.text)
+        if about and (_huge(line.text) or says("strange").search(line.text)):
+            return line
     return None
 
 

@@ -1,4 +1,4 @@
-"""A loss that is NaN where its name is not "loss": in other languages, as a norm, or in words beside its code.
+"""A loss that is NaN where its name is not "loss": in other languages, as a norm, in words.
 
 ``extract.loss`` knows the lines that programs print. People write their own: ``verlust nan |grad| nan``.
 """
@@ -34,14 +34,22 @@ _PATTERNS = {
     "nan": r"(?i)(?<![\w.])-?nan(?![\w(])",
     "bad": r"(?i)\bnans?\b|(?<![\w.])inf(?:inite|inity)?\b|unendlich|infini\b|infinito",
     "never": (
-        r"(?i)\b(?:no|not|never|without|any|keine?|aucune?|pas de|sans|sin|sem|senza|nessun\w*|non)\b[^.\n]{0,16}?\b(?:nans?|infs?)\b"
-        r"|\b(?:if|whether|wenn|falls)\b[^.\n]{0,40}\bnans?\b|\b(?:isnan|nan_to_num|isfinite|nanmean|nan ?batches)\b"
-        r"|\u6ca1\u6709\s?nan|nan\s?(?:\u306f|\u304c)?\u306a|nan(?:\uc740|\uc774)? \uc5c6|\u043d\u0435\u0442 nan"
+        r"(?i)\b(?:no|not|never|without|any|keine?|aucune?|pas de|sans|sin|sem|senza|nessun\w*"
+        r"|non)\b[^.\n]{0,16}?\b(?:nans?|infs?)\b"
+        r"|\b(?:if|whether|wenn|falls)\b[^.\n]{0,40}\bnans?\b|\b(?:isnan|nan_to_num|isfinite|nanmean"
+        r"|nan ?batches)\b"
+        r"|\u6ca1\u6709\s?nan|nan\s?(?:\u306f|\u304c)?\u306a|nan(?:\uc740|\uc774)? \uc5c6"
+        r"|\u043d\u0435\u0442 nan"
     ),
-    "norm": r"(?i)(?:\|\|?\s?(?:grad|g|\u2207\w?)\s?\|\|?|\bg?(?:rad(?:ient)?)?[_ ]?norm|\bgrad\w*)['\"]?\s{0,4}[:=|]?\s{0,4}(?P<value>-?nan\b|-?inf\b|\d[\d.e+-]*)",
+    "norm": (
+        r"(?i)(?:\|\|?\s?(?:grad|g|\u2207\w?)\s?\|\|?|\bg?(?:rad(?:ient)?)?[_ ]?norm"
+        r"|\bgrad\w*)['\"]?\s{0,4}[:=|]?\s{0,4}(?P<value>-?nan\b|-?inf\b|\d[\d.e+-]*)"
+    ),
     "hazard": (
-        r"(?:torch|math|np|F)\.(?:log|sqrt|exp|acos|asin|log1p|rsqrt|pow|log_softmax|log2|log10|norm|atan2|arccos)\(|\.(?:log|sqrt|exp|rsqrt|acos"
-        r"|asin|norm|logsumexp)\(|masked_fill\(|float\(['\"]-?inf|\*\*\s?(?:0?\.5|-)|(?<![/*\w])/\s?(?!\d)[\w(]|cdist\("
+        r"(?:torch|math|np|F)\.(?:log|sqrt|exp|acos|asin|log1p|rsqrt|pow|log_softmax|log2|log10|norm"
+        r"|atan2|arccos)\(|\.(?:log|sqrt|exp|rsqrt|acos"
+        r"|asin|norm|logsumexp)\(|masked_fill\(|float\(['\"]-?inf|\*\*\s?(?:0?\.5|-)"
+        r"|(?<![/*\w])/\s?(?!\d)[\w(]|cdist\("
     ),
 }
 
@@ -60,7 +68,7 @@ def _named() -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a loss that somebody sees; nothing where it is over, or a tool counts NaN and finds none."""
-    if not passage.personal or cured(passage) or _pattern("others").search(passage.text):
+    if not passage.asked or cured(passage) or _pattern("others").search(passage.text):
         return
     line = _printed(passage) or _norms(passage)
     if line is not None:

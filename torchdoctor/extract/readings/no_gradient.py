@@ -33,17 +33,24 @@ MOVED = 0.02
 _PATTERNS = {
     "warned": r"None of the inputs have requires_grad=True",
     "checkpoint": (
-        r"(?<![\w.])(?:\w{1,24}\.){0,3}checkpoint(?:_sequential)?\(\s*[\w.]+\s*,|gradient_checkpointing_enable\("
+        r"(?<![\w.])(?:\w{1,24}\.){0,3}checkpoint(?:_sequential)?\(\s*[\w.]+\s*,"
+        r"|gradient_checkpointing_enable\("
         r"|gradient_checkpointing\s*=\s*True|set_grad_checkpointing\("
     ),
-    "other-form": r"use_reentrant['\"]?\s*[=:]\s*False|enable_input_require_grads\(|\.requires_grad_\(\s*(?:True)?\s*\)",
+    "other-form": (
+        r"use_reentrant['\"]?\s*[=:]\s*False|enable_input_require_grads\("
+        r"|\.requires_grad_\(\s*(?:True)?\s*\)"
+    ),
     "needs-none": (
-        r"requires_grad_\(\s*False\s*\)|requires_grad\s*=\s*False|\.detach\(\)|checkpoint\([^\n]{1,60},\s*\{|checkpoint\([^\n]{1,60}\bdict\("
+        r"requires_grad_\(\s*False\s*\)|requires_grad\s*=\s*False|\.detach\(\)"
+        r"|checkpoint\([^\n]{1,60},\s*\{|checkpoint\([^\n]{1,60}\bdict\("
         r"|get_peft_model\(|LoraConfig\("
     ),
     "frozen": (
-        r"(?i)\bfrozen?\b|\bfreez\w+|\bfroze\b|\bdict(?:ionary)?\b|eingefroren|gel\u00e9e?s?\b|congelad|congelat|bevroren"
-        r"|\u51bb\u7ed3|\u51cd\u7d50|\u30d5\u30ea\u30fc\u30ba|\ub3d9\uacb0|\u0437\u0430\u043c\u043e\u0440\u043e|dondur|\bLoRA\b|\bPEFT\b|\bpeft\b"
+        r"(?i)\bfrozen?\b|\bfreez\w+|\bfroze\b|\bdict(?:ionary)?\b|eingefroren|gel\u00e9e?s?\b"
+        r"|congelad|congelat|bevroren"
+        r"|\u51bb\u7ed3|\u51cd\u7d50|\u30d5\u30ea\u30fc\u30ba|\ub3d9\uacb0"
+        r"|\u0437\u0430\u043c\u043e\u0440\u043e|dondur|\bLoRA\b|\bPEFT\b|\bpeft\b"
     ),
     "nothing": r"^(?:None|null|0(?:\.0*)?(?:e[+-]?0+)?|zero|-)$|\bNone\b",
     "with-form": r"(?i)ckpt|checkpoint|\bgc\b|\bavec\b|\bwith\b|\bmit\b|\bcon\b|\bon\b",
@@ -74,7 +81,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def read(passage: Passage) -> Iterator[Fact]:
-    """Facts of a run with the warning, or with the call; it is a remark where the gradients flow otherwise."""
+    """Facts of a run with the warning, a remark where the gradients flow by another way, or with the call."""
     warned = passage.first(_pattern("warned"))
     if warned is not None:
         yield warned.fact("no_gradient.warned", True)
@@ -84,7 +91,7 @@ def read(passage: Passage) -> Iterator[Fact]:
         return
     code = snippets(passage)
     call = next((line for line in code if _pattern("checkpoint").search(line.text)), None)
-    if call is None or not passage.personal or cured(passage):
+    if call is None or not passage.asked or cured(passage):
         return
     if any(_pattern("other-form").search(line.text) for line in code):
         return

@@ -30,8 +30,10 @@ _PATTERNS = {
     ),
     # "31      print(k, v)", "  7 | import torch": a listing with the numbers of its lines
     "numbered": (
-        r"^\s{0,6}\d{1,5}(?: ?[|:])?(?:\t| (?=\S)|  )(?P<code>\s{0,40}(?:import [\w., ]+|from [\w.]+ import .*"
-        r"|(?:def|class|for|with|while|if|elif|except|async)\b.*:(?:\s*#.*)?|(?:else|try):|(?:return|yield)\b.*"
+        r"^\s{0,6}\d{1,5}(?: ?[|:])?(?:\t| (?=\S)|  )(?P<code>\s{0,40}(?:import [\w., ]+"
+        r"|from [\w.]+ import .*"
+        r"|(?:def|class|for|with|while|if|elif|except|async)\b.*:(?:\s*#.*)?|(?:else|try):|(?:return"
+        r"|yield)\b.*"
         r"|[A-Za-z_][\w.]*(?:, ?\w+)* = \S.*|[A-Za-z_][\w.]*\(.*\)))$"
     ),
     "shell": (
@@ -130,6 +132,18 @@ class Passage:
     def personal(self) -> bool:
         """Does somebody speak of what happened to him, or ask?"""
         return self._told or (self._speech.person and not self._speech.lesson)
+
+    @cached_property
+    def asked(self) -> bool:
+        """As ``personal``, and where a title or some words in other letters go with what is shown.
+
+        Who writes Chinese, Japanese, Korean or Russian needs no pronoun and no question mark to ask.
+        """
+        return self.personal or (
+            not self._speech.lesson
+            and any(line.voice is not Voice.SAID for line in self.lines)
+            and any(sum(char > "\u0400" for char in line.text) > 5 for line in self.of(Voice.SAID))
+        )
 
     @cached_property
     def session(self) -> bool:

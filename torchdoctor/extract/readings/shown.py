@@ -41,11 +41,21 @@ _PATTERNS = {
     "names": r"[.(_\[]",
     "named": (
         rf"(?P<expression>{_NAME})(?:\s*(?:===?|=>|[=:]|->|\u2192"
-        r"|\u662f|\u4e3a|\u8fd4\u56de|\u306f|\u304c|\uac00|\uc774|\ub294|\uc740)\s*|\s+(?:is still|is|are|was|gives|returns?|returned|prints|says|shows"
+        r"|\u662f|\u4e3a|\u8fd4\u56de|\u306f|\u304c|\uac00|\uc774|\ub294|\uc740)\s*|\s+(?:is still|is"
+        r"|are|was|gives|returns?|returned|prints|says|shows"
         r"|ist|bleibt|gibt|est|vaut|renvoie|es|devuelve|da|\u00e9|retorna|restituisce)\s+)"
         rf"(?P<value>{_VALUE})"
     ),
-    "comment": rf"^(?P<expression>[^#\n]{{2,160}}?)\s*#\s*(?:->|=>|\u2192|prints?|gives?|is|==?)?\s*(?P<value>{_VALUE})",
+    # `python -c "import x; print(y)"` -> True
+    "one-line": (
+        r"`[^`\n]{0,160}\bprint\((?P<expression>[^`\n]{2,80}?)\)[\"']?`\s{0,3}(?:->|=>|\u2192|:|="
+        r"|prints|says|gives|is)?\s{0,3}"
+        rf"`?(?P<value>{_VALUE})"
+    ),
+    "comment": (
+        rf"^(?P<expression>[^#\n]{{2,160}}?)\s*#\s*(?:->|=>|\u2192|prints?|gives?|is"
+        rf"|==?)?\s*(?P<value>{_VALUE})"
+    ),
 }
 
 
@@ -102,7 +112,7 @@ def _rows(passage: Passage, line: Line, given: list[str]) -> Iterator[Shown]:
     if not names:
         return
     row = re.compile(source)
-    bare = len(given) == 1 and len(names) == 1 and not given[0][:1] in "fF\"'"
+    bare = len(given) == 1 and len(names) == 1 and given[0][:1] not in "fF\"'"
     for below in passage.lines[line.at + 1 : line.at + 1 + (1 if bare else ROWS)]:
         if below.voice is Voice.TYPED and not bare and line.voice is Voice.TYPED and below.text.strip():
             return
@@ -148,6 +158,9 @@ def _literal(text: str) -> str:
 
 def _within(line: Line) -> Iterator[Shown]:
     """Values beside their expression, in columns or in words."""
+    if line.voice is Voice.SAID:
+        for said in _pattern("one-line").finditer(line.text):
+            yield Shown(said["expression"].strip(), said["value"].rstrip("."), line)
     text = line.text.replace("`", "").replace("**", "") if line.voice is Voice.SAID else line.text
     if line.voice is Voice.CODE and (found := _pattern("comment").match(text)) is not None:
         yield Shown(found.group("expression").strip(), found.group("value"), line)
@@ -156,9 +169,9 @@ def _within(line: Line) -> Iterator[Shown]:
         yield Shown(found.group("expression").strip(), found.group("value").strip(), line)
     if line.voice is Voice.CODE:
         return
-    for found in _pattern("named").finditer(text):
-        if _pattern("names").search(found.group("expression")):
-            yield Shown(found.group("expression"), found.group("value").rstrip("."), line)
+    for named in _pattern("named").finditer(text):
+        if _pattern("names").search(named["expression"]):
+            yield Shown(named["expression"], named["value"].rstrip("."), line)
 
 
 def arguments(text: str) -> list[str]:

@@ -31,19 +31,31 @@ _PATTERNS = {
     "by-n": r"unbiased\s*=\s*False|correction\s*=\s*0\b|\bnp\.|numpy",
     "name": r"\b(?:\w*_)?(?:std|stdev|var|variance|sigma)\b",
     "row": (
-        r"(?<![A-Za-z])(?:\w{0,16}[_./])?(?:std|stdev|var|variance|sigma)(?:[_./]\w{1,16})?['\"]?\s*(?:\(\))?\s{0,4}[:=|]?\s{0,4}"
+        r"(?<![A-Za-z])(?:\w{0,16}[_./])?(?:std|stdev|var|variance"
+        r"|sigma)(?:[_./]\w{1,16})?['\"]?\s*(?:\(\))?\s{0,4}[:=|]?\s{0,4}"
         r"(?:tensor\(\s*\[*)?\s*-?nan\b"
     ),
-    "mean": r"(?i)(?<![A-Za-z])(?:\w{0,16}[_./])?(?:mean|avg|reward|mittel|moyenne)\s*(?:\(\))?\s{0,4}[:=|]?\s{0,4}(?:tensor\()?-?\d",
+    "mean": (
+        r"(?i)(?<![A-Za-z])(?:\w{0,16}[_./])?(?:mean|avg|reward|mittel|moyenne)\s*(?:\(\))?\s{0,4}[:="
+        r"|]?\s{0,4}(?:tensor\()?-?\d"
+    ),
     "nan": r"\bnans?\b",
-    "not-nan": r"(?i)\b(?:no|not|never|without|contains? no|keine?|aucun|sans|sin|sem|senza)\b[^.\n]{0,20}\bnans?\b",
+    "not-nan": (
+        r"(?i)\b(?:no|not|never|without|contains? no|keine?|aucun|sans|sin|sem"
+        r"|senza)\b[^.\n]{0,20}\bnans?\b"
+    ),
     "spread": (
-        r"(?i)\bstd\b|\bvar\b|\bvariances?\b|standard deviation|\bstdev\b|Standardabweichung|Varianz|\u00e9cart[- ]type|desviaci\u00f3n"
-        r"|varianza|desvio|deviazione|\u6807\u51c6\u5dee|\u65b9\u5dee|\u6a19\u6e96\u504f\u5dee|\u5206\u6563|\ud45c\uc900\ud3b8\ucc28|\ubd84\uc0b0|\u0434\u0438\u0441\u043f\u0435\u0440\u0441|\u0441\u0442\u0430\u043d\u0434\u0430\u0440\u0442\u043d"
+        r"(?i)\bstd\b|\bvar\b|\bvariances?\b|standard deviation|\bstdev\b|Standardabweichung|Varianz"
+        r"|\u00e9cart[- ]type|desviaci\u00f3n"
+        r"|varianza|desvio|deviazione|\u6807\u51c6\u5dee|\u65b9\u5dee|\u6a19\u6e96\u504f\u5dee"
+        r"|\u5206\u6563|\ud45c\uc900\ud3b8\ucc28|\ubd84\uc0b0"
+        r"|\u0434\u0438\u0441\u043f\u0435\u0440\u0441"
+        r"|\u0441\u0442\u0430\u043d\u0434\u0430\u0440\u0442\u043d"
     ),
     # sizes: "size 1", "n=1", "num_generations = 1", "torch.Size([1, 7])", "{1}" of shape[0]
     "one": (
-        r"(?i)(?<![\w.])(?:size|n|num|count|len|length|batch|batch[_ ]size|bs|group[_ ]size|num_generations|num_samples|samples"
+        r"(?i)(?<![\w.])(?:size|n|num|count|len|length|batch|batch[_ ]size|bs|group[_ ]size"
+        r"|num_generations|num_samples|samples"
         r"|n_samples|n_utt|rows|numel|k|G|steps|num_envs|n_steps)\s{0,3}[=:]?\s{0,3}1(?![\d.])"
         r"|torch\.Size\(\[1(?:, \d+)*\]\)|\bshape\s*[=:]?\s*\(1,|\.numel\(\)\D{1,6}1(?!\d)|\[1,|\(1,\s?\d*\)"
     ),
@@ -59,12 +71,12 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a spread that is NaN; nothing where the values themselves are told to be NaN."""
-    if not passage.personal or cured(passage):
+    if not passage.asked or cured(passage):
         return
     taken = (line for line in snippets(passage) if _pattern("code").search(line.text))
     code = next((line for line in taken if not _pattern("by-n").search(line.text)), None)
     values = list(shown(passage))
-    nan = _row(passage) or _value(values) or _told(passage, code is not None)
+    nan = _row(passage) or _named(passage, code) or _value(values) or _told(passage, code is not None)
     if nan is None:
         return
     if code is not None:
@@ -85,6 +97,18 @@ def _row(passage: Passage) -> Line | None:
             if _spread(head) and _is_nan(cell)
         ),
         None,
+    )
+
+
+def _named(passage: Passage, code: Line | None) -> Line | None:
+    """NaN behind the name that the code gives to the spread."""
+    made = (
+        re.match(r"\s*(?P<name>[^\W\d]\w*)\s*=\s*[\w.\[\]]{1,40}\.(?:std|var)\(", code.text) if code else None
+    )
+    if made is None:
+        return None
+    return passage.first(
+        re.compile(rf"\b{made['name']}\b\s{{0,4}}[:=|]?\s{{0,4}}(?:tensor\()?\[*-?nan\b"), Voice.PRINTED
     )
 
 

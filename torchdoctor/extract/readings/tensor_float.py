@@ -34,6 +34,7 @@ Measured = tuple[float, Line, int]  # a difference, its line and its column
 LARGE = (5e-5, 6e-2)
 SMALL = 2e-5
 CONTRAST = 30.0
+SHORT = 60  # characters of a head
 
 _PATTERNS = {
     "card": (
@@ -49,12 +50,14 @@ _PATTERNS = {
     ),
     "compared": (
         r"diff|\berr(?:or)?s?\b|mismatch|delta|deviat|discrepan|\babs\(|max_abs|\batol\b|allclose|max abs"
-        r"|rel\. ?err|off by|residual|\bécart|abweichung|fehler|erreur|diferencia|desviación|diferença|differenza|errore"
+        r"|rel\. ?err|off by|residual|\bécart|abweichung|fehler|erreur|diferencia|desviación|diferença"
+        r"|differenza|errore"
         r"|verschil|różnic|błąd|fark\b|hata|погрешн|разниц|расхожд|отклонен|ошибк"
         r"|误差|誤差|差异|差异|相差|差が|差は|ずれ|오차|차이|sai số|selisih"
     ),
     "other": (
-        r"\bloss|\blr\b|converge|learning.rate|accuracy|\bacc\b|epoch|weight_decay|\beps\b|error.?rate|\bWER\b"
+        r"\bloss|\blr\b|converge|learning.rate|accuracy|\bacc\b|epoch|weight_decay|\beps\b|error.?rate"
+        r"|\bWER\b"
         r"|\bmAP\b|grad_norm"
     ),
     "half": (
@@ -103,7 +106,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a comparison that somebody made; nothing where a text only tells about TF32."""
-    shown = passage.personal or passage.session or _pattern("asserted").search(passage.text)
+    shown = passage.asked or passage.session or _pattern("asserted").search(passage.text)
     if not shown or _pattern("told-about").search(passage.text):
         return
     figures = list(_figures(passage))
@@ -172,7 +175,10 @@ def _figures(passage: Passage) -> Iterator[Measured]:
             continue
         # "GPU            max rel err": heads over columns that blanks keep apart
         table = named and bool(_pattern("heads").search(text)) and not any(small_numbers(text))
-        if named and text.rstrip()[-1:] == ":":
+        headed = (
+            line.voice is Voice.PRINTED and not any(char.isdigit() for char in text[:1]) and len(text) < SHORT
+        )
+        if named and (text.rstrip()[-1:] == ":" or (headed and not any(small_numbers(text)))):
             comparing = True
         said = line.voice is Voice.SAID
         told = said and _pattern("older").search(text)

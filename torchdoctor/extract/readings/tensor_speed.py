@@ -25,39 +25,55 @@ NAMESPACE = "tensor_speed"
 
 FACTS: dict[str, str] = {
     "tensor_speed.product": "bool: products of float32 matrices are what is timed",
-    "tensor_speed.slower": "bool: figures or words show them slower than with TF32: before torch 1.12, elsewhere",
+    "tensor_speed.slower": "bool: figures or words show them slower than before torch 1.12, or than elsewhere",
     "tensor_speed.plain": "bool: a rate, a setting or the name of a kernel shows that TF32 is off",
     "tensor_speed.missed": "bool: somebody says that it is slow, or that he expects more",
     "tensor_speed.card": "str: GPU of the text that has TF32 (Ampere or later)",
 }
 
 SLOWER = 2.2
-# float32 without tensor cores in TFLOP/s, and with TF32 (dense), of the data sheets
+# float32 without tensor cores in TFLOP/s, of the data sheets
 RATES = {
-    "A100": (19.5, 156.0), "A800": (19.5, 156.0), "A10": (31.2, 62.5), "A30": (10.3, 82.0), "A40": (37.4, 74.8),
-    "H100": (67.0, 495.0), "H200": (67.0, 495.0), "H800": (67.0, 495.0), "L40S": (91.6, 183.0), "L4": (30.3, 60.0),
-    "B200": (80.0, 1100.0),
+    "A100": 19.5, "A800": 19.5, "A10": 31.2, "A30": 10.3, "A40": 37.4, "H100": 67.0, "H200": 67.0,
+    "H800": 67.0, "L40S": 91.6, "L4": 30.3, "B200": 80.0,
 }  # fmt: skip
+NEAR = (0.6, 1.02)  # of that, what a product of large matrices reaches
 TF32_SINCE, OFF_SINCE = (1, 7), (1, 12)
 
 _PATTERNS = {
     "float": r"(?i)float ?32|\bfp32\b|single precision|\bf32\b|einfacher Genauigkeit|simple pr\u00e9cision",
     "product": (
-        r"(?i)mat ?mul|\bgemm|sgemm|\bbmm\b|einsum|\bLinear\b|\bmm\(|\s@\s|nn\.Linear|MLP|attention|transformer|matrix"
-        r"|matrices|Matri[xz]|\u77e9\u9635|\u884c\u5217|\ud589\ub82c|\u043c\u0430\u0442\u0440\u0438\u0446|produit|producto"
+        r"(?i)mat ?mul|\bgemm|sgemm|\bbmm\b|einsum|\bLinear\b|\bmm\(|\s@\s|nn\.Linear|MLP|attention"
+        r"|transformer|matrix"
+        r"|matrices|Matri[xz]|\u77e9\u9635|\u884c\u5217|\ud589\ub82c"
+        r"|\u043c\u0430\u0442\u0440\u0438\u0446|produit|producto"
     ),
     "version": r"(?<![\d.])(?P<major>[12])\.(?P<minor>\d{1,2})(?:\.\d{1,2})?(?:\+\w+|\.post\d)?(?![\d.]*\w)",
     "rate": r"(?<![\d.])(?P<value>\d{1,4}(?:[.,]\d{1,3})?)\s?(?:TFLOPS?|TFLOP/s|Tflop/?s|TF/s|TFlops?)\b",
-    "time": r"(?i)\b(?:ms|time|s|sec|seconds|latency|us|\u00b5s|s/it|Zeit|temps|tiempo|tempo|\u8017\u65f6|\u65f6\u95f4|\u6642\u9593|\uc2dc\uac04)\b",
+    "time": (
+        r"(?i)\b(?:ms|time|s|sec|seconds|latency|us|\u00b5s|s/it|Zeit|temps|tiempo|tempo|\u8017\u65f6"
+        r"|\u65f6\u95f4|\u6642\u9593|\uc2dc\uac04)\b"
+    ),
+    "flops": r"(?i)t?flop",
     "speed": r"(?i)t?flop|it/s|/s\b|throughput|per sec",
-    "times": r"(?i)(?P<value>\d{1,2}(?:[.,]\d)?)\s?(?:x|\u00d7|times|-?fach|fois|veces|vezes|volte|\u500d|\ubc30|\u0440\u0430\u0437\u0430?)(?!\w)",
+    "times": (
+        r"(?i)(?P<value>\d{1,2}(?:[.,]\d)?)\s?(?:x|\u00d7|times|-?fach|fois|veces|vezes|volte|\u500d"
+        r"|\ubc30|\u0440\u0430\u0437\u0430?)(?!\w)"
+    ),
     "off": (
-        r"float32_matmul_precision\(?\)?\W{0,12}highest|matmul\.allow_tf32\W{1,6}(?:is )?False|fp32_precision\W{0,8}(?:ieee|none)"
+        r"float32_matmul_precision\(?\)?\W{0,12}highest|matmul\.allow_tf32\W{1,6}(?:is )?False"
+        r"|fp32_precision\W{0,8}(?:ieee|none)"
         r"|NVIDIA_TF32_OVERRIDE\W{0,3}0\b"
     ),
-    "kernel": r"\b(?:ampere|volta|turing|cutlass_80_simt|sm80_xmma|maxwell)_?\w{0,12}sgemm\w*|simt_sgemm\w*|\bsgemm_\d+x\d+",
+    "kernel": (
+        r"\b(?:ampere|volta|turing|cutlass_80_simt|sm80_xmma|maxwell)_?\w{0,12}sgemm\w*|simt_sgemm\w*"
+        r"|\bsgemm_\d+x\d+"
+    ),
     "measure": r"(?i)flop|speed|faster|fast\b|times|\bx\b|schnell|rapide|r\u00e1pid|velo",
-    "hoped": r"(?i)\bexpect\w*|\bshould (?:be|reach|give|do)\b|data ?sheet|\bspecs?\b|\bpeak\b|erwart|Datenblatt|attend|esper",
+    "hoped": (
+        r"(?i)\bexpect\w*|\bshould (?:be|reach|give|do)\b|data ?sheet|\bspecs?\b|\bpeak\b|erwart"
+        r"|Datenblatt|attend|esper"
+    ),
 }
 
 
@@ -68,7 +84,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a comparison of speeds that somebody made; nothing where no card with TF32 is named."""
-    if not passage.personal or cured(passage):
+    if not passage.asked or cured(passage):
         return
     card = card_of(passage)
     product = passage.first(_pattern("product"))
@@ -184,19 +200,18 @@ def _told(passage: Passage) -> Line | None:
 
 def _plain_rate(passage: Passage, card: str) -> Line | None:
     """A rate that is the card's without tensor cores."""
-    known = next((rates for name, rates in RATES.items() if name == card), None)
-    if known is None:
+    peak = RATES.get(card)
+    if peak is None:
         return None
     for line in passage.lines:
         for found in _pattern("rate").finditer(line.text):
             value = float(found["value"].replace(",", "."))
-            if 0.6 * known[0] <= value <= 1.02 * known[0] and re.search(r"(?i)16", line.text) is None:
+            if NEAR[0] * peak <= value <= NEAR[1] * peak and "16" not in line.text:
                 return line
     for table in tables(passage):
         for row in table.rows:
             for head, cell in row.cells:
-                value_of = number(cell)
-                if re.search(r"(?i)t?flop", head) and value_of is not None:
-                    if 0.6 * known[0] <= value_of <= 1.02 * known[0]:
-                        return row.line
+                rate = number(cell) if _pattern("flops").search(head) else None
+                if rate is not None and NEAR[0] * peak <= rate <= NEAR[1] * peak:
+                    return row.line
     return None

@@ -30,23 +30,32 @@ _PATTERNS = {
         r"\b(?:I|we) (?:have )?(?:traced|exported|converted)\b|\b(?:traced|exported|scripted) model\b"
     ),
     "exports": r"jit\.trace|onnx\.export|torch\.export|TorchScript|torchscript",
-    "agrees": r"\b(?:agrees?|identical|match(?:es)?|same as|within|equal|correct|right|gleich|stimmt|identique|igual)\b",
+    "agrees": (
+        r"\b(?:agrees?|identical|match(?:es)?|same as|within|equal|correct|right|gleich|stimmt"
+        r"|identique|igual)\b"
+    ),
     "output": (
-        r"onnx|traced|exported|\bts\b|\.pt\b|libtorch|C\+\+|output|boxes|steps?\b|model|logits?\b|predict|scores?\b"
+        r"onnx|traced|exported|\bts\b|\.pt\b|libtorch|C\+\+|output|boxes|steps?\b|model|logits?\b"
+        r"|predict|scores?\b"
         r"|transl|labels?\b|mask|text\b"
     ),
     # of what is put in, not of what comes out
     "inputs": (
         r"different (?:\w+ )?(?:sizes?|lengths?|inputs?|images?|shapes?|batch(?: size)?s?|resolutions?)"
         r"|(?:verschieden|unterschiedlich)\w* (?:\w+ )?(?:Gr\u00f6\u00dfen|L\u00e4ngen|Eingaben|Bilder)"
-        r"|(?:tailles?|longueurs?|entr\u00e9es?|images?) diff\u00e9rent\w*|(?:tama\u00f1os?|entradas?|im\u00e1genes) diferentes"
+        r"|(?:tailles?|longueurs?|entr\u00e9es?|images?) diff\u00e9rent\w*|(?:tama\u00f1os?|entradas?"
+        r"|im\u00e1genes) diferentes"
     ),
     # values that come out of a tensor, and what then depends on them
     "taken": (
-        r"^\s*(?P<name>[A-Za-z_]\w*)(?:,\s*\w+)*\s*=\s*[^#\n]{0,160}?(?:\.shape\b|\.size\(|\blen\(|\.item\(|\.numel\("
+        r"^\s*(?P<name>[A-Za-z_]\w*)(?:,\s*\w+)*\s*=\s*[^#\n]{0,160}?(?:\.shape\b|\.size\(|\blen\("
+        r"|\.item\(|\.numel\("
         r"|\.(?:sum|mean|max|min|any|all|norm|argmax|softmax|sigmoid|std|var|count_nonzero)\(|torch\.\w+\()"
     ),
-    "decides": r"^\s*(?:if|elif|while|for\s+[\w, ]+\s+in\s+(?:reversed\()?range\()(?P<on>[^#\n]{1,160}):\s*(?:#.*)?$",
+    "decides": (
+        r"^\s*(?:if|elif|while"
+        r"|for\s+[\w, ]+\s+in\s+(?:reversed\()?range\()(?P<on>[^#\n]{1,160}):\s*(?:#.*)?$"
+    ),
     "script": r"dynamo\s*=\s*True|jit\.script\(|@torch\.jit\.script",
     "branch": (
         r"^\s*(?:if|elif|while)\b[^#\n]{0,120}?(?:[\w\])]\.(?:sum|mean|max|min|any|all|item|norm|abs|numel"
@@ -159,7 +168,7 @@ def _plain(text: str) -> float | None:
 
 
 def _told(passage: Passage) -> Line | None:
-    if not passage.personal:
+    if not passage.asked:
         return None
     said = [line for line in passage.of(Voice.SAID) if not _pattern("warned").search(line.text)]
     found = next((line for line in said if _pattern("differs").search(line.text)), None)
