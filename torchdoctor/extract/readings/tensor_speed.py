@@ -25,7 +25,7 @@ NAMESPACE = "tensor_speed"
 
 FACTS: dict[str, str] = {
     "tensor_speed.product": "bool: products of float32 matrices are what is timed",
-    "tensor_speed.slower": "bool: figures or words show them slower than before torch 1.12, or than elsewhere",
+    "tensor_speed.slower": "bool: figures or words show them slower than before torch 1.12 or elsewhere",
     "tensor_speed.plain": "bool: a rate, a setting or the name of a kernel shows that TF32 is off",
     "tensor_speed.missed": "bool: somebody says that it is slow, or that he expects more",
     "tensor_speed.card": "str: GPU of the text that has TF32 (Ampere or later)",
