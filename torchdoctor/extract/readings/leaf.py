@@ -50,6 +50,17 @@ _PATTERNS = {
         r"^\s*(?P<name>[A-Za-z_]\w*)\s*=\s*(?P=name)\s*(?:\.(?:cuda|to|half|float|double|view|reshape"
         r"|clone)\(|[*/+-])"
     ),
+    # computed, not made
+    "result": (
+        r"(?:^|;)\s*(?P<name>[A-Za-z_]\w*)(?:,\s*\w+)*\s*=\s*(?P<call>(?!torch\.(?:tensor|rand|randn"
+        r"|zeros|ones|empty|full|load"
+        r"|arange|linspace|from_numpy|as_tensor|eye)\b|nn\.Parameter|Variable"
+        r"|next\()[A-Za-z_][\w.]*(?:\(\))?\()"
+    ),
+    "network": (
+        r"(?i)model|net\b|net\(|enc|dec|backbone|layer|conv|linear|forward|embed|features|self\.|^F\."
+        r"|relu|generator|critic"
+    ),
     "asked": r"^(?P<name>[A-Za-z_][\w.]*(?:\[\w+\])?)\.grad(?:$| is None$|\.)",
     "of-leaf": r"^(?P<name>[A-Za-z_][\w.]*(?:\[\w+\])?)\.(?:is_leaf|grad_fn)$",
     "read": r"(?<![\w.])(?P<name>[A-Za-z_][\w.]*)\.grad\b(?!_)",
@@ -115,12 +126,23 @@ def _made(code: tuple[Line, ...], values: list[Shown]) -> Line | None:
     """The line that makes a result of what was to be a leaf, or shows that it is one, where .grad is read."""
     read_names = {found["name"] for line in code for found in _pattern("read").finditer(line.text)}
     read_names |= {found["name"] for one in values if (found := _pattern("asked").match(one.expression))}
+    tracked = {
+        one.expression.rpartition(".")[0]
+        for one in values
+        if one.expression.endswith(".requires_grad") and one.value.strip(".") == "True"
+    }
     leaves: set[str] = set()
     for line in code:
         for name in ("changed", "factor"):
             found = _pattern(name).search(line.text)
             if found is not None and (not read_names or found["name"] in read_names):
                 return line
+        result = _pattern("result").search(line.text)
+        computed = result is not None and (
+            result["name"] in tracked or _pattern("network").search(result["call"])
+        )
+        if result is not None and computed and result["name"] in read_names:
+            return line
         again = _pattern("again").match(line.text)
         if again is not None and again["name"] in leaves & read_names:
             return line

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from torchdoctor.model import Transcript
 
 LINE_CHARS = 1_200
+_ELSEWHERE = frozenset((
+    "und", "nicht", "der", "wird", "bei", "mit", "est", "pas", "les", "que", "una", "para", "com", "che", "non",
+    "il", "het", "een", "nie", "jest", "bir", "ve", "yang", "tidak",
+))  # fmt: skip
 WRAPPED = 55  # characters: a shorter line ends where its writer wanted
 
 _PATTERNS = {
@@ -44,7 +48,8 @@ _PATTERNS = {
     "answer": r"^\s{0,8}Out ?\[\d{0,4}\]: ?(?P<rest>.*)$",
     "one-liner": r"\bpython[\d.]{0,6} -c ([\"'])(?P<code>.{3,500})\1\s*$",
     "code": (
-        r"^\s*(?:import \w|from [\w.]+ import |(?:async )?def \w+\(|class \w+[(:]|@\w[\w.]*|return\b|print\("
+        r"^\s*(?:import \w|from [\w.]+ import |(?:async )?def \w+\(|class \w+[(:]|@\w[\w.]*"
+        r"|return\b|yield\b|print\("
         r"|assert\b"
         r"|(?:if|elif|for|while|with|except)\b.*:\s*(?:#.*)?$|(?:else|try|finally):|(?:pass|break|continue)$"
         r"|#\s?\w"
@@ -135,14 +140,14 @@ class Passage:
 
     @cached_property
     def asked(self) -> bool:
-        """As ``personal``, and where a title or some words in other letters go with what is shown.
+        """As ``personal``, and where words of another language than English go with what is shown.
 
-        Who writes Chinese, Japanese, Korean or Russian needs no pronoun and no question mark to ask.
+        Who writes Chinese, Turkish or German of his run often needs no pronoun and no question mark to ask.
         """
         return self.personal or (
             not self._speech.lesson
             and any(line.voice is not Voice.SAID for line in self.lines)
-            and any(sum(char > "\u0400" for char in line.text) > 5 for line in self.of(Voice.SAID))
+            and any(_elsewhere(line.text) for line in self.of(Voice.SAID))
         )
 
     @cached_property
@@ -189,6 +194,13 @@ class Passage:
             if below.voice is not Voice.PRINTED:
                 return
             yield below
+
+
+def _elsewhere(text: str) -> bool:
+    """Are these words of another language than English?"""
+    return any(char > "\x7f" and char.isalpha() for char in text) or not _ELSEWHERE.isdisjoint(
+        text.lower().split()
+    )
 
 
 def _at(paragraph: tuple[Line, ...], column: int) -> Line:

@@ -57,7 +57,8 @@ _PATTERNS = {
         r"(?i)(?<![\w.])(?:size|n|num|count|len|length|batch|batch[_ ]size|bs|group[_ ]size"
         r"|num_generations|num_samples|samples"
         r"|n_samples|n_utt|rows|numel|k|G|steps|num_envs|n_steps)\s{0,3}[=:]?\s{0,3}1(?![\d.])"
-        r"|torch\.Size\(\[1(?:, \d+)*\]\)|\bshape\s*[=:]?\s*\(1,|\.numel\(\)\D{1,6}1(?!\d)|\[1,|\(1,\s?\d*\)"
+        r"|torch\.Size\(\[1(?:, \d+)*\]\)|\bshape\s*[=:]?\s*\(1,|\.numel\(\)\D{1,6}1(?!\d)"
+        r"|\(\d+, 1(?:, \d+)*\)|\[\d+, 1(?:, \d+)*\]|\[1,|\(1,\s?\d*\)"
     ),
     "size-of": r"shape\[|\.size\(|len\(|numel\(|\.shape\b|Counter|unique",
     "one-value": r"^[\[({]*\s*(?:torch\.Size\(\[)?1\s*[,\])}]*(?:\s*\d+\s*[\])]*)?$",
@@ -76,7 +77,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     taken = (line for line in snippets(passage) if _pattern("code").search(line.text))
     code = next((line for line in taken if not _pattern("by-n").search(line.text)), None)
     values = list(shown(passage))
-    nan = _row(passage) or _named(passage, code) or _value(values) or _told(passage, code is not None)
+    nan = _row(passage) or _named(passage, code, values) or _value(values) or _told(passage, code is not None)
     if nan is None:
         return
     if code is not None:
@@ -100,13 +101,18 @@ def _row(passage: Passage) -> Line | None:
     )
 
 
-def _named(passage: Passage, code: Line | None) -> Line | None:
+def _named(passage: Passage, code: Line | None, values: list[Shown]) -> Line | None:
     """NaN behind the name that the code gives to the spread."""
     made = (
         re.match(r"\s*(?P<name>[^\W\d]\w*)\s*=\s*[\w.\[\]]{1,40}\.(?:std|var)\(", code.text) if code else None
     )
     if made is None:
         return None
+    for one in values:
+        if re.match(rf"{made['name']}\b", one.expression) and re.match(
+            r"\W*(?:tensor\()?\W*nan\b", one.value
+        ):
+            return one.line
     return passage.first(
         re.compile(rf"\b{made['name']}\b\s{{0,4}}[:=|]?\s{{0,4}}(?:tensor\()?\[*-?nan\b"), Voice.PRINTED
     )

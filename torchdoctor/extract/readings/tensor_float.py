@@ -10,6 +10,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings.cured import cured
 from torchdoctor.extract.readings.figures import small_numbers
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 
@@ -107,7 +108,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a comparison that somebody made; nothing where a text only tells about TF32."""
     shown = passage.asked or passage.session or _pattern("asserted").search(passage.text)
-    if not shown or _pattern("told-about").search(passage.text):
+    if not shown or cured(passage) or _pattern("told-about").search(passage.text):
         return
     figures = list(_figures(passage))
     older = _older(passage, figures)

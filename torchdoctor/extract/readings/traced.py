@@ -6,6 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings.columns import number, tables
 from torchdoctor.extract.readings.figures import small_numbers
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.spoken import says
@@ -22,6 +23,8 @@ FACTS: dict[str, str] = {
     "traced.branch": "str: branch or loop of the model that depends on the values or the size of a tensor",
     "traced.differs": "bool: output or words show that the traced model gives other results",
 }
+
+APART = 0.03  # of the greater one, between two columns
 
 _PATTERNS = {
     "call": r"jit\.trace(?:_module)?\(|onnx\.export\(",
@@ -89,6 +92,8 @@ _PATTERNS = {
         r"^\s*(?P<one>tensor\([^()]{1,200}(?:\([^()]{0,80}\))?[^()]{0,80}\))\s+(?P<two>tensor\(.{1,300}\))\s"
         r"*$"
     ),
+    "own-column": r"(?i)eager|python|pytorch|original|\bmodel\b|\bnet\b|\btorch\b",
+    "trace-column": r"(?i)traced?\b|\bts\b|torchscript|\bjit\b|onnx|\bort\b|libtorch|c\+\+|exported",
     "diff": r"diff|\berr(?:or)?\b",
 }
 
@@ -111,6 +116,8 @@ def read(passage: Passage) -> Iterator[Fact]:
             (line for name in ("call", "traced-by", "exports") if (line := passage.first(_pattern(name)))),
             None,
         )
+    elif call is None and code:
+        call = passage.first(_pattern("exports"))
     if call is None or any(_pattern("script").search(line.text) for line in code):
         return
     branch = next((line for line in code if _pattern("branch").search(line.text)), None)
@@ -147,6 +154,9 @@ def _warned(passage: Passage) -> Line | None:
 
 
 def _printed(passage: Passage) -> Line | None:
+    apart = _columns(passage)
+    if apart is not None:
+        return apart
     compared = any("allclose" in line.text or "equal(" in line.text for line in passage.lines)
     for line in passage.of(Voice.PRINTED):
         two = _pattern("two").match(line.text)
@@ -159,6 +169,18 @@ def _printed(passage: Passage) -> Line | None:
             number = last[-1].value if last else _plain(line.text)
             if number is not None and number >= 1e-2:
                 return line
+    return None
+
+
+def _columns(passage: Passage) -> Line | None:
+    """The first row in which the column of the trace is not that of the model."""
+    for table in tables(passage):
+        for row in table.rows:
+            own = [number(cell) for head, cell in row.cells if _pattern("own-column").search(head)]
+            other = [number(cell) for head, cell in row.cells if _pattern("trace-column").search(head)]
+            for one, two in zip(own, other, strict=False):
+                if one is not None and two is not None and abs(one - two) > APART * max(abs(one), abs(two)):
+                    return row.line
     return None
 
 
