@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 LINE_CHARS = 1_200
 _ELSEWHERE = frozenset((
-    "und", "nicht", "der", "wird", "bei", "mit", "est", "pas", "les", "que", "una", "para", "com", "che", "non",
-    "il", "het", "een", "nie", "jest", "bir", "ve", "yang", "tidak",
+    "und", "nicht", "der", "wird", "bei", "mit", "est", "pas", "les", "que", "una", "para", "com", "che",
+    "non", "il", "het", "een", "nie", "jest", "bir", "ve", "yang", "tidak",
 ))  # fmt: skip
 WRAPPED = 55  # characters: a shorter line ends where its writer wanted
 
