@@ -76,9 +76,11 @@ def read(passage: Passage) -> Iterator[Fact]:
         yield pair[0].fact("half_nan.output", True)
         yield pair[1].fact("half_nan.sound_otherwise", True)
         return
-    if not _pattern("output").search(text) and not says("blank").search(text):
-        return
     shown = _shown(passage)
+    if not any(
+        (_pattern("output").search(text), says("blank").search(text), _pattern("counted").search(text))
+    ):
+        return
     sound = (
         passage.told(_pattern("otherwise"))
         or passage.first(_pattern("otherwise"), Voice.PRINTED)

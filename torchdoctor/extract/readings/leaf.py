@@ -57,6 +57,8 @@ _PATTERNS = {
         r"|arange|linspace|from_numpy|as_tensor|eye)\b|nn\.Parameter|Variable"
         r"|next\()[A-Za-z_][\w.]*(?:\(\))?\()"
     ),
+    "given": r"(?:^|;)\s*(?P<name>[A-Za-z_]\w*)\s*=\s*(?P<rest>[^=#\n][^#\n]{0,200})",
+    "own": r"requires_grad|Parameter\(|detach\(|\.data\b|\.grad\b",
     "network": (
         r"(?i)model|net\b|net\(|enc|dec|backbone|layer|conv|linear|forward|embed|features|self\.|^F\."
         r"|relu|generator|critic"
@@ -143,6 +145,11 @@ def _made(code: tuple[Line, ...], values: list[Shown]) -> Line | None:
         )
         if result is not None and computed and result["name"] in read_names:
             return line
+        given = _pattern("given").search(line.text)
+        if given is not None and given["name"] in read_names:
+            used = leaves.intersection(re.findall(r"[A-Za-z_]\w*", given["rest"]))
+            if used and not _pattern("own").search(given["rest"]):
+                return line
         again = _pattern("again").match(line.text)
         if again is not None and again["name"] in leaves & read_names:
             return line

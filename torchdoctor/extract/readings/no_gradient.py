@@ -91,11 +91,12 @@ def read(passage: Passage) -> Iterator[Fact]:
         return
     code = snippets(passage)
     call = next((line for line in code if _pattern("checkpoint").search(line.text)), None)
+    call = call or next((line for line in passage.lines if _pattern("checkpoint").search(line.text)), None)
     if call is None or not passage.asked or cured(passage):
         return
-    if any(_pattern("other-form").search(line.text) for line in code):
+    if _pattern("other-form").search(passage.text):
         return
-    needs = next((line for line in code if _pattern("needs-none").search(line.text)), None)
+    needs = passage.first(_pattern("needs-none"))
     needs = needs or next((line for line in passage.sentences if _pattern("frozen").search(line.text)), None)
     stuck = _emptied(passage) or _stuck(passage)
     yield call.fact("no_gradient.reentrant", call.text.strip()[:120])
