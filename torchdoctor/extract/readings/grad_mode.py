@@ -39,6 +39,9 @@ _PATTERNS = {
         r"set_grad_enabled\(\s*(?:mode\s*=\s*)?(?!False\b|0\b)[\w.\"'\[\]]+|\bno_grad\(\)\.__exit__"
         r"|enable_grad\("
     ),
+    "guarded": r"^\s*finally:",
+    "function": r"^\s*(?:async )?def\b",
+    "leaves": r"^\s*(?:return|raise)\b|^\s*if\b.*:\s*(?:return|raise)\b",
     "block": r"^\s*(?:async )?with\b[^#\n]*\b(?:no_grad|inference_mode)\(",
     "yields": r"^\s*(?:\w[\w., ]* = )?\(?yield\b",
     "off": r"no_grad|inference_mode|set_grad_enabled\(\s*(?:mode\s*=\s*)?False",
@@ -83,7 +86,7 @@ def read(passage: Passage) -> Iterator[Fact]:
 def _switched(passage: Passage) -> Line | None:
     """A switch that is no context, in code or in what a search printed, and nothing that undoes it."""
     if _pattern("back").search(passage.code):
-        return None
+        return _left_early(passage)
     return next(
         (
             line
@@ -94,6 +97,21 @@ def _switched(passage: Passage) -> Line | None:
         ),
         None,
     )
+
+
+def _left_early(passage: Passage) -> Line | None:
+    """A switch that is undone, but not by every way out of the function."""
+    switch: Line | None = None
+    for line in passage.of(Voice.CODE, Voice.TYPED):
+        if _pattern("guarded").search(line.text):
+            return None
+        if _pattern("switch").search(line.text) and not _pattern("scoped").search(line.text):
+            switch = line
+        elif _pattern("back").search(line.text) or _pattern("function").match(line.text):
+            switch = None
+        elif switch is not None and _pattern("leaves").match(line.text):
+            return switch
+    return None
 
 
 def _entered(passage: Passage) -> Line | None:

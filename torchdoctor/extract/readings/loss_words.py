@@ -34,7 +34,8 @@ _PATTERNS = {
     "nan": r"(?i)(?<![\w.])-?nan(?![\w(])",
     "bad": r"(?i)\bnans?\b|(?<![\w.])inf(?:inite|inity)?\b|unendlich|infini\b|infinito",
     "never": (
-        r"(?i)\b(?:no|not|never|without|any|keine?|aucune?|pas de|sans|sin|sem|senza|nessun\w*"
+        r"(?i)\bnans?\b[^.,\n]{0,16}\b(?:never|nie|jamais|nunca|mai|kommt nicht|kam nicht)\b"
+        r"|\b(?:no|not|never|without|any|keine?|aucune?|pas de|sans|sin|sem|senza|nessun\w*"
         r"|non)\b[^.\n]{0,16}?\b(?:nans?|infs?)\b"
         r"|\b(?:if|whether|wenn|falls)\b[^.\n]{0,40}\bnans?\b|\b(?:isnan|nan_to_num|isfinite|nanmean"
         r"|nan ?batches)\b"
@@ -45,6 +46,7 @@ _PATTERNS = {
         r"(?i)(?:\|\|?\s?(?:grad|g|\u2207\w?)\s?\|\|?|\bg?(?:rad(?:ient)?)?[_ ]?norm"
         r"|\bgrad\w*)['\"]?\s{0,4}[:=|]?\s{0,4}(?P<value>-?nan\b|-?inf\b|\d[\d.e+-]*)"
     ),
+    "call": r"\b(?:torch|F)\.(?:log|sqrt|exp|acos|asin|log1p|rsqrt|pow|log2|log10|norm|atan2|cdist)\(",
     "hazard": (
         r"(?:torch|math|np|F)\.(?:log|sqrt|exp|acos|asin|log1p|rsqrt|pow|log_softmax|log2|log10|norm"
         r"|atan2|arccos)\(|\.(?:log|sqrt|exp|rsqrt|acos"
@@ -78,6 +80,7 @@ def read(passage: Passage) -> Iterator[Fact]:
         return
     yield told.fact("loss_words.told", True)
     code = next((one for one in snippets(passage) if _pattern("hazard").search(one.text)), None)
+    code = code or passage.first(_pattern("call"))
     if code is not None:
         yield code.fact("loss_words.code", code.text.strip()[:120])
 

@@ -60,6 +60,7 @@ _PATTERNS = {
         r"|torch\.Size\(\[1(?:, \d+)*\]\)|\bshape\s*[=:]?\s*\(1,|\.numel\(\)\D{1,6}1(?!\d)"
         r"|\(\d+, 1(?:, \d+)*\)|\[\d+, 1(?:, \d+)*\]|\[1,|\(1,\s?\d*\)"
     ),
+    "figure": r"(?P<name>[^\W\d]\w{0,20})\s{0,3}[:=]?\s{0,3}(?P<value>\d{1,6})(?![\w.])",
     "size-of": r"shape\[|\.size\(|len\(|numel\(|\.shape\b|Counter|unique",
     "one-value": r"^[\[({]*\s*(?:torch\.Size\(\[)?1\s*[,\])}]*(?:\s*\d+\s*[\])]*)?$",
 }
@@ -83,7 +84,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     if code is not None:
         yield code.fact("spread.code", code.text.strip()[:120])
     yield nan.fact("spread.nan", True)
-    single = _beside_a_mean(passage) or _single(passage, values)
+    single = _beside_a_mean(passage) or _shrinks(passage, nan) or _single(passage, values)
     if single is not None:
         yield single.fact("spread.single", True)
 
@@ -169,6 +170,18 @@ def _beside_a_mean(passage: Passage) -> Line | None:
                 number(cell) is not None and not _is_nan(cell) for cell in mean
             ):
                 return row.line
+    return None
+
+
+def _shrinks(passage: Passage, nan: Line) -> Line | None:
+    """A figure of the line with NaN is 1, and greater under the same name in a line with a spread."""
+    ones = {found["name"] for found in _pattern("figure").finditer(nan.text) if found["value"] == "1"}
+    for line in passage.of(Voice.PRINTED):
+        if line.at >= nan.at or re.search(r"(?i)\bnan\b", line.text):
+            continue
+        for found in _pattern("figure").finditer(line.text):
+            if found["name"] in ones and int(found["value"]) > 1:
+                return nan
     return None
 
 
