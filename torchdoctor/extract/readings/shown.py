@@ -20,11 +20,13 @@ ROWS = 60  # lines below a print() in which its rows are looked for
 MOST_ARGUMENTS = 12
 MOST_BLANKS = 40
 
-_VALUE = (
+_BRACKETED = (
     r"<[^<>\n]{1,120}>|[A-Za-z_][\w.]{0,30}\((?:[^()\n]|\([^()\n]{0,80}\)){0,300}\)"
-    r"|\[[^\[\]\n]{0,200}\]|\{[^{}\n]{0,200}\}|'[^'\n]{0,80}'|\"[^\"\n]{0,80}\"|[^\s,;|)]+"
+    r"|\[[^\[\]\n]{0,200}\]|\{[^{}\n]{0,200}\}|'[^'\n]{0,80}'|\"[^\"\n]{0,80}\""
 )
-_NAME = r"[A-Za-z_][\w.]*(?:\[[^\[\]\n]{1,40}\]|\([^()\n]{0,80}\)|\.[A-Za-z_]\w*)*"
+_WORD = r"[^\s,;|)]+"
+_VALUE = f"{_BRACKETED}|{_WORD}"
+_NAME = r"(?<![\w.])[A-Za-z_]\w*(?:\[[^\[\]\n]{1,40}\]|\([^()\n]{0,80}\)|\.\w+)*"
 
 _PATTERNS = {
     "print": r"(?:^|[;:]\s*)\s*print\((?P<arguments>.+)\)\s*(?:#.*)?$",
@@ -134,8 +136,8 @@ def _row(given: list[str]) -> tuple[str, list[str]]:
         elif (text := _pattern("format").match(argument)) is not None:
             parts.append(_fields(text.group("inside"), names))
         elif re.match(r"(?:sep|end|file|flush)\s*=", argument) is None:
-            parts.append(f"({_VALUE})")
             names.append(argument)
+            parts.append(_value(len(names)))
     return "".join(parts), names
 
 
@@ -146,10 +148,19 @@ def _fields(inside: str, names: list[str]) -> str:
         found.append(_literal(inside[at : field.start()]))
         if field.group("shown"):
             found.append(_literal(field.group("inside") + "="))
-        found.append(rf"\s*({_VALUE})\s*")
         names.append(field.group("inside").strip())
         at = field.end()
+        found.append(rf"\s*{_value(len(names), inside[at:].lstrip()[:1])}\s*")
     return "".join((*found, _literal(inside[at:])))
+
+
+def _value(group: int, stop: str = "") -> str:
+    """A value as the group of this number, taken whole: to try shorter ones takes for ever in a long line.
+
+    ``stop``: what stands behind it, so that a word ends before it.
+    """
+    plain = _WORD if stop in ("", "{") else _WORD.replace("[^", f"[^{re.escape(stop)}", 1)
+    return rf"(?=({_BRACKETED}|{plain}))(?:\{group})"
 
 
 def _literal(text: str) -> str:
