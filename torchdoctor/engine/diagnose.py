@@ -316,4 +316,4 @@ def _frame(event: Event, chain: Chain, transcript: Transcript) -> Frame | None:
     own = own or suspect.nearby_frame(event, transcript)
     if own is None and head.shown:  # what people show of a process that hangs, of a model that was traced
         own = suspect.shown_frame(transcript) or listed_frame(head.best.evidence, transcript)
-    return own if own is not None and not own.package else told_frame(transcript) or own
+    return own if own is not None and not own.package else told_frame(transcript, head.shown) or own

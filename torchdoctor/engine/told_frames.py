@@ -14,7 +14,9 @@ _FILE = (
 )
 _LINE = (
     r"(?:lines?|[Ll]ine number|Zeile|ligne|l[i\u00ed]nea|linha|riga"
-    r"|\u0441\u0442\u0440\u043e\u043a[\u0430\u0435\u0438]|l\.) ?[:#]? ?(?P<line>\d{1,6})"
+    r"|\u0441\u0442\u0440\u043e\u043a[\u0430\u0435\u0438]|l\.) ?[:#]? ?(?P<line>\d{1,6})(?!\d)"
+    # lines 12 to 18 are no place
+    r"(?! ?(?:-|\u2013|to|bis|through|\u00e0|hasta|at\u00e9) ?\d)"
 )
 # file and line in either order; a bare main.py:33 counts, as the sentence must speak of the failure
 _PLACES = (
@@ -35,7 +37,8 @@ _FAILS = (
     r"|bricht|scheitert|zeigt auf|fehler\w*|absturz|tritt auf|passiert|kracht|erreur|plante|\u00e9choue"
     r"|se produit|falla|ocurre|fallo|erro|errore|ocorre)\b"
     r"|\u62a5\u9519|\u51fa\u9519|\u9519\u8bef|\u5f02\u5e38|\u5d29\u6e83|\u30a8\u30e9\u30fc|\u4f8b\u5916"
-    r"|\u0432\u044b\u043b\u0435\u0442\u0430\u0435\u0442|\u043f\u0430\u0434\u0430\u0435\u0442|\u043e\u0448\u0438\u0431\u043a"
+    r"|\u0432\u044b\u043b\u0435\u0442\u0430\u0435\u0442|\u043f\u0430\u0434\u0430\u0435\u0442"
+    r"|\u043e\u0448\u0438\u0431\u043a"
 )
 # what was done to a line, and what somebody else's line does
 _OTHER = (
@@ -52,8 +55,11 @@ _TORCH_FILES = frozenset({
 _RECORD = r"^\s*(?:[\[(]|\d{2,4}[-/:]|[A-Z]+\b[ :]|[A-Z]\d{4} |[\w./-]+:\d+: )"
 
 
-def told_frame(transcript: Transcript) -> Frame | None:
-    """The one place in the user's code that the prose around a failure names; None where two are named."""
+def told_frame(transcript: Transcript, shown: bool = False) -> Frame | None:
+    """The one place in the user's code that the prose around a failure names; None where two are named.
+
+    ``shown``: nothing failed and the whole text is about one thing, so that a place needs no word of failure.
+    """
     found: dict[tuple[str, int], Frame] = {}
     names = {_name(frame.file) for event in transcript.events for frame in event.frames if frame.package}
     for event in transcript.events:
@@ -68,7 +74,7 @@ def told_frame(transcript: Transcript) -> Frame | None:
             continue
         if len(event.text) > 2_000 or pattern(_RECORD).match(event.text):
             continue
-        for frame in _places(event, in_words):
+        for frame in _places(event, in_words or shown):
             name = _name(frame.file)
             if name not in names:
                 found.setdefault((name, frame.line or 0), frame)

@@ -6,7 +6,11 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings.cured import cured
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.shown import shown
+from torchdoctor.extract.readings.snippets import snippets
+from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +31,28 @@ TINY = 1e-3
 LOOK_AHEAD = 12
 
 _PATTERNS = {
-    "lstsq": r"\blstsq\(",
+    "lstsq": r"\blstsq\b",
+    "solver": r"gels[dsy]\b|np\.linalg|numpy|scipy|\bpinv\b",
+    "shape": (
+        r"[\[(]\s*\d{1,9}(?:\s*,\s*\d{1,9})?\s*,\s*(?P<columns>\d{1,6})\s*[\])]"
+        r"|\d\s*[x\u00d7]\s*(?P<wide>\d{1,6})\b"
+    ),
+    "wide-words": (
+        r"\b(?P<columns>\d{1,6})\s*(?:columns|unknowns|coefficients|features|Spalten|Unbekannte"
+        r"|colonnes|inconnues"
+        r"|columnas|colunas|colonne|\u5217|\uc5f4|\u0441\u0442\u043e\u043b\u0431)"
+    ),
+    "dependent": (
+        r"(?i)\b(?:two|some|several|the) (?:of the )?(?:columns|features)\b[^.\n]{0,40}\b(?:equal"
+        r"|identical|same|collinear|dependent)"
+        r"|\b(?:duplicate|repeated|collinear|linearly dependent|zero|constant|identical) (?:columns?"
+        r"|features?)\b"
+        r"|\brank[- ]deficient\b|\bunder-?determined\b|gleiche Spalten|linear abh\u00e4ngig"
+        r"|colin\u00e9aire|colineal"
+        r"|\u7ebf\u6027\u76f8\u5173|\u7dda\u5f62\u5f93\u5c5e|\uc120\ud615 \uc885\uc18d"
+        r"|\u043b\u0438\u043d\u0435\u0439\u043d\u043e \u0437\u0430\u0432\u0438\u0441\u0438\u043c"
+    ),
+    "ranked": r"rank\D{0,24}?(?P<rank>\d{1,6})(?![\d.])",
     "gpu": r"cuda|\.to\((?:device|dev)\)|\bGPU\b",
     "other": (
         r"np\.linalg\.lstsq|numpy\.linalg\.lstsq|scipy\S{0,10}lstsq|lstsq\([^\n]*(?:\.cpu\(\)|gels[dsy])"
@@ -60,20 +85,54 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of solutions that were printed; nothing where lstsq is only talked about."""
-    code = [line for line in passage.of(Voice.CODE, Voice.TYPED) if _pattern("lstsq").search(line.text)]
+    code = [line for line in snippets(passage) if _pattern("lstsq").search(line.text)]
+    code = code or [line for line in passage.lines if _pattern("lstsq").search(line.text)]
     if not code or not _pattern("gpu").search(passage.text):
         return
     apart = _apart(passage)
-    wild = apart or _wild(passage, code[0]) or _told(passage)
+    wild = apart or _wild(passage, code[0]) or _shown_wild(passage) or _told(passage)
     if wild is None:
         return
     yield wild.fact("least_squares.wild", True)
     other = next((line for line in code if _pattern("other").search(line.text)), None) or apart
+    other = other or passage.first(_pattern("solver"))
     if other is not None:
         yield other.fact("least_squares.other_solver", True)
-    low = _rank_low(passage)
+    low = _rank_low(passage) or _rank_shown(passage) or passage.first(_pattern("dependent"), Voice.SAID)
     if low is not None:
         yield low.fact("least_squares.rank_low", True)
+
+
+def _shown_wild(passage: Passage) -> Line | None:
+    """The value of a call on the GPU, in a column beside it."""
+    for one in shown(passage):
+        on_gpu = _pattern("lstsq").search(one.expression) and not _pattern("other").search(one.expression)
+        if on_gpu and _huge(one.value):
+            return one.line
+    return None
+
+
+def _huge(text: str) -> bool:
+    words = (found.group().lower().lstrip("-") for found in _pattern("number").finditer(text))
+    return any(word in ("nan", "inf") or float(word) >= HUGE for word in words)
+
+
+def _rank_shown(passage: Passage) -> Line | None:
+    """A rank that is printed or told below the number of columns that stands anywhere in the text."""
+    wide: int | None = None
+    for name in ("shape", "wide-words"):
+        found = next(
+            (match for line in passage.lines if (match := _pattern(name).search(line.text)) is not None), None
+        )
+        if wide is None and found is not None:
+            wide = int(next(group for group in found.groups() if group))
+    if wide is None:
+        return None
+    for line in passage.lines:
+        for found in _pattern("ranked").finditer(line.text):
+            if 0 < int(found["rank"]) < wide:
+                return line
+    return None
 
 
 def _wild(passage: Passage, start: Line) -> Line | None:
@@ -113,9 +172,16 @@ def _apart(passage: Passage) -> Line | None:
 
 def _told(passage: Passage) -> Line | None:
     """Words for nan or garbage on the GPU."""
-    if not passage.personal:
+    if not passage.asked or cured(passage):
         return None
-    return passage.first(_pattern("told"), Voice.SAID)
+    found = passage.first(_pattern("told"), Voice.SAID)
+    if found is not None:
+        return found
+    for line in passage.sentences:
+        about = _pattern("gpu").search(line.text) or _pattern("lstsq").search(line.text)
+        if about and (_huge(line.text) or says("strange").search(line.text)):
+            return line
+    return None
 
 
 def _rank_low(passage: Passage) -> Line | None:

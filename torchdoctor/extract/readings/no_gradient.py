@@ -6,7 +6,10 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings.pasted_tables import number, tables
+from torchdoctor.extract.readings.cured import cured
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.snippets import snippets
 from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
@@ -18,6 +21,8 @@ NAMESPACE = "no_gradient"
 
 FACTS: dict[str, str] = {
     "no_gradient.warned": "bool: torch warned that no input of a checkpointed block requires grad",
+    "no_gradient.reentrant": "str: code that checkpoints a block in the re-entrant form",
+    "no_gradient.input": "str: code or words that show the block's input to need no gradient",
     "no_gradient.stuck": "bool: gradient norms of 0, or a loss that stays where it was, printed or told",
 }
 
@@ -27,6 +32,28 @@ MOVED = 0.02
 
 _PATTERNS = {
     "warned": r"None of the inputs have requires_grad=True",
+    "checkpoint": (
+        r"(?<![\w.])(?:\w{1,24}\.){0,3}checkpoint(?:_sequential)?\(\s*[\w.]+\s*,"
+        r"|gradient_checkpointing_enable\("
+        r"|gradient_checkpointing\s*=\s*True|set_grad_checkpointing\("
+    ),
+    "other-form": (
+        r"use_reentrant['\"]?\s*[=:]\s*False|enable_input_require_grads\("
+        r"|\.requires_grad_\(\s*(?:True)?\s*\)"
+    ),
+    "needs-none": (
+        r"requires_grad_\(\s*False\s*\)|requires_grad\s*=\s*False|\.detach\(\)"
+        r"|checkpoint\([^\n]{1,60},\s*\{|checkpoint\([^\n]{1,60}\bdict\("
+        r"|get_peft_model\(|LoraConfig\("
+    ),
+    "frozen": (
+        r"(?i)\bfrozen?\b|\bfreez\w+|\bfroze\b|\bdict(?:ionary)?\b|eingefroren|gel\u00e9e?s?\b"
+        r"|congelad|congelat|bevroren"
+        r"|\u51bb\u7ed3|\u51cd\u7d50|\u30d5\u30ea\u30fc\u30ba|\ub3d9\uacb0"
+        r"|\u0437\u0430\u043c\u043e\u0440\u043e|dondur|\bLoRA\b|\bPEFT\b|\bpeft\b"
+    ),
+    "nothing": r"^(?:None|null|0(?:\.0*)?(?:e[+-]?0+)?|zero|-)$|\bNone\b",
+    "with-form": r"(?i)ckpt|checkpoint|\bgc\b|\bavec\b|\bwith\b|\bmit\b|\bcon\b|\bon\b",
     "norm": r"grad(?:ient)?[_ ]?norm['\"]?\s*[:=|]?\s*(?P<value>\d{1,9}(?:\.\d{1,12})?(?:e[+-]?\d{1,3})?)",
     "loss": r"(?<![\w.])(?:train_?)?loss['\"]?\s*[:=|]?\s*(?P<value>\d{1,6}\.\d{1,12})",
     "told": (
@@ -54,14 +81,49 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def read(passage: Passage) -> Iterator[Fact]:
-    """Facts of a run with the warning; it is a remark where the gradients flow by another way."""
+    """Facts of a run with the warning, a remark where the gradients flow by another way, or with the call."""
     warned = passage.first(_pattern("warned"))
-    if warned is None:
+    if warned is not None:
+        yield warned.fact("no_gradient.warned", True)
+        stuck = _stuck(passage)
+        if stuck is not None:
+            yield stuck.fact("no_gradient.stuck", True)
         return
-    yield warned.fact("no_gradient.warned", True)
-    stuck = _stuck(passage)
+    code = snippets(passage)
+    call = next((line for line in code if _pattern("checkpoint").search(line.text)), None)
+    call = call or next((line for line in passage.lines if _pattern("checkpoint").search(line.text)), None)
+    if call is None or not passage.asked or cured(passage):
+        return
+    if _pattern("other-form").search(passage.text):
+        return
+    needs = passage.first(_pattern("needs-none"))
+    needs = needs or next((line for line in passage.sentences if _pattern("frozen").search(line.text)), None)
+    stuck = _emptied(passage) or _stuck(passage)
+    yield call.fact("no_gradient.reentrant", call.text.strip()[:120])
+    if needs is not None:
+        yield needs.fact("no_gradient.input", needs.text.strip()[:120])
     if stuck is not None:
         yield stuck.fact("no_gradient.stuck", True)
+
+
+def _emptied(passage: Passage) -> Line | None:
+    """A row in which the column of the checkpointed run holds None or 0 and another one a number."""
+    for table in tables(passage):
+        for row in table.rows:
+            empty = [head for head, cell in row.cells if _pattern("nothing").search(cell.strip())]
+            full = [cell for _, cell in row.cells if (value := number(cell)) is not None and abs(value) > 0]
+            if full and any(_with(head) for head in empty):
+                return row.line
+    return None
+
+
+def _with(head: str) -> bool:
+    """Is it the column of the run with checkpoints?"""
+    return (
+        _pattern("with-form").search(head) is not None
+        and says("without").search(head) is None
+        and re.search(r"(?i)=\s*(?:False|0|off)\b", head) is None
+    )
 
 
 def _stuck(passage: Passage) -> Line | None:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from torchdoctor.model import Transcript
 
 LINE_CHARS = 1_200
+_ELSEWHERE = frozenset((
+    "und", "nicht", "der", "wird", "bei", "mit", "est", "pas", "les", "que", "una", "para", "com", "che",
+    "non", "il", "het", "een", "nie", "jest", "bir", "ve", "yang", "tidak",
+))  # fmt: skip
 MESSAGE = 4  # lines, at most, of a message in a chat
 QUESTION = 60  # … of a question with what belongs to it
 WRAPPED = 55  # characters: a shorter line ends where its writer wanted
@@ -47,7 +51,7 @@ _PATTERNS = {
     "one-liner": r"\bpython[\d.]{0,6}(?: -[A-Zbu]\S*(?: ignore)?){0,3} -c ([\"'])(?P<code>.{3,500})\1\s*$",
     "code": (
         r"^\s*(?:import \w|from [\w.]+ import |(?:async )?def \w+\(|class \w+[(:]|@\w[\w.]*(?:\(.*)?$"
-        r"|return\b|print\("
+        r"|return\b|yield\b|print\("
         r"|assert\b"
         r"|(?:if|elif|for|while|with|except)\b.*:\s*(?:#.*)?$|(?:else|try|finally):|(?:pass|break|continue)$"
         r"|#\s?\w"
@@ -186,6 +190,18 @@ class Passage:
         return self._speech.lesson > 0
 
     @cached_property
+    def asked(self) -> bool:
+        """As ``personal``, and where words of another language than English go with what is shown.
+
+        Who writes Chinese, Turkish or German of his run often needs no pronoun and no question mark to ask.
+        """
+        return self.personal or (
+            not self._speech.lesson
+            and any(line.voice is not Voice.SAID for line in self.lines)
+            and any(_elsewhere(line.text) for line in self.of(Voice.SAID))
+        )
+
+    @cached_property
     def session(self) -> bool:
         """Was something typed at a prompt of Python, and answered?"""
         return any(
@@ -229,6 +245,13 @@ class Passage:
             if below.voice is not Voice.PRINTED:
                 return
             yield below
+
+
+def _elsewhere(text: str) -> bool:
+    """Are these words of another language than English?"""
+    return any(char > "\x7f" and char.isalpha() for char in text) or not _ELSEWHERE.isdisjoint(
+        text.lower().split()
+    )
 
 
 @cache

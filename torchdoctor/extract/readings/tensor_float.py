@@ -10,6 +10,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings.cured import cured
 from torchdoctor.extract.readings.figures import small_numbers
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 
@@ -34,6 +35,7 @@ Measured = tuple[float, Line, int]  # a difference, its line and its column
 LARGE = (5e-5, 6e-2)
 SMALL = 2e-5
 CONTRAST = 30.0
+SHORT = 60  # characters of a head
 
 _PATTERNS = {
     "card": (
@@ -49,7 +51,10 @@ _PATTERNS = {
     ),
     "compared": (
         r"diff|\berr(?:or)?s?\b|mismatch|delta|deviat|discrepan|\babs\(|max_abs|\batol\b|allclose|max abs"
-        r"|rel\. ?err|off by"
+        r"|rel\. ?err|off by|residual|\bécart|abweichung|fehler|erreur|diferencia|desviación|diferença"
+        r"|differenza|errore"
+        r"|verschil|różnic|błąd|fark\b|hata|погрешн|разниц|расхожд|отклонен|ошибк"
+        r"|误差|誤差|差异|差异|相差|差が|差は|ずれ|오차|차이|sai số|selisih"
     ),
     "other": (
         r"\bloss|\blr\b|converge|learning.rate|accuracy|\bacc\b|epoch|weight_decay|\beps\b|error.?rate"
@@ -102,8 +107,8 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a comparison that somebody made; nothing where a text only tells about TF32."""
-    shown = passage.personal or passage.session or _pattern("asserted").search(passage.text)
-    if not shown or _pattern("told-about").search(passage.text):
+    shown = passage.asked or passage.session or _pattern("asserted").search(passage.text)
+    if not shown or cured(passage) or _pattern("told-about").search(passage.text):
         return
     figures = list(_figures(passage))
     older = _older(passage, figures)
@@ -115,9 +120,9 @@ def read(passage: Passage) -> Iterator[Fact]:
     yield where.fact("tensor_float.difference", value)
     if "cuda" in passage.called:
         yield where.fact("tensor_float.on_gpu", True)
-    card = passage.first(_pattern("card"))
-    if card is not None and (found := _pattern("card").search(card.text)):
-        yield card.fact("tensor_float.card", found.group())
+    card = card_of(passage)
+    if card is not None:
+        yield card[0].fact("tensor_float.card", card[1])
     gone = _gone(passage, figures, value, "off")
     if gone is None and card is not None:
         gone = _gone(passage, figures, value, "no-cudnn")
@@ -129,6 +134,13 @@ def read(passage: Passage) -> Iterator[Fact]:
         on = _on(passage)
         if on is not None:
             yield on.fact("tensor_float.on", True)
+
+
+def card_of(passage: Passage) -> tuple[Line, str] | None:
+    """The first GPU of the text that has TF32, and where it is named."""
+    line = passage.first(_pattern("card"))
+    found = _pattern("card").search(line.text) if line is not None else None
+    return (line, found.group()) if line is not None and found is not None else None
 
 
 def _switched(text: str) -> bool:
@@ -164,7 +176,10 @@ def _figures(passage: Passage) -> Iterator[Measured]:
             continue
         # "GPU            max rel err": heads over columns that blanks keep apart
         table = named and bool(_pattern("heads").search(text)) and not any(small_numbers(text))
-        if named and text.rstrip()[-1:] == ":":
+        headed = (
+            line.voice is Voice.PRINTED and not any(char.isdigit() for char in text[:1]) and len(text) < SHORT
+        )
+        if named and (text.rstrip()[-1:] == ":" or (headed and not any(small_numbers(text)))):
             comparing = True
         said = line.voice is Voice.SAID
         told = said and _pattern("older").search(text)

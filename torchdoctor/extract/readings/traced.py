@@ -6,6 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings.pasted_tables import number, tables
 from torchdoctor.extract.readings.figures import small_numbers
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.spoken import says
@@ -23,11 +24,40 @@ FACTS: dict[str, str] = {
     "traced.differs": "bool: output or words show that the traced model gives other results",
 }
 
+APART = 0.03  # of the greater one, between two columns
+
 _PATTERNS = {
     "call": r"jit\.trace(?:_module)?\(|onnx\.export\(",
     # in words, where the warning is shown
     "traced-by": (
         r"\b(?:I|we) (?:have )?(?:traced|exported|converted)\b|\b(?:traced|exported|scripted) model\b"
+    ),
+    "exports": r"jit\.trace|onnx\.export|torch\.export|TorchScript|torchscript",
+    "agrees": (
+        r"\b(?:agrees?|identical|match(?:es)?|same as|within|equal|correct|right|gleich|stimmt"
+        r"|identique|igual)\b"
+    ),
+    "output": (
+        r"onnx|traced|exported|\bts\b|\.pt\b|libtorch|C\+\+|output|boxes|steps?\b|model|logits?\b"
+        r"|predict|scores?\b"
+        r"|transl|labels?\b|mask|text\b"
+    ),
+    # of what is put in, not of what comes out
+    "inputs": (
+        r"different (?:\w+ )?(?:sizes?|lengths?|inputs?|images?|shapes?|batch(?: size)?s?|resolutions?)"
+        r"|(?:verschieden|unterschiedlich)\w* (?:\w+ )?(?:Gr\u00f6\u00dfen|L\u00e4ngen|Eingaben|Bilder)"
+        r"|(?:tailles?|longueurs?|entr\u00e9es?|images?) diff\u00e9rent\w*|(?:tama\u00f1os?|entradas?"
+        r"|im\u00e1genes) diferentes"
+    ),
+    # values that come out of a tensor, and what then depends on them
+    "taken": (
+        r"^\s*(?P<name>[A-Za-z_]\w*)(?:,\s*\w+)*\s*=\s*[^#\n]{0,160}?(?:\.shape\b|\.size\(|\blen\("
+        r"|\.item\(|\.numel\("
+        r"|\.(?:sum|mean|max|min|any|all|norm|argmax|softmax|sigmoid|std|var|count_nonzero)\(|torch\.\w+\()"
+    ),
+    "decides": (
+        r"^\s*(?:if|elif|while"
+        r"|for\s+[\w, ]+\s+in\s+(?:reversed\()?range\()(?P<on>[^#\n]{1,160}):\s*(?:#.*)?$"
     ),
     "script": r"dynamo\s*=\s*True|jit\.script\(|@torch\.jit\.script",
     "branch": (
@@ -62,13 +92,18 @@ _PATTERNS = {
         r"^\s*(?P<one>tensor\([^()]{1,200}(?:\([^()]{0,80}\))?[^()]{0,80}\))\s+(?P<two>tensor\(.{1,300}\))\s"
         r"*$"
     ),
+    "own-column": r"(?i)eager|python|pytorch|original|\bmodel\b|\bnet\b|\btorch\b",
+    "trace-column": r"(?i)traced?\b|\bts\b|torchscript|\bjit\b|onnx|\bort\b|libtorch|c\+\+|exported",
     "diff": r"diff|\berr(?:or)?\b",
 }
 
 
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], re.IGNORECASE if name in ("differs", "diff", "worse") else 0)
+    return re.compile(
+        _PATTERNS[name],
+        re.IGNORECASE if name in ("differs", "diff", "worse", "output", "agrees", "inputs") else 0,
+    )
 
 
 def read(passage: Passage) -> Iterator[Fact]:
@@ -77,11 +112,16 @@ def read(passage: Passage) -> Iterator[Fact]:
     call = next((line for line in code if _pattern("call").search(line.text)), None)
     warned = _warned(passage)
     if call is None and warned is not None:
-        call = passage.first(_pattern("call")) or passage.first(_pattern("traced-by"))
+        call = next(
+            (line for name in ("call", "traced-by", "exports") if (line := passage.first(_pattern(name)))),
+            None,
+        )
+    elif call is None and code:
+        call = passage.first(_pattern("exports"))
     if call is None or any(_pattern("script").search(line.text) for line in code):
         return
     branch = next((line for line in code if _pattern("branch").search(line.text)), None)
-    branch = branch or warned
+    branch = branch or _decided(code) or warned
     if branch is None:
         return
     yield call.fact("traced.call", call.text.strip()[:120])
@@ -89,6 +129,19 @@ def read(passage: Passage) -> Iterator[Fact]:
     differs = _printed(passage) or _told(passage)
     if differs is not None:
         yield differs.fact("traced.differs", True)
+
+
+def _decided(code: list[Line]) -> Line | None:
+    """A branch or a loop on a name to which something of a tensor was given above it."""
+    names: set[str] = set()
+    for line in code:
+        decides = _pattern("decides").match(line.text)
+        if decides is not None and names.intersection(re.findall(r"[A-Za-z_]\w*", decides["on"])):
+            return line
+        taken = _pattern("taken").match(line.text)
+        if taken is not None:
+            names.add(taken["name"])
+    return None
 
 
 def _warned(passage: Passage) -> Line | None:
@@ -101,6 +154,9 @@ def _warned(passage: Passage) -> Line | None:
 
 
 def _printed(passage: Passage) -> Line | None:
+    apart = _columns(passage)
+    if apart is not None:
+        return apart
     compared = any("allclose" in line.text or "equal(" in line.text for line in passage.lines)
     for line in passage.of(Voice.PRINTED):
         two = _pattern("two").match(line.text)
@@ -116,13 +172,25 @@ def _printed(passage: Passage) -> Line | None:
     return None
 
 
+def _columns(passage: Passage) -> Line | None:
+    """The first row in which the column of the trace is not that of the model."""
+    for table in tables(passage):
+        for row in table.rows:
+            own = [number(cell) for head, cell in row.cells if _pattern("own-column").search(head)]
+            other = [number(cell) for head, cell in row.cells if _pattern("trace-column").search(head)]
+            for one, two in zip(own, other, strict=False):
+                if one is not None and two is not None and abs(one - two) > APART * max(abs(one), abs(two)):
+                    return row.line
+    return None
+
+
 def _plain(text: str) -> float | None:
     found = re.search(r"(?<![\w.])(\d{1,9}\.\d{1,9})\s*$", text)
     return float(found.group(1)) if found else None
 
 
 def _told(passage: Passage) -> Line | None:
-    if not passage.personal:
+    if not passage.asked:
         return None
     said = [line for line in passage.of(Voice.SAID) if not _pattern("warned").search(line.text)]
     found = next((line for line in said if _pattern("differs").search(line.text)), None)
@@ -131,4 +199,8 @@ def _told(passage: Passage) -> Line | None:
 
 
 def _differs(text: str) -> bool:
-    return says("results").search(text) is not None and says("differs").search(text) is not None
+    text = _pattern("inputs").sub("", text)
+    about = says("results").search(text) or _pattern("output").search(text)
+    if about is None or _pattern("agrees").search(text):
+        return False
+    return any(says(thing).search(text) for thing in ("differs", "strange", "always"))
