@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from torchdoctor.extract.readings.passage import LINE_CHARS, Passage, Voice
+from torchdoctor.extract.readings.passage import Passage, Voice
+from torchdoctor.extract.readings.voices import LINE_CHARS
 from torchdoctor.intake import read
 from torchdoctor.model import Event, EventKind, Speech, Transcript
 

@@ -7,8 +7,9 @@ from importlib import import_module
 
 import pytest
 
-from torchdoctor.extract import READINGS, of_whole
+from torchdoctor.extract import of_whole
 from torchdoctor.extract.readings.passage import Passage
+from torchdoctor.extract.readings.triggers import READINGS
 from torchdoctor.intake.voice import hear
 from torchdoctor.model import Event, EventKind, FactValue, Form, Transcript
 

@@ -99,8 +99,9 @@ class TextFacts:
         if namespace == "log":
             return textfacts.known(name, textfacts.log_value(name, self.transcript))
         from torchdoctor import extract
+        from torchdoctor.extract.readings.triggers import READINGS
 
-        if namespace in extract.READINGS:
+        if namespace in READINGS:
             return self.whole().get(name, Fact.absent(name, "text"))
         if event is not None and namespace in extract.NAMESPACES:
             if (namespace, event.id) not in self._extracted:

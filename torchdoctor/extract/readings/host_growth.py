@@ -202,8 +202,8 @@ def _series(passage: Passage) -> Iterator[tuple[str, list[tuple[float, Line]]]]:
         pairs = (
             _pairs(line.text[label.end() if label is not None else 0 :]) if label is not None or bare else {}
         )
-        if not pairs and announced and label is not None and (sized := amounts(line.text[label.end() :])):
-            pairs = {"memory": sized[0]}
+        if not pairs and announced and label is not None and (alone := amounts(line.text[label.end() :])):
+            pairs = {"memory": alone[0]}
         if not pairs:
             continue
         if line.at - last > 3:

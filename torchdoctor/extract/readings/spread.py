@@ -6,9 +6,9 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.readings.pasted_tables import number, tables
 from torchdoctor.extract.readings.cured import cured
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.pasted_tables import number, tables
 from torchdoctor.extract.readings.shown import Shown, shown
 from torchdoctor.extract.readings.snippets import snippets
 from torchdoctor.extract.readings.spoken import says

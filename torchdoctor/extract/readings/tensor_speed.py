@@ -10,9 +10,9 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.readings.pasted_tables import Table, number, tables
 from torchdoctor.extract.readings.cured import cured
 from torchdoctor.extract.readings.passage import Line, Passage
+from torchdoctor.extract.readings.pasted_tables import Table, number, tables
 from torchdoctor.extract.readings.spoken import says
 from torchdoctor.extract.readings.tensor_float import card_of
 

@@ -96,7 +96,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     slower = next((found for taken in series if (found := _slower(taken)) is not None), None)
     if slower is not None:
         yield slower[1].fact("worker_timing.slower", round(slower[0], 1))
-    flat = next((found for taken in series if (found := _flat(taken)) is not None), None)
+    flat = next((even for taken in series if (even := _flat(taken)) is not None), None)
     shown = flat or (slower[1] if slower is not None else None) or _told(passage)
     if shown is not None:
         yield shown.fact("worker_timing.no_faster", True)
