@@ -106,8 +106,8 @@ def test_code_between_back_quotes_and_in_numbered_listings() -> None:
     assert [one.text for one in snippets(found)] == [
         "h = net(x)",
         "print(h.grad)",
-        "def f(x):",
-        "    return x.grad",
+        " def f(x):",
+        "     return x.grad",
     ]
     assert found.lines[1].voice is Voice.CODE
 

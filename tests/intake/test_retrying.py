@@ -63,6 +63,7 @@ LOST = {
         "{taskinstance.py:2699} ERROR - Task failed with exception",
         "{taskinstance.py:1138} INFO - Marking task as UP_FOR_RETRY. task_id=score",
     ),
+    "somebody who tells": ("running fit.py", "It crashes in fit.py line 12, with any batch size."),
     "the next request": ('level=error msg="predict failed"', "level=info msg=ok"),
 }
 

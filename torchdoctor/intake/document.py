@@ -36,7 +36,7 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending, Speech]:
     mark_provoked(drafts)
     if form is not Form.LOG and not any(d.headed and not d.quoted for d in drafts):
         return form, Ending.UNKNOWN, speech
-    ending, good = ending_of(drafts)
+    ending, good = ending_of(drafts, speech.asks)
     if speech.asks and good >= 0 and pattern(_ACCESS).search(drafts[good].raw[:400]):
         ending = Ending.UNKNOWN  # one request was answered, and somebody asks about another
     mark_recovered(drafts, ending, good)
@@ -193,8 +193,11 @@ def is_failure(draft: Draft) -> bool:
     return False
 
 
-def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
-    """(ending, index of the line that says it ended well or -1), by the last failure and what follows it."""
+def ending_of(drafts: list[Draft], told: bool = False) -> tuple[Ending, int]:
+    """(ending, index of the line that says it ended well or -1), by the last failure and what follows it.
+
+    ``told``: somebody asks for help; what he tried then is no word of the program.
+    """
     failure = good = -1
     steps = strength = 0
     for index in range(len(drafts) - 1, max(-1, len(drafts) - 400), -1):
@@ -217,7 +220,7 @@ def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
         if _of_another(drafts, failure, good):
             return Ending.UNKNOWN, -1
         return Ending.GOOD, good
-    if tried_again(drafts, failure):
+    if not told and tried_again(drafts, failure):
         return Ending.GOOD, len(drafts) - 1
     return (Ending.BAD, -1) if steps < 3 else (Ending.UNKNOWN, -1)
 

@@ -7,6 +7,7 @@ itself: the last words of other ranks, of loggers and of the shell come below a 
 from __future__ import annotations
 
 from torchdoctor.intake.draft import Draft, pattern
+from torchdoctor.intake.form import is_prose
 from torchdoctor.intake.lines import is_progress, is_prompt, is_step
 from torchdoctor.model import EventKind
 
@@ -29,7 +30,7 @@ _INSTEAD = (
     r"(?i)\b(?:again|retry(?:ing)?|tr(?:y|ying) (?:\#?\d|again|with|without|on)|attempt \#?\d|next attempt"
     r"|fall(?:s|ing)? ?back|fell back|instead|skipp(?:ed|ing)|requeued?|moved to|will use|switch(?:ed|ing) to"
     r"|reduc(?:ed|ing)|decreas(?:ed|ing)|halv(?:ed|ing)|lower(?:ed|ing)|shrink(?:ing)?|resum(?:ed|ing)"
-    r"|continu(?:ed|ing)|emptied cache|fits?|using (?:batch|bs|device|cpu|tile|size|\w+=))\b"
+    r"|continu(?:ed|ing)|emptied cache|fits(?!\.)|using (?:batch|bs|device|cpu|tile|size|\w+=))\b"
     r"|\d ?(?:->|\u2192) ?\d"
 )
 _GAVE_UP = (
@@ -40,7 +41,7 @@ _GAVE_UP = (
     r"|\bexit(?:ed|ing)? (?:with )?(?:code |status )?[1-9]|\b(?:job|run|training|build) failed\b"
 )
 _GETS_ON = (
-    r"(?i)(?<![\d.])\d+ ?/ ?\d+(?![\d.])|\d%|\b(?:ok|fits?|done|saved|wrote|written|uploaded"
+    r"(?i)(?<![\d.])\d+ ?/ ?\d+(?![\d.])|\d%|\b(?:ok|fits(?!\.)|done|saved|wrote|written|uploaded"
     r"|exported|evaluated"
     r"|finished|completed|passed|best|result|score|acc(?:uracy)?|mAP|auc|f1|wer|psnr|bleu|loss|ppl|value)\b"
 )
@@ -57,7 +58,7 @@ def tried_again(drafts: list[Draft], index: int) -> bool:
     if failed.kind is not EventKind.EXCEPTION or not failed.frames:
         return False
     behind = [draft.text()[:400] for draft in drafts[index + 1 : index + 1 + MOST] if _goes_on(draft, failed)]
-    if not behind or any(pattern(_GAVE_UP).search(text) for text in behind):
+    if len(behind) < 2 or any(pattern(_GAVE_UP).search(text) for text in behind):
         return False
     above = drafts[index - 1] if index else failed
     near = above.kind is EventKind.LOG and not above.quoted and above.end_line >= failed.line - 2
@@ -90,6 +91,7 @@ def _goes_on(draft: Draft, failed: Draft) -> bool:
         and not draft.raw.lower().lstrip().startswith(_OTHERS)
         and "registered at " not in draft.raw  # torch's list of what an operator has kernels for
         and not is_prompt(draft.raw)
+        and not is_prose(draft.raw, draft.raw.strip())
     )
 
 
