@@ -251,3 +251,31 @@ def test_settings_that_a_command_prints() -> None:
     )
     assert read_text(dump).form is Form.SOURCE_CODE
     assert read_text(dump + "ValueError: bad value\n").form is not Form.SOURCE_CODE
+
+
+TALK = {
+    "a study": (
+        f"[W 2025-03-14 09:13:21,748] Trial 3 failed because of the following error: {FULL}\n"
+        "[I 2025-03-14 09:20:14,033] Trial 4 finished with value: 0.84.\n  Number of failed trials: 1\n"
+        "refit done, test AUC 0.84\n"
+    ),
+    "an assistant": (
+        "You asked: what does this error mean?\n\nGreat question! Let's break it down.\n\n"
+        f"> {FULL}\n\nWould you like a few practice questions?\n"
+    ),
+    "a prompt": (
+        "<role>\nYou are a bot.\n</role>\n<rules>\n- thank you\n</rules>\n<example>\n"
+        f"USER: {FULL}\nBOT: help me with the sizes.\n</example>\n"
+    ),
+    "a list of issues": f"#733  {FULL}        bug, needs-info    2 hours ago\n#731  Docs    docs    today\n",
+    "results of a search": f"About 48,300 results\n\n{FULL}\n12 answers\n\nPeople also ask\n  Why?\n",
+    "a blog": f'---\ntitle: "A cause, and how to fix it: memo"\n---\n\n## Cause\n\n> {FULL}\n\n## Fix\n\npad.\n',
+}
+
+
+@pytest.mark.parametrize("text", TALK.values(), ids=TALK)
+def test_what_is_said_about_failures(text: str) -> None:
+    read = read_text(text)
+    assert not [e for e in read.events if MESSAGE[:30] in e.text and not (e.quoted or e.recovered)] or (
+        read.ending.value == "good"
+    )

@@ -24,7 +24,7 @@ def is_chat(lines: list[str]) -> bool:
         found = pattern(
             r"^(?P<at>\[?(?:\d{1,4}[./-]\d{1,2}[./-]\d{1,4},? )?\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?\]? )?"
             r"(?:<(?P<a>[\w .-]{1,24})>"
-            r"|@?(?P<b>[A-Za-z][\w.-]{0,20}(?: [A-Z]\w{0,14})?)(?: \[\d{1,2}:\d\d\])?:) (?P<rest>\S.*)$"
+            r"|@?(?P<b>[A-Za-z][\w.-]{0,20}(?: [A-Z\d]\w{0,14})?)(?: \[\d{1,2}:\d\d\])?:) (?P<rest>\S.*)$"
         ).match(line.strip())
         if found and not is_program(line.strip()):
             name = (found["a"] or found["b"]).lower()

@@ -50,7 +50,8 @@ _STRONG = (
     "exit status 0", ", exit 0",
     "training complete", "job complete", "run complete", "evaluation complete", " ok, ",
     " ok (", " ok after ", " passed, ",
-    "expected failure", "failed as expected", "returned 0", "no errors", "'train_runtime': ", "failed: 0",
+    "expected failure", "failed as expected", "returned 0",
+    "return code 0", "no errors", "'train_runtime': ", "failed: 0",
     "training ended",
     "erfolgreich", "rückgabewert 0", "avec succès", "con éxito", "com sucesso", "con successo", "успешно",
     "训练完成", "完成", "終了しました",
@@ -184,6 +185,8 @@ def is_failure(draft: Draft) -> bool:
             return False
         if goodness(text) or is_step(text):
             return False
+        if "failed trials: " in low or " is expected" in low:
+            return False  # a study that counts what it was told to catch
         if _level(draft) in ("INFO", "DEBU", "WARN") or pattern(_AROUND).search(low):
             return False
         if pattern(r"^\s*[a-z][\w-]*: +[\w.-]+$").match(low):
@@ -320,6 +323,8 @@ def _level(draft: Draft) -> str:
     """WARN or INFO, also where the level stands in a column that is not known as one; else empty."""
     if draft.level:
         return draft.level[:4]
+    if draft.raw[:1] == "[" and (mark := pattern(r"\[([WI]) \d{4}-\d\d-\d\d ").match(draft.raw)) is not None:
+        return "WARN" if mark[1] == "W" else "INFO"  # Optuna
     if "| INFO" not in draft.raw[:80] and "| WARN" not in draft.raw[:80]:
         return ""
     return "INFO" if "| INFO" in draft.raw[:80] else "WARN"

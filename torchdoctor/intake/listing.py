@@ -91,8 +91,10 @@ def listed(text: str) -> bool:
         or first.isdecimal()
     ) and pattern(_QUERY).match(text, 0, 400):
         return True
-    if text.startswith(_DONE):
+    if text.startswith(_DONE) or text[:3] == "[]\\":  # TeX, of a line that it cannot set well
         return True
+    if first == "#" and pattern(r"#\d{1,6} {2,}\S.* {2,}\S").match(text):
+        return True  # the issues of a project, a row each
     if ("prompt" in text or "quer" in text or "question" in text or "title" in text) and pattern(
         _ASKED
     ).search(text):

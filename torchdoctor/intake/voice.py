@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.intake import tongues
 from torchdoctor.intake.draft import pattern
 from torchdoctor.intake.lines import is_prompt
+from torchdoctor.intake.written import is_prompt_text
 from torchdoctor.model import Form, Speech
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Text:
     def title(self) -> str:
         """The first line, or what a mail is about, in small letters."""
         head = self.low.split("\n", 8)[:8]
+        if head[0].strip() == "---":  # what stands before the text of a blog: title, date, tags
+            return next((line[6:].strip() for line in head if line.startswith("title:")), head[0])
         if head[0].startswith(("from: ", "to: ", "von: ", "date: ")):
             return next((line[9:] for line in head if line.startswith("subject: ")), head[0])
         return head[0]
@@ -172,6 +175,8 @@ def _lesson(text: Text, form: Form, marks: int, asks: bool, filled_in: bool) -> 
         return 2
     if any(words in text.title for words in tongues.phrases("solved")) and not text.has("still"):
         return 2  # "Re: [solved] …": what is asked below is another thing
+    if text.count("assistant") >= 2 or is_prompt_text(lines):
+        return 3
     closed = any(words in text.low for words in tongues.phrases("closed"))
     if closed and not any(line[:2] in ("$ ", "% ") for line in lines):
         return 2  # unless it is followed by a run of something

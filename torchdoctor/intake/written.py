@@ -108,6 +108,18 @@ def is_yaml(lines: list[str]) -> bool:
     return len(lines) >= 5 and nested >= 2 and any(line[:1] == " " for line in lines)
 
 
+# the parts of a prompt for a language model
+_PARTS = frozenset(
+    ("role", "rules", "examples", "example", "instructions", "context", "system", "task", "format")
+)
+
+
+def is_prompt_text(lines: list[str]) -> bool:
+    """True for a prompt in parts between tags; what its examples say befell nobody."""
+    tags = {line.strip()[1:-1] for line in lines if line.strip()[:1] == "<" and line.strip()[-1:] == ">"}
+    return len(tags & _PARTS) >= 2 and len({f"/{tag}" for tag in tags} & tags) >= 2
+
+
 def is_program(text: str) -> bool:
     """True for a program that speaks: ``srun: error: …``, ``docker: Error response …``."""
     return bool(
