@@ -97,6 +97,7 @@ def _pattern(name: str) -> re.Pattern[str]:
                 # setuptools runs nvcc for torch's extensions only
                 r"error: command '[^'\n]{0,200}nvcc(?:\.exe)?' failed|flashinfer|/vllm/|/sglang/|"
                 r"torch2trt|\bpytorch/(?:third_party|build|aten|torch|caffe2)/|\bpyg[-_]lib\b|\bgroundingdino\b|"
+                r"\bexllama(?:v\d)?(?:_ext)?\b|\bfused_ssim\b|\bdiff_gaussian_rasterization\b|"
                 r"\bflash[-_]attn|\bcausal[-_]conv1d|\bmamba[-_]ssm|\bxformers\b|"
                 r"TORCH_|DS_BUILD_|CUDA_LAUNCH_BLOCKING|libtorch|inductor|"
                 r"\btorch(?:sparse|scatter|cluster|geometric|rl|ao|tune|titan|metrics)\b|"

@@ -12,6 +12,7 @@ from torchdoctor.model import EventKind
 _HEADING = (
     r"(?:#{1,6} |\*\*).{0,30}\b(?:[Ee]rrors?|[Ll]ogs?|[Oo]utput|[Tt]raceback|[Ww]hat happened|[Bb]ug"
     r"|[Dd]escri\w+|[Bb]ehaviou?r|[Ii]ssue|[Pp]roblem)\b"
+    r"|(?:#{1,6} |\*\*).{0,30}(?:报错|错误|日志|输出|問題|问题|エラー|ログ|에러|오류|로그)"
 )
 
 

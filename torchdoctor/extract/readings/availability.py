@@ -36,9 +36,9 @@ _FIRST_DRIVERS = (
 _PATTERNS = {
     "asked": r"cuda\.is_available\(\)",
     "said": (
-        r"is_available\(\)[`'\"]*\s*(?:(?:always |still |just |only )?(?:is|returns?|gives?|says?|prints?"
+        r"is_available\(?\)?[`'\"]*\s*(?:(?:always |still |just |only )?(?:is|to|returns?|gives?|says?|prints?"
         r"|shows?|=+>?|->|:)\s*)+[`'\"]*"
-        r"(?:False|false)\b|\b(?:cuda|gpu) is (?:still )?not available\b"
+        r"(?:False|false)\b|is_available\(\)[^.\n]{0,60}\b[Tt]rue\b[.,;] (?:[Hh]owever|[Bb]ut)\b[^.\n]{0,20}\bnot\b|\b(?:cuda|gpu) is (?:still )?not available\b"
     ),
     "gpu": (
         r"\b(?:(?:GeForce )?[RG]TX ?(?:A?\d{4}|\d{3,4})(?: ?Ti| ?Super)?|Tesla [A-Z]\d{1,3}|Quadro \w{2,6}"
@@ -65,6 +65,8 @@ _PATTERNS = {
     "hidden": r"CUDA_VISIBLE_DEVICES['\"\]\)]{0,3}\s*[=:]\s*(?:''|\"\"|-1\b|'-1'|\"-1\"|$)",
     "no-smi": (
         r"nvidia-smi['`]?: (?:command )?not found|command not found: nvidia-smi"
+        r"|nvidia-smi['`]? (?:is not|isn't) (?:supported|found|available|installed|there|working)"
+        r"|nvidia-smi['`]? (?:does not|doesn't|did not|didn't) (?:work|exist|run)"
         r"|'nvidia-smi' is not recognized|executable file not found in \$PATH.{0,40}nvidia-smi"
         r"|\"nvidia-smi\": executable file not found"
     ),
