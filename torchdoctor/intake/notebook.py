@@ -129,7 +129,8 @@ class NotebookReader(TracebackReader):
         """Hand over what was read; a paste cut before the exception has its class in the head."""
         draft = self.draft
         if draft.type is None and not draft.parts and draft.frames and not self.outers:
-            draft.type = self.name or None
+            if self.name in ("OSError", "ImportError"):
+                draft.type = self.name  # what the import was of tells the cause
             told = pattern(_RAISED).match("\n".join(self.raised)) if self.raised else None
             if told is not None:
                 draft.type = told["type"]

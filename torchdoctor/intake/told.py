@@ -40,6 +40,8 @@ class Teller:
         if text[:1] == "#" or (text[:2] == "**" and text[-2:] in ("**", ":*")):
             self._heading = self._announced = pattern(_HEADING).match(text) is not None
             return False
+        if before and text in ("```", "~~~"):
+            return False  # what is announced stands between the fences
         follows = before and not is_prompt(raw) and not is_code(held) and text[:3] not in ("```", "~~~", "$ ")
         if follows and not (supposed and draft.kind is EventKind.LOG):
             self._announced = near <= 1 or not announced

@@ -36,9 +36,11 @@ _FIRST_DRIVERS = (
 _PATTERNS = {
     "asked": r"cuda\.is_available\(\)",
     "said": (
-        r"is_available\(?\)?[`'\"]*\s*(?:(?:always |still |just |only )?(?:is|to|returns?|gives?|says?|prints?"
+        r"is_available\(?\)?[`'\"]*\s*(?:(?:always |still |just |only )?(?:is|to|returns?|gives?|says?"
+        r"|prints?"
         r"|shows?|=+>?|->|:)\s*)+[`'\"]*"
-        r"(?:False|false)\b|is_available\(\)[^.\n]{0,60}\b[Tt]rue\b[.,;] (?:[Hh]owever|[Bb]ut)\b[^.\n]{0,20}\bnot\b|\b(?:cuda|gpu) is (?:still )?not available\b"
+        r"(?:False|false)\b|is_available\(\)[^.\n]{0,60}\b[Tt]rue\b[.,;] (?:[Hh]owever|[Bb]ut)\b"
+        r"[^.\n]{0,20}\bnot\b|\b(?:cuda|gpu) is (?:still )?not available\b"
     ),
     "gpu": (
         r"\b(?:(?:GeForce )?[RG]TX ?(?:A?\d{4}|\d{3,4})(?: ?Ti| ?Super)?|Tesla [A-Z]\d{1,3}|Quadro \w{2,6}"
