@@ -91,7 +91,7 @@ def _pattern(name: str) -> re.Pattern[str]:
             "torch": (
                 r"\btorch(?:\.|_|vision|audio|elastic|run\b|[/\\]|-\w|[ =:]{1,2}v?\d)|\bpytorch version|"
                 r"Error (?:building|compiling objects for) extension|NumCudaDevices\(\)|"
-                r"\bc10d?\b|\bc10::|\bat::|\baten\b|PyTorch|\b[Pp]ytorch\b(?![\\/.-])|ProcessGroup|"
+                r"\bc10d?\b|\bc10::|\bat::|\baten\b|PyTorch|\b[Pp]ytorch(?:\b(?![\\/.-])|(?=\d))|ProcessGroup|"
                 r"\bNCCL\b|DataLoader|autograd|\bCUDA (?:error|out of memory)|cuda runtime error|"
                 r"THC|\bTHP[A-Z]|\bTH\w{2,20}Allocator|"
                 # setuptools runs nvcc for torch's extensions only
