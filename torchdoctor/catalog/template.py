@@ -51,8 +51,14 @@ class Template:
         self.holes = holes
 
 
+# forums and translators turn a program's quotation marks into those of print
+_QUOTES = {0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'}
+
+
 def fold(text: str) -> str:
-    """The text with every run of white space turned into one space."""
+    """The text with every run of white space turned into one space, and its quotation marks into ASCII's."""
+    if not text.isascii():
+        text = text.translate(_QUOTES)
     return " ".join(text.split())
 
 

@@ -92,12 +92,13 @@ def _pattern(name: str) -> re.Pattern[str]:
             "torch": (
                 r"\btorch(?:\.|_|vision|audio|elastic|run\b|[/\\]|-\w|[ =:]{1,2}v?\d)|\bpytorch version|"
                 r"Error (?:building|compiling objects for) extension|NumCudaDevices\(\)|"
-                r"\bc10d?\b|\bc10::|\bat::|\baten\b|PyTorch|\b[Pp]ytorch\b(?![\\/.-])|ProcessGroup|"
+                r"\bc10d?\b|\bc10::|\bat::|\baten\b|PyTorch|\b[Pp]ytorch(?:\b(?![\\/.-])|(?=\d))|ProcessGroup|"
                 r"\bNCCL\b|DataLoader|autograd|\bCUDA (?:error|out of memory)|cuda runtime error|"
                 r"THC|\bTHP[A-Z]|\bTH\w{2,20}Allocator|"
                 # setuptools runs nvcc for torch's extensions only
                 r"error: command '[^'\n]{0,200}nvcc(?:\.exe)?' failed|flashinfer|/vllm/|/sglang/|"
                 r"torch2trt|\bpytorch/(?:third_party|build|aten|torch|caffe2)/|\bpyg[-_]lib\b|\bgroundingdino\b|"
+                r"\bexllama(?:v\d)?(?:_ext)?\b|\bfused_ssim\b|\bdiff_gaussian_rasterization\b|"
                 r"\bflash[-_]attn|\bcausal[-_]conv1d|\bmamba[-_]ssm|\bxformers\b|"
                 r"TORCH_|DS_BUILD_|CUDA_LAUNCH_BLOCKING|libtorch|inductor|"
                 r"\btorch(?:sparse|scatter|cluster|geometric|rl|ao|tune|titan|metrics)\b|"

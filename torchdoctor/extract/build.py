@@ -136,6 +136,12 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("undefined-reference", r"undefined reference to|Undefined symbols for|LNK2001|LNK2019"),
 )  # fmt: skip
 
+# setuptools' own last word; the path may be Windows', with its backslashes doubled
+_COMMAND_FAILED = (
+    r"command '(?:[^'\n]{0,300}[\\/])?(nvcc|cl|link|gcc|g\+\+|c\+\+|clang(?:\+\+)?|[\w-]{1,30}-g(?:cc|\+\+))"
+    r"(?:-[\d.]{1,6})?(?:\.exe)?' failed with exit "
+)
+
 # names of namespace std and the standard that brought them: missing under an older -std, the flag is at fault
 _STD_NAMES: dict[int, str] = {
     14: "enable_if_t decay_t conditional_t make_unique remove_reference_t index_sequence make_index_sequence "
@@ -306,13 +312,19 @@ def _extension(transcript: Transcript) -> str:
     return ""
 
 
-def _last_word(transcript: Transcript) -> str | None:
-    """Where setuptools says that nvcc failed, in a text that lacks nvcc's own errors; None when nowhere."""
+def _last_word(transcript: Transcript) -> tuple[str, str] | None:
+    """Where setuptools says that a compiler failed, in a text that lacks the compiler's own errors.
+
+    Also whose build it was: that of an extension where nvcc ran. None when nothing says so.
+    """
     for event in transcript.events:
-        if event.kind is not EventKind.BUILD or event.quoted or not event.text.startswith("error: command '"):
+        if event.quoted and not event.told:
             continue
-        if "nvcc' failed" in event.text or "nvcc.exe' failed" in event.text:
-            return f"text:{event.source}:{event.line}"
+        found = _pattern(_COMMAND_FAILED).search(event.text)
+        if found is None:
+            continue
+        own = found.group(1) == "nvcc" and event.kind is EventKind.BUILD
+        return f"text:{event.source}:{event.line}", "extension" if own else "other"
     return None
 
 
@@ -321,10 +333,11 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     if error is None:
         built = any("'ninja', " in event.text for event in transcript.events)  # its words are lost
         if (last := _last_word(transcript)) is not None:
+            place, consumer = last
             return (
-                Fact.absent("build.first_error_kind", last),
-                Fact.absent("build.first_error_file", last),
-                Fact.known("build.consumer", "extension", last),
+                Fact.absent("build.first_error_kind", place),
+                Fact.absent("build.first_error_file", place),
+                Fact.known("build.consumer", consumer, place),
             )
         return (Fact.absent("build.first_error_kind", "text"),) if built else ()
     kind = _kind(error.text)

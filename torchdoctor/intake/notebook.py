@@ -32,6 +32,12 @@ _VSCODE = (
     r"|[\w<>.]+)\(.*$"
 )
 _ARROW = r"^(?:-+>|❱|>) ?(?:\[(?P<link>\d+)\]\([^)]{0,300}\)|(?P<line>\d+))(?: ?│)? ?(?P<code>.*)$"
+# the statement that raised, with its message as it stands in the program
+_RAISED = (
+    r"\s*raise (?P<type>(?:\w+\.)*\w*(?:Error|Exception))\(\s*"
+    r"(?:(?P<mark>[\"']{3})(?P<three>[\s\S]{12,900}?)(?:(?P=mark)|$)"
+    r"|(?P<quote>[\"'])(?P<one>[^\"'\n{}%]{12,300})(?P=quote))"
+)
 _CONTEXT = r"^\s*(?:\[?\d+\]?(?:\([^)]*\))?(?: |$)|\[\.\.\. |\d+ frames$)"
 
 
@@ -75,6 +81,7 @@ class NotebookReader(TracebackReader):
     def __init__(self, stream: Stream, line: Line, name: str) -> None:
         super().__init__(stream, line)
         self.name = name.rpartition(" ")[2]
+        self.raised: list[str] | None = None  # what follows "raise X(" where the arrow stands
         # forums want what is code to be indented, the whole paste alike
         self.margin = line.body[: len(line.body) - len(line.body.lstrip(" "))]
 
@@ -93,6 +100,7 @@ class NotebookReader(TracebackReader):
         arrow = pattern(_ARROW).match(stripped)
         if arrow and self.draft.frames:
             self._arrow(arrow["link"] or arrow["line"], arrow["code"])
+            self.raised = [arrow["code"]] if arrow["code"].lstrip().startswith("raise ") else None
             return TAKEN
         head = None
         if body[:1] not in " \t":
@@ -111,9 +119,23 @@ class NotebookReader(TracebackReader):
         if HEADER in stripped or chain_phrase(stripped) or is_prompt(body):
             return DONE
         if pattern(_CONTEXT).match(body) or body[:1] in " \t":
+            if self.raised is not None and len(self.raised) < 8:
+                self.raised.append(pattern(r"^\s*\d{1,6} ?").sub("", body))
             return TAKEN
         self.foreign += 1
         return TAKEN if self.foreign < 6 and not line.mark.record else DONE if self.foreign > 12 else PASS
+
+    def close(self) -> None:
+        """Hand over what was read; a paste cut before the exception has its class in the head."""
+        draft = self.draft
+        if draft.type is None and not draft.parts and draft.frames and not self.outers:
+            if self.name in ("OSError", "ImportError"):
+                draft.type = self.name  # what the import was of tells the cause
+            told = pattern(_RAISED).match("\n".join(self.raised)) if self.raised else None
+            if told is not None:
+                draft.type = told["type"]
+                draft.add((told["three"] or told["one"]).strip(), draft.end_line)
+        super().close()
 
     def _arrow(self, number: str | None, code: str) -> None:
         frame = self.draft.frames[-1]

@@ -63,7 +63,9 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
     helping = -1  # how far the head of a help text is indented; its options are indented further
     example = False
     fences = Fences()
-    short = form is Form.PROSE and len(drafts) <= 3 and not any(map(addresses, lines))
+    few = sum(draft.raw.strip("`~ ") != "" for draft in drafts) <= 3
+    own_words = [draft.raw for draft in drafts if draft.kind is EventKind.LOG]  # messages say "you", too
+    short = form is Form.PROSE and few and not any(map(addresses, own_words))
     teller = None
     if (personal or short) and (not chat or speech.now) and not questions_and_answers(lines):
         teller = Teller(personal)
@@ -140,7 +142,8 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
         if form is Form.SOURCE_CODE:
             draft.quoted = _in_program(draft)
         else:
-            draft.quoted = not shown and ((chat and not draft.headed) or _in_prose(draft, personal))
+            bare = personal or (short and not speech.lesson)
+            draft.quoted = not shown and ((chat and not draft.headed) or _in_prose(draft, bare))
             draft.told = draft.quoted and (live or (teller is not None and personal)) and copied(raw)
             if teller is not None and draft.kind is EventKind.LOG and (shown or (draft.told and leads(raw))):
                 retype(draft)
@@ -317,8 +320,8 @@ def _held(raw: str) -> bool:
     if ('"' not in text and "'" not in text) or text.startswith("tensor("):
         return False  # a tensor that was printed names its device so
     key = pattern(r"^(?:- )?([a-z][\w.-]{1,40}): (?:'[^']{8,}'|\"[^\"]{8,}\")$").match(text)
-    if key and not key[1].endswith(_REAL_KEYS):
-        return True  # YAML
+    if key and not key[1].endswith(_REAL_KEYS) and not key[1].rpartition(".")[2][:1].isupper():
+        return True  # YAML; a class is the one of an exception
     if found:
         return False
     if text[:3] in ('- "', "- '") and text.rstrip(",")[-1:] in "\"'":
@@ -352,12 +355,18 @@ def _in_program(draft: Draft) -> bool:
     return draft.raw[:1] in " \t#>" or not any(frame.line for frame in draft.frames)
 
 
+# a warning with its place, which nobody writes by hand, whatever marks of Markdown stand before it
+_LOCATED = r"[#>*` ]{0,8}[\w./~\\:-]{1,300}\.py:\d{1,6}: \w{0,40}Warning: "
+
+
 def _in_prose(draft: Draft, personal: bool) -> bool:
     """In prose: headed tracebacks are real, bare error lines are when they stand for themselves."""
     if draft.headed and draft.kind is not EventKind.WARNING and draft.frames:
         return False
     raw = draft.raw
     text = raw.strip()
+    if personal and draft.kind is EventKind.WARNING and pattern(_LOCATED).match(text):
+        return False
     if raw[:1] in " \t" or text[:1] in "|>*-#":
         return True
     if "`" in text and draft.kind is not EventKind.DEVICE_ASSERT:

@@ -194,6 +194,8 @@ def _aside(own: str, behind: str, timed: str | None) -> bool:
     if named is None:
         return False
     bare = own[: named.start()]
+    if bare.split(" ")[0].lower() in ("handle", "catch", "avoid", "ignore", "document", "suppress"):
+        return True  # the subject of a change
     if bare.count(" ") < 2:
         return False
     if named[0][:1] in _OPENING and (holds(bare, "supposes") or holds(behind, "settled")):

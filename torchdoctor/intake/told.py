@@ -12,6 +12,7 @@ from torchdoctor.model import EventKind
 _HEADING = (
     r"(?:#{1,6} |\*\*).{0,30}\b(?:[Ee]rrors?|[Ll]ogs?|[Oo]utput|[Tt]raceback|[Ww]hat happened|[Bb]ug"
     r"|[Dd]escri\w+|[Bb]ehaviou?r|[Ii]ssue|[Pp]roblem)\b"
+    r"|(?:#{1,6} |\*\*).{0,30}(?:报错|错误|日志|输出|問題|问题|エラー|ログ|에러|오류|로그)"
 )
 
 
@@ -39,6 +40,8 @@ class Teller:
         if text[:1] == "#" or (text[:2] == "**" and text[-2:] in ("**", ":*")):
             self._heading = self._announced = pattern(_HEADING).match(text) is not None
             return False
+        if before and text in ("```", "~~~"):
+            return False  # what is announced stands between the fences
         follows = before and not is_prompt(raw) and not is_code(held) and text[:3] not in ("```", "~~~", "$ ")
         if follows and not (supposed and draft.kind is EventKind.LOG):
             self._announced = near <= 1 or not announced

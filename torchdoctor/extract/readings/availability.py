@@ -42,6 +42,8 @@ _PATTERNS = {
         r"is_available\(\)[`'\")\]]*\s*(?!(?:was|were|war|\u00e9tait|era)\b|should"
         r"|must)[^\n.;,()]{0,24}?[`'\"]{0,2}"
         r"(?<![A-Za-z])False\b|\b(?:cuda|gpu) is (?:still )?not available\b"
+        r"|is_available\(?\)?[`'\"]* to [`'\"]*[Ff]alse\b"
+        r"|is_available\(\)[^.\n]{0,60}\b[Tt]rue\b[.,;] (?:[Hh]owever|[Bb]ut)\b[^.\n]{0,20}\bnot\b"
     ),
     # "cuda available: False", "gpu_available=False", "`cuda: False`"
     "shown": (
