@@ -113,6 +113,23 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "no_gradient": (("none of the inputs have requires_grad",),),
     "scattered": (("dataparallel",), ("[", "(")),
+    "complaint": (
+        (
+            "leak",
+            "grow",
+            "increas",
+            "more and more",
+            "jumps",
+            "nan",
+            "inf",
+            "steigt",
+            "w\u00e4chst",
+            "\u6cc4",
+            "\u589e",
+            "\u6da8",
+        ),
+        ("mem", "ram", "loss", "\u663e\u5b58", "\u635f\u5931", "\u30e1\u30e2\u30ea", "speicher"),
+    ),
 }
 
 

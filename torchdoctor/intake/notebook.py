@@ -76,7 +76,7 @@ class NotebookReader(TracebackReader):
         super().__init__(stream, line)
         self.name = name.rpartition(" ")[2]
         # forums want what is code to be indented, the whole paste alike
-        self.margin = line.body[: len(line.body) - len(line.body.lstrip(" "))]
+        self.margin = line.body[: len(line.body) - len(line.body.lstrip(" \t"))]
 
     def _in_frames(self, line: Line) -> int:
         if self.outers:  # the traceback of a worker within the message: Python printed it
@@ -114,6 +114,13 @@ class NotebookReader(TracebackReader):
             return TAKEN
         self.foreign += 1
         return TAKEN if self.foreign < 6 and not line.mark.record else DONE if self.foreign > 12 else PASS
+
+    def close(self) -> None:
+        """A traceback that was cut before its message: its head has named the exception."""
+        lost = self.draft.type is None and not self.outers and self.draft.frames
+        if lost and self.name.endswith(("Error", "Exception")):
+            self.draft.type = self.name
+        super().close()
 
     def _arrow(self, number: str | None, code: str) -> None:
         frame = self.draft.frames[-1]

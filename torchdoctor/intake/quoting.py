@@ -22,6 +22,11 @@ _HELP_HEADS = (
     "Usage:",
     "Flags:",
 )
+# how questions begin that end without their mark
+_QUESTIONS = (
+    "how to ", "how can ", "how do ", "how should ", "what should ", "why ", "\u5982\u4f55", "\u600e\u4e48",
+    "\u8bf7\u95ee",
+)  # fmt: skip
 _GREP = r"^[\w./\\-]+\.(?:py|cpp|cu|h|cc|md|rst|txt|toml|yaml):\d+[:-]\s"
 # a document or a program; in a log the line found is what happened
 _FOUND = (
@@ -56,7 +61,9 @@ _REAL_KEYS = (
 
 def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lines: list[str]) -> None:
     """Set ``quoted`` on the drafts; a headed traceback at the left edge never is."""
-    short_question = len(lines) <= 2 and lines[-1].rstrip()[-1:] in ("?", "\uff1f")
+    short_question = len(lines) <= 2 and (
+        lines[-1].rstrip()[-1:] in ("?", "\uff1f") or lines[-1].lower().startswith(_QUESTIONS)
+    )
     speaks = speech.now if chat else speech.person or short_question
     personal = form is Form.PROSE and not speech.lesson and speaks
     answered = ""  # the command at a prompt of Python to which the following lines are the answer
@@ -151,6 +158,8 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
         _beside_failures(drafts)
     if form is Form.LOG:
         _entitle(drafts, speech.person)
+    elif form is Form.SOURCE_CODE and speech.person and not speech.lesson and fences.seen:
+        drafts[0].told = drafts[0].raw[:2] == "# " and copied(drafts[0].raw)  # a report that is mostly code
     _also_in_patch(drafts)
 
 
@@ -158,20 +167,32 @@ def _entitle(drafts: list[Draft], personal: bool) -> None:
     """The title of a report whose body is mostly output: it tells the message where the body has lost it."""
     if not drafts or drafts[0].kind is not EventKind.LOG or not drafts[0].raw.startswith("# "):
         return
-    rest = [draft for draft in drafts[1:] if not draft.quoted]
-    if any(draft.kind in _MESSAGES and draft.text().strip() for draft in rest):
+    title = drafts[0]
+    rest = [draft for draft in drafts[1:] if not draft.quoted and not pattern(_PICTURE).match(draft.raw)]
+    said = [draft.text().strip() for draft in rest if draft.kind in _MESSAGES]
+    if any(text and text[-1] != ":" for text in said):
         return  # the failure itself is there
     cut = any(draft.headed and draft.kind is EventKind.EXCEPTION for draft in rest)
-    typed = pattern(r"# (?:\[[\w -]{1,20}\]:? ?)?([\w.]*(?:Error|Exception)): \S").match(drafts[0].raw)
+    typed = pattern(_TYPED).match(title.raw)
     shown = any(draft.time or draft.level or pattern(_ARROW).match(draft.raw) for draft in rest)
-    recorded = typed is not None and (shown or not rest)
+    few = not any(draft.frames or draft.quoted for draft in drafts[1:]) and len(rest) <= 2
+    recorded = (typed is not None and (shown or few)) or not rest
     if cut or recorded or personal:
-        drafts[0].quoted, drafts[0].told = True, copied(drafts[0].raw)
+        title.quoted, title.told = True, copied(title.raw)
         if typed is not None:
-            drafts[0].kind, drafts[0].type = EventKind.EXCEPTION, typed[1]
-            drafts[0].parts[:] = [drafts[0].raw[typed.end() - 1 :].rstrip()]
+            title.kind, title.type = EventKind.EXCEPTION, typed[1]
+            title.parts[:] = [title.raw[typed.end() - 1 :].rstrip()]
+        elif not rest and (bare := pattern(_BARE).match(title.raw)):
+            title.kind, title.type, title.parts[:] = EventKind.EXCEPTION, bare[1], [""]
 
 
+# a title that is an exception: behind a mark in brackets, or behind a few words and a colon
+_TYPED = (
+    r"# (?:\[[\w -]{1,20}\]:? ?|[^:\uff1a\n]{1,24}[:\uff1a] ?|\u4e00\u76f4\u62a5\u9519 ?)?"
+    r"((?:\w+\.)*[A-Za-z]\w*(?:Error|Exception)): \S"
+)
+_BARE = r"# ((?:\w+\.)*[A-Z]\w*(?:Error|Exception))\W*$"
+_PICTURE = r"\s*(?:!\[[^\]]*\]\([^)]*\)|<img\b[^>]*>)\s*$"
 _ARROW = r"-{2,}> ?\d+ "  # the line of a notebook's traceback that failed
 _MESSAGES = (EventKind.EXCEPTION, EventKind.CRASH, EventKind.DEVICE_ASSERT, EventKind.WATCHDOG)
 
