@@ -120,6 +120,8 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
             "increas",
             "more and more",
             "jumps",
+            "at iter",
+            "at step",
             "nan",
             "inf",
             "steigt",

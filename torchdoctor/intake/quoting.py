@@ -9,7 +9,7 @@ from torchdoctor.intake.listing import listed, mark_dumped, mark_entries, mark_l
 from torchdoctor.intake.passing import foreseen
 from torchdoctor.intake.sentence import addresses, copied, leads
 from torchdoctor.intake.told import Fences, Teller, retype
-from torchdoctor.intake.voice import questions_and_answers
+from torchdoctor.intake.voice import questions_and_answers, words_of
 from torchdoctor.model import EventKind, Form, Speech
 
 _HELP_HEADS = (
@@ -21,6 +21,11 @@ _HELP_HEADS = (
     "Options:",
     "Usage:",
     "Flags:",
+)
+# what leads up to a failure that a change does away with
+_SPARED = (
+    r"\W*(?:[Tt]o (?:avoid|prevent)|(?:[Tt]his )?(?:PR |patch |commit |change )?"
+    r"(?:[Ff]ix(?:es|ed)|[Aa]voids|[Pp]revents)) [^.]{0,80}:$"
 )
 # how questions begin that end without their mark
 _QUESTIONS = (
@@ -62,7 +67,9 @@ _REAL_KEYS = (
 def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lines: list[str]) -> None:
     """Set ``quoted`` on the drafts; a headed traceback at the left edge never is."""
     short_question = len(lines) <= 2 and (
-        lines[-1].rstrip()[-1:] in ("?", "\uff1f") or lines[-1].lower().startswith(_QUESTIONS)
+        lines[-1].rstrip()[-1:] in ("?", "\uff1f")
+        or lines[-1].lower().startswith(_QUESTIONS)
+        or (lines[0][:2] == "# " and _complains(lines[-1]))
     )
     speaks = speech.now if chat else speech.person or short_question
     personal = form is Form.PROSE and not speech.lesson and speaks
@@ -70,6 +77,8 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
     helping = -1  # how far the head of a help text is indented; its options are indented further
     example = False
     fences = Fences()
+    spared = False  # what stands between the fences befalls nobody any more
+    above = ""
     short = form is Form.PROSE and len(drafts) <= 3 and not any(map(addresses, lines))
     teller = None
     if (personal or short) and (not chat or speech.now) and not questions_and_answers(lines):
@@ -82,6 +91,12 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
         shown = teller is not None and teller.shown(draft)
         if "```" in raw or "~~~" in raw:
             fences.see(raw)
+            spared = fences.open and bool(pattern(_SPARED).match(above))
+        elif spared and not draft.headed:
+            draft.quoted = True
+            continue
+        else:
+            above = raw
         if raw[:1].isdecimal():
             if found_in and pattern(r"\d+[:-]").match(raw):
                 draft.quoted = True
@@ -176,7 +191,8 @@ def _entitle(drafts: list[Draft], personal: bool) -> None:
     typed = pattern(_TYPED).match(title.raw)
     shown = any(draft.time or draft.level or pattern(_ARROW).match(draft.raw) for draft in rest)
     few = not any(draft.frames or draft.quoted for draft in drafts[1:]) and len(rest) <= 2
-    recorded = (typed is not None and (shown or few)) or not rest
+    told = typed is not None or (rest and all(_complains(draft.raw) for draft in rest))
+    recorded = (told and (shown or few)) or not rest
     if cut or recorded or personal:
         title.quoted, title.told = True, copied(title.raw)
         if typed is not None:
@@ -184,6 +200,16 @@ def _entitle(drafts: list[Draft], personal: bool) -> None:
             title.parts[:] = [title.raw[typed.end() - 1 :].rstrip()]
         elif not rest and (bare := pattern(_BARE).match(title.raw)):
             title.kind, title.type, title.parts[:] = EventKind.EXCEPTION, bare[1], [""]
+
+
+def _complains(raw: str) -> bool:
+    """A few words below a title that say when it fails, and to nobody what to do about it."""
+    words = words_of(raw.lower())
+    return (
+        len(words) <= 12
+        and not words.isdisjoint(("failing", "fails", "failed", "crashes", "crashing", "happens", "occurs"))
+        and not addresses(raw)
+    )
 
 
 # a title that is an exception: behind a mark in brackets, or behind a few words and a colon
