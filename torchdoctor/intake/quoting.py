@@ -8,8 +8,9 @@ from torchdoctor.intake.lines import is_code, is_prompt, shown_exception
 from torchdoctor.intake.listing import listed, mark_dumped, mark_entries, mark_lists
 from torchdoctor.intake.passing import foreseen
 from torchdoctor.intake.sentence import addresses, copied, leads
+from torchdoctor.intake.titles import complains, entitle
 from torchdoctor.intake.told import Fences, Teller, retype
-from torchdoctor.intake.voice import questions_and_answers, words_of
+from torchdoctor.intake.voice import questions_and_answers
 from torchdoctor.model import EventKind, Form, Speech
 
 _HELP_HEADS = (
@@ -69,7 +70,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
     short_question = len(lines) <= 2 and (
         lines[-1].rstrip()[-1:] in ("?", "\uff1f")
         or lines[-1].lower().startswith(_QUESTIONS)
-        or (lines[0][:2] == "# " and _complains(lines[-1]))
+        or (lines[0][:2] == "# " and complains(lines[-1]))
     )
     speaks = speech.now if chat else speech.person or short_question
     personal = form is Form.PROSE and not speech.lesson and speaks
@@ -172,55 +173,10 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
     if form is Form.PROSE and not chat:
         _beside_failures(drafts)
     if form is Form.LOG:
-        _entitle(drafts, speech.person)
+        entitle(drafts, speech.person)
     elif form is Form.SOURCE_CODE and speech.person and not speech.lesson and fences.seen:
         drafts[0].told = drafts[0].raw[:2] == "# " and copied(drafts[0].raw)  # a report that is mostly code
     _also_in_patch(drafts)
-
-
-def _entitle(drafts: list[Draft], personal: bool) -> None:
-    """The title of a report whose body is mostly output: it tells the message where the body has lost it."""
-    if not drafts or drafts[0].kind is not EventKind.LOG or not drafts[0].raw.startswith("# "):
-        return
-    title = drafts[0]
-    rest = [draft for draft in drafts[1:] if not draft.quoted and not pattern(_PICTURE).match(draft.raw)]
-    said = [draft.text().strip() for draft in rest if draft.kind in _MESSAGES]
-    if any(text and text[-1] != ":" for text in said):
-        return  # the failure itself is there
-    cut = any(draft.headed and draft.kind is EventKind.EXCEPTION for draft in rest)
-    typed = pattern(_TYPED).match(title.raw)
-    shown = any(draft.time or draft.level or pattern(_ARROW).match(draft.raw) for draft in rest)
-    few = not any(draft.frames or draft.quoted for draft in drafts[1:]) and len(rest) <= 2
-    told = typed is not None or (rest and all(_complains(draft.raw) for draft in rest))
-    recorded = (told and (shown or few)) or not rest
-    if cut or recorded or personal:
-        title.quoted, title.told = True, copied(title.raw)
-        if typed is not None:
-            title.kind, title.type = EventKind.EXCEPTION, typed[1]
-            title.parts[:] = [title.raw[typed.end() - 1 :].rstrip()]
-        elif not rest and (bare := pattern(_BARE).match(title.raw)):
-            title.kind, title.type, title.parts[:] = EventKind.EXCEPTION, bare[1], [""]
-
-
-def _complains(raw: str) -> bool:
-    """A few words below a title that say when it fails, and to nobody what to do about it."""
-    words = words_of(raw.lower())
-    return (
-        len(words) <= 12
-        and not words.isdisjoint(("failing", "fails", "failed", "crashes", "crashing", "happens", "occurs"))
-        and not addresses(raw)
-    )
-
-
-# a title that is an exception: behind a mark in brackets, or behind a few words and a colon
-_TYPED = (
-    r"# (?:\[[\w -]{1,20}\]:? ?|[^:\uff1a\n]{1,24}[:\uff1a] ?|\u4e00\u76f4\u62a5\u9519 ?)?"
-    r"((?:\w+\.)*[A-Za-z]\w*(?:Error|Exception)): \S"
-)
-_BARE = r"# ((?:\w+\.)*[A-Z]\w*(?:Error|Exception))\W*$"
-_PICTURE = r"\s*(?:!\[[^\]]*\]\([^)]*\)|<img\b[^>]*>)\s*$"
-_ARROW = r"-{2,}> ?\d+ "  # the line of a notebook's traceback that failed
-_MESSAGES = (EventKind.EXCEPTION, EventKind.CRASH, EventKind.DEVICE_ASSERT, EventKind.WATCHDOG)
 
 
 def _also_in_patch(drafts: list[Draft]) -> None:
