@@ -363,7 +363,7 @@ def test_that_it_is_ok_with_other_settings_is_no_ending() -> None:
 
 def test_what_a_chat_shows_of_something_that_is_over_is_quoted() -> None:
     shown = (
-        "    Traceback (most recent call last):\n      File \"your_script.py\", line 1, in <module>\n"
+        '    Traceback (most recent call last):\n      File "your_script.py", line 1, in <module>\n'
         "        loss.backward()\n    RuntimeError: element 0 of tensors does not require grad\n"
     )
     chat = (

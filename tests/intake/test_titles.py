@@ -42,18 +42,14 @@ def test_a_failure_that_stands_in_the_body_needs_no_title() -> None:
 
 
 def test_frames_and_message_in_one_line_without_a_head() -> None:
-    text = (
-        f'`File "/a/torch/serialization.py", line 9, in load raise it RuntimeError: {MESSAGE}`'
-    )
+    text = f'`File "/a/torch/serialization.py", line 9, in load raise it RuntimeError: {MESSAGE}`'
     found = [event for event in read_text(text).events if event.kind is EventKind.EXCEPTION]
     assert [event.type for event in found] == ["RuntimeError"]
     assert found[0].frames[0].function == "load"
 
 
 def test_a_stream_in_brackets_is_taken_off() -> None:
-    text = (
-        '[trainer STDERR] Traceback (most recent call last):\n[trainer STDERR]   File "a.py", line 3, in f\n'
-    )
+    text = '[run STDERR] Traceback (most recent call last):\n[run STDERR]   File "a.py", line 3, in f\n'
     event = read_text(f"{text}[run STDERR] ValueError: no\n").events[0]
     assert (event.type, event.text, len(event.frames)) == ("ValueError", "no", 1)
 
