@@ -459,3 +459,18 @@ def test_a_stack_in_a_barrier_tells_more_than_words() -> None:
 def test_ranks_with_other_numbers_of_batches(words: str, told: str | None, hangs: bool | None) -> None:
     found = facts("uneven_loops", words)
     assert (found.get("told"), found.get("hangs")) == (told, hangs)
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("My GPU memory keeps growing with every epoch until the training stops.", "memory_grows"),
+        ("I train with your code and there is a GPU memory leak.", "memory_grows"),
+        ("My loss becomes nan after 20 epochs.", "loss_nan"),
+        ("I doubled the batch size and GPU memory increased in training, is there a rule?", None),
+        ("The GPU memory leak in my training is fixed.", None),
+        ("If the loss becomes nan, I usually lower the learning rate.", None),
+    ],
+)
+def test_complaints_in_plain_words(said: str, name: str | None) -> None:
+    assert facts("complaint", said) == ({name: True} if name else {})

@@ -86,7 +86,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         yield from _xid(found, source)
     elif "SXid (" in text and (found := _pattern(_SXID).search(text)) is not None:
         yield from _sxid(found, source)
-    elif text.startswith(_UNREACHED):
+    elif any(words in text for words in _UNREACHED):
         first = next(filter(None, (_pattern(_XID).search(one.text) for one in _logged(transcript))), None)
         if first is None:
             yield Fact.absent("xid.first", source)

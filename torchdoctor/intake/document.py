@@ -95,10 +95,12 @@ _NEGATED = (
     r"\b[1-9]\d* (?:failed|failures?|errors?)\b|\b(?:failed|failures?|errors?)[=:] ?[1-9]|exit ?code:? "
     r"?-?[1-9]|\b(?:not|n't)\b.{0,16}(?:finish|complet|succe|done)|\bun(?:finish|success)|\bfail(?:ed|ure)? "
     r"to\b|\b(?:nicht|ohne) erfolg|\bне успешно|exit status [1-9]|interrupted|\blast completed\b|"
+    r"\b(?:finished|completed|ended|done) with (?:an? |some )?(?:errors?|failures?|exceptions?|non-?zero)\b|"
     r"detected by watchdog"
     # torch's words for what autograd keeps
     r"|\bsaved (?:metadata|intermediate|tensor|variable|for backward)"
 )
+_ENDED_BADLY = r"\bfinished with (?:an? |some )?(?:errors?|failures?|exceptions?|non-?zero)\b"
 _BAD = (
     "failed", "fatal", "aborted", "killed", "core dumped", "exit code", "error:", "exception", "traceback",
     "cancelled", "out of memory",
@@ -180,6 +182,8 @@ def is_failure(draft: Draft) -> bool:
     if draft.kind is EventKind.LOG:
         low = text[:400].lower()
         if low.lstrip()[:1].isdigit() and pattern(_LOST).match(text[:400]):
+            return True
+        if "finished with" in low and pattern(_ENDED_BADLY).search(low):
             return True
         if not (any(word in low for word in _BAD) or pattern(_SPOKEN).search(low)):
             return False

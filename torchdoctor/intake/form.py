@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchdoctor.intake.chat import is_chat
@@ -38,6 +39,7 @@ _PRINTED = (
     "(2) Alternatively, to load with `weights_only=True` please", "WeightsUnpickler error: ",
     "Check the documentation of torch.load to learn more about types",
     "Unexpected error from cudaGetDeviceCount()", "Solving environment:", "LibMambaUnsatisfiableError: ",
+    "size mismatch for ", "Missing key(s) in state_dict", "Unexpected key(s) in state_dict",
     "UnsatisfiableError: ", "Could not solve for environment specs", "Collecting package metadata",
     "Channels:", "Platform: ", "The following packages are incompatible", "Could not locate cudnn",
     "Could not load library ", "Unable to load any of {", "Failed to initialize NVML: ",
@@ -93,7 +95,7 @@ class _Asked:
 
 def _may_be_said(line: str) -> bool:
     """False for most lines of logs: no question, no heading, no other letters than those of English."""
-    return not line.isascii() or line[:1] in "#*" or "?" in line[-3:] or " I " in line or line[:2] == "I "
+    return not line.isascii() or line[:1] in "#*@" or "?" in line[-3:] or " I " in line or line[:2] == "I "
 
 
 class Shape(NamedTuple):
@@ -204,6 +206,7 @@ def form_of(lines: list[str]) -> Shape:
         and code > 2 * prose
         # a failure that shows the code it is about is none
         and not pattern(r"^(?:[A-Za-z_]\w*\.)+\w*(?:Error|Exception): \S").match(lines[0])
+        and not _announced(lines)
     ):
         return Shape(Form.SOURCE_CODE)
     if (
@@ -216,6 +219,17 @@ def form_of(lines: list[str]) -> Shape:
         return Shape(Form.PROSE)
     begins = lines[0][:1].isalpha() and not _is_logged(lines[0]) and not is_step(lines[0])
     return Shape(Form.LOG, spoken=prose > 0 or begins or any(map(_may_be_said, lines)))
+
+
+def _announced(lines: list[str]) -> bool:
+    """Code that somebody pasted without marks, then words that end in a colon, then what it raised."""
+    return any(
+        above.rstrip()[-1:] in (":", "\uff1a")
+        and not is_code(above.strip())
+        and "rror" in above
+        and pattern(r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception): \S").match(line)
+        for above, line in pairwise(lines)
+    )
 
 
 def _is_status(lines: list[str]) -> bool:

@@ -367,6 +367,8 @@ def is_code(body: str) -> bool:
     text = body.partition("  #")[0].strip()
     if text.startswith("tensor(") or (text[:2] == "**" and exception_head(text, loose=False)):
         return False  # as torch prints one; an exception in bold letters
+    if text[:1] == "@" and not pattern(r"@[A-Za-z_][\w.]*(?:\(.*)?$").match(text):
+        return False  # somebody who is spoken to
     if "=" not in text and "(" not in text:
         return text.startswith(("return ", "else:", "@")) or (
             text.startswith(_STATEMENTS) and text[-1:] == ":"

@@ -83,7 +83,7 @@ class NotebookReader(TracebackReader):
         self.name = name.rpartition(" ")[2]
         self.raised: list[str] | None = None  # what follows "raise X(" where the arrow stands
         # forums want what is code to be indented, the whole paste alike
-        self.margin = line.body[: len(line.body) - len(line.body.lstrip(" "))]
+        self.margin = line.body[: len(line.body) - len(line.body.lstrip(" \t"))]
 
     def _in_frames(self, line: Line) -> int:
         if self.outers:  # the traceback of a worker within the message: Python printed it
@@ -129,8 +129,8 @@ class NotebookReader(TracebackReader):
         """Hand over what was read; a paste cut before the exception has its class in the head."""
         draft = self.draft
         if draft.type is None and not draft.parts and draft.frames and not self.outers:
-            if self.name in ("OSError", "ImportError"):
-                draft.type = self.name  # what the import was of tells the cause
+            if self.name.endswith(("Error", "Exception")):
+                draft.type = self.name
             told = pattern(_RAISED).match("\n".join(self.raised)) if self.raised else None
             if told is not None:
                 draft.type = told["type"]

@@ -128,6 +128,10 @@ def _bracket(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool
         found = pattern(_TAG).match(text, at)
         if found:
             return _tag(found, mark, keys)
+    close = text.find("] ", at, at + 40)
+    if close >= 0 and text[:close].lower().endswith(("stderr", "stdout")):  # [training STDERR], [stderr]
+        keys.append(text[at + 1 : close])
+        return close + 2, True
     if second.isdecimal() or second == " ":
         when = match_time(text, at + 1 + (second == " "))
         close = text.find("]", when[0], when[0] + 60) if when else -1

@@ -8,6 +8,7 @@ from torchdoctor.intake.lines import is_code, is_prompt, shown_exception
 from torchdoctor.intake.listing import listed, mark_dumped, mark_entries, mark_lists
 from torchdoctor.intake.passing import foreseen
 from torchdoctor.intake.sentence import addresses, copied, leads
+from torchdoctor.intake.titles import complains, entitle
 from torchdoctor.intake.told import Fences, Teller, retype
 from torchdoctor.intake.voice import questions_and_answers
 from torchdoctor.model import EventKind, Form, Speech
@@ -22,6 +23,16 @@ _HELP_HEADS = (
     "Usage:",
     "Flags:",
 )
+# what leads up to a failure that a change does away with
+_SPARED = (
+    r"\W*(?:[Tt]o (?:avoid|prevent)|(?:[Tt]his )?(?:PR |patch |commit |change )?"
+    r"(?:[Ff]ix(?:es|ed)|[Aa]voids|[Pp]revents)) [^.]{0,80}:$"
+)
+# how questions begin that end without their mark
+_QUESTIONS = (
+    "how to ", "how can ", "how do ", "how should ", "what should ", "why ", "\u5982\u4f55", "\u600e\u4e48",
+    "\u8bf7\u95ee",
+)  # fmt: skip
 _GREP = r"^[\w./\\-]+\.(?:py|cpp|cu|h|cc|md|rst|txt|toml|yaml):\d+[:-]\s"
 # a document or a program; in a log the line found is what happened
 _FOUND = (
@@ -56,7 +67,11 @@ _REAL_KEYS = (
 
 def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lines: list[str]) -> None:
     """Set ``quoted`` on the drafts; a headed traceback at the left edge never is."""
-    short_question = len(lines) <= 2 and lines[-1].rstrip()[-1:] in ("?", "\uff1f")
+    short_question = len(lines) <= 2 and (
+        lines[-1].rstrip()[-1:] in ("?", "\uff1f")
+        or lines[-1].lower().startswith(_QUESTIONS)
+        or (lines[0][:2] == "# " and complains(lines[-1]))
+    )
     speaks = speech.now if chat else speech.person or short_question
     personal = form is Form.PROSE and not speech.lesson and speaks
     answered = ""  # the command at a prompt of Python to which the following lines are the answer
@@ -66,6 +81,8 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
     few = sum(draft.raw.strip("`~ ") != "" for draft in drafts) <= 3
     own_words = [draft.raw for draft in drafts if draft.kind is EventKind.LOG]  # messages say "you", too
     short = form is Form.PROSE and few and not any(map(addresses, own_words))
+    spared = False  # what stands between the fences befalls nobody any more
+    above = ""
     teller = None
     if (personal or short) and (not chat or speech.now) and not questions_and_answers(lines):
         teller = Teller(personal)
@@ -77,6 +94,12 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
         shown = teller is not None and teller.shown(draft)
         if "```" in raw or "~~~" in raw:
             fences.see(raw)
+            spared = fences.open and bool(pattern(_SPARED).match(above))
+        elif spared and not draft.headed:
+            draft.quoted = True
+            continue
+        else:
+            above = raw
         if raw[:1].isdecimal():
             if found_in and pattern(r"\d+[:-]").match(raw):
                 draft.quoted = True
@@ -153,30 +176,10 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
     if form is Form.PROSE and not chat:
         _beside_failures(drafts)
     if form is Form.LOG:
-        _entitle(drafts, speech.person)
+        entitle(drafts, speech.person)
+    elif form is Form.SOURCE_CODE and speech.person and not speech.lesson and fences.seen:
+        drafts[0].told = drafts[0].raw[:2] == "# " and copied(drafts[0].raw)  # a report that is mostly code
     _also_in_patch(drafts)
-
-
-def _entitle(drafts: list[Draft], personal: bool) -> None:
-    """The title of a report whose body is mostly output: it tells the message where the body has lost it."""
-    if not drafts or drafts[0].kind is not EventKind.LOG or not drafts[0].raw.startswith("# "):
-        return
-    rest = [draft for draft in drafts[1:] if not draft.quoted]
-    if any(draft.kind in _MESSAGES and draft.text().strip() for draft in rest):
-        return  # the failure itself is there
-    cut = any(draft.headed and draft.kind is EventKind.EXCEPTION for draft in rest)
-    typed = pattern(r"# (?:\[[\w -]{1,20}\]:? ?)?([\w.]*(?:Error|Exception)): \S").match(drafts[0].raw)
-    shown = any(draft.time or draft.level or pattern(_ARROW).match(draft.raw) for draft in rest)
-    recorded = typed is not None and (shown or not rest)
-    if cut or recorded or personal:
-        drafts[0].quoted, drafts[0].told = True, copied(drafts[0].raw)
-        if typed is not None:
-            drafts[0].kind, drafts[0].type = EventKind.EXCEPTION, typed[1]
-            drafts[0].parts[:] = [drafts[0].raw[typed.end() - 1 :].rstrip()]
-
-
-_ARROW = r"-{2,}> ?\d+ "  # the line of a notebook's traceback that failed
-_MESSAGES = (EventKind.EXCEPTION, EventKind.CRASH, EventKind.DEVICE_ASSERT, EventKind.WATCHDOG)
 
 
 def _also_in_patch(drafts: list[Draft]) -> None:

@@ -53,9 +53,10 @@ class Teller:
 class Fences:
     """Follows the fences of Markdown from line to line."""
 
-    __slots__ = ("_mark", "language")
+    __slots__ = ("_mark", "language", "seen")
 
     def __init__(self) -> None:
+        self.seen = False  # there was one
         self._mark = ""  # of the fence that is open
         self.language = ""
 
@@ -73,7 +74,7 @@ class Fences:
             if closes or behind:
                 self._mark = self.language = ""
         elif mark is not None and "```" not in text[mark.end() :]:
-            self._mark = mark[0]
+            self._mark, self.seen = mark[0], True
             self.language = text[mark.end() :].strip().lower()
         elif mark is None and text.count("```") % 2:
             self._mark = "```"

@@ -362,6 +362,8 @@ class TracebackReader:
         if self.debugger and self.draft.frames and self.draft.frames[-1].function == "<module>":
             self.draft.frames.reverse()  # the debugger of VS Code prints the innermost first
         frames = self.draft.frames
+        if frames and self.draft.type is None and not self.outers and frames[-1].code.startswith("raise "):
+            _take_raised(self.draft)
         if len(frames) > 1 and frames[0].file == "<string>" and "multiprocessing" in frames[1].file:
             # the command line of a spawned child: from multiprocessing.spawn import spawn_main; …
             frames[0] = Frame("<string>", frames[0].line, frames[0].function, "", "python", frames[0].at)
@@ -376,6 +378,16 @@ class TracebackReader:
             chain.append(outer)
             draft = outer
         self.stream.closed = chain
+
+
+def _take_raised(draft: Draft) -> None:
+    """A traceback that was cut behind ``raise ValueError("…")``: the statement holds class and message."""
+    found = pattern(r"raise ((?:\w+\.)*[A-Z]\w*(?:Error|Exception))\([rbf]?([\"'])(.{12,}?)\2\)?$").match(
+        draft.frames[-1].code.rstrip()
+    )
+    if found is not None:
+        draft.type = found[1]
+        draft.add(found[3], draft.frames[-1].at)
 
 
 def chained(draft: Draft, kind: RelationKind, before: list[Draft]) -> None:

@@ -82,6 +82,8 @@ class Unfolder:
         if self._cell or text[:9] == '{"name": ':
             return self._of_cell(text)
         at = text.find(_HEADER)
+        if at < 0 and 'File "' in text[:40] and _headless(text):
+            return _unfolded(text)
         if at < 0 or text.count('File "', at) < 2 or len(pattern(_FRAME).findall(text, at)) < 2:
             return None
         if _raised(text) is None:
@@ -116,6 +118,11 @@ class Unfolder:
         return [pattern(_KEYS).sub("", plain, 1)] if plain != text or self._cell else None
 
 
+def _headless(text: str) -> bool:
+    """Do frames without their header, and the exception behind them, stand in one line?"""
+    return bool(pattern(r"[\s`\"'>*]{0,12}" + _FRAME + r"\S").match(text)) and _raised(text) is not None
+
+
 def _raised(text: str) -> int | None:
     """Where the exception stands behind the last frame."""
     frames = list(pattern(_FRAME).finditer(text))
@@ -126,7 +133,7 @@ def _raised(text: str) -> int | None:
 
 
 def _unfolded(text: str) -> list[str]:
-    at = text.find(_HEADER)
+    at = max(0, text.find(_HEADER))
     lines = [text[:at].rstrip()] if text[:at].strip() else []
     lines.append(f"{_HEADER}:")
     frames = list(pattern(_FRAME).finditer(text, at))

@@ -252,4 +252,23 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "spread": (("std", "var"), ("nan",)),
     "grad_mode": (("is_grad_enabled", "set_grad_enabled", "no_grad", "inference_mode"),),
     "leaf": ((".grad", "retain_grad", "grad"), ("backward", "not a leaf tensor")),
+    "complaint": (
+        (
+            "leak",
+            "grow",
+            "increas",
+            "more and more",
+            "jumps",
+            "at iter",
+            "at step",
+            "nan",
+            "inf",
+            "steigt",
+            "w\u00e4chst",
+            "\u6cc4",
+            "\u589e",
+            "\u6da8",
+        ),
+        ("mem", "ram", "loss", "\u663e\u5b58", "\u635f\u5931", "\u30e1\u30e2\u30ea", "speicher"),
+    ),
 }
