@@ -267,7 +267,7 @@ TALK = {
         "<role>\nYou are a bot.\n</role>\n<rules>\n- thank you\n</rules>\n<example>\n"
         f"USER: {FULL}\nBOT: help me with the sizes.\n</example>\n"
     ),
-    "a list of issues": f"#733  {FULL}        bug, needs-info    today\n#731  Docs    docs    today\n",
+    "a list of issues": f"#733  {FULL}        bug, info    today\n#731  Docs    docs    today\n",
     "results of a search": f"About 48,300 results\n\n{FULL}\n12 answers\n\nPeople also ask\n  Why?\n",
     "a blog": f'---\ntitle: "A cause, and how to fix it: memo"\n---\n\n## Cause\n\n> {FULL}\n\n## Fix\n\npad.\n',
 }

@@ -10,7 +10,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.readings.passage import Line, Passage
+from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.spoken import says, source
 
 if TYPE_CHECKING:
@@ -25,9 +25,12 @@ FACTS: dict[str, str] = {
     "complaint.loss_nan": "bool: somebody says that his loss is, or becomes, NaN",
 }
 
+FIGURES = 3  # lines
+
 _PATTERNS = {
     "gpu": (
-        r"\bgpus?\b|\bvram\b|\bcuda\b|\u663e\u5b58|\u986f\u5b58|\u0432\u0438\u0434\u0435\u043e\u043f\u0430\u043c"
+        r"\bgpus?\b|\bvram\b|\bcuda\b|\u663e\u5b58|\u986f\u5b58"
+        r"|\u0432\u0438\u0434\u0435\u043e\u043f\u0430\u043c"
         r"|grafikspeicher|\bGB of gpu|nvidia-smi"
     ),
     # again and again, while the program does the same
@@ -57,7 +60,7 @@ _PATTERNS = {
         r"|layers?|width|size)|\bbatch[ _]?size (?:from|to|increas)|\bif you\b|\bexpected\b"
         r"|\bfixed|\bsolved|\bno (?:memory )?leak"
         r"|\bno longer|\bas you increase|\bnot a leak|\bdoes(?:n't| not) (?:leak|grow|increase)"
-        r"|gpu-util|utili[sz]ation"
+        r"|gpu-util|utili[sz]ation|\bstable\b|\bconstant\b|\bflat\b|\u7a33\u5b9a"
         r"|\u89e3\u51b3\u4e86|\u5df2\u89e3\u51b3"
     ),
     # "at iter 200 it takes 3200mb, at iter 900 7 GB"
@@ -78,7 +81,8 @@ _PATTERNS = {
         r"|\u4e3a|\u90fd\u662f|\u304c|\u0441\u0442\u0430\u043b\u0430?|\uac00)\s?(?:nan|inf)\b"
     ),
     "other": (
-        r"\b(?:if|in case|when) (?:the |your |it |a )?(?:loss|gradients?)\b|\bto (?:avoid"
+        r"\bonce\b|loss is (?:fine|ok)\b|\b(?:if|in case|when) (?:the |your |it |a )?(?:loss"
+        r"|gradients?)\b|\bto (?:avoid"
         r"|prevent|check|detect|skip)|\bfixed|\bsolved|\bno (?:more )?nan"
         r"|\bnot (?:be )?nan|\bwithout nan|\bisnan|\bnan_to_num|\busually|\byou (?:may|might"
         r"|can|could)|\bmay (?:be|become)"
@@ -100,8 +104,9 @@ def _memory() -> re.Pattern[str]:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of complaints; nothing where nobody speaks of himself."""
-    if not passage.personal:
-        return
+    figures = sum(any(map(str.isdigit, line.text)) for line in passage.of(Voice.PRINTED))
+    if not passage.personal or figures >= FIGURES:
+        return  # with figures other readings decide
     grows = next(filter(None, map(_grows, passage.sentences)), None)
     if grows is not None and _pattern("work").search(passage.text):
         yield grows.fact("complaint.memory_grows", True)

@@ -45,7 +45,9 @@ _PATTERNS = {
         r"|orden no encontrada|no se encontr\u00f3|comando non trovato|comando n\u00e3o encontrado"
         r"|nie znaleziono|команда не найдена|komut bulunamad|未找到命令"
         r"|コマンドが見つかりません|명령어를 찾을 수)"
-        r"|nvidia-smi['`\"]? (?:is |was )?(?:not found|isn't there|doesn't exist|does not exist"
+        r"|nvidia-smi['`\"]? (?:is |was )?(?:not (?:found|supported|available|installed|there)"
+        r"|isn't (?:there|supported|available|found|installed)|doesn't (?:exist|work|run)"
+        r"|does not (?:exist|work|run)"
         r"|不存在|は見つかりません)"
         r"|\bno nvidia-smi\b|which: no nvidia-smi"
     ),
