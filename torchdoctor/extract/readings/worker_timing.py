@@ -58,6 +58,7 @@ _PATTERNS = {
         r"|\u6642\u9593|\uc2dc\uac04"
         r"|\u0432\u0440\u0435\u043c\u044f|\bs/|\bms/|/epoch|per (?:epoch|batch)|\bsec/"
     ),
+    "once": r"\b(?:first|start\w*|1st|init\w*|warm\w*|erste\w*|premi\w+|primer\w*)\b",
     "alone": r"^\D{0,24}(?P<number>\d{1,3})\D{0,16}$",
     "parts": (
         r"[,;]\s|\s(?:and|but|vs\.?|while|whereas|compared (?:to|with)|instead of|against)\s|(?<=[a-z)])\. "
@@ -199,6 +200,24 @@ def _of_table(table: Table) -> Iterator[dict[int, tuple[float, Line]]]:
                 )
         yield taken
         return
+    at = _timed(table, own)
+    if at is not None:
+        numbers = [_pattern("alone").match(row.cells[own]) for row in table.rows]
+        yield {
+            int(workers.group("number")): (amount, row.line)
+            for workers, row in zip(numbers, table.rows, strict=True)
+            if workers is not None and (amount := _measured(row.cells[at]))
+        }
+
+
+def _timed(table: Table, own: int) -> int | None:
+    """The last column of times by its cells: "whole epoch" over "8.6 s"; what starts once is none."""
+    for at in range(len(table.head.cells) - 1, -1, -1):
+        if at == own or _pattern("once").search(table.head.cells[at]):
+            continue
+        if all(next(seconds(row.cells[at]), None) is not None for row in table.rows):
+            return at
+    return None
 
 
 def _across(table: Table) -> Iterator[dict[int, tuple[float, Line]]]:
