@@ -89,7 +89,8 @@ _PATTERNS = {
         r"|\b[1-9]\d{0,2} (?:\w+ )?(?:workers?\b|\u0432\u043e\u0440\u043a\u0435\u0440)|num_workers\s?>\s?0"
         r"|\bpt_data_worker\b|args\.\w*workers"
         r"|[1-9]\d?\s?(?:\u4e2a|\u500b\u306e|\uac1c\uc758)\s?(?:workers?|\u30ef\u30fc\u30ab\u30fc"
-        r"|\uc6cc\ucee4)|(?:one|a|each|every) worker\b|per worker|of a worker|pro Worker|par worker"
+        r"|\uc6cc\ucee4)|(?:one|a|each|every|eine[ms]?|jede[rms]?|un|chaque|cada|ogni|een)"
+        r" workers?\b|per worker|of a worker|pro Worker|par worker"
         r"|por worker"
     ),
     "objects": (

@@ -146,7 +146,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a run with one thread that somebody finds slow; nothing where only a setting is printed."""
     passage = passage.spaced
     one = _one(passage)
-    if one is None or not (stall.speaks(passage) or passage.session):
+    if one is None or not (stall.speaks(passage) or passage.session or passage.asked):
         return
     yield one.fact("threads.one", True)
     if not _pattern("cpu").search(passage.text):
