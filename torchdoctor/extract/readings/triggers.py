@@ -21,7 +21,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
             "锁页",
             "ページロ",
         ),
-        ("swap", "swp", "lagert", "スワップ", "своп", "스왑"),
+        ("swap", "swp", "si/so", "vmstat", "lagert", "スワップ", "своп", "스왑"),
     ),
     "threads": (("omp_num", "thread"),),
     "worker_timing": (
