@@ -266,8 +266,8 @@ def _by_number(passage: Passage) -> Iterator[tuple[int, str, Line]]:
     if (named := _pattern("variable").search(passage.text)) is not None:
         head = re.compile(rf"^\W{{0,4}}{named.group('name')}\s?=\s?(\d{{1,3}})\b(?!\.)")
         for line in passage.lines:
-            if (found := head.match(line.text)) is not None:
-                yield int(found.group(1)), line.text[found.end() :], line
+            if (run := head.match(line.text)) is not None:
+                yield int(run.group(1)), line.text[run.end() :], line
     for line in passage.of(Voice.PRINTED, Voice.SAID):
         if line.text.lstrip()[:1] == "|":
             continue
