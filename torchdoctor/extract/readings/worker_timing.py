@@ -213,6 +213,8 @@ def _of_table(table: Table) -> Iterator[dict[int, tuple[float, Line]]]:
 
 def _timed(table: Table, own: int) -> int | None:
     """The last column of times by its cells: "whole epoch" over "8.6 s"; what starts once is none."""
+    if any(next(seconds(cell), None) is not None for cell in table.head.cells):
+        return None  # the first of the rows: nothing stands above them
     for at in range(len(table.head.cells) - 1, -1, -1):
         if at == own or _pattern("once").search(table.head.cells[at]):
             continue
