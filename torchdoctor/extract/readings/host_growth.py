@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.amounts import amounts, number, value
-from torchdoctor.extract.readings.columns import tables
+from torchdoctor.extract.readings.columns import Table, tables
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.spoken import says
 
@@ -35,6 +35,7 @@ FACTS: dict[str, str] = {
 FEWEST = 4
 FEWEST_OWN = 3  # of figures that only this cause moves
 GROWTH = 1.3
+LARGEST_BATCH = 4096
 
 _NUMBER = r"\d{1,12}(?:[.,]\d{1,6})?"
 
@@ -76,10 +77,11 @@ _PATTERNS = {
         r"|\u043d\u0435 (?:\u0440\u0430\u0441\u0442|\u0443\u0432\u0435\u043b)\w*"
         r"|\u0441\u0442\u0430\u0431\u0438\u043b\w*|\u5897\u3048\u307e\u305b\u3093|\u5897\u3048\u306a\u3044"
         r"|\u307e\u307e|\u4e00\u5b9a"
-        r"|\u4e0d\u6da8|\u4e0d\u589e|\u4e0d\u4f1a\u6da8|\u4e0d\u4f1a\u589e|\u6ca1\u6709\u6da8|\u6b63\u5e38"
+        r"|\u4e0d\u52a8|\u4e0d\u6da8|\u4e0d\u589e|\u4e0d\u4f1a\u6da8|\u4e0d\u4f1a\u589e|\u6ca1\u6709\u6da8|\u6b63\u5e38"
         r"|\u7a33\u5b9a|\u4e0d\u53d8|\ub298\uc9c0 \uc54a|\uadf8\ub300\ub85c|\uc77c\uc815|(?:does|do|did|is"
         r"|was)(?:n['\u2019]t| not) (?:grow|increase|happen|leak|climb|rise|go up|growing|leaking)"
-        r"|never (?:grows|leaks|increases)|no (?:growth|leak|increase)|\bstays\b|\bfine\b|\bnormal\b"
+        r"|never (?:grows|leaks|increases)|no (?:growth|leak|increase)|\bnothing (?:grows|leaks|accumulates)"
+        r"|\bstays\b|\bfine\b|\bnormal\b"
         r"|\bnot grow|\bdoesn't\b|\bnone of (?:it|this)\b|\bgone\b"
     ),
     "some": (
@@ -87,7 +89,8 @@ _PATTERNS = {
         r"|\b[1-9]\d{0,2} (?:\w+ )?(?:workers?\b|\u0432\u043e\u0440\u043a\u0435\u0440)|num_workers\s?>\s?0"
         r"|\bpt_data_worker\b|args\.\w*workers"
         r"|[1-9]\d?\s?(?:\u4e2a|\u500b\u306e|\uac1c\uc758)\s?(?:workers?|\u30ef\u30fc\u30ab\u30fc"
-        r"|\uc6cc\ucee4)|(?:one|a|each|every) worker\b|per worker|of a worker|pro Worker|par worker"
+        r"|\uc6cc\ucee4)|(?:one|a|each|every|eine[ms]?|jede[rms]?|un|chaque|cada|ogni|een)"
+        r" workers?\b|per worker|of a worker|pro Worker|par worker"
         r"|por worker"
     ),
     "objects": (
@@ -107,7 +110,7 @@ _PATTERNS = {
         r"self\.\w*(?:cache|memo|buffer)\w*\s*\[|lru_cache|functools\.cache|self\.\w+\.append\("
         r"|self\.\w*cache\w*\.(?:setdefault|update)\(|@cache\b"
     ),
-    "settings": r"worker|batch|gpus|threads|prefetch|size|setting|config",
+    "settings": r"worker|batch[ _-]?size|gpus|threads|prefetch|size|setting|config",
     "ps": r"\bps\b[^\n]{0,40}-\w*o\s?(?P<columns>pid,(?:\w+,){0,4}?rss\b[\w,]*)",
     "part": (
         r"[,;:]\s|\b(?:and|und|et|y|e|i|\u0430|en) (?=(?:with|mit|avec|con|com|for|at|\u0441|met)\b)"
@@ -178,7 +181,7 @@ def _told(passage: Passage) -> Line | None:
 def _series(passage: Passage) -> Iterator[tuple[str, list[tuple[float, Line]]]]:
     """Figures one below the other under one name: columns of tables, and pairs of a name and a figure."""
     for table in tables(passage):
-        if _pattern("settings").search(table.head.cells[0]):
+        if _pattern("settings").search(table.head.cells[0]) or _sizes_of_batches(table):
             continue  # one row for each number of workers, not one below the other in time
         for at, head in enumerate(table.head.cells):
             sized = [amounts(row.cells[at])[:1] for row in table.rows]
@@ -213,6 +216,14 @@ def _series(passage: Passage) -> Iterator[tuple[str, list[tuple[float, Line]]]]:
         for key, amount in pairs.items():
             runs.setdefault(key, []).append((amount, line))
     yield from runs.items()
+
+
+def _sizes_of_batches(table: Table) -> bool:
+    """Is "batch" above the first column the size of one? Numbers of batches start at 0 or 1, or go far."""
+    if "batch" not in table.head.cells[0].lower():
+        return False
+    counted = [number(row.cells[0]) or 0.0 for row in table.rows]
+    return counted[0] > 1 and max(counted) <= LARGEST_BATCH
 
 
 def _announces(text: str) -> bool:

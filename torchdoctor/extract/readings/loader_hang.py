@@ -57,6 +57,14 @@ _PATTERNS = {
         r"\w*Warning:|excessive worker creation|to avoid potential slowness|current process just got forked"
         r"|avoid deadlocks"
     ),
+    # "3 days without a freeze", "drei Tage ohne Hänger", "sans un seul blocage"
+    "free of": (
+        r"\b(?:without|ohne|sans|sin|sem|senza|zonder|bez|\u0431\u0435\u0437) "
+        r"(?:(?:a|an|any|one|single|ein\w*|un|une|seul|uno|una|um|uma|solo|nessun"
+        r"|\u0435\u0434\u0438\u043d\w+) )"
+        r"{0,2}(?:hangs?|hanging|freez\w*|stalls?|deadlocks?|H\u00e4nger|Stillstand|blocages?|cuelgues?"
+        r"|bloqueos?|travament\w*|blocc\w*|zawiesz\w*|\u0437\u0430\u0432\u0438\u0441\w*)"
+    ),
     "part": (
         r"[.;!?](?:\s+|$)|,\s|[\uff0c\u3002\u3001\uff1b]"
         r"|\b(?:but|aber|mais|pero|mas|ma|ale|\u043d\u043e)\b"
@@ -102,7 +110,11 @@ def _works_without(text: str) -> bool:
     for part, behind in zip(parts, [*parts[1:], ""], strict=True):
         if not _pattern("without").search(part):
             continue
-        if says("hangs").search(part) and not says("works").search(part):
+        if (
+            says("hangs").search(part)
+            and not says("works").search(part)
+            and not _pattern("free of").search(part)
+        ):
             continue
         if _good(part) or (_good(behind) and not _pattern("some").search(behind)):
             return True
@@ -110,6 +122,8 @@ def _works_without(text: str) -> bool:
 
 
 def _good(text: str) -> bool:
+    if _pattern("free of").search(text):
+        return True
     found = says("works").search(text)
     if found is None:
         return False

@@ -86,6 +86,7 @@ _PATTERNS = {
     ),
     "periods": r"nr_periods\W{1,4}(?P<n>\d{1,12})",
     "throttled": r"nr_throttled\W{1,4}(?P<n>\d{1,12})",
+    "variable": r"workers[= ][\"']?\$\{?(?P<name>\w{1,24})\}?",
     "workers-head": r"workers?\b|\bnw\b",
     "workers": (
         r"(?:num_workers|n_workers|workers?|\bnw)\s?(?:[=:]|is|->)?\s?(?P<after>\d{1,3})\b"
@@ -190,6 +191,10 @@ def _workers(passage: Passage) -> Iterator[int]:
     for line in passage.lines:
         for found in _pattern("workers").finditer(line.text):
             yield int(found.group("after") or found.group("before") or found.group("create"))
+    # "--workers $W" in the script, and "W=16" in what it printed
+    if (named := _pattern("variable").search(passage.text)) is not None:
+        for found in re.finditer(rf"(?<!\w){named.group('name')}\s?=\s?(\d{{1,3}})\b", passage.text):
+            yield int(found.group(1))
     for table in tables(passage):
         own = table.column(_pattern("workers-head"))
         for row in table.rows if own is not None else ():

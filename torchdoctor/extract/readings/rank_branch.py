@@ -74,6 +74,9 @@ _PATTERNS = {
     ),
     "metric": r"\bmetric\w*(?:\[[^\]]{1,30}\])?\.compute\(\)|\.compute\(\)",
     "bare": r"\.module\b(?!\.state_dict)|unwrap_model|\bjoin\(",
+    # a frame of py-spy, innermost first
+    "frame": r"^\s*(?P<name>\w+) \((?!torch/)[\w./-]+\.py:\d+\)$",
+    "outermost": r"(?:main|train|fit|run|loop|worker)\w*$",
     "def": r"^(?:async )?def (?P<name>\w+)\(",
     "names": r"\b(?P<name>[A-Za-z_]\w{2,40})\(\)",
     "calls": r"\b(?P<name>[A-Za-z_]\w*)\(",
@@ -212,7 +215,20 @@ def _helpers(code: list[Statement], passage: Passage) -> frozenset[str]:
             tested = one.indent
         elif name is not None and tested < 0 and _pattern("call").search(one.text):
             found.add(name)
-    return frozenset(found)
+    return frozenset(found | _callers(found, passage))
+
+
+def _callers(helpers: set[str], passage: Passage) -> set[str]:
+    """Functions that a stack shows above a helper: the body of such a one need not be in the text."""
+    found: set[str] = set()
+    inner = ""
+    for line in passage.lines:
+        frame = _pattern("frame").match(line.text)
+        name = frame.group("name") if frame is not None else ""
+        if name and inner in helpers | found and not _pattern("outermost").match(name):
+            found.add(name)
+        inner = name
+    return found
 
 
 def _announced(one: Statement, passage: Passage) -> str | None:

@@ -45,6 +45,7 @@ _PATTERNS = {
         r"(?:torch\.Size\(|[\[(])\s*\[?(?P<dims>\d{1,7}(?:\s*,\s*\d{1,7}){0,5})\s*,?\s*\]?\s*[\])]"
         r"|(?<![\w.])(?P<times>\d{1,6}(?:\s?[x\u00d7]\s?\d{1,6}){1,5})(?![\w.])"
     ),
+    "lengths": r"\[(?P<list>\d{1,6}(?: ?, ?\d{1,6}){2,63})\]",
     # "16 images", "legendas: 64", "len(caps) = 64"
     "count": (
         r"(?P<label>len\([^()]{1,30}\)|[^\W\d_][\w.]{0,24})\s?(?:is|=|:|->"
@@ -139,7 +140,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     found = False
     for name, shown in (
         ("whole", _whole(parts) or _counted(passage) or _told_whole(passage)),
-        ("cut", _cut(passage, parts)),
+        ("cut", _cut(passage, parts) or _lists_cut(passage)),
         ("channels", _channels(parts)),
         ("lost", _lost(passage, parts)),
     ):
@@ -272,6 +273,26 @@ def _cut(passage: Passage, parts: list[Part]) -> tuple[Line, str] | None:
                     if number > 1 and (one[0] * number, *one[1:]) in shapes:
                         return line, f"{one} of {(one[0] * number, *one[1:])}"
     return None
+
+
+def _lists_cut(passage: Passage) -> tuple[Line, str] | None:
+    """The lengths of tensors in a list, which the replicas print: those of one GPU, each cut in as many."""
+    whole: set[str] = set()
+    replicas: dict[int, tuple[tuple[int, ...], Line]] = {}
+    for line in passage.of(Voice.PRINTED, Voice.SAID, Voice.CODE):
+        named = _pattern("replica").search(line.text)
+        for found in _pattern("lengths").finditer(line.text):
+            whole.add(str([int(one) for one in found.group("list").split(",")]))
+            if named is not None and named.end() <= found.start():
+                replicas[int(named.group("replica"))] = tuple(map(int, found.group("list").split(","))), line
+    lists = [one for one, _ in replicas.values()]
+    if len(lists) < 2 or len({len(one) for one in lists}) > 1:
+        return None
+    summed = [sum(parts) for parts in zip(*lists, strict=True)]
+    if str(summed) not in whole or len(set(summed)) == 1:
+        return None
+    shown, line = replicas[min(replicas)]
+    return line, f"{list(shown)} of {summed}"
 
 
 def _channels(parts: list[Part]) -> tuple[Line, str] | None:

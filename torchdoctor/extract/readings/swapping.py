@@ -29,6 +29,13 @@ _PATTERNS = {
     "meminfo": (
         r"(?:^|\s)(?P<name>MemTotal|MemAvailable|SwapTotal|SwapFree|Mlocked|Unevictable):\s+(?P<kib>\d+) kB"
     ),
+    # the same put into columns: "SwapFree   65 530 MB   47 904 MB", "| SwapFree | 64 GB | 2 GB |"
+    "meminfo-row": r"^\W*(?P<name>MemTotal|MemAvailable|SwapTotal|SwapFree)\b(?P<rest>\W.*)$",
+    "cell": (
+        r"(?<![\w.,])(?P<number>\d{1,3}(?:[ ,.\u00a0\u202f]\d{3})+|\d{1,12}(?:\.\d{1,2})?)"
+        r" ?(?P<unit>[kKMGT])i?B\b"
+    ),
+    "si-so": r"\bsi ?/ ?so\b[^\n]*?\D(?P<si>\d{1,9}) ?/ ?(?P<so>\d{1,9})\s*\|?\s*$",
     # vmstat: r b swpd free buff cache si so …, with KiB in use and KiB/s in and out
     "vmstat-head": r"^\s*r\s+b\s+swpd\s+free\b",
     "vmstat": (
@@ -124,6 +131,8 @@ class Memory:
                 self.total = max(self.total, _number(found.group("total"), found.group("unit"), 1.0))
             elif (found := _pattern("meminfo").search(text)) is not None:
                 self._meminfo(line, found.group("name"), int(found.group("kib")))
+            elif (found := _pattern("meminfo-row").match(text)) is not None:
+                self._row(line, found.group("name"), found.group("rest"))
             elif self.swapping is None and _swaps(text):
                 self.swapping = line
         self.total = self.total or _told_total(passage)
@@ -144,10 +153,20 @@ class Memory:
         if total and free is not None and name in ("SwapTotal", "SwapFree") and (total - free) * 4 >= total:
             self.swapping = self.swapping or line
 
+    def _row(self, line: Line, name: str, rest: str) -> None:
+        """What /proc/meminfo said at several times: the least free of them counts."""
+        kib = [
+            int(float(re.sub(r"[ ,\u00a0\u202f]|\.(?=\d{3})", "", one.group("number"))))
+            * 1024 ** "KMGT".index(one.group("unit").upper())
+            for one in _pattern("cell").finditer(rest)
+        ]
+        if kib:
+            self._meminfo(line, name, min(kib))
+
 
 def _swaps(text: str) -> bool:
     """A line of htop, sar or swapon, or words: a GiB or more in swap, a quarter of it where it is told."""
-    if (row := _pattern("sar").match(text)) is not None:
+    if (row := _pattern("sar").match(text) or _pattern("si-so").search(text)) is not None:
         return max(value(row.group("si")) or 0.0, value(row.group("so")) or 0.0) >= 500
     found = _pattern("swapon").match(text) or _pattern("swap-told").search(text)
     if found is None:

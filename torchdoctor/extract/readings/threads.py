@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings import stall
@@ -34,6 +35,7 @@ LEAST = 2.0
 MOST = 200.0
 ALIKE = 1.5  # times: figures of one run, step by step
 LABEL = 24
+BESIDE = 40  # characters between two figures that are set against each other
 
 _PATTERNS = {
     "one": (
@@ -115,6 +117,7 @@ _PATTERNS = {
         r"|\u5355\u6838|1\u30b3\u30a2(?:\u3057\u304b|\u3060\u3051|\u306e\u307f)"
         r"|\ucf54\uc5b4 ?(?:\ud558\ub098|1\uac1c)\ub9cc"
     ),
+    "against": r"\b(?:vs\.?|versus|against|but|gegen|statt|contre|frente a|contro|mot)(?!\w)|->|\u2192",
     "before": (
         r"\b(?:before|previously|formerly|earlier|vorher|fr\u00fcher|davor|avant|antes|prima|eerst"
         r"|wcze\u015bniej|\u0440\u0430\u043d\u044c\u0448\u0435"
@@ -143,14 +146,14 @@ def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a run with one thread that somebody finds slow; nothing where only a setting is printed."""
     passage = passage.spaced
     one = _one(passage)
-    if one is None or not (stall.speaks(passage) or passage.session):
+    if one is None or not (stall.speaks(passage) or passage.session or passage.asked):
         return
     yield one.fact("threads.one", True)
     if not _pattern("cpu").search(passage.text):
         return  # a step of a GPU is slower for other reasons
     if passage.told(says("slow")) is None and not _pattern("launched").search(passage.text):
         return
-    slower = _by_table(passage) or _slower(passage) or _told(passage)
+    slower = _by_table(passage) or _slower(passage) or _beside(passage) or _told(passage)
     if slower is not None:
         factor, line = slower
         yield line.fact("threads.slower", round(factor, 1))
@@ -220,6 +223,22 @@ class Taken:
     label: str
     value: float
     line: Line
+
+
+def _beside(passage: Passage) -> tuple[float, Line] | None:
+    """Two times set against each other: ``310 ms alone vs 1.61 s under the launcher``."""
+    for line in (*passage.sentences, *passage.of(Voice.PRINTED)):
+        figures = list(seconds(line.text))
+        for one, two in pairwise(figures):
+            between, behind = line.text[one.end : two.start], line.text[two.end : two.end + BESIDE]
+            if len(between) > BESIDE or not _pattern("against").search(between):
+                continue
+            for quick, slow, free, tied in ((one, two, between, behind), (two, one, behind, between)):
+                if _pattern("free").search(free) and _pattern("tied").search(tied) and quick.value > 0:
+                    factor = slow.value / quick.value
+                    if LEAST <= factor <= MOST and not _pattern("tied").search(free):
+                        return factor, line
+    return None
 
 
 def _slower(passage: Passage) -> tuple[float, Line] | None:

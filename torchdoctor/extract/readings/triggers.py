@@ -21,7 +21,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
             "锁页",
             "ページロ",
         ),
-        ("swap", "swp", "lagert", "スワップ", "своп", "스왑"),
+        ("swap", "swp", "si/so", "vmstat", "lagert", "スワップ", "своп", "스왑"),
     ),
     "threads": (("omp_num", "thread"),),
     "worker_timing": (
@@ -177,7 +177,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "worker_restart": (("workers",), ("epo", "épo", "эпо", "轮", "エポ")),
     "processors": (("worker",), ("nproc", "affinity", "cpu", "core", "kern", "cœur", "核", "コア")),
     "host_growth": (
-        ("workers", "dataloader", "ワーカー"),
+        ("worker", "dataloader", "ワーカー"),
         ("mem", "ram", "rss", "uss", "pss", "private", "speicher", "内存", "メモリ", "mém"),
     ),
     "replica_parts": (("dataparallel", "data_parallel("),),

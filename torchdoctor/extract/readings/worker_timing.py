@@ -58,6 +58,8 @@ _PATTERNS = {
         r"|\u6642\u9593|\uc2dc\uac04"
         r"|\u0432\u0440\u0435\u043c\u044f|\bs/|\bms/|/epoch|per (?:epoch|batch)|\bsec/"
     ),
+    "variable": r"workers[= ][\"']?\$\{?(?P<name>\w{1,24})\}?",
+    "once": r"\b(?:first|start\w*|1st|init\w*|warm\w*|erste\w*|premi\w+|primer\w*)\b",
     "alone": r"^\D{0,24}(?P<number>\d{1,3})\D{0,16}$",
     "parts": (
         r"[,;]\s|\s(?:and|but|vs\.?|while|whereas|compared (?:to|with)|instead of|against)\s|(?<=[a-z)])\. "
@@ -199,6 +201,26 @@ def _of_table(table: Table) -> Iterator[dict[int, tuple[float, Line]]]:
                 )
         yield taken
         return
+    at = _timed(table, own)
+    if at is not None:
+        numbers = [_pattern("alone").match(row.cells[own]) for row in table.rows]
+        yield {
+            int(workers.group("number")): (amount, row.line)
+            for workers, row in zip(numbers, table.rows, strict=True)
+            if workers is not None and (amount := _measured(row.cells[at]))
+        }
+
+
+def _timed(table: Table, own: int) -> int | None:
+    """The last column of times by its cells: "whole epoch" over "8.6 s"; what starts once is none."""
+    if any(next(seconds(cell), None) is not None for cell in table.head.cells):
+        return None  # the first of the rows: nothing stands above them
+    for at in range(len(table.head.cells) - 1, -1, -1):
+        if at == own or _pattern("once").search(table.head.cells[at]):
+            continue
+        if all(next(seconds(row.cells[at]), None) is not None for row in table.rows):
+            return at
+    return None
 
 
 def _across(table: Table) -> Iterator[dict[int, tuple[float, Line]]]:
@@ -242,6 +264,12 @@ def _of_sentence(line: Line, name: str) -> dict[int, tuple[float, Line]]:
 
 def _by_number(passage: Passage) -> Iterator[tuple[int, str, Line]]:
     """Each number of workers, with the text that belongs to it: a line or a part of one."""
+    # "--workers $W" in the script, and "W=16 -> 93 img/s" of its runs
+    if (named := _pattern("variable").search(passage.text)) is not None:
+        head = re.compile(rf"^\W{{0,4}}{named.group('name')}\s?=\s?(\d{{1,3}})\b(?!\.)")
+        for line in passage.lines:
+            if (run := head.match(line.text)) is not None:
+                yield int(run.group(1)), line.text[run.end() :], line
     for line in passage.of(Voice.PRINTED, Voice.SAID):
         if line.text.lstrip()[:1] == "|":
             continue
