@@ -269,7 +269,7 @@ TALK = {
     ),
     "a list of issues": f"#733  {FULL}        bug, info    today\n#731  Docs    docs    today\n",
     "results of a search": f"About 48,300 results\n\n{FULL}\n12 answers\n\nPeople also ask\n  Why?\n",
-    "a blog": f'---\ntitle: "A cause, and how to fix it: memo"\n---\n\n## Cause\n\n> {FULL}\n\n## Fix\n\npad.\n',
+    "a blog": f"---\ntitle: how to fix it\n---\n\n## Cause\n\n> {FULL}\n\n## Fix\n\npad.\n",
 }
 
 
