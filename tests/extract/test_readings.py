@@ -337,7 +337,7 @@ def test_time_is_bounded_for_texts_that_nearly_match(seed: str) -> None:
     began = time.process_time()
     for namespace in READINGS:
         list(import_module(f"torchdoctor.extract.readings.{namespace}").read(found))
-    assert time.process_time() - began < 1.5  # all readings together; a fifth of that on an idle machine
+    assert time.process_time() - began < 3.0  # all 45 together; a third of that on an idle machine
 
 
 def test_a_gpu_that_torch_does_not_see() -> None:

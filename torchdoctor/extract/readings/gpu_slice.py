@@ -53,7 +53,8 @@ _PATTERNS = {
     "amount": r"\b\d{1,3}(?:[.,]\d{1,2})? ?(?:GB|GiB|Go|\u0413\u0411)\b",
     "question": r"\?|\uff1f",
     "whole": (
-        r"\bas expected\b|works (?:great|fine|as)|wie erwartet|works as designed|on purpose|absichtlich"
+        r"\bas expected\b|\b(?:everything|all of it|it all) (?:trains?|works?|runs?) (?:well|fine)\b"
+        r"|works (?:great|fine|as)|wie erwartet|works as designed|on purpose|absichtlich"
         r"|each (?:user|student)"
         r" gets"
     ),

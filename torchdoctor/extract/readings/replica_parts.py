@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.extract.readings import stall
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.spoken import says
+from torchdoctor.model import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -210,7 +211,7 @@ def _whole(parts: list[Part]) -> tuple[Line, str] | None:
     for label, count in first.counts:
         alike = all((label, count) in part.counts for part in replicas.values())
         if alike and count > 1 and any(row and row * len(replicas) == count for row in rows):
-            return first.line, f"{label}: {count} in each of {len(replicas)} replicas"
+            return first.line, f"{label}: {count} in each of {counted(len(replicas), 'replica')}"
     return None
 
 
