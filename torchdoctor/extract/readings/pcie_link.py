@@ -24,6 +24,8 @@ FACTS: dict[str, str] = {
 
 NEAR = 6  # lines between what a link can do and what it does
 
+LANES = (1, 2, 4, 8, 16, 32)  # that a link can have
+
 _PATTERNS = {
     # lspci -vv; the width alone counts, the speed falls when a card is idle
     "capable": r"LnkCap:.{0,80}?Width x(?P<lanes>\d{1,2})",
@@ -103,7 +105,7 @@ def _slow(passage: Passage) -> Line | None:
 def _table(passage: Passage) -> tuple[Line, str] | None:
     rows = list(busy_rows(passage))
     for row in rows:
-        if row.lanes and row.most_lanes and row.lanes < row.most_lanes:
+        if row.lanes in LANES and row.most_lanes in LANES and row.lanes < row.most_lanes:
             return row.line, f"x{row.lanes:.0f} of x{row.most_lanes:.0f}"
     widths = [row.lanes for row in rows if row.lanes]
     for row in rows:
