@@ -84,3 +84,13 @@ def test_other_figures_behind_the_sum_do_not_hide_it() -> None:
     )
     assert extract(*lines) == {"differ": True, "odd_ranks": "0"}
     assert extract(*(line.replace("sum(|p|)", "loss") for line in lines)) == {}
+
+
+def test_a_figure_in_one_word_beside_others_of_the_step() -> None:
+    lines = (
+        (0, "step 500 loss 2.113 param_checksum 18233.4417"),
+        (1, "step 500 loss 4.870 param_checksum 17901.0092"),
+        (2, "step 500 loss 4.866 param_checksum 17901.0092"),
+    )
+    assert extract(*lines) == {"differ": True, "odd_ranks": "0"}
+    assert extract(*((rank, text.replace("param_checksum", "param_grad_norm")) for rank, text in lines)) == {}

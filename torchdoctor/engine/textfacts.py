@@ -77,6 +77,7 @@ FACTS = {
     "log.platform": "text: linux, windows, macos, wsl; unknown when nothing tells",
     "log.ranks": "int: how many ranks are named",
     "log.frames": "text: path:function of all frames of the text",
+    "log.code": "text: source lines quoted in all frames of the text",
 }
 
 
@@ -254,6 +255,9 @@ def log_value(name: str, transcript: Transcript) -> FactValue:
         return _texts(transcript.events)
     if key == "frames":
         return _frame_text(frame for event in transcript.events for frame in event.frames)
+    if key == "code":
+        lines = (frame.code for event in transcript.events for frame in event.frames if frame.code)
+        return " | ".join(lines) or None
     if key == "torch_seen":
         packages = {frame.package for event in transcript.events for frame in event.frames}
         if packages & _BUILT_ON_TORCH:

@@ -32,6 +32,10 @@ ABOVE = 24  # lines of other ranks between the words and a line
 SHORT = 40
 
 _PATTERNS = {
+    "one-word": (
+        r"\b(?!\w*grad)\w*(?:param|weight|model)\w*_(?:check_?sum|hash|md5|crc|norm|sum)\b[\s:=]{0,3}"
+        r"(?:-?\d{1,15}\.\d{1,17}(?:e[+-]?\d{1,3})?|[0-9a-f]{8,64})(?![\w.])"
+    ),
     # what is summed up, and how: both must be named
     "weights": (
         r"param|weight|gewicht|\bpoids\b|\bpesos\b|\u53c2\u6570|\u6743\u91cd|\u91cd\u307f"
@@ -70,7 +74,7 @@ def _pattern(name: str) -> re.Pattern[str]:
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     """Facts of a line with a checksum of weights, compared with what other ranks print beside or below it."""
     text = event.text[:LINE_CHARS]
-    if not _of_weights(_first_figure(text)) and not _announced(event, transcript):
+    if not _of_weights(_first_figure(_alone(text))) and not _announced(event, transcript):
         return
     source = f"text:{event.source}:{event.line}"
     values = _in_one_line(text) or _line_by_line(event, transcript)
@@ -89,6 +93,17 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         yield Fact.known("checksum.replicated", False, source)
     elif _pattern("replicas").search(whole):
         yield Fact.known("checksum.replicated", True, source)
+
+
+def _alone(text: str) -> str:
+    """Rank and figure of a line that names it in one word behind others: ``loss 2.1 param_sum 8.5``."""
+    found = _pattern("one-word").search(text)
+    if found is None or len(_pattern("one-word").findall(text)) > 1:
+        return text
+    if re.search(r"\d\.\d", text[: found.start()]) is None:
+        return text
+    rank = re.search(r"\brank[\s_:=#]{0,4}\d{1,5}\b\]?", text[: found.start()], re.IGNORECASE)
+    return f"{rank.group() if rank else ''} {found.group()}"
 
 
 def _first_figure(text: str) -> str:
@@ -160,7 +175,7 @@ def _line_by_line(event: Event, transcript: Transcript) -> dict[int, str]:
 
 def _single(event: Event) -> tuple[int, str, str] | None:
     """Rank, value, and what else the line says; None for a line that tells no value of one rank."""
-    text = _first_figure(event.text).strip()
+    text = _first_figure(_alone(event.text[:LINE_CHARS])).strip()
     value = _pattern("value").search(text)
     if value is None:
         return None
