@@ -14,10 +14,8 @@ from torchdoctor.engine.factbook import FactBook, TextFacts
 from torchdoctor.engine.finding import Finding, Occurrence, quote
 from torchdoctor.engine.judge import judge
 from torchdoctor.engine.link import chains
-from torchdoctor.engine.listed_frames import listed_frame
 from torchdoctor.engine.match import occurrences
 from torchdoctor.engine.rank import reasons, sort_key
-from torchdoctor.engine.told_frames import told_frame
 from torchdoctor.engine.wording import filled, first_known
 from torchdoctor.model import (
     Diagnosis,
@@ -315,5 +313,11 @@ def _frame(event: Event, chain: Chain, transcript: Transcript) -> Frame | None:
     own = next((frame for frame in shown if frame is not None and not frame.package), shown[0])
     own = own or suspect.nearby_frame(event, transcript)
     if own is None and head.shown:  # what people show of a process that hangs, of a model that was traced
+        from torchdoctor.engine.listed_frames import listed_frame
+
         own = suspect.shown_frame(transcript) or listed_frame(head.best.evidence, transcript)
-    return own if own is not None and not own.package else told_frame(transcript, head.shown) or own
+    if own is not None and not own.package:
+        return own
+    from torchdoctor.engine.told_frames import told_frame
+
+    return told_frame(transcript, head.shown) or own

@@ -99,10 +99,7 @@ class TextFacts:
         if namespace == "log":
             return textfacts.known(name, textfacts.log_value(name, self.transcript))
         from torchdoctor import extract
-        from torchdoctor.extract.readings.triggers import READINGS
 
-        if namespace in READINGS:
-            return self.whole().get(name, Fact.absent(name, "text"))
         if event is not None and namespace in extract.NAMESPACES:
             if (namespace, event.id) not in self._extracted:
                 self._extracted.add((namespace, event.id))
@@ -111,6 +108,8 @@ class TextFacts:
             found = self._cache.get((name, event.id))
             if found is not None:
                 return found
+        if namespace not in extract.NAMESPACES and extract.is_reading(namespace):
+            return self.whole().get(name, Fact.absent(name, "text"))
         if self._environment is None:
             self._environment = {fact.name: fact for fact in extract.of_text(self.transcript)}
         if name in self._environment:

@@ -7,7 +7,6 @@ from torchdoctor.intake.form import Census, form_of
 from torchdoctor.intake.lines import is_progress, is_step
 from torchdoctor.intake.passing import mark_passed, mark_provoked
 from torchdoctor.intake.quoting import mark_quoted
-from torchdoctor.intake.retrying import announced, tried_again
 from torchdoctor.intake.testreports import mark_reports
 from torchdoctor.intake.told import mark_cited
 from torchdoctor.intake.voice import hear
@@ -227,8 +226,11 @@ def ending_of(drafts: list[Draft], told: bool = False) -> tuple[Ending, int]:
         if _of_another(drafts, failure, good):
             return Ending.UNKNOWN, -1
         return Ending.GOOD, good
-    if not told and tried_again(drafts, failure):
-        return Ending.GOOD, len(drafts) - 1
+    if not told and failure < len(drafts) - 2:
+        from torchdoctor.intake.retrying import tried_again
+
+        if tried_again(drafts, failure):
+            return Ending.GOOD, len(drafts) - 1
     return (Ending.BAD, -1) if steps < 3 else (Ending.UNKNOWN, -1)
 
 
@@ -353,6 +355,8 @@ def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
             went_on = steps.get(draft.stream, 0)
             if ending is Ending.GOOD and index < good and (drafts[good].stream in ("", draft.stream)):
                 draft.recovered = went_on >= 1 or retried or goodness(drafts[good].text()) == 2
+                from torchdoctor.intake.retrying import announced, tried_again
+
                 draft.recovered = draft.recovered or tried_again(drafts, index) or announced(drafts, index)
             elif draft.kind in (EventKind.EXCEPTION, EventKind.CRASH) and went_on >= 10:
                 draft.recovered = True

@@ -8,7 +8,6 @@ from torchdoctor.intake.lines import is_code, is_prompt, shown_exception
 from torchdoctor.intake.listing import listed, mark_dumped, mark_entries, mark_lists
 from torchdoctor.intake.passing import foreseen
 from torchdoctor.intake.sentence import addresses, copied, leads
-from torchdoctor.intake.titles import complains, entitle
 from torchdoctor.intake.told import Fences, Teller, retype
 from torchdoctor.intake.voice import questions_and_answers
 from torchdoctor.model import EventKind, Form, Speech
@@ -65,12 +64,18 @@ _REAL_KEYS = (
 )
 
 
+def _complains(raw: str) -> bool:
+    from torchdoctor.intake.titles import complains  # few inputs have a title and one line
+
+    return complains(raw)
+
+
 def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lines: list[str]) -> None:
     """Set ``quoted`` on the drafts; a headed traceback at the left edge never is."""
     short_question = len(lines) <= 2 and (
         lines[-1].rstrip()[-1:] in ("?", "\uff1f")
         or lines[-1].lower().startswith(_QUESTIONS)
-        or (lines[0][:2] == "# " and complains(lines[-1]))
+        or (lines[0][:2] == "# " and _complains(lines[-1]))
     )
     speaks = speech.now if chat else speech.person or short_question
     personal = form is Form.PROSE and not speech.lesson and speaks
@@ -79,7 +84,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
     example = False
     fences = Fences()
     few = sum(draft.raw.strip("`~ ") != "" for draft in drafts) <= 3
-    own_words = [draft.raw for draft in drafts if draft.kind is EventKind.LOG]  # messages say "you", too
+    own_words = (draft.raw for draft in drafts if draft.kind is EventKind.LOG)  # messages say "you", too
     short = form is Form.PROSE and few and not any(map(addresses, own_words))
     spared = False  # what stands between the fences befalls nobody any more
     above = ""
@@ -175,7 +180,9 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
     mark_entries(drafts, personal)
     if form is Form.PROSE and not chat:
         _beside_failures(drafts)
-    if form is Form.LOG:
+    if form is Form.LOG and drafts and drafts[0].raw[:2] == "# ":
+        from torchdoctor.intake.titles import entitle
+
         entitle(drafts, speech.person)
     elif form is Form.SOURCE_CODE and speech.person and not speech.lesson and fences.seen:
         drafts[0].told = drafts[0].raw[:2] == "# " and copied(drafts[0].raw)  # a report that is mostly code
