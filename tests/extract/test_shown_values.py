@@ -10,8 +10,9 @@ from tests.extract.test_readings import transcript
 from torchdoctor.extract.readings.cured import cured
 from torchdoctor.extract.readings.passage import Passage, Voice
 from torchdoctor.extract.readings.pasted_tables import number, tables
-from torchdoctor.extract.readings.shown import arguments, shown
+from torchdoctor.extract.readings.shown import shown
 from torchdoctor.extract.readings.snippets import snippets
+from torchdoctor.extract.readings.values import arguments
 from torchdoctor.model import FactValue
 
 

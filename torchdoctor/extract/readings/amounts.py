@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from functools import cache
+from torchdoctor.extract.readings.patterns import patterns
 
 _PATTERNS = {
     "number": (
@@ -20,9 +19,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name])
+_pattern = patterns(_PATTERNS)
 
 
 def number(text: str) -> float | None:

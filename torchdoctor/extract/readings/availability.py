@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.extract.readings import driver_shown, hidden_gpus
 from torchdoctor.extract.readings.card_lists import cells
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.spoken import says, source
 from torchdoctor.extract.readings.values import Value, commands, values
 
@@ -101,10 +102,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    folded = ("said", "other", "shown", "device", "solved", "none")
-    return re.compile(_PATTERNS[name], re.IGNORECASE if name in folded else 0)
+_pattern = patterns(_PATTERNS, re.IGNORECASE, only=("said", "other", "shown", "device", "solved", "none"))
 
 
 @cache

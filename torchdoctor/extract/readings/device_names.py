@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.card_lists import Numbered, by_smi, by_torch, in_words, same, visible
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.values import commands, values
 
 if TYPE_CHECKING:
@@ -33,9 +32,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name])
+_pattern = patterns(_PATTERNS)
 
 
 def read(passage: Passage) -> Iterator[Fact]:

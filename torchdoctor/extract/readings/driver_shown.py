@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.patterns import patterns
 
 if TYPE_CHECKING:
     from torchdoctor.extract.readings.values import Command
@@ -66,9 +65,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name])
+_pattern = patterns(_PATTERNS)
 
 
 def without_driver(passage: Passage, commands: tuple[Command, ...]) -> Line | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.figures import sizes
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.spoken import says
 from torchdoctor.extract.readings.tables import tables
 
@@ -89,9 +89,7 @@ _METHOD = (
 )
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], re.IGNORECASE)
+_pattern = patterns(_PATTERNS, re.IGNORECASE)
 
 
 def read(passage: Passage) -> Iterator[Fact]:

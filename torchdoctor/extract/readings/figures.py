@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
+
+from torchdoctor.extract.readings.patterns import patterns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,9 +54,7 @@ def _dotted(text: str) -> str:
     return _pattern("comma").sub(r"\1.\2", text) if "," in text else text
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name])
+_pattern = patterns(_PATTERNS)
 
 
 def seconds(text: str) -> Iterator[Figure]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.figures import rates
 from torchdoctor.extract.readings.passage import Line, Passage
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
@@ -71,9 +71,7 @@ _PART = 0.8
 TITLE = 90  # characters
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], re.IGNORECASE if name in ("processors", "mode", "whole") else 0)
+_pattern = patterns(_PATTERNS, re.IGNORECASE, only=("processors", "mode", "whole"))
 
 
 def read(passage: Passage) -> Iterator[Fact]:

@@ -8,11 +8,11 @@ has a graph.
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.cured import cured
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.shown import Shown, shown
 from torchdoctor.extract.readings.spoken import says
 
@@ -60,9 +60,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], re.IGNORECASE if name == "none" else 0)
+_pattern = patterns(_PATTERNS, re.IGNORECASE, only=("none",))
 
 
 def read(passage: Passage) -> Iterator[Fact]:

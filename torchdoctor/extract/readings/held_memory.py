@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract import process_table
 from torchdoctor.extract.readings.figures import sizes
 from torchdoctor.extract.readings.passage import Line, Passage
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
@@ -89,11 +89,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(
-        _PATTERNS[name], re.IGNORECASE if name in ("ended", "freeing", "ppid", "of", "idle") else 0
-    )
+_pattern = patterns(_PATTERNS, re.IGNORECASE, only=("ended", "freeing", "ppid", "of", "idle"))
 
 
 def read(passage: Passage) -> Iterator[Fact]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.patterns import patterns
 
 if TYPE_CHECKING:
     from torchdoctor.extract.readings.values import Command, Value
@@ -37,9 +37,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name])
+_pattern = patterns(_PATTERNS)
 
 
 def hidden(passage: Passage, commands: tuple[Command, ...]) -> Line | None:

@@ -7,13 +7,13 @@ Python that are only read become each worker's own. https://github.com/pytorch/p
 from __future__ import annotations
 
 import re
-from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.amounts import amounts, number, value
 from torchdoctor.extract.readings.columns import Table, tables
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
@@ -137,9 +137,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], 0 if name in ("host",) else re.IGNORECASE)
+_pattern = patterns(_PATTERNS, re.IGNORECASE, but=("host",))
 
 
 def read(passage: Passage) -> Iterator[Fact]:

@@ -7,11 +7,11 @@ no effect: a count that is too high, a process on another GPU than the one asked
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.process_table import rows
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.spoken import says
 from torchdoctor.extract.readings.values import values
 
@@ -114,9 +114,7 @@ _PATTERNS = {
 _BY_CASE = ("set", "magic", "touch", "import", "only-torch", "import-torch", "counting", "bare")
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], 0 if name in _BY_CASE else re.IGNORECASE)
+_pattern = patterns(_PATTERNS, re.IGNORECASE, but=_BY_CASE)
 
 
 def read(passage: Passage) -> Iterator[Fact]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.figures import seconds
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.spoken import says
 from torchdoctor.extract.readings.tables import tables
 
@@ -102,9 +102,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], re.IGNORECASE)
+_pattern = patterns(_PATTERNS, re.IGNORECASE)
 
 
 def read(passage: Passage) -> Iterator[Fact]:

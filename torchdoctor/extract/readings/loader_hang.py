@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.passage import Passage, Voice
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
@@ -72,9 +72,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], re.IGNORECASE)
+_pattern = patterns(_PATTERNS, re.IGNORECASE)
 
 
 def read(passage: Passage) -> Iterator[Fact]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.extract.readings.cured import cured, supposed
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.pasted_tables import number, tables
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.shown import shown
 from torchdoctor.extract.readings.snippets import snippets
 from torchdoctor.extract.readings.spoken import says, source
@@ -56,9 +57,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name])
+_pattern = patterns(_PATTERNS)
 
 
 @cache

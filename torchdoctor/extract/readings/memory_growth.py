@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.figures import sizes
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
@@ -80,9 +80,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], 0 if name in ("host", "ps") else re.IGNORECASE)
+_pattern = patterns(_PATTERNS, re.IGNORECASE, but=("host", "ps"))
 
 
 def read(passage: Passage) -> Iterator[Fact]:

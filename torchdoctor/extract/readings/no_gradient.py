@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.cured import cured
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.pasted_tables import number, tables
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.snippets import snippets
 from torchdoctor.extract.readings.spoken import says
 
@@ -75,9 +75,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], 0 if name == "warned" else re.IGNORECASE)
+_pattern = patterns(_PATTERNS, re.IGNORECASE, but=("warned",))
 
 
 def read(passage: Passage) -> Iterator[Fact]:

@@ -70,7 +70,7 @@ class Passage:
         """Everything, a line a line."""
         return "\n".join(line.text for line in self.lines)
 
-    @property
+    @cached_property
     def personal(self) -> bool:
         """Does somebody speak of what happened to him, or ask?"""
         if self._told or (self._speech.person and not self._speech.lesson):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.gpu_state import busy_rows
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
@@ -78,9 +79,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], re.IGNORECASE)
+_pattern = patterns(_PATTERNS, re.IGNORECASE)
 
 
 def read(passage: Passage) -> Iterator[Fact]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.amounts import amounts, placed
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.spoken import says
 from torchdoctor.extract.readings.swapping import Memory, ram, told_swapping
 
@@ -88,9 +88,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name])
+_pattern = patterns(_PATTERNS)
 
 
 def read(passage: Passage) -> Iterator[Fact]:

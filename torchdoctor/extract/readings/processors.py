@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.columns import tables
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.patterns import patterns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,9 +95,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], re.IGNORECASE if name not in ("nproc", "slurm") else 0)
+_pattern = patterns(_PATTERNS, re.IGNORECASE, but=("nproc", "slurm"))
 
 
 def read(passage: Passage) -> Iterator[Fact]:

@@ -7,13 +7,12 @@ one is gathered from all ranks, a wrapped one sends its buffers before each forw
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings import stall
 from torchdoctor.extract.readings.passage import Passage, Voice
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.shown_code import Statement, statements
 
 if TYPE_CHECKING:
@@ -102,9 +101,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name])
+_pattern = patterns(_PATTERNS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ what they say who compared the weights themselves.
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings import stall
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.rank_figures import series
 from torchdoctor.extract.readings.spoken import says
 
@@ -81,9 +81,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name])
+_pattern = patterns(_PATTERNS)
 
 
 def read(passage: Passage) -> Iterator[Fact]:

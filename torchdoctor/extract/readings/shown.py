@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.patterns import patterns
+from torchdoctor.extract.readings.values import arguments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,9 +62,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name])
+_pattern = patterns(_PATTERNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,22 +182,3 @@ def _within(line: Line) -> Iterator[Shown]:
     for named in _pattern("named").finditer(text):
         if _pattern("names").search(named["expression"]):
             yield Shown(named["expression"], named["value"].rstrip("."), line)
-
-
-def arguments(text: str) -> list[str]:
-    """The parts of a list of arguments, at the commas that no bracket and no quote encloses."""
-    parts: list[str] = []
-    depth, quote, start = 0, "", 0
-    for at, char in enumerate(text):
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "\"'":
-            quote = char
-        elif char in "([{":
-            depth += 1
-        elif char in ")]}":
-            depth -= 1
-        elif char == "," and depth == 0:
-            parts.append(text[start:at].strip())
-            start = at + 1
-    return [part for part in (*parts, text[start:].strip()) if part]

@@ -8,11 +8,11 @@ which all are equal. Several processes on GPU 0 and one on each other GPU say it
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings import stall
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.rank_figures import Series, cells, number, series
 from torchdoctor.extract.readings.spoken import says
 
@@ -171,11 +171,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(
-        _PATTERNS[name], re.IGNORECASE if name in ("zero", "on-zero", "figures", "unequal", "ranks") else 0
-    )
+_pattern = patterns(_PATTERNS, re.IGNORECASE, only=("zero", "on-zero", "figures", "unequal", "ranks"))
 
 
 def read(passage: Passage) -> Iterator[Fact]:

@@ -7,12 +7,12 @@ A float32 product with TF32 keeps 10 bits of mantissa; without it results of a G
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.cured import cured
 from torchdoctor.extract.readings.figures import small_numbers
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.patterns import patterns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,9 +100,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], 0 if name in ("card", "older") else re.IGNORECASE)
+_pattern = patterns(_PATTERNS, re.IGNORECASE, but=("card", "older"))
 
 
 def read(passage: Passage) -> Iterator[Fact]:

@@ -7,12 +7,12 @@ three to seven times as long on an A100 as with torch 1.7 to 1.11.
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.cured import cured
 from torchdoctor.extract.readings.passage import Line, Passage
 from torchdoctor.extract.readings.pasted_tables import Table, number, tables
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.spoken import says
 from torchdoctor.extract.readings.tensor_float import card_of
 
@@ -77,9 +77,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name])
+_pattern = patterns(_PATTERNS)
 
 
 def read(passage: Passage) -> Iterator[Fact]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings import stall
 from torchdoctor.extract.readings.figures import rates, seconds
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.rank_figures import cells
 from torchdoctor.extract.readings.spoken import says
 
@@ -137,9 +137,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], re.IGNORECASE)
+_pattern = patterns(_PATTERNS, re.IGNORECASE)
 
 
 def read(passage: Passage) -> Iterator[Fact]:

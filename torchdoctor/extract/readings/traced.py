@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.figures import small_numbers
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.pasted_tables import number, tables
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.spoken import says
 
 if TYPE_CHECKING:
@@ -98,12 +98,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(
-        _PATTERNS[name],
-        re.IGNORECASE if name in ("differs", "diff", "worse", "output", "agrees", "inputs") else 0,
-    )
+_pattern = patterns(_PATTERNS, re.IGNORECASE, only=("differs", "diff", "worse", "output", "agrees", "inputs"))
 
 
 def read(passage: Passage) -> Iterator[Fact]:

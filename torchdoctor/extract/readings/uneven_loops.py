@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings import rank_branch, stall
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.rank_figures import ranks_of, series
 from torchdoctor.extract.readings.spoken import says
 
@@ -101,9 +101,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], 0 if name in ("source", "counted", "unit") else re.IGNORECASE)
+_pattern = patterns(_PATTERNS, re.IGNORECASE, but=("source", "counted", "unit"))
 
 
 def read(passage: Passage) -> Iterator[Fact]:

@@ -6,12 +6,11 @@ of them depends on which is which.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.model import Fact, FactValue
 from torchdoctor.sentence_words import COMMON
 
@@ -74,10 +73,7 @@ _PATTERNS = {
 }
 
 
-@cache
-def pattern(name: str) -> re.Pattern[str]:
-    """A pattern of this module, compiled when first asked for."""
-    return re.compile(_PATTERNS[name])
+pattern = patterns(_PATTERNS)
 
 
 class Voice(str, Enum):
@@ -113,6 +109,7 @@ def adjoins(above: Line, place: str, text: str) -> bool:
 
 
 def lines_of(transcript: Transcript) -> Iterator[Line]:
+    """The lines of a transcript that are not blank, in order, each with who made it."""
     at = 0
     language: str | None = None  # of the fenced block that is open
     answering = False  # the line right before was typed at a prompt, or is part of the answer to it
