@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -62,3 +63,11 @@ def test_every_table_is_a_pattern_without_groups() -> None:
     for thing in spoken._tables():
         assert re.compile(spoken.source(thing)).groups == 0
         assert says(thing).search("") is None
+
+
+def test_a_table_that_stands_there_twice_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "spoken.txt"
+    file.write_text("[hangs]\nhangs\n\n[hangs]\nstuck\n", encoding="utf-8")
+    monkeypatch.setattr(spoken, "_FILE", str(file))
+    with pytest.raises(ValueError, match=r"\[hangs\] stands there twice"):
+        spoken._tables.__wrapped__()

@@ -42,7 +42,10 @@ def _tables() -> dict[str, list[str]]:
         for line in file:
             text = line.strip()
             if text[:1] == "[":
-                table = tables[text.strip("[]")] = []
+                name = text.strip("[]")
+                if name in tables:
+                    raise ValueError(f"{_FILE}: [{name}] stands there twice; the first would be lost")
+                table = tables[name] = []
             elif text and text[0] != "#":
                 table.extend(text.split("|"))
     return tables

@@ -185,7 +185,7 @@ def _left(passage: Passage) -> tuple[Line, str] | None:
 
 def _by_source(passage: Passage) -> tuple[Line, str] | None:
     """Shares of the data that nobody makes equal, and a hang that comes at the end of an epoch."""
-    if passage.told(says("epoch end")) is None or not says("always").search(passage.text):
+    if passage.told(says("epoch end")) is None or not says("each time").search(passage.text):
         return None
     for line in passage.lines:
         found = _pattern("source").search(line.text)
