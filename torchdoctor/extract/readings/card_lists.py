@@ -87,7 +87,6 @@ _PATTERNS = {
     "sides": r"\b(?:nvidia-)?smi\b|\bnvml\b|\bpynvml\b|gpustat|nvtop",
     "torch-side": r"torch|cuda",
     "one": r"CUDA_VISIBLE_DEVICES=[\"']?(?P<index>\d)(?![\d,])",
-    "bare": rf"^\s*['\"]?(?P<name>{_NAME})['\"]?\s*$",
     "number": r"^\W{0,3}(?:GPU|cuda:|gpu|device)?\s?(?P<index>\d{1,2})\W{0,3}$",
 }
 

@@ -21,8 +21,6 @@ _PATTERNS = {
     # a unit behind a blank would be a cell of its own: "61.0 s", "38 %", "5.9 GB"
     "unit": r"(?<=\d) (?=(?:%|[KMGT]i?B?|[kmun]?s|sec|min|it/s|img/s|images/s|samples/s)(?:\s|$))",
     "figure": r"\d",
-    # "loader with 8 workers   47 s": the first cell of a row may be words
-    "leading": r"^\s*(?:-?\d|[A-Za-z_/*(]|[^\x00-\x7f])",
 }
 
 

@@ -23,7 +23,6 @@ _PATTERNS = {
         r"|minutes?|mins?|hours|h|\u043c\u0441|\u0441\u0435\u043a)"
         r"(?:/(?:it|iter|step|batch|epoch|image|sample)s?)?(?![\w/])"
     ),
-    "clock": r"(?<![\w.:])(?:(?P<h>\d{1,2}):)?(?P<m>\d{1,2}):(?P<s>\d{2})(?:\.\d{1,6})?(?![\w:])",
     "minutes": r"(?<![\w.:])(?P<m>\d{1,3})\s?m(?:in)?\s?(?P<s>\d{1,2}(?:\.\d{1,3})?)\s?s(?![\w/])",
     "rate": (
         r"(?<![\w.:])(?P<number>\d{1,9}(?:\.\d{1,9})?)\s?(?:it|its|iter|iters|samples?|images?|imgs?|img"

@@ -44,7 +44,6 @@ _PATTERNS = {
     "leaves": r"^\s*(?:return|raise)\b|^\s*if\b.*:\s*(?:return|raise)\b",
     "block": r"^\s*(?:async )?with\b[^#\n]*\b(?:no_grad|inference_mode)\(",
     "yields": r"^\s*(?:\w[\w., ]* = )?\(?yield\b",
-    "off": r"no_grad|inference_mode|set_grad_enabled\(\s*(?:mode\s*=\s*)?False",
     "context": r"^\s*(?P<name>[A-Za-z_]\w*)\s*=\s*(?:torch\.)?(?:autograd\.)?(?:no_grad|inference_mode)\(",
     "import": r"(?m)^\s*(?:import|from) \w|\bimport (?!torch\b)\w+|`[^`]*\bimport\b",
     "mode": r"is_grad_enabled\(",

@@ -39,7 +39,6 @@ _PATTERNS = {
         r"(?i)(?<![A-Za-z])(?:\w{0,16}[_./])?(?:mean|avg|reward|mittel|moyenne)\s*(?:\(\))?\s{0,4}[:="
         r"|]?\s{0,4}(?:tensor\()?-?\d"
     ),
-    "nan": r"\bnans?\b",
     "not-nan": (
         r"(?i)\b(?:no|not|never|without|contains? no|keine?|aucun|sans|sin|sem"
         r"|senza)\b[^.\n]{0,20}\bnans?\b"

@@ -64,7 +64,6 @@ _PATTERNS = {
         r"|\u4f7f\u7528)?\W{1,4}(?P<alone>[\d.,]+ ?[KMGT])"
     ),
     # sar -W: pages a second
-    "sar-head": r"\bpswpin/s\s+pswpout/s",
     "sar": r"^\s*\d{1,2}:\d{2}\S*\s(?:[AP]M\s)?\s*(?P<si>\d+[.,]\d+)\s+(?P<so>\d+[.,]\d+)\s*$",
     # swapon --show
     "swapon": (

@@ -68,7 +68,6 @@ _PATTERNS = {
         r"|\u9593\u306b|\u4e4b\u95f4"
     ),
     "kept": r"persistent_workers[\"'`]?\s?[=:]?\s?[\"'`]?True|persistent_workers (?:on|an|is on)",
-    "not-kept": r"persistent_workers[\"'`]?\s?[=:]?\s?[\"'`]?False",
     "none": (
         r"num_workers[\"'`]?\s?(?:[=:]|auf|to|is|\u4e3a|\u6539\u6210)?\s?0\b|\b(?:without|no|ohne|sans|sin"
         r"|sem|senza|\u0431\u0435\u0437) (?:any )?(?:workers?|\u0432\u043e\u0440\u043a\u0435\u0440\w*)"
