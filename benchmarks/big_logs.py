@@ -194,7 +194,7 @@ def compare(path: str, rounds: int, limit: float | None) -> int:
         return 2
     with tempfile.TemporaryDirectory() as folder:
         triggers = Path(folder) / "triggers"
-        literals = list(load().literals)
+        literals = list(load().literals())
         triggers.write_text("".join(f"{literal}\n" for literal in literals), encoding="utf-8")
         search = [program, "-j1", "-c", "-F", "-f", str(triggers), path]
 

@@ -79,7 +79,7 @@ def test_changed_fixtures_are_explained_in_bounded_time(change, rules: RuleSet, 
 def test_a_hostile_text_of_all_literals_is_bounded(rules: RuleSet, tmp_path: Path) -> None:
     path = tmp_path / "input.txt"
     path.write_text(
-        "\n".join(f"RuntimeError: {literal} {literal}" for literal in rules.literals), encoding="utf-8"
+        "\n".join(f"RuntimeError: {literal} {literal}" for literal in rules.literals()), encoding="utf-8"
     )
     started = time.perf_counter()
     report = diagnose(intake.read([str(path)]), FactBook(), rules)

@@ -138,9 +138,11 @@ def summary(rule: Rule) -> dict[str, Any]:
 
 def _look_alikes(rules: RuleSet, rule: Rule, example: Example) -> Iterator[tuple[str, str, str]]:
     """Rules that are taken for this one easily, the nearest first, each once."""
-    own = {literal for literal in rules.literals if any(name == rule.id for name, _ in rules.places(literal))}
+    own = {
+        literal for literal in rules.literals() if any(name == rule.id for name, _ in rules.places(literal))
+    }
     sharing: dict[str, str] = {}
-    for literal in rules.literals:
+    for literal in rules.literals():
         if any(literal in mine or mine in literal for mine in own):
             sharing.update((name, literal) for name, _ in rules.places(literal))
     found: dict[str, str] = dict.fromkeys(rule.refines, "the more general case, which this rule replaces")

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
+from itertools import accumulate, repeat
 from typing import Any
 
 from torchdoctor.catalog.rule import Check, Condition, ConditionalFix, Match, Pattern, Rule, RuleText
 from torchdoctor.model import FactValue, Fix, Role, Severity, TorchdoctorError
 
+# what parts the prefilter: groups of literals with a common word, the word and each literal, a literal and
+# its places. All count as white space, which is folded in a literal, so that none holds one.
+GROUP, ENTRY, PLACES = "\t", "\x1f", "\x1e"
+
 Place = tuple[str, int]  # rule id, number of the match block
-Loose = tuple[str, int, Sequence[str], Sequence[str]]  # the same, kinds and types of the events it takes
+Numbers = tuple[int, int]  # the same, the rule as its number in the catalog
+Loose = tuple[str, int, Sequence[str], Sequence[str]]  # a place, kinds and types of the events it takes
 
 
 class UnknownRuleError(TorchdoctorError):
@@ -21,6 +27,12 @@ def _frozen(value: Any) -> FactValue:
     return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
 
 
+def word_of(literal: str) -> str:
+    """The longest word of a literal with white space on both sides, so that a text which holds the literal
+    has it as a word of its own; "" where the literal has none."""
+    return max(literal.split(" ")[1:-1], key=len, default="")
+
+
 def _conditions(rows: Sequence[Sequence[Any]]) -> tuple[Condition, ...]:
     return tuple(Condition(fact, word, _frozen(constant)) for fact, word, constant in rows)
 
@@ -28,18 +40,19 @@ def _conditions(rows: Sequence[Sequence[Any]]) -> tuple[Condition, ...]:
 class RuleSet:
     """All rules, by id, with the prefilter that finds candidates for a text.
 
-    ``literals`` are what match blocks need, :meth:`places` tells which; ``loose`` lists the blocks without
-    one, with the events they take, so that no rule is built for others; ``whole`` lists those that are asked
-    of the whole text, ``retired`` maps each retired rule, which matches nothing, to those in its place.
+    :meth:`literals` are what match blocks need, :meth:`places` tells which blocks; ``loose`` lists the blocks
+    without one, with the events they take, so that no rule is built for others; ``whole`` lists those that
+    are asked of the whole text, ``retired`` maps each retired rule, which matches nothing, to its heirs.
     """
 
     def __init__(self, packs: Sequence[bytes]) -> None:
-        self.literals: dict[str, list[list[int]]] = {}  # numbers of rules and of their match blocks
         self.loose: list[Loose] = []
         self.whole: list[Place] = []
         self.retired: dict[str, tuple[str, ...]] = {}
         self._ids: list[str] = []
-        self._lines: dict[str, tuple[bytes, bytes]] = {}  # rule id -> index line, text line
+        self._groups: dict[str, list[tuple[str, int]]] = {}  # word -> groups, number of the pack's first rule
+        self._read: dict[str, dict[str, list[Numbers]]] = {}  # word -> literals, of the groups that were read
+        self._lines: dict[str, tuple[bytes, slice, slice]] = {}  # rule id -> catalog, its index and text line
         self._rows: dict[str, list[Any]] = {}
         self._rules: dict[str, Rule] = {}
         self._checks: list[str] = []
@@ -48,31 +61,59 @@ class RuleSet:
 
     def add(self, data: bytes) -> None:
         """Take in the rules of a further compiled catalog."""
-        _, head_line, *lines = data.split(b"\n")
-        head = json.loads(head_line)
-        ids = head["ids"]
-        self._lines.update(zip(ids, zip(lines, lines[len(ids) :], strict=False), strict=False))
-        if not self._ids:
-            self.literals = head["literals"]
-        else:
-            first = len(self._ids)
-            for literal, places in head["literals"].items():
-                known = self.literals.setdefault(literal, [])
-                known.extend([first + rule, match] for rule, match in places)
+        ends = [data.index(b"\n")]
+        for _ in range(2):
+            ends.append(data.index(b"\n", ends[-1] + 1))
+        head = json.loads(data[ends[0] + 1 : ends[1]])
+        ids, lengths = head["ids"], head["lengths"]
+        starts = accumulate((length + 1 for length in lengths), initial=ends[2] + 1)
+        lines = [slice(start, start + length) for start, length in zip(starts, lengths, strict=False)]
+        self._lines.update(zip(ids, zip(repeat(data), lines, lines[len(ids) :], strict=False), strict=False))
+        self._read.clear()
+        for group in data[ends[1] + 1 : ends[2]].decode().split(GROUP):
+            word, _, entries = group.partition(ENTRY)
+            if entries:
+                self._groups.setdefault(word, []).append((entries, len(self._ids)))
         self._ids += ids
         self.loose.extend((ids[rule], match, kinds, types) for rule, match, kinds, types in head["loose"])
         self.whole.extend((ids[rule], match) for rule, match in head["whole"])
         self._checks.extend(head["checks"])
         self.retired.update((name, tuple(heirs)) for name, heirs in head["retired"].items())
 
-    def places(self, literal: str) -> list[Place]:
-        """The match blocks that need the literal; [] for one that none needs."""
-        return [(self._ids[rule], match) for rule, match in self.literals.get(literal, ())]
+    def literals(self, words: Container[str] | None = None) -> Iterator[str]:
+        """What match blocks need, each once. Given all that white space parts in a text, only what may stand
+        in it."""
+        for word in self._groups:
+            if words is None or not word or word in words:
+                yield from self._group(word)
+
+    def places(self, literal: str) -> Sequence[Place]:
+        """The match blocks that need the literal; none for one that none needs."""
+        return [(self._ids[rule], match) for rule, match in self._group(word_of(literal)).get(literal, ())]
+
+    def order(self, literal: str) -> Numbers:
+        """Where the catalog first names a literal of its own."""
+        return self._group(word_of(literal))[literal][0]
+
+    def _group(self, word: str) -> dict[str, list[Numbers]]:
+        """The literals that have the word, with their places."""
+        known = self._read.get(word)
+        if known is None:
+            known = self._read[word] = {}
+            for entries, first in self._groups.get(word, ()):
+                for entry in entries.split(ENTRY):
+                    literal, _, places = entry.partition(PLACES)
+                    own = known.setdefault(literal, [])
+                    for place in places.split():
+                        rule, _, match = place.partition(".")
+                        own.append((first + int(rule), int(match)))
+        return known
 
     def _row(self, rule_id: str) -> list[Any] | None:
         row = self._rows.get(rule_id)
         if row is None and rule_id in self._lines:
-            row = self._rows[rule_id] = json.loads(self._lines[rule_id][0])
+            data, index, _ = self._lines[rule_id]
+            row = self._rows[rule_id] = json.loads(data[index])
         return row
 
     def __len__(self) -> int:
@@ -114,7 +155,8 @@ class RuleSet:
         """The words of the rule. Raises UnknownRuleError."""
         if rule_id not in self._lines:
             raise self._unknown(rule_id)
-        why, fixes, decide_with, references, retired = json.loads(self._lines[rule_id][1])
+        data, _, words = self._lines[rule_id]
+        why, fixes, decide_with, references, retired = json.loads(data[words])
         return RuleText(
             why,
             tuple(

@@ -108,9 +108,8 @@ def occurrences(transcript: Transcript, rules: RuleSet, facts: TextFacts) -> Ite
     """Every (rule id, occurrence) in the text, best match block of a rule for each event."""
     haystack = Haystack(transcript)
     best: dict[tuple[str, int], Occurrence] = {}
-    for literal in rules.literals:
-        if not haystack.may_hold(literal):
-            continue
+    found = filter(haystack.may_hold, rules.literals(set(haystack.text.split())))
+    for literal in sorted(found, key=rules.order):
         places = rules.places(literal)
         for number in haystack.events_with(literal):
             for rule_id, block in places:
@@ -141,7 +140,7 @@ def _at_any_case(
     """Look again in a short text: titles, people and what reads a screen write other capitals."""
     texts = [text.lower() for text in haystack.texts]
     whole = _SEPARATOR.join(texts)
-    for literal in rules.literals:
+    for literal in rules.literals():
         low = literal.lower()
         if len(low) < LEAST_TOLD or low.count(" ") < 2 or low not in whole:
             continue

@@ -72,7 +72,7 @@ def measure_for(files: int) -> Measure:
 class Skim:
     """What the inputs of one incident share: the measure, and the shapes of lines that were seen."""
 
-    def __init__(self, triggers: Iterable[str] = ()) -> None:
+    def __init__(self, triggers: Callable[[], Iterable[str]] = tuple) -> None:
         self.measure = measure_for(1)
         self.passed: dict[str, int] = {}  # input -> lines of it that were read and not kept
         self._triggers = triggers
@@ -83,7 +83,7 @@ class Skim:
         self.measure = measure_for(files)
 
     def literals(self) -> list[bytes]:
-        return [text.encode() for text in (*_GATE, *_SIGNS, *self._triggers)]
+        return [text.encode() for text in (*_GATE, *_SIGNS, *self._triggers())]
 
     def scanner(self) -> Scanner:
         """The scanner, at the beginning of another file."""

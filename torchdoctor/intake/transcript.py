@@ -15,7 +15,7 @@ from torchdoctor.intake.structured import is_notebook, structured
 from torchdoctor.model import Ending, Form, Relation, Transcript, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from torchdoctor.intake.inputs import Input
 
@@ -27,16 +27,21 @@ class Reading(NamedTuple):
     unreadable: tuple[IntakeError, ...] = ()
 
 
-def read(paths: Sequence[str], stdin: BinaryIO | None = None, triggers: Iterable[str] = ()) -> Transcript:
+def read(
+    paths: Sequence[str], stdin: BinaryIO | None = None, triggers: Callable[[], Iterable[str]] = tuple
+) -> Transcript:
     """The events of all inputs, in order; "-" is ``stdin``, a folder stands for the logs in it.
 
-    ``triggers`` are texts by which lines in the middle of a big input are found worth reading. Raises
-    IntakeError when none of the inputs can be read; else the unreadable ones are in the notes.
+    ``triggers`` gives texts by which lines in the middle of a big input are found worth reading; it is asked
+    when there is such an input. Raises IntakeError when none of the inputs can be read; else the unreadable
+    ones are in the notes.
     """
     return read_all(paths, stdin, triggers).transcript
 
 
-def read_all(paths: Sequence[str], stdin: BinaryIO | None = None, triggers: Iterable[str] = ()) -> Reading:
+def read_all(
+    paths: Sequence[str], stdin: BinaryIO | None = None, triggers: Callable[[], Iterable[str]] = tuple
+) -> Reading:
     """Like ``read``, and says which inputs could not be read. Raises IntakeError when none could."""
     found = Found(paths, stdin)
     results: list[Transcript] = []
