@@ -1,80 +1,108 @@
 """Frozen, slotted dataclasses that cost little to define: every run of the command pays for that.
 
-``dataclasses`` compiles three functions for each such class when its module is imported. Here all classes
-share what makes them frozen, and each compiles its ``__init__`` when the first of its objects is made.
-Nothing else differs: ``fields``, ``replace``, ``copy``, ``pickle`` and type checkers see a dataclass.
+``dataclasses`` makes each class twice and compiles functions for it when its module is imported. Here all
+classes share what makes and freezes their objects, and what ``dataclasses`` wants to know of one is worked
+out when it asks. ``fields``, ``replace``, ``copy``, ``pickle`` and type checkers see a dataclass.
 """
 
 from __future__ import annotations
 
-from dataclasses import MISSING, FrozenInstanceError, fields
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Record", "record"]
+__all__ = ["Record", "record", "replace"]
 
 if TYPE_CHECKING:
+    from dataclasses import Field, replace
     from dataclasses import dataclass as record
 else:
-    from dataclasses import dataclass
 
     def record(*, frozen: bool, slots: bool):
-        """For subclasses of Record, as ``@record(frozen=True, slots=True)``.
+        """Says what a subclass of Record is to those who read it: ``@record(frozen=True, slots=True)``.
 
-        Raises TypeError for other options, and for a default that is made anew for each object.
+        Raises TypeError for other options.
         """
         if not (frozen and slots):
             raise TypeError("a record is frozen and has slots")
+        return lambda made: made
 
-        def make(cls: type) -> type:
-            made = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
-            made.__dataclass_params__.frozen = True  # as far as dataclasses asks, of subclasses
-            if any(field.default_factory is not MISSING for field in fields(made)):
-                raise TypeError(f"{cls.__name__}: a record takes no default_factory")
-
-            def first(self: Any, *values: object, **named: object) -> None:
-                made.__init__ = _init_of(made)
-                made.__init__(self, *values, **named)
-
-            made.__init__ = first
-            return made
-
-        return make
+    def replace(known, /, **changes):
+        """A copy with other values in some fields. Raises TypeError for names that are no fields."""
+        return type(known)(**{name: getattr(known, name) for name in type(known)._fields} | changes)
 
 
-def _init_of(cls: Any) -> Any:
-    """The function that dataclasses would have written."""
-    defaults = {f"_of_{field.name}": field.default for field in fields(cls)}
-    arguments = [
-        field.name if field.default is MISSING else f"{field.name}=_of_{field.name}" for field in fields(cls)
-    ]
-    body = [f" _set(self, {field.name!r}, {field.name})" for field in fields(cls)]
-    space: dict[str, Any] = {"_set": object.__setattr__, **defaults}
-    exec("\n".join([f"def __init__(self, {', '.join(arguments)}):", *(body or [" pass"])]), space)
-    init = space["__init__"]
-    init.__qualname__ = f"{cls.__qualname__}.__init__"
-    return init
+_NONE = object()  # no default
 
 
-class Record:
-    """What records share: equality, hash and text from their fields, and that nobody changes them."""
+class _Kind(type):
+    """The type of all records. The annotations of a class become its slots, their values its defaults.
 
-    __slots__ = ()
+    Raises TypeError for a default that all objects would share and could change, for a field without one
+    behind a field with one, and for a class that inherits from a record.
+    """
+
+    _fields: dict[str, object]  # with their defaults
+    _puts: tuple[Any, ...]  # what sets each field
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> _Kind:
+        if bases and bases != (Record,):
+            raise TypeError(f"{name}: a record inherits from Record alone")
+        fields = {field: space.pop(field, _NONE) for field in space.get("__annotations__", ())}
+        optional = False
+        for field, value in fields.items():
+            if value.__class__.__hash__ is None or value.__class__.__module__ == "dataclasses":
+                raise TypeError(f"{name}: the default of {field} must be a value that nobody can change")
+            if optional and value is _NONE:
+                raise TypeError(f"{name}: {field} has no default and stands behind a field that has one")
+            optional = value is not _NONE
+        space["__slots__"] = space["__match_args__"] = tuple(fields)
+        made = super().__new__(mcs, name, bases, space)
+        made._fields = fields
+        made._puts = tuple(made.__dict__[field].__set__ for field in fields)
+        return made
+
+
+class _DataclassFields:
+    """``__dataclass_fields__`` of a record, made when somebody asks."""
+
+    def __get__(self, _: object, made: _Kind) -> dict[str, Field[Any]]:
+        import dataclasses
+
+        rows: list[tuple[str, str, Any]] = []
+        for name, value in made._fields.items():
+            default: Any = dataclasses.MISSING if value is _NONE else value
+            rows.append((name, made.__annotations__[name], dataclasses.field(default=default)))
+        shadow: Any = dataclasses.make_dataclass(made.__name__, rows)
+        return dict(shadow.__dataclass_fields__)
+
+
+class Record(metaclass=_Kind):
+    """What records share: how they are made, equality, hash and text from their fields, and that nobody
+    changes them."""
+
+    __dataclass_fields__ = _DataclassFields()
+
+    def __init__(self, *values: object, **named: object) -> None:
+        made = self.__class__
+        if named or len(values) != len(made._puts):
+            values = _completed(made, values, named)
+        for put, value in zip(made._puts, values, strict=True):
+            put(self, value)
 
     def _values(self) -> tuple[object, ...]:
-        return tuple(getattr(self, name) for name in self.__dataclass_fields__)  # type: ignore[attr-defined]
+        return tuple(getattr(self, name) for name in self.__class__._fields)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+        _frozen(f"cannot assign to field {name!r}")
 
     def __delattr__(self, name: str) -> None:
-        raise FrozenInstanceError(f"cannot delete field {name!r}")
+        _frozen(f"cannot delete field {name!r}")
 
     def __getstate__(self) -> list[object]:
         return list(self._values())
 
     def __setstate__(self, state: list[object]) -> None:
-        for name, value in zip(self.__dataclass_fields__, state, strict=True):  # type: ignore[attr-defined]
-            object.__setattr__(self, name, value)
+        for put, value in zip(self.__class__._puts, state, strict=True):
+            put(self, value)
 
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
@@ -85,5 +113,30 @@ class Record:
         return hash((self.__class__, self._values()))
 
     def __repr__(self) -> str:
-        named = zip(self.__dataclass_fields__, self._values(), strict=True)  # type: ignore[attr-defined]
+        named = zip(self.__class__._fields, self._values(), strict=True)
         return f"{self.__class__.__name__}({', '.join(f'{name}={value!r}' for name, value in named)})"
+
+
+def _completed(made: _Kind, values: tuple[object, ...], named: dict[str, object]) -> tuple[object, ...]:
+    """The values of all fields in order. Raises TypeError as a function of these arguments would."""
+    call = f"{made.__qualname__}.__init__()"
+    fields = made._fields
+    if len(values) > len(fields):
+        raise TypeError(f"{call} takes {len(fields)} values but {len(values)} were given")
+    given = dict(zip(fields, values, strict=False))
+    for name in named:
+        if name not in fields:
+            raise TypeError(f"{call} got an unexpected keyword argument {name!r}")
+        if name in given:
+            raise TypeError(f"{call} got multiple values for argument {name!r}")
+    complete = {**fields, **given, **named}
+    for name, value in complete.items():
+        if value is _NONE:
+            raise TypeError(f"{call} missing a value for {name!r}")
+    return tuple(complete.values())
+
+
+def _frozen(what: str) -> None:
+    from dataclasses import FrozenInstanceError
+
+    raise FrozenInstanceError(what)

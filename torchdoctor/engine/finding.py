@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from torchdoctor.catalog.rule import Rule
 from torchdoctor.model import Event, Evidence, Fact, Record, Role, Stand, Standing
 from torchdoctor.records import record
@@ -31,7 +29,6 @@ class Occurrence(Record):
     stand: Stand = Stand.ITSELF
 
 
-@dataclass(slots=True)
 class Finding:
     """A rule with all its occurrences, the one that stands best first.
 
@@ -39,10 +36,13 @@ class Finding:
     text shows what it brings about, so that it is a cause here, though it is a remark elsewhere.
     """
 
-    rule: Rule
-    occurrences: list[Occurrence]
-    echo: bool = False
-    shown: bool = False
+    __slots__ = ("echo", "occurrences", "rule", "shown")
+
+    def __init__(self, rule: Rule, occurrences: list[Occurrence], *, shown: bool = False) -> None:
+        self.rule = rule
+        self.occurrences = occurrences
+        self.echo = False
+        self.shown = shown
 
     @property
     def role(self) -> Role:

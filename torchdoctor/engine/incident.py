@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from torchdoctor.engine.diagnose import diagnose
@@ -10,6 +9,7 @@ from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.provenance import printed_here
 from torchdoctor.intake import IntakeError, is_pattern, matches, read_all
 from torchdoctor.model import Outcome, Report
+from torchdoctor.records import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
 
 from torchdoctor.catalog import RuleSet
 from torchdoctor.catalog.rule import Condition, Rule
@@ -12,6 +11,7 @@ from torchdoctor.engine.conditions import holds, in_words
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.finding import Finding, Occurrence, quote
 from torchdoctor.model import Event, Evidence, Fact, Stand, Standing
+from torchdoctor.records import replace
 
 _ORDER = {Standing.CONFIRMED: 0, Standing.POSSIBLE: 1, Standing.UNLIKELY: 2}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from torchdoctor.catalog import RuleSet, template
 from torchdoctor.catalog.rule import Match
@@ -15,6 +14,7 @@ from torchdoctor.engine.finding import Occurrence
 from torchdoctor.engine.foreign import is_foreign
 from torchdoctor.intake.sentence import stand
 from torchdoctor.model import Event, Fact, Form, Stand, Transcript
+from torchdoctor.records import replace
 
 # a literal that stands in more events than this is looked at in the first and the last of them only, and in
 # the first ones of each rank: what a rank failed of must be known of all of them

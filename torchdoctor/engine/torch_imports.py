@@ -7,10 +7,10 @@ the interpreter says nothing, and an exception may be one that no rule knows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.model import Blame, CheckResult, Evidence, Fact, NotChecked, Outcome, Report, State, Verdict
+from torchdoctor.records import replace
 
 # What the import may have done, in words, with what to do about it.
 _WAYS = {

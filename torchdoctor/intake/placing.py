@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torchdoctor.intake.draft import pattern
 from torchdoctor.model import EventKind, Transcript
+from torchdoctor.records import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from torchdoctor.intake.document import judge
@@ -13,6 +12,7 @@ from torchdoctor.intake.skim import Skim, feed
 from torchdoctor.intake.source import IntakeError, Tally
 from torchdoctor.intake.structured import is_notebook, structured
 from torchdoctor.model import Ending, Form, Relation, Transcript, counted
+from torchdoctor.records import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
