@@ -7,7 +7,7 @@ import pytest
 from torchdoctor.catalog import UnknownRuleError, load
 from torchdoctor.catalog.compile import compile_tree
 from torchdoctor.catalog.reader import CatalogError
-from torchdoctor.catalog.ruleset import RuleSet
+from torchdoctor.catalog.ruleset import RuleSet, word_of
 from torchdoctor.model import Role, Severity
 
 # the sample of the design, word for word
@@ -203,3 +203,34 @@ def test_an_unknown_id_names_the_nearest(tree: Path) -> None:
 def test_compiling_twice_gives_the_same_bytes(tree: Path) -> None:
     assert compile_tree(tree) == compile_tree(tree)
     assert RuleSet([compile_tree(tree)]).ids() == load(str(tree)).ids()
+
+
+def test_the_prefilter_leaves_out_no_literal_that_a_text_holds() -> None:
+    rules = load()
+    every = list(rules.literals())
+    assert len(set(every)) == len(every) > 2000
+    for literal in every:
+        assert literal in rules.literals(set(f"x{literal}x".split()))
+        assert rules.places(literal)
+    assert rules.places("a literal that no rule needs") == []
+
+
+def test_what_a_text_has_no_word_of_is_left_out() -> None:
+    assert word_of("Expected all tensors to be on the same device") == "tensors"
+    assert word_of(" between blanks ") == "between"
+    assert word_of("two words") == word_of("one") == word_of("") == ""
+    few = list(load().literals({"tensors"}))
+    assert {word_of(literal) for literal in few} == {"", "tensors"}
+    assert len(few) < len(list(load().literals())) / 2
+
+
+def test_a_pack_may_need_a_literal_of_the_catalog(tree: Path, tmp_path: Path) -> None:
+    pack = tmp_path / "pack"
+    text = MINIMAL.format(id="nccl-timeout", family="distributed").replace(
+        'id = "nccl-timeout"', 'id = "pack-timeout"'
+    )
+    write(pack, "distributed", "pack-timeout", text)
+    write(pack, "distributed", "pack-other")
+    rules = load(str(tree), [str(pack)])
+    assert rules.places("some literal text of nccl-timeout") == [("nccl-timeout", 0), ("pack-timeout", 0)]
+    assert rules.places("some literal text of pack-other") == [("pack-other", 0)]

@@ -6,7 +6,7 @@ another node explains nothing; one on a rank's own GPU names the rank.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from torchdoctor.extract.xid import place
 from torchdoctor.extract.xid_codes import CLASSES, codes
 from torchdoctor.intake.draft import pattern
 from torchdoctor.model import EventKind, Record, counted, moment_of
+from torchdoctor.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +44,7 @@ _CODE = r"Xid \((?:PCI:)?[0-9A-Fa-f:.]{7,16}\): (?P<code>\d{1,3})\b"
 _PID = r"\bpid=(\d{1,8})|Killed process (\d{1,8})\b|task=[^,]{0,40},pid=(\d{1,8})"
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class _Job(Record):
     """What the job's own log tells of where and when it ran."""
 

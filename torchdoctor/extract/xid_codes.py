@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import cache
 
 from torchdoctor.model import Record
+from torchdoctor.records import record
 
 _TABLE = os.path.join(os.path.dirname(__file__), "xid_codes.tsv")
 
@@ -25,7 +25,7 @@ CLASSES = {
 }
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class XidCode(Record):
     """One code: its name in the driver's headers ("" for none), its class and what to do about it."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from torchdoctor.model import Blame, Record
+from torchdoctor.records import record
 
 
 class Weight(str, Enum):
@@ -34,7 +34,7 @@ class Action(str, Enum):
     RMA = "replace"
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Finding(Record):
     """One thing that is wrong or worth knowing.
 
@@ -66,7 +66,7 @@ class Finding(Record):
         return self.weight is Weight.FAIL and not self.suppressed
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Untold(Record):
     """A check that could not be made. ``required`` says that the verdict cannot be FIT without it."""
 

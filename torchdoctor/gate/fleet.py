@@ -11,13 +11,14 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from torchdoctor.gate import pairs
 from torchdoctor.gate.finding import EXIT, Verdict
 from torchdoctor.gate.outcome import SCHEMA
 from torchdoctor.model import Record, TorchdoctorError, counted
+from torchdoctor.records import record
 
 _MOST_BYTES = 4 << 20
 _MOST_FILES = 100_000
@@ -30,7 +31,7 @@ class FleetError(TorchdoctorError):
     """A folder without verdicts."""
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Node(Record):
     """What one node said; ``verdict`` is None for one that said nothing that can be used, ``reason`` why."""
 
@@ -43,7 +44,7 @@ class Node(Record):
     file: str = ""
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Odd(Record):
     """A value that most nodes share and these do not."""
 
@@ -52,7 +53,7 @@ class Odd(Record):
     nodes: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Fleet(Record):
     """All nodes, worst first."""
 

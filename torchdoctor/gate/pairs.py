@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
 from typing import Any
 
 from torchdoctor.gate.finding import EXIT, Verdict
 from torchdoctor.model import Record, TorchdoctorError, counted
+from torchdoctor.records import record
 
 SCHEMA = "torchdoctor.pair/1"
 ENDING = ".pair.json"
@@ -33,7 +33,7 @@ class PairError(TorchdoctorError):
     """A file that is no result of a pair, or a list of switches that cannot be read."""
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Trial(Record):
     """One test over nodes. ``passed`` is None where it could not be made: no guilt of anybody.
 
@@ -49,7 +49,7 @@ class Trial(Record):
     backend: str = ""
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
+@record(frozen=True, slots=True)
 class Isolation(Record):
     """Who works, who is to blame and why, what the fabric is to blame for, and of whom nothing is known."""
 
