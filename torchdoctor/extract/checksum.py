@@ -30,6 +30,7 @@ LINE_CHARS = 2000
 LOOK_AHEAD = 64
 ABOVE = 24  # lines of other ranks between the words and a line
 SHORT = 40
+HEAD = 24  # where a line that is one rank's says so by "gpu 3:" or "[3]"
 
 _PATTERNS = {
     "one-word": (
@@ -63,6 +64,8 @@ _PATTERNS = {
 }
 
 
+# in the pattern "sum"; the pattern "norm" begins with a bar
+_SUMS = ("sum", "hash", "md5", "sha", "crc", "norm", "mean", "fingerprint", "|")
 _ANY_CASE = ("weights", "sum", "summed", "before", "data", "other", "rank")
 
 
@@ -74,6 +77,8 @@ def _pattern(name: str) -> re.Pattern[str]:
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     """Facts of a line with a checksum of weights, compared with what other ranks print beside or below it."""
     text = event.text[:LINE_CHARS]
+    if not _worth_a_look(event, text):
+        return
     if not _of_weights(_first_figure(_alone(text))) and not _announced(event, transcript):
         return
     source = f"text:{event.source}:{event.line}"
@@ -93,6 +98,17 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         yield Fact.known("checksum.replicated", False, source)
     elif _pattern("replicas").search(whole):
         yield Fact.known("checksum.replicated", True, source)
+
+
+def _worth_a_look(event: Event, text: str) -> bool:
+    """False for most lines of a log, without any pattern: no sum and no rank is named."""
+    low = text.lower()
+    return (
+        event.rank is not None
+        or "rank" in low
+        or any(mark in low[:HEAD] for mark in "]:)")
+        or any(word in low for word in _SUMS)
+    )
 
 
 def _alone(text: str) -> str:
