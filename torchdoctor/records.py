@@ -27,7 +27,9 @@ else:
 
     def replace(known, /, **changes):
         """A copy with other values in some fields. Raises TypeError for names that are no fields."""
-        return type(known)(**{name: getattr(known, name) for name in type(known)._fields} | changes)
+        made = type(known)
+        values = [changes.pop(name) if name in changes else getattr(known, name) for name in made._fields]
+        return made(*values, **changes)  # what is left names no field
 
 
 _NONE = object()  # no default
@@ -41,6 +43,7 @@ class _Kind(type):
     """
 
     _fields: dict[str, object]  # with their defaults
+    _needed: tuple[str, ...]  # those without one
     _puts: tuple[Any, ...]  # what sets each field
 
     def __new__(mcs, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> _Kind:
@@ -57,6 +60,7 @@ class _Kind(type):
         space["__slots__"] = space["__match_args__"] = tuple(fields)
         made = super().__new__(mcs, name, bases, space)
         made._fields = fields
+        made._needed = tuple(field for field, value in fields.items() if value is _NONE)
         made._puts = tuple(made.__dict__[field].__set__ for field in fields)
         return made
 
@@ -119,20 +123,21 @@ class Record(metaclass=_Kind):
 
 def _completed(made: _Kind, values: tuple[object, ...], named: dict[str, object]) -> tuple[object, ...]:
     """The values of all fields in order. Raises TypeError as a function of these arguments would."""
-    call = f"{made.__qualname__}.__init__()"
     fields = made._fields
     if len(values) > len(fields):
-        raise TypeError(f"{call} takes {len(fields)} values but {len(values)} were given")
+        raise TypeError(
+            f"{made.__qualname__}.__init__() takes {len(fields)} values but {len(values)} were given"
+        )
     given = dict(zip(fields, values, strict=False))
     for name in named:
         if name not in fields:
-            raise TypeError(f"{call} got an unexpected keyword argument {name!r}")
+            raise TypeError(f"{made.__qualname__}.__init__() got an unexpected keyword argument {name!r}")
         if name in given:
-            raise TypeError(f"{call} got multiple values for argument {name!r}")
+            raise TypeError(f"{made.__qualname__}.__init__() got multiple values for argument {name!r}")
     complete = {**fields, **given, **named}
-    for name, value in complete.items():
-        if value is _NONE:
-            raise TypeError(f"{call} missing a value for {name!r}")
+    for name in made._needed:
+        if complete[name] is _NONE:
+            raise TypeError(f"{made.__qualname__}.__init__() missing a value for {name!r}")
     return tuple(complete.values())
 
 
