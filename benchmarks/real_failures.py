@@ -35,24 +35,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PROGRAMS = Path(__file__).resolve().parent / "failures"
-KEYS = frozenset(
-    (
-        "rule",
-        "also",
-        "rank",
-        "kit",
-        "needs",
-        "gpus",
-        "alone",
-        "run",
-        "env",
-        "exit",
-        "says",
-        "limit",
-        "note",
-        "group",
-    )
-)
+_OF_THE_CASE = ("rule", "also", "rank", "gpus", "exit", "says", "note", "group")
+_OF_THE_RUN = ("kit", "needs", "alone", "run", "env", "limit")
+KEYS = frozenset(_OF_THE_CASE + _OF_THE_RUN)
 MARK = "#!here"  # stands behind the line that the label calls the user's; it is taken off before the run
 LIMIT_S, GRACE_S = 60.0, 5.0
 # what a person's folders are called; the real ones are temporary
