@@ -15,7 +15,7 @@ from torchdoctor.engine.finding import Finding, Occurrence, quote
 from torchdoctor.engine.judge import judge
 from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
-from torchdoctor.engine.rank import reasons, sort_key
+from torchdoctor.engine.rank import got_over, only_warned, reasons, sort_key
 from torchdoctor.engine.wording import filled, first_known
 from torchdoctor.model import (
     Diagnosis,
@@ -158,7 +158,8 @@ def _select(
     # a failure no rule knows explains consequences and warnings better than they explain it; that of a rank
     # alone explains the loss of a peer on others, too
     unknown_cause = bool(strange) and (
-        not causes or (alone and all(chain[0].rule.id in PEER_CAUSES for chain in causes))
+        all(got_over(head, strange, transcript) for head, _ in causes)
+        or (alone and all(chain[0].rule.id in PEER_CAUSES for chain in causes))
     )
     kept: list[Chain] = []
     for chain in found:
@@ -182,7 +183,8 @@ def _select(
 
 def _beside(head: Finding, strange: list[Event]) -> str:
     """What a warning or a consequence may have to do with a failure that no rule knows."""
-    if head.rule.severity is Severity.WARNING and head.best.event.id < min(event.id for event in strange):
+    warns = head.rule.severity is Severity.WARNING or only_warned(head)
+    if warns and head.best.event.id < min(event.id for event in strange):
         return "a warning before the failure that no rule knows; it may be the reason"
     return "may follow from the failure that no rule knows"
 
