@@ -42,7 +42,7 @@ _PLUMBING = frozenset({"torch", "python", "typing_extensions", "decorator", "att
 
 
 def own_frame(event: Event, transcript: Transcript) -> Frame | None:
-    """The innermost frame of the user's own code in the event or in what stands behind it."""
+    """The innermost frame of a file of the user's in the event or in what stands behind it."""
     members = list(related(event, transcript))
     if event.kind is not EventKind.EXCEPTION:
         below = _stack_below(event, transcript)
@@ -52,7 +52,7 @@ def own_frame(event: Event, transcript: Transcript) -> Frame | None:
         members += below
     for member in reversed(members):
         for frame in reversed(member.frames):
-            if not frame.package:
+            if not frame.package and frame.file != "<string>":  # python -c, exec
                 return frame
     return None
 
@@ -76,10 +76,11 @@ def user_frame(event: Event, transcript: Transcript) -> Frame | None:
         return found
     members = list(related(event, transcript))
     around = list(outers(members, transcript))
-    for member in around:
-        for frame in reversed(member.frames):
-            if not frame.package:
-                return frame
+    for written in (False, True):
+        for member in (*reversed(members), *around) if written else around:
+            for frame in reversed(member.frames):
+                if not frame.package and (written or frame.file != "<string>"):
+                    return frame
     for member in (*reversed(around), *members):
         for frame in member.frames:
             if frame.package not in _PLUMBING:
