@@ -318,6 +318,8 @@ def _frame(event: Event, chain: Chain, transcript: Transcript) -> Frame | None:
         from torchdoctor.engine.listed_frames import listed_frame
 
         own = suspect.shown_frame(transcript) or listed_frame(head.best.evidence, transcript)
+    elif own is None and event.kind is not EventKind.EXCEPTION:
+        own = suspect.shown_frame(transcript, (EventKind.STACK,))
     if own is not None and not own.package:
         return own
     from torchdoctor.engine.told_frames import told_frame

@@ -31,7 +31,7 @@ def sort_key(finding: Finding) -> SortKey:
 
 
 def only_warned(finding: Finding) -> bool:
-    """Do nothing but warnings say it? A run gets over what it only warns of, and may fail of something else."""
+    """Do nothing but warnings say it? A run gets over what it only warns of, and may fail otherwise."""
     return all(
         item.event.kind is EventKind.WARNING
         or (item.event.kind is EventKind.LOG and item.event.level in ("WARNING", "WARN"))

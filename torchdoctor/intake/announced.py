@@ -1,9 +1,9 @@
 """An exception whose message announces the traceback of another one, which then stands below it.
 
-scikit-learn ("Below are more details about the failures"), submitit ("failed during processing with trace:"), Spark
-("Please see the stack trace below.") and others paste what a job, a fold or a worker raised. A person who writes of
-one failure after another does so, too: his tracebacks begin in his own script, those of a job in the package that
-ran it.
+scikit-learn ("Below are more details about the failures"), submitit ("failed during processing with trace:"),
+Spark ("Please see the stack trace below.") and others paste what a job, a fold or a worker raised. A person
+who writes of one failure after another does so, too: his tracebacks begin in his own script, those of a job
+in the package that ran it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MOST_BETWEEN = 6  # lines of text between the message and the traceback
 MOST_LINES = 14
 
 _ANNOUNCES = (
-    r"(?i)(?:\b(?:stack ?)?trace(?:back)?|\berrors?|\bfailures?|\bexceptions?|\breasons?|\bcauses?|\bdetails)\b"
+    r"(?i)\b(?:(?:stack ?)?trace(?:back)?|errors?|failures?|exceptions?|reasons?|causes?|details)\b"
     r"[^.!?]{0,60}(?::|\bbelow\b.?|\bfollows?\b.?)\s*$|\bfollowing (?:error|exception|reason)s?\b.{0,20}:\s*$"
 )
 _SOMEBODY = r"(?i)\b(?:i|i'm|i've|me|my|we|our|now|then|again|instead|next|another)\b"
