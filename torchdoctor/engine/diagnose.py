@@ -307,8 +307,9 @@ def _frame(event: Event, chain: Chain, transcript: Transcript) -> Frame | None:
     events = [event, *(item.event for member in (head, *under) for item in member.occurrences)]
     for other in events:
         frame = suspect.own_frame(other, transcript)
-        if frame is None and other.kind is EventKind.WARNING:
-            frame = suspect.struck_frame(other, transcript)
+        # where a module calls warnings.warn is where it speaks, not where something went wrong
+        if other.kind is EventKind.WARNING and (frame is None or "warnings.warn(" in frame.code):
+            frame = suspect.struck_frame(other, transcript) or frame
         if frame is not None:
             return frame
     shown = [suspect.user_frame(other, transcript) for other in events[:MAX_EVIDENCE]]
