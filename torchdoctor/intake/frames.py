@@ -61,12 +61,6 @@ _SHORTENED = frozenset({
     "uvicorn", "fastapi", "pyspark", "py4j", "PyInstaller", "IPython", "ipykernel", "joblib",
 })  # fmt: skip
 _SPARK = frozenset({"pyspark", "py4j"})
-# Public models that come with code: people keep a folder with the name of one, too.
-_WITH_CODE = (
-    "chatglm", "glm-4", "glm4", "qwen", "baichuan", "internlm", "internvl", "falcon", "mpt-", "phi-", "phi_",
-    "deepseek", "yi-", "minicpm", "moss-", "florence", "cogvlm", "visualglm", "jina-", "nomic-", "molmo",
-    "skywork", "xverse", "aquila", "orion-", "telechat", "moondream", "dbrx", "stablelm", "bge-", "gte-",
-)  # fmt: skip
 # Where images of servers keep the sources they run; a clone in somebody's own folder is his own.
 _SOURCES = (
     ("/vllm-workspace/vllm/", "vllm"),
@@ -109,9 +103,8 @@ def package_of(file: str, short: bool = False) -> str:
         return _first_part(path[14:])
     if "torchinductor" in path or "/torch_compile_debug/" in path:
         return "torch"  # kernels that inductor wrote
-    at = path.rfind("/transformers_modules/")
-    if at >= 0 and (path.count("/", at + 22) > 2 or path[at + 22 :].lower().startswith(_WITH_CODE)):
-        return "transformers_modules"  # from the hub: owner, name, commit; a local folder is the user's own
+    if "/transformers_modules/" in path:
+        return "transformers_modules"  # code that came with a model from the hub
     at = path.rfind("/torch/")
     rest = path[at + 7 :] if at >= 0 else (path[6:] if path.startswith("torch/") else "")
     if rest and rest.startswith(_TORCH_PARTS):
