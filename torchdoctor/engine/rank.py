@@ -31,10 +31,10 @@ def sort_key(finding: Finding) -> SortKey:
 
 
 def only_warned(finding: Finding) -> bool:
-    """Do nothing but warnings say it? A run gets over what it only warns of, and may fail otherwise."""
+    """Do only warnings and lines of a log say it? A run gets over what it writes, and may fail otherwise."""
     return all(
         item.event.kind is EventKind.WARNING
-        or (item.event.kind is EventKind.LOG and item.event.level in ("WARNING", "WARN"))
+        or (item.event.kind is EventKind.LOG and item.event.level not in ("ERROR", "CRITICAL", "FATAL"))
         for item in finding.occurrences
     )
 
