@@ -133,7 +133,7 @@ SENTENCES = [
     ("mps-oom/gib-units-shared-pool", "torch holds 42.28 GiB of the 42.43 GiB it may take, and 384.00 MiB"),
     ("nccl-duplicate-gpu/dx-087", "Ranks 3 and 2 are both on the card at PCI address e2000."),
     ("nccl-timeout/dx-082", "waited 30 min for ALLREDUCE number 469508."),
-    ("norm-shape/group-norm", "The input has shape [2, 48, 8, 8], and 32 groups do not divide"),
+    ("size-not-divisible/group-norm", "The input has shape [2, 48, 8, 8], and 32 groups do not divide"),
     ("optimizer-device/adam-resume-fused", "The state 'exp_avgs' is not where the parameters are"),
     ("rnn-shape/ag-020", "h0 = torch.zeros(1, 32, 256, device=x.device)"),
     ("scheduler-total-steps/onecycle", "It was built for 4 steps and is at step 5."),

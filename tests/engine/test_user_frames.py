@@ -318,3 +318,61 @@ def test_a_warning_has_nothing_to_do_with_an_exception_elsewhere(rules: RuleSet)
     frame = _frame(f"{BNB}FileNotFoundError: [Errno 2] No such file or directory: 'x'\n", rules)
     assert frame is not None
     assert (frame.package, frame.line) == ("bitsandbytes", 34)
+
+
+def test_code_that_was_run_as_a_text_counts_only_where_no_file_does(rules: RuleSet) -> None:
+    tail = f'  File "{PACKAGES}/torch/nn/functional.py", line 9, in f\n    g()\n{OOM}\n'
+    text = f'Traceback (most recent call last):\n  File "<string>", line 4, in <module>\n{tail}'
+    assert _place(text, rules) == "<string>:4"
+    own = (
+        '  File "/w/launch.py", line 8, in <module>\n    exec(body)\n  File "<string>", line 4, in <module>\n'
+    )
+    assert _place(f"Traceback (most recent call last):\n{own}{tail}", rules) == "/w/launch.py:8"
+
+
+def _dump(*frames: str) -> str:
+    lines = "".join(f"    {frame}\n" for frame in frames)
+    return f'Thread 70 (idle): "MainThread"\n{lines}\n'
+
+
+def test_a_parent_that_waits_points_at_its_child_and_at_no_other_process(rules: RuleSet) -> None:
+    main = _dump(
+        "select (selectors.py:416)",
+        "get (multiprocessing/queues.py:113)",
+        "_try_get_data (torch/utils/data/dataloader.py:1133)",
+        "__next__ (torch/utils/data/dataloader.py:631)",
+        "main (train.py:97)",
+    )
+    child = _dump(
+        "acquire (logging/__init__.py:917)",
+        "read (tiles.py:58)",
+        "_worker_loop (torch/utils/data/_utils/worker.py:308)",
+        "run (multiprocessing/process.py:108)",
+    )
+    idle = _dump(
+        "get (multiprocessing/queues.py:113)",
+        "_worker_loop (torch/utils/data/_utils/worker.py:308)",
+        "run (multiprocessing/process.py:108)",
+    )
+    assert _place(main + idle + child, rules) == "tiles.py:58"
+    assert _place(main + idle, rules) == "train.py:97"
+
+
+@pytest.mark.parametrize(
+    ("above", "place"),
+    [
+        ("It hangs here:", "prep.py:88"),
+        ("Es hängt hier:", "prep.py:88"),
+        ("卡在这一行：", "prep.py:88"),
+        ("The group is made here:", None),
+        ("It used to hang here:", None),
+    ],
+)
+def test_a_place_below_the_sentence_that_says_what_stops(
+    above: str, place: str | None, rules: RuleSet
+) -> None:
+    warning = (
+        "[rank0]:[W802 09:12:41.338 ProcessGroupNCCL.cpp:4115] [PG ID 0 PG GUID 0 Rank 0]  using GPU 0 to "
+        "perform barrier as devices used by this process are currently unknown.\n"
+    )
+    assert _place(f"{warning}^C\n{above}\n    prep.py:88    dist.barrier()\n", rules) == place

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.intake.frames import package_of
+from torchdoctor.intake.frames import as_one_stack, package_of
+from torchdoctor.model import Frame
 
 
 @pytest.mark.parametrize(
@@ -89,3 +90,38 @@ def test_package_of(file: str, package: str) -> None:
 )  # fmt: skip
 def test_short_paths_of_py_spy(file: str, package: str) -> None:
     assert package_of(file, short=True) == package
+
+
+def _packages(*files: str, short: bool = False) -> list[str]:
+    frames = [Frame(file, 1, "f", "", package_of(file, short)) for file in files]
+    return [frame.package for frame in as_one_stack(frames, short)]
+
+
+@pytest.mark.parametrize(
+    ("files", "short", "packages"),
+    [
+        # a frozen program: the paths of packages begin at their roots, as those of the own folders do
+        (
+            ("start.py", "PyInstaller\\loader\\pyimod02_importers.py", "net\\unet.py", "torch\\__init__.py"),
+            False,
+            ["", "PyInstaller", "", "torch"],
+        ),
+        (("gui.py", "easyocr/easyocr.py", "torch/serialization.py"), False, ["", "easyocr", "torch"]),
+        (("profile.py", "models/head.py", "torch/nn/modules/linear.py"), False, ["", "", "torch"]),
+        # without such a sign the folder may be of the user
+        (("gui.py", "easyocr/easyocr.py"), False, ["", ""]),
+        # py-spy: a package that nobody knows has private modules
+        (("fit.py", "splat/render.py", "splat/cuda/_backend.py"), True, ["", "splat", "splat"]),
+        (("fit.py", "splat/__init__.py", "splat/render.py"), True, ["", "", ""]),
+        (("fit.py", "_ops.py"), True, ["", ""]),
+        (
+            ("<string>", "/usr/lib/python3.12/multiprocessing/spawn.py", "a.py"),
+            False,
+            ["python", "python", ""],
+        ),
+    ],
+)
+def test_the_other_frames_of_a_stack_tell_whose_code_a_frame_is(
+    files: tuple[str, ...], short: bool, packages: list[str]
+) -> None:
+    assert _packages(*files, short=short) == packages

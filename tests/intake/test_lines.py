@@ -248,3 +248,17 @@ def test_the_frames_behind_a_message_of_comfyui() -> None:
     log, executed = read_text(text).events
     assert (log.kind, log.frames[0].line, log.frames[0].code) == (EventKind.LOG, 1098, "q = g(q)")
     assert executed.text == "Prompt executed in 12.55 seconds"
+
+
+@pytest.mark.parametrize(
+    ("line", "crash"),
+    [
+        ("......Fatal Python error: Segmentation fault", True),
+        ("tests/test_a.py::test_b ...Fatal Python error: Aborted", True),
+        ("tests/test_a.py::test_b[1-x] Fatal Python error: Bus error", True),
+        ("with 4 workers I get Fatal Python error: Segmentation fault", False),
+        ('assert "Fatal Python error: Segmentation fault" in out', False),
+    ],
+)
+def test_a_crash_ends_a_line_that_a_program_had_begun(line: str, crash: bool) -> None:
+    assert (first(line).kind is EventKind.CRASH) is crash

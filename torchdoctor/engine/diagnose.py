@@ -15,7 +15,7 @@ from torchdoctor.engine.finding import Finding, Occurrence, quote
 from torchdoctor.engine.judge import judge
 from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
-from torchdoctor.engine.rank import reasons, sort_key
+from torchdoctor.engine.rank import got_over, only_warned, reasons, sort_key
 from torchdoctor.engine.wording import filled, first_known
 from torchdoctor.model import (
     Diagnosis,
@@ -158,7 +158,8 @@ def _select(
     # a failure no rule knows explains consequences and warnings better than they explain it; that of a rank
     # alone explains the loss of a peer on others, too
     unknown_cause = bool(strange) and (
-        not causes or (alone and all(chain[0].rule.id in PEER_CAUSES for chain in causes))
+        all(got_over(head, strange, transcript) for head, _ in causes)
+        or (alone and all(chain[0].rule.id in PEER_CAUSES for chain in causes))
     )
     kept: list[Chain] = []
     for chain in found:
@@ -182,7 +183,8 @@ def _select(
 
 def _beside(head: Finding, strange: list[Event]) -> str:
     """What a warning or a consequence may have to do with a failure that no rule knows."""
-    if head.rule.severity is Severity.WARNING and head.best.event.id < min(event.id for event in strange):
+    warns = head.rule.severity is Severity.WARNING or only_warned(head)
+    if warns and head.best.event.id < min(event.id for event in strange):
         return "a warning before the failure that no rule knows; it may be the reason"
     return "may follow from the failure that no rule knows"
 
@@ -305,8 +307,9 @@ def _frame(event: Event, chain: Chain, transcript: Transcript) -> Frame | None:
     events = [event, *(item.event for member in (head, *under) for item in member.occurrences)]
     for other in events:
         frame = suspect.own_frame(other, transcript)
-        if frame is None and other.kind is EventKind.WARNING:
-            frame = suspect.struck_frame(other, transcript)
+        # where a module calls warnings.warn is where it speaks, not where something went wrong
+        if other.kind is EventKind.WARNING and (frame is None or "warnings.warn(" in frame.code):
+            frame = suspect.struck_frame(other, transcript) or frame
         if frame is not None:
             return frame
     shown = [suspect.user_frame(other, transcript) for other in events[:MAX_EVIDENCE]]
@@ -316,6 +319,8 @@ def _frame(event: Event, chain: Chain, transcript: Transcript) -> Frame | None:
         from torchdoctor.engine.listed_frames import listed_frame
 
         own = suspect.shown_frame(transcript) or listed_frame(head.best.evidence, transcript)
+    elif own is None and event.kind is not EventKind.EXCEPTION:
+        own = suspect.shown_frame(transcript, (EventKind.STACK,))
     if own is not None and not own.package:
         return own
     from torchdoctor.engine.told_frames import told_frame

@@ -3,29 +3,50 @@
 from __future__ import annotations
 
 from torchdoctor.engine.finding import Finding
-from torchdoctor.model import EventKind, FirstFailure, Role, Severity, Standing
+from torchdoctor.intake.lines import is_step
+from torchdoctor.model import Event, EventKind, FirstFailure, Role, Severity, Standing, Transcript
 
 _ROLES = {Role.CAUSE: 0, Role.CONTEXT: 1, Role.CONSEQUENCE: 2, Role.TEARDOWN: 3}
 _SEVERITIES = {Severity.FATAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
 _STANDINGS = {Standing.CONFIRMED: 0, Standing.POSSIBLE: 1, Standing.UNLIKELY: 2}
 
-SortKey = tuple[bool, int, int, bool, int, int, int, int, str]
+SortKey = tuple[bool, int, int, bool, bool, int, int, int, int, str]
 
 
 def sort_key(finding: Finding) -> SortKey:
-    """Role, severity, place, standing, specificity, id: smaller is nearer to the cause."""
+    """Role, severity, warned or failed, place, standing, specificity, id: smaller is nearer to the cause."""
     best = finding.best
     return (
         finding.recovered,
         _SEVERITIES[finding.rule.severity],
         _ROLES[finding.role],
         best.standing is Standing.UNLIKELY,
+        only_warned(finding),
         _place(finding),
         _STANDINGS[best.standing],
         -best.confirmed_by,
         -best.weight,
         finding.rule.id,
     )
+
+
+def only_warned(finding: Finding) -> bool:
+    """Do only warnings and lines of a log say it? A run gets over what it writes, and may fail otherwise."""
+    return all(
+        item.event.kind is EventKind.WARNING
+        or (item.event.kind is EventKind.LOG and item.event.level not in ("ERROR", "CRITICAL", "FATAL"))
+        for item in finding.occurrences
+    )
+
+
+def got_over(finding: Finding, strange: list[Event], transcript: Transcript) -> bool:
+    """Did the run train on after the warnings that alone say it, before what no rule knows (``strange``)?"""
+    first = min((event.id for event in strange), default=0)
+    last = max(item.event.id for item in finding.occurrences)
+    if last >= first or not only_warned(finding):
+        return False
+    between = (event for event in transcript.events[last + 1 : first] if event.kind is EventKind.LOG)
+    return sum(is_step(event.text) for event in between) >= 2
 
 
 def _place(finding: Finding) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from torchdoctor.engine.finding import quote
 from torchdoctor.engine.textfacts import related
@@ -42,7 +42,9 @@ _PLUMBING = frozenset({"torch", "python", "typing_extensions", "decorator", "att
 
 
 def own_frame(event: Event, transcript: Transcript) -> Frame | None:
-    """The innermost frame of the user's own code in the event or in what stands behind it."""
+    """The innermost frame of a file of the user's in the event or in what stands behind it."""
+    if event.kind is EventKind.STACK:
+        event = _waited_for(event, transcript)
     members = list(related(event, transcript))
     if event.kind is not EventKind.EXCEPTION:
         below = _stack_below(event, transcript)
@@ -52,9 +54,41 @@ def own_frame(event: Event, transcript: Transcript) -> Frame | None:
         members += below
     for member in reversed(members):
         for frame in reversed(member.frames):
-            if not frame.package:
+            if not frame.package and frame.file != "<string>":  # python -c, exec
                 return frame
     return None
+
+
+# where a parent waits for its children, and where a child begins
+_PARENT = (
+    "torch/utils/data/dataloader.py", "multiprocessing/pool.py", "multiprocessing/queues.py",
+    "multiprocessing/connection.py", "multiprocessing/process.py", "multiprocessing/popen_fork.py",
+    "concurrent/futures/_base.py", "concurrent/futures/process.py",
+)  # fmt: skip
+_CHILD = (
+    "torch/utils/data/_utils/worker.py", "multiprocessing/pool.py", "multiprocessing/process.py",
+    "concurrent/futures/process.py",
+)  # fmt: skip
+
+
+def _waited_for(stack: Event, transcript: Transcript) -> Event:
+    """The stack of a child that this process waits for, where the text shows one in the user's code."""
+    if not _stands_in(reversed(stack.frames), _PARENT) or _stands_in(stack.frames, _CHILD):
+        return stack
+    for other in transcript.events:
+        if other.kind is EventKind.STACK and not other.quoted and _stands_in(other.frames, _CHILD):
+            return other
+    return stack
+
+
+def _stands_in(frames: Iterable[Frame], files: tuple[str, ...]) -> bool:
+    """Does one of the frames up to the user's own code, which must be there, stand in one of the files?"""
+    found = False
+    for frame in frames:
+        if not frame.package:
+            return found
+        found = found or frame.file.replace("\\", "/").endswith(files)
+    return False
 
 
 def _stack_below(event: Event, transcript: Transcript) -> list[Event]:
@@ -76,10 +110,11 @@ def user_frame(event: Event, transcript: Transcript) -> Frame | None:
         return found
     members = list(related(event, transcript))
     around = list(outers(members, transcript))
-    for member in around:
-        for frame in reversed(member.frames):
-            if not frame.package:
-                return frame
+    for written in (False, True):
+        for member in (*reversed(members), *around) if written else around:
+            for frame in reversed(member.frames):
+                if not frame.package and (written or frame.file != "<string>"):
+                    return frame
     for member in (*reversed(around), *members):
         for frame in member.frames:
             if frame.package not in _PLUMBING:
@@ -122,9 +157,10 @@ def struck_frame(warning: Event, transcript: Transcript) -> Frame | None:
     return None
 
 
-def shown_frame(transcript: Transcript) -> Frame | None:
+def shown_frame(
+    transcript: Transcript, kinds: tuple[EventKind, ...] = (EventKind.STACK, EventKind.WARNING)
+) -> Frame | None:
     """The user's frame of the first stack of a process, or the first warning, that shows one."""
-    kinds = (EventKind.STACK, EventKind.WARNING)
     shown = (event for event in transcript.events if event.kind in kinds and not event.quoted)
     return next((frame for event in shown if (frame := own_frame(event, transcript)) is not None), None)
 

@@ -34,8 +34,10 @@ _FAILS = (
     r"|blows? up|goes wrong|com(?:es|ing) from|came from|originat\w+|trac(?:es|ed) back|trigger(?:s|ed)"
     r"|caus(?:es|ed)|allocated (?:at|in|by)"
     r"|trace(?:back)?|stack|\w*errors?|exception|culprit|offending|complain\w*"
+    r"|hangs?|hung|stuck|freez(?:es?|ing)|froze|blocks|stands? still|h\u00e4ngt|bleibt|bloque|se cuelga"
     r"|bricht|scheitert|zeigt auf|fehler\w*|absturz|tritt auf|passiert|kracht|erreur|plante|\u00e9choue"
     r"|se produit|falla|ocurre|fallo|erro|errore|ocorre)\b"
+    r"|\u5361(?:\u5728|\u4f4f|\u6b7b)|\u6b62\u307e|\u56fa\u307e|\u0437\u0430\u0432\u0438\u0441"
     r"|\u62a5\u9519|\u51fa\u9519|\u9519\u8bef|\u5f02\u5e38|\u5d29\u6e83|\u30a8\u30e9\u30fc|\u4f8b\u5916"
     r"|\u0432\u044b\u043b\u0435\u0442\u0430\u0435\u0442|\u043f\u0430\u0434\u0430\u0435\u0442"
     r"|\u043e\u0448\u0438\u0431\u043a"
@@ -62,7 +64,7 @@ def told_frame(transcript: Transcript, shown: bool = False) -> Frame | None:
     """
     found: dict[tuple[str, int], Frame] = {}
     names = {_name(frame.file) for event in transcript.events for frame in event.frames if frame.package}
-    for event in transcript.events:
+    for above, event in zip((None, *transcript.events), transcript.events, strict=False):
         # "I get RuntimeError: … in net.py line 40": the words around a message are part of it
         in_words = event.told and event.kind is EventKind.EXCEPTION
         if (
@@ -74,13 +76,23 @@ def told_frame(transcript: Transcript, shown: bool = False) -> Frame | None:
             continue
         if len(event.text) > 2_000 or pattern(_RECORD).match(event.text):
             continue
-        for frame in _places(event, in_words or shown):
+        for frame in _places(event, in_words or shown or _announced(above, event)):
             name = _name(frame.file)
             if name not in names:
                 found.setdefault((name, frame.line or 0), frame)
         if len(found) > 1:
             return None
     return next(iter(found.values()), None)
+
+
+def _announced(above: Event | None, event: Event) -> bool:
+    """Does the sentence above end in a colon and say that something fails, for the place below it?"""
+    if above is None or above.kind is not EventKind.LOG or event.line - above.end_line > 2:
+        return False
+    sentence = pattern(r"(?<=[.!?;]) +|\n").split(above.text.rstrip())[-1]
+    if len(sentence) > 600 or sentence[-1:] not in (":", "\uff1a") or pattern(_OTHER).search(sentence):
+        return False
+    return bool(pattern(_FAILS).search(sentence))
 
 
 def _places(event: Event, failing: bool) -> list[Frame]:

@@ -16,6 +16,10 @@ from torchdoctor.model import Ending, EventKind, Form, Speech
 def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending, Speech]:
     """Form, ending and speech of the input; marks the drafts that are quoted or recovered."""
     form, chat, spoken = form_of(census.lines)
+    if sum(draft.headed and draft.kind is EventKind.EXCEPTION for draft in drafts) > 1:
+        from torchdoctor.intake.announced import link_announced
+
+        link_announced(drafts)
     speech = hear(census.lines, form, chat) if spoken else Speech()
     shown = speech.asks or (speech.person and any(draft.headed and draft.frames for draft in drafts))
     if (speech.lesson and form is not Form.SOURCE_CODE) or (shown and form is Form.SOURCE_CODE):

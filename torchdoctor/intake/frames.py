@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import sys
 
+from torchdoctor.model import Frame
+
 # First parts of paths inside torch: they tell a source build, or a folder that is not called site-packages.
 _TORCH_PARTS = (
     "nn/", "autograd/", "cuda/", "distributed/", "optim/", "_dynamo/", "_inductor/", "_ops.py",
@@ -28,6 +30,15 @@ _KNOWN_PACKAGES = frozenset({
     "mmcv", "mmengine", "mmdet", "detectron2", "vllm", "sglang", "zmq", "grpc", "click", "hydra",
     "omegaconf", "albumentations", "decord", "av", "librosa", "soundfile", "sentencepiece", "matplotlib",
     "IPython", "ipykernel", "tornado", "pytest", "_pytest", "pluggy", "psutil", "pydantic", "yaml",
+    "litdata", "litgpt", "torchmetrics", "torchtune", "torchao", "torchrl", "tensordict",
+    "torch_geometric", "torch_scatter", "torch_sparse", "dgl", "monai", "fairseq", "fairscale", "kornia",
+    "einops", "sentence_transformers", "optuna", "skorch", "gymnasium", "stable_baselines3",
+    "ultralytics", "easyocr", "open_clip", "segmentation_models_pytorch", "gsplat", "nvdiffrast", "pytorch3d",
+    "kaolin", "tinycudann", "mamba_ssm", "flashinfer", "transformer_engine", "speechbrain", "ignite",
+    "clearml", "onnx", "onnxruntime", "tensorrt", "tensorflow", "keras", "cupy", "mpi4py", "horovod",
+    "submitit", "dill", "cloudpickle", "multiprocess", "fire", "absl", "loguru", "rich", "typer", "skimage",
+    "imageio", "nibabel", "lmdb", "xarray", "spacy", "gradio", "streamlit", "uvicorn", "fastapi", "starlette",
+    "anyio", "gunicorn", "celery", "setuptools", "PyInstaller",
 })  # fmt: skip
 # What is left of torch's paths where a person put an ellipsis for the rest: names that no user gives.
 _ELIDED_TORCH = (
@@ -186,6 +197,43 @@ def _is_stdlib(path: str) -> bool:
         if at >= 0:
             return path[at + 5 :].split("/", 1)[0].removesuffix(".py") in sys.stdlib_module_names
     return "/Python.framework/Versions/" in path and "/lib/" in path
+
+
+def as_one_stack(frames: list[Frame], short: bool = False) -> list[Frame]:
+    """The frames of one stack, with whose code they are as far as only the other frames tell.
+
+    ``short``: as for ``package_of``. A frozen program's paths are like that, and where torch's are, all are.
+    A package that nobody knows keeps private modules (``splat/cuda/_backend.py``), as few people do beside a
+    script.
+    """
+    own = [frame for frame in frames if not frame.package]
+    if not own:
+        return frames
+    if len(frames) > 1 and frames[0].file == "<string>" and "multiprocessing" in frames[1].file:
+        # the command line of a spawned child: from multiprocessing.spawn import spawn_main; …
+        frames = [_of(frames[0], "python"), *frames[1:]]
+    if not short and not any(
+        frame.package == "PyInstaller" or frame.file.startswith(("torch/", "torch\\")) for frame in frames
+    ):
+        return frames
+    folders = [frame.file.replace("\\", "/").partition("/") for frame in own]
+    private = {first for first, _, rest in folders if _private(rest.rpartition("/")[2])} if short else set()
+    found = []
+    for frame in frames:
+        first, _, rest = frame.file.replace("\\", "/").partition("/")
+        if not frame.package and rest and first:
+            package = first if first in private else package_of(frame.file, True)
+            frame = _of(frame, package) if package else frame
+        found.append(frame)
+    return found
+
+
+def _private(name: str) -> bool:
+    return name[:1] == "_" and name[:2] != "__"
+
+
+def _of(frame: Frame, package: str) -> Frame:
+    return Frame(frame.file, frame.line, frame.function, frame.code, package, frame.at)
 
 
 def _script(path: str) -> str:

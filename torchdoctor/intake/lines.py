@@ -240,7 +240,7 @@ def _torch_record(line: Line) -> tuple[EventKind, str] | None:
 def _native(body: str) -> tuple[EventKind, str] | None:
     if body.startswith(_SCHEDULER_STARTS):
         return EventKind.SCHEDULER, ""
-    if body.startswith(_CRASH_STARTS):
+    if body.startswith(_CRASH_STARTS) or _dies_amid(body):
         return EventKind.CRASH, "crash"
     if (
         body.endswith(("Killed", "Aborted", "Terminated", "error", "fault", "exception", "instruction", ")"))
@@ -264,6 +264,14 @@ def _native(body: str) -> tuple[EventKind, str] | None:
     if "interrupted by signal" in body or "0xC0000005" in body:
         return EventKind.CRASH, ""
     return None
+
+
+def _dies_amid(body: str) -> bool:
+    """Does faulthandler's message end a line that a program had begun: pytest's dots, the name of a test?"""
+    before, message, signal = body.partition("Fatal Python error: ")
+    if not message or not before or len(signal) > 40:
+        return False
+    return before[-1] not in " \t\"'`(<[{:>*" or bool(pattern(r"\.py::\S+ ?[.\w]*$").search(before.rstrip()))
 
 
 def _signal_abroad(body: str) -> bool:

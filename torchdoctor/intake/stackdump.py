@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.intake.draft import Draft, Line, pattern
-from torchdoctor.intake.frames import package_of
+from torchdoctor.intake.frames import as_one_stack, package_of
 from torchdoctor.intake.traceback import DONE, TAKEN, parse_frame
 from torchdoctor.model import EventKind, Frame
 
@@ -141,6 +141,7 @@ class StackReader:
 
     def close(self) -> None:
         self.draft.frames.reverse()
+        self.draft.frames = as_one_stack(self.draft.frames, short=True)
         crash = self.stream.crash
         if crash is not None and (not crash.frames or self.head.startswith("Current thread")):
             crash.frames = list(self.draft.frames)  # the thread that died

@@ -312,7 +312,7 @@ class Stream:
         native = kind in (EventKind.CRASH, EventKind.BUILD)
         text = body if (native and line.mark.time) or kind is EventKind.NCCL else line.text
         draft = Draft(kind, line, text.strip() if kind is EventKind.BUILD else text)
-        if kind is EventKind.CRASH and body.startswith(("Fatal Python error", "Windows fatal")):
+        if kind is EventKind.CRASH and ("Fatal Python error" in body or body.startswith("Windows fatal")):
             self.crash = draft
         if kind is EventKind.NCCL:
             self._nccl(draft, body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.intake.draft import Draft, Line, pattern
-from torchdoctor.intake.frames import package_of
+from torchdoctor.intake.frames import as_one_stack, package_of
 from torchdoctor.intake.lines import classify, exception_head, is_code, is_progress
 from torchdoctor.intake.message import Message, announces_process, breaks, ends_open
 from torchdoctor.model import EventKind, Frame, RelationKind
@@ -364,9 +364,8 @@ class TracebackReader:
         frames = self.draft.frames
         if frames and self.draft.type is None and not self.outers and frames[-1].code.startswith("raise "):
             _take_raised(self.draft)
-        if len(frames) > 1 and frames[0].file == "<string>" and "multiprocessing" in frames[1].file:
-            # the command line of a spawned child: from multiprocessing.spawn import spawn_main; …
-            frames[0] = Frame("<string>", frames[0].line, frames[0].function, "", "python", frames[0].at)
+        for draft in (self.draft, *self.outers):
+            draft.frames = as_one_stack(draft.frames)
         chain: list[Draft] = [self.draft]
         draft = self.draft
         self.stream.finish(draft, self.heads, inner=bool(self.outers))

@@ -1,0 +1,58 @@
+"""Causes that only a warning or a line of a log names, beside a failure."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchdoctor.catalog import RuleSet, load
+from torchdoctor.engine.diagnose import diagnose
+from torchdoctor.engine.factbook import FactBook
+from torchdoctor.intake import read_text
+from torchdoctor.model import Outcome, Report
+
+DRIVER = (
+    "/v/lib/python3.10/site-packages/torch/cuda/__init__.py:141: UserWarning: CUDA initialization: Found no "
+    "NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver\n"
+    "  return torch._C._cuda_getDeviceCount() > 0\n"
+)
+NVIDIA_SMI = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n"
+STEPS = "epoch 0 loss 1.09\nepoch 1 loss 0.94\n"
+RAISED = 'Traceback (most recent call last):\n  File "/w/run.py", line 66, in <module>\n    go()\n'
+SHAPE = f"{RAISED}RuntimeError: mat1 and mat2 shapes cannot be multiplied (1x300 and 384x128)\n"
+NO_GPU = f"{RAISED}RuntimeError: No CUDA GPUs are available\n"
+STRANGE = f"{RAISED}KeyError: 'val_auc'\n"
+
+
+@pytest.fixture(scope="module")
+def rules() -> RuleSet:
+    return load()
+
+
+def _report(text: str, rules: RuleSet) -> Report:
+    return diagnose(read_text(text), FactBook(None), rules)
+
+
+@pytest.mark.parametrize("said", [DRIVER, NVIDIA_SMI])
+def test_a_failure_of_another_cause_comes_before_what_was_only_said(said: str, rules: RuleSet) -> None:
+    assert [item.rule for item in _report(said + SHAPE, rules).diagnoses] == [
+        "matmul-shape",
+        "driver-not-found",
+    ]
+
+
+@pytest.mark.parametrize("said", [DRIVER, NVIDIA_SMI])
+def test_a_failure_that_follows_from_it_stands_under_it(said: str, rules: RuleSet) -> None:
+    (only,) = _report(said + NO_GPU, rules).diagnoses
+    assert (only.rule, [link.rule for link in only.leads_to]) == ("driver-not-found", ["no-cuda-gpus"])
+
+
+def test_a_run_that_trained_on_failed_of_what_no_rule_knows(rules: RuleSet) -> None:
+    report = _report(DRIVER + STEPS + STRANGE, rules)
+    assert report.outcome is Outcome.UNRECOGNISED
+    assert report.suspect is not None
+    assert report.suspect.type == "KeyError"
+    assert any("driver-not-found" in note for note in report.notes)
+
+
+def test_without_such_steps_the_warning_may_be_why(rules: RuleSet) -> None:
+    assert [item.rule for item in _report(DRIVER + STRANGE, rules).diagnoses] == ["driver-not-found"]
