@@ -35,6 +35,10 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending, Speech]:
     mark_provoked(drafts)
     if form is not Form.LOG and not any(d.headed and not d.quoted for d in drafts):
         return form, Ending.UNKNOWN, speech
+    if not speech.asks and any(word in one for one in census.lines for word in _SEARCHED):
+        from torchdoctor.intake.sweep import mark_trials
+
+        mark_trials(drafts)
     ending, good = ending_of(drafts, speech.asks)
     if speech.asks and good >= 0 and pattern(_ACCESS).search(drafts[good].raw[:400]):
         ending = Ending.UNKNOWN  # one request was answered, and somebody asks about another
@@ -42,6 +46,8 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending, Speech]:
     return form, ending, speech
 
 
+# without one of these there is no search over trials whose result is told
+_SEARCHED = ("best", "Best", "BEST", "recommend", " TERMINATED")
 _STRONG = (
     "finished", "completed", "successfully", "succeeded", "all done", "done training", "training done",
     "done.", "done!", "done in", "` reached", "exit code 0", "exit code: 0", "exitcode 0", "exitcode: 0",
@@ -344,6 +350,8 @@ def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
     retried = False
     for index in range(len(drafts) - 1, -1, -1):
         draft = drafts[index]
+        if draft.recovered:
+            continue  # of a trial whose search went on
         if draft.kind is EventKind.LOG and steps.get(draft.stream, 0) >= 2:
             low = draft.raw[:600].lower()
             draft.recovered = any(words in low for words in _WENT_ON)
