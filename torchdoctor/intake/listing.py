@@ -28,6 +28,8 @@ _BRANCH = r"(?:\* )?[\w./-]*[a-z][\w./-]* +(?=[0-9a-f]*\d)[0-9a-f]{7,12} \S"
 _ELEMENT = (
     r"<[\w:-]+\b[^>]*>(?:<(?:pattern|regexp?|hint|match|example|title|description|text|remedy)\b).*"
     r"</[\w:-]+>$"
+    # Qt, XLIFF, TMX, Android, .NET
+    r"|<(?:source|target|translation|seg|string|item|value|note|extracomment|oldsource)\b[^>]*>.*</\w+>$"
 )
 # "message -> docs/memory.md": where to read on
 _POINTER = (
@@ -60,6 +62,34 @@ _QUERY = (
     r"|<(?:Function|Module|Class|Package|Dir|Coroutine|UnitTestCase|TestCaseFunction) "
     r"|.*\s\|\s?(?:stats|count|where|timechart|table|top|search|line_format)\b|.*\|[=~] ?[`\"]"
 )
+
+
+# grep, git grep, ag, Select-String over programs: behind file, line and perhaps column comes a line of code,
+# as far set in as it is there, or at once; what programs say of a place of theirs comes after one blank
+_HIT = (
+    r"(?:[\w.^~@/-]{1,60}:(?=[\w./-]))?(?:[A-Za-z]:)?[\w./\\~+-]+\.(?:pyi?|ipynb|c|cc|cpp|cxx|cu|cuh|h|hpp|go|rs|js|jsx"
+    r"|tsx?|java|kt|swift|cs|rb|lua|php|scala|jl|sh|ya?ml|toml|(?P<document>html|md|rst))[:-]\d{1,6}[:-](?:\d{1,4}[:-])?"
+    r"(?P<code>(?: {2,}|\t)\S.*|[^\s:\d].*)$"
+)
+# code that holds a text: a call, an assignment, an item, a comparison, a statement of another language
+_HOLDS = (
+    r"(?:[\w.:<>\[\]!&*]+ ?\(|[\w.\[\]: ]+ ?(?::?=|<<) ?|[frbu]{0,2}[\"'`]|[#/*<{}()\[\]-]"
+    r"|(?:raise|throw|return|assert|if|elif|else|case|export|const|let|var|val|static|def|with|except|import"
+    r"|from|auto|char|public|private|final|print|echo|not|and|or|puts|use)\b.*[=(\"'`])"
+)
+
+
+def _found_in_code(text: str) -> bool:
+    found = pattern(_HIT).match(text, 0, 600)
+    if found is None:
+        return False
+    if found["document"]:
+        return True
+    code = found["code"]
+    quoted = any(mark in code for mark in "\"'`")
+    return (code[0] in " \t" and (quoted or code.lstrip()[:1] in "#/*")) or (
+        quoted and bool(pattern(_HOLDS).match(code))
+    )
 
 
 _TYPED = (
@@ -108,6 +138,10 @@ def listed(text: str) -> bool:
         return True
     if first == "<" and "</" in text and pattern(_ELEMENT).match(text):
         return True
+    if ":" in text and any(mark in text for mark in "\"'`#/") and _found_in_code(text):
+        return True
+    if text.startswith(("msgid", "msgstr", "msgctxt", "#~ ", "#| ")):
+        return True  # gettext
     if ":" in text and text[-1:] != ":" and pattern(_LINTED).search(text, 0, 300):
         return True
     if first in _HEX and 7 <= text.find(" ") <= 12 and pattern(_COMMIT).match(text):

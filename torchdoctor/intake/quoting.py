@@ -39,7 +39,10 @@ _FOUND = (
     r"(?:\w+\.)*\w*(?:Error|Exception|CUDA)\b"
 )
 # a line that is nothing but the name of a document or a program
-_NAMED = r"(?:[\w.-]+/)*[\w.-]+\.(?:py|cpp|cu|h|cc|md|rst|toml|ya?ml|html|ipynb|go|rs|js|ts|sh|c)$"
+_NAMED = (
+    r"(?:[\w.-]+/)*[\w.-]+\.(?:py|cpp|cu|h|cc|md|rst|toml|ya?ml|html|ipynb|go|rs|js|ts|sh|c|tsx|java|kt|swift"
+    r"|cs|hpp|cuh|rb)$"
+)
 _CSV = r"^[^\",:]{0,40},\"[^\"]{8,400}\"(?:,[^\",]{0,60})*$"
 # an item of a list, or a key and its value, in a program
 _ITEM = r"^[rbf]{0,2}([\"'])(?:(?!\1).){4,400}\1(?:,| ?: ?(?:[rbf]{0,2}[\"'].*[\"']|[\w.]{1,40}),?)$"
@@ -105,11 +108,11 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
             continue
         else:
             above = raw
-        if raw[:1].isdecimal():
-            if found_in and pattern(r"\d+[:-]").match(raw):
+        if raw.lstrip(" ")[:1].isdecimal():
+            if found_in and pattern(r" {0,8}\d+[:-]").match(raw):
                 draft.quoted = True
                 continue
-        elif draft.kind is EventKind.LOG and raw.strip():
+        elif draft.kind is EventKind.LOG and raw.strip() and not (found_in and raw[:1] in " \t"):
             found_in = "." in raw and bool(pattern(_NAMED).match(raw))
         if fences.language in ("diff", "patch", "suggestion") and not draft.headed:
             draft.quoted = True  # what somebody wants to change

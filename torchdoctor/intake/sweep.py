@@ -1,7 +1,7 @@
 """A search over many trials that caught what some of them raised, and came to its result.
 
-Optuna's ``catch``, Ray Tune's ``max_failures``, scikit-learn's ``error_score``, and loops of people's own: what
-such a trial raised stands in the log with its traceback, and is one more figure of the search.
+Optuna's ``catch``, Ray Tune's ``max_failures``, scikit-learn's ``error_score``, and loops of people's own:
+what such a trial raised stands in the log with its traceback, and is one more figure of the search.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _ONE_DONE = (
 )
 # what the search has found
 _RESULT = (
-    r"(?i)(?:^|[\s\]:-])best[ _-]?(?:trials?|params?|parameters?|hyper-?parameters?|value|config\w*|score|result"
-    r"|candidate|point|individual|estimator|loss|objective|run|model|val\w*|acc\w*|arm)?\W{0,3}"
+    r"(?i)(?:^|[\s\]:-])best[ _-]?(?:trials?|params?|parameters?|hyper-?parameters?|value|config\w*|score"
+    r"|result|candidate|point|individual|estimator|loss|objective|run|model|val\w*|acc\w*|arm)?\W{0,3}"
     r"(?:[:=(]|is\b|was\b|\d|\{|#|[\w-]+ (?:value|score|loss|with|using|val\w*)\b)"
     r"|\brecommend(?:ation|ed)\b ?(?:\w+ )?[:=]|\bNumber of trials: (\d+)/\1 \(\1 TERMINATED\)"
     r"|\bTrial status: \d+ TERMINATED\s*$|\bbest\b.{0,40}\bwritten to\b"
@@ -55,7 +55,8 @@ _LOST = (
     r"(?i)\ball (?:of )?(?:the )?\d* ?(?:fits|trials|candidates|configurations|runs|jobs|evaluations)"
     r"(?: have)? (?:failed|errored)\b|\bno trials are completed\b|\bno (?:successful|completed) \w+\b"
     r"|\btrials? did not complete\b|\b(?:number of errored trials|failed trials?)\b[^\d]{0,4}(\d+)\b"
-    r"(?=.{0,8}\ball\b)|\b\d+ ERROR\b|\|\s*ERROR\s*\||\u2502.{1,60}\sERROR\s|\bTuneError\b|\btoo many failures\b"
+    r"(?=.{0,8}\ball\b)|\b\d+ ERROR\b|\|\s*ERROR\s*\||\u2502.{1,60}\sERROR\s|\bTuneError\b"
+    r"|\btoo many failures\b"
     r"|\bdetected \d+ failed runs\b|\b0 (?:completed|succeeded|finished)\b"
 )
 _FAILURES = (EventKind.EXCEPTION, EventKind.CRASH)
