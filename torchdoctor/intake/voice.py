@@ -182,6 +182,8 @@ def _lesson(text: Text, form: Form, marks: int, asks: bool, filled_in: bool) -> 
     lines = text.lines
     if not filled_in and sum(_is_chapter(line) for line in lines) >= MANY_CHAPTERS:
         return 3  # a manual
+    if not filled_in and _is_published(text, asks):
+        return 2
     if text.long:
         return 0
     if text.title.strip(_EDGES).startswith(tongues.phrases("list-titles")):
@@ -203,6 +205,18 @@ def _lesson(text: Text, form: Form, marks: int, asks: bool, filled_in: bool) -> 
     if asks and not (marks > 3 and _titled(text) and not Text(lines[1:]).has("asks")):
         return 0  # but a title that asks may be answered below it
     return marks if marks >= 2 else 0
+
+
+def _is_published(text: Text, asks: bool) -> bool:
+    """A text for everybody, in which nobody asks for himself: who thanks his readers asks nothing."""
+    from torchdoctor.intake import published  # most inputs are logs, in which nobody speaks
+
+    if asks and text.questions:
+        return False
+    lines = text.lines
+    if published.is_notes(lines, text.title) or published.is_notice(lines) or published.are_sayings(lines):
+        return True
+    return not asks and not text.has("own", "narrates") and published.is_posted(lines)
 
 
 def _is_chapter(line: str) -> bool:

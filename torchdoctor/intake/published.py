@@ -1,0 +1,99 @@
+"""Texts that are written for everybody: notes on a release, posts, adverts, programmes, collected sayings.
+
+They are known by their shape, whatever messages they name: a list of changes below a version, names with
+counters of likes, the headings of an advert. What such a text names befell nobody who now reads it.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from torchdoctor.intake import tongues
+from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.lines import is_prompt
+
+_EDGES = " \t#*=-_~:：!！.。>|【】[]()（）0123456789、"
+_BULLETS = ("- ", "* ", "\u2022", "\u30fb", "\u00b7 ", "\u2013 ", "+ ")
+_VERSION = r"(?<![\w.])v?\d{1,4}\.\d+(?:\.\d+)*\w*(?![\w/])"
+# who posted, and when; how many liked it; words to find it by
+_POSTED = (
+    r"\s*(?:[^@]{0,40} )?@[\w.-]+(?:@[\w.-]+)? ?[\u00b7\u2022|] ?\w|\s*(?:.{0,40}\bposted by )?/?u/[\w-]+\b"
+    r".{0,20}(?:[\u00b7\u2022]|\bago\b|$)|\s*/?r/\w+ ?[\u00b7\u2022]"
+    r"|\s*[\w.-]{2,24}(?: \(\w+\))? (?:\d+|an?) (?:min(?:ute)?|hour|day|month|year)s? ago\b"
+    r"|@\S{2,20}(?:\uff1a| .*\u6765\u81ea| \d{1,2}\u6708|$)"
+)
+_LIKED = (
+    r"\s*(?:[^\w\s.,:;/|#*=+<>()\[\]{}%-]{1,3}\s*[\d.,]+ ?[KkMm\u4e07]?\s*){2,}$"
+    r"|\s*[\d.,]+[Kk]? (?:points?|upvotes?|likes?|reposts?|boosts?|karma)\b"
+    r"|.*(?:\u8f6c\u53d1|\u8bc4\u8bba|\u70b9\u8d5e|\u8d5e) ?\d+.*(?:\u8bc4\u8bba|\u8d5e|\u6536\u85cf) ?\d+"
+)
+_TAGS = r"\s*(?:#[^\W\d]\w*\s*){2,}$"
+_SAID = (
+    r"\s*(?:[-*\u2022] )?[\"\u201c\u201e\u00ab].{8,}[\"\u201c\u201d\u00bb]\W{0,4}"
+    r"[\u2014\u2013~-]{1,2} ?[^\W\d]"
+)
+_SHOWN = ("Traceback (most recent", '  File "')
+
+
+def is_notes(lines: list[str], title: str) -> bool:
+    """True for a list of what changed in a version."""
+    bullets = sum(line.lstrip().startswith(_BULLETS) for line in lines)
+    if bullets < 2 or bullets * 3 < len(lines) or _was_run(lines):
+        return False
+    named = any(words in title for words in tongues.phrases("notes-titles"))
+    version = any(map(pattern(_VERSION).search, (title, *_heads(lines))))
+    changes = sum(_starts(line, "change-heads") for line in lines)
+    return (named and (version or changes > 0)) or (version and changes > 0)
+
+
+def is_posted(lines: list[str]) -> bool:
+    """True for posts and the answers to them, as networks and forums show them."""
+    posts = sum(pattern(_POSTED).match(line) is not None for line in lines)
+    liked = sum(pattern(_LIKED).match(line) is not None for line in lines)
+    tags = sum("#" in line and pattern(_TAGS).match(line) is not None for line in lines)
+    return posts > 2 or (posts > 0 and liked > 0) or liked > 2 or tags > 0
+
+
+def is_notice(lines: list[str]) -> bool:
+    """True for an advert, the life of somebody who applies, a programme, a summary of a talk."""
+    heads = {
+        phrase
+        for line in lines
+        for phrase in tongues.phrases("notice-heads")
+        if _begins(line.lower(), phrase)
+    }
+    return len(heads) >= 2 and not _was_run(lines)
+
+
+def are_sayings(lines: list[str]) -> bool:
+    """True for what several people said, each between quotation marks, with their names."""
+    return sum(pattern(_SAID).match(line) is not None for line in lines) >= 3
+
+
+def _was_run(lines: list[str]) -> bool:
+    """Does it show what was typed somewhere, or a stack?"""
+    return any(line.startswith(_SHOWN) or (line[:1] in "$%>~[(" and is_prompt(line)) for line in lines)
+
+
+def _heads(lines: list[str]) -> list[str]:
+    """Lines that may be the heading of a release."""
+    return [line for line in islice(lines, 40) if len(line) < 80 and not line.lstrip().startswith(_BULLETS)][
+        :6
+    ]
+
+
+def _starts(line: str, table: str) -> bool:
+    if len(line) > 60 or line.lstrip().startswith(_BULLETS):
+        return False
+    head = line.strip(_EDGES).lower()
+    return any(_begins(head, phrase) for phrase in tongues.phrases(table))
+
+
+def _begins(line: str, phrase: str) -> bool:
+    """A word alone is all of its line; a phrase, or what ends in a colon, begins it."""
+    bare = line.strip(_EDGES)
+    if phrase[-1] == ":":
+        return line.lstrip(" \t#*-").replace("\uff1a", ":").startswith(phrase)
+    if " " in phrase or phrase[0] > "\u2e80":
+        return bare.startswith(phrase)
+    return bare == phrase
