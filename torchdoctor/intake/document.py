@@ -47,7 +47,10 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending, Speech]:
 
 
 # without one of these there is no search over trials whose result is told
-_SEARCHED = ("best", "Best", "BEST", "recommend", " TERMINATED")
+_SEARCHED = (
+    "best", "Best", "BEST", "recommend", " TERMINATED", "eilleur", "ejor", "elhor", "iglior", "ajlepsz",
+    "\u0443\u0447\u0448", "\u6700\u4f73", "\u6700\u4f18", "\u30d9\u30b9\u30c8", "\u6700\u826f",
+)  # fmt: skip
 _STRONG = (
     "finished", "completed", "successfully", "succeeded", "all done", "done training", "training done",
     "done.", "done!", "done in", "` reached", "exit code 0", "exit code: 0", "exitcode 0", "exitcode: 0",

@@ -19,11 +19,12 @@ _VERSION = r"(?<![\w.])v?\d{1,4}\.\d+(?:\.\d+)*\w*(?![\w/])"
 _POSTED = (
     r"\s*(?:[^@]{0,40} )?@[\w.-]+(?:@[\w.-]+)? ?[\u00b7\u2022|] ?\w|\s*(?:.{0,40}\bposted by )?/?u/[\w-]+\b"
     r".{0,20}(?:[\u00b7\u2022]|\bago\b|$)|\s*/?r/\w+ ?[\u00b7\u2022]"
-    r"|\s*[\w.-]{2,24}(?: \(\w+\))? (?:\d+|an?) (?:min(?:ute)?|hour|day|month|year)s? ago\b"
+    r"|\s*@?[\w.-]{2,24}(?: \(\w+\))? (?:\d+|an?) (?:min(?:ute)?|hour|day|week|month|year)s? ago\b"
     r"|@\S{2,20}(?:\uff1a| .*\u6765\u81ea| \d{1,2}\u6708|$)"
 )
 _LIKED = (
-    r"\s*(?:[^\w\s.,:;/|#*=+<>()\[\]{}%-]{1,3}\s*[\d.,]+ ?[KkMm\u4e07]?\s*){2,}$"
+    r"\s*(?:[^\w\s.,:;/|#*=+<>()\[\]{}%-]{1,3}\s*[\d.,]+ ?(?:[KkMm\u4e07]|mil|tys|Tsd|mila)?\.?\s*){2,}$"
+    r"|\s*[\u2600-\U0001faff]\ufe0f? ?[\d.,]+ ?[KkMm]?$"
     r"|\s*[\d.,]+[Kk]? (?:points?|upvotes?|likes?|reposts?|boosts?|karma)\b"
     r"|.*(?:\u8f6c\u53d1|\u8bc4\u8bba|\u70b9\u8d5e|\u8d5e) ?\d+.*(?:\u8bc4\u8bba|\u8d5e|\u6536\u85cf) ?\d+"
 )
@@ -51,7 +52,7 @@ def is_posted(lines: list[str]) -> bool:
     posts = sum(pattern(_POSTED).match(line) is not None for line in lines)
     liked = sum(pattern(_LIKED).match(line) is not None for line in lines)
     tags = sum("#" in line and pattern(_TAGS).match(line) is not None for line in lines)
-    return posts > 2 or (posts > 0 and liked > 0) or liked > 2 or tags > 0
+    return posts > 1 or (posts > 0 and liked > 0) or liked > 2 or tags > 0
 
 
 def is_notice(lines: list[str]) -> bool:

@@ -40,9 +40,11 @@ _FOUND = (
 )
 # a line that is nothing but the name of a document or a program
 _NAMED = (
-    r"(?:[\w.-]+/)*[\w.-]+\.(?:py|cpp|cu|h|cc|md|rst|toml|ya?ml|html|ipynb|go|rs|js|ts|sh|c|tsx|java|kt|swift"
+    r"(?:~?/|[A-Za-z]:[/\\])?(?:[\w.-]+[/\\])*[\w.-]+\.(?:py|cpp|cu|h|cc|md|rst|toml|ya?ml|html|ipynb|go|rs|js|ts|sh|c|tsx|java|kt|swift"
     r"|cs|hpp|cuh|rb)$"
 )
+# what was found in it, as editors, rg and websites number it
+_PLACE = r" {0,8}(?:[\u00b7L] {0,2})?\d{1,6}(?:,\d{1,4})?(?:[:-]| {2,})"
 _CSV = r"^[^\",:]{0,40},\"[^\"]{8,400}\"(?:,[^\",]{0,60})*$"
 # an item of a list, or a key and its value, in a program
 _ITEM = r"^[rbf]{0,2}([\"'])(?:(?!\1).){4,400}\1(?:,| ?: ?(?:[rbf]{0,2}[\"'].*[\"']|[\w.]{1,40}),?)$"
@@ -108,8 +110,8 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
             continue
         else:
             above = raw
-        if raw.lstrip(" ")[:1].isdecimal():
-            if found_in and pattern(r" {0,8}\d+[:-]").match(raw):
+        if raw.lstrip(" \u00b7L")[:1].isdecimal():
+            if found_in and pattern(_PLACE).match(raw):
                 draft.quoted = True
                 continue
         elif draft.kind is EventKind.LOG and raw.strip() and not (found_in and raw[:1] in " \t"):

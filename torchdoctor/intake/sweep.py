@@ -14,12 +14,19 @@ MOST = 4_000
 _CHARS = 600
 _UNIT = (
     r"(?:trial|candidate|config(?:uration)?|combination|point|fits?|run|experiment|sample|evaluation|job|task"
-    r"|arm|suggestion|hyperparameters?|params|fold|member|individual|#)"
+    r"|arm|suggestion|hyperparameters?|params|fold|member|individual|lauf|versuch|durchlauf|essai|intento|prueba"
+    r"|tentativa|prova|pr\u00f3ba|\u043f\u0440\u043e\u0431\u0430|\u8bd5\u9a8c|\u5b9e\u9a8c|\u5b9f\u9a13|\u30c8\u30e9\u30a4\u30a2\u30eb|\u8bd5\u884c|#)"
+)
+_FAIL = (
+    r"(?:failed|fail|raised|crashed|errored|died|skipped|rejected|did not fit|oom|out of memory|infeasible"
+    r"|fehlgeschlagen|gescheitert|abgebrochen|\u00e9chou\u00e9e?|fall\u00f3|falhou|fallit[oa]|nieudan[ay]"
+    r"|\u043d\u0435 \u0443\u0434\u0430\u043b\w+|\u5931\u8d25|\u5931\u6557)"
 )
 # one of many failed, and by which name or number it goes
 _ONE_FAILED = (
     rf"(?i)\b(?:{_UNIT})s?[ #_-]{{0,3}}[\w./-]{{0,60}}\s?(?:task )?(?:has |was |is )?"
     r"(?:failed|raised|crashed|errored|died|skipped|rejected|did not fit|marked as failed)\b"
+    rf"|\b{_UNIT}s?[ #_-]{{0,3}}\d[\w./-]{{0,20}}[^\n]{{0,200}}?(?:[:=>-]\W{{0,4}}|\s){_FAIL}(?!\w)"
     r"|#\d+ (?:failed|raised|crashed)\b|\btask failed for trial \S+"
     r"|\b\d+ fits? failed (?:out of|with)\b"
     r"|\b(?:marked|recorded|counted|reported|scored?|score set|told|set|loss|value|objective)\b"
@@ -28,11 +35,13 @@ _ONE_FAILED = (
     r"|\battempting (?:to )?restore\b|\brestarting trial \S+"
     r"|\b(?:failed|invalid|infeasible) (?:trial|candidate|config(?:uration)?|point|arm)\b"
 )
+_FIGURE = r"(?:\w{1,20}[ _:=]{1,3}){0,3}-?\d+\.\d+\b"
 # another one came to its end
 _ONE_DONE = (
     rf"(?i)\b(?:{_UNIT})[ #_-]{{0,3}}[\w./-]{{0,60}}\s?(?:has |was |is )?"
     r"(?:finished|completed?|done|succeeded|terminated|ok)\b"
     rf"|\b(?:completed|finished|evaluated) {_UNIT}\b|#\d+ (?:done|finished|completed|ok)\b"
+    rf"|\b{_UNIT}[ #_-]{{0,3}}\d[\w./-]{{0,20}}[^\n]{{0,200}}?[:=>-]\W{{0,4}}{_FIGURE}"
     r"|\brestored (?:on|from)\b|\bTERMINATED\b|\bscore=|\bCOMPLETE\b"
     r"|\[ ?\d+/\d+\].{0,40}\b(?:loss|score|acc|value|val\w*|auc|f1)\b ?[:=] ?-?\d"
     r"|\b\d+ (?:trials? )?(?:completed|succeeded|finished|terminated)\b"
@@ -42,6 +51,9 @@ _RESULT = (
     r"(?i)(?:^|[\s\]:-])best[ _-]?(?:trials?|params?|parameters?|hyper-?parameters?|value|config\w*|score"
     r"|result|candidate|point|individual|estimator|loss|objective|run|model|val\w*|acc\w*|arm)?\W{0,3}"
     r"(?:[:=(]|is\b|was\b|\d|\{|#|[\w-]+ (?:value|score|loss|with|using|val\w*)\b)"
+    r"|(?:^|[\s\]:-])(?:beste[rs]?|meilleure?s?|mejor(?:es)?|melhor(?:es)?|miglior[ei]?|najlepsz\w+"
+    r"|\u043b\u0443\u0447\u0448\w+) ?(?:[^\W\d]+\W?){0,2}[:=]"
+    r"|(?:\u6700\u4f73|\u6700\u4f18|\u30d9\u30b9\u30c8|\u6700\u826f)[^:\uff1a=]{0,8}[:\uff1a=]"
     r"|\brecommend(?:ation|ed)\b ?(?:\w+ )?[:=]|\bNumber of trials: (\d+)/\1 \(\1 TERMINATED\)"
     r"|\bTrial status: \d+ TERMINATED\s*$|\bbest\b.{0,40}\bwritten to\b"
 )
