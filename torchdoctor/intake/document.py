@@ -62,7 +62,7 @@ _STRONG = (
     "return code 0", "no errors", "'train_runtime': ", "failed: 0",
     "training ended",
     "erfolgreich", "rückgabewert 0", "avec succès", "con éxito", "com sucesso", "con successo", "успешно",
-    "训练完成", "完成", "終了しました",
+    "训练完成", "完成", "終了しました", "完了しました", "完了。", "완료",
 )  # fmt: skip
 _WEAK = (
     "saved",
@@ -124,7 +124,7 @@ _TROUBLE = r"(?:^|[^\w])(?:fatal|\w*error|failed|killed|aborted|out of memory|\w
 # A count of nothing, a switch or a number under such a name: a table of results or settings.
 _COUNTED = (
     r"[\w/.'\"-]*(?:error|failed|killed|aborted|out of memory|exception)[\w/'\" -]{0,24}[:=\s] ?"
-    r"(?:0(?:\.\d+)?|none|true|false|null)\b"
+    r"(?:(?:0(?:\.\d+)?|none|true|false|null)\b|\[\]|\{\})"
 )
 # "No exception", "without any error": somebody says that nothing failed
 _DENIED = (
@@ -139,7 +139,8 @@ _SPOKEN = (
 # "failed: …, using the fallback": the program says itself how it went on
 _AROUND = (
     r"(?<!no )(?<!without )\b(?:falling back|fallback|fell back|skipp(?:ing|ed)|retrying|will retry"
-    r"|trying again)\b"
+    r"|trying again|\u00fcbersprungen|ignor\u00e9e?s?|omitid[oa]s?)\b"
+    r"|\u30b9\u30ad\u30c3\u30d7|\u8df3\u8fc7|\uac74\ub108|\u043f\u0440\u043e\u043f\u0443\u0449\u0435\u043d"
 )
 # a row of sacct: the job or a step of it, and how it ended; its .extern step completes whatever happened
 _ACCOUNTED = r"^\s*\d+(?:_\d+)?(?:\.[\w+]+)?\+?\s(?:.*\s)?"

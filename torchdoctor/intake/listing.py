@@ -23,6 +23,8 @@ _SHOWN = r"(={2,4}) [^=].* \1$|#!?\[\w+\(.*\)\]$|\{ \w+: .*\},?$"
 _COUNTED = r"(?:\d{1,3}[.)] |[-*] )?\S.*\S {2,}[\d,.]+(?: ?[a-z%]+)?$"
 # several figures beside each other: a row of a table that a program prints of its own run
 _FIGURES = r"(?i)(?:\s{2,}(?:[\d.,]+(?:e[+-]?\d+)?[GMKs%]?|nan|inf)){3}$"
+# a kind, how often it was counted, and its share
+_SHARE = r"\S.*\S {2,}\d[\d,.]* +\(?\d[\d.,]* ?%$"
 # git branch -v
 _BRANCH = r"(?:\* )?[\w./-]*[a-z][\w./-]* +(?=[0-9a-f]*\d)[0-9a-f]{7,12} \S"
 _ELEMENT = (
@@ -88,9 +90,7 @@ def _found_in_code(text: str) -> bool:
         return True
     code = found["code"]
     quoted = any(mark in code for mark in "\"'`")
-    return (code[0] in " \t" and (quoted or code.lstrip()[:1] in "#/*")) or (
-        quoted and bool(pattern(_HOLDS).match(code))
-    )
+    return code[0] in " \t#" or (quoted and bool(pattern(_HOLDS).match(code)))
 
 
 _TYPED = (
@@ -139,7 +139,7 @@ def listed(text: str) -> bool:
         return True
     if first == "<" and "</" in text and pattern(_ELEMENT).match(text):
         return True
-    if ":" in text and any(mark in text for mark in "\"'`#/") and _found_in_code(text):
+    if ":" in text and "." in text[:200] and pattern(r"\S+[:-]\d+[:-]").match(text) and _found_in_code(text):
         return True
     if text.startswith(("msgid", "msgstr", "msgctxt", "#~ ", "#| ")):
         return True  # gettext
@@ -150,6 +150,8 @@ def listed(text: str) -> bool:
     if " as expected" in text and pattern(r"\b(?:raise[sd]?|caught)\b|\bexpected(?::|$)").search(text):
         return True
     if ("->" in text or "=>" in text or "\u2192" in text) and pattern(_POINTER).match(text):
+        return True
+    if text[-1:] == "%" and pattern(_SHARE).match(text):
         return True
     if "  " in text and text[-1:].isalnum():
         if pattern(_BRANCH).match(text):
@@ -238,3 +240,21 @@ def mark_lists(drafts: list[Draft]) -> None:
             for one in run:
                 one.quoted, one.told = True, False
         run = [draft] if draft is not None and bare else []
+
+
+_OWN_KEYS = ("rror", "rrors", "eason", "easons", "essage", "essages", "ilure", "ilures", "ception", "output")
+
+
+def mark_settings(drafts: list[Draft]) -> None:
+    """Set ``quoted`` on the items of a list below a key of settings, as YAML is printed: what to retry on."""
+    within = False
+    for draft in drafts:
+        if draft.kind is EventKind.LOG and draft.raw[:1] in " \t" and draft.raw.lstrip()[:2] == "- ":
+            draft.quoted = draft.quoted or within
+            continue
+        key = draft.raw.strip()
+        within = (
+            key[-1:] == ":"
+            and not key.endswith(tuple(f"{own}:" for own in _OWN_KEYS))
+            and bool(pattern(r"[a-z][\w.]{1,40}:$").match(key))
+        )

@@ -7,11 +7,16 @@ counters of likes, the headings of an advert. What such a text names befell nobo
 from __future__ import annotations
 
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from torchdoctor.intake import tongues
 from torchdoctor.intake.draft import pattern
 from torchdoctor.intake.lines import is_prompt
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LONGEST = 160  # characters of a line that may be a heading, or a name with its counters
 _EDGES = " \t#*=-_~:：!！.。>|【】[]()（）0123456789、"
 _BULLETS = ("- ", "* ", "\u2022", "\u30fb", "\u00b7 ", "\u2013 ", "+ ")
 _VERSION = r"(?<![\w.])v?\d{1,4}\.\d+(?:\.\d+)*\w*(?![\w/])"
@@ -49,19 +54,21 @@ def is_notes(lines: list[str], title: str) -> bool:
 
 def is_posted(lines: list[str]) -> bool:
     """True for posts and the answers to them, as networks and forums show them."""
-    posts = sum(pattern(_POSTED).match(line) is not None for line in lines)
-    liked = sum(pattern(_LIKED).match(line) is not None for line in lines)
-    tags = sum("#" in line and pattern(_TAGS).match(line) is not None for line in lines)
+    marks = [line.strip() for line in lines if len(line) <= LONGEST]
+    posts = sum(pattern(_POSTED).match(mark) is not None for mark in marks)
+    liked = sum(pattern(_LIKED).match(mark) is not None for mark in marks)
+    tags = sum(mark[:1] == "#" and pattern(_TAGS).match(mark) is not None for mark in marks)
     return posts > 1 or (posts > 0 and liked > 0) or liked > 2 or tags > 0
 
 
 def is_notice(lines: list[str]) -> bool:
     """True for an advert, the life of somebody who applies, a programme, a summary of a talk."""
+    phrases = tongues.phrases("notice-heads")
     heads = {
         phrase
-        for line in lines
-        for phrase in tongues.phrases("notice-heads")
-        if _begins(line.lower(), phrase)
+        for line in dict.fromkeys(lines)
+        if len(line) <= LONGEST
+        for phrase in _begun(line.lower(), phrases)
     }
     return len(heads) >= 2 and not _was_run(lines)
 
@@ -86,15 +93,18 @@ def _heads(lines: list[str]) -> list[str]:
 def _starts(line: str, table: str) -> bool:
     if len(line) > 60 or line.lstrip().startswith(_BULLETS):
         return False
-    head = line.strip(_EDGES).lower()
-    return any(_begins(head, phrase) for phrase in tongues.phrases(table))
+    return next(_begun(line.lower(), tongues.phrases(table)), None) is not None
 
 
-def _begins(line: str, phrase: str) -> bool:
-    """A word alone is all of its line; a phrase, or what ends in a colon, begins it."""
+def _begun(line: str, phrases: tuple[str, ...]) -> Iterator[str]:
+    """The phrases that begin a line; a word alone is all of it, and what ends in a colon stands at its edge."""
     bare = line.strip(_EDGES)
-    if phrase[-1] == ":":
-        return line.lstrip(" \t#*-").replace("\uff1a", ":").startswith(phrase)
-    if " " in phrase or phrase[0] > "\u2e80":
-        return bare.startswith(phrase)
-    return bare == phrase
+    if not bare:
+        return
+    edge = line.lstrip(" \t#*-").replace("\uff1a", ":")
+    for phrase in phrases:
+        if phrase[-1] == ":":
+            if edge.startswith(phrase):
+                yield phrase
+        elif bare.startswith(phrase) and (" " in phrase or phrase[0] > "\u2e80" or bare == phrase):
+            yield phrase

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import is_prose
 from torchdoctor.intake.lines import is_code, is_prompt, shown_exception
-from torchdoctor.intake.listing import listed, mark_dumped, mark_entries, mark_lists
+from torchdoctor.intake.listing import listed, mark_dumped, mark_entries, mark_lists, mark_settings
 from torchdoctor.intake.passing import foreseen
 from torchdoctor.intake.sentence import addresses, copied, leads
 from torchdoctor.intake.told import Fences, Teller, retype
@@ -182,6 +182,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
                 retype(draft)
     mark_lists(drafts)
     mark_dumped(drafts)
+    mark_settings(drafts)
     mark_entries(drafts, personal)
     if form is Form.PROSE and not chat:
         _beside_failures(drafts)

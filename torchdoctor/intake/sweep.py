@@ -71,6 +71,8 @@ _LOST = (
     r"|\btoo many failures\b"
     r"|\bdetected \d+ failed runs\b|\b0 (?:completed|succeeded|finished)\b"
 )
+# how many of them failed
+_COUNTED = rf"(?i)\b\d+ (?:of \d+ )?(?:{_UNIT}s? )?{_FAIL}\b|{_FAIL}(?: {_UNIT}s?)?\W{{1,8}}\d+\b"
 _FAILURES = (EventKind.EXCEPTION, EventKind.CRASH)
 
 
@@ -95,6 +97,11 @@ def mark_trials(drafts: list[Draft]) -> None:
         for index in range(max(0, at - NEAR), min(result, at + NEAR + 1))
         if _is_failure(drafts[index]) or index == at or _complains(drafts[index])
     }
+    theirs.update(
+        index
+        for index in range(failed[0], len(drafts))
+        if drafts[index].kind is EventKind.LOG and pattern(_COUNTED).search(drafts[index].raw[:_CHARS])
+    )
     if any(_is_failure(draft) and index not in theirs for index, draft in enumerate(drafts)):
         return
     for index in theirs:
