@@ -97,7 +97,7 @@ def _starts(line: str, table: str) -> bool:
 
 
 def _begun(line: str, phrases: tuple[str, ...]) -> Iterator[str]:
-    """The phrases that begin a line; a word alone is all of it, and what ends in a colon stands at its edge."""
+    """The phrases that begin a line; a word alone is all of it, what ends in a colon is at its edge."""
     bare = line.strip(_EDGES)
     if not bare:
         return

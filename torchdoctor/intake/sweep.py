@@ -83,18 +83,19 @@ def mark_trials(drafts: list[Draft]) -> None:
     """
     if len(drafts) > MOST:
         return
-    result = _last(drafts, _RESULT)
+    result = _result(drafts)
     if result < 0:
         return
-    failed = [index for index in range(result) if _said(drafts[index], _ONE_FAILED)]
+    end = result + (drafts[result].kind in _FAILURES)  # its message took in what comes behind it
+    failed = [index for index in range(end) if _said(drafts[index], _ONE_FAILED)]
     if not failed or any(_said(draft, _LOST) for draft in drafts[failed[0] :]):
         return
-    if not any(_said(draft, _ONE_DONE) for draft in (*drafts[: failed[0]], *drafts[failed[-1] + 1 :])):
+    if not any(_said(draft, _ONE_DONE) for draft in (*drafts[: failed[0]], *drafts[failed[-1] :])):
         return
     theirs = {
         index
         for at in failed
-        for index in range(max(0, at - NEAR), min(result, at + NEAR + 1))
+        for index in range(max(0, at - NEAR), min(end, at + NEAR + 1))
         if _is_failure(drafts[index]) or index == at or _complains(drafts[index])
     }
     theirs.update(
@@ -108,19 +109,28 @@ def mark_trials(drafts: list[Draft]) -> None:
         drafts[index].recovered = True
 
 
-def _last(drafts: list[Draft], expression: str) -> int:
-    """The last event, or the one before more results, that says what was found; -1 without one."""
+def _result(drafts: list[Draft]) -> int:
+    """The last event that says what was found; -1 without one."""
     for index in range(len(drafts) - 1, max(-1, len(drafts) - 60), -1):
-        if _said(drafts[index], expression) and not pattern(_NO_RESULT).search(drafts[index].raw[:_CHARS]):
-            return index
+        for line in _lines(drafts[index]):
+            if pattern(_RESULT).search(line) and not pattern(_NO_RESULT).search(line):
+                return index
     return -1
 
 
 def _said(draft: Draft, expression: str) -> bool:
-    """Does a line of the event, its own or one that was taken for the end of its message, say so?"""
-    if draft.quoted or draft.kind not in (EventKind.LOG, EventKind.LAUNCHER, *_FAILURES):
-        return False
-    return any(pattern(expression).search(part[:_CHARS]) for part in (draft.raw, *draft.parts[-8:]))
+    return any(pattern(expression).search(line) for line in _lines(draft))
+
+
+def _lines(draft: Draft) -> list[str]:
+    """What a program logged: an event's own line, or those that were taken for the end of a message."""
+    if draft.quoted:
+        return []
+    if draft.kind in _FAILURES:
+        return [part[:_CHARS] for part in draft.parts[1:][-8:]]
+    if draft.kind not in (EventKind.LOG, EventKind.LAUNCHER):
+        return []
+    return [part[:_CHARS] for part in dict.fromkeys((draft.raw, *draft.parts[-8:]))]
 
 
 def _is_failure(draft: Draft) -> bool:
