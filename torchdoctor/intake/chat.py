@@ -7,7 +7,8 @@ from torchdoctor.intake.written import is_program
 from torchdoctor.sentence_words import COMMON
 
 _SPEAKER = (
-    r"^(\w[\w .-]{0,24}?)[ ,]+(?:\[?\d{1,2}:\d\d(?: ?[AP]M)?\]?"
+    r"^(\w[\w .-]{0,24}?)(?: [\u2014\u2013-])?[ ,]+"
+    r"(?:(?:[Tt]oday|[Yy]esterday|[Hh]eute|[Gg]estern)(?:,| at| um)? )?(?:\[?\d{1,2}:\d\d(?: ?[AP]M)?\]?"
     r"|\d{1,4}[./-]\d{1,2}[./-]\d{1,4},? \d{1,2}:\d\d(?::\d\d)?(?: "
     r"?[AP]M)?)$"
 )

@@ -202,7 +202,7 @@ def is_failure(draft: Draft) -> bool:
             return False  # a study that counts what it was told to catch
         if _level(draft) in ("INFO", "DEBU", "WARN") or pattern(_AROUND).search(low):
             return False
-        if pattern(r"^\s*[a-z][\w-]*: +[\w.-]+(?: +#.*)?$|^\s+\d+  +\S").match(low):
+        if pattern(r"^\s*[a-z][\w-]*: +[\w.-]+(?: +# .*)?$|^\s+\d+  +\S").match(low):
             return False  # a switch of a settings dump; how often something was counted
         low = pattern(_DENIED).sub(" ", pattern(_COUNTED).sub(" ", low))
         return draft.level is not None or bool(pattern(_TROUBLE).search(low))

@@ -61,6 +61,9 @@ _QUERY = (
     # grep -n over sources: an indented piece of code behind its number
     r"|\d{1,6}[-:](?: {4,}|\t)(?:[frbu]?[\"']|raise\b|return\b|assert\b|TORCH_CHECK)"
     r"|\d{1,6}[-:](?:[a-z_][\w.]*\(|[A-Za-z_]\w* = )[frbu]{0,2}[\"']"
+    r"|\d{1,6} (?:[frbu]{0,2}[\"'`].*[\"'`],?|[a-z_][\w.]*\([frbu]{0,2}[\"'].*\);?)$"
+    # the quickfix list of vim
+    r"|[\w./\\-]+\.(?!log|txt|out|err)\w{1,5}\|\d+(?: col \d+(?:-\d+)?)?\| (?!(?:fatal )?error|warning|note)"
     r"|\d{1,6}  (?:git|grep|echo|cat|sed|awk|vim?|less|tail|head|python3?|pip|cd|ls|export|rg) "
     r"|<(?:Function|Module|Class|Package|Dir|Coroutine|UnitTestCase|TestCaseFunction) "
     r"|.*\s\|\s?(?:stats|count|where|timechart|table|top|search|line_format)\b|.*\|[=~] ?[`\"]"

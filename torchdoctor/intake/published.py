@@ -24,7 +24,8 @@ _VERSION = r"(?<![\w.])v?\d{1,4}\.\d+(?:\.\d+)*\w*(?![\w/])"
 _POSTED = (
     r"\s*(?:[^@]{0,40} )?@[\w.-]+(?:@[\w.-]+)? ?[\u00b7\u2022|] ?\w|\s*(?:.{0,40}\bposted by )?/?u/[\w-]+\b"
     r".{0,20}(?:[\u00b7\u2022]|\bago\b|$)|\s*/?r/\w+ ?[\u00b7\u2022]"
-    r"|\s*@?[\w.-]{2,24}(?: \(\w+\))? (?:\d+|an?) (?:min(?:ute)?|hour|day|week|month|year)s? ago\b"
+    r"|\s*@?(?!(?i:asked|modified|answered|posted|updated|edited|opened|closed|created|started|about|last)\b)"
+    r"[\w.-]{2,24}(?: \(\w+\))? (?:\d+|an?) (?:min(?:ute)?|hour|day|week|month|year)s? ago\b"
     r"|@\S{2,20}(?:\uff1a| .*\u6765\u81ea| \d{1,2}\u6708|$)"
 )
 _LIKED = (
@@ -55,6 +56,8 @@ def is_notes(lines: list[str], title: str) -> bool:
 def is_posted(lines: list[str]) -> bool:
     """True for posts and the answers to them, as networks and forums show them."""
     marks = [line.strip() for line in lines if len(line) <= LONGEST]
+    if any(mark[:6] in ("asked ", "Asked ") for mark in marks):
+        return False  # a question, with who asked it and when
     posts = sum(pattern(_POSTED).match(mark) is not None for mark in marks)
     liked = sum(pattern(_LIKED).match(mark) is not None for mark in marks)
     tags = sum(mark[:1] == "#" and pattern(_TAGS).match(mark) is not None for mark in marks)

@@ -14,8 +14,10 @@ MOST = 4_000
 _CHARS = 600
 _UNIT = (
     r"(?:trial|candidate|config(?:uration)?|combination|point|fits?|run|experiment|sample|evaluation|job|task"
-    r"|arm|suggestion|hyperparameters?|params|fold|member|individual|lauf|versuch|durchlauf|essai|intento|prueba"
-    r"|tentativa|prova|pr\u00f3ba|\u043f\u0440\u043e\u0431\u0430|\u8bd5\u9a8c|\u5b9e\u9a8c|\u5b9f\u9a13|\u30c8\u30e9\u30a4\u30a2\u30eb|\u8bd5\u884c|#)"
+    r"|bs|batch[ _]size|seed|setting|arm|suggestion|hyperparameters?|params|fold|member|individual"
+    r"|lauf|versuch|durchlauf|essai|intento|prueba"
+    r"|tentativa|prova|pr\u00f3ba|\u043f\u0440\u043e\u0431\u0430|\u8bd5\u9a8c|\u5b9e\u9a8c|\u5b9f\u9a13"
+    r"|\u30c8\u30e9\u30a4\u30a2\u30eb|\u8bd5\u884c|#)"
 )
 _FAIL = (
     r"(?:failed|fail|raised|crashed|errored|died|skipped|rejected|did not fit|oom|out of memory|infeasible"
@@ -26,7 +28,7 @@ _FAIL = (
 _ONE_FAILED = (
     rf"(?i)\b(?:{_UNIT})s?[ #_-]{{0,3}}[\w./-]{{0,60}}\s?(?:task )?(?:has |was |is )?"
     r"(?:failed|raised|crashed|errored|died|skipped|rejected|did not fit|marked as failed)\b"
-    rf"|\b{_UNIT}s?[ #_-]{{0,3}}\d[\w./-]{{0,20}}[^\n]{{0,200}}?(?:[:=>-]\W{{0,4}}|\s){_FAIL}(?!\w)"
+    rf"|\b{_UNIT}s?[ #_=:-]{{0,3}}\d[\w./-]{{0,20}}[^\n]{{0,200}}?(?:[:=>-]\W{{0,4}}|\s){_FAIL}(?!\w)"
     r"|#\d+ (?:failed|raised|crashed)\b|\btask failed for trial \S+"
     r"|\b\d+ fits? failed (?:out of|with)\b"
     r"|\b(?:marked|recorded|counted|reported|scored?|score set|told|set|loss|value|objective)\b"
@@ -41,7 +43,7 @@ _ONE_DONE = (
     rf"(?i)\b(?:{_UNIT})[ #_-]{{0,3}}[\w./-]{{0,60}}\s?(?:has |was |is )?"
     r"(?:finished|completed?|done|succeeded|terminated|ok)\b"
     rf"|\b(?:completed|finished|evaluated) {_UNIT}\b|#\d+ (?:done|finished|completed|ok)\b"
-    rf"|\b{_UNIT}[ #_-]{{0,3}}\d[\w./-]{{0,20}}[^\n]{{0,200}}?[:=>-]\W{{0,4}}{_FIGURE}"
+    rf"|\b{_UNIT}[ #_=:-]{{0,3}}\d[\w./-]{{0,20}}(?:[^\n]{{0,200}}?[:=>-]\W{{0,4}}| {{2,}}){_FIGURE}"
     r"|\brestored (?:on|from)\b|\bTERMINATED\b|\bscore=|\bCOMPLETE\b"
     r"|\[ ?\d+/\d+\].{0,40}\b(?:loss|score|acc|value|val\w*|auc|f1)\b ?[:=] ?-?\d"
     r"|\b\d+ (?:trials? )?(?:completed|succeeded|finished|terminated)\b"

@@ -99,7 +99,7 @@ class Text:
 
     def pasted(self) -> bool:
         """Did somebody in a chat say nothing but an exception with its message?"""
-        bare = r"\S.{0,60}?[:\uff1a>] ?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): "
+        bare = r"(?:\S.{0,60}?[:\uff1a>] ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): "
         return any("rror: " in line and pattern(bare).match(line) for line in self.lines)
 
     def _here(self, group: Group) -> tuple[frozenset[str], tuple[str, ...]]:
@@ -139,7 +139,7 @@ def hear(lines: list[str], form: Form, chat: bool = False) -> Speech:
     asks = filled_in or asked.has("asks")
     person = asks or speaks_of_self(asked.lines) or asked.has(*_PERSONAL)
     over = (chat or asks) and text.has("over") and not (chat and text.last("now") > text.last("over"))
-    now = chat and not over and (text.has("now") or (asks and text.pasted()))
+    now = chat and not over and (text.has("now") or text.pasted())
     lesson = 0 if chat else _lesson(text, form, 3 * listed, asks, filled_in)
     return Speech(person or asked.questions, asks, now, over, lesson)
 
