@@ -61,6 +61,18 @@ HIS_OWN = {
 }
 
 
+HIS_OWN |= {
+    "fields of a record": f"Level: ERROR\nSession: 18821\nLocation: train.py:12\nDuration: 12 s\nMessage: {MM}\n",
+    "code with decorators": f"My model is\n\n@dataclass\nclass A:\n    x: int\n\n@torch.no_grad()\ndef f():\n"
+    f"    pass\n\nand it stops with\n\n{MM}\n\nI use torch 2.3.\n",
+    "what he changed": f"What I changed since 1.2:\n- bigger batch\n- new head\n- bf16\n\nSince then it "
+    f"crashes:\n\n{MM}\n",
+    "ages of pods": f"train-0 3 minutes ago\ntrain-1 3 minutes ago\nLast log of train-0:\n{MM}\n",
+    "who asked and when": f"Error in my first network\nAsked 3 days ago   Viewed 41 times\n\nI get\n\n{MM}\n\n"
+    "asked 3 days ago\nmira\n101 points\n",
+}
+
+
 @pytest.mark.parametrize("name", HIS_OWN)
 def test_what_somebody_writes_of_his_own_failure_counts(name: str) -> None:
     assert counts(HIS_OWN[name])
@@ -126,6 +138,19 @@ NOW = {
 [18:12] Лена: {MM}
 [18:13] Олег: понял
 [18:14] Олег: смотрю
+""",
+    "English, without a question": f"""\
+Ann: morning
+Bob: my job crashed over night
+Bob: {MM}
+Ann: which node?
+Bob: n12
+""",
+    "Chinese, between marks": f"""\
+[09:01] 老王：早
+[09:02] 小林：我的任务报错 "{MM}" 了，不知道为什么
+[09:03] 老王：哪台
+[09:04] 小林：n12
 """,
     "German, again": f"""\
 [12:40] Olaf: Letztes Jahr hatten wir das doch, es wurde behoben

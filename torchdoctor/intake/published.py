@@ -22,11 +22,12 @@ _BULLETS = ("- ", "* ", "\u2022", "\u30fb", "\u00b7 ", "\u2013 ", "+ ")
 _VERSION = r"(?<![\w.])v?\d{1,4}\.\d+(?:\.\d+)*\w*(?![\w/])"
 # who posted, and when; how many liked it; words to find it by
 _POSTED = (
-    r"\s*(?:[^@]{0,40} )?@[\w.-]+(?:@[\w.-]+)? ?[\u00b7\u2022|] ?\w|\s*(?:.{0,40}\bposted by )?/?u/[\w-]+\b"
-    r".{0,20}(?:[\u00b7\u2022]|\bago\b|$)|\s*/?r/\w+ ?[\u00b7\u2022]"
-    r"|\s*@?(?!(?i:asked|modified|answered|posted|updated|edited|opened|closed|created|started|about|last)\b)"
-    r"[\w.-]{2,24}(?: \(\w+\))? (?:\d+|an?) (?:min(?:ute)?|hour|day|week|month|year)s? ago\b"
-    r"|@\S{2,20}(?:\uff1a| .*\u6765\u81ea| \d{1,2}\u6708|$)"
+    r"\s*(?:[^@]{0,40} )?@[\w.-]+(?:@[\w.-]+)? ?[\u00b7\u2022|] ?\w|\s*(?:.{0,40}\bposted by )?u/[\w-]+\b"
+    r"(?:.{0,20}(?:[\u00b7\u2022]|\bago\b)|$)|\s*/?r/\w+ ?[\u00b7\u2022]"
+    r"|(?!(?i:asked|modified|answered|posted|updated|edited|opened|closed|created|started|about|last)\b)"
+    r"(?:@[\w.-]{2,24}(?= .{4,16}ago$)|[\w.-]{2,24}(?: \(\w+\))?(?= .{4,16}ago\s*[|\u00b7\u2022(\[\u2013-]))"
+    r" (?:\d+|an?) (?:min(?:ute)?|hour|day|week|month|year)s? ago\b"
+    r"|@\S{2,20}(?:\uff1a| .*\u6765\u81ea| \d{1,2}\u6708)"
 )
 _LIKED = (
     r"\s*(?:[^\w\s.,:;/|#*=+<>()\[\]{}%-]{1,3}\s*[\d.,]+ ?(?:[KkMm\u4e07]|mil|tys|Tsd|mila)?\.?\s*){2,}$"

@@ -139,7 +139,7 @@ def hear(lines: list[str], form: Form, chat: bool = False) -> Speech:
     asks = filled_in or asked.has("asks")
     person = asks or speaks_of_self(asked.lines) or asked.has(*_PERSONAL)
     over = (chat or asks) and text.has("over") and not (chat and text.last("now") > text.last("over"))
-    now = chat and not over and (text.has("now") or text.pasted())
+    now = chat and not over and (text.has("now") or (not listed and text.pasted()))
     lesson = 0 if chat else _lesson(text, form, 3 * listed, asks, filled_in)
     return Speech(person or asked.questions, asks, now, over, lesson)
 

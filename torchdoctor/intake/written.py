@@ -107,7 +107,10 @@ _KEEPS = (
     ('" = "',),
 )
 # a dump of a record names what was raised: exception.message=…
-_RECORDED = r"[\w.-]*\b(?:message|msg|type|stack\w*|trace\w*|reason|status|level|time\w*|detail) ?[=:]"
+_RECORDED = (
+    r"[\w.-]*\b(?:error|exception|message|msg|type|stack\w*|trace\w*|reason|status|level|time\w*|detail)"
+    r" ?[=:]"
+)
 
 
 def _is_catalog(lines: list[str]) -> bool:
