@@ -62,13 +62,14 @@ HIS_OWN = {
 
 
 HIS_OWN |= {
-    "fields of a record": f"Level: ERROR\nSession: 18821\nLocation: train.py:12\nDuration: 12 s\nMessage: {MM}\n",
+    "fields of a record": f"Level: ERROR\nSession: 18821\nLocation: train.py:12\nDuration: 12 s\n"
+    f"Message: {MM}\n",
     "code with decorators": f"My model is\n\n@dataclass\nclass A:\n    x: int\n\n@torch.no_grad()\ndef f():\n"
     f"    pass\n\nand it stops with\n\n{MM}\n\nI use torch 2.3.\n",
     "what he changed": f"What I changed since 1.2:\n- bigger batch\n- new head\n- bf16\n\nSince then it "
     f"crashes:\n\n{MM}\n",
     "ages of pods": f"train-0 3 minutes ago\ntrain-1 3 minutes ago\nLast log of train-0:\n{MM}\n",
-    "who asked and when": f"Error in my first network\nAsked 3 days ago   Viewed 41 times\n\nI get\n\n{MM}\n\n"
+    "who asked and when": f"Error in a first network\nAsked 3 days ago   Viewed 41 times\n\nI get\n\n{MM}\n\n"
     "asked 3 days ago\nmira\n101 points\n",
 }
 
