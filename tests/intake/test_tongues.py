@@ -12,6 +12,7 @@ from torchdoctor.intake.voice import Text
 
 INTAKE = Path(tongues.__file__).parent
 TABLES = dict(re.findall(r"(?m)^\[([\w-]+): (\w+)\]$", (INTAKE / "tongues.txt").read_text(encoding="utf-8")))
+MODULES = ("voice", "sentence", "published")
 READ = {"rules": tongues.rules, "words": tongues.words, "phrases": tongues.phrases}
 
 
@@ -20,15 +21,13 @@ def test_each_table_can_be_read_and_is_used(name: str) -> None:
     found = READ[TABLES[name]](name)
     assert found
     assert "" not in found
-    sources = "".join(
-        (INTAKE / f"{module}.py").read_text(encoding="utf-8") for module in ("voice", "sentence")
-    )
+    sources = "".join((INTAKE / f"{module}.py").read_text(encoding="utf-8") for module in MODULES)
     within = (INTAKE / "tongues.txt").read_text(encoding="utf-8")
     assert f'"{name}"' in sources or f"${name}" in within
 
 
 def test_what_is_asked_for_is_there() -> None:
-    for module in ("voice", "sentence"):
+    for module in MODULES:
         source = (INTAKE / f"{module}.py").read_text(encoding="utf-8")
         for kind, name in re.findall(r'tongues\.(\w+)\("([\w-]+)"\)', source):
             assert TABLES.get(name) == kind

@@ -39,6 +39,10 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending, Speech]:
     mark_provoked(drafts)
     if form is not Form.LOG and not any(d.headed and not d.quoted for d in drafts):
         return form, Ending.UNKNOWN, speech
+    if not speech.asks and any(word in one for one in census.lines for word in _SEARCHED):
+        from torchdoctor.intake.sweep import mark_trials
+
+        mark_trials(drafts)
     ending, good = ending_of(drafts, speech.asks)
     if speech.asks and good >= 0 and pattern(_ACCESS).search(drafts[good].raw[:400]):
         ending = Ending.UNKNOWN  # one request was answered, and somebody asks about another
@@ -46,6 +50,11 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending, Speech]:
     return form, ending, speech
 
 
+# without one of these there is no search over trials whose result is told
+_SEARCHED = (
+    "best", "Best", "BEST", "recommend", " TERMINATED", "eilleur", "ejor", "elhor", "iglior", "ajlepsz",
+    "\u0443\u0447\u0448", "\u6700\u4f73", "\u6700\u4f18", "\u30d9\u30b9\u30c8", "\u6700\u826f",
+)  # fmt: skip
 _STRONG = (
     "finished", "completed", "successfully", "succeeded", "all done", "done training", "training done",
     "done.", "done!", "done in", "` reached", "exit code 0", "exit code: 0", "exitcode 0", "exitcode: 0",
@@ -57,7 +66,7 @@ _STRONG = (
     "return code 0", "no errors", "'train_runtime': ", "failed: 0",
     "training ended",
     "erfolgreich", "rückgabewert 0", "avec succès", "con éxito", "com sucesso", "con successo", "успешно",
-    "训练完成", "完成", "終了しました",
+    "训练完成", "完成", "終了しました", "完了しました", "完了。", "완료",
 )  # fmt: skip
 _WEAK = (
     "saved",
@@ -119,7 +128,7 @@ _TROUBLE = r"(?:^|[^\w])(?:fatal|\w*error|failed|killed|aborted|out of memory|\w
 # A count of nothing, a switch or a number under such a name: a table of results or settings.
 _COUNTED = (
     r"[\w/.'\"-]*(?:error|failed|killed|aborted|out of memory|exception)[\w/'\" -]{0,24}[:=\s] ?"
-    r"(?:0(?:\.\d+)?|none|true|false|null)\b"
+    r"(?:(?:0(?:\.\d+)?|none|true|false|null)\b|\[\]|\{\})"
 )
 # "No exception", "without any error": somebody says that nothing failed
 _DENIED = (
@@ -134,7 +143,8 @@ _SPOKEN = (
 # "failed: …, using the fallback": the program says itself how it went on
 _AROUND = (
     r"(?<!no )(?<!without )\b(?:falling back|fallback|fell back|skipp(?:ing|ed)|retrying|will retry"
-    r"|trying again)\b"
+    r"|trying again|\u00fcbersprungen|ignor\u00e9e?s?|omitid[oa]s?)\b"
+    r"|\u30b9\u30ad\u30c3\u30d7|\u8df3\u8fc7|\uac74\ub108|\u043f\u0440\u043e\u043f\u0443\u0449\u0435\u043d"
 )
 # a row of sacct: the job or a step of it, and how it ended; its .extern step completes whatever happened
 _ACCOUNTED = r"^\s*\d+(?:_\d+)?(?:\.[\w+]+)?\+?\s(?:.*\s)?"
@@ -196,8 +206,8 @@ def is_failure(draft: Draft) -> bool:
             return False  # a study that counts what it was told to catch
         if _level(draft) in ("INFO", "DEBU", "WARN") or pattern(_AROUND).search(low):
             return False
-        if pattern(r"^\s*[a-z][\w-]*: +[\w.-]+$").match(low):
-            return False  # a switch of a settings dump
+        if pattern(r"^\s*[a-z][\w-]*: +[\w.-]+(?: +# .*)?$|^\s+\d+  +\S").match(low):
+            return False  # a switch of a settings dump; how often something was counted
         low = pattern(_DENIED).sub(" ", pattern(_COUNTED).sub(" ", low))
         return draft.level is not None or bool(pattern(_TROUBLE).search(low))
     return False
@@ -348,6 +358,8 @@ def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
     retried = False
     for index in range(len(drafts) - 1, -1, -1):
         draft = drafts[index]
+        if draft.recovered:
+            continue  # of a trial whose search went on
         if draft.kind is EventKind.LOG and steps.get(draft.stream, 0) >= 2:
             low = draft.raw[:600].lower()
             draft.recovered = any(words in low for words in _WENT_ON)

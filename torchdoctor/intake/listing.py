@@ -23,11 +23,15 @@ _SHOWN = r"(={2,4}) [^=].* \1$|#!?\[\w+\(.*\)\]$|\{ \w+: .*\},?$"
 _COUNTED = r"(?:\d{1,3}[.)] |[-*] )?\S.*\S {2,}[\d,.]+(?: ?[a-z%]+)?$"
 # several figures beside each other: a row of a table that a program prints of its own run
 _FIGURES = r"(?i)(?:\s{2,}(?:[\d.,]+(?:e[+-]?\d+)?[GMKs%]?|nan|inf)){3}$"
+# a kind, how often it was counted, and its share
+_SHARE = r"\S.*\S {2,}\d[\d,.]* +\(?\d[\d.,]* ?%$"
 # git branch -v
 _BRANCH = r"(?:\* )?[\w./-]*[a-z][\w./-]* +(?=[0-9a-f]*\d)[0-9a-f]{7,12} \S"
 _ELEMENT = (
     r"<[\w:-]+\b[^>]*>(?:<(?:pattern|regexp?|hint|match|example|title|description|text|remedy)\b).*"
     r"</[\w:-]+>$"
+    # Qt, XLIFF, TMX, Android, .NET
+    r"|<(?:source|target|translation|seg|string|item|value|note|extracomment|oldsource)\b[^>]*>.*</\w+>$"
 )
 # "message -> docs/memory.md": where to read on
 _POINTER = (
@@ -56,10 +60,40 @@ _QUERY = (
     r"|[A-Ea-e][).] (?:\w+\.)*\w+(?:Error|Exception)\b|\S+\.\w{1,5} \d+:\d+ +(?:warning|info|error) "
     # grep -n over sources: an indented piece of code behind its number
     r"|\d{1,6}[-:](?: {4,}|\t)(?:[frbu]?[\"']|raise\b|return\b|assert\b|TORCH_CHECK)"
+    r"|\d{1,6}[-:](?:[a-z_][\w.]*\(|[A-Za-z_]\w* = )[frbu]{0,2}[\"']"
+    r"|\d{1,6} (?:[frbu]{0,2}[\"'`].*[\"'`],?|[a-z_][\w.]*\([frbu]{0,2}[\"'].*\);?)$"
+    # the quickfix list of vim
+    r"|[\w./\\-]+\.(?!log|txt|out|err)\w{1,5}\|\d+(?: col \d+(?:-\d+)?)?\| (?!(?:fatal )?error|warning|note)"
     r"|\d{1,6}  (?:git|grep|echo|cat|sed|awk|vim?|less|tail|head|python3?|pip|cd|ls|export|rg) "
     r"|<(?:Function|Module|Class|Package|Dir|Coroutine|UnitTestCase|TestCaseFunction) "
     r"|.*\s\|\s?(?:stats|count|where|timechart|table|top|search|line_format)\b|.*\|[=~] ?[`\"]"
 )
+
+
+# grep, git grep, ag, Select-String over programs: behind file, line and perhaps column comes a line of code,
+# as far set in as it is there, or at once; what programs say of a place of theirs comes after one blank
+_HIT = (
+    r"(?:[\w.^~@/-]{1,60}:(?=[\w./-]))?(?:[A-Za-z]:)?[\w./\\~+-]+\.(?:pyi?|ipynb|c|cc|cpp|cxx|cu|cuh|h|hpp|go|rs|js|jsx"
+    r"|tsx?|java|kt|swift|cs|rb|lua|php|scala|jl|sh|ya?ml|toml|(?P<document>html|md|rst))[:-]\d{1,6}[:-](?:\d{1,4}[:-])?"
+    r"(?P<code>(?: {2,}|\t)\S.*|[^\s:\d].*)$"
+)
+# code that holds a text: a call, an assignment, an item, a comparison, a statement of another language
+_HOLDS = (
+    r"(?:[\w.:<>\[\]!&*]+ ?\(|[\w.\[\]: ]+ ?(?::?=|<<) ?|[frbu]{0,2}[\"'`]|[#/*<{}()\[\]-]"
+    r"|(?:raise|throw|return|assert|if|elif|else|case|export|const|let|var|val|static|def|with|except|import"
+    r"|from|auto|char|public|private|final|print|echo|not|and|or|puts|use)\b.*[=(\"'`])"
+)
+
+
+def _found_in_code(text: str) -> bool:
+    found = pattern(_HIT).match(text, 0, 600)
+    if found is None:
+        return False
+    if found["document"]:
+        return True
+    code = found["code"]
+    quoted = any(mark in code for mark in "\"'`")
+    return code[0] in " \t#" or (quoted and bool(pattern(_HOLDS).match(code)))
 
 
 _TYPED = (
@@ -108,6 +142,10 @@ def listed(text: str) -> bool:
         return True
     if first == "<" and "</" in text and pattern(_ELEMENT).match(text):
         return True
+    if ":" in text and "." in text[:200] and pattern(r"\S+[:-]\d+[:-]").match(text) and _found_in_code(text):
+        return True
+    if text.startswith(("msgid", "msgstr", "msgctxt", "#~ ", "#| ")):
+        return True  # gettext
     if ":" in text and text[-1:] != ":" and pattern(_LINTED).search(text, 0, 300):
         return True
     if first in _HEX and 7 <= text.find(" ") <= 12 and pattern(_COMMIT).match(text):
@@ -115,6 +153,8 @@ def listed(text: str) -> bool:
     if " as expected" in text and pattern(r"\b(?:raise[sd]?|caught)\b|\bexpected(?::|$)").search(text):
         return True
     if ("->" in text or "=>" in text or "\u2192" in text) and pattern(_POINTER).match(text):
+        return True
+    if text[-1:] == "%" and pattern(_SHARE).match(text):
         return True
     if "  " in text and text[-1:].isalnum():
         if pattern(_BRANCH).match(text):
@@ -203,3 +243,21 @@ def mark_lists(drafts: list[Draft]) -> None:
             for one in run:
                 one.quoted, one.told = True, False
         run = [draft] if draft is not None and bare else []
+
+
+_OWN_KEYS = ("rror", "rrors", "eason", "easons", "essage", "essages", "ilure", "ilures", "ception", "output")
+
+
+def mark_settings(drafts: list[Draft]) -> None:
+    """Set ``quoted`` on the items of a list below a key of settings, as YAML is printed: what to retry on."""
+    within = False
+    for draft in drafts:
+        if draft.kind is EventKind.LOG and draft.raw[:1] in " \t" and draft.raw.lstrip()[:2] == "- ":
+            draft.quoted = draft.quoted or within
+            continue
+        key = draft.raw.strip()
+        within = (
+            key[-1:] == ":"
+            and not key.endswith(tuple(f"{own}:" for own in _OWN_KEYS))
+            and bool(pattern(r"[a-z][\w.]{1,40}:$").match(key))
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import is_prose
 from torchdoctor.intake.lines import is_code, is_prompt, shown_exception
-from torchdoctor.intake.listing import listed, mark_dumped, mark_entries, mark_lists
+from torchdoctor.intake.listing import listed, mark_dumped, mark_entries, mark_lists, mark_settings
 from torchdoctor.intake.passing import foreseen
 from torchdoctor.intake.sentence import addresses, copied, leads
 from torchdoctor.intake.told import Fences, Teller, retype
@@ -39,7 +39,12 @@ _FOUND = (
     r"(?:\w+\.)*\w*(?:Error|Exception|CUDA)\b"
 )
 # a line that is nothing but the name of a document or a program
-_NAMED = r"(?:[\w.-]+/)*[\w.-]+\.(?:py|cpp|cu|h|cc|md|rst|toml|ya?ml|html|ipynb|go|rs|js|ts|sh|c)$"
+_NAMED = (
+    r"(?:~?/|[A-Za-z]:[/\\])?(?:[\w.-]+[/\\])*[\w.-]+\.(?:py|cpp|cu|h|cc|md|rst|toml|ya?ml|html|ipynb|go|rs|js|ts|sh|c|tsx|java|kt|swift"
+    r"|cs|hpp|cuh|rb)$"
+)
+# what was found in it, as editors, rg and websites number it
+_PLACE = r" {0,8}(?:[\u00b7L] {0,2})?\d{1,6}(?:,\d{1,4})?(?:[:-]| {2,})"
 _CSV = r"^[^\",:]{0,40},\"[^\"]{8,400}\"(?:,[^\",]{0,60})*$"
 # an item of a list, or a key and its value, in a program
 _ITEM = r"^[rbf]{0,2}([\"'])(?:(?!\1).){4,400}\1(?:,| ?: ?(?:[rbf]{0,2}[\"'].*[\"']|[\w.]{1,40}),?)$"
@@ -105,11 +110,11 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
             continue
         else:
             above = raw
-        if raw[:1].isdecimal():
-            if found_in and pattern(r"\d+[:-]").match(raw):
+        if raw.lstrip(" \u00b7L")[:1].isdecimal():
+            if found_in and pattern(_PLACE).match(raw):
                 draft.quoted = True
                 continue
-        elif draft.kind is EventKind.LOG and raw.strip():
+        elif draft.kind is EventKind.LOG and raw.strip() and not (found_in and raw[:1] in " \t"):
             found_in = "." in raw and bool(pattern(_NAMED).match(raw))
         if fences.language in ("diff", "patch", "suggestion") and not draft.headed:
             draft.quoted = True  # what somebody wants to change
@@ -177,6 +182,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
                 retype(draft)
     mark_lists(drafts)
     mark_dumped(drafts)
+    mark_settings(drafts)
     mark_entries(drafts, personal)
     if form is Form.PROSE and not chat:
         _beside_failures(drafts)

@@ -26,6 +26,13 @@ class Rule(NamedTuple):
     groups: tuple[Group, ...]
     but: frozenset[str]
 
+    def holds(self, sentence: str, words: frozenset[str]) -> bool:
+        """Does a sentence, of these words, have one of each group?"""
+        return words.isdisjoint(self.but) and all(
+            not words.isdisjoint(group.words) or any(part in sentence for part in group.inside)
+            for group in self.groups
+        )
+
 
 @cache
 def rules(table: str) -> tuple[Rule, ...]:

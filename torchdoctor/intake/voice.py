@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 from torchdoctor.intake import tongues
 from torchdoctor.intake.draft import pattern
 from torchdoctor.intake.lines import is_prompt
+from torchdoctor.intake.tongues import Group, Rule
 from torchdoctor.intake.written import is_prompt_text
 from torchdoctor.model import Form, Speech
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from torchdoctor.intake.tongues import Group, Rule
 
 MOST_LINES = 400
 MOST_SENTENCES = 1_000
@@ -64,6 +64,10 @@ class Text:
         return {sentence: words_of(sentence) for sentence in sentences}
 
     @cached_property
+    def _said(self) -> tuple[tuple[str, frozenset[str]], ...]:
+        return tuple(self._sentences.items())
+
+    @cached_property
     def _vocabulary(self) -> frozenset[str]:
         return frozenset().union(*self._sentences.values())
 
@@ -79,15 +83,24 @@ class Text:
         """The rules of a table that hold in some sentence."""
         for rule in tongues.rules(table):
             here = [self._here(group) for group in rule.groups]
-            if all(words or inside for words, inside in here) and any(
-                words.isdisjoint(rule.but)
-                and all(
-                    not words.isdisjoint(ours) or any(part in sentence for part in inside)
-                    for ours, inside in here
-                )
-                for sentence, words in self._sentences.items()
-            ):
-                yield rule
+            if all(words or inside for words, inside in here):
+                narrow = Rule(tuple(Group(*one) for one in here), rule.but)
+                if any(narrow.holds(sentence, words) for sentence, words in self._said):
+                    yield rule
+
+    def last(self, table: str) -> int:
+        """The place of the last sentence in which a rule of a table holds; -1 without one."""
+        some = list(self.holding(table))
+        for at in range(len(self._sentences) - 1 if some else -1, -1, -1):
+            sentence, words = self._said[at]
+            if any(rule.holds(sentence, words) for rule in some):
+                return at
+        return -1
+
+    def pasted(self) -> bool:
+        """Did somebody in a chat say nothing but an exception with its message?"""
+        bare = r"(?:\S.{0,60}?[:\uff1a>] ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): "
+        return any("rror: " in line and pattern(bare).match(line) for line in self.lines)
 
     def _here(self, group: Group) -> tuple[frozenset[str], tuple[str, ...]]:
         """What of a group stands in the text at all: nothing, in most texts."""
@@ -125,8 +138,8 @@ def hear(lines: list[str], form: Form, chat: bool = False) -> Speech:
     filled_in = is_form(text.lines)
     asks = filled_in or asked.has("asks")
     person = asks or speaks_of_self(asked.lines) or asked.has(*_PERSONAL)
-    over = (chat or asks) and text.has("over")
-    now = chat and text.has("now") and not over
+    over = (chat or asks) and text.has("over") and not (chat and text.last("now") > text.last("over"))
+    now = chat and not over and (text.has("now") or (not listed and text.pasted()))
     lesson = 0 if chat else _lesson(text, form, 3 * listed, asks, filled_in)
     return Speech(person or asked.questions, asks, now, over, lesson)
 
@@ -169,6 +182,8 @@ def _lesson(text: Text, form: Form, marks: int, asks: bool, filled_in: bool) -> 
     lines = text.lines
     if not filled_in and sum(_is_chapter(line) for line in lines) >= MANY_CHAPTERS:
         return 3  # a manual
+    if not filled_in and _is_published(text, asks):
+        return 2
     if text.long:
         return 0
     if text.title.strip(_EDGES).startswith(tongues.phrases("list-titles")):
@@ -190,6 +205,18 @@ def _lesson(text: Text, form: Form, marks: int, asks: bool, filled_in: bool) -> 
     if asks and not (marks > 3 and _titled(text) and not Text(lines[1:]).has("asks")):
         return 0  # but a title that asks may be answered below it
     return marks if marks >= 2 else 0
+
+
+def _is_published(text: Text, asks: bool) -> bool:
+    """A text for everybody, in which nobody asks for himself: who thanks his readers asks nothing."""
+    from torchdoctor.intake import published  # most inputs are logs, in which nobody speaks
+
+    if asks and text.questions:
+        return False
+    lines = text.lines
+    if published.is_notes(lines, text.title) or published.is_notice(lines) or published.are_sayings(lines):
+        return True
+    return not asks and not text.has("own", "narrates") and published.is_posted(lines)
 
 
 def _is_chapter(line: str) -> bool:

@@ -60,7 +60,9 @@ def _is_snippet(lines: list[str]) -> bool:
 
 
 def is_settings(lines: list[str]) -> bool:
-    """True for a file of settings or data: sections, ``key = value``, columns behind tabs."""
+    """True for a file of settings or data: sections, ``key = value``, columns behind tabs, translations."""
+    if _is_catalog(lines):
+        return True
     heads = [line for line in lines if line[:1] == "["]
     if (
         len(lines) >= 3
@@ -90,6 +92,40 @@ def is_settings(lines: list[str]) -> bool:
         elif not pattern(r"^\s*(?:[\"'{\]}]|\.\.\.)").match(line):
             other += 1
     return kept >= 5 and kept > 4 * other
+
+
+# the lines of files in which programs keep their messages and what they are in another language
+_KEPT = (
+    r"(?:\#[,:.|~]? ?.*|msg(?:id|str|ctxt|id_plural)(?:\[\d\])? \".*\"|\".*\")$",  # gettext
+    r"(?:<[^>]{1,300}>.*|.*</[\w:-]+>)$",  # Qt, XLIFF, Android, .NET
+    r"(?:\"(?:[^\"\\]|\\.)*\" = \"(?:[^\"\\]|\\.)*\";|/\*.*|.*\*/|//.*)$",  # Apple
+    r"(?:[#!].*|[a-z][\w-]*(?:\.[\w-]+)+ ?[=:] ?\S.*)$",  # Java
+)
+_KEEPS = (
+    ("msgid ", "msgstr "),
+    ("<trans-unit", "<unit", "<translation", "<target", "<resources", "<string ", "<tuv", "<data name="),
+    ('" = "',),
+)
+# a dump of a record names what was raised: exception.message=…
+_RECORDED = (
+    r"[\w.-]*\b(?:error|exception|message|msg|type|stack\w*|trace\w*|reason|status|level|time\w*|detail)"
+    r" ?[=:]"
+)
+
+
+def _is_catalog(lines: list[str]) -> bool:
+    """True for a file of messages and their translations, whatever its format; nothing was raised in it."""
+    if len(lines) < 3 or any(line.startswith(("Traceback (most", '  File "')) for line in lines):
+        return False
+    held = [sum(any(one in line for one in keeps) for line in lines) for keeps in _KEEPS]
+    named = [line.partition("=")[0].strip() for line in lines if "=" in line]
+    named = [name for name in named if "." in name and " " not in name]
+    for shape, count in zip(_KEPT, (*held, len(named)), strict=True):
+        if count >= 3 and count * 6 >= len(lines):
+            kept = sum(pattern(shape).match(line.strip()) is not None for line in lines)
+            if kept * 10 >= len(lines) * 9:
+                return shape is not _KEPT[-1] or not any(map(pattern(_RECORDED).match, lines))
+    return False
 
 
 def is_yaml(lines: list[str]) -> bool:
