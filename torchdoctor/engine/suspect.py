@@ -271,10 +271,11 @@ def _compares(event: Event) -> bool:
 
 
 def _interrupted(event: Event) -> bool:
-    """Was a wait ended by hand? The last frames of a Ctrl-C, with its name or cut off before it."""
-    if event.kind is not EventKind.EXCEPTION or not event.frames:
+    """Was a run ended by hand? A Ctrl-C, by its name or by the last frames of a wait where that was cut off."""
+    if event.kind is not EventKind.EXCEPTION:
         return False
-    return event.type == "KeyboardInterrupt" or (event.type is None and event.frames[-1].function in _WAITS)
+    cut_off = event.type is None and bool(event.frames) and event.frames[-1].function in _WAITS
+    return event.type == "KeyboardInterrupt" or cut_off
 
 
 def _last_code(event: Event) -> str:

@@ -251,6 +251,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "spread": (("std", "var"), ("nan",)),
     "grad_mode": (("is_grad_enabled", "set_grad_enabled", "no_grad", "inference_mode"),),
+    "broadcast_loss": (("the input size (torch.size",),),
     "leaf": ((".grad", "retain_grad", "grad"), ("backward", "not a leaf tensor")),
     "complaint": (
         (

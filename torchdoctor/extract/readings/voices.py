@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torchdoctor.model import Transcript
 
 LINE_CHARS = 1_200
+REMARK = 4  # words
 WRAPPED = 55  # characters: a shorter line ends where its writer wanted
 
 _PATTERNS = {
@@ -195,7 +196,10 @@ def _voice(text: str, language: str | None, answering: bool) -> tuple[Voice, str
     for name, voice in (("prompt", Voice.TYPED), ("magic", Voice.TYPED), ("shell", Voice.SHELL)):
         found = pattern(name).match(text)
         if found is not None:
-            return voice, found.group("typed")
+            typed = found.group("typed")
+            if voice is Voice.SHELL and typed[0] == "#" and len(typed) > 1 and _remark(typed.lstrip("# ")):
+                return Voice.SAID, typed.lstrip("# ")
+            return voice, typed
     if (found := pattern("answer").match(text)) is not None:
         return Voice.PRINTED, found.group("rest")
     if not answering and (found := pattern("listing").match(text)) is not None and not _spoken(text):
@@ -211,6 +215,11 @@ def _voice(text: str, language: str | None, answering: bool) -> tuple[Voice, str
         if value is None or "]" in text[: code.start("value")] or not pattern("number").match(value):
             return Voice.CODE, text
     return (Voice.SAID if spoken else Voice.PRINTED), text
+
+
+def _remark(text: str) -> bool:
+    """Words behind "#" at a prompt of a shell: who pastes a session writes there what he thinks of it."""
+    return _spoken(text) or len(text.split()) >= REMARK
 
 
 def _spoken(text: str) -> bool:
