@@ -66,6 +66,7 @@ _PATTERNS = {
     "begins": r"\s*(?:[-*+#>|\u2022] ?|\d{1,2}[.)]\s|\w{1,20}:\s)",
     # what Python shows of an object
     "value": r"\s*(?:tensor|array|device|torch\.Size|OrderedDict|Parameter|dict_keys|namespace)\(",
+    "card": r"(?:NVIDIA|GeForce|Tesla|Quadro|TITAN|[RG]TX)\b",
     "number": (
         r"[\s\"']*-?\d[\d.,e+-]*(?:\s*[A-Za-z%/]{1,12})?(?:\s+[\w.%/|:-]{1,24}){0,8}[\s\"']*$"
         # "epoch=0 rank=0 ids=[3, 4]": values that a program shows, not an assignment
@@ -123,8 +124,9 @@ def lines_of(transcript: Transcript) -> Iterator[Line]:
         before = event.end_line
         for offset, raw in enumerate(event.text.split("\n")):
             text = raw[:LINE_CHARS]
-            if event.stream.isdecimal() and text[:1].isdecimal():
-                text = f"{event.stream}: {text}"  # "50: 2.60 GB" was taken for the line of a rank
+            if event.stream.isdecimal() and (text[:1].isdecimal() or pattern("card").match(text)):
+                # "50: 2.60 GB", "0: GeForce GTX 1060" were taken for lines of a rank
+                text = f"{event.stream}: {text}"
             stripped = text.strip()
             if stripped[:3] in ("```", "~~~"):
                 language = stripped[3:].strip().lower() if language is None else None
