@@ -33,6 +33,7 @@ _PATTERNS = {
         r"(?<![\w.])(?P<number>\d{1,12}(?:\.\d{1,6})?)\s?(?P<unit>[KMGTkmgt])(?:i?[Bb]|(?<=[GM])o)?(?![\w])"
         r"|(?<![\w.])(?P<number2>\d{1,12}(?:\.\d{1,6})?)\s?(?P<unit2>[\u043a\u043c\u0433\u041a\u041c\u0413])[\u0431\u0411](?![\w])"
     ),
+    "thousands": r"^\d{1,3}(?: \d{3})+\s?[KMGTkmgt\u043a\u043c\u0433\u041a\u041c\u0413]i?[Bbo\u0431\u0411]$",
     # "3,2 ms": a comma before one or two digits; before three it parts thousands
     "comma": r"(?<![\d.,])(\d{1,6}),(\d{1,2})(?![\d,.]\d|\d)",
     "scientific": r"(?<![\w.])-?(?P<number>\d{1,3}(?:\.\d{1,20})?e[+-]?\d{1,3}|0?\.\d{2,20})(?![\w%]|\.\w)",
@@ -80,6 +81,14 @@ def sizes(text: str) -> Iterator[Figure]:
         unit = found.group("unit") or found.group("unit2")
         value = float(number) * 1024.0 ** _SIZE[unit.lower()]
         yield Figure(value, found.start(), found.end())
+
+
+def cell_size(cell: str) -> float | None:
+    """The first size of a table's cell, in bytes; a cell of its own may part thousands by blanks."""
+    if _pattern("thousands").match(cell):
+        cell = cell.replace(" ", "")
+    found = next(sizes(cell), None)
+    return found.value if found is not None else None
 
 
 def small_numbers(text: str) -> Iterator[Figure]:

@@ -94,7 +94,9 @@ def shown(passage: Passage) -> Iterator[Shown]:
 
 def _answered(passage: Passage, line: Line) -> Iterator[Shown]:
     answer = next(passage.answers(line, 1), None)
-    expression = line.text.partition("#")[0].strip().rstrip(";")
+    # "y = net(x); y.grad_fn" shows the last statement
+    statement = line.text.partition("#")[0].strip().rstrip(";")
+    expression = statement.rpartition(";")[2].strip() if statement.count("(") == statement.count(")") else statement
     if answer is None or not expression:
         return
     parts, value = arguments(expression), answer.text.strip()

@@ -46,6 +46,7 @@ _PATTERNS = {
         r"|return\b|yield\b|print\("
         r"|assert\b"
         r"|(?:if|elif|for|while|with|except)\b.*:\s*(?:#.*)?$|(?:else|try|finally):|(?:pass|break|continue)$"
+        r"|(?:if|for|while|with)\s[^\n]{1,160}:\s+[A-Za-z_][\w.]*\(.*\)\s*$"
         r"|#\s?\w"
         r"|[A-Za-z_][\w.]*(?:\[[^\]]{1,80}\])?(?:, ?[A-Za-z_][\w.]*){0,6} ?[-+*/|]?= ?(?!=)(?P<value>\S.*)$"
         r"|\([^\n]{1,160}\)(?:\.\w+\([^\n]{0,80}\)){1,6}\s*$"
@@ -71,6 +72,8 @@ _PATTERNS = {
         r"[\s\"']*-?\d[\d.,e+-]*(?:\s*[A-Za-z%/]{1,12})?(?:\s+[\w.%/|:-]{1,24}){0,8}[\s\"']*$"
         # "epoch=0 rank=0 ids=[3, 4]": values that a program shows, not an assignment
         r"|-?\d[\d.,e+-]*\s+[A-Za-z_]\w*\s?[=:]"
+        # "G=1: adv tensor([nan])": what it is for that value
+        r"|-?\d[\d.]*:(?:\s|$)|-?\d[\d.]*\s?[\u2e80-\ud7ff]"
     ),
 }
 
