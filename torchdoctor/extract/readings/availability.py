@@ -130,7 +130,7 @@ def read(passage: Passage) -> Iterator[Fact]:
         found = _pattern("cpu").search(cpu.text)
         yield cpu.fact("availability.cpu_build", found.group() if found else "torch.version.cuda is None")
     typed = commands(passage)
-    newest = driver_shown.offered(passage, typed, missing)
+    newest = driver_shown.beside(passage, missing) or driver_shown.offered(passage, typed, missing)
     old = newest is not None and built is not None and _too_old(newest[1], built[0])
     line = hidden_gpus.hidden(passage, typed)
     if line is None and cpu is None and not old and _pattern("gpu").search(passage.text):

@@ -41,7 +41,7 @@ _PATTERNS = {
     "otherwise": (
         r"(?:float32|fp32|bfloat16|\bbf16\b|full precision|\bCPU\b)[^\n]{0,80}"
         r"\b(?:fine|works?|ok|okay|sensible|correct|right|sane|good|normal|no nans?"
-        r"|finite|as expected|clean)\b"
+        r"|finite|as expected|clean|nicely|as (?:it|they) should|perfect(?:ly)?)\b"
         r"|\b(?:fine|works?|ok|okay|sensible|correct|right|sane|good|normal|no nans?"
         r"|finite|clean)\b[^\n]{0,60}"
         r"\b(?:float32|fp32|bfloat16|bf16|full precision|CPU)\b"

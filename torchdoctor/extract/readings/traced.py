@@ -24,6 +24,7 @@ FACTS: dict[str, str] = {
     "traced.differs": "bool: output or words show that the traced model gives other results",
 }
 
+PLAIN = 1e-2  # of a difference: more than float32 brings about
 APART = 0.03  # of the greater one, between two columns
 
 _PATTERNS = {
@@ -93,7 +94,7 @@ _PATTERNS = {
         r"*$"
     ),
     "own-column": r"(?i)eager|python|pytorch|original|\bmodel\b|\bnet\b|\btorch\b",
-    "trace-column": r"(?i)traced?\b|\bts\b|torchscript|\bjit\b|onnx|\bort\b|libtorch|c\+\+|exported",
+    "trace-column": r"(?i)traced?\b|\bts\b|torchscript|\bjit\b|onnx|\bort\b|libtorch|c\+\+|exported|\w\.(?:pt|ts|pth)\b",
     "diff": r"diff|\berr(?:or)?\b",
 }
 
@@ -162,7 +163,7 @@ def _printed(passage: Passage) -> Line | None:
         if _pattern("diff").search(line.text):
             last = list(small_numbers(line.text))
             number = last[-1].value if last else _plain(line.text)
-            if number is not None and number >= 1e-2:
+            if number is not None and number >= PLAIN:
                 return line
     return None
 
@@ -172,6 +173,13 @@ def _columns(passage: Passage) -> Line | None:
     for table in tables(passage):
         for row in table.rows:
             own = [number(cell) for head, cell in row.cells if _pattern("own-column").search(head)]
+            apart = [
+                number(cell) for head, cell in row.cells if re.search(r"(?i)\b(?:max|abs)\w*[ _.]?(?:abs|diff)", head)
+            ]
+            if any(value is not None and value >= PLAIN for value in apart) and _pattern("trace-column").search(
+                " ".join(table.heads)
+            ):
+                return row.line
             other = [number(cell) for head, cell in row.cells if _pattern("trace-column").search(head)]
             for one, two in zip(own, other, strict=False):
                 if one is not None and two is not None and abs(one - two) > APART * max(abs(one), abs(two)):

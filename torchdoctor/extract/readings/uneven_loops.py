@@ -164,7 +164,10 @@ def _left(passage: Passage) -> tuple[Line, str] | None:
     last: dict[int, Line] = {}
     for line in passage.of(Voice.PRINTED, Voice.SAID):
         ranks, _ = ranks_of(line)
-        if line.voice is Voice.PRINTED or len(line.text) <= stall.REMARK:
+        short = len(line.text) <= stall.REMARK and (
+            _pattern("left").search(line.text) or _pattern("position").search(line.text)
+        )
+        if line.voice is Voice.PRINTED or short:
             last.update(dict.fromkeys(ranks, line))
     left = {rank for rank, line in last.items() if _pattern("left").search(line.text)}
     inside = {
