@@ -244,11 +244,16 @@ def has_failure(transcript: Transcript) -> bool:
     )
 
 
-def prints_failure(transcript: Transcript) -> bool:
-    """Does a program print a failure in the text? What people say of how it ended does not count."""
+def prints_failure(transcript: Transcript, timeouts: bool = True) -> bool:
+    """Does a program print a failure in the text? What people say of how it ended does not count.
+
+    ``timeouts``: a watchdog's line counts. It says that ranks waited, and what for is told elsewhere.
+    """
     ended_well = transcript.ending is Ending.GOOD
     return any(
-        _failed(event, ended_well) for event in transcript.events if not event.quoted and not event.recovered
+        _failed(event, ended_well)
+        for event in transcript.events
+        if not event.quoted and not event.recovered and (timeouts or event.kind is not EventKind.WATCHDOG)
     )
 
 

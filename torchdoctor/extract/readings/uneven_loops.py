@@ -107,7 +107,7 @@ _pattern = patterns(_PATTERNS, re.IGNORECASE, but=("source", "counted", "unit"))
 def read(passage: Passage) -> Iterator[Fact]:
     """Both facts, where a person tells of ranks that hang; nothing where a library is described."""
     passage = passage.spaced
-    if not stall.speaks(passage) or stall.over(passage) or not _pattern("ranks").search(passage.text):
+    if not (stall.speaks(passage) or _noted(passage)) or stall.over(passage) or not _pattern("ranks").search(passage.text):
         return
     if _pattern("offered").search(passage.text):
         return
@@ -122,6 +122,19 @@ def read(passage: Passage) -> Iterator[Fact]:
     line, text = shown
     yield line.fact("uneven_loops.told", " ".join(text.split())[:100])
     yield hangs.fact("uneven_loops.hangs", True)
+
+
+def _noted(passage: Passage) -> bool:
+    """A note that begins with the hang, without a word of who writes it, beside what the ranks print."""
+    first = passage.lines[0] if passage.lines else None
+    return (
+        first is not None
+        and not passage.lesson
+        and first.voice is Voice.SAID
+        and stall.told(passage) is not None
+        and says("hangs").search(first.text) is not None
+        and len({rank for line in passage.of(Voice.PRINTED, Voice.SHELL) for rank in ranks_of(line)[0]}) > 1
+    )
 
 
 def _in_words(passage: Passage) -> tuple[Line, str] | None:
