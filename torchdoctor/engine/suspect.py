@@ -276,7 +276,7 @@ def _compares(event: Event) -> bool:
 
 
 def _interrupted(event: Event) -> bool:
-    """Was a run ended by hand? A Ctrl-C, by its name or by the last frames of a wait where that was cut off."""
+    """Was a run ended by hand? A Ctrl-C, by its name or the last frames of a wait where that was cut off."""
     if event.kind is not EventKind.EXCEPTION:
         return False
     cut_off = event.type is None and bool(event.frames) and event.frames[-1].function in _WAITS

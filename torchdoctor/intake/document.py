@@ -136,7 +136,9 @@ _AROUND = (
 _ACCOUNTED = r"^\s*\d+(?:_\d+)?(?:\.[\w+]+)?\+?\s(?:.*\s)?"
 _LOST = _ACCOUNTED + r"(?:FAILED|CANCELLED\+?|TIMEOUT|NODE_FAIL|OUT_OF_ME\w*\+?|PREEMPTED)(?:\s|$)"
 _EXTERN = r"^\s*\d+(?:_\d+)?\.ext"
-_EXPORT = r"\bexport fail(?:ed|ure)\b|\bfail(?:ed|ure)\b.{0,20}\bexport(?:ing)? (?:the operator|of operator)\b"
+_EXPORT = (
+    r"\bexport fail(?:ed|ure)\b|\bfail(?:ed|ure)\b.{0,20}\bexport(?:ing)? (?:the operator|of operator)\b"
+)
 _LAST = 8
 
 

@@ -33,8 +33,10 @@ _PATTERNS = {
         r"|\b(?:same|constant|identical)\b[^.\n]{0,30}predict\w*"
         r"|\b(?:variance of|better than (?:the )?(?:mean|average|median))\b"
         r"|Mittelwert|Varianz der|moyenne|m\u00eame valeur|la media\b|a m\u00e9dia\b|mismo valor|mesmo valor"
-        r"|\u5e73\u5747\u503c|\u540c\u4e00\u4e2a\u503c|\u90fd\u4e00\u6837|\u5e73\u5747\u5024|\u540c\u3058\u5024"
-        r"|\u0441\u0440\u0435\u0434\u043d\u0435\u0435|\u043e\u0434\u043d\u043e \u0438 \u0442\u043e \u0436\u0435"
+        r"|\u5e73\u5747\u503c|\u540c\u4e00\u4e2a\u503c|\u90fd\u4e00\u6837"
+        r"|\u5e73\u5747\u5024|\u540c\u3058\u5024"
+        r"|\u0441\u0440\u0435\u0434\u043d\u0435\u0435"
+        r"|\u043e\u0434\u043d\u043e \u0438 \u0442\u043e \u0436\u0435"
     ),
     "measure": r"\br2\b|R\u00b2|\bmse\b|\brmse\b|\bmae\b|\bval(?:idation)?\b",
 }

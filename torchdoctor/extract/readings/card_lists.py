@@ -159,7 +159,9 @@ def by_torch(passage: Passage, values: tuple[Value, ...], chosen: bool = False) 
             found.setdefault(int(both.group("index")), (both.group("torch").strip(), line))
         if _pattern("sides").search(line.text) and (line.voice is Voice.SHELL or _heads(line)):
             listing = False
-        elif line.voice in (Voice.TYPED, Voice.CODE) or ("print(" in line.text and "get_device_" in line.text):
+        elif line.voice in (Voice.TYPED, Voice.CODE) or (
+            "print(" in line.text and "get_device_" in line.text
+        ):
             listing = listing or "get_device_" in line.text
         elif line.voice is Voice.SAID and _heads(line) and _pattern("torch-side").search(line.text):
             listing = True
@@ -208,7 +210,9 @@ def visible(passage: Passage, values: tuple[Value, ...]) -> Iterator[tuple[int, 
             asked, set_for = (int(min(ones)) if len(ones) == 1 else None), line.at
         elif line.voice is Voice.SAID and passage.lines[set_for].voice is Voice.SAID:
             asked = None
-        elif line.voice is Voice.SHELL and not started and "get_device_" not in line.text and asked is not None:
+        elif (
+            line.voice is Voice.SHELL and not started and "get_device_" not in line.text and asked is not None
+        ):
             exported = "export" in passage.lines[set_for].text
             asked = asked if exported else None
         if asked is not None and line.at in names:

@@ -141,7 +141,9 @@ def _own_input(passage: Passage) -> Line | None:
     for line in passage.of(Voice.CODE, Voice.TYPED):
         if (head := _pattern("forward").match(line.text)) is not None:
             given = set(re.findall(r"[A-Za-z_]\w*", re.sub(r"[:=][^,]*", "", head["names"])))
-        elif (call := _pattern("on").search(line.text)) is not None and (call["name"] or call["input"]) in given:
+        elif (call := _pattern("on").search(line.text)) is not None and (
+            call["name"] or call["input"]
+        ) in given:
             return line
         elif (made := re.match(r"\s*(?P<name>\w+)\s*=(?!=)", line.text)) is not None:
             given.discard(made["name"])

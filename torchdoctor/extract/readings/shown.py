@@ -96,7 +96,9 @@ def _answered(passage: Passage, line: Line) -> Iterator[Shown]:
     answer = next(passage.answers(line, 1), None)
     # "y = net(x); y.grad_fn" shows the last statement
     statement = line.text.partition("#")[0].strip().rstrip(";")
-    expression = statement.rpartition(";")[2].strip() if statement.count("(") == statement.count(")") else statement
+    expression = (
+        statement.rpartition(";")[2].strip() if statement.count("(") == statement.count(")") else statement
+    )
     if answer is None or not expression:
         return
     parts, value = arguments(expression), answer.text.strip()
@@ -170,7 +172,7 @@ def _literal(text: str) -> str:
 
 
 def _one_line(expression: str, value: str, line: Line) -> Iterator[Shown]:
-    """The values of a print() whose output stands beside it: by the order of its arguments, if it has many."""
+    """The values of a print() whose output stands beside it, by the order of its arguments."""
     parts, words = arguments(expression), value.split()
     if len(parts) > 1 and len(parts) == len(words):
         yield from (Shown(one, word, line) for one, word in zip(parts, words, strict=True))
@@ -182,7 +184,9 @@ def _within(line: Line) -> Iterator[Shown]:
     """Values beside their expression, in columns or in words."""
     if line.voice in (Voice.SAID, Voice.PRINTED) and "`" in line.text:
         for said in _pattern("one-line").finditer(line.text):
-            yield from _one_line(said["expression"].strip(), said["quoted"] or said["value"].rstrip("."), line)
+            yield from _one_line(
+                said["expression"].strip(), said["quoted"] or said["value"].rstrip("."), line
+            )
     text = line.text.replace("`", "").replace("**", "") if line.voice is Voice.SAID else line.text
     if line.voice is Voice.CODE and (found := _pattern("comment").match(text)) is not None:
         yield Shown(found.group("expression").strip(), found.group("value"), line)

@@ -120,7 +120,7 @@ def _named(passage: Passage, code: Line | None, values: list[Shown]) -> Line | N
 
 
 def _derived(passage: Passage) -> Line | None:
-    """A line with NaN and a figure that is 1 there, and greater in a line without: what was made of the spread."""
+    """A line with NaN and a figure that is 1 there, and greater in one without: it was made of the spread."""
     for line in passage.of(Voice.PRINTED):
         if _pattern("nans").search(line.text) and _shrinks(passage, line) is not None:
             return line

@@ -68,7 +68,8 @@ _PATTERNS = {
         r"|\bint8\b|GradScaler"
     ),
     "no-half": (
-        r"\b(?:no|not|without|kein\w*|ohne|sans|pas d\w|sin|sem|senza|geen|bez|\u0431\u0435\u0437)\s?['\u2019]?"
+        r"\b(?:no|not|without|kein\w*|ohne|sans|pas d\w|sin|sem|senza|geen|bez|\u0431\u0435\u0437)"
+        r"\s?['\u2019]?"
         r"(?:using )?(?:AMP|autocast|half precision|fp16|bf16)\b"
         r"|is_autocast_enabled\(\)[`'\")]*\s*(?:[=:]+|->|is|returns|gives|liefert|ist|gibt|est|renvoie"
         r"|es|da|\u00e8)?\s*"
@@ -247,7 +248,9 @@ def _half(passage: Passage, values: list[Shown]) -> bool:
 
 def _on(passage: Passage, values: list[Shown]) -> Line | None:
     for one in values:
-        if _pattern("query").search(one.expression) and re.match(r"\W*(?:True|high|medium|tf32)\b", one.value):
+        if _pattern("query").search(one.expression) and re.match(
+            r"\W*(?:True|high|medium|tf32)\b", one.value
+        ):
             return one.line
     for line in passage.lines:
         if line.text.lstrip()[:1] in "|#":

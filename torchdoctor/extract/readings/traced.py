@@ -94,7 +94,10 @@ _PATTERNS = {
         r"*$"
     ),
     "own-column": r"(?i)eager|python|pytorch|original|\bmodel\b|\bnet\b|\btorch\b",
-    "trace-column": r"(?i)traced?\b|\bts\b|torchscript|\bjit\b|onnx|\bort\b|libtorch|c\+\+|exported|\w\.(?:pt|ts|pth)\b",
+    "trace-column": (
+        r"(?i)traced?\b|\bts\b|torchscript|\bjit\b|onnx|\bort\b|libtorch|c\+\+|exported|\w\.(?:pt|ts|pth)\b"
+    ),
+    "difference": r"(?i)\b(?:max|abs)\w*[ _.]?(?:abs|diff)",
     "diff": r"diff|\berr(?:or)?\b",
 }
 
@@ -171,14 +174,11 @@ def _printed(passage: Passage) -> Line | None:
 def _columns(passage: Passage) -> Line | None:
     """The first row in which the column of the trace is not that of the model."""
     for table in tables(passage):
+        traced = any(_pattern("trace-column").search(head) for head in table.heads)
         for row in table.rows:
             own = [number(cell) for head, cell in row.cells if _pattern("own-column").search(head)]
-            apart = [
-                number(cell) for head, cell in row.cells if re.search(r"(?i)\b(?:max|abs)\w*[ _.]?(?:abs|diff)", head)
-            ]
-            if any(value is not None and value >= PLAIN for value in apart) and _pattern("trace-column").search(
-                " ".join(table.heads)
-            ):
+            apart = [number(cell) for head, cell in row.cells if _pattern("difference").search(head)]
+            if traced and any(value is not None and value >= PLAIN for value in apart):
                 return row.line
             other = [number(cell) for head, cell in row.cells if _pattern("trace-column").search(head)]
             for one, two in zip(own, other, strict=False):

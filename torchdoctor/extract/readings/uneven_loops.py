@@ -107,7 +107,11 @@ _pattern = patterns(_PATTERNS, re.IGNORECASE, but=("source", "counted", "unit"))
 def read(passage: Passage) -> Iterator[Fact]:
     """Both facts, where a person tells of ranks that hang; nothing where a library is described."""
     passage = passage.spaced
-    if not (stall.speaks(passage) or _noted(passage)) or stall.over(passage) or not _pattern("ranks").search(passage.text):
+    if (
+        not (stall.speaks(passage) or _noted(passage))
+        or stall.over(passage)
+        or not _pattern("ranks").search(passage.text)
+    ):
         return
     if _pattern("offered").search(passage.text):
         return
