@@ -126,11 +126,15 @@ def _without(passage: Passage) -> Line | None:
     """Parameters that are learned, of which a loop prints that they have no gradient."""
     if "requires_grad" not in passage.text and "lora_" not in passage.text.lower():
         return None
+    values = list(shown(passage))
+    frozen = {
+        one.line.at for one in values if one.expression.endswith(".requires_grad") and one.value == "False"
+    }
     empty = [
         one.line
-        for one in shown(passage)
-        if (one.expression.endswith(".grad") and one.value == "None")
-        or (one.expression.endswith(".grad is None") and one.value == "True")
+        for one in values
+        if one.line.at not in frozen
+        and (one.expression.rpartition(".")[2], one.value) in (("grad", "None"), ("grad is None", "True"))
     ]
     return empty[-1] if len(empty) >= FEWEST - 1 else None
 

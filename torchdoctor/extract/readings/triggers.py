@@ -139,7 +139,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
     "half_nan": (("float16", "fp16", "half"),),
     "availability": (
         ("is_available()", "available", "cpu", "false", "gpu", "card", "cuda"),
-        ("cuda", "gpu", "nvidia"),
+        ("cuda", "gpu", "nvidia", "+cu1", "rtx ", "gtx "),
         (
             "nvidia-smi",
             "+cpu",
