@@ -75,6 +75,10 @@ def read(passage: Passage) -> Iterator[Fact]:
         return
     taken = (line for line in snippets(passage) if _pattern("code").search(line.text))
     code = next((line for line in taken if not _pattern("by-n").search(line.text)), None)
+    # set into words: "per class: f = (f - f.mean(0)) / f.std(0)"
+    if code is None:
+        told = (line for line in passage.of(Voice.PRINTED, Voice.SAID) if _pattern("code").search(line.text))
+        code = next((line for line in told if not _pattern("by-n").search(line.text)), None)
     values = list(shown(passage))
     nan = _row(passage) or _named(passage, code, values) or _value(values)
     derived = _derived(passage) if code is not None and nan is None else None
