@@ -120,16 +120,21 @@ def offered(
 
 def beside(passage: Passage, missing: Line) -> tuple[Line, str] | None:
     """The same for the one of several machines, a column each, whose row of is_available() says False."""
+    shown = in_column(passage, missing, _pattern("driver"))
+    found = re.fullmatch(rf"v?{_NUMBER}", shown[1]) if shown is not None else None
+    return _of(shown[0], found.group("number")) if shown is not None and found is not None else None
+
+
+def in_column(passage: Passage, missing: Line, label: re.Pattern[str]) -> tuple[Line, str] | None:
+    """What the row with this label holds in the column of the machine for which ``missing`` says False."""
     row = cells(missing.text)
     if "False" not in row or "True" not in row:
         return None
     column = row.index("False")
     for line in passage.lines[max(0, missing.at - NEAR) : missing.at + NEAR]:
         own = cells(line.text)
-        if len(own) == len(row) and _pattern("driver").search(own[0]) is not None:
-            found = re.fullmatch(rf"v?{_NUMBER}", own[column].strip("`* "))
-            if found is not None:
-                return _of(line, found.group("number"))
+        if len(own) == len(row) and label.search(own[0]) is not None:
+            return line, own[column].strip("`* ")
     return None
 
 

@@ -124,8 +124,9 @@ def _emptied(passage: Passage) -> Line | None:
 
 def _without(passage: Passage) -> Line | None:
     """Parameters that are learned, of which a loop prints that they have no gradient."""
-    if "requires_grad" not in passage.text and "lora_" not in passage.text.lower():
-        return None
+    learned = "requires_grad" in passage.text or "lora_" in passage.text.lower()
+    if not learned and _own_input(passage) is None:
+        return None  # what is frozen has none either
     values = list(shown(passage))
     frozen = {
         one.line.at for one in values if one.expression.endswith(".requires_grad") and one.value == "False"
@@ -136,7 +137,19 @@ def _without(passage: Passage) -> Line | None:
         if one.line.at not in frozen
         and (one.expression.rpartition(".")[2], one.value) in (("grad", "None"), ("grad is None", "True"))
     ]
-    return empty[-1] if len(empty) >= FEWEST - 1 else None
+    # [(n, p.grad is None) for n, p in net.named_parameters()]
+    listed = next(
+        (
+            one.line
+            for one in values
+            if ".grad is None" in one.expression
+            and " for " in one.expression
+            and len(re.findall(r",\s?True\b", one.value)) >= FEWEST - 1
+            and "False" in one.value
+        ),
+        None,
+    )
+    return empty[-1] if len(empty) >= FEWEST - 1 else listed
 
 
 def _own_input(passage: Passage) -> Line | None:
