@@ -92,7 +92,7 @@ _PATTERNS = {
         r"|CUDA used to build PyTorch: (?P<told>\d{1,2}\.\d)|\bnvidia-cuda-runtime-cu(?P<major>1\d)\s"
         r"|\bpytorch-cuda[ =]+(?P<conda>\d{1,2}\.\d)"
     ),
-    "built": r"version\.cuda\b|(?i:torch[^|\n]{0,12}\bcuda\b)",
+    "built": r"version\.cuda\b|(?i:torch[^|\n]{0,12}\bcuda\b(?!\.is))",
     "collected": r"^\W{0,4}Is CUDA available: (?:No|False)\s*$",
     "cuda-none": (
         r"version\.cuda\b[`'\")]*\s*(?:[:=]|\S{1,6}\s)?\s*[`'\"]?None\b"
