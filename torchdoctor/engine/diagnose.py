@@ -59,7 +59,7 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     text_facts = TextFacts(transcript, facts)
     findings = judge(occurrences(transcript, rules, text_facts), rules, text_facts)
     live = [finding for finding in findings if not finding.recovered]
-    if rules.whole and not suspect.prints_failure(transcript):
+    if rules.whole and not suspect.prints_failure(transcript, timeouts=not transcript.speech.person):
         live = _with_readings(live, transcript, rules, text_facts)
     notes = [*transcript.notes, *foreign]
     if transcript.form is Form.EMPTY and not notes:

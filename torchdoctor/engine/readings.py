@@ -30,7 +30,7 @@ def with_readings(
 ) -> list[Finding]:
     """The findings, with those that the whole text shows; unchanged where a message names a cause."""
     asked = transcript.speech.person
-    stacks = [finding for finding in live if asked and _by_stack_alone(finding)]
+    stacks = [finding for finding in live if _by_stack_alone(finding)]
     said = [finding for finding in live if finding not in stacks]
     if any(_names_cause(finding, transcript, asked) for finding in said) or not (
         _short(transcript) and facts.whole()

@@ -280,11 +280,16 @@ def has_failure(transcript: Transcript) -> bool:
     )
 
 
-def prints_failure(transcript: Transcript) -> bool:
-    """Does a program print a failure in the text? What people say of how it ended does not count."""
+def prints_failure(transcript: Transcript, timeouts: bool = True) -> bool:
+    """Does a program print a failure in the text? What people say of how it ended does not count.
+
+    ``timeouts``: a watchdog's line counts. It says that ranks waited, and what for is told elsewhere.
+    """
     ended_well = transcript.ending is Ending.GOOD
     return any(
-        _failed(event, ended_well) for event in transcript.events if not event.quoted and not event.recovered
+        _failed(event, ended_well)
+        for event in transcript.events
+        if not event.quoted and not event.recovered and (timeouts or event.kind is not EventKind.WATCHDOG)
     )
 
 
@@ -307,10 +312,11 @@ def _compares(event: Event) -> bool:
 
 
 def _interrupted(event: Event) -> bool:
-    """Was a wait ended by hand? The last frames of a Ctrl-C, with its name or cut off before it."""
-    if event.kind is not EventKind.EXCEPTION or not event.frames:
+    """Was a run ended by hand? A Ctrl-C, by its name or the last frames of a wait where that was cut off."""
+    if event.kind is not EventKind.EXCEPTION:
         return False
-    return event.type == "KeyboardInterrupt" or (event.type is None and event.frames[-1].function in _WAITS)
+    cut_off = event.type is None and bool(event.frames) and event.frames[-1].function in _WAITS
+    return event.type == "KeyboardInterrupt" or cut_off
 
 
 def _last_code(event: Event) -> str:

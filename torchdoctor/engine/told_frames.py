@@ -54,7 +54,12 @@ _TORCH_FILES = frozenset({
     "collate.py", "distributed_c10d.py", "spawn.py", "serialization.py", "optimizer.py", "__init__.py",
     "_functions.py", "grad_mode.py", "container.py", "cpp_extension.py", "adam.py", "adamw.py", "sgd.py",
 })  # fmt: skip
-_RECORD = r"^\s*(?:[\[(]|\d{2,4}[-/:]|[A-Z]+\b[ :]|[A-Z]\d{4} |[\w./-]+:\d+: )"
+# pytest ends a failure with "tests/test_a.py:41: AssertionError", which is its place
+_RECORD = (
+    r"^\s*(?:[\[(]|\d{2,4}[-/:]|[A-Z]+\b[ :]|[A-Z]\d{4} |[\w./-]+:\d+: (?!\w{1,40}(?:Error|Exception)\s*$))"
+)
+# "[finetune.py:61] step skipped (RuntimeError)": who catches a failure says where
+_CAUGHT = r"^\s*\[[\w./-]+\.py:\d+\] .*\b[A-Z]\w*Error\b"
 
 
 def told_frame(transcript: Transcript, shown: bool = False) -> Frame | None:
@@ -74,7 +79,9 @@ def told_frame(transcript: Transcript, shown: bool = False) -> Frame | None:
             or ".py" not in event.text.replace("ipynb", "py")
         ):
             continue
-        if len(event.text) > 2_000 or pattern(_RECORD).match(event.text):
+        if len(event.text) > 2_000 or (
+            pattern(_RECORD).match(event.text) and not (shown and pattern(_CAUGHT).match(event.text))
+        ):
             continue
         for frame in _places(event, in_words or shown or _announced(above, event)):
             name = _name(frame.file)

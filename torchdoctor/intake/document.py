@@ -150,6 +150,9 @@ _AROUND = (
 _ACCOUNTED = r"^\s*\d+(?:_\d+)?(?:\.[\w+]+)?\+?\s(?:.*\s)?"
 _LOST = _ACCOUNTED + r"(?:FAILED|CANCELLED\+?|TIMEOUT|NODE_FAIL|OUT_OF_ME\w*\+?|PREEMPTED)(?:\s|$)"
 _EXTERN = r"^\s*\d+(?:_\d+)?\.ext"
+_EXPORT = (
+    r"\bexport fail(?:ed|ure)\b|\bfail(?:ed|ure)\b.{0,20}\bexport(?:ing)? (?:the operator|of operator)\b"
+)
 _LAST = 8
 
 
@@ -234,6 +237,8 @@ def ending_of(drafts: list[Draft], told: bool = False) -> tuple[Ending, int]:
             steps += is_step(text)
     if good >= 0 and failure >= 0 and "prompt executed" in drafts[good].text().lower():
         good = -1  # ComfyUI says so after a failed prompt, too
+    if good >= 0 and _export_failed(drafts):
+        good = -1
     if failure < 0:
         return (Ending.GOOD, good) if good >= 0 else (Ending.UNKNOWN, -1)
     if good > failure and (strength == 2 or steps >= 2):
@@ -348,6 +353,15 @@ def _level(draft: Draft) -> str:
     if "| INFO" not in draft.raw[:80] and "| WARN" not in draft.raw[:80]:
         return ""
     return "INFO" if "| INFO" in draft.raw[:80] else "WARN"
+
+
+def _export_failed(drafts: list[Draft]) -> bool:
+    """A format could not be exported; Ultralytics says "Export complete" all the same, for the others."""
+    for draft in drafts[-400:]:
+        low = draft.raw[:400].lower() if draft.kind is EventKind.LOG else ""
+        if "export" in low and "fail" in low and pattern(_EXPORT).search(low):
+            return True
+    return False
 
 
 def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:

@@ -157,10 +157,12 @@ def is_prompt_text(lines: list[str]) -> bool:
 
 
 def is_program(text: str) -> bool:
-    """True for a program that speaks: ``srun: error: …``, ``docker: Error response …``."""
+    """True for a program that speaks: ``srun: error: …``, ``ONNX: export failure …``."""
     return bool(
         pattern(
             r"^[a-z][\w.+-]{1,30}(?:\[\d+\])?: (?:[^\s:]{1,60}: )?(?:[\w ]{0,40} )?"
             r"(?:[Ee]rror|ERROR|[Ff]atal|FATAL|[Ww]arning|aborted|[Kk]illed|Terminat)"
+            # Ultralytics and YOLOv5, a format each
+            r"|^[A-Z][\w ]{2,24}: (?:starting export|export (?:success|failure))\b"
         ).match(text)
     )

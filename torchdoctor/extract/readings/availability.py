@@ -92,6 +92,7 @@ _PATTERNS = {
         r"|CUDA used to build PyTorch: (?P<told>\d{1,2}\.\d)|\bnvidia-cuda-runtime-cu(?P<major>1\d)\s"
         r"|\bpytorch-cuda[ =]+(?P<conda>\d{1,2}\.\d)"
     ),
+    "built": r"version\.cuda\b|(?i:torch[^|\n]{0,12}\bcuda\b(?!\.is))",
     "collected": r"^\W{0,4}Is CUDA available: (?:No|False)\s*$",
     "cuda-none": (
         r"version\.cuda\b[`'\")]*\s*(?:[:=]|\S{1,6}\s)?\s*[`'\"]?None\b"
@@ -130,7 +131,7 @@ def read(passage: Passage) -> Iterator[Fact]:
         found = _pattern("cpu").search(cpu.text)
         yield cpu.fact("availability.cpu_build", found.group() if found else "torch.version.cuda is None")
     typed = commands(passage)
-    newest = driver_shown.offered(passage, typed, missing)
+    newest = driver_shown.beside(passage, missing) or driver_shown.offered(passage, typed, missing)
     old = newest is not None and built is not None and _too_old(newest[1], built[0])
     line = hidden_gpus.hidden(passage, typed)
     if line is None and cpu is None and not old and _pattern("gpu").search(passage.text):
@@ -249,8 +250,15 @@ def _build(passage: Passage, shown: tuple[Value, ...], missing: Line | None) -> 
             whole = f"{packed[:-1]}.{packed[-1]}" if packed else f"{found.group('major')}.0"
             told.append((dotted or whole, line))
     told += [(one.text, one.line) for one in _versions(shown) if one.text[:1].isdigit()]
+    told += _told_in_column(passage, missing) if missing is not None and not told else []
     mine = [one for one in told if missing is not None and one[1].at == missing.at]
     return max(mine or told, key=lambda one: _version(one[0]), default=None)
+
+
+def _told_in_column(passage: Passage, missing: Line) -> list[tuple[str, Line]]:
+    """The version of the machine without the GPU, where several stand side by side."""
+    found = driver_shown.in_column(passage, missing, _pattern("built"))
+    return [(found[1], found[0])] if found is not None and re.fullmatch(r"\d{1,2}\.\d", found[1]) else []
 
 
 def _versions(shown: tuple[Value, ...]) -> Iterator[Value]:

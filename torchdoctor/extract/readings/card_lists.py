@@ -87,6 +87,17 @@ _PATTERNS = {
     "sides": r"\b(?:nvidia-)?smi\b|\bnvml\b|\bpynvml\b|gpustat|nvtop",
     "torch-side": r"torch|cuda",
     "one": r"CUDA_VISIBLE_DEVICES=[\"']?(?P<index>\d)(?![\d,])",
+    # a program's own word for the one card that it sees: "device 0: Quadro P400", "Using cuda:0 (TITAN RTX)"
+    "started": (
+        r"\b(?i:device|gpu|cuda|running on|using|card|karte|carte|tarjeta)\b[^\w\n]{0,4}"
+        r"(?:(?i:cuda|gpu|device)[^\w\n]{0,3})?(?:0[^\w\n]{1,5})?"
+        rf"(?P<name>{_NAME})(?=\s*(?:[,()\[\]|;]|$))"
+    ),
+    # rows that somebody types below "nvidia-smi:"
+    "headed": (
+        rf"^\s*(?:GPU ?|#)?(?P<index>\d{{1,2}})\s?[:.)=-]{{0,2}}\s+(?P<name>{_NAME})"
+        r"(?=\s{2,}|\s*[,(|]|\s+\d+(?:\.\d+)? ?G|\s*$)"
+    ),
     "number": r"^\W{0,3}(?:GPU|cuda:|gpu|device)?\s?(?P<index>\d{1,2})\W{0,3}$",
 }
 
@@ -122,7 +133,7 @@ def by_smi(passage: Passage, commands: tuple[Command, ...]) -> Numbered:
         for name in ("listed", "row", "csv", "gpustat"):
             for hit in _pattern(name).finditer(line.text):
                 found.setdefault(int(hit.group("index")), (hit.group("name").strip(), line))
-    for index, name, line in _mapped(passage, torch=False):
+    for index, name, line in (*_mapped(passage, torch=False), *_headed(passage)):
         found.setdefault(index, (name, line))
     for index, smi, _, line in _table(passage):
         found.setdefault(index, (smi, line))
@@ -146,8 +157,14 @@ def by_torch(passage: Passage, values: tuple[Value, ...], chosen: bool = False) 
             found.setdefault(int(told.group("index") or 0), (told.group("name"), line))
         if (both := _pattern("both").match(line.text)) is not None:
             found.setdefault(int(both.group("index")), (both.group("torch").strip(), line))
-        if line.voice in (Voice.TYPED, Voice.CODE):
+        if _pattern("sides").search(line.text) and (line.voice is Voice.SHELL or _heads(line)):
+            listing = False
+        elif line.voice in (Voice.TYPED, Voice.CODE) or (
+            "print(" in line.text and "get_device_" in line.text
+        ):
             listing = listing or "get_device_" in line.text
+        elif line.voice is Voice.SAID and _heads(line) and _pattern("torch-side").search(line.text):
+            listing = True
         elif listing and (names := _pattern("listing").match(line.text)) is not None:
             for index, name in enumerate(names.group("names").split(",")):
                 found.setdefault(index, (name.strip(" '\""), line))
@@ -187,13 +204,48 @@ def visible(passage: Passage, values: tuple[Value, ...]) -> Iterator[tuple[int, 
     set_for = -1
     names = {value.line.at: value for value in values if _first_card(value.expression)}
     for line in passage.lines:
-        if line.voice is not Voice.SAID and (one := _pattern("one").search(line.text)) is not None:
-            asked, set_for = int(one.group("index")), line.at
-        elif line.voice is Voice.SHELL and "get_device_" not in line.text and asked is not None:
+        ones = {found.group("index") for found in _pattern("one").finditer(line.text)}
+        started = _started(line) if asked is not None and not ones else None
+        if ones:
+            asked, set_for = (int(min(ones)) if len(ones) == 1 else None), line.at
+        elif line.voice is Voice.SAID and passage.lines[set_for].voice is Voice.SAID:
+            asked = None
+        elif (
+            line.voice is Voice.SHELL and not started and "get_device_" not in line.text and asked is not None
+        ):
             exported = "export" in passage.lines[set_for].text
             asked = asked if exported else None
         if asked is not None and line.at in names:
             yield asked, names[line.at]
+        elif asked is not None and started is not None:
+            yield asked, Value("cuda:0", started, line)
+
+
+def _started(line: Line) -> str | None:
+    """What a program says at its start of the card that it uses."""
+    if line.voice in (Voice.SAID, Voice.CODE) or _pattern("listed").search(line.text):
+        return None
+    found = _pattern("started").search(line.text)
+    return found.group("name") if found is not None else None
+
+
+def _heads(line: Line) -> bool:
+    return line.text.rstrip()[-1:] in (":", "\uff1a")
+
+
+def _headed(passage: Passage) -> Iterator[tuple[int, str, Line]]:
+    """Rows of numbers and names right below words that end in "nvidia-smi:"."""
+    below = False
+    for line in passage.lines:
+        if (row := _pattern("headed").match(line.text)) is not None and below:
+            yield int(row.group("index")), row.group("name"), line
+        else:
+            # what is said of torch as well may be of either
+            below = (
+                _heads(line)
+                and _pattern("sides").search(line.text) is not None
+                and _pattern("torch-side").search(line.text) is None
+            )
 
 
 def _first_card(expression: str) -> bool:

@@ -25,10 +25,8 @@ FACTS: dict[str, str] = {
 _PATTERNS = {
     "others": r"nvidia-smi|nvml|gpustat|nvtop",
     "ordered": r"CUDA_DEVICE_ORDER\W{0,6}PCI_BUS_ID",
-    "chosen": (
-        r"(?:environ|putenv)[^\n]{0,20}CUDA_VISIBLE_DEVICES"
-        r"|CUDA_VISIBLE_DEVICES['\"\]]{0,3}\s?=\s?['\"]?\d+,"
-    ),
+    "chosen": (r"(?:environ|putenv)[^\n]{0,20}CUDA_VISIBLE_DEVICES"),
+    "set": r"CUDA_VISIBLE_DEVICES['\"\]]{0,3}\s?=\s?['\"]?(?P<cards>\d{1,2}(?:,\d{1,2}){0,15})(?![\d,])",
 }
 
 
@@ -47,7 +45,10 @@ def read(passage: Passage) -> Iterator[Fact]:
     if not chosen:
         some = "CUDA_VISIBLE_DEVICES=" in passage.text
         torch = by_torch(passage, shown, some)
-        yield from _differ(smi, torch)
+        # a list of more cards than the variable names was printed without it
+        cards = [len(one["cards"].split(",")) for one in _pattern("set").finditer(passage.text)]
+        if max(cards, default=0) < max(2, len(torch)):
+            yield from _differ(smi, torch)
         if not some and not _crossed(smi, torch) and passage.personal:
             listed = smi or said
             told = {**in_words(passage, torch=True), **torch}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings.card_lists import cells
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.patterns import patterns
 
@@ -20,7 +22,14 @@ _FIRST_DRIVERS = (
 )  # fmt: skip
 
 _NUMBER = r"(?P<number>\d{3}\.\d{2,3})(?:\.\d{1,3})?(?![\w.-])"
+NEAR = 12  # rows of a table
+
 _PATTERNS = {
+    "driver": (
+        r"(?i)driver|treiber|pilote|pilota|controlador|sterownik"
+        r"|\u0434\u0440\u0430\u0439\u0432\u0435\u0440|s\u00fcr\u00fcc\u00fc|\u9a71\u52a8|\u9a45\u52d5"
+        r"|\u30c9\u30e9\u30a4\u30d0|\ub4dc\ub77c\uc774\ubc84"
+    ),
     "offers": r"\bCUDA Version: ?(?P<version>\d{1,2}\.\d)",
     "number": (
         # the banner of nvidia-smi, collect_env, /proc/driver/nvidia/version
@@ -106,6 +115,26 @@ def offered(
         for answer in command.answers:
             if (value := _pattern("value").search(answer.text)) is not None:
                 return _of(answer, value.group("number"))
+    return None
+
+
+def beside(passage: Passage, missing: Line) -> tuple[Line, str] | None:
+    """The same for the one of several machines, a column each, whose row of is_available() says False."""
+    shown = in_column(passage, missing, _pattern("driver"))
+    found = re.fullmatch(rf"v?{_NUMBER}", shown[1]) if shown is not None else None
+    return _of(shown[0], found.group("number")) if shown is not None and found is not None else None
+
+
+def in_column(passage: Passage, missing: Line, label: re.Pattern[str]) -> tuple[Line, str] | None:
+    """What the row with this label holds in the column of the machine for which ``missing`` says False."""
+    row = cells(missing.text)
+    if "False" not in row or "True" not in row:
+        return None
+    column = row.index("False")
+    for line in passage.lines[max(0, missing.at - NEAR) : missing.at + NEAR]:
+        own = cells(line.text)
+        if len(own) == len(row) and label.search(own[0]) is not None:
+            return line, own[column].strip("`* ")
     return None
 
 

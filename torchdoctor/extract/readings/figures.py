@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings.amounts import placed
 from torchdoctor.extract.readings.patterns import patterns
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ _TIME = {
     "seconds": 1.0, "min": 60.0, "mins": 60.0, "minute": 60.0, "minutes": 60.0, "h": 3600.0, "hours": 3600.0,
     "\u043c\u0441": 1e-3, "\u0441\u0435\u043a": 1.0,
 }  # fmt: skip
-_SIZE = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "\u043a": 1, "\u043c": 2, "\u0433": 3}
 
 _PATTERNS = {
     "time": (
@@ -29,10 +29,7 @@ _PATTERNS = {
         r"|tokens?|tok|batch(?:es)?"
         r"|steps?|examples?|fps)(?:/(?:s|sec|second)\b| per second)"
     ),
-    "size": (
-        r"(?<![\w.])(?P<number>\d{1,12}(?:\.\d{1,6})?)\s?(?P<unit>[KMGTkmgt])(?:i?[Bb]|(?<=[GM])o)?(?![\w])"
-        r"|(?<![\w.])(?P<number2>\d{1,12}(?:\.\d{1,6})?)\s?(?P<unit2>[\u043a\u043c\u0433\u041a\u041c\u0413])[\u0431\u0411](?![\w])"
-    ),
+    "thousands": r"^\d{1,3}(?: \d{3})+\s?[KMGTkmgt\u043a\u043c\u0433\u041a\u041c\u0413]i?[Bbo\u0431\u0411]$",
     # "3,2 ms": a comma before one or two digits; before three it parts thousands
     "comma": r"(?<![\d.,])(\d{1,6}),(\d{1,2})(?![\d,.]\d|\d)",
     "scientific": r"(?<![\w.])-?(?P<number>\d{1,3}(?:\.\d{1,20})?e[+-]?\d{1,3}|0?\.\d{2,20})(?![\w%]|\.\w)",
@@ -75,11 +72,16 @@ def rates(text: str) -> Iterator[Figure]:
 
 def sizes(text: str) -> Iterator[Figure]:
     """Sizes in a line, in bytes."""
-    for found in _pattern("size").finditer(_dotted(text)):
-        number = found.group("number") or found.group("number2")
-        unit = found.group("unit") or found.group("unit2")
-        value = float(number) * 1024.0 ** _SIZE[unit.lower()]
-        yield Figure(value, found.start(), found.end())
+    for start, end, value in placed(text):
+        yield Figure(value, start, end)
+
+
+def cell_size(cell: str) -> float | None:
+    """The first size of a table's cell, in bytes; a cell of its own may part thousands by blanks."""
+    if _pattern("thousands").match(cell):
+        cell = cell.replace(" ", "")
+    found = next(sizes(cell), None)
+    return found.value if found is not None else None
 
 
 def small_numbers(text: str) -> Iterator[Figure]:

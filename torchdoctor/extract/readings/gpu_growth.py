@@ -7,11 +7,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.eval_memory import recording
-from torchdoctor.extract.readings.figures import sizes
+from torchdoctor.extract.readings.figures import cell_size, sizes
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.spoken import says
-from torchdoctor.extract.readings.tables import tables
+from torchdoctor.extract.readings.tables import Table, tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,6 +78,7 @@ _PATTERNS = {
         r"|generator|red|modelo|modell|modele|reseau|netz|rete"
         r"|criterion|loss_fn|loss_func|crit)\w*)\(|(?<![\w.])(?P<loss>\w+)\.backward\("
     ),
+    "given": r"^\s*(?P<name>[A-Za-z_]\w*)\s*=(?!=)\s*(?P<value>[^#\n]{1,300})",
     # a hook that keeps what passes through it
     "hook": (
         r"def \w*hook\w*\([^)\n]*?(?P<seen>\w+)\s*\):[^\0]{0,200}?\w+\.append\(\s*(?P=seen)\s*\)"
@@ -111,7 +112,7 @@ def _kept(passage: Passage) -> tuple[Line, str] | None:
         if (found := _pattern("kept").search(line.text)) is not None:
             return line, found.group().strip(" #`;")
     names = [found.group("name") or found.group("loss") for found in _pattern("made").finditer(passage.code)]
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys((*names, *_summands(passage))):
         keeps = re.compile(
             rf"\.(?:append|add|put|push|insert|extend)\([^\n]*(?<![\w.]){re.escape(name)}(?![\w.(\[])"
             rf"|\+=\s*{re.escape(name)}\s*(?:/[^#\n]*)?(?:#|;|$)"
@@ -130,6 +131,18 @@ def _kept(passage: Passage) -> tuple[Line, str] | None:
             if (found := _pattern("carried").search(line.text)) is not None:
                 return line, f"{found.group('state')} carried on without detach()"
     return None
+
+
+def _summands(passage: Passage) -> list[str]:
+    """The names that are added up to the loss: each has the graph of its own part."""
+    losses = {found.group("loss") for found in _pattern("made").finditer(passage.code)} - {None}
+    found: list[str] = []
+    for line in passage.of(Voice.CODE, Voice.TYPED):
+        made = _pattern("given").match(line.text)
+        if made is not None and made["name"] in losses and "+" in made["value"]:
+            found += re.findall(r"(?<![\w.])[A-Za-z_]\w*(?![\w.(\[])", made["value"])
+    given = {one["name"] for one in _pattern("given").finditer(passage.code) if "(" in one["value"]}
+    return [name for name in found if name in given]
 
 
 def _rising(passage: Passage) -> tuple[float, Line] | None:
@@ -162,13 +175,27 @@ def _columns(passage: Passage) -> Iterator[list[tuple[float, Line]]]:
                 any(sizes(row.cells[at])) for row in table.rows
             ):
                 continue
-            cells = [(_value(row.cells[at]), row.line) for row in table.rows]
-            yield [(value, line) for value, line in cells if value is not None]
+            yield from _runs(table, at)
+
+
+def _runs(table: Table, at: int) -> Iterator[list[tuple[float, Line]]]:
+    """The figures of a column, parted where the steps begin anew."""
+    run: list[tuple[float, Line]] = []
+    last = -1.0
+    for row in table.rows:
+        step, value = _value(row.cells[0]), _value(row.cells[at])
+        if step is not None and step <= last:
+            yield run
+            run = []
+        last = step if step is not None else last
+        if value is not None:
+            run.append((value, row.line))
+    yield run
 
 
 def _value(cell: str) -> float | None:
-    if (size := next(sizes(cell), None)) is not None:
-        return size.value
+    if (size := cell_size(cell)) is not None:
+        return size
     found = _pattern("number").match(cell)
     return float(found.group("number")) if found is not None else None
 

@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.cured import cured
+from torchdoctor.extract.readings.grad_norms import norms
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.shown import Shown, shown
@@ -29,7 +30,18 @@ FACTS: dict[str, str] = {
     "grad_mode.went_off": "bool: the same question was answered by True first and by False later",
 }
 
+FEWEST = 2  # norms that are 0
+
 _PATTERNS = {
+    # somebody found it, and takes it for harmless as it runs but once
+    "named": r"\bset_grad_enabled\b(?!\(\s*(?:True|mode|[a-z]))",
+    "once": (
+        r"(?i)module[- ]level|level of the module|top[- ]level|at import|on import|when (?:it is )?imported"
+        r"|import time|only run once|Modulebene|beim Import|niveau (?:du )?module|\u00e0 l'import"
+        r"|nivel de(?:l)? m\u00f3dulo|n\u00edvel do m\u00f3dulo|livello di modulo"
+        r"|\u043d\u0430 \u0443\u0440\u043e\u0432\u043d\u0435 \u043c\u043e\u0434\u0443\u043b\u044f"
+        r"|\u6a21\u5757\u7ea7|\u6a21\u5757\u9876\u5c42|\u30e2\u30b8\u30e5\u30fc\u30eb\u30ec\u30d9\u30eb"
+    ),
     "switch": (
         r"set_grad_enabled\(\s*(?:mode\s*=\s*)?(?:False|0)\s*\)|(?:no_grad"
         r"|inference_mode)\(\)\.__enter__\(\)"
@@ -71,7 +83,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     if went is not None and (_pattern("import").search(passage.text) or _effect(passage, values, went)):
         yield went.fact("grad_mode.went_off", True)
     held = _held(passage)
-    left = held or _entered(passage) or _switched(passage)
+    left = held or _entered(passage) or _switched(passage) or _named(passage)
     if left is None:
         return
     yield left.fact("grad_mode.left_off", left.text.strip()[:120])
@@ -91,6 +103,20 @@ def _switched(passage: Passage) -> Line | None:
             if (found := _pattern("switch").search(line.text)) is not None
             and _pattern("scoped").search(line.text[: found.start()] or " ") is None
             and "with " not in line.text[max(0, found.start() - 12) : found.start()]
+        ),
+        None,
+    )
+
+
+def _named(passage: Passage) -> Line | None:
+    """Words that the switch stands at the level of a module, which its import runs."""
+    if _pattern("back").search(passage.code):
+        return None
+    return next(
+        (
+            line
+            for line in passage.sentences
+            if _pattern("named").search(line.text) and _pattern("once").search(line.text)
         ),
         None,
     )
@@ -154,6 +180,13 @@ def _went_off(values: list[Shown]) -> Line | None:
     return None
 
 
+def _vanished(passage: Passage) -> Line | None:
+    """Norms of gradients that were there, and are 0 from some step on."""
+    shown = norms(passage)
+    last = next((at for at in range(len(shown) - 1, -1, -1) if shown[at][0] > 0), None)
+    return shown[-1][1] if last is not None and len(shown) - 1 - last >= FEWEST else None
+
+
 def _effect(passage: Passage, values: list[Shown], held: Line | None) -> Line | None:
     """Results without a graph. That the mode is off proves little right below the switch itself."""
     for one in values:
@@ -164,6 +197,9 @@ def _effect(passage: Passage, values: list[Shown], held: Line | None) -> Line | 
         )
         if (mode and value == "False" and held is not None) or (result and value in ("None", "False")):
             return one.line
+    vanished = _vanished(passage)
+    if vanished is not None:
+        return vanished
     for line in passage.sentences:
         if says("learning").search(line.text) and says("stays").search(line.text):
             return line

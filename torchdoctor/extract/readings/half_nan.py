@@ -41,10 +41,16 @@ _PATTERNS = {
     "otherwise": (
         r"(?:float32|fp32|bfloat16|\bbf16\b|full precision|\bCPU\b)[^\n]{0,80}"
         r"\b(?:fine|works?|ok|okay|sensible|correct|right|sane|good|normal|no nans?"
-        r"|finite|as expected|clean)\b"
+        r"|finite|as expected|clean|nicely|as (?:it|they) should|perfect(?:ly)?)\b"
         r"|\b(?:fine|works?|ok|okay|sensible|correct|right|sane|good|normal|no nans?"
         r"|finite|clean)\b[^\n]{0,60}"
         r"\b(?:float32|fp32|bfloat16|bf16|full precision|CPU)\b"
+    ),
+    # of pictures
+    "nice": (
+        r"\bsch\u00f6n(?:e[srn]?)?\b|\bsauber\w*|\bjolie?s?\b|\bbelles?\b|\bbonit[ao]s?\b|\bbell[aeio]\b|\bmooie?\b"
+        r"|\u0142adn\w+|\u043a\u0440\u0430\u0441\u0438\u0432\w+|g\u00fczel|\u6f02\u4eae|\u6e05\u6670"
+        r"|\u304d\u308c\u3044|\u7dba\u9e97|\uc608\uc058|\uae68\ub057"
     ),
     "format": r"float32|fp32|bfloat16|\bbf16\b|\bCPU\b",
     # a cast of NaN to bytes; the share or the number of NaN in an output
@@ -181,7 +187,7 @@ def _sound(text: str) -> bool:
     parts = re.split(r"[,;\uff0c\u3001]\s*", text)
     return any(
         (_pattern("format").search(part) or (_half(part) and says("off").search(part)))
-        and says("works").search(part)
+        and (says("works").search(part) or _pattern("nice").search(part))
         and not _pattern("nan").search(part)
         for part in parts
     )

@@ -94,7 +94,7 @@ _pattern = patterns(_PATTERNS, re.IGNORECASE, only=("ended", "freeing", "ppid", 
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of memory that is held; nothing where nobody looks for it, or a service of his holds it."""
-    if not passage.personal or _pattern("server").search(passage.text):
+    if not passage.asked or _pattern("server").search(passage.text):
         return
     full, holder, missed = _full(passage), _holder(passage), _missed(passage)
     if full is None or holder is None or missed is None:

@@ -9,6 +9,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings.breaking_off import last_finite
 from torchdoctor.extract.readings.cured import cured, supposed
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.pasted_tables import number, tables
@@ -71,7 +72,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a loss that somebody sees; nothing where it is over, or a tool counts NaN and finds none."""
     if not passage.asked or cured(passage) or _pattern("others").search(passage.text):
         return
-    line = _printed(passage) or _norms(passage)
+    line = _printed(passage) or _norms(passage) or last_finite(passage)
     if line is not None:
         yield line.fact("loss_words.shown", True)
     told = next((one for one in passage.sentences if _tells(one.text)), None)

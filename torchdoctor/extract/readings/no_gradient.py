@@ -6,9 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.readings.cured import cured
+from torchdoctor.extract.readings.grad_norms import norms
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.pasted_tables import number, tables
 from torchdoctor.extract.readings.patterns import patterns
+from torchdoctor.extract.readings.shown import shown
 from torchdoctor.extract.readings.snippets import snippets
 from torchdoctor.extract.readings.spoken import says
 
@@ -54,7 +56,11 @@ _PATTERNS = {
     ),
     "nothing": r"^(?:None|null|0(?:\.0*)?(?:e[+-]?0+)?|zero|-)$|\bNone\b",
     "with-form": r"(?i)ckpt|checkpoint|\bgc\b|\bavec\b|\bwith\b|\bmit\b|\bcon\b|\bon\b",
-    "norm": r"grad(?:ient)?[_ ]?norm['\"]?\s*[:=|]?\s*(?P<value>\d{1,9}(?:\.\d{1,12})?(?:e[+-]?\d{1,3})?)",
+    "forward": r"^\s*def forward\(\s*self\s*,\s*(?P<names>[^)\n]{1,200})\)",
+    "on": (
+        r"\bcheckpoint\(\s*[\w.\[\]]{1,60}\s*,\s*(?P<name>[A-Za-z_]\w*)\s*[,)]"
+        r"|\bcheckpoint_sequential\(\s*[\w.\[\]]{1,60}\s*,\s*[\w.]{1,30}\s*,\s*(?P<input>[A-Za-z_]\w*)\s*[,)]"
+    ),
     "loss": r"(?<![\w.])(?:train_?)?loss['\"]?\s*[:=|]?\s*(?P<value>\d{1,6}\.\d{1,12})",
     "told": (
         r"\bloss\b[^.\n]{0,60}?(?:\bnever\b|\bnot\b|n't|\bno longer\b|\bhardly\b)[^.\n]{0,24}?"
@@ -96,7 +102,8 @@ def read(passage: Passage) -> Iterator[Fact]:
         return
     needs = passage.first(_pattern("needs-none"))
     needs = needs or next((line for line in passage.sentences if _pattern("frozen").search(line.text)), None)
-    stuck = _emptied(passage) or _stuck(passage)
+    needs = needs or _own_input(passage)
+    stuck = _emptied(passage) or _without(passage) or _stuck(passage)
     yield call.fact("no_gradient.reentrant", call.text.strip()[:120])
     if needs is not None:
         yield needs.fact("no_gradient.input", needs.text.strip()[:120])
@@ -115,6 +122,51 @@ def _emptied(passage: Passage) -> Line | None:
     return None
 
 
+def _without(passage: Passage) -> Line | None:
+    """Parameters that are learned, of which a loop prints that they have no gradient."""
+    learned = "requires_grad" in passage.text or "lora_" in passage.text.lower()
+    if not learned and _own_input(passage) is None:
+        return None  # what is frozen has none either
+    values = list(shown(passage))
+    frozen = {
+        one.line.at for one in values if one.expression.endswith(".requires_grad") and one.value == "False"
+    }
+    empty = [
+        one.line
+        for one in values
+        if one.line.at not in frozen
+        and (one.expression.rpartition(".")[2], one.value) in (("grad", "None"), ("grad is None", "True"))
+    ]
+    # [(n, p.grad is None) for n, p in net.named_parameters()]
+    listed = next(
+        (
+            one.line
+            for one in values
+            if ".grad is None" in one.expression
+            and " for " in one.expression
+            and len(re.findall(r",\s?True\b", one.value)) >= FEWEST - 1
+            and "False" in one.value
+        ),
+        None,
+    )
+    return empty[-1] if len(empty) >= FEWEST - 1 else listed
+
+
+def _own_input(passage: Passage) -> Line | None:
+    """A checkpointed call on what forward() itself was given: pictures and the like need no gradient."""
+    given: set[str] = set()
+    for line in passage.of(Voice.CODE, Voice.TYPED):
+        if (head := _pattern("forward").match(line.text)) is not None:
+            given = set(re.findall(r"[A-Za-z_]\w*", re.sub(r"[:=][^,]*", "", head["names"])))
+        elif (call := _pattern("on").search(line.text)) is not None and (
+            call["name"] or call["input"]
+        ) in given:
+            return line
+        elif (made := re.match(r"\s*(?P<name>\w+)\s*=(?!=)", line.text)) is not None:
+            given.discard(made["name"])
+    return None
+
+
 def _with(head: str) -> bool:
     """Is it the column of the run with checkpoints?"""
     return (
@@ -126,14 +178,14 @@ def _with(head: str) -> bool:
 
 def _stuck(passage: Passage) -> Line | None:
     """A line of a series that stays where it was; else words, where no series speaks against them."""
-    norms = list(_series(passage, "norm"))
-    if norms:
-        zero = len(norms) >= FEWEST - 1 and all(value == 0 for value, _ in norms)
-        return norms[-1][1] if zero else None
+    listed = norms(passage)
+    if listed:
+        zero = len(listed) >= FEWEST - 1 and all(value == 0 for value, _ in listed)
+        return listed[-1][1] if zero else None
     said = (line for line in passage.of(Voice.SAID) if not _pattern("warned").search(line.text))
     told = next((line for line in said if _pattern("told").search(line.text)), None)
     told = told or next((line for line in passage.sentences if _stays(line.text)), None)
-    losses = list(_series(passage, "loss"))
+    losses = list(_losses(passage))
     if len(losses) >= FEWEST:
         values = [value for value, _ in losses]
         if max(values) - min(values) > MOVED * values[0]:
@@ -147,8 +199,8 @@ def _stays(text: str) -> bool:
     return says("learning").search(text) is not None and says("stays").search(text) is not None
 
 
-def _series(passage: Passage, name: str) -> Iterator[tuple[float, Line]]:
+def _losses(passage: Passage) -> Iterator[tuple[float, Line]]:
     for line in passage.of(Voice.PRINTED, Voice.CODE):
-        found = _pattern(name).search(line.text)
+        found = _pattern("loss").search(line.text)
         if found is not None:
             yield float(found.group("value")), line

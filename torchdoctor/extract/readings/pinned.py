@@ -43,6 +43,11 @@ _PATTERNS = {
         r"|\u9501\u9875|\u9875\u9501\u5b9a|\u56fa\u5b9a\u5185\u5b58|\u30da\u30fc\u30b8\u30ed\u30c3\u30af"
         r"|\u30d4\u30f3\u7559\u3081|\u0437\u0430\u043a\u0440\u0435\u043f\u043b|\.pin_memory\(\)"
     ),
+    # "8 ranks x 22.6 GiB": of all of them
+    "product": (
+        r"(?<![\w.])(?P<number>\d{1,3})\s*(?:[^\W\d]{1,12}\s*)?[x\u00d7*]\s*"
+        r"(?P<size>\d{1,4}(?:[.,]\d{1,2})?\s?[MGT]i?[Bo])"
+    ),
     "sentence": r"(?<=[A-Za-z)])[.;,]\s+",
     "per-process": (
         r"\brank\b|per (?:rank|process|gpu)|each|every rank|the others|\bjede[rs]?\b|\bchacun|\bcada\b"
@@ -130,7 +135,9 @@ def _pinned(passage: Passage) -> tuple[float, Line] | None:
         else:
             parts = _pattern("sentence").split(line.text)
             told = [part for part in parts if _pattern("pinned").search(part)]
-            found = [(amount, line) for part in told for amount in _locked(part)]
+            found = [(amount, line) for part in told for amount in _product(part)]
+            each = 1 if found else each
+            found = found or [(amount, line) for part in told for amount in _locked(part)]
             if not found and len(parts) > 1:  # "each pins its shard, 52 GB per rank"
                 found = [(amount, line) for amount in _locked(line.text)]
         for amount, where in found:
@@ -152,6 +159,15 @@ def _processes(passage: Passage) -> int:
     found = _pattern("processes").search(passage.text)
     number = int(found.group("number") or found.group("torchrun")) if found else 1
     return number if 1 <= number <= 64 else 1
+
+
+def _product(text: str) -> list[float]:
+    """What is pinned in all, where a number of processes stands before the size of one."""
+    return [
+        int(found.group("number")) * size
+        for found in _pattern("product").finditer(text)
+        for size in amounts(found.group("size"))[:1]
+    ]
 
 
 def _locked(text: str) -> list[float]:

@@ -33,8 +33,10 @@ _PATTERNS = {
     "hash": r"^\W*(?P<value>[0-9a-f]{6,64})\W*$",
     # the rank that a line is of
     "rank": (
-        rf"(?i)(?<![^\W\d_])(?P<word>{_HEAD})s?[\s_:=#-]{{0,3}}(?P<rank>\d{{1,4}})(?:/\d{{1,4}}(?!\d))?(?!"
-        r"[\d.]|,\d)"
+        rf"(?i)(?<![^\W\d_])(?P<word>{_HEAD})s?(?!::)[\s_:=#-]{{0,3}}(?P<rank>\d{{1,4}})(?:/\d{{1,4}}(?!\d))?(?!"
+        r"[\d.]|,\d|\s?%)"
+        # "r0: ", "[r3] ", "R1 | "
+        r"|^\s*\[?[rR](?P<short>\d{1,3})(?=\]|\s?[:|>])"
         r"|(?<![\d.])(?P<first>\d{1,3}) ?(?P<after>\u53f7\u5361|\u5361|\ubc88 ?(?:GPU|\ub7ad\ud06c)?|\u756a)"
         # cuda:0
         r"|\bcuda:(?P<cuda>\d{1,2})\b"
@@ -160,7 +162,7 @@ def ranks_of(line: Line) -> tuple[list[int], str]:
             return ranks, f"{text[: found.start()]} {text[found.end() :]}"
     found = _pattern("rank").search(text)
     if found is not None:
-        told = found.group("rank") or found.group("first") or found.group("cuda")
+        told = found.group("rank") or found.group("first") or found.group("cuda") or found.group("short")
         return [int(told)], f"{text[: found.start()]} {text[found.end() :]}"
     return ([line.rank], text) if line.rank is not None else ([], text)
 
@@ -202,7 +204,7 @@ def _in_line(line: Line, named: list[re.Match[str]]) -> Iterator[Series]:
         found = _pattern("number").search(part)
         if found is None:
             return
-        rank = int(one.group("rank") or one.group("first") or one.group("cuda"))
+        rank = int(next(number for number in one.group("rank", "first", "cuda", "short") if number))
         values.setdefault(rank, number(found.group()))
         label += f" {part[: found.start()]} # {part[found.end() : found.end() + LABEL]}"
     if len(values) >= 2:

@@ -53,6 +53,7 @@ _PATTERNS = {
         r"|\s)\s?(?P<number>\d{1,6})(?![\w\]\)%]|[.:,]\d|\s?[x\u00d7/])"
         r"|(?<![\w.:,\[(])(?P<count>\d{1,6}) (?P<unit>[^\W\d_]{3,20})"
     ),
+    "slice": r"\w\[:\s?(?:\w[\w.]*\.(?:size\(0\)|shape\[0\])|len\(\w[\w.]*\))\s?\]",
     "not-count": (
         r"(?i)^(?:step|epoch|iter\w*|batch_size|total|global|of|gpu|cuda|device|replica|rank|seed|lr|loss"
         r"|pid|mib|mb|gb|ms|dim|ndim|torch|v|first|card|size|version|line)$"
@@ -138,7 +139,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     parts = list(_parts(passage))
     found = False
     for name, shown in (
-        ("whole", _whole(parts) or _counted(passage) or _told_whole(passage)),
+        ("whole", _whole(parts) or _counted(passage) or _sliced(passage) or _told_whole(passage)),
         ("cut", _cut(passage, parts) or _lists_cut(passage)),
         ("channels", _channels(parts)),
         ("lost", _lost(passage, parts)),
@@ -245,6 +246,21 @@ def _counted(passage: Passage) -> tuple[Line, str] | None:
         if not _pattern("everywhere").search(line.text):
             continue
         counts = list(_counts(line.text))
+        for _, one in counts:
+            for label, two in counts:
+                if one > 1 and any(two == one * number for number in gpus if number > 1):
+                    return line, f"{label}: {two}, beside {one}"
+    return None
+
+
+def _sliced(passage: Passage) -> tuple[Line, str] | None:
+    """``texts[:wav.size(0)]``, with words that there were as many times more of the one as GPUs."""
+    gpus = _gpus(passage)
+    spoken = (line for line in passage.sentences if "[:" in line.text)
+    for line in (*passage.of(Voice.CODE, Voice.TYPED), *spoken):
+        if _pattern("slice").search(line.text) is None:
+            continue
+        counts = list(_counts(_pattern("slice").sub(" ", line.text)))
         for _, one in counts:
             for label, two in counts:
                 if one > 1 and any(two == one * number for number in gpus if number > 1):

@@ -51,9 +51,10 @@ _PATTERNS = {
     ),
     # `python -c "import x; print(y)"` -> True
     "one-line": (
-        r"`[^`\n]{0,160}\bprint\((?P<expression>[^`\n]{2,80}?)\)[\"']?`\s{0,3}(?:->|=>|\u2192|:|="
-        r"|prints|says|gives|is)?\s{0,3}"
-        rf"`?(?P<value>{_VALUE})"
+        r"`[^`\n]{0,160}\bprint\((?P<expression>[^`\n]{2,200}?)\)[\"']?`\s{0,3}(?:->|=>|\u2192|:|="
+        r"|prints|says|gives|shows|returns|is|gibt|liefert|ergibt|donne|affiche|da|muestra|stampa"
+        r"|\u8f93\u51fa|\u2192)?\s{0,3}"
+        rf"(?:`(?P<quoted>[^`\n]{{1,160}})`|`?(?P<value>{_VALUE}))"
     ),
     "comment": (
         rf"^(?P<expression>[^#\n]{{2,160}}?)\s*#\s*(?:->|=>|\u2192|prints?|gives?|is"
@@ -93,7 +94,11 @@ def shown(passage: Passage) -> Iterator[Shown]:
 
 def _answered(passage: Passage, line: Line) -> Iterator[Shown]:
     answer = next(passage.answers(line, 1), None)
-    expression = line.text.partition("#")[0].strip().rstrip(";")
+    # "y = net(x); y.grad_fn" shows the last statement
+    statement = line.text.partition("#")[0].strip().rstrip(";")
+    expression = (
+        statement.rpartition(";")[2].strip() if statement.count("(") == statement.count(")") else statement
+    )
     if answer is None or not expression:
         return
     parts, value = arguments(expression), answer.text.strip()
@@ -166,11 +171,22 @@ def _literal(text: str) -> str:
     return r"\s*" + r"\s+".join(map(re.escape, text.split())) + r"\s*"
 
 
+def _one_line(expression: str, value: str, line: Line) -> Iterator[Shown]:
+    """The values of a print() whose output stands beside it, by the order of its arguments."""
+    parts, words = arguments(expression), value.split()
+    if len(parts) > 1 and len(parts) == len(words):
+        yield from (Shown(one, word, line) for one, word in zip(parts, words, strict=True))
+    else:
+        yield Shown(expression, value, line)
+
+
 def _within(line: Line) -> Iterator[Shown]:
     """Values beside their expression, in columns or in words."""
-    if line.voice is Voice.SAID:
+    if line.voice in (Voice.SAID, Voice.PRINTED) and "`" in line.text:
         for said in _pattern("one-line").finditer(line.text):
-            yield Shown(said["expression"].strip(), said["value"].rstrip("."), line)
+            yield from _one_line(
+                said["expression"].strip(), said["quoted"] or said["value"].rstrip("."), line
+            )
     text = line.text.replace("`", "").replace("**", "") if line.voice is Voice.SAID else line.text
     if line.voice is Voice.CODE and (found := _pattern("comment").match(text)) is not None:
         yield Shown(found.group("expression").strip(), found.group("value"), line)

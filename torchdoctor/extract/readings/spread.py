@@ -60,6 +60,7 @@ _PATTERNS = {
         r"|\(\d+, 1(?:, \d+)*\)|\[\d+, 1(?:, \d+)*\]|\[1,|\(1,\s?\d*\)"
     ),
     "figure": r"(?P<name>[^\W\d]\w{0,20})\s{0,3}[:=]?\s{0,3}(?P<value>\d{1,6})(?![\w.])",
+    "nans": r"(?i)tensor\(\[*\s*nan\b|\[\s*nan\b|(?<![\w.])nan,\s*nan\b",
     "size-of": r"shape\[|\.size\(|len\(|numel\(|\.shape\b|Counter|unique",
     "one-value": r"^[\[({]*\s*(?:torch\.Size\(\[)?1\s*[,\])}]*(?:\s*\d+\s*[\])]*)?$",
 }
@@ -74,8 +75,14 @@ def read(passage: Passage) -> Iterator[Fact]:
         return
     taken = (line for line in snippets(passage) if _pattern("code").search(line.text))
     code = next((line for line in taken if not _pattern("by-n").search(line.text)), None)
+    # set into words: "per class: f = (f - f.mean(0)) / f.std(0)"
+    if code is None:
+        told = (line for line in passage.of(Voice.PRINTED, Voice.SAID) if _pattern("code").search(line.text))
+        code = next((line for line in told if not _pattern("by-n").search(line.text)), None)
     values = list(shown(passage))
-    nan = _row(passage) or _named(passage, code, values) or _value(values) or _told(passage, code is not None)
+    nan = _row(passage) or _named(passage, code, values) or _value(values)
+    derived = _derived(passage) if code is not None and nan is None else None
+    nan = nan or derived or _told(passage, code is not None)
     if nan is None:
         return
     if code is not None:
@@ -114,6 +121,14 @@ def _named(passage: Passage, code: Line | None, values: list[Shown]) -> Line | N
     return passage.first(
         re.compile(rf"\b{made['name']}\b\s{{0,4}}[:=|]?\s{{0,4}}(?:tensor\()?\[*-?nan\b"), Voice.PRINTED
     )
+
+
+def _derived(passage: Passage) -> Line | None:
+    """A line with NaN and a figure that is 1 there, and greater in one without: it was made of the spread."""
+    for line in passage.of(Voice.PRINTED):
+        if _pattern("nans").search(line.text) and _shrinks(passage, line) is not None:
+            return line
+    return None
 
 
 def _spread(head: str) -> bool:

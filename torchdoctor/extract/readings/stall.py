@@ -43,7 +43,7 @@ def over(passage: Passage) -> bool:
 
 def speaks(passage: Passage) -> bool:
     """Does somebody speak of what befell him, in whatever language, and not teach?"""
-    return passage.personal or (not passage.lesson and passage.told(says("first person")) is not None)
+    return passage.asked or (not passage.lesson and passage.told(says("first person")) is not None)
 
 
 def _remarks(passage: Passage) -> Iterator[Line]:

@@ -13,6 +13,8 @@ from torchdoctor.extract.readings.cured import cured
 from torchdoctor.extract.readings.figures import small_numbers
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.patterns import patterns
+from torchdoctor.extract.readings.shown import Shown
+from torchdoctor.extract.readings.shown import shown as shown_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,6 +67,14 @@ _PATTERNS = {
         r"\.half\(|float16|bfloat16|(?<!no )(?<!without )(?<!not )autocast|\bbf16\b|\bfp16\b|half precision"
         r"|\bint8\b|GradScaler"
     ),
+    "no-half": (
+        r"\b(?:no|not|without|kein\w*|ohne|sans|pas d\w|sin|sem|senza|geen|bez|\u0431\u0435\u0437)"
+        r"\s?['\u2019]?"
+        r"(?:using )?(?:AMP|autocast|half precision|fp16|bf16)\b"
+        r"|is_autocast_enabled\(\)[`'\")]*\s*(?:[=:]+|->|is|returns|gives|liefert|ist|gibt|est|renvoie"
+        r"|es|da|\u00e8)?\s*"
+        r"[`'\"]*False\b"
+    ),
     "on": (
         r"allow_tf32['\")\]]*\s*(?:[=:]|is|->|\u2192)?\s*(?:\(?True\b|1\b|on\b)|tf32 (?:is )?(?:on|enabled"
         r"|True)\b"
@@ -111,7 +121,10 @@ def read(passage: Passage) -> Iterator[Fact]:
     figures = list(_figures(passage))
     older = _older(passage, figures)
     most = LARGE[1] if older is None else 10.0
-    large = next(((value, line) for value, line, _ in figures if LARGE[0] <= value <= most), None)
+    found = [(value, line) for value, line, _ in figures if LARGE[0] <= value <= most]
+    # results that are large in themselves differ by more, on the older card as well
+    apart = [] if older is None else [one for one in found if one[0] >= CONTRAST * older[0]]
+    large = next(iter(apart or found), None)
     if large is None:
         return
     value, where = large
@@ -121,15 +134,16 @@ def read(passage: Passage) -> Iterator[Fact]:
     card = card_of(passage)
     if card is not None:
         yield card[0].fact("tensor_float.card", card[1])
-    gone = _gone(passage, figures, value, "off")
+    gone = _gone(passage, figures, value, "off", older)
     if gone is None and card is not None:
-        gone = _gone(passage, figures, value, "no-cudnn")
+        gone = _gone(passage, figures, value, "no-cudnn", older)
     if gone is not None:
         yield gone.fact("tensor_float.gone_without", True)
     if older is not None and older[0] * CONTRAST <= value:
         yield older[1].fact("tensor_float.older_sound", True)
-    if not _pattern("half").search(passage.text):
-        on = _on(passage)
+    values = list(shown_values(passage))
+    if not _half(passage, values):
+        on = _on(passage, values)
         if on is not None:
             yield on.fact("tensor_float.on", True)
 
@@ -199,14 +213,17 @@ def _older(passage: Passage, figures: list[Measured]) -> Measured | None:
     return min(found, key=lambda item: item[0], default=None)
 
 
-def _gone(passage: Passage, figures: list[Measured], large: float, off: str) -> Line | None:
+def _gone(
+    passage: Passage, figures: list[Measured], large: float, off: str, older: Measured | None
+) -> Line | None:
     """A line with a far smaller difference, once TF32 was switched off, or beside the word for it."""
+    least = SMALL if older is None else max(SMALL, 3 * older[0])
     places = ((line.at, _pattern(off).search(line.text)) for line in passage.lines)
     switched = next(((at, found.start()) for at, found in places if found), None)
     if switched is None:
         return None
     for value, line, column in figures:
-        if value <= SMALL and value * 20 <= large and (line.at, column) >= switched:
+        if value <= least and value * 20 <= large and (line.at, column) >= switched:
             return line
     # "with NVIDIA_TF32_OVERRIDE=0 it passes"
     for line in passage.of(Voice.SAID):
@@ -221,7 +238,20 @@ def _gone(passage: Passage, figures: list[Measured], large: float, off: str) -> 
     return None
 
 
-def _on(passage: Passage) -> Line | None:
+def _half(passage: Passage, values: list[Shown]) -> bool:
+    """Is half precision in play? Not where autocast is shown, or said, to be off."""
+    text = passage.text
+    if any("autocast" in one.expression and one.value.strip("`().,") == "False" for one in values):
+        text = text.replace("is_autocast_enabled", "")
+    return _pattern("half").search(_pattern("no-half").sub("", text)) is not None
+
+
+def _on(passage: Passage, values: list[Shown]) -> Line | None:
+    for one in values:
+        if _pattern("query").search(one.expression) and re.match(
+            r"\W*(?:True|high|medium|tf32)\b", one.value
+        ):
+            return one.line
     for line in passage.lines:
         if line.text.lstrip()[:1] in "|#":
             continue

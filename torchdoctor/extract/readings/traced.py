@@ -24,6 +24,7 @@ FACTS: dict[str, str] = {
     "traced.differs": "bool: output or words show that the traced model gives other results",
 }
 
+PLAIN = 1e-2  # of a difference: more than float32 brings about
 APART = 0.03  # of the greater one, between two columns
 
 _PATTERNS = {
@@ -93,7 +94,10 @@ _PATTERNS = {
         r"*$"
     ),
     "own-column": r"(?i)eager|python|pytorch|original|\bmodel\b|\bnet\b|\btorch\b",
-    "trace-column": r"(?i)traced?\b|\bts\b|torchscript|\bjit\b|onnx|\bort\b|libtorch|c\+\+|exported",
+    "trace-column": (
+        r"(?i)traced?\b|\bts\b|torchscript|\bjit\b|onnx|\bort\b|libtorch|c\+\+|exported|\w\.(?:pt|ts|pth)\b"
+    ),
+    "difference": r"(?i)\b(?:max|abs)\w*[ _.]?(?:abs|diff)",
     "diff": r"diff|\berr(?:or)?\b",
 }
 
@@ -162,7 +166,7 @@ def _printed(passage: Passage) -> Line | None:
         if _pattern("diff").search(line.text):
             last = list(small_numbers(line.text))
             number = last[-1].value if last else _plain(line.text)
-            if number is not None and number >= 1e-2:
+            if number is not None and number >= PLAIN:
                 return line
     return None
 
@@ -170,8 +174,12 @@ def _printed(passage: Passage) -> Line | None:
 def _columns(passage: Passage) -> Line | None:
     """The first row in which the column of the trace is not that of the model."""
     for table in tables(passage):
+        traced = any(_pattern("trace-column").search(head) for head in table.heads)
         for row in table.rows:
             own = [number(cell) for head, cell in row.cells if _pattern("own-column").search(head)]
+            apart = [number(cell) for head, cell in row.cells if _pattern("difference").search(head)]
+            if traced and any(value is not None and value >= PLAIN for value in apart):
+                return row.line
             other = [number(cell) for head, cell in row.cells if _pattern("trace-column").search(head)]
             for one, two in zip(own, other, strict=False):
                 if one is not None and two is not None and abs(one - two) > APART * max(abs(one), abs(two)):

@@ -107,7 +107,11 @@ _pattern = patterns(_PATTERNS, re.IGNORECASE, but=("source", "counted", "unit"))
 def read(passage: Passage) -> Iterator[Fact]:
     """Both facts, where a person tells of ranks that hang; nothing where a library is described."""
     passage = passage.spaced
-    if not stall.speaks(passage) or stall.over(passage) or not _pattern("ranks").search(passage.text):
+    if (
+        not (stall.speaks(passage) or _noted(passage))
+        or stall.over(passage)
+        or not _pattern("ranks").search(passage.text)
+    ):
         return
     if _pattern("offered").search(passage.text):
         return
@@ -122,6 +126,19 @@ def read(passage: Passage) -> Iterator[Fact]:
     line, text = shown
     yield line.fact("uneven_loops.told", " ".join(text.split())[:100])
     yield hangs.fact("uneven_loops.hangs", True)
+
+
+def _noted(passage: Passage) -> bool:
+    """A note that begins with the hang, without a word of who writes it, beside what the ranks print."""
+    first = passage.lines[0] if passage.lines else None
+    return (
+        first is not None
+        and not passage.lesson
+        and first.voice is Voice.SAID
+        and stall.told(passage) is not None
+        and says("hangs").search(first.text) is not None
+        and len({rank for line in passage.of(Voice.PRINTED, Voice.SHELL) for rank in ranks_of(line)[0]}) > 1
+    )
 
 
 def _in_words(passage: Passage) -> tuple[Line, str] | None:
@@ -164,7 +181,10 @@ def _left(passage: Passage) -> tuple[Line, str] | None:
     last: dict[int, Line] = {}
     for line in passage.of(Voice.PRINTED, Voice.SAID):
         ranks, _ = ranks_of(line)
-        if line.voice is Voice.PRINTED or len(line.text) <= stall.REMARK:
+        short = len(line.text) <= stall.REMARK and (
+            _pattern("left").search(line.text) or _pattern("position").search(line.text)
+        )
+        if line.voice is Voice.PRINTED or short:
             last.update(dict.fromkeys(ranks, line))
     left = {rank for rank, line in last.items() if _pattern("left").search(line.text)}
     inside = {

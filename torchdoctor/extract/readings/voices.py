@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torchdoctor.model import Transcript
 
 LINE_CHARS = 1_200
+REMARK = 4  # words
 WRAPPED = 55  # characters: a shorter line ends where its writer wanted
 
 _PATTERNS = {
@@ -45,6 +46,7 @@ _PATTERNS = {
         r"|return\b|yield\b|print\("
         r"|assert\b"
         r"|(?:if|elif|for|while|with|except)\b.*:\s*(?:#.*)?$|(?:else|try|finally):|(?:pass|break|continue)$"
+        r"|(?:if|for|while|with)\s[^\n]{1,160}:\s+[A-Za-z_][\w.]*\(.*\)\s*$"
         r"|#\s?\w"
         r"|[A-Za-z_][\w.]*(?:\[[^\]]{1,80}\])?(?:, ?[A-Za-z_][\w.]*){0,6} ?[-+*/|]?= ?(?!=)(?P<value>\S.*)$"
         r"|\([^\n]{1,160}\)(?:\.\w+\([^\n]{0,80}\)){1,6}\s*$"
@@ -65,10 +67,13 @@ _PATTERNS = {
     "begins": r"\s*(?:[-*+#>|\u2022] ?|\d{1,2}[.)]\s|\w{1,20}:\s)",
     # what Python shows of an object
     "value": r"\s*(?:tensor|array|device|torch\.Size|OrderedDict|Parameter|dict_keys|namespace)\(",
+    "card": r"(?:NVIDIA|GeForce|Tesla|Quadro|TITAN|[RG]TX)\b",
     "number": (
         r"[\s\"']*-?\d[\d.,e+-]*(?:\s*[A-Za-z%/]{1,12})?(?:\s+[\w.%/|:-]{1,24}){0,8}[\s\"']*$"
         # "epoch=0 rank=0 ids=[3, 4]": values that a program shows, not an assignment
         r"|-?\d[\d.,e+-]*\s+[A-Za-z_]\w*\s?[=:]"
+        # "G=1: adv tensor([nan])": what it is for that value
+        r"|-?\d[\d.]*:(?:\s|$)|-?\d[\d.]*\s?[\u2e80-\ud7ff]"
     ),
 }
 
@@ -122,8 +127,9 @@ def lines_of(transcript: Transcript) -> Iterator[Line]:
         before = event.end_line
         for offset, raw in enumerate(event.text.split("\n")):
             text = raw[:LINE_CHARS]
-            if event.stream.isdecimal() and text[:1].isdecimal():
-                text = f"{event.stream}: {text}"  # "50: 2.60 GB" was taken for the line of a rank
+            if event.stream.isdecimal() and (text[:1].isdecimal() or pattern("card").match(text)):
+                # "50: 2.60 GB", "0: GeForce GTX 1060" were taken for lines of a rank
+                text = f"{event.stream}: {text}"
             stripped = text.strip()
             if stripped[:3] in ("```", "~~~"):
                 language = stripped[3:].strip().lower() if language is None else None
@@ -195,7 +201,10 @@ def _voice(text: str, language: str | None, answering: bool) -> tuple[Voice, str
     for name, voice in (("prompt", Voice.TYPED), ("magic", Voice.TYPED), ("shell", Voice.SHELL)):
         found = pattern(name).match(text)
         if found is not None:
-            return voice, found.group("typed")
+            typed = found.group("typed")
+            if voice is Voice.SHELL and typed[0] == "#" and len(typed) > 1 and _remark(typed.lstrip("# ")):
+                return Voice.SAID, typed.lstrip("# ")
+            return voice, typed
     if (found := pattern("answer").match(text)) is not None:
         return Voice.PRINTED, found.group("rest")
     if not answering and (found := pattern("listing").match(text)) is not None and not _spoken(text):
@@ -211,6 +220,11 @@ def _voice(text: str, language: str | None, answering: bool) -> tuple[Voice, str
         if value is None or "]" in text[: code.start("value")] or not pattern("number").match(value):
             return Voice.CODE, text
     return (Voice.SAID if spoken else Voice.PRINTED), text
+
+
+def _remark(text: str) -> bool:
+    """Words behind "#" at a prompt of a shell: who pastes a session writes there what he thinks of it."""
+    return _spoken(text) or len(text.split()) >= REMARK
 
 
 def _spoken(text: str) -> bool:
