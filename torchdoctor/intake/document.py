@@ -44,8 +44,11 @@ def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending, Speech]:
 
         mark_trials(drafts)
     ending, good = ending_of(drafts, speech.asks)
-    if speech.asks and good >= 0 and pattern(_ACCESS).search(drafts[good].raw[:400]):
-        ending = Ending.UNKNOWN  # one request was answered, and somebody asks about another
+    if speech.asks and good >= 0:
+        from torchdoctor.intake.served import answers
+
+        if answers(drafts[good].raw):
+            ending = Ending.UNKNOWN  # one request was answered, and somebody asks about another
     mark_recovered(drafts, ending, good)
     return form, ending, speech
 
@@ -242,7 +245,9 @@ def ending_of(drafts: list[Draft], told: bool = False) -> tuple[Ending, int]:
     if failure < 0:
         return (Ending.GOOD, good) if good >= 0 else (Ending.UNKNOWN, -1)
     if good > failure and (strength == 2 or steps >= 2):
-        if _of_another(drafts, failure, good):
+        from torchdoctor.intake.served import of_another
+
+        if of_another(drafts, failure, good) and not _tried_between(drafts, failure, good):
             return Ending.UNKNOWN, -1
         return Ending.GOOD, good
     if not told and failure < len(drafts) - 2:
@@ -251,56 +256,6 @@ def ending_of(drafts: list[Draft], told: bool = False) -> tuple[Ending, int]:
         if tried_again(drafts, failure):
             return Ending.GOOD, len(drafts) - 1
     return (Ending.BAD, -1) if steps < 3 else (Ending.UNKNOWN, -1)
-
-
-# what a service says of the next request that it answered: nothing of the one that failed
-_ANSWERED = (
-    r"\bpredict(?:ion|ed|s)?\b|\binfer(?:ence|red)\b|\brequests?\b|\bresponses?\b|\bserved\b|\bmessages?\b"
-    r"|\bclassif(?:y|ied|ication)\b|\bembedd(?:ed|ing)\b|\btranscri(?:bed|ption)\b|\bitems?\b"
-    r"|\bprocessed \S+\.\w|\b(?:GET|POST|PUT) /|\bstatus(?:_code)?[\"' ]*[=:][\"' ]*20\d"
-    r"|HTTP/\d(?:\.\d)?\"? 20\d"
-)
-# a web server's line on a request says nothing of any other
-_ACCESS_ANY = r"\"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) \S{1,300} HTTP/\d(?:\.\d)?\" [2-5]\d\d\b"
-_ACCESS = _ACCESS_ANY.replace("[2-5]", "2")
-# what it says of the one that failed, and a short answer to the next
-_ASKED_OF = r"\brequests?\b|\bpredict(?:ion)?\b|\binfer(?:ence)?\b|\bhandl(?:er|ing)\b"
-_OK = r"(?i)^[\d\s:.,TZ+/-]{0,40}\W*(?:(?:INFO|DEBUG)\W+)?(?:HTTP/\d\S* )?(?:20\d )?ok\W*$"
-_ALL = r"\b(?:all|total|summary)\b|\b\d+ (?:requests?|items?|messages?|predictions?)\b|\b\d+/\d+\b"
-
-
-def _of_another(drafts: list[Draft], failure: int, good: int) -> bool:
-    """A failure that a service logged as an error with its traceback, and a line on another request."""
-    failed = drafts[failure]
-    said = drafts[failure - 1] if failure else failed
-    graded = failed if failed.level else said
-    if failed.kind is not EventKind.EXCEPTION or not failed.frames:
-        return False
-    answer = drafts[good].text()[:400]
-    if not (pattern(_ACCESS).search(answer) and _serves(drafts[:failure], failed)):
-        if graded.line < failed.line - 1 or graded.level not in ("ERROR", "CRITICAL", "FATAL"):
-            return False
-        one_of_many = graded is not failed and pattern(f"(?i){_ASKED_OF}").search(graded.text()[:400])
-        if not pattern(f"(?i){_ANSWERED}").search(answer) and not (
-            one_of_many and pattern(_OK).search(answer)
-        ):
-            return False
-    around = [draft.text()[:400] for draft in drafts[max(0, failure - 1) : good + 1] if draft is not failed]
-    tried = any(pattern(_AGAIN).search(text) or any(w in text.lower() for w in _WENT_ON) for text in around)
-    return not tried and not pattern(f"(?i){_ALL}").search(drafts[good].text()[:400])
-
-
-_WEB = frozenset({
-    "uvicorn", "starlette", "fastapi", "flask", "werkzeug", "django", "tornado", "aiohttp", "gradio",
-    "gunicorn", "sanic", "bottle", "litestar", "quart",
-})  # fmt: skip
-
-
-def _serves(before: list[Draft], failed: Draft) -> bool:
-    """Did a web server answer requests already, or run what failed? While it starts, one may be caught."""
-    if any(frame.package in _WEB for frame in failed.frames):
-        return True
-    return any(pattern(_ACCESS_ANY).search(draft.raw[:400]) for draft in before[-200:])
 
 
 # what a program says of a failure that it has a way around
@@ -313,6 +268,13 @@ _WENT_ON = (
 # what a program says right after a warning about something that it can do without
 _ANOTHER = r"(?i)\b(?:using|continuing|falling back|resumed|resuming|loaded|trying)\b"
 _AGAIN = r"(?i)\b(?:retry(?:ing)?|trying (?:again|to resume)|(?:re)?attempt|resuming)\b"
+
+
+def _tried_between(drafts: list[Draft], failure: int, good: int) -> bool:
+    """Does a line from right above a failure on to the good end speak of another attempt?"""
+    around = [draft.text()[:400] for draft in drafts[max(0, failure - 1) : good + 1]]
+    del around[min(failure, 1)]  # the failure itself
+    return any(pattern(_AGAIN).search(text) or any(w in text.lower() for w in _WENT_ON) for text in around)
 
 
 def _of_numpy(drafts: list[Draft], index: int) -> bool:
