@@ -163,8 +163,8 @@ _LISTED = r"\s*(?:#{2,6} |[-*] |\*\*|\d{1,2}[.)] )[^`\n]{0,40}`[^`\n]{0,60}$"
 
 # a question about a message: it is there, and is to go away
 _RID = (
-    r"(?i)\W{0,6}how (?:to|can i|do i|do you|should i|could i) (?:deal with|solve|resolve|fix|handle|get rid of)"
-    r"[^.:?]{0,40}$"
+    r"(?i)\W{0,6}how (?:to|can i|do i|do you|should i|could i) "
+    r"(?:deal with|solve|resolve|fix|handle|get rid of)[^.:?]{0,40}$"
 )
 
 
