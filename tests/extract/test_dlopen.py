@@ -131,6 +131,15 @@ def test_versioned_symbol_names_both_libraries() -> None:
     assert found["library_major"] == 11
 
 
+def test_relocation_without_its_prefix() -> None:
+    found = values(
+        "/opt/py/nvidia/cublas/lib/libcublas.so.11: symbol cublasLtGetStatusString version libcublasLt.so.11 "
+        "not defined in file libcublasLt.so.11 with link time reference"
+    )
+    assert (found["kind"], found["symbol_family"]) == ("undefined-symbol", "cublas")
+    assert found["loader_file"] == "/opt/py/nvidia/cublas/lib/libcublas.so.11"
+
+
 def test_relocation_error() -> None:
     found = values(
         "python: relocation error: /usr/lib/libcublas.so.12: symbol cublasLtHSHMatmulAlgoInit, version "

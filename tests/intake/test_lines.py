@@ -122,6 +122,12 @@ def test_assertions_glued_to_a_bar_and_to_each_other() -> None:
     assert (one.text, two.text) == (assertion.format(1), assertion.format(2))
 
 
+def test_a_word_of_the_shell_glued_to_a_slow_bar() -> None:
+    bar, end = read_text("Loading checkpoint shards:  33%|###  | 1/3 [00:20<00:41, 20.7s/it]Killed\n").events
+    assert bar.text.endswith("20.7s/it]")
+    assert (end.kind, end.text) == (EventKind.CRASH, "Killed")
+
+
 def test_a_python_warning_ends_with_its_source_line() -> None:
     text = (
         "/x/site-packages/torch/cuda/__init__.py:209: UserWarning:\nNVIDIA RTX 5090 with sm_120 is not "

@@ -97,15 +97,19 @@ def _pattern(name: str) -> re.Pattern[str]:
                 r"\bNCCL\b|DataLoader|autograd|\bCUDA (?:error|out of memory)|cuda runtime error|"
                 r"THC|\bTHP[A-Z]|\bTH\w{2,20}Allocator|"
                 # setuptools runs nvcc for torch's extensions only
-                r"error: command '[^'\n]{0,200}nvcc(?:\.exe)?' failed|flashinfer|/vllm/|/sglang/|"
+                r"error: command u?'[^'\n]{0,200}nvcc(?:\.exe)?' failed|flashinfer|/vllm/|/sglang/|"
                 r"torch2trt|\bpytorch/(?:third_party|build|aten|torch|caffe2)/|\bpyg[-_]lib\b|\bgroundingdino\b|"
                 r"\bexllama(?:v\d)?(?:_ext)?\b|\bfused_ssim\b|\bdiff_gaussian_rasterization\b|"
                 r"\bflash[-_]attn|\bcausal[-_]conv1d|\bmamba[-_]ssm|\bxformers\b|"
                 r"TORCH_|DS_BUILD_|CUDA_LAUNCH_BLOCKING|libtorch|inductor|"
                 r"\btorch(?:sparse|scatter|cluster|geometric|rl|ao|tune|titan|metrics)\b|"
-                r"\bimport [\w, ]{0,60}\btorch\b"
+                r"\bimport [\w, ]{0,60}\btorch\b|"
+                # what transformers, diffusers, InstructorEmbedding and latent-diffusion print while they load
+                r"\bLoading (?:checkpoint shards|pipeline components)|\bload INSTRUCTOR_Transformer\b|"
+                r"\bDiffusionWrapper has\b"
             ),
-            "environment": r"[\\/]envs?[\\/](?:py)?torch[\w.-]{0,40}[\\/]",  # one that was made for torch
+            # one that was made for torch, or the sources of a program that runs on nothing else
+            "environment": r"[\\/]envs?[\\/](?:py)?torch[\w.-]{0,40}[\\/]|[\\/]nnunet(?:v2)?[\\/]",
             "evaluation": (
                 r"(?:^|_)(?:valid(?:ate|ation)?|eval(?:uate|uation)?|test|predict|infer(?:ence)?|val)(?:_|$|\d)"
             ),
@@ -266,7 +270,11 @@ def log_value(name: str, transcript: Transcript) -> FactValue:
         if _pattern("environment").search(paths):
             return True
         # commands that were typed count too: they are quoted, but torch is what they ran
-        texts = (event.text for event in transcript.events if transcript.form is Form.LOG or not event.quoted)
+        texts = (
+            event.text
+            for event in transcript.events
+            if transcript.form is Form.LOG or not event.quoted or event.text.lstrip()[:4] == ">>> "
+        )
         return bool(_pattern("torch").search("\n".join(texts)))
     if key == "platform":
         text = _texts(transcript.events) + _frame_text(f for event in transcript.events for f in event.frames)

@@ -138,7 +138,8 @@ _KINDS: tuple[tuple[str, str], ...] = (
 
 # setuptools' own last word; the path may be Windows', with its backslashes doubled
 _COMMAND_FAILED = (
-    r"command '(?:[^'\n]{0,300}[\\/])?(nvcc|cl|link|gcc|g\+\+|c\+\+|clang(?:\+\+)?|[\w-]{1,30}-g(?:cc|\+\+))"
+    r"command u?'(?:[^'\n]{0,300}[\\/])?"
+    r"(nvcc|cl|link|gcc|g\+\+|c\+\+|clang(?:\+\+)?|[\w-]{1,30}-g(?:cc|\+\+))"
     r"(?:-[\d.]{1,6})?(?:\.exe)?' failed with exit "
 )
 

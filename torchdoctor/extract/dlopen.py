@@ -53,9 +53,10 @@ _FILE = r"(?P<file>[^\s'\"`(){},;]{1,300})"
 # What is left for regular expressions, each with a literal that it cannot do without. Names of files stand
 # before their marker and are taken from there by hand, since no pattern finds them in linear time.
 _PATTERNS: dict[str, tuple[str, str]] = {
+    # ld.so prints "relocation error: FILE: symbol …", dlopen the same without the first two words
     "relocation": (
-        "relocation error",
-        r"relocation error: (?P<loader>[^\s:]{1,300}): symbol (?P<symbol>[^\s,]{1,300}),? version "
+        "not defined in file",
+        r": symbol (?P<symbol>[^\s,]{1,300}),? version "
         r"(?P<version>\S{1,100}) not defined in file (?P<file>\S{1,300}) with link time reference",
     ),
     # glibc: dl-lookup.c, also printed by "symbol lookup error: FILE:" before main
@@ -189,6 +190,8 @@ def _search(text: str) -> tuple[str, dict[str, str]] | None:
         parts = {key: value for key, value in found.groupdict().items() if value}
         if name == "undefined":
             parts["loader"] = _file_before(text, max(0, found.start() - len(": ")))
+        elif name == "relocation":
+            parts["loader"] = _file_before(text, found.start())
         elif name == "mac-symbol":
             parts.update(_groups("mac-loader", text))
             parts.update(_groups("mac-expected", text))

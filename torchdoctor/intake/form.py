@@ -42,6 +42,8 @@ _PRINTED = (
     "size mismatch for ", "Missing key(s) in state_dict", "Unexpected key(s) in state_dict",
     "UnsatisfiableError: ", "Could not solve for environment specs", "Collecting package metadata",
     "Channels:", "Platform: ", "The following packages are incompatible", "Could not locate cudnn",
+    "CUDA Setup failed despite ", "Inspect the output of the command and see if you can locate CUDA",
+    "to your LD_LIBRARY_PATH. If you suspect a bug, please take the information from",
     "Could not load library ", "Unable to load any of {", "Failed to initialize NVML: ",
 )  # fmt: skip
 # commands that no heading of Markdown begins with, set in small letters

@@ -133,7 +133,7 @@ class Router:
             self._logical(at, piece, False)
 
     def _logical(self, number: int, text: str, joined: bool) -> None:
-        if HEADER in text or "/s" in text or 'File "' in text:
+        if HEADER in text or "/s" in text or "s/it" in text or 'File "' in text:
             parts = self._unglue(number, text)
             if parts is None:
                 return

@@ -137,7 +137,7 @@ def stand(event: Event, text: str, start: int, end: int, *, log: bool) -> Stand:
     """How the message at ``start`` to ``end`` of an event's ``text`` stands there; ``log``: of a program."""
     own, behind = text[:start], text[end : end + 400]
     if event.quoted:
-        return Stand.ITSELF if _begins(event, own) else Stand.NAMED
+        return Stand.ITSELF if _begins(event, own, _is_asked(behind)) else Stand.NAMED
     if event.rank is not None or event.level or event.frames:
         return Stand.ITSELF
     line = event.kind is EventKind.LOG
@@ -161,7 +161,19 @@ _NAMED = (
 _LISTED = r"\s*(?:#{2,6} |[-*] |\*\*|\d{1,2}[.)] )[^`\n]{0,40}`[^`\n]{0,60}$"
 
 
-def _begins(event: Event, own: str) -> bool:
+# a question about a message: it is there, and is to go away
+_RID = (
+    r"(?i)\W{0,6}how (?:to|can i|do i|do you|should i|could i) "
+    r"(?:deal with|solve|resolve|fix|handle|get rid of)[^.:?]{0,40}$"
+)
+
+
+def _is_asked(behind: str) -> bool:
+    """Does the sentence that holds a message end as a question?"""
+    return behind.partition("\n")[0].rstrip(" \"'`\u201d)*_")[-1:] in ("?", "\uff1f")
+
+
+def _begins(event: Event, own: str, asked: bool) -> bool:
     """Does the message begin the line, but for names and numbers, or its title? Then somebody copied it."""
     if event.kind is EventKind.EXCEPTION and event.type:
         return True  # the line begins with the class; what follows is the message
@@ -179,8 +191,10 @@ def _begins(event: Event, own: str) -> bool:
         return True
     if bare.rstrip()[-1:] == ":" and count < 25 and not holds(bare, "supposes"):
         return True  # "Building the extension: nvcc fatal …"
+    if asked and event.told and pattern(_RID).match(bare):
+        return True
     last = _last_sentence(bare)
-    if holds(" ".join(last.split()[-4:]), "leads") and not holds(last, "supposes"):
+    if holds(" ".join(last.split()[-4:]), "leads") and not holds(f"{last} ?" if asked else last, "supposes"):
         return True  # "…, it says module 'x' has no attribute 'y'"
     return count < 12 and tongues.words("talk").isdisjoint(words_of(bare.lower().removeprefix("the ")))
 
