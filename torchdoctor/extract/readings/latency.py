@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.readings.figures import seconds
+from torchdoctor.extract.readings.figures import Figure, seconds
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.patterns import patterns
 from torchdoctor.extract.readings.spoken import says
@@ -138,8 +138,8 @@ def _percentiles(passage: Passage) -> tuple[float, Line] | None:
                 figure = next((item for item in figures if 0 <= item.start - word.end() <= 16), None)
                 bare = _pattern("bare").match(line.text, word.end())
                 value = figure.value if figure is not None else None
-                if value is None and bare is not None and not figures:  # p50 4.1: the unit stands elsewhere
-                    value = float(bare.group("value").replace(",", "."))
+                if value is None and bare is not None:  # p50 4.1: a unit stands once, or elsewhere
+                    value = float(bare.group("value").replace(",", ".")) * _unit(line, figures)
                 if value is not None and (name not in named or (name == "tail" and value > named[name][0])):
                     named[name] = value, line
     middle, _ = named.get("median") or named.get("mean") or (0.0, None)
@@ -149,6 +149,12 @@ def _percentiles(passage: Passage) -> tuple[float, Line] | None:
         if name in named and named[name][0] >= least * middle:
             return named[name][0] / middle, named[name][1]
     return None
+
+
+def _unit(line: Line, figures: list[Figure]) -> float:
+    """What the first time of a line that has a unit is worth for each one; 1 where none has."""
+    number = _pattern("one").match(line.text, figures[0].start) if figures else None
+    return figures[0].value / float(number.group()) if number and float(number.group()) else 1.0
 
 
 def _series(passage: Passage) -> tuple[float, Line] | None:
