@@ -137,7 +137,8 @@ def stand(event: Event, text: str, start: int, end: int, *, log: bool) -> Stand:
     """How the message at ``start`` to ``end`` of an event's ``text`` stands there; ``log``: of a program."""
     own, behind = text[:start], text[end : end + 400]
     if event.quoted:
-        return Stand.ITSELF if _begins(event, own, _is_asked(behind)) else Stand.NAMED
+        listed = event.told and pattern(_MARKED).match(own) and pattern(_ONE_OF).match(behind)
+        return Stand.ITSELF if not listed and _begins(event, own, _is_asked(behind)) else Stand.NAMED
     if event.rank is not None or event.level or event.frames:
         return Stand.ITSELF
     line = event.kind is EventKind.LOG
@@ -156,6 +157,13 @@ def stand(event: Event, text: str, start: int, end: int, *, log: bool) -> Stand:
 _NAMED = (
     r"(?:[\"'`\u201c\u201e\u00ab(] ?(?:(?:\w+\.)*\w*(?:Error|Exception): )?|(?:\w+\.)*\w*(?:Error"
     r"|Exception): )(?:CUDA (?:(?:runtime )?error(?: \(\d+\) ?)?: )?)?$"
+)
+# a message between quotation marks at the beginning of a line, and the sentence that goes on behind it, over
+# from the line before: 'when they read "CUDA out of memory" or' / '"device-side assert triggered". I would'
+_MARKED = r"[\"'`\u201c\u201e\u00ab](?:CUDA error: )?$"
+_ONE_OF = (
+    r"[^\"'`\u201c\u201d\u00bb\n]{0,60}[\"'`\u201c\u201d\u00bb](?:\.? (?:[A-Z]\w* ){1,2}[a-z]"
+    r"|,? (?:or|and|oder|und|ou|et|o|y|e|i|lub|oraz|\u0438|\u0438\u043b\u0438)(?: |$)|, [a-z\"'`])"
 )
 # a heading below the title, an item of a list, a bold question, with the message between back quotes
 _LISTED = r"\s*(?:#{2,6} |[-*] |\*\*|\d{1,2}[.)] )[^`\n]{0,40}`[^`\n]{0,60}$"

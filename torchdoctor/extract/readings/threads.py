@@ -34,7 +34,8 @@ FACTS: dict[str, str] = {
 LEAST = 2.0
 MOST = 200.0
 ALIKE = 1.5  # times: figures of one run, step by step
-LABEL = 24
+LABEL = 40
+NAMED = 10  # letters that two labels have in common at their end
 BESIDE = 40  # characters between two figures that are set against each other
 
 _PATTERNS = {
@@ -63,7 +64,8 @@ _PATTERNS = {
         r"\balone\b|plain python|python (?:alone|train|main|run)|\bpython\b|without (?:torchrun|the launcher"
         r"|accelerate"
         r"|deepspeed|mpirun|srun|slurm|launch|ddp|distributed)|single[ -]process"
-        r"|one process|directly|standalone|no launcher|OMP_NUM_THREADS\s?[=:]\s?(?:[2-9]|\d\d)"
+        r"|one process|directly|standalone|(?:no|instead of) (?:the )?(?:launcher|torchrun|accelerate)"
+        r"|OMP_NUM_THREADS\s?[=:]\s?(?:[2-9]|\d\d)"
         r"|set_num_threads\((?:[2-9]|\d\d)"
         r"|(?:num_threads|threads)\s*[=:]?\s*(?:[2-9]|\d\d)\b|\b(?:[2-9]|\d\d) threads|by hand|laptop"
         r"|(?:ohne|sans|sin|sem|senza|zonder|bez|\u0431\u0435\u0437) (?:den |le |el |o |il |de )?(?:torchrun"
@@ -81,7 +83,7 @@ _PATTERNS = {
     ),
     # work that OpenMP's threads do
     "cpu": (
-        r"\bcpus?\b|preprocess|augment|tokeni[sz]|spectrogram|\bmel\b|\bsvd\b|numpy|pandas|kornia|offload"
+        r"(?<![a-z])cpus?(?![a-z])|preprocess|augment|tokeni[sz]|spectrogram|\bmel\b|\bsvd\b|numpy|pandas|kornia|offload"
         r"|resiz"
         r"|feature extraction|data ?load|parsing"
     ),
@@ -130,7 +132,8 @@ _PATTERNS = {
     ),
     # what divides the figures of two runs that stand in one line
     "parts": (
-        r"[,;()\u2192\uff0c\u3002\uff1b\u3001]|\s(?:vs\.?|but|while|whereas|against|instead of"
+        r"(?<!\w)\(|\)(?! ?\d)|[,;\u2192\uff0c\u3002\uff1b\u3001]"
+        r"|\s(?:vs\.?|but|while|whereas|against|instead of(?! (?:the )?(?:torchrun|launcher|accelerate))"
         r"|compared (?:to|with)|and|to|->)\s"
         r"|(?<!\.)\. (?=[A-Z])"
     ),
@@ -144,14 +147,17 @@ def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a run with one thread that somebody finds slow; nothing where only a setting is printed."""
     passage = passage.spaced
     one = _one(passage)
-    if one is None or not (stall.speaks(passage) or passage.session or passage.asked):
+    if one is None:
+        return
+    spoken = stall.speaks(passage) or passage.session or passage.asked
+    if not spoken and not _pattern("free").search(passage.text):
         return
     yield one.fact("threads.one", True)
     if not _pattern("cpu").search(passage.text):
         return  # a step of a GPU is slower for other reasons
     if passage.told(says("slow")) is None and not _pattern("launched").search(passage.text):
         return
-    slower = _by_table(passage) or _slower(passage) or _beside(passage) or _told(passage)
+    slower = _by_table(passage) or _slower(passage, spoken) or _beside(passage) or _told(passage)
     if slower is not None:
         factor, line = slower
         yield line.fact("threads.slower", round(factor, 1))
@@ -239,8 +245,11 @@ def _beside(passage: Passage) -> tuple[float, Line] | None:
     return None
 
 
-def _slower(passage: Passage) -> tuple[float, Line] | None:
-    """The figures of the tied and of the free run, as a factor, with the line of the slow one."""
+def _slower(passage: Passage, spoken: bool) -> tuple[float, Line] | None:
+    """The figures of the tied and of the free run, as a factor, with the line of the slow one.
+
+    In a log in which nobody speaks they must be of the same work by name, or of all there is.
+    """
     for measure, inverse in ((seconds, False), (rates, True)):
         tied: list[Taken] = []
         free: list[Taken] = []
@@ -250,7 +259,8 @@ def _slower(passage: Passage) -> tuple[float, Line] | None:
             if line.voice is Voice.SHELL:
                 command, run = line.text, None
             run = _begins(line.text, run)
-            if line.voice in (Voice.CODE, Voice.TYPED, Voice.SHELL) or line.text.lstrip()[:1] == "|":
+            first = line.text.lstrip()[:1]
+            if (line.voice in (Voice.CODE, Voice.TYPED, Voice.SHELL) and first != "#") or first == "|":
                 continue
             here = (
                 run  # "without torchrun, plain python, 640 samples/s": the words stand in a part of their own
@@ -264,7 +274,7 @@ def _slower(passage: Passage) -> tuple[float, Line] | None:
                     end = figure.end
                     is_free = _is_free(part, figure.start, command, here)
                     (free if is_free else tied).append(Taken(label, value, line))
-        best = _contrast(tied, free)
+        best = _contrast(tied, free, spoken)
         if best is not None:
             return best
     return None
@@ -321,16 +331,29 @@ def _is_free(around: str, at: int, command: str, run: bool | None) -> bool:
     return bool(command) and not _pattern("tied").search(command) and bool(_pattern("free").search(command))
 
 
-def _contrast(tied: list[Taken], free: list[Taken]) -> tuple[float, Line] | None:
+def _alike(one: str, two: str) -> bool:
+    """The same work, whatever each line says before it names it."""
+    if one == two:
+        return one != ""
+    common: list[str] = []
+    for mine, other in zip(reversed(one.split()), reversed(two.split()), strict=False):
+        if mine != other:
+            break
+        common.append(mine)
+    return len(common) >= 2 and len(" ".join(common)) >= NAMED
+
+
+def _contrast(tied: list[Taken], free: list[Taken], spoken: bool) -> tuple[float, Line] | None:
     best: tuple[float, Line] | None = None
     for slow in tied:
-        quick = [one.value for one in free if one.label == slow.label and slow.label and one.value > 0]
+        quick = [one.value for one in free if _alike(one.label, slow.label) and one.value > 0]
         if not quick or max(quick) > ALIKE * min(quick):
             continue  # unlike figures with more threads are a benchmark of their number
         factor = slow.value / min(quick)
         if LEAST <= factor <= MOST and (best is None or factor > best[0]):
             best = factor, slow.line
-    if best is not None or len(free) != 1 or not tied or free[0].value <= 0:
+    one_work = spoken or len({taken.label for taken in tied}) == 1
+    if best is not None or not one_work or len(free) != 1 or not tied or free[0].value <= 0:
         return best
     most = max(tied, key=lambda item: item.value)
     factor = most.value / free[0].value
