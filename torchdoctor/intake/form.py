@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from torchdoctor.intake.chat import is_chat
 from torchdoctor.intake.draft import pattern
 from torchdoctor.intake.lines import is_code, is_progress, is_prompt, is_step
-from torchdoctor.intake.written import is_history, is_program, is_program_text, is_settings, is_yaml
+from torchdoctor.intake.written import (
+    is_catalog,
+    is_history,
+    is_program,
+    is_program_text,
+    is_settings,
+    is_yaml,
+)
 from torchdoctor.model import Form
 from torchdoctor.sentence_words import COMMON
 
@@ -134,6 +141,8 @@ def form_of(lines: list[str]) -> Shape:
         return Shape(Form.PROSE)  # reStructuredText
     if _is_status(lines):
         return Shape(Form.LOG)
+    if is_catalog(lines):
+        return Shape(Form.SOURCE_CODE, spoken=False)
     if is_program_text(lines) or is_settings(lines) or is_yaml(lines):
         return Shape(Form.SOURCE_CODE)
     seen: set[str] = set()

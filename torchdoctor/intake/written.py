@@ -60,9 +60,7 @@ def _is_snippet(lines: list[str]) -> bool:
 
 
 def is_settings(lines: list[str]) -> bool:
-    """True for a file of settings or data: sections, ``key = value``, columns behind tabs, translations."""
-    if _is_catalog(lines):
-        return True
+    """True for a file of settings or data: sections, ``key = value``, columns behind tabs."""
     heads = [line for line in lines if line[:1] == "["]
     if (
         len(lines) >= 3
@@ -113,7 +111,7 @@ _RECORDED = (
 )
 
 
-def _is_catalog(lines: list[str]) -> bool:
+def is_catalog(lines: list[str]) -> bool:
     """True for a file of messages and their translations, whatever its format; nothing was raised in it."""
     if len(lines) < 3 or any(line.startswith(("Traceback (most", '  File "')) for line in lines):
         return False

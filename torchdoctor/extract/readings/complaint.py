@@ -116,7 +116,7 @@ def read(passage: Passage) -> Iterator[Fact]:
     if not passage.personal:
         return
     lost = next((line for line in passage.sentences if _loses(line.text)), None)
-    if lost is not None:
+    if lost is not None and (figures < FIGURES or passage.asked):
         yield lost.fact("complaint.loss_nan", True)
     for line in passage.sentences:
         killed = _pattern("scheduler").search(line.text) and _pattern("ended").search(line.text)
