@@ -123,7 +123,10 @@ def exception_head(body: str, loose: bool) -> tuple[str, str] | None:
     if inner and not inner.replace(".", "_").isidentifier():
         return None
     if colon >= 0 and body[colon + 1 : colon + 2] not in ("", " ", "\t"):
-        return None
+        # typed off a screen: "RuntimeError:Expected to have …"
+        retyped = last.endswith(("Error", "Exception")) and body[colon + 1].isupper() and body.count(" ") > 2
+        if not retyped:
+            return None
     message = body[colon + 1 :].strip() if colon >= 0 else ""
     if colon < 0 and name is not body.rstrip() and not inner and name != body.rstrip():
         return None

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 # IPython 8: File ~/x.py:12, in f(a)   Cell In[3], line 1, in f(a)   Input In [3], in <cell line: 1>()
 _FILE = r"File (?P<file>.+?):(?P<line>\d+)(?:, in (?P<function>.*))?$"
-_CELL = (  # Databricks names its cells <command-3412>
+_CELL = (  # Databricks names its cells <command-3412>; VS Code makes the line a link
     r"(?:File )?(?P<file>(?:Cell|Input) In ?\[(?:\d+|\*)\]|<command-\d{1,20}>)"
-    r"(?:, line (?P<line>\d+))?(?:, in (?P<function>.*))?$"
+    r"(?:, \[?line (?P<line>\d+)(?:\]\([^)]{0,300}\))?)?(?:, in (?P<function>.*))?$"
 )
 # IPython 5 to 7, Colab, VS Code: <ipython-input-1-ab> in f(a)   ~/x.py in f(a)   x.ipynb Cell 5 in f()
 _OLD = (

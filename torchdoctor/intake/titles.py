@@ -32,6 +32,16 @@ def entitle(drafts: list[Draft], personal: bool) -> None:
             title.kind, title.type, title.parts[:] = EventKind.EXCEPTION, bare[1], [""]
 
 
+def headline(drafts: list[Draft]) -> None:
+    """The same where the title bears no mark, as a page shows it: above a traceback cut short."""
+    title, rest = drafts[0], drafts[1:]
+    if title.time or title.level or title.rank is not None or not 3 <= title.raw.count(" ") <= 40:
+        return
+    cut = [draft for draft in rest if draft.headed and draft.kind is EventKind.EXCEPTION]
+    if cut and not any(draft.text().strip() for draft in rest if draft.kind in _MESSAGES):
+        title.told = copied(title.raw)
+
+
 def complains(raw: str) -> bool:
     """A few words below a title that say when it fails, and to nobody what to do about it."""
     words = words_of(raw.lower())

@@ -202,6 +202,9 @@ def _titled(text: Text) -> int:
         return 0  # a command is no title, whatever the file is called
     if pattern(r"[\w.]*(?:error|exception): ").match(title) or speaks_of_self(text.lines[:1]):
         return 0
+    unnamed = r"how (?:to|can i|do i|should i) (?:fix|solve|resolve) (?:this|it|the)(?: [a-z]+)?\W*$"
+    if pattern(unnamed).match(title):
+        return 0  # an article names what it solves
     words = f" {title.translate(_MARKS)}"
     return any(one in title if one[0] > "\u2e80" else f" {one}" in words for one in tongues.phrases("titles"))
 

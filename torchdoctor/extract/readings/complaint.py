@@ -24,6 +24,7 @@ NAMESPACE = "complaint"
 FACTS: dict[str, str] = {
     "complaint.memory_grows": "bool: somebody says that GPU memory grows from step to step of his training",
     "complaint.loss_nan": "bool: somebody says that his loss is, or becomes, NaN",
+    "complaint.scheduler_memory": "bool: somebody says that Slurm or Kubernetes ended his job for its memory",
 }
 
 FIGURES = 3  # lines
@@ -78,13 +79,21 @@ _PATTERNS = {
         r"|getting|to|always|all|only|into|as"
         r"|equals?|shows?|reports?|=|ist|wird|est|devient|es)\s?(?:\w+ )?[`'\"*]{0,2}(?:nan"
         r"|inf)\b|\bnans? (?:loss|after|at|in|from|during|value)"
-        r"|loss\s?[`'\"*]{0,2}(?:nan|inf)\b|(?:\u53d8\u6210|\u53d8\u4e3a|\u51fa\u73b0|\u662f"
+        r"|loss\s?[`'\"*]{0,2}(?:nan|inf)\b|loss\s?[=:]\s?(?:nan|inf)\b|(?:\u53d8\u6210|\u53d8\u4e3a|\u51fa\u73b0|\u662f"
         r"|\u4e3a|\u90fd\u662f|\u304c|\u0441\u0442\u0430\u043b\u0430?|\uac00)\s?(?:nan|inf)\b"
     ),
+    # "killed because of a slurm out-of-memory error"
+    "scheduler": r"\b(?:slurm|sbatch|kubernetes|k8s|kubelet|pods?)\b",
+    "ended": (
+        r"\b(?:killed|cancell?ed|evicted|ends?|ended|dies|died|crash\w*|terminated|stopped|gets?|got"
+        r"|fails?|failed)\b[^.;]{0,60}\b(?:out[ -]of[ -]memory|oom|memory limit)\b"
+        r"|\b(?:out[ -]of[ -]memory|memory limit)\b[^.;]{0,40}\b(?:killed|killing|kills|evicted)\b"
+    ),
     "other": (
+        r"\byour (?:colleague|student|teammate|friend)|"
         r"\bonce\b|loss is (?:fine|ok)\b|\b(?:if|in case|when) (?:the |your |it |a )?(?:loss"
         r"|gradients?)\b|\bto (?:avoid"
-        r"|prevent|check|detect|skip)|\bfixed|\bsolved|\bno (?:more )?nan"
+        r"|prevent|check|detect|skip)\b|\bfixed|\bsolved|\bno (?:more )?nan"
         r"|\bnot (?:be )?nan|\bwithout nan|\bisnan|\bnan_to_num|\busually|\byou (?:may|might"
         r"|can|could)|\bmay (?:be|become)"
         r"|\bmight|\bshould|\bwould|\b(?:i|we|it|you)'d\b|\bwithout (?:this|that|it)\b|[{}]"
@@ -104,14 +113,27 @@ def _memory() -> re.Pattern[str]:
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of complaints; nothing where nobody speaks of himself."""
     figures = sum(any(map(str.isdigit, line.text)) for line in passage.of(Voice.PRINTED))
-    if not passage.personal or figures >= FIGURES:
+    if not passage.personal:
+        return
+    lost = next((line for line in passage.sentences if _loses(line.text)), None)
+    if lost is not None:
+        yield lost.fact("complaint.loss_nan", True)
+    for line in passage.sentences:
+        killed = _pattern("scheduler").search(line.text) and _pattern("ended").search(line.text)
+        if killed and not _pattern("other").search(line.text):
+            yield line.fact("complaint.scheduler_memory", True)
+            break
+    if figures >= FIGURES:
         return  # with figures other readings decide
     grows = next(filter(None, map(_grows, passage.sentences)), None)
     if grows is not None and _pattern("work").search(passage.text):
         yield grows.fact("complaint.memory_grows", True)
-    lost = next((line for line in passage.sentences if _no_number(line.text)), None)
-    if lost is not None and not _pattern("other").search(lost.text):
-        yield lost.fact("complaint.loss_nan", True)
+
+
+def _loses(text: str) -> bool:
+    """Does one of the sentences say it? People who ask in a hurry set no blank behind a full stop."""
+    parts = re.split(r"(?<=\w\w)[.,](?=[A-Z])", text)
+    return any(_no_number(part) and not _pattern("other").search(part) for part in parts)
 
 
 def _grows(line: Line) -> Line | None:

@@ -268,7 +268,12 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
             "\u6cc4",
             "\u589e",
             "\u6da8",
+            "slurm",
+            "sbatch",
+            "kubernetes",
+            "k8s",
+            " pod",
         ),
-        ("mem", "ram", "loss", "\u663e\u5b58", "\u635f\u5931", "\u30e1\u30e2\u30ea", "speicher"),
+        ("mem", "ram", "oom", "loss", "\u663e\u5b58", "\u635f\u5931", "\u30e1\u30e2\u30ea", "speicher"),
     ),
 }
