@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from torchdoctor.intake.chat import is_chat
 from torchdoctor.intake.draft import pattern
 from torchdoctor.intake.lines import is_code, is_progress, is_prompt, is_step
-from torchdoctor.intake.written import (
-    is_catalog,
-    is_history,
-    is_program,
-    is_program_text,
-    is_settings,
-    is_yaml,
-)
+from torchdoctor.intake.written import is_catalog, is_for_machines, is_history, is_program
 from torchdoctor.model import Form
 from torchdoctor.sentence_words import COMMON
 
@@ -143,7 +136,7 @@ def form_of(lines: list[str]) -> Shape:
         return Shape(Form.LOG)
     if is_catalog(lines):
         return Shape(Form.SOURCE_CODE, spoken=False)
-    if is_program_text(lines) or is_settings(lines) or is_yaml(lines):
+    if is_for_machines(lines):
         return Shape(Form.SOURCE_CODE)
     seen: set[str] = set()
     shapes: set[str] = set()

@@ -148,6 +148,11 @@ _PARTS = frozenset(
 )
 
 
+def is_for_machines(lines: list[str]) -> bool:
+    """True for a program, settings, data: what somebody wrote for a machine to read."""
+    return is_program_text(lines) or is_settings(lines) or is_yaml(lines)
+
+
 def is_prompt_text(lines: list[str]) -> bool:
     """True for a prompt in parts between tags; what its examples say befell nobody."""
     tags = {line.strip()[1:-1] for line in lines if line.strip()[:1] == "<" and line.strip()[-1:] == ">"}
