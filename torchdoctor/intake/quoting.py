@@ -190,17 +190,13 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
         from torchdoctor.intake.titles import entitle
 
         entitle(drafts, speech.person)
-    elif form is Form.LOG and len(drafts) > 1 and _stands_apart(drafts[0], drafts[1]):
+    elif form is Form.LOG and [draft.line - drafts[0].end_line for draft in drafts[1:2]] == [2]:
         from torchdoctor.intake.titles import headline
 
-        headline(drafts)
+        headline(drafts)  # a line that stands apart
     elif form is Form.SOURCE_CODE and speech.person and not speech.lesson and fences.seen:
         drafts[0].told = drafts[0].raw[:2] == "# " and copied(drafts[0].raw)  # a report that is mostly code
     _also_in_patch(drafts)
-
-
-def _stands_apart(first: Draft, second: Draft) -> bool:
-    return first.line == 1 and first.kind is EventKind.LOG and second.line == first.end_line + 2
 
 
 def _also_in_patch(drafts: list[Draft]) -> None:

@@ -35,6 +35,8 @@ def entitle(drafts: list[Draft], personal: bool) -> None:
 def headline(drafts: list[Draft]) -> None:
     """The same where the title bears no mark, as a page shows it: above a traceback cut short."""
     title, rest = drafts[0], drafts[1:]
+    if title.line != 1 or title.kind is not EventKind.LOG:
+        return
     if title.time or title.level or title.rank is not None or not 3 <= title.raw.count(" ") <= 40:
         return
     cut = [draft for draft in rest if draft.headed and draft.kind is EventKind.EXCEPTION]
