@@ -125,9 +125,7 @@ def _completed(made: _Kind, values: tuple[object, ...], named: dict[str, object]
     """The values of all fields in order. Raises TypeError as a function of these arguments would."""
     fields = made._fields
     if len(values) > len(fields):
-        raise TypeError(
-            f"{made.__qualname__}.__init__() takes {len(fields)} values but {len(values)} were given"
-        )
+        raise TypeError(f"{made.__qualname__}.__init__() got more values than fields: {len(values)}")
     given = dict(zip(fields, values, strict=False))
     for name in named:
         if name not in fields:

@@ -108,7 +108,9 @@ def occurrences(transcript: Transcript, rules: RuleSet, facts: TextFacts) -> Ite
     """Every (rule id, occurrence) in the text, best match block of a rule for each event."""
     haystack = Haystack(transcript)
     best: dict[tuple[str, int], Occurrence] = {}
-    found = filter(haystack.may_hold, rules.literals(set(haystack.text.split())))
+    # the words of a big text would take more memory than the literals that they save are worth
+    words = None if haystack.skeleton else set(haystack.text.split())
+    found = filter(haystack.may_hold, rules.literals(words))
     for literal in sorted(found, key=rules.order):
         places = rules.places(literal)
         for number in haystack.events_with(literal):
