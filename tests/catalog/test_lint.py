@@ -188,6 +188,15 @@ def test_wrong_answers_and_places(tree: Path, name: str, rule: str, rule_id: str
     assert [line for line in problems(tree) if complaint in line]
 
 
+def test_an_accepted_id_is_one_of_a_rule(tree: Path) -> None:
+    fixture(tree, "first/accepted", "first", LOG.format(id="first", slots=8), 'also = ["second"]\n')
+    assert problems(tree) == []
+    fixture(tree, "first/accepted", "first", LOG.format(id="first", slots=8), 'also = ["second", "secnd"]\n')
+    assert [line.partition("fixtures/")[2] for line in problems(tree)] == [
+        "first/accepted: also names secnd, which no rule has as its id"
+    ]
+
+
 def test_missing_evidence(tree: Path) -> None:
     write(tree, "rules/memory/third.toml", RULE.format(id="third"))
     found = problems(tree)

@@ -137,6 +137,9 @@ def _evidence(rules: RuleSet, fixtures: Sequence[Fixture]) -> Iterator[str]:
             yield f"fixtures/{fixture.group}/{fixture.of}: no rule has this id"
         if fixture.group in _SILENT and (fixture.rule != NONE or fixture.also):
             yield f"{fixture.path}: nothing may fire here, so its rule is {NONE}"
+        unknown = [other for other in fixture.also if other not in rules]
+        if unknown:
+            yield f"{fixture.path}: also names {', '.join(unknown)}, which no rule has as its id"
         if fixture.unfinished:
             yield f"{fixture.path}/about.toml: a TODO of the stub is left"
     for rule in rules.rules():
