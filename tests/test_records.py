@@ -67,6 +67,7 @@ def test_nobody_changes_it() -> None:
 def test_dataclasses_copy_and_pickle_know_it() -> None:
     point = Point(1, name="a")
     assert [field.name for field in dataclasses.fields(point)] == ["x", "y", "name"]
+    assert dataclasses.fields(Point)[0] is dataclasses.fields(point)[0]  # worked out once
     assert dataclasses.replace(point, y=7) == Point(1, 7, "a")
     assert dataclasses.asdict(point) == {"x": 1, "y": 2, "name": "a"}
     assert copy.deepcopy(point) == copy.copy(point) == point

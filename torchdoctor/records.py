@@ -7,6 +7,7 @@ out when it asks. ``fields``, ``replace``, ``copy``, ``pickle`` and type checker
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["Record", "record", "replace"]
@@ -69,14 +70,19 @@ class _DataclassFields:
     """``__dataclass_fields__`` of a record, made when somebody asks."""
 
     def __get__(self, _: object, made: _Kind) -> dict[str, Field[Any]]:
-        import dataclasses
+        return _dataclass_fields(made)
 
-        rows: list[tuple[str, str, Any]] = []
-        for name, value in made._fields.items():
-            default: Any = dataclasses.MISSING if value is _NONE else value
-            rows.append((name, made.__annotations__[name], dataclasses.field(default=default)))
-        shadow: Any = dataclasses.make_dataclass(made.__name__, rows)
-        return dict(shadow.__dataclass_fields__)
+
+@cache
+def _dataclass_fields(made: _Kind) -> dict[str, Field[Any]]:
+    import dataclasses
+
+    rows: list[tuple[str, str, Any]] = []
+    for name, value in made._fields.items():
+        default: Any = dataclasses.MISSING if value is _NONE else value
+        rows.append((name, made.__annotations__[name], dataclasses.field(default=default)))
+    shadow: Any = dataclasses.make_dataclass(made.__name__, rows)
+    return dict(shadow.__dataclass_fields__)
 
 
 class Record(metaclass=_Kind):

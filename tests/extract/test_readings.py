@@ -181,6 +181,10 @@ def test_outliers_of_equal_calls() -> None:
     assert facts("latency", asked + "prompts of any length\n" + CALLS.format(*slow)) == {}
     assert facts("latency", asked + "p50 4.0 ms p99 40.0 ms")["tail"] == 10.0
     assert facts("latency", asked + "p50 4.0 ms p99 5.0 ms") == {}
+    # the unit stands once in the line
+    assert facts("latency", asked + "p50 4.0 ms p99 40.0")["tail"] == 10.0
+    assert facts("latency", asked + "p50 9,8 ms p99 98.0")["tail"] == 10.0
+    assert facts("latency", asked + "p50 4.0 ms p99 5.0") == {}
 
 
 SMI = """|   {0}  NVIDIA A100-SXM4-40GB   On  | 00000000:07:00.0 Off |   0 |

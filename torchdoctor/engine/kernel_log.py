@@ -6,7 +6,6 @@ another node explains nothing; one on a rank's own GPU names the rank.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from torchdoctor.extract.xid import place
 from torchdoctor.extract.xid_codes import CLASSES, codes
 from torchdoctor.intake.draft import pattern
 from torchdoctor.model import EventKind, Record, counted, moment_of
-from torchdoctor.records import record
+from torchdoctor.records import record, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import fields, replace
+from dataclasses import fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from torchdoctor.engine.redaction import Redactor
 from torchdoctor.model import Record, Report
+from torchdoctor.records import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

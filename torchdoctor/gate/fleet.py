@@ -11,14 +11,13 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from torchdoctor.gate import pairs
 from torchdoctor.gate.finding import EXIT, Verdict
 from torchdoctor.gate.outcome import SCHEMA
 from torchdoctor.model import Record, TorchdoctorError, counted
-from torchdoctor.records import record
+from torchdoctor.records import record, replace
 
 _MOST_BYTES = 4 << 20
 _MOST_FILES = 100_000

@@ -17,7 +17,7 @@ from typing import Any
 
 from torchdoctor.gate.finding import EXIT, Verdict
 from torchdoctor.model import Record, TorchdoctorError, counted
-from torchdoctor.records import record
+from torchdoctor.records import record, replace
 
 SCHEMA = "torchdoctor.pair/1"
 ENDING = ".pair.json"
@@ -149,8 +149,6 @@ def judged(tests: Iterable[Trial]) -> list[Trial]:
 
     Sums over gloo are not counted so: their speed is that of processors, which other programs use as well.
     """
-    from dataclasses import replace
-
     found = list(tests)
     for at, one in enumerate(found):
         if one.backend != _ON_PROCESSORS and (words := _slow(at, found)):

@@ -23,7 +23,6 @@ from torchdoctor.model import Form, Speech
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-
 MOST_LINES = 400
 MOST_SENTENCES = 1_000
 MOST_CHARS = 600  # of a line
@@ -64,10 +63,6 @@ class Text:
         return {sentence: words_of(sentence) for sentence in sentences}
 
     @cached_property
-    def _said(self) -> tuple[tuple[str, frozenset[str]], ...]:
-        return tuple(self._sentences.items())
-
-    @cached_property
     def _vocabulary(self) -> frozenset[str]:
         return frozenset().union(*self._sentences.values())
 
@@ -82,29 +77,27 @@ class Text:
     def holding(self, table: str) -> Iterator[Rule]:
         """The rules of a table that hold in some sentence."""
         for rule in tongues.rules(table):
-            here = [self._here(group) for group in rule.groups]
-            if all(words or inside for words, inside in here):
-                narrow = Rule(tuple(Group(*one) for one in here), rule.but)
-                if any(narrow.holds(sentence, words) for sentence, words in self._said):
-                    yield rule
+            here = Rule(tuple(self._here(group) for group in rule.groups), rule.but)
+            if all(words or inside for words, inside in here.groups) and any(
+                here.holds(sentence, words) for sentence, words in self._sentences.items()
+            ):
+                yield rule
 
     def last(self, table: str) -> int:
         """The place of the last sentence in which a rule of a table holds; -1 without one."""
         some = list(self.holding(table))
-        for at in range(len(self._sentences) - 1 if some else -1, -1, -1):
-            sentence, words = self._said[at]
-            if any(rule.holds(sentence, words) for rule in some):
-                return at
-        return -1
+        places = enumerate(self._sentences.items())
+        return max((at for at, said in places if any(rule.holds(*said) for rule in some)), default=-1)
 
     def pasted(self) -> bool:
         """Did somebody in a chat say nothing but an exception with its message?"""
         bare = r"(?:\S.{0,60}?[:\uff1a>] ?)?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): "
         return any("rror: " in line and pattern(bare).match(line) for line in self.lines)
 
-    def _here(self, group: Group) -> tuple[frozenset[str], tuple[str, ...]]:
+    def _here(self, group: Group) -> Group:
         """What of a group stands in the text at all: nothing, in most texts."""
-        return group.words & self._vocabulary, tuple(part for part in group.inside if part in self.low)
+        inside = tuple(part for part in group.inside if part in self.low)
+        return Group(group.words & self._vocabulary, inside)
 
     def has(self, *tables: str) -> bool:
         return any(next(self.holding(table), None) is not None for table in tables)

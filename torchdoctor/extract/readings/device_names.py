@@ -25,7 +25,7 @@ FACTS: dict[str, str] = {
 _PATTERNS = {
     "others": r"nvidia-smi|nvml|gpustat|nvtop",
     "ordered": r"CUDA_DEVICE_ORDER\W{0,6}PCI_BUS_ID",
-    "chosen": (r"(?:environ|putenv)[^\n]{0,20}CUDA_VISIBLE_DEVICES"),
+    "chosen": r"(?:environ|putenv)[^\n]{0,20}CUDA_VISIBLE_DEVICES",
     "set": r"CUDA_VISIBLE_DEVICES['\"\]]{0,3}\s?=\s?['\"]?(?P<cards>\d{1,2}(?:,\d{1,2}){0,15})(?![\d,])",
 }
 

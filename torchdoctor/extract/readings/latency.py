@@ -7,6 +7,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.readings import amounts
 from torchdoctor.extract.readings.figures import Figure, seconds
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.patterns import patterns
@@ -153,8 +154,8 @@ def _percentiles(passage: Passage) -> tuple[float, Line] | None:
 
 def _unit(line: Line, figures: list[Figure]) -> float:
     """What the first time of a line that has a unit is worth for each one; 1 where none has."""
-    number = _pattern("one").match(line.text, figures[0].start) if figures else None
-    return figures[0].value / float(number.group()) if number and float(number.group()) else 1.0
+    number = amounts.number(line.text[figures[0].start : figures[0].end]) if figures else None
+    return figures[0].value / number if number else 1.0
 
 
 def _series(passage: Passage) -> tuple[float, Line] | None:
