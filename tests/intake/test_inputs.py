@@ -21,6 +21,7 @@ import pytest
 
 from torchdoctor.intake import IntakeError, inputs, packed, read, read_all, skim, source
 from torchdoctor.intake.inputs import Found, in_order, may_be_log
+from torchdoctor.intake.measure import Measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -293,7 +294,7 @@ class Changing(io.BytesIO):
 def test_a_file_that_changes_while_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: bytes, size: int
 ) -> None:
-    monkeypatch.setattr(skim, "measure_for", lambda files: skim.Measure(whole=1 << 14))
+    monkeypatch.setattr(skim, "measure_for", lambda files: Measure(whole=1 << 14))
     path = tmp_path / "a.log"
     path.write_bytes(b"step 1 of 9\n" * (size // 12) + LOG.encode())
     real = inputs.open_binary

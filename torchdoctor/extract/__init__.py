@@ -26,7 +26,7 @@ NAMESPACES = {
     "process_table": "process_table",
     "host_memory": "host_memory",
     "loader": "loader",
-    "flight": "flight",
+    "flight": "flight_facts",
     "hang": "hang",
     "launcher": "launcher",
     "store": "store",

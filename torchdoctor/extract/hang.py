@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract import flight
-from torchdoctor.extract.nccl_stacks import averages, wait_of
+from torchdoctor.extract.nccl_stacks import averages, is_main, wait_of
 from torchdoctor.model import EventKind, Fact
 
 if TYPE_CHECKING:
@@ -108,13 +108,6 @@ def stand_of(event: Event) -> Stand | None:
     )
     in_own = call is None and record is None and _outside_of_torch(event.frames)
     return Stand(event, event.rank, call, place, in_own)
-
-
-def is_main(event: Event) -> bool:
-    """True for the thread that runs the program: py-spy names it, else its outermost frame is the module."""
-    if "MainThread" in event.text or event.text.startswith(_RECORD):
-        return True
-    return any(frame.function == "<module>" for frame in event.frames[:4])
 
 
 def _outside_of_torch(frames: tuple[Frame, ...]) -> bool:

@@ -35,14 +35,19 @@ def wait_of(event: Event) -> Wait | None:
     return Wait(event.id, call, place) if call else None
 
 
+def is_main(event: Event) -> bool:
+    """True for the thread that runs the program: py-spy names it, else its outermost frame is the module."""
+    if "MainThread" in event.text or event.text.startswith("flight record, "):
+        return True
+    return any(frame.function == "<module>" for frame in event.frames[:4])
+
+
 def stacks_differ(transcript: Transcript) -> bool | None:
     """Do the main threads of different processes wait in different collectives, or at different lines?
 
     None with fewer than two processes in a collective. A process outside of one is slow, not astray. One in
     backward, which averages gradients, is in another collective than one that asks for a barrier.
     """
-    from torchdoctor.extract.hang import is_main
-
     calls: set[tuple[str, str]] = set()
     waiting = 0
     for event in transcript.events:

@@ -9,9 +9,10 @@ import os
 from io import BytesIO
 from itertools import chain, islice
 from time import process_time
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from torchdoctor.intake.lines import _GATE
+from torchdoctor.intake.measure import measure_for
 from torchdoctor.intake.source import (
     PIECE_BYTES,
     Tally,
@@ -46,27 +47,6 @@ _SIGNS = (
     "checksum", "param_norm", "param norm", "param_sum", "param sum", "weight_norm", "weight norm",
     "weight sum", "weight_sum", "DistributedDataParallel",
 )  # fmt: skip
-
-
-class Measure(NamedTuple):
-    """How much of each input is read in full: all up to ``whole`` bytes, else head and tail, in lines."""
-
-    whole: int = 1 << 20
-    head: int = 300
-    tail: int = 1_200
-    novel: int = 2_000
-
-
-def measure_for(files: int) -> Measure:
-    """For many files each gets its share, so that a folder costs little more than one file of its size."""
-    if files <= 8:
-        return Measure()
-    return Measure(
-        max(1 << 14, min(1 << 20, (1 << 23) // files)),
-        max(12, min(300, 20_000 // files)),
-        max(24, min(1_200, 40_000 // files)),
-        max(20, min(2_000, 20_000 // files)),
-    )
 
 
 class Skim:

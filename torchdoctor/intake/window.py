@@ -16,8 +16,8 @@ from torchdoctor.intake.source import PIECE_BYTES, Tally, _decode, _pieces
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from torchdoctor.intake.measure import Measure
     from torchdoctor.intake.router import Router
-    from torchdoctor.intake.skim import Measure
     from torchdoctor.intake.stream import Stream
 
 # The first window of a kind shows how the run went until then: rules look at 200 events before a failure.

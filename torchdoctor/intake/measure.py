@@ -1,0 +1,26 @@
+"""How much of each input is read in full."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Measure(NamedTuple):
+    """How much of each input is read in full: all up to ``whole`` bytes, else head and tail, in lines."""
+
+    whole: int = 1 << 20
+    head: int = 300
+    tail: int = 1_200
+    novel: int = 2_000
+
+
+def measure_for(files: int) -> Measure:
+    """For many files each gets its share, so that a folder costs little more than one file of its size."""
+    if files <= 8:
+        return Measure()
+    return Measure(
+        max(1 << 14, min(1 << 20, (1 << 23) // files)),
+        max(12, min(300, 20_000 // files)),
+        max(24, min(1_200, 40_000 // files)),
+        max(20, min(2_000, 20_000 // files)),
+    )
