@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import time
-
 import pytest
+from pace import bounded
 
 from torchdoctor.catalog import template
 
@@ -68,6 +67,5 @@ def test_the_longest_literal_run_is_the_prefilter() -> None:
 
 def test_many_holes_stay_fast_on_hostile_text() -> None:
     parsed = template.parse("start {a:rest} middle {b:rest} end {c:word} stop")
-    started = time.perf_counter()
-    template.compiled(parsed.pattern).search("start " + "middle " * 3000 + "end " * 3000)
-    assert time.perf_counter() - started < 0.5
+    text = "start " + "middle " * 3000 + "end " * 3000
+    bounded(0.5, lambda: template.compiled(parsed.pattern).search(text))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pace import bounded
 from planted_kinds import KINDS
 from planted_secrets import planted
 
@@ -83,9 +83,7 @@ def test_a_redacted_text_stays_as_it_is() -> None:
 @pytest.mark.parametrize("seed", ["a", "1.", "/home/", "a.b", "x@", "ab:", "token=", "://a:", "0a:", "A-"])
 def test_hostile_texts_cost_little(seed: str) -> None:
     text = (seed * 40_000)[:40_000]
-    started = time.process_time()  # what others do on the machine does not count
-    redact(text)
-    assert time.process_time() - started < 2.0
+    bounded(2.0, lambda: redact(text))
 
 
 def test_of_two_hundred_planted_secrets_none_leaks() -> None:

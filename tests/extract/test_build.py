@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from pace import bounded
 
 from torchdoctor import intake
 from torchdoctor.extract import build
@@ -171,6 +170,4 @@ def test_bare_killed_under_a_failed_command() -> None:
 
 def test_long_log_of_errors_is_quick() -> None:
     transcript = intake.read_text("".join(f"worker {n}: error rate {n / 7:.3f}\n" for n in range(20_000)))
-    started = time.perf_counter()
-    assert known(transcript) == {}
-    assert time.perf_counter() - started < 2.0
+    assert bounded(2.0, lambda: known(transcript)) == {}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from importlib import import_module
 
 import pytest
+from pace import bounded
 
 from torchdoctor.extract import of_whole
 from torchdoctor.extract.readings.passage import Passage
@@ -338,10 +338,8 @@ HOSTILE = (
 def test_time_is_bounded_for_texts_that_nearly_match(seed: str) -> None:
     text = "Why does it grow, hang, differ with torchrun?\n" + "\n".join([seed * 15] * 300)
     found = Passage(transcript(text))
-    began = time.process_time()
-    for namespace in READINGS:
-        list(import_module(f"torchdoctor.extract.readings.{namespace}").read(found))
-    assert time.process_time() - began < 3.0  # all 45 together; a third of that on an idle machine
+    modules = [import_module(f"torchdoctor.extract.readings.{namespace}") for namespace in READINGS]
+    bounded(3.0, lambda: [list(module.read(found)) for module in modules])  # all 45 together
 
 
 def test_a_gpu_that_torch_does_not_see() -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from pace import bounded
 
 from torchdoctor.intake.voice import MANY_CHAPTERS, hear, is_form, questions_and_answers
 from torchdoctor.model import Form
@@ -114,9 +113,7 @@ def test_questions_with_answers() -> None:
 def test_hostile_texts_take_no_time(unit: str) -> None:
     lines = lines_of((unit * 400)[:1_200] + "\n") * 400
     hear(["the tables are read"], Form.PROSE)
-    begin = time.process_time()
-    hear(lines[:1_200], Form.PROSE)
-    assert time.process_time() - begin < 0.1
+    bounded(0.1, lambda: hear(lines[:1_200], Form.PROSE))
 
 
 def test_a_program_may_say_for_the_record() -> None:
