@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-REFERENCE_S = 0.05  # what the yardstick takes on the machine whose seconds the bounds are
+REFERENCE_S = 0.02  # what the yardstick takes on the machine whose seconds the bounds are
 _ATTEMPTS = 3
 
 
