@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from probe_machines import Environment
 
-from torchdoctor.probes.machine import LiveMachine
+from torchdoctor.probes.live import LiveMachine
 from torchdoctor.probes.probe import Limits
 from torchdoctor.probes.source import ProbeSource
 

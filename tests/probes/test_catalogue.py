@@ -121,7 +121,7 @@ def test_a_dead_disk_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
     from torchdoctor.model import Reason
     from torchdoctor.probes import disk
-    from torchdoctor.probes.machine import LiveMachine
+    from torchdoctor.probes.live import LiveMachine
     from torchdoctor.probes.probe import Limits
 
     release = threading.Event()

@@ -11,7 +11,7 @@ import pytest
 
 from torchdoctor.model import Reason, State
 from torchdoctor.probes import nvml
-from torchdoctor.probes.machine import LiveMachine
+from torchdoctor.probes.live import LiveMachine
 from torchdoctor.probes.names import CATALOGUE
 from torchdoctor.probes.probe import Limits
 from torchdoctor.probes.source import ProbeSource

@@ -20,7 +20,8 @@ from torchdoctor.model import (
     TorchdoctorError,
     Verdict,
 )
-from torchdoctor.probes.machine import Command, LiveMachine
+from torchdoctor.probes.live import LiveMachine
+from torchdoctor.probes.machine import Command
 from torchdoctor.probes.machine import Outcome as Ended
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "program.py")

@@ -8,7 +8,8 @@ from torchdoctor.gate import facts, passive
 from torchdoctor.gate.finding import Verdict, decide
 from torchdoctor.gate.outcome import GateOutcome, reason
 from torchdoctor.gate.policy import Policy
-from torchdoctor.probes.machine import LiveMachine, Machine
+from torchdoctor.probes.live import LiveMachine
+from torchdoctor.probes.machine import Machine
 
 _LIMIT_S = 8.0
 

@@ -28,7 +28,8 @@ from torchdoctor.gate.finding import Finding, Untold
 from torchdoctor.gate.look import Check, Look
 from torchdoctor.gate.outcome import PREFIX, GateOutcome
 from torchdoctor.gate.policy import Policy
-from torchdoctor.probes.machine import Command, LiveMachine, Machine, Outcome
+from torchdoctor.probes.live import LiveMachine
+from torchdoctor.probes.machine import Command, Machine, Outcome
 from torchdoctor.probes.spawn import Running
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

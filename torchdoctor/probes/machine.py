@@ -6,7 +6,7 @@ replayed one remembers only. An answer is JSON, so that a whole machine fits int
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from torchdoctor.model import Reason, counted
@@ -249,60 +249,6 @@ class Machine:
         """Processes that have the file open, and whether all processes could be looked at."""
         data = as_mapping(self.answer("holders", path))
         return tuple(as_int(pid) for pid in as_list(data.get("pids"))), bool(data.get("complete"))
-
-
-@dataclass(slots=True)
-class LiveMachine(Machine):
-    """This machine, now. Each answer is asked once."""
-
-    folder: str = ""  # working folder of the programs; the present one when empty
-    _answers: dict[tuple[str, str], Json | Unreadable] = field(default_factory=dict)
-    _running: dict[str, object] = field(default_factory=dict)
-    _ended: dict[str, Outcome] = field(default_factory=dict)
-
-    def answer(self, operation: str, subject: str) -> Json:
-        from torchdoctor.probes import operations
-
-        key = (operation, subject)
-        if key not in self._answers:
-            try:
-                self._answers[key] = operations.look(operation, subject)
-            except Unreadable as error:
-                self._answers[key] = error
-        found = self._answers[key]
-        if isinstance(found, Unreadable):
-            raise found
-        return found
-
-    def start(self, command: Command) -> None:
-        from torchdoctor.probes.spawn import Running
-
-        if command.label not in self._running:
-            self._running[command.label] = Running(command, self.folder)
-
-    def running(self, label: str) -> bool:
-        return label in self._running
-
-    def finish(self, command: Command) -> Outcome:
-        from torchdoctor.probes.spawn import Running
-
-        if command.label not in self._ended:
-            self.start(command)
-            running = self._running[command.label]
-            assert isinstance(running, Running)
-            self._ended[command.label] = running.finish()
-        return self._ended[command.label]
-
-    def close(self) -> None:
-        """End every program that still runs; their outcome is lost."""
-        from torchdoctor.probes.spawn import Running
-
-        for label, running in self._running.items():
-            if label not in self._ended and isinstance(running, Running):
-                running.stop()
-
-    def remembered(self) -> Memory:
-        return dict(self._answers), dict(self._ended)
 
 
 def as_text(value: Json) -> str:

@@ -8,7 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from torchdoctor.model import Fact, Reason
-from torchdoctor.probes.machine import LiveMachine, Machine, NotRecorded, Unreadable
+from torchdoctor.probes.live import LiveMachine
+from torchdoctor.probes.machine import Machine, NotRecorded, Unreadable
 from torchdoctor.probes.names import FACTS, MODULES
 from torchdoctor.probes.probe import NOT_RECORDED, Context, Cost, Limits, Probe
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from torchdoctor.model import TorchdoctorError
-from torchdoctor.probes.machine import Command, LiveMachine, Outcome
+from torchdoctor.probes.live import LiveMachine
+from torchdoctor.probes.machine import Command, Outcome
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "program.py")
 LIMIT_S = 120.0
