@@ -10,18 +10,18 @@ _ROLES = {Role.CAUSE: 0, Role.CONTEXT: 1, Role.CONSEQUENCE: 2, Role.TEARDOWN: 3}
 _SEVERITIES = {Severity.FATAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
 _STANDINGS = {Standing.CONFIRMED: 0, Standing.POSSIBLE: 1, Standing.UNLIKELY: 2}
 
-SortKey = tuple[bool, int, int, bool, bool, int, int, int, int, str]
+SortKey = tuple[bool, int, int, bool, int, int, int, int, int, str]
 
 
 def sort_key(finding: Finding) -> SortKey:
-    """Role, severity, warned or failed, place, standing, specificity, id: smaller is nearer to the cause."""
+    """Severity, role, failed or shown or warned, place, standing, specificity, id; the cause is the least."""
     best = finding.best
     return (
         finding.recovered,
         _SEVERITIES[finding.rule.severity],
         _ROLES[finding.role],
         best.standing is Standing.UNLIKELY,
-        only_warned(finding),
+        only_warned(finding) and (1 if finding.shown else 2),
         _place(finding),
         _STANDINGS[best.standing],
         -best.confirmed_by,
