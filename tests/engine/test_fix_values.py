@@ -15,6 +15,7 @@ from torchdoctor.model import Fix
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 SENTENCES = [
+    ("ipc-cuda-handle/rt-103", "CUDA answered 'invalid device context' when the receiver"),
     (
         "variants/cpu-instruction-missing/unseen10-041",
         "names the library that held the instruction: libtorch_cpu.so",
