@@ -25,7 +25,11 @@ FACTS: dict[str, str] = {
 _PATTERNS = {
     "others": r"nvidia-smi|nvml|gpustat|nvtop",
     "ordered": r"CUDA_DEVICE_ORDER\W{0,6}PCI_BUS_ID",
-    "chosen": r"(?:environ|putenv)[^\n]{0,20}CUDA_VISIBLE_DEVICES",
+    # set, not only read
+    "chosen": (
+        r"environ\[\s?['\"]CUDA_VISIBLE_DEVICES['\"]\s?\]\s{0,4}=(?!=)"
+        r"|(?:environ\.(?:setdefault|update)|putenv)\([^\n]{0,20}CUDA_VISIBLE_DEVICES"
+    ),
     "set": r"CUDA_VISIBLE_DEVICES['\"\]]{0,3}\s?=\s?['\"]?(?P<cards>\d{1,2}(?:,\d{1,2}){0,15})(?![\d,])",
 }
 

@@ -91,10 +91,12 @@ _PATTERNS = {
         r"|device)|(?:all|every|other)[^.\n]{0,12}gpus?|default gpu|index 0)"
     ),
     "count": (
-        r"(?:count|gpus?|devices?|after|sees?|visible|now)\b\D{0,24}?(?<![\w.])(?P<number>\d{1,2})(?![\w.:/%"
+        r"(?:count|gpus|devices|after|sees?|visible|now)\b\D{0,24}?(?<![\w.])(?P<number>\d{1,2})(?![\w.:/%"
         r"])"
     ),
     "counting": r"device_count|DeviceCount\(",
+    # the words before a number that a program prints or logs
+    "label": r"\b(?:print|info|debug|warn\w*|log|write)\(\s*[fr]?[\"'](?P<label>[^\"'%{\n]{3,60})",
     "bare": r"^\s*[(\[]?\s*(?:\d{1,2}[\s,]+){0,5}(?P<number>\d{1,2})\s*(?:,?\s*cuda(?::\d)?)?[)\]]?\s*$",
     "complaint": (
         r"\bno (?:visible )?effect|n[o']t (?:have|has|take|show|see) (?:any |an )?effect|does(?:n't"
@@ -111,7 +113,7 @@ _PATTERNS = {
 }
 
 
-_BY_CASE = ("set", "magic", "touch", "import", "only-torch", "import-torch", "counting", "bare")
+_BY_CASE = ("set", "magic", "touch", "import", "only-torch", "import-torch", "counting", "label", "bare")
 
 
 _pattern = patterns(_PATTERNS, re.IGNORECASE, but=_BY_CASE)
@@ -278,12 +280,24 @@ def _counts(passage: Passage, after: Line) -> Iterator[tuple[int, Line]]:
                 yield int(found.group("number")), line
 
 
+def _labelled(passage: Passage, after: Line) -> Iterator[tuple[int, Line]]:
+    """Numbers of GPUs in the output of a program whose source is shown, above or below it, by their label."""
+    for line in passage.of(Voice.CODE):
+        label = _pattern("label").search(line.text) if "device_count" in line.text else None
+        if label is None or line.at <= after.at:
+            continue
+        shown = re.compile(re.escape(label.group("label").strip()) + r"\s{0,4}(?P<number>\d{1,2})\s*$")
+        for other in passage.of(Voice.PRINTED):
+            if found := shown.search(other.text):
+                yield int(found.group("number")), other
+
+
 def _measured(passage: Passage, line: Line, value: str, name: str) -> Line | None:
     """The output that shows GPUs which the value leaves out; None when none does."""
     asked = _resolved(passage, line, value)
     if name != "CUDA_VISIBLE_DEVICES" or asked is None:
         return None
-    counts = list(_counts(passage, line))
+    counts = list(_counts(passage, line)) or list(_labelled(passage, line))
     listed = [
         (int(found.group("index")) + 1, one)
         for one in passage.lines[line.at :]

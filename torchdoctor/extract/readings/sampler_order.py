@@ -53,6 +53,11 @@ _PATTERNS = {
         r"\d+(?:,? +\d+|,\d+){2,}|\[[^\]]{5,200}\]|\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{6,64}\b"
         r"|\w+\.(?:jpe?g|png|npy|wav|tar|npz|txt|pt)\b"
     ),
+    # numbers of samples, or names of files, and not what is measured
+    "listed": (
+        r"(?<![\d.])\d+(?:(?:,\s*|\s+)\d+(?![\d.])){3,}|(?:\w+\.(?:jpe?g|png|npy|wav|tar|npz|txt|pt)\b\W{1,4}){2,}"
+        r"|\b(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{8,64}\b"
+    ),
     "sample-head": (
         r"md5|sha|hash|crc|check|\bids?\b|\bidx|ind(?:ex|ices)|order|sample|first|key|perm|file|digest"
         r"|\bbatch 0\b|Reihenfolge|ordre|orden|\u987a\u5e8f|\u9806"
@@ -159,16 +164,25 @@ def _lists(table: Table, at: int) -> bool:
 
 
 def _printed(passage: Passage) -> Line | None:
-    """The second of two lines that differ in the number of their epoch only, and list samples."""
+    """The second of two lines that list the same samples in different epochs.
+
+    The number of the epoch stands in the line, or in the last line before it that has one.
+    """
     seen: dict[str, str] = {}
+    under = ""
     for line in passage.of(Voice.PRINTED):
         epoch = _pattern("epoch").search(line.text)
-        if epoch is None or not _pattern("samples").search(line.text[epoch.end() :]):
+        if epoch is None:
+            if not under or not _pattern("listed").search(line.text):
+                continue
+            rest, number = line.text.strip(), under
+        elif _pattern("samples").search(line.text[epoch.end() :]):
+            rest, number = line.text[: epoch.start()] + line.text[epoch.end() :], epoch.group()
+        else:
+            under = epoch.group()
             continue
-        rest = line.text[: epoch.start()] + line.text[epoch.end() :]
-        if rest in seen and seen[rest] != epoch.group():
+        if seen.setdefault(rest, number) != number:
             return line
-        seen[rest] = epoch.group()
     return None
 
 
