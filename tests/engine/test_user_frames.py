@@ -376,3 +376,22 @@ def test_a_place_below_the_sentence_that_says_what_stops(
         "perform barrier as devices used by this process are currently unknown.\n"
     )
     assert _place(f"{warning}^C\n{above}\n    prep.py:88    dist.barrier()\n", rules) == place
+
+
+def test_the_frame_that_raised_stands_before_that_of_what_was_handled(rules: RuleSet) -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/w/loader.py", line 47, in f\n    n = len(ds)\n'
+        "TypeError: object of type 'Shards' has no len()\n\n"
+        "During handling of the above exception, another exception occurred:\n\n"
+        'Traceback (most recent call last):\n  File "/w/loader.py", line 55, in f\n    DataLoader(ds)\n'
+        f'  File "{PACKAGES}/torch/utils/data/dataloader.py", line 313, in __init__\n    raise ValueError(\n'
+        "ValueError: DataLoader with IterableDataset: expected unspecified batch_sampler option, but got "
+        "batch_sampler=<a.B object at 0x7f>\n"
+    )
+    assert _place(text, rules) == "/w/loader.py:55"
+    # what another exception wraps is where it began
+    caused = text.replace("During handling of the above exception, another exception occurred", CAUSED)
+    assert _place(caused, rules) == "/w/loader.py:47"
+
+
+CAUSED = "The above exception was the direct cause of the following exception"

@@ -72,3 +72,16 @@ def test_a_regression_that_predicts_the_mean(text: str, poor: bool) -> None:
 
 def test_without_the_warning_nothing_is_said() -> None:
     assert facts("broadcast_loss", "ep 10 val r2 -0.0004\nep 20 val r2 0.0001\n") == {}
+
+
+def test_a_process_that_is_gone_holds_memory() -> None:
+    asked = "训练被我 kill 掉了,显存一直不释放,有没有别的办法?\n\n"
+    row = "$ nvidia-smi --query-compute-apps=pid,used_memory --format=csv\npid, used_gpu_memory [MiB]\n"
+    row += "1284410, 10142 MiB\n$ kill -9 1284410\n"
+    gone = "-bash: kill: (1284410) - No such process\n"
+    assert facts("gpu_rows", asked + row + gone)["held"] is True
+    assert facts("gpu_rows", asked + row + "kill: kill 1284410 failed: no such process\n")["held"] is True
+    assert facts("gpu_rows", asked + row) == {}
+    assert facts("gpu_rows", asked + row + gone.replace("1284410", "1284499")) == {}
+    assert facts("gpu_rows", asked + row.replace("10142", "512") + gone) == {}
+    assert facts("gpu_rows", "It is in a docker container.\n" + asked + row + gone) == {}

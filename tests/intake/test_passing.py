@@ -28,6 +28,7 @@ PASSED = {
     "with a stack": f"{HEAD}{CASES}{TRACE}======= 2 passed, 3 warnings in 61.83s (0:01:01) =======\n",
     "quiet": f"tests/test_errors.py .....  [100%]\n{SHOWN}40 passed, 1 skipped in 12.83s\n",
     "head cut off": f"{CASES}{SHOWN}======= 2 passed in 1.83s =======\n",
+    "its command": f"python -m pytest -q tests -s\n{MM}\n..\n2 passed in 11.42s\nrunning build\n",
     "unittest": f"test_mm (tests.test_errors.Shapes) ... {MM}\nok\n{MM}\n\nRan 3 tests in 0.012s\n\nOK\n",
 }
 
@@ -38,6 +39,7 @@ def test_what_tests_show_that_passed_was_asked_for(name: str) -> None:
 
 
 FAILED = {
+    "another command": f"$ pytest -q tests\n$ python train.py\n{MM}\n2 passed in 11.42s\n",
     "a test failed": f"{HEAD}{CASES}{TRACE}======= 1 failed, 2 passed in 1.83s =======\n",
     "an error": f"{HEAD}{CASES}{TRACE}======= 2 passed, 1 error in 1.83s =======\n",
     "before the tests": f"{TRACE}{HEAD}{CASES}======= 2 passed in 1.83s =======\n",

@@ -243,6 +243,19 @@ def test_the_debugger_of_vs_code() -> None:
     assert [(frame.line, frame.code) for frame in event.frames] == [(18, "run()"), (248, "s = a ** 2")]
 
 
+def test_the_debugger_prints_a_chain_from_the_inside() -> None:
+    text = (
+        "Exception has occurred: RuntimeError       (note: full exception trace is shown but execution is "
+        "paused at: _run_module_as_main)\nError building extension 'op'\nsubprocess.CalledProcessError: "
+        "Command '['ninja', '-v']' returned non-zero exit status 1.\n\n"
+        "The above exception was the direct cause of the following exception:\n\n"
+        '  File "/w/op.py", line 10, in <module>\n    op = load(\n  File "/w/demo.py", line 9, in <module>\n'
+        '    import op\n  File "/usr/lib/python3.9/runpy.py", line 197, in _run_module_as_main (Current'
+        " frame)\n    return _run_code(code, main_globals)\nRuntimeError: Error building extension 'op'\n"
+    )
+    assert [frame.line for frame in exceptions(text)[-1].frames] == [197, 9, 10]
+
+
 def test_frames_that_dynamo_names_belong_to_the_exception() -> None:
     text = (
         TRACE.rpartition("RuntimeError")[0]

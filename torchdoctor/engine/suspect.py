@@ -52,11 +52,27 @@ def own_frame(event: Event, transcript: Transcript) -> Frame | None:
             # a message with its stack right under it: VS Code's debugger, which prints the innermost first
             return next((frame for frame in below[0].frames if not frame.package), None)
         members += below
-    for member in reversed(members):
+    handled = _handled(members)
+    for member in (*reversed([one for one in members if one.id not in handled]), *reversed(members)):
         for frame in reversed(member.frames):
             if not frame.package and frame.file != "<string>":  # python -c, exec
                 return frame
     return None
+
+
+def _handled(members: list[Event]) -> set[int]:
+    """The ids of those during whose handling the first one, or what it wraps, was raised."""
+    if not any(one.kind is RelationKind.CONTEXT for member in members for one in member.relations):
+        return set()
+    inside = {member.id: member for member in members}
+    waiting, reached = [members[0].id], set[int]()
+    while waiting:
+        number = waiting.pop()
+        if number in inside and number not in reached:
+            reached.add(number)
+            relations = inside[number].relations
+            waiting.extend(one.event for one in relations if one.kind is not RelationKind.CONTEXT)
+    return inside.keys() - reached
 
 
 # where a parent waits for its children, and where a child begins

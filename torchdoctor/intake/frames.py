@@ -109,6 +109,8 @@ def package_of(file: str, short: bool = False) -> str:
     rest = path[at + 7 :] if at >= 0 else (path[6:] if path.startswith("torch/") else "")
     if rest and rest.startswith(_TORCH_PARTS):
         return "torch"
+    if "/pytorch/torch/" in path:
+        return "torch"  # a clone of its repository
     if path.endswith((".pyx", ".pxi", ".pxd")) and path[:1] not in "/~" and "/" in path:
         return path.split("/", 1)[0]  # Cython prints paths from the package's root
     if _is_stdlib(path):

@@ -17,6 +17,8 @@ _TESTS = (
     r"^\S+\.py(?:::\S+)? (?:PASSED|SKIPPED|XFAIL|[.sxX]{2,})|^-{3,} Captured \w+|^\S+::\S+ PASSED"
     r"|^test\w* \([\w.]+\)(?: \.\.\. |$)"
 )
+# where only its command is seen: pytest -q prints no head
+_COMMAND = r"^(?:[$>%#+] ?)?(?:\S{0,200}/)?(?:python\S{0,8} -m )?pytest(?: |$)"
 
 
 def mark_passed(drafts: list[Draft]) -> None:
@@ -24,6 +26,8 @@ def mark_passed(drafts: list[Draft]) -> None:
     begin = -1
     ran = False
     for index, draft in enumerate(drafts):
+        if begin >= 0 and draft.raw[:2] == "$ ":
+            begin = -1  # the next command is another run
         for line in _lines(draft):
             if "test session starts" in line:
                 begin = index if line in draft.raw else index + 1  # below the message of another failure
@@ -33,6 +37,8 @@ def mark_passed(drafts: list[Draft]) -> None:
                 begin = -1
             elif line.startswith("Ran ") and pattern(_UNITTEST).match(line):
                 ran = True
+            elif "pytest" in line[:240] and pattern(_COMMAND).match(line):
+                begin = index
             elif ran and line.strip():
                 if line.startswith("OK"):
                     _quote(drafts[begin if begin >= 0 else index : index + 1])

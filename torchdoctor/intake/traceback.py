@@ -359,15 +359,15 @@ class TracebackReader:
         """Hand over what was read; the innermost exception first."""
         if self.prior and not self.draft.frames:
             self.draft.frames = self.prior
-        if self.debugger and self.draft.frames and self.draft.frames[-1].function == "<module>":
-            self.draft.frames.reverse()  # the debugger of VS Code prints the innermost first
         frames = self.draft.frames
+        last = frames[-1].function if len(frames) > 1 else ""
+        if (self.debugger and last == "<module>") or last.startswith("_run_module_as_main"):
+            frames.reverse()  # the debugger of VS Code prints the innermost first
         if frames and self.draft.type is None and not self.outers and frames[-1].code.startswith("raise "):
             _take_raised(self.draft)
         for draft in (self.draft, *self.outers):
             draft.frames = as_one_stack(draft.frames)
-        chain: list[Draft] = [self.draft]
-        draft = self.draft
+        chain, draft = [self.draft], self.draft
         self.stream.finish(draft, self.heads, inner=bool(self.outers))
         while self.outers:
             outer = self.outers.pop()
