@@ -202,3 +202,36 @@ def test_no_grad_in_the_listing_is_nothing() -> None:
     assert (
         facts("eval_memory", LISTING.replace("net.eval()", "net.eval(); torch.set_grad_enabled(False)")) == {}
     )
+
+
+def test_a_process_that_is_listed_and_gone() -> None:
+    text = (
+        "I killed my training, and the memory is not released:\n"
+        "$ nvidia-smi --query-compute-apps=pid,used_memory --format=csv\n"
+        "pid, used_gpu_memory [MiB]\n"
+        "41273, 38842 MiB\n"
+        "$ sudo kill -9 41273\n"
+        "kill: (41273): No such process\n"
+    )
+    found = facts("held_memory", text)
+    assert found["holder"] == "none any more, 41273 is gone"
+    assert "pid" not in found
+    assert facts("held_memory", text + "It runs in a docker container.") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "tail"),
+    [
+        ("My calls vary.\nprint(np.percentile(dt, [50, 90, 99]) * 1e3)\n[ 3.92  4.05 61.31]", 15.6),
+        ("My calls vary.\nprint(np.quantile(dt, [0.5, 0.99]))\n[4.0 41.0]", 10.2),
+        ("My calls vary.\nprint(np.percentile(latency, [50, 95, 99]))\n[ 4.1  4.6  5.3]", None),
+    ],
+)
+def test_percentiles_that_numpy_computed(text: str, tail: float | None) -> None:
+    assert facts("latency", text + "\nMy model takes the same input each time.").get("tail") == tail
+
+
+def test_a_process_with_equal_memory_on_two_gpus() -> None:
+    row = "|    {}   N/A  N/A     41273      C   python                          512MiB |\n"
+    text = "Why is my process on both?\n" + row.format(0) + row.format(1)
+    assert "strays" not in facts("gpu_rows", text)

@@ -180,3 +180,15 @@ def test_checksums_in_a_table() -> None:
 def test_runs_that_a_head_or_a_table_names(text: str, slower: float | None) -> None:
     question = f"Why is my CPU preprocessing slow? OMP_NUM_THREADS=1 is in the environ.\n{text}"
     assert facts("threads", question).get("slower") == slower
+
+
+def test_devices_that_stand_behind_the_shapes_of_forward() -> None:
+    text = (
+        "Why is my nn.DataParallel result wrong?\n"
+        "train loop   torch.Size([2, 6120]) torch.Size([3058, 44]) cuda:0\n"
+        "forward      torch.Size([{0}]) torch.Size([1529, 44]) cuda:0\n"
+        "forward      torch.Size([{0}]) torch.Size([1529, 44]) cuda:1\n"
+    )
+    assert facts("replica_parts", text.format("1, 6120"))["cut"] == "(1, 6120) of (2, 6120)"
+    even = text.replace("3058, 44", "2, 44").replace("1529, 44", "1, 44")
+    assert facts("replica_parts", even.format("1, 6120")) == {}

@@ -476,3 +476,48 @@ def test_ranks_with_other_numbers_of_batches(words: str, told: str | None, hangs
 )
 def test_complaints_in_plain_words(said: str, name: str | None) -> None:
     assert facts("complaint", said) == ({name: True} if name else {})
+
+
+def test_a_solution_far_above_the_one_beside_it() -> None:
+    text = (
+        "Why is lstsq wrong on my GPU?\n"
+        "print(torch.linalg.lstsq(A, B).solution.ravel())\n"
+        "print(torch.linalg.lstsq(A.cuda(), B.cuda()).solution.ravel())\n"
+        "tensor([-0.2778,  1.1944,  0.6389])\n"
+        "tensor([{}, 0.5], device='cuda:0')"
+    )
+    assert facts("least_squares", text.format("153933.1250"))["wild"] is True
+    assert facts("least_squares", text.format("-0.2778")) == {}
+
+
+def test_a_difference_that_is_rounding_of_large_results() -> None:
+    text = (
+        "Why do my CPU and my RTX 3090 differ?\n"
+        "torch.backends.cuda.matmul.allow_tf32 = True\n"
+        "print((c - g).abs().max(), c.abs().max())\n"
+        "tensor(6.1035e-05) tensor({})"
+    )
+    assert facts("tensor_float", text.format("101.8410")) == {}
+    assert facts("tensor_float", text.format("1.8410"))["difference"] == 6.1035e-05
+
+
+@pytest.mark.parametrize(
+    ("words", "input_found"),
+    [
+        ("If I set use_reentrant=False it works.", True),
+        ("I have use_reentrant=False and it works.", False),
+    ],
+)
+def test_the_other_form_of_a_checkpoint_as_a_remedy(words: str, input_found: bool) -> None:
+    text = f"I call model.gradient_checkpointing_enable() on a frozen model with LoRA. {words} Why?"
+    assert ("input" in facts("no_gradient", text)) is input_found
+
+
+def test_a_variable_that_slurm_sets_for_a_job_without_gpus() -> None:
+    text = (
+        "I wonder why my GPU is not seen.\n"
+        '$ python -c "import torch; print(torch.cuda.is_available())"\nFalse\n'
+        "$ echo $CUDA_VISIBLE_DEVICES\n{}"
+    )
+    assert facts("availability", text.format("NoDevFiles"))["hidden"] is True
+    assert "hidden" not in facts("availability", text.format("0"))

@@ -240,7 +240,9 @@ def _strays(passage: Passage) -> Iterator[Fact]:
     found = [
         used[gpus[0]][1]
         for used in table.values()
-        if len(used) == 2 and gpus[0] in used and 0 < used[gpus[0]][0] <= STRAY_SHARE * max(used.values())[0]
+        if len(used) == 2
+        and gpus[0] in used
+        and 0 < used[gpus[0]][0] <= STRAY_SHARE * max(size for size, _ in used.values())
     ]
     if found:
         yield found[0].fact("gpu_rows.strays", len(found))

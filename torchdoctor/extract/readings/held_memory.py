@@ -85,6 +85,14 @@ _PATTERNS = {
         r"|\u7d42\u4e86|\u5f37\u5236|\uc885\ub8cc|\uc8fd\uc600|\ub2eb\uc558|\uaebc"
     ),
     "freeing": r"empty_cache|gc\.collect|\breboot|\brestart|flush|nvidia-smi -r|--gpu-reset",
+    # an id that nvidia-smi still lists, asked of ps or kill; in a container it is one of the host
+    "gone": (
+        r"\bkill\b[^\n]{0,40}?\b(?P<pid>\d{2,8})\b\W{1,6}(?:No such process|Kein passender Prozess"
+        r"|Aucun processus de ce type|No existe el proceso|Nessun processo corrisponde"
+        r"|\u6ca1\u6709\u90a3\u4e2a\u8fdb\u7a0b|\u305d\u306e\u3088\u3046\u306a\u30d7\u30ed\u30bb\u30b9\u306f)"
+    ),
+    "app": r"^\s*(?P<pid>\d{2,8})\s*,[^,\n]{0,80}?,?\s*(?P<mib>\d{4,7}) MiB\s*$",
+    "container": r"docker|container|kubernetes|\bpods?\b|\u5bb9\u5668|\u30b3\u30f3\u30c6\u30ca",
     "server": r"\bvllm\b|Uvicorn running|\bollama\b|triton ?server|gunicorn|systemctl status",
 }
 
@@ -116,6 +124,8 @@ def _full(passage: Passage) -> tuple[Line, str] | None:
                     return line, found.group()
         if any(row.used_bytes >= MUCH for row in process_table.rows(line.text)):
             return line, line.text.strip("| ")[:80]
+        if (app := _pattern("app").match(line.text)) is not None and int(app.group("mib")) << 20 >= MUCH:
+            return line, line.text.strip()[:80]
         for found in _pattern("of").finditer(line.text):
             used, total = (float(found.group(key).replace(",", ".")) for key in ("used", "total"))
             scale = 1024.0 if found.group("unit2").upper() == "M" else 1.0
@@ -152,7 +162,20 @@ def _holder(passage: Passage) -> tuple[Line, str] | None:
     for name in ("ppid", "defunct", "not-found"):
         if (line_found := passage.first(_pattern(name))) is not None:
             return line_found, line_found.text.strip()[:80]
-    return _notebook(passage)
+    return _gone(passage) or _notebook(passage)
+
+
+def _gone(passage: Passage) -> tuple[Line, str] | None:
+    """A process that nvidia-smi lists with its memory, and of which kill says that there is none."""
+    if _pattern("container").search(passage.text):
+        return None
+    apps = {app.group("pid") for line in passage.lines if (app := _pattern("app").match(line.text))}
+    apps |= {str(row.pid) for line in passage.lines for row in process_table.rows(line.text)}
+    for line in passage.lines:
+        found = _pattern("gone").search(line.text)
+        if found is not None and found.group("pid") in apps:
+            return line, f"none any more, {found.group('pid')} is gone"
+    return None
 
 
 def _notebook(passage: Passage) -> tuple[Line, str] | None:

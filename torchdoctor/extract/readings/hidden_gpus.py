@@ -11,10 +11,13 @@ from torchdoctor.extract.readings.patterns import patterns
 if TYPE_CHECKING:
     from torchdoctor.extract.readings.values import Command, Value
 
+NOTHING = ("", "-1", "NoDevFiles")  # the last is what Slurm sets for a job without GPUs
+
 _PATTERNS = {
     "hidden": (
         r"CUDA_VISIBLE_DEVICES['\"\]\)]{0,3}(?:\s*[=:]\s*(?:''|\"\"|-1\b|'-1'|\"-1\"|['\"]?\s*$)"
-        r"|(?:\s|,\s?)(?:''|\"\"|-1\b))"
+        r"|(?:\s|,\s?)(?:''|\"\"|-1\b)"
+        r"|['\"]?\s*[=:]\s*['\"]?(?:NoDevFiles|none|void)\b)"
     ),
     "uuid": r"UUID: (?P<uuid>(?:GPU|MIG)-[0-9a-f]{2,8})",
     "by-uuid": r"CUDA_VISIBLE_DEVICES['\"\]]{0,3}\s*[=:]\s*['\"]?(?P<uuid>(?:GPU|MIG)-[0-9a-f]{2,8})",
@@ -52,7 +55,7 @@ def _shown_empty(passage: Passage) -> Line | None:
         _, variable, rest = line.text.partition("CUDA_VISIBLE_DEVICES")
         if variable and "=" not in rest:
             for below in passage.lines[line.at + 1 : line.at + 2]:
-                if below.voice is Voice.PRINTED and below.text.strip(" '\"") in ("", "-1"):
+                if below.voice is Voice.PRINTED and below.text.strip(" '\"") in NOTHING:
                     return below
     return None
 

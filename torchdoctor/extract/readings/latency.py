@@ -11,6 +11,7 @@ from torchdoctor.extract.readings import amounts
 from torchdoctor.extract.readings.figures import Figure, seconds
 from torchdoctor.extract.readings.passage import Line, Passage, Voice
 from torchdoctor.extract.readings.patterns import patterns
+from torchdoctor.extract.readings.shown import shown
 from torchdoctor.extract.readings.spoken import says
 from torchdoctor.extract.readings.tables import tables
 
@@ -96,6 +97,8 @@ _PATTERNS = {
         r"\b(?:are|is) gone\b|\bsolved\b|closing (?:this|it)?|\bfixed (?:it|by)\b|behoben|r\u00e9solu"
         r"|resuelto|risolto"
     ),
+    "computed": r"(?P<what>percentile|quantile)\([^\[\]\n]{1,60}[\[(](?P<asked>[\d., ]{3,60})[\])]",
+    "decimal": r"\d{1,7}(?:\.\d{1,12})?",
     "digits": r"[\d.:,/-]+",
     "one": r"\d{1,6}(?:\.\d{1,4})?",
     "call": r"^\s*(?P<name>[A-Za-z][\w ]{0,24}?)[ #:=\[]{0,3}(?P<number>\d{1,7})\b[\]):,]?\s",
@@ -118,6 +121,7 @@ def read(passage: Passage) -> Iterator[Fact]:
         return
     found = (
         _percentiles(passage)
+        or _computed(passage)
         or _listed(passage)
         or _series(passage)
         or _columns(passage)
@@ -132,8 +136,10 @@ def read(passage: Passage) -> Iterator[Fact]:
 
 def _percentiles(passage: Passage) -> tuple[float, Line] | None:
     named: dict[str, tuple[float, Line]] = {}
-    for line in passage.of(Voice.PRINTED, Voice.SAID):
+    for line in passage.of(Voice.PRINTED, Voice.SAID, Voice.CODE):
         figures = list(seconds(line.text))
+        if line.voice is Voice.CODE and (len(figures) < 2 or "(" in line.text):
+            continue  # an indented summary passes for code
         for name in ("median", "mean", "tail", "max"):
             for word in _pattern(name).finditer(line.text):
                 figure = next((item for item in figures if 0 <= item.start - word.end() <= 16), None)
@@ -149,6 +155,26 @@ def _percentiles(passage: Passage) -> tuple[float, Line] | None:
     for name, least in (("tail", TAIL), ("max", MAXIMUM)):
         if name in named and named[name][0] >= least * middle:
             return named[name][0] / middle, named[name][1]
+    return None
+
+
+def _computed(passage: Passage) -> tuple[float, Line] | None:
+    """``np.percentile(times, [50, 99])``, or quantile, and the values that it printed."""
+    for one in shown(passage):
+        called = _pattern("computed").search(one.expression)
+        if called is None:
+            continue
+        scale = 1.0 if called["what"].lower() == "percentile" else 100.0
+        asked = [float(text) * scale for text in _pattern("decimal").findall(called["asked"])]
+        values = [float(text) for text in _pattern("decimal").findall(one.value)]
+        if len(asked) != len(values):
+            continue
+        times = dict(zip(asked, values, strict=True))
+        middle = times.get(50.0, 0.0)
+        for least, of in ((TAIL, (95.0, 98.0, 99.0, 99.5, 99.9)), (MAXIMUM, (100.0,))):
+            tail = max((times[part] for part in of if part in times), default=0.0)
+            if middle > 0 and tail >= least * middle:
+                return tail / middle, one.line
     return None
 
 

@@ -26,6 +26,7 @@ FACTS: dict[str, str] = {
 }
 
 HUGE = 1e6
+BEYOND = 1e4  # times the solution that is printed beside it
 APART = 100  # a residual so many times another is no rounding
 TINY = 1e-3
 LOOK_AHEAD = 12
@@ -71,6 +72,7 @@ _PATTERNS = {
     "word": r"[A-Za-z_]\w*",
     "on-gpu": r"\bcuda\b|\.cuda\(|_gpu\b|_cuda\b|gpu_|cuda_|\bgpu\b|\.to\(",
     "number": r"(?<![\w.])-?(?:\d{1,20}(?:\.\d{0,12})?(?:e[+-]?\d{1,3})?|nan|inf)(?![\w])",
+    "tensor": r"^\s*(?:\w+\s?[:=]?\s*)?(?:tensor\(|\[{1,2}\s*-?\d)",
     "told": r"\b(?:nans?|inf|garbage|huge|wild|way off|wrong)\b[^.\n]{0,60}\b(?:gpu|cuda)\b",
     "rank-of": r"rank\D{0,12}(?P<rank>\d{1,6})\s*(?:of|/|<|out of|vs\.?|but)\s*(?P<columns>\d{1,6})",
     "columns": r"\[\s*(?P<rows>\d{1,9})\s*,\s*(?P<columns>\d{1,6})\s*\]",
@@ -88,7 +90,13 @@ def read(passage: Passage) -> Iterator[Fact]:
     if not code or not _pattern("gpu").search(passage.text):
         return
     apart = _apart(passage)
-    wild = apart or _wild(passage, code[0]) or _shown_wild(passage) or _told(passage)
+    wild = (
+        apart
+        or _wild(passage, code[0])
+        or _beside(passage, code[0])
+        or _shown_wild(passage)
+        or _told(passage)
+    )
     if wild is None:
         return
     yield wild.fact("least_squares.wild", True)
@@ -142,6 +150,24 @@ def _wild(passage: Passage, start: Line) -> Line | None:
             if word in ("nan", "inf") or float(word) >= HUGE:
                 return line
     return None
+
+
+def _beside(passage: Passage, start: Line) -> Line | None:
+    """A solution printed from the GPU whose numbers are far above those of one from elsewhere."""
+    sane: float | None = None
+    wild: tuple[float, Line] | None = None
+    for line in passage.lines[start.at + 1 :]:
+        if line.voice is not Voice.PRINTED or not _pattern("tensor").match(line.text):
+            continue
+        vector, gpu, _ = line.text.partition("device='cuda")
+        found = [abs(float(one.group())) for one in _pattern("number").finditer(vector)]
+        if not found:
+            continue
+        if gpu:
+            wild = wild or (max(found), line)
+        elif sane is None:
+            sane = max(found)
+    return wild[1] if sane and wild is not None and wild[0] >= BEYOND * sane else None
 
 
 def _apart(passage: Passage) -> Line | None:

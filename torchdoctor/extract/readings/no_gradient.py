@@ -62,6 +62,11 @@ _PATTERNS = {
         r"|\bcheckpoint_sequential\(\s*[\w.\[\]]{1,60}\s*,\s*[\w.]{1,30}\s*,\s*(?P<input>[A-Za-z_]\w*)\s*[,)]"
     ),
     "loss": r"(?<![\w.])(?:train_?)?loss['\"]?\s*[:=|]?\s*(?P<value>\d{1,6}\.\d{1,12})",
+    "tried": (
+        r"\b(?:if|when|once|only|instead|also|setting|switching|changing|wenn|sobald|erst|si|quand|cuando|se"
+        r"|quando|je\u015bli|\u0435\u0441\u043b\u0438)\b|\u5982\u679c|\u6539\u6210|\u6539\u4e3a|\u3059\u308b\u3068|\u3059\u308c\u3070"
+    ),
+    "flows": r"\b(?:gets?|has|have|receives?) (?:a |its |their |non-?zero )?grad(?:ient)?s?\b",
     "told": (
         r"\bloss\b[^.\n]{0,60}?(?:\bnever\b|\bnot\b|n't|\bno longer\b|\bhardly\b)[^.\n]{0,24}?"
         r"(?:mov|chang|decreas|improv|go(?:es|ing)? down|drop|fall|converg|budg)"
@@ -98,12 +103,13 @@ def read(passage: Passage) -> Iterator[Fact]:
     call = call or next((line for line in passage.lines if _pattern("checkpoint").search(line.text)), None)
     if call is None or not passage.asked or cured(passage):
         return
-    if _pattern("other-form").search(passage.text):
+    contrast = _contrast(passage)
+    if contrast is None and _pattern("other-form").search(passage.text):
         return
     needs = passage.first(_pattern("needs-none"))
     needs = needs or next((line for line in passage.sentences if _pattern("frozen").search(line.text)), None)
     needs = needs or _own_input(passage)
-    stuck = _emptied(passage) or _without(passage) or _stuck(passage)
+    stuck = _emptied(passage) or _without(passage, 1 if contrast else FEWEST - 1) or _stuck(passage)
     yield call.fact("no_gradient.reentrant", call.text.strip()[:120])
     if needs is not None:
         yield needs.fact("no_gradient.input", needs.text.strip()[:120])
@@ -122,7 +128,20 @@ def _emptied(passage: Passage) -> Line | None:
     return None
 
 
-def _without(passage: Passage) -> Line | None:
+def _contrast(passage: Passage) -> Line | None:
+    """Words that it works with the other form, where the code does not use it."""
+    if any(_pattern("other-form").search(line.text) for line in passage.of(Voice.CODE, Voice.TYPED)):
+        return None
+    found = [line for line in passage.sentences if _pattern("other-form").search(line.text)]
+    works = all(
+        _pattern("tried").search(line.text)
+        and (says("works").search(line.text) or _pattern("flows").search(line.text))
+        for line in found
+    )
+    return found[0] if found and works else None
+
+
+def _without(passage: Passage, fewest: int) -> Line | None:
     """Parameters that are learned, of which a loop prints that they have no gradient."""
     learned = "requires_grad" in passage.text or "lora_" in passage.text.lower()
     if not learned and _own_input(passage) is None:
@@ -135,7 +154,8 @@ def _without(passage: Passage) -> Line | None:
         one.line
         for one in values
         if one.line.at not in frozen
-        and (one.expression.rpartition(".")[2], one.value) in (("grad", "None"), ("grad is None", "True"))
+        and (_bare(one.expression).rpartition(".")[2], one.value)
+        in (("grad", "None"), ("grad is None", "True"))
     ]
     # [(n, p.grad is None) for n, p in net.named_parameters()]
     listed = next(
@@ -149,7 +169,12 @@ def _without(passage: Passage) -> Line | None:
         ),
         None,
     )
-    return empty[-1] if len(empty) >= FEWEST - 1 else listed
+    return empty[-1] if len(empty) >= fewest else listed
+
+
+def _bare(expression: str) -> str:
+    """What is printed, of a print() with its output in a comment."""
+    return expression.removeprefix("print(").removesuffix(")") if "print(" in expression else expression
 
 
 def _own_input(passage: Passage) -> Line | None:

@@ -68,13 +68,15 @@ _PATTERNS = {
         r"|pin_memory(?:\(\)|\s?=\s?True)?[`\"' ]{0,2}(?:\u3092|\u304b\u3089)?\s?"
         r"(?:\u5916|\u3084\u3081|\u6d88\u3057|\u524a|\u53bb\u6389|\u62ff\u6389)"
         r"|pin_memory\s?(?:\u5173|\u3092\u5207|\u3092\u7121\u52b9|\u306a\u3057)|pin_memory\(\) (?:removed"
-        r"|gone|weg)|(?:removed?|removing|dropp\w+|entfern\w+) (?:the )?[`\w.]*pin_memory"
+        r"|gone|weg)|--disable-pinned-memory|[Pp]inned memory (?:is |was )?(?:off|disabled|aus)\b"
+        r"|[Dd]isabl\w+ (?:the )?pinned|(?:removed?|removing|dropp\w+|entfern\w+) (?:the )?[`\w.]*pin_memory"
     ),
     "fine": (
         r"\u56fa\u307e\u3089|\u30b9\u30ef\u30c3\u30d7(?:\u3057|\u3055\u308c|\u304c\u51fa|\u306f\u51fa)\u306a"
         r"|\u4e0d\u5361|\u4e0d\u518d\u5361|\u6ca1\u6709? ?swap"
         r"|no swap|not swap|without swap|swap (?:stays|is|remains) (?:at )?(?:0|empty|unused|flat)"
         r"|\bconstant\b|\bstable\b|\bfine\b|\bnormal"
+        r"|swap (?:usage )?(?:stays|is|remains|bleibt|reste)\b[^.\n\d]{0,16}\b\d{1,3} ?M[Bio]"
         r"|\b\d+ ?Gi?B (?:is |are )?(?:available|free)\b"
         r"|\bgone\b|disappear|goes away|\bflat\b|no problem|never (?:swap|touch)"
     ),

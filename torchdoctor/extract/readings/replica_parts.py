@@ -42,6 +42,7 @@ _PATTERNS = {
         r"(?i)(?<![\w])(?:cuda:|gpu[ _:#-]?|replica[ _:#-]{0,2}|device[ _:#-]{0,2}(?:cuda:)?"
         r"|card )(?P<replica>\d{1,2})(?!\d|[.,]\d)"
     ),
+    "last": r"\bcuda:(?P<replica>\d{1,2})\W{0,3}$",
     "shape": (
         r"(?:torch\.Size\(|[\[(])\s*\[?(?P<dims>\d{1,7}(?:\s*,\s*\d{1,7}){0,5})\s*,?\s*\]?\s*[\])]"
         r"|(?<![\w.])(?P<times>\d{1,6}(?:\s?[x\u00d7]\s?\d{1,6}){1,5})(?![\w.])"
@@ -175,6 +176,22 @@ def _parts(passage: Passage) -> Iterator[Part]:
             part = Part(int(one.group("replica")), tuple(_shapes(text)), tuple(_counts(text)), line)
             if part.shapes or part.counts:
                 yield part
+    yield from _devices_last(passage)
+
+
+def _devices_last(passage: Passage) -> Iterator[Part]:
+    """``print('forward', x.shape, x.device)``: the device is the last word, alike words stand before it."""
+    found: dict[str, list[Part]] = {}
+    for line in passage.of(Voice.PRINTED):
+        named = _pattern("last").search(line.text)
+        first = _pattern("shape").search(line.text)
+        if named is not None and first is not None and first.end() <= named.start():
+            part = Part(int(named.group("replica")), tuple(_shapes(line.text[: named.start()])), (), line)
+            if part.shapes:
+                found.setdefault(line.text[: first.start()].strip(), []).append(part)
+    for parts in found.values():
+        if len({part.replica for part in parts}) > 1:
+            yield from parts
 
 
 def _shapes(text: str) -> Iterator[tuple[int, ...]]:
@@ -277,7 +294,9 @@ def _cut(passage: Passage, parts: list[Part]) -> tuple[Line, str] | None:
         rows = {shape[0] for shape in first.shapes}
         for shape in first.shapes if len(rows) > 1 else ():
             alike = all(shape in part.shapes for part in replicas.values())
-            if alike and (shape[0] * len(replicas), *shape[1:]) in whole and shape[0] != first.shapes[0][0]:
+            # the first is taken for the batch, unless a replica has one row of it, and many of another
+            other = shape[0] != first.shapes[0][0] or shape[0] == 1
+            if alike and other and (shape[0] * len(replicas), *shape[1:]) in whole:
                 return first.line, f"{shape} of {(shape[0] * len(replicas), *shape[1:])}"
     gpus = _gpus(passage)
     for line in passage.sentences:

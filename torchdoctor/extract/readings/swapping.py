@@ -46,6 +46,8 @@ _PATTERNS = {
     "ram": (
         r"(?<![\w.])(?P<total>\d{1,4}(?:\.\d)?) ?(?P<unit>[GT])(?:i?[Bb]|o)?(?: of| de)?"
         r"(?: (?:system|host|main|DDR[45]|ECC|total))* (?:RAM|memory|Speicher|Arbeitsspeicher|\u5185\u5b58)\b"
+        r"|\b(?:node|server|machine|box|host|workstation|Server|Rechner|Knoten|serveur)s?"
+        r" (?:\(|with |has |mit )(?P<total3>\d{2,4}) ?(?P<unit3>[GT])(?:i?[Bb]|o)?(?=[).,;\n]|$)"
         r"|\b(?:RAM|[Hh]ost memory|[Ss]ystem memory|\u5185\u5b58"
         r"|\u30e1\u30e2\u30ea)\W{1,24}(?P<total2>\d{1,4}) ?(?P<unit2>[GT])"
     ),
@@ -187,8 +189,9 @@ def _told_total(passage: Passage) -> float:
     totals = [0.0]
     for line in passage.lines:
         for found in ram(line.text):
-            number = found.group("total") or found.group("total2")
-            totals.append(_number(number, found.group("unit") or found.group("unit2"), 1.0))
+            number = next(found[key] for key in ("total", "total2", "total3") if found[key])
+            unit = next(found[key] for key in ("unit", "unit2", "unit3") if found[key])
+            totals.append(_number(number, unit, 1.0))
     return max(totals)
 
 

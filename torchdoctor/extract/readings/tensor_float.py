@@ -37,6 +37,7 @@ Measured = tuple[float, Line, int]  # a difference, its line and its column
 LARGE = (5e-5, 6e-2)
 SMALL = 2e-5
 CONTRAST = 30.0
+ROUNDING = 2e-6  # of the size of a result
 SHORT = 60  # characters of a head
 
 _PATTERNS = {
@@ -106,6 +107,8 @@ _PATTERNS = {
     ),
     "fails": r"\b(?:not|no|n't|still|also|fails?|failed|never|neither)\b",
     "told-about": r"release notes|changelog|what's new|migration guide|breaking changes",
+    "size": r"(?:torch\.)?\(?\w+(?:\.double\(\)|\.float\(\))?\)?\.(?:abs\(\)\.max|norm)\(\)(?:\.item\(\))?$",
+    "number": r"\d{1,9}\.\d{0,12}(?:e[+-]?\d{1,3})?",
     "query": r"allow_tf32|float32_matmul_precision|fp32_precision",
 }
 
@@ -118,7 +121,8 @@ def read(passage: Passage) -> Iterator[Fact]:
     shown = passage.asked or passage.session or _pattern("asserted").search(passage.text)
     if not shown or cured(passage) or _pattern("told-about").search(passage.text):
         return
-    figures = list(_figures(passage))
+    values = list(shown_values(passage))
+    figures = [one for one in _figures(passage) if not _rounding(one, values)]
     older = _older(passage, figures)
     most = LARGE[1] if older is None else 10.0
     found = [(value, line) for value, line, _ in figures if LARGE[0] <= value <= most]
@@ -141,11 +145,21 @@ def read(passage: Passage) -> Iterator[Fact]:
         yield gone.fact("tensor_float.gone_without", True)
     if older is not None and older[0] * CONTRAST <= value:
         yield older[1].fact("tensor_float.older_sound", True)
-    values = list(shown_values(passage))
     if not _half(passage, values):
         on = _on(passage, values)
         if on is not None:
             yield on.fact("tensor_float.on", True)
+
+
+def _rounding(measured: Measured, values: list[Shown]) -> bool:
+    """Is the size of the results printed beside a difference, which is no more of it than float32 rounds?"""
+    value, line, _ = measured
+    sizes = (
+        _pattern("number").search(one.value)
+        for one in values
+        if one.line.at == line.at and _pattern("size").match(one.expression)
+    )
+    return any(size is not None and value <= ROUNDING * float(size.group()) for size in sizes)
 
 
 def card_of(passage: Passage) -> tuple[Line, str] | None:

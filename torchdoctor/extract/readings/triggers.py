@@ -203,7 +203,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("pcie", "pci-e", "lnksta", "link_width", "pci express", "riser", "gen.max", "lanes", "lspci"),
     ),
     "held_memory": (
-        ("python", "kernel", "notebook", "zombie", "orphan", "not found", "defunct"),
+        ("python", "kernel", "notebook", "zombie", "orphan", "not found", "defunct", "kill"),
         ("gb", "mib", "gib", "mem_get_info"),
         ("gpu", "nvidia", "cuda"),
     ),
