@@ -76,3 +76,29 @@ def test_what_figures_show_comes_before_a_warning_beside_them(rules: RuleSet) ->
         "lstsq-rank-deficient",
         "scheduler-order",
     ]
+
+
+def test_what_was_raised_comes_before_a_warning_of_a_library(rules: RuleSet) -> None:
+    scheduler = (
+        "/v/torch/optim/lr_scheduler.py:134: UserWarning: "
+        "Detected call of `lr_scheduler.step()` before `optimizer.step()`.\n"
+    )
+    aborted = f"{RAISED}RuntimeError: NCCL communicator was aborted on rank 19.\n"
+    box = (
+        "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0 (pid: 8851) "
+        "of binary: python\n"
+    )
+    assert [item.rule for item in _report(scheduler + aborted, rules).diagnoses] == [
+        "nccl-aborted",
+        "scheduler-order",
+    ]
+    assert [item.rule for item in _report(scheduler + box, rules).diagnoses][0] == "scheduler-order"
+
+
+def test_bitsandbytes_without_a_driver(rules: RuleSet) -> None:
+    warned = (
+        "/v/lib/python3.10/site-packages/bitsandbytes/cextension.py:34: UserWarning: The installed version of "
+        "bitsandbytes was compiled without GPU support. 8-bit optimizers are unavailable.\n"
+    )
+    (only,) = _report(warned + NO_GPU + NVIDIA_SMI, rules).diagnoses
+    assert only.rule == "driver-not-found"

@@ -79,9 +79,11 @@ def test_a_process_that_is_gone_holds_memory() -> None:
     row = "$ nvidia-smi --query-compute-apps=pid,used_memory --format=csv\npid, used_gpu_memory [MiB]\n"
     row += "1284410, 10142 MiB\n$ kill -9 1284410\n"
     gone = "-bash: kill: (1284410) - No such process\n"
-    assert facts("gpu_rows", asked + row + gone)["held"] is True
-    assert facts("gpu_rows", asked + row + "kill: kill 1284410 failed: no such process\n")["held"] is True
-    assert facts("gpu_rows", asked + row) == {}
-    assert facts("gpu_rows", asked + row + gone.replace("1284410", "1284499")) == {}
-    assert facts("gpu_rows", asked + row.replace("10142", "512") + gone) == {}
-    assert facts("gpu_rows", "It is in a docker container.\n" + asked + row + gone) == {}
+    assert "gone" in facts("held_memory", asked + row + gone)["holder"]
+    assert (
+        "gone" in facts("held_memory", asked + row + "kill: kill 1284410 failed: no such process\n")["holder"]
+    )
+    assert facts("held_memory", asked + row).get("holder") is None
+    assert facts("held_memory", asked + row + gone.replace("1284410", "1284499")).get("holder") is None
+    assert facts("held_memory", asked + row.replace("10142", "512") + gone).get("holder") is None
+    assert facts("held_memory", "It is in a docker container.\n" + asked + row + gone).get("holder") is None

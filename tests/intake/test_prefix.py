@@ -202,3 +202,15 @@ def test_a_process_or_a_file_is_no_machine(tag: str, host: str | None) -> None:
     trace = ["Traceback (most recent call last):", frame, "    go()", "KeyError: 1"]
     (event,) = read_text("\n".join(tag + line for line in trace)).events
     assert event.host == host
+
+
+def test_a_line_that_mpirun_tags_in_each_of_its_pieces() -> None:
+    text = (
+        "[1,19]<stderr>:Traceback (most recent call last):\n"
+        '[1,19]<stderr>:  File "src/run.py", line 388, in <module>\n'
+        "[1,19]<stderr>:    main()\n"
+        "[1,19]<stderr>:RuntimeError[1,19]<stderr>:: NCCL communicator was aborted on rank 19.[1,19]<stderr>:\n"
+    )
+    (event,) = read_text(text).events
+    assert event.rank == 19
+    assert event.text == "NCCL communicator was aborted on rank 19."

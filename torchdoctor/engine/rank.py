@@ -10,7 +10,7 @@ _ROLES = {Role.CAUSE: 0, Role.CONTEXT: 1, Role.CONSEQUENCE: 2, Role.TEARDOWN: 3}
 _SEVERITIES = {Severity.FATAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
 _STANDINGS = {Standing.CONFIRMED: 0, Standing.POSSIBLE: 1, Standing.UNLIKELY: 2}
 
-SortKey = tuple[bool, int, int, bool, int, int, int, int, int, str]
+SortKey = tuple[bool, bool, int, int, bool, int, int, int, int, int, str]
 
 
 def sort_key(finding: Finding) -> SortKey:
@@ -18,6 +18,7 @@ def sort_key(finding: Finding) -> SortKey:
     best = finding.best
     return (
         finding.recovered,
+        _beside(finding),
         _SEVERITIES[finding.rule.severity],
         _ROLES[finding.role],
         best.standing is Standing.UNLIKELY,
@@ -28,6 +29,19 @@ def sort_key(finding: Finding) -> SortKey:
         -best.weight,
         finding.rule.id,
     )
+
+
+def _beside(finding: Finding) -> bool:
+    """Only warnings of libraries, or what launchers say of their children: less than what a program raised.
+
+    A run gets over such a warning, so where an exception only follows from something that the text does not
+    show, the exception still says more.
+    """
+    kinds = {item.event.kind for item in finding.occurrences}
+    if finding.shown or EventKind.EXCEPTION in kinds:
+        return False
+    warned = finding.rule.severity is not Severity.FATAL and kinds == {EventKind.WARNING}
+    return warned or finding.role in (Role.CONSEQUENCE, Role.TEARDOWN)
 
 
 def only_warned(finding: Finding) -> bool:

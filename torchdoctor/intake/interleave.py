@@ -35,7 +35,7 @@ class Interleaved:
         if len(pieces) > 1:
             self.held = (number, pieces[0])
             pieces = pieces[1:]
-        elif not found:
+        elif not found and pieces[0] == text:
             return None
         return found + [(number, piece) for piece in pieces]
 
@@ -60,8 +60,18 @@ def _pieces(text: str) -> list[str]:
         end = tag.end()
         before = text[max(0, tag.start() - 2) : tag.start()]
         quoted = before[-1:] in " `(" or before in (" '", ' "')
+        if tag[0] == first[0] and "<std" in tag[0]:
+            continue  # mpirun tags each piece that a process writes
         if speaks and not quoted and tag[0][:_SAME] == text[:_SAME]:
             pieces.append(text[start : tag.start()])
             start = tag.start()
             speaks = False
-    return [*pieces, text[start:]]
+    pieces.append(text[start:])
+    if "<std" not in first[0] or text.count(first[0]) < 2:
+        return pieces
+    return [_once(piece, first[0]) for piece in pieces]
+
+
+def _once(piece: str, tag: str) -> str:
+    """The piece of a line with its tag at the beginning alone."""
+    return tag + piece[len(tag) :].replace(tag, "") if piece.startswith(tag) else piece

@@ -28,7 +28,7 @@ FACTS: dict[str, str] = {
     "gpu_rows.low_limit": "int: GPU whose power limit is far below that of equal cards, and reached",
     "gpu_rows.strays": "int: processes with some memory on the first GPU of the table, and more on another",
     "gpu_rows.strays_told": "bool: somebody says that processes of other GPUs hold memory on the first",
-    "gpu_rows.held": "bool: a GPU is idle, or its process is gone, with much memory in use; somebody asks",
+    "gpu_rows.held": "bool: a GPU is idle with much memory in use, and somebody asks about the table",
     "gpu_rows.narrow": "int: GPU that has fewer PCIe lanes than it could, in a table of --query-gpu",
     "gpu_rows.hot": "int: GPU that is hot, busy, and far below its power limit or its highest clock",
 }
@@ -76,11 +76,6 @@ _PATTERNS = {
     "left-over": (
         r"(?i:\borphan|\bfuser\b[^\n]{0,60}(?:list|show|find|python|pid)|parent (?:is|pid) 1\b|ppid 1\b)"
     ),
-    "compute-app": r"^\s*(?P<pid>\d{2,8})\s*,[^\n]{0,120}?\b(?P<mib>\d{4,7}) MiB\s*$",
-    # bash and sh, zsh
-    "gone": (
-        r"kill: (?:\((?P<pid>\d{2,8})\) - No such process|kill (?P<pid2>\d{2,8}) failed: no such process)"
-    ),
     "unequal": r"device_map|pipeline|DataParallel\(|nn\.DataParallel|tensor.parallel|FSDP|\bvLLM\b",
 }
 
@@ -108,9 +103,6 @@ class Row:
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of a table in a question; nothing where nobody asks."""
-    if passage.asked and (gone := _gone(passage)) is not None:
-        yield gone.fact("gpu_rows.held", True)
-        return
     if not passage.personal:
         return
     rows = [*_rows(passage), *_csv_rows(passage)]
@@ -119,7 +111,8 @@ def read(passage: Passage) -> Iterator[Fact]:
     yield from _strays(passage)
     held = next((row for row in rows if row.used_mib >= HELD_MIB and row.busy_percent == 0), None)
     missed = any(_pattern("held").search(line.text) for line in passage.of(Voice.SAID))
-    if held is not None and missed and not _hidden(passage):
+    hidden = _pattern("container").search(passage.text) and not _pattern("left-over").search(passage.text)
+    if held is not None and missed and not hidden:
         yield held.line.fact("gpu_rows.held", True)
     narrow = next((row for row in rows if row.lanes and row.most_lanes and row.lanes < row.most_lanes), None)
     if narrow is not None:
@@ -127,24 +120,6 @@ def read(passage: Passage) -> Iterator[Fact]:
     hot = next((row for row in rows if _is_hot(row)), None)
     if hot is not None:
         yield hot.line.fact("gpu_rows.hot", hot.index)
-
-
-def _hidden(passage: Passage) -> bool:
-    return bool(_pattern("container").search(passage.text) and not _pattern("left-over").search(passage.text))
-
-
-def _gone(passage: Passage) -> Line | None:
-    """The row of a process with much memory that somebody tried to end, and that was there no more."""
-    holders: dict[int, Line] = {}
-    for line in passage.lines:
-        if (row := _pattern("compute-app").match(line.text)) is not None:
-            if int(row.group("mib")) >= HELD_MIB:
-                holders[int(row.group("pid"))] = line
-        elif (found := _pattern("gone").search(line.text)) is not None:
-            holder = holders.get(int(found.group("pid") or found.group("pid2")))
-            if holder is not None and not _hidden(passage):
-                return holder
-    return None
 
 
 def _number(text: str) -> int | None:

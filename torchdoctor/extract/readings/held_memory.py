@@ -87,7 +87,7 @@ _PATTERNS = {
     "freeing": r"empty_cache|gc\.collect|\breboot|\brestart|flush|nvidia-smi -r|--gpu-reset",
     # an id that nvidia-smi still lists, asked of ps or kill; in a container it is one of the host
     "gone": (
-        r"\bkill\b[^\n]{0,40}?\b(?P<pid>\d{2,8})\b\W{1,6}(?:No such process|Kein passender Prozess"
+        r"\bkill\b[^\n]{0,40}?\b(?P<pid>\d{2,8})\b\W{1,6}(?:failed: )?(?:[Nn]o such process|Kein passender Prozess"
         r"|Aucun processus de ce type|No existe el proceso|Nessun processo corrisponde"
         r"|\u6ca1\u6709\u90a3\u4e2a\u8fdb\u7a0b|\u305d\u306e\u3088\u3046\u306a\u30d7\u30ed\u30bb\u30b9\u306f)"
     ),
