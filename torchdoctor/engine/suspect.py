@@ -323,7 +323,11 @@ def _compares(event: Event) -> bool:
     return (
         event.kind is EventKind.EXCEPTION
         and event.type in ("AssertionError", None)
-        and any(words in event.text or words in _last_code(event) for words in _COMPARED)
+        and (
+            any(words in event.text or words in _last_code(event) for words in _COMPARED)
+            # pytest, of an assertion that compares two values
+            or (event.text.startswith("assert ") and " == " in event.text.partition("\n")[0])
+        )
     )
 
 

@@ -66,6 +66,7 @@ FACTS = {
     "event.raised_in": "text: package of the frame that raised, python for the standard library",
     "event.shadowing": "text: the user's own file that ran where a package imported a module of that name",
     "event.torch_tied": "bool: a frame or the text belongs to torch",
+    "event.in_optimizer_step": "bool: raised by the update of an optimizer outside torch, not by a closure",
     "event.user_frame": "bool: the user's own code is in the frames",
     "event.before": "text: up to 200 earlier events",
     "event.after": "text: up to 200 later events",
@@ -204,6 +205,28 @@ def _shadowing(frames: list[Frame]) -> str | None:
     return None
 
 
+def _in_optimizer_step(frames: list[Frame]) -> bool:
+    """Did the step of an optimizer outside torch raise it? What a closure runs stands in other files."""
+    hooked = [
+        at
+        for at, frame in enumerate(frames)
+        if frame.function in ("wrapper", "profile_hook_step")
+        and frame.file.replace("\\", "/").endswith("torch/optim/optimizer.py")
+    ]
+    below = frames[hooked[-1] + 1 :] if hooked else []
+    while below and below[0].function == "decorate_context":
+        below = below[1:]
+    if not below or below[0].function != "step" or below[0].package == "torch":
+        return False
+    own = below[0]
+    return all(
+        (frame.file == own.file or (own.package and frame.package == own.package))
+        and "closure" not in frame.function
+        and frame.function[:1] != "<"
+        for frame in below
+    )
+
+
 def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
     """The value of an ``event.`` fact; None for a name that is none."""
     key = name[len("event.") :]
@@ -240,6 +263,8 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         return last[0].package or None if last else None
     if key == "shadowing":
         return _shadowing(frames)
+    if key == "in_optimizer_step":
+        return _in_optimizer_step(list(event.frames) or frames)
     if key == "user_frame":
         return any(not frame.package for frame in frames)
     if key == "in_evaluation":

@@ -167,6 +167,18 @@ def listed(text: str) -> bool:
     return " = " in text and first.islower() and bool(pattern(_SETTING).match(text))
 
 
+# a row of a table in a program: a text and what belongs to it, in brackets or in a call
+_ROW = (
+    r"(?:[A-Za-z_][\w.]{0,60})?[(\[](?:[\w.+-]{1,40}, ?){0,3}[rbf]{0,2}([\"'])(?:(?!\1).){4,400}\1"
+    r"(?:, ?(?:\w{1,30}=)?(?:[\w.+-]{1,60}|[rbf]{0,2}\"[^\"]*\"|[rbf]{0,2}'[^']*'))*[)\]],$"
+)
+
+
+def tabled(raw: str) -> bool:
+    """True for an item of a list in a program that is a tuple, a list or a call with a text in it."""
+    return raw[:1] in " \t" and raw.rstrip()[-2:] in ("),", "],") and bool(pattern(_ROW).match(raw.strip()))
+
+
 # an entry of a list, or a heading, that begins with a message or holds nothing but one
 _ENTRY = (
     r"\s*(?:[-*+\u2022\u2023\u25aa\u25cf\u2013]|\(?\d{1,2}[.):]|#{1,6}(?: \d{1,2}[.):]?)?|\*\*|[a-z]\)) ?\**"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.form import is_prose
 from torchdoctor.intake.lines import is_code, is_prompt, shown_exception
-from torchdoctor.intake.listing import listed, mark_dumped, mark_entries, mark_lists, mark_settings
+from torchdoctor.intake.listing import listed, mark_dumped, mark_entries, mark_lists, mark_settings, tabled
 from torchdoctor.intake.passing import foreseen
 from torchdoctor.intake.sentence import addresses, copied, leads
 from torchdoctor.intake.told import Fences, Teller, retype
@@ -329,7 +329,7 @@ def _held(raw: str) -> bool:
     text = raw.strip()
     if _comment(text):
         return True
-    if listed(text):
+    if listed(text) or tabled(raw):
         return True
     found = pattern(_GREP).match(text)
     if found and text[found.end() - 1 : found.end() + 1].isspace():

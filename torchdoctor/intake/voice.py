@@ -290,6 +290,16 @@ def _offered(text: Text) -> int:
     return 2 * any(line.count("( )") >= 2 for line in text.lines)
 
 
+def _projected(text: Text) -> int:
+    """Headings that number the slides of a talk."""
+    slide = (
+        r"(?:#{1,5} +|\*\*)\W{0,3}(?:slide|folie|diapositiv[ae]|diapo|slajd|\u0441\u043b\u0430\u0439\u0434"
+        r"|\u30b9\u30e9\u30a4\u30c9|\u5e7b\u706f\u7247) ?#?\d"
+    )
+    heads = (line.lower() for line in text.lines if line[:1] in "#*")
+    return 2 * (sum(bool(pattern(slide).match(head)) for head in heads) >= 2)
+
+
 def _reviewed(text: Text) -> int:
     """Lines of a patch, quoted to be talked about."""
     return 2 * (sum(line.startswith(("> +", "> -", ">+", ">-")) for line in text.lines) >= 2)
@@ -308,7 +318,7 @@ def _changes(text: Text) -> int:
 
 
 # what a text that explains is known by: by its shape, and by what it says
-_SHAPES = (_titled, _headed, _numbered, _pointed, _offered, _reviewed, _changes)
+_SHAPES = (_titled, _headed, _numbered, _pointed, _offered, _projected, _reviewed, _changes)
 _SAYS = ("of-itself", "explains", "remedies", "past")
 
 

@@ -95,6 +95,8 @@ _PATTERNS = {
         r"|mism\w+)\b[^.\n]{0,30}en cada \u00e9poca|\u6bcf\u4e2a\s?(?:epoch"
         r"|\u8f6e)[^\u3002\n]{0,20}(?:\u4e00\u6837|\u76f8\u540c)"
     ),
+    # pytest shows the code of a test up to the line that did not hold
+    "did-not-hold": r"^(?:\[\d{1,4}\]:? ?)?(?:E {2,}|FAILED \S{1,200}::\S{1,100} - )assert .* == ",
     "title": r"^[^\d|]{12,}$",
     "wanted": r"which is what I want|as (?:wanted|expected|intended)|on purpose",
 }
@@ -104,8 +106,12 @@ _pattern = patterns(_PATTERNS, re.IGNORECASE, but=("sampler", "spoken"))
 
 
 def read(passage: Passage) -> Iterator[Fact]:
-    """Facts of code with a sampler for ranks; nothing where its epoch is set or it does not shuffle."""
-    if not passage.personal or _set(passage) or _in_order(passage.text):
+    """Facts of code with a sampler for ranks; nothing where its epoch is set or it does not shuffle.
+
+    Somebody shows that it is not as he wants it, or a test that did not hold does.
+    """
+    shown = passage.personal or passage.first(_pattern("did-not-hold"), Voice.PRINTED) is not None
+    if not shown or _set(passage) or _in_order(passage.text):
         return
     sampler = passage.first(_pattern("sampler"))
     looped = passage.first(_pattern("loop")) is not None
