@@ -202,3 +202,16 @@ def test_no_grad_in_the_listing_is_nothing() -> None:
     assert (
         facts("eval_memory", LISTING.replace("net.eval()", "net.eval(); torch.set_grad_enabled(False)")) == {}
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("I killed the run, nvidia-smi shows no process, but 20 GB of GPU memory are still occupied.", True),
+        ("My python run died: it disappears from nvidia-smi but still holds GPU memory.", True),
+        ("I killed the old run, nvidia-smi shows no process and the GPU memory is free.", False),
+        ("My python process still uses 3 GB of GPU memory after empty_cache().", False),
+    ],
+)
+def test_memory_without_an_owner_in_words(text: str, told: bool) -> None:
+    assert ("told" in facts("held_memory", text)) is told
