@@ -235,3 +235,16 @@ def test_a_process_with_equal_memory_on_two_gpus() -> None:
     row = "|    {}   N/A  N/A     41273      C   python                          512MiB |\n"
     text = "Why is my process on both?\n" + row.format(0) + row.format(1)
     assert "strays" not in facts("gpu_rows", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("I killed the run, nvidia-smi shows no process, but 20 GB of GPU memory are still occupied.", True),
+        ("My python run died: it disappears from nvidia-smi but still holds GPU memory.", True),
+        ("I killed the old run, nvidia-smi shows no process and the GPU memory is free.", False),
+        ("My python process still uses 3 GB of GPU memory after empty_cache().", False),
+    ],
+)
+def test_memory_without_an_owner_in_words(text: str, told: bool) -> None:
+    assert ("told" in facts("held_memory", text)) is told

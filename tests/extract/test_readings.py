@@ -85,6 +85,36 @@ def test_a_variable_in_time_or_without_a_sign(text: str) -> None:
     assert "no_effect" not in facts("late_env", text)
 
 
+@pytest.mark.parametrize(
+    ("text", "early_works"),
+    [
+        (
+            "I set os.environ['CUDA_VISIBLE_DEVICES']='3' in main.py, but it will always use cuda:0.\n"
+            "When I export CUDA_VISIBLE_DEVICES=3 in the shell,\nthe same code will use cuda:3",
+            True,
+        ),
+        (
+            "I set os.environ['CUDA_VISIBLE_DEVICES']='3' and it does not work, however "
+            "CUDA_VISIBLE_DEVICES=3 python fit.py works",
+            True,
+        ),
+        # the other way round, and words to readers
+        (
+            "I set os.environ['CUDA_VISIBLE_DEVICES']='1' and it works, but when I export it in bash it "
+            "still uses GPU 0.",
+            False,
+        ),
+        (
+            "Set os.environ['CUDA_VISIBLE_DEVICES']='1' before you import torch, otherwise it has no effect. "
+            "Setting it in the shell always works.",
+            False,
+        ),
+    ],
+)
+def test_what_is_said_of_the_program_and_of_the_shell(text: str, early_works: bool) -> None:
+    assert ("early_works" in facts("late_env", text)) is early_works
+
+
 def test_tf32_by_setting_and_by_contrast() -> None:
     text = "Is the A100 broken?\nmax abs diff 4.1e-03\nallow_tf32 = True\n"
     assert facts("tensor_float", text) == {"difference": 0.0041, "card": "A100", "on": True}

@@ -23,6 +23,7 @@ FACTS: dict[str, str] = {
     "held_memory.holder": "str: the process of an earlier run that has it, or the signs of one",
     "held_memory.pid": "int: that process, where the text names it",
     "held_memory.missed": "bool: somebody says that he ended or closed it, or that nothing frees the memory",
+    "held_memory.told": "bool: somebody says that memory stays in use after a program's end, by no process",
 }
 
 MUCH = 1 << 30
@@ -87,23 +88,47 @@ _PATTERNS = {
     "freeing": r"empty_cache|gc\.collect|\breboot|\brestart|flush|nvidia-smi -r|--gpu-reset",
     # an id that nvidia-smi still lists, asked of ps or kill; in a container it is one of the host
     "gone": (
-        r"\bkill\b[^\n]{0,40}?\b(?P<pid>\d{2,8})\b\W{1,6}(?:failed: )?(?:[Nn]o such process|Kein passender Prozess"
-        r"|Aucun processus de ce type|No existe el proceso|Nessun processo corrisponde"
+        r"\bkill\b[^\n]{0,40}?\b(?P<pid>\d{2,8})\b\W{1,6}(?:failed: )?(?:[Nn]o such process"
+        r"|Kein passender Prozess|Aucun processus de ce type|No existe el proceso|Nessun processo corrisponde"
         r"|\u6ca1\u6709\u90a3\u4e2a\u8fdb\u7a0b|\u305d\u306e\u3088\u3046\u306a\u30d7\u30ed\u30bb\u30b9\u306f)"
     ),
     "app": r"^\s*(?P<pid>\d{2,8})\s*,[^,\n]{0,80}?,?\s*(?P<mib>\d{4,7}) MiB\s*$",
     "container": r"docker|container|kubernetes|\bpods?\b|\u5bb9\u5668|\u30b3\u30f3\u30c6\u30ca",
+    # "it still holds GPU memory", "the memory is not released"
+    "kept": (
+        r"\bstill (?:\w+ ){0,2}?(?:holds?|held|occup\w+|takes?|taken|keeps?|uses?|used|in use|full"
+        r"|allocated)\b[^.\n]{0,40}\b(?:memory|VRAM|GPU)\b"
+        r"|\b(?:memory|VRAM)\b[^.\n]{0,40}(?:\bnot |n't |\bnever |\bstill )(?:\w+ ){0,3}?(?:released?|freed"
+        r"|free up|deallocated|given back|occupied|held|taken|used|in use|there)\b"
+        r"|(?:\bnot |n't |\bcannot |\bnever )(?:\w+ ){0,2}?(?:release|free(?: up)?|deallocate|give back)\b"
+        r"[^.\n]{0,24}\b(?:memory|VRAM)\b"
+        r"|\u663e\u5b58[^\u3002\n]{0,8}(?:\u4e0d|\u6ca1)[^\u3002\n]{0,4}\u91ca\u653e"
+        r"|(?:\u4e0d|\u6ca1)[^\u3002\n]{0,4}\u91ca\u653e[^\u3002\n]{0,4}\u663e\u5b58"
+    ),
+    # "nvidia-smi shows no process", "no such process", "it disappears from nvidia-smi"
+    "unseen": (
+        r"\bno (?:running |python |such |visible |other )?process(?:es)?\b"
+        r"|(?:\bnot |n't |\bcannot )(?:\w+ ){0,2}?(?:show|see|find|list)\w*[^.\n]{0,30}\b(?:process(?:es)?"
+        r"|pids?)\b"
+        r"|\bprocess(?:es)?\b[^.\n]{0,30}(?:\bnot |n't )(?:\w+ )?(?:shown|listed|visible|there|appear|show)"
+        r"|disappear\w* from (?:the )?(?:nvidia-smi|list)|\bnvidia-smi\b[^.\n]{0,24}\b(?:shows? nothing"
+        r"|is empty)"
+        r"|(?:\u770b\u4e0d\u5230|\u6ca1\u6709|\u627e\u4e0d\u5230|\u65e0)[^\u3002\n]{0,12}\u8fdb\u7a0b"
+    ),
     "server": r"\bvllm\b|Uvicorn running|\bollama\b|triton ?server|gunicorn|systemctl status",
 }
 
 
-_pattern = patterns(_PATTERNS, re.IGNORECASE, only=("ended", "freeing", "ppid", "of", "idle"))
+_pattern = patterns(
+    _PATTERNS, re.IGNORECASE, only=("ended", "freeing", "ppid", "of", "idle", "kept", "unseen")
+)
 
 
 def read(passage: Passage) -> Iterator[Fact]:
     """Facts of memory that is held; nothing where nobody looks for it, or a service of his holds it."""
     if not passage.asked or _pattern("server").search(passage.text):
         return
+    yield from _told(passage.spaced)
     full, holder, missed = _full(passage), _holder(passage), _missed(passage)
     if full is None or holder is None or missed is None:
         return
@@ -112,6 +137,13 @@ def read(passage: Passage) -> Iterator[Fact]:
     if (pid := holder[1].removeprefix("process ")).isdecimal():
         yield holder[0].fact("held_memory.pid", int(pid))
     yield missed.fact("held_memory.missed", True)
+
+
+def _told(passage: Passage) -> Iterator[Fact]:
+    """In words alone: the program is gone, its memory is not, and no list of processes has an owner of it."""
+    kept = passage.told(_pattern("kept"))
+    if kept is not None and passage.told(_pattern("unseen")) and passage.told(_pattern("ended")):
+        yield kept.fact("held_memory.told", True)
 
 
 def _full(passage: Passage) -> tuple[Line, str] | None:

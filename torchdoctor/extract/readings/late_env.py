@@ -34,7 +34,7 @@ ASSIGNMENTS = 8  # each is held against all that stands before and behind it
 
 _PATTERNS = {
     "set": (
-        r"(?:os\.)?(?:environ(?:\[\s*|\.setdefault\(\s*|\.update\(\s*\{?\s*)"
+        r"(?:os\.)?(?:(?:environ|(?<!\w)os)(?:\[\s*|\.setdefault\(\s*|\.update\(\s*\{?\s*)"
         r"|putenv\(\s*)['\"]?(?P<name>CUDA_(?:VISIBLE_DEVICES"
         r"|DEVICE_ORDER))['\"]?\s*(?:\]\s*=|,|:|=)\s*(?P<value>['\"][^'\"\n]{0,80}['\"]|[^\s,)}]{1,80})"
     ),
@@ -84,14 +84,18 @@ _PATTERNS = {
         r"|komut sat|\u547d\u4ee4\u884c|\u7ec8\u7aef|\u30b3\u30de\u30f3\u30c9\u30e9\u30a4\u30f3"
         r"|\u30b7\u30a7\u30eb|\ud130\ubbf8\ub110|\uba85\ub839"
     ),
+    # "it does nothing, however in the shell it works": what is said of the one way and of the other
+    "but": r"[,;.]?\s(?:but|however|while|whereas|yet|though|aber|jedoch|mais|pero|mas|ma)\b[,:]?",
     "started": r"CUDA_VISIBLE_DEVICES=\S{1,24} (?:python|torchrun|accelerate|\./)",
+    # to readers: "set it before you import torch, otherwise it has no effect"
+    "advice": r"\botherwise\b|\bbefore you\b|\bmake sure\b|\bmust be set\b",
     "member": r"(?:\w+\.(?P<option>\w+)|\[[\"'](?P<key>\w+)[\"']\]?)",
     "all": (
         r"(?:always|still|all|every|wrong|only|run|use)[^.\n]{0,60}(?:cuda:0|gpu ?0|first (?:gpu|card"
         r"|device)|(?:all|every|other)[^.\n]{0,12}gpus?|default gpu|index 0)"
     ),
     "count": (
-        r"(?:count|gpus|devices|after|sees?|visible|now)\b\D{0,24}?(?<![\w.])(?P<number>\d{1,2})(?![\w.:/%"
+        r"(?:count|gpus|devices|after|sees?|visible|now)\b\D{0,24}?(?<![\w.])(?<!cuda:)(?P<number>\d{1,2})(?![\w.:/%"
         r"])"
     ),
     "counting": r"device_count|DeviceCount\(",
@@ -171,23 +175,24 @@ def _told(passage: Passage) -> Iterator[Fact]:
         return
     told = _complaint(passage) or _first(said, "all")
     early = _early(passage)
-    if told is not None and early is not None:
+    if told is not None and early is not None and not _pattern("advice").search(told.text):
         yield told.fact("late_env.told", True)
         yield early.fact("late_env.early_works", True)
 
 
 def _early(passage: Passage) -> Line | None:
     """Words that say that the variable does what it should where it is set before Python starts."""
-    found = _first(list(passage.of(Voice.SAID)), "early")
-    if found is not None:
-        return found
-    # "<name> CUDA_VISIBLE_DEVICES=3 python run.py works" passes for output
+    # a sentence may go on in the line below it; "<name> CUDA_VISIBLE_DEVICES=3 python run.py works" passes
+    # for output
     for sentence in (*passage.sentences, *passage.of(Voice.PRINTED)):
-        if _pattern("shell").search(sentence.text) is None or says("unchanged").search(sentence.text):
-            continue
-        started = sentence.voice is Voice.SAID and _pattern("started").search(sentence.text)
-        if says("works").search(sentence.text) or started:
-            return sentence
+        for part in _pattern("but").split(sentence.text):
+            if says("unchanged").search(part):
+                continue
+            if sentence.voice is Voice.SAID and _pattern("early").search(part):
+                return sentence
+            started = sentence.voice is Voice.SAID and _pattern("started").search(part)
+            if _pattern("shell").search(part) and (says("works").search(part) or started):
+                return sentence
     return None
 
 

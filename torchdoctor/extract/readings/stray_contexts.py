@@ -151,7 +151,7 @@ _PATTERNS = {
         r"|device\s?=\s?[\"']cuda[\"']|torch\.device\([\"']cuda(?::0)?[\"']\)|[\"']cuda:0[\"']"
     ),
     "context": (
-        r"(?<![\d.,])(?:2[5-9]\d|[3-9]\d\d|1[0-4]\d\d)\s?(?:MB|MiB|M)\b|\bhalf a (?:gig|GB)"
+        r"(?<![\d.,])(?:2[5-9]\d|[3-9]\d\d|1[0-4]\d\d)\+?\s?(?:M[Bb]|MiB|M)\b|\bhalf a (?:gig|GB)"
         r"|(?<![\d.])0[.,][3-9]\d?\s?(?:G|GB|GiB)\b"
     ),
     "more": (

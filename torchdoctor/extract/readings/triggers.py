@@ -108,6 +108,8 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("rank", "ddp", "distributeddataparallel", "torchrun", "nccl", "gpus", "accelerate"),
     ),
     "least_squares": (("lstsq",),),
+    "build_lock": (("lock",), ("torch_extensions", "cpp_extension", "build directory")),
+    "pip_remark": (("have torch ",), ("which is incompatible",)),
     "traced": (("jit.trace", "onnx.export(", "tracerwarning"),),
     "device_names": (
         ("get_device_", "cuda_visible_devices", "cuda:", "nvml", "smi"),
@@ -203,8 +205,19 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("pcie", "pci-e", "lnksta", "link_width", "pci express", "riser", "gen.max", "lanes", "lspci"),
     ),
     "held_memory": (
-        ("python", "kernel", "notebook", "zombie", "orphan", "not found", "defunct", "kill"),
-        ("gb", "mib", "gib", "mem_get_info"),
+        (
+            "python",
+            "kernel",
+            "notebook",
+            "zombie",
+            "orphan",
+            "not found",
+            "defunct",
+            "kill",
+            "process",
+            "进程",
+        ),
+        ("gb", "mib", "gib", "mem_get_info", "memory", "vram", "显存"),
         ("gpu", "nvidia", "cuda"),
     ),
     "gpu_growth": (
