@@ -50,3 +50,15 @@ def test_the_files_of_aten_are_torch() -> None:
     )
     transcript = read_text(text)
     assert not is_foreign("cuda-assert-other", transcript.events[0], transcript)
+
+
+def test_what_glog_checks_of_cuda_is_none_of_torch() -> None:
+    text = "F0312 10:19:11.5 20426 a.cc:661] Check failed: cudaSuccess == cudaStat (0 vs. 77) Cuda Error: no"
+    transcript = read_text(text)
+    assert is_foreign("cuda-illegal-access", transcript.events[0], transcript)
+
+
+def test_an_exception_of_python_beside_a_program_in_cuda_is_torchs() -> None:
+    transcript = read_text("Test NCCL failure common.cu:777 'no'\nRuntimeError: NCCL Error 2: no\n")
+    assert is_foreign("nccl-system-error", transcript.events[0], transcript)
+    assert not is_foreign("nccl-system-error", transcript.events[1], transcript)

@@ -314,3 +314,14 @@ def test_stacks_at_one_call_and_outside_of_any() -> None:
     busy = Transcript(("dump.txt",), (stack(0, *BARRIER), stack(1, *LOADING)))
     assert facts(busy, 0) == {"nccl.waits_in": "barrier"}
     assert facts(busy, 1) == {}
+
+
+def test_a_bar_that_is_still_open_where_another_rank_gives_up() -> None:
+    bar = tokenizer(3198000, "02:32")
+    text = transcript((None, bar + watchdog(2, 1)), (3, watchdog(3, 1)))
+    assert facts(text, 1)["nccl.progress_during_timeout"] is True
+    done = transcript((None, tokenizer(3634744, "02:32") + watchdog(2, 1)), (3, watchdog(3, 1)))
+    assert facts(done, 1)["nccl.progress_during_timeout"] is False
+    steps = "Epoch 1:  40%|####  | 500/1250 [10:02<09:00,  2.08it/s]"
+    trained = transcript((None, steps + watchdog(2, 1)), (3, watchdog(3, 1)))
+    assert facts(trained, 1)["nccl.progress_during_timeout"] is False

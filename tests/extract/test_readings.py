@@ -551,3 +551,19 @@ def test_a_variable_that_slurm_sets_for_a_job_without_gpus() -> None:
     )
     assert facts("availability", text.format("NoDevFiles"))["hidden"] is True
     assert "hidden" not in facts("availability", text.format("0"))
+
+
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        (
+            "\u6211\u7528\u4e86fp16\u6a21\u5f0f\uff0c\u51fa\u73b0loss\u4e3anan\u7684\u60c5\u51b5\u3002\u600e\u4e48\u529e\uff1f",
+            True,
+        ),
+        ("I use K.set_floatx('float16').\nThe total loss is nan. Any ideas?", False),
+        ("I follow the tensorflow guide.\nMy loss is nan with mixed precision, why?", False),
+        ("I came from tensorflow to torch.\nMy loss is nan with mixed precision, why?", True),
+    ],
+)
+def test_a_loss_that_is_told_to_be_nan(text: str, lost: bool) -> None:
+    assert facts("complaint", text).get("loss_nan", False) is lost

@@ -222,3 +222,11 @@ def test_the_lists_of_another_rank_are_left_alone() -> None:
     transcript = Transcript(("log.txt",), (one, two))
     found = {fact.name: fact.value for fact in state_dict.extract(one, transcript)}
     assert found["state_dict.unexpected_count"] == 0
+
+
+@pytest.mark.parametrize(("model", "prefix"), [("Net", "module."), ("DataParallel", None)])
+def test_a_wrapper_word_on_all_names_of_one_list_says_nothing_of_a_parallel_model(
+    model: str, prefix: str | None
+) -> None:
+    found = facts_of(report([], ["module.bn.weight", "module.bn.bias", "module.fc.weight"], model))
+    assert found["prefix"] == prefix

@@ -268,3 +268,9 @@ def test_the_frames_behind_a_message_of_comfyui() -> None:
 )
 def test_a_crash_ends_a_line_that_a_program_had_begun(line: str, crash: bool) -> None:
     assert (first(line).kind is EventKind.CRASH) is crash
+
+
+def test_a_class_whose_first_letter_was_not_copied() -> None:
+    event = first("ypeError: new() received an invalid combination of arguments\n")
+    assert (event.kind, event.type) == (EventKind.EXCEPTION, "TypeError")
+    assert first("untimeError was raised\n").kind is EventKind.LOG

@@ -57,3 +57,11 @@ def test_a_stream_in_brackets_is_taken_off() -> None:
 def test_what_a_change_does_away_with_is_quoted() -> None:
     text = "To avoid the following error:\n\n```\nRuntimeError: it broke here\n```\nI added a test.\n"
     assert all(event.quoted for event in read_text(text).events if event.kind is EventKind.EXCEPTION)
+
+
+def test_a_title_above_the_bars_of_a_run_tells_it() -> None:
+    bars = "".join(
+        f"Loading shards: {done}%|###   | {done}/100 [00:0{done}<00:08]\n" for done in (2, 4, 6, 8)
+    )
+    title = read_text(f"# RuntimeError: {MESSAGE}\n\n{bars}trainable params: 4\n").events[0]
+    assert (title.kind, title.text) == (EventKind.EXCEPTION, MESSAGE)

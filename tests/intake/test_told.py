@@ -68,3 +68,21 @@ def test_fences_close_with_their_own_length_only() -> None:
         (True, "diff"), (True, "diff"), (True, "diff"), (False, ""), (False, ""), (True, ""), (False, ""),
         (True, ""), (False, ""),
     ]  # fmt: skip
+
+
+def test_a_message_between_quotation_marks_goes_on_below() -> None:
+    text = (
+        'I run the first cell and it stops with the message: " RuntimeError: DataLoader worker (pid 47) is '
+        'killed by signal: Bus\nerror. It is possible that workers are out of shared\nmemory.". Any help?\n'
+        "I have one GPU."
+    )
+    told = next(event for event in read_text(text).events if event.type == "RuntimeError")
+    assert " ".join(told.text.split()).endswith(
+        "signal: Bus error. It is possible that workers are out of shared memory."
+    )
+
+
+def test_a_quotation_mark_that_is_never_closed_takes_nothing_in() -> None:
+    text = 'I get this error: "RuntimeError: it broke\nand I do not know why.\nCan somebody help me?'
+    told = next(event for event in read_text(text).events if event.type == "RuntimeError")
+    assert told.text == "it broke"

@@ -43,7 +43,8 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
     native = re.compile(
         r"compute-sanitizer|cuda-memcheck|\bnvcc\b|cuda-gdb|checkCudaErrors|gpuErrchk|GPUassert|CUDA_CHECK"
         r"|CUDA_CALL|CUDA error at \S{1,200}:\d|\bthrust::|\bcub::|\b(?:CUDA )?samples?/|cudaGetLastError"
-        r"|[\w./-]\.cuh?[:(]\d+\)?|\bcode=\d+\(cudaError",
+        r"|[\w./-]\.cuh?[:(]\d+\)?|\bcode=\d+\(cudaError"
+        r"|Check failed: [^\n]{0,60}\b(?:cudaSuccess|CUBLAS_STATUS_SUCCESS|CUDNN_STATUS_SUCCESS) ",
         re.IGNORECASE,
     )
     # not the words with which TensorFlow's library greets a program that imports it beside torch
@@ -86,6 +87,8 @@ def is_foreign(rule_id: str, event: Event, transcript: Transcript) -> bool:
         return True
     if "NCCL WARN" in event.text or "NCCL INFO" in event.text:
         return False  # NCCL, which names files of its own that end in .cu
+    if event.type == "RuntimeError":
+        return False  # a class of Python's, though a program in C++ may be shown beside it
     return bool(native.search(near)) and not _python(transcript)
 
 

@@ -278,6 +278,15 @@ def _epoch_ended(transcript: Transcript, start: int, compared: list[Timeout]) ->
     return False
 
 
+def _open_bar(text: str) -> bool:
+    """Does the message of a rank that gives up run into a bar of work that was not at its end yet?"""
+    bar = text[: min(place for mark in _WAITED if (place := text.find(mark)) >= 0)].partition("[E ")[0]
+    counted = _counter(bar) if "|" in bar and _pattern(_ELAPSED).search(bar) else None
+    if counted is None or counted[2] is None or counted[1] >= counted[2]:
+        return False
+    return _pattern(_WORK).search(counted[0]) is not None and not _pattern(_TRAINING).search(counted[0])
+
+
 def _progress(
     transcript: Transcript, waited: list[Event], timeouts: list[Timeout], gave_up: set[int]
 ) -> bool:
@@ -288,7 +297,11 @@ def _progress(
     messages = {item.id for item in waited}
     before: dict[str, float] = {}
     for event in transcript.events:
-        if event.quoted or event.id in messages or not any(mark in event.text for mark in _COUNTS):
+        if event.quoted or not any(mark in event.text for mark in _COUNTS):
+            continue
+        if event.id in messages:
+            if (event.rank or 0) not in gave_up and _open_bar(event.text):
+                return True
             continue
         counted = _counter(event.text)
         if counted is None or (event.rank if event.rank is not None else 0) in gave_up:

@@ -57,6 +57,8 @@ _WRAPPERS = (
     "_checkpoint_wrapped_module",
     "_fpw_module",
 )
+# classes whose own names begin with "module."
+_PARALLEL = ("DataParallel", "DistributedDataParallel")
 # the attribute in which a trainer class keeps the network
 _HOLDERS = (*_WRAPPERS, "model", "net", "network")
 # entries of a training checkpoint that hold the weights, the likeliest first
@@ -130,7 +132,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     yield known("unexpected", tuple(unexpected[:KEEP]))
     yield known("truncated", cut or bool(old))
     yield from _mismatch_facts(mismatches, source)
-    prefix = _old_prefix(missing, unexpected) if old else _prefix(missing, unexpected)
+    wrapped = model is not None and model.group(1) in _PARALLEL
+    prefix = _old_prefix(missing, unexpected) if old else _prefix(missing, unexpected, wrapped)
     left = set(missing) | set(unexpected)
     if prefix is None:
         yield Fact.absent("state_dict.prefix", source)
@@ -233,13 +236,13 @@ def _bare(name: str) -> str:
     return ".".join(part for part in name.split(".") if part not in _WRAPPERS)
 
 
-def _prefix(missing: Sequence[str], unexpected: Sequence[str]) -> tuple[str, str, int] | None:
+def _prefix(missing: Sequence[str], unexpected: Sequence[str], wrapped: bool) -> tuple[str, str, int] | None:
     """(what stands before the model's names, before the checkpoint's, names explained), or None.
 
     One of the two is "" unless both are words of wrappers. Tries the prefixes that the first names suggest.
     """
     if unexpected and not missing:
-        return _on_all(unexpected)
+        return None if wrapped else _on_all(unexpected)
     if not missing or not unexpected:
         return None
     there = set(unexpected)

@@ -12,6 +12,15 @@ from torchdoctor.model import Event, EventKind, Frame, Relation, RelationKind
 TEXT_LIMIT = 32_768
 FRAME_LIMIT = 400
 
+# what is left of a class of Python's where its first letter was not copied
+BEHEADED = {
+    name[1:]: name
+    for name in (
+        "RuntimeError", "TypeError", "ValueError", "AttributeError", "AssertionError", "ImportError",
+        "IndexError", "KeyError", "ModuleNotFoundError",
+    )
+}  # fmt: skip
+
 
 @functools.cache
 def pattern(text: str, flags: int = 0) -> re.Pattern[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchdoctor.intake.clean import clean, unescaped
-from torchdoctor.intake.draft import Line, pattern
+from torchdoctor.intake.draft import BEHEADED, Line, pattern
 from torchdoctor.model import EventKind
 from torchdoctor.signal_words import BARE, TELLING
 
@@ -117,6 +117,7 @@ def exception_head(body: str, loose: bool) -> tuple[str, str] | None:
     if name.endswith(")") and "(" in name:  # ray.exceptions.RayTaskError(ValueError)
         name, _, inner = name.partition("(")
         inner = inner[:-1]
+    name = BEHEADED.get(name, name)
     last = name.rpartition(".")[2]
     if not last.isidentifier() or not (last is name or name.replace(".", "_").isidentifier()):
         return None

@@ -8,7 +8,7 @@ from torchdoctor.intake.lines import is_code, is_prompt, shown_exception
 from torchdoctor.intake.listing import listed, mark_dumped, mark_entries, mark_lists, mark_settings, tabled
 from torchdoctor.intake.passing import foreseen
 from torchdoctor.intake.sentence import addresses, copied, leads
-from torchdoctor.intake.told import Fences, Teller, retype
+from torchdoctor.intake.told import Fences, Teller, rejoin, retype
 from torchdoctor.intake.voice import questions_and_answers
 from torchdoctor.model import EventKind, Form, Speech
 
@@ -180,6 +180,7 @@ def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lin
             draft.told = draft.quoted and (live or (teller is not None and personal)) and copied(raw)
             if teller is not None and draft.kind is EventKind.LOG and (shown or (draft.told and leads(raw))):
                 retype(draft)
+    rejoin(drafts if personal else [])
     mark_lists(drafts)
     mark_dumped(drafts)
     mark_settings(drafts)

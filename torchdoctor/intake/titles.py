@@ -19,7 +19,7 @@ def entitle(drafts: list[Draft], personal: bool) -> None:
         return  # the failure itself is there
     cut = any(draft.headed and draft.kind is EventKind.EXCEPTION for draft in rest)
     typed = pattern(_TYPED).match(title.raw)
-    shown = any(draft.time or draft.level or pattern(_ARROW).match(draft.raw) for draft in rest)
+    shown = any(draft.time or draft.level or pattern(_OUTPUT).match(draft.raw) for draft in rest)
     few = not any(draft.frames or draft.quoted for draft in drafts[1:]) and len(rest) <= 2
     told = typed is not None or (rest and all(complains(draft.raw) for draft in rest))
     recorded = (told and (shown or few)) or not rest
@@ -61,5 +61,6 @@ _TYPED = (
 )
 _BARE = r"# ((?:\w+\.)*[A-Z]\w*(?:Error|Exception))\W*$"
 _PICTURE = r"\s*(?:!\[[^\]]*\]\([^)]*\)|<img\b[^>]*>)\s*$"
-_ARROW = r"-{2,}> ?\d+ "  # the line of a notebook's traceback that failed
+# the line of a notebook's traceback that failed; a bar of tqdm
+_OUTPUT = r"-{2,}> ?\d+ |[^|\n]{0,80}?\b\d{1,3}%\|"
 _MESSAGES = (EventKind.EXCEPTION, EventKind.CRASH, EventKind.DEVICE_ASSERT, EventKind.WATCHDOG)

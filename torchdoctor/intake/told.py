@@ -15,6 +15,9 @@ _HEADING = (
     r"|(?:#{1,6} |\*\*).{0,30}(?:报错|错误|日志|输出|問題|问题|エラー|ログ|에러|오류|로그)"
 )
 
+_CLOSING = {"\u201c": "\u201d", "\u201e": "\u201c", "\u00ab": "\u00bb", "`": "`", '"': '"', "'": "'"}
+_MOST_BELOW = 4  # lines over which a message that somebody tells was broken
+
 
 class Teller:
     """Goes along the events of a report and says which of them are what its author was shown."""
@@ -89,14 +92,34 @@ def retype(draft: Draft) -> None:
     found = named[0]
     message = raw[found.end() :].rstrip()
     mark = raw[found.start() - 1 : found.start()]
-    closing = {"\u201c": "\u201d", "\u201e": "\u201c", "\u00ab": "\u00bb", "`": "`", '"': '"', "'": "'"}.get(
-        mark, ""
-    )
+    closing = _CLOSING.get(mark, "")
     if closing and closing in message:
         message = message[: message.rfind(closing)]
     draft.kind, draft.type = EventKind.EXCEPTION, found[1]
     draft.told = draft.told or found.start() > 0  # his own words are gone: that somebody tells it stays
     draft.parts[:] = [message]
+
+
+def rejoin(drafts: list[Draft]) -> None:
+    """A message between quotation marks goes on in the lines below it, up to the mark that closes it."""
+    for at, draft in enumerate(drafts):
+        if draft.kind is not EventKind.EXCEPTION or not draft.told or not draft.type:
+            continue
+        mark = draft.raw.partition(draft.type)[0].rstrip()[-1:]
+        closing = _CLOSING.get(mark, "")
+        if not closing or closing in draft.text():
+            continue
+        parts: list[str] = []
+        line = draft.end_line
+        for below in drafts[at + 1 : at + 1 + _MOST_BELOW]:
+            if below.kind is not EventKind.LOG or below.line != line + 1:
+                break
+            line = below.end_line
+            head, closed, _ = below.raw.partition(closing)
+            parts.append(head)
+            if closed:
+                draft.parts.extend(parts)
+                break
 
 
 def mark_cited(drafts: list[Draft]) -> None:

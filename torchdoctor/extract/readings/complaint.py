@@ -99,6 +99,9 @@ _PATTERNS = {
         r"|\bmight|\bshould|\bwould|\b(?:i|we|it|you)'d\b|\bwithout (?:this|that|it)\b|[{}]"
         r"|^(?:can|could|is it possible)\b|tensorflow|\bkeras\b|\btf\.|\bjax\b"
     ),
+    # a program of another framework, by its name or as its code is written
+    "elsewhere": r"tensorflow|\bkeras\b|\btf[.\d]|\bK\.set_|\bjax\b|\bflax\b|mxnet|\bpaddle",
+    "torch": r"torch|\bnn\.Module\b|\.backward\(|deepspeed|\blightning\b|accelerate",
 }
 
 
@@ -115,8 +118,9 @@ def read(passage: Passage) -> Iterator[Fact]:
     figures = sum(any(map(str.isdigit, line.text)) for line in passage.of(Voice.PRINTED))
     if not passage.personal:
         return
-    lost = next((line for line in passage.sentences if _loses(line.text)), None)
-    if lost is not None and (figures < FIGURES or passage.asked):
+    # a word that Chinese or Korean letters touch has no end of its own: "loss\u4e3anan\u7684"
+    lost = next((line for line in passage.spaced.sentences if _loses(line.text)), None)
+    if lost is not None and not _elsewhere(passage.text) and (figures < FIGURES or passage.asked):
         yield lost.fact("complaint.loss_nan", True)
     for line in passage.sentences:
         killed = _pattern("scheduler").search(line.text) and _pattern("ended").search(line.text)
@@ -128,6 +132,10 @@ def read(passage: Passage) -> Iterator[Fact]:
     grows = next(filter(None, map(_grows, passage.sentences)), None)
     if grows is not None and _pattern("work").search(passage.text):
         yield grows.fact("complaint.memory_grows", True)
+
+
+def _elsewhere(text: str) -> bool:
+    return _pattern("elsewhere").search(text) is not None and not _pattern("torch").search(text)
 
 
 def _loses(text: str) -> bool:
