@@ -92,13 +92,13 @@ def test_what_was_raised_comes_before_a_warning_of_a_library(rules: RuleSet) -> 
         "nccl-aborted",
         "scheduler-order",
     ]
-    assert [item.rule for item in _report(scheduler + box, rules).diagnoses][0] == "scheduler-order"
+    assert _report(scheduler + box, rules).diagnoses[0].rule == "scheduler-order"
 
 
 def test_bitsandbytes_without_a_driver(rules: RuleSet) -> None:
     warned = (
-        "/v/lib/python3.10/site-packages/bitsandbytes/cextension.py:34: UserWarning: The installed version of "
-        "bitsandbytes was compiled without GPU support. 8-bit optimizers are unavailable.\n"
+        "/v/lib/python3.10/site-packages/bitsandbytes/cextension.py:34: UserWarning: The installed version "
+        "of bitsandbytes was compiled without GPU support. 8-bit optimizers are unavailable.\n"
     )
     (only,) = _report(warned + NO_GPU + NVIDIA_SMI, rules).diagnoses
     assert only.rule == "driver-not-found"

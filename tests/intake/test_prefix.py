@@ -209,7 +209,8 @@ def test_a_line_that_mpirun_tags_in_each_of_its_pieces() -> None:
         "[1,19]<stderr>:Traceback (most recent call last):\n"
         '[1,19]<stderr>:  File "src/run.py", line 388, in <module>\n'
         "[1,19]<stderr>:    main()\n"
-        "[1,19]<stderr>:RuntimeError[1,19]<stderr>:: NCCL communicator was aborted on rank 19.[1,19]<stderr>:\n"
+        "[1,19]<stderr>:RuntimeError[1,19]<stderr>:: NCCL communicator was aborted on rank 19."
+        "[1,19]<stderr>:\n"
     )
     (event,) = read_text(text).events
     assert event.rank == 19
