@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pace import bounded
 
 from torchdoctor.intake import read_text
 from torchdoctor.intake.interleave import Interleaved
@@ -53,3 +54,35 @@ def test_two_tracebacks_that_cut_each_other_are_both_read() -> None:
         0: ("ValueError", "y", "/w/a.py"),
         1: ("KeyError", "'x'", "/w/b.py"),
     }
+
+
+def test_a_traceback_that_two_processes_wrote_at_once() -> None:
+    text = (
+        "Traceback (most recent call last):\nTraceback (most recent call last):\n"
+        '  File "train.py", line 9, in <module>\n  File "train.py", line 9, in <module>\n'
+        "    fetch()    fetch()\n\n"
+        "urllib.errorurllib.error..URLErrorURLError: : <urlopen error timed out><urlopen error timed out>\n\n"
+    )
+    (event,) = [event for event in read_text(text).events if event.type is not None]
+    assert (event.type, event.text) == ("urllib.error.URLError", "<urlopen error timed out>")
+    assert event.frames[-1].code == "fetch()"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "    a    b",
+        "    x",
+        "ValueError: : odd",
+        "KeyErrorKeyError: : 'a''b'",
+        "    " * 4,
+        "Error: : twice: : twice",
+    ],
+)
+def test_lines_that_only_look_doubled_stay(line: str) -> None:
+    assert Interleaved().take(1, line) is None
+
+
+def test_hostile_doubled_lines_take_no_time() -> None:
+    for line in ("AAa" * 2_000 + ": : ", "AbcAbc: : " + "a" * 4_001, "a.a." * 1_000 + "A: : b"):
+        bounded(0.05, lambda line=line: Interleaved().take(1, line))  # type: ignore[misc]

@@ -24,7 +24,8 @@ class Interleaved:
         """The (line number, text) that the line stands for; None for the line as it is, the usual case."""
         cut = text[:1] == "[" and text.find(text[:_SAME], _SAME) > 0
         if self.held is None and not cut:
-            return None
+            once = _single(text) if ": : " in text or text[:4] == "    " else text
+            return None if once is text else [(number, once)]
         found: list[tuple[int, str]] = []
         held, self.held = self.held, None
         if held is not None:
@@ -43,6 +44,27 @@ class Interleaved:
         """What is still held back at the end of the input."""
         held, self.held = self.held, None
         return [held] if held is not None else []
+
+
+# Python writes the last line of a traceback in pieces: the module, a dot, the class, a colon, the message
+_TWICE = (
+    r"(?:(?P<module>[\w.]{2,80})(?P=module)\.\.)?(?P<type>[A-Z]\w{2,60})(?P=type): : "
+    r"(?P<message>.{1,2000})(?P=message)$"
+)
+
+
+def _single(text: str) -> str:
+    """The line of a traceback that two processes wrote at once, piece by piece; other lines as they are."""
+    half, odd = divmod(len(text), 2)
+    if text[:4] == "    ":
+        return (
+            text[:half] if not odd and half > _SAME and text[:half] == text[half:] and text.strip() else text
+        )
+    found = pattern(_TWICE).match(text)
+    if found is None:
+        return text
+    module = f"{found['module']}." if found["module"] else ""
+    return f"{module}{found['type']}: {found['message']}"
 
 
 def _pieces(text: str) -> list[str]:
