@@ -142,6 +142,16 @@ Swap:     63     {used}      0
 """
 
 
+def test_pinned_memory_and_the_paging_file_of_windows() -> None:
+    text = (
+        "I cache all latents: pinned (page-locked) host memory: 41.8 GB, RAM 62.9/63.8 GB\n"
+        "The desktop freezes because of the pagefile. Without --pin_memory it is fine.\n"
+    )
+    found = facts("pinned", text)
+    assert (found["told_swapping"], found["fine_without"]) == (True, True)
+    assert "told_swapping" not in facts("pinned", text.replace("because of", "with or without"))
+
+
 def test_pinned_memory_as_a_share_of_the_machine() -> None:
     text = "8 ranks, pin_memory=True, why does it swap?\n" + FREE.format(used=63)
     text += '>>> torch.cuda.host_memory_stats()["allocated_bytes.current"] / 2**30\n105.0\n'

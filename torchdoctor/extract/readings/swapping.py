@@ -81,6 +81,10 @@ _PATTERNS = {
         r"|\u98d9\u5347)|(?:\u5f00\u59cb|\u7591\u72c2|\u75af\u72c2|\u4e00\u76f4)[^\n\u3002]{0,6}swap"
         r"|\u30b9\u30ef\u30c3\u30d7(?:\u304c|\u3057|\u3092)[^\n\u3002]{0,12}(?:\u767a\u751f|\u5897|\u59cb"
         r"|\u4f7f)|swap[^\n]{0,10}(?:\u767a\u751f|\u5897\u3048)|\uc2a4\uc651"
+        # Windows
+        r"|\b(?:because of|due to|into|wegen) (?:the |der )?(?:page ?file|paging file|Auslagerungsdatei)\b"
+        r"|\bpaging (?:heavily|constantly|all the time|to disk)\b"
+        r"|\b(?:page ?file|paging file)\b[^.\n]{0,24}\b(?:grow\w*|fills?|explod\w+|busy|full)\b"
     ),
     "none": (
         r"(?i)\b(?:no|not|never|without|kein\w*|nicht|ohne|pas|sans|sin|sem|senza|n't)\b[^.\n]{0,16}(?:swap"
