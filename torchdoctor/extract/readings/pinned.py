@@ -61,7 +61,8 @@ _PATTERNS = {
     "without": (
         r"pin_memory[\"'`]?\s*(?:[=:]|is|set to|to|auf|\u00e0|en|su|\u8bbe\u4e3a|\u6539\u6210|\u6539\u4e3a"
         r"|\u3092)?\s*[`\"']?[Ff]alse"
-        r"|[Ww]ithout (?:the )?[`\"']?(?:--)?(?:pin|page-?lock)|not pinn|[Uu]npinned|[Nn]o pinning|pinning (?:off|disabled|removed)"
+        r"|[Ww]ithout (?:the )?[`\"']?(?:--)?(?:pin|page-?lock)|not pinn|[Uu]npinned|[Nn]o pinning"
+        r"|pinning (?:off|disabled|removed)"
         r"|pin_memory (?:off|aus)|[Oo]hne (?:Pin|pin)|[Ss]ans (?:pin|\u00e9pingl)|[Ss]in (?:pin|fijar)"
         r"|[Ss]em pin|[Ss]enza pin"
         r"|\u0431\u0435\u0437 pin|(?:\u5173\u6389|\u5173\u95ed|\u53bb\u6389|\u4e0d\u7528)\s?pin"

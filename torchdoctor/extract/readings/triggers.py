@@ -21,7 +21,7 @@ READINGS: dict[str, tuple[tuple[str, ...], ...]] = {
             "锁页",
             "ページロ",
         ),
-        ("swap", "swp", "si/so", "vmstat", "lagert", "スワップ", "своп", "스왑", "pagefile", "page file", "paging"),
+        ("swap", "swp", "si/so", "vmstat", "lagert", "スワップ", "своп", "스왑", "pagefile", "paging"),
     ),
     "threads": (("omp_num", "thread"),),
     "worker_timing": (
