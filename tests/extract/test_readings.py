@@ -520,7 +520,7 @@ def test_complaints_in_plain_words(said: str, name: str | None) -> None:
 
 def test_a_solution_far_above_the_one_beside_it() -> None:
     text = (
-        "Why is lstsq wrong on my GPU?\n"
+        "Why do these two differ on my GPU?\n"
         "print(torch.linalg.lstsq(A, B).solution.ravel())\n"
         "print(torch.linalg.lstsq(A.cuda(), B.cuda()).solution.ravel())\n"
         "tensor([-0.2778,  1.1944,  0.6389])\n"

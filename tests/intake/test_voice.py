@@ -126,3 +126,8 @@ def test_a_command_is_no_title() -> None:
     lines = ["how to fix: interview notes", "Performing transcription...", "Aborted (core dumped)"]
     prompt = "ubuntu@ip-172-31-40-12:~$ whisperx interview_07.wav --language en"
     assert hear([prompt, *lines[1:]], Form.LOG).lesson == 0
+
+
+def test_what_python_suggests_is_no_question() -> None:
+    assert not hear(["module 'torch.nn' has no attribute 'Relu'. Did you mean: 'ReLU'?"], Form.PROSE).person
+    assert hear(["Has torch.nn no attribute 'Relu'?"], Form.PROSE).person

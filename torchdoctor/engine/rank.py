@@ -38,10 +38,13 @@ def _beside(finding: Finding) -> bool:
     show, the exception still says more.
     """
     kinds = {item.event.kind for item in finding.occurrences}
-    if finding.shown or EventKind.EXCEPTION in kinds:
+    if finding.shown or finding.rule.severity is Severity.FATAL:
         return False
-    warned = finding.rule.severity is not Severity.FATAL and kinds == {EventKind.WARNING}
-    return warned or finding.role in (Role.CONSEQUENCE, Role.TEARDOWN)
+    launched = finding.role in (Role.CONSEQUENCE, Role.TEARDOWN) and kinds <= {
+        EventKind.LAUNCHER,
+        EventKind.LOG,
+    }
+    return launched or kinds == {EventKind.WARNING}
 
 
 def only_warned(finding: Finding) -> bool:

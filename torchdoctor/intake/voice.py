@@ -68,9 +68,11 @@ class Text:
 
     @property
     def questions(self) -> bool:
-        """Does a sentence end in a question mark?"""
+        """Does a sentence end in a question mark? Python's own "Did you mean: 'ReLU'?" is none."""
         return any(
-            len(sentence) > 3 and sentence.rstrip(" *").endswith(("?", "\uff1f"))
+            len(sentence) > 3
+            and sentence.rstrip(" *").endswith(("?", "\uff1f"))
+            and "did you mean" not in sentence.lower()
             for sentence in self._sentences
         )
 
