@@ -77,14 +77,9 @@ def _complains(raw: str) -> bool:
 
 def mark_quoted(drafts: list[Draft], form: Form, chat: bool, speech: Speech, lines: list[str]) -> None:
     """Set ``quoted`` on the drafts; a headed traceback at the left edge never is."""
-    short_question = (
-        len(lines) <= 2
-        and (
-            (lines[-1].rstrip()[-1:] in ("?", "\uff1f") and "Did you mean: " not in lines[-1])  # Python's own
-            or lines[-1].lower().startswith(_QUESTIONS)
-            or (lines[0][:2] == "# " and _complains(lines[-1]))
-        )
-    )
+    asked = lines[-1].rstrip()[-1:] in ("?", "\uff1f") and "Did you mean: " not in lines[-1]  # Python's own
+    titled = lines[0][:2] == "# " and _complains(lines[-1])
+    short_question = len(lines) <= 2 and (asked or lines[-1].lower().startswith(_QUESTIONS) or titled)
     speaks = speech.now if chat else speech.person or short_question
     personal = form is Form.PROSE and not speech.lesson and speaks
     answered = ""  # the command at a prompt of Python to which the following lines are the answer
