@@ -356,3 +356,9 @@ def test_hostile_texts_cost_little(text: str) -> None:
 )
 def test_clocks_of_a_query(header: str, row: str, throttled: bool) -> None:
     assert values(f"{header}\n{row}\n")["gpu.throttled"] is throttled
+
+
+@pytest.mark.parametrize("mask", ["0x000000000000000\u00b6", "0x", "0x0000 0008", "0xg", "0x\u00b2"])
+def test_a_broken_mask_says_nothing(mask: str) -> None:
+    assert "gpu.throttled" not in values(f"index, clocks_throttle_reasons.active\n0, {mask}\n")
+    assert values("index, clocks_throttle_reasons.active\n0, 0x0000000000000008\n")["gpu.throttled"] is True

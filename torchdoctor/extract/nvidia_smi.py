@@ -69,6 +69,11 @@ _HELD_COLUMNS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"
 _HELD_BITS = 0x08 | 0x20 | 0x40 | 0x80
 
 
+def is_mask(text: str) -> bool:
+    """Is it a mask of bits as nvidia-smi prints it, 0x0000000000000008? A broken log may hold anything."""
+    return re.fullmatch(r"0x[0-9A-Fa-f]{1,16}", text) is not None
+
+
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(_PATTERNS[name], re.MULTILINE)
@@ -208,7 +213,7 @@ class Table:
             return
         row = dict(zip(self._columns, cells, strict=True))
         now, most = row.get("pcie.link.width.current", ""), row.get("pcie.link.width.max", "")
-        if now.isdigit() and most.isdigit():
+        if now.isdecimal() and most.isdecimal():
             self._width = (int(most), int(now))
             self._judge_width(event)
         for name, value in row.items():
@@ -217,7 +222,7 @@ class Table:
 
     def _judge_clocks(self, name: str, value: str, event: Event) -> None:
         if name.endswith(".active"):
-            if not value.startswith("0x"):
+            if not is_mask(value):
                 return
             held = bool(int(value, 16) & _HELD_BITS)
         elif name.endswith(_HELD_COLUMNS):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.nvidia_smi import is_mask
 from torchdoctor.extract.readings.tables import Table, TableRow, is_number, tables
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _busy(row: TableRow, head: str, columns: dict[str, int | None], brakes: list
         found = _pattern(_NUMBER).match(cell(key).lstrip("x~"))
         return float(found.group("number")) if found is not None else None
 
-    reasons = int(text, 16) if _is_mask(text := cell("reasons").strip()) else 0
+    reasons = int(text, 16) if is_mask(text := cell("reasons").strip()) else 0
     label = row.label
     if not label and not is_number(row.cells[0]) and _pattern(_WHOSE).search(head):
         label = row.cells[0]
@@ -167,10 +168,6 @@ def _busy(row: TableRow, head: str, columns: dict[str, int | None], brakes: list
         number("speed"),
         number("highest-speed"),
     )
-
-
-def _is_mask(text: str) -> bool:
-    return _pattern("^0x[0-9a-f]{1,16}$").match(text) is not None
 
 
 def _active(text: str) -> bool:
