@@ -144,15 +144,27 @@ class Relation(Record):
     event: int
 
 
+class Quoted(str, Enum):
+    """Was a line written by somebody instead of being printed? Judged by ``torchdoctor.intake.quotation``.
+
+    NO is false, the others are true.
+    """
+
+    NO = ""
+    WRITTEN = "written"  # a comment, a list item, a search hit, a message between quotation marks
+    SOURCE = "source"  # source code, and what was typed at a prompt
+
+    def __bool__(self) -> bool:
+        return self is not Quoted.NO
+
+
 @record(frozen=True, slots=True)
 class Event(Record):
     """Something that happened, with the place in the input that says so.
 
     ``text`` is the message alone for an exception (no frames), the cleaned line or lines for all else.
-    ``line`` and ``end_line`` count from 1 in ``source``. ``quoted`` says that the text talks about a
-    failure instead of being one (source code, help, prose); ``recovered`` that the run went on after it.
-    ``told`` says of a quoted event that it stands in somebody's report of his own failure: it counts where a
-    message begins it, as a program prints one and nobody paraphrases it.
+    ``line`` and ``end_line`` count from 1 in ``source``. ``quoted`` says that the form of the line shows it
+    to be written and not printed; ``recovered`` that the process went on after it.
     """
 
     id: int
@@ -171,19 +183,16 @@ class Event(Record):
     frames: tuple[Frame, ...] = ()
     relations: tuple[Relation, ...] = ()
     headed: bool = False
-    quoted: bool = False
+    quoted: Quoted = Quoted.NO
     recovered: bool = False
     count: int = 1
     message_line: int = 0  # line on which the message begins; 0 when that is ``line``
-    told: bool = False
 
 
 class Form(str, Enum):
     """What kind of document the input is."""
 
     LOG = "log"
-    SOURCE_CODE = "source-code"
-    PROSE = "prose"
     BINARY = "binary"
     EMPTY = "empty"
 
@@ -192,31 +201,6 @@ class Ending(str, Enum):
     GOOD = "good"  # the last lines say that the run finished
     BAD = "bad"  # the last lines say that it failed
     UNKNOWN = "unknown"
-
-
-class Stand(str, Enum):
-    """How a message stands in the text of its event."""
-
-    ITSELF = "itself"  # but for names and numbers before it, the line is the message
-    TOLD = "told"  # a sentence goes on around it: it may be the failure, and may be talked about
-    NAMED = "named"  # in what somebody says of other things
-
-
-@record(frozen=True, slots=True)
-class Speech(Record):
-    """Whether people speak in a text, and what of; judged once, in ``torchdoctor.intake.voice``.
-
-    ``person``: somebody speaks of himself or asks. ``asks``: he asks his readers for help, or filled in a
-    form. ``now``: people talk to each other of what goes on while they write. ``over``: they, or somebody who
-    asks, say that it is over. ``lesson``: how many signs there are of a text that explains failures to its
-    readers, 0 below two of them.
-    """
-
-    person: bool = False
-    asks: bool = False
-    now: bool = False
-    over: bool = False
-    lesson: int = 0
 
 
 @record(frozen=True, slots=True)
@@ -230,7 +214,6 @@ class Transcript(Record):
     lines_read: int = 0
     bytes_read: int = 0
     notes: tuple[str, ...] = ()
-    speech: Speech = Speech()
 
 
 class Severity(str, Enum):

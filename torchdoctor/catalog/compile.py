@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from torchdoctor.catalog.loader import Row
 
-FORMAT = "torchdoctor-catalog/6"
+FORMAT = "torchdoctor-catalog/7"
 _INDEX_KEYS = ("id", "family", "severity", "role", "title", "leads_to", "refines", "confirm", "rule_out")
 _TEXT_KEYS = ("why", "fixes", "decide_with", "references", "retired")
 
@@ -53,16 +53,13 @@ def pack(rows: Sequence[Row], stamp: str) -> bytes:
     """The compiled form of checked rules."""
     literals: dict[str, list[str]] = {}
     loose: list[list[Any]] = []
-    whole: list[list[int]] = []
     index: list[list[Any]] = []
     texts: list[list[Any]] = []
     for number, row in enumerate(rows):
         matches: list[list[Any]] = []
         for position, match in enumerate(row["matches"]):
             matches.append([match["patterns"], match["kinds"], match["types"], match["where"]])
-            if match.get("whole"):
-                whole.append([number, position])
-            elif match["literal"]:
+            if match["literal"]:
                 literals.setdefault(match["literal"], []).append(f"{number}.{position}")
             else:
                 loose.append([number, position, match["kinds"], match["types"]])
@@ -75,7 +72,6 @@ def pack(rows: Sequence[Row], stamp: str) -> bytes:
         "ids": [row["id"] for row in rows],
         "lengths": [len(line) for line in lines],
         "loose": loose,
-        "whole": whole,
         "checks": [row["id"] for row in rows if row["check"]],
         "retired": {row["id"]: row["replaced_by"] for row in rows if row["retired"]},
     }

@@ -53,7 +53,7 @@ _TOP = (
     "retired",
     "replaced_by",
 )
-_MATCH = ("text", "regex", "event", "type", "where", "whole")
+_MATCH = ("text", "regex", "event", "type", "where")
 _FIX = ("do", "run", "risk", "when")
 _CHECK = ("applies_if", "fail_if", "severity")
 _KINDS = tuple(kind.value for kind in EventKind)
@@ -86,8 +86,6 @@ def _read_toml(path: str, shown: str, problems: list[str]) -> dict[str, Any] | N
 
 def _match_row(reader: Reader, where: str, table: Mapping[str, Any]) -> Row:
     reader.keys(where, table, _MATCH)
-    if "whole" in table:
-        return _whole_row(reader, where, table)
     kinds = reader.texts(where, table, "event")
     for kind in kinds:
         if kind not in _KINDS:
@@ -123,19 +121,6 @@ def _match_row(reader: Reader, where: str, table: Mapping[str, Any]) -> Row:
     if not patterns and not conditions:
         reader.wrong(f"{where}needs text or regex, or a where beside its event or type")
     return {"patterns": patterns, "kinds": kinds, "types": types, "where": conditions, "literal": literal}
-
-
-def _whole_row(reader: Reader, where: str, table: Mapping[str, Any]) -> Row:
-    """A block that is asked once of the whole text: nothing but facts that are read out of it."""
-    if table["whole"] is not True:
-        reader.wrong(f"{where}whole is {table['whole']!r}; it can only be true, or be left out")
-    beside = [key for key in ("text", "regex", "event", "type") if key in table]
-    if beside:
-        reader.wrong(f"{where}whole stands beside where alone, not beside {', '.join(beside)}")
-    conditions = reader.conditions(where, table, "where")
-    if not conditions:
-        reader.wrong(f"{where}whole needs a where: the facts that show the cause")
-    return {"patterns": [], "kinds": [], "types": [], "where": conditions, "literal": "", "whole": True}
 
 
 def _tables(reader: Reader, table: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
@@ -228,8 +213,6 @@ def _retired(reader: Reader, table: Mapping[str, Any]) -> tuple[str | None, list
     """Since when and why a rule is no more, and the rules that took its place."""
     retired = reader.text("", table, "retired")
     heirs = reader.texts("", table, "replaced_by")
-    if retired and not heirs:
-        reader.wrong("a retired rule needs replaced_by: the rules that tell its failures now")
     if heirs and not retired:
         reader.wrong('replaced_by stands only beside retired = "VERSION: why"')
     return retired, heirs
@@ -290,7 +273,8 @@ def read_tree(
         for key in ("replaced_by",) if row["retired"] else ("leads_to", "refines"):
             row[key] = _resolve(row, key, shown, ids, all_groups, problems)
             problems.extend(
-                f'{shown}: {key} names the retired rule "{name}"; name {" or ".join(retired[name])}'
+                f'{shown}: {key} names the retired rule "{name}"'
+                + (f"; name {' or '.join(retired[name])}" if retired[name] else "")
                 for name in row[key]
                 if name in retired
             )

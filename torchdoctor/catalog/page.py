@@ -62,7 +62,8 @@ def gather(
     example = example or Example()
     retired = ""
     if words.retired:
-        retired = f"Retired: {words.retired}. Its failures are told by {', '.join(rules.retired[rule_id])}."
+        heirs = ", ".join(rules.retired[rule_id])
+        retired = f"Retired: {words.retired}." + (f" Its failures are told by {heirs}." if heirs else "")
     return Page(
         rule.id,
         rule.family,

@@ -41,13 +41,12 @@ class RuleSet:
     """All rules, by id, with the prefilter that finds candidates for a text.
 
     :meth:`literals` are what match blocks need, :meth:`places` tells which blocks; ``loose`` lists the blocks
-    without one, with the events they take, so that no rule is built for others; ``whole`` lists those that
-    are asked of the whole text, ``retired`` maps each retired rule, which matches nothing, to its heirs.
+    without one, with the events they take, so that no rule is built for others;
+    ``retired`` maps each retired rule, which matches nothing, to its heirs.
     """
 
     def __init__(self, packs: Sequence[bytes]) -> None:
         self.loose: list[Loose] = []
-        self.whole: list[Place] = []
         self.retired: dict[str, tuple[str, ...]] = {}
         self._ids: list[str] = []
         self._groups: dict[str, list[tuple[str, int]]] = {}  # word -> groups, number of the pack's first rule
@@ -76,7 +75,6 @@ class RuleSet:
                 self._groups.setdefault(word, []).append((entries, len(self._ids)))
         self._ids += ids
         self.loose.extend((ids[rule], match, kinds, types) for rule, match, kinds, types in head["loose"])
-        self.whole.extend((ids[rule], match) for rule, match in head["whole"])
         self._checks.extend(head["checks"])
         self.retired.update((name, tuple(heirs)) for name, heirs in head["retired"].items())
 

@@ -71,7 +71,6 @@ class TextFacts:
         self._cache: dict[tuple[str, int], Fact] = {}
         self._extracted: set[tuple[str, int]] = set()
         self._environment: dict[str, Fact] | None = None
-        self._whole: dict[str, Fact] | None = None
         self.faults: list[str] = []
 
     def guard(self, rule_id: str) -> Guard:
@@ -108,24 +107,11 @@ class TextFacts:
             found = self._cache.get((name, event.id))
             if found is not None:
                 return found
-        if namespace not in extract.NAMESPACES and extract.is_reading(namespace):
-            return self.whole().get(name, Fact.absent(name, "text"))
         if self._environment is None:
             self._environment = {fact.name: fact for fact in extract.of_text(self.transcript)}
         if name in self._environment:
             return self._environment[name]
         return self.book.machine(name)
-
-    def whole(self) -> Mapping[str, Fact]:
-        """What readings of the whole text found; {} for most texts."""
-        if self._whole is None:
-            from torchdoctor import extract
-
-            self._whole = {}
-            for reading, read in extract.of_whole(self.transcript):
-                with self.guard(f"reading {reading}"):
-                    self._whole.update((fact.name, fact) for fact in read())
-        return self._whole
 
     def environment(self) -> tuple[Fact, ...]:
         """What the text says of the machine it comes from, as far as it was looked at."""

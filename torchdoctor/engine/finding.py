@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchdoctor.catalog.rule import Rule
-from torchdoctor.model import Event, Evidence, Fact, Record, Role, Stand, Standing
+from torchdoctor.model import Event, Evidence, Fact, Record, Role, Standing
 from torchdoctor.records import record
 
 
@@ -12,8 +12,7 @@ class Occurrence(Record):
     """One place in the text at which a rule matches, and how it stands there.
 
     ``start`` and ``end`` bound the match in the folded text of the event, ``weight`` counts its literal
-    characters, ``stand`` says whether a sentence goes on around it, ``confirmed_by`` how many confirming
-    facts are known.
+    characters, ``confirmed_by`` says how many confirming facts are known.
     """
 
     event: Event
@@ -26,29 +25,24 @@ class Occurrence(Record):
     confirmed_by: int = 0
     evidence: tuple[Evidence, ...] = ()
     missing: tuple[str, ...] = ()
-    stand: Stand = Stand.ITSELF
 
 
 class Finding:
     """A rule with all its occurrences, the one that stands best first.
 
-    ``echo``: here it only reports the end of something else, whatever the rule is elsewhere. ``shown``: the
-    text shows what it brings about, so that it is a cause here, though it is a remark elsewhere.
+    ``echo``: here it only reports the end of something else, whatever the rule is elsewhere.
     """
 
-    __slots__ = ("echo", "occurrences", "rule", "shown")
+    __slots__ = ("echo", "occurrences", "rule")
 
-    def __init__(self, rule: Rule, occurrences: list[Occurrence], *, shown: bool = False) -> None:
+    def __init__(self, rule: Rule, occurrences: list[Occurrence]) -> None:
         self.rule = rule
         self.occurrences = occurrences
         self.echo = False
-        self.shown = shown
 
     @property
     def role(self) -> Role:
         """The rule's role in this text."""
-        if self.shown:
-            return Role.CAUSE
         return Role.CONSEQUENCE if self.echo else self.rule.role
 
     @property

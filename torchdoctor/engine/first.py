@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.engine.clocks import Clocks, Span
 from torchdoctor.engine.echo import PEER_CAUSES
 from torchdoctor.engine.ends import ABORT, CRASH_SIGNALS, OWN_SIGNALS, SENT_SIGNALS, End, ends
-from torchdoctor.engine.suspect import outers
+from torchdoctor.engine.frames import outers
 from torchdoctor.extract.nccl_ranks import GIVE_UP
 from torchdoctor.model import EventKind, FirstFailure, Role
 

@@ -10,7 +10,7 @@ from torchdoctor.catalog.rule import Condition, Rule
 from torchdoctor.engine.conditions import holds, in_words
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.finding import Finding, Occurrence, quote
-from torchdoctor.model import Event, Evidence, Fact, Stand, Standing
+from torchdoctor.model import Event, Evidence, Fact, Standing
 from torchdoctor.records import replace
 
 _ORDER = {Standing.CONFIRMED: 0, Standing.POSSIBLE: 1, Standing.UNLIKELY: 2}
@@ -52,7 +52,7 @@ def _judge(rule: Rule, occurrence: Occurrence, facts: TextFacts) -> Occurrence |
             return None
         if told is None:
             missing.append(in_words(condition, fact))
-    standing = Standing.POSSIBLE if occurrence.stand is Stand.TOLD else Standing.CONFIRMED
+    standing = Standing.POSSIBLE if occurrence.event.quoted else Standing.CONFIRMED
     confirmed = 0
     for condition in rule.confirm:
         fact = facts.fact(condition.fact, occurrence.event, occurrence.captures)

@@ -12,8 +12,7 @@ from torchdoctor.engine.conditions import every, holds
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.finding import Occurrence
 from torchdoctor.engine.foreign import is_foreign
-from torchdoctor.intake.sentence import stand
-from torchdoctor.model import Event, Fact, Form, Stand, Transcript
+from torchdoctor.model import Event, Fact, Quoted, Transcript
 from torchdoctor.records import replace
 
 # a literal that stands in more events than this is looked at in the first and the last of them only, and in
@@ -30,15 +29,17 @@ _SMALL = 1 << 16  # below that, searching the text itself is as fast
 class Haystack:
     """The folded texts of all events in one string, so that one search finds a literal in any of them."""
 
-    def __init__(self, transcript: Transcript) -> None:
+    def __init__(self, transcript: Transcript, *, written: bool = False) -> None:
+        """``written``: of the lines that were written; else of those that were printed."""
         self.transcript = transcript
+        wanted = Quoted.WRITTEN if written else Quoted.NO
         self.events: list[Event] = []
         self.many = False  # more than one rank
         self.texts: list[str] = []
         self.starts: list[int] = []
         position = 0
         for event in transcript.events:
-            if event.quoted and not event.told:
+            if event.quoted is not wanted:
                 continue
             text = template.fold(f"{event.type}: {event.text}" if event.type else event.text)
             self.events.append(event)
@@ -104,9 +105,14 @@ class Haystack:
         return sorted(seen.union(last))
 
 
-def occurrences(transcript: Transcript, rules: RuleSet, facts: TextFacts) -> Iterator[tuple[str, Occurrence]]:
-    """Every (rule id, occurrence) in the text, best match block of a rule for each event."""
-    haystack = Haystack(transcript)
+def occurrences(
+    transcript: Transcript, rules: RuleSet, facts: TextFacts, *, written: bool = False
+) -> Iterator[tuple[str, Occurrence]]:
+    """Every (rule id, occurrence) in what was printed, best match block of a rule for each event.
+
+    ``written``: in what was written instead.
+    """
+    haystack = Haystack(transcript, written=written)
     best: dict[tuple[str, int], Occurrence] = {}
     # the words of a big text would take more memory than the literals that they save are worth
     words = None if haystack.skeleton else set(haystack.text.split())
@@ -168,9 +174,7 @@ def _try(
         found = match_event(rules.rule(rule_id).matches[block], event, text, facts, exact)
         if found is None or is_foreign(rule_id, event, haystack.transcript):
             return
-        how = stand(event, text, found.start, found.end, log=haystack.transcript.form is Form.LOG)
-        if how is not Stand.NAMED:
-            _keep(rule_id, replace(found, stand=how) if how is Stand.TOLD else found, best)
+        _keep(rule_id, found, best)
 
 
 def _keep(rule_id: str, found: Occurrence, best: dict[tuple[str, int], Occurrence]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchdoctor.engine.finding import Finding
-from torchdoctor.intake.lines import is_step
+from torchdoctor.extract.progress import is_step
 from torchdoctor.model import Event, EventKind, FirstFailure, Role, Severity, Standing, Transcript
 
 _ROLES = {Role.CAUSE: 0, Role.CONTEXT: 1, Role.CONSEQUENCE: 2, Role.TEARDOWN: 3}
@@ -22,7 +22,7 @@ def sort_key(finding: Finding) -> SortKey:
         _SEVERITIES[finding.rule.severity],
         _ROLES[finding.role],
         best.standing is Standing.UNLIKELY,
-        only_warned(finding) and (1 if finding.shown else 2),
+        only_warned(finding),
         _place(finding),
         _STANDINGS[best.standing],
         -best.confirmed_by,
@@ -38,7 +38,7 @@ def _beside(finding: Finding) -> bool:
     show, the exception still says more.
     """
     kinds = {item.event.kind for item in finding.occurrences}
-    if finding.shown or finding.rule.severity is Severity.FATAL:
+    if finding.rule.severity is Severity.FATAL:
         return False
     launched = finding.role in (Role.CONSEQUENCE, Role.TEARDOWN) and kinds <= {
         EventKind.LAUNCHER,
@@ -77,9 +77,7 @@ def reasons(finding: Finding, under: list[Finding], first: FirstFailure | None) 
     """Why this finding is the head of its chain."""
     found: list[str] = []
     best = finding.best
-    if finding.shown:
-        found.append("nothing failed; figures, settings or code of the text show it together")
-    elif best.standing is Standing.CONFIRMED:
+    if best.standing is Standing.CONFIRMED:
         if best.confirmed_by:
             found.append("the message matches and facts confirm it")
         else:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import pairwise
 
-from torchdoctor.model import Event, EventKind, Fact, FactValue, Form, Frame, Transcript
+from torchdoctor.extract.progress import is_progress, is_step
+from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, Transcript
 
 NEIGHBOURS = 200
 
@@ -87,10 +88,6 @@ def _pattern(name: str) -> re.Pattern[str]:
     """Patterns that only some texts need; compiled when first asked for."""
     return re.compile(
         {
-            "progress": (
-                r"\b(?:epoch|iter(?:ation)?|step|batch|it/s|s/it|loss)\b\s*[:=\[(#]?\s*\d|"
-                r"\d(?:it/s|s/it)|\d+/\d+ \[|%\|"
-            ),
             "torch": (
                 r"\btorch(?:\.|_|vision|audio|elastic|run\b|[/\\]|-\w|[ =:]{1,2}v?\d)|\bpytorch version|"
                 r"Error (?:building|compiling objects for) extension|NumCudaDevices\(\)|"
@@ -119,7 +116,7 @@ def _pattern(name: str) -> re.Pattern[str]:
             "wsl": r"\bWSL2?\b|Windows Subsystem for Linux|microsoft-standard|/mnt/c/|/usr/lib/wsl",
             "linux": r"/(?:home|usr|opt|root|proc|dev|data|workspace|mnt)/|\.so\b|\bubuntu\b|\blinux\b",
         }[name],
-        re.IGNORECASE if name in ("progress", "linux") else 0,
+        re.IGNORECASE if name == "linux" else 0,
     )
 
 
@@ -245,9 +242,8 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
     if key == "after":
         return _texts(transcript.events[event.id + 1 : event.id + 1 + NEIGHBOURS])
     if key == "after_progress":
-        search = _pattern("progress").search
         earlier = transcript.events[max(0, event.id - NEIGHBOURS) : event.id]
-        return sum(1 for item in earlier if item.kind is EventKind.LOG and search(item.text)) >= 2
+        return sum(1 for item in earlier if _moves(item)) >= 2
     frames = frames_of(event, transcript)
     if key == "frames":
         return _frame_text(frames)
@@ -294,13 +290,8 @@ def log_value(name: str, transcript: Transcript) -> FactValue:
         paths = "\n".join(frame.file for event in transcript.events for frame in event.frames)
         if _pattern("environment").search(paths):
             return True
-        # commands that were typed count too: they are quoted, but torch is what they ran
-        texts = (
-            event.text
-            for event in transcript.events
-            if transcript.form is Form.LOG or not event.quoted or event.text.lstrip()[:4] == ">>> "
-        )
-        return bool(_pattern("torch").search("\n".join(texts)))
+        # what was written counts too: a typed command names what it ran
+        return bool(_pattern("torch").search("\n".join(event.text for event in transcript.events)))
     if key == "platform":
         text = _texts(transcript.events) + _frame_text(f for event in transcript.events for f in event.frames)
         paths = " ".join(frame.file for event in transcript.events for frame in event.frames)
@@ -309,6 +300,10 @@ def log_value(name: str, transcript: Transcript) -> FactValue:
                 return platform
         return "unknown"
     return None
+
+
+def _moves(event: Event) -> bool:
+    return event.kind is EventKind.LOG and (is_step(event.text) or is_progress(event.text))
 
 
 def known(name: str, value: FactValue, event: Event | None = None) -> Fact:

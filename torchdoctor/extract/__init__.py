@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from importlib import import_module
 
 from torchdoctor.model import Event, Fact, Transcript
@@ -39,34 +38,6 @@ def of_event(namespace: str, event: Event, transcript: Transcript) -> Iterator[F
     yield from module.extract(event, transcript)
 
 
-def is_reading(namespace: str) -> bool:
-    """Are the facts of this namespace read out of the whole text?"""
-    from torchdoctor.extract.readings.triggers import READINGS
-
-    return namespace in READINGS
-
-
-def of_whole(transcript: Transcript) -> Iterator[tuple[str, Callable[[], Iterator[Fact]]]]:
-    """What settings, figures and pasted code in a text without a failure show, taken together.
-
-    Each reading that may find something, by name: the caller runs them, one at a time.
-    """
-    from torchdoctor.extract.readings.triggers import READINGS
-
-    text = "\n".join(event.text for event in transcript.events).lower()
-    wanted = [
-        name for name, groups in READINGS.items() if all(any(w in text for w in group) for group in groups)
-    ]
-    if not wanted:
-        return
-    from torchdoctor.extract.readings.passage import Passage
-
-    passage = Passage(transcript)
-    for name in wanted:
-        read = import_module(f"torchdoctor.extract.readings.{name}").read
-        yield name, partial(read, passage)
-
-
 def of_text(transcript: Transcript) -> Iterator[Fact]:
     """What the text as a whole says of the machine it was printed on."""
     from torchdoctor.extract.environment import extract_text
@@ -77,10 +48,9 @@ def of_text(transcript: Transcript) -> Iterator[Fact]:
 def catalogue() -> dict[str, str]:
     """Every fact that can be read out of a text: name -> type and meaning."""
     from torchdoctor.extract import environment, nvidia_smi
-    from torchdoctor.extract.readings.triggers import READINGS
 
     found: dict[str, str] = {}
-    for module in (*NAMESPACES.values(), *(f"readings.{name}" for name in READINGS)):
+    for module in NAMESPACES.values():
         found.update(import_module(f"torchdoctor.extract.{module}").FACTS)
     found.update(environment.FACTS)
     found.update(nvidia_smi.FACTS)

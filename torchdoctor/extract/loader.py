@@ -6,6 +6,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.progress import advances
 from torchdoctor.model import EventKind, Fact
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from torchdoctor.model import Event, Frame, Transcript
 
 NAMESPACE = "loader"
+MOST_EVENTS = 500  # what a long log shows below a stack is of other ranks and other days
 
 FACTS: dict[str, str] = {
     "loader.fetching": "bool: a DataLoader was fetching samples, in this process or in a worker",
@@ -22,7 +24,7 @@ FACTS: dict[str, str] = {
     "loader.raised_in": "str: function of the frame that raised",
     "loader.by_sample_index": "bool: the line that raised takes an item by the sample's index",
     "loader.seen_waiting": "bool: a stack was taken while it waited; unknown after a Ctrl-C",
-    "loader.moves_on": "bool: a bar below the stack, or somebody's words, show that the program goes on",
+    "loader.moves_on": "bool: counts below the stack rise, so that the program goes on",
     "loader.stuck_child": "bool: this is the stack of a forked child that waits for a lock",
     "loader.stuck_elsewhere": "bool: not this stack but another is of a forked child that waits for a lock",
     "loader.child_waits_for_lock": "bool: a forked child's stack ends in a lock; unknown if none does",
@@ -51,10 +53,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     """Facts of one exception or stack with frames; nothing for an event without any."""
     source = f"text:{event.source}:{event.line}"
     if event.kind is not EventKind.EXCEPTION:
-        from torchdoctor.extract.moving import moves_on
-
         yield Fact.known("loader.seen_waiting", True, source)
-        yield Fact.known("loader.moves_on", moves_on(event, transcript), source)
+        yield Fact.known("loader.moves_on", _moves_on(event, transcript), source)
     if event.kind is EventKind.STACK:
         own = _stuck_child(event)
         anywhere = own or any(_stuck_child(one) for one in transcript.events)
@@ -80,6 +80,14 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     if sample is not None and sample.code:
         by_index = sample is _last_own(event.frames) and _pattern().search(sample.code) is not None
         yield Fact.known("loader.by_sample_index", by_index, source)
+
+
+def _moves_on(event: Event, transcript: Transcript) -> bool:
+    """Do counts below a stack rise? Then the wait that it shows is a moment of the run, and no hang."""
+    if len(transcript.events) > MOST_EVENTS:
+        return False
+    below = (one for one in transcript.events if one.source == event.source and one.line > event.end_line)
+    return advances(line for one in below for line in one.text.split("\n"))
 
 
 def _stuck_child(event: Event) -> bool:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.progress import is_step
 from torchdoctor.model import Fact, Reason
 
 if TYPE_CHECKING:
@@ -36,13 +35,6 @@ _STARTING = (
     "DistStoreError",
     "DistNetworkError",
 )
-_STEPS = r"(?i)\b(?:step|iter(?:ation)?|epoch|batch)\b[\"']?[ \t]{0,2}[=:#\[(]{0,2}[ \t]{0,4}\d"
-_SHOWN = r"(?i)\bloss\b|\d(?:\.\d+)?(?:it/s|s/it)\b|\bsamples/s"
-
-
-@cache
-def _pattern(source: str) -> re.Pattern[str]:
-    return re.compile(source)
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
@@ -54,17 +46,13 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     if _SOCKET not in event.text:
         yield Fact.known("store.waits_for", "the ranks", source)
         return
-    if any(_is_step(other.text) for other in transcript.events[: event.id]):
+    if any(is_step(other.text) for other in transcript.events[: event.id]):
         yield Fact.known("store.waits_for", "something later", source)
     elif any(_names_start(other) for other in transcript.events):
         yield Fact.known("store.waits_for", "the ranks", source)
     else:
         missing = "what the process waited for: neither its stack nor the exception is in the text"
         yield Fact.unknown("store.waits_for", Reason.NOT_ASKED, source, missing)
-
-
-def _is_step(text: str) -> bool:
-    return bool(_pattern(_SHOWN).search(text) and _pattern(_STEPS).search(text))
 
 
 def _names_start(event: Event) -> bool:

@@ -6,7 +6,7 @@ import functools
 import itertools
 import re
 
-from torchdoctor.model import Event, EventKind, Frame, Relation, RelationKind
+from torchdoctor.model import Event, EventKind, Frame, Quoted, Relation, RelationKind
 
 # A message of torch can hold a list of every parameter name of a model; more than this helps nobody.
 TEXT_LIMIT = 32_768
@@ -82,7 +82,7 @@ class Draft:
     __slots__ = (
         "count", "end_line", "frames", "headed", "host", "kind", "level", "line", "links", "local_rank",
         "message_line", "number", "order", "parts", "quoted", "rank", "raw", "recovered", "size", "stream",
-        "time", "told", "type",
+        "time", "type",
     )  # fmt: skip
 
     def __init__(self, kind: EventKind, line: Line, text: str | None = None) -> None:
@@ -102,9 +102,8 @@ class Draft:
         self.frames: list[Frame] = []
         self.links: list[tuple[RelationKind, Draft]] = []
         self.headed = False
-        self.quoted = False
+        self.quoted = Quoted.NO
         self.recovered = False
-        self.told = False
         self.count = 1
         self.number = -1
         self.message_line = 0
@@ -144,5 +143,5 @@ class Draft:
         return Event(
             self.number, self.kind, self.text(), source, self.line, self.end_line, self.stream, self.rank,
             self.local_rank, self.host, self.time, self.level, self.type, tuple(self.frames), relations,
-            self.headed, self.quoted, self.recovered, self.count, self.message_line, self.told,
+            self.headed, self.quoted, self.recovered, self.count, self.message_line,
         )  # fmt: skip

@@ -346,30 +346,6 @@ def is_prompt(body: str) -> bool:
     )
 
 
-def is_progress(body: str) -> bool:
-    """True for a progress bar."""
-    return ("%|" in body or "% " in body[:8] or "it/s" in body or "s/it" in body or "/s]" in body) and bool(
-        pattern(r"\d%\||\d+(?:\.\d+)?(?:it|ex|tok|[kMG]?B)/s|s/it|\?it/s|^ *\d{1,3}% +\d+/\d+").search(body)
-    )
-
-
-_STEP_STARTS = (
-    "epoch", "step", "iter", "[epoch", "batch", "ep ", "train:", "val:", "train ", "it ", "[epoch",
-    "global step", "[iter", "training:", "|epoch", "| epoch", "epoch:", "validation", "eval", "[train",
-    "[step",
-)  # fmt: skip
-
-
-def is_step(body: str) -> bool:
-    """True for a line that reports a training step or a metric."""
-    low = body[:240].lstrip(" |>*-").lower()
-    if low.startswith(_STEP_STARTS):
-        return any(c.isdecimal() for c in low)
-    return ("loss" in low or "acc" in low or "lr" in low) and bool(
-        pattern(r"\b(?:loss|acc(?:uracy)?|lr)\b\w*['\"]?[ =:]+-?(?:\d|nan|inf)").search(low)
-    )
-
-
 _STATEMENTS = (
     "return ", "raise ", "self.", "yield ", "await ", "def ", "for ", "with ", "if ", "else:", "@", "**",
 )  # fmt: skip

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from torchdoctor.extract.progress import is_progress, is_step
 from torchdoctor.intake.draft import NO_MARK, Draft, Line, Mark, pattern, same_record
-from torchdoctor.intake.lines import classify, is_progress, is_prompt, is_rule, is_step
+from torchdoctor.intake.lines import classify, is_prompt, is_rule
 from torchdoctor.model import EventKind
 
 MESSAGE_LINES = 400

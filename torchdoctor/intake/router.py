@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from torchdoctor.intake.clean import clean, json_record, unbold, unescape, unmarked
 from torchdoctor.intake.draft import NO_MARK, Line, Mark, pattern
-from torchdoctor.intake.form import Census
 from torchdoctor.intake.interleave import Interleaved
 from torchdoctor.intake.keep import Keep
 from torchdoctor.intake.learning import (
@@ -18,6 +17,7 @@ from torchdoctor.intake.learning import (
     stands_alone,
 )
 from torchdoctor.intake.prefix import split
+from torchdoctor.intake.quotation import Sample
 from torchdoctor.intake.stream import Stream
 from torchdoctor.intake.traceback import HEADER, cell_head
 from torchdoctor.intake.unfold import FrameMender, Unfolder
@@ -39,7 +39,7 @@ class Router:
 
     def __init__(self) -> None:
         self.keep = Keep()
-        self.census = Census()
+        self.sample = Sample()
         self.plain = Stream(self.keep)
         self.streams: dict[str, Stream] = {"": self.plain}
         self.learned: list[Shape] = []
@@ -190,7 +190,7 @@ class Router:
             return
         mark, shown, bare = split(text, self.learned)
         line = Line(number, text[shown:] if shown else text, text[bare:] if bare else text, mark)
-        self.census.see(line.text)
+        self.sample.see(line.number, line.text)
         if text[:1] in _RULED and "ank" in text and not mark.key:
             self._heading(text)
         if not mark.key and self.section is not None:

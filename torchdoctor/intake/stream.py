@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from torchdoctor.extract.progress import is_progress
 from torchdoctor.intake.draft import NO_MARK, Draft, Line, Mark, pattern
 from torchdoctor.intake.frames import package_of
-from torchdoctor.intake.lines import classify, device_asserts, exception_head, is_progress, shown_exception
+from torchdoctor.intake.lines import classify, device_asserts, exception_head, shown_exception
 from torchdoctor.intake.texts import TextReader, UserCodeReader, WarningReader, above_user_code, compiled
 from torchdoctor.intake.traceback import (
     DONE,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from torchdoctor.intake.document import judge
 from torchdoctor.intake.draft import Draft, pattern
+from torchdoctor.intake.ending import judge
 from torchdoctor.intake.inputs import Found
+from torchdoctor.intake.quotation import mark_quoted
 from torchdoctor.intake.router import Router
 from torchdoctor.intake.skim import Skim, feed
 from torchdoctor.intake.source import IntakeError, Tally
@@ -182,7 +183,8 @@ def _transcript(
     notes = [f"{source}: {note}" for note in tally.notes]
     if not drafts:
         return Transcript((source,), (), Form.EMPTY, Ending.UNKNOWN, tally.lines, tally.bytes, tuple(notes))
-    form, ending, speech = judge(drafts, router.census)
+    mark_quoted(drafts, router.sample)
+    ending = judge(drafts)
     if router.keep.dropped:
         passed[source] = router.keep.dropped
     beyond = router.keep.forgotten
@@ -193,7 +195,7 @@ def _transcript(
     for number, draft in enumerate(drafts, base):
         draft.number = number
     events = tuple(draft.event(source) for draft in drafts)
-    return Transcript((source,), events, form, ending, tally.lines, tally.bytes, tuple(notes), speech)
+    return Transcript((source,), events, Form.LOG, ending, tally.lines, tally.bytes, tuple(notes))
 
 
 def _place(router: Router, source: str) -> None:
@@ -225,7 +227,7 @@ def _merged(parts: list[Transcript], notes: tuple[str, ...]) -> Transcript:
         return parts[0]
     events = tuple(event for part in parts for event in part.events)
     forms = [part.form for part in parts]
-    form = next((f for f in (Form.LOG, Form.PROSE, Form.SOURCE_CODE, Form.BINARY) if f in forms), Form.EMPTY)
+    form = next((f for f in (Form.LOG, Form.BINARY) if f in forms), Form.EMPTY)
     endings = {part.ending for part in parts if part.form not in (Form.EMPTY, Form.BINARY)}
     ending = Ending.BAD if Ending.BAD in endings else endings.pop() if len(endings) == 1 else Ending.UNKNOWN
     return Transcript(

@@ -1,0 +1,215 @@
+"""Which frame is the user's: one function, and an ordered list of places where it is looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from torchdoctor.engine.textfacts import related
+from torchdoctor.model import Event, EventKind, Frame, RelationKind, Transcript
+
+# a wrapper stands near what it wraps; other ranks may print this many events between them
+NEAR = 512
+# of what followed from an answer so many events are looked at for a frame
+MOST_EVENTS = 8
+
+# nobody's code: what other packages wrap their functions in
+_PLUMBING = frozenset({"torch", "python", "typing_extensions", "decorator", "attrs", "wrapt"})
+
+
+def user_frame(event: Event, transcript: Transcript, others: Iterable[Event] = ()) -> Frame | None:
+    """The user's frame of a failure, whose further events are ``others``; of the sources the first that has one.
+
+    A frame of a third-party package stands for it where nothing shows the user's own.
+    """
+    events = [event, *(other for other in others if other is not event)]
+    for source in _SOURCES:
+        frame = source(events, transcript)
+        if frame is not None:
+            return frame
+    return None
+
+
+Source = Callable[[list[Event], Transcript], Frame | None]
+
+
+def _raised(events: list[Event], transcript: Transcript) -> Frame | None:
+    """The innermost frame of the user's own file in the events, or in what stands behind them."""
+    for event in events:
+        frame = own_frame(event, transcript)
+        # where a module calls warnings.warn is where it speaks, not where something went wrong
+        if event.kind is EventKind.WARNING and (frame is None or "warnings.warn(" in frame.code):
+            frame = _struck(event, transcript) or frame
+        if frame is not None:
+            return frame
+    return None
+
+
+def _around(events: list[Event], transcript: Transcript) -> Frame | None:
+    """That of an exception that wraps or follows one of the events.
+
+    A worker, a compiler or a thread of torch knows nothing of the line that started it.
+    """
+    for event in events[:MOST_EVENTS]:
+        members = list(related(event, transcript))
+        around = list(outers(members, transcript))
+        for written in (False, True):
+            for member in (*reversed(members), *around) if written else around:
+                for frame in reversed(member.frames):
+                    if not frame.package and (written or frame.file != "<string>"):
+                        return frame
+    return None
+
+
+def _nearby(events: list[Event], transcript: Transcript) -> Frame | None:
+    """That of the next exception on the same rank, else of the one before, for an event without frames.
+
+    Asserts, native ends and lines of a driver have no frames, and the stack of a helper thread holds none of
+    the user's.
+    """
+    event = events[0]
+    if _package(events, transcript) is not None:
+        return None
+    after = transcript.events[event.id + 1 : event.id + NEAR]
+    before = transcript.events[max(0, event.id - NEAR) : event.id]
+    for other in (*after, *reversed(before)):
+        if (
+            (other.kind is EventKind.EXCEPTION or "Error detected in " in other.text)  # by anomaly detection
+            and other.frames
+            and not other.quoted
+            and not other.recovered
+            and (event.rank is None or other.rank in (None, event.rank))
+        ):
+            found = own_frame(other, transcript) or _around([other], transcript)
+            if found is not None:
+                return found
+    return None
+
+
+def _shown(events: list[Event], transcript: Transcript) -> Frame | None:
+    """That of the first stack of a process, for a failure that is no exception."""
+    if events[0].kind is EventKind.EXCEPTION or _package(events, transcript) is not None:
+        return None
+    stacks = (one for one in transcript.events if one.kind is EventKind.STACK and not one.quoted)
+    return next((frame for stack in stacks if (frame := own_frame(stack, transcript)) is not None), None)
+
+
+def _package(events: list[Event], transcript: Transcript) -> Frame | None:
+    """The outermost frame of a third-party package."""
+    members = list(related(events[0], transcript))
+    for member in (*reversed(list(outers(members, transcript))), *members):
+        for frame in member.frames:
+            if frame.package not in _PLUMBING:
+                return frame
+    return None
+
+
+_SOURCES: tuple[Source, ...] = (_raised, _around, _nearby, _shown, _package)
+
+
+def own_frame(event: Event, transcript: Transcript) -> Frame | None:
+    """The innermost frame of a file of the user's in the event or in what stands behind it."""
+    if event.kind is EventKind.STACK:
+        event = _waited_for(event, transcript)
+    members = list(related(event, transcript))
+    if event.kind is not EventKind.EXCEPTION:
+        below = _stack_below(event, transcript)
+        if below and below[0].line == event.end_line + 1 and not event.text.rstrip().endswith(":"):
+            # a message with its stack right under it: VS Code's debugger, which prints the innermost first
+            return next((frame for frame in below[0].frames if not frame.package), None)
+        members += below
+    handled = _handled(members)
+    for member in (*reversed([one for one in members if one.id not in handled]), *reversed(members)):
+        for frame in reversed(member.frames):
+            if not frame.package and frame.file != "<string>":  # python -c, exec
+                return frame
+    return None
+
+
+def _handled(members: list[Event]) -> set[int]:
+    """The ids of those during whose handling the first one, or what it wraps, was raised."""
+    if not any(one.kind is RelationKind.CONTEXT for member in members for one in member.relations):
+        return set()
+    inside = {member.id: member for member in members}
+    waiting, reached = [members[0].id], set[int]()
+    while waiting:
+        number = waiting.pop()
+        if number in inside and number not in reached:
+            reached.add(number)
+            relations = inside[number].relations
+            waiting.extend(one.event for one in relations if one.kind is not RelationKind.CONTEXT)
+    return inside.keys() - reached
+
+
+# where a parent waits for its children, and where a child begins
+_PARENT = (
+    "torch/utils/data/dataloader.py", "multiprocessing/pool.py", "multiprocessing/queues.py",
+    "multiprocessing/connection.py", "multiprocessing/process.py", "multiprocessing/popen_fork.py",
+    "concurrent/futures/_base.py", "concurrent/futures/process.py",
+)  # fmt: skip
+_CHILD = (
+    "torch/utils/data/_utils/worker.py", "multiprocessing/pool.py", "multiprocessing/process.py",
+    "concurrent/futures/process.py",
+)  # fmt: skip
+
+
+def _waited_for(stack: Event, transcript: Transcript) -> Event:
+    """The stack of a child that this process waits for, where the text shows one in the user's code."""
+    if not _stands_in(reversed(stack.frames), _PARENT) or _stands_in(stack.frames, _CHILD):
+        return stack
+    for other in transcript.events:
+        if other.kind is EventKind.STACK and not other.quoted and _stands_in(other.frames, _CHILD):
+            return other
+    return stack
+
+
+def _stands_in(frames: Iterable[Frame], files: tuple[str, ...]) -> bool:
+    """Does one of the frames up to the user's own code, which must be there, stand in one of the files?"""
+    found = False
+    for frame in frames:
+        if not frame.package:
+            return found
+        found = found or frame.file.replace("\\", "/").endswith(files)
+    return False
+
+
+def _stack_below(event: Event, transcript: Transcript) -> list[Event]:
+    """The stack that a record prints under itself, as Dynamo's "User stack trace:"."""
+    for other in transcript.events[event.id + 1 : event.id + 6]:
+        if other.kind is EventKind.EXCEPTION and other.stream == event.stream:
+            return [other] if other.type is None and other.frames else []
+    return []
+
+
+def outers(members: list[Event], transcript: Transcript) -> Iterator[Event]:
+    """The events that refer to these, the nearest first."""
+    inside = {member.id for member in members}
+    waiting = [member.id for member in members]
+    pointing: dict[int, list[Event]] = {}
+    low, high = min(waiting), max(waiting)
+    for event in transcript.events[max(0, low - NEAR) : high + NEAR]:
+        for relation in event.relations:
+            pointing.setdefault(relation.event, []).append(event)
+    while waiting:
+        for outer in pointing.get(waiting.pop(0), ()):
+            if outer.id not in inside:
+                inside.add(outer.id)
+                waiting.append(outer.id)
+                yield outer
+
+
+def _struck(warning: Event, transcript: Transcript) -> Frame | None:
+    """The user's frame of the exception that a warning foretold: the first one behind it in the same code.
+
+    The same package of others, or, as a warning of torch says little of the rest of it, the same file.
+    """
+    files = {frame.file for frame in warning.frames}
+    packages = {frame.package for frame in warning.frames} - {"", "torch", "python"}
+    for other in transcript.events[warning.id + 1 : warning.id + NEAR]:
+        if other.kind is not EventKind.EXCEPTION or other.quoted or other.recovered:
+            continue
+        if warning.rank is not None and other.rank not in (None, warning.rank):
+            continue
+        behind = [frame for member in related(other, transcript) for frame in member.frames]
+        if any(frame.file in files or frame.package in packages for frame in behind):
+            return own_frame(other, transcript)
+    return None

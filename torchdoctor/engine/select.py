@@ -1,0 +1,101 @@
+"""Which chains of findings are diagnoses, and what is said of the others in a note."""
+
+from __future__ import annotations
+
+from torchdoctor.engine import suspect
+from torchdoctor.engine.echo import PEER_CAUSES
+from torchdoctor.engine.finding import Finding, quote
+from torchdoctor.engine.rank import got_over, only_warned
+from torchdoctor.model import Ending, Event, EventKind, Role, Severity, Standing, Transcript
+
+Chain = tuple[Finding, list[Finding]]
+
+
+def select(
+    found: list[Chain], transcript: Transcript, strange: list[Event], alone: bool
+) -> tuple[list[Chain], list[str]]:
+    """The chains that are diagnoses, in order, and notes on those that are none.
+
+    ``strange`` are the exceptions that no rule knows; ``alone``: one of them is the first failing rank's own.
+    """
+    notes: list[str] = []
+    causes = [
+        chain for chain in found if chain[0].role is Role.CAUSE and chain[0].rule.severity is Severity.FATAL
+    ]
+    # a failure no rule knows explains consequences and warnings better than they explain it; that of a rank
+    # alone explains the loss of a peer on others, too
+    unknown_cause = bool(strange) and (
+        all(got_over(head, strange, transcript) for head, _ in causes)
+        or (alone and all(chain[0].rule.id in PEER_CAUSES for chain in causes))
+    )
+    failure = suspect.has_failure(transcript)
+    kept: list[Chain] = []
+    for chain in found:
+        why = _why_not(chain[0], transcript, strange, bool(causes), unknown_cause, failure)
+        if why:
+            notes.append(note(chain[0], why))
+        else:
+            kept.append(chain)
+    return _without_rivals(kept, notes), notes
+
+
+def note(finding: Finding, why: str) -> str:
+    """A finding that is no diagnosis, in a line."""
+    evidence = quote(finding.best.event, finding.best.snippet)
+    return f"{finding.rule.title} ({finding.rule.id}, line {evidence.line}): {why}"
+
+
+def _why_not(
+    head: Finding,
+    transcript: Transcript,
+    strange: list[Event],
+    causes: bool,
+    unknown_cause: bool,
+    failure: bool,
+) -> str:
+    """Why a finding is no diagnosis here; empty for one that is."""
+    severity = head.rule.severity
+    if head.role in (Role.CONTEXT, Role.TEARDOWN) or (severity is Severity.INFO and causes):
+        return "a remark, not the cause"
+    if unknown_cause:
+        return _beside(head, strange)
+    if transcript.ending is Ending.GOOD and _only_remarks(head):
+        return "a line of the log of a run that ended well"
+    if severity is Severity.WARNING and transcript.ending is Ending.GOOD:
+        return "a warning in a run that ended well"
+    if severity is Severity.INFO and not failure:
+        return "a remark, nothing failed"
+    return ""
+
+
+def _beside(head: Finding, strange: list[Event]) -> str:
+    """What a warning or a consequence may have to do with a failure that no rule knows."""
+    warns = head.rule.severity is Severity.WARNING or only_warned(head)
+    if warns and head.best.event.id < min(event.id for event in strange):
+        return "a warning before the failure that no rule knows; it may be the reason"
+    return "may follow from the failure that no rule knows"
+
+
+def _only_remarks(head: Finding) -> bool:
+    return all(item.event.kind in (EventKind.LOG, EventKind.WARNING) for item in head.occurrences)
+
+
+def _without_rivals(kept: list[Chain], notes: list[str]) -> list[Chain]:
+    """Drops alternatives on the same event that are weaker than a confirmed one, and the unlikely ones."""
+    result: list[Chain] = []
+    for chain in kept:
+        head = chain[0]
+        stronger = [other[0] for other in kept if other is not chain and _beats(other[0], head)]
+        if stronger:
+            notes.append(note(head, f"set aside for {stronger[0].rule.id}, which facts confirm"))
+        else:
+            result.append(chain)
+    return result
+
+
+def _beats(other: Finding, head: Finding) -> bool:
+    if other.role is not head.role or not head.events() <= other.events():
+        return False
+    theirs, ours = other.best.standing, head.best.standing
+    confirmed = theirs is Standing.CONFIRMED and ours is not Standing.CONFIRMED
+    return confirmed or (ours is Standing.UNLIKELY and theirs is not Standing.UNLIKELY)

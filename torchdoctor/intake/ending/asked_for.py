@@ -1,0 +1,152 @@
+"""Failures that tests asked for: pytest, unittest, gtest, go and JUnit on tests that did not fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise, takewhile
+
+from torchdoctor.intake.draft import Draft, pattern
+from torchdoctor.intake.ending import rows
+from torchdoctor.model import EventKind
+
+_LONG = 400  # characters of a line that are looked at
+# "== 40 passed, 1 xfailed in 12.83s ==", or without the marks where pytest is quiet
+_SUMMARY = r"^=* ?\d+ \w+(?:, \d+ (?:subtests )?\w+)* in [\d.:]+ ?s(?:econds)?\b"
+_UNITTEST = r"^Ran \d+ tests? in [\d.]+s$"
+_OUTCOMES = ("passed", "failed", "error", "skipped", "deselected")
+# where a run of tests begins whose head is cut off
+_TESTS = (
+    r"^\S+\.py(?:::\S+)? (?:PASSED|SKIPPED|XFAIL|[.sxX]{2,})|^-{3,} Captured \w+|^\S+::\S+ PASSED"
+    r"|^test\w* \([\w.]+\)(?: \.\.\. |$)"
+)
+# where only its command is seen: pytest -q prints no head
+_COMMAND = r"^(?:[$>%#+] ?)?(?:\S{0,200}/)?(?:python\S{0,8} -m )?pytest(?: |$)"
+# pytest -rA, -rx: what these sections show happened in tests that passed or were to fail
+_HARMLESS = ("XFAILURES", "XPASSES", "PASSES")
+_SECTION = r"^=+ ([A-Za-z][\w ]{0,60}?) =+$"
+_NO_FAILURE = (
+    r"^(?:XFAIL|XPASS|SKIPPED|PASSED|RERUN|SUBPASS|SUBSKIP)\b.*(?:::|\.py\b|\[\d+\])"
+    r"|^ok \d+\b|^ok - |^[\u2713\u2714\u221a] "
+    r"|^\S+::\S.{0,300} (?:XFAIL|XPASS|SKIPPED|PASSED|RERUN)\b"
+    r"|^\w+ \([\w.]+\)(?: \[[^\]]{0,80}\])? ?\.{3} (?:ok|skipped|expected failure|unexpected success)\b"
+)
+
+
+def mark_asked_for(drafts: list[Draft]) -> None:
+    """Set ``recovered`` on the failures that tests, or programs by their own word, asked for."""
+    _mark_passed_runs(drafts)
+    _mark_reports(drafts)
+    for before, draft in pairwise(drafts):  # a message without a stack right above the word on it
+        if draft.line - before.end_line <= 2 and not before.frames and _is_verdict(draft.raw):
+            before.recovered = True
+    for draft in drafts:
+        if not draft.frames and (rows.ASKED_FOR.search(draft.raw[:_LONG]) or _ends_in_verdict(draft)):
+            draft.recovered = True
+
+
+def _is_verdict(line: str) -> bool:
+    return len(line) <= 80 and rows.ASKED_FOR.search(line) is not None
+
+
+def _ends_in_verdict(draft: Draft) -> bool:
+    """The word of the test may have been taken for the end of the message."""
+    return len(draft.parts) > 1 and _is_verdict(draft.parts[-1])
+
+
+def _mark_passed_runs(drafts: list[Draft]) -> None:
+    """All between the head of a run of tests and its summary, where that has no failure."""
+    begin = -1
+    ran = False
+    for index, draft in enumerate(drafts):
+        if begin >= 0 and draft.raw[:2] == "$ ":
+            begin = -1  # the next command is another run
+        for line in _lines(draft):
+            if "test session starts" in line:
+                begin = index if line in draft.raw else index + 1  # below the message of another failure
+            elif " in " in line and (well := summary(line)) is not None:
+                if well and begin >= 0:
+                    _recover(drafts[begin : index + 1])
+                begin = -1
+            elif line.startswith("Ran ") and pattern(_UNITTEST).match(line):
+                ran = True
+            elif "pytest" in line[:240] and pattern(_COMMAND).match(line):
+                begin = index
+            elif ran and line.strip():
+                if line.startswith("OK"):
+                    _recover(drafts[begin if begin >= 0 else index : index + 1])
+                    _recover(list(takewhile(_trails, drafts[index + 1 :])))
+                begin, ran = -1, False
+            elif begin < 0 and (
+                line[:4] == "test" or "PASSED" in line or line[:3] == "---" or ".py " in line
+            ):
+                begin = index if pattern(_TESTS).match(line) else -1
+
+
+def summary(line: str) -> bool | None:
+    """For a summary of pytest, whether all went well; None for another line."""
+    if not any(word in line for word in _OUTCOMES) or not pattern(_SUMMARY).match(line):
+        return None
+    return "passed" in line and not pattern(r"\d (?:failed|errors?)\b").search(line)
+
+
+def _lines(draft: Draft) -> Iterator[str]:
+    """The lines of an event that are short enough; a summary may have been taken for the end of a message."""
+    yield draft.raw[:_LONG]
+    for part in draft.parts:
+        if part is not draft.raw:
+            yield part[:_LONG]
+
+
+def _trails(draft: Draft) -> bool:
+    """What tests printed may be written behind their summary; a stack, a command or a record is another's."""
+    plain = not (draft.frames or draft.headed or draft.time or draft.level or draft.rank is not None)
+    return plain and draft.raw[:1] not in ("$", "+", "#", "%", "=", ">", "[")
+
+
+def _recover(drafts: list[Draft]) -> None:
+    for draft in drafts:
+        draft.recovered = True
+
+
+def _mark_reports(drafts: list[Draft]) -> None:
+    """What stands in harmless sections, on outcomes, and on repeats of a traceback."""
+    section = ""
+    going = False  # go test -v shows what its tests say, and whether any failed
+    if any(draft.raw.lstrip().startswith("--- PASS: ") for draft in drafts):
+        going = not any(draft.raw.lstrip().startswith("--- FAIL: ") for draft in drafts)
+    began = -1  # a test of gtest
+    told: list[str] = []  # the exceptions that were shown with their tracebacks
+    for at, draft in enumerate(drafts):
+        raw = draft.raw.strip() if draft.raw[:1] in " \t" else draft.raw
+        if raw[:5] == "[ RUN":
+            began = at
+        elif raw[:1] == "[" and began >= 0 and pattern(r"\[ +(?:OK|FAILED|SKIPPED) +\] ").match(raw):
+            _recover(drafts[began : at + 1] if "OK" in raw[:14] else [])
+            began = -1
+        if raw[:2] == "==":
+            head = pattern(_SECTION).match(raw.rstrip(), 0, _LONG)
+            section = head[1] if head else section
+        if section in _HARMLESS or (going and "_test.go:" in raw) or _harmless(raw[:_LONG], told):
+            draft.recovered = True
+        elif draft.kind is EventKind.EXCEPTION and draft.headed and draft.type:
+            told.append(f"{draft.type.rpartition('.')[2]}: {draft.text()}".partition("\n")[0])
+
+
+def _harmless(raw: str, told: list[str]) -> bool:
+    """An outcome that is no failure, a failure that was shown before, or a JUnit element without one."""
+    if raw.startswith(("FAILED ", "ERROR ")):
+        return _repeats(raw, told)
+    if "<testcase " in raw or "<skipped" in raw:
+        failed = "<failure" in raw or "<error" in raw
+        return not failed and ("</testcase>" in raw or "<skipped" in raw)
+    return ("::" in raw or raw[:1] in "XSPRto\u2713\u2714\u221a") and bool(pattern(_NO_FAILURE).match(raw))
+
+
+def _repeats(line: str, told: list[str]) -> bool:
+    """``FAILED tests/x.py::test - RuntimeError: mat1 and…``, when that exception was shown before."""
+    test, dash, text = line.partition(" - ")
+    if not dash or ".py" not in test:
+        return False
+    name, _, message = text.partition(":")
+    text = f"{name.rpartition('.')[2]}:{message}".rstrip().removesuffix("...").rstrip()
+    return any(other.startswith(text) for other in told)

@@ -1,0 +1,157 @@
+"""Which failures a process got over: it says so, or the same process plainly went on.
+
+What was caught has its traceback in the log like any other. That something is printed below it proves nothing
+by itself: the last words of other ranks, of loggers and of the shell come below a traceback, too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchdoctor.extract.progress import is_progress, is_step
+from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.ending import rows
+from torchdoctor.intake.ending.how import goodness, is_failure, level
+from torchdoctor.intake.lines import is_prompt
+from torchdoctor.model import Ending, EventKind
+
+if TYPE_CHECKING:
+    from torchdoctor.intake.draft import Draft
+
+_NEAR = 3  # events in which a program says what it does instead
+_MOST = 400
+_GETS_ON = r"(?i)(?<![\d.])\d+ ?/ ?\d+(?![\d.])|\d%|(?:=|: ?|\s)-?\d+\.\d+"
+# programs that speak when another one has ended
+_OTHERS = (
+    "wandb:", "srun:", "slurmstepd:", "swanlab:", "comet", "mlflow", "clearml", "closing", "make:", "make[",
+    "exception ignored", "error:", "process ", "shutting down", "cleaning up", "sys:1:", "uploading logs",
+)  # fmt: skip
+
+
+def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
+    """Mark failures after which the same stream plainly went on; none when the last event is a failure."""
+    if ending is Ending.BAD:
+        return
+    steps: dict[str, int] = {}
+    retried = False
+    for index in range(len(drafts) - 1, -1, -1):
+        draft = drafts[index]
+        if draft.recovered:
+            continue
+        if draft.kind is EventKind.LOG and steps.get(draft.stream, 0) >= 2:
+            draft.recovered = rows.AROUND.search(draft.raw[:600]) is not None
+        elif draft.kind is EventKind.LOG and level(draft) == "WARN":
+            draft.recovered = _found_another_way(drafts, index)
+        if is_failure(draft):
+            draft.recovered = came_later(drafts, index) or _went_on(
+                drafts, index, ending, good, steps.get(draft.stream, 0), retried
+            )
+            if not draft.recovered:
+                return
+        elif draft.kind is EventKind.LOG:
+            text = draft.text()[:600]
+            if is_step(text) or is_progress(text):
+                steps[draft.stream] = steps.get(draft.stream, 0) + 1
+            elif ending is Ending.GOOD and index < good and rows.TROUBLE.search(text):
+                draft.recovered = True
+            retried = retried or rows.AGAIN.search(text) is not None
+
+
+def _went_on(
+    drafts: list[Draft], index: int, ending: Ending, good: int, steps: int, retried: bool
+) -> bool:
+    """Did the stream of a failure go on to a good end, or through many steps?"""
+    draft = drafts[index]
+    if ending is Ending.GOOD and index < good and drafts[good].stream in ("", draft.stream):
+        return (
+            steps >= 1 or retried or goodness(drafts[good].text()) == 2
+            or caught(drafts, index) or _announces(drafts, index)
+        )  # fmt: skip
+    return draft.kind in (EventKind.EXCEPTION, EventKind.CRASH) and steps >= 10
+
+
+def caught(drafts: list[Draft], index: int) -> bool:
+    """Did the program say that it caught this exception, or what it does instead, and get on then?"""
+    failed = drafts[index]
+    if failed.kind is not EventKind.EXCEPTION or not failed.frames:
+        return False
+    behind = [one.text()[:400] for one in drafts[index + 1 : index + 1 + _MOST] if _goes_on(one, failed)]
+    if len(behind) < 2 or any(rows.GAVE_UP.search(text) for text in behind):
+        return False
+    above = drafts[index - 1] if index else failed
+    near = above.kind is EventKind.LOG and not above.quoted and above.end_line >= failed.line - 2
+    said = above.text()[:400] if near else ""
+    if not rows.CAUGHT.search(said) and not any(rows.INSTEAD.search(text) for text in behind[:_NEAR]):
+        return False
+    moves = [
+        is_step(text) or is_progress(text) or goodness(text) > 0 or bool(pattern(_GETS_ON).search(text))
+        for text in behind
+    ]
+    return sum(moves) >= 2 or any(moves[-2:])
+
+
+def _goes_on(draft: Draft, failed: Draft) -> bool:
+    return (
+        draft.kind is EventKind.LOG
+        and not draft.quoted
+        and draft.stream == failed.stream
+        and not draft.raw.lower().lstrip().startswith(_OTHERS)
+        and "registered at " not in draft.raw  # torch's list of what an operator has kernels for
+        and not is_prompt(draft.raw)
+    )
+
+
+def _announces(drafts: list[Draft], index: int) -> bool:
+    """Does this line stand right above the traceback of a failure that was recovered from?"""
+    below = drafts[index + 1] if index + 1 < len(drafts) else None
+    return (
+        below is not None
+        and below.recovered
+        and below.kind is EventKind.EXCEPTION
+        and drafts[index].kind is EventKind.LOG
+        and below.line <= drafts[index].end_line + 2
+    )
+
+
+def came_later(drafts: list[Draft], index: int) -> bool:
+    """A line about something that failed, was tried again at once, and went through to its end."""
+    if drafts[index].kind is not EventKind.LOG:
+        return False
+    if not any(rows.AGAIN.search(draft.text()[:400]) for draft in drafts[index : index + 3]):
+        return False
+    return any("100%" in draft.raw[:400] for draft in drafts[index + 1 : index + 40])
+
+
+def _found_another_way(drafts: list[Draft], index: int) -> bool:
+    """A warning, and right below it, or below more of them, the same program on what it took instead."""
+    for draft in drafts[index + 1 : index + 12]:
+        said = level(draft)
+        if said != "WARN":
+            return said == "INFO" and rows.ANOTHER.search(draft.text()[:200]) is not None
+    return False
+
+
+def tried_between(drafts: list[Draft], failure: int, good: int) -> bool:
+    """Does a line from right above a failure on to the good end speak of another attempt?"""
+    around = [draft.text()[:400] for draft in drafts[max(0, failure - 1) : good + 1]]
+    del around[min(failure, 1)]  # the failure itself
+    return any(rows.AGAIN.search(text) or rows.AROUND.search(text) for text in around)
+
+
+# a web server's line on a request says nothing of any other
+_ACCESS = r"\"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) \S{1,300} HTTP/\d(?:\.\d)?\"? [2-5]\d\d\b"
+_WEB = frozenset({
+    "uvicorn", "starlette", "fastapi", "flask", "werkzeug", "django", "tornado", "aiohttp", "gradio",
+    "gunicorn", "sanic", "bottle", "litestar", "quart",
+})  # fmt: skip
+
+
+def of_another(drafts: list[Draft], failure: int, good: int) -> bool:
+    """Did a service log a failure with its traceback, and is the good line on another request?"""
+    failed = drafts[failure]
+    if failed.kind is not EventKind.EXCEPTION or not failed.frames:
+        return False
+    serves = any(frame.package in _WEB for frame in failed.frames) or any(
+        pattern(_ACCESS).search(draft.raw[:400]) for draft in drafts[max(0, failure - 200) : failure]
+    )
+    return serves and pattern(_ACCESS).search(drafts[good].text()[:400]) is not None

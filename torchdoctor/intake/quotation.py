@@ -1,0 +1,184 @@
+"""Which lines were written and not printed, by their own form. Nothing else says so.
+
+A line counts as printed unless its form shows otherwise: a search hit in a program, a comment, an item of a list,
+a string inside source code, a message between quotation marks behind words, a command at a prompt, what stands
+beside the code blocks of a pasted issue. An anchor overrules the form: frames, a time, a level, a rank, an
+exception's class at the head of the line. In which language or by whom something was said is never asked.
+"""
+
+from __future__ import annotations
+
+import warnings
+from itertools import pairwise
+from torchdoctor.intake.draft import Draft, pattern
+from torchdoctor.intake.lines import is_prompt
+from torchdoctor.model import EventKind, Quoted
+
+SAMPLE_LINES = 4_000
+SAMPLE_CHARS = 1 << 18
+_LONGEST = 600  # characters of a line that are looked at
+# only these can have been written: every other kind of event has a form that people do not type
+_WRITABLE = (EventKind.LOG, EventKind.BUILD)
+
+# grep, git grep, rg over programs and documents: behind file and line comes a line of code, as far set in as it is
+# there, or one that holds a text; what programs say of a place of theirs comes after one blank
+_HIT = (
+    r"(?:[\w.^~@/-]{1,60}:(?=[\w./-]))?(?:[A-Za-z]:)?[\w./\\~+-]+\.(?:pyi?|ipynb|c|cc|cpp|cxx|cu|cuh|h|hpp|go|rs"
+    r"|js|jsx|tsx?|java|kt|swift|cs|rb|lua|sh|ya?ml|toml|html|md|rst)[:-]\d{1,6}[:-](?:\d{1,4}[:-])?"
+    r"(?P<code>(?: {2,}|\t)\S.*|[^\s:\d].*)$"
+)
+# a call, an assignment, an item, a statement of some language that holds a text
+_HOLDS = (
+    r"(?:[\w.:<>\[\]!&*]+ ?\(|[\w.\[\]: ]+ ?(?::?=|<<) ?|[frbu]{0,2}[\"'`]|[#/*<{}()\[\]-]"
+    r"|[a-z]+\b.*[=(\"'`])"
+)
+# a directive of reStructuredText
+_DIRECTIVE = r"\.\. [a-z][\w-]*::"
+# a row of a table in Markdown that holds a code span
+_ROW = r"\|(?: [^|]*\|){2,}$"
+_COMMENT = r"(?:#(?!\d+[ :])|//|/\*|\*/|<!--|--\[\[|;;) ?\S"
+_ITEM = r"(?:[-*+\u2022\u2023\u25aa\u25cf\u2013] |\(?\d{1,2}[.)] )\s*"
+_OPTION = r"-{1,2}[A-Za-z][\w-]*(?:[ =,<\[].*)?$"
+# a string in an expression, as in any language of braces: TORCH_CHECK(x, "…"), msg = '…', ["…", …
+_STRING = r"(?:[\w>)\]]\(|[(\[{,] ?|[^=]=\s?)[frbu]{0,2}([\"'`])(?P<text>.{8,}?)\1"
+_QUOTE = r"(?<![^\W_])(?:[`\"](?P<near>[^`\"]{12,})[`\"]|[\u201c\u201e\u00ab\u300c](?P<far>[^\u201d\u00bb\u300d]{12,}))"
+_HEAD = r"[`*_\"]{0,3}(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Unsupported)\b"
+
+
+class Sample:
+    """The first lines of an input as they stand there, as long as they are all of it."""
+
+    __slots__ = ("chars", "fenced", "lines")
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[int, str]] = []
+        self.chars = 0
+        self.fenced = False
+
+    def see(self, number: int, text: str) -> None:
+        if self.chars <= SAMPLE_CHARS and len(self.lines) <= SAMPLE_LINES:
+            self.lines.append((number, text))
+            self.chars += len(text) + 1
+            self.fenced = self.fenced or "```" in text or "~~~" in text
+
+    @property
+    def whole(self) -> bool:
+        """Are these all lines of the input?"""
+        return self.chars <= SAMPLE_CHARS and len(self.lines) <= SAMPLE_LINES
+
+
+def mark_quoted(drafts: list[Draft], sample: Sample) -> None:
+    """Set ``quoted`` on what was written, in an input whose beginning is ``sample``."""
+    if sample.whole and is_source("\n".join(text for _, text in sample.lines)):
+        for draft in drafts:
+            draft.quoted = Quoted.SOURCE
+        return
+    blocks = _blocks(sample.lines) if sample.fenced and sample.whole else None
+    document = any(text[:3] == ".. " and pattern(_DIRECTIVE).match(text) for _, text in sample.lines)
+    for draft in drafts:
+        if document and not draft.headed:
+            draft.quoted = Quoted.WRITTEN
+        if draft.quoted or _anchored(draft):
+            continue
+        if blocks is not None:
+            draft.quoted = blocks.get(draft.line, Quoted.WRITTEN)
+        draft.quoted = draft.quoted or of_line(draft.raw)
+
+
+def of_line(raw: str) -> Quoted:
+    """What the form of one line says of it."""
+    text = raw.strip()[:_LONGEST]
+    if not text:
+        return Quoted.NO
+    if is_prompt(raw):
+        return Quoted.SOURCE
+    first = text[0]
+    if first in "#/*<-;" and pattern(_COMMENT).match(text):
+        return Quoted.WRITTEN
+    item = pattern(_ITEM).match(text) if first in "-*+(\u2022\u2023\u25aa\u25cf\u2013" or first.isdecimal() else None
+    if item is not None:
+        return Quoted.NO if pattern(_HEAD).match(text, item.end()) else Quoted.WRITTEN
+    if first == "-" and pattern(_OPTION).match(text):
+        return Quoted.WRITTEN
+    if first == "|" and "`" in text and pattern(_ROW).match(text):
+        return Quoted.WRITTEN
+    if ":" in text and _is_hit(text):
+        return Quoted.WRITTEN
+    if not any(mark in text for mark in "\"'`\u201c\u201e\u00ab\u300c") or pattern(_HEAD).match(text):
+        return Quoted.NO
+    return Quoted.WRITTEN if _holds_string(text) or _behind_words(text) else Quoted.NO
+
+
+def is_source(text: str) -> bool:
+    """Is this Python source: does it parse, and define, import or call something?"""
+    if "\x00" in text or not any(word in text for word in ("import ", "def ", "class ")):
+        return False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the source, about itself
+            tree = compile(text, "<input>", "exec", 0x400)  # PyCF_ONLY_AST: parsed, never run
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
+        return False
+    kinds = [type(node).__name__ for node in tree.body]
+    return any(kind in _DECLARES for kind in kinds)
+
+
+_DECLARES = frozenset(("Import", "ImportFrom", "FunctionDef", "AsyncFunctionDef", "ClassDef"))
+
+
+def _anchored(draft: Draft) -> bool:
+    """Is there a sign that a program printed the event, whatever its form?"""
+    return (
+        draft.kind not in _WRITABLE
+        or bool(draft.frames)
+        or draft.headed
+        or draft.time is not None
+        or draft.level is not None
+        or draft.rank is not None
+        or draft.type is not None
+    )
+
+
+def _blocks(lines: list[tuple[int, str]]) -> dict[int, Quoted]:
+    """The lines that stand in code blocks of Markdown, by number: source code, or what was printed."""
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("zero", {"maxNesting": 20}).enable(["fence", "code", "list", "blockquote"])
+    texts = [text for _, text in lines]
+    found: dict[int, Quoted] = {}
+    for token in parser.parse("\n".join(texts)):
+        if token.type not in ("fence", "code_block") or token.map is None:
+            continue
+        begin, end = token.map
+        inside = Quoted.SOURCE if is_source(token.content) else Quoted.NO
+        found.update((number, inside) for number, _ in lines[begin:end])
+    return found
+
+
+def _is_hit(text: str) -> bool:
+    found = pattern(_HIT).match(text)
+    if found is None:
+        return False
+    code = found["code"]
+    return code[0] in " \t#" or (
+        any(mark in code for mark in "\"'`") and pattern(_HOLDS).match(code) is not None
+    )
+
+
+def _holds_string(text: str) -> bool:
+    """Is it code, in any language, that holds a text of several words?"""
+    found = pattern(_STRING).search(text)
+    return found is not None and found["text"].count(" ") >= 2
+
+
+def _behind_words(text: str) -> bool:
+    """Does a message stand between quotation marks behind words, or words behind it?"""
+    for found in pattern(_QUOTE).finditer(text):
+        held = found["near"] or found["far"]
+        if held.count(" ") >= 2 and _words(text[: found.start()]) >= 2:
+            return True
+    return False
+
+
+def _words(text: str) -> int:
+    return sum(word.isalpha() for word in text.split())
