@@ -58,26 +58,6 @@ def test_without_such_steps_the_warning_may_be_why(rules: RuleSet) -> None:
     assert [item.rule for item in _report(DRIVER + STRANGE, rules).diagnoses] == ["driver-not-found"]
 
 
-def test_what_figures_show_comes_before_a_warning_beside_them(rules: RuleSet) -> None:
-    scheduler = (
-        "/v/lib/python3.11/site-packages/torch/optim/lr_scheduler.py:143: UserWarning: Detected call of "
-        "`lr_scheduler.step()` before `optimizer.step()`.\n"
-    )
-    shown = (
-        "Why are the weights nan on the GPU only, when the cpu and numpy agree?\n"
-        ">>> A = torch.zeros(2, 3); A_cuda = A.cuda()\n"
-        ">>> d = torch.ones(2); d_cuda = d.cuda()\n"
-        ">>> torch.linalg.lstsq(A @ A.T, d).solution\n"
-        "tensor([0., 0.])\n"
-        ">>> torch.linalg.lstsq(A_cuda @ A_cuda.T, d_cuda).solution\n"
-        "tensor([nan, inf], device='cuda:0')\n"
-    )
-    assert [item.rule for item in _report(scheduler + shown, rules).diagnoses] == [
-        "lstsq-rank-deficient",
-        "scheduler-order",
-    ]
-
-
 def test_what_was_raised_comes_before_a_warning_of_a_library(rules: RuleSet) -> None:
     scheduler = (
         "/v/torch/optim/lr_scheduler.py:134: UserWarning: "

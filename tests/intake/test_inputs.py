@@ -595,7 +595,7 @@ class TestWrapped:
     def test_an_issue_in_markdown(self) -> None:
         text = f"### Bug\n\nI get an error when I train my model:\n\n```\n{self.TRACE}```\n\n### Versions\n"
         found = [event for event in read(["-"], io.BytesIO(text.encode())).events if event.type]
-        assert [(event.type, event.line, event.quoted) for event in found] == [("KeyError", 6, False)]
+        assert [(event.type, event.line, bool(event.quoted)) for event in found] == [("KeyError", 6, False)]
 
     def test_a_box_of_rich(self) -> None:
         text = (

@@ -52,9 +52,7 @@ def _best(head: Finding, first: FirstFailure | None) -> Occurrence:
     if first is None:
         return best
     on_first = (
-        item
-        for item in head.occurrences
-        if item.event.rank == first.rank and item.standing is best.standing
+        item for item in head.occurrences if item.event.rank == first.rank and item.standing is best.standing
     )
     return next(on_first, best)
 

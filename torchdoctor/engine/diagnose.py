@@ -81,12 +81,13 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
 
 
 def _has_anchored_failure(live: list[Finding], transcript: Transcript) -> bool:
-    """Does what was printed hold a failure, or end well? Else what was written is read as well."""
-    return (
-        transcript.ending is Ending.GOOD
-        or any(finding.rule.severity is Severity.FATAL for finding in live)
-        or suspect.has_failure(transcript)
-    )
+    """Does what was printed hold a failure, or end well? Else what was written is read as well.
+
+    A traceback whose message was cut off is no answer: a title above it may hold the message.
+    """
+    if transcript.ending is Ending.GOOD or any(one.rule.severity is Severity.FATAL for one in live):
+        return True
+    return suspect.has_failure(transcript) and not suspect.all_cut_off(transcript)
 
 
 def _outcome(

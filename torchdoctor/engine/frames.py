@@ -17,7 +17,7 @@ _PLUMBING = frozenset({"torch", "python", "typing_extensions", "decorator", "att
 
 
 def user_frame(event: Event, transcript: Transcript, others: Iterable[Event] = ()) -> Frame | None:
-    """The user's frame of a failure, whose further events are ``others``; of the sources the first that has one.
+    """The user's frame of a failure and its further events ``others``: of the sources the first that has one.
 
     A frame of a third-party package stands for it where nothing shows the user's own.
     """

@@ -33,7 +33,6 @@ _FAILURES = frozenset(
 )
 
 
-
 def _is_reporter(event: Event) -> bool:
     # torch.multiprocessing.spawn had no class of its own for it until 1.6
     spawned = event.type == "Exception" and event.text.lstrip().startswith("-- Process ")
@@ -127,10 +126,14 @@ def has_failure(transcript: Transcript) -> bool:
     """Does the text hold a failure that the run did not get over?"""
     ended_well = transcript.ending is Ending.GOOD
     return transcript.ending is Ending.BAD or any(
-        _failed(event, ended_well)
-        for event in transcript.events
-        if not event.quoted and not event.recovered
+        _failed(event, ended_well) for event in transcript.events if not event.quoted and not event.recovered
     )
+
+
+def all_cut_off(transcript: Transcript) -> bool:
+    """Are the only exceptions of the text stacks without a class and a message?"""
+    raised = [one for one in transcript.events if one.kind is EventKind.EXCEPTION and not one.quoted]
+    return bool(raised) and all(one.type is None and one.frames for one in raised)
 
 
 def _failed(event: Event, ended_well: bool) -> bool:

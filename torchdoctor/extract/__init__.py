@@ -22,7 +22,9 @@ NAMESPACES = {
     "trainable": "trainable",
     "checksum": "checksum",
     "listing": "listing",
-    "process_table": "process_table",
+    "process_table": "tools.gpu_processes",
+    "ps": "tools.ps",
+    "free": "tools.free",
     "host_memory": "host_memory",
     "loader": "loader",
     "flight": "flight_facts",
@@ -47,7 +49,8 @@ def of_text(transcript: Transcript) -> Iterator[Fact]:
 
 def catalogue() -> dict[str, str]:
     """Every fact that can be read out of a text: name -> type and meaning."""
-    from torchdoctor.extract import environment, nvidia_smi
+    from torchdoctor.extract import environment
+    from torchdoctor.extract.tools import nvidia_smi
 
     found: dict[str, str] = {}
     for module in NAMESPACES.values():

@@ -319,7 +319,7 @@ def _last_word(transcript: Transcript) -> tuple[str, str] | None:
     Also whose build it was: that of an extension where nvcc ran. None when nothing says so.
     """
     for event in transcript.events:
-        if event.quoted and not event.told:
+        if event.quoted:
             continue
         found = _pattern(_COMMAND_FAILED).search(event.text)
         if found is None:

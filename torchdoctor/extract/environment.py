@@ -11,12 +11,12 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from torchdoctor.model import EventKind, Fact
+from torchdoctor.model import EventKind, Fact, Quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from torchdoctor.extract.nvidia_smi import Table
+    from torchdoctor.extract.tools.nvidia_smi import Table
     from torchdoctor.model import Event, FactValue, Transcript
 
 FACTS: dict[str, str] = {
@@ -124,7 +124,7 @@ def extract_text(transcript: Transcript) -> Iterator[Fact]:
     found = _Found()
     table: Table | None = None  # what reads nvidia-smi is imported where its words stand (start-up budget)
     for event in transcript.events:
-        if event.quoted:
+        if event.quoted is Quoted.SOURCE:
             continue
         text = event.text
         for trigger, read in _READERS:
@@ -135,7 +135,7 @@ def extract_text(transcript: Transcript) -> Iterator[Fact]:
         # of exceptions only the one that torch raises with the driver's version in it
         if event.kind is not EventKind.EXCEPTION or "driver on your system is too old" in text:
             if table is None and any(word in text for word in _OF_TABLES):
-                from torchdoctor.extract.nvidia_smi import Table
+                from torchdoctor.extract.tools.nvidia_smi import Table
 
                 table = Table()
             if table is not None:

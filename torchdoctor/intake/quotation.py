@@ -1,31 +1,33 @@
 """Which lines were written and not printed, by their own form. Nothing else says so.
 
-A line counts as printed unless its form shows otherwise: a search hit in a program, a comment, an item of a list,
-a string inside source code, a message between quotation marks behind words, a command at a prompt, what stands
-beside the code blocks of a pasted issue. An anchor overrules the form: frames, a time, a level, a rank, an
-exception's class at the head of the line. In which language or by whom something was said is never asked.
+A line counts as printed unless its form shows otherwise: a search hit in a program, a comment, an item of a
+list, a string inside source code, a message between quotation marks behind words, a command at a prompt, what
+stands beside the code blocks of a pasted issue. An anchor overrules the form: frames, a time, a level, a
+rank, an exception's class at the head of the line. In which language or by whom something was said is never
+asked.
 """
 
 from __future__ import annotations
 
 import warnings
-from itertools import pairwise
+
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.lines import is_prompt
 from torchdoctor.model import EventKind, Quoted
 
 SAMPLE_LINES = 4_000
 SAMPLE_CHARS = 1 << 18
+_ONLY_AST = 0x400  # PyCF_ONLY_AST: parsed, never run
 _LONGEST = 600  # characters of a line that are looked at
-# only these can have been written: every other kind of event has a form that people do not type
-_WRITABLE = (EventKind.LOG, EventKind.BUILD)
+# every other kind of event has a form of its own, so that only what stands before it says that it was written
+_WRITABLE = (EventKind.LOG, EventKind.KERNEL_LOG, EventKind.SCHEDULER, EventKind.LAUNCHER)
 
-# grep, git grep, rg over programs and documents: behind file and line comes a line of code, as far set in as it is
-# there, or one that holds a text; what programs say of a place of theirs comes after one blank
+# grep, git grep, rg over programs and documents: behind file and line comes a line of code, as far set in as
+# it is there, or one that holds a text; what programs say of a place of theirs comes after one blank
 _HIT = (
     r"(?:[\w.^~@/-]{1,60}:(?=[\w./-]))?(?:[A-Za-z]:)?[\w./\\~+-]+\.(?:pyi?|ipynb|c|cc|cpp|cxx|cu|cuh|h|hpp|go|rs"
     r"|js|jsx|tsx?|java|kt|swift|cs|rb|lua|sh|ya?ml|toml|html|md|rst)[:-]\d{1,6}[:-](?:\d{1,4}[:-])?"
-    r"(?P<code>(?: {2,}|\t)\S.*|[^\s:\d].*)$"
+    r"(?P<code>(?: {2,}|\t)\S.*|(?!\(\.)[^\s:\d].*)$"
 )
 # a call, an assignment, an item, a statement of some language that holds a text
 _HOLDS = (
@@ -35,13 +37,25 @@ _HOLDS = (
 # a directive of reStructuredText
 _DIRECTIVE = r"\.\. [a-z][\w-]*::"
 # a row of a table in Markdown that holds a code span
-_ROW = r"\|(?: [^|]*\|){2,}$"
+_ROW = r"\|[^`]*`[^`]+`.*\|$"
 _COMMENT = r"(?:#(?!\d+[ :])|//|/\*|\*/|<!--|--\[\[|;;) ?\S"
 _ITEM = r"(?:[-*+\u2022\u2023\u25aa\u25cf\u2013] |\(?\d{1,2}[.)] )\s*"
 _OPTION = r"-{1,2}[A-Za-z][\w-]*(?:[ =,<\[].*)?$"
 # a string in an expression, as in any language of braces: TORCH_CHECK(x, "…"), msg = '…', ["…", …
 _STRING = r"(?:[\w>)\]]\(|[(\[{,] ?|[^=]=\s?)[frbu]{0,2}([\"'`])(?P<text>.{8,}?)\1"
-_QUOTE = r"(?<![^\W_])(?:[`\"](?P<near>[^`\"]{12,})[`\"]|[\u201c\u201e\u00ab\u300c](?P<far>[^\u201d\u00bb\u300d]{12,}))"
+# GNU's programs write `name': a back quote opens there what a quote closes
+_QUOTE = (
+    r"(?<![^\W_])(?:`(?P<code>[^`']{12,})`|\"(?P<near>[^\"]{12,})\""
+    r"|[\u201c\u201e\u00ab\u300c](?P<far>[^\u201d\u00bb\u300d]{12,}))"
+)
+_BULLETS = "-*+\u2022\u2023\u25aa\u25cf\u2013"
+_MARKS = "#\"'`\u201c\u201e\u00ab\u300c"
+_HEADS = (
+    ("#/*<-;", _COMMENT),
+    ("-", _OPTION),
+    ("|", _ROW),
+    ("\"'", r"[\"'].{8,}[\"'],?$"),  # an item of a list in a program
+)
 _HEAD = r"[`*_\"]{0,3}(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Unsupported)\b"
 
 
@@ -74,11 +88,16 @@ def mark_quoted(drafts: list[Draft], sample: Sample) -> None:
             draft.quoted = Quoted.SOURCE
         return
     blocks = _blocks(sample.lines) if sample.fenced and sample.whole else None
+    hunk = False
     document = any(text[:3] == ".. " and pattern(_DIRECTIVE).match(text) for _, text in sample.lines)
     for draft in drafts:
-        if document and not draft.headed:
+        hunk = draft.raw[:4] == "@@ -" or (hunk and draft.raw[:1] in "+- ")
+        if (document or hunk) and not draft.headed:
             draft.quoted = Quoted.WRITTEN
         if draft.quoted or _anchored(draft):
+            continue
+        if draft.kind not in _WRITABLE:
+            draft.quoted = _by_head(draft.raw)
             continue
         if blocks is not None:
             draft.quoted = blocks.get(draft.line, Quoted.WRITTEN)
@@ -86,51 +105,66 @@ def mark_quoted(drafts: list[Draft], sample: Sample) -> None:
 
 
 def of_line(raw: str) -> Quoted:
-    """What the form of one line says of it."""
+    """What the form of one plain line says of it."""
+    head = _by_head(raw)
+    text = raw.strip()[:_LONGEST]
+    if head or pattern(_HEAD).match(text) or not any(mark in text for mark in _MARKS):
+        return head
+    written = _holds_string(text) or _behind_words(text) or _is_statement(text)
+    return Quoted.WRITTEN if written else Quoted.NO
+
+
+def _by_head(raw: str) -> Quoted:
+    """What a line begins with: a prompt, a comment, an item of a list, a string, a place in a program."""
     text = raw.strip()[:_LONGEST]
     if not text:
         return Quoted.NO
     if is_prompt(raw):
         return Quoted.SOURCE
     first = text[0]
-    if first in "#/*<-;" and pattern(_COMMENT).match(text):
-        return Quoted.WRITTEN
-    item = pattern(_ITEM).match(text) if first in "-*+(\u2022\u2023\u25aa\u25cf\u2013" or first.isdecimal() else None
-    if item is not None:
-        return Quoted.NO if pattern(_HEAD).match(text, item.end()) else Quoted.WRITTEN
-    if first == "-" and pattern(_OPTION).match(text):
-        return Quoted.WRITTEN
-    if first == "|" and "`" in text and pattern(_ROW).match(text):
-        return Quoted.WRITTEN
-    if ":" in text and _is_hit(text):
-        return Quoted.WRITTEN
-    if not any(mark in text for mark in "\"'`\u201c\u201e\u00ab\u300c") or pattern(_HEAD).match(text):
-        return Quoted.NO
-    return Quoted.WRITTEN if _holds_string(text) or _behind_words(text) else Quoted.NO
+    if first in _BULLETS or first == "(" or first.isdecimal():
+        item = pattern(_ITEM).match(text)
+        if item is not None:
+            return Quoted.NO if pattern(_HEAD).match(text, item.end()) else Quoted.WRITTEN
+    for heads, form in _HEADS:
+        if first in heads and pattern(form).match(text):
+            return Quoted.WRITTEN
+    return Quoted.WRITTEN if ":" in text and _is_hit(text) else Quoted.NO
 
 
 def is_source(text: str) -> bool:
-    """Is this Python source: does it parse, and define, import or call something?"""
-    if "\x00" in text or not any(word in text for word in ("import ", "def ", "class ")):
+    """Is this Python source: does it parse, and define or import something?"""
+    if not any(word in text for word in ("import ", "def ", "class ")):
         return False
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the source, about itself
-            tree = compile(text, "<input>", "exec", 0x400)  # PyCF_ONLY_AST: parsed, never run
-    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
-        return False
-    kinds = [type(node).__name__ for node in tree.body]
-    return any(kind in _DECLARES for kind in kinds)
+    return not _DECLARES.isdisjoint(_parsed(text))
 
 
 _DECLARES = frozenset(("Import", "ImportFrom", "FunctionDef", "AsyncFunctionDef", "ClassDef"))
+_STATES = frozenset(("Return", "Raise", "Assert", "Assign", "AugAssign", *_DECLARES))
+
+
+def _is_statement(text: str) -> bool:
+    """Is the line a statement of Python, with a comment or a string in it?"""
+    return not _STATES.isdisjoint(_parsed(f"{text} pass" if text[-1:] == ":" else text))
+
+
+def _parsed(text: str) -> list[str]:
+    """The kinds of the statements that a text consists of; empty where it does not parse."""
+    if "\x00" in text:
+        return []
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the source, about itself
+            tree = compile(text, "<input>", "exec", _ONLY_AST)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
+        return []
+    return [type(node).__name__ for node in tree.body]
 
 
 def _anchored(draft: Draft) -> bool:
     """Is there a sign that a program printed the event, whatever its form?"""
     return (
-        draft.kind not in _WRITABLE
-        or bool(draft.frames)
+        bool(draft.frames)
         or draft.headed
         or draft.time is not None
         or draft.level is not None
@@ -174,11 +208,7 @@ def _holds_string(text: str) -> bool:
 def _behind_words(text: str) -> bool:
     """Does a message stand between quotation marks behind words, or words behind it?"""
     for found in pattern(_QUOTE).finditer(text):
-        held = found["near"] or found["far"]
-        if held.count(" ") >= 2 and _words(text[: found.start()]) >= 2:
+        held = found["code"] or found["near"] or found["far"]
+        if held.count(" ") >= 2 and any(word.isalpha() for word in text[: found.start()].split()):
             return True
     return False
-
-
-def _words(text: str) -> int:
-    return sum(word.isalpha() for word in text.split())

@@ -1,16 +1,16 @@
 """How a run ended, and what it got over on its way. Nothing else says so.
 
-``rows`` is the table of what programs print about it, ``how`` says how the input ended, ``got_over`` marks the
-failures after which the same process went on, ``asked_for`` those that a test asked for.
+``rows`` is the table of what programs print about it, ``how`` says how the input ended, ``got_over`` marks
+the failures after which the same process went on, ``asked_for`` those that a test asked for.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from torchdoctor.intake.ending.asked_for import mark_asked_for
 from torchdoctor.intake.ending.got_over import mark_recovered
 from torchdoctor.intake.ending.how import ending_of
-from torchdoctor.intake.ending.asked_for import mark_asked_for
 
 if TYPE_CHECKING:
     from torchdoctor.intake.draft import Draft

@@ -40,17 +40,14 @@ def mark_asked_for(drafts: list[Draft]) -> None:
         if draft.line - before.end_line <= 2 and not before.frames and _is_verdict(draft.raw):
             before.recovered = True
     for draft in drafts:
-        if not draft.frames and (rows.ASKED_FOR.search(draft.raw[:_LONG]) or _ends_in_verdict(draft)):
+        # the word of the test may have been taken for the end of the message
+        last = len(draft.parts) > 1 and _is_verdict(draft.parts[-1])
+        if not draft.frames and (last or rows.ASKED_FOR.search(draft.raw[:_LONG])):
             draft.recovered = True
 
 
 def _is_verdict(line: str) -> bool:
     return len(line) <= 80 and rows.ASKED_FOR.search(line) is not None
-
-
-def _ends_in_verdict(draft: Draft) -> bool:
-    """The word of the test may have been taken for the end of the message."""
-    return len(draft.parts) > 1 and _is_verdict(draft.parts[-1])
 
 
 def _mark_passed_runs(drafts: list[Draft]) -> None:

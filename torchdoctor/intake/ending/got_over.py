@@ -52,14 +52,13 @@ def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
             text = draft.text()[:600]
             if is_step(text) or is_progress(text):
                 steps[draft.stream] = steps.get(draft.stream, 0) + 1
-            elif ending is Ending.GOOD and index < good and rows.TROUBLE.search(text):
-                draft.recovered = True
+            elif rows.TROUBLE.search(text):
+                well = ending is Ending.GOOD and index < good
+                draft.recovered = well or came_later(drafts, index)
             retried = retried or rows.AGAIN.search(text) is not None
 
 
-def _went_on(
-    drafts: list[Draft], index: int, ending: Ending, good: int, steps: int, retried: bool
-) -> bool:
+def _went_on(drafts: list[Draft], index: int, ending: Ending, good: int, steps: int, retried: bool) -> bool:
     """Did the stream of a failure go on to a good end, or through many steps?"""
     draft = drafts[index]
     if ending is Ending.GOOD and index < good and drafts[good].stream in ("", draft.stream):

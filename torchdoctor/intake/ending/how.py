@@ -41,7 +41,8 @@ def is_failure(draft: Draft) -> bool:
         return False
     text = draft.text()
     if draft.kind in _FAILURES:
-        return draft.kind is not EventKind.BUILD or not text.lstrip().startswith(("In file", "ninja: no work"))
+        remark = text.lstrip().startswith(("In file", "ninja: no work"))
+        return draft.kind is not EventKind.BUILD or not remark
     if draft.kind is EventKind.LAUNCHER:
         return (
             draft.level in ("ERROR", "CRITICAL")
@@ -65,7 +66,7 @@ def _tells_failure(draft: Draft, text: str) -> bool:
         return False  # a switch of a settings dump; how often something was counted
     if draft.level is not None:
         return True
-    low = pattern("|".join(row.pattern for row in rows.NO_TROUBLE.rows)).sub(" ", text.lower())
+    low = pattern(rows.NO_TROUBLE.pattern).sub(" ", text.lower())
     return rows.TROUBLE.search(low) is not None
 
 
@@ -88,7 +89,7 @@ def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
     steps = strength = 0
     for index in range(len(drafts) - 1, max(-1, len(drafts) - _MOST), -1):
         draft = drafts[index]
-        if is_failure(draft) and not came_later(drafts, index) and not _of_numpy(drafts, index):
+        if is_failure(draft) and not came_later(drafts, index):
             failure = index
             break
         if draft.kind in _OF_RUNS and not draft.quoted:
@@ -108,14 +109,3 @@ def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
     if failure < len(drafts) - 2 and caught(drafts, failure):
         return Ending.GOOD, len(drafts) - 1
     return (Ending.BAD, -1) if steps < 3 else (Ending.UNKNOWN, -1)
-
-
-def _of_numpy(drafts: list[Draft], index: int) -> bool:
-    """The stack of an import that NumPy 2 prints below its message on modules of 1.x; nothing was raised."""
-    draft = drafts[index]
-    if draft.kind is not EventKind.EXCEPTION or draft.type or not draft.frames:
-        return False
-    return any(
-        "modules will need time to support NumPy 2" in one.raw or "compiled using NumPy 1.x cannot" in one.raw
-        for one in drafts[max(0, index - 9) : index]
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract import process_table
+from torchdoctor.extract.tools import gpu_processes
 from torchdoctor.model import Event, EventKind, FactValue, Transcript
 
 OLD = """\
@@ -40,8 +40,8 @@ def extract(table: str, row: int) -> dict[str, FactValue]:
         Event(number, EventKind.LOG, line, "run.log", number + 1, number + 1)
         for number, line in enumerate(table.splitlines())
     )
-    found = list(process_table.extract(events[row], Transcript(("run.log",), events)))
-    assert {fact.name for fact in found} <= set(process_table.FACTS)
+    found = list(gpu_processes.extract(events[row], Transcript(("run.log",), events)))
+    assert {fact.name for fact in found} <= set(gpu_processes.FACTS)
     return {fact.name.removeprefix("process_table."): fact.value for fact in found}
 
 

@@ -1,9 +1,8 @@
-"""Facts out of the rows of the process table that nvidia-smi prints.
+"""Processes and their memory on each GPU, as nvidia-smi and gpustat list them.
 
 A row reads ``|  0  N/A  N/A  62251  C  /usr/bin/python3  725MiB |``; before driver 450 the two N/A columns
 (MIG instances) are missing. A rank that was given GPU k and also keeps some hundred MiB on GPU 0 has a
-CUDA context there, or tensors that a checkpoint brought along. gpustat prints one line for each GPU:
-``[0] Tesla V100 | 35'C, 0 % | 9012 / 16160 MB | user:python/62251(725M)``.
+CUDA context there, or tensors that a checkpoint brought along. gpustat prints one line for each GPU.
 ``nvidia-smi --query-compute-apps=gpu_bus_id,pid,used_memory --format=csv`` prints ``00000000:17:00.0, 62251,
 725 MiB``, its columns in the order that was asked for; it names no number, but GPUs are counted by their bus.
 """
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.tools import gpustat
 from torchdoctor.model import Fact
 
 if TYPE_CHECKING:
@@ -40,8 +40,6 @@ _ROW = (
 )
 
 
-_GPUSTAT = r"\[(?P<gpu>\d{1,3})\] [^|]{3,80}\|[^|]{3,60}\|\s*\d{1,7} / +\d{1,7} MB \|(?P<users>[^\n]{3,2000})"
-_USER = r"/(?P<pid>\d{1,8})\((?P<mib>\d{1,7})M\)"
 _BUS = r"(?P<domain>[0-9A-Fa-f]{4,8}):(?P<bus>[0-9A-Fa-f]{2}):(?P<device>[0-9A-Fa-f]{2})\.[0-7]$"
 
 
@@ -70,9 +68,8 @@ def rows(text: str) -> Iterator[Row]:
         for found in _pattern(_ROW).finditer(text):
             yield Row(int(found.group("gpu")), int(found.group("pid")), int(found.group("mib")) * 1024**2)
     elif " MB |" in text:
-        for line in _pattern(_GPUSTAT).finditer(text):
-            for user in _pattern(_USER).finditer(line.group("users")):
-                yield Row(int(line.group("gpu")), int(user.group("pid")), int(user.group("mib")) * 1024**2)
+        for gpu, pid, used in gpustat.rows(text):
+            yield Row(gpu, pid, used)
 
 
 def _separated(text: str) -> Iterator[Row]:
