@@ -14,14 +14,8 @@ from torchdoctor.records import record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
-    from torchdoctor.results import Blame as Blame
-    from torchdoctor.results import CheckResult as CheckResult
-    from torchdoctor.results import Moment as Moment
-    from torchdoctor.results import NotChecked as NotChecked
-    from torchdoctor.results import Part as Part
-    from torchdoctor.results import Verdict as Verdict
-    from torchdoctor.results import moment_of as moment_of
 
 FactValue: TypeAlias = "str | int | float | bool | tuple[FactValue, ...] | None"
 
@@ -322,6 +316,69 @@ class FirstFailure(Record):
     tie: tuple[int, ...] = ()
 
 
+class Verdict(str, Enum):
+    PASS = "pass"
+    WARN = "warn"
+    FAIL = "fail"
+    UNKNOWN = "unknown"
+    SKIP = "skip"
+
+
+class Blame(str, Enum):
+    NODE = "node"
+    ENVIRONMENT = "environment"
+    USER = "user"
+    FABRIC = "fabric"
+
+
+class Part(str, Enum):
+    """What a rank's failure is in an incident: the first, another of its own, or an answer to one."""
+
+    FIRST = "first"
+    CAUSE = "cause"
+    ECHO = "echo"
+
+
+@record(frozen=True, slots=True)
+class Moment(Record):
+    """The failure of one rank in the order of events. ``text`` is empty for a rank that fell silent."""
+
+    rank: int
+    host: str | None
+    time: str | None
+    role: Part
+    text: str
+    rule: str | None = None
+    kind: EventKind | None = None
+    file: str | None = None
+    line: int | None = None
+    also: tuple[str, ...] = ()  # further rules that stand on lines of this rank
+
+
+@record(frozen=True, slots=True)
+class CheckResult(Record):
+    """What one check of a machine or a program found, against what it expected."""
+
+    id: str
+    verdict: Verdict
+    title: str
+    blame: Blame | None = None
+    observed: str | None = None
+    expected: str | None = None
+    threshold_source: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+    action: str | None = None
+    reason: str | None = None
+
+
+@record(frozen=True, slots=True)
+class NotChecked(Record):
+    """A check that was not made, and why."""
+
+    id: str
+    reason: str
+
+
 @record(frozen=True, slots=True)
 class Report(Record):
     """The answer. ``diagnoses[0]`` is the cause; consequences stand in its ``leads_to``."""
@@ -340,10 +397,26 @@ class Report(Record):
     schema: str = REPORT_SCHEMA
 
 
-def __getattr__(name: str) -> object:
-    """What ``torchdoctor.results`` holds, made when somebody asks for it."""
-    if name not in ("Blame", "CheckResult", "Moment", "NotChecked", "Part", "Verdict", "moment_of"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from torchdoctor import results
+def moment_of(time: str | None) -> datetime | None:
+    """An ISO 8601 time, with its zone where it names one; None when it is missing or no date."""
+    if not time:
+        return None
+    from datetime import datetime
 
-    return getattr(results, name)
+    try:
+        return datetime.fromisoformat(_for_python_310(time))
+    except ValueError:
+        return None
+
+
+def _for_python_310(time: str) -> str:
+    """Python before 3.11 reads fractions of three or six digits, zones with a colon, and no "Z"."""
+    if time.endswith("Z"):
+        time = time[:-1] + "+00:00"
+    elif time[-5:-4] in ("+", "-") and time[-4:].isdecimal() and ":" in time[-12:-5]:
+        time = f"{time[:-2]}:{time[-2:]}"
+    head, dot, tail = time.partition(".")
+    if not dot:
+        return time
+    digits = len(tail) - len(tail.lstrip("0123456789"))
+    return f"{head}.{tail[:digits][:6].ljust(6, '0')}{tail[digits:]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from torchdoctor.intake import read_text
-from torchdoctor.intake.ending.how import goodness
+from torchdoctor.intake.ending.event import goodness
 from torchdoctor.model import Ending, Event, EventKind, Transcript
 
 TRACE = (

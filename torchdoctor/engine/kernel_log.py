@@ -72,7 +72,7 @@ def joined(transcript: Transcript) -> tuple[Transcript, tuple[str, ...]]:
             continue
         why = _unrelated(event, job)
         if why:
-            changed[event.id] = replace(event, quoted=True)
+            changed[event.id] = replace(event, kind=EventKind.LOG, text="")  # of another job
             aside.append(f"{event.source}, line {event.line}: {why}")
         elif event.rank is None and (rank := _rank(event, job)) is not None:
             changed[event.id] = replace(event, rank=rank)

@@ -10,14 +10,14 @@ from torchdoctor.intake.traceback import DONE, HEADER, TAKEN
 from torchdoctor.model import EventKind, RelationKind
 
 if TYPE_CHECKING:
-    from torchdoctor.intake.stream import Stream
+    from torchdoctor.intake.reader import Feed
 
 _FIELD = r"^\s+(?P<key>time|host|rank|exitcode|error_file|traceback|msg) *: ?(?P<value>.*)$"
 _HEADINGS = ("Failures:", "Root Cause", "Other Failures:", "Failure:")
 _LINES = 4_000
 
 
-def opens_box(body: str, stream: Stream) -> bool:
+def opens_box(body: str, stream: Feed) -> bool:
     """True for the first line of a box: a rule behind ChildFailedError, or one of its headings."""
     if body.startswith(("Root Cause (first observed failure)", "Root Cause:", "Failures:")):
         return len(body) < 60
@@ -31,7 +31,7 @@ def opens_box(body: str, stream: Stream) -> bool:
 class ElasticReader:
     """Reads the box; the failing ranks' fields stay in its text."""
 
-    def __init__(self, stream: Stream, line: Line) -> None:
+    def __init__(self, stream: Feed, line: Line) -> None:
         self.stream = stream
         self.draft = Draft(EventKind.LAUNCHER, line, line.body.strip())
         self.error = (
@@ -41,7 +41,7 @@ class ElasticReader:
         )
         if self.error is not None:
             self.error.link(RelationKind.WRAPS, self.draft)
-        self.inner: Stream | None = None
+        self.inner: Feed | None = None
         self.fields: dict[str, str] = {}
         self.lines = 0
         self.sections = 0
@@ -76,7 +76,7 @@ class ElasticReader:
             key, value = field["key"], field["value"].strip()
             self.fields[key] = value
             if key == "traceback" and HEADER in value:
-                self.inner = type(self.stream)(self.stream.keep)
+                self.inner = self.stream.fork()
                 indent = len(body) - len(body.lstrip())
                 self.inner.feed(Line(line.number, line.text, " " * indent + f"{HEADER}:", line.mark))
                 return TAKEN

@@ -9,7 +9,7 @@ from torchdoctor.intake.traceback import DONE, TAKEN
 from torchdoctor.model import RelationKind
 
 if TYPE_CHECKING:
-    from torchdoctor.intake.stream import Stream
+    from torchdoctor.intake.reader import Feed
 
 _MARGIN = r"^( *)([+|])(.*)$"
 _DEPTH = 40
@@ -18,9 +18,9 @@ _DEPTH = 40
 class GroupReader:
     """Feeds what stands behind each margin to a stream of its own."""
 
-    def __init__(self, stream: Stream, line: Line) -> None:
+    def __init__(self, stream: Feed, line: Line) -> None:
         self.stream = stream
-        self.levels: list[tuple[int, Stream, Draft | None]] = []
+        self.levels: list[tuple[int, Feed, Draft | None]] = []
         self.tops: list[Draft] = []
         self.blank = 0
         self.take(line)
@@ -53,7 +53,7 @@ class GroupReader:
 
     def _open(self, column: int, parent: Draft | None) -> None:
         if len(self.levels) < _DEPTH:
-            self.levels.append((column, type(self.stream)(self.stream.keep), parent))
+            self.levels.append((column, self.stream.fork(), parent))
             self.levels[-1][1].rank = self.stream.rank
 
     def _feed(self, line: Line, column: int, content: str) -> None:

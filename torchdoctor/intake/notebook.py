@@ -12,7 +12,7 @@ from torchdoctor.intake.traceback import DONE, HEADER, PASS, TAKEN, TracebackRea
 from torchdoctor.model import Frame
 
 if TYPE_CHECKING:
-    from torchdoctor.intake.stream import Stream
+    from torchdoctor.intake.reader import Feed
 
 # IPython 8: File ~/x.py:12, in f(a)   Cell In[3], line 1, in f(a)   Input In [3], in <cell line: 1>()
 _FILE = r"File (?P<file>.+?):(?P<line>\d+)(?:, in (?P<function>.*))?$"
@@ -78,7 +78,7 @@ def is_cell(body: str) -> bool:
 class NotebookReader(TracebackReader):
     """Reads the frames of a notebook traceback; the message is read like any other."""
 
-    def __init__(self, stream: Stream, line: Line, name: str) -> None:
+    def __init__(self, stream: Feed, line: Line, name: str) -> None:
         super().__init__(stream, line)
         self.name = name.rpartition(" ")[2]
         self.raised: list[str] | None = None  # what follows "raise X(" where the arrow stands
@@ -154,7 +154,7 @@ class NotebookReader(TracebackReader):
 class BoxReader(TracebackReader):
     """Reads a traceback in the box that rich draws, with wrapped paths, code and locals."""
 
-    def __init__(self, stream: Stream, line: Line) -> None:
+    def __init__(self, stream: Feed, line: Line) -> None:
         super().__init__(stream, line)
         self.inside = True
         self.sides = line.body.lstrip()[:1] != "─"  # Streamlit has rich draw lines above and below only
@@ -232,7 +232,7 @@ class BoxReader(TracebackReader):
 class PytestReader(TracebackReader):
     """Reads the lines that pytest marks with E, and the place it prints under them."""
 
-    def __init__(self, stream: Stream, line: Line) -> None:
+    def __init__(self, stream: Feed, line: Line) -> None:
         super().__init__(stream, line, headed=False)
         for frame in stream.places:
             self.draft.add_frame(frame)

@@ -12,7 +12,7 @@ from torchdoctor.model import EventKind, Frame
 if TYPE_CHECKING:
     import re
 
-    from torchdoctor.intake.stream import Stream
+    from torchdoctor.intake.reader import Feed
 
 _HEAD = (
     r"(?:Current t|T)hread (?:0x[0-9a-fA-F]+|\d+)(?: \[[^\]]{0,80}\])? \((?:most recent call first|idle"
@@ -53,7 +53,7 @@ def _is_native(file: str, line: str | None) -> bool:
 class StackReader:
     """Reads one thread; dumps print the innermost frame first, events keep it last."""
 
-    def __init__(self, stream: Stream, line: Line) -> None:
+    def __init__(self, stream: Feed, line: Line) -> None:
         self.stream = stream
         self.draft = Draft(EventKind.STACK, line, line.body.strip())
         self.draft.headed = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import is_progress
 from torchdoctor.intake.draft import NO_MARK, Draft, Line, Mark, pattern
@@ -23,12 +23,7 @@ from torchdoctor.model import EventKind, Frame, RelationKind
 
 if TYPE_CHECKING:
     from torchdoctor.intake.keep import Keep
-
-
-class Reader(Protocol):
-    def take(self, line: Line) -> int: ...
-
-    def close(self) -> None: ...
+    from torchdoctor.intake.reader import Reader
 
 
 class Stream:
@@ -76,6 +71,10 @@ class Stream:
         if taken == DONE:
             self.close()
         return taken not in (DONE, PASS)
+
+    def fork(self) -> Stream:
+        """A stream of its own into the same store, for what stands inside a structure."""
+        return Stream(self.keep)
 
     def give_back(self, lines: list[Line]) -> None:
         for line in lines:

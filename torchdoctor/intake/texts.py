@@ -11,7 +11,7 @@ from torchdoctor.intake.traceback import DONE, HEADER, TAKEN, parse_frame, with_
 from torchdoctor.model import EventKind, Frame
 
 if TYPE_CHECKING:
-    from torchdoctor.intake.stream import Stream
+    from torchdoctor.intake.reader import Feed
 
 _WARNING_LINES = 24
 _WARNING = (
@@ -23,7 +23,7 @@ _WARNING = (
 class TextReader:
     """Reads a native error, a c10d record, a kernel or compiler message and the lines that continue it."""
 
-    def __init__(self, stream: Stream, draft: Draft, mode: str, mark: Mark = NO_MARK) -> None:
+    def __init__(self, stream: Feed, draft: Draft, mode: str, mark: Mark = NO_MARK) -> None:
         self.stream = stream
         self.draft = draft
         self.mark = mark
@@ -114,7 +114,7 @@ class WarningReader:
     Without that source line in sight the lines behind the head are given back.
     """
 
-    def __init__(self, stream: Stream, line: Line) -> None:
+    def __init__(self, stream: Feed, line: Line) -> None:
         self.stream = stream
         self.draft = Draft(EventKind.WARNING, line, line.body)
         self.draft.raw = line.text
@@ -205,7 +205,7 @@ def above_user_code(body: str) -> bool:
     return stripped[-1:] == ":" and "ser " in stripped and bool(pattern(_USER_CODE).search(stripped[-80:]))
 
 
-def compiled(stream: Stream, line: Line) -> Draft | None:
+def compiled(stream: Feed, line: Line) -> Draft | None:
     """Whose frames Dynamo prints below this line: itself, the record above, or the exception further up.
 
     Its message goes on in paragraphs, which change with the release.

@@ -12,7 +12,7 @@ from torchdoctor.intake.message import Message, announces_process, breaks, ends_
 from torchdoctor.model import EventKind, Frame, RelationKind
 
 if TYPE_CHECKING:
-    from torchdoctor.intake.stream import Stream
+    from torchdoctor.intake.reader import Feed
 
 HEADER = "Traceback (most recent call last)"
 TAKEN, PASS, DONE = 1, 2, 3
@@ -91,7 +91,7 @@ def cell_head(before: str, text: str) -> bool:
 class TracebackReader:
     """Reads one traceback, its message, and what the message wraps."""
 
-    def __init__(self, stream: Stream, line: Line, headed: bool = True) -> None:
+    def __init__(self, stream: Feed, line: Line, headed: bool = True) -> None:
         self.stream = stream
         self.draft = Draft(EventKind.EXCEPTION, line)
         self.draft.headed = headed

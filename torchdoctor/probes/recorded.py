@@ -10,14 +10,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torchdoctor.model import Fact, FactSource, FactValue, Reason, State, TorchdoctorError
+from torchdoctor.model import Fact, FactSource, FactValue, Reason, State
+from torchdoctor.probes.facts_file import FactsFileError as FactsFileError
+from torchdoctor.probes.facts_file import right_kind
 from torchdoctor.probes.names import FACTS
 
 _MAX_BYTES = 64 * 1024 * 1024
-
-
-class FactsFileError(TorchdoctorError):
-    """A facts file that cannot be used; the message says where and what would be right."""
 
 
 class RecordedFacts:
@@ -98,15 +96,6 @@ def _unknown(name: str) -> str:
     near = get_close_matches(name, list(FACTS), 1, 0.5)
     hint = f"did you mean {near[0]!r}?" if near else "`torchdoctor rules facts` lists them"
     return f"unknown fact {name!r}; {hint}"
-
-
-def right_kind(name: str, value: object) -> bool:
-    """Is a value out of JSON of the type that the fact has?"""
-    kind = FACTS.get(name, "text").partition(":")[0]
-    if isinstance(value, bool) or kind == "bool":
-        return isinstance(value, bool) and kind == "bool"
-    types = {"text": str, "int": int, "float": (int, float), "list": list}[kind]
-    return isinstance(value, types)  # type: ignore[arg-type]
 
 
 def _fact(row: object, where: str, path: str, problems: list[str]) -> Fact | None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 import torchdoctor
 from torchdoctor.model import Fact, FactValue, Reason, State
+from torchdoctor.probes.facts_file import FactsFileError, right_kind
 from torchdoctor.probes.machine import (
     Command,
     Json,
@@ -28,7 +29,6 @@ from torchdoctor.probes.names import FACTS
 from torchdoctor.probes.operations import OPERATIONS
 from torchdoctor.probes.probe import value_of
 from torchdoctor.probes.pseudonyms import Pseudonyms
-from torchdoctor.probes.recorded import FactsFileError, right_kind
 from torchdoctor.probes.source import ProbeSource
 
 SCHEMA = "torchdoctor.machine/1"

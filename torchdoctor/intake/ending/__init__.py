@@ -1,6 +1,7 @@
 """How a run ended, and what it got over on its way. Nothing else says so.
 
-``rows`` is the table of what programs print about it, ``how`` says how the input ended, ``got_over`` marks
+``rows`` is the table of what programs print about it, ``event`` reads one line by it, ``how`` says how the
+input ended, ``got_over`` marks
 the failures after which the same process went on, ``asked_for`` those that a test asked for.
 """
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.extract.progress import is_progress, is_step
 from torchdoctor.intake.draft import pattern
 from torchdoctor.intake.ending import rows
-from torchdoctor.intake.ending.how import goodness, is_failure, level
+from torchdoctor.intake.ending.event import goodness, is_failure, level
 from torchdoctor.intake.lines import is_prompt
 from torchdoctor.model import Ending, EventKind
 

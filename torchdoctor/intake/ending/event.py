@@ -1,0 +1,78 @@
+"""What one event says of the end of a run: that it was good, that it failed, or nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchdoctor.extract.progress import is_step
+from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.ending import rows
+from torchdoctor.model import EventKind
+
+if TYPE_CHECKING:
+    from torchdoctor.intake.draft import Draft
+
+_FAILURES = (
+    EventKind.EXCEPTION,
+    EventKind.CRASH,
+    EventKind.DEVICE_ASSERT,
+    EventKind.WATCHDOG,
+    EventKind.BUILD,
+)
+
+
+def goodness(text: str) -> int:
+    """2 for a line that says plainly that the run ended well, 1 for one that suggests it, else 0."""
+    text = text[-400:]
+    strong = rows.GOOD.search(text) is not None
+    if not strong and rows.SOFT.search(text) is None:
+        return 0
+    if rows.NOT_GOOD.search(text) or (not strong and rows.BAD.search(text)):
+        return 0
+    return 2 if strong else 1
+
+
+def is_failure(draft: Draft) -> bool:
+    """True for an event that ends a run, or says that one ended badly."""
+    if draft.quoted or draft.recovered:
+        return False
+    text = draft.text()
+    if draft.kind in _FAILURES:
+        remark = text.lstrip().startswith(("In file", "ninja: no work"))
+        return draft.kind is not EventKind.BUILD or not remark
+    if draft.kind is EventKind.LAUNCHER:
+        return (
+            draft.level in ("ERROR", "CRITICAL")
+            or "FAILED" in text
+            or bool(pattern(r"exit ?code:? -?[1-9]|return code = -?[1-9]|non-zero").search(text))
+        )
+    if draft.kind is EventKind.SCHEDULER:
+        return "error" in text or "CANCELLED" in text or "OOM" in text or "Failed" in text
+    return draft.kind is EventKind.LOG and _tells_failure(draft, text[:400])
+
+
+def _tells_failure(draft: Draft, text: str) -> bool:
+    """Does a plain line say that something failed, and not how the program got around it?"""
+    if rows.ACCOUNTED.search(text):
+        return True
+    if rows.BAD.search(text) is None or goodness(text) or is_step(text) or " is expected" in text.lower():
+        return False
+    if level(draft) in ("INFO", "DEBU", "WARN") or rows.AROUND.search(text):
+        return False
+    if pattern(r"^\s*[a-z][\w-]*: +[\w.-]+(?: +# .*)?$|^\s+\d+  +\S").match(text):
+        return False  # a switch of a settings dump; how often something was counted
+    if draft.level is not None:
+        return True
+    low = pattern(rows.NO_TROUBLE.pattern).sub(" ", text.lower())
+    return rows.TROUBLE.search(low) is not None
+
+
+def level(draft: Draft) -> str:
+    """WARN or INFO, also where the level stands in a column that is not known as one; else empty."""
+    if draft.level:
+        return draft.level[:4]
+    if draft.raw[:1] == "[" and (mark := pattern(r"\[([WI]) \d{4}-\d\d-\d\d ").match(draft.raw)) is not None:
+        return "WARN" if mark[1] == "W" else "INFO"  # Optuna
+    if "| INFO" not in draft.raw[:80] and "| WARN" not in draft.raw[:80]:
+        return ""
+    return "INFO" if "| INFO" in draft.raw[:80] else "WARN"
