@@ -80,9 +80,9 @@ class Draft:
     """An event under construction; readers add to it until they close it."""
 
     __slots__ = (
-        "count", "end_line", "frames", "headed", "host", "kind", "level", "line", "links", "local_rank",
-        "message_line", "number", "order", "parts", "quoted", "rank", "raw", "recovered", "size", "stream",
-        "time", "type",
+        "count", "end_line", "frames", "headed", "host", "ignored", "kind", "level", "line", "links",
+        "local_rank", "message_line", "number", "order", "parts", "quoted", "rank", "raw", "recovered", "size",
+        "stream", "time", "type",
     )  # fmt: skip
 
     def __init__(self, kind: EventKind, line: Line, text: str | None = None) -> None:
@@ -104,6 +104,7 @@ class Draft:
         self.headed = False
         self.quoted = Quoted.NO
         self.recovered = False
+        self.ignored = False  # Python said so: in a destructor, at exit
         self.count = 1
         self.number = -1
         self.message_line = 0

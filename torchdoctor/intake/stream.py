@@ -157,7 +157,7 @@ class Stream:
         self.head_mark = line.mark
         self.head_logger = line.mark.logger
         self.reader = reader = TracebackReader(self, line)
-        reader.draft.recovered = line.number - self.ignored <= 1
+        reader.draft.ignored = line.number - self.ignored <= 1
 
     def _frame(self, line: Line) -> bool:
         body = line.body
@@ -253,7 +253,7 @@ class Stream:
         reader = TracebackReader(self, line, headed=False)
         reader.heads = max(1, self.twins + 1)
         self.reader = reader
-        reader.draft.recovered = line.number - self.ignored <= 1
+        reader.draft.ignored = line.number - self.ignored <= 1
         self.head_mark, self.head_logger = line.mark, line.mark.logger
         reader.take(Line(line.number, line.text, body, line.mark))
         if reader.message is None:
