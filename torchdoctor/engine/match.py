@@ -12,6 +12,7 @@ from torchdoctor.engine.conditions import every, holds
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.finding import Occurrence
 from torchdoctor.engine.foreign import is_foreign
+from torchdoctor.intake.quotation import in_sentence
 from torchdoctor.model import Event, Fact, Quoted, Transcript
 from torchdoctor.records import replace
 
@@ -223,7 +224,8 @@ def match_event(
         if told is not True:
             return None
         weight += 4 * len(match.where)
-    return Occurrence(event, captures, snippet, start, end, weight)
+    within = in_sentence(event, text, start)
+    return Occurrence(event, captures, snippet, start, end, weight, in_sentence=within)
 
 
 def _type_fits(types: Sequence[str], name: str | None) -> bool:

@@ -81,8 +81,8 @@ class Draft:
 
     __slots__ = (
         "count", "end_line", "frames", "headed", "host", "ignored", "kind", "level", "line", "links",
-        "local_rank", "message_line", "number", "order", "parts", "quoted", "rank", "raw", "recovered", "size",
-        "stream", "time", "type",
+        "local_rank", "message_line", "number", "order", "parts", "quoted", "rank", "raw", "recovered",
+        "size", "stream", "time", "type",
     )  # fmt: skip
 
     def __init__(self, kind: EventKind, line: Line, text: str | None = None) -> None:

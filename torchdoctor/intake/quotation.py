@@ -13,7 +13,7 @@ import warnings
 
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.lines import is_prompt
-from torchdoctor.model import EventKind, Quoted
+from torchdoctor.model import Event, EventKind, Quoted
 
 SAMPLE_LINES = 4_000
 SAMPLE_CHARS = 1 << 18
@@ -48,6 +48,7 @@ _QUOTE = (
     r"(?<![^\W_])(?:`(?P<code>[^`']{12,})`|\"(?P<near>[^\"]{12,})\""
     r"|[\u201c\u201e\u00ab\u300c](?P<far>[^\u201d\u00bb\u300d]{12,}))"
 )
+_BOUNDS = frozenset("()[]{}<>:|=-\u2013\u2014,;.!")
 _BULLETS = "-*+\u2022\u2023\u25aa\u25cf\u2013"
 _MARKS = "#\"'`\u201c\u201e\u00ab\u300c"
 _HEADS = (
@@ -161,15 +162,26 @@ def _parsed(text: str) -> list[str]:
     return [type(node).__name__ for node in tree.body]
 
 
-def _anchored(draft: Draft) -> bool:
+def in_sentence(event: Event, text: str, start: int) -> bool:
+    """Does a message at ``start`` of an event's text stand behind the words of a longer sentence?
+
+    What a program puts before a message ends in a mark of its own: a colon, a bracket, a bar.
+    """
+    if event.kind is not EventKind.LOG or _anchored(event):
+        return False
+    before = text[:start].rstrip().rpartition("\n")[2]
+    return before[-1:] not in _BOUNDS and sum(word.isalpha() for word in before.split()) >= 2
+
+
+def _anchored(event: Draft | Event) -> bool:
     """Is there a sign that a program printed the event, whatever its form?"""
     return (
-        bool(draft.frames)
-        or draft.headed
-        or draft.time is not None
-        or draft.level is not None
-        or draft.rank is not None
-        or draft.type is not None
+        bool(event.frames)
+        or event.headed
+        or event.time is not None
+        or event.level is not None
+        or event.rank is not None
+        or event.type is not None
     )
 
 
