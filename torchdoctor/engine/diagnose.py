@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import suspect
 from torchdoctor.engine.answer import answer
+from torchdoctor.engine.context import without_own_code
 from torchdoctor.engine.echo import mark_echoes
 from torchdoctor.engine.factbook import FactBook, TextFacts
 from torchdoctor.engine.finding import Finding
@@ -54,6 +55,7 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     anchored = _has_anchored_failure(live, transcript)
     if not anchored:
         live += judge(occurrences(transcript, rules, text_facts, written=True), rules, text_facts)
+    live = without_own_code(live, transcript)
     strange = suspect.unexplained(transcript, {number for finding in live for number in finding.events()})
     mark_echoes(live, strange)
     first, moments, alone = _ranks(transcript, live, strange)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torchdoctor.engine import suspect
+from torchdoctor.engine.context import ended, is_context, steps_after
 from torchdoctor.engine.echo import PEER_CAUSES
 from torchdoctor.engine.finding import Finding, quote
 from torchdoctor.engine.rank import got_over, only_warned
@@ -29,14 +30,30 @@ def select(
         or (alone and all(chain[0].rule.id in PEER_CAUSES for chain in causes))
     )
     failure = suspect.has_failure(transcript)
+    over = ended([head for head, _ in found], strange, transcript)
     kept: list[Chain] = []
     for chain in found:
-        why = _why_not(chain[0], transcript, strange, bool(causes), unknown_cause, failure)
+        why = _beside_the_end(chain, transcript, over) or _why_not(
+            chain[0], transcript, strange, bool(causes), unknown_cause, failure
+        )
         if why:
             notes.append(note(chain[0], why))
         else:
             kept.append(chain)
     return _without_rivals(kept, notes), notes
+
+
+def _beside_the_end(chain: Chain, transcript: Transcript, over: bool) -> str:
+    """Why what was only said on the way is no cause: something else ended the run, or nothing did."""
+    head, under = chain
+    if head.rule.severity is not Severity.FATAL or not is_context(head, transcript):
+        return ""
+    if any(not is_context(member, transcript) for member in under):
+        return ""
+    if over:
+        return "said on the way; it is not what ended the run"
+    last = max((one.event for one in head.occurrences), key=lambda event: event.id)
+    return "the run went on after it" if steps_after(last, transcript) else ""
 
 
 def note(finding: Finding, why: str) -> str:

@@ -31,6 +31,7 @@ NAMESPACES = {
     "hang": "hang",
     "launcher": "launcher",
     "store": "store",
+    "python": "python_error",
 }
 
 

@@ -1,0 +1,77 @@
+"""What a run said on its way, and what ended it: a warning is context, an uncaught exception is an end."""
+
+from __future__ import annotations
+
+from torchdoctor.engine.finding import Finding
+from torchdoctor.engine.frames import outers
+from torchdoctor.extract.progress import is_progress, is_step
+from torchdoctor.model import Event, EventKind, Role, Severity, Transcript
+
+_REMARKS = frozenset(("INFO", "WARNING", "WARN", "DEBUG", "NOTICE", "TRACE"))
+# lines of training behind a message that show that its process went on
+_STEPS = 2
+OWN_CODE = "own-code-error"
+_LAUNCHERS = ("ChildFailedError", "torch.distributed.elastic.multiprocessing.errors.ChildFailedError")
+
+
+def is_context(finding: Finding, transcript: Transcript) -> bool:
+    """Does the finding rest only on what a process warned of, logged as a remark, or printed and went on?"""
+    return all(_is_remark(one.event, transcript) for one in finding.occurrences)
+
+
+def _is_remark(event: Event, transcript: Transcript) -> bool:
+    if event.kind is EventKind.WARNING or (event.level or "").upper() in _REMARKS:
+        return True
+    plain = event.kind is EventKind.LOG or (event.kind is EventKind.EXCEPTION and not event.headed)
+    return plain and event.level is None and steps_after(event, transcript) >= _STEPS
+
+
+def steps_after(event: Event, transcript: Transcript) -> int:
+    """How many lines of training or bars the same stream shows behind an event, _STEPS at most."""
+    found = 0
+    for other in transcript.events[event.id + 1 :]:
+        if other.kind is not EventKind.LOG or other.stream != event.stream:
+            continue
+        found += is_step(other.text) or is_progress(other.text)
+        if found >= _STEPS:
+            break
+    return found
+
+
+def ended(live: list[Finding], strange: list[Event], transcript: Transcript) -> bool:
+    """Does the text show how some process ended badly: by what a rule knows, or by a strange exception?"""
+    return bool(strange) or any(
+        finding.rule.severity is not Severity.WARNING and not is_context(finding, transcript)
+        for finding in live
+    )
+
+
+def without_own_code(live: list[Finding], transcript: Transcript) -> list[Finding]:
+    """The findings, less that the user's own code raised what another rule of the same process tells better.
+
+    Whatever wraps such an exception (a DataLoader, spawn, a compiler) tells it, too; a launcher is another
+    process, and says only that a child ended.
+    """
+    own = next((finding for finding in live if finding.rule.id == OWN_CODE), None)
+    if own is None:
+        return live
+    ranks = {
+        one.event.rank
+        for finding in live
+        if finding is not own and finding.rule.severity is Severity.FATAL and finding.role is Role.CAUSE
+        if not is_context(finding, transcript)
+        for one in finding.occurrences
+    }
+    told = {one.event.id for finding in live if finding is not own for one in finding.occurrences}
+    left = [
+        one
+        for one in own.occurrences
+        if one.event.rank not in ranks
+        and not any(
+            outer.id in told for outer in outers([one.event], transcript) if outer.type not in _LAUNCHERS
+        )
+    ]
+    if len(left) == len(own.occurrences):
+        return live
+    rest = [finding for finding in live if finding is not own]
+    return [*rest, Finding(own.rule, left)] if left else rest

@@ -1,0 +1,134 @@
+"""Exceptions that the user's own code raised, or that Python itself raised over the user's own line.
+
+The forms are those of Python's interpreter, its builtins, argparse and the standard library. A message of
+torch's C++ is none of them, whatever class it comes in.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.model import EventKind, Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Event, Frame, Transcript
+
+NAMESPACE = "python"
+
+FACTS: dict[str, str] = {
+    "python.own_code": "bool: the user's own line raised it, or Python did over that line",
+    "python.kind": "str: last part of the exception's class name",
+    "python.suggests": "str: what Python says it may have been: Did you mean …",
+    "python.name": "str: the name, key, file or module that the message is about",
+}
+
+# frames that stand between the user's call and what the call did wrong: nobody's code
+_BETWEEN = frozenset((
+    "_call_impl", "_wrapped_call_impl", "__call__", "decorate_context", "_fn", "wrapper", "inner",
+    "autocast_decorator", "decorate_autocast", "custom_fwd", "_lru_cache_wrapper",
+))  # fmt: skip
+_RAISES = r"^\s*(?:raise\b|assert\b)"
+
+# class -> what the interpreter, the builtins and the standard library print with it
+_FORMS = {
+    "NameError": r"(?:name|free variable) '(?P<name>[^']+)' ",
+    "UnboundLocalError": r"(?:local variable|cannot access local variable) '(?P<name>[^']+)'",
+    "AttributeError": (
+        r"(?:'[\w.]+' object|type object '[\w.]+'|(?:partially initialized )?module '[\w.]+') has no attribute "
+        r"'(?P<name>[^']+)'|'super' object has no attribute|can't (?:set|delete) attribute"
+    ),
+    "TypeError": (
+        r"\w[\w.<>]*\(\) (?:missing \d+ required|got an unexpected keyword|got multiple values|takes "
+        r"|argument after|got some positional|keywords must)|unsupported operand type|object is not "
+        r"(?:callable|iterable|subscriptable|an iterator)|not supported between instances|can only concatenate"
+        r"|indices must be|cannot unpack non-iterable|has no len\(\)|does not support item|expected str, bytes"
+        r"|must be str, not|Object of type .* is not JSON|bad operand type|unhashable type|can't multiply sequence"
+        r"|not all arguments converted|__init__\(\) (?:should|takes|missing)|abstract (?:class|method)"
+        r"|argument of type '\w+' is not iterable|int\(\) argument must be|float\(\) argument must be"
+    ),
+    "ValueError": (
+        r"(?:not enough|too many) values to unpack|invalid literal for int|could not convert string to float"
+        r"|list\.remove|math domain error|operation on closed file|(?:max|min)\(\) (?:arg|iterable)|is not in list"
+        r"|empty (?:range|separator)|substring not found|unknown url type|time data .* does not match"
+        r"|dictionary update sequence|Sample larger than population|range\(\) arg"
+    ),
+    "IndexError": r"(?:list|tuple|string|range object|bytearray) index out of range|pop from (?:an )?empty",
+    "KeyError": r"(?P<name>.+)",
+    "ZeroDivisionError": r".*(?:division|modulo)",
+    "FileNotFoundError": r"\[Errno 2\] [^:]+: '(?P<name>[^']+)'|\[WinError [23]\]",
+    "NotADirectoryError": r"\[Errno 20\]",
+    "IsADirectoryError": r"\[Errno 21\]",
+    "PermissionError": r"\[Errno 1?3\]|\[WinError 5\]",
+    "FileExistsError": r"\[Errno 17\]",
+    "ModuleNotFoundError": r"No module named '?(?P<name>[\w.]+)'?",
+    "ImportError": r"cannot import name '(?P<name>[^']+)'|attempted relative import|No module named",
+    "EOFError": r"Ran out of input|EOF when reading a line|^$",
+    "UnicodeDecodeError": r"'[\w-]+' codec can't decode",
+    "UnicodeEncodeError": r"'[\w-]+' codec can't encode",
+    "JSONDecodeError": r"(?:Expecting|Extra data|Invalid|Unterminated)",
+    "StopIteration": r"",
+    "OverflowError": r"(?:Python int too large|int too (?:big|large)|math range|cannot convert float)",
+    "SyntaxError": r"",
+    "IndentationError": r"",
+    "TabError": r"",
+    "AssertionError": r"",
+    "NotImplementedError": r"",
+    "UnpicklingError": r"(?:pickle data was truncated|invalid load key|unpickling stack)",
+}
+_ARGPARSE = r"^\S+\.py: error: "
+_SUGGESTS = r"(?:Did you mean:? |Perhaps you meant |forget to import )(?P<what>[^?\n]+\??)"
+
+
+@cache
+def _pattern(source: str) -> re.Pattern[str]:
+    return re.compile(source)
+
+
+def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+    """Facts of one exception, or of what argparse prints; nothing for another event."""
+    source = f"text:{event.source}:{event.line}"
+    if event.kind is EventKind.LOG:
+        if _pattern(_ARGPARSE).match(event.text[:400]):
+            yield Fact.known("python.own_code", True, source)
+            yield Fact.known("python.kind", "argparse", source)
+        return
+    if event.kind is not EventKind.EXCEPTION or not event.type:
+        return
+    kind = event.type.rpartition(".")[2]
+    yield Fact.known("python.kind", kind, source)
+    yield Fact.known("python.own_code", _own(event, kind), source)
+    form = _FORMS.get(kind)
+    found = _pattern(form).search(event.text[:2_000]) if form else None
+    if found is not None and found.groupdict().get("name"):
+        yield Fact.known("python.name", found["name"].split("\n")[0][:200], source)
+    suggests = _pattern(_SUGGESTS).search(event.text[:4_000])
+    if suggests is not None:
+        yield Fact.known("python.suggests", suggests["what"].strip(), source)
+
+
+def _own(event: Event, kind: str) -> bool:
+    """Did the user's own line raise it, or Python over that line?"""
+    if kind in ("SyntaxError", "IndentationError", "TabError"):
+        return bool(event.frames) and not event.frames[-1].package
+    frame = _raised_at(event.frames)
+    if frame is None:
+        return False
+    if frame.code and _pattern(_RAISES).match(frame.code):
+        return True
+    form = _FORMS.get(kind)
+    return bool(form) and _pattern(form).search(event.text[:2_000]) is not None
+
+
+def _raised_at(frames: tuple[Frame, ...]) -> Frame | None:
+    """The innermost frame, without those between a call and what it did wrong; None when it is not the user's."""
+    for frame in reversed(frames):
+        if not frame.package:
+            return frame
+        between = frame.package == "torch" and frame.function in _BETWEEN
+        if frame.package != "python" and not between:
+            return None
+    return None
