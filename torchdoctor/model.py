@@ -199,7 +199,10 @@ class Ending(str, Enum):
 
 @record(frozen=True, slots=True)
 class Transcript(Record):
-    """All that was read, in order. ``notes`` says what was cut, skipped or guessed on the way."""
+    """All that was read, in order. ``notes`` says what was cut, skipped or guessed on the way.
+
+    ``earlier`` holds the runs before the last one of an input, each with events of its own.
+    """
 
     sources: tuple[str, ...]
     events: tuple[Event, ...]
@@ -208,6 +211,7 @@ class Transcript(Record):
     lines_read: int = 0
     bytes_read: int = 0
     notes: tuple[str, ...] = ()
+    earlier: tuple[Transcript, ...] = ()
 
 
 class Severity(str, Enum):
@@ -380,6 +384,22 @@ class NotChecked(Record):
 
 
 @record(frozen=True, slots=True)
+class Run(Record):
+    """One of several runs of an input: where it stands, when it began, what came of it.
+
+    ``rule`` is that of its first diagnosis.
+    """
+
+    number: int
+    file: str
+    line: int
+    end_line: int
+    started: str | None
+    outcome: Outcome
+    rule: str | None = None
+
+
+@record(frozen=True, slots=True)
 class Report(Record):
     """The answer. ``diagnoses[0]`` is the cause; consequences stand in its ``leads_to``."""
 
@@ -395,6 +415,7 @@ class Report(Record):
     facts: tuple[Fact, ...] = ()
     faults: tuple[str, ...] = ()  # what broke in torchdoctor itself; the rest of the report stands
     schema: str = REPORT_SCHEMA
+    runs: tuple[Run, ...] = ()  # of the input, the judged one among them; empty when there is one
 
 
 def moment_of(time: str | None) -> datetime | None:

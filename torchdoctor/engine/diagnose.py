@@ -43,10 +43,21 @@ _NOTHING = (
 
 
 def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
-    """The report on one transcript. Never raises for anything that stands in the transcript.
+    """The report on one transcript, of its last run. Never raises for anything that stands in it.
 
-    Asks ``facts`` only for what the conditions of matching rules name.
+    Asks ``facts`` only for what the conditions of matching rules name. Earlier runs of the input are judged by
+    the text alone, and each is told in a note.
     """
+    report = _judged(transcript, facts, rules)
+    if not transcript.earlier:
+        return report
+    from torchdoctor.engine.runs import with_earlier
+
+    return with_earlier(report, transcript, [_judged(run, FactBook(), rules) for run in transcript.earlier])
+
+
+def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
+    """The report on the events of one run."""
     kernel = any(event.kind is EventKind.KERNEL_LOG for event in transcript.events)
     transcript, foreign = _with_kernel_log(transcript) if kernel else (transcript, ())
     text_facts = TextFacts(transcript, facts)

@@ -9,6 +9,7 @@ from torchdoctor.intake.ending import judge
 from torchdoctor.intake.inputs import Found
 from torchdoctor.intake.quotation import mark_quoted
 from torchdoctor.intake.router import Router
+from torchdoctor.intake.runs import split
 from torchdoctor.intake.skim import Skim, feed
 from torchdoctor.intake.source import IntakeError, Tally
 from torchdoctor.intake.structured import is_notebook, structured
@@ -184,7 +185,6 @@ def _transcript(
     if not drafts:
         return Transcript((source,), (), Form.EMPTY, Ending.UNKNOWN, tally.lines, tally.bytes, tuple(notes))
     mark_quoted(drafts, router.sample)
-    ending = judge(drafts)
     if router.keep.dropped:
         passed[source] = router.keep.dropped
     beyond = router.keep.forgotten
@@ -192,10 +192,20 @@ def _transcript(
         what = counted(beyond, "event beyond the limit was", "events beyond the limit were")
         notes.append(f"{source}: {what} not kept")
     _date(drafts)
+    *before, final = split(drafts)
+    earlier = tuple(_of_run(part, source, tally, 0) for part in before)
+    return replace(_of_run(final, source, tally, base), notes=tuple(notes), earlier=earlier)
+
+
+def _of_run(drafts: list[Draft], source: str, tally: Tally, base: int) -> Transcript:
+    """The transcript of one run of an input; its events are numbered from ``base``."""
+    ending = judge(drafts)
     for number, draft in enumerate(drafts, base):
         draft.number = number
     events = tuple(draft.event(source) for draft in drafts)
-    return Transcript((source,), events, Form.LOG, ending, tally.lines, tally.bytes, tuple(notes))
+    for draft in drafts:
+        draft.number = -1  # nothing of one run refers to another
+    return Transcript((source,), events, Form.LOG, ending, tally.lines, tally.bytes)
 
 
 def _place(router: Router, source: str) -> None:
@@ -234,4 +244,5 @@ def _merged(parts: list[Transcript], notes: tuple[str, ...]) -> Transcript:
         tuple(source for part in parts for source in part.sources), events, form, ending,
         sum(part.lines_read for part in parts), sum(part.bytes_read for part in parts),
         tuple(note for part in parts for note in part.notes) + notes,
+        tuple(run for part in parts for run in part.earlier),
     )  # fmt: skip

@@ -1,0 +1,141 @@
+"""Several runs one after another in one input: appended logs, restarts, commands at a prompt.
+
+An input is parted only where a run had an end of its own and a sign shows that a program starts: a command at
+a prompt, nohup's first line, another job's number, the first lines of the run again, or the end of another main
+program, of which a process has only one. Time, process ids and step numbers part nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torchdoctor.extract.progress import is_progress, is_step
+from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.ending.event import goodness
+from torchdoctor.intake.keep import shape
+from torchdoctor.intake.lines import is_prompt
+from torchdoctor.model import EventKind
+
+if TYPE_CHECKING:
+    from torchdoctor.intake.draft import Draft
+
+_HEAD = 5  # first lines of a run by which it is known again
+_ALIKE = 2  # of these so many must come again within as many lines
+_BEHIND = 60  # events between the end of a run and the sign of the next one
+_AFTER_REFUSAL = 3  # events
+_MOST = 50  # runs
+
+_STARTS = (
+    r"(?:\S*[$#%>] |\+ )(?:\w+=\S* )*(?:(?:sudo|nohup|time|env|exec) )*(?:\S*/)?"
+    r"(?:python\S*|torchrun|accelerate|deepspeed|srun|mpirun|bash|sh|\./\S+|conda run)\b"
+)
+_JOB = r"(?i)\b(?:slurm[_ ])?job[ _]?id\b\W{1,4}(?P<id>\d{3,12})\b"
+_REFUSED = r"^\S+\.py: error: "
+_REPORTERS = frozenset(("CalledProcessError", "ChildFailedError", "ProcessRaisedException", "SystemExit"))
+_SCRIPT = r"(?<![\w/.-])(?P<script>[\w./~-]+\.(?:py|sh)|-m [\w.]+)"
+# other processes of the same run print their own ends
+_OF_MANY = (EventKind.LAUNCHER, EventKind.SCHEDULER)
+
+
+def split(drafts: list[Draft]) -> list[list[Draft]]:
+    """The drafts of each run, in order; one list where nothing shows that there are several."""
+    parts: list[list[Draft]] = []
+    begin, end, job = 0, -1, ""
+    several = any(one.rank is not None or one.kind in _OF_MANY for one in drafts)
+    for index, draft in enumerate(drafts):
+        number = _job(draft)
+        at = -1
+        if begin <= end < index and len(parts) + 1 < _MOST:
+            if not several and _is_another(drafts, end, index):
+                at = end + 1
+            elif (number and job and number != job) or _is_start(drafts, begin, end, index):
+                at = index
+        if at >= 0:
+            parts.append(drafts[begin:at])
+            begin = at
+        job = number or job
+        if _is_end(draft) or (draft.kind is EventKind.LOG and goodness(draft.text()) == 2):
+            end = index
+    return [*parts, drafts[begin:]]
+
+
+def _job(draft: Draft) -> str:
+    found = pattern(_JOB).search(draft.raw[:200]) if "ob" in draft.raw[:200] else None
+    return found["id"] if found else ""
+
+
+def _is_end(draft: Draft) -> bool:
+    """Did a program end here: by what it did not catch, by its arguments, by a signal?"""
+    if draft.quoted or draft.recovered:
+        return False
+    raised = draft.kind is EventKind.EXCEPTION and bool(draft.frames) and draft.type is not None
+    return raised or draft.kind is EventKind.CRASH or _refused(draft)
+
+
+def _refused(draft: Draft) -> bool:
+    """Did argparse end the program? It does so at once, before anything else is printed."""
+    return draft.kind is EventKind.LOG and bool(pattern(_REFUSED).match(draft.raw[:300]))
+
+
+def _is_main(draft: Draft) -> bool:
+    """Is it the end of a Python program by an exception of its main module, or by argparse?
+
+    Not of a child that multiprocessing spawned, nor of a parent that reports the end of another program.
+    """
+    if draft.kind is not EventKind.EXCEPTION or not draft.frames or draft.type is None:
+        return _refused(draft)
+    outer, name = draft.frames[0], draft.type.rpartition(".")[2]
+    return outer.function == "<module>" and outer.file != "<string>" and name not in _REPORTERS
+
+
+def _is_another(drafts: list[Draft], end: int, index: int) -> bool:
+    """Must what stands at ``index`` be another process than the one that ended at ``end``?
+
+    A main program ends once; what follows the refusal of arguments is no output of the program that refused.
+    """
+    one, two = drafts[end], drafts[index]
+    if _refused(one):
+        return index == end + _AFTER_REFUSAL or _is_main(two)
+    return _is_main(one) and _is_main(two) and not _linked(one, two)
+
+
+def _linked(one: Draft, two: Draft) -> bool:
+    """Do the two belong to one exception, or say the same of another process?"""
+    tied = any(to is one for _, to in two.links) or any(to is two for _, to in one.links)
+    return tied or (one.type == two.type and shape(one.text()) == shape(two.text()))
+
+
+def _is_start(drafts: list[Draft], begin: int, end: int, index: int) -> bool:
+    """Does a program start here, behind the end of a run that began at ``begin``?"""
+    draft = drafts[index]
+    if index - end > _BEHIND or draft.kind in (EventKind.EXCEPTION, EventKind.WARNING):
+        return False
+    raw = draft.raw.strip()
+    if raw.startswith("nohup: ignoring input") or _is_same_command(drafts[:index], draft):
+        return True
+    if draft.rank is not None or draft.kind is not EventKind.LOG:
+        return False
+    first = [shape(one.raw) for one in drafts[begin : min(begin + _HEAD, end)] if _tells(one)]
+    if shape(draft.raw) not in first or not _tells(draft):
+        return False
+    here = {shape(one.raw) for one in drafts[index : index + _HEAD]}
+    return len(here & set(first)) >= min(_ALIKE, len(set(first)))
+
+
+def _is_same_command(before: list[Draft], draft: Draft) -> bool:
+    """Is it a command at a prompt that runs a script which one before it ran, too?"""
+    script = _script(draft)
+    return bool(script) and any(_script(one) == script for one in before)
+
+
+def _script(draft: Draft) -> str:
+    if not is_prompt(draft.raw) or not pattern(_STARTS).match(draft.raw.strip()):
+        return ""
+    found = pattern(_SCRIPT).search(draft.raw[:1_000])
+    return found["script"] if found else ""
+
+
+def _tells(draft: Draft) -> bool:
+    """Is it a line by which the start of a program is known again, not one of its steps?"""
+    text = draft.raw
+    return sum(c.isalpha() for c in text) >= 5 and not is_step(text) and not is_progress(text)
