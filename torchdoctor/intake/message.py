@@ -48,6 +48,15 @@ _NOT_MESSAGE = (
     "[end of output]",
     "note: This error originates",
 )
+# what Python itself says with these is one line; what stands below it was printed by the program
+_ONE_LINE = frozenset((
+    "KeyError", "NameError", "UnboundLocalError", "AttributeError", "IndexError", "ZeroDivisionError",
+    "ModuleNotFoundError", "EOFError", "KeyboardInterrupt", "StopIteration", "FileNotFoundError",
+    "NotADirectoryError", "IsADirectoryError", "PermissionError", "UnicodeDecodeError", "MemoryError",
+    "SystemExit", "BrokenPipeError", "ConnectionResetError", "ConnectionRefusedError",
+))  # fmt: skip
+# what print() makes of tensors, sizes, tuples and names, perhaps behind a word or two
+_VALUE = r"(?:[A-Za-z_]\w*:? ){0,2}(?:torch\.Size\(|tensor\(|\(\d|\[\d|-?\d[\d.e+-]*$)|[\w.-]+\.\w{2,4}$"
 # of an out-of-memory error, from torch 1.10 to the newest release
 _LAST_WORDS = ("environment-variables)", "PYTORCH_CUDA_ALLOC_CONF")
 _NOT_AFTER_BLANK = 3  # words a line needs behind a blank one to count as prose of the message
@@ -127,11 +136,20 @@ class Message:
 
     def _free(self, stripped: str) -> bool:
         """A few lines at the left edge may belong; a run of alike ones is a program that prints on."""
+        if self.draft.headed and not ends_open(self.draft) and self._printed(stripped):
+            return False
         self.free += 1
         shape = pattern(r"\d+").sub("0", stripped[:80])
         self.alike = self.alike + 1 if shape == self.last else 0
         self.last = shape
         return self.free <= FREE_LINES and self.alike < 2
+
+    def _printed(self, stripped: str) -> bool:
+        """Did the program print this line below its traceback, as far as class and form tell?"""
+        name = (self.draft.type or "").rpartition(".")[2]
+        if name in _ONE_LINE or (name == "AssertionError" and not self.draft.size):
+            return True
+        return len(self.draft.parts) == 1 and pattern(_VALUE).match(stripped) is not None
 
     def _foreign(self, line: Line) -> bool:
         mark = line.mark

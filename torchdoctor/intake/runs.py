@@ -102,7 +102,11 @@ def _is_another(drafts: list[Draft], end: int, index: int) -> bool:
 def _linked(one: Draft, two: Draft) -> bool:
     """Do the two belong to one exception, or say the same of another process?"""
     tied = any(to is one for _, to in two.links) or any(to is two for _, to in one.links)
-    return tied or (one.type == two.type and shape(one.text()) == shape(two.text()))
+    if tied or one.type != two.type:
+        return tied
+    alike = shape(one.text()) == shape(two.text())
+    places = [[(frame.file, frame.line) for frame in draft.frames] for draft in (one, two)]
+    return alike or (bool(one.frames) and places[0] == places[1])
 
 
 def _is_start(drafts: list[Draft], begin: int, end: int, index: int) -> bool:
