@@ -10,6 +10,7 @@ from torchdoctor.model import Event, EventKind, Role, Severity, Transcript
 _REMARKS = frozenset(("INFO", "WARNING", "WARN", "DEBUG", "NOTICE", "TRACE"))
 # lines of training behind a message that show that its process went on
 _STEPS = 2
+_LOOK_BACK = 200
 OWN_CODE = "own-code-error"
 _LAUNCHERS = ("ChildFailedError", "torch.distributed.elastic.multiprocessing.errors.ChildFailedError")
 
@@ -44,6 +45,20 @@ def ended(live: list[Finding], strange: list[Event], transcript: Transcript) -> 
         finding.rule.severity is not Severity.WARNING and not is_context(finding, transcript)
         for finding in live
     )
+
+
+def waited_by_chance(finding: Finding, transcript: Transcript) -> bool:
+    """Was a run that moved stopped by hand, so that where its stack stood is a moment of it and no hang?"""
+    return all(_stopped(one.event) and _moved(one.event, transcript) for one in finding.occurrences)
+
+
+def _stopped(event: Event) -> bool:
+    return event.kind is EventKind.EXCEPTION and (event.type or "").endswith("KeyboardInterrupt")
+
+
+def _moved(event: Event, transcript: Transcript) -> bool:
+    before = transcript.events[max(0, event.id - _LOOK_BACK) : event.id]
+    return sum(is_step(one.text) or is_progress(one.text) for one in before) >= _STEPS
 
 
 def without_own_code(live: list[Finding], transcript: Transcript) -> list[Finding]:

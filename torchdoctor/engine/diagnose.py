@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import suspect
 from torchdoctor.engine.answer import answer
-from torchdoctor.engine.context import without_own_code
+from torchdoctor.engine.context import waited_by_chance, without_own_code
 from torchdoctor.engine.echo import mark_echoes
 from torchdoctor.engine.factbook import FactBook, TextFacts
 from torchdoctor.engine.finding import Finding
@@ -15,7 +15,7 @@ from torchdoctor.engine.judge import judge
 from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
 from torchdoctor.engine.rank import sort_key
-from torchdoctor.engine.select import note, select
+from torchdoctor.engine.select import INTERRUPTED, note, select
 from torchdoctor.model import (
     Diagnosis,
     Ending,
@@ -67,6 +67,7 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     if not anchored:
         live += judge(occurrences(transcript, rules, text_facts, written=True), rules, text_facts)
     live = without_own_code(live, transcript)
+    live = [one for one in live if one.rule.id == INTERRUPTED or not waited_by_chance(one, transcript)]
     strange = suspect.unexplained(transcript, {number for finding in live for number in finding.events()})
     mark_echoes(live, strange)
     first, moments, alone = _ranks(transcript, live, strange)

@@ -9,6 +9,8 @@ from torchdoctor.engine.finding import Finding, quote
 from torchdoctor.engine.rank import got_over, only_warned
 from torchdoctor.model import Ending, Event, EventKind, Role, Severity, Standing, Transcript
 
+INTERRUPTED = "interrupted"
+
 Chain = tuple[Finding, list[Finding]]
 
 
@@ -20,8 +22,12 @@ def select(
     ``strange`` are the exceptions that no rule knows; ``alone``: one of them is the first failing rank's own.
     """
     notes: list[str] = []
+    by_hand = any(head.rule.id == INTERRUPTED for head, _ in found)
     causes = [
-        chain for chain in found if chain[0].role is Role.CAUSE and chain[0].rule.severity is Severity.FATAL
+        chain
+        for chain in found
+        if chain[0].role is Role.CAUSE and chain[0].rule.severity is Severity.FATAL
+        if not by_hand or not is_context(chain[0], transcript)
     ]
     # a failure no rule knows explains consequences and warnings better than they explain it; that of a rank
     # alone explains the loss of a peer on others, too
@@ -33,7 +39,7 @@ def select(
     over = ended([head for head, _ in found], strange, transcript)
     kept: list[Chain] = []
     for chain in found:
-        why = _beside_the_end(chain, transcript, over) or _why_not(
+        why = _beside_the_end(chain, transcript, over, by_hand) or _why_not(
             chain[0], transcript, strange, bool(causes), unknown_cause, failure
         )
         if why:
@@ -43,10 +49,10 @@ def select(
     return _without_rivals(kept, notes), notes
 
 
-def _beside_the_end(chain: Chain, transcript: Transcript, over: bool) -> str:
+def _beside_the_end(chain: Chain, transcript: Transcript, over: bool, by_hand: bool) -> str:
     """Why what was only said on the way is no cause: something else ended the run, or nothing did."""
     head, under = chain
-    if head.rule.severity is not Severity.FATAL or not is_context(head, transcript):
+    if not is_context(head, transcript) or (head.rule.severity is not Severity.FATAL and not by_hand):
         return ""
     if any(not is_context(member, transcript) for member in under):
         return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import is_step
+from torchdoctor.intake.ending import rows
 from torchdoctor.intake.ending.event import goodness, is_failure
 from torchdoctor.intake.ending.got_over import came_later, caught, of_another, tried_between
 from torchdoctor.model import Ending, EventKind
@@ -34,6 +35,8 @@ def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
             steps += is_step(text)
     if good >= 0 and failure >= 0 and "prompt executed" in drafts[good].text().lower():
         good = -1  # ComfyUI says so after a failed prompt, too
+    if _exited_badly(drafts):
+        return Ending.BAD, -1
     if failure < 0:
         return (Ending.GOOD, good) if good >= 0 else (Ending.UNKNOWN, -1)
     if good > failure and (strength == 2 or steps >= 2):
@@ -43,3 +46,15 @@ def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
     if failure < len(drafts) - 2 and caught(drafts, failure):
         return Ending.GOOD, len(drafts) - 1
     return (Ending.BAD, -1) if steps < 3 else (Ending.UNKNOWN, -1)
+
+
+def _exited_badly(drafts: list[Draft]) -> bool:
+    """Does a launcher or a scheduler say last that the run ended with a failure? No good word outweighs that."""
+    for draft in reversed(drafts[-_MOST:]):
+        if draft.quoted or draft.recovered:
+            continue
+        if draft.kind in (EventKind.LAUNCHER, EventKind.SCHEDULER) and is_failure(draft):
+            return True
+        if is_step(draft.text()) or rows.AGAIN.search(draft.text()[:400]):
+            return False
+    return False
