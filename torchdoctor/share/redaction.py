@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from torchdoctor.engine import secrets
+from torchdoctor.share import secrets
 
 _NAME = r"(?P<name>[^/\\\s\"':,;)\]}<>*|%$]+)"
 # /home/alice, /gpfs/home/alice, /Users/bob, C:\Users\carol, /lustre/scratch/dave, /data/users/erin
@@ -163,8 +163,7 @@ _HIGHEST_MAJOR = 32  # no package that torch brings has a first version number a
 _FORMS = {"hosts": "node{}", "users": "user{}"}
 
 
-@dataclass(frozen=True, slots=True)
-class Redacted:
+class Redacted(NamedTuple):
     """A text without names and secrets; ``replaced`` says in words what was taken out, most first."""
 
     text: str

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from pace import bounded
-from planted_kinds import KINDS
-from planted_secrets import planted
 
+from share.planted_kinds import KINDS
+from share.planted_secrets import planted
 from torchdoctor import catalog
 from torchdoctor.engine.literals import every_literal
-from torchdoctor.engine.redaction import redact
+from torchdoctor.share.redaction import redact
 
 
 @pytest.mark.parametrize(
