@@ -36,7 +36,7 @@ _MAC_OF_SWITCH = re.compile(
 _UUID = re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b")
 _SERIAL = re.compile(
     r"(?P<lead>\b(?:(?:gpu|board|chassis|module|product|drive|device|system)?[ _-]?(?:serial(?:[ _-]?"
-    r"(?:number|no\.?|num))?|s/n|asset tag"
+    r"(?:number|no\.?|num))?|s/n|(?:asset|service) tag"
     r"|(?:node|system|port|sys[ _]image)[ _-]?guid|guid))[\"']?\s*[:=]\s*[\"']?)(?P<value>"
     r"(?=[\w:-]{0,30}\d)[\w:-]{6,40})",
     re.IGNORECASE,

@@ -17,7 +17,7 @@ PRINCIPAL = re.compile(
 )
 NODE_LIST = re.compile(
     r"(?P<lead>\b(?:SLURM_(?:JOB_)?NODELIST|NodeList|BatchHost|ReqNodeList"
-    r"|nodelist)[\"']?\s*[=:]\s*[\"']?)(?P<list>[A-Za-z][\w.,\[\]-]{1,400})"
+    r"|nodelist)[\"']?\s*[=:]\s*[\"']?|\bsalloc: Nodes )(?P<list>[A-Za-z][\w.,\[\]-]{1,400})"
 )
 # a digit or hyphen in the first part: torch.distributed.elastic.local is a module
 _FULL_NAME = re.compile(
@@ -28,7 +28,7 @@ _FULL_NAME = re.compile(
 # what clouds name their machines, and the domains that only machines of a cloud have
 _CLOUD = re.compile(
     r"(?<![\w./@-])(?P<host>(?:ip|ec2)-\d{1,3}-\d{1,3}-\d{1,3}-\d{1,3}(?:\.[a-z0-9-]{1,40}){0,6}"
-    r"|gke-[a-z0-9-]{1,40}-[0-9a-f]{8}-[a-z0-9]{4}|aks-[a-z0-9]{1,20}-\d{8}-vmss[0-9a-z]{6}"
+    r"|(?:DESKTOP|LAPTOP|WIN)-[A-Z0-9]{7,12}|gke-[a-z0-9-]{1,40}-[0-9a-f]{8}-[a-z0-9]{4}|aks-[a-z0-9]{1,20}-\d{8}-vmss[0-9a-z]{6}"
     r"|[A-Za-z][\w-]{0,62}(?:\.[\w-]{1,62}){0,3}\.(?:internal\.cloudapp\.net|c\.[\w-]{1,40}\.internal"
     r"|compute(?:-1)?\.(?:internal|amazonaws\.com)))(?![\w-])"
 )
@@ -45,8 +45,9 @@ _PLACES = re.compile(
     r"|\bnode[=:]\s?[\"']?"
     r"|\b(?:on|from|of) node |\bclient socket .{0,40}?\["
     r"|\b[Cc]onnect(?:ing|ion|ed)? (?:to|from|with) (?:the )?\[?"
-    r"|\b[Rr]emote peer |\bnode name |\b[Nn]ode failure on |\bkubelet, |\bnode/|\bNode:\s{1,12}"
+    r"|\b[Rr]emote (?:peer|host) |\bnode name |\b[Nn]ode failure on |\bkubelet, |\bnode/|\bNode:\s{1,12}"
     r"|\b(?:not known|resolve host(?:name)?):? [\"']?|\bgetaddrinfo\(?[\"' ]?|\blookup "
+    r"|\bgethostname\(\)[ =>:-]{1,6}[\"']?|\bssh (?:-[a-zA-Z]{1,8} ){0,4}"
     r"|\b(?:tcp|rdzv|c10d|etcd|http)://)" + HOST_NAME + r"(?![\w.-]*[(])(?!/(?!\d)|[\w.-]*/(?!\d))",
     re.MULTILINE,
 )
@@ -72,6 +73,8 @@ _SURE = tuple(
         r"\bSuccessfully assigned \S{1,200} to HOST",
         r"\bnode/HOST (?:cordoned|uncordoned|drained|already|evicted|labeled|tainted)",
         r"\bkubelet, HOST\b",
+        r"\bNode HOST (?:status is now|has been|is not)",
+        r"\bconnect to host HOST port \d",
         r"^Node: {1,12}HOST/\d",
         r"\bName or service not known: [\"']?HOST",
         r"\bnetwork addresses of \(HOST, \d",
@@ -83,7 +86,9 @@ _SURE = tuple(
     )
 )
 _BEFORE = re.compile(
-    r"^(?:\[?\d?\]?:? ?)" + HOST_NAME + r"(?=:\d{1,8}:\d{1,8} \[|:\d{3,8}:\d{3,8} NCCL| kernel: )",
+    r"^(?:\[?\d?\]?:? ?)"
+    + HOST_NAME
+    + r"(?=:\d{1,8}:\d{1,8} \[|:\d{3,8}:\d{3,8} NCCL| kernel: |: \[\d{4}-\d\d-\d\d)",
     re.MULTILINE,
 )
 _SYSLOG = re.compile(

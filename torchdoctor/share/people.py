@@ -17,7 +17,7 @@ _LOGIN = r"(?P<name>[A-Za-z_][\w.-]{0,31})"
 HOME = re.compile(
     r"(?P<lead>(?:(?<![\w.-])|(?<=[\w-])(?<!/gpfs/u))(?:/|\\\\?|[A-Za-z]:[/\\]{1,2})(?:homes?\d*|[Uu]sers?|nethome"
     r"|scratch\d*|lustre/work)"
-    r"[/\\]{1,2}(?:(?:gpfs|lustre|beegfs|ssd|nvme|fs\d+|(?<=scratch/)users?)[/\\]{1,2})?(?:[a-z][/\\]{1,2})?)"
+    r"[/\\]{1,2}(?:(?:gpfs|lustre|beegfs|ssd|nvme|fs\d+|(?<=scratch/)users?|project_\d{3,10})[/\\]{1,2})?(?:[a-z][/\\]{1,2})?)"
     + _NAME
 )
 _PROJECT_HOME = re.compile(
@@ -26,7 +26,7 @@ _PROJECT_HOME = re.compile(
 # roots of shared file systems: what lies right under them is often a person's
 _SHARED = re.compile(
     r"(?P<lead>(?<![\w.-])(?:/mnt|/work|/net|/export|/gpfs|/lustre|/p)?/(?:data\d*|nfs\d*|raid\d*|beegfs|gpfs\d*"
-    r"|lustre\d*|panfs|weka|vast|nvme\d*|ssd\d*|hdd\d*|storage\d*|nas\d*|fsx|efs|filestore|netscratch)/)"
+    r"|lustre\d*|panfs|weka|vast|nvme\d*|ssd\d*|hdd\d*|storage\d*|nas\d*|fsx|efs|filestore|netscratch|u)/)"
     r"(?P<name>(?=[\w.-]{3})[a-z][a-z0-9]{0,20}(?:[._-][a-z0-9]{1,16})?)(?=/)"
 )
 # a name with a space in it, which only a path can end
@@ -129,7 +129,7 @@ _PASSWD = re.compile(
 _WITH_MAIL = re.compile(r"(?P<name>\b[A-Z][\w.'-]{1,30}(?: [A-Z][\w.'-]{0,30}){1,3}) <(?=[\w.+-]{1,64}@)")
 PROMPT = re.compile(
     r"(?<![\w./+-])(?P<user>[a-z_][\w.-]{0,31})@(?P<host>(?!example\.)[A-Za-z][\w-]{1,62}"
-    r"(?:\.[\w-]+)*)(?=[:\s~\]])"
+    r"(?:\.[\w-]+)*)(?=[:\s~\]]|$)"
 )
 
 

@@ -41,7 +41,8 @@ _ISSUED = re.compile(
     r")"
 )
 # a word drawn at random, whoever issued it; a mangled name of C++ is passed over whole
-_RANDOM = re.compile(r"(?<!\w)_Z\w{4,4000}|(?<![A-Za-z0-9])(?P<word>[A-Za-z0-9]{20,400})(?![A-Za-z0-9])")
+_RANDOM = re.compile(r"(?<!\w)_{1,2}Z\w{4,4000}|(?<![A-Za-z0-9])(?P<word>[A-Za-z0-9]{20,400})(?![A-Za-z0-9])")
+_LONG = 28
 _CLASS_RUN = re.compile(r"[a-z]+|[A-Z]+|[0-9]+")
 
 _KEY_MARK = re.compile(r"-----(?P<mark>BEGIN|END) [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
@@ -109,6 +110,10 @@ _OPTION = re.compile(
     rf"(?P<lead>(?<!\S)--?(?:[\w.-]{{0,40}}?[._-])?"
     rf"(?P<name>(?P<strong>{_STRONG})|(?:{_WEAK}))[ =]{_QUOTE}){_VALUE}",
     re.IGNORECASE,
+)
+# DB_PASS=… is a variable of the environment; forward_pass=… is none
+_VARIABLE = re.compile(
+    rf"(?P<lead>\b(?P<name>(?P<strong>[A-Z][A-Z0-9_]{{1,40}}_(?:PASS|PW|PSW)))[\"']?\s?[=:]\s?{_QUOTE}){_VALUE}"
 )
 _BOOTSTRAP = re.compile(r"[a-z0-9]{6}\.[a-z0-9]{16}")  # kubeadm's
 _ARGUMENT = r"(?:(?P<quote>[\"'])(?P<quoted>(?:(?!(?P=quote))[^\r\n]){1,200})|(?P<value>[^\s\"']{3,}))"
@@ -181,7 +186,7 @@ def take_out(text: str, count: Callable[[], str]) -> str:
     text = issuer_rules.take_out(text, count, STAND_IN)
     text = _COOKIE.sub(form, text)
     text = _HEADER.sub(lambda found: form(found) if _is_secret(found, True) else found[0], text)
-    for pattern in (_NAMED, _OPTION):
+    for pattern in (_NAMED, _OPTION, _VARIABLE):
         text = pattern.sub(lambda found: after_lead(found) if _is_named(found) else found[0], text)
     for pattern in _COMMANDS:
         text = pattern.sub(lambda found: _argument(found, count), text)
@@ -200,7 +205,10 @@ def is_random(word: str) -> bool:
     digits = [run for run in runs if run.isdigit()]
     letters = "".join(run for run in runs if not run.isdigit())
     return (
-        len(runs) >= 0.4 * len(word) and len(digits) >= 3 and not letters.isupper() and not letters.islower()
+        len(runs) >= 0.4 * len(word)
+        and len(digits) >= (3 if len(word) < _LONG else 2)
+        and not letters.isupper()
+        and not letters.islower()
     )
 
 
