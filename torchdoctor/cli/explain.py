@@ -16,7 +16,7 @@ from torchdoctor.model import Outcome, Report
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from torchdoctor.engine.incident import Answer
+    from torchdoctor.engine.incident import Answer, Publisher
     from torchdoctor.probes import ProbeSource
 
 
@@ -92,11 +92,11 @@ def command(
     local = None if offline else Local(_probes, sure=here)
     rules = loading.rules(folders)
     stdin = sys.stdin.buffer if sys.stdin is not None else None
-    hidden = redact if redact is not None else form in ("markdown", "html")
+    publish = _publisher() if (redact if redact is not None else form in ("markdown", "html")) else None
     if each:
-        answers: Iterable[Answer] = explain_each(files, facts, rules, stdin, local, redacted=hidden)
+        answers: Iterable[Answer] = explain_each(files, facts, rules, stdin, local, publish=publish)
     else:
-        answers = [explain(files, facts, rules, stdin, local, redacted=hidden)]
+        answers = [explain(files, facts, rules, stdin, local, publish=publish)]
     seen = _Seen()
     with streams.shown():
         _write(seen.watch(answers), form, each, verbose)
@@ -132,6 +132,12 @@ def _probes() -> ProbeSource:
     from torchdoctor.probes.interpreter import choose
 
     return ProbeSource(python=choose()[0])
+
+
+def _publisher() -> Publisher:
+    from torchdoctor.share.publish import published
+
+    return published
 
 
 def _facts(path: str | None) -> FactBook:

@@ -175,13 +175,14 @@ def new(
     before you publish it.
     """
     from torchdoctor.engine.scaffold import start, write
+    from torchdoctor.share.redaction import redact
 
     directory = _writable(folder)
     beside = os.path.join(os.path.dirname(os.path.abspath(directory)), "fixtures")
     rules = loading.rules((folder,) if folder and _has_rules(folder) else ())
     if folder:
         os.makedirs(folder, exist_ok=True)
-    stubs = start(rule_id, log, rules, directory, fixtures or beside, family, line)
+    stubs = start(rule_id, log, rules, directory, fixtures or beside, redact, family, line)
     write(stubs)
     streams.write(f"{rule_id} in {stubs.family}, from the text\n  {stubs.template}")
     streams.write("".join(f"wrote {os.path.relpath(path)}\n" for path in stubs.files))

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from torchdoctor.model import Transcript
     from torchdoctor.probes import ProbeSource
 
+    # report, what was read, whether the log may be from this machine -> what may leave the machine
+    Publisher = Callable[[Report, Transcript, bool], Report]
+
 STDIN = "-"
 HERE = "Facts of this machine were used beside the text; --offline leaves them out"
 
@@ -43,12 +46,12 @@ def explain(
     stdin: BinaryIO | None = None,
     local: Local | None = None,
     *,
-    redacted: bool = False,
+    publish: Publisher | None = None,
 ) -> Answer:
     """All inputs as one incident. The report is ``unreadable`` when no input at all can be read.
 
     Where ``facts`` has no source of its own and the log is from this machine, ``local`` is asked.
-    With ``redacted`` names and secrets are replaced in the report.
+    ``publish`` makes of the report what may leave the machine.
     """
     try:
         reading = read_all(paths, stdin, rules.literals)
@@ -64,10 +67,8 @@ def explain(
     complaints = [str(error) for error in reading.unreadable]
     if report.outcome is Outcome.UNREADABLE:
         complaints.extend(report.notes)
-    if redacted:
-        from torchdoctor.engine.publish import published
-
-        report = published(report, reading.transcript, here=local is not None)
+    if publish is not None:
+        report = publish(report, reading.transcript, local is not None)
     return Answer(report, tuple(complaints))
 
 
@@ -88,9 +89,9 @@ def explain_each(
     stdin: BinaryIO | None = None,
     local: Local | None = None,
     *,
-    redacted: bool = False,
+    publish: Publisher | None = None,
 ) -> Iterator[Answer]:
     """One answer for each input, in order, as it is done; a folder is one, a pattern all that it matches."""
     for path in paths:
         for one in (is_pattern(path) and matches(path)) or [path]:
-            yield explain((one,), facts, rules, stdin, local, redacted=redacted)
+            yield explain((one,), facts, rules, stdin, local, publish=publish)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from torchdoctor import intake
@@ -14,7 +15,6 @@ from torchdoctor.engine import suspect
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.fixtures import UNFINISHED
-from torchdoctor.engine.redaction import redact
 from torchdoctor.model import Event, EventKind, TorchdoctorError, Transcript, counted
 
 MAX_TEMPLATE = 200
@@ -42,6 +42,9 @@ _BY_KIND = {
 # a message under one of these kinds is only told from other text by its kind
 _NAMED_KINDS = frozenset(_BY_KIND)
 
+# a text, names known to be hosts -> the text without names and secrets, and in words what was taken out
+Redact = Callable[[str, Iterable[str]], tuple[str, tuple[str, ...]]]
+
 
 class ScaffoldError(TorchdoctorError):
     """A rule that cannot be started so; the message says why, and what would be right."""
@@ -63,18 +66,20 @@ def start(
     rules: RuleSet,
     directory: str,
     fixtures: str,
+    redact: Redact,
     family: str | None = None,
     line: int | None = None,
 ) -> Stubs:
     """The stubs of a rule for the failure in a log; ``line`` chooses the message, else the likeliest cause.
 
-    Writes nothing. Raises ScaffoldError, or IntakeError for a log that cannot be read.
+    ``redact`` takes names and secrets out of what is written. Writes nothing. Raises ScaffoldError, or
+    IntakeError for a log that cannot be read.
     """
     _free(rule_id, rules, directory, fixtures)
     text, transcript = _read(log)
     event = _event(transcript, log, line)
-    shown = redact(text, {item.host for item in transcript.events if item.host})
-    notes = [f"taken out of the log: {', '.join(shown.replaced)}"] if shown.replaced else []
+    shown, replaced = redact(text, {item.host for item in transcript.events if item.host})
+    notes = [f"taken out of the log: {', '.join(replaced)}"] if replaced else []
     report = diagnose(transcript, FactBook(), rules)
     if report.diagnoses:
         top = report.diagnoses[0]
@@ -82,7 +87,7 @@ def start(
             f"the catalog says {top.rule} ({top.standing.value}) of this log: refine or correct that rule?"
         )
     chosen = _family(rule_id, event, rules, family)
-    source = as_template(redact(_message(event)).text)
+    source = as_template(redact(_message(event), ())[0])
     if _literal(source) < template.MIN_LITERAL and not event.type:
         notes.append("the message holds little that is its own: give the match an event kind and a where")
     rule_file = os.path.join(directory, chosen, f"{rule_id}.toml")
@@ -90,7 +95,7 @@ def start(
     near = os.path.join(fixtures, "near", rule_id, CASE)
     files = {
         rule_file: _rule(rule_id, chosen, event, source),
-        os.path.join(case, "input.txt"): shown.text,
+        os.path.join(case, "input.txt"): shown,
         os.path.join(case, "about.toml"): _about(
             rule_id, "captured", f"{UNFINISHED}: what ran, what was replaced"
         ),

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pace import bounded
-from planted_kinds import KINDS
-from planted_secrets import planted
 
+from share.planted_kinds import KINDS
+from share.planted_secrets import planted
 from torchdoctor import catalog
 from torchdoctor.engine.literals import every_literal
-from torchdoctor.engine.redaction import redact
+from torchdoctor.share import secrets
+from torchdoctor.share.redaction import redact
 
 
 @pytest.mark.parametrize(
@@ -80,10 +82,45 @@ def test_a_redacted_text_stays_as_it_is() -> None:
     assert redact(once).text == once
 
 
-@pytest.mark.parametrize("seed", ["a", "1.", "/home/", "a.b", "x@", "ab:", "token=", "://a:", "0a:", "A-"])
+# fmt: off
+_FLOODS = [
+    "a", "1.", "/home/", "a.b", "x@", "ab:", "token=", "://a:", "0a:", "A-", "_", " ", "\n", "\t", "\\",
+    "token='", "http://a:", "/data/a", "a@b", "eyJ.", "aB1", "Cookie: a=", "mysql ", "docker login ", "[a:1",
+    "ip-1-", "3cec.", "Ab Cd ", "Ab <x@", "-----BEGIN RSA PRIVATE KEY-----\n", "-----END PRIVATE KEY-----",
+    "srun: error: a",
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("seed", _FLOODS)
 def test_hostile_texts_cost_little(seed: str) -> None:
     text = (seed * 40_000)[:40_000]
     bounded(2.0, lambda: redact(text))
+
+
+def test_forty_thousand_key_headers_cost_little() -> None:
+    text = "-----BEGIN RSA PRIVATE KEY-----\n" * 40_000
+    bounded(3.0, lambda: secrets.take_out(text, lambda: "REDACTED"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "srun: error: cn{}x: task 3: Exited\n",
+        "/home/u{}z/x at 10.{}.1.2\n",
+        "GPU-{:08x}-1111-2222-3333-444455556666\n",
+        "-----BEGIN PRIVATE KEY----- {}\n",
+        "DB_PASSWORD=q{}!x\n",
+    ],
+)
+def test_cost_grows_with_the_text_and_not_with_the_number_of_names(line: str) -> None:
+    def cost(count: int) -> float:
+        text = "".join(line.format(number, number % 250) for number in range(count))
+        started = time.process_time()
+        redact(text)
+        return time.process_time() - started
+
+    assert any(cost(2000) / cost(1000) < 2**1.2 for _ in range(3))
 
 
 def test_of_two_hundred_planted_secrets_none_leaks() -> None:

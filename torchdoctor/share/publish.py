@@ -7,9 +7,9 @@ from dataclasses import fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from torchdoctor.engine.redaction import Redactor
 from torchdoctor.model import Record, Report
 from torchdoctor.records import replace
+from torchdoctor.share.redaction import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 import sample_reports
-from planted_kinds import KINDS
 
+from share.planted_kinds import KINDS
 from torchdoctor import catalog
 from torchdoctor.cli.main import main
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.incident import explain
-from torchdoctor.engine.publish import published
 from torchdoctor.intake import read_text
 from torchdoctor.model import Evidence, Frame
+from torchdoctor.share.publish import published
 
 LOG = """\
 USER=bkowalski HF_TOKEN=hf_abcdefghijABCDEFGHIJ0123456789
@@ -78,7 +78,7 @@ def test_the_diagnosis_is_the_same_with_and_without(tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     log.write_text(LOG, encoding="utf-8")
     plain = explain([str(log)], FactBook(None), catalog.load()).report
-    hidden = explain([str(log)], FactBook(None), catalog.load(), redacted=True).report
+    hidden = explain([str(log)], FactBook(None), catalog.load(), publish=published).report
     assert [item.rule for item in hidden.diagnoses] == [item.rule for item in plain.diagnoses]
     assert hidden.diagnoses[0].frame is not None
     assert hidden.diagnoses[0].frame.file == "/gpfs/home/user1/proj/train.py"

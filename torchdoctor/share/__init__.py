@@ -1,0 +1,1 @@
+"""What may leave the machine: reports and logs without names and secrets."""
