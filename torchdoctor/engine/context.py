@@ -11,6 +11,7 @@ _REMARKS = frozenset(("INFO", "WARNING", "WARN", "DEBUG", "NOTICE", "TRACE"))
 # lines of training behind a message that show that its process went on
 _STEPS = 2
 _LOOK_BACK = 200
+_COLUMNS = 120  # characters in which a column of levels stands
 OWN_CODE = "own-code-error"
 _LAUNCHERS = ("ChildFailedError", "torch.distributed.elastic.multiprocessing.errors.ChildFailedError")
 
@@ -21,7 +22,10 @@ def is_context(finding: Finding, transcript: Transcript) -> bool:
 
 
 def _is_remark(event: Event, transcript: Transcript) -> bool:
-    if event.kind is EventKind.WARNING or (event.level or "").upper() in _REMARKS:
+    level = event.level or ""
+    if event.kind is EventKind.LOG and not level and "|" in event.text[:_COLUMNS]:
+        level = next((cell for cell in event.text[:_COLUMNS].split("|") if cell.strip() in _REMARKS), "")
+    if event.kind is EventKind.WARNING or level.strip().upper() in _REMARKS:
         return True
     plain = event.kind is EventKind.LOG or (event.kind is EventKind.EXCEPTION and not event.headed)
     return plain and event.level is None and steps_after(event, transcript) >= _STEPS
@@ -39,10 +43,23 @@ def steps_after(event: Event, transcript: Transcript) -> int:
     return found
 
 
+def went_on(event: Event, transcript: Transcript) -> bool:
+    """Did the process of a remark go on: by a step, or by a record of its own log that is stamped later?"""
+    if steps_after(event, transcript):
+        return True
+    return event.time is not None and any(
+        other.stream == event.stream and other.time is not None and other.time > event.time
+        for other in transcript.events[event.id + 1 :]
+        if other.kind is EventKind.LOG and not other.quoted
+    )
+
+
 def ended(live: list[Finding], strange: list[Event], transcript: Transcript) -> bool:
     """Does the text show how some process ended badly: by what a rule knows, or by a strange exception?"""
     return bool(strange) or any(
-        finding.rule.severity is not Severity.WARNING and not is_context(finding, transcript)
+        finding.rule.severity is not Severity.WARNING
+        and finding.role is not Role.CONTEXT
+        and not is_context(finding, transcript)
         for finding in live
     )
 

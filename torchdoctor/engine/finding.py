@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchdoctor.catalog.rule import Rule
 from torchdoctor.model import Event, Evidence, Fact, Record, Role, Standing
-from torchdoctor.records import record
+from torchdoctor.records import record, replace
 
 
 @record(frozen=True, slots=True)
@@ -54,6 +54,13 @@ class Finding:
     @property
     def recovered(self) -> bool:
         return all(occurrence.event.recovered for occurrence in self.occurrences)
+
+    def doubt(self) -> None:
+        """Nothing here is sure: what was confirmed is possible."""
+        self.occurrences = [
+            replace(one, standing=Standing.POSSIBLE) if one.standing is Standing.CONFIRMED else one
+            for one in self.occurrences
+        ]
 
     def events(self) -> set[int]:
         return {occurrence.event.id for occurrence in self.occurrences}

@@ -19,9 +19,6 @@ from torchdoctor.records import replace
 # a literal that stands in more events than this is looked at in the first and the last of them only, and in
 # the first ones of each rank: what a rank failed of must be known of all of them
 FIRST_HITS, LAST_HITS, RANK_HITS = 48, 16, 3
-# a text in which nothing matched is looked through again without regard to capitals: at most so many
-# events, for literals of at least so many characters
-MOST_TOLD, LEAST_TOLD = 60, 16
 _SEPARATOR = "\n"
 _DIGITS = b"0123456789"
 _SMALL = 1 << 16  # below that, searching the text itself is as fast
@@ -137,26 +134,8 @@ def occurrences(
         for number in candidates:
             if not kinds or haystack.events[number].kind.value in kinds:
                 _try(rule_id, block, number, haystack, rules, facts, best)
-    if not best and 0 < len(haystack.events) <= MOST_TOLD:
-        _at_any_case(haystack, rules, facts, best)
     for (rule_id, _), occurrence in best.items():
         yield rule_id, occurrence
-
-
-def _at_any_case(
-    haystack: Haystack, rules: RuleSet, facts: TextFacts, best: dict[tuple[str, int], Occurrence]
-) -> None:
-    """Look again in a short text: titles, people and what reads a screen write other capitals."""
-    texts = [text.lower() for text in haystack.texts]
-    whole = _SEPARATOR.join(texts)
-    for literal in rules.literals():
-        low = literal.lower()
-        if len(low) < LEAST_TOLD or low.count(" ") < 2 or low not in whole:
-            continue
-        for number, text in enumerate(texts):
-            if low in text:
-                for rule_id, block in rules.places(literal):
-                    _try(rule_id, block, number, haystack, rules, facts, best, exact=False)
 
 
 def _try(
@@ -167,12 +146,11 @@ def _try(
     rules: RuleSet,
     facts: TextFacts,
     best: dict[tuple[str, int], Occurrence],
-    exact: bool = True,
 ) -> None:
     event = haystack.events[number]
     with facts.guard(rule_id):
         text = haystack.texts[number]
-        found = match_event(rules.rule(rule_id).matches[block], event, text, facts, exact)
+        found = match_event(rules.rule(rule_id).matches[block], event, text, facts)
         if found is None or is_foreign(rule_id, event, haystack.transcript):
             return
         _keep(rule_id, found, best)
@@ -192,13 +170,8 @@ def _keep(rule_id: str, found: Occurrence, best: dict[tuple[str, int], Occurrenc
     best[rule_id, found.event.id] = kept
 
 
-def match_event(
-    match: Match, event: Event, text: str, facts: TextFacts, exact: bool = True
-) -> Occurrence | None:
-    """The occurrence of one match block in one event, or None. ``text`` is the event's folded text.
-
-    ``exact`` says that capitals count.
-    """
+def match_event(match: Match, event: Event, text: str, facts: TextFacts) -> Occurrence | None:
+    """The occurrence of one match block in one event, or None. ``text`` is the event's folded text."""
     if match.kinds and event.kind.value not in match.kinds:
         return None
     if match.types and not _type_fits(match.types, event.type):
@@ -207,7 +180,7 @@ def match_event(
     start = end = weight = 0
     snippet = ""
     for index, pattern in enumerate(match.patterns):
-        found = template.compiled(pattern.pattern if exact else f"(?i:{pattern.pattern})").search(text)
+        found = template.compiled(pattern.pattern).search(text)
         if found is None:
             return None
         weight += pattern.weight

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchdoctor.engine import suspect
-from torchdoctor.engine.context import ended, is_context, steps_after
+from torchdoctor.engine.context import ended, is_context, went_on
 from torchdoctor.engine.echo import PEER_CAUSES
 from torchdoctor.engine.finding import Finding, quote
 from torchdoctor.engine.rank import got_over, only_warned
@@ -44,8 +44,10 @@ def select(
         )
         if why:
             notes.append(note(chain[0], why))
-        else:
-            kept.append(chain)
+            continue
+        if is_context(chain[0], transcript):
+            chain[0].doubt()  # what a process only said is never sure to be what ended it
+        kept.append(chain)
     return _without_rivals(kept, notes), notes
 
 
@@ -59,7 +61,7 @@ def _beside_the_end(chain: Chain, transcript: Transcript, over: bool, by_hand: b
     if over:
         return "said on the way; it is not what ended the run"
     last = max((one.event for one in head.occurrences), key=lambda event: event.id)
-    return "the run went on after it" if steps_after(last, transcript) else ""
+    return "the run went on after it" if went_on(last, transcript) else ""
 
 
 def note(finding: Finding, why: str) -> str:

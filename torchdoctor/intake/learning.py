@@ -97,26 +97,11 @@ def common_shape(lines: list[str]) -> Shape | None:
     return _calibrated(pod[0], lines) if pod and _is_tag(pod[0], shapes) else None
 
 
-_WROTE = r"(?i)(?:wrote|writes|said|schrieb|a \u00e9crit|\bescribi\u00f3|\u5199\u9053)[^\w]{0,4}$"
-
-
-def names_writer(text: str) -> bool:
-    """Does a line say that somebody else wrote what is quoted below it?"""
-    return pattern(_WROTE).search(text) is not None
-
-
 def quotation_shape(lines: list[str]) -> Shape | None:
-    """The mark > before half of the lines or more, where their own writer introduces them in words.
-
-    A reply begins with what it quotes, or names who wrote it.
-    """
+    """The mark > before half of the lines or more."""
     lines = [line for line in lines if line and not line.isspace()]
-    if not lines or lines[0][0] == ">":
-        return None
     quoted = [line for line in lines if line[0] == ">" and line[1:2] in ("", " ")]
-    if len(quoted) < _FEW or len(quoted) * 2 < len(lines) or any(map(names_writer, lines)):
-        return None
-    return Shape("> ?")
+    return Shape("> ?") if len(quoted) >= _FEW and len(quoted) * 2 >= len(lines) else None
 
 
 def service_shape(lines: list[str]) -> Shape | None:

@@ -10,7 +10,6 @@ from torchdoctor.intake.learning import (
     Shape,
     common_shape,
     marker,
-    names_writer,
     quotation_shape,
     service_shape,
     shape_of,
@@ -54,8 +53,6 @@ class Router:
         self.unfolder = Unfolder()
         self.named = ""  # the class of the exception that a report's field named
         self.long = (0, "")  # the pieces of a log record that is one long line, as far as they came
-        self.said = ""  # the last line that is neither blank nor quoted, headers and frames aside
-        self.wrote = False  # does the quotation below it name somebody else who wrote it?
         self.before = ""  # the line before, which a prefix has in common with the next one
 
     def physical(self, number: int, text: str, joined: bool) -> None:
@@ -150,8 +147,6 @@ class Router:
             elif text[:1].isalpha():
                 self._repeat(text)
             self.before = text
-            if text and not text.isspace():
-                self._heard(text.strip())
         self._route(number, text, joined)
 
     def _learn_marker(self, before: str) -> None:
@@ -306,12 +301,7 @@ class Router:
         """A frame stands behind this prefix: take it off from now on, and from headers held back."""
         _, shown, bare = split(prefix, self.learned)
         unknown = prefix[max(shown, bare) :]
-        if (
-            unknown.strip() in (">", ">>", "> >")
-            and self.held
-            and self.held[-1][0] == prefix
-            and self._own_quotation()
-        ):
+        if unknown.strip() in (">", ">>", "> >") and self.held and self.held[-1][0] == prefix:
             self.learned.append(shape_of(unknown, tag=False))
         elif (
             unknown.strip(" |│+>")
@@ -331,17 +321,6 @@ class Router:
                 self._route(number, line[at:], False)
             else:
                 self._route(number, line, False)
-
-    def _own_quotation(self) -> bool:
-        """Does somebody set his own output off with >? A reply quotes what another one wrote."""
-        return not (self.wrote or names_writer(self.said))
-
-    def _heard(self, text: str) -> None:
-        """Keep the words above a quotation, and whether somebody is named within it."""
-        if text[0] != ">":
-            self.said, self.wrote = text, False
-        elif text[-1] in ":\uff1a" and names_writer(text):
-            self.wrote = True
 
     def _release(self) -> None:
         """The headers held back were glued to their line, not prefixed."""

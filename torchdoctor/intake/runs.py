@@ -48,7 +48,7 @@ def split(drafts: list[Draft]) -> list[list[Draft]]:
         if begin <= end < index and len(parts) + 1 < _MOST:
             if not several and _is_another(drafts, end, index):
                 at = end + 1
-            elif (number and job and number != job) or _is_start(drafts, begin, end, index):
+            elif (number and job and number != job) or _is_start(drafts, begin, end, index, several):
                 at = index
         if at >= 0:
             parts.append(drafts[begin:at])
@@ -109,7 +109,7 @@ def _linked(one: Draft, two: Draft) -> bool:
     return alike or (bool(one.frames) and places[0] == places[1])
 
 
-def _is_start(drafts: list[Draft], begin: int, end: int, index: int) -> bool:
+def _is_start(drafts: list[Draft], begin: int, end: int, index: int, several: bool) -> bool:
     """Does a program start here, behind the end of a run that began at ``begin``?"""
     draft = drafts[index]
     if index - end > _BEHIND or draft.kind in (EventKind.EXCEPTION, EventKind.WARNING):
@@ -123,7 +123,7 @@ def _is_start(drafts: list[Draft], begin: int, end: int, index: int) -> bool:
     if shape(draft.raw) not in first or not _tells(draft):
         return False
     here = {shape(one.raw) for one in drafts[index : index + _HEAD]}
-    return len(here & set(first)) >= min(_ALIKE, len(set(first)))
+    return len(here & set(first)) >= (_ALIKE if several else min(_ALIKE, len(set(first))))
 
 
 def _is_same_command(before: list[Draft], draft: Draft) -> bool:
