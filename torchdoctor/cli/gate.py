@@ -165,12 +165,19 @@ def _gate(
 
 def _can_be_written(option: str, path: str | None) -> None:
     """Told before the node is looked at, not when the time is spent."""
-    folder = os.path.dirname(path or "")
-    if folder and not os.path.isdir(folder):
+    if not path:
+        return
+    folder = os.path.dirname(path)
+    if folder and not path.endswith("/") and not os.path.isdir(folder):
         raise click.UsageError(f"{option} {path}: there is no folder {folder}")
-    if path and not path.endswith("/") and os.path.isdir(path):
+    from torchdoctor.gate.files import refusal
+
+    why = refusal(path)
+    if why == "is a folder":
         hint = "name a file" if option == "--prometheus" else f"name a file, or {path}/ for one in it"
         raise click.UsageError(f"{option} {path}: this is a folder; {hint}")
+    if why:
+        raise click.UsageError(f"{option} {path}: {why}")
 
 
 def _policy(path: str) -> Policy:
