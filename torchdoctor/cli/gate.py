@@ -78,6 +78,9 @@ def command(context: click.Context, /, **options: Any) -> int:
     12 it could not be told, 2 a mistake in the call or the policy, 70 a fault of torchdoctor.
     """
     if context.invoked_subcommand is not None:
+        from torchdoctor.gate import ending
+
+        ending.limit(None)  # the limits are those of a look at this node
         return 0
     return _gate(**options)
 
@@ -156,7 +159,7 @@ def _gate(
     try:
         outcome = supervise(wish, machine, recording)
         if bundled and save:
-            bundle.complete(save, outcome, call, policy_file or "")
+            bundle.complete(save, outcome, call, policy.text)
     except WriteError as error:
         streams.complain(f"--save cannot be written: {error}")
         return _mapped_fault(style)
