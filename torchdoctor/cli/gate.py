@@ -103,7 +103,7 @@ def _gate(
     verbose: bool,
 ) -> int:
     from torchdoctor.gate import bundle
-    from torchdoctor.gate.launch import local_rank, refuses
+    from torchdoctor.gate.launch import looks_elsewhere, refuses
     from torchdoctor.gate.policy import Policy
     from torchdoctor.gate.supervisor import Wish, supervise
     from torchdoctor.probes.interpreter import choose
@@ -126,8 +126,9 @@ def _gate(
         )
         policy_file = policy_file or policy_then
     policy = _policy(policy_file) if policy_file else Policy()
-    if not every_process and local_rank(os.environ):
-        return 0  # local rank 0 looks at the node
+    elsewhere = "" if every_process else looks_elsewhere(os.environ)
+    if elsewhere:
+        return _skipped(elsewhere, call.tier, form)
     bundled = save is not None and save.endswith("/")
     for option, path in (
         ("--verdict-file", verdict_file),
@@ -166,6 +167,17 @@ def _gate(
     return _deliver(outcome, verdict_file, prometheus, form, style, drain, verbose)
 
 
+def _skipped(why: str, tier: str, form: str) -> int:
+    """Local rank 0 looks at the node: that is told, and no file is touched, which may be the one it writes."""
+    from torchdoctor.gate.supervisor import skipped
+
+    outcome = skipped(why, tier)
+    streams.complain(f"not looked: {why}; --every-process looks in each")
+    with streams.shown():
+        _show(outcome, form, verbose=False)
+    return 0
+
+
 def _can_be_written(option: str, path: str | None) -> None:
     """Told before the node is looked at, not when the time is spent."""
     if not path:
@@ -202,7 +214,7 @@ def _deliver(
     """Files first, then the screen: its reader may have gone, and the verdict holds all the same."""
     from torchdoctor.gate.files import WriteError, replace_file
     from torchdoctor.gate.launch import node_name
-    from torchdoctor.gate.outcome import reason, to_json, to_json_lines, to_prometheus
+    from torchdoctor.gate.outcome import to_json, to_prometheus
 
     try:
         if verdict_file is not None and verdict_file.endswith("/"):
@@ -217,16 +229,7 @@ def _deliver(
         return _mapped_fault(exit_style)
     try:
         with streams.shown():
-            if form == "json":
-                streams.write(to_json(outcome))
-            elif form == "jsonl":
-                streams.write("\n".join(to_json_lines(outcome)))
-            elif form == "reason":
-                streams.write(reason(outcome))
-            else:
-                from torchdoctor.gate.text import render
-
-                streams.write("\n".join(render(outcome, streams.screen()[0], verbose)))
+            _show(outcome, form, verbose)
     except OSError as error:
         if streams.is_closed() and verdict_file is not None:
             return outcome.exit_code(exit_style, drain)  # the file is the output that was wanted
@@ -234,6 +237,21 @@ def _deliver(
         streams.abandon(sys.stdout)
         return _mapped_fault(exit_style)
     return outcome.exit_code(exit_style, drain)
+
+
+def _show(outcome: GateOutcome, form: str, verbose: bool) -> None:
+    from torchdoctor.gate.outcome import reason, to_json, to_json_lines
+
+    if form == "json":
+        streams.write(to_json(outcome))
+    elif form == "jsonl":
+        streams.write("\n".join(to_json_lines(outcome)))
+    elif form == "reason":
+        streams.write(reason(outcome))
+    elif not outcome.skipped:
+        from torchdoctor.gate.text import render
+
+        streams.write("\n".join(render(outcome, streams.screen()[0], verbose)))
 
 
 def _mapped_fault(exit_style: str) -> int:

@@ -171,6 +171,16 @@ def describe(
     )  # fmt: skip
 
 
+def skipped(why: str, tier: str) -> GateOutcome:
+    """No verdict, and why: another process looks at this node."""
+    one = TIERS[tier]
+    expected = {"gpus": None, "model": None, "source": None}
+    return GateOutcome(
+        tier, (), (), host=os.uname().nodename, time_s=time.time(), budget_s=one.budget_s, limit_s=one.limit_s,
+        expected=expected, skipped=why,
+    )  # fmt: skip
+
+
 def fingerprint(known: Facts) -> Mapping[str, Any]:
     """What should be the same on all nodes of a job."""
     job = known.value("env.nccl_variables") or known.value("env.leaked")
