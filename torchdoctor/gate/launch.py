@@ -24,7 +24,7 @@ def looks_elsewhere(environ: Mapping[str, str]) -> str:
     if not name or int(environ[name]) == 0 or environ.get("SLURM_SCRIPT_CONTEXT", "").startswith(_NODES_OWN):
         return ""
     way = list(_ancestors(os.getpid()))
-    in_task = name == "SLURM_LOCALID" and environ.get("SLURM_TASK_PID") in map(str, way)
+    in_task = name == "SLURM_LOCALID" and environ.get("SLURM_TASK_PID") in [str(pid) for pid in way]
     if in_task or _has_first(name, environ[name], way):
         return f"{name}={environ[name]}: local rank 0 of the same launcher looks at this node"
     return ""

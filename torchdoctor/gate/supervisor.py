@@ -19,6 +19,7 @@ from torchdoctor.gate import (
     active,
     checks_active,
     checks_dcgm,
+    checks_death,
     checks_environment,
     descendants,
     ending,
@@ -39,6 +40,8 @@ from torchdoctor.probes.spawn import Running
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _ENVIRONMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "environment.py")
 _DCGM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "dcgm.py")
+_WITHOUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "without.py")
+_LATER = (active.LABEL, checks_death.PROGRAM, checks_dcgm.PROGRAM)
 _DCGM_LEVEL = 2  # about two minutes
 # kept back from the hard limit for ending children and writing the verdict
 _RESERVE_S = 2.5
@@ -46,6 +49,7 @@ _PASSIVE_S = 6.0
 # beyond the hard limit, for a verdict that a dead disk or process holds up; then nothing does
 _GRACE_S = 5.0
 _BREATH_S = 0.05
+_TRY_S = 3.0  # less is not worth another import of torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,12 +257,13 @@ def _further(run: Run, machine: Machine) -> None:
         device = _measured_on(run)
         measured = Command(active.LABEL, _active_argv(run, limit_s, device), limit_s, True)
         _together(run, (environment, *((measured,) if device else ())))
+        _try_without(run)
         if device == "cuda" and wants_dcgm(run.wish) and not ending.asked():
             _together(run, (_diagnostic(run),))
     else:
         ended = {
             one.label: machine.finish(one)
-            for one in (environment, Command(active.LABEL, (), 0.0), Command(checks_dcgm.PROGRAM, (), 0.0))
+            for one in (environment, *(Command(label, (), 0.0) for label in _LATER))
             if machine.running(one.label)
         }
         _add(run, ended)
@@ -269,6 +274,16 @@ def _further(run: Run, machine: Machine) -> None:
     known = run.facts.number("env.import_seconds")
     if known is not None:
         run.seconds["import_torch"] = known
+
+
+def _try_without(run: Run) -> None:
+    """Where the job's torch died: does it start without its settings? That decides what no message tells."""
+    likely, others = checks_death.suspects(run.facts)
+    if not (likely or others) or ending.asked() or run.left_s() < _TRY_S:
+        return
+    run.phase = "environment"
+    argv = (run.wish.python, _WITHOUT, json.dumps((likely, others)))
+    _together(run, (Command(checks_death.PROGRAM, argv, run.left_s(), True),))
 
 
 def wants_dcgm(wish: Wish) -> bool:
