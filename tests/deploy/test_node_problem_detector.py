@@ -42,9 +42,7 @@ def test_its_command_ends_as_the_detector_reads_it(options: list[str], code: int
     program.chmod(0o755)
     argv = [str(ROOT / "deploy" / os.path.basename(rule["path"])), *rule["args"], *recording, *options]
     environ = {**os.environ, "TORCHDOCTOR": str(program)}
-    ran = subprocess.run(
-        argv, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=60, check=False
-    )
+    ran = subprocess.run(argv, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == code, ran.stderr
     if code < 2:
         assert len(ran.stdout.splitlines()) == 1

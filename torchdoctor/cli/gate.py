@@ -168,7 +168,7 @@ def _gate(
 
 
 def _skipped(why: str, tier: str, form: str) -> int:
-    """Local rank 0 looks at the node: that is told, and no file is touched, which may be the one it writes."""
+    """Local rank 0 looks at the node: that is told, and no file is touched: it may be the same."""
     from torchdoctor.gate.supervisor import skipped
 
     outcome = skipped(why, tier)

@@ -1,7 +1,7 @@
-"""What a program of ours that died in the examined interpreter said, put to the rules, and what it was set to.
+"""What a program of ours said that died in the examined interpreter, and which setting it was about.
 
-torch that dies on a setting says so on standard error at best: the rule that knows the message gives the cause,
-and the variable is the one whose name or value the message quotes.
+torch that dies of a setting says so on standard error at best: the rule that knows the message gives the
+cause, and the variable is the one whose name or value the message quotes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PACKAGES = frozenset({
 
 @record(frozen=True, slots=True)
 class Cause(Record):
-    """The rule that knows what was said, its title, the line that proves it, and the variables it is about."""
+    """The rule that knows what was said, its title, the line that proves it, and the variables meant."""
 
     rule: str
     title: str

@@ -108,8 +108,8 @@ def _failed(facts: FactBook, shell: tuple[Evidence, ...]) -> CheckResult:
     said = cause("\n".join(str(fact.value) for fact in told if fact.state is State.KNOWN), given)
     if said is not None and said.variables:
         action = f"Change or unset {', '.join(said.variables)}."
-    elif said is None and signal.state is State.KNOWN and given:
-        action = f"{action} Settings that torch reads while it starts may do it too: leave out {', '.join(given)}."
+    elif signal.state is State.KNOWN and given:
+        action += f" Settings that torch reads while it starts may do it too: leave out {', '.join(given)}."
     return CheckResult(
         "torch-import",
         Verdict.FAIL,
@@ -123,7 +123,7 @@ def _failed(facts: FactBook, shell: tuple[Evidence, ...]) -> CheckResult:
 
 
 def _cuda(facts: FactBook) -> Iterator[CheckResult]:
-    """CUDA that did not start of what the environment is, in words that a rule knows and no check asks for."""
+    """CUDA that did not start because of a setting, in words that a rule knows and no check asks for."""
     error = facts.machine("torch.cuda_error")
     if error.state is not State.KNOWN:
         return
@@ -144,9 +144,12 @@ def _cuda(facts: FactBook) -> Iterator[CheckResult]:
 
 
 def _cause_evidence(said: Cause | None, given: Mapping[str, str]) -> tuple[Evidence, ...]:
-    if said is None:
+    """Of a setting alone: what else the words may mean, the rules decide by facts, which say more."""
+    if said is None or not said.variables:
         return ()
-    named = tuple(Evidence(f"{name}={given[name]}", "environment", fact=f"env.{name}") for name in said.variables)
+    named = tuple(
+        Evidence(f"{name}={given[name]}", "environment", fact=f"env.{name}") for name in said.variables
+    )
     return (Evidence(f"{said.title} [{said.rule}]"), *named)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from torchdoctor.gate.files import WriteError, replace_file
 from torchdoctor.gate.outcome import GateOutcome, to_json
 from torchdoctor.model import TorchdoctorError
-from torchdoctor.probes import given
+from torchdoctor.probes import named_file
 
 MACHINE, CALL, POLICY, VERDICT = "machine.json", "call.json", "policy.toml", "verdict.json"
 _MOST_BYTES = 1 << 20
@@ -63,7 +63,7 @@ def read(folder: str) -> tuple[str, Call, str]:
         raise BundleError(f"{folder}: holds no {MACHINE}; gate --save FOLDER/ writes such a folder")
     path = os.path.join(folder, CALL)
     try:
-        told = json.loads(given.read(path, _MOST_BYTES).decode("utf-8"))
+        told = json.loads(named_file.read(path, _MOST_BYTES).decode("utf-8"))
         call = Call(str(told["tier"]), told["gpus"], bool(told["before_job"]))
         if call.tier not in _TIERS or not (call.gpus is None or isinstance(call.gpus, int)):
             raise ValueError("a tier and a number of GPUs were expected")

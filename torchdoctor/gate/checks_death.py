@@ -34,7 +34,7 @@ def suspects(facts: Facts) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def named(facts: Facts, error: str) -> tuple[tuple[str, ...], str]:
-    """Evidence and advice for an exception of torch: what the rules call it, and which variable it is about."""
+    """Evidence and advice for an exception of torch: what the rules call it, and the variable it is about."""
     said = cause(error, _settings(facts))
     if said is None:
         return (error,), "torchdoctor check says why"

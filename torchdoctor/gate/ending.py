@@ -39,7 +39,7 @@ class _Stage(Enum):
 
 
 class _Process:
-    """This process. ``signal`` is the first one that asked it to end; ``code`` is what an untold verdict is."""
+    """This process. ``signal`` is the first one that asked it to end, ``code`` that of an untold verdict."""
 
     def __init__(self) -> None:
         self.begun = time.monotonic()
@@ -156,5 +156,3 @@ def _say(text: str) -> None:
             os.write(2, text.encode("ascii", "replace"))
     except (OSError, ValueError):
         pass  # nobody is left to be told
-
-

@@ -151,7 +151,7 @@ def _put(descriptor: int, text: str) -> None:
 
 
 def _descriptor(path: str) -> int | None:
-    """The number of a stream of ours that the path stands for (/dev/stdout, or >(…) of a shell), else None."""
+    """The number of a stream of ours that the path stands for (/dev/stdout, >(…) of a shell), else None."""
     known = {"/dev/stdout": 1, "/dev/stderr": 2}.get(path)
     found = re.fullmatch(r"/(?:dev|proc/self)/fd/(\d{1,6})", path, re.ASCII)
     return int(found[1]) if found else known
@@ -179,33 +179,33 @@ def _open_folder(path: str) -> int:
 
     Raises _Refused, OSError.
     """
-    way = os.path.join(os.getcwd(), os.path.dirname(path))
     mode = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
-    at = os.open("/", mode)
-    steps = _steps(way)
-    links = 0
-    try:
+    with contextlib.ExitStack() as opened:
+
+        def enter(step: str, at: int | None = None) -> int:
+            folder = os.open(step, mode, dir_fd=at)
+            opened.callback(os.close, folder)
+            return folder
+
+        at = enter("/")
+        steps = _steps(os.path.join(os.getcwd(), os.path.dirname(path)))
+        links = 0
         while steps:
             step = steps.pop()
             found = os.lstat(step, dir_fd=at)
             if not stat.S_ISLNK(found.st_mode):
-                at, before = os.open(step, mode, dir_fd=at), at
-                os.close(before)
+                at = enter(step, at)
                 continue
             links += 1
             if links > _MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
             if os.geteuid() == _ROOT != found.st_uid:
-                raise _Refused(f"leads over a link of user {found.st_uid} ({step}), which root does not follow")
+                raise _Refused(f"leads over a link of user {found.st_uid} ({step}): root does not follow it")
             target = os.readlink(step, dir_fd=at)
             if target.startswith("/"):
-                at, before = os.open("/", mode), at
-                os.close(before)
+                at = enter("/")
             steps += _steps(target)
-    except BaseException:
-        os.close(at)
-        raise
-    return at
+        return os.dup(at)
 
 
 def _steps(path: str) -> list[str]:

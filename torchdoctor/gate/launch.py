@@ -61,11 +61,8 @@ def _has_first(name: str, value: str, way: list[int]) -> bool:
     launcher = _parent(given[-1]) if given else 0
     if launcher <= 1:
         return False  # init adopts whatever is left over
-    for entry in os.listdir("/proc"):
-        if entry.isascii() and entry.isdigit() and _parent(int(entry)) == launcher:
-            if _variable(int(entry), name) == "0":
-                return True
-    return False
+    everybody = (int(entry) for entry in os.listdir("/proc") if entry.isascii() and entry.isdigit())
+    return any(_parent(pid) == launcher and _variable(pid, name) == "0" for pid in everybody)
 
 
 def _variable(pid: int, name: str) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from torchdoctor.gate.finding import Action, Finding, Untold, Weight
 from torchdoctor.model import Blame, TorchdoctorError, counted
-from torchdoctor.probes import given
+from torchdoctor.probes import named_file
 
 
 class PolicyError(TorchdoctorError):
@@ -194,7 +194,7 @@ def load(path: str, known_checks: tuple[str, ...]) -> Policy:
     else:
         import tomli as tomllib
     try:
-        text = given.read(path, _MOST_BYTES).decode("utf-8")
+        text = named_file.read(path, _MOST_BYTES).decode("utf-8")
         data = tomllib.loads(text.replace("\r\n", "\n"))
     except OSError as error:
         raise PolicyError(

@@ -180,8 +180,13 @@ def skipped(why: str, tier: str) -> GateOutcome:
     one = TIERS[tier]
     expected = {"gpus": None, "model": None, "source": None}
     return GateOutcome(
-        tier, (), (), host=os.uname().nodename, time_s=time.time(), budget_s=one.budget_s, limit_s=one.limit_s,
-        expected=expected, skipped=why,
+        tier, (), (),
+        host=os.uname().nodename,
+        time_s=time.time(),
+        budget_s=one.budget_s,
+        limit_s=one.limit_s,
+        expected=expected,
+        skipped=why,
     )  # fmt: skip
 
 

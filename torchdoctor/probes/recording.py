@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import torchdoctor
 from torchdoctor.model import Fact, FactValue, Reason, State
-from torchdoctor.probes import given
+from torchdoctor.probes import named_file
 from torchdoctor.probes.machine import (
     Command,
     Json,
@@ -201,7 +201,7 @@ def _outcome_json(outcome: Outcome) -> Json:
 
 def _load(path: str) -> Json:
     try:
-        data: Json = json.loads(given.read(path, _MOST_BYTES).decode("utf-8"))
+        data: Json = json.loads(named_file.read(path, _MOST_BYTES).decode("utf-8"))
     except OSError as error:
         raise RecordingError(
             f"{path}: {error.strerror or error}; expected a file of `torchdoctor facts --save`"

@@ -20,7 +20,9 @@ def judge(found: Survey) -> Judged | None:
         return None
     reason = found.fault or found.no_gpu
     shown = tuple(Evidence(f"{name}={given[name]}") for name in said.variables)
-    change = f"Change or unset {', '.join(said.variables)}." if shown else f"torchdoctor rules show {said.rule}"
+    change = (
+        f"Change or unset {', '.join(said.variables)}" if shown else f"torchdoctor rules show {said.rule}"
+    )
     result = CheckResult(
         ID,
         Verdict.FAIL,

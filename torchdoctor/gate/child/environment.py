@@ -335,7 +335,9 @@ def main() -> None:
     fact("python", sys.executable)
     fact("python_version", ".".join(map(str, sys.version_info[:3])))
     fact("leaked", {name: value for name, value in os.environ.items() if leaks(name)})
-    settings = {name: value[:SHOWN] for name, value in sorted(os.environ.items()) if name.startswith(SETTINGS)}
+    settings = {
+        name: value[:SHOWN] for name, value in sorted(os.environ.items()) if name.startswith(SETTINGS)
+    }
     fact("settings", settings)
     fact("nccl_variables", {name: value for name, value in os.environ.items() if "NCCL_" in name})
     fact("image", next((os.environ[name] for name in IMAGES if os.environ.get(name)), ""))

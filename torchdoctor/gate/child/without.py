@@ -1,8 +1,8 @@
 """Which settings torch dies of: tries it again without them, in fresh interpreters of the job.
 
-Called as ``python without.py VARIABLES FILE``, VARIABLES being a JSON list, the likeliest ones in a list of their
-own before the others, by the job's python, from the job's folder, with the job's environment. Needs nothing of
-ours. Writes the one variable without which torch starts and computes, else all of them where that helps.
+Called as ``python without.py VARIABLES FILE`` by the job's python, from the job's folder, with the job's
+environment; VARIABLES are two JSON lists in one, first those that are likely. Needs nothing of ours. Writes
+the one variable without which torch starts and computes, else all of them where that helps.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def start() -> None:
     if torch.cuda.is_available():
         untyped.cuda.init()
         for index in range(torch.cuda.device_count()):
-            torch.arange(1024, device="cuda:%d" % index).sum().item()
+            torch.arange(1024, device=f"cuda:{index}").sum().item()
 
 
 def main() -> None:
