@@ -2,10 +2,10 @@
 
     python benchmarks/gate_signals.py [--count 500] [--first 0] [--program …/bin/torchdoctor]
 
-Passive and quick tier, native codes and those of deploy/torchdoctor-gate, on a node that the policy holds for fit
-or for unfit. Takes about three seconds a run. Prints JSON; exit code 1 when a code or a file says what the verdict
-did not reach, or a native code is none of the contract. Counted apart is "python": the interpreter had not come to
-the first instruction of ours.
+Passive and quick tier, native codes and those of deploy/torchdoctor-gate, on a node that the policy holds for
+fit or for unfit. Takes some three seconds a run. Prints JSON; exit code 1 when a code or a file says what the
+verdict did not reach, or a native code is none of the contract. Counted apart is "python": the interpreter
+had not come to the first instruction of ours.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ STYLES = ("native", "npd", "nagios", "slurm-drain")
 CONTRACT = (0, 2, 10, 11, 12, 70)
 SETS = {"passive": {"passive"}, "quick": {"passive", "environment", "active"}}
 # how long an undisturbed run takes on two cores, so that a signal may come to its end too
-SECONDS = {"passive": 0.6, "quick": 6.0}
+SECONDS = {"passive": 0.8, "quick": 6.0}
 _SIGNALS = ("SIGTERM", "SIGTERM", "SIGINT", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGKILL")
 _UNFIT = {"native": 10, "npd": 1, "nagios": 2, "slurm-drain": 1}
 # codes that say that the node may be used; 0 of slurm-drain says nothing
@@ -51,7 +51,10 @@ def signalled(program: Path, folder: Path, draw: random.Random, style: str = "",
     tier = tier or draw.choice(("passive", "passive", "quick"))
     style = style or draw.choice(STYLES)
     unfit = draw.random() < 0.5
-    times = sorted(draw.uniform(0.0, SECONDS[tier]) for _ in range(draw.randint(1, 3)))
+    first = draw.uniform(0.0, SECONDS[tier])
+    # half of the further ones come while the first is dealt with
+    later = [draw.choice((draw.uniform(0.0, 0.2), draw.uniform(0.0, 3.0))) for _ in range(draw.randint(0, 2))]
+    times = sorted((first, *(first + delay for delay in later)))
     names = tuple(draw.choice(_SIGNALS) for _ in times)
     to_all = draw.random() < 0.5
     file, policy = folder / "verdict.json", folder / "policy.toml"

@@ -340,7 +340,7 @@ def _together(run: Run, commands: tuple[Command, ...]) -> None:
                 ended[label] = running.pop(label).finish()
                 run.seconds[label.removeprefix("gate-")] = time.monotonic() - begun
                 _add(run, ended)
-                run.phase = "active" if running else run.phase
+                run.phase = "active" if running and not ending.asked() else run.phase
             if running and (ending.asked() or time.monotonic() >= run.deadline):
                 for label, one in running.items():
                     if ending.asked():
