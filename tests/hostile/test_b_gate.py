@@ -162,7 +162,7 @@ def test_a_second_signal_while_the_first_is_handled_changes_nothing(
     python = waiting_python(folder)
     words = [PROGRAM, "gate", "--tier", "quick", "--gpus", "0", "-o", "v.json", "--python", python]
     with subprocess.Popen(words, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        waited(lambda: bool(children_named(process.pid, bytes(python) + b"\0")))
+        waited(lambda: bool(children_named(process.pid, b"/bin/sh\0" + bytes(python))))
         for name in (first, second, second, first):
             process.send_signal(getattr(signal, name))
             time.sleep(0.02)
@@ -314,7 +314,7 @@ def test_the_script_passes_a_signal_on_and_waits(folder: Path) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     ) as process:
-        name = bytes(python) + b"\0"
+        name = b"/bin/sh\0" + bytes(python)
         waited(lambda: any(children_named(one, name) for one in children_named(process.pid, b"gate")))
         process.terminate()
         process.communicate(timeout=LIMIT_S)
