@@ -104,7 +104,7 @@ def test_a_pipe_that_nobody_reads_holds_nobody(folder: Path) -> None:
 
 def test_a_pipe_that_is_read_gets_the_verdict(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
-    with subprocess.Popen(["cat", "pipe"], cwd=folder, stdout=subprocess.PIPE) as reader:
+    with subprocess.Popen(["timeout", "10", "cat", "pipe"], cwd=folder, stdout=subprocess.PIPE) as reader:
         assert gate(folder, "-o", "pipe").returncode == 0
         assert json.loads(reader.communicate(timeout=LIMIT_S)[0])["verdict"] == "fit"
     assert stat.S_ISFIFO((folder / "pipe").lstat().st_mode)

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     "--every-process",
     is_flag=True,
     help="Look in each process that a launcher starts on this node. Without it local rank 0 looks, and the "
-    "others end at once with 0.",
+    "others say so and end at once with 0.",
 )
 @click.option(
     "--replay",

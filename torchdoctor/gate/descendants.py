@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import time
@@ -15,6 +14,8 @@ _REAP_S = 0.3
 
 def adopt_orphans() -> None:
     """Become the parent of what our children leave behind. Linux only, else nothing."""
+    import ctypes
+
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import _thread
 import os
+import select
 import signal
 import time
 from collections.abc import Sequence
@@ -149,8 +150,6 @@ def _leave(why: str) -> None:
 
 def _say(text: str) -> None:
     """On standard error, where that takes it now: a full pipe holds nobody up."""
-    import select
-
     try:
         if select.select((), (2,), (), 0)[1]:
             os.write(2, text.encode("ascii", "replace"))
