@@ -136,7 +136,11 @@ def test_a_folder_is_no_file(folder: Path) -> None:
 # --- 2. signals, and faults of Python itself
 
 
-@pytest.mark.parametrize("seed", range(15))
+# the native ones of these held before, by luck: a quarter of all tries with a second signal gave 1
+@pytest.mark.parametrize(
+    "seed",
+    [pytest.param(seed, marks=[pytest.mark.held_before] if seed % 4 == 0 else []) for seed in range(15)],
+)
 def test_signals_at_any_time_give_a_code_of_the_contract(seed: int, folder: Path) -> None:
     """Runs like the five hundred of benchmarks/gate_signals.py, most of them short ones."""
     tier = "quick" if seed % 7 == 6 else "passive"
