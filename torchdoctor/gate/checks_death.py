@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from torchdoctor.engine.last_words import Cause, cause, quoted
+from typing import TYPE_CHECKING
+
 from torchdoctor.gate.facts import Facts
 from torchdoctor.gate.finding import Action, Untold
 from torchdoctor.gate.look import ENVIRONMENT, FAIL, Look, Said
 from torchdoctor.probes.machine import Outcome
 from torchdoctor.probes.probe import failure, signal_name
+
+# the engine is imported where a torch died, and nowhere else: it costs the passive tier a tenth of a second
+if TYPE_CHECKING:
+    from torchdoctor.engine.last_words import Cause
 
 PROGRAM = "gate-without"
 _ENVIRONMENT = "gate-environment"
@@ -29,12 +34,16 @@ def suspects(facts: Facts) -> tuple[tuple[str, ...], tuple[str, ...]]:
     given = _settings(facts)
     if not given or not died_at(facts):
         return (), ()
+    from torchdoctor.engine.last_words import quoted
+
     likely = quoted(facts.ended[_ENVIRONMENT].stderr, given)
     return likely, tuple(name for name in given if name not in likely)
 
 
 def named(facts: Facts, error: str) -> tuple[tuple[str, ...], str]:
     """Evidence and advice for an exception of torch: what the rules call it, and the variable it is about."""
+    from torchdoctor.engine.last_words import cause
+
     said = cause(error, _settings(facts))
     if said is None:
         return (error,), "torchdoctor check says why"
@@ -45,6 +54,8 @@ def named(facts: Facts, error: str) -> tuple[tuple[str, ...], str]:
 
 def judge(look: Look, check: str) -> Said:
     """One finding that blames the environment, else that it could not be told. Of a torch that died alone."""
+    from torchdoctor.engine.last_words import cause
+
     facts = look.facts
     outcome, at = facts.ended[_ENVIRONMENT], died_at(facts)
     given = _settings(facts)

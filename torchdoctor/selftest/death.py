@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from torchdoctor.engine.last_words import cause, settings
 from torchdoctor.model import Blame, CheckResult, Evidence, NotChecked, Verdict
 from torchdoctor.selftest.results import Judged
 from torchdoctor.selftest.survey import Survey
@@ -14,6 +13,9 @@ ID = "torch"
 
 def judge(found: Survey) -> Judged | None:
     """A failed check with the cause, None where no rule knows it; its blame is the environment's, or open."""
+    # with all of the engine, which nobody needs whose torch starts
+    from torchdoctor.engine.last_words import cause, settings
+
     given = settings(os.environ)
     said = cause(found.stderr, given)
     if said is None:
