@@ -10,7 +10,6 @@ import contextlib
 import errno
 import os
 import re
-import secrets
 import signal
 import stat
 import time
@@ -129,7 +128,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _replace(folder: int, name: str, text: str) -> None:
-    temporary = f".{name[:200]}.{secrets.token_hex(6)}"
+    temporary = f".{name[:200]}.{os.urandom(6).hex()}"
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=folder)
     try:
         _put(handle, text)
