@@ -142,7 +142,7 @@ def _watch() -> None:
 
 def _leave(why: str) -> None:
     """End at once: nothing is cleaned up but processes, and nothing waited for."""
-    if _process.stage is _Stage.LOOKING:  # later there is but a file being written
+    if _process.stage is not _Stage.GIVING:  # then there is but a file being written
         descendants.kill()
     _say(f"torchdoctor: {why} {_process.stage.value}: it could not be told\n")
     os._exit(_process.code)
