@@ -530,3 +530,27 @@ def test_the_limit_holds_before_anything_is_looked_at(folder: Path) -> None:
     assert time.monotonic() - begun < 5
     assert done.returncode == 2  # what npd takes for unknown
     assert b"its time is over before anything was looked at" in done.stderr
+
+
+def test_a_verdict_that_nobody_takes_is_given_up_two_seconds_after_a_signal(folder: Path) -> None:
+    """The output is a full pipe; the file was written before, and stands."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    try:
+        while True:
+            os.write(writer, b"x" * 65536)
+    except BlockingIOError:
+        os.set_blocking(writer, True)
+    with subprocess.Popen(
+        [PROGRAM, *PASSIVE, "-o", "v.json"], cwd=folder, stdout=writer, stderr=subprocess.PIPE
+    ) as process:
+        waited((folder / "v.json").exists)
+        process.send_signal(signal.SIGTERM)
+        begun = time.monotonic()
+        _, said = process.communicate(timeout=LIMIT_S)
+    os.close(reader)
+    os.close(writer)
+    assert time.monotonic() - begun < 5
+    assert process.returncode == 12
+    assert said == b"torchdoctor: stopped by SIGTERM while the verdict was written: it could not be told\n"
+    assert json.loads((folder / "v.json").read_text())["verdict"] == "fit"

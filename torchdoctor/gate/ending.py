@@ -48,6 +48,7 @@ class _Process:
         self.stage = _Stage.BEGINNING
         self.signal = ""
         self.code = INCONCLUSIVE
+        self.give_until = 0.0
         self.pid = 0  # 0: nobody has called begin()
 
 
@@ -97,6 +98,7 @@ def looking() -> None:
 
 def giving() -> str:
     """From now on there is a verdict, and a signal no longer changes it; the one that did, or ""."""
+    _process.give_until = time.monotonic() + _GIVE_S
     _process.stage = _Stage.GIVING
     if _process.pid:
         signal.setitimer(signal.ITIMER_REAL, _GIVE_S if _process.signal else 0.0)
@@ -118,6 +120,7 @@ def _told(number: int, frame: FrameType | None) -> None:
         descendants.kill()
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_S, _AGAIN_S)
     else:
+        _process.give_until = time.monotonic() + _GIVE_S
         signal.setitimer(signal.ITIMER_REAL, _GIVE_S)
 
 
@@ -126,7 +129,7 @@ def _tick(number: int, frame: FrameType | None) -> None:
         return  # of somebody else's clock
     if _process.stage is _Stage.LOOKING:
         descendants.kill()
-    elif _process.stage is _Stage.GIVING:
+    elif _process.stage is _Stage.GIVING and time.monotonic() >= _process.give_until:
         _leave(f"stopped by {_process.signal}")
 
 
