@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from torchdoctor.model import Blame, CheckResult, Evidence, NotChecked, Verdict
+from torchdoctor.model import Blame, CheckResult, Evidence, Verdict
 from torchdoctor.selftest.results import Judged
 from torchdoctor.selftest.survey import Survey
 
@@ -12,27 +12,26 @@ ID = "torch"
 
 
 def judge(found: Survey) -> Judged | None:
-    """A failed check with the cause, None where no rule knows it; its blame is the environment's, or open."""
+    """A failed check that names the setting; None where no rule knows one in what was said.
+
+    Anything else that keeps torch from starting is not told by a test: `torchdoctor check` is there for it.
+    """
     # with all of the engine, which nobody needs whose torch starts
     from torchdoctor.engine.last_words import cause, settings
 
     given = settings(os.environ)
     said = cause(found.stderr, given)
-    if said is None:
+    if said is None or not said.variables:
         return None
     reason = found.fault or found.no_gpu
-    shown = tuple(Evidence(f"{name}={given[name]}") for name in said.variables)
-    change = (
-        f"Change or unset {', '.join(said.variables)}" if shown else f"torchdoctor rules show {said.rule}"
-    )
     result = CheckResult(
         ID,
         Verdict.FAIL,
         f"{said.title} [{said.rule}]",
-        blame=Blame.ENVIRONMENT if said.of_environment else None,
+        blame=Blame.ENVIRONMENT,
         observed=said.line or reason,
         expected="torch starts",
-        evidence=(Evidence(reason), *shown),
-        action=change,
+        evidence=(Evidence(reason), *(Evidence(f"{name}={given[name]}") for name in said.variables)),
+        action=f"Change or unset {', '.join(said.variables)}",
     )
-    return Judged(result, not_checked=() if said.of_environment else (NotChecked(ID, reason),))
+    return Judged(result)
