@@ -19,7 +19,7 @@ _ENGINE = _LOWEST | _SOURCES | {"engine"}
 # part of the package -> the parts it may import, besides itself; "" is torchdoctor/__init__.py
 ALLOWED = {
     "": _ENGINE | {"render", "hooks", "ddp", "watch"},
-    "__main__": frozenset({"cli"}),
+    "__main__": frozenset({"cli", "gate"}),  # whose signals come before the command line
     "model": frozenset({"records", "results"}),  # which it hands out when somebody asks
     "results": frozenset({"model", "records"}),
     "records": frozenset(),
