@@ -9,6 +9,7 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """Run the command line; an installation that cannot even be imported ends with 70, never with 1."""
+    _leave_current_folder()
     try:
         from torchdoctor.cli.main import run
     except Exception as error:  # a missing or broken package raises whatever it likes
@@ -16,6 +17,27 @@ def main() -> NoReturn:
         sys.stderr.flush()
         os._exit(70)  # OUR_FAULT of torchdoctor.cli.exit_codes, which may be what is broken
     run()
+
+
+def _leave_current_folder() -> None:
+    """Let nothing that is imported from here on come from the current folder: it may hold a stranger's files.
+
+    ``python -m torchdoctor`` and a PYTHONPATH with an empty entry put it on the path. Folders that belong to
+    the interpreter's installation stay, wherever we are.
+    """
+    try:
+        here = os.getcwd()
+    except OSError:
+        here = ""
+    library = os.path.dirname(os.__file__)
+    installed = (library, os.path.join(library, "lib-dynload"))
+    sys.path[:] = [
+        entry
+        for entry in sys.path
+        if entry in installed
+        or os.path.basename(entry) in ("site-packages", "dist-packages")
+        or (os.path.isabs(entry) and os.path.normpath(entry) != here)
+    ]
 
 
 if __name__ == "__main__":

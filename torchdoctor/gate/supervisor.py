@@ -32,8 +32,8 @@ from torchdoctor.probes.live import LiveMachine
 from torchdoctor.probes.machine import Command, Machine, Outcome
 from torchdoctor.probes.spawn import Running
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _ENVIRONMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "environment.py")
+_MEASURE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "measure.py")
 _DCGM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "dcgm.py")
 _DCGM_LEVEL = 2  # about two minutes
 # kept back from the hard limit for ending children and writing the verdict
@@ -291,8 +291,7 @@ def _active_argv(run: Run, limit_s: float, device: str) -> tuple[str, ...]:
         "fault": run.wish.fault,
         "device": device,
     }
-    start = f"import sys; sys.path.insert(0, {_ROOT!r}); from torchdoctor.gate.active import main; main()"
-    return (sys.executable, "-c", start, json.dumps(wish))
+    return (sys.executable, _MEASURE, json.dumps(wish))
 
 
 def _together(run: Run, commands: tuple[Command, ...]) -> None:

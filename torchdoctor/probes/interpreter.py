@@ -27,17 +27,18 @@ def choose(environment: dict[str, str] | os._Environ[str] | None = None) -> tupl
     if os.path.basename(sys.argv[0]) == "__main__.py":
         return own, "it runs torchdoctor"
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        prefix = environment.get(variable)
-        if prefix and not _same(prefix, sys.prefix):
+        prefix = environment.get(variable, "")
+        # a relative one leads to whatever lies in the current folder
+        if os.path.isabs(prefix) and not _same(prefix, sys.prefix):
             python = _python_in(prefix)
             if python:
                 return python, f"the active environment, {variable}"
     if any(os.path.isdir(os.path.join(folder, "torch")) for folder in sys.path if "site-packages" in folder):
         return own, "torch is installed beside torchdoctor"
-    import shutil
+    from torchdoctor.probes.search_paths import program_on_path
 
     for name in ("python3", "python"):
-        python = shutil.which(name, path=environment.get("PATH", os.defpath)) or ""
+        python = program_on_path(name, environment.get("PATH", os.defpath))
         if python and not _same(os.path.dirname(os.path.dirname(python)), sys.prefix):
             return python, "the first on PATH"
     return own, "it runs torchdoctor"

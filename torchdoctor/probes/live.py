@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 class LiveMachine(Machine):
     """This machine, now. Each answer is asked once."""
 
-    folder: str = ""  # working folder of the programs; the present one when empty
     _answers: dict[tuple[str, str], Json | Unreadable] = field(default_factory=dict)
     _running: dict[str, Running] = field(default_factory=dict)
     _ended: dict[str, Outcome] = field(default_factory=dict)
@@ -37,7 +36,7 @@ class LiveMachine(Machine):
         if command.label not in self._running:
             from torchdoctor.probes.spawn import Running  # with subprocess, which most calls can do without
 
-            self._running[command.label] = Running(command, self.folder)
+            self._running[command.label] = Running(command)
 
     def running(self, label: str) -> bool:
         return label in self._running

@@ -39,9 +39,9 @@ def resolve(python: str) -> str:
         if not os.access(python, os.X_OK):
             raise InterpreterError(f"{python}: not allowed to be run; name an interpreter")
         return os.path.abspath(python)
-    import shutil
+    from torchdoctor.probes.search_paths import program_on_path
 
-    found = shutil.which(python)
-    if found is None:
+    found = program_on_path(python)
+    if not found:
         raise InterpreterError(f"{python}: not on PATH; name an interpreter, as /usr/bin/python3")
     return found
