@@ -6,6 +6,7 @@ import os
 
 from torchdoctor.model import TorchdoctorError
 from torchdoctor.probes.interpreter import choose
+from torchdoctor.probes.live import LiveMachine
 from torchdoctor.probes.probe import Limits
 from torchdoctor.probes.source import ProbeSource
 
@@ -23,6 +24,14 @@ def open_live(python: str | None = None, import_limit_s: float | None = None) ->
     source = ProbeSource(python=resolve(python) if python else choose()[0], limits=limits)
     source.start(SLOW)
     return source
+
+
+def open_for_log(python: str | None, programs: bool) -> ProbeSource:
+    """This machine as the place that a log comes from; nothing is started yet. To be closed.
+
+    Without ``programs`` neither its Python nor a tool is run: facts come out of files alone.
+    """
+    return ProbeSource(LiveMachine(programs=programs), python or choose()[0])
 
 
 def resolve(python: str) -> str:
