@@ -98,8 +98,8 @@ def test_no_more_files_are_opened_than_the_limit(tmp_path: Path, monkeypatch: py
     [
         "", "train.py", "./train.py", "~/train.py", "//server/share/train.py", r"\\server\share\train.py",
         r"\\.\pipe\x", "C:/train.py", "/", "/home/", "/home//train.py", "/home/../etc/passwd", "/home/./a.py",
-        "/proc/self/environ", "/dev/zero", "/dev/fd/0", "/sys/kernel/x", "/net/host/share/a.py", "/misc/a/b.py",
-        "/home/u/a\0.py", "/home/u/a\x1b]0;x\x07.py", "/home/u/\u202eyp.a", "/" + "a" * 5000,
+        "/proc/self/environ", "/dev/zero", "/dev/fd/0", "/sys/kernel/x", "/net/host/share/a.py",
+        "/misc/a/b.py", "/home/u/a\0.py", "/home/u/a\x1b]0;x\x07.py", "/home/u/\u202eyp.a", "/" + "a" * 5000,
     ],
 )  # fmt: skip
 def test_paths_that_are_refused_by_their_text(path: str, monkeypatch: pytest.MonkeyPatch) -> None:

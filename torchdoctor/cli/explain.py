@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 @click.option(
     "--here",
     is_flag=True,
-    help="The log is from this machine: judge by its facts too, and ask its Python and tools. Without it, facts "
-    "out of files are used when lines of your own code that the log quotes stand in your files.",
+    help="The log is from this machine: judge by its facts too, and ask its Python and tools. Without it, "
+    "facts out of files are used when lines of your own code that the log quotes stand in your files.",
 )
 @click.option(
     "--python",
