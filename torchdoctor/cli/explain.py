@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
 
@@ -100,7 +100,7 @@ def command(
     facts = _facts(facts_file)
     local = None if offline else _local(here, python)
     rules = loading.rules(folders)
-    stdin = sys.stdin.buffer if sys.stdin is not None else None
+    stdin = _patient(sys.stdin.buffer) if STDIN in files else None
     publish = _publisher() if (redact if redact is not None else form in ("markdown", "html")) else None
     if each:
         answers: Iterable[Answer] = explain_each(files, facts, rules, stdin, local, publish=publish)
@@ -134,6 +134,15 @@ class _Seen:
                 self.faults = True
                 streams.complain(f"a fault of torchdoctor, please report it: {fault}")
             yield answer.report
+
+
+def _patient(stream: BinaryIO) -> BinaryIO:
+    from torchdoctor.cli.patience import AFTER_S, Patient
+
+    def tell() -> None:
+        streams.complain(f"still reading standard input, which has not ended after {AFTER_S:.0f} s")
+
+    return cast("BinaryIO", Patient(stream, tell))
 
 
 def _local(here: bool, python: str | None) -> Local:

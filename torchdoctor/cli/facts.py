@@ -68,7 +68,9 @@ def command(
         finally:
             source.close()
     if source.faults:
-        streams.complain(f"a fault of torchdoctor while looking at the machine:\n{source.faults[0]}")
+        streams.complain(
+            "a fault of torchdoctor while looking at the machine:", *source.faults[0].splitlines()
+        )
         return exit_codes.OUR_FAULT
     return 0
 
@@ -125,9 +127,7 @@ def _show(facts: tuple[Fact, ...], form: str) -> None:
 
 
 def _line(text: str) -> None:
-    from torchdoctor.render.clean import clean
-
-    streams.write(clean(text))
+    streams.write_lines([text])
 
 
 def _change(change: Change) -> dict[str, object]:
