@@ -52,10 +52,11 @@ def command(
 
         _show(all_facts(facts_file), form)
         return 0
+    from torchdoctor.probes.descendants import ended_with_us
     from torchdoctor.probes.interrupts import ended_by_signals
     from torchdoctor.probes.opening import open_live
 
-    with ended_by_signals():
+    with ended_by_signals(), ended_with_us():
         source = open_live(python, time_limit)
         try:
             if save is not None:

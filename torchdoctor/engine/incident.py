@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from torchdoctor.engine.diagnose import diagnose
@@ -81,12 +82,15 @@ def explain(
 
 
 def _with_machine(transcript: Transcript, local: Local, rules: RuleSet) -> Report:
-    source = local.open(local.sure)
-    facts = FactBook(source)
-    try:
-        report = diagnose(transcript, facts, rules)
-    finally:
-        source.close()
+    from torchdoctor.probes.descendants import ended_with_us
+
+    with ended_with_us() if local.sure else nullcontext():
+        source = local.open(local.sure)
+        facts = FactBook(source)
+        try:
+            report = diagnose(transcript, facts, rules)
+        finally:
+            source.close()
     note = HERE if local.sure else READ_HERE
     return replace(report, notes=(*report.notes, note)) if facts.asked() else report
 
