@@ -29,6 +29,9 @@ def _leave_current_folder() -> None:
         here = os.getcwd()
     except OSError:
         here = ""
+    # Python has made relative entries absolute by now
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    relative = {os.path.normpath(os.path.join(here, entry)) for entry in given if not os.path.isabs(entry)}
     library = os.path.dirname(os.__file__)
     installed = (library, os.path.join(library, "lib-dynload"))
     sys.path[:] = [
@@ -36,7 +39,7 @@ def _leave_current_folder() -> None:
         for entry in sys.path
         if entry in installed
         or os.path.basename(entry) in ("site-packages", "dist-packages")
-        or (os.path.isabs(entry) and os.path.normpath(entry) != here)
+        or (os.path.isabs(entry) and os.path.normpath(entry) not in {here, *relative})
     ]
 
 

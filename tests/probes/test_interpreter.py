@@ -181,3 +181,20 @@ class TestChoice:
 
     def test_nothing_else(self) -> None:
         assert interpreter.choose({"PATH": "/nowhere"})[0] == "/opt/tool/bin/python"
+
+
+@pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
+@pytest.mark.parametrize("prefix", ["env", "./env", ""])
+def test_an_environment_of_the_current_folder_is_not_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, prefix: str
+) -> None:
+    """What lies there may be a stranger's."""
+    for folder in ("env/bin", "bin"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "python").symlink_to(sys.executable)
+    monkeypatch.chdir(tmp_path)
+    found, _ = interpreter.choose({variable: prefix, "PATH": f"{prefix}/bin:bin:/usr/bin:/bin"})
+    assert os.path.isabs(found)
+    assert not found.startswith(str(tmp_path))
+    # named in full it is the active environment
+    assert interpreter.choose({variable: str(tmp_path / "env")})[0] == str(tmp_path / "env/bin/python")

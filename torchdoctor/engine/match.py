@@ -203,7 +203,7 @@ def match_event(
     snippet = ""
     for index, pattern in enumerate(match.patterns):
         compiled = template.compiled(pattern.pattern if exact else f"(?i:{pattern.pattern})")
-        found = compiled.search(text, 0, pattern.reach or len(text))
+        found = facts.search(compiled, text, pattern.reach) if pattern.reach else compiled.search(text)
         if found is None:
             return None
         weight += pattern.weight
