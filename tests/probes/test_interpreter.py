@@ -15,6 +15,7 @@ from probe_machines import Environment
 
 from torchdoctor.model import Reason, State
 from torchdoctor.probes import interpreter
+from torchdoctor.probes.live import LiveMachine
 from torchdoctor.probes.names import CATALOGUE
 from torchdoctor.probes.opening import InterpreterError, resolve
 from torchdoctor.probes.source import ProbeSource
@@ -198,3 +199,26 @@ def test_an_environment_of_the_current_folder_is_not_chosen(
     assert not found.startswith(str(tmp_path))
     # named in full it is the active environment
     assert interpreter.choose({variable: str(tmp_path / "env")})[0] == str(tmp_path / "env/bin/python")
+
+
+def test_an_environment_is_read_where_no_program_may_run(empty_python: Path) -> None:
+    source = ProbeSource(LiveMachine(programs=False), str(empty_python / "bin" / "python"))
+    facts = {fact.name: fact for fact in source.all()}
+    assert source.faults == []
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    library = f"{empty_python}/lib/{version}"
+    assert facts["python.path"].value == (library, f"{library}/site-packages")
+    assert facts["python.environment"].value == "venv"
+    assert facts["torch.copies"].value == ()
+    for name in ("python.version", "torch.import_ok", "torch.cuda_available"):
+        assert facts[name].reason is Reason.NOT_ASKED
+        assert "--here" in facts[name].detail
+    source.close()
+
+
+@pytest.mark.parametrize("python", ["/usr/bin/python3", "/nonexistent/bin/python"])
+def test_of_another_interpreter_files_do_not_tell_the_path(python: str) -> None:
+    source = ProbeSource(LiveMachine(programs=False), python)
+    assert source.fetch("python.path").state is State.UNKNOWN
+    assert source.fetch("torch.version").state is State.UNKNOWN
+    assert source.faults == []

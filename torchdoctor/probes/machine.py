@@ -126,7 +126,12 @@ Memory: TypeAlias = "tuple[dict[tuple[str, str], Json | Unreadable], dict[str, O
 
 
 class Machine:
-    """Typed questions over ``answer``. Raises Missing, Unreadable, or NotRecorded."""
+    """Typed questions over ``answer``. Raises Missing, Unreadable, or NotRecorded.
+
+    ``programs`` is False where none may run: ``finish`` then raises Unreadable.
+    """
+
+    programs: bool = True
 
     def answer(self, operation: str, subject: str) -> Json:
         raise NotImplementedError
