@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from torchdoctor import intake
-from torchdoctor.engine import provenance
+from torchdoctor.engine import provenance, untrusted
 from torchdoctor.engine.provenance import MAX_FILES, printed_here
-from torchdoctor.probes import untrusted
-from torchdoctor.probes.untrusted import lines_of_user, may_be_asked
+from torchdoctor.engine.untrusted import lines_of_user, may_be_asked
 
 SCRIPT = (
     'import os\n\n\ndef step(batch):\n    raise SystemError("no good at all")\n\n\nstep(list(range(8)))\n'

@@ -422,7 +422,7 @@ def forge(path: Path) -> None:
     assert b"A failure of ours" in data
     data = data.replace(b"A failure of ours", b"A forgery of them")
     if re.fullmatch(rb".* [0-9a-f]{8} \d+", head):
-        head = head.rsplit(b" ", 2)[0] + b" %08x %d" % (zlib.crc32(data), len(data))
+        head = head.rsplit(b" ", 2)[0] + b" %08x %012d" % (zlib.crc32(data), len(data))
     path.write_bytes(head + b"\n" + data)
 
 

@@ -13,7 +13,7 @@ import stat
 import zlib
 
 MAX_BYTES = 64 * 1024 * 1024
-_MAX_HEAD = 1 << 16
+_HEAD_BYTES = 39
 _OTHERS_WRITE = 0o022
 
 
@@ -35,11 +35,11 @@ def read(name: str, stamp: str) -> bytes | None:
         if not stat.S_ISREG(about.st_mode) or not _closed_to_others(about) or about.st_size > MAX_BYTES:
             return None
         try:
-            data = stream.read(about.st_size)
+            # in two parts: a copy of some megabytes would cost more than all else here
+            head, data = stream.read(_HEAD_BYTES), stream.read(about.st_size)
         except OSError:
             return None
-    at = data.find(b"\n", 0, _MAX_HEAD) + 1
-    return data[at:] if at and data[: at - 1] == _head(stamp, memoryview(data)[at:]) else None
+    return data if head == _head(stamp, data) else None
 
 
 def write(name: str, stamp: str, data: bytes) -> None:
@@ -56,16 +56,19 @@ def write(name: str, stamp: str, data: bytes) -> None:
         if not _is_ours(folder):
             return
         with open(os.open(scratch, flags, 0o600), "wb") as file:
-            file.write(_head(stamp, data) + b"\n" + data)
+            file.write(_head(stamp, data))
+            file.write(data)
         os.replace(scratch, os.path.join(folder, name))
     except OSError:
         with contextlib.suppress(OSError):
             os.unlink(scratch)
 
 
-def _head(stamp: str, data: bytes | memoryview) -> bytes:
-    # the name of a folder in the stamp may hold bytes that are no text, and line ends
-    return ascii(stamp).encode() + b" %08x %d" % (zlib.crc32(data), len(data))
+def _head(stamp: str, data: bytes) -> bytes:
+    """A first line of one length, for this stamp and these data."""
+    made_of = stamp.encode("utf-8", "surrogateescape")  # the name of a folder in it may hold any bytes
+    sums = (zlib.crc32(made_of), zlib.adler32(made_of), zlib.crc32(data), len(data))
+    return b"%08x%08x %08x %012d\n" % sums
 
 
 def _folder() -> str | None:

@@ -23,7 +23,7 @@ def printed_here(transcript: Transcript) -> bool:
     quoted = _quoted(transcript)
     if sum(map(len, quoted.values())) < ENOUGH:
         return False
-    from torchdoctor.probes.untrusted import lines_of_user
+    from torchdoctor.engine.untrusted import lines_of_user
 
     agree = differ = 0
     for path, lines in quoted.items():
