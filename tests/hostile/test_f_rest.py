@@ -76,7 +76,17 @@ MISTAKES: dict[str, list[bytes]] = {
 }
 
 
-@pytest.mark.parametrize("words", MISTAKES.values(), ids=list(MISTAKES))
+# click's own mistakes and those of files were cleaned before; what these two show was not
+_RAW = ("rules lint", "gate verdict")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(words, id=name, marks=[] if name in _RAW else [pytest.mark.held_before])
+        for name, words in MISTAKES.items()
+    ],
+)
 def test_a_name_in_a_mistake_is_data(work: Path, words: list[bytes]) -> None:
     (work / "x.log").write_text("nothing\n")
     done = run(words, work, limit_s=LIMIT_S)
@@ -91,6 +101,7 @@ def test_a_file_that_is_taken_for_a_command_is_shown_as_data(work: Path) -> None
     assert harmless(done)
 
 
+@pytest.mark.held_before
 def test_a_log_that_can_be_read_is_shown_as_data(work: Path) -> None:
     (work / os.fsdecode(NASTY)).write_text("RuntimeError: CUDA error: invalid device ordinal\n")
     done = run(["explain", NASTY, "--verbose"], work)
@@ -104,7 +115,7 @@ def test_a_name_begins_no_line_of_its_own(work: Path) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("command", ["lint", "list"])
+@pytest.mark.parametrize("command", ["lint", pytest.param("list", marks=pytest.mark.held_before)])
 def test_a_rule_file_with_such_a_name_is_told_as_data(work: Path, command: str) -> None:
     folder = work / "own" / "python"
     folder.mkdir(parents=True)
@@ -182,8 +193,16 @@ def running(work: Path, temporary: Path, examined: Examined) -> subprocess.Popen
         [program, "check", "--python", str(examined.python)], cwd=work, env=env,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    assert waited(lambda: any(path.name == "facts" for path in temporary.glob("torchdoctor-*/*")))
+    assert waited(lambda: in_use(temporary) is not None)
     return found
+
+
+def in_use(temporary: Path) -> Path | None:
+    """The folder of the program that imports torch now."""
+    for facts in temporary.glob("torchdoctor-*/facts"):
+        if '"import", "state": "begin"' in facts.read_text():
+            return facts.parent
+    return None
 
 
 def test_what_a_killed_command_left_goes_at_the_next_start(
@@ -201,9 +220,10 @@ def test_what_a_killed_command_left_goes_at_the_next_start(
 def test_what_a_running_command_uses_stays(work: Path, temporary: Path, examined: Examined) -> None:
     other = running(work, temporary, examined)
     try:
-        before = set(temporary.iterdir())
+        used = in_use(temporary)
         check(work, temporary, examined)
-        assert before == set(temporary.iterdir())
+        assert used is not None
+        assert (used / "facts").exists()
     finally:
         other.send_signal(signal.SIGTERM)
         other.wait()
