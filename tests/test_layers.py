@@ -49,6 +49,15 @@ FENCED = {
         "torchdoctor/ddp",
         "torchdoctor/gate/child/",
     ),
+    # what starts a program elsewhere may give it the current folder, with a stranger's files, to import from
+    "subprocess": (
+        "torchdoctor/probes/spawn.py",
+        "torchdoctor/intake/parallel.py",  # -I -S
+        # in children, which have a folder of their own
+        "torchdoctor/probes/child/",
+        "torchdoctor/gate/child/",
+        "torchdoctor/selftest/child/",
+    ),
     "pynvml": ("torchdoctor/probes/child/", "torchdoctor/selftest/"),
 }
 

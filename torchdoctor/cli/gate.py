@@ -270,9 +270,11 @@ def policy_group() -> int:
 def policy_check(file: str) -> int:
     """Say whether the policy FILE can be used; exit code 2 names what is wrong in it."""
     found = _policy(file)
-    streams.write(
-        f"{file}: good; {counted(len(found.suppressions), 'suppression')}, "
-        f"{counted(len(found.profiles), 'profile')}"
+    streams.write_lines(
+        [
+            f"{file}: good; {counted(len(found.suppressions), 'suppression')}, "
+            f"{counted(len(found.profiles), 'profile')}"
+        ]
     )
     return 0
 

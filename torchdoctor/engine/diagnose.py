@@ -61,7 +61,7 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     live = [finding for finding in findings if not finding.recovered]
     if rules.whole and not suspect.prints_failure(transcript, timeouts=not transcript.speech.person):
         live = _with_readings(live, transcript, rules, text_facts)
-    notes = [*transcript.notes, *foreign]
+    notes = [*transcript.notes, *foreign, *text_facts.notes]
     if transcript.form is Form.EMPTY and not notes:
         notes.append(_NOTHING)
     notes.extend(_note(finding, "the run went on after it") for finding in findings if finding.recovered)

@@ -202,7 +202,8 @@ def match_event(
     start = end = weight = 0
     snippet = ""
     for index, pattern in enumerate(match.patterns):
-        found = template.compiled(pattern.pattern if exact else f"(?i:{pattern.pattern})").search(text)
+        compiled = template.compiled(pattern.pattern if exact else f"(?i:{pattern.pattern})")
+        found = facts.search(compiled, text, pattern.reach) if pattern.reach else compiled.search(text)
         if found is None:
             return None
         weight += pattern.weight

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from enum import Enum
 from types import FrameType
 
-from torchdoctor.gate import descendants
+from torchdoctor.probes import descendants
 
 INCONCLUSIVE = 12
 # what could not be told, in the codes of others

@@ -21,7 +21,6 @@ from torchdoctor.gate import (
     checks_dcgm,
     checks_death,
     checks_environment,
-    descendants,
     ending,
     facts,
     passive,
@@ -33,12 +32,13 @@ from torchdoctor.gate.finding import Finding, Untold
 from torchdoctor.gate.look import Check, Look
 from torchdoctor.gate.outcome import PREFIX, GateOutcome
 from torchdoctor.gate.policy import Policy
+from torchdoctor.probes import descendants
 from torchdoctor.probes.live import LiveMachine
 from torchdoctor.probes.machine import Command, Machine, Outcome
 from torchdoctor.probes.spawn import Running
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _ENVIRONMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "environment.py")
+_MEASURE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "measure.py")
 _DCGM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "dcgm.py")
 _WITHOUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "without.py")
 _LATER = (active.LABEL, checks_death.PROGRAM, checks_dcgm.PROGRAM)
@@ -325,8 +325,7 @@ def _active_argv(run: Run, limit_s: float, device: str) -> tuple[str, ...]:
         "fault": run.wish.fault,
         "device": device,
     }
-    start = f"import sys; sys.path.insert(0, {_ROOT!r}); from torchdoctor.gate.active import main; main()"
-    return (sys.executable, "-c", start, json.dumps(wish))
+    return (sys.executable, _MEASURE, json.dumps(wish))
 
 
 def _together(run: Run, commands: tuple[Command, ...]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torchdoctor.model import CheckResult, Fact, NotChecked, Outcome, Report, Verdict, counted
+from torchdoctor.probes.descendants import ended_with_us
 from torchdoctor.probes.interrupts import ended_by_signals
 from torchdoctor.probes.machine import Outcome as Ended
 from torchdoctor.selftest import baseline, death, program, runner, survey
@@ -61,7 +62,7 @@ Warn = Callable[[str], None]
 
 def run(request: Request, tell: Tell | None = None, warn: Warn | None = None) -> Report:
     """Do it. Blocks; starts children of the interpreter. Raises DeviceError; KeyboardInterrupt if stopped."""
-    with ended_by_signals():
+    with ended_by_signals(), ended_with_us():
         programs = runner.Programs()
         try:
             executor = _executor(request)
