@@ -39,7 +39,7 @@ def adopt_orphans() -> None:
 
 
 def kill(spared: frozenset[int] = frozenset()) -> list[int]:
-    """Send SIGKILL to whatever descends from us but those, wherever its process group is; to which was it sent?
+    """Send SIGKILL to whatever descends from us but those, in whichever process group; to which was it sent?
 
     Raises nothing and waits for nothing: a signal handler may call it. Kernel threads cannot be meant.
     """
