@@ -45,7 +45,7 @@ _ENGINE = _LOWEST | _SOURCES | {"engine"}
 # part of the package -> the parts it may import, besides itself; "" is torchdoctor/__init__.py
 ALLOWED = {
     "": _ENGINE | {"render", "hooks", "ddp", "watch"},
-    "__main__": frozenset({"cli"}),
+    "__main__": frozenset({"cli", "gate"}),  # whose signals come before the command line
     "model": frozenset({"records"}),
     "records": frozenset(),
     "signal_words": frozenset(),
@@ -72,6 +72,15 @@ FENCED = {
         "torchdoctor/hooks/",
         "torchdoctor/ddp",
         "torchdoctor/gate/child/",
+    ),
+    # what starts a program elsewhere may give it the current folder, with a stranger's files, to import from
+    "subprocess": (
+        "torchdoctor/probes/spawn.py",
+        "torchdoctor/intake/parallel.py",  # -I -S
+        # in children, which have a folder of their own
+        "torchdoctor/probes/child/",
+        "torchdoctor/gate/child/",
+        "torchdoctor/selftest/child/",
     ),
     "pynvml": ("torchdoctor/probes/child/", "torchdoctor/selftest/"),
 }

@@ -4,18 +4,53 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing takes as long as all that comes before a signal can be dealt with
+    from typing import NoReturn
 
 
 def main() -> NoReturn:
     """Run the command line; an installation that cannot even be imported ends with 70, never with 1."""
+    _leave_current_folder()
+    gate = sys.argv[1:2] == ["gate"]
     try:
+        if gate:
+            from torchdoctor.gate import ending
+
+            ending.begin(sys.argv)
         from torchdoctor.cli.main import run
-    except Exception as error:  # a missing or broken package raises whatever it likes
+    except KeyboardInterrupt:  # the codes of torchdoctor.cli.exit_codes, which may be what is broken
+        os._exit(12 if gate else 130)
+    except (Exception, SystemExit) as error:  # a missing or broken package raises whatever it likes
         print(f"torchdoctor: its installation is broken: {type(error).__name__}: {error}", file=sys.stderr)
         sys.stderr.flush()
-        os._exit(70)  # OUR_FAULT of torchdoctor.cli.exit_codes, which may be what is broken
+        os._exit(70)
     run()
+
+
+def _leave_current_folder() -> None:
+    """Let nothing that is imported from here on come from the current folder: it may hold a stranger's files.
+
+    ``python -m torchdoctor`` and a PYTHONPATH with an empty entry put it on the path. Folders that belong to
+    the interpreter's installation stay, wherever we are.
+    """
+    try:
+        here = os.getcwd()
+    except OSError:
+        here = ""
+    # Python has made relative entries absolute by now
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    relative = {os.path.normpath(os.path.join(here, entry)) for entry in given if not os.path.isabs(entry)}
+    library = os.path.dirname(os.__file__)
+    installed = (library, os.path.join(library, "lib-dynload"))
+    sys.path[:] = [
+        entry
+        for entry in sys.path
+        if entry in installed
+        or os.path.basename(entry) in ("site-packages", "dist-packages")
+        or (os.path.isabs(entry) and os.path.normpath(entry) not in {here, *relative})
+    ]
 
 
 if __name__ == "__main__":

@@ -23,7 +23,14 @@ REPORT_SCHEMA = "torchdoctor.report/1"
 
 
 class TorchdoctorError(Exception):
-    """Base of every error that a person can cause and mend; the text says what, where and what is right."""
+    """Base of every error that a person can cause and mend; the text says what, where and what is right.
+
+    ``problems`` holds one text a mistake; a name in it may hold anything, line ends too.
+    """
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
 
 
 def counted(count: int, one: str, many: str = "") -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+WRAPPER = "/opt/torchdoctor/bin/torchdoctor-gate"
 MANIFEST = (ROOT / "deploy" / "kubernetes" / "job.yaml").read_text(encoding="utf-8")
 
 
@@ -28,8 +29,10 @@ def test_the_init_container_ends_0_for_a_fit_node_and_1_for_another(
     recording: str, options: str, code: int, tmp_path: Path
 ) -> None:
     line = command()
-    assert "--exit-style k8s" in line
-    line = line.replace("/opt/torchdoctor/bin/torchdoctor", f"{sys.executable} -m torchdoctor")
+    program = tmp_path / "torchdoctor"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m torchdoctor "$@"\n')
+    program.chmod(0o755)
+    line = line.replace(WRAPPER, str(ROOT / "deploy" / "torchdoctor-gate"))
     line = line.replace("/verdict/", f"{tmp_path}/").replace(
         "/dev/termination-log", str(tmp_path / "last-words")
     )
@@ -37,7 +40,11 @@ def test_the_init_container_ends_0_for_a_fit_node_and_1_for_another(
     replayed = f"--tier passive {options} --replay tests/gate/machines/{recording}.json"
     line = line.replace("--tier quick", replayed)
     ran = subprocess.run(
-        ["/bin/sh", "-c", line], cwd=ROOT, env={**os.environ, "NODE_NAME": "gpu-7"}, timeout=60, check=False
+        ["/bin/sh", "-c", line],
+        cwd=ROOT,
+        env={**os.environ, "NODE_NAME": "gpu-7", "TORCHDOCTOR": str(program)},
+        timeout=60,
+        check=False,
     )
     assert ran.returncode == code
     assert (tmp_path / "gpu-7.json").exists()
@@ -71,6 +78,7 @@ def test_a_gate_that_does_not_come_to_a_verdict_starts_no_training(answer: str, 
     program = tmp_path / "torchdoctor"
     program.write_text(f"#!/bin/sh\n{answer}\n")
     program.chmod(0o755)
-    line = command().replace("/opt/torchdoctor/bin/torchdoctor", str(program))
+    line = command().replace(WRAPPER, str(ROOT / "deploy" / "torchdoctor-gate"))
     line = line.replace("/dev/termination-log", str(tmp_path / "last-words"))
-    assert subprocess.run(["/bin/sh", "-c", line], timeout=30, check=False).returncode != 0
+    environ = {**os.environ, "TORCHDOCTOR": str(program)}
+    assert subprocess.run(["/bin/sh", "-c", line], env=environ, timeout=30, check=False).returncode == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -32,11 +33,16 @@ def test_it_has_what_a_custom_plugin_needs() -> None:
     ("options", "code"),
     [([], 0), (["--gpus", "16"], 1), (["--replay", "/nowhere"], 2)],
 )
-def test_its_command_ends_as_the_detector_reads_it(options: list[str], code: int) -> None:
+def test_its_command_ends_as_the_detector_reads_it(options: list[str], code: int, tmp_path: Path) -> None:
     """0 is no problem, 1 a problem, everything else unknown."""
     recording = [] if "--replay" in options else ["--replay", "tests/gate/machines/hgx-h100x8.json"]
-    argv = [sys.executable, "-m", "torchdoctor", *CONFIG["rules"][0]["args"], *recording, *options]
-    ran = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    (rule,) = CONFIG["rules"]
+    program = tmp_path / "torchdoctor"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m torchdoctor "$@"\n')
+    program.chmod(0o755)
+    argv = [str(ROOT / "deploy" / os.path.basename(rule["path"])), *rule["args"], *recording, *options]
+    environ = {**os.environ, "TORCHDOCTOR": str(program)}
+    ran = subprocess.run(argv, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == code, ran.stderr
     if code < 2:
         assert len(ran.stdout.splitlines()) == 1

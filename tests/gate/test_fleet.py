@@ -12,7 +12,7 @@ import pytest
 from torchdoctor.cli.main import main
 from torchdoctor.gate.fleet import merge, table
 from torchdoctor.gate.hostlist import HostListError, hosts_of
-from torchdoctor.gate.launch import local_rank, node_name, refuses
+from torchdoctor.gate.launch import looks_elsewhere, node_name, refuses
 
 CODES = {"fit": 0, "unfit": 10, "environment": 11, "inconclusive": 12}
 
@@ -152,11 +152,27 @@ def test_a_folder_without_verdicts_is_a_mistake(tmp_path: Path, capsys: pytest.C
 
 
 @pytest.mark.parametrize(
-    ("environ", "expected"),
-    [({}, None), ({"LOCAL_RANK": "0"}, 0), ({"SLURM_LOCALID": "3"}, 3), ({"LOCAL_RANK": "x"}, None)],
+    "environ",
+    [
+        {},
+        {"LOCAL_RANK": "0"},
+        {"LOCAL_RANK": "x"},
+        {"LOCAL_RANK": "²"},
+        {"SLURM_LOCALID": "9" * 5000},
+        {"SLURM_LOCALID": "3"},  # left in a shell
+        {"SLURM_LOCALID": "3", "SLURM_TASK_PID": "1"},  # of a task that is none of ours
+        {"SLURM_LOCALID": "3", "SLURM_TASK_PID": str(os.getpid()), "SLURM_SCRIPT_CONTEXT": "prolog_slurmd"},
+        {"OMPI_COMM_WORLD_LOCAL_RANK": "1"},
+    ],
 )
-def test_the_local_rank_of_every_launcher(environ: dict[str, str], expected: int | None) -> None:
-    assert local_rank(environ) == expected
+def test_without_a_launcher_that_runs_here_this_process_looks(environ: dict[str, str]) -> None:
+    assert looks_elsewhere(environ) == ""
+
+
+@pytest.mark.parametrize("context", ["", "prolog_task"])
+def test_another_task_than_the_first_of_slurm_leaves_it_to_that(context: str) -> None:
+    environ = {"SLURM_LOCALID": "3", "SLURM_TASK_PID": str(os.getppid()), "SLURM_SCRIPT_CONTEXT": context}
+    assert looks_elsewhere(environ).startswith("SLURM_LOCALID=3: local rank 0")
 
 
 @pytest.mark.parametrize(
@@ -202,11 +218,11 @@ def test_the_command_refuses_it(
     assert not (tmp_path / "was-run").exists()
 
 
-@pytest.mark.parametrize(("rank", "looks"), [("0", True), ("1", False)])
-def test_only_the_first_process_of_a_node_looks(
-    rank: str, looks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["LOCAL_RANK", "SLURM_LOCALID"])
+def test_a_rank_that_was_left_in_the_environment_keeps_nobody_from_looking(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("LOCAL_RANK", rank)
+    monkeypatch.setenv(name, "1")
     monkeypatch.setenv("SLURMD_NODENAME", "n5")
     main(["gate", "--tier", "passive", "--gpus", "0", "-o", f"{tmp_path}/"])
-    assert (tmp_path / "n5.json").exists() is looks
+    assert (tmp_path / "n5.json").exists()

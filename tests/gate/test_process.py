@@ -186,6 +186,16 @@ def test_mistakes_end_with_2(words: tuple[str, ...]) -> None:
     assert gate(*words).returncode == 2
 
 
+def test_a_look_at_a_healthy_node_imports_no_engine() -> None:
+    """It costs a tenth of a second, and is needed where a torch died."""
+    code = (
+        "import sys; from torchdoctor.cli.main import main; "
+        f"main(['gate', '--tier', 'passive', '--replay', {HEALTHY!r}]); "
+        "sys.exit('torchdoctor.engine.diagnose' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
 def test_a_fault_of_ours_ends_with_70(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
         "import torchdoctor.gate.passive as p\ndef bad(*a, **k): raise RuntimeError\np.look_at = bad\n",

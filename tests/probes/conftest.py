@@ -42,9 +42,8 @@ def look(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ProbeSource]
         monkeypatch.delenv(name, raising=False)
 
     def open_it(environment: Environment, import_s: float = 20.0) -> ProbeSource:
-        source = ProbeSource(
-            LiveMachine(str(environment.work)), str(environment.python), limits=Limits(import_s=import_s)
-        )
+        monkeypatch.chdir(environment.work)
+        source = ProbeSource(LiveMachine(), str(environment.python), limits=Limits(import_s=import_s))
         opened.append(source)
         return source
 

@@ -15,6 +15,7 @@ from probe_machines import Environment
 
 from torchdoctor.model import Reason, State
 from torchdoctor.probes import interpreter
+from torchdoctor.probes.live import LiveMachine
 from torchdoctor.probes.names import CATALOGUE
 from torchdoctor.probes.opening import InterpreterError, resolve
 from torchdoctor.probes.source import ProbeSource
@@ -50,7 +51,8 @@ def test_another_interpreter(python: str, tmp_path: Path, look: Callable[..., Pr
     assert source.fetch("python.bits").value == 64
     path = source.fetch("python.path").value
     assert isinstance(path, tuple)
-    assert path[0] == str(tmp_path)  # as for a script that lies in the working folder
+    assert all(os.path.isabs(str(entry)) for entry in path)
+    assert str(tmp_path) not in path  # where a stranger's random.py may lie
     assert str(CHILD.parent) not in path
     assert source.fetch("torch.installed").state is State.KNOWN
 
@@ -63,12 +65,12 @@ def test_the_child_imports_next_to_nothing_before_torch(tmp_path: Path) -> None:
     """Each module it loads is one whose hiding by a user's file would go unnoticed."""
     (tmp_path / "torch.py").write_text("import os, sys\nos.write(1, repr(sorted(sys.modules)).encode())")
     loaded = subprocess.run(
-        [sys.executable, "-E", "-S", str(CHILD), "import@20", str(tmp_path / "facts")],
-        cwd=tmp_path, capture_output=True, text=True, check=True,
+        [sys.executable, "-S", str(CHILD), "import@20", str(tmp_path / "facts")],
+        env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     plain = subprocess.run(
-        [sys.executable, "-E", "-S", "-c", "import os, sys; print(sorted(sys.modules))"],
-        capture_output=True, text=True, check=True,
+        [sys.executable, "-S", "-c", "import os, sys; print(sorted(sys.modules))"],
+        env={}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     extra = set(ast.literal_eval(loaded.stdout)) - set(ast.literal_eval(plain.stdout))
     assert {name for name in extra if not name.startswith("encodings.")} <= {"torch", "gc", "faulthandler"}
@@ -180,3 +182,43 @@ class TestChoice:
 
     def test_nothing_else(self) -> None:
         assert interpreter.choose({"PATH": "/nowhere"})[0] == "/opt/tool/bin/python"
+
+
+@pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
+@pytest.mark.parametrize("prefix", ["env", "./env", ""])
+def test_an_environment_of_the_current_folder_is_not_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, prefix: str
+) -> None:
+    """What lies there may be a stranger's."""
+    for folder in ("env/bin", "bin"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "python").symlink_to(sys.executable)
+    monkeypatch.chdir(tmp_path)
+    found, _ = interpreter.choose({variable: prefix, "PATH": f"{prefix}/bin:bin:/usr/bin:/bin"})
+    assert os.path.isabs(found)
+    assert not found.startswith(str(tmp_path))
+    # named in full it is the active environment
+    assert interpreter.choose({variable: str(tmp_path / "env")})[0] == str(tmp_path / "env/bin/python")
+
+
+def test_an_environment_is_read_where_no_program_may_run(empty_python: Path) -> None:
+    source = ProbeSource(LiveMachine(programs=False), str(empty_python / "bin" / "python"))
+    facts = {fact.name: fact for fact in source.all()}
+    assert source.faults == []
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    library = f"{empty_python}/lib/{version}"
+    assert facts["python.path"].value == (library, f"{library}/site-packages")
+    assert facts["python.environment"].value == "venv"
+    assert facts["torch.copies"].value == ()
+    for name in ("python.version", "torch.import_ok", "torch.cuda_available"):
+        assert facts[name].reason is Reason.NOT_ASKED
+        assert "--here" in facts[name].detail
+    source.close()
+
+
+@pytest.mark.parametrize("python", ["/usr/bin/python3", "/nonexistent/bin/python"])
+def test_of_another_interpreter_files_do_not_tell_the_path(python: str) -> None:
+    source = ProbeSource(LiveMachine(programs=False), python)
+    assert source.fetch("python.path").state is State.UNKNOWN
+    assert source.fetch("torch.version").state is State.UNKNOWN
+    assert source.faults == []

@@ -59,8 +59,7 @@ def test_a_working_folder_that_was_deleted(
     environment: Environment, look: Look, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment.plant("")
-    monkeypatch.chdir(environment.work)
-    source = look(Environment(environment.python, environment.site, Path()))
+    source = look(environment)
     environment.work.rmdir()
     assert value(source, "torch.import_ok") is True
     assert value(source, "torch.shadowed") is False
@@ -229,10 +228,11 @@ def test_a_file_named_torch_hides_the_real_one(environment: Environment, look: L
     environment.plant("")
     (environment.work / "torch.py").write_text("print('mine')")
     source = look(environment)
-    assert value(source, "torch.path") == str(environment.work / "torch.py")
+    assert value(source, "torch.hidden_by") == (str(environment.work / "torch.py"),)
     assert value(source, "torch.shadowed") is True
-    # the real one is still found behind it
-    assert value(source, "torch.version") == "2.5.1+cu124"
+    # it is seen and not run: the real one is looked at
+    assert value(source, "torch.path") == str(environment.site / "torch")
+    assert value(source, "torch.import_ok") is True
 
 
 def test_a_clone_of_the_sources_hides_the_real_one(environment: Environment, look: Look) -> None:
@@ -241,7 +241,7 @@ def test_a_clone_of_the_sources_hides_the_real_one(environment: Environment, loo
     (environment.work / "torch" / "__init__.py").write_text("from torch._C import *")
     source = look(environment)
     assert value(source, "torch.shadowed") is True
-    assert value(source, "torch.import_ok") is False
+    assert value(source, "torch.import_ok") is True
 
 
 def test_an_ordinary_folder_does_not(environment: Environment, look: Look) -> None:
@@ -252,11 +252,34 @@ def test_an_ordinary_folder_does_not(environment: Environment, look: Look) -> No
 
 
 def test_a_users_file_that_hides_a_standard_module(environment: Environment, look: Look) -> None:
-    """The import must fail for us as it fails for the user: nothing may be imported before it."""
     environment.plant("import json")
     (environment.work / "json.py").write_text("raise RuntimeError('mine')")
     source = look(environment)
+    assert value(source, "torch.shadowed") is True
+    assert source.fetch("torch.shadowed").detail.endswith("json.py for the json that torch imports")
+    assert value(source, "torch.import_ok") is True
+
+
+def test_a_module_of_the_environment_that_hides_a_standard_one(environment: Environment, look: Look) -> None:
+    """The import must fail for us as it fails for the user: nothing may be imported before it."""
+    environment.plant("import json")
+    (environment.site / "early.pth").write_text(f"import sys; sys.path.insert(0, {str(environment.site)!r})")
+    (environment.site / "json.py").write_text("raise RuntimeError('mine')")
+    source = look(environment)
     assert value(source, "torch.import_error") == "RuntimeError: mine"
+
+
+def test_a_relative_entry_of_the_path_hides_the_real_one(
+    environment: Environment, look: Look, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment.plant("")
+    (environment.work / "src" / "torch").mkdir(parents=True)
+    (environment.work / "src" / "torch" / "__init__.py").write_text("raise RuntimeError('mine')")
+    source = look(environment)
+    monkeypatch.setenv("PYTHONPATH", "src")
+    assert value(source, "torch.hidden_by") == (str(environment.work / "src" / "torch"),)
+    assert value(source, "torch.shadowed") is True
+    assert value(source, "torch.import_ok") is True
 
 
 def test_a_crash_when_cuda_starts_leaves_the_import_well(environment: Environment, look: Look) -> None:

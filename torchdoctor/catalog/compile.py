@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from torchdoctor.catalog import cache
 from torchdoctor.catalog.ruleset import ENTRY, GROUP, PLACES, word_of
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def signature(directory: str) -> str:
     # the reader's own change time belongs to it: rows written by an older reader must not be taken
     own = [
         os.stat(os.path.join(os.path.dirname(__file__), name)).st_mtime_ns
-        for name in ("loader.py", "reader.py", "template.py")
+        for name in ("loader.py", "reader.py", "template.py", "linear.py")
     ]
     digest = zlib.crc32(repr((own, entries)).encode())
     return f"{FORMAT} {os.path.abspath(directory)} {digest:08x} {len(entries)}"
@@ -95,17 +96,6 @@ def compile_tree(directory: Path | str) -> bytes:
     return pack(read_tree(str(directory)), FORMAT)
 
 
-def _cache_path(directory: str) -> str:
-    """One file a rules directory; what it was made of stands in its first line."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    name = f"catalog-{zlib.crc32(os.fsencode(os.path.abspath(directory))):08x}.json"
-    return os.path.join(base, "torchdoctor", name)
-
-
-def _whole(data: bytes, stamp: str) -> bool:
-    return data.startswith(stamp.encode("utf-8", "surrogateescape") + b"\n") and data.endswith(b"]\n")
-
-
 def packed(
     directory: str,
     known_ids: Sequence[str] = (),
@@ -125,23 +115,11 @@ def packed(
     if known_ids:
         # what it may name, and must not take, depends on the catalog it adds to
         stamp += f" {zlib.crc32(' '.join(known_ids).encode()):08x}"
-    path = _cache_path(directory)
-    try:
-        with open(path, "rb") as file:
-            data = file.read()
-        if _whole(data, stamp):
-            return data
-    except OSError:
-        pass
-    from torchdoctor.catalog.loader import read_tree
+    name = f"catalog-{zlib.crc32(os.fsencode(os.path.abspath(directory))):08x}.json"
+    data = cache.read(name, stamp)
+    if data is None:
+        from torchdoctor.catalog.loader import read_tree
 
-    data = pack(read_tree(directory, known_ids, groups() if groups else None), stamp)
-    try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        scratch = f"{path}.{os.getpid()}"
-        with open(scratch, "wb") as file:
-            file.write(data)
-        os.replace(scratch, path)
-    except OSError:
-        pass
+        data = pack(read_tree(directory, known_ids, groups() if groups else None), stamp)
+        cache.write(name, stamp, data)
     return data

@@ -107,13 +107,7 @@ def _match_row(reader: Reader, where: str, table: Mapping[str, Any]) -> Row:
         literals.append(parsed.literal)
     regex = reader.text(where, table, "regex")
     if regex is not None:
-        if regex.startswith((".*", ".+", "^.*")):
-            reader.wrong(f"{where}regex must not begin with .*")
-        try:
-            template.compiled(regex)
-            patterns.append([regex, [], template.MIN_LITERAL])
-        except re.error as error:
-            reader.wrong(f"{where}regex: {error}")
+        patterns += _regex(reader, where, regex)
     literal = max(literals, key=len, default="")
     if len(literal) < template.MIN_LITERAL and not kinds and not types:
         wanted = f"no literal run of {template.MIN_LITERAL} characters"
@@ -121,6 +115,22 @@ def _match_row(reader: Reader, where: str, table: Mapping[str, Any]) -> Row:
     if not patterns and not conditions:
         reader.wrong(f"{where}needs text or regex, or a where beside its event or type")
     return {"patterns": patterns, "kinds": kinds, "types": types, "where": conditions, "literal": literal}
+
+
+def _regex(reader: Reader, where: str, source: str) -> list[list[Any]]:
+    """The pattern of a regex that cannot run away; others are told."""
+    from torchdoctor.catalog import linear
+
+    try:
+        re.compile(source)
+    except (re.error, RecursionError, OverflowError) as error:
+        reader.wrong(f"{where}regex: {error}")
+        return []
+    if source.startswith((".*", ".+", "^.*")):
+        reader.wrong(f"{where}regex must not begin with .*")
+    elif complaint := linear.complaint(source):
+        reader.wrong(f"{where}{complaint}")
+    return [[source, [], template.MIN_LITERAL, linear.MAX_TEXT]]
 
 
 def _tables(reader: Reader, table: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:

@@ -14,6 +14,8 @@ import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from torchdoctor.catalog import cache
+
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from importlib.metadata import EntryPoint
@@ -36,19 +38,15 @@ def installed() -> tuple[tuple[Pack, ...], tuple[str, ...]]:
     if os.environ.get(OFF):
         return (), ()
     folders = _site_folders()
-    path = _cache_path()
+    name = f"packs-{zlib.crc32(os.fsencode(sys.prefix)):08x}.json"
     stamp = json.dumps(folders)
-    try:
-        with open(path, encoding="utf-8") as file:
-            kept_stamp, _, rest = file.read().partition("\n")
-        if kept_stamp == stamp:
-            packs, problems = json.loads(rest)
-            return tuple((name, folder) for name, folder in packs), tuple(problems)
-    except (OSError, ValueError):
-        pass
+    kept = cache.read(name, stamp)
+    if kept is not None:
+        packs = json.loads(kept)
+        return tuple((pack, folder) for pack, folder in packs), ()
     found, problems = _look([folder for folder, _ in folders])
     if not problems and all(time.time() - changed / 1e9 > _SETTLED_S for _, changed in folders):
-        _keep(path, f"{stamp}\n{json.dumps([found, problems])}")
+        cache.write(name, stamp, json.dumps(found).encode())
     return tuple(found), tuple(problems)
 
 
@@ -63,22 +61,6 @@ def _site_folders() -> list[tuple[str, int]]:
             except OSError:
                 continue
     return found
-
-
-def _cache_path() -> str:
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "torchdoctor", f"packs-{zlib.crc32(os.fsencode(sys.prefix)):08x}.json")
-
-
-def _keep(path: str, text: str) -> None:
-    scratch = f"{path}.{os.getpid()}"
-    try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        with open(scratch, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(scratch, path)
-    except OSError:
-        pass  # the answer is only looked up again
 
 
 def _look(folders: Sequence[str]) -> tuple[list[Pack], list[str]]:

@@ -11,11 +11,10 @@ from torchdoctor.model import TorchdoctorError
 
 
 class CatalogError(TorchdoctorError):
-    """Rules that cannot be loaded. ``problems`` holds one line a mistake: file, key, what would be right."""
+    """Rules that cannot be loaded. ``problems`` holds one text a mistake: file, key, what would be right."""
 
     def __init__(self, problems: Sequence[str]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(problems))
+        super().__init__(*problems)
 
 
 class Reader:

@@ -19,11 +19,15 @@ class Condition(Record):
 
 @record(frozen=True, slots=True)
 class Pattern(Record):
-    """A template ready for use: source of the regular expression and the types of its named holes."""
+    """A template ready for use: source of the regular expression and the types of its named holes.
+
+    ``reach`` is how many characters of an event are tried; 0 for all, as a template's holes are bounded.
+    """
 
     pattern: str
     holes: tuple[tuple[str, str], ...]
     weight: int  # characters of literal text
+    reach: int = 0
 
 
 @record(frozen=True, slots=True)

@@ -180,8 +180,8 @@ class RuleSet:
         matches = tuple(
             Match(
                 tuple(
-                    Pattern(source, tuple((name, kind) for name, kind in holes), weight)
-                    for source, holes, weight in patterns
+                    Pattern(source, tuple((name, kind) for name, kind in holes), weight, *reach)
+                    for source, holes, weight, *reach in patterns
                 ),
                 tuple(kinds),
                 tuple(types),

@@ -73,6 +73,7 @@ def command(
         from torchdoctor.probes.recorded import load_facts
 
         return _finish(load_facts(facts_file), form, fail_on, strict, folders, verbose)
+    from torchdoctor.probes.descendants import ended_with_us
     from torchdoctor.probes.interrupts import ended_by_signals
     from torchdoctor.probes.opening import open_live
 
@@ -81,7 +82,7 @@ def command(
         from torchdoctor.watch import parse
 
         (program,) = parse((target,))
-    with ended_by_signals():
+    with ended_by_signals(), ended_with_us():
         source: ProbeSource = open_live(python, time_limit)
         try:
             return _finish(source, form, fail_on, strict, folders, verbose, program, model)

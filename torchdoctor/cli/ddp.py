@@ -40,11 +40,12 @@ def command(
     --strict), 70 a fault of torchdoctor.
     """
     from torchdoctor.ddp.session import check_factory
+    from torchdoctor.probes.descendants import ended_with_us
     from torchdoctor.probes.interpreter import choose
     from torchdoctor.probes.interrupts import ended_by_signals
     from torchdoctor.probes.opening import resolve
 
-    with ended_by_signals():
+    with ended_by_signals(), ended_with_us():
         report = check_factory(factory, resolve(python) if python else choose()[0], time_limit)
     verdicts.show(report, form, lambda: factory, verbose)
     return verdicts.exit_code(report, fail_on, strict)

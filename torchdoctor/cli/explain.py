@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
 
@@ -42,8 +42,13 @@ if TYPE_CHECKING:
 @click.option(
     "--here",
     is_flag=True,
-    help="The log is from this machine: judge by its facts too. They are used without it when the code "
-    "that a traceback quotes stands in a file of this machine.",
+    help="The log is from this machine: judge by its facts too, and ask its Python and tools. Without it, "
+    "facts out of files are used when lines of your own code that the log quotes stand in your files.",
+)
+@click.option(
+    "--python",
+    metavar="PATH",
+    help="The log is from this machine and this interpreter, or that of this environment: as --here.",
 )
 @click.option("--facts", "facts_file", metavar="FILE", help="Take the facts of the machine from FILE (JSON).")
 @click.option(
@@ -66,6 +71,7 @@ def command(
     redact: bool | None,
     offline: bool,
     here: bool,
+    python: str | None,
     facts_file: str | None,
     folders: tuple[str, ...],
     fail_on: str | None,
@@ -86,12 +92,15 @@ def command(
         files = (STDIN,)
     if STDIN in files and sys.stdin is None:
         raise click.UsageError("standard input is closed")
-    if offline and here:
-        raise click.UsageError("--offline asks nothing of this machine, --here asks it: choose one")
+    if offline and (here or python):
+        asks = "--here" if here else "--python"
+        raise click.UsageError(f"--offline asks nothing of this machine, {asks} asks it: choose one")
+    if facts_file and python:
+        raise click.UsageError("--facts names a recorded machine, --python an interpreter of this one")
     facts = _facts(facts_file)
-    local = None if offline else Local(_probes, sure=here)
+    local = None if offline else _local(here, python)
     rules = loading.rules(folders)
-    stdin = sys.stdin.buffer if sys.stdin is not None else None
+    stdin = _patient(sys.stdin.buffer) if STDIN in files else None
     publish = _publisher() if (redact if redact is not None else form in ("markdown", "html")) else None
     if each:
         answers: Iterable[Answer] = explain_each(files, facts, rules, stdin, local, publish=publish)
@@ -127,11 +136,29 @@ class _Seen:
             yield answer.report
 
 
-def _probes() -> ProbeSource:
-    from torchdoctor.probes import ProbeSource
-    from torchdoctor.probes.interpreter import choose
+def _patient(stream: BinaryIO) -> BinaryIO:
+    from torchdoctor.cli.patience import AFTER_S, Patient
 
-    return ProbeSource(python=choose()[0])
+    def tell() -> None:
+        streams.complain(f"still reading standard input, which has not ended after {AFTER_S:.0f} s")
+
+    return cast("BinaryIO", Patient(stream, tell))
+
+
+def _local(here: bool, python: str | None) -> Local:
+    """This machine; an interpreter that was named is looked for at once, so that a mistake is told."""
+    named = None
+    if python is not None:
+        from torchdoctor.probes.opening import resolve
+
+        named = resolve(python)
+
+    def probes(programs: bool) -> ProbeSource:
+        from torchdoctor.probes.opening import open_for_log
+
+        return open_for_log(named, programs)
+
+    return Local(probes, sure=here or named is not None)
 
 
 def _publisher() -> Publisher:

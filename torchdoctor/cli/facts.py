@@ -52,10 +52,11 @@ def command(
 
         _show(all_facts(facts_file), form)
         return 0
+    from torchdoctor.probes.descendants import ended_with_us
     from torchdoctor.probes.interrupts import ended_by_signals
     from torchdoctor.probes.opening import open_live
 
-    with ended_by_signals():
+    with ended_by_signals(), ended_with_us():
         source = open_live(python, time_limit)
         try:
             if save is not None:
@@ -68,7 +69,9 @@ def command(
         finally:
             source.close()
     if source.faults:
-        streams.complain(f"a fault of torchdoctor while looking at the machine:\n{source.faults[0]}")
+        streams.complain(
+            "a fault of torchdoctor while looking at the machine:", *source.faults[0].splitlines()
+        )
         return exit_codes.OUR_FAULT
     return 0
 
@@ -125,9 +128,7 @@ def _show(facts: tuple[Fact, ...], form: str) -> None:
 
 
 def _line(text: str) -> None:
-    from torchdoctor.render.clean import clean
-
-    streams.write(clean(text))
+    streams.write_lines([text])
 
 
 def _change(change: Change) -> dict[str, object]:

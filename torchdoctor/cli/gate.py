@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     "--every-process",
     is_flag=True,
     help="Look in each process that a launcher starts on this node. Without it local rank 0 looks, and the "
-    "others end at once with 0.",
+    "others say so and end at once with 0.",
 )
 @click.option(
     "--replay",
@@ -78,6 +78,9 @@ def command(context: click.Context, /, **options: Any) -> int:
     12 it could not be told, 2 a mistake in the call or the policy, 70 a fault of torchdoctor.
     """
     if context.invoked_subcommand is not None:
+        from torchdoctor.gate import ending
+
+        ending.limit(None)  # the limits are those of a look at this node
         return 0
     return _gate(**options)
 
@@ -100,7 +103,7 @@ def _gate(
     verbose: bool,
 ) -> int:
     from torchdoctor.gate import bundle
-    from torchdoctor.gate.launch import local_rank, refuses
+    from torchdoctor.gate.launch import looks_elsewhere, refuses
     from torchdoctor.gate.policy import Policy
     from torchdoctor.gate.supervisor import Wish, supervise
     from torchdoctor.probes.interpreter import choose
@@ -123,8 +126,9 @@ def _gate(
         )
         policy_file = policy_file or policy_then
     policy = _policy(policy_file) if policy_file else Policy()
-    if not every_process and local_rank(os.environ):
-        return 0  # local rank 0 looks at the node
+    elsewhere = "" if every_process else looks_elsewhere(os.environ)
+    if elsewhere:
+        return _skipped(elsewhere, call.tier, form)
     bundled = save is not None and save.endswith("/")
     for option, path in (
         ("--verdict-file", verdict_file),
@@ -156,21 +160,39 @@ def _gate(
     try:
         outcome = supervise(wish, machine, recording)
         if bundled and save:
-            bundle.complete(save, outcome, call, policy_file or "")
+            bundle.complete(save, outcome, call, policy.text)
     except WriteError as error:
         streams.complain(f"--save cannot be written: {error}")
         return _mapped_fault(style)
     return _deliver(outcome, verdict_file, prometheus, form, style, drain, verbose)
 
 
+def _skipped(why: str, tier: str, form: str) -> int:
+    """Local rank 0 looks at the node: that is told, and no file is touched: it may be the same."""
+    from torchdoctor.gate.supervisor import skipped
+
+    outcome = skipped(why, tier)
+    streams.complain(f"not looked: {why}; --every-process looks in each")
+    with streams.shown():
+        _show(outcome, form, verbose=False)
+    return 0
+
+
 def _can_be_written(option: str, path: str | None) -> None:
     """Told before the node is looked at, not when the time is spent."""
-    folder = os.path.dirname(path or "")
-    if folder and not os.path.isdir(folder):
+    if not path:
+        return
+    folder = os.path.dirname(path)
+    if folder and not path.endswith("/") and not os.path.isdir(folder):
         raise click.UsageError(f"{option} {path}: there is no folder {folder}")
-    if path and not path.endswith("/") and os.path.isdir(path):
+    from torchdoctor.gate.files import refusal
+
+    why = refusal(path)
+    if why == "is a folder":
         hint = "name a file" if option == "--prometheus" else f"name a file, or {path}/ for one in it"
         raise click.UsageError(f"{option} {path}: this is a folder; {hint}")
+    if why:
+        raise click.UsageError(f"{option} {path}: {why}")
 
 
 def _policy(path: str) -> Policy:
@@ -192,7 +214,7 @@ def _deliver(
     """Files first, then the screen: its reader may have gone, and the verdict holds all the same."""
     from torchdoctor.gate.files import WriteError, replace_file
     from torchdoctor.gate.launch import node_name
-    from torchdoctor.gate.outcome import reason, to_json, to_json_lines, to_prometheus
+    from torchdoctor.gate.outcome import to_json, to_prometheus
 
     try:
         if verdict_file is not None and verdict_file.endswith("/"):
@@ -207,16 +229,7 @@ def _deliver(
         return _mapped_fault(exit_style)
     try:
         with streams.shown():
-            if form == "json":
-                streams.write(to_json(outcome))
-            elif form == "jsonl":
-                streams.write("\n".join(to_json_lines(outcome)))
-            elif form == "reason":
-                streams.write(reason(outcome))
-            else:
-                from torchdoctor.gate.text import render
-
-                streams.write("\n".join(render(outcome, streams.screen()[0], verbose)))
+            _show(outcome, form, verbose)
     except OSError as error:
         if streams.is_closed() and verdict_file is not None:
             return outcome.exit_code(exit_style, drain)  # the file is the output that was wanted
@@ -224,6 +237,21 @@ def _deliver(
         streams.abandon(sys.stdout)
         return _mapped_fault(exit_style)
     return outcome.exit_code(exit_style, drain)
+
+
+def _show(outcome: GateOutcome, form: str, verbose: bool) -> None:
+    from torchdoctor.gate.outcome import reason, to_json, to_json_lines
+
+    if form == "json":
+        streams.write(to_json(outcome))
+    elif form == "jsonl":
+        streams.write("\n".join(to_json_lines(outcome)))
+    elif form == "reason":
+        streams.write(reason(outcome))
+    elif not outcome.skipped:
+        from torchdoctor.gate.text import render
+
+        streams.write("\n".join(render(outcome, streams.screen()[0], verbose)))
 
 
 def _mapped_fault(exit_style: str) -> int:
@@ -242,9 +270,11 @@ def policy_group() -> int:
 def policy_check(file: str) -> int:
     """Say whether the policy FILE can be used; exit code 2 names what is wrong in it."""
     found = _policy(file)
-    streams.write(
-        f"{file}: good; {counted(len(found.suppressions), 'suppression')}, "
-        f"{counted(len(found.profiles), 'profile')}"
+    streams.write_lines(
+        [
+            f"{file}: good; {counted(len(found.suppressions), 'suppression')}, "
+            f"{counted(len(found.profiles), 'profile')}"
+        ]
     )
     return 0
 

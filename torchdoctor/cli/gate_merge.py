@@ -47,7 +47,5 @@ def command(folder: str, nodes: str, since: float, switches: str | None, form: s
         elif form == "exclude":
             streams.write(",".join(fleet.exclude))
         else:
-            from torchdoctor.render.clean import clean
-
-            streams.write("\n".join(clean(line) for line in table(fleet, streams.screen()[0])))
+            streams.write_lines(table(fleet, streams.screen()[0]))
     return fleet.exit_code

@@ -55,7 +55,5 @@ def command(
         elif form == "exclude":
             streams.write(",".join(node for node, _ in found.blamed))
         else:
-            from torchdoctor.render.clean import clean
-
-            streams.write("\n".join(clean(line) for line in pairs.to_text(found)))
+            streams.write_lines(pairs.to_text(found))
     return found.exit_code

@@ -45,6 +45,7 @@ def command(
     Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a mistake in the call, 3 could not tell (with
     --strict), 70 a fault of torchdoctor.
     """
+    from torchdoctor.probes.descendants import ended_with_us
     from torchdoctor.probes.interpreter import choose
     from torchdoctor.probes.interrupts import ended_by_signals
     from torchdoctor.probes.opening import resolve
@@ -60,7 +61,7 @@ def command(
             )
         resolve(named)
     interpreter = resolve(python) if python else choose()[0]
-    with ended_by_signals():
+    with ended_by_signals(), ended_with_us():
         runs = [run(target, interpreter, time_limit) for target in wanted]
     report = report_of(runs)
     torch = next((one.torch for one in runs if one.torch), None)

@@ -103,12 +103,12 @@ def main(args: list[str] | None = None) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.ClickException as error:
-        error.show()
+        streams.refuse(error)
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return exit_codes.INTERRUPTED
     except TorchdoctorError as error:
-        streams.complain(str(error))
+        streams.complain(*error.problems)
         return exit_codes.USAGE
     # The last guard: whatever else escapes is a bug, and a bug has an exit code of its own.
     except Exception as error:
@@ -152,7 +152,7 @@ def _our_fault(error: Exception) -> int:
     if os.environ.get("TORCHDOCTOR_DEBUG"):
         import traceback
 
-        traceback.print_exception(error)
+        streams.complain(*"".join(traceback.format_exception(error)).splitlines())
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next
@@ -161,9 +161,9 @@ def _our_fault(error: Exception) -> int:
         where = f" at {os.path.basename(place.tb_frame.f_code.co_filename)}:{place.tb_lineno}"
     version = ".".join(map(str, sys.version_info[:3]))
     streams.complain(
-        f"internal error: {type(error).__name__}: {error}{where}\n"
-        "This is a fault of torchdoctor, not of your program. Please report it with the input and with what\n"
+        f"internal error: {type(error).__name__}: {error}{where}",
+        "This is a fault of torchdoctor, not of your program. Please report it with the input and with what",
         "the same command prints under TORCHDOCTOR_DEBUG=1 "
-        f"(torchdoctor {__version__}, Python {version}, {sys.platform})."
+        f"(torchdoctor {__version__}, Python {version}, {sys.platform}).",
     )
     return exit_codes.OUR_FAULT

@@ -53,7 +53,7 @@ def list_(family: str | None, folders: tuple[str, ...], form: str) -> None:
             last = rule.family
         gone = " (retired)" if rule.id in loaded.retired else ""
         lines.append(f"  {rule.id:<{column}}  {rule.severity.value:<7}  {rule.title}{gone}")
-    streams.write("\n".join(lines))
+    streams.write_lines(lines)
 
 
 @command.command("show", short_help="Show one rule: why it happens, what to do.")
@@ -136,7 +136,7 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
         lines += [*(f"✗ {text}" for text in problems), *(f"  {text}" for text in summary)]
     lines.append(f"✗ {counted(wrong, 'fault')}" if wrong else "✓ no fault")
     with streams.shown():
-        streams.write("\n".join(lines))
+        streams.write_lines(lines)
     return exit_codes.FINDINGS if wrong else 0
 
 
@@ -150,10 +150,8 @@ def pages(folder: str | None, fixtures: str | None) -> None:
     found = examine(_writable(folder), _fixtures(fixtures, folder))
     made = {os.path.join(found.directory, name): text for name, text in found.pages().items()}
     changed = _write(made)
-    streams.write(
-        "\n".join(
-            [*(f"wrote {path}" for path in changed), f"{counted(len(made), 'page is', 'pages are')} current"]
-        )
+    streams.write_lines(
+        [*(f"wrote {path}" for path in changed), f"{counted(len(made), 'page is', 'pages are')} current"]
     )
 
 
@@ -184,11 +182,14 @@ def new(
         os.makedirs(folder, exist_ok=True)
     stubs = start(rule_id, log, rules, directory, fixtures or beside, redact, family, line)
     write(stubs)
-    streams.write(f"{rule_id} in {stubs.family}, from the text\n  {stubs.template}")
-    streams.write("".join(f"wrote {os.path.relpath(path)}\n" for path in stubs.files))
-    streams.write(
-        "".join(f"! {note}\n" for note in stubs.notes)
-        + f"Next: fill every TODO, then `torchdoctor rules lint{_named(folder, fixtures)}`."
+    streams.write_lines(
+        [
+            f"{rule_id} in {stubs.family}, from the text",
+            f"  {stubs.template}",
+            *(f"wrote {os.path.relpath(path)}" for path in stubs.files),
+            *(f"! {note}" for note in stubs.notes),
+            f"Next: fill every TODO, then `torchdoctor rules lint{_named(folder, fixtures)}`.",
+        ]
     )
 
 
@@ -255,7 +256,7 @@ def facts(form: str) -> None:
         _json(dict(sorted(found.items())))
         return
     column = max(map(len, found))
-    streams.write("\n".join(f"{name:<{column}}  {meaning}" for name, meaning in sorted(found.items())))
+    streams.write_lines(f"{name:<{column}}  {meaning}" for name, meaning in sorted(found.items()))
 
 
 @command.command("eval", short_help="Measure the rules on labelled inputs.")

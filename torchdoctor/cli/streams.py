@@ -10,7 +10,9 @@ import sys
 from typing import TYPE_CHECKING, TextIO, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+    import click
 
 PIPE_WIDTH = 100
 _TERMINAL = (80, 24)
@@ -37,9 +39,33 @@ def prepare() -> None:
 
 
 def write(text: str) -> None:
-    """Write whole lines to standard output. Raises OSError (BrokenPipeError when the reader has gone)."""
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    """Write whole lines to standard output. Raises OSError (BrokenPipeError when the reader has gone).
+
+    Names and texts in it are data: what is no printable character goes. JSON has none.
+    """
+    _put(text.removesuffix("\n").split("\n"))
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Write each text as one line: a line end in a name begins no line of its own. Raises OSError."""
+    _put(line.replace("\n", " ") for line in lines)
+
+
+def _put(lines: Iterable[str]) -> None:
+    sys.stdout.write("".join(f"{_clean(line)}\n" for line in lines))
     sys.stdout.flush()
+
+
+def _is_plain(line: str) -> bool:
+    return line.isascii() and line.isprintable()
+
+
+def _clean(text: str) -> str:
+    if _is_plain(text):
+        return text
+    from torchdoctor.render.clean import clean
+
+    return clean(text)
 
 
 def write_page(text: str) -> None:
@@ -63,13 +89,22 @@ def is_closed() -> bool:
     return isinstance(sys.stdout, _Closed)
 
 
-def complain(message: str) -> None:
-    """Say something on standard error; names and texts in it are data and are cleaned."""
-    from torchdoctor.render.clean import clean
+def complain(*lines: str) -> None:
+    """Say something on standard error, each text as one line; names and texts in it are data."""
+    _tell("torchdoctor: " + "\n".join(map(_clean, lines)))
 
-    lines = "\n".join(clean(line) for line in message.splitlines())
+
+def refuse(error: click.ClickException) -> None:
+    """Say what is wrong with the call, as click does, with what was given as data."""
+    shown = io.StringIO()
+    error.show(shown)
+    about, _, _ = shown.getvalue().partition("Error: ")
+    _tell("\n".join([*map(_clean, about.splitlines()), f"Error: {_clean(error.format_message())}"]))
+
+
+def _tell(text: str) -> None:
     try:
-        sys.stderr.write(f"torchdoctor: {lines}\n")
+        sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
     except OSError:
         pass  # nobody is left to be told

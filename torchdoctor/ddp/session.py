@@ -44,7 +44,8 @@ def check_factory(name: str, python: str, limit_s: float = LIMIT_S) -> Report:
             f"{name}: expected MODULE:FACTORY or FILE.py:FACTORY, where FACTORY() returns (model, "
             f"inputs, loss_fn)"
         )
-    command = Command("ddp", (python, PROGRAM, name, str(limit_s)), limit_s + 3.0, reports=True)
+    argv = (python, PROGRAM, name, str(limit_s))
+    command = Command("ddp", argv, limit_s + 3.0, reports=True, named=True)
     machine = LiveMachine()
     try:
         return _read(name, python, machine.finish(command))

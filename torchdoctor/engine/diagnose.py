@@ -75,7 +75,7 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     diagnoses = tuple(answer(chain, transcript, text_facts, rules, first) for chain in kept)
     outcome, who = _outcome(diagnoses, strange, transcript, first, written=not anchored)
     failed = outcome in (Outcome.DIAGNOSED, Outcome.UNRECOGNISED)
-    notes = [*transcript.notes, *foreign]
+    notes = [*transcript.notes, *foreign, *text_facts.notes]
     if transcript.form is Form.EMPTY and not notes:
         notes.append(_NOTHING)
     notes.extend(note(finding, "the run went on after it") for finding in findings if finding.recovered)

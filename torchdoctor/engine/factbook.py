@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Mapping
 
 from torchdoctor.engine import textfacts
 from torchdoctor.model import Event, Fact, FactSource, Reason, State, Transcript
+
+# all searches with regexes in one text: a linear one is still tried at every place of every event
+REGEX_S = 3.0
 
 
 class FactBook:
@@ -72,6 +77,8 @@ class TextFacts:
         self._extracted: set[tuple[str, int]] = set()
         self._environment: dict[str, Fact] | None = None
         self.faults: list[str] = []
+        self.notes: list[str] = []
+        self._regex_s = REGEX_S
 
     def guard(self, rule_id: str) -> Guard:
         """A context in which a fault of one rule is recorded, so that the others still run."""
@@ -112,6 +119,20 @@ class TextFacts:
         if name in self._environment:
             return self._environment[name]
         return self.book.machine(name)
+
+    def search(self, compiled: re.Pattern[str], text: str, reach: int) -> re.Match[str] | None:
+        """Search the first ``reach`` characters with a rule's regex, while there is time left for all."""
+        if self._regex_s <= 0:
+            return None
+        begun = time.perf_counter()
+        found = compiled.search(text, 0, reach)
+        self._regex_s -= time.perf_counter() - begun
+        if self._regex_s <= 0:
+            self.notes.append(
+                f"The regexes of rules took more than {REGEX_S:.0f} s; the rest of the text was not searched "
+                "with them"
+            )
+        return found
 
     def environment(self) -> tuple[Fact, ...]:
         """What the text says of the machine it comes from, as far as it was looked at."""

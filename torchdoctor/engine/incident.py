@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from torchdoctor.engine.diagnose import diagnose
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 HERE = "Facts of this machine were used beside the text; --offline leaves them out"
+READ_HERE = (
+    "Facts out of files of this machine were used beside the text, and no program was run; --here asks its "
+    "Python and tools too, --offline leaves all out"
+)
 
 
 class Answer(NamedTuple):
@@ -33,9 +38,13 @@ class Answer(NamedTuple):
 
 
 class Local(NamedTuple):
-    """This machine as a source of facts: opened only for a log that is from here, or said to be."""
+    """This machine as a source of facts: opened only for a log that is from here, or said to be.
 
-    open: Callable[[], ProbeSource]
+    ``open`` takes whether programs may run, its Python and its tools. A log alone never decides that: they do
+    where the user is ``sure``.
+    """
+
+    open: Callable[[bool], ProbeSource]
     sure: bool = False
 
 
@@ -73,13 +82,17 @@ def explain(
 
 
 def _with_machine(transcript: Transcript, local: Local, rules: RuleSet) -> Report:
-    source = local.open()
-    facts = FactBook(source)
-    try:
-        report = diagnose(transcript, facts, rules)
-    finally:
-        source.close()
-    return replace(report, notes=(*report.notes, HERE)) if facts.asked() else report
+    from torchdoctor.probes.descendants import ended_with_us
+
+    with ended_with_us() if local.sure else nullcontext():
+        source = local.open(local.sure)
+        facts = FactBook(source)
+        try:
+            report = diagnose(transcript, facts, rules)
+        finally:
+            source.close()
+    note = HERE if local.sure else READ_HERE
+    return replace(report, notes=(*report.notes, note)) if facts.asked() else report
 
 
 def explain_each(

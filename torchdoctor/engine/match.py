@@ -180,7 +180,8 @@ def match_event(match: Match, event: Event, text: str, facts: TextFacts) -> Occu
     start = end = weight = 0
     snippet = ""
     for index, pattern in enumerate(match.patterns):
-        found = template.compiled(pattern.pattern).search(text)
+        compiled = template.compiled(pattern.pattern)
+        found = facts.search(compiled, text, pattern.reach) if pattern.reach else compiled.search(text)
         if found is None:
             return None
         weight += pattern.weight

@@ -3,40 +3,60 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from torchdoctor.model import Transcript
 
-MAX_FRAMES = 40
-MAX_FILE_BYTES = 4 * 1024 * 1024
+MAX_FILES = 40
+# so many of the user's own lines must stand where the log says; one may be chance, or a template's
+ENOUGH = 2
+_LEAST_CODE = 12
+_LIBRARIES = ("site-packages", "dist-packages", "node_modules")
 
 
 def printed_here(transcript: Transcript) -> bool:
-    """Does a line of code that a traceback quotes stand at that place in a file of this machine?
+    """Do the lines of the user's own code that the log quotes stand at these places in the user's files?
 
-    Only absolute paths with a code line of some length count. Reads at most MAX_FRAMES files, starts nothing.
+    A log says what it likes, and may quote what lies on every machine: files of Python and of packages do not
+    count, one line is not enough, and most lines must agree. Reads at most MAX_FILES files, starts nothing.
     """
-    looked = 0
+    quoted = _quoted(transcript)
+    if sum(map(len, quoted.values())) < ENOUGH:
+        return False
+    from torchdoctor.engine.untrusted import lines_of_user
+
+    agree = differ = 0
+    for path, lines in quoted.items():
+        text = lines_of_user(path)
+        if text is None:
+            continue
+        for number, code in lines.items():
+            if number <= len(text) and text[number - 1].strip() == code:
+                agree += 1
+            else:
+                differ += 1
+    return agree >= ENOUGH and agree > differ
+
+
+def _quoted(transcript: Transcript) -> dict[str, dict[int, str]]:
+    """path -> line -> code, of the user's own frames."""
+    found: dict[str, dict[int, str]] = {}
     for event in transcript.events:
         for frame in event.frames:
-            if looked >= MAX_FRAMES:
-                return False
-            if frame.line and len(frame.code) >= 12 and os.path.isabs(frame.file):
-                looked += 1
-                if _stands_there(frame.file, frame.line, frame.code):
-                    return True
-    return False
+            code = frame.code.strip()
+            if frame.package or not frame.line or len(code) < _LEAST_CODE or not _is_own(frame.file):
+                continue
+            if frame.file in found or len(found) < MAX_FILES:
+                found.setdefault(frame.file, {})[frame.line] = code
+    return found
 
 
-def _stands_there(path: str, line: int, code: str) -> bool:
-    try:
-        if not os.path.isfile(path) or os.path.getsize(path) > MAX_FILE_BYTES:
-            return False
-        with open(path, encoding="utf-8", errors="replace") as file:
-            for number, text in enumerate(file, start=1):
-                if number == line:
-                    return text.strip() == code.strip()
-                if number > line:
-                    break
-    except (OSError, ValueError):
+def _is_own(path: str) -> bool:
+    """May it be a file that the user wrote, by its path? Those of an interpreter or of packages are not."""
+    if not path.startswith("/") or any(f"/{name}/" in path for name in _LIBRARIES):
         return False
-    return False
+    library = os.path.dirname(os.__file__)
+    return not any(
+        path.startswith(folder.rstrip("/") + "/")
+        for folder in (library, f"{sys.prefix}/lib", f"{sys.base_prefix}/lib", "/usr/lib", "/usr/share")
+    )

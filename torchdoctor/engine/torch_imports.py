@@ -6,10 +6,12 @@ the interpreter says nothing, and an exception may be one that no rule knows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from torchdoctor.engine.factbook import FactBook
+from torchdoctor.engine.last_words import Cause, cause, settings
 from torchdoctor.model import Blame, CheckResult, Evidence, Fact, NotChecked, Outcome, Report, State, Verdict
+from torchdoctor.probes.names import CATALOGUE
 from torchdoctor.records import replace
 
 # What the import may have done, in words, with what to do about it.
@@ -72,6 +74,8 @@ def _results(report: Report, facts: FactBook) -> Iterator[CheckResult]:
     if ok.state is not State.KNOWN or _explained(report):
         return
     shell = _shell(facts)
+    if ok.value is True and not _rests_on_any(report, "torch.cuda_error"):
+        yield from _cuda(facts)
     if ok.value is not True:
         yield _failed(facts, shell)
     elif (none := facts.machine("torch.imported_version")).detail.startswith("AttributeError"):
@@ -99,6 +103,13 @@ def _failed(facts: FactBook, shell: tuple[Evidence, ...]) -> CheckResult:
     title, action = _WAYS.get(str(facts.machine("torch.import_outcome").value), _WAYS["error"])
     signal = facts.machine("torch.import_signal")
     error = facts.machine("torch.import_error")
+    told = [facts.machine(f"torch.import_{part}") for part in ("error", "output")]
+    given = _settings(facts)
+    said = cause("\n".join(str(fact.value) for fact in told if fact.state is State.KNOWN), given)
+    if said is not None and said.variables:
+        action = f"Change or unset {', '.join(said.variables)}."
+    elif signal.state is State.KNOWN and given:
+        action += f" Settings that torch reads while it starts may do it too: leave out {', '.join(given)}."
     return CheckResult(
         "torch-import",
         Verdict.FAIL,
@@ -106,9 +117,47 @@ def _failed(facts: FactBook, shell: tuple[Evidence, ...]) -> CheckResult:
         Blame.ENVIRONMENT,
         observed=str(error.value) if error.state is State.KNOWN else None,
         expected="import torch works",
-        evidence=(*shell, *_import_evidence(facts)),
+        evidence=(*_cause_evidence(said, given), *shell, *_import_evidence(facts)),
         action=_SHELL if shell else action,
     )
+
+
+def _cuda(facts: FactBook) -> Iterator[CheckResult]:
+    """CUDA that did not start because of a setting, in words that a rule knows and no check asks for."""
+    error = facts.machine("torch.cuda_error")
+    if error.state is not State.KNOWN:
+        return
+    given = _settings(facts)
+    said = cause(str(error.value), given)
+    if said is None or not said.variables:
+        return
+    yield CheckResult(
+        "torch-cuda",
+        Verdict.FAIL,
+        "torch cannot start CUDA",
+        Blame.ENVIRONMENT,
+        observed=str(error.value),
+        expected="torch.cuda starts",
+        evidence=(*_cause_evidence(said, given), _evidence(error)),
+        action=f"Change or unset {', '.join(said.variables)}.",
+    )
+
+
+def _cause_evidence(said: Cause | None, given: Mapping[str, str]) -> tuple[Evidence, ...]:
+    """Of a setting alone: what else the words may mean, the rules decide by facts, which say more."""
+    if said is None or not said.variables:
+        return ()
+    named = tuple(
+        Evidence(f"{name}={given[name]}", "environment", fact=f"env.{name}") for name in said.variables
+    )
+    return (Evidence(f"{said.title} [{said.rule}]"), *named)
+
+
+def _settings(facts: FactBook) -> dict[str, str]:
+    """What of the machine's variables torch and its libraries read while they start."""
+    names = (name.removeprefix("env.") for name in CATALOGUE["variables"])
+    asked = {name: facts.machine(f"env.{name}") for name in names}
+    return settings({name: str(fact.value) for name, fact in asked.items() if fact.state is State.KNOWN})
 
 
 def _shell(facts: FactBook) -> tuple[Evidence, ...]:
@@ -145,6 +194,10 @@ def _explained(report: Report) -> bool:
         result.verdict is Verdict.FAIL and _rests_on(result, "torch.import_", "torch.shadowed")
         for result in report.checks
     )
+
+
+def _rests_on_any(report: Report, name: str) -> bool:
+    return any(one.verdict is Verdict.FAIL and _rests_on(one, name) for one in report.checks)
 
 
 def _rests_on(result: CheckResult, *names: str) -> bool:

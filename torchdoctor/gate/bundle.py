@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from torchdoctor.gate.files import WriteError, replace_file
 from torchdoctor.gate.outcome import GateOutcome, to_json
 from torchdoctor.model import TorchdoctorError
+from torchdoctor.probes import named_file
 
 MACHINE, CALL, POLICY, VERDICT = "machine.json", "call.json", "policy.toml", "verdict.json"
+_MOST_BYTES = 1 << 20
 _TIERS = ("passive", "quick", "standard", "deep")
 
 
@@ -46,17 +48,12 @@ def prepare(folder: str) -> str:
 
 
 def complete(folder: str, outcome: GateOutcome, call: Call, policy: str) -> None:
-    """Write what stands beside the recording. Raises WriteError."""
+    """Write what stands beside the recording; ``policy`` is the text of one. Raises WriteError."""
     told = {"tier": call.tier, "gpus": call.gpus, "before_job": call.before_job}
     replace_file(os.path.join(folder, CALL), json.dumps(told) + "\n")
     replace_file(os.path.join(folder, VERDICT), to_json(outcome) + "\n")
     if policy:
-        try:
-            with open(policy, encoding="utf-8") as stream:
-                text = stream.read(1 << 20)
-        except OSError as error:
-            raise WriteError(f"{policy}: {error.strerror}") from None
-        replace_file(os.path.join(folder, POLICY), text)
+        replace_file(os.path.join(folder, POLICY), policy)
 
 
 def read(folder: str) -> tuple[str, Call, str]:
@@ -66,13 +63,12 @@ def read(folder: str) -> tuple[str, Call, str]:
         raise BundleError(f"{folder}: holds no {MACHINE}; gate --save FOLDER/ writes such a folder")
     path = os.path.join(folder, CALL)
     try:
-        with open(path, encoding="utf-8") as stream:
-            told = json.load(stream)
+        told = json.loads(named_file.read(path, _MOST_BYTES).decode("utf-8"))
         call = Call(str(told["tier"]), told["gpus"], bool(told["before_job"]))
         if call.tier not in _TIERS or not (call.gpus is None or isinstance(call.gpus, int)):
             raise ValueError("a tier and a number of GPUs were expected")
     except OSError as error:
         raise BundleError(f"{path}: cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BundleError(f"{path}: not as gate --save writes it: {error}") from None
     return machine, call, policy if os.path.isfile(policy) else ""

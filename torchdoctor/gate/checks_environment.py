@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torchdoctor.gate import checks_caches
+from torchdoctor.gate import checks_caches, checks_death
 from torchdoctor.gate.checks_caches import covers
 from torchdoctor.gate.finding import Action, Untold
 from torchdoctor.gate.look import ENVIRONMENT, FAIL, INFO, NODE, WARN, Check, Look, Said
@@ -27,11 +27,12 @@ def _interpreter(look: Look) -> Said:
     facts = look.facts
     error = facts.text("env.import_error")
     if error:
+        evidence, advice = checks_death.named(facts, error)
         yield look.found(
             "interpreter", "The job's Python cannot import torch", FAIL, ENVIRONMENT, Action.CHANGE_JOB,
             tag="torch",
             observed=error, expected="import torch works", source=facts.text("env.python"),
-            advice="torchdoctor check says why",
+            evidence=evidence, advice=advice,
         )  # fmt: skip
         return
     if not facts.text("env.torch"):
@@ -41,6 +42,8 @@ def _interpreter(look: Look) -> Said:
                 "interpreter", "The job's Python cannot be started", FAIL, ENVIRONMENT, Action.CHANGE_JOB,
                 observed=outcome.start_error, expected="a Python interpreter", source="--python",
             )  # fmt: skip
+        elif checks_death.died_at(facts):
+            yield from checks_death.judge(look, "interpreter")
         else:
             stages = [str(line["stage"]) for line in outcome.lines if "stage" in line] if outcome else []
             at = f"; it was at: {stages[-1]}" if stages else ""
@@ -65,10 +68,11 @@ def _interpreter(look: Look) -> Said:
             advice="torchdoctor check says why",
         )  # fmt: skip
     elif facts.text("env.cuda_error"):
+        evidence, advice = checks_death.named(facts, facts.text("env.cuda_error"))
         yield look.found(
             "interpreter", "CUDA cannot be used by the job's torch", FAIL, ENVIRONMENT, Action.CHANGE_JOB,
             tag="cuda-error", observed=facts.text("env.cuda_error"), expected="CUDA starts",
-            source="torch.cuda",
+            source="torch.cuda", evidence=evidence, advice=advice,
         )  # fmt: skip
 
 
@@ -118,17 +122,14 @@ def _kernel_image(look: Look) -> Said:
                 observed=said,
                 expected="it runs", source="one sum of 1024 numbers",
             )  # fmt: skip
+    if facts.text("env.torch") and checks_death.died_at(facts):
+        yield from checks_death.judge(look, "kernel-image")
+        return
     outcome = facts.ended.get(PROGRAM)
     stages = [str(line.get("stage")) for line in outcome.lines if "stage" in line] if outcome else []
     if outcome is not None and not outcome.ok and stages and stages[-1].startswith(("kernel", "cuda")):
-        how = (
-            "timed out"
-            if outcome.timed_out
-            else f"ended by signal {outcome.signal}"
-            if outcome.signal
-            else outcome.note
-        )
-        yield Untold("kernel-image", f"the job's Python {how or 'failed'} in: {stages[-1]}", True)
+        how = "timed out" if outcome.timed_out else outcome.note or "was ended"
+        yield Untold("kernel-image", f"the job's Python {how} in: {stages[-1]}", True)
 
 
 def torch_gpu(look: Look, row: Sequence[object]) -> int | None:

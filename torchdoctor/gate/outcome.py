@@ -23,7 +23,10 @@ _NPD = {Verdict.FIT: 0, Verdict.UNFIT: 1, Verdict.ENVIRONMENT: 0, Verdict.INCONC
 
 @dataclass(frozen=True, slots=True)
 class GateOutcome:
-    """``seconds`` by phase; ``fingerprint`` is what is compared between nodes."""
+    """``seconds`` by phase; ``fingerprint`` is what is compared between nodes.
+
+    ``skipped`` says which process looks instead of this one: there is no verdict then.
+    """
 
     tier: str
     findings: tuple[Finding, ...]
@@ -42,6 +45,7 @@ class GateOutcome:
     policy: str = ""
     prefix: str = PREFIX
     observe: bool = False
+    skipped: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -79,7 +83,9 @@ def reason(outcome: GateOutcome) -> str:
     """One line of ASCII, at most 160 characters: ``[node_problem] td:xid79 GPU3 0000:9a:00 reboot``."""
     verdict = outcome.verdict
     parts: list[str] = []
-    if verdict is Verdict.FIT:
+    if outcome.skipped:
+        parts = [f"td:skipped {outcome.skipped}"]
+    elif verdict is Verdict.FIT:
         warned = sum(one.weight is Weight.WARN for one in outcome.findings)
         parts = ["td:fit", counted(warned, "warning") if warned else ""]
     elif any(one.counts for one in outcome.findings):
@@ -102,7 +108,8 @@ def to_json(outcome: GateOutcome) -> str:
     """One line of ASCII JSON after ``schema/verdict-1.json``; every key is always there."""
     data = {
         "schema": SCHEMA,
-        "verdict": outcome.verdict.value,
+        "verdict": None if outcome.skipped else outcome.verdict.value,
+        "skipped": outcome.skipped or None,
         "exit_code": EXIT[outcome.verdict],
         "observe": outcome.observe,
         "reason": reason(outcome),

@@ -35,7 +35,7 @@ ENVIRONMENT = (
 )  # fmt: skip
 ACTIVE = (
     "gemm-exact", "bit-equal", "bit-equal-hot", "nan", "h2d", "d2h", "hbm", "gemm-rate", "p2p", "nccl",
-    "memory", "jitter", "active", "dcgm",
+    "memory", "jitter", "torch", "active", "dcgm",
 )  # fmt: skip
 NAMES = (*(check.id for check in CHECKS), *FURTHER, *ENVIRONMENT, *ACTIVE)
 

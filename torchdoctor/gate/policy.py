@@ -10,6 +10,7 @@ from typing import Any
 
 from torchdoctor.gate.finding import Action, Finding, Untold, Weight
 from torchdoctor.model import Blame, TorchdoctorError, counted
+from torchdoctor.probes import named_file
 
 
 class PolicyError(TorchdoctorError):
@@ -77,6 +78,7 @@ _SUPPRESSION = ("check", "owner", "until", "reason", "gpu")
 _TOP = ("expect", "thresholds", "required", "checks", "suppress", "profiles", "options")
 _OPTIONS = ("remap_pending", "prefix", "persistence", "dcgm")
 _DCGM_LEVELS = (0, 1, 2, 3)
+_MOST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class Policy:
     suppressions: tuple[Suppression, ...] = ()
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    text: str = field(default="", repr=False)  # the file, to be kept with a verdict
 
     def threshold(self, name: str) -> float:
         found = self.thresholds.get(name)
@@ -191,8 +194,7 @@ def load(path: str, known_checks: tuple[str, ...]) -> Policy:
     else:
         import tomli as tomllib
     try:
-        with open(path, "rb") as stream:
-            text = stream.read().decode("utf-8")
+        text = named_file.read(path, _MOST_BYTES).decode("utf-8")
         data = tomllib.loads(text.replace("\r\n", "\n"))
     except OSError as error:
         raise PolicyError(
@@ -205,7 +207,7 @@ def load(path: str, known_checks: tuple[str, ...]) -> Policy:
             f"{path}: is empty; `torchdoctor gate policy learn` prints a policy on a healthy node, and "
             "nothing where it refuses"
         )
-    return _Reader(path, known_checks).policy(data)
+    return replace(_Reader(path, known_checks).policy(data), text=text)
 
 
 class _Reader:

@@ -7,20 +7,24 @@ a child that can be left behind.
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import json
 import os
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from types import FrameType
 from typing import Any
 
-from torchdoctor.gate import active, checks_active, checks_dcgm, checks_environment, facts, passive
+from torchdoctor.gate import (
+    active,
+    checks_active,
+    checks_dcgm,
+    checks_death,
+    checks_environment,
+    ending,
+    facts,
+    passive,
+)
 from torchdoctor.gate.expect import job_gpus, leave_others_alone
 from torchdoctor.gate.facts import Facts
 from torchdoctor.gate.files import replace_file
@@ -28,19 +32,24 @@ from torchdoctor.gate.finding import Finding, Untold
 from torchdoctor.gate.look import Check, Look
 from torchdoctor.gate.outcome import PREFIX, GateOutcome
 from torchdoctor.gate.policy import Policy
+from torchdoctor.probes import descendants
 from torchdoctor.probes.live import LiveMachine
 from torchdoctor.probes.machine import Command, Machine, Outcome
 from torchdoctor.probes.spawn import Running
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _ENVIRONMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "environment.py")
+_MEASURE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "measure.py")
 _DCGM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "dcgm.py")
+_WITHOUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "without.py")
+_LATER = (active.LABEL, checks_death.PROGRAM, checks_dcgm.PROGRAM)
 _DCGM_LEVEL = 2  # about two minutes
 # kept back from the hard limit for ending children and writing the verdict
 _RESERVE_S = 2.5
 _PASSIVE_S = 6.0
-_SET_CHILD_SUBREAPER = 36  # of prctl(2)
+# beyond the hard limit, for a verdict that a dead disk or process holds up; then nothing does
+_GRACE_S = 5.0
 _BREATH_S = 0.05
+_TRY_S = 3.0  # less is not worth another import of torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +84,6 @@ class Wish:
     observe: bool = False
     fault: str = ""
     limit_s: float | None = None
-
-
-class Stopped(BaseException):
-    """SIGTERM or SIGINT: what is known so far is the answer."""
 
 
 @dataclass(slots=True)
@@ -170,6 +175,21 @@ def describe(
     )  # fmt: skip
 
 
+def skipped(why: str, tier: str) -> GateOutcome:
+    """No verdict, and why: another process looks at this node."""
+    one = TIERS[tier]
+    expected = {"gpus": None, "model": None, "source": None}
+    return GateOutcome(
+        tier, (), (),
+        host=os.uname().nodename,
+        time_s=time.time(),
+        budget_s=one.budget_s,
+        limit_s=one.limit_s,
+        expected=expected,
+        skipped=why,
+    )  # fmt: skip
+
+
 def fingerprint(known: Facts) -> Mapping[str, Any]:
     """What should be the same on all nodes of a job."""
     job = known.value("env.nccl_variables") or known.value("env.leaked")
@@ -198,21 +218,24 @@ def supervise(wish: Wish, machine: Machine | None = None, save: str = "") -> Gat
     To be called in a process of its own: at the end every process that descends from it is killed.
     ``save`` is where to write what the programs told. Raises WriteError when that cannot be done.
     """
-    run = Run(wish, time.monotonic(), time.time())
+    run = Run(wish, ending.began(), time.time())
     live = machine is None
     looked = LiveMachine() if machine is None else machine
-    with _guards(run) if live else contextlib.nullcontext():
-        try:
-            _passive(run, looked)
-            if wish.tier != "passive":
-                _further(run, looked)
-        except Stopped as stopped:
-            run.cut = str(stopped)
-        finally:
-            if isinstance(looked, LiveMachine):
-                looked.close()
-            if live:
-                _end_descendants()
+    ending.limit((wish.limit_s or run.tier.limit_s) + _GRACE_S)
+    if live:
+        descendants.adopt_orphans()
+        ending.looking()
+    try:
+        _passive(run, looked)
+        if wish.tier != "passive" and not ending.asked():
+            _further(run, looked)
+    finally:
+        if isinstance(looked, LiveMachine):
+            looked.close()
+            descendants.end()
+        stopped = ending.giving()
+    if stopped:
+        run.cut = f"stopped by {stopped}"
     if save:
         replace_file(save, facts.record(run.facts.ended))
     return run.outcome()
@@ -239,12 +262,13 @@ def _further(run: Run, machine: Machine) -> None:
         device = _measured_on(run)
         measured = Command(active.LABEL, _active_argv(run, limit_s, device), limit_s, True)
         _together(run, (environment, *((measured,) if device else ())))
-        if device == "cuda" and wants_dcgm(run.wish):
+        _try_without(run)
+        if device == "cuda" and wants_dcgm(run.wish) and not ending.asked():
             _together(run, (_diagnostic(run),))
     else:
         ended = {
             one.label: machine.finish(one)
-            for one in (environment, Command(active.LABEL, (), 0.0), Command(checks_dcgm.PROGRAM, (), 0.0))
+            for one in (environment, *(Command(label, (), 0.0) for label in _LATER))
             if machine.running(one.label)
         }
         _add(run, ended)
@@ -255,6 +279,16 @@ def _further(run: Run, machine: Machine) -> None:
     known = run.facts.number("env.import_seconds")
     if known is not None:
         run.seconds["import_torch"] = known
+
+
+def _try_without(run: Run) -> None:
+    """Where the job's torch died: does it start without its settings? That decides what no message tells."""
+    likely, others = checks_death.suspects(run.facts)
+    if not (likely or others) or ending.asked() or run.left_s() < _TRY_S:
+        return
+    run.phase = "environment"
+    argv = (run.wish.python, _WITHOUT, json.dumps((likely, others)))
+    _together(run, (Command(checks_death.PROGRAM, argv, run.left_s(), True),))
 
 
 def wants_dcgm(wish: Wish) -> bool:
@@ -291,8 +325,7 @@ def _active_argv(run: Run, limit_s: float, device: str) -> tuple[str, ...]:
         "fault": run.wish.fault,
         "device": device,
     }
-    start = f"import sys; sys.path.insert(0, {_ROOT!r}); from torchdoctor.gate.active import main; main()"
-    return (sys.executable, "-c", start, json.dumps(wish))
+    return (sys.executable, _MEASURE, json.dumps(wish))
 
 
 def _together(run: Run, commands: tuple[Command, ...]) -> None:
@@ -306,9 +339,11 @@ def _together(run: Run, commands: tuple[Command, ...]) -> None:
                 ended[label] = running.pop(label).finish()
                 run.seconds[label.removeprefix("gate-")] = time.monotonic() - begun
                 _add(run, ended)
-                run.phase = "active" if running else run.phase
-            if running and time.monotonic() >= run.deadline:
+                run.phase = "active" if running and not ending.asked() else run.phase
+            if running and (ending.asked() or time.monotonic() >= run.deadline):
                 for label, one in running.items():
+                    if ending.asked():
+                        one.interrupt()
                     ended[label] = one.finish()
                     run.seconds[label.removeprefix("gate-")] = time.monotonic() - begun
                 running = {}
@@ -323,68 +358,3 @@ def _together(run: Run, commands: tuple[Command, ...]) -> None:
 def _add(run: Run, ended: Mapping[str, Outcome]) -> None:
     known = {**run.facts.known, **dict(facts.told(ended.values()))}
     run.facts = replace(run.facts, known=known, ended={**run.facts.ended, **ended})
-
-
-@contextlib.contextmanager
-def _guards(run: Run) -> Iterator[None]:
-    """Signals give a partial verdict; a thread ends us when all else hangs; orphans come to us."""
-    _adopt_orphans()
-    hard_s = (run.wish.limit_s or run.tier.limit_s) + 5.0
-    backstop = threading.Timer(hard_s, os._exit, (12,))
-    backstop.daemon = True
-    backstop.start()
-    before: dict[int, Callable[[int, FrameType | None], Any] | int | None] = {}
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise Stopped(f"stopped by {signal.Signals(number).name}")
-
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            before[number] = signal.signal(number, stop)
-    try:
-        yield
-    finally:
-        backstop.cancel()
-        for restored, handler in before.items():
-            signal.signal(restored, handler)
-
-
-def _adopt_orphans() -> None:
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def _end_descendants() -> None:
-    """Kill whatever descends from us still, wherever its process group is. Kernel threads cannot be meant."""
-    for _ in range(3):
-        found = _descendants()
-        if not found:
-            return
-        for pid in found:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        deadline = time.monotonic() + 0.3
-        while time.monotonic() < deadline:
-            try:
-                if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                    time.sleep(0.01)
-            except ChildProcessError:
-                return
-
-
-def _descendants() -> list[int]:
-    parents: dict[int, list[int]] = {}
-    with contextlib.suppress(OSError):
-        for name in os.listdir("/proc"):
-            if name.isdigit():
-                with contextlib.suppress(OSError, ValueError, IndexError):
-                    with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as stream:
-                        parent = int(stream.read().rpartition(")")[2].split()[1])
-                    parents.setdefault(parent, []).append(int(name))
-    found: list[int] = []
-    waiting = list(parents.get(os.getpid(), ()))
-    while waiting:
-        pid = waiting.pop()
-        found.append(pid)
-        waiting += parents.get(pid, ())
-    return found

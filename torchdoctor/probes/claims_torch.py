@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torchdoctor.probes import compatibility
 from torchdoctor.probes.compatibility import covered_by, parse
 from torchdoctor.probes.derived import CannotTell, Claim, Derived, Facts, NotApplicable
@@ -48,9 +50,22 @@ def _shadowed(facts: Facts) -> Claim:
     copies = facts.texts("torch.copies")
     if not copies:
         return Claim(False, f"{path}, and there is no other that it could hide")
-    if path in copies:
+    if path not in copies:
+        return Claim(True, f"import torch takes {path}, and not {copies[0]}")
+    hidden_by = facts.maybe("torch.hidden_by")  # not in recordings whose path has the working folder in it
+    files = map(str, hidden_by) if isinstance(hidden_by, tuple) else ()
+    own = [file for file in files if not _belongs(file, copies)]
+    if not own:
         return Claim(False, path)
-    return Claim(True, f"import torch takes {path}, and not {copies[0]}")
+    name = own[0].rpartition("/")[2].removesuffix(".py")
+    what = "torch" if name == "torch" else f"the {name} that torch imports"
+    return Claim(True, f"a script in the working folder takes {own[0]} for {what}")
+
+
+def _belongs(file: str, copies: Sequence[str]) -> bool:
+    """Is it a torch that is installed, or beside one: is the working folder where packages lie?"""
+    folder = file.rpartition("/")[0]
+    return any(copy.rpartition("/")[0] == folder for copy in copies)
 
 
 def capabilities(facts: Facts) -> tuple[str, ...]:
@@ -205,7 +220,7 @@ CLAIMS = (
     Derived(
         "torch.cpu_only", ("torch.version", "torch.cuda", "torch.hip", "torch.xpu", "os.name"), _cpu_only
     ),
-    Derived("torch.shadowed", ("torch.path", "torch.copies"), _shadowed),
+    Derived("torch.shadowed", ("torch.path", "torch.copies", "torch.hidden_by"), _shadowed),
     Derived(
         "torch.covers_gpu",
         (

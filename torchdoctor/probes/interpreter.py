@@ -27,17 +27,18 @@ def choose(environment: dict[str, str] | os._Environ[str] | None = None) -> tupl
     if os.path.basename(sys.argv[0]) == "__main__.py":
         return own, "it runs torchdoctor"
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        prefix = environment.get(variable)
-        if prefix and not _same(prefix, sys.prefix):
+        prefix = environment.get(variable, "")
+        # a relative one leads to whatever lies in the current folder
+        if os.path.isabs(prefix) and not _same(prefix, sys.prefix):
             python = _python_in(prefix)
             if python:
                 return python, f"the active environment, {variable}"
     if any(os.path.isdir(os.path.join(folder, "torch")) for folder in sys.path if "site-packages" in folder):
         return own, "torch is installed beside torchdoctor"
-    import shutil
+    from torchdoctor.probes.search_paths import program_on_path
 
     for name in ("python3", "python"):
-        python = shutil.which(name, path=environment.get("PATH", os.defpath)) or ""
+        python = program_on_path(name, environment.get("PATH", os.defpath))
         if python and not _same(os.path.dirname(os.path.dirname(python)), sys.prefix):
             return python, "the first on PATH"
     return own, "it runs torchdoctor"
@@ -60,6 +61,8 @@ def command(context: Context) -> Command:
 
 
 def _look(context: Context) -> Iterator[Fact]:
+    if not context.machine.programs:
+        yield from _in_files(context)
     outcome = context.machine.finish(command(context))
     found = reported(outcome, _NAMES, "interpreter")
     yield from found.values()
@@ -71,6 +74,21 @@ def _look(context: Context) -> Iterator[Fact]:
     for name in _NAMES:
         if name not in found and name not in ("python.start_error", "python.version"):
             yield Fact.unknown(name, reason, "interpreter", detail)
+
+
+def _in_files(context: Context) -> Iterator[Fact]:
+    """What the files of a virtual or conda environment tell, without a word of its interpreter."""
+    machine, prefix = context.machine, os.path.dirname(os.path.dirname(context.python))
+    marks = {"venv": f"{prefix}/pyvenv.cfg", "conda": f"{prefix}/conda-meta"}
+    kind = next((name for name, mark in marks.items() if machine.exists(mark)), "")
+    folders = machine.names(f"{prefix}/lib", ("python3.*",)) if kind else ()
+    if len(folders) != 1:  # of the system, or of several versions: only the interpreter knows its path
+        return
+    yield Fact.known("python.executable", context.python, marks[kind])
+    yield Fact.known("python.prefix", prefix, marks[kind])
+    yield Fact.known("python.environment", kind, marks[kind])
+    library = f"{prefix}/lib/{folders[0]}"
+    yield Fact.known("python.path", (library, f"{library}/site-packages"), marks[kind])
 
 
 def _start_error(context: Context, outcome: Outcome) -> Iterator[Fact]:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from torchdoctor.model import Reason
 from torchdoctor.probes import operations
 from torchdoctor.probes.machine import Command, Json, Machine, Memory, Outcome, Unreadable
 
 if TYPE_CHECKING:
     from torchdoctor.probes.spawn import Running
 
+NO_PROGRAMS = "no program is run for a log without --here or --python"
+
 
 @dataclass(slots=True)
 class LiveMachine(Machine):
-    """This machine, now. Each answer is asked once."""
+    """This machine, now. Each answer is asked once. Without ``programs`` it reads files, and runs nothing."""
 
-    folder: str = ""  # working folder of the programs; the present one when empty
+    programs: bool = True
     _answers: dict[tuple[str, str], Json | Unreadable] = field(default_factory=dict)
     _running: dict[str, Running] = field(default_factory=dict)
     _ended: dict[str, Outcome] = field(default_factory=dict)
@@ -34,10 +37,12 @@ class LiveMachine(Machine):
         return found
 
     def start(self, command: Command) -> None:
+        if not self.programs:
+            raise Unreadable(command.label, Reason.NOT_ASKED, NO_PROGRAMS)
         if command.label not in self._running:
             from torchdoctor.probes.spawn import Running  # with subprocess, which most calls can do without
 
-            self._running[command.label] = Running(command, self.folder)
+            self._running[command.label] = Running(command)
 
     def running(self, label: str) -> bool:
         return label in self._running

@@ -88,13 +88,15 @@ class Command:
     """A program to run for us. ``label`` names it in recordings.
 
     With ``reports`` the program gets the path of a file as its last argument and writes one JSON object a
-    line into it. ``limit_s`` counts from its start.
+    line into it. ``limit_s`` counts from its start. It runs in a folder of its own, and finds no code in the
+    current one; ``named`` is for what the user named to be run, which runs where and as they would run it.
     """
 
     label: str
     argv: tuple[str, ...]
     limit_s: float
     reports: bool = False
+    named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,12 @@ Memory: TypeAlias = "tuple[dict[tuple[str, str], Json | Unreadable], dict[str, O
 
 
 class Machine:
-    """Typed questions over ``answer``. Raises Missing, Unreadable, or NotRecorded."""
+    """Typed questions over ``answer``. Raises Missing, Unreadable, or NotRecorded.
+
+    ``programs`` is False where none may run: ``finish`` then raises Unreadable.
+    """
+
+    programs: bool = True
 
     def answer(self, operation: str, subject: str) -> Json:
         raise NotImplementedError
@@ -244,6 +251,11 @@ class Machine:
             name, version, entry = as_row(item, 3)
             found.append((name, version, f"{folder}/{entry}"))
         return tuple(found)
+
+    def modules(self, folder: str, names: Sequence[str]) -> tuple[str, ...]:
+        """Paths of what an import of one of these names would take from the folder, in the order of names."""
+        found = self.answer("modules", f"{folder}?{','.join(names)}")
+        return tuple(f"{folder}/{name}" for name in as_list(found))
 
     def holders(self, path: str) -> tuple[tuple[int, ...], bool]:
         """Processes that have the file open, and whether all processes could be looked at."""

@@ -16,7 +16,7 @@ CATALOGUE: dict[str, dict[str, str]] = {
         "python.bits": "int: 32 or 64",
         "python.free_threaded": "bool: built without the GIL",
         "python.tag": "text: what compiled modules must be built for, as cpython-311-x86_64-linux-gnu",
-        "python.path": "list: sys.path as a script in the working folder sees it",
+        "python.path": "list: sys.path of that interpreter, without what depends on the working folder",
         "python.user_site": "text: the user's own site-packages when it is searched; absent when it is not",
         "python.headers": "bool: Python.h is there, so that extensions can be compiled",
         "python.musl": "bool: the C library is musl, for which torch has no wheels",
@@ -35,6 +35,9 @@ CATALOGUE: dict[str, dict[str, str]] = {
         "torch.requirements": "list: what torch's metadata asks for on this platform, as name==version",
         "torch.requirements_missing": "list: packages torch's metadata asks for that are not there",
         "torch.requirements_other": "list: those there in another version, as name version, wants spec",
+    },
+    "hiding": {
+        "torch.hidden_by": "list: what a script in the working folder imports in the place of torch's",
     },
     "torch_import": {
         "torch.import_ok": "bool: `import torch` works in the examined interpreter; absent without torch",

@@ -6,6 +6,7 @@ import os
 
 from torchdoctor.model import TorchdoctorError
 from torchdoctor.probes.interpreter import choose
+from torchdoctor.probes.live import LiveMachine
 from torchdoctor.probes.probe import Limits
 from torchdoctor.probes.source import ProbeSource
 
@@ -25,6 +26,14 @@ def open_live(python: str | None = None, import_limit_s: float | None = None) ->
     return source
 
 
+def open_for_log(python: str | None, programs: bool) -> ProbeSource:
+    """This machine as the place that a log comes from; nothing is started yet. To be closed.
+
+    Without ``programs`` neither its Python nor a tool is run: facts come out of files alone.
+    """
+    return ProbeSource(LiveMachine(programs=programs), python or choose()[0])
+
+
 def resolve(python: str) -> str:
     """The path of an interpreter given as a path, a folder of an environment, or a name on PATH."""
     if os.path.isdir(python):
@@ -39,9 +48,9 @@ def resolve(python: str) -> str:
         if not os.access(python, os.X_OK):
             raise InterpreterError(f"{python}: not allowed to be run; name an interpreter")
         return os.path.abspath(python)
-    import shutil
+    from torchdoctor.probes.search_paths import program_on_path
 
-    found = shutil.which(python)
-    if found is None:
+    found = program_on_path(python)
+    if not found:
         raise InterpreterError(f"{python}: not on PATH; name an interpreter, as /usr/bin/python3")
     return found

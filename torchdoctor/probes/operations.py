@@ -289,11 +289,24 @@ def _packages(question: str) -> Json:
     return found
 
 
-def _which(name: str) -> Json:
-    import shutil
+def _modules(question: str) -> Json:
+    """Files and packages of a folder that an import of these names takes: a package comes before a file."""
+    folder, _, names = question.partition("?")
+    os.stat(folder)
+    found: list[Json] = []
+    for name in names.split(","):
+        for place, file in ((f"{name}/__init__.py", name), (f"{name}.py", f"{name}.py")):
+            if os.path.isfile(f"{folder}/{place}"):
+                found.append(file)
+                break
+    return found
 
-    found = shutil.which(name)
-    if found is None:
+
+def _which(name: str) -> Json:
+    from torchdoctor.probes.search_paths import program_on_path
+
+    found = program_on_path(name)
+    if not found:
         raise FileNotFoundError(errno.ENOENT, "not on PATH")
     return found
 
@@ -318,5 +331,6 @@ OPERATIONS: dict[str, Callable[[str], Json]] = {
     "cache": _loader_cache,
     "count": _count,
     "packages": _packages,
+    "modules": _modules,
     "which": _which,
 }

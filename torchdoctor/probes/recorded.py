@@ -82,7 +82,7 @@ def load_facts(path: str) -> FactSource:
                 problems.append(f"{name}: {raw!r} is no {FACTS.get(name, 'text')}")
             facts[name] = Fact.known(name, value, path) if raw is not None else Fact.absent(name, path)
     if problems:
-        raise FactsFileError("\n".join(f"{path}: {problem}" for problem in problems))
+        raise FactsFileError(*(f"{path}: {problem}" for problem in problems))
     return RecordedFacts(facts)
 
 

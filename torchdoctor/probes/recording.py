@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 import torchdoctor
 from torchdoctor.model import Fact, FactValue, Reason, State
+from torchdoctor.probes import named_file
 from torchdoctor.probes.facts_file import FactsFileError, right_kind
 from torchdoctor.probes.machine import (
     Command,
@@ -32,6 +33,7 @@ from torchdoctor.probes.pseudonyms import Pseudonyms
 from torchdoctor.probes.source import ProbeSource
 
 SCHEMA = "torchdoctor.machine/1"
+_MOST_BYTES = 64 << 20
 _TOP = ("schema", "about", "facts", "reads", "programs")
 _ABOUT = ("torchdoctor", "recorded", "note")
 _FACT = ("state", "value", "reason", "source", "detail")
@@ -199,8 +201,7 @@ def _outcome_json(outcome: Outcome) -> Json:
 
 def _load(path: str) -> Json:
     try:
-        with open(path, encoding="utf-8") as stream:
-            data: Json = json.load(stream)
+        data: Json = json.loads(named_file.read(path, _MOST_BYTES).decode("utf-8"))
     except OSError as error:
         raise RecordingError(
             f"{path}: {error.strerror or error}; expected a file of `torchdoctor facts --save`"

@@ -11,11 +11,12 @@ import json
 import os
 import signal
 import subprocess
-import tempfile
 import time
 from typing import TYPE_CHECKING
 
 from torchdoctor.probes.machine import Command, Json, Outcome
+from torchdoctor.probes.scratch import Scratch
+from torchdoctor.probes.search_paths import without_current_folder
 
 if TYPE_CHECKING:
     from typing import IO
@@ -31,24 +32,23 @@ _POLL_S = 0.5
 class Running:
     """One program, from its start to its end. Starting never raises; the outcome says what went wrong."""
 
-    def __init__(self, command: Command, folder: str = "") -> None:
+    def __init__(self, command: Command) -> None:
         self.command = command
         self._begun = time.monotonic()
         self._process: subprocess.Popen[bytes] | None = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: Scratch | None = None
         self._stdout: IO[bytes] | None = None
         self._stderr: IO[bytes] | None = None
         self._start_error = ""
         try:
-            self._start(folder or None)
+            self._start()
         except (OSError, ValueError) as error:
             self._start_error = str(error)
             self._clean()
 
-    def _start(self, cwd: str | None) -> None:
+    def _start(self) -> None:
         argv = list(self.command.argv)
-        # ignore_cleanup_errors: a program that outlives its end may still write there
-        self._folder = tempfile.TemporaryDirectory(prefix="torchdoctor-", ignore_cleanup_errors=True)
+        self._folder = Scratch()
         if self.command.reports:
             argv.append(os.path.join(self._folder.name, "facts"))
         self._stdout = open(os.path.join(self._folder.name, "out"), "w+b")  # noqa: SIM115 (closed in _clean)
@@ -58,7 +58,9 @@ class Running:
             stdin=subprocess.DEVNULL,
             stdout=self._stdout,
             stderr=self._stderr,
-            cwd=cwd,
+            # the folder is ours and holds nothing to import: an empty entry of a path leads nowhere
+            cwd=None if self.command.named else self._folder.name,
+            env=None if self.command.named else without_current_folder(os.environ),
             start_new_session=True,
         )
 
@@ -152,7 +154,7 @@ class Running:
             if stream is not None:
                 stream.close()
         if self._folder is not None:
-            self._folder.cleanup()
+            self._folder.remove()
             self._folder = None
 
 

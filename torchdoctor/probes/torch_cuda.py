@@ -12,7 +12,7 @@ from torchdoctor.model import Fact, Reason
 from torchdoctor.probes.machine import Command
 from torchdoctor.probes.names import CATALOGUE
 from torchdoctor.probes.probe import Context, Cost, Probe, failure, reported, stage_state
-from torchdoctor.probes.torch_import import CUDA, nothing_to_import
+from torchdoctor.probes.torch_import import CUDA, last_words, nothing_to_import
 from torchdoctor.probes.torch_import import command as import_command
 
 _NAMES = tuple(CATALOGUE["torch_cuda"])
@@ -41,7 +41,8 @@ def _look(context: Context) -> Iterator[Fact]:
         if state == "end":
             yield Fact.absent(name, source)
         elif name == "torch.cuda_error" and state == "begin":
-            yield Fact.known(name, f"CUDA did not start: {detail}", source)
+            words = last_words(outcome.stderr)
+            yield Fact.known(name, f"CUDA did not start: {detail}" + (f"\n{words}" if words else ""), source)
         else:
             yield Fact.unknown(name, reason, source, detail)
 

@@ -62,7 +62,7 @@ def nothing_to_import(found: Mapping[str, Fact]) -> bool:
 
 def _course(outcome: Outcome, found: dict[str, Fact], source: str) -> Iterator[Fact]:
     """How the import went, where the program could not say so itself."""
-    words = _last_words(outcome.stderr)
+    words = last_words(outcome.stderr)
     if words:
         yield Fact.known("torch.import_output", words, source)
     if "torch.import_outcome" in found:
@@ -97,7 +97,7 @@ def _course(outcome: Outcome, found: dict[str, Fact], source: str) -> Iterator[F
         )
 
 
-def _last_words(text: str) -> str:
+def last_words(text: str) -> str:
     """The last lines a person would quote, without the stack that follows them."""
     head = _stack_begins().split(text, maxsplit=1)[0]
     lines = [line.rstrip() for line in head.splitlines() if line.strip()]

@@ -10,12 +10,12 @@ import contextlib
 import json
 import os
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
 
 from torchdoctor.probes.machine import Command, Json, Outcome
+from torchdoctor.probes.scratch import Scratch
 from torchdoctor.probes.spawn import FLOOD_LIMIT, REPORT_LIMIT, TAIL_LIMIT, Running, parse_lines
 from torchdoctor.selftest import batch
 from torchdoctor.selftest.program import FOLDER
@@ -36,7 +36,7 @@ class Forking:
 
     def __init__(self, python: str, import_limit_s: float) -> None:
         self._plain = Plain(python)
-        self._folder = tempfile.TemporaryDirectory(prefix="torchdoctor-", ignore_cleanup_errors=True)
+        self._folder = Scratch()
         self._door = os.path.join(self._folder.name, "s")
         self._lock = threading.Lock()
         self._stopped = False
@@ -186,7 +186,7 @@ class Forking:
                     wire.shutdown(socket.SHUT_RDWR)
         self._plain.stop()
         self._end_forker()
-        self._folder.cleanup()
+        self._folder.remove()
 
     def _end_forker(self) -> None:
         """Close its connection, on which it kills what it forked and ends; then make sure."""

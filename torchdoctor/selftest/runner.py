@@ -7,12 +7,12 @@ no file is left behind.
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from torchdoctor.probes.machine import Command, Outcome
+from torchdoctor.probes.scratch import Scratch
 from torchdoctor.probes.spawn import Running
 from torchdoctor.selftest import program
 from torchdoctor.selftest.results import Job
@@ -81,7 +81,7 @@ class Programs:
     """The composed programs as files, for as long as they are needed."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="torchdoctor-", ignore_cleanup_errors=True)
+        self._folder = Scratch()
 
     def path(self, module: str) -> str:
         path = os.path.join(self._folder.name, f"{module}.py")
@@ -92,7 +92,7 @@ class Programs:
         return path
 
     def close(self) -> None:
-        self._folder.cleanup()
+        self._folder.remove()
 
 
 def arguments(job: Job, path: str, level: str, limit_s: float, fault: str = "") -> tuple[str, ...]:

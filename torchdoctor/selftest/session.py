@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torchdoctor.model import CheckResult, Fact, NotChecked, Outcome, Report, Verdict, counted
+from torchdoctor.probes.descendants import ended_with_us
 from torchdoctor.probes.interrupts import ended_by_signals
 from torchdoctor.probes.machine import Outcome as Ended
-from torchdoctor.selftest import baseline, program, runner, survey
+from torchdoctor.selftest import baseline, death, program, runner, survey
 from torchdoctor.selftest.registry import Level, Place, SelfCheck, upto
 from torchdoctor.selftest.results import Job, Judged, judge
 from torchdoctor.selftest.siblings import Siblings
@@ -61,7 +62,7 @@ Warn = Callable[[str], None]
 
 def run(request: Request, tell: Tell | None = None, warn: Warn | None = None) -> Report:
     """Do it. Blocks; starts children of the interpreter. Raises DeviceError; KeyboardInterrupt if stopped."""
-    with ended_by_signals():
+    with ended_by_signals(), ended_with_us():
         programs = runner.Programs()
         try:
             executor = _executor(request)
@@ -126,6 +127,9 @@ class _Session:
             if found.fault:
                 notes.append("`torchdoctor check` says why; --python PATH names another interpreter")
             judged = [_not_run(job, reason) for job in jobs]
+            died = death.judge(found)
+            if died is not None:
+                judged.append(died)
             return self._finished(judged, facts, notes)
         if request.device is None and chosen == ("cpu",):
             notes.append(f"The CPU was tested: {found.no_gpu}")

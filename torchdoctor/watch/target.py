@@ -211,7 +211,7 @@ def run(target: Target, python: str, limit_s: float = LIMIT_S) -> Run:
     spec = {"kind": target.kind, "name": target.name, "args": list(target.args), "limit_s": limit_s}
     argv = (target.python or python, *target.flags, PROGRAM, json.dumps(spec))
     # The program ends itself at its limit; ours is for one that cannot.
-    command = Command("globals", argv, limit_s + 3.0, reports=True)
+    command = Command("globals", argv, limit_s + 3.0, reports=True, named=True)
     machine = LiveMachine()
     try:
         done = _read(target, machine.finish(command))

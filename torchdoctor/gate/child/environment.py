@@ -34,6 +34,12 @@ LEAKED = (
     "TORCH_USE_CUDA_DSA", "TORCH_SHOW_CPP_STACKTRACES", "CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "TORCH_LOGS",
     "PYTORCH_CUDA_ALLOC_CONF", "LD_PRELOAD", "LD_LIBRARY_PATH", "NVIDIA_TF32_OVERRIDE",
 )  # fmt: skip
+# what torch, CUDA, NCCL, the OpenMP runtimes and the loader read while they start
+SETTINGS = (
+    "PYTORCH_", "TORCH_", "TORCHINDUCTOR_", "CUDA_", "CUBLAS_", "CUDNN_", "NCCL_", "HIP_", "HSA_", "ROCR_",
+    "OMP_", "GOMP_", "KMP_", "MKL_", "LD_PRELOAD", "LD_LIBRARY_PATH", "NVIDIA_TF32_OVERRIDE",
+)  # fmt: skip
+SHOWN = 300
 # what names the container's image to those who are in it
 IMAGES = ("APPTAINER_CONTAINER", "SINGULARITY_CONTAINER", "NVIDIA_BUILD_ID", "IMAGE_DIGEST")
 JOB = (
@@ -329,6 +335,10 @@ def main() -> None:
     fact("python", sys.executable)
     fact("python_version", ".".join(map(str, sys.version_info[:3])))
     fact("leaked", {name: value for name, value in os.environ.items() if leaks(name)})
+    settings = {
+        name: value[:SHOWN] for name, value in sorted(os.environ.items()) if name.startswith(SETTINGS)
+    }
+    fact("settings", settings)
     fact("nccl_variables", {name: value for name, value in os.environ.items() if "NCCL_" in name})
     fact("image", next((os.environ[name] for name in IMAGES if os.environ.get(name)), ""))
     write({"stage": "caches"})

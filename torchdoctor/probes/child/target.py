@@ -5,8 +5,8 @@ and ``cuda``, LIMITS are the seconds that the last two may take, joined by ","; 
 object a line, written the moment they are known, so that those before a crash survive it. Standard library
 only, syntax of Python 3.6, no annotation that 3.6 would evaluate.
 
-It imports next to nothing before torch: a user's own random.py or types.py that hides a standard module must
-break the import here as it breaks it there.
+It imports next to nothing before torch: a file of the environment that hides a standard module must break the
+import here as it breaks it there.
 """
 
 import gc
@@ -78,22 +78,13 @@ def describe(error: BaseException) -> str:
     return f"{name}: {text}" if text else name
 
 
-def look_like_a_script() -> None:
-    """Make sys.path what it is for a script in the working folder, without this file's own folder."""
+def search_what_is_installed() -> None:
+    """Leave out of sys.path what depends on where we are, and this file's own folder.
+
+    The current folder may hold a stranger's torch.py or random.py: what hides there is found by looking.
+    """
     here = os.path.dirname(os.path.abspath(__file__))
-    if not sys.path or os.path.normpath(sys.path[0] or os.curdir) != here:
-        return  # the interpreter puts no folder of the script there: -P, PYTHONSAFEPATH
-    try:
-        sys.path[0] = os.getcwd()
-    except OSError:  # the working folder was deleted
-        del sys.path[0]
-
-
-def full(entry: str) -> str:
-    try:
-        return os.path.abspath(entry or os.curdir)
-    except OSError:
-        return entry
+    sys.path[:] = [entry for entry in sys.path if os.path.isabs(entry) and os.path.normpath(entry) != here]
 
 
 def examine_interpreter() -> None:
@@ -104,7 +95,7 @@ def examine_interpreter() -> None:
     fact("python.implementation", sys.implementation.name)
     fact("python.prefix", sys.prefix)
     fact("python.bits", 64 if sys.maxsize > 2**32 else 32)
-    fact("python.path", [full(entry) for entry in sys.path])
+    fact("python.path", [os.path.abspath(entry) for entry in sys.path])
     if os.path.isdir(os.path.join(sys.prefix, "conda-meta")):
         fact("python.environment", "conda")
     else:
@@ -365,7 +356,7 @@ def watch(limit_s: float) -> None:
 def main() -> None:
     stages, _, given = sys.argv[1].partition("@")
     limits = [float(limit) for limit in given.split(",") if limit]
-    look_like_a_script()
+    search_what_is_installed()
     for name in stages.split("+"):
         stage(name, "begin")
         if name == "interpreter":

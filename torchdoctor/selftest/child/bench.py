@@ -298,7 +298,8 @@ def misbehave(bench: Bench) -> None:
     elif fault == "grandchild":
         import subprocess
 
-        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)", "torchdoctor-grandchild"])
+        sleep = "import time; time.sleep(3600)"
+        subprocess.Popen([sys.executable, "-I", "-c", sleep, "torchdoctor-grandchild"])
     elif fault == "closed":
         os.closerange(0, 64)
     elif fault == "error":

@@ -204,7 +204,9 @@ def count_gpus() -> int:
     """Asked in another process: this one must not touch a GPU before it forks."""
     import subprocess
 
-    argv = [sys.executable, "-c", "import torch; print(torch.cuda.device_count())"]
+    # without the empty entry, which stands for the current folder
+    ask = "import sys; sys.path[:] = filter(None, sys.path); import torch; print(torch.cuda.device_count())"
+    argv = [sys.executable, "-c", ask]
     done = subprocess.run(argv, stdout=subprocess.PIPE, timeout=WAIT_S)
     return int(done.stdout.strip() or 0)
 

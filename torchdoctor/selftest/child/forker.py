@@ -70,7 +70,6 @@ def become(asked: dict[str, object], descriptors: list[int]) -> None:
         argv = asked["argv"]
         assert isinstance(argv, list)
         sys.argv = [str(word) for word in argv]
-        sys.path[0] = os.path.dirname(sys.argv[0])
         runpy.run_path(sys.argv[0], run_name="__main__")
         code = 0
     except SystemExit as end:
@@ -151,6 +150,9 @@ class Server:
 
 
 def serve(path: str) -> None:
+    # neither the current folder nor this file's: torch must import what is installed
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [entry for entry in sys.path if os.path.isabs(entry) and os.path.normpath(entry) != here]
     import torch
 
     assert torch.__version__  # imported for those that are forked, who find it there
