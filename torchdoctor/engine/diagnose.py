@@ -45,8 +45,8 @@ _NOTHING = (
 def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     """The report on one transcript, of its last run. Never raises for anything that stands in it.
 
-    Asks ``facts`` only for what the conditions of matching rules name. Earlier runs of the input are judged by
-    the text alone, and each is told in a note.
+    Asks ``facts`` only for what the conditions of matching rules name. Earlier runs are judged by the text
+    alone, and each is told in a note.
     """
     report = _judged(transcript, facts, rules)
     if not transcript.earlier:

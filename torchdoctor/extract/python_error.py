@@ -35,52 +35,48 @@ _RAISES = r"^\s*(?:raise\b|assert\b)"
 
 # class -> what the interpreter, the builtins and the standard library print with it
 _FORMS = {
-    "NameError": r"(?:name|free variable) '(?P<name>[^']+)' ",
-    "UnboundLocalError": r"(?:local variable|cannot access local variable) '(?P<name>[^']+)'",
+    "NameError": r"(?:name|free variable) '(?P<name>[^']{1,200})' ",
+    "UnboundLocalError": r"(?:local variable|cannot access local variable) '(?P<name>[^']{1,200})'",
     "AttributeError": (
-        r"(?:'[\w.]+' object|type object '[\w.]+'|(?:partially initialized )?module '[\w.]+') has no attribute "
-        r"'(?P<name>[^']+)'|'super' object has no attribute|can't (?:set|delete) attribute"
+        r"(?:'[\w.]{1,200}' object|type object '[\w.]{1,200}'|(?:partially initialized )?module "
+        r"'[\w.]{1,200}') has no attribute '(?P<name>[^']{1,200})'|'super' object has no attribute"
+        r"|can't (?:set|delete) attribute"
     ),
     "TypeError": (
-        r"\w[\w.<>]*\(\) (?:missing \d+ required|got an unexpected keyword|got multiple values|takes "
-        r"|argument after|got some positional|keywords must)|unsupported operand type|object is not "
-        r"(?:callable|iterable|subscriptable|an iterator)|not supported between instances|can only concatenate"
-        r"|indices must be|cannot unpack non-iterable|has no len\(\)|does not support item|expected str, bytes"
-        r"|must be str, not|Object of type .* is not JSON|bad operand type|unhashable type|can't multiply sequence"
-        r"|not all arguments converted|__init__\(\) (?:should|takes|missing)|abstract (?:class|method)"
-        r"|argument of type '\w+' is not iterable|int\(\) argument must be|float\(\) argument must be"
+        r"\(\) (?:missing \d+ required|got an unexpected keyword|got multiple values|takes|argument after"
+        r"|got some positional|keywords must)|unsupported operand type|object is not (?:callable|iterable"
+        r"|subscriptable|an iterator)|not supported between instances|can only concatenate"
+        r"|indices must be|cannot unpack non-iterable|has no len\(\)|does not support item"
+        r"|expected str, bytes|must be str, not|is not JSON serializable|bad operand type|unhashable type|can't multiply sequence|not all arguments"
+        r" converted|abstract (?:class|method)|argument of type '\w{1,80}' is not iterable"
+        r"|(?:int|float)\(\) argument must be"
     ),
     "ValueError": (
         r"(?:not enough|too many) values to unpack|invalid literal for int|could not convert string to float"
-        r"|list\.remove|math domain error|operation on closed file|(?:max|min)\(\) (?:arg|iterable)|is not in list"
-        r"|empty (?:range|separator)|substring not found|unknown url type|time data .* does not match"
+        r"|list\.remove|math domain error|operation on closed file|(?:max|min)\(\) (?:arg|iterable)"
+        r"|is not in list|empty (?:range|separator)|substring not found|unknown url type|^time data "
         r"|dictionary update sequence|Sample larger than population|range\(\) arg"
     ),
     "IndexError": r"(?:list|tuple|string|range object|bytearray) index out of range|pop from (?:an )?empty",
-    "KeyError": r"(?P<name>.+)",
-    "ZeroDivisionError": r".*(?:division|modulo)",
-    "FileNotFoundError": r"\[Errno 2\] [^:]+: '(?P<name>[^']+)'|\[WinError [23]\]",
+    "KeyError": r"(?P<name>.{1,200})",
+    "ZeroDivisionError": r"division|modulo",
+    "FileNotFoundError": r"\[Errno 2\] [^:\n]{1,80}: '(?P<name>[^']{1,400})'|\[WinError [23]\]",
     "NotADirectoryError": r"\[Errno 20\]",
     "IsADirectoryError": r"\[Errno 21\]",
     "PermissionError": r"\[Errno 1?3\]|\[WinError 5\]",
     "FileExistsError": r"\[Errno 17\]",
-    "ModuleNotFoundError": r"No module named '?(?P<name>[\w.]+)'?",
-    "ImportError": r"cannot import name '(?P<name>[^']+)'|attempted relative import|No module named",
+    "ModuleNotFoundError": r"No module named '?(?P<name>[\w.]{1,200})'?",
+    "ImportError": r"cannot import name '(?P<name>[^']{1,200})'|attempted relative import|No module named",
     "EOFError": r"Ran out of input|EOF when reading a line|^$",
-    "UnicodeDecodeError": r"'[\w-]+' codec can't decode",
-    "UnicodeEncodeError": r"'[\w-]+' codec can't encode",
-    "JSONDecodeError": r"(?:Expecting|Extra data|Invalid|Unterminated)",
-    "StopIteration": r"",
-    "OverflowError": r"(?:Python int too large|int too (?:big|large)|math range|cannot convert float)",
-    "SyntaxError": r"",
-    "IndentationError": r"",
-    "TabError": r"",
-    "AssertionError": r"",
-    "NotImplementedError": r"",
-    "UnpicklingError": r"(?:pickle data was truncated|invalid load key|unpickling stack)",
+    "UnicodeDecodeError": r"codec can't decode",
+    "UnicodeEncodeError": r"codec can't encode",
+    "JSONDecodeError": r"Expecting|Extra data|Invalid|Unterminated",
+    "OverflowError": r"Python int too large|int too (?:big|large)|math range|cannot convert float",
+    "UnpicklingError": r"pickle data was truncated|invalid load key|unpickling stack",
+    **dict.fromkeys(("AssertionError", "NotImplementedError", "StopIteration"), r""),
 }
 _ARGPARSE = r"^\S+\.py: error: "
-_SUGGESTS = r"(?:Did you mean:? |Perhaps you meant |forget to import )(?P<what>[^?\n]+\??)"
+_SUGGESTS = r"(?:Did you mean:? |Perhaps you meant |forget to import )(?P<what>[^?\n]{1,200}\??)"
 
 
 @cache
@@ -120,11 +116,11 @@ def _own(event: Event, kind: str) -> bool:
     if frame.code and _pattern(_RAISES).match(frame.code):
         return True
     form = _FORMS.get(kind)
-    return bool(form) and _pattern(form).search(event.text[:2_000]) is not None
+    return form is not None and _pattern(form).search(event.text[:2_000]) is not None
 
 
 def _raised_at(frames: tuple[Frame, ...]) -> Frame | None:
-    """The innermost frame, without those between a call and what it did wrong; None when it is not the user's."""
+    """The innermost frame but for those between a call and what it did; None when it is not the user's."""
     for frame in reversed(frames):
         if not frame.package:
             return frame

@@ -1,8 +1,8 @@
 """Several runs one after another in one input: appended logs, restarts, commands at a prompt.
 
 An input is parted only where a run had an end of its own and a sign shows that a program starts: a command at
-a prompt, nohup's first line, another job's number, the first lines of the run again, or the end of another main
-program, of which a process has only one. Time, process ids and step numbers part nothing.
+a prompt, nohup's first line, another job's number, the first lines of the run again, or the end of another
+main program, of which a process has only one. Time, process ids and step numbers part nothing.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
 
 
 def _exited_badly(drafts: list[Draft]) -> bool:
-    """Does a launcher or a scheduler say last that the run ended with a failure? No good word outweighs that."""
+    """Does a launcher or a scheduler say last that the run failed? No good word outweighs that."""
     for draft in reversed(drafts[-_MOST:]):
         if draft.quoted or draft.recovered:
             continue

@@ -174,11 +174,11 @@ GAVE_UP = Table((
 
 # lines that name an error and tell of none of the run's
 HARMLESS = Table((
-    Row(r"pip's dependency resolver does not currently take into account", "pip, a remark behind its success"),
+    Row(r"pip's dependency resolver does not currently take into account", "pip, a remark"),
     Row(r"^\S+ \S+ requires \S+.*, (?:but you have|which is not installed)", "pip, the remark's list"),
     Row(r"\bUnable to locate a modulefile\b", "environment modules"),
     Row(r"couldn't chdir to .*: going to \S+ instead", "slurmstepd"),
-    Row(r"^(?:wandb|swanlab|comet_ml|mlflow)\b.*\b(?:error|warning)\b", "trackers of experiments, of themselves"),
+    Row(r"^(?:wandb|swanlab|comet_ml|mlflow)\b.*\b(?:error|warning)\b", "trackers, of themselves"),
 ))  # fmt: skip
 
 # a message that its program was made to provoke, and says so
