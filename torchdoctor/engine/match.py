@@ -198,7 +198,7 @@ def match_event(match: Match, event: Event, text: str, facts: TextFacts) -> Occu
         if told is not True:
             return None
         weight += 4 * len(match.where)
-    within = in_sentence(event, text, start)
+    within = in_sentence(event, text, start, facts.transcript.events)
     return Occurrence(event, captures, snippet, start, end, weight, in_sentence=within)
 
 

@@ -47,7 +47,8 @@ _FORMS = {
         r"|got some positional|keywords must)|unsupported operand type|object is not (?:callable|iterable"
         r"|subscriptable|an iterator)|not supported between instances|can only concatenate"
         r"|indices must be|cannot unpack non-iterable|has no len\(\)|does not support item"
-        r"|expected str, bytes|must be str, not|is not JSON serializable|bad operand type|unhashable type|can't multiply sequence|not all arguments"
+        r"|expected str, bytes|must be str, not|is not JSON serializable|bad operand type|unhashable type"
+        r"|can't multiply sequence|not all arguments"
         r" converted|abstract (?:class|method)|argument of type '\w{1,80}' is not iterable"
         r"|(?:int|float)\(\) argument must be"
     ),

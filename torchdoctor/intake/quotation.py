@@ -10,10 +10,14 @@ asked.
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING
 
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.lines import is_prompt
 from torchdoctor.model import Event, EventKind, Quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 SAMPLE_LINES = 4_000
 SAMPLE_CHARS = 1 << 18
@@ -162,18 +166,39 @@ def _parsed(text: str) -> list[str]:
     return [type(node).__name__ for node in tree.body]
 
 
-def in_sentence(event: Event, text: str, start: int) -> bool:
-    """Does a message at ``start`` of an event's text stand behind the words of a longer sentence?
+def in_sentence(event: Event, text: str, start: int, events: Sequence[Event]) -> bool:
+    """Does a message at ``start`` of an event's text stand within written words, as far as form tells?
 
-    What a program puts before a message ends in a mark of its own: a colon, a bracket, a bar.
+    Behind the words of a longer sentence: what a program puts before a message ends in a mark of its own, a
+    colon, a bracket, a bar. Or right above or below a whole sentence, without an anchor of its own.
     """
-    if event.kind is not EventKind.LOG or _anchored(event):
+    if event.frames or event.headed or event.time or event.level or event.rank is not None:
         return False
-    before = text[:start].rstrip().rpartition("\n")[2]
-    return before[-1:] not in _BOUNDS and sum(word.isalpha() for word in before.split()) >= 2
+    if event.kind is EventKind.LOG:
+        before = text[:start].rstrip().rpartition("\n")[2]
+        if before[-1:] not in _BOUNDS and sum(word.isalpha() for word in before.split()) >= 2:
+            return True
+    elif event.kind is not EventKind.EXCEPTION:
+        return False
+    beside = (*events[max(0, event.id - 1) : event.id], *events[event.id + 1 : event.id + 2])
+    return any(_is_sentence(one) for one in beside)
 
 
-def _anchored(event: Draft | Event) -> bool:
+def _is_sentence(event: Event) -> bool:
+    """A plain line of words that ends in a mark, as nobody's message does that stands alone."""
+    if event.kind is not EventKind.LOG or event.time or event.level or event.rank is not None:
+        return False
+    line = event.text.strip()
+    if line[-1:] not in ".?!:\u2026\u3002\uff01\uff1f\uff1a" or not line[:1].isalpha():
+        return False
+    words = line.split()
+    spoken = sum(word.strip(".,:;!?()\"'").isalpha() for word in words)
+    return (len(words) >= 5 and spoken * 10 >= len(words) * 8) or sum(
+        "\u3040" <= c <= "\ud7a3" for c in line
+    ) >= 10
+
+
+def _anchored(event: Draft) -> bool:
     """Is there a sign that a program printed the event, whatever its form?"""
     return (
         bool(event.frames)
