@@ -115,8 +115,9 @@ def of_line(raw: str) -> Quoted:
     text = raw.strip()[:_LONGEST]
     if head or pattern(_HEAD).match(text) or not any(mark in text for mark in _MARKS):
         return head
-    written = _holds_string(text) or _behind_words(text) or _is_statement(text)
-    return Quoted.WRITTEN if written else Quoted.NO
+    if _is_statement(text):
+        return Quoted.SOURCE
+    return Quoted.WRITTEN if _holds_string(text) or _behind_words(text) else Quoted.NO
 
 
 def _by_head(raw: str) -> Quoted:
