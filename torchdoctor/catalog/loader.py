@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from torchdoctor import regular_file, toml_text
 from torchdoctor.catalog import template
 from torchdoctor.catalog.reader import CatalogError, Reader
 from torchdoctor.model import EventKind, Role, Severity
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 FAMILIES = (
     "environment",
@@ -64,21 +59,24 @@ Row = dict[str, Any]  # one rule as plain JSON data, checked
 def rule_files(directory: str) -> Iterator[str]:
     """Paths of the rule files under a rules directory, sorted; hidden folders are left out."""
     for entry in sorted(os.scandir(directory), key=lambda item: item.name):
-        if entry.is_dir() and not entry.name.startswith((".", "_")):
+        if _is_folder(entry) and not entry.name.startswith((".", "_")):
             for path in sorted(os.listdir(entry.path)):
                 if path.endswith(".toml"):
                     yield os.path.join(entry.path, path)
 
 
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
+
+
 def _read_toml(path: str, shown: str, problems: list[str]) -> dict[str, Any] | None:
     try:
-        with open(path, "rb") as file:
-            table: dict[str, Any] = tomllib.load(file)
-            return table
-    except tomllib.TOMLDecodeError as error:
+        return toml_text.parse(regular_file.read(path, toml_text.MOST_BYTES))
+    except toml_text.TomlRefused as error:
         problems.append(f"{shown}: not valid TOML: {error}")
-    except UnicodeDecodeError as error:
-        problems.append(f"{shown}: not UTF-8: {error}")
     except OSError as error:
         problems.append(f"{shown}: cannot be read: {error.strerror}")
     return None

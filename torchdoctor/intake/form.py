@@ -110,8 +110,6 @@ class Shape(NamedTuple):
 
 def form_of(lines: list[str]) -> Shape:
     """By majority of the lines."""
-    if not lines:  # nothing but blanks
-        return Shape(Form.LOG)
     if is_chat(lines):
         return Shape(Form.PROSE, chat=True)
     first = next((line for line in lines if line.strip()), "")

@@ -184,9 +184,9 @@ class Feeder:
         self.next = max(self.next, number)
 
     def _follow(self, stream: Stream, number: int) -> None:
-        """Note whether the stream is in the middle of an event; one that begins behind the window is not followed.
+        """Note whether the stream is in the middle of an event that began in the window.
 
-        Else tracebacks without anything between them would keep the window open to the end of the input.
+        Were others followed too, tracebacks one behind the other would keep the window open for ever.
         """
         reader = stream.reader
         if reader is not None and (
