@@ -18,10 +18,14 @@ class JsonRefused(ValueError):
     """A text that is no JSON, is nested too deep, or holds too many values; it says which."""
 
 
+class JsonTooLarge(JsonRefused):
+    """A text whose values would take more memory than they may."""
+
+
 def parse(data: bytes, most_bytes: int = MOST_BYTES, *, strict: bool = True) -> object:
     """The value of a JSON text in UTF-8. Raises JsonRefused. Takes time in proportion to the text."""
     if weight(data) > most_bytes:
-        raise JsonRefused("it holds more values than are read")
+        raise JsonTooLarge("it holds more values than are read")
     try:
         text = data.decode("utf-8-sig", "strict" if strict else "replace")
         return json.loads(text, parse_int=_whole, parse_float=_decimal, strict=strict)

@@ -28,6 +28,17 @@ def count(text: str | None, most_digits: int = MOST_DIGITS) -> int | None:
     return number(text, most_digits) if text is not None and text.isascii() and text.isdecimal() else None
 
 
+def elements(shape: str) -> int:
+    """How many elements a tensor of a printed shape has, ``8, 1024``; 0 where it cannot have so many."""
+    found = 1
+    for part in shape.split(","):
+        if part.strip():
+            found *= number(part, 12) or 0
+            if not 0 < found < 1 << 62:
+                return 0
+    return found
+
+
 def amount(text: str | None) -> float | None:
     """The decimal number that a text consists of, below 10 to the 30th; None for all else, ``nan`` too."""
     if text is None or len(text) > 400:

@@ -49,7 +49,7 @@ def read_record(data: bytes, name: str) -> Transcript | None:
     if len(data) > MAX_BYTES:
         raise IntakeError(name, f"a {'pickle' if pickled else 'record'} larger than {MAX_BYTES >> 20} MiB")
     try:
-        value = load(data) if pickled else _from_json(data)
+        value = load(data) if pickled else _from_json(data, name)
     except PickleRefused as error:
         raise IntakeError(
             name, f"{error}; nothing in it was run. A flight record holds plain data alone"
@@ -65,12 +65,14 @@ def read_record(data: bytes, name: str) -> Transcript | None:
     return Transcript((name,), events, form, Ending.UNKNOWN, 0, len(data), tuple(notes))
 
 
-def _from_json(data: bytes) -> object:
-    """The value of a JSON text; None where it is none, or one beyond all bounds."""
+def _from_json(data: bytes, name: str) -> object:
+    """The value of a JSON text; None where it is none. Raises IntakeError for one of too many values."""
     from torchdoctor import json_text
 
     try:
         return json_text.parse(data)
+    except json_text.JsonTooLarge as error:
+        raise IntakeError(name, f"looks like a flight record in JSON, and {error}") from None
     except json_text.JsonRefused:
         return None
 
