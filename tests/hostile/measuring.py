@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,13 +40,25 @@ class Run:
             assert any(note in self.said for note in notes), self.said[:2000]
 
 
+# A process of its own starts the command: what is measured of a child begins with the size of who started it.
+_LAUNCHER = """
+import os, sys
+child = os.fork()
+if not child:
+    os.execv(sys.argv[2], sys.argv[2:])
+_, status, usage = os.wait4(child, 0)
+with open(sys.argv[1], "w") as told:
+    print(os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss, file=told)
+"""
+
+
 def measured(
-    arguments: Sequence[str | bytes],
+    arguments: Sequence[str],
     cwd: Path,
     *,
     environment: Mapping[str, str | None] | None = None,
     stdin: bytes = b"",
-    limit_s: float = 40.0,
+    limit_s: float = 30.0,
 ) -> Run:
     """Run the installed command and measure it; killed after ``limit_s`` of the clock. None unsets a variable."""
     env = {**os.environ, "XDG_CACHE_HOME": str(cwd.parent / "cache"), "COLUMNS": "100"}
@@ -54,22 +66,28 @@ def measured(
         env.pop(name, None)
         if value is not None:
             env[name] = value
-    command = [os.path.join(os.path.dirname(sys.executable), "torchdoctor"), *arguments]
+    command = os.path.join(os.path.dirname(sys.executable), "torchdoctor")
+    told = cwd.parent / "measured.txt"
+    told.write_text(f"-9 {limit_s} 0")
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         given.write(stdin)
         given.seek(0)
-        process = subprocess.Popen(command, cwd=cwd, env=env, stdin=given, stdout=out, stderr=err)
-        watch = threading.Timer(limit_s, process.kill)
-        watch.start()
-        _, status, usage = os.wait4(process.pid, 0)
-        watch.cancel()
-        process.returncode = os.waitstatus_to_exitcode(status)
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(told), command, *arguments],
+            cwd=cwd, env=env, stdin=given, stdout=out, stderr=err, start_new_session=True,
+        )  # fmt: skip
+        try:
+            process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
         out.seek(0)
         err.seek(0)
+        code, seconds, peak = told.read_text().split()
         return Run(
-            process.returncode,
+            int(code),
             out.read(1 << 20).decode("utf-8", "replace"),
             err.read(1 << 20).decode("utf-8", "replace"),
-            usage.ru_utime + usage.ru_stime,
-            usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+            float(seconds),
+            int(peak) * (1 if sys.platform == "darwin" else 1024),
         )

@@ -241,12 +241,14 @@ class Found:
         from torchdoctor.intake.decompressed import PackedError
 
         found = 0
+        broken = ""
         budget.depth += 1
         try:
             for member in packed.members(file, head, budget):
                 full = f"{name}/{member.name}" if member.name else name
                 if member.open is None:
                     self.notes.add(full, member.reason)
+                    broken = broken or (f"; it {member.reason}" if not member.name else "")
                     continue
                 refusal = budget.refusal()
                 if refusal or not budget.members:
@@ -261,7 +263,7 @@ class Found:
         finally:
             budget.depth -= 1
         if not found:
-            raise EmptyArchive(name, "the archive holds no text log")
+            raise EmptyArchive(name, f"the archive holds no text log{broken}")
 
     def _member(self, member: packed.Member, full: str, budget: Budget) -> Iterator[Input]:
         base = full.rpartition("/")[2]
@@ -272,7 +274,7 @@ class Found:
         from torchdoctor.intake.budget import MEMBERS, NESTING
         from torchdoctor.intake.decompressed import PackedError, compression_of
 
-        of = max(64, 2 * (MEMBERS - budget.members))
+        of = max(64, 4 * (MEMBERS - budget.members))
         try:
             file = member.open()
             head = file.read(4096)

@@ -28,6 +28,9 @@ REACH = 256
 # A rank that goes on for ten steps has recovered (document.py); so many lines of it show that.
 STREAM_LINES = 16
 _HELD_BYTES = 4 << 20
+# Of a line without end so many pieces are read at its beginning and at its end; one takes as long as 8 lines.
+LINE_PIECES = 12
+PIECE_COST = 8
 
 
 class Block(NamedTuple):
@@ -171,16 +174,17 @@ class Feeder:
         number = max(self.next, first)
         while number <= last:
             raw = lines[number - first]
+            self.left -= 1
             if len(raw) <= PIECE_BYTES // 2:
                 router.physical(number, _decode(raw), False)
             else:
                 joined = False
-                for piece in _pieces(_decode(thinned(raw))):
+                for piece in _ends(list(_pieces(_decode(thinned(raw))))):
                     router.physical(number, piece, joined)
                     joined = True
+                    self.left -= PIECE_COST
             self._follow(router.recent, number)
             number += 1
-        self.left -= max(0, number - max(self.next, first))
         self.next = max(self.next, number)
 
     def _follow(self, stream: Stream, number: int) -> None:
@@ -203,6 +207,13 @@ class Feeder:
         return (
             max(self.until, max(line for _, line in self.busy.values()) + REACH) if self.busy else self.until
         )
+
+
+def _ends(pieces: list[str]) -> list[str]:
+    """The first and the last pieces of a long line: no event keeps more of it."""
+    if len(pieces) <= 2 * LINE_PIECES:
+        return pieces
+    return pieces[:LINE_PIECES] + pieces[-LINE_PIECES:]
 
 
 def thinned(raw: bytes) -> bytes:
