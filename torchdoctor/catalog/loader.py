@@ -10,6 +10,7 @@ from typing import Any
 
 from torchdoctor import regular_file, toml_text
 from torchdoctor.catalog import template
+from torchdoctor.catalog.compile import is_folder
 from torchdoctor.catalog.reader import CatalogError, Reader
 from torchdoctor.model import EventKind, Role, Severity
 
@@ -59,17 +60,10 @@ Row = dict[str, Any]  # one rule as plain JSON data, checked
 def rule_files(directory: str) -> Iterator[str]:
     """Paths of the rule files under a rules directory, sorted; hidden folders are left out."""
     for entry in sorted(os.scandir(directory), key=lambda item: item.name):
-        if _is_folder(entry) and not entry.name.startswith((".", "_")):
+        if is_folder(entry) and not entry.name.startswith((".", "_")):
             for path in sorted(os.listdir(entry.path)):
                 if path.endswith(".toml"):
                     yield os.path.join(entry.path, path)
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link that leads to itself
-        return False
 
 
 def _read_toml(path: str, shown: str, problems: list[str]) -> dict[str, Any] | None:
@@ -236,7 +230,7 @@ def _retired(reader: Reader, table: Mapping[str, Any]) -> tuple[str | None, list
 def read_groups(directory: str, problems: list[str]) -> dict[str, list[str]]:
     """The named groups of consequences in ``groups.toml``; {} where there is no such file."""
     path = os.path.join(directory, "groups.toml")
-    if not os.path.exists(path):
+    if not os.path.lexists(path):
         return {}
     table = _read_toml(path, "groups.toml", problems) or {}
     reader = Reader("groups.toml", problems)
@@ -244,12 +238,15 @@ def read_groups(directory: str, problems: list[str]) -> dict[str, list[str]]:
 
 
 def published_ids(directory: str) -> list[str]:
-    """Every id that was ever published, from ``ids.txt``; [] where there is no such file."""
+    """Every id that was ever published, from ``ids.txt``; [] without that file. Raises CatalogError."""
     path = os.path.join(directory, "ids.txt")
-    if not os.path.exists(path):
+    if not os.path.lexists(path):
         return []
-    with open(path, encoding="utf-8") as file:
-        return [line.split()[0] for line in file if line.strip() and not line.startswith("#")]
+    try:
+        text = regular_file.read(path, toml_text.MOST_BYTES).decode("utf-8", "replace")
+    except OSError as error:
+        raise CatalogError([f"ids.txt: cannot be read: {error.strerror}"]) from None
+    return [line.split()[0] for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
 
 def read_tree(
