@@ -1,4 +1,4 @@
-"""What a run of the installed command costs: processor time and the largest resident size, children included."""
+"""What a run of the installed command costs: processor time and its largest resident size."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 MOST_BYTES = 200 << 20
 MOST_SECONDS = 10.0
@@ -40,6 +43,19 @@ class Run:
             assert any(note in self.said for note in notes), self.said[:2000]
 
 
+def situations(
+    names: Iterable[str], *, new: Collection[str] | None = None, held: Collection[str] = ()
+) -> list[Any]:
+    """Parameters of a test, those marked that held already: all but ``new``, or those in ``held``."""
+    return [
+        pytest.param(
+            name, id=f"{name[:20]!a}" if not name.isprintable() or len(name) > 40 else None,
+            marks=[pytest.mark.held_before] if (name in held if new is None else name not in new) else [],
+        )
+        for name in names
+    ]  # fmt: skip
+
+
 # A process of its own starts the command: what is measured of a child begins with the size of who started it.
 _LAUNCHER = """
 import os, sys
@@ -60,7 +76,7 @@ def measured(
     stdin: bytes = b"",
     limit_s: float = 30.0,
 ) -> Run:
-    """Run the installed command and measure it; killed after ``limit_s`` of the clock. None unsets a variable."""
+    """Run the installed command and measure it; killed after ``limit_s``. None unsets a variable."""
     env = {**os.environ, "XDG_CACHE_HOME": str(cwd.parent / "cache"), "COLUMNS": "100"}
     for name, value in (environment or {}).items():
         env.pop(name, None)

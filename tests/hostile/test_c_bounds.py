@@ -1,4 +1,5 @@
-"""Inputs made to cost memory or time: each ends below 200 MiB and within 10 s of work, with a note where cut."""
+# ruff: noqa: E501  messages stand as programs print them, on one line
+"""Inputs made to cost memory or time: each ends below 200 MiB and within 10 s of work."""
 
 from __future__ import annotations
 
@@ -451,14 +452,14 @@ def test_nodes(folder: Path, nodes: str) -> None:
 @pytest.mark.parametrize("name", ["SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES"])
 def test_3_000_ranges_of_gpus(name: str) -> None:
     script = f"""
-        import resource, sys
+        import tracemalloc
         from torchdoctor.gate.expect import expectation
         from torchdoctor.gate.facts import Facts
         class Told(Facts):
             def __init__(self): pass
             def variables(self): return {{{name!r}: ",".join(f"{{n}}-{{n + 1000}}" for n in range(3000))}}
-        found = expectation(Told(), None, "")
-        print(found.gpus, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+        tracemalloc.start()
+        print(expectation(Told(), None, "").gpus, tracemalloc.get_traced_memory()[1])
     """
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=60
@@ -466,7 +467,7 @@ def test_3_000_ranges_of_gpus(name: str) -> None:
     assert done.returncode == 0, done.stderr
     gpus, peak = map(int, done.stdout.split())
     assert gpus <= 1024
-    assert peak * 1024 < 100 * MIB
+    assert peak < 10 * MIB
 
 
 # --------------------------------------------------------------------------------------------------------- TOML
@@ -580,11 +581,11 @@ LOGS: dict[str, Callable[[int], str]] = {
 
 @pytest.mark.parametrize("name", LOGS)
 def test_logs_of_errors_grow_in_proportion(folder: Path, name: str) -> None:
-    """The exponent between 8 and 16 MiB, what a run takes in any case left out; 100 MB stay far below 10 s."""
+    """The exponent between 5 and 10 MiB, what a run takes in any case left out; 100 MB stay far below 10 s."""
     (folder / "none.log").write_bytes(LOG)
     idle = measured(["explain", "--offline", "none.log"], folder).seconds
-    text = LOGS[name](16 * MIB)
-    runs = [explained(folder, f"{size}.log", text[: size * MIB].encode()) for size in (8, 16)]
+    text = LOGS[name](10 * MIB)
+    runs = [explained(folder, f"{size}.log", text[: size * MIB].encode()) for size in (5, 10)]
     for run in runs:
         run.held()
     less, more = (max(0.05, run.seconds - idle) for run in runs)
