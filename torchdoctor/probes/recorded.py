@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torchdoctor import json_text, regular_file
+from torchdoctor import json_text
 from torchdoctor.model import Fact, FactSource, FactValue, Reason, State, TorchdoctorError
+from torchdoctor.probes import named_file
 from torchdoctor.probes.names import FACTS
 
 _MAX_BYTES = 24 << 20
@@ -43,7 +44,7 @@ def all_facts(path: str) -> tuple[Fact, ...]:
 def load_facts(path: str) -> FactSource:
     """Read a facts file. Raises FactsFileError with every problem in it."""
     try:
-        data = regular_file.read(path, _MAX_BYTES)
+        data = named_file.read(path, _MAX_BYTES)
     except OSError as error:
         raise FactsFileError(
             f"{path}: cannot be read: {error.strerror}; expected a file of `torchdoctor facts --save`, or "
