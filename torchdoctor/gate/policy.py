@@ -190,14 +190,15 @@ def load(path: str, known_checks: tuple[str, ...]) -> Policy:
     from torchdoctor import toml_text
 
     try:
-        text = named_file.read(path, _MOST_BYTES)
-        data = toml_text.parse(text)
+        raw = named_file.read(path, _MOST_BYTES)
+        data = toml_text.parse(raw)
     except OSError as error:
         raise PolicyError(
             f"{path}: cannot be read: {error.strerror or error}; `torchdoctor gate policy learn` makes one"
         ) from error
     except toml_text.TomlRefused as error:
         raise PolicyError(f"{path}: no TOML: {error}") from error
+    text = raw.decode("utf-8")
     if not text.strip():
         raise PolicyError(
             f"{path}: is empty; `torchdoctor gate policy learn` prints a policy on a healthy node, and "
