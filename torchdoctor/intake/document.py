@@ -15,6 +15,8 @@ from torchdoctor.model import Ending, EventKind, Form, Speech
 
 def judge(drafts: list[Draft], census: Census) -> tuple[Form, Ending, Speech]:
     """Form, ending and speech of the input; marks the drafts that are quoted or recovered."""
+    if not census.lines:  # blanks alone at the beginning of an endless line
+        census.lines.append(drafts[0].raw.strip() or "?")
     form, chat, spoken = form_of(census.lines)
     if sum(draft.headed and draft.kind is EventKind.EXCEPTION for draft in drafts) > 1:
         from torchdoctor.intake.announced import link_announced
