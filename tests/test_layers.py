@@ -39,7 +39,9 @@ CROSSINGS = {
     ("intake", "torchdoctor.extract.progress"): "the one place that says what is a training step",
 }
 
-_LOWEST = frozenset({"", "model", "records", "signal_words"})
+# what turns texts that nobody has checked into values
+_TEXTS = frozenset({"json_text", "number", "regular_file", "toml_text"})
+_LOWEST = _TEXTS | {"", "model", "records", "signal_words"}
 _SOURCES = frozenset({"catalog", "intake", "extract", "probes"})
 _ENGINE = _LOWEST | _SOURCES | {"engine"}
 # part of the package -> the parts it may import, besides itself; "" is torchdoctor/__init__.py
@@ -48,6 +50,7 @@ ALLOWED = {
     "__main__": frozenset({"cli", "gate"}),  # whose signals come before the command line
     "model": frozenset({"records"}),
     "records": frozenset(),
+    **dict.fromkeys(_TEXTS, frozenset()),
     "signal_words": frozenset(),
     **dict.fromkeys(_SOURCES, _LOWEST),
     "engine": _LOWEST | _SOURCES,

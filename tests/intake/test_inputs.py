@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from torchdoctor.intake import IntakeError, inputs, packed, read, read_all, skim, source
+from torchdoctor.intake import IntakeError, budget, inputs, read, read_all, skim, source
 from torchdoctor.intake.inputs import Found, in_order, may_be_log
 from torchdoctor.intake.measure import Measure
 
@@ -389,7 +389,7 @@ class TestArchives:
         path = tmp_path / "a.zip"
         path.write_bytes(data)
         transcript = read([str(path)])
-        assert len(transcript.sources) == packed.NESTING
+        assert len(transcript.sources) == budget.NESTING
         assert any("levels deep" in note for note in transcript.notes)
 
     def test_no_path_leaves_the_archive(self, tmp_path: Path) -> None:
@@ -418,8 +418,8 @@ class TestArchives:
         "pack", [gzip.compress, lzma.compress, bz2.compress, lambda data: zipped({"a.log": data})]
     )
     def test_a_bomb_is_cut_off(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: object) -> None:
-        monkeypatch.setattr(packed, "UNPACKED_FREE", 1 << 20)
-        monkeypatch.setattr(packed, "UNPACKED_RATIO", 20)
+        monkeypatch.setattr(budget, "UNPACKED_FREE", 1 << 20)
+        monkeypatch.setattr(budget, "UNPACKED_RATIO", 20)
         path = tmp_path / "bomb"
         path.write_bytes(pack(LOG.encode() + b"step 1 of 10\n" * 600_000))  # type: ignore[operator]
         transcript = read([str(path)])
@@ -428,7 +428,7 @@ class TestArchives:
         assert transcript.bytes_read < 7 << 20
 
     def test_many_members(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(packed, "MEMBERS", 5)
+        monkeypatch.setattr(budget, "MEMBERS", 5)
         path = tmp_path / "a.zip"
         path.write_bytes(zipped({f"{number}.log": LOG.encode() for number in range(20)}))
         transcript = read([str(path)])

@@ -15,6 +15,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from torchdoctor import regular_file
 from torchdoctor.catalog import cache
 from torchdoctor.catalog.ruleset import ENTRY, GROUP, PLACES, word_of
 
@@ -32,14 +33,12 @@ def signature(directory: str) -> str:
     """Names, sizes and change times of all files of a rules directory: changes when any of them does."""
     entries: list[tuple[str, int, int]] = []
     for folder in os.scandir(directory):
-        if folder.is_dir():
+        if regular_file.is_folder(folder):
             for entry in os.scandir(folder.path):
                 if entry.name.endswith(".toml"):
-                    status = entry.stat()
-                    entries.append((f"{folder.name}/{entry.name}", status.st_size, status.st_mtime_ns))
+                    entries.append((f"{folder.name}/{entry.name}", *_size_and_time(entry)))
         elif folder.name.endswith(".toml"):
-            status = folder.stat()
-            entries.append((folder.name, status.st_size, status.st_mtime_ns))
+            entries.append((folder.name, *_size_and_time(folder)))
     entries.sort()
     # the reader's own change time belongs to it: rows written by an older reader must not be taken
     own = [
@@ -48,6 +47,14 @@ def signature(directory: str) -> str:
     ]
     digest = zlib.crc32(repr((own, entries)).encode())
     return f"{FORMAT} {os.path.abspath(directory)} {digest:08x} {len(entries)}"
+
+
+def _size_and_time(entry: os.DirEntry[str]) -> tuple[int, int]:
+    try:
+        status = entry.stat()
+    except OSError:  # a link that leads to itself or nowhere; who reads the file says so
+        return 0, 0
+    return status.st_size, status.st_mtime_ns
 
 
 def pack(rows: Sequence[Row], stamp: str) -> bytes:

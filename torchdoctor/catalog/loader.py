@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
+from torchdoctor import regular_file, toml_text
 from torchdoctor.catalog import template
 from torchdoctor.catalog.reader import CatalogError, Reader
 from torchdoctor.model import EventKind, Role, Severity
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 FAMILIES = (
     "environment",
@@ -64,7 +59,7 @@ Row = dict[str, Any]  # one rule as plain JSON data, checked
 def rule_files(directory: str) -> Iterator[str]:
     """Paths of the rule files under a rules directory, sorted; hidden folders are left out."""
     for entry in sorted(os.scandir(directory), key=lambda item: item.name):
-        if entry.is_dir() and not entry.name.startswith((".", "_")):
+        if regular_file.is_folder(entry) and not entry.name.startswith((".", "_")):
             for path in sorted(os.listdir(entry.path)):
                 if path.endswith(".toml"):
                     yield os.path.join(entry.path, path)
@@ -72,13 +67,9 @@ def rule_files(directory: str) -> Iterator[str]:
 
 def _read_toml(path: str, shown: str, problems: list[str]) -> dict[str, Any] | None:
     try:
-        with open(path, "rb") as file:
-            table: dict[str, Any] = tomllib.load(file)
-            return table
-    except tomllib.TOMLDecodeError as error:
+        return toml_text.parse(regular_file.read(path, toml_text.MOST_BYTES))
+    except toml_text.TomlRefused as error:
         problems.append(f"{shown}: not valid TOML: {error}")
-    except UnicodeDecodeError as error:
-        problems.append(f"{shown}: not UTF-8: {error}")
     except OSError as error:
         problems.append(f"{shown}: cannot be read: {error.strerror}")
     return None
@@ -231,7 +222,7 @@ def _retired(reader: Reader, table: Mapping[str, Any]) -> tuple[str | None, list
 def read_groups(directory: str, problems: list[str]) -> dict[str, list[str]]:
     """The named groups of consequences in ``groups.toml``; {} where there is no such file."""
     path = os.path.join(directory, "groups.toml")
-    if not os.path.exists(path):
+    if not os.path.lexists(path):
         return {}
     table = _read_toml(path, "groups.toml", problems) or {}
     reader = Reader("groups.toml", problems)
@@ -239,12 +230,15 @@ def read_groups(directory: str, problems: list[str]) -> dict[str, list[str]]:
 
 
 def published_ids(directory: str) -> list[str]:
-    """Every id that was ever published, from ``ids.txt``; [] where there is no such file."""
+    """Every id that was ever published, from ``ids.txt``; [] without that file. Raises CatalogError."""
     path = os.path.join(directory, "ids.txt")
-    if not os.path.exists(path):
+    if not os.path.lexists(path):
         return []
-    with open(path, encoding="utf-8") as file:
-        return [line.split()[0] for line in file if line.strip() and not line.startswith("#")]
+    try:
+        text = regular_file.read(path, toml_text.MOST_BYTES).decode("utf-8", "replace")
+    except OSError as error:
+        raise CatalogError([f"ids.txt: cannot be read: {error.strerror}"]) from None
+    return [line.split()[0] for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
 
 def read_tree(

@@ -9,6 +9,8 @@ from typing import Any
 from torchdoctor.catalog.rule import WORDS
 from torchdoctor.model import TorchdoctorError
 
+MOST_TOLD = 20  # mistakes of one kind in one table
+
 
 class CatalogError(TorchdoctorError):
     """Rules that cannot be loaded. ``problems`` holds one text a mistake: file, key, what would be right."""
@@ -28,11 +30,13 @@ class Reader:
         self.problems.append(f"{self.path}: {message}")
 
     def keys(self, where: str, table: Mapping[str, object], known: Sequence[str]) -> None:
-        for key in table:
-            if key not in known:
-                near = get_close_matches(key, known, 1)
-                hint = f'; did you mean "{near[0]}"?' if near else f"; known: {', '.join(known)}"
-                self.wrong(f'{where}unknown key "{key}"{hint}')
+        unknown = [key for key in table if key not in known]
+        if len(unknown) > MOST_TOLD:
+            self.wrong(f"{where}{len(unknown) - MOST_TOLD:,} unknown keys besides these:")
+        for key in unknown[:MOST_TOLD]:
+            near = get_close_matches(key, known, 1)
+            hint = f'; did you mean "{near[0]}"?' if near else f"; known: {', '.join(known)}"
+            self.wrong(f'{where}unknown key "{key}"{hint}')
 
     def text(self, where: str, table: Mapping[str, Any], key: str, default: str | None = None) -> str | None:
         value = table.get(key, default)

@@ -9,6 +9,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO, cast
 
+from torchdoctor.number import count
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 PIPE_WIDTH = 100
 _TERMINAL = (80, 24)
+_WIDEST = 10_000
 
 
 def prepare() -> None:
@@ -144,8 +147,7 @@ def color_wanted() -> bool:
 
 
 def _number(name: str) -> int:
-    value = os.environ.get(name, "")
-    return int(value) if value.isascii() and value.isdigit() else 0
+    return min(count(os.environ.get(name)) or 0, _WIDEST)
 
 
 class _Closed(io.TextIOBase):

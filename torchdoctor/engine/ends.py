@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torchdoctor.intake.draft import pattern
 from torchdoctor.model import EventKind
+from torchdoctor.number import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,9 +105,9 @@ def _srun(event: Event) -> Iterator[End]:
 def _numbers(text: str) -> Iterator[int]:
     for part in text.strip("[] ").split(","):
         low, _, high = part.strip(" []").partition("-")
-        if low.isdecimal():
-            last = int(high) if high.isdecimal() else int(low)
-            yield from range(int(low), min(last, int(low) + _RANKS) + 1)
+        first, last = count(low), count(high)
+        if first is not None:
+            yield from range(first, min(first if last is None else last, first + _RANKS) + 1)
 
 
 def _mpi(event: Event) -> Iterator[End]:

@@ -11,6 +11,7 @@ from torchdoctor.engine.ends import ABORT, CRASH_SIGNALS, OWN_SIGNALS, SENT_SIGN
 from torchdoctor.engine.frames import outers
 from torchdoctor.extract.nccl_ranks import GIVE_UP
 from torchdoctor.model import EventKind, FirstFailure, Role
+from torchdoctor.number import count
 
 # what compares ranks is imported only for texts that name several (start-up budget)
 if TYPE_CHECKING:
@@ -127,8 +128,7 @@ def _spawned(event: Event, transcript: Transcript) -> int | None:
     head = "-- Process "
     for outer in (event, *outers([event], transcript)):
         if outer.text.startswith(head):
-            number = outer.text[len(head) :].split(" ", 1)[0]
-            return int(number) if number.isdecimal() else None
+            return count(outer.text[len(head) :].split(" ", 1)[0])
     return None
 
 

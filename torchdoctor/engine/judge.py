@@ -11,6 +11,7 @@ from torchdoctor.engine.conditions import holds, in_words
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.finding import Finding, Occurrence, quote
 from torchdoctor.model import Event, Evidence, Fact, Standing
+from torchdoctor.number import count
 from torchdoctor.records import replace
 
 _ORDER = {Standing.CONFIRMED: 0, Standing.POSSIBLE: 1, Standing.UNLIKELY: 2}
@@ -82,9 +83,8 @@ def _as_evidence(condition: Condition, fact: Fact, event: Event, *, against: boo
     line: int | None = None
     if fact.source.startswith("text:"):
         file, _, number = fact.source[len("text:") :].rpartition(":")
-        if number.isdigit():
-            line = int(number)
-        else:
+        line = count(number)
+        if line is None:
             file = None
     if fact.name.startswith(("event.", "log.")) and isinstance(fact.value, str) and len(fact.value) > 200:
         return Evidence(

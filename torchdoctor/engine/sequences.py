@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchdoctor.extract import flight
 from torchdoctor.extract.nccl_ranks import GIVE_UP, timeouts_in
 from torchdoctor.intake.draft import pattern
+from torchdoctor.number import elements
 
 if TYPE_CHECKING:
     from torchdoctor.model import Transcript
@@ -84,7 +84,7 @@ def positions(transcript: Transcript) -> dict[int, Position]:
                 place.seq = int(one["seq"]) if one["seq"] else place.seq
                 place.op = one["op"]
                 if one["shape"] is not None:
-                    place.numel = prod(int(part) for part in one["shape"].split(",") if part.strip())
+                    place.numel = elements(one["shape"])
     for record in flight.latest(transcript):
         if record.rank is None:
             continue

@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchdoctor.model import EventKind, Fact
+from torchdoctor.number import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -268,7 +269,7 @@ def _standard(transcript: Transcript, until: int) -> int | None:
             continue
         names: list[str] = _pattern(_STANDARD).findall(event.text)
         if names:
-            return _STANDARD_YEARS.get(names[-1]) or (int(names[-1]) if names[-1].isdigit() else None)
+            return _STANDARD_YEARS.get(names[-1]) or count(names[-1])
     return None
 
 

@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.model import EventKind, Fact, Quoted
+from torchdoctor.number import number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -167,21 +168,21 @@ def hides_all(visible: str, count: int) -> bool | None:
     first = visible.partition(",")[0].strip()
     if not first:
         return True
-    if not first.lstrip("-").isdigit():
-        return None
-    return not 0 <= int(first) < count
+    index = number(first)
+    return None if index is None else not 0 <= index < count
 
 
 def covers(arch_list: Sequence[str], capability: float) -> bool:
     """Whether code of a build runs on a GPU: machine code within one major version upward, PTX upward."""
     major, minor = divmod(round(capability * 10), 10)
     for arch in arch_list:
-        kind, _, number = arch.partition("_")
-        digits = number.rstrip("af")
-        if not digits.isdigit():
+        kind, _, code = arch.partition("_")
+        digits = code.rstrip("af")
+        plain = number(digits)
+        if plain is None:
             continue
-        own_major, own_minor = divmod(int(digits), 10)
-        if kind == "compute" and (own_major, own_minor) <= (major, minor) and digits == number:
+        own_major, own_minor = divmod(plain, 10)
+        if kind == "compute" and (own_major, own_minor) <= (major, minor) and digits == code:
             return True
         if kind == "sm" and own_major == major and own_minor <= minor:
             return True
@@ -210,7 +211,7 @@ def _torch(version: str, build: str, event: Event, found: _Found) -> None:
             found.facts.pop(name, None)
     found.put("torch.version", version, event)
     conda = re.search(r"_cuda(\d+\.\d+)", build)
-    if tag.startswith("cu") and tag[2:].isdigit():
+    if tag.startswith("cu") and tag[2:].isdecimal():
         _built_for_cuda(f"{tag[2:-1]}.{tag[-1]}", event, found)
     elif conda:
         _built_for_cuda(conda.group(1), event, found)

@@ -6,10 +6,10 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from math import prod
 from typing import TYPE_CHECKING
 
 from torchdoctor.model import EventKind
+from torchdoctor.number import count, elements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,7 +80,7 @@ class Record:
     @property
     def numel(self) -> int | None:
         shape = re.search(r"\[([\d, ]*)\]", self.calls[0].input) if self.calls else None
-        return prod(int(one) for one in shape[1].split(",") if one.strip()) if shape else None
+        return elements(shape[1]) if shape else None
 
 
 @cache
@@ -147,9 +147,10 @@ def _members(text: str) -> tuple[int, ...]:
     found: list[int] = []
     for part in text.split():
         low, _, high = part.partition("-")
-        if low.isdecimal() and len(low) < 8 and len(high) < 8:
-            last = int(high) if high.isdecimal() else int(low)
-            found.extend(range(int(low), min(last, int(low) + MAX_MEMBERS) + 1))
+        first = count(low, 7)
+        if first is not None and len(found) < MAX_MEMBERS:
+            last = count(high, 7)
+            found.extend(range(first, min(first if last is None else last, first + MAX_MEMBERS) + 1))
     return tuple(found[:MAX_MEMBERS])
 
 

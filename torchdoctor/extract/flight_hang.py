@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.flight import Call, Record, pattern, records, sizes_differ, waited_at
+from torchdoctor.number import elements as elements_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -73,7 +73,7 @@ def is_training(call: Call) -> bool:
 def elements(call: Call) -> int:
     """How many elements the call's inputs have together."""
     shapes = pattern(r"\[([\d, ]*)\]").findall(call.input)
-    return sum(prod(int(one[:18]) for one in shape.split(",") if one.strip()) for shape in shapes)
+    return sum(map(elements_of, shapes))
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

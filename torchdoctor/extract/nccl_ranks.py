@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from math import prod
 from typing import TYPE_CHECKING
+
+from torchdoctor.number import elements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,7 +126,7 @@ def timeouts_in(event: Event) -> Iterator[Timeout]:
         body = text[place : min(place + 400, end)]
         numel = _number(r"NumelIn=(\d{1,18})", body)
         if numel is None and (shape := _pattern(_SHAPE).search(body)) is not None:
-            numel = prod(int(part) for part in shape.group(1).split(",") if part.strip())
+            numel = elements(shape.group(1))
         op = _pattern(r"OpType=(\w{1,60})").search(body)
         yield Timeout(
             event.id,

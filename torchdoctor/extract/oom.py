@@ -23,6 +23,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.model import EventKind, Fact
+from torchdoctor.number import amount, count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +82,7 @@ GROWTH = 1.15
 LATE_SHARE = 0.1
 STEADY_LINES, STEADY_GROWTH = 20, 0.02
 
-_SIZE = r"(\d+(?:\.\d+)?) ?(bytes|[KMGTPE]i?B|B)\b"
+_SIZE = r"(\d{1,20}(?:\.\d{1,9})?) ?(bytes|[KMGTPE]i?B|B)\b"
 _POWERS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5, "e": 6}
 
 _PATTERNS = {
@@ -115,7 +116,7 @@ _PATTERNS = {
         r"(?=\s*(?:#|`|$|[/*] ?\w+\s*$))"
     ),
     "step": r"(?:\b(?:step|iter(?:ation)?|batch|it)\b\W{0,4}|\s)(\d{2,9})(?:/\d{2,9}|\b(?!\s?[GMK%]))",
-    "epoch": r"(?<!in_)(?<!per_)[Ee]poch(?:\s*[:=#\[(])?\s*\[?(\d+)",
+    "epoch": r"(?<!in_)(?<!per_)[Ee]poch(?:\s{0,4}[:=#\[(])?\s{0,4}\[?(\d{1,9})",
     "load": (
         r"\b(?:batch[ _-]?size|bs|seq(?:uence)?[ _-]?len(?:gth)?|(?:image|img)[ _-]?(?:size|sz)|resolution)"
         r"[\"']?\s{0,2}[=: ]\s{0,2}(\d{1,7})\b"
@@ -124,7 +125,7 @@ _PATTERNS = {
     "memory": (
         r"(?P<name>[A-Za-z_ ]{0,24}(?:gpu|mem|vram|alloc|GPU|Mem|VRAM|cuda)[A-Za-z_ ]{0,16}?)"
         r"\s{0,2}[:=]?\s{0,2}"
-        r"(?:cuda\s{0,2})?(?P<number>\d+(?:\.\d+)?)\s?(?P<unit>[KMGT]i?B?|bytes)?\b"
+        r"(?:cuda\s{0,2})?(?P<number>\d{1,20}(?:\.\d{1,9})?)\s?(?P<unit>[KMGT]i?B?|bytes)?\b"
     ),
 }
 
@@ -181,7 +182,7 @@ def _is_report(text: str) -> bool:
 
 def size(number: str, unit: str) -> int:
     """Bytes of a printed size; units are binary whatever they are called."""
-    return int(float(number) * 1024 ** _POWERS[unit[0].lower()])
+    return int((amount(number) or 0.0) * 1024 ** _POWERS[unit[0].lower()])
 
 
 def in_units(number: int) -> str:
@@ -215,13 +216,13 @@ class _Numbers:
             if found is not None:
                 number, unit = found.groups()[-2:]
                 if "gpu" in found.groupdict() and found.group("gpu"):
-                    self.gpu = int(found.group("gpu"))
+                    self.gpu = count(found.group("gpu"))
                 return size(number, unit)
         return None
 
     def _complete(self) -> None:
         if self.gpu is None and (found := _pattern("async").search(self._text)) and found.group("gpu"):
-            self.gpu = int(found.group("gpu"))
+            self.gpu = count(found.group("gpu"))
         if self.allocated_bytes is not None:
             cached = self._size("old-cached")
             if cached is not None:
@@ -331,7 +332,7 @@ def _history(event: Event, transcript: Transcript, source: str) -> Iterator[Fact
         for found in _pattern("epoch").finditer(text):
             epochs.add(found.group(1))
         for found in _pattern("memory").finditer(text):
-            number = float(found.group("number"))
+            number = amount(found.group("number")) or 0.0
             unit = (found.group("unit") or "m")[0].lower()
             if number > 0 and unit in _POWERS:
                 name = found.group("name").strip(" _:=").lower()

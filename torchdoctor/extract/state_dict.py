@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.model import Fact
+from torchdoctor.number import number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -214,7 +215,7 @@ def _shapes(found: re.Match[str]) -> Shapes:
 
 
 def _sizes(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(",") if part.strip())
+    return tuple(number(part) or 0 for part in text.split(",") if part.strip())
 
 
 def _mismatch_facts(mismatches: Sequence[Shapes], source: str) -> Iterator[Fact]:

@@ -8,6 +8,7 @@ from torchdoctor.gate.active import LABEL, SPEEDS
 from torchdoctor.gate.checks_environment import torch_gpu
 from torchdoctor.gate.finding import Action, Finding, Untold
 from torchdoctor.gate.look import ENVIRONMENT, FAIL, INFO, NODE, WARN, Look, Said
+from torchdoctor.number import count
 from torchdoctor.probes.machine import Json
 from torchdoctor.probes.probe import failure
 
@@ -80,16 +81,16 @@ def _name(line: Mapping[str, Json]) -> str:
 
 
 def _gpu(look: Look, line: Mapping[str, Json]) -> int | None:
-    device = str(line.get("check")).partition("@")[2].removeprefix("cuda:")
-    if not device.isdigit():
+    device = count(str(line.get("check")).partition("@")[2].removeprefix("cuda:"))
+    if device is None:
         return None
     for row in look.facts.rows("env.devices", 3):
-        if row[0] == int(device):
+        if row[0] == device:
             found = torch_gpu(look, list(row))
             if found is not None:
                 return found
     mine = sorted(look.job_gpus) if look.job_gpus is not None else list(range(look.count))
-    return mine[int(device)] if int(device) < len(mine) else None
+    return mine[device] if device < len(mine) else None
 
 
 def _one(look: Look, line: Mapping[str, Json], passed: int) -> Said:

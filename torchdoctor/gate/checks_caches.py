@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torchdoctor.gate.finding import Action
 from torchdoctor.gate.look import ENVIRONMENT, FAIL, INFO, WARN, Check, Look, Said
+from torchdoctor.number import count
 
 _OLD_LOCK_S = 600.0
 _SHOWN = 3
@@ -93,9 +94,10 @@ def covers(arches: list[str], capability: str) -> bool:
     for arch in arches:
         kind, _, digits = arch.partition("_")
         plain = digits.rstrip("af")
-        if not plain.isdigit() or len(plain) < 2:
+        code = count(plain)
+        if code is None or len(plain) < 2:
             continue
-        there = (int(plain[:-1]), int(plain[-1]))
+        there = divmod(code, 10)
         if digits.endswith("a"):
             if there == own:
                 return True

@@ -8,6 +8,7 @@ from torchdoctor.gate import checks_caches, checks_death
 from torchdoctor.gate.checks_caches import covers
 from torchdoctor.gate.finding import Action, Untold
 from torchdoctor.gate.look import ENVIRONMENT, FAIL, INFO, NODE, WARN, Check, Look, Said
+from torchdoctor.number import count
 
 PROGRAM = "gate-environment"
 # variables that slow every job down; the others are only told
@@ -171,11 +172,7 @@ def _rendezvous(look: Look) -> Said:
     told = {name: str(value) for name, value in job.items()} if isinstance(job, dict) else {}
     world, local = told.get("WORLD_SIZE", "1"), facts.variables().get("LOCAL_WORLD_SIZE", "")
     nodes = facts.variables().get("SLURM_NNODES", "")
-    several = (
-        (world.isdigit() and int(world) > 1 and world != local)
-        if local
-        else nodes.isdigit() and int(nodes) > 1
-    )
+    several = ((count(world) or 0) > 1 and world != local) if local else (count(nodes) or 0) > 1
     error = facts.text("env.master_error")
     if error:
         yield look.found(

@@ -6,6 +6,7 @@ from torchdoctor.extract.xid import place
 from torchdoctor.gate.finding import Action, Finding, Untold
 from torchdoctor.gate.look import ENVIRONMENT, FAIL, INFO, NODE, WARN, Check, Look, Said
 from torchdoctor.model import State, counted
+from torchdoctor.number import count as whole
 
 _CONTAINING = (
     "A100",
@@ -130,10 +131,11 @@ def _lost(look: Look) -> Said:
     for name, weight in (("gpu.errors", WARN), ("gpu.health_errors", INFO)):
         for said in dict.fromkeys(str(one) for one in look.facts.items(name)):
             number, _, words = said.removeprefix("GPU ").partition(":")
-            if not number.isdigit():
+            gpu = whole(number)
+            if gpu is None:
                 yield Untold("gpu-lost", f"NVML: {said}")
                 continue
-            gpu, words = int(number), words.lower()
+            words = words.lower()
             gone = any(one in words for one in ("is lost", "fallen off", "reset required"))
             # some drivers answer single questions so; a GPU that does not even tell its UUID is not there
             gone = gone or ("unknown error" in words and look.facts.of("gpu.uuids", gpu) is None)

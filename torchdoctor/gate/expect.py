@@ -6,11 +6,13 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 
 from torchdoctor.gate.facts import Facts
+from torchdoctor.number import count
 
 # variables that list GPUs, and those that count them; the first that says something is taken
 _LISTS = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 _SCHEDULED = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE")
 _COUNTS = ("SLURM_GPUS_ON_NODE", "LOCAL_WORLD_SIZE")
+MOST_GPUS = 1024  # of a list; no node has a tenth of them
 _NO_LIST = ("", "all", "void", "none", "NoDevFiles")
 # what only a task of a job has; Prolog and Epilog run beside it, as root, and see the whole node
 _IN_TASK = ("SLURM_PROCID", "SLURM_LOCALID", "LOCAL_WORLD_SIZE", "KUBERNETES_SERVICE_HOST")
@@ -49,7 +51,7 @@ def expectation(facts: Facts, gpus: int | None, gpus_source: str, model: str = "
 def _scheduled(variables: Mapping[str, str], name: str) -> int:
     value = variables.get(name, "")
     if name in _COUNTS:
-        return int(value) if value.isdigit() else 0
+        return count(value) or 0
     return len(listed(value)) if value not in _NO_LIST else 0
 
 
@@ -59,8 +61,8 @@ def _asked(variables: Mapping[str, str], in_task: bool) -> tuple[int, str] | Non
     for name in (*lists, *_COUNTS, "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
         value = variables.get(name, "")
         if name in _COUNTS:
-            if value.isdigit():
-                return int(value), name
+            if (number := count(value)) is not None:
+                return number, name
         elif value not in _NO_LIST:
             # slices of GPUs cannot be counted as GPUs
             return None if "MIG-" in value else (len(listed(value)), name)
@@ -70,15 +72,16 @@ def _asked(variables: Mapping[str, str], in_task: bool) -> tuple[int, str] | Non
 def listed(text: str) -> tuple[str, ...]:
     """The entries of a list of GPUs; a range like 0-3 stands for all of it. -1 ends it, as for CUDA."""
     found: list[str] = []
-    for part in (one.strip() for one in text.split(",")):
-        first, dash, last = part.partition("-")
-        if part == "-1":
+    for part in (one.strip() for one in text.split(",", MOST_GPUS)):
+        low, dash, high = part.partition("-")
+        first, last = count(low), count(high)
+        if part == "-1" or len(found) >= MOST_GPUS:
             break
-        if dash and first.isdigit() and last.isdigit() and int(last) - int(first) < 1024:
-            found += [str(number) for number in range(int(first), int(last) + 1)]
+        if dash and first is not None and last is not None and last - first < MOST_GPUS:
+            found += [str(number) for number in range(first, last + 1)]
         elif part:
             found.append(part)
-    return tuple(found)
+    return tuple(found[:MOST_GPUS])
 
 
 def job_gpus(facts: Facts) -> tuple[frozenset[int] | None, tuple[str, ...]]:
@@ -93,8 +96,9 @@ def job_gpus(facts: Facts) -> tuple[frozenset[int] | None, tuple[str, ...]]:
     numbers: set[int] = set()
     strange: list[str] = []
     for entry in listed(variables[name]):
-        if entry.isdigit():
-            (numbers.add(int(entry)) if int(entry) < len(uuids) else strange.append(entry))
+        index = count(entry)
+        if index is not None:
+            (numbers.add(index) if index < len(uuids) else strange.append(entry))
         elif entry.startswith(("GPU-", "MIG-")):
             fitting = [gpu for gpu, uuid in enumerate(uuids) if uuid.startswith(entry)]
             numbers.update(fitting)

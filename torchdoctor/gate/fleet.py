@@ -141,7 +141,7 @@ def _of_pairs(
 def _rank(node: Node) -> tuple[int, list[int | str]]:
     parts: list[int | str] = []
     for part in re.split(r"(\d+)", node.name):
-        parts.extend((1, int(part)) if part.isdecimal() else (0, part))
+        parts.extend((1, int(part[:18])) if part.isdecimal() else (0, part))
     return _ORDER.index(node.verdict or Verdict.INCONCLUSIVE), parts
 
 

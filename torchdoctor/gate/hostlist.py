@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from torchdoctor.model import TorchdoctorError
+from torchdoctor.number import count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _MOST_NODES = 100_000
+_MOST_TEXT = 1 << 20
 
 
 class HostListError(TorchdoctorError):
@@ -15,23 +21,50 @@ class HostListError(TorchdoctorError):
 
 def hosts_of(text: str) -> tuple[str, ...]:
     """The nodes of a list as Slurm writes it: ``gpu[003-005,9],login1``. Raises HostListError."""
-    if not re.fullmatch(r"[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*", text):
-        raise HostListError(f"{text!r} is no list of nodes; right would be gpu[003-005,9],login1")
-    parts = re.split(r",(?![^\[]*\])", text.strip())
-    return tuple(dict.fromkeys(name for part in parts if part for name in _expanded(part)))
+    if len(text) > _MOST_TEXT or not re.fullmatch(r"[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*", text):
+        raise HostListError(f"{_shown(text)} is no list of nodes; right would be gpu[003-005,9],login1")
+    names: dict[str, None] = {}
+    for part in _parts(text.strip()):
+        names |= dict.fromkeys(_expanded(part, _MOST_NODES - len(names)))
+    return tuple(names)
 
 
-def _expanded(part: str) -> list[str]:
-    head, bracket, rest = part.partition("[")
-    if not bracket:
-        return [part]
-    inside, _, tail = rest.partition("]")
-    names: list[str] = []
+def _parts(text: str) -> Iterator[str]:
+    """What commas outside of brackets separate."""
+    part: list[str] = []
+    for piece in re.split(r"(\[[^\[\]]*\]|,)", text):
+        if piece == ",":
+            if part:
+                yield "".join(part)
+            part = []
+        elif piece:
+            part.append(piece)
+    if part:
+        yield "".join(part)
+
+
+def _expanded(part: str, most: int) -> list[str]:
+    """The nodes of one part; several brackets in it stand for every combination."""
+    names = [""]
+    for piece in re.split(r"(\[[^\[\]]*\])", part):
+        numbers = _numbers(piece[1:-1], part) if piece.startswith("[") else [piece]
+        if len(names) * len(numbers) > most:
+            raise HostListError(f"{_shown(part)} stands for more than {_MOST_NODES:,} nodes")
+        names = [name + number for name in names for number in numbers]
+    return names
+
+
+def _numbers(inside: str, part: str) -> list[str]:
+    found: list[str] = []
     for piece in inside.split(","):
-        first, dash, last = piece.partition("-")
-        last = last if dash else first
-        if not (first.isdecimal() and last.isdecimal()) or not 0 <= int(last) - int(first) < _MOST_NODES:
-            raise HostListError(f"{piece!r} in {part!r} is no range of numbers, as 003-017")
-        width = len(first)
-        names += [f"{head}{number:0{width}d}" for number in range(int(first), int(last) + 1)]
-    return [name + rest for name in names for rest in _expanded(tail)] if tail else names
+        low, dash, high = piece.partition("-")
+        first, last = count(low, 9), count(high if dash else low, 9)
+        if first is None or last is None or last < first or last - first + len(found) >= _MOST_NODES:
+            raise HostListError(f"{_shown(piece)} in {_shown(part)} is no range of numbers, as 003-017")
+        width = min(len(low), 18)
+        found += [f"{number:0{width}d}" for number in range(first, last + 1)]
+    return found
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 200 else f"{text[:200]}…")

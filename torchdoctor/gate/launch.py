@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
+from torchdoctor.number import count
+
 # srun, torchrun, Open MPI, MPICH and Intel MPI, PALS
 _LOCAL = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PALS_LOCAL_RANKID")
 _NODE = ("SLURMD_NODENAME", "NODE_NAME")
@@ -33,8 +35,7 @@ def looks_elsewhere(environ: Mapping[str, str]) -> str:
 def _named(environ: Mapping[str, str]) -> str:
     """The variable that has a local rank, or ""."""
     for name in _LOCAL:
-        value = environ.get(name, "")
-        if value.isascii() and value.isdigit() and len(value) <= _MOST_DIGITS:
+        if count(environ.get(name), _MOST_DIGITS) is not None:
             return name
     return ""
 

@@ -187,21 +187,18 @@ class Policy:
 
 def load(path: str, known_checks: tuple[str, ...]) -> Policy:
     """Read and check the file. Raises PolicyError."""
-    import sys
+    from torchdoctor import toml_text
 
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
     try:
-        text = named_file.read(path, _MOST_BYTES).decode("utf-8")
-        data = tomllib.loads(text.replace("\r\n", "\n"))
+        raw = named_file.read(path, _MOST_BYTES)
+        data = toml_text.parse(raw)
     except OSError as error:
         raise PolicyError(
             f"{path}: cannot be read: {error.strerror or error}; `torchdoctor gate policy learn` makes one"
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except toml_text.TomlRefused as error:
         raise PolicyError(f"{path}: no TOML: {error}") from error
+    text = raw.decode("utf-8")
     if not text.strip():
         raise PolicyError(
             f"{path}: is empty; `torchdoctor gate policy learn` prints a policy on a healthy node, and "

@@ -52,6 +52,15 @@ def clean(text: str) -> list[str]:
     return [text if text.isprintable() else text.translate(_DROP_TABLE)]
 
 
+def bounded(text: str) -> str:
+    """The text with every run of more than 128 digits cut to its beginning: no number that means anything.
+
+    Whole numbers of thousands of digits cannot be computed with, and readers that look for a number behind
+    each digit would take time in proportion to the square of the run.
+    """
+    return pattern(r"(\d{32})\d{97,}").sub("\\1…", text)
+
+
 def unmarked(text: str) -> str:
     """The message of a report that a program made in Markdown: ``- **Exception Message:** words``."""
     return pattern(r"^\s*(?:[-*] )?\*\*(?:Exception|Error)(?: Message)?:\*\* (?=\S)").sub("", text, count=1)

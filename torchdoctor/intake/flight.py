@@ -19,10 +19,13 @@ from torchdoctor.model import Ending, Event, EventKind, Form, Frame, Transcript,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MAX_BYTES = 64 << 20
+MAX_BYTES = 24 << 20
+MAX_ENTRIES = 40_000  # the ring's default is 2,000
+MAX_GROUPS = 256  # process groups of one process
 MAX_PENDING = 32  # stacks of one process group
 MAX_DONE = 16  # finished calls of one process group
 MAX_FRAMES = 200
+MAX_ALL_FRAMES = 40_000  # of all stacks of one record
 MAX_RANKS = 1 << 16  # of one process group
 MAX_PLACES = 40  # lines of the program that called collectives, of one process group
 _PICKLE = tuple(bytes((0x80, version)) for version in (2, 3, 4, 5))
@@ -46,7 +49,7 @@ def read_record(data: bytes, name: str) -> Transcript | None:
     if len(data) > MAX_BYTES:
         raise IntakeError(name, f"a {'pickle' if pickled else 'record'} larger than {MAX_BYTES >> 20} MiB")
     try:
-        value = load(data) if pickled else _from_json(data)
+        value = load(data) if pickled else _from_json(data, name)
     except PickleRefused as error:
         raise IntakeError(
             name, f"{error}; nothing in it was run. A flight record holds plain data alone"
@@ -55,79 +58,144 @@ def read_record(data: bytes, name: str) -> Transcript | None:
         if not pickled:
             return None
         raise IntakeError(name, "a pickle that is no flight record (it has no list of entries)")
-    events = tuple(_events(value, name))
-    note = () if events else (f"{name}: a flight record without a collective",)
+    record = _Record(value, name)
+    events = tuple(record.events())
+    notes = record.notes if events else [f"{name}: a flight record without a collective"]
     form = Form.LOG if events else Form.EMPTY
-    return Transcript((name,), events, form, Ending.UNKNOWN, 0, len(data), note)
+    return Transcript((name,), events, form, Ending.UNKNOWN, 0, len(data), tuple(notes))
 
 
-def _from_json(data: bytes) -> object:
-    """The value of a JSON text; None where it is none, or one that is nested without end."""
-    import json
+def _from_json(data: bytes, name: str) -> object:
+    """The value of a JSON text; None where it is none. Raises IntakeError for one of too many values."""
+    from torchdoctor import json_text
 
     try:
-        return json.loads(data, parse_int=_short_int)
-    except (ValueError, RecursionError):
+        return json_text.parse(data)
+    except json_text.JsonTooLarge as error:
+        raise IntakeError(name, f"looks like a flight record in JSON, and {error}") from None
+    except json_text.JsonRefused:
         return None
 
 
-def _short_int(text: str) -> int:
-    if len(text) > 40:
-        raise ValueError("a number of more than 40 digits")
-    return int(text)
+class _Record:
+    """One record on its way to events; what is shared by many of its entries is looked at once."""
 
+    def __init__(self, value: dict[object, object], source: str) -> None:
+        self.value = value
+        self.source = source
+        self.notes: list[str] = []
+        self.frames_left = MAX_ALL_FRAMES
+        self._places: dict[int, str] = {}
+        self._listed: dict[int, str] = {}
 
-def _events(record: dict[object, object], source: str) -> Iterator[Event]:
-    entries = record.get("entries")
-    groups: dict[str, list[dict[object, object]]] = {}
-    for entry in entries if isinstance(entries, list) else ():
-        if isinstance(entry, dict):
-            groups.setdefault(_group(entry), []).append(entry)
-    number = 0
-    for group, members in groups.items():
+    def events(self) -> Iterator[Event]:
+        number = 0
+        for group, members in self._groups().items():
+            for event in self._of_group(group, members, number):
+                yield event
+                number += 1
+
+    def _groups(self) -> dict[str, list[dict[object, object]]]:
+        """The last entries by process group."""
+        entries = self.value.get("entries")
+        entries = entries if isinstance(entries, list) else []
+        if len(entries) > MAX_ENTRIES:
+            self._note(f"of {len(entries):,} entries the last {MAX_ENTRIES:,} were read")
+        groups: dict[str, list[dict[object, object]]] = {}
+        beyond = 0
+        for entry in entries[-MAX_ENTRIES:]:
+            if isinstance(entry, dict):
+                group = _group(entry)
+                if group in groups or len(groups) < MAX_GROUPS:
+                    groups.setdefault(group, []).append(entry)
+                else:
+                    beyond += 1
+        if beyond:
+            left = counted(beyond, "entry", "entries")
+            self._note(f"more than {MAX_GROUPS} process groups; {left} of others not read")
+        return groups
+
+    def _note(self, text: str) -> None:
+        self.notes.append(f"{self.source}: a flight record with {text}")
+
+    def _of_group(self, group: str, members: list[dict[object, object]], number: int) -> Iterator[Event]:
         label = f"group {group or '0'}"
-        yield _event(number, EventKind.LOG, _status(record, group, label, members), source, ())
-        yield _event(number + 1, EventKind.LOG, _history(label, members), source, ())
+        yield _event(number, EventKind.LOG, self._status(group, label, members), self.source, ())
+        yield _event(number + 1, EventKind.LOG, self._history(label, members), self.source, ())
         number += 2
         pending = [entry for entry in members if entry.get("state") != "completed"]
         shown = pending[:MAX_PENDING] if pending else members[-1:]
         done = [entry for entry in members if entry.get("state") == "completed" and entry is not shown[-1]]
         for entry in done[-MAX_DONE:]:  # another rank may still wait in one of them
-            yield _event(
-                number, EventKind.LOG, _done(entry, label), source, (), _time(entry.get("time_created_ns"))
-            )
+            time = _time(entry.get("time_created_ns"))
+            place = self._place(entry)
+            line = f"{_line(entry, label)}, at {place}" if place else _line(entry, label)
+            yield _event(number, EventKind.LOG, line, self.source, (), time)
             number += 1
         for entry in shown:
             time = _time(entry.get("time_created_ns"))
-            frames = tuple(_frames(entry.get("frames")))
-            yield _event(number, EventKind.STACK, _line(entry, label), source, frames, time)
+            frames = tuple(_frames(entry.get("frames"), min(MAX_FRAMES, self.frames_left)))
+            self.frames_left -= len(frames)
+            yield _event(number, EventKind.STACK, _line(entry, label), self.source, frames, time)
             number += 1
+
+    def _status(self, group: str, label: str, members: list[dict[object, object]]) -> str:
+        """``flight record, group 0 (default_pg), ranks 0 1: last enqueued 8, last completed 7``"""
+        config = _of(self.value.get("pg_config"), group.split(" ")[0])
+        identity = members[0].get("pg_id", "")
+        of_groups = self.value.get("pg_status")
+        status = _of(of_groups, _short(identity, 60) or str(_int(identity))) or _of(
+            of_groups, group.split(" ")[0]
+        )
+        ranks = config.get("ranks")
+        if id(ranks) not in self._listed:
+            self._listed[id(ranks)] = _runs(ranks)
+        listed = self._listed[id(ranks)]
+        ids = [_int(entry.get("collective_seq_id")) for entry in members if not entry.get("is_p2p")]
+        done = [
+            _int(entry.get("collective_seq_id"))
+            for entry in members
+            if not entry.get("is_p2p") and entry.get("state") == "completed"
+        ]
+        enqueued = _int(status.get("last_enqueued_collective"), max(ids, default=-1))
+        completed = _int(status.get("last_completed_collective"), max(done, default=-1))
+        return (
+            f"flight record, {label}, ranks {listed or '?'}: last enqueued {enqueued}, "
+            f"last completed {completed}"
+        )
+
+    def _history(self, label: str, members: list[dict[object, object]]) -> str:
+        """Which lines of the program called what, how often and when last, as far as the ring goes back.
+
+        ``flight record, group 0 (default_pg): calls 1 to 26: all_reduce at ? 24 times to 26; …``
+        """
+        counts: dict[str, tuple[int, int]] = {}
+        numbers: list[int] = []
+        for entry in members:
+            if entry.get("is_p2p") is True:
+                continue
+            number = _number(entry)
+            numbers.append(number)
+            key = f"{_call(entry)} at {self._place(entry) or '?'}"
+            counts[key] = (counts.get(key, (0, 0))[0] + 1, number)
+        latest = sorted(counts.items(), key=lambda item: -item[1][1])[:MAX_PLACES]
+        told = "; ".join(f"{key} {counted(count, 'time')} to {last}" for key, (count, last) in latest)
+        return (
+            f"flight record, {label}: calls {min(numbers, default=-1)} to {max(numbers, default=-1)}: {told}"
+        )
+
+    def _place(self, entry: dict[object, object]) -> str:
+        """File and line of the user's innermost frame."""
+        frames = entry.get("frames")
+        if id(frames) not in self._places:
+            self._places[id(frames)] = _place_in(frames)
+        return self._places[id(frames)]
 
 
 def _event(
     number: int, kind: EventKind, text: str, source: str, frames: tuple[Frame, ...], time: str | None = None
 ) -> Event:
     return Event(number, kind, text, source, 1, 1, frames=frames, time=time, headed=kind is EventKind.STACK)
-
-
-def _status(record: dict[object, object], group: str, label: str, members: list[dict[object, object]]) -> str:
-    """``flight record, group 0 (default_pg), ranks 0 1: last enqueued 8, last completed 7``"""
-    config = _of(record.get("pg_config"), group.split(" ")[0])
-    status = _of(record.get("pg_status"), str(members[0].get("pg_id", ""))) or _of(
-        record.get("pg_status"), group.split(" ")[0]
-    )
-    listed = _runs(config.get("ranks"))
-    ids = [_int(entry.get("collective_seq_id")) for entry in members if not entry.get("is_p2p")]
-    done = [
-        _int(entry.get("collective_seq_id"))
-        for entry in members
-        if not entry.get("is_p2p") and entry.get("state") == "completed"
-    ]
-    enqueued = _int(status.get("last_enqueued_collective"), max(ids, default=-1))
-    completed = _int(status.get("last_completed_collective"), max(done, default=-1))
-    return (
-        f"flight record, {label}, ranks {listed or '?'}: last enqueued {enqueued}, last completed {completed}"
-    )
 
 
 def _runs(ranks: object) -> str:
@@ -144,28 +212,7 @@ def _runs(ranks: object) -> str:
     return " ".join(shown)[:8000].rpartition(" ")[0] if len(runs) > 800 else " ".join(shown)
 
 
-def _history(label: str, members: list[dict[object, object]]) -> str:
-    """Which lines of the program called what, how often and when last, over all that the ring still holds.
-
-    ``flight record, group 0 (default_pg): calls 1 to 26: all_reduce at ? 24 times to 26; …``
-    """
-    counts: dict[str, tuple[int, int]] = {}
-    numbers: list[int] = []
-    for entry in members:
-        if entry.get("is_p2p") is True:
-            continue
-        number = _number(entry)
-        numbers.append(number)
-        key = f"{_call(entry)} at {_place(entry) or '?'}"
-        counts[key] = (counts.get(key, (0, 0))[0] + 1, number)
-    latest = sorted(counts.items(), key=lambda item: -item[1][1])[:MAX_PLACES]
-    told = "; ".join(f"{key} {counted(count, 'time')} to {last}" for key, (count, last) in latest)
-    return f"flight record, {label}: calls {min(numbers, default=-1)} to {max(numbers, default=-1)}: {told}"
-
-
-def _place(entry: dict[object, object]) -> str:
-    """File and line of the user's innermost frame."""
-    frames = entry.get("frames")
+def _place_in(frames: object) -> str:
     for frame in frames[:MAX_FRAMES] if isinstance(frames, list) else ():
         if isinstance(frame, dict):
             file = _short(frame.get("filename"), 1000)
@@ -196,12 +243,6 @@ def _line(entry: dict[object, object], label: str) -> str:
     )
 
 
-def _done(entry: dict[object, object], label: str) -> str:
-    """The line of a finished call, which has no stack, with the user's line that made it."""
-    place = _place(entry)
-    return f"{_line(entry, label)}, at {place}" if place else _line(entry, label)
-
-
 def _tensors(entry: dict[object, object], side: str) -> str:
     kinds = entry.get(f"{side}_dtypes")
     sizes = entry.get(f"{side}_sizes")
@@ -217,9 +258,9 @@ def _tensors(entry: dict[object, object], side: str) -> str:
     return " ".join(parts) or "nothing"
 
 
-def _frames(value: object) -> Iterator[Frame]:
+def _frames(value: object, most: int) -> Iterator[Frame]:
     """Outermost first; a record has the innermost first."""
-    frames = value[:MAX_FRAMES] if isinstance(value, list) else []
+    frames = value[:most] if isinstance(value, list) else []
     for frame in reversed(frames):
         if isinstance(frame, dict):
             file = _short(frame.get("filename"), 1000)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from torchdoctor.intake import packed
+    from torchdoctor.intake.budget import Budget
 
 # what reads packed files is imported only for one: gzip, xz, bzip2, zstd, zip
 _PACKED = (b"\x1f\x8b", b"\xfd7zXZ", b"BZh", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
@@ -172,9 +173,10 @@ class Found:
         if not may_be_log(name):
             return False
         if may_be_packed(head):
-            from torchdoctor.intake import packed
+            from torchdoctor.intake.decompressed import compression_of
+            from torchdoctor.intake.packed import is_archive
 
-            if packed.compression_of(head) or packed.is_archive(head, name):
+            if compression_of(head) or is_archive(head, name):
                 return True
         if is_binary(head):
             if name.lower().endswith(LOG_SUFFIXES):
@@ -205,18 +207,26 @@ class Found:
                 file.close()
                 yield Input(path, lambda: open_binary(path, None), path, of)
                 return
-            from torchdoctor.intake import packed
+            from torchdoctor.intake.budget import Budget
+            from torchdoctor.intake.decompressed import compression_of
+            from torchdoctor.intake.packed import is_archive
 
-            if packed.is_archive(head, path):
+            if is_archive(head, path):
                 try:
                     file.seek(0)
-                    yield from self._archive(file, head, path, about.st_size, 1)
+                    yield from self._archive(file, head, path, Budget(about.st_size))
                 finally:
                     file.close()
                 return
             file.close()
-            if packed.compression_of(head):
-                yield Input(path, lambda: unpacked(path, head, about.st_size), None, of)
+            kind = compression_of(head)
+            if kind is not None:
+                yield Input(
+                    path,
+                    lambda: unpacked(open_binary(path, None), kind, Budget(about.st_size), path),
+                    None,
+                    of,
+                )
                 return
             yield Input(path, lambda: open_binary(path, None), path, of)
             return
@@ -224,72 +234,80 @@ class Found:
 
     # ---------------------------------------------------------------- archives
 
-    def _archive(self, file: BinaryIO, head: bytes, name: str, size: int, depth: int) -> Iterator[Input]:
+    def _archive(self, file: BinaryIO, head: bytes, name: str, budget: Budget) -> Iterator[Input]:
         """The logs in an archive, and in archives in it. Raises IntakeError when it cannot be read."""
         from torchdoctor.intake import packed
+        from torchdoctor.intake.budget import MEMBERS
+        from torchdoctor.intake.decompressed import PackedError
 
-        found = count = 0
+        found = 0
+        broken = ""
+        budget.depth += 1
         try:
-            for member in packed.members(file, head, size):
+            for member in packed.members(file, head, budget):
                 full = f"{name}/{member.name}" if member.name else name
                 if member.open is None:
                     self.notes.add(full, member.reason)
+                    broken = broken or (f"; it {member.reason}" if not member.name else "")
                     continue
-                count += 1
-                if count > packed.MEMBERS:
-                    self.notes.add(name, f"what lies behind the first {packed.MEMBERS:,} files in it")
+                refusal = budget.refusal()
+                if refusal or not budget.members:
+                    self.notes.add(name, refusal or f"what lies behind the first {MEMBERS:,} files in it")
                     break
-                for item in self._member(member, full, depth):
+                budget.members -= 1
+                for item in self._member(member, full, budget):
                     found += 1
                     yield item
-        except packed.PackedError as error:
+        except PackedError as error:
             raise IntakeError(name, str(error)) from None
+        finally:
+            budget.depth -= 1
         if not found:
-            raise EmptyArchive(name, "the archive holds no text log")
+            raise EmptyArchive(name, f"the archive holds no text log{broken}")
 
-    def _member(self, member: packed.Member, full: str, depth: int) -> Iterator[Input]:
+    def _member(self, member: packed.Member, full: str, budget: Budget) -> Iterator[Input]:
         base = full.rpartition("/")[2]
         log = may_be_log(base)
         if base.startswith(".") or not (log or may_be_dump(base)) or member.open is None:
             return
         from torchdoctor.intake import packed
+        from torchdoctor.intake.budget import MEMBERS, NESTING
+        from torchdoctor.intake.decompressed import PackedError, compression_of
 
+        of = max(64, 4 * (MEMBERS - budget.members))
         try:
             file = member.open()
             head = file.read(4096)
-        except (packed.PackedError, OSError) as error:
+        except (PackedError, OSError) as error:
             self.notes.add(full, str(error))
             return
         joined = cast("BinaryIO", Joined(head, file))
         try:
             if is_dump(head):
-                yield Input(full, lambda: joined, None, 64)
+                yield Input(full, lambda: joined, None, of)
                 return
             if not log:
                 return
             if packed.is_archive(head, base):
-                if depth >= packed.NESTING:
-                    self.notes.add(
-                        full, f"archives are opened {packed.NESTING} levels deep, this one lies deeper"
-                    )
+                if budget.depth >= NESTING:
+                    self.notes.add(full, f"archives are opened {NESTING} levels deep, this one lies deeper")
                     return
                 try:
-                    copy, size = packed.spooled(joined)
-                    with copy:
-                        yield from self._archive(copy, head, full, size, depth + 1)
-                except (packed.PackedError, OSError) as error:
+                    with packed.spooled(joined) as copy:
+                        yield from self._archive(copy, head, full, budget)
+                except (PackedError, OSError) as error:
                     self.notes.add(full, str(error))
                 except IntakeError as error:
                     self.notes.add(full, error.reason)
                 return
-            kind = packed.compression_of(head)
+            kind = compression_of(head)
             if kind is not None:
-                yield Input(full, lambda: _unpacked(joined, kind, None, full), None, 64)
+                yield Input(full, lambda: unpacked(joined, kind, budget, full), None, of)
             elif is_binary(head):
                 if base.lower().endswith(LOG_SUFFIXES):
                     self.notes.add(full, "holds binary data, not a text log")
             elif head:
-                yield Input(full, lambda: joined, None, 64)
+                yield Input(full, lambda: joined, None, of)
         finally:
             joined.close()
 
@@ -314,21 +332,13 @@ class Joined:
         self.file.close()
 
 
-def unpacked(path: str, head: bytes, size: int) -> BinaryIO:
-    """The bytes of a compressed file. Raises IntakeError when this Python cannot read its kind."""
-    from torchdoctor.intake import packed
-
-    kind = packed.compression_of(head)
-    assert kind is not None
-    return _unpacked(open_binary(path, None), kind, size, path)
-
-
-def _unpacked(file: BinaryIO, kind: str, size: int | None, name: str) -> BinaryIO:
-    from torchdoctor.intake import packed
+def unpacked(file: BinaryIO, kind: str, budget: Budget, name: str) -> BinaryIO:
+    """The bytes of a compressed file. Raises IntakeError when its kind cannot be read here."""
+    from torchdoctor.intake.decompressed import PackedError, Unpacked
 
     try:
-        return cast("BinaryIO", packed.Unpacked(file, kind, size))
-    except packed.PackedError as error:
+        return cast("BinaryIO", Unpacked(file, kind, budget))
+    except PackedError as error:
         file.close()
         raise IntakeError(name, str(error)) from None
 

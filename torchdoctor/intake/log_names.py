@@ -30,9 +30,9 @@ def may_be_log(name: str) -> bool:
     lower = name.lower()
     if lower.endswith(ARCHIVES):
         return True
-    from torchdoctor.intake import packed
+    from torchdoctor.intake import decompressed
 
-    lower = packed.inner_name(lower)
+    lower = decompressed.inner_name(lower)
     if lower.endswith(ARCHIVES) or lower.endswith(LOG_SUFFIXES) or lower in _LOG_NAMES or ".log" in lower:
         return not lower.endswith((".py", ".pyc", ".html"))
     if lower.endswith(".json") and ("journal" in lower or lower.startswith("error")):

@@ -6,12 +6,16 @@ from typing import NamedTuple
 
 
 class Measure(NamedTuple):
-    """How much of each input is read in full: all up to ``whole`` bytes, else head and tail, in lines."""
+    """How much of each input is read in full: all up to ``whole`` bytes, else head and tail, in lines.
+
+    ``novel``: lines in the middle that are read because they are new; ``middle``: all that are read there.
+    """
 
     whole: int = 1 << 20
     head: int = 300
     tail: int = 1_200
     novel: int = 2_000
+    middle: int = 40_000
 
 
 def measure_for(files: int) -> Measure:
@@ -23,4 +27,5 @@ def measure_for(files: int) -> Measure:
         max(12, min(300, 20_000 // files)),
         max(24, min(1_200, 40_000 // files)),
         max(20, min(2_000, 20_000 // files)),
+        max(400, min(40_000, 400_000 // files)),
     )

@@ -1,39 +1,30 @@
-"""Compressed files and archives, read with limits: nothing is written to disk under a name of theirs."""
+"""Archives, read with limits: nothing is written to disk under a name of theirs."""
 
 from __future__ import annotations
 
 import io
-import os
+import tarfile
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
-from torchdoctor.model import TorchdoctorError
+from torchdoctor.intake.budget import Budget, limit_for
+from torchdoctor.intake.decompressed import PackedError, Unpacked, compression_of, inner_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-GIB = 1 << 30
-# What a file may unpack to. Logs shrink to a 10th, endless repetition to a 300th; bombs to a 1000th and less.
-UNPACKED_BYTES = 8 * GIB
-UNPACKED_RATIO = 300
-UNPACKED_FREE = 64 << 20
-MEMBERS = 4_096
-XZ_MEMORY = 140 << 20  # xz -9 needs 65 MiB
-NESTING = 3
 _EMPTY_READS = 64  # behind the end of an archive
 _NESTED_BYTES = 256 << 20  # an archive in an archive, which must be unpacked to be read
 _IN_MEMORY = 8 << 20
-_STREAMS = (
-    (b"\x1f\x8b", "gzip"), (b"\xfd7zXZ", "xz"), (b"BZh", "bzip2"), (b"\x28\xb5\x2f\xfd", "zstd"),
+_INDEX_BYTES = 4 << 20  # of a zip archive: some 20,000 names
+# A long name, or attributes of a file, in a header of its own; so many may stand before one file.
+_EXTENSION_BYTES = 256 << 10
+_EXTENSIONS = 16
+_MORE_HEADERS = (
+    tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
 )  # fmt: skip
-_SUFFIXES = (".gz", ".xz", ".bz2", ".zst", ".zstd", ".lzma")
-NO_ZSTD = (
-    "is compressed with zstd, which this Python cannot read; install torchdoctor[fast] (or zstandard), "
-    "or unpack it with `zstd -d`"
-)
-
-
-class PackedError(TorchdoctorError):
-    """A compressed file that cannot be read; the text says why, without the file's name."""
+# stored, deflate, bzip2; lzma takes as much memory as the file asks for
+_ZIP_METHODS = (0, 8, 12)
 
 
 class Member(NamedTuple):
@@ -44,19 +35,6 @@ class Member(NamedTuple):
     reason: str = ""
 
 
-def compression_of(head: bytes) -> str | None:
-    """gzip, xz, bzip2 or zstd by the first bytes; None for anything else."""
-    return next((name for magic, name in _STREAMS if head.startswith(magic)), None)
-
-
-def inner_name(name: str) -> str:
-    """The name without the suffix of a compression."""
-    stem, suffix = os.path.splitext(name)
-    if suffix.lower() in (".tgz", ".txz", ".tbz2", ".tzst"):
-        return stem + ".tar"
-    return stem if suffix.lower() in _SUFFIXES else name
-
-
 def is_archive(head: bytes, name: str) -> bool:
     """True for a zip or tar file by its first 512 bytes; a compressed tar is told by its name."""
     if head.startswith(b"PK\x03\x04") or head[257:262] == b"ustar":
@@ -64,128 +42,27 @@ def is_archive(head: bytes, name: str) -> bool:
     return compression_of(head) is not None and inner_name(name).lower().endswith(".tar")
 
 
-class Unpacked:
-    """The bytes of a compressed file, up to a limit; damage is an OSError like any unreadable stretch."""
-
-    def __init__(self, file: BinaryIO, kind: str, packed_bytes: int | None) -> None:
-        self.packed = file
-        self.damage: tuple[type[Exception], ...] = (EOFError, ValueError)
-        self.left = limit = limit_for(packed_bytes)
-        self.limit = limit
-        self.file = self._open(kind)
-
-    def _open(self, kind: str) -> BinaryIO:
-        if kind == "gzip":
-            import gzip
-            import zlib
-
-            self.damage += (zlib.error,)
-            return cast("BinaryIO", gzip.GzipFile(fileobj=self.packed, mode="rb"))
-        if kind == "bzip2":
-            import bz2
-
-            return cast("BinaryIO", bz2.BZ2File(self.packed))
-        if kind == "xz":
-            import lzma
-
-            self.damage += (lzma.LZMAError,)
-            return cast("BinaryIO", _Xz(self.packed))
-        return self._zstd()
-
-    def _zstd(self) -> BinaryIO:
-        from importlib import import_module
-
-        try:  # the standard library has it from Python 3.14 on
-            module: Any = import_module("compression.zstd")
-        except ImportError:
-            pass
-        else:
-            self.damage += (module.ZstdError,)
-            return cast("BinaryIO", module.ZstdFile(self.packed))
-        try:
-            module = import_module("zstandard")
-        except ImportError:
-            raise PackedError(NO_ZSTD) from None
-        self.damage += (module.ZstdError,)
-        # a window beyond 128 MiB would not fit into the memory that reading may take
-        unpacker = module.ZstdDecompressor(max_window_size=1 << 27)
-        return cast("BinaryIO", unpacker.stream_reader(self.packed, read_across_frames=True))
-
-    def read(self, size: int = -1) -> bytes:
-        if size < 0:
-            size = 1 << 17
-        if self.left <= 0:
-            raise OSError(
-                f"unpacks to more than {self.limit >> 20} MiB, far more than a log of its size would; "
-                "the rest was not read"
-            )
-        try:
-            data = self.file.read(min(size, self.left))
-        except self.damage as error:
-            raise OSError(f"damaged archive: {error}") from error
-        self.left -= len(data)
-        return data
-
-    def close(self) -> None:
-        self.file.close()
-        self.packed.close()
-
-
-class _Xz:
-    """An xz stream, or several; one whose dictionary asks for more memory than a log needs is an error."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        from functools import partial
-        from lzma import LZMADecompressor
-
-        self.fresh = partial(LZMADecompressor, memlimit=XZ_MEMORY)
-        self.unpacker = self.fresh()
-        self.file = file
-
-    def read(self, size: int) -> bytes:
-        while True:
-            if self.unpacker.eof:
-                rest = self.unpacker.unused_data.lstrip(b"\0") or self.file.read(1 << 16).lstrip(b"\0")
-                if not rest:
-                    return b""
-                self.unpacker = self.fresh()
-            else:
-                rest = self.file.read(1 << 16) if self.unpacker.needs_input else b""
-                if self.unpacker.needs_input and not rest:
-                    raise EOFError("it ends before the end of its last stream")
-            data = self.unpacker.decompress(rest, size)
-            if data:
-                return data
-
-    def close(self) -> None:
-        """Nothing is open besides the file below."""
-
-
-def limit_for(packed_bytes: int | None) -> int:
-    """How many bytes a compressed file of a size may unpack to."""
-    if packed_bytes is None:
-        return UNPACKED_BYTES
-    return min(UNPACKED_BYTES, UNPACKED_FREE + UNPACKED_RATIO * packed_bytes)
-
-
 class Counted:
-    """A member of an archive: its bytes count against what is left for the whole archive."""
+    """A file in an archive: its bytes count against the budget, and against a limit of its own."""
 
-    def __init__(self, file: BinaryIO, budget: list[int], limit: int) -> None:
+    def __init__(self, file: BinaryIO, budget: Budget, limit: int) -> None:
         self.file = file
         self.budget = budget
         self.left = limit
         self.damage = _damage()
 
     def read(self, size: int = -1) -> bytes:
-        if min(self.left, self.budget[0]) <= 0:
-            raise OSError("unpacks to far more than a log of its size would; the rest was not read")
+        refusal = self.budget.refusal()
+        if not refusal and self.left <= 0:
+            refusal = "unpacks to far more than a log of its size would; the rest was not read"
+        if refusal:
+            raise OSError(refusal)
         try:
-            data = self.file.read(min(size if size >= 0 else 1 << 17, self.left, self.budget[0]))
+            data = self.file.read(min(size if size >= 0 else 1 << 17, self.left, self.budget.bytes_left))
         except self.damage as error:
             raise OSError(f"damaged archive: {error}") from error
         self.left -= len(data)
-        self.budget[0] -= len(data)
+        self.budget.bytes_read += len(data)
         return data
 
     def close(self) -> None:
@@ -194,7 +71,6 @@ class Counted:
 
 def _damage() -> tuple[type[Exception], ...]:
     """What a member of a broken archive raises while it is read."""
-    import tarfile
     import zipfile
     import zlib
 
@@ -209,17 +85,35 @@ def safe_name(name: str) -> str | None:
     return "/".join(part for part in parts if part not in ("", "."))
 
 
-def zip_members(file: BinaryIO, size: int) -> Iterator[Member]:
+class _Indexed:
+    """A zip file whose index is read in pieces of a bounded size; zipfile asks for all of it at once."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _INDEX_BYTES:
+            raise OSError(f"its index takes {size >> 20:,} MiB, more than {_INDEX_BYTES >> 20}")
+        return self._file.read(size if size >= 0 else _INDEX_BYTES)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def zip_members(file: BinaryIO, budget: Budget) -> Iterator[Member]:
     """The files of a zip archive in the order of its index. Raises PackedError when it has none."""
     import zipfile
 
     try:
-        archive = zipfile.ZipFile(file)
+        archive = zipfile.ZipFile(cast("BinaryIO", _Indexed(file)))
         entries = archive.infolist()
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, EOFError) as error:
         raise PackedError(f"is a damaged zip archive: {error}") from None
-    budget = [limit_for(size)]
     for entry in entries:
+        if not _counted(budget):
+            yield Member("", None, _TOO_MANY)
+            return
         name = safe_name(entry.filename)
         if entry.is_dir():
             continue
@@ -229,6 +123,8 @@ def zip_members(file: BinaryIO, size: int) -> Iterator[Member]:
             yield Member(name, None, "is a link")
         elif entry.flag_bits & 1:
             yield Member(name, None, "is encrypted")
+        elif entry.compress_type not in _ZIP_METHODS:
+            yield Member(name, None, "is compressed by another method than deflate or bzip2")
         else:
 
             def opener(entry: zipfile.ZipInfo = entry) -> BinaryIO:
@@ -243,16 +139,57 @@ def zip_members(file: BinaryIO, size: int) -> Iterator[Member]:
             yield Member(name, opener)
 
 
-def tar_members(file: BinaryIO, size: int) -> Iterator[Member]:
-    """The files of a tar archive in its order; each must be read before the next one is asked for."""
-    import tarfile
+_TOO_MANY = "holds so many entries that not all were looked at"
 
-    budget = [limit_for(size)]
+
+def _counted(budget: Budget) -> bool:
+    """One more entry of an archive; False when there were too many."""
+    budget.entries -= 1
+    return budget.entries >= 0 and not budget.late()
+
+
+class _Header(tarfile.TarInfo):
+    """A header of a tar archive that asks for no more memory than a header of a log needs.
+
+    The class attribute ``ahead`` counts the extensions that stand before the header of one file.
+    """
+
+    ahead = 0
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:
+        found = super().frombuf(buf, encoding, errors)
+        if found.size < 0:
+            raise tarfile.TarError("a header with a negative size")
+        if found.type == tarfile.GNUTYPE_SPARSE:
+            raise tarfile.TarError("a file with holes (--sparse), which is not read")
+        if found.type in _MORE_HEADERS:
+            cls.ahead += 1
+            if found.size > _EXTENSION_BYTES or cls.ahead > _EXTENSIONS:
+                raise tarfile.TarError("headers of headers beyond any need")
+        else:
+            cls.ahead = 0
+        return found
+
+    def _sparse(self, *_: object) -> None:
+        raise tarfile.TarError("a file with holes (--sparse), which is not read")
+
+    # what tarfile calls for the map of a file's holes, which may be of any length
+    _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _sparse
+
+
+def tar_members(file: BinaryIO, budget: Budget) -> Iterator[Member]:
+    """The files of a tar archive in its order; each must be read before the next one is asked for."""
+    headers = type("_Headers", (_Header,), {"ahead": 0})
     try:
         # as a stream: an archive is read once from its beginning to its end
-        bounded = cast("BinaryIO", _Ended(file))
-        archive = tarfile.open(fileobj=bounded, mode="r|")  # noqa: SIM115  closed with the file below it
-        for entry in archive:
+        bounded = cast("BinaryIO", _Ended(file, budget))
+        archive = tarfile.open(fileobj=bounded, mode="r|", tarinfo=headers)  # noqa: SIM115  closed with its file
+        while (entry := archive.next()) is not None:
+            archive.members.clear()  # type: ignore[attr-defined]  # it would remember all of them
+            if not _counted(budget):
+                yield Member("", None, _TOO_MANY)
+                return
             name = safe_name(entry.name)
             if entry.isdir():
                 continue
@@ -266,7 +203,7 @@ def tar_members(file: BinaryIO, size: int) -> Iterator[Member]:
 
                 def opener(entry: tarfile.TarInfo = entry) -> BinaryIO:
                     inner = archive.extractfile(entry)
-                    return cast("BinaryIO", Counted(cast("BinaryIO", inner), budget, UNPACKED_BYTES))
+                    return cast("BinaryIO", Counted(cast("BinaryIO", inner), budget, budget.limit))
 
                 yield Member(name, opener)
     except (tarfile.TarError, OSError, EOFError, ValueError) as error:
@@ -276,27 +213,30 @@ def tar_members(file: BinaryIO, size: int) -> Iterator[Member]:
 class _Ended:
     """A file at whose end reading on is an error: tarfile would go on to the end of a member of any size."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, budget: Budget) -> None:
         self._file = file
+        self._budget = budget
         self._empty = 0
 
     def read(self, size: int = -1) -> bytes:
         data = self._file.read(size)
+        self._budget.bytes_passed += len(data)
         self._empty = 0 if data else self._empty + 1
         if self._empty > _EMPTY_READS:
             raise EOFError("it ends in the middle of a file")
+        if self._budget.late():
+            raise EOFError("passing over what is in it took too long")
         return data
 
 
-def members(file: BinaryIO, head: bytes, size: int) -> Iterator[Member]:
+def members(file: BinaryIO, head: bytes, budget: Budget) -> Iterator[Member]:
     """The files in an archive. Raises PackedError when nothing at all can be read of it."""
     if head.startswith(b"PK\x03\x04"):
-        return zip_members(file, size)
+        return zip_members(file, budget)
     kind = compression_of(head)
     if kind is not None:
-        file = cast("BinaryIO", io.BufferedReader(_Raw(Unpacked(file, kind, size)), 1 << 17))
-        return tar_members(file, size * UNPACKED_RATIO)
-    return tar_members(file, size)
+        file = cast("BinaryIO", io.BufferedReader(_Raw(Unpacked(file, kind, budget)), 1 << 17))
+    return tar_members(file, budget)
 
 
 class _Raw(io.RawIOBase):
@@ -314,8 +254,8 @@ class _Raw(io.RawIOBase):
         return len(data)
 
 
-def spooled(file: BinaryIO) -> tuple[BinaryIO, int]:
-    """A seekable copy of an archive in an archive, and its size. Raises PackedError beyond 256 MiB."""
+def spooled(file: BinaryIO) -> BinaryIO:
+    """A seekable copy of an archive in an archive. Raises PackedError beyond 256 MiB."""
     import tempfile
 
     copy = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115  closed by the reader
@@ -327,4 +267,4 @@ def spooled(file: BinaryIO) -> tuple[BinaryIO, int]:
             raise PackedError(f"is an archive in an archive of more than {_NESTED_BYTES >> 20} MiB")
         copy.write(data)
     copy.seek(0)
-    return cast("BinaryIO", copy), size
+    return cast("BinaryIO", copy)

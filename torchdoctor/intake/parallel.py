@@ -113,6 +113,9 @@ def _found(
     reached = parts[0][0]
     if child is not None:
         for line in child.stdout:
+            if line == scan.SPENT:
+                scanner.spent = True
+                continue
             offset, length, ends, *hot = (int(word) for word in line.split())
             if offset != reached or not line.endswith(b"\n"):
                 break

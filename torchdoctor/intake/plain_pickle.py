@@ -1,13 +1,14 @@
 """Pickles of plain data: dictionaries, lists, tuples, texts, bytes, numbers, nothing that runs.
 
 A pickle is a program. This reads the few instructions that build plain data and refuses all others by
-name, so that no import, no call and no object of any class can come of it. Numbers, texts, the memo and
-the count of instructions are bounded; a position far out in the memo costs no memory here.
+name, so that no import, no call and no object of any class can come of it. Numbers, texts, keys, the memo,
+the count of instructions and the memory of what is built are bounded.
 """
 
 from __future__ import annotations
 
 import struct
+from sys import getsizeof
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -17,10 +18,14 @@ Plain: TypeAlias = (
     "dict[str | int, Plain] | list[Plain] | tuple[Plain, ...] | str | bytes | int | float | bool | None"
 )
 
-MAX_STEPS = 8_000_000
+MAX_STEPS = 3_000_000
+MAX_MEMORY = 96 << 20  # of what is built, by an estimate of each object
 MAX_MEMO = 4_000_000
 MAX_INT_BYTES = 16
 MAX_TEXT = 1 << 20
+MAX_KEY = 1 << 20  # whole numbers beyond could be chosen so that they collide in a dictionary
+# an empty container, a value in a list, a key with its value, a remembered value, one more instruction
+_CONTAINER, _PLACE, _PAIR, _MEMO, _STEP = 64, 10, 100, 100, 16
 
 # pickle.py, what the refused instructions are called there
 _REFUSED = {
@@ -58,6 +63,7 @@ class _Machine:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0
+        self.room = MAX_MEMORY
         self.stack: list[object] = []
         self.memo: dict[int, object] = {}
         self.steps: dict[int, Callable[[], None]] = {
@@ -69,13 +75,13 @@ class _Machine:
             0x88: lambda: self.stack.append(True),
             0x89: lambda: self.stack.append(False),
             0x4B: lambda: self.stack.append(self._unsigned(1)),
-            0x4D: lambda: self.stack.append(self._unsigned(2)),
-            0x4A: lambda: self.stack.append(int.from_bytes(self._take(4), "little", signed=True)),
+            0x4D: lambda: self._hold(self._unsigned(2)),
+            0x4A: lambda: self._hold(int.from_bytes(self._take(4), "little", signed=True)),
             0x8A: lambda: self._long(self._unsigned(1)),
             0x8B: lambda: self._long(self._unsigned(4)),
             0x49: self._decimal,
             0x4C: self._decimal,
-            0x47: lambda: self.stack.append(struct.unpack(">d", self._take(8))[0]),
+            0x47: lambda: self._hold(struct.unpack(">d", self._take(8))[0]),
             0x46: self._float,
             0x58: lambda: self._text(4),
             0x8C: lambda: self._text(1),
@@ -85,12 +91,12 @@ class _Machine:
             0x43: lambda: self._bytes(1),
             0x42: lambda: self._bytes(4),
             0x8E: lambda: self._bytes(8),
-            0x5D: lambda: self.stack.append([]),
+            0x5D: lambda: self._hold([], _CONTAINER),
             0x29: lambda: self.stack.append(()),
-            0x7D: lambda: self.stack.append({}),
-            0x6C: lambda: self.stack.append(self._marked()),
-            0x74: lambda: self.stack.append(tuple(self._marked())),
-            0x64: lambda: self.stack.append(self._pairs({}, self._marked())),
+            0x7D: lambda: self._hold({}, _CONTAINER),
+            0x6C: lambda: self._hold(self._marked()),
+            0x74: lambda: self._hold(tuple(self._marked())),
+            0x64: lambda: self._hold(self._pairs({}, self._marked()), _CONTAINER),
             0x85: lambda: self._tuple(1),
             0x86: lambda: self._tuple(2),
             0x87: lambda: self._tuple(3),
@@ -123,7 +129,10 @@ class _Machine:
                 raise PickleRefused(
                     f"it holds more than plain data: {name} at byte {self.at - 1}{self._what()}"
                 )
+            self.room -= _STEP
             step()
+            if self.room < 0:
+                raise PickleRefused(f"what it holds would take more than {MAX_MEMORY >> 20} MiB")
         raise PickleRefused(f"it has more than {MAX_STEPS:,} instructions")
 
     def _what(self) -> str:
@@ -161,7 +170,7 @@ class _Machine:
     def _long(self, size: int) -> None:
         if size > MAX_INT_BYTES:
             raise PickleRefused(f"a number of {size} bytes at byte {self.at}")
-        self.stack.append(int.from_bytes(self._take(size), "little", signed=True))
+        self._hold(int.from_bytes(self._take(size), "little", signed=True))
 
     def _decimal(self) -> None:
         line = self._line().rstrip(b"L")
@@ -170,11 +179,11 @@ class _Machine:
             return
         if not line.lstrip(b"-").isdigit() or len(line) > 40:
             raise PickleRefused(f"no number before byte {self.at}")
-        self.stack.append(int(line))
+        self._hold(int(line))
 
     def _float(self) -> None:
         try:
-            self.stack.append(float(self._line()))
+            self._hold(float(self._line()))
         except ValueError:
             raise PickleRefused(f"no number before byte {self.at}") from None
 
@@ -182,13 +191,18 @@ class _Machine:
         size = self._unsigned(width)
         if size > MAX_TEXT:
             raise PickleRefused(f"a text of {size:,} bytes at byte {self.at}")
-        self.stack.append(self._take(size).decode("utf-8", "surrogatepass"))
+        self._hold(self._take(size).decode("utf-8", "surrogatepass"))
 
     def _bytes(self, width: int) -> None:
         size = self._unsigned(width)
         if size > MAX_TEXT:
             raise PickleRefused(f"{size:,} bytes in one piece at byte {self.at}")
-        self.stack.append(self._take(size))
+        self._hold(self._take(size))
+
+    def _hold(self, value: object, size: int = 0) -> None:
+        """Put a new value on the stack, and count the memory that it takes."""
+        self.room -= size or getsizeof(value)
+        self.stack.append(value)
 
     def _top(self) -> object:
         top = self.stack[-1]
@@ -210,12 +224,14 @@ class _Machine:
     def _tuple(self, size: int) -> None:
         if len(self.stack) < size:
             raise PickleRefused(f"nothing to take at byte {self.at}")
+        self.room -= _CONTAINER
         self.stack[-size:] = [tuple(self.stack[-size:])]
 
     def _append(self, values: list[object]) -> None:
         target = self._top()
         if not isinstance(target, list):
             raise PickleRefused(f"an item for something that is no list, at byte {self.at}")
+        self.room -= _PLACE * len(values)
         target.extend(values)
 
     def _set_item(self) -> None:
@@ -230,15 +246,18 @@ class _Machine:
         self._pairs(target, values)
 
     def _pairs(self, target: dict[object, object], values: list[object]) -> dict[object, object]:
+        self.room -= _PAIR * (len(values) // 2)
         for key, value in zip(values[::2], values[1::2], strict=False):
-            if not isinstance(key, (str, int)):  # hashing a deep tuple can overflow the stack
-                raise PickleRefused(f"a key that is neither text nor number, at byte {self.at}")
+            # hashing a deep tuple can overflow the stack
+            if not isinstance(key, str) and not (isinstance(key, int) and abs(key) <= MAX_KEY):
+                raise PickleRefused(f"a key that is neither text nor a small number, at byte {self.at}")
             target[key] = value
         return target
 
     def _put(self, index: int) -> None:
         if len(self.memo) >= MAX_MEMO:
             raise PickleRefused(f"it remembers more than {MAX_MEMO:,} values")
+        self.room -= _MEMO
         self.memo[index] = self._top()
 
     def _get(self, index: int) -> None:

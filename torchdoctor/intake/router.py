@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchdoctor.intake.clean import clean, json_record, unbold, unescape, unmarked
+from torchdoctor.intake.clean import bounded, clean, json_record, unbold, unescape, unmarked
 from torchdoctor.intake.draft import NO_MARK, Line, Mark, pattern
 from torchdoctor.intake.interleave import Interleaved
 from torchdoctor.intake.keep import Keep
@@ -122,6 +122,8 @@ class Router:
             self.learned.append(shape)
 
     def logical(self, number: int, text: str, joined: bool) -> None:
+        if len(text) > 128:
+            text = bounded(text)
         apart = self.interleaved.take(number, text)
         if apart is None:
             self._logical(number, text, joined)

@@ -18,6 +18,7 @@ from itertools import islice
 # Two blocks fit into the second-level cache of a processor core: larger and smaller ones are slower.
 BLOCK_BYTES = 1 << 17
 DIGITS = b"0123456789"
+SPENT = b"spent\n"
 _HEX = b"abcdef"
 # Bytes beyond ASCII count as letters, so that words of other languages stay whole.
 _LETTERS = bytes(code if code >= 128 or chr(code).isalpha() or code == 95 else 32 for code in range(256))
@@ -31,6 +32,10 @@ _NOVEL = 2_000  # so many lines that hold no known word are read because they ar
 _NOVEL_EQUAL = 2
 _ALIKE = 500  # so many hot lines with the same signs in them are read, however they differ otherwise
 _CROWD = 64  # new lines in one block, beyond which those that differ in hexadecimal numbers only are alike
+# Lines unlike any before may cost so much: a unit for each of their bytes, 64 for each new word in them. It
+# is a hundred times what an honest log of 100 MB takes, and some seconds of work.
+_CREDIT = 30_000_000
+_WORD_COST = 64
 _DATA_LINE = 4_096  # a line longer than this with next to no spaces in it is data, no message
 
 
@@ -58,6 +63,8 @@ class Scanner:
         self.coarse: dict[bytes, bytes | None] = {}  # line without hexadecimal digits -> its first, if hot
         self.alike: dict[bytes, int] = {}
         self.budget = self.novel = novel
+        self.credit = _CREDIT
+        self.spent = False  # in a part that was looked at before
         self.before = b""  # the block before, when nothing in it was hot
         self.before_ends = 0
 
@@ -82,6 +89,13 @@ class Scanner:
         self.alike.clear()
         self.before = b""
         self.budget = self.novel
+        self.spent = self.spent or self.credit <= 0
+        self.credit = _CREDIT
+
+    @property
+    def exhausted(self) -> bool:
+        """Were there so many lines unlike any before that not all of them were looked at?"""
+        return self.spent or self.credit <= 0
 
     def look(self, block: bytes) -> tuple[int, list[int]]:
         """(line ends in the block, indices of its hot lines in order); ``~index`` for a line only new."""
@@ -94,7 +108,8 @@ class Scanner:
         ends = len(lines) - 1
         wanted = unique & self.hot
         novel: set[bytes] = set()
-        if fresh:
+        if fresh and self.credit > 0:
+            self.credit -= sum(map(len, fresh))
             hot, novel = self._judge(fresh)
             wanted |= hot | novel
         if not wanted:
@@ -138,6 +153,7 @@ class Scanner:
         words = set(text.translate(_LETTERS).split())
         unknown = words - self.words
         if unknown:
+            self.credit -= _WORD_COST * len(unknown)
             self._learn(unknown)
         signs = words & self.signs.keys()
         hot = {line for line in sorted(fresh) if self._tells(line, signs)} if signs else set()
@@ -234,7 +250,8 @@ def main() -> None:
     """Scan parts of a file: the arguments come in by standard input, the hot lines go out by output.
 
     A line of numbers for each block: where it begins, its length, how many line ends it holds, and the
-    indices of its hot lines. Cold blocks in a row come as one, up to 1 MiB.
+    indices of its hot lines. Cold blocks in a row come as one, up to 1 MiB. Behind a part whose credit was
+    used up comes ``SPENT``.
     """
     import marshal
     import sys
@@ -261,6 +278,8 @@ def main() -> None:
                     lines += ends
             if length:
                 out.write(b"%d %d %d\n" % (begin, length, lines))
+            if scanner.exhausted:
+                out.write(SPENT)
             out.flush()
 
 

@@ -39,6 +39,10 @@ STREAM_SECONDS = 60
 # How a log inside of another format may begin.
 _WRAPPED = (b'"', b"{", b"_", b"\xef", b" ", b"\n")
 CHANGED = "the file changed while it was read; what stood in it meanwhile was read"
+NOVEL = (
+    "so many lines unlike any before that not all were looked at: of the rest only the last were read, and "
+    "those like earlier ones that name a failure"
+)
 # Besides the words by which single lines are classified: what the parts of longer events hold.
 _SIGNS = (
     "raceback", 'File "', "hread ", "frame #", "above exception", "from user code", "Root Cause", ".cpp:",
@@ -73,6 +77,7 @@ class Skim:
             self._scanner = Scanner(self.literals())
         self._scanner.novel = self.measure.novel
         self._scanner.restart()
+        self._scanner.spent = False
         return self._scanner
 
     def read(self, file: BinaryIO, item: Input, router: Router, tally: Tally) -> None:
@@ -117,20 +122,23 @@ class Skim:
             lines = [_decode(line) for line in head[: 1 << 16].split(b"\n")[:HEAD_LINES]]
             router.prime([line for line in lines if len(line) < PIECE_BYTES])
         feeder = Feeder(router, tally, self.measure)
+        scanner = self.scanner()
         size = regular_size(file) if path is not None else 0
         if path is None or size < SPLIT_BYTES or encoding != "utf-8":
-            feeder.run(scanned(read, self.scanner()))
+            feeder.run(scanned(read, scanner))
             changed = path is not None and tally.bytes != size and encoding == "utf-8"
         else:
             from torchdoctor.intake import parallel
 
             prime = min(len(head), 1 << 18)
-            found = parallel.blocks(file, path, size, self.literals(), self.scanner(), prime)
+            found = parallel.blocks(file, path, size, self.literals(), scanner, prime)
             try:
                 feeder.run(found)
             finally:
                 found.close()
             changed = regular_size(file) != size
+        if scanner.exhausted and feeder.left > 0:
+            tally.notes.append(NOVEL)
         if changed:
             tally.notes.append(CHANGED)
 

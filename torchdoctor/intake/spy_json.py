@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from torchdoctor.intake.frames import package_of
+from torchdoctor.intake.source import IntakeError
 from torchdoctor.model import Ending, Event, EventKind, Form, Frame, Transcript
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 MAX_THREADS = 2_000
 MAX_FRAMES = 400
+MAX_ALL_FRAMES = 100_000  # of all threads
 
 
 def is_spy(head: bytes) -> bool:
@@ -21,10 +22,17 @@ def is_spy(head: bytes) -> bool:
 
 
 def threads_of(data: bytes, name: str) -> Transcript | None:
-    """One event a thread, the outermost frame first; None where the data is no such dump."""
+    """One event a thread, the outermost frame first; None where the data is no such dump.
+
+    Raises IntakeError for one of too many values.
+    """
+    from torchdoctor import json_text
+
     try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
+        value = json_text.parse(data)
+    except json_text.JsonTooLarge as error:
+        raise IntakeError(name, f"looks like a dump of py-spy, and {error}") from None
+    except json_text.JsonRefused:
         return None
     if not isinstance(value, list):
         return None
@@ -34,6 +42,7 @@ def threads_of(data: bytes, name: str) -> Transcript | None:
 
 def _events(threads: list[object], source: str) -> Iterator[Event]:
     number = 0
+    left = MAX_ALL_FRAMES
     for thread in threads[:MAX_THREADS]:
         frames = thread.get("frames") if isinstance(thread, dict) else None
         if not isinstance(thread, dict) or not isinstance(frames, list):
@@ -48,7 +57,8 @@ def _events(threads: list[object], source: str) -> Iterator[Event]:
         head = f"Thread {_word(identity)} ({state})"
         lines = [f'{head}: "{_word(title)}"' if isinstance(title, str) and title else head]
         read: list[Frame] = []
-        for frame in frames[:MAX_FRAMES]:
+        for frame in frames[: min(MAX_FRAMES, left)]:
+            left -= 1
             if isinstance(frame, dict):
                 file = _word(frame.get("filename")) or _word(frame.get("module"))
                 line = frame.get("line")

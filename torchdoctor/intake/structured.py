@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, BinaryIO
 from torchdoctor.model import Transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from torchdoctor.intake.source import Tally
 
 HEAD = 4096
+_PIECE = 1 << 20
 
 
 class Resumed:
@@ -33,7 +36,10 @@ class Resumed:
 
 def is_notebook(file: BinaryIO) -> bool:
     """Does it begin as Jupyter writes notebooks, whatever its name?"""
-    head = file.peek(HEAD)[:HEAD] if isinstance(file, BufferedReader) else b""
+    try:
+        head = file.peek(HEAD)[:HEAD] if isinstance(file, BufferedReader) else b""
+    except OSError:  # its reader says so
+        return False
     return head[:1] == b"{" and head[1:].lstrip().startswith(b'"cells"') and b'"cell_type"' in head
 
 
@@ -47,7 +53,29 @@ class Damaged:
         raise self._error
 
 
-def structured(file: BinaryIO, name: str) -> Transcript | BinaryIO:
+def gathered(
+    file: BinaryIO, most_bytes: int, tally: Tally, change: Callable[[bytes], bytes] = bytes
+) -> bytes:
+    """The bytes of a file that must be parsed whole, each piece changed, up to a little more than a limit.
+
+    Where it cannot be read on, a note says so.
+    """
+    parts: list[bytes] = []
+    size = 0
+    while size <= most_bytes:
+        try:
+            data = file.read(_PIECE)
+        except (OSError, ValueError) as error:
+            tally.notes.append(f"reading stopped: {getattr(error, 'strerror', None) or error}")
+            break
+        if not data:
+            break
+        parts.append(change(data))
+        size += len(parts[-1])
+    return b"".join(parts)
+
+
+def structured(file: BinaryIO, name: str, tally: Tally) -> Transcript | BinaryIO:
     """The events of a structured input, else a file with the same bytes for the reader of lines.
 
     Raises IntakeError for a pickle that is no flight record or holds more than plain data.
@@ -70,10 +98,10 @@ def structured(file: BinaryIO, name: str) -> Transcript | BinaryIO:
     if head[:1] == b"[":
         if not spy_json.is_spy(head):
             return file
-        data = file.read(flight.MAX_BYTES)
+        data = gathered(file, flight.MAX_BYTES, tally)
         found = spy_json.threads_of(data, name)
     elif flight.is_record(head):
-        data = file.read(flight.MAX_BYTES + 1)
+        data = gathered(file, flight.MAX_BYTES, tally)
         found = flight.read_record(data, name)
     else:
         return file

@@ -128,9 +128,9 @@ def _read_input(item: Input, skim: Skim, base: int) -> Transcript:
         if item.name.endswith(".ipynb") or is_notebook(file):
             from torchdoctor.intake.ipynb import cell_outputs
 
-            feed(router, cell_outputs(file, tally))
+            skim.read(cell_outputs(file, tally), item._replace(path=None), router, tally)
         else:
-            data = structured(file, item.name)
+            data = structured(file, item.name, tally)
             if isinstance(data, Transcript):
                 return _from(data, base)
             skim.read(data, item if data is file else item._replace(path=None), router, tally)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from torchdoctor.intake.measure import Measure
+    from torchdoctor.intake.reader import Reader, Stream
     from torchdoctor.intake.router import Router
-    from torchdoctor.intake.stream import Stream
 
 # The first window of a kind shows how the run went until then: rules look at 200 events before a failure.
 BEFORE, FIRST_BEFORE, OPENERS = 3, 200, 40
@@ -28,6 +28,9 @@ REACH = 256
 # A rank that goes on for ten steps has recovered (document.py); so many lines of it show that.
 STREAM_LINES = 16
 _HELD_BYTES = 4 << 20
+# Of a line without end so many pieces are read at its beginning and at its end; one takes as long as 8 lines.
+LINE_PIECES = 12
+PIECE_COST = 8
 
 
 class Block(NamedTuple):
@@ -61,14 +64,16 @@ class Feeder:
         self.held: deque[Block] = deque()  # the last blocks, for the lines before a hot one and for the tail
         self.lines = self.bytes = 0
         self.openers: set[bytes] = set()  # kinds of lines that windows were opened for
-        self.busy: dict[Stream, int] = {}  # streams in the middle of an event, the line that each had last
+        # streams in the middle of an event that began in the window: the event's reader, its last line
+        self.busy: dict[Stream, tuple[Reader, int]] = {}
+        self.left = measure.middle  # so many lines between head and tail may still be read
 
     def run(self, blocks: Iterable[Block]) -> None:
         """All blocks, then the tail."""
         total = 0
         for block in blocks:
             self.tally.bytes += block.size
-            if block.hot or self.next <= self._end():
+            if (block.hot and self.left > 0) or self.next <= self._end():
                 self._block(block)
             self._hold(block)
             total = block.first + block.ends
@@ -78,6 +83,11 @@ class Feeder:
         if last.load().endswith(b"\n"):
             total -= 1
         self.tally.lines += total
+        if self.left <= 0:
+            self.tally.notes.append(
+                f"more than {self.measure.middle:,} lines around failures: what stands between line "
+                f"{self.next - 1:,} and the last {self._tail():,} was not read"
+            )
         start = max(self.next, total - self._tail() + 1)
         self._recall(start)
         self.until = total
@@ -126,16 +136,24 @@ class Feeder:
         for mark in block.hot:
             index = mark if mark >= 0 else ~mark
             hot = first + index
+            if (
+                index >= len(lines) or self.left <= 0
+            ):  # the file was cut since it was looked at, or enough is read
+                break
             self._window(lines, first, hot)
-            if hot >= self.next:
+            passed = hot < self.next
+            if not passed:
                 before = self._context(lines[index]) if mark >= 0 else 0
                 start = max(self.next, hot - before)
                 self._recall(start)
+            self.until = max(self.until, hot + (AFTER if mark >= 0 else NOVEL_AFTER))
+            if not passed:
                 if start < first:
                     self._before(start, first)
                 self._feed(lines, first, hot)
-            self.until = max(self.until, hot + (AFTER if mark >= 0 else NOVEL_AFTER))
         self._window(lines, first, first + len(lines) - 1)
+        if len(lines) < block.ends:
+            self.next = max(self.next, first + block.ends)
 
     def _window(self, lines: list[bytes], first: int, last: int) -> None:
         """The lines up to ``last`` as far as the window reaches; events in it make it longer or end it."""
@@ -156,24 +174,46 @@ class Feeder:
         number = max(self.next, first)
         while number <= last:
             raw = lines[number - first]
+            self.left -= 1
             if len(raw) <= PIECE_BYTES // 2:
                 router.physical(number, _decode(raw), False)
             else:
                 joined = False
-                for piece in _pieces(_decode(thinned(raw))):
+                for piece in _ends(list(_pieces(_decode(thinned(raw))))):
                     router.physical(number, piece, joined)
                     joined = True
-            stream = router.recent
-            if stream.reader is not None:
-                self.busy[stream] = number
-            elif self.busy:
-                self.busy.pop(stream, None)
+                    self.left -= PIECE_COST
+            self._follow(router.recent, number)
             number += 1
         self.next = max(self.next, number)
 
+    def _follow(self, stream: Stream, number: int) -> None:
+        """Note whether the stream is in the middle of an event that began in the window.
+
+        Were others followed too, tracebacks one behind the other would keep the window open for ever.
+        """
+        reader = stream.reader
+        if reader is not None and (
+            number <= self.until
+            or stream.chain is not None
+            or (stream in self.busy and self.busy[stream][0] is reader)
+        ):
+            self.busy[stream] = (reader, number)
+        elif self.busy:
+            self.busy.pop(stream, None)
+
     def _end(self) -> int:
         """The last line of the window: later than planned while an event is being read."""
-        return max(self.until, max(self.busy.values()) + REACH) if self.busy else self.until
+        return (
+            max(self.until, max(line for _, line in self.busy.values()) + REACH) if self.busy else self.until
+        )
+
+
+def _ends(pieces: list[str]) -> list[str]:
+    """The first and the last pieces of a long line: no event keeps more of it."""
+    if len(pieces) <= 2 * LINE_PIECES:
+        return pieces
+    return pieces[:LINE_PIECES] + pieces[-LINE_PIECES:]
 
 
 def thinned(raw: bytes) -> bytes:

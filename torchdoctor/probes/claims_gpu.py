@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torchdoctor.model import FactValue, Reason, counted
+from torchdoctor.number import number
 from torchdoctor.probes.claims_torch import capabilities
 from torchdoctor.probes.derived import CannotTell, Claim, Derived, Facts, NotApplicable
 
@@ -38,10 +39,10 @@ def visible(setting: str | None, count: int, uuids: tuple[str, ...]) -> int:
                 break
             key = fitting[0]
         else:
-            digits = entry.lstrip("+")
-            if not digits.isdigit() or int(digits) >= count:
+            index = number(entry.lstrip("+"))
+            if index is None or not 0 <= index < count:
                 break
-            key = digits
+            key = str(index)
         if key in seen:  # CUDA takes a GPU that is named twice for an error, and shows none
             return 0
         seen.append(key)

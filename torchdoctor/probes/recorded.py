@@ -6,16 +6,18 @@ a report's ``facts``, or ``{"name": value}``.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from torchdoctor import json_text
 from torchdoctor.model import Fact, FactSource, FactValue, Reason, State
+from torchdoctor.probes import named_file
 from torchdoctor.probes.facts_file import FactsFileError as FactsFileError
 from torchdoctor.probes.facts_file import right_kind
 from torchdoctor.probes.names import FACTS
 
-_MAX_BYTES = 64 * 1024 * 1024
+_MAX_BYTES = 24 << 20
+_MOST_PROBLEMS = 20
 
 
 class RecordedFacts:
@@ -40,18 +42,15 @@ def all_facts(path: str) -> tuple[Fact, ...]:
 def load_facts(path: str) -> FactSource:
     """Read a facts file. Raises FactsFileError with every problem in it."""
     try:
-        with open(path, "rb") as file:
-            data = file.read(_MAX_BYTES + 1)
+        data = named_file.read(path, _MAX_BYTES)
     except OSError as error:
         raise FactsFileError(
             f"{path}: cannot be read: {error.strerror}; expected a file of `torchdoctor facts --save`, or "
             'facts as {"torch.version": "2.9.0"}'
         ) from error
-    if len(data) > _MAX_BYTES:
-        raise FactsFileError(f"{path}: larger than {_MAX_BYTES} bytes; this is no facts file")
     try:
-        content = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        content = json_text.parse(data)
+    except json_text.JsonRefused as error:
         raise FactsFileError(f"{path}: not JSON: {error}") from error
     if not isinstance(content, dict):
         raise FactsFileError(f'{path}: must be an object, {{"facts": [...]}} or {{"name": value}}')
@@ -66,6 +65,8 @@ def load_facts(path: str) -> FactSource:
         if not isinstance(rows, list):
             raise FactsFileError(f"{path}: facts must be a list")
         for number, row in enumerate(rows, start=1):
+            if len(problems) > _MOST_PROBLEMS:
+                break
             fact = _fact(row, f"facts[{number}]", path, problems)
             if fact is not None:
                 facts[fact.name] = fact
@@ -74,6 +75,8 @@ def load_facts(path: str) -> FactSource:
             problems.append(f"no fact of a machine in it; {_unknown(next(iter(facts)))}")
     else:
         for name, raw in content.items():
+            if len(problems) > _MOST_PROBLEMS:
+                break
             if not _is_name(name):
                 problems.append(_unknown(name))
                 continue
@@ -82,6 +85,8 @@ def load_facts(path: str) -> FactSource:
                 problems.append(f"{name}: {raw!r} is no {FACTS.get(name, 'text')}")
             facts[name] = Fact.known(name, value, path) if raw is not None else Fact.absent(name, path)
     if problems:
+        if len(problems) > _MOST_PROBLEMS:
+            problems[_MOST_PROBLEMS:] = ["and more mistakes like these"]
         raise FactsFileError(*(f"{path}: {problem}" for problem in problems))
     return RecordedFacts(facts)
 

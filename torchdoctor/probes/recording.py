@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 
 import torchdoctor
+from torchdoctor import json_text
 from torchdoctor.model import Fact, FactValue, Reason, State
 from torchdoctor.probes import named_file
 from torchdoctor.probes.facts_file import FactsFileError, right_kind
@@ -33,7 +34,7 @@ from torchdoctor.probes.pseudonyms import Pseudonyms
 from torchdoctor.probes.source import ProbeSource
 
 SCHEMA = "torchdoctor.machine/1"
-_MOST_BYTES = 64 << 20
+_MOST_BYTES = 24 << 20
 _TOP = ("schema", "about", "facts", "reads", "programs")
 _ABOUT = ("torchdoctor", "recorded", "note")
 _FACT = ("state", "value", "reason", "source", "detail")
@@ -201,20 +202,16 @@ def _outcome_json(outcome: Outcome) -> Json:
 
 def _load(path: str) -> Json:
     try:
-        data: Json = json.loads(named_file.read(path, _MOST_BYTES).decode("utf-8"))
+        data = json_text.parse(named_file.read(path, _MOST_BYTES))
     except OSError as error:
         raise RecordingError(
             f"{path}: {error.strerror or error}; expected a file of `torchdoctor facts --save`"
         ) from error
-    except UnicodeDecodeError as error:
-        raise RecordingError(f"{path}: no UTF-8 text at byte {error.start}; expected JSON") from error
-    except RecursionError as error:
+    except json_text.JsonRefused as error:
         raise RecordingError(
-            f"{path}: nested too deep; expected a file of `torchdoctor facts --save`"
+            f"{path}: no JSON: {error}; expected a file of `torchdoctor facts --save`"
         ) from error
-    except ValueError as error:
-        raise RecordingError(f"{path}: no JSON: {error}") from error
-    return data
+    return data  # type: ignore[return-value]
 
 
 class _Checked:
@@ -330,8 +327,8 @@ class _Checked:
             numbers[name] = number
         code, signal, seconds = numbers["exit_code"], numbers["signal"], numbers["seconds"]
         return Outcome(
-            exit_code=None if code is None else int(code),
-            signal=None if signal is None else int(signal),
+            exit_code=_whole(code),
+            signal=_whole(signal),
             timed_out=parts.get("timed_out") is True,
             seconds=float(seconds or 0.0),
             lines=tuple(line for line in lines if isinstance(line, dict)),
@@ -340,6 +337,10 @@ class _Checked:
             start_error=str(parts.get("start_error", "")),
             note=str(parts.get("note", "")),
         )
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None or not abs(value) < 1 << 31 else int(value)
 
 
 def _kind(value: Json) -> str:

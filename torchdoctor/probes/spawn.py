@@ -7,22 +7,23 @@ prints garbage, closes descriptors or dies half-way cannot spoil what was alread
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
 import time
 from typing import TYPE_CHECKING
 
+from torchdoctor import json_text, regular_file
 from torchdoctor.probes.machine import Command, Json, Outcome
 from torchdoctor.probes.scratch import Scratch
 from torchdoctor.probes.search_paths import without_current_folder
 
 if TYPE_CHECKING:
-    from typing import IO
+    from typing import IO, Any
 
 REPORT_LIMIT = 4 * 1024 * 1024
 TAIL_LIMIT = 8 * 1024
+LINES_LIMIT = 20_000
 # A program that prints more than this is ended: it would fill the disk within its time limit.
 FLOOD_LIMIT = 64 * 1024 * 1024
 _GRACE_S = 2.0
@@ -140,8 +141,7 @@ class Running:
     def _lines(self) -> tuple[dict[str, Json], ...]:
         assert self._folder is not None
         try:
-            with open(os.path.join(self._folder.name, "facts"), "rb") as stream:
-                data = stream.read(REPORT_LIMIT)
+            data = regular_file.beginning(os.path.join(self._folder.name, "facts"), REPORT_LIMIT)
         except OSError:
             return ()
         return parse_lines(data.decode("utf-8", "replace"))
@@ -159,12 +159,15 @@ class Running:
 
 
 def parse_lines(text: str) -> tuple[dict[str, Json], ...]:
-    """The JSON objects among the lines; a last line cut off by the death of its writer is left out."""
-    found = []
-    for line in text.splitlines():
+    """The JSON objects among the first lines; one cut off by the death of its writer is left out."""
+    found: list[dict[str, Json]] = []
+    room = json_text.MOST_BYTES
+    for line in text.split("\n", LINES_LIMIT)[:LINES_LIMIT]:
+        data = line.encode("utf-8", "replace")
+        room -= json_text.weight(data)
         try:
-            value = json.loads(line)
-        except ValueError:
+            value: Any = json_text.parse(data, max(0, room))
+        except json_text.JsonRefused:
             continue
         if isinstance(value, dict):
             found.append(value)

@@ -61,6 +61,7 @@ def render(
         emoji=False,
         highlight=False,
         legacy_windows=False,
+        _environ={},  # Rich would make a number of whatever COLUMNS and LINES hold
     )
     encoding = getattr(stream, "encoding", None) or "utf-8"
     page = _Page(console, encoding, verbose, words.long_folder(report.source, console.width))

@@ -8,15 +8,18 @@ import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from torchdoctor import json_text, regular_file
 from torchdoctor.model import TorchdoctorError
-from torchdoctor.probes.machine import Json, Outcome
+from torchdoctor.probes.machine import Outcome
 from torchdoctor.selftest.results import Case, Job, Measure, cases_of
 from torchdoctor.selftest.siblings import FINGERPRINT
 from torchdoctor.selftest.survey import Survey
 
 SCHEMA = "torchdoctor.selftest-baseline/1"
 SOURCE = "the baseline"
+_MOST_BYTES = 8 << 20
 # share of the baseline below which a speed fails, and below which it warns; what involves others only warns
 _OWN = {"gemm-rate": (0.85, 0.92), "hbm": (0.85, 0.92)}
 _SHARED = (0.0, 0.85)
@@ -55,8 +58,7 @@ def gather(found: Survey, seed: int, ended: Sequence[tuple[Job, Outcome]]) -> Ba
 def load(path: str) -> Baseline | None:
     """The baseline in the file; None where there is none and one can be written. Raises BaselineError."""
     try:
-        with open(path, encoding="utf-8") as stream:
-            data: Json = json.load(stream)
+        data: Any = json_text.parse(regular_file.read(path, _MOST_BYTES))
     except FileNotFoundError:
         folder = os.path.dirname(os.path.abspath(path))
         if not os.path.isdir(folder):  # told before the run, not when its time is spent

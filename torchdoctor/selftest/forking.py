@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Sequence
 
+from torchdoctor import regular_file
 from torchdoctor.probes.machine import Command, Json, Outcome
 from torchdoctor.probes.scratch import Scratch
 from torchdoctor.probes.spawn import FLOOD_LIMIT, REPORT_LIMIT, TAIL_LIMIT, Running, parse_lines
@@ -203,9 +204,6 @@ class Forking:
 
 def _read(path: str, limit: int, tail: bool = False) -> str:
     try:
-        with open(path, "rb") as stream:
-            if tail:
-                stream.seek(max(0, os.path.getsize(path) - limit))
-            return stream.read(limit).decode("utf-8", "replace")
+        return regular_file.beginning(path, limit, tail=tail).decode("utf-8", "replace")
     except OSError:
         return ""

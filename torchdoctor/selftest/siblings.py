@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from torchdoctor.model import counted
+from torchdoctor.number import count
 from torchdoctor.probes.machine import Outcome
 from torchdoctor.selftest.results import Case, Job, cases_of
 from torchdoctor.selftest.survey import Survey
@@ -28,10 +29,10 @@ class Siblings:
                     self._measured.setdefault((self.model(job.device), case.name), {})[job.device] = case
 
     def model(self, device: str) -> str:
-        number = device.removeprefix("cuda:")
-        if number == device or int(number) >= len(self._survey.gpus):
+        number = count(device.removeprefix("cuda:"))
+        if number is None or number >= len(self._survey.gpus):
             return device
-        return self._survey.gpus[int(number)]
+        return self._survey.gpus[number]
 
     def _between(self, job: Job, case: Case) -> Case:
         """A speed between GPUs: by its model where all are of one, and by that of the other pairs."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from torchdoctor.model import TorchdoctorError, counted
+from torchdoctor.number import count
 from torchdoctor.probes.machine import Outcome
 from torchdoctor.probes.probe import failure
 
@@ -85,7 +86,7 @@ def devices(wanted: str | None, survey: Survey) -> tuple[tuple[str, ...], str]:
     if wanted == "cuda":
         return numbered or ("cuda",), "" if numbered else survey.no_gpu
     number = wanted.removeprefix("cuda:")
-    if number == wanted or not (number.isascii() and number.isdigit()):
+    if number == wanted or count(number) is None:
         raise DeviceError(f"--device {wanted}: no such kind of device; there are cpu, cuda, cuda:0, mps")
     if wanted in numbered:
         return (wanted,), ""

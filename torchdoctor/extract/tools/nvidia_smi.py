@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.model import Fact
+from torchdoctor.number import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -179,16 +180,19 @@ class Table:
         if key == "Product Name":
             self._names[len(self._names)] = value
             self._place = event
-        elif key == "Attached GPUs" and value.isdigit():
-            self._put("gpu.count", int(value), event)
+        elif key == "Attached GPUs" and (gpus := count(value)) is not None:
+            self._put("gpu.count", gpus, event)
         elif key == "Virtualization Mode":
             self._put("gpu.virtual", value.upper() == "VGPU", event)
-        elif self._section == "Link Width" and key in ("Max", "Current") and value.rstrip("x").isdigit():
-            number = int(value.rstrip("x"))
-            self._width = (number, self._width[1]) if key == "Max" else (self._width[0], number)
+        elif (
+            self._section == "Link Width"
+            and key in ("Max", "Current")
+            and (width := count(value.rstrip("x"))) is not None
+        ):
+            self._width = (width, self._width[1]) if key == "Max" else (self._width[0], width)
             self._judge_width(event)
-        elif self._section == "Volatile" and "Uncorrectable" in key and value.isdigit():
-            self._ecc = (self._ecc or 0) + int(value)
+        elif self._section == "Volatile" and "Uncorrectable" in key and (errors := count(value)) is not None:
+            self._ecc = (self._ecc or 0) + errors
             self._put("gpu.ecc_failed", self._ecc > 0, event)
 
     def _judge_width(self, event: Event) -> None:
@@ -212,9 +216,9 @@ class Table:
             self._columns = []
             return
         row = dict(zip(self._columns, cells, strict=True))
-        now, most = row.get("pcie.link.width.current", ""), row.get("pcie.link.width.max", "")
-        if now.isdecimal() and most.isdecimal():
-            self._width = (int(most), int(now))
+        now, most = count(row.get("pcie.link.width.current")), count(row.get("pcie.link.width.max"))
+        if now is not None and most is not None:
+            self._width = (most, now)
             self._judge_width(event)
         for name, value in row.items():
             if name.startswith(_REASONS):

@@ -74,7 +74,7 @@ def gpus_of(data: dict[str, object]) -> list[int]:
         kind, number = data.get("entity_group"), data["entity_id"]
         return [number] if kind == "GPU" and isinstance(number, int) else []
     told = str(data.get("gpu_ids", data.get("gpu_id", "")))
-    return [int(one) for one in told.split(",") if one.strip().isdigit()]
+    return [int(one) for one in told.split(",") if len(one) < 10 and one.strip().isdecimal()]
 
 
 def texts_of(value: object) -> list[str]:

@@ -256,7 +256,7 @@ def rendezvous() -> None:
         fact("master_error", str(error))
         return
     port = told.get("MASTER_PORT", "")
-    if told.get("RANK") == "0" and port.isdigit() and 0 < int(port) < 65536:
+    if told.get("RANK") == "0" and re.match(r"[0-9]{1,5}$", port) and 0 < int(port) < 65536:
         family = socket.AF_INET6 if all(":" in one for one in addresses) else socket.AF_INET
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -265,7 +265,7 @@ def rendezvous() -> None:
                 fact("master_port_free", True)
             except OSError as error:
                 fact("master_port_free", error.errno != errno.EADDRINUSE)
-    elif told.get("RANK", "").isdigit() and port.isdigit():
+    elif re.match(r"[0-9]{1,9}$", told.get("RANK", "")) and re.match(r"[0-9]{1,5}$", port):
         fact("master_reached", reached(host, int(port)))
 
 
