@@ -12,7 +12,7 @@ from torchdoctor.catalog.page import gather, readable
 from torchdoctor.catalog.pages import in_text
 from torchdoctor.catalog.template import parse
 from torchdoctor.cli.main import main
-from torchdoctor.engine.evaluate import EvaluationError, cases, evaluate, in_words
+from torchdoctor.workbench.evaluate import EvaluationError, cases, evaluate, in_words
 
 RULE = """\
 id          = "{id}"

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from torchdoctor.engine.fixtures import read_all
+from torchdoctor.workbench.fixtures import read_all
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -12,9 +12,9 @@ from torchdoctor.catalog.rule import Condition
 from torchdoctor.catalog.ruleset import RuleSet
 from torchdoctor.catalog.template import parse
 from torchdoctor.cli.main import _COMMANDS, main
-from torchdoctor.engine import golden, lint, lint_patterns, lint_rules, literals
-from torchdoctor.engine.lint import Catalog
 from torchdoctor.model import FactValue
+from torchdoctor.workbench import golden, lint, lint_patterns, lint_rules, literals
+from torchdoctor.workbench.lint import Catalog
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

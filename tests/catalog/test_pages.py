@@ -12,8 +12,8 @@ from torchdoctor.catalog.page import gather, readable
 from torchdoctor.catalog.pages import files, in_text
 from torchdoctor.catalog.remarks import EXAMPLES, Example, rule_file, versions
 from torchdoctor.cli.main import main
-from torchdoctor.engine.examples import MAX_LENGTH, MAX_LINES, collect
-from torchdoctor.engine.lint import Catalog
+from torchdoctor.workbench.examples import MAX_LENGTH, MAX_LINES, collect
+from torchdoctor.workbench.lint import Catalog
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -15,8 +15,8 @@ import pytest
 
 from torchdoctor.catalog import RuleSet, load
 from torchdoctor.engine import FactBook, diagnose
-from torchdoctor.engine.fixtures import NONE, Fixture, walk
 from torchdoctor.intake import read_text
+from torchdoctor.workbench.fixtures import NONE, Fixture, walk
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SHARE = 0.95

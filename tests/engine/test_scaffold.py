@@ -8,7 +8,7 @@ import pytest
 
 from torchdoctor.catalog.template import compiled, fold, parse
 from torchdoctor.cli.main import main
-from torchdoctor.engine.scaffold import MAX_TEMPLATE, as_template
+from torchdoctor.workbench.scaffold import MAX_TEMPLATE, as_template
 
 LOG = """alice@gpu-17:~/proj$ python train.py
 INFO 10.12.7.33:29500 is the frobnicator

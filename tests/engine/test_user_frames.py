@@ -8,10 +8,10 @@ import pytest
 
 from torchdoctor.catalog import RuleSet, load
 from torchdoctor.engine.diagnose import diagnose
-from torchdoctor.engine.evaluate import Evaluation, Result, cases
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.intake import read, read_text
 from torchdoctor.model import Frame, Report
+from torchdoctor.workbench.evaluate import Evaluation, Result, cases
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 PACKAGES = "/opt/venv/lib/python3.11/site-packages"

@@ -104,8 +104,8 @@ _FOLDER = click.option(
 def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, update_golden: bool) -> int:
     """Check the rules and run their fixtures; exit 1 when something is wrong with them."""
     from torchdoctor.catalog.reader import CatalogError
-    from torchdoctor.engine.golden import PLACE
-    from torchdoctor.engine.lint import check, examine
+    from torchdoctor.workbench.golden import PLACE
+    from torchdoctor.workbench.lint import check, examine
 
     for named in folders:
         if not _has_rules(named):
@@ -145,7 +145,7 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
 @_FIXTURES
 def pages(folder: str | None, fixtures: str | None) -> None:
     """Write the pages that stand beside the rules: README.md, one page a family, the examples."""
-    from torchdoctor.engine.lint import examine
+    from torchdoctor.workbench.lint import examine
 
     found = examine(_writable(folder), _fixtures(fixtures, folder))
     made = {os.path.join(found.directory, name): text for name, text in found.pages().items()}
@@ -174,8 +174,8 @@ def new(
     What is written fails `torchdoctor rules lint` until every TODO in it is filled. Look at the fixture
     before you publish it.
     """
-    from torchdoctor.engine.scaffold import start, write
     from torchdoctor.share.redaction import redact
+    from torchdoctor.workbench.scaffold import start, write
 
     directory = _writable(folder)
     beside = os.path.join(os.path.dirname(os.path.abspath(directory)), "fixtures")
@@ -217,7 +217,7 @@ def _has_rules(folder: str) -> bool:
 def _fixtures(named: str | None, folder: str | None) -> str | None:
     """The fixtures named, else those beside the rules folder, where ``rules new`` writes them; None where
     there are none."""
-    from torchdoctor.engine.fixtures import beside
+    from torchdoctor.workbench.fixtures import beside
 
     if named is not None and not os.path.isdir(named):
         raise click.UsageError(f"--fixtures {named}: no such folder; it holds ID/CASE/input.* and about.toml")
@@ -248,7 +248,7 @@ def _write(texts: dict[str, str]) -> list[str]:
 @_FORMAT
 def facts(form: str) -> None:
     """Name every fact that a rule can ask for, with its type and meaning."""
-    from torchdoctor.engine.lint import fact_names
+    from torchdoctor.workbench.lint import fact_names
 
     found = fact_names()
     if form == "json":
@@ -264,7 +264,7 @@ def facts(form: str) -> None:
 @_FORMAT
 def evaluate(folder: str, folders: tuple[str, ...], form: str) -> None:
     """Measure the rules on labelled inputs: FOLDER/labels.tsv, or a tree of fixtures with about.toml."""
-    from torchdoctor.engine.evaluate import evaluate, in_words
+    from torchdoctor.workbench.evaluate import evaluate, in_words
 
     result = evaluate(folder, loading.rules(folders))
     if form == "json":

@@ -15,8 +15,6 @@ from typing import Any
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
-from torchdoctor.engine.fixtures import NONE as NO_RULE
-from torchdoctor.engine.fixtures import walk
 from torchdoctor.intake import read
 from torchdoctor.model import (
     Diagnosis,
@@ -28,6 +26,8 @@ from torchdoctor.model import (
     TorchdoctorError,
     counted,
 )
+from torchdoctor.workbench.fixtures import NONE as NO_RULE
+from torchdoctor.workbench.fixtures import walk
 
 NONE = "none-of-the-above"
 LABELS = "labels.tsv"

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from torchdoctor.catalog.remarks import Example
-from torchdoctor.engine.fixtures import NONE, ORIGINS
-from torchdoctor.engine.golden import Answer
+from torchdoctor.workbench.fixtures import NONE, ORIGINS
+from torchdoctor.workbench.golden import Answer
 
 MAX_LINES = 3
 MAX_LENGTH = 320

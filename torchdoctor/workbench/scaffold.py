@@ -14,8 +14,8 @@ from torchdoctor.catalog.loader import FAMILIES
 from torchdoctor.engine import suspect
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
-from torchdoctor.engine.fixtures import UNFINISHED
 from torchdoctor.model import Event, EventKind, TorchdoctorError, Transcript, counted
+from torchdoctor.workbench.fixtures import UNFINISHED
 
 MAX_TEMPLATE = 200
 MAX_LOG_BYTES = 4 << 20

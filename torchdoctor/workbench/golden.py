@@ -10,8 +10,8 @@ from torchdoctor import intake
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
-from torchdoctor.engine.fixtures import NONE, Fixture
 from torchdoctor.model import FactSource, Report
+from torchdoctor.workbench.fixtures import NONE, Fixture
 
 PLACE = os.path.join("tests", "golden", "top1.tsv")
 _HEAD = "fixture\ttop-1\tstanding\tuser frame"

@@ -14,11 +14,12 @@ from torchdoctor.catalog.pages import files
 from torchdoctor.catalog.reader import CatalogError
 from torchdoctor.catalog.remarks import rule_file, versions
 from torchdoctor.catalog.rule import Rule
-from torchdoctor.engine import golden, lint_patterns, lint_rules, literals, textfacts
-from torchdoctor.engine.examples import collect
-from torchdoctor.engine.fixtures import NONE, SPECIAL, Fixture, read_all
-from torchdoctor.engine.golden import Answer
+from torchdoctor.engine import textfacts
 from torchdoctor.model import Outcome, counted
+from torchdoctor.workbench import golden, lint_patterns, lint_rules, literals
+from torchdoctor.workbench.examples import collect
+from torchdoctor.workbench.fixtures import NONE, SPECIAL, Fixture, read_all
+from torchdoctor.workbench.golden import Answer
 
 # Exemptions, rule ids each; a test holds that these lists only shrink.
 REGEX_ALLOWED: frozenset[str] = frozenset()  # may use a regular expression
