@@ -1,64 +1,22 @@
-"""How often the rules are right: runs ``diagnose`` over labelled inputs and counts.
-
-Two layouts are read: a folder with ``labels.tsv`` (columns case, cause, also, difficulty, …), or a tree of
-fixtures (``<rule>/<case>``, ``near/``, ``clean/``, ``unknown/``; see ``fixtures.walk``).
-"""
+"""How often the rules are right: runs ``diagnose`` over labelled inputs and counts."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
-from torchdoctor.intake import read
-from torchdoctor.model import (
-    Diagnosis,
-    FactSource,
-    Outcome,
-    Report,
-    Role,
-    Standing,
-    TorchdoctorError,
-    counted,
-)
-from torchdoctor.workbench.fixtures import NONE as NO_RULE
-from torchdoctor.workbench.fixtures import walk
+from torchdoctor.model import Diagnosis, Outcome, Report, Role, Severity, Standing
+from torchdoctor.workbench.case import CLEAN, NONE, UNRECOGNISED, Case, facts, transcript
+from torchdoctor.workbench.labelled import cases
 
-NONE = "none-of-the-above"
-LABELS = "labels.tsv"
-MACHINE = "machine.json"
 TOP = 3
-_OUTCOMES = {"clean": Outcome.NO_FAILURE, "unknown": Outcome.UNRECOGNISED}
-
-
-class EvaluationError(TorchdoctorError):
-    """A folder that holds no labelled inputs, or labels that cannot be read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One labelled input. ``cause`` is a rule id or NONE; ids under ``also`` are right as well.
-
-    ``rank``, ``user_frame`` (FILE_NAME:LINE), ``standing``, ``suspect`` (last part of a class name) and
-    ``outcome`` are compared where they are given.
-    """
-
-    name: str
-    paths: tuple[str, ...]
-    cause: str
-    also: tuple[str, ...] = ()
-    difficulty: str = ""
-    machine: str | None = None
-    standing: str | None = None
-    rank: int | None = None
-    user_frame: str | None = None
-    suspect: str | None = None
-    outcome: Outcome | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +34,37 @@ class Result:
 
     @property
     def none(self) -> bool:
-        return self.case.cause == NONE
+        return self.case.rule == NONE
+
+    @property
+    def part(self) -> str:
+        """The case's origin, else what its name begins with up to the first hyphen."""
+        prefix = re.match(r"[A-Za-z0-9]+-", self.case.name)
+        return self.case.origin or (prefix[0] if prefix else "")
+
+    @property
+    def alarm(self) -> bool:
+        """A fatal diagnosis; warnings and remarks alarm nobody."""
+        return any(item.severity is Severity.FATAL for item in self.got)
 
     def right_within(self, places: int) -> bool:
-        if self.none:
-            return not self.got
-        accepted = (self.case.cause, *self.case.also)
-        return any(item.rule in accepted for item in self.got[:places])
+        """An expected rule stands in these places, or nothing does where that is expected."""
+        accepted = (self.case.rule, *self.case.also)
+        if any(item.rule in accepted for item in self.got[:places]):
+            return True
+        if UNRECOGNISED in accepted and self.report.outcome is Outcome.UNRECOGNISED:
+            return True
+        return NONE in accepted and not self.alarm
+
+    @property
+    def tick(self) -> bool:
+        """A failure of which the report says that nothing failed: the worst answer."""
+        return self.report.outcome is Outcome.NO_FAILURE and not self.right_within(TOP)
+
+    @property
+    def doubted(self) -> bool:
+        """Nothing failed, and the report asks whether something did."""
+        return self.none and self.case.of in ("", CLEAN) and self.report.outcome is Outcome.UNRECOGNISED
 
     @property
     def wrong_and_confirmed(self) -> bool:
@@ -94,19 +76,17 @@ class Result:
     @property
     def user_frame_right(self) -> bool:
         """The frame shown, of the answer or else of the suspect, is the one of the label."""
-        return _shown_frame(self.report) == self.case.user_frame
+        return _shown_frame(self.report) == self.case.frame
 
     @property
     def differences(self) -> tuple[str, ...]:
         """What else the label states and the report has otherwise."""
         found: list[str] = []
         case, first = self.case, self.got[0] if self.got else None
-        if case.outcome is not None and self.report.outcome is not case.outcome:
-            found.append(f"outcome {self.report.outcome.value}, expected {case.outcome.value}")
         if case.suspect and first is None and _suspect(self.report) != case.suspect:
             found.append(f"suspect {_suspect(self.report)}, expected {case.suspect}")
-        if case.user_frame and not self.user_frame_right:
-            found.append(f"user frame {_shown_frame(self.report)}, expected {case.user_frame}")
+        if case.frame and not self.user_frame_right:
+            found.append(f"user frame {_shown_frame(self.report)}, expected {case.frame}")
         if first is None or not self.right_within(1):
             return tuple(found)
         if case.standing and first.standing.value != case.standing:
@@ -130,7 +110,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """All results of a folder."""
+    """All results of a folder, or of a part of it."""
 
     results: tuple[Result, ...]
 
@@ -139,9 +119,15 @@ class Evaluation:
         return tuple(item for item in self.results if item.has_rule)
 
     @property
+    def unrecognised(self) -> tuple[Result, ...]:
+        """Failures that no rule should know: the outcome is judged."""
+        return tuple(item for item in self.results if item.case.rule == UNRECOGNISED)
+
+    @property
     def unknown(self) -> tuple[Result, ...]:
         """Cases whose cause has no rule: they can only be wrong, so they are counted apart."""
-        return tuple(item for item in self.results if not item.has_rule and not item.none)
+        labels = (NONE, UNRECOGNISED)
+        return tuple(item for item in self.results if not item.has_rule and item.case.rule not in labels)
 
     @property
     def negatives(self) -> tuple[Result, ...]:
@@ -150,12 +136,20 @@ class Evaluation:
     @property
     def user_frames(self) -> Share:
         """How often the user's frame is right, of the cases that are labelled with one."""
-        labelled = [item for item in self.results if item.case.user_frame]
+        labelled = [item for item in self.results if item.case.frame]
         return Share(sum(item.user_frame_right for item in labelled), len(labelled))
 
     @property
     def false_positives(self) -> tuple[Result, ...]:
-        return tuple(item for item in self.negatives if item.got)
+        return tuple(item for item in self.negatives if not item.right_within(1))
+
+    @property
+    def ticks(self) -> tuple[Result, ...]:
+        return tuple(item for item in self.results if item.tick)
+
+    @property
+    def doubted(self) -> tuple[Result, ...]:
+        return tuple(item for item in self.results if item.doubted)
 
     @property
     def wrong_and_confirmed(self) -> tuple[Result, ...]:
@@ -163,97 +157,68 @@ class Evaluation:
 
     @property
     def misses(self) -> tuple[Result, ...]:
-        missed = [item for item in (*self.known, *self.negatives) if not item.right_within(1)]
-        return (*missed, *(item for item in self.unknown if item.wrong_and_confirmed))
+        judged = (*self.known, *self.unrecognised, *self.negatives)
+        missed = [item for item in judged if not item.right_within(1)]
+        return (*missed, *(item for item in self.unknown if item.wrong_and_confirmed or item.tick))
+
+    @property
+    def parts(self) -> dict[str, Evaluation]:
+        """The results by origin or beginning of their names."""
+        groups: defaultdict[str, list[Result]] = defaultdict(list)
+        for item in self.results:
+            groups[item.part].append(item)
+        return {name: Evaluation(tuple(group)) for name, group in sorted(groups.items())}
+
+    def top(self, places: int) -> Share:
+        """How often an expected rule stands in these places, of the cases whose cause has a rule."""
+        return share(self.known, places)
 
     def as_data(self) -> dict[str, Any]:
         """The figures and the misses as JSON data."""
         return {
             "cases": len(self.results),
             "with_rule": len(self.known),
-            "top1": sum(item.right_within(1) for item in self.known),
-            "top3": sum(item.right_within(TOP) for item in self.known),
+            "top1": self.top(1).right,
+            "top3": self.top(TOP).right,
             "none_of_the_above": len(self.negatives),
-            "false_positives": [item.case.name for item in self.false_positives],
-            "wrong_and_confirmed": [item.case.name for item in self.wrong_and_confirmed],
+            "false_positives": _names(self.false_positives),
+            "wrong_and_confirmed": _names(self.wrong_and_confirmed),
+            "ticks": _names(self.ticks),
+            "doubted": _names(self.doubted),
+            "unrecognised": {
+                "cases": len(self.unrecognised),
+                "right": share(self.unrecognised, 1).right,
+            },
             "user_frames": {"labelled": self.user_frames.of, "right": self.user_frames.right},
             "without_rule": {
                 "cases": len(self.unknown),
-                "right": sum(item.right_within(1) for item in self.unknown),
+                "right": share(self.unknown, 1).right,
                 "unrecognised": sum(not item.got for item in self.unknown),
             },
-            "by_difficulty": _data(_shares(self.known, lambda item: item.case.difficulty)),
-            "by_family": _data(_shares(self.known, lambda item: item.family)),
+            "by_part": {name: _part_data(part) for name, part in self.parts.items()},
+            "by_difficulty": _data(shares(self.known, lambda item: item.case.difficulty)),
+            "by_family": _data(shares(self.known, lambda item: item.family)),
             "misses": [_miss_data(item) for item in self.misses],
             "differences": {
-                item.case.name: list(item.differences) for item in self.results if item.differences
+                item.case.id: list(item.differences) for item in self.results if item.differences
             },
         }
 
 
-def evaluate(folder: str, rules: RuleSet) -> Evaluation:
+def evaluate(folder: str, rules: RuleSet, only: Sequence[str] = ()) -> Evaluation:
     """Diagnose every labelled input of the folder, without asking this machine.
 
-    Raises EvaluationError or FixtureError for faulty labels, IntakeError when an input cannot be read.
+    ``only`` chooses cases by patterns of their names. Raises EvaluationError for faulty labels, IntakeError
+    when an input cannot be read.
     """
-    results: list[Result] = []
-    for case in cases(folder):
-        report = diagnose(read(case.paths), FactBook(_recorded(case)), rules)
-        has_rule = case.cause in rules
-        results.append(Result(case, report, rules.rule(case.cause).family if has_rule else "", has_rule))
-    return Evaluation(tuple(results))
+    return Evaluation(tuple(judge(case, rules) for case in cases(folder, only)))
 
 
-def cases(folder: str) -> list[Case]:
-    """The labelled inputs of a folder, in order of their names. Raises EvaluationError, FixtureError."""
-    if not os.path.isdir(folder):
-        raise EvaluationError(f"{folder}: no such folder")
-    labels = os.path.join(folder, LABELS)
-    found = list(_from_labels(labels) if os.path.exists(labels) else _from_tree(folder))
-    if not found:
-        raise EvaluationError(f"{folder}: holds neither {LABELS} nor fixtures")
-    return found
-
-
-def _from_labels(path: str) -> Iterator[Case]:
-    with open(path, encoding="utf-8") as file:
-        header, *rows = (line.rstrip("\r\n").split("\t") for line in file if line.strip())
-    for column in ("case", "cause"):
-        if column not in header:
-            raise EvaluationError(f'{path}:1: no column "{column}" in the first line')
-    for number, row in enumerate(rows, start=2):
-        values = dict(zip(header, row, strict=False))
-        name = values["case"]
-        file_name = os.path.join(os.path.dirname(path), name)
-        if not os.path.exists(file_name):
-            raise EvaluationError(f"{path}:{number}: {name} is not there")
-        also = tuple(item.strip() for item in values.get("also", "").split(",") if item.strip())
-        yield Case(name, (file_name,), values["cause"], also, values.get("difficulty", ""))
-
-
-def _from_tree(folder: str) -> Iterator[Case]:
-    for item in walk(folder):
-        machine = os.path.join(item.path, MACHINE)
-        yield Case(
-            os.path.relpath(item.path, folder).replace(os.sep, "/"),
-            (item.input,),
-            NONE if item.rule == NO_RULE else item.rule,
-            item.also,
-            machine=machine if os.path.exists(machine) else None,
-            standing=item.standing,
-            rank=item.rank,
-            user_frame=item.user_frame,
-            suspect=item.suspect,
-            outcome=_OUTCOMES.get(item.group),
-        )
-
-
-def _recorded(case: Case) -> FactSource | None:
-    if case.machine is None:
-        return None
-    from torchdoctor.probes.recorded import load_facts
-
-    return load_facts(case.machine)
+def judge(case: Case, rules: RuleSet) -> Result:
+    """Diagnose one case, without asking this machine. Raises IntakeError, CaseError."""
+    report = diagnose(transcript(case), FactBook(facts(case)), rules)
+    has_rule = case.rule in rules
+    return Result(case, report, rules.rule(case.rule).family if has_rule else "", has_rule)
 
 
 def _rank(report: Report) -> int | None:
@@ -276,97 +241,60 @@ def _suspect(report: Report) -> str | None:
     return (report.suspect.type or "").rpartition(".")[2] if report.suspect else None
 
 
-def _shares(results: Iterable[Result], key: Callable[[Result], str]) -> list[tuple[str, Share, Share]]:
-    groups: dict[str, list[Result]] = defaultdict(list)
+def share(results: Sequence[Result], places: int) -> Share:
+    """How many of the results are right within these places."""
+    return Share(sum(item.right_within(places) for item in results), len(results))
+
+
+def shares(results: Iterable[Result], key: Callable[[Result], str]) -> list[tuple[str, Share, Share]]:
+    """For each group of results: its name, how many are right, and right within TOP places."""
+    groups: defaultdict[str, list[Result]] = defaultdict(list)
     for item in results:
         groups[key(item) or "-"].append(item)
-    return [
-        (
-            name,
-            Share(sum(item.right_within(1) for item in group), len(group)),
-            Share(sum(item.right_within(TOP) for item in group), len(group)),
-        )
-        for name, group in sorted(groups.items())
-    ]
+    return [(name, share(group, 1), share(group, TOP)) for name, group in sorted(groups.items())]
 
 
-def _data(shares: list[tuple[str, Share, Share]]) -> dict[str, dict[str, int]]:
-    return {name: {"cases": one.of, "top1": one.right, "top3": three.right} for name, one, three in shares}
-
-
-def _miss_data(item: Result) -> dict[str, Any]:
-    evidence = _evidence(item)
-    return {
-        "case": item.case.name,
-        "expected": item.case.cause,
-        "also": list(item.case.also),
-        "outcome": item.report.outcome.value,
-        "got": [{"rule": one.rule, "standing": one.standing.value} for one in item.got[:TOP]],
-        "evidence": {"file": evidence[0], "line": evidence[1], "text": evidence[2]},
-    }
-
-
-def _evidence(item: Result) -> tuple[str | None, int | None, str]:
+def evidence(item: Result) -> tuple[str | None, int | None, str]:
+    """File, line and text that the answer or the suspect of a result stands on."""
     suspect = item.report.suspect
     first = item.got[0].evidence[:1] if item.got else (suspect.evidence,) if suspect else ()
     if not first:
         return None, None, ""
     text = " ".join(first[0].text.split())
-    return first[0].file, first[0].line, text if len(text) <= 160 else text[:159] + "…"
+    file = item.case.path if item.case.path else first[0].file
+    return file and os.path.basename(file), first[0].line, text if len(text) <= 160 else text[:159] + "…"
 
 
-def in_words(result: Evaluation) -> str:
-    """The figures, then every miss with what was expected, what came, and the line it stands on."""
-    known, negatives, unknown = result.known, result.negatives, result.unknown
-    lines = [
-        f"{counted(len(result.results), 'case')}: {len(known)} whose cause has a rule, "
-        f"{len(unknown)} without one, {len(negatives)} with nothing to find",
-        "",
-        f"  top-1                {Share(sum(item.right_within(1) for item in known), len(known))}",
-        f"  top-{TOP}                {Share(sum(item.right_within(TOP) for item in known), len(known))}",
-        f"  false positives      {Share(len(result.false_positives), len(negatives))}",
-        f"  wrong and confirmed  {len(result.wrong_and_confirmed):4d}",
-    ]
-    if result.user_frames.of:
-        lines.append(f"  user frame           {result.user_frames}")
-    tables: tuple[tuple[str, Callable[[Result], str]], ...] = (
-        ("difficulty", lambda item: item.case.difficulty),
-        ("family", lambda item: item.family),
-    )
-    for title, key in tables:
-        lines += ["", f"  {title:<16} top-1                 top-{TOP}"]
-        lines += [f"  {name:<14} {one}   {three}" for name, one, three in _shares(known, key)]
-    if unknown:
-        lines += ["", f"  no rule for the cause: {_unknown_in_words(unknown)}"]
-    if result.misses:
-        lines += ["", "Misses"]
-        lines += [line for item in result.misses for line in _miss_in_words(item)]
-    differing = [(item.case.name, item.differences) for item in result.results if item.differences]
-    if differing:
-        lines += ["", "Other differences from the label"]
-        lines += [f"  {name}: {'; '.join(texts)}" for name, texts in differing]
-    return "\n".join(lines)
+def _names(results: Sequence[Result]) -> list[str]:
+    return [item.case.id for item in results]
 
 
-def _unknown_in_words(results: Sequence[Result]) -> str:
-    right = sum(item.right_within(1) for item in results)
-    silent = sum(not item.got for item in results)
-    wrong = sum(item.wrong_and_confirmed for item in results)
-    other = len(results) - right - silent - wrong
-    return (
-        f"{right} right through `also`, {silent} without a diagnosis, "
-        f"{other} a consequence or not certain, {wrong} wrong and confirmed"
-    )
+def _data(found: list[tuple[str, Share, Share]]) -> dict[str, dict[str, int]]:
+    return {name: {"cases": one.of, "top1": one.right, "top3": three.right} for name, one, three in found}
 
 
-def _miss_in_words(item: Result) -> list[str]:
-    also = f" (or {', '.join(item.case.also)})" if item.case.also else ""
-    got = ", ".join(f"{one.rule} ({one.standing.value})" for one in item.got[:TOP])
-    file, line, text = _evidence(item)
-    place = f"{os.path.basename(file)}:{line}" if file and line else "-"
-    rule = "" if item.has_rule or item.none else ", which has no rule"
-    lines = [
-        f"  {item.case.name}: expected {item.case.cause}{also}{rule}",
-        f"    got   {got or item.report.outcome.value}",
-    ]
-    return [*lines, f"    line  {place}  {text}"] if text else lines
+def _part_data(part: Evaluation) -> dict[str, int]:
+    return {
+        "cases": len(part.results),
+        "with_rule": len(part.known),
+        "top1": part.top(1).right,
+        "none_of_the_above": len(part.negatives),
+        "false_positives": len(part.false_positives),
+        "unrecognised": len(part.unrecognised),
+        "unrecognised_right": share(part.unrecognised, 1).right,
+        "ticks": len(part.ticks),
+        "doubted": len(part.doubted),
+        "wrong_and_confirmed": len(part.wrong_and_confirmed),
+    }
+
+
+def _miss_data(item: Result) -> dict[str, Any]:
+    file, line, text = evidence(item)
+    return {
+        "case": item.case.id,
+        "expected": item.case.rule,
+        "also": list(item.case.also),
+        "outcome": item.report.outcome.value,
+        "got": [{"rule": one.rule, "standing": one.standing.value} for one in item.got[:TOP]],
+        "evidence": {"file": file, "line": line, "text": text},
+    }

@@ -17,8 +17,10 @@ from torchdoctor.catalog.rule import Rule
 from torchdoctor.engine import textfacts
 from torchdoctor.model import Outcome, counted
 from torchdoctor.workbench import golden, lint_patterns, lint_rules, literals
+from torchdoctor.workbench.blocks import SUFFIX
+from torchdoctor.workbench.case import CLEAN, NONE, UNKNOWN, UNRECOGNISED, Case
+from torchdoctor.workbench.cases import read_all
 from torchdoctor.workbench.examples import collect
-from torchdoctor.workbench.fixtures import NONE, SPECIAL, Fixture, read_all
 from torchdoctor.workbench.golden import Answer
 
 # Exemptions, rule ids each; a test holds that these lists only shrink.
@@ -30,7 +32,7 @@ RISKIER_FIRST: frozenset[str] = frozenset(
     {"checkpoint-class-missing", "driver-gpu-lost", "gpu-memory-held", "windows-dll-load"}
 )
 
-_SILENT = {"clean": Outcome.NO_FAILURE, "unknown": Outcome.UNRECOGNISED}
+_SILENT = {CLEAN: (NONE, Outcome.NO_FAILURE), UNKNOWN: (UNRECOGNISED, Outcome.UNRECOGNISED)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class LintReport:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """A rules directory, and the engine's answers to the fixtures beside it, from which pages are made."""
+    """A rules directory, and the engine's answers to the cases beside it, from which pages are made."""
 
     directory: str
     rules: RuleSet
@@ -57,11 +59,11 @@ class Catalog:
 
     def golden(self) -> str:
         """The golden table of the answers."""
-        return golden.table(self.answers, self.fixtures or "")
+        return golden.table(self.answers)
 
 
 def examine(directory: str, fixtures: str | None) -> Catalog:
-    """Load a rules directory and let the engine answer all fixtures: about ten seconds for two thousand.
+    """Load a rules directory and let the engine answer all cases: about fifteen seconds for a thousand.
 
     Raises CatalogError for rules that cannot be loaded.
     """
@@ -101,12 +103,12 @@ def check(catalog: Catalog, golden_file: str | None = None) -> LintReport:
     summary.extend([told] if told else [])
     if catalog.fixtures is not None:
         problems.extend(catalog.unreadable)
-        problems.extend(_evidence(rules, [answer.fixture for answer in catalog.answers]))
+        problems.extend(_evidence(rules, [answer.case for answer in catalog.answers]))
         problems.extend(_faults(catalog.answers))
         if golden_file is not None:
             problems.extend(golden.differences(golden_file, catalog.golden()))
         problems.extend(_stale_pages(catalog))
-        summary.append(_origins([answer.fixture for answer in catalog.answers]))
+        summary.append(_origins([answer.case for answer in catalog.answers]))
         summary.extend(_silence(catalog.answers))
     return LintReport(tuple(problems), tuple(summary))
 
@@ -127,52 +129,53 @@ def fact_names() -> dict[str, str]:
     return {**FACTS, **extract.catalogue(), **textfacts.FACTS}
 
 
-def _evidence(rules: RuleSet, fixtures: Sequence[Fixture]) -> Iterator[str]:
+def _evidence(rules: RuleSet, cases: Sequence[Case]) -> Iterator[str]:
     """Each rule that matches texts has a log that it must take, and one that it must not."""
-    positives = Counter(fixture.of for fixture in fixtures if fixture.group != "near")
-    near = Counter(fixture.of for fixture in fixtures if fixture.group == "near")
-    for fixture in fixtures:
-        if fixture.group not in SPECIAL and fixture.group not in rules:
-            yield f"fixtures/{fixture.group}: no rule has this id"
-        elif fixture.of not in ("", NONE) and fixture.of not in rules:
-            yield f"fixtures/{fixture.group}/{fixture.of}: no rule has this id"
-        if fixture.group in _SILENT and (fixture.rule != NONE or fixture.also):
-            yield f"{fixture.path}: nothing may fire here, so its rule is {NONE}"
-        unknown = [other for other in fixture.also if other not in rules]
+    positives = Counter(case.of for case in cases if not case.near)
+    near = Counter(case.of for case in cases if case.near)
+    for of in sorted({case.of for case in cases} - {*_SILENT, *rules.ids()}):
+        yield f"fixtures/{of}{SUFFIX}: no rule has this id"
+    for case in cases:
+        wanted = _SILENT[case.of][0] if case.of in _SILENT else case.rule
+        if case.rule != wanted or (case.of in _SILENT and case.also):
+            yield f"{case.place}: {case.name}: nothing may fire here, so its rule is {wanted}"
+        named = [item for item in (case.rule, *case.also) if item not in (NONE, UNRECOGNISED)]
+        unknown = [item for item in named if item not in rules]
         if unknown:
-            yield f"{fixture.path}: also names {', '.join(unknown)}, which no rule has as its id"
-        if fixture.unfinished:
-            yield f"{fixture.path}/about.toml: a TODO of the stub is left"
+            yield f"{case.place}: {case.name}: names {', '.join(unknown)}, which no rule has as its id"
+        if case.unfinished:
+            yield f"{case.place}: {case.name}: a TODO of the stub is left"
     for rule in rules.rules():
         if not rule.matches:
             continue
         if not positives[rule.id] and rule.id not in NO_POSITIVE:
-            yield f"{rule.id}: no fixture in fixtures/{rule.id}/"
+            yield f"{rule.id}: no case of it in fixtures/{rule.id}{SUFFIX}"
         if not near[rule.id] and rule.id not in NO_NEAR_MISS:
-            yield f"{rule.id}: no near miss in fixtures/near/{rule.id}/"
+            yield f"{rule.id}: no near miss in fixtures/{rule.id}{SUFFIX}"
 
 
 def _faults(answers: Sequence[Answer]) -> Iterator[str]:
     for answer in answers:
         fault = fault_of(answer)
         if fault:
-            yield f"{answer.fixture.path}: {fault}"
+            yield f"{answer.case.place}: {answer.case.name}: {fault}"
 
 
 def fault_of(answer: Answer) -> str | None:
-    """What is wrong with the engine's answer to a fixture; None when it is right."""
-    fixture, report = answer.fixture, answer.report
+    """What is wrong with the engine's answer to a case; None when it is right."""
+    case, report = answer.case, answer.report
     if report.faults:
         return f"a fault of the engine: {report.faults[0]}"
-    if answer.top != fixture.rule and answer.top not in fixture.also:
-        return f"expected {fixture.rule}, got {answer.top}"
+    right = {NONE if item == UNRECOGNISED else item for item in (case.rule, *case.also)}
+    if answer.top not in right:
+        return f"expected {case.rule}, got {answer.top}"
     if not report.diagnoses:
         return None
     top = report.diagnoses[0]
-    if fixture.standing is not None and top.standing.value != fixture.standing and answer.top == fixture.rule:
-        return f"{top.rule} is {top.standing.value}, expected {fixture.standing}"
-    if fixture.rank is not None and top.rank != fixture.rank:
-        return f"{top.rule} stands on rank {top.rank}, expected {fixture.rank}"
+    if case.standing is not None and top.standing.value != case.standing and answer.top == case.rule:
+        return f"{top.rule} is {top.standing.value}, expected {case.standing}"
+    if case.rank is not None and top.rank != case.rank:
+        return f"{top.rule} stands on rank {top.rank}, expected {case.rank}"
     return None
 
 
@@ -192,17 +195,17 @@ def _stale_pages(catalog: Catalog) -> Iterator[str]:
 
 def _silence(answers: Sequence[Answer]) -> Iterator[str]:
     """Whether the outcome, too, is what nothing of ours in a log should give."""
-    for group, outcome in _SILENT.items():
-        found = [answer.report.outcome is outcome for answer in answers if answer.fixture.group == group]
+    for of, (_, outcome) in _SILENT.items():
+        found = [answer.report.outcome is outcome for answer in answers if answer.case.of == of]
         if found:
-            yield f"{group}/: {sum(found)} of {len(found)} with the outcome {outcome.value}"
+            yield f"{of}{SUFFIX}: {sum(found)} of {len(found)} with the outcome {outcome.value}"
 
 
-def _origins(fixtures: Sequence[Fixture]) -> str:
-    origins = Counter(fixture.origin for fixture in fixtures)
+def _origins(cases: Sequence[Case]) -> str:
+    origins = Counter(case.origin for case in cases)
     real = origins["captured"] + origins["reported"]
     return (
-        f"{counted(len(fixtures), 'fixture')}: {origins['captured']:,} captured, "
+        f"{counted(len(cases), 'case')}: {origins['captured']:,} captured, "
         f"{origins['reported']:,} reported, {origins['reconstructed']:,} reconstructed "
-        f"({100 * real // (len(fixtures) or 1)} % from real programs or reports)"
+        f"({100 * real // (len(cases) or 1)} % from real programs or reports)"
     )
