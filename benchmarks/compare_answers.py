@@ -3,7 +3,7 @@
     python benchmarks/compare_answers.py OLD_TREE NEW_TREE FOLDER [--origin captured,reported] [--only 'ag-*']
     python benchmarks/compare_answers.py OLD.jsonl NEW_TREE FOLDER    # answers kept by an earlier --keep DIR
 
-FOLDER is a tree of fixtures, a folder with ``labels.tsv``, or any folder of inputs. Compared are outcome,
+FOLDER is a tree of cases, a folder with ``labels.tsv``, or any folder of inputs. Compared are outcome,
 rule, standing, frame, rank, first failing rank, ``leads_to``, evidence, further diagnoses and suspect. Each
 tree answers in one process of its own, without facts of this machine. Exits with 1 when answers differ.
 """
@@ -28,6 +28,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+ROOT = Path(__file__).resolve().parent.parent
 NO_RULE = "none"
 NO_LABEL = "-"
 FIELDS = (
@@ -84,10 +85,12 @@ def _right(case: Input, answer: Answer) -> bool:
     return answer["rule"] in case.expected or answer["outcome"] in case.expected
 
 
-def inputs(folder: Path) -> list[Input]:
-    """Every input below the folder, with its label, in order of their names."""
+def inputs(folder: Path, scratch: Path) -> list[Input]:
+    """Every input below the folder, with its label, by name; cases are written to ``scratch``."""
     if (folder / "labels.tsv").exists():
         found = list(_labelled(folder))
+    elif next(folder.glob("*.cases"), None) is not None:
+        found = list(_cases(folder, scratch))
     elif next(folder.rglob("about.toml"), None) is not None:
         found = list(_tree(folder))
     else:
@@ -113,6 +116,21 @@ def _labelled(folder: Path) -> Iterator[Input]:
             values.get("source") or values["case"].partition("-")[0],
             (cause, *also),
         )
+
+
+def _cases(folder: Path, scratch: Path) -> Iterator[Input]:
+    sys.path.insert(0, str(ROOT))
+    from torchdoctor.workbench.cases import read_all
+
+    cases, problems = read_all(str(folder))
+    if problems:
+        raise SystemExit(problems[0])
+    for number, case in enumerate(cases):
+        # of the same name as a fixture's input, so that no tree reads ranks or hosts out of it
+        path = scratch / str(number) / ("input.tar.gz" if case.several_files else "input.txt")
+        path.parent.mkdir()
+        path.write_bytes(case.input())
+        yield Input(case.id, str(path), case.origin, (case.rule, *case.also))
 
 
 def _tree(folder: Path) -> Iterator[Input]:
@@ -283,10 +301,15 @@ def main() -> int:
     parser.add_argument("--table", type=Path, help="write the table into this file instead of printing it")
     parser.add_argument("--python", default=sys.executable, help="the interpreter that runs both trees")
     args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        return _compared(args, inputs(args.folder, Path(scratch)))
+
+
+def _compared(args: argparse.Namespace, found: Sequence[Input]) -> int:
     origins, patterns, fields = args.origin.split(","), args.only.split(","), args.fields.split(",")
     cases = [
         case
-        for case in inputs(args.folder)
+        for case in found
         if (not args.origin or case.origin in origins)
         and any(fnmatchcase(case.name, pattern) for pattern in patterns)
     ]

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from case_files import put
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "benchmarks" / "compare_answers.py"
@@ -72,3 +73,17 @@ def test_a_tree_that_the_interpreter_does_not_take_is_an_error(folder: Path, tmp
     done = run(str(ROOT), str(tmp_path), str(folder))
     assert done.returncode == 2
     assert f"{tmp_path}: this interpreter takes torchdoctor from" in done.stderr
+
+
+def test_cases_are_compared_by_their_names(tmp_path: Path) -> None:
+    text = TRACEBACK + "IndexError: Target 12 is out of bounds.\n"
+    put(tmp_path, "cuda-assert-label-range/one", "cuda-assert-label-range", text, origin="captured")
+    put(tmp_path, "unknown/one", "unrecognised", TRACEBACK + "ZorkError: out of phase\n")
+    kept = tmp_path / "kept"
+    done = run(str(ROOT), str(ROOT), str(tmp_path), "--keep", str(kept))
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [json.loads(line) for line in (kept / "new.jsonl").read_text().splitlines()]
+    assert {row["case"]: (row["answer"]["rule"], row["answer"]["outcome"]) for row in rows} == {
+        "cuda-assert-label-range/one": ("cuda-assert-label-range", "diagnosed"),
+        "unknown/one": ("none", "unrecognised"),
+    }

@@ -129,7 +129,7 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
             problems, summary = error.problems, ()
         else:
             if update_golden and golden is not None:
-                _write({golden: found.golden()})
+                _write({golden: found.golden(golden)})
             report = check(found, golden)
             problems, summary = report.problems, report.summary
         wrong += len(problems)

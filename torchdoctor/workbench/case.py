@@ -14,7 +14,8 @@ ORIGINS = ("captured", "reported", "reconstructed")
 NONE = "none"  # the rule of an input in which no rule may find a failure
 UNRECOGNISED = "unrecognised"  # of one that shows a failure which no rule knows
 UNFINISHED = "TODO"  # what a stub holds where a person has something to say
-CLEAN, UNKNOWN = "clean", "unknown"  # the files of cases that belong to no rule
+# the files of cases that belong to no rule: nothing failed, no rule knows it, people wrote it
+CLEAN, UNKNOWN, TEXTS = "clean", "unknown", "texts"
 
 
 class CaseError(TorchdoctorError):
@@ -55,7 +56,7 @@ class Case:
     @property
     def near(self) -> bool:
         """It stands with a rule that must not be the answer to it."""
-        return self.of not in ("", CLEAN, UNKNOWN) and self.rule != self.of
+        return self.of not in ("", CLEAN, UNKNOWN, TEXTS) and self.rule != self.of
 
     @property
     def unfinished(self) -> bool:

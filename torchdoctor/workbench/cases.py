@@ -48,17 +48,18 @@ def read_all(root: str) -> tuple[list[Case], list[str]]:
     return cases, problems
 
 
-def put(root: str, case: Case) -> Case:
+def put(root: str, case: Case, *, over: bool = False) -> Case:
     """Write a case into its file, in place of an unfinished one of its name; returns it as it lies there.
 
-    An input that is long or no text goes gzipped into ``big/``. Raises CaseError.
+    ``over`` replaces a finished one as well. An input that is long or no text goes gzipped into ``big/``.
+    Raises CaseError.
     """
     path = file_of(root, case.of)
     there, problems = read_file(path) if os.path.exists(path) else ([], [])
     if problems:
         raise CaseError(problems[0])
     names = [item.name for item in there]
-    if case.name in names and not there[names.index(case.name)].unfinished:
+    if case.name in names and not over and not there[names.index(case.name)].unfinished:
         raise CaseError(f"{path}: has a case {case.name}; take another name, or remove that one first")
     try:
         stored = stow(root, case)

@@ -75,6 +75,8 @@ def _case(path: str, of: str, near: bool, seen: set[str]) -> Case:
     name = os.path.basename(path)
     if f"{of}/{name}" in seen:
         name += "-near" if near else "-variant"
+    if of == CLEAN and table.get("also"):  # where a rule may answer after all, it is one of that rule's
+        of = table["also"][0]
     rule = UNRECOGNISED if of == UNKNOWN and table["rule"] == NONE else table["rule"]
     return Case(
         name=name,

@@ -15,13 +15,14 @@ from torchdoctor.catalog.reader import CatalogError
 from torchdoctor.catalog.remarks import rule_file, versions
 from torchdoctor.catalog.rule import Rule
 from torchdoctor.engine import textfacts
-from torchdoctor.model import Outcome, counted
+from torchdoctor.model import Outcome, Severity, Standing, counted
 from torchdoctor.workbench import golden, lint_patterns, lint_rules, literals
 from torchdoctor.workbench.blocks import SUFFIX
-from torchdoctor.workbench.case import CLEAN, NONE, UNKNOWN, UNRECOGNISED, Case
+from torchdoctor.workbench.case import CLEAN, NONE, TEXTS, UNKNOWN, UNRECOGNISED, Case
 from torchdoctor.workbench.cases import read_all
 from torchdoctor.workbench.examples import collect
 from torchdoctor.workbench.golden import Answer
+from torchdoctor.workbench.shape import repeated
 
 # Exemptions, rule ids each; a test holds that these lists only shrink.
 REGEX_ALLOWED: frozenset[str] = frozenset()  # may use a regular expression
@@ -57,9 +58,16 @@ class Catalog:
         """The generated files: path within the rules directory -> text."""
         return files(self.rules, self.directory, collect(self.answers))
 
-    def golden(self) -> str:
-        """The golden table of the answers."""
-        return golden.table(self.answers)
+    def golden(self, before: str | None = None) -> str:
+        """The golden table of the answers; new cases that show nothing new are not recorded.
+
+        ``before`` is the golden file as it is: what stands in it is not new.
+        """
+        return golden.table(self.answers, self.repeated(before))
+
+    def repeated(self, golden_file: str | None) -> dict[str, str]:
+        """Each case new to the golden file that shows what another does: its id -> the other's."""
+        return repeated(self.answers, golden.recorded(golden_file))
 
 
 def examine(directory: str, fixtures: str | None) -> Catalog:
@@ -105,11 +113,17 @@ def check(catalog: Catalog, golden_file: str | None = None) -> LintReport:
         problems.extend(catalog.unreadable)
         problems.extend(_evidence(rules, [answer.case for answer in catalog.answers]))
         problems.extend(_faults(catalog.answers))
+        places = {answer.case.id: answer.case.place for answer in catalog.answers}
+        problems.extend(
+            f"{places[one]}: {one} shows what {other} shows; a new case is real, or its decisive line is new"
+            for one, other in catalog.repeated(golden_file).items()
+        )
         if golden_file is not None:
-            problems.extend(golden.differences(golden_file, catalog.golden()))
+            problems.extend(golden.differences(golden_file, golden.table(catalog.answers)))
         problems.extend(_stale_pages(catalog))
         summary.append(_origins([answer.case for answer in catalog.answers]))
         summary.extend(_silence(catalog.answers))
+        summary.extend(_written(catalog.answers))
     return LintReport(tuple(problems), tuple(summary))
 
 
@@ -133,7 +147,7 @@ def _evidence(rules: RuleSet, cases: Sequence[Case]) -> Iterator[str]:
     """Each rule that matches texts has a log that it must take, and one that it must not."""
     positives = Counter(case.of for case in cases if not case.near)
     near = Counter(case.of for case in cases if case.near)
-    for of in sorted({case.of for case in cases} - {*_SILENT, *rules.ids()}):
+    for of in sorted({case.of for case in cases} - {*_SILENT, TEXTS, *rules.ids()}):
         yield f"fixtures/{of}{SUFFIX}: no rule has this id"
     for case in cases:
         wanted = _SILENT[case.of][0] if case.of in _SILENT else case.rule
@@ -156,7 +170,8 @@ def _evidence(rules: RuleSet, cases: Sequence[Case]) -> Iterator[str]:
 
 def _faults(answers: Sequence[Answer]) -> Iterator[str]:
     for answer in answers:
-        fault = fault_of(answer)
+        # of what people wrote all together are judged
+        fault = fault_of(answer) if answer.case.of != TEXTS or answer.report.faults else None
         if fault:
             yield f"{answer.case.place}: {answer.case.name}: {fault}"
 
@@ -199,6 +214,15 @@ def _silence(answers: Sequence[Answer]) -> Iterator[str]:
         found = [answer.report.outcome is outcome for answer in answers if answer.case.of == of]
         if found:
             yield f"{of}{SUFFIX}: {sum(found)} of {len(found)} with the outcome {outcome.value}"
+
+
+def _written(answers: Sequence[Answer]) -> Iterator[str]:
+    """What is said of texts that no program printed."""
+    texts = [answer.report for answer in answers if answer.case.of == TEXTS]
+    alarms = [report for report in texts if any(one.severity is Severity.FATAL for one in report.diagnoses)]
+    certain = sum(report.diagnoses[0].standing is Standing.CONFIRMED for report in alarms)
+    if texts:
+        yield f"{TEXTS}{SUFFIX}: {len(alarms)} of {len(texts)} are taken for a failure, {certain} for certain"
 
 
 def _origins(cases: Sequence[Case]) -> str:
