@@ -6,7 +6,7 @@ Kept are what the tests name, real captures and reports, and of the others, wher
 answers as the label says, one for each decisive shape that no case before it has. Healthy inputs and near
 misses stay where they are logs; of texts that people wrote, ``--texts`` are put into ``texts.cases``. A real
 log that is no longer answered as its label says is told with its answer, and left out until ``--changes``
-says ``ID/NAME<TAB>RULE, "keep" or "drop"<TAB>why``. At the end the new tree is compared byte for byte.
+says ``ID/NAME<TAB>RULE, "standing=…", "keep" or "drop"<TAB>why``. At the end all bytes are compared.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import re
 import shutil
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,7 +28,9 @@ from torchdoctor.model import Outcome  # noqa: E402
 from torchdoctor.workbench.blocks import SUFFIX, written  # noqa: E402
 from torchdoctor.workbench.case import CLEAN, NONE, ORIGINS, TEXTS, UNKNOWN, UNRECOGNISED, Case  # noqa: E402
 from torchdoctor.workbench.cases import read_all, stow  # noqa: E402
-from torchdoctor.workbench.evaluate import judge  # noqa: E402
+from torchdoctor.workbench.evaluate import Result, judge  # noqa: E402
+from torchdoctor.workbench.golden import Answer  # noqa: E402
+from torchdoctor.workbench.lint import fault_of  # noqa: E402
 from torchdoctor.workbench.shape import key  # noqa: E402
 
 VARIANT = "/variants/none/"  # among them are failures that no rule knows
@@ -52,10 +54,14 @@ class Answered:
     """A case with what the engine of this checkout says of it."""
 
     case: Case
-    right: bool
+    fault: str | None  # what the lint says of the answer
     top: str
     key: tuple[object, ...]
     data: bytes
+
+    @property
+    def right(self) -> bool:
+        return self.fault is None
 
     @property
     def real(self) -> bool:
@@ -89,21 +95,36 @@ def is_log(case: Case, data: bytes) -> bool:
     return sentences < 0.5 or PRINTED.search(text) is not None
 
 
-def answered(cases: Iterable[Case]) -> list[Answered]:
+def moved(case: Case, result: Result, later: Collection[str]) -> Case:
+    """The case with the label that what was learnt since gives it: a rule for what none knew.
+
+    A failure that no rule knew may be one of ``later``; among healthy inputs lie failures that none knows.
+    """
+    top = result.got[0].rule if result.got else ""
+    if top in later and (case.of == UNKNOWN or (case.near and case.rule == NONE)):
+        return replace(case, rule=top, of=top if case.of == UNKNOWN else case.of)
+    if case.of == CLEAN and VARIANT in case.place and result.report.outcome is Outcome.UNRECOGNISED:
+        return replace(case, of=UNKNOWN, rule=UNRECOGNISED)
+    return case
+
+
+def answered(cases: Iterable[Case], later: Collection[str]) -> list[Answered]:
     """Every case judged by the rules and the engine of this checkout; about 100 cases a second."""
     rules = catalog.load()
     found: list[Answered] = []
+    names: set[str] = set()
     for case in cases:
         result = judge(case, rules)
-        if case.of == CLEAN and VARIANT in case.place and result.report.outcome is Outcome.UNRECOGNISED:
-            case = replace(case, of=UNKNOWN, rule=UNRECOGNISED)
-            result = replace(result, case=case)
+        case = moved(case, result, later)
+        result = replace(result, case=case)
         top = result.got[0].rule if result.got else result.report.outcome.value
-        accepted = {NONE if item == UNRECOGNISED else item for item in (case.rule, *case.also)}
-        right = (result.got[0].rule if result.got else NONE) in accepted
-        if case.of in (CLEAN, UNKNOWN):
-            right = right and result.right_within(1) and not result.doubted
-        found.append(Answered(case, right, top, key(case, result.report), case.input()))
+        fault = fault_of(Answer(case, result.report))
+        if fault is None and case.of in (CLEAN, UNKNOWN) and (result.doubted or not result.right_within(1)):
+            fault = f"expected {case.rule}, got {top}"
+        if case.id in names:
+            case = replace(case, name=f"{case.name}-other")
+        names.add(case.id)
+        found.append(Answered(case, fault, top, key(case, result.report), case.input()))
     return found
 
 
@@ -210,6 +231,9 @@ def main() -> int:
     parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path, help="is made; must not be there")
     parser.add_argument("--changes", type=Path, help="labels that are changed, kept or dropped by hand")
+    parser.add_argument(
+        "--later", default="", help="rules made since, which failures without one may be, a,b"
+    )
     parser.add_argument("--texts", type=int, default=60, help="how many inputs that are no logs are kept")
     parser.add_argument("--report", type=Path, help="a line for each case: id, kept or not, answer, shape")
     args = parser.parse_args()
@@ -219,9 +243,15 @@ def main() -> int:
     changes = read_changes(args.changes)
     for number, case in enumerate(cases):
         label, why = changes.get(case.id, ("", ""))
-        if label not in ("", "keep", "drop"):
+        if label.startswith("standing="):
+            cases[number] = replace(case, standing=label.partition("=")[2] or None)
+        elif label not in ("", "keep", "drop"):
             cases[number] = replace(case, rule=label, note=f"{case.note}\n{why}".strip())
-    found = [item for item in answered(cases) if changes.get(item.case.id, ("",))[0] != "drop"]
+    found = [
+        item
+        for item in answered(cases, args.later.split(","))
+        if changes.get(item.case.id, ("",))[0] != "drop"
+    ]
     by_hand = {name for name, (label, _) in changes.items() if label == "keep"}
     kept = choose(found, named_by_tests(cases), by_hand)
     chosen = [item.case for item in found if item.case.id in kept]
@@ -250,7 +280,7 @@ def _report(path: Path, found: Sequence[Answered], kept: Mapping[str, str]) -> N
 def _told(found: Sequence[Answered], kept: Mapping[str, str]) -> list[str]:
     """What somebody should look at: real cases answered otherwise, and needed ones."""
     return [
-        f"{item.case.id} ({item.case.origin}): {item.case.rule} is expected, {item.top} is the answer"
+        f"{item.case.id} ({item.case.origin}): {item.fault}"
         f"{'; ' + kept[item.case.id] if item.case.id in kept else ''}"
         for item in found
         if not item.right and (item.real or item.case.id in kept)
