@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import tarfile
 from pathlib import Path
 
@@ -64,6 +65,20 @@ def test_what_is_no_short_text_lies_gzipped_beside_the_file(root: Path, data: by
     before = (root / "big" / "clean.odd.gz").read_bytes()
     stow(str(root), case)
     assert (root / "big" / "clean.odd.gz").read_bytes() == before
+
+
+def test_a_notebook_is_read_as_one(root: Path) -> None:
+    output = {
+        "output_type": "error",
+        "ename": "IndexError",
+        "evalue": "Target 12 is out of bounds.",
+        "traceback": [],
+    }
+    cell = {"cell_type": "code", "execution_count": 1, "metadata": {}, "source": [], "outputs": [output]}
+    held = json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+    add(root, f"{RULE}/cell", RULE, held)
+    (event,) = transcript(find(str(root), f"{RULE}/cell")).events
+    assert (event.type, event.text) == ("IndexError", "Target 12 is out of bounds.")
 
 
 def test_only_an_unfinished_case_is_replaced(root: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from dataclasses import dataclass
-from io import BytesIO
+from io import BufferedReader, BytesIO
 
 from torchdoctor import intake
 from torchdoctor.model import FactSource, TorchdoctorError, Transcript
@@ -90,7 +90,8 @@ def transcript(case: Case) -> Transcript:
     """The input as the engine reads one on standard input. Raises IntakeError, CaseError."""
     if case.path is not None and not case.packed:
         return intake.read([case.path])
-    return intake.read(["-"], BytesIO(case.input()))
+    # buffered as standard input is: what looks at its head needs that
+    return intake.read(["-"], BufferedReader(BytesIO(case.input())))  # type: ignore[arg-type]
 
 
 def facts(case: Case) -> FactSource | None:
