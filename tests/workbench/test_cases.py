@@ -68,12 +68,8 @@ def test_what_is_no_short_text_lies_gzipped_beside_the_file(root: Path, data: by
 
 
 def test_a_notebook_is_read_as_one(root: Path) -> None:
-    output = {
-        "output_type": "error",
-        "ename": "IndexError",
-        "evalue": "Target 12 is out of bounds.",
-        "traceback": [],
-    }
+    raised = "IndexError: Target 12 is out of bounds."
+    output = {"output_type": "error", "ename": "IndexError", "evalue": raised[12:], "traceback": [raised]}
     cell = {"cell_type": "code", "execution_count": 1, "metadata": {}, "source": [], "outputs": [output]}
     held = json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
     add(root, f"{RULE}/cell", RULE, held)

@@ -91,7 +91,7 @@ def transcript(case: Case) -> Transcript:
     if case.path is not None and not case.packed:
         return intake.read([case.path])
     # buffered as standard input is: what looks at its head needs that
-    return intake.read(["-"], BufferedReader(BytesIO(case.input())))  # type: ignore[arg-type]
+    return intake.read(["-"], BufferedReader(BytesIO(case.input())))
 
 
 def facts(case: Case) -> FactSource | None:
