@@ -27,7 +27,6 @@ ALLOWED = {
     "signal_words": frozenset(),
     **dict.fromkeys(_SOURCES, _LOWEST),
     "engine": _LOWEST | _SOURCES,
-    "workbench": _ENGINE,
     "render": _LOWEST,
     "selftest": _ENGINE | {"render"},
     "gate": _ENGINE | {"render", "selftest"},
