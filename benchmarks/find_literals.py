@@ -34,7 +34,7 @@ from literal_joints import Joints
 from literal_programs import FORMAT, HOLE, Texts, listed, members
 
 from torchdoctor import catalog
-from torchdoctor.engine.literals import (
+from torchdoctor.workbench.literals import (
     BY_HAND,
     JOINED,
     PLACE,

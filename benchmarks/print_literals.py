@@ -20,7 +20,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from torchdoctor import catalog
-from torchdoctor.engine.literals import (
+from torchdoctor.workbench.literals import (
     PLACE,
     PRINTED,
     every_literal,

@@ -6,8 +6,8 @@
     python -m torchdoctor rules eval "$OUT/cases"                         # judge them, anywhere
 
 The programs lie in ``benchmarks/failures/*.txt`` (the form: see ``failures/README.txt``), each with its
-label, written before anything is diagnosed. What they print goes to ``OUT/cases/GROUP/NNN-NAME/input.txt``,
-with ``about.toml`` beside it. A program that did something else than its label says (it did not fail, or
+label, written before anything is diagnosed. What they print goes to ``OUT/cases/GROUP.cases`` as the
+case ``NNN-NAME``. A program that did something else than its label says (it did not fail, or
 the words it has to print are not there) goes to ``OUT/aside`` and into no figure; ``OUT/results-N.json``
 says why. A program without what it needs (Triton, nvcc, a second GPU) is left out with a line that says so.
 """
@@ -29,10 +29,17 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from torchdoctor.workbench.case import Case as LabelledCase  # noqa: E402  from this checkout
+from torchdoctor.workbench.cases import put  # noqa: E402
 
 PROGRAMS = Path(__file__).resolve().parent / "failures"
 _OF_THE_CASE = ("rule", "also", "rank", "gpus", "exit", "says", "note", "group")
@@ -48,6 +55,9 @@ ABOUT_MACHINE = (
     "import json, torch; c = torch.cuda; n = c.device_count(); "
     "print(json.dumps([torch.__version__, [c.get_device_name(i) for i in range(n)]]))"
 )
+
+
+WRITING = threading.Lock()  # cases of a group go to one file
 
 
 class ProgramError(Exception):
@@ -264,14 +274,20 @@ def not_as_planned(case: Case, code: int | None, said: str) -> str:
     return ""
 
 
-def about(case: Case, torch: str, device: str) -> str:
-    words = {"rule": case.get("rule"), "user_frame": case.user_frame, "origin": "captured"}
-    words |= {"torch": torch, "platform": "linux", "note": f"{device}; {case.get('note') or case.name}"}
-    lines = [f"{key} = {json.dumps(value)}" for key, value in words.items() if value]
-    lines.insert(1, f"also = {json.dumps(case.get('also').split())}")
-    if case.get("rank"):
-        lines.append(f"rank = {case.get('rank')}")
-    return "\n".join(lines) + "\n"
+def labelled(case: Case, said: bytes, torch: str, device: str) -> LabelledCase:
+    """What the program printed, with its label."""
+    return LabelledCase(
+        case.folder,
+        case.get("rule"),
+        of=case.group,
+        origin="captured",
+        also=tuple(case.get("also").split()),
+        rank=int(case.get("rank")) if case.get("rank") else None,
+        frame=case.user_frame or None,
+        torch=torch,
+        note=f"{device}; {case.get('note') or case.name}",
+        data=said,
+    )
 
 
 def run(case: Case, out: Path, torch: str, device: str, limit_s: float) -> Outcome:
@@ -296,11 +312,10 @@ def run(case: Case, out: Path, torch: str, device: str, limit_s: float) -> Outco
         outcome.seconds = time.perf_counter() - began
         said = plain(output.read_bytes(), case, folder)
     outcome.unplanned = not_as_planned(case, outcome.code, said.decode("utf-8", "replace"))
-    parent = out / "aside" if outcome.unplanned else out / "cases" / case.group
-    target = parent / case.folder
-    target.mkdir(parents=True, exist_ok=True)
-    (target / "input.txt").write_bytes(said)
-    (target / "about.toml").write_text(about(case, torch, device), encoding="utf-8")
+    root = out / "aside" if outcome.unplanned else out / "cases"
+    with WRITING:
+        root.mkdir(parents=True, exist_ok=True)
+        put(str(root), labelled(case, said, torch, device), over=True)
     return outcome
 
 

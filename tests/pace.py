@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from torchdoctor.engine import pace
+from torchdoctor.workbench import pace
 
 T = TypeVar("T")
 _ATTEMPTS = 3  # a neighbour on the machine may disturb one measurement, hardly three

@@ -6,13 +6,16 @@ import json
 from pathlib import Path
 
 import pytest
+from case_files import put
 
 from torchdoctor import catalog
 from torchdoctor.catalog.page import gather, readable
 from torchdoctor.catalog.pages import in_text
 from torchdoctor.catalog.template import parse
 from torchdoctor.cli.main import main
-from torchdoctor.engine.evaluate import EvaluationError, cases, evaluate, in_words
+from torchdoctor.workbench.evaluate import evaluate
+from torchdoctor.workbench.labelled import EvaluationError, cases
+from torchdoctor.workbench.scoreboard import in_words
 
 RULE = """\
 id          = "{id}"
@@ -156,27 +159,18 @@ class TestLint:
         assert "nowhere: no such folder" in capsys.readouterr().err
 
 
-class TestFixturesBesideOwnRules:
+class TestCasesBesideOwnRules:
     """What `rules new --rules DIR` writes beside DIR is what lint and pages read there."""
 
-    def _fixture(self, folder: Path, rule: str, text: str) -> None:
-        folder.mkdir(parents=True)
-        (folder / "input.txt").write_text(text, encoding="utf-8")
-        about = f'rule = "{rule}"\norigin = "reconstructed"\n'
-        (folder / "about.toml").write_text(about, encoding="utf-8")
-
     def test_pages_take_their_examples_from_there(self, rules: Path) -> None:
-        self._fixture(
-            rules.parent / "fixtures" / "test-folding" / "first", "test-folding", log("test-folding")
-        )
+        put(rules.parent / "fixtures", "test-folding/first", "test-folding", log("test-folding"))
         assert main(["rules", "pages", "--rules", "rules"]) == 0
         examples = json.loads((rules / "examples.json").read_text(encoding="utf-8"))
         assert examples["test-folding"]["lines"] == ["RuntimeError: The test-folding of tensor 7 {failed}"]
         assert "The test-folding of tensor 7" in (rules / "tensor" / "README.md").read_text("utf-8")
 
     def test_lint_runs_them(self, rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        place = rules.parent / "fixtures" / "test-folding" / "first"
-        self._fixture(place, "test-folding", "epoch 1 done\n")
+        put(rules.parent / "fixtures", "test-folding/first", "test-folding", "epoch 1 done\n")
         assert main(["rules", "lint", "--rules", "rules"]) == 1
         assert "expected test-folding, got none" in capsys.readouterr().out
 
@@ -256,21 +250,17 @@ class TestEval:
         assert main(["rules", "eval", "cases", "--rules", "rules", "--format", form]) == 0
         assert "c.txt" in capsys.readouterr().out
 
-    def test_fixtures_tree(self, rules: Path) -> None:
+    def test_files_of_cases(self, rules: Path) -> None:
         root = rules.parent / "fixtures"
-        for name, about, text in (
-            ("test-folding/one", 'rule = "test-folding"\nuser_frame = "train.py:12"', log("test-folding")),
-            ("test-folding/two", 'rule = "test-folding"\nuser_frame = "train.py:13"', log("test-folding")),
-            ("near/test-folding/one", 'rule = "test-bending"', log("test-bending")),
-            ("clean/one", 'rule = "none"', "epoch 1\nTraining finished.\n"),
-            ("unknown/one", 'rule = "none"', log("test-something")),
-        ):
-            (root / name).mkdir(parents=True)
-            (root / name / "about.toml").write_text(about + '\norigin = "reconstructed"\n', encoding="utf-8")
-            (root / name / "input.txt").write_text(text, encoding="utf-8")
+        put(root, "test-folding/one", "test-folding", log("test-folding"), frame="train.py:12")
+        put(root, "test-folding/two", "test-folding", log("test-folding"), frame="train.py:13")
+        put(root, "test-folding/near", "test-bending", log("test-bending"))
+        put(root, "clean/one", "none", "epoch 1\nTraining finished.\n")
+        put(root, "unknown/one", "unrecognised", log("test-something"))
         result = evaluate(str(root), catalog.load(extra=["rules"]))
         data = result.as_data()
-        assert (data["with_rule"], data["top1"], data["none_of_the_above"]) == (3, 3, 2)
+        assert (data["with_rule"], data["top1"], data["none_of_the_above"]) == (3, 3, 1)
+        assert data["unrecognised"] == {"cases": 1, "right": 1}
         assert data["false_positives"] == []
         assert list(data["differences"]) == ["test-folding/two"]
         (difference,) = data["differences"].values()
@@ -282,7 +272,7 @@ class TestEval:
         [
             ("case\tlabel\na.txt\tx\n", 'no column "cause"'),
             ("case\tcause\ngone.txt\tx\n", "labels.tsv:2: gone.txt is not there"),
-            (None, "holds neither labels.tsv nor fixtures"),
+            (None, "holds neither labels.tsv nor cases"),
         ],
     )
     def test_faulty_labels(self, labels: str | None, complaint: str, tmp_path: Path) -> None:

@@ -61,7 +61,8 @@ ALLOWED = {
     "ddp": _ENGINE | {"render"},
     "watch": _ENGINE | {"render"},
     "share": _ENGINE,
-    "cli": _ENGINE | {"render", "selftest", "gate", "hooks", "ddp", "watch", "share"},
+    "workbench": _ENGINE | {"share"},
+    "cli": _ENGINE | {"render", "selftest", "gate", "hooks", "ddp", "watch", "share", "workbench"},
 }
 
 # Packages that only a few files may import, with the reason. A name that ends in "/" is a folder.
@@ -248,6 +249,7 @@ def test_every_part_of_the_package_has_a_place_in_the_design(part: str) -> None:
         ("torchdoctor/engine/match.py", "from torchdoctor.cli import main", "engine imports"),
         ("torchdoctor/engine/match.py", "import click", "imports click"),
         ("torchdoctor/engine/match.py", "from torchdoctor.share import redaction", "engine imports"),
+        ("torchdoctor/engine/match.py", "from torchdoctor.workbench import cases", "engine imports"),
         ("torchdoctor/probes/memory.py", "import torch.cuda", "imports torch"),
         ("torchdoctor/probes/memory.py", "import pynvml as nvml", "imports pynvml"),
         ("torchdoctor/intake/a.py", "try:\n    f()\nexcept (OSError, Exception):\n    pass", "catches every"),

@@ -66,12 +66,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["rules", "lint", "--rules", RULES, "--rules", "nope"], f"--rules nope: no such folder; {NO_RULES}"),
         (
             ["rules", "lint", "--rules", RULES, "--fixtures", "nope"],
-            "--fixtures nope: no such folder; it holds ",
+            "--fixtures nope: no such folder; it holds the cases",
         ),
         (["rules", "lint", "--golden", "nope"], "--golden nope: no such file; --update-golden writes it"),
         (["rules", "pages", "--rules", "nope"], NO_RULES),
         (["rules", "eval", "nope"], "nope: no such folder"),
-        (["rules", "eval", "folder"], "folder: holds neither labels.tsv nor fixtures"),
+        (["rules", "eval", "folder"], "folder: holds neither labels.tsv nor cases"),
         (["rules", "new", "mine", "--from", "nope", "--rules", "new"], "nope: no such file"),
         (["gate", "policy", "check", "nope"], "`torchdoctor gate policy learn` makes one"),
         (

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-LOG = str(ROOT / "fixtures" / "cuda-assert-label-range" / "h200x2-label-rank0" / "input.txt")
+LOG = str(ROOT / "fixtures" / "samples" / "label-out-of-range.log")
 MACHINE = str(ROOT / "fixtures" / "machines" / "laptop-cpu.json")
 NODE = str(ROOT / "tests" / "gate" / "machines" / "h100.json")
 

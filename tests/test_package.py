@@ -12,6 +12,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+from case_files import case_text
 
 import torchdoctor
 import torchdoctor.model
@@ -43,8 +44,10 @@ def test_each_set_up_of_the_readme_is_one_command_line(name: str) -> None:
 
 def test_the_first_command_explains_a_sample_that_is_there() -> None:
     path = readme_command("try").split()[-1]
-    assert path.startswith("fixtures/")
-    assert (ROOT / path).is_file()
+    assert path.startswith("fixtures/samples/")
+    assert (ROOT / path).read_text(encoding="utf-8") == case_text(
+        "cuda-assert-label-range/h200x2-label-rank0"
+    )
 
 
 def test_the_second_command_runs_the_tests_with_all_they_need() -> None:

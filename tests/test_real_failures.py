@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from torchdoctor.engine.fixtures import read_all
+from torchdoctor.workbench.cases import read_all
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -83,12 +83,12 @@ def test_a_label_goes_with_what_bears_it(
     assert said["fails-otherwise"] == "it does not say 'nan'"
     assert said["never-ends"] == "ran out of time"
     assert said["lacks-something"] == "no package a_package_of_no_name in this Python"
-    assert len(list((out / "aside").iterdir())) == 3
-    fixtures, problems = read_all(str(out / "cases"))
+    assert len(read_all(str(out / "aside"))[0]) == 3
+    cases, problems = read_all(str(out / "cases"))
     assert not problems
-    found = {(one.group, one.rule, one.user_frame) for one in fixtures}
+    found = {(one.of, one.rule, one.frame) for one in cases}
     assert found == {("gpu", "loss-nan", "steps.py:2"), ("clean", "none", None)}
-    text = next(out.glob("cases/gpu/*/input.txt")).read_text(encoding="utf-8")
+    text = next(one for one in cases if one.of == "gpu").input().decode()
     assert "ValueError: step 3: loss is nan" in text
     assert "#!here" not in text
     assert str(tmp_path) not in text

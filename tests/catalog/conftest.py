@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from torchdoctor import catalog
-from torchdoctor.engine.lint import Catalog, examine
+from torchdoctor.workbench.lint import Catalog, examine
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

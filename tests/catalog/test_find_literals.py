@@ -15,7 +15,7 @@ from types import ModuleType
 
 import pytest
 
-from torchdoctor.engine.literals import BY_HAND, PLACE, PRINTED, read_recorded
+from torchdoctor.workbench.literals import BY_HAND, PLACE, PRINTED, read_recorded
 
 Member = tuple[str, Callable[[], bytes]]
 SCRIPT = Path(__file__).resolve().parent.parent.parent / "benchmarks" / "find_literals.py"

@@ -6,15 +6,16 @@ import re
 from pathlib import Path
 
 import pytest
+from case_files import put
 
 from torchdoctor.catalog import load
 from torchdoctor.catalog.rule import Condition
 from torchdoctor.catalog.ruleset import RuleSet
 from torchdoctor.catalog.template import parse
 from torchdoctor.cli.main import _COMMANDS, main
-from torchdoctor.engine import golden, lint, lint_patterns, lint_rules, literals
-from torchdoctor.engine.lint import Catalog
 from torchdoctor.model import FactValue
+from torchdoctor.workbench import golden, lint, lint_patterns, lint_rules, literals
+from torchdoctor.workbench.lint import Catalog
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -58,17 +59,17 @@ def test_every_list_of_exemptions_is_counted() -> None:
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Rules and fixtures in which nothing is wrong."""
+    """Rules and cases in which nothing is wrong."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rules" / "memory").mkdir(parents=True)
     for name in ("first", "second"):
         write(tmp_path, f"rules/memory/{name}.toml", RULE.format(id=name))
         fixture(tmp_path, f"{name}/plain", name, LOG.format(id=name, slots=8))
-    fixture(tmp_path, "near/first/second", "second", LOG.format(id="second", slots=8))
-    fixture(tmp_path, "near/second/other", "none", LOG.format(id="third", slots=8))
+    fixture(tmp_path, "first/second", "second", LOG.format(id="second", slots=8))
+    fixture(tmp_path, "second/other", "none", LOG.format(id="third", slots=8))
     fixture(tmp_path, "clean/good", "none", "epoch 1\nTraining finished.\n")
-    fixture(tmp_path, "unknown/other", "none", LOG.format(id="fourth", slots=8))
+    fixture(tmp_path, "unknown/other", "unrecognised", LOG.format(id="fourth", slots=8))
     write(tmp_path, "rules/ids.txt", "# all\nfirst\nsecond\n")
     return tmp_path
 
@@ -80,9 +81,8 @@ def write(root: Path, name: str, text: str) -> Path:
     return path
 
 
-def fixture(root: Path, name: str, rule: str, text: str, more: str = "") -> None:
-    write(root, f"fixtures/{name}/input.txt", text)
-    write(root, f"fixtures/{name}/about.toml", f'rule = "{rule}"\norigin = "reported"\n{more}')
+def fixture(root: Path, name: str, rule: str, text: str, **label: object) -> None:
+    put(root / "fixtures", name, rule, text, origin="reported", **label)
 
 
 def problems(tree: Path, golden_file: str | None = None) -> list[str]:
@@ -101,9 +101,9 @@ def test_nothing_is_wrong_with_the_sample(tree: Path) -> None:
     assert report.problems == ()
     assert report.summary == (
         "2 rules in 1 family",
-        "6 fixtures: 0 captured, 6 reported, 0 reconstructed (100 % from real programs or reports)",
-        "clean/: 1 of 1 with the outcome no-failure",
-        "unknown/: 1 of 1 with the outcome unrecognised",
+        "6 cases: 0 captured, 6 reported, 0 reconstructed (100 % from real programs or reports)",
+        "clean.cases: 1 of 1 with the outcome no-failure",
+        "unknown.cases: 1 of 1 with the outcome unrecognised",
     )
 
 
@@ -174,13 +174,14 @@ def test_a_retired_rule_needs_no_evidence(tree: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "rule", "rule_id", "complaint"),
     [
-        ("first/wrong", "first", "second", "fixtures/first/wrong: expected first, got second"),
-        ("clean/bad", "none", "first", "fixtures/clean/bad: expected none, got first"),
-        ("unknown/bad", "none", "first", "fixtures/unknown/bad: expected none, got first"),
-        ("clean/bad", "first", "first", "nothing may fire here"),
-        ("near/first/bad", "none", "first", "fixtures/near/first/bad: expected none, got first"),
-        ("third/plain", "first", "first", "fixtures/third: no rule has this id"),
-        ("near/third/plain", "first", "first", "fixtures/near/third: no rule has this id"),
+        ("first/wrong", "first", "second", "fixtures/first.cases:13: wrong: expected first, got second"),
+        ("clean/bad", "none", "first", "fixtures/clean.cases:5: bad: expected none, got first"),
+        ("unknown/bad", "unrecognised", "first", "unknown.cases:7: bad: expected unrecognised, got first"),
+        ("clean/bad", "first", "first", "bad: nothing may fire here, so its rule is none"),
+        ("unknown/bad", "none", "fifth", "bad: nothing may fire here, so its rule is unrecognised"),
+        ("first/bad", "none", "first", "fixtures/first.cases:13: bad: expected none, got first"),
+        ("first/bad", "frist", "first", "first.cases:13: bad: names frist, which no rule has as its id"),
+        ("third/plain", "first", "first", "fixtures/third.cases: no rule has this id"),
     ],
 )
 def test_wrong_answers_and_places(tree: Path, name: str, rule: str, rule_id: str, complaint: str) -> None:
@@ -189,29 +190,29 @@ def test_wrong_answers_and_places(tree: Path, name: str, rule: str, rule_id: str
 
 
 def test_an_accepted_id_is_one_of_a_rule(tree: Path) -> None:
-    fixture(tree, "first/accepted", "first", LOG.format(id="first", slots=8), 'also = ["second"]\n')
+    fixture(tree, "first/accepted", "first", LOG.format(id="first", slots=8), also=("second",))
     assert problems(tree) == []
-    fixture(tree, "first/accepted", "first", LOG.format(id="first", slots=8), 'also = ["second", "secnd"]\n')
+    fixture(tree, "first/typo", "first", LOG.format(id="first", slots=8), also=("second", "secnd"))
     assert [line.partition("fixtures/")[2] for line in problems(tree)] == [
-        "first/accepted: also names secnd, which no rule has as its id"
+        "first.cases:19: typo: names secnd, which no rule has as its id"
     ]
 
 
 def test_missing_evidence(tree: Path) -> None:
     write(tree, "rules/memory/third.toml", RULE.format(id="third"))
     found = problems(tree)
-    assert "third: no fixture in fixtures/third/" in found
-    assert "third: no near miss in fixtures/near/third/" in found
+    assert "third: no case of it in fixtures/third.cases" in found
+    assert "third: no near miss in fixtures/third.cases" in found
 
 
 def test_all_faulty_labels_are_told_at_once(tree: Path) -> None:
-    write(tree, "fixtures/first/plain/about.toml", 'rule = "first"\norigin = "dreamt"\n')
-    write(tree, "fixtures/second/plain/about.toml", 'rule = "second"\norigins = "reported"\n')
-    fixture(tree, "first/other", "first", LOG.format(id="first", slots=8), 'note = "TODO: say more"\n')
+    fixture(tree, "first/other", "first", LOG.format(id="first", slots=8), note="TODO: say more")
+    change(tree, "plain bytes=153 origin=reported", "plain bytes=153 origin=dreamt", "fixtures/first.cases")
+    change(tree, "plain bytes=154 origin=", "plain bytes=143 origins=", "fixtures/second.cases")
     found = "\n".join(problems(tree))
-    assert "origin must be one of captured, reported, reconstructed" in found
-    assert 'unknown key "origins"' in found
-    assert "fixtures/first/other/about.toml: a TODO of the stub is left" in found
+    assert "first.cases:1: plain: origin is one of captured, reported, reconstructed" in found
+    assert 'second.cases:1: plain: unknown key "origins"; did you mean "origin"?' in found
+    assert "first.cases:14: other: a TODO of the stub is left" in found
 
 
 class TestGolden:
@@ -224,16 +225,14 @@ class TestGolden:
         assert "--update-golden writes it" in capsys.readouterr().err
         assert main([*command, "--update-golden"]) == 0
         assert path.read_text("utf-8").splitlines()[:2] == [
-            "fixture\ttop-1\tstanding\tuser frame",
-            "clean/good\tnone\t-\t-",
+            "case\ttop-1\tstanding\tuser frame",
+            "clean/good\tno-failure\t-\t-",
         ]
         assert "first/plain\tfirst\tconfirmed\ttrain.py:7" in path.read_text("utf-8")
         assert main(command) == 0
-        change(tree, "line 7", "line 9", "fixtures/first/plain/input.txt")
+        change(tree, "line 7", "line 9", "fixtures/first.cases")
         fixture(tree, "first/another", "first", LOG.format(id="first", slots=9))
-        (tree / "fixtures/unknown/other/input.txt").unlink()
-        (tree / "fixtures/unknown/other/about.toml").unlink()
-        (tree / "fixtures/unknown/other").rmdir()
+        (tree / "fixtures/unknown.cases").unlink()
         capsys.readouterr()
         assert main(command) == 1
         out = capsys.readouterr().out
@@ -245,7 +244,7 @@ class TestGolden:
         assert "unknown/other is recorded and gone" in out
 
     def test_it_is_found_beside_the_fixtures(self, tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        write(tree, "tests/golden/top1.tsv", "fixture\ttop-1\tstanding\tuser frame\n")
+        write(tree, "tests/golden/top1.tsv", "case\ttop-1\tstanding\tuser frame\n")
         assert main(["rules", "lint", "--rules", "rules", "--fixtures", "fixtures"]) == 1
         assert "first/plain is not recorded" in capsys.readouterr().out
 

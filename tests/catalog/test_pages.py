@@ -12,8 +12,8 @@ from torchdoctor.catalog.page import gather, readable
 from torchdoctor.catalog.pages import files, in_text
 from torchdoctor.catalog.remarks import EXAMPLES, Example, rule_file, versions
 from torchdoctor.cli.main import main
-from torchdoctor.engine.examples import MAX_LENGTH, MAX_LINES, collect
-from torchdoctor.engine.lint import Catalog
+from torchdoctor.workbench.examples import MAX_LENGTH, MAX_LINES, collect
+from torchdoctor.workbench.lint import Catalog
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -54,7 +54,7 @@ def test_every_rule_has_a_section_and_every_link_leads_to_one(examined: Catalog)
 
 def test_every_rule_that_matches_has_an_example(examined: Catalog) -> None:
     examples = collect(examined.answers)
-    answered = {answer.fixture.group for answer in examined.answers if answer.top == answer.fixture.group}
+    answered = {answer.case.of for answer in examined.answers if answer.top == answer.case.of}
     assert [rule_id for rule_id in sorted(answered) if not examples[rule_id].lines] == []
     # remarks that are never an answer of their own have none
     assert len(answered) > 0.95 * len(examined.rules)
@@ -64,13 +64,13 @@ def test_every_rule_that_matches_has_an_example(examined: Catalog) -> None:
 
 
 def test_examples_prefer_real_logs(examined: Catalog) -> None:
-    origins = {(answer.fixture.group, answer.fixture.name): answer for answer in examined.answers}
+    answers = {answer.case.id: answer for answer in examined.answers}
     for rule_id, item in collect(examined.answers).items():
-        if not item.fixture or origins[rule_id, item.fixture].fixture.origin != "reconstructed":
+        if not item.fixture or answers[item.fixture].case.origin != "reconstructed":
             continue
         for answer in examined.answers:
-            if answer.fixture.group == rule_id and answer.top == rule_id:
-                assert answer.fixture.origin == "reconstructed" or not answer.report.diagnoses[0].evidence
+            if answer.case.of == rule_id and answer.top == rule_id:
+                assert answer.case.origin == "reconstructed" or not answer.report.diagnoses[0].evidence
 
 
 def test_show_says_the_same(examined: Catalog, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from torchdoctor.engine import literals
+from torchdoctor.workbench import literals
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from case_files import catalogued
 
-from torchdoctor import catalog, intake
+from torchdoctor import catalog
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import FactBook, diagnose
 from torchdoctor.engine.wording import duration
 from torchdoctor.model import Fix
-
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+from torchdoctor.workbench.case import transcript
 
 SENTENCES = [
     ("ipc-cuda-handle/rt-103", "CUDA answered 'invalid device context' when the receiver"),
     (
-        "variants/cpu-instruction-missing/unseen10-041",
+        "cpu-instruction-missing/unseen10-041",
         "names the library that held the instruction: libtorch_cpu.so",
     ),
-    ("variants/ddp-ready-twice/named-parameter", "It is parameter module.enc.w"),
-    ("variants/ddp-shape-mismatch/strides", "Only the strides differ"),
-    ("variants/nccl-version-mismatch/two-numbers", "Rank 0 runs NCCL 22005 and rank 8 runs 21805"),
+    ("ddp-ready-twice/named-parameter", "It is parameter module.enc.w"),
+    ("ddp-shape-mismatch/strides", "Only the strides differ"),
+    ("nccl-version-mismatch/two-numbers", "Rank 0 runs NCCL 22005 and rank 8 runs 21805"),
     ("gloo-peer-lost/rank1-left", "The rank at 127.0.0.1 ended first"),
     (
-        "variants/gloo-connect/windows-uv-refused",
+        "gloo-connect/windows-uv-refused",
         "A rank announced itself as 127.0.1.1 and did not answer there (port 16783)",
     ),
-    ("variants/dist-child-failed/box-without-traceback", "Read the output of local rank 2 (process 4123)"),
+    ("dist-child-failed/box-without-traceback", "Read the output of local rank 2 (process 4123)"),
     ("dist-store-lost/recv-2_6", "The store was at gpu-a, port 29500"),
-    ("variants/nccl-timeout/monitored-barrier-two-ranks", "Rank(s) 1, 3 did not reach the barrier"),
+    ("nccl-timeout/monitored-barrier-two-ranks", "Rank(s) 1, 3 did not reach the barrier"),
     ("broadcast-shape/index-shapes", "The index tensors have the shapes [3], [2]:"),
     (
         "checkpoint-class-missing/module-gone",
@@ -178,12 +176,8 @@ def rules() -> RuleSet:
 
 
 def _fixes(case: str, rules: RuleSet) -> tuple[Fix, ...]:
-    report = diagnose(intake.read([str(FIXTURES / case / "input.txt")]), FactBook(None), rules)
-    found = [
-        diagnosis
-        for diagnosis in report.diagnoses
-        if diagnosis.rule == case.removeprefix("variants/").partition("/")[0]
-    ]
+    report = diagnose(transcript(catalogued()[case]), FactBook(None), rules)
+    found = [diagnosis for diagnosis in report.diagnoses if diagnosis.rule == case.partition("/")[0]]
     assert found, f"{case} is not diagnosed as its own rule"
     return found[0].fixes
 

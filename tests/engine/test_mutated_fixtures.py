@@ -1,4 +1,4 @@
-"""No input makes the engine raise or hang: fixtures cut, doubled, interleaved, spliced, bytes flipped."""
+"""No input makes the engine raise or hang: cases cut, doubled, interleaved, spliced, bytes flipped."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
+from case_files import catalogued
 from pace import bounded
 
 from torchdoctor import intake
@@ -14,8 +15,6 @@ from torchdoctor.catalog.ruleset import RuleSet
 from torchdoctor.engine import FactBook, diagnose
 from torchdoctor.model import Outcome
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
-INPUTS = sorted(FIXTURES.glob("**/input.txt"))
 EACH = 60
 # generous: a busy machine may be ten times slower than a quiet one
 LIMIT_S = 3.0
@@ -65,9 +64,10 @@ def splice(data: bytes, other: bytes, rng: random.Random) -> bytes:
 )
 def test_changed_fixtures_are_explained_in_bounded_time(change, rules: RuleSet, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     rng = random.Random(20261128)
+    inputs = [case.input()[:60_000] or b"x" for case in catalogued().values()]
     path = tmp_path / "input.txt"
     for _ in range(EACH):
-        data, other = (rng.choice(INPUTS).read_bytes()[:60_000] or b"x" for _ in range(2))
+        data, other = (rng.choice(inputs) for _ in range(2))
         path.write_bytes(change(data, other, rng))
         report = bounded(LIMIT_S, lambda: diagnose(intake.read([str(path)]), FactBook(), rules))
         assert report.faults == ()

@@ -8,7 +8,7 @@ import pytest
 
 from torchdoctor.catalog.template import compiled, fold, parse
 from torchdoctor.cli.main import main
-from torchdoctor.engine.scaffold import MAX_TEMPLATE, as_template
+from torchdoctor.workbench.scaffold import MAX_TEMPLATE, as_template
 
 LOG = """alice@gpu-17:~/proj$ python train.py
 INFO 10.12.7.33:29500 is the frobnicator
@@ -44,17 +44,16 @@ def test_stubs_fail_the_lint_until_they_are_filled(place: Path, capsys: pytest.C
     out = capsys.readouterr().out
     assert "Frobnicator pool of {int1:int} slots on cuda:{int2:int} is full after {float1:float} s" in out
     rule = place / "pack/memory/frobnicator-pool-full.toml"
-    case = place / "fixtures/frobnicator-pool-full/first"
-    near = place / "fixtures/near/frobnicator-pool-full/first"
+    cases = place / "fixtures/frobnicator-pool-full.cases"
     assert 'type  = "PoolError"' in rule.read_text("utf-8")
-    text = (case / "input.txt").read_text("utf-8")
+    text = cases.read_text("utf-8")
     for name in ("alice", "gpu-17", "10.12.7.33"):
         assert name not in text
     assert "slots on cuda:1 is full after 12.5 s" in text
 
     code, told = lint(capsys)
     assert code == 1
-    for path in ("memory/frobnicator-pool-full.toml", f"{case.relative_to(place)}/about.toml", "near"):
+    for path in ("memory/frobnicator-pool-full.toml", f"{cases.name}:2: first", f"{cases.name}:13: near"):
         assert any(path in line and "TODO" in line for line in told.splitlines()), path
 
     filled = [
@@ -75,9 +74,10 @@ def test_stubs_fail_the_lint_until_they_are_filled(place: Path, capsys: pytest.C
         assert old in body
         body = body.replace(old, right)
     rule.write_text(body, encoding="utf-8")
-    (near / "input.txt").write_text(LOG.replace("is full", "was full, waiting"), encoding="utf-8")
-    for about in (case / "about.toml", near / "about.toml"):
-        about.write_text(about.read_text("utf-8").replace("TODO: ", "invented: "), encoding="utf-8")
+    (place / "near.log").write_text(LOG.replace("is full", "was full, waiting"), encoding="utf-8")
+    near = ["rules", "case", "frobnicator-pool-full/near", "--from", "near.log", "--rule", "none"]
+    assert main([*near, "--origin", "reconstructed", "--fixtures", "fixtures"]) == 0
+    cases.write_text(cases.read_text("utf-8").replace("# TODO: ", "# invented: "), encoding="utf-8")
     code, told = lint(capsys)
     assert (code, told.splitlines()[-1]) == (0, "✓ no fault"), told
 
@@ -134,7 +134,8 @@ def test_mistakes_are_told_and_nothing_is_written(
     place: Path, arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (place / "calm.log").write_text("epoch 1\nepoch 2\n", encoding="utf-8")
-    (place / "fixtures" / "taken").mkdir(parents=True)
+    (place / "fixtures").mkdir()
+    (place / "fixtures" / "taken.cases").write_text("")
     log = [] if "--from" in arguments else ["--from", "run.log"]
     assert main(["rules", "new", *arguments, *log, "--rules", "pack"]) == 2
     assert complaint in capsys.readouterr().err

@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from case_files import catalogued
 
 from torchdoctor.catalog import RuleSet, load
 from torchdoctor.engine.diagnose import diagnose
-from torchdoctor.engine.evaluate import Evaluation, Result, cases
 from torchdoctor.engine.factbook import FactBook
-from torchdoctor.intake import read, read_text
-from torchdoctor.model import Frame, Report
+from torchdoctor.intake import read_text
+from torchdoctor.model import Frame
+from torchdoctor.workbench.case import transcript
+from torchdoctor.workbench.evaluate import Evaluation, Result
+from torchdoctor.workbench.labelled import cases
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 PACKAGES = "/opt/venv/lib/python3.11/site-packages"
@@ -39,18 +42,14 @@ def _place(text: str, rules: RuleSet) -> str | None:
 
 def test_nearly_all_labelled_fixtures_show_the_labelled_frame(rules: RuleSet) -> None:
     results = [
-        Result(case, _report(case.paths[0], rules), "", False)
+        Result(case, diagnose(transcript(case), FactBook(None), rules), "", False)
         for case in cases(str(FIXTURES))
-        if case.user_frame and case.machine is None
+        if case.frame and case.machine is None
     ]
     share = Evaluation(tuple(results)).user_frames
     assert share.of >= 800
     wrong = [f"{item.case.name}: {item.differences}" for item in results if not item.user_frame_right]
     assert share.right >= 0.99 * share.of, "\n".join(wrong)
-
-
-def _report(path: str, rules: RuleSet) -> Report:
-    return diagnose(read([path]), FactBook(None), rules)
 
 
 def test_a_worker_without_own_frames_points_at_the_loop_that_started_it(rules: RuleSet) -> None:
@@ -158,7 +157,7 @@ def test_a_stack_printed_under_a_record_belongs_to_it(rules: RuleSet) -> None:
 
 
 def test_the_suspect_of_a_pool_is_the_exception_of_its_worker(rules: RuleSet) -> None:
-    report = _report(str(FIXTURES / "unknown" / "neg-018" / "input.txt"), rules)
+    report = diagnose(transcript(catalogued()["unknown/neg-018"]), FactBook(None), rules)
     assert report.suspect is not None
     assert report.suspect.type == "KeyError"
     assert report.suspect.frame is not None

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
+from case_files import case_text
 from pace import bounded
 
 from torchdoctor import intake
 from torchdoctor.extract import catalogue, environment
 from torchdoctor.model import Event, EventKind, Fact, FactValue, State, Transcript
-
-FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 
 
 def facts(text: str) -> dict[str, Fact]:
@@ -93,7 +90,7 @@ def test_what_torch_was_built_for(text: str, cuda: str | None, hip: str | None, 
 
 
 def test_collect_env_of_a_cpu_build_with_a_gpu() -> None:
-    found = values((FIXTURES / "torch-cpu-only" / "env-034" / "input.txt").read_text())
+    found = values(case_text("torch-cpu-only/env-034"))
     assert found["torch.version"] == "2.2.2+cpu"
     assert found["torch.cpu_only"] is True
     assert found["python.version"] == "3.10.14"
@@ -162,7 +159,7 @@ def test_table_of_nvidia_smi() -> None:
 
 
 def test_memory_that_no_process_explains() -> None:
-    found = values((FIXTURES / "gpu-memory-held" / "env-089" / "input.txt").read_text())
+    found = values(case_text("gpu-memory-held/env-089"))
     assert found["gpu.held_by_dead"] is True
 
 
@@ -189,7 +186,7 @@ def test_link_width_of_nvidia_smi_q(now: str, most: str, degraded: bool) -> None
 
 
 def test_link_width_of_a_query() -> None:
-    found = values((FIXTURES / "gpu-pcie-degraded" / "env-001" / "input.txt").read_text())
+    found = values(case_text("gpu-pcie-degraded/env-001"))
     assert found["gpu.pcie_degraded"] is True
 
 
@@ -298,7 +295,7 @@ def test_architectures(arch_list: tuple[str, ...], capability: float, covered: b
 
 
 def test_architectures_out_of_torchs_warning() -> None:
-    found = values((FIXTURES / "no-kernel-image" / "env-098" / "input.txt").read_text())
+    found = values(case_text("no-kernel-image/env-098"))
     assert found["torch.arch_list"] == ("sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_90")
     assert found["gpu.compute_capability"] == ("12.0",)
     assert found["gpu.lowest_capability"] == 12.0

@@ -5,16 +5,16 @@ from __future__ import annotations
 import functools
 import re
 from datetime import datetime, timedelta
-from pathlib import Path
+
+from case_files import case_text
 
 SITE = "/opt/venv/lib/python3.12/site-packages"
-FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 EPOCH = datetime(2026, 3, 9, 14, 0, 0)
 
 
 @functools.cache
 def captured(case: str) -> tuple[str, ...]:
-    return tuple((FIXTURES / case / "input.txt").read_text(encoding="utf-8").splitlines())
+    return tuple(case_text(case).splitlines())
 
 
 @functools.cache

@@ -14,9 +14,9 @@ from pace import bounded
 from share.planted_kinds import KINDS
 from share.planted_secrets import planted
 from torchdoctor import catalog
-from torchdoctor.engine.literals import every_literal
 from torchdoctor.share import secrets
 from torchdoctor.share.redaction import redact
+from torchdoctor.workbench.literals import every_literal
 
 
 @pytest.mark.parametrize(

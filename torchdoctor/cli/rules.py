@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from torchdoctor import catalog
-from torchdoctor.cli import exit_codes, loading, streams, verdicts
+from torchdoctor.cli import exit_codes, loading, rules_case, streams, verdicts
 from torchdoctor.model import TorchdoctorError, counted
 
 _FORMAT = verdicts.format_option("For people, or for programs.")
@@ -88,7 +88,7 @@ _FOLDER = click.option(
 )
 
 
-@command.command("lint", short_help="Check the rules and run their fixtures.")
+@command.command("lint", short_help="Check the rules and run their cases.")
 @click.option(
     "--rules", "folders", metavar="DIR", multiple=True, help="Check these folders instead of the catalog."
 )
@@ -96,16 +96,16 @@ _FOLDER = click.option(
 @click.option(
     "--golden",
     metavar="FILE",
-    help="The recorded answers to all fixtures; by default tests/golden/top1.tsv beside them.",
+    help="The recorded answers to all cases; by default tests/golden/top1.tsv beside them.",
 )
 @click.option(
     "--update-golden", is_flag=True, help="Record the answers as they are now, to be reviewed as a diff."
 )
 def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, update_golden: bool) -> int:
-    """Check the rules and run their fixtures; exit 1 when something is wrong with them."""
+    """Check the rules and run their cases; exit 1 when something is wrong with them."""
     from torchdoctor.catalog.reader import CatalogError
-    from torchdoctor.engine.golden import PLACE
-    from torchdoctor.engine.lint import check, examine
+    from torchdoctor.workbench.golden import PLACE
+    from torchdoctor.workbench.lint import check, examine
 
     for named in folders:
         if not _has_rules(named):
@@ -129,7 +129,7 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
             problems, summary = error.problems, ()
         else:
             if update_golden and golden is not None:
-                _write({golden: found.golden()})
+                _write({golden: found.golden(golden)})
             report = check(found, golden)
             problems, summary = report.problems, report.summary
         wrong += len(problems)
@@ -145,7 +145,7 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
 @_FIXTURES
 def pages(folder: str | None, fixtures: str | None) -> None:
     """Write the pages that stand beside the rules: README.md, one page a family, the examples."""
-    from torchdoctor.engine.lint import examine
+    from torchdoctor.workbench.lint import examine
 
     found = examine(_writable(folder), _fixtures(fixtures, folder))
     made = {os.path.join(found.directory, name): text for name, text in found.pages().items()}
@@ -167,26 +167,25 @@ def pages(folder: str | None, fixtures: str | None) -> None:
 def new(
     rule_id: str, log: str, family: str | None, line: int | None, folder: str | None, fixtures: str | None
 ) -> None:
-    """Start a rule from a log: template, fixture and near miss, without the names and secrets of the log.
+    """Start a rule from a log: template, case and near miss, without the names and secrets of the log.
 
-    What is written fails `torchdoctor rules lint` until every TODO in it is filled. Look at the fixture
+    What is written fails `torchdoctor rules lint` until every TODO in it is filled. Look at the case
     before you publish it.
     """
-    from torchdoctor.engine.scaffold import start, write
-    from torchdoctor.share.redaction import redact
+    from torchdoctor.workbench.cases import place
+    from torchdoctor.workbench.scaffold import start, write
 
     directory = _writable(folder)
-    beside = os.path.join(os.path.dirname(os.path.abspath(directory)), "fixtures")
     rules = loading.rules((folder,) if folder and _has_rules(folder) else ())
     if folder:
         os.makedirs(folder, exist_ok=True)
-    stubs = start(rule_id, log, rules, directory, fixtures or beside, redact, family, line)
+    stubs = start(rule_id, log, rules, directory, fixtures or place(directory), family, line)
     write(stubs)
     streams.write_lines(
         [
             f"{rule_id} in {stubs.family}, from the text",
             f"  {stubs.template}",
-            *(f"wrote {os.path.relpath(path)}" for path in stubs.files),
+            *(f"wrote {os.path.relpath(path)}" for path in stubs.paths),
             *(f"! {note}" for note in stubs.notes),
             f"Next: fill every TODO, then `torchdoctor rules lint{_named(folder, fixtures)}`.",
         ]
@@ -218,10 +217,10 @@ def _has_rules(folder: str) -> bool:
 def _fixtures(named: str | None, folder: str | None) -> str | None:
     """The fixtures named, else those beside the rules folder, where ``rules new`` writes them; None where
     there are none."""
-    from torchdoctor.engine.fixtures import beside
+    from torchdoctor.workbench.cases import beside
 
     if named is not None and not os.path.isdir(named):
-        raise click.UsageError(f"--fixtures {named}: no such folder; it holds ID/CASE/input.* and about.toml")
+        raise click.UsageError(f"--fixtures {named}: no such folder; it holds the cases, ID.cases")
     return named or beside(folder or catalog.rules_directory())
 
 
@@ -245,11 +244,14 @@ def _write(texts: dict[str, str]) -> list[str]:
     return changed
 
 
+command.add_command(rules_case.command)
+
+
 @command.command("facts", short_help="Name every fact that a rule can ask for.")
 @_FORMAT
 def facts(form: str) -> None:
     """Name every fact that a rule can ask for, with its type and meaning."""
-    from torchdoctor.engine.lint import fact_names
+    from torchdoctor.workbench.lint import fact_names
 
     found = fact_names()
     if form == "json":
@@ -261,13 +263,16 @@ def facts(form: str) -> None:
 
 @command.command("eval", short_help="Measure the rules on labelled inputs.")
 @click.argument("folder", metavar="FOLDER")
+@click.option("--only", metavar="PATTERNS", help="Only cases with such names, as 'ag-*,dx-*'.")
 @_RULES
 @_FORMAT
-def evaluate(folder: str, folders: tuple[str, ...], form: str) -> None:
-    """Measure the rules on labelled inputs: FOLDER/labels.tsv, or a tree of fixtures with about.toml."""
-    from torchdoctor.engine.evaluate import evaluate, in_words
+def evaluate(folder: str, only: str | None, folders: tuple[str, ...], form: str) -> None:
+    """Measure the rules on labelled inputs: FOLDER/labels.tsv, or the ID.cases of FOLDER."""
+    from torchdoctor.workbench.evaluate import evaluate
+    from torchdoctor.workbench.scoreboard import in_words
 
-    result = evaluate(folder, loading.rules(folders))
+    patterns = [item.strip() for item in (only or "").split(",") if item.strip()]
+    result = evaluate(folder, loading.rules(folders), patterns)
     if form == "json":
         _json(result.as_data())
     else:

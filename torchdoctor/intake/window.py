@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from torchdoctor.intake.measure import Measure
-    from torchdoctor.intake.reader import Reader, Stream
+    from torchdoctor.intake.reader import Reader
     from torchdoctor.intake.router import Router
+    from torchdoctor.intake.stream import Stream
 
 # The first window of a kind shows how the run went until then: rules look at 200 events before a failure.
 BEFORE, FIRST_BEFORE, OPENERS = 3, 200, 40

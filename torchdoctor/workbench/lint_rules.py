@@ -10,8 +10,8 @@ from torchdoctor.catalog import RuleSet
 from torchdoctor.catalog.loader import published_ids
 from torchdoctor.catalog.rule import Condition, ConditionalFix, Rule, RuleText
 from torchdoctor.engine import wording
-from torchdoctor.engine.fixtures import UNFINISHED
 from torchdoctor.model import Role
+from torchdoctor.workbench.case import UNFINISHED
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _LEAST_WHY = 80

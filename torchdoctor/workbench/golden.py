@@ -1,27 +1,26 @@
-"""What the engine answers to every fixture, as a table that changes are reviewed in."""
+"""What the engine answers to every case, as a table that changes are reviewed in."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from torchdoctor import intake
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
-from torchdoctor.engine.fixtures import NONE, Fixture
-from torchdoctor.model import FactSource, Report
+from torchdoctor.model import Report
+from torchdoctor.workbench.case import NONE, Case, facts, transcript
 
 PLACE = os.path.join("tests", "golden", "top1.tsv")
-_HEAD = "fixture\ttop-1\tstanding\tuser frame"
+_HEAD = "case\ttop-1\tstanding\tuser frame"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A fixture and the report on it."""
+    """A case and the report on it."""
 
-    fixture: Fixture
+    case: Case
     report: Report
 
     @property
@@ -30,9 +29,9 @@ class Answer:
 
     @property
     def row(self) -> tuple[str, str, str]:
-        """Rule, standing and user frame (FILE_NAME:LINE) of the answer; "-" for what there is not."""
+        """Rule, else the outcome, standing and user frame (FILE_NAME:LINE); "-" for what there is not."""
         if not self.report.diagnoses:
-            return NONE, "-", "-"
+            return self.report.outcome.value, "-", "-"
         first = self.report.diagnoses[0]
         frame = "-"
         if first.frame is not None:
@@ -41,38 +40,32 @@ class Answer:
         return first.rule, first.standing.value, " ".join(frame.split())
 
 
-def answers(fixtures: Iterable[Fixture], rules: RuleSet) -> list[Answer]:
-    """The report on each fixture, judged by its text and the recording of its machine, if it has one."""
-    return [
-        Answer(fixture, diagnose(intake.read([fixture.input]), FactBook(_recorded(fixture)), rules))
-        for fixture in fixtures
-    ]
+def answers(cases: Iterable[Case], rules: RuleSet) -> list[Answer]:
+    """The report on each case, judged by its text and the recording of its machine, if it has one."""
+    return [Answer(case, diagnose(transcript(case), FactBook(facts(case)), rules)) for case in cases]
 
 
-def _recorded(fixture: Fixture) -> FactSource | None:
-    if fixture.machine is None:
-        return None
-    from torchdoctor.probes.recorded import load_facts
-
-    return load_facts(fixture.machine)
-
-
-def table(found: Sequence[Answer], root: str) -> str:
-    """The golden file: one line a fixture, in order of their paths below ``root``."""
-    rows = sorted((_name(answer, root), *answer.row) for answer in found)
+def table(found: Sequence[Answer], without: Collection[str] = ()) -> str:
+    """The golden file: one line a case, in order of their names, but for some ids."""
+    rows = sorted((answer.case.id, *answer.row) for answer in found if answer.case.id not in without)
     return "\n".join([_HEAD, *("\t".join(row) for row in rows)]) + "\n"
-
-
-def _name(answer: Answer, root: str) -> str:
-    return os.path.relpath(answer.fixture.path, root).replace(os.sep, "/")
 
 
 def _read(text: str) -> Mapping[str, str]:
     return dict(line.split("\t", 1) for line in text.splitlines()[1:] if "\t" in line)
 
 
+def recorded(path: str | None) -> frozenset[str]:
+    """The ids of the cases in a golden file; none where there is no such file."""
+    try:
+        with open(path or os.devnull, encoding="utf-8") as file:
+            return frozenset(_read(file.read()))
+    except FileNotFoundError:
+        return frozenset()
+
+
 def differences(path: str, now: str) -> list[str]:
-    """One line for each fixture whose answer is not the one recorded in the golden file."""
+    """One line for each case whose answer is not the one recorded in the golden file."""
     shown = os.path.basename(path)
     try:
         with open(path, encoding="utf-8") as file:

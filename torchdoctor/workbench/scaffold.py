@@ -1,25 +1,25 @@
-"""From a log to the stubs of a rule: template, fixture, near miss. They fail the lint until filled."""
+"""From a log to the stubs of a rule: template, case, near miss. They fail the lint until filled."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from torchdoctor import intake
 from torchdoctor.catalog import RuleSet, template
 from torchdoctor.catalog.loader import FAMILIES
 from torchdoctor.engine import suspect
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
-from torchdoctor.engine.fixtures import UNFINISHED
 from torchdoctor.model import Event, EventKind, TorchdoctorError, Transcript, counted
+from torchdoctor.share.redaction import redact
+from torchdoctor.workbench.case import NONE, UNFINISHED, Case
+from torchdoctor.workbench.cases import file_of, put
+from torchdoctor.workbench.collect import read_log
 
 MAX_TEMPLATE = 200
-MAX_LOG_BYTES = 4 << 20
-CASE = "first"
+CASE, NEAR = "first", "near"
 
 _ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 _HEX, _PATHS = r"0x[0-9a-fA-F]{2,16}", r"(?<![\w/])(?:[A-Za-z]:[\\/]|/)[^\s\"'<>|]{2,300}"
@@ -42,9 +42,6 @@ _BY_KIND = {
 # a message under one of these kinds is only told from other text by its kind
 _NAMED_KINDS = frozenset(_BY_KIND)
 
-# a text, names known to be hosts -> the text without names and secrets, and in words what was taken out
-Redact = Callable[[str, Iterable[str]], tuple[str, tuple[str, ...]]]
-
 
 class ScaffoldError(TorchdoctorError):
     """A rule that cannot be started so; the message says why, and what would be right."""
@@ -52,12 +49,19 @@ class ScaffoldError(TorchdoctorError):
 
 @dataclass(frozen=True, slots=True)
 class Stubs:
-    """Files to write (path -> text), and what the person should know of them."""
+    """What is to be written (files: path -> text), and what the person should know of it."""
 
     files: dict[str, str]
+    cases: tuple[Case, ...]
+    fixtures: str
     family: str
     template: str
     notes: tuple[str, ...]
+
+    @property
+    def paths(self) -> list[str]:
+        """The files that ``write`` writes."""
+        return [*self.files, *dict.fromkeys(file_of(self.fixtures, case.of) for case in self.cases)]
 
 
 def start(
@@ -66,20 +70,19 @@ def start(
     rules: RuleSet,
     directory: str,
     fixtures: str,
-    redact: Redact,
     family: str | None = None,
     line: int | None = None,
 ) -> Stubs:
     """The stubs of a rule for the failure in a log; ``line`` chooses the message, else the likeliest cause.
 
-    ``redact`` takes names and secrets out of what is written. Writes nothing. Raises ScaffoldError, or
+    Names and secrets are taken out of what is written. Writes nothing. Raises ScaffoldError, CaseError, or
     IntakeError for a log that cannot be read.
     """
     _free(rule_id, rules, directory, fixtures)
-    text, transcript = _read(log)
+    text, transcript = read_log(log)
     event = _event(transcript, log, line)
-    shown, replaced = redact(text, {item.host for item in transcript.events if item.host})
-    notes = [f"taken out of the log: {', '.join(replaced)}"] if replaced else []
+    shown = redact(text, {item.host for item in transcript.events if item.host})
+    notes = [f"taken out of the log: {', '.join(shown.replaced)}"] if shown.replaced else []
     report = diagnose(transcript, FactBook(), rules)
     if report.diagnoses:
         top = report.diagnoses[0]
@@ -87,29 +90,15 @@ def start(
             f"the catalog says {top.rule} ({top.standing.value}) of this log: refine or correct that rule?"
         )
     chosen = _family(rule_id, event, rules, family)
-    source = as_template(redact(_message(event), ())[0])
+    source = as_template(redact(_message(event)).text)
     if _literal(source) < template.MIN_LITERAL and not event.type:
         notes.append("the message holds little that is its own: give the match an event kind and a where")
     rule_file = os.path.join(directory, chosen, f"{rule_id}.toml")
-    case = os.path.join(fixtures, rule_id, CASE)
-    near = os.path.join(fixtures, "near", rule_id, CASE)
-    files = {
-        rule_file: _rule(rule_id, chosen, event, source),
-        os.path.join(case, "input.txt"): shown,
-        os.path.join(case, "about.toml"): _about(
-            rule_id, "captured", f"{UNFINISHED}: what ran, what was replaced"
-        ),
-        os.path.join(
-            near, "input.txt"
-        ): f"{UNFINISHED}: a log that looks like it and has another cause, or none\n",
-        os.path.join(near, "about.toml"): _about(
-            "none", "reconstructed", f"{UNFINISHED}: why it is not {rule_id}"
-        ),
-    }
+    files = {rule_file: _rule(rule_id, chosen, event, source)}
     listed = os.path.join(directory, "ids.txt")
     if os.path.exists(listed):
         files[listed] = _listed(listed, rule_id)
-    return Stubs(files, chosen, source, tuple(notes))
+    return Stubs(files, _cases(rule_id, shown.text), fixtures, chosen, source, tuple(notes))
 
 
 def _free(rule_id: str, rules: RuleSet, directory: str, fixtures: str) -> None:
@@ -122,27 +111,15 @@ def _free(rule_id: str, rules: RuleSet, directory: str, fixtures: str) -> None:
             f"{rule_id} exists in {rules.rule(rule_id).family}/; see `torchdoctor rules show {rule_id}`. "
             "An id is never reused"
         )
-    for folder in (os.path.join(fixtures, rule_id), os.path.join(fixtures, "near", rule_id)):
-        if os.path.exists(folder):
-            raise ScaffoldError(f"{folder} exists; remove it or choose another id")
+    taken = file_of(fixtures, rule_id)
+    if os.path.exists(taken):
+        raise ScaffoldError(f"{taken} exists; remove it or choose another id")
     if not os.access(directory, os.W_OK):
         raise ScaffoldError(f"{directory}: cannot be written; name a folder of your own with --rules DIR")
 
 
 def _as_id(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "out-of-range-label"
-
-
-def _read(log: str) -> tuple[str, Transcript]:
-    if os.path.isdir(log):
-        raise ScaffoldError(f"{log} is a folder; name the one file that shows the failure")
-    transcript = intake.read([log])
-    if os.path.getsize(log) > MAX_LOG_BYTES:
-        raise ScaffoldError(
-            f"{log} is larger than {MAX_LOG_BYTES >> 20} MiB; cut it to what shows the failure"
-        )
-    with open(log, encoding="utf-8", errors="replace", newline="") as file:
-        return file.read(), transcript
 
 
 def _event(transcript: Transcript, log: str, line: int | None) -> Event:
@@ -249,11 +226,25 @@ def _rule(rule_id: str, family: str, event: Event, source: str) -> str:
     )
 
 
-def _about(rule: str, origin: str, note: str) -> str:
-    return (
-        f'rule   = "{rule}"\nalso   = []\norigin = "{origin}"  # captured | reported | reconstructed\n'
-        f'torch  = ""\nplatform = "linux"\nnote   = "{note}"\n'
+def _cases(rule_id: str, log: str) -> tuple[Case, ...]:
+    """The log, and the stub of a near miss."""
+    first = Case(
+        CASE,
+        rule_id,
+        of=rule_id,
+        origin="captured",
+        note=f"{UNFINISHED}: what ran, what was replaced",
+        data=log.encode("utf-8", "replace"),
     )
+    near = Case(
+        NEAR,
+        NONE,
+        of=rule_id,
+        origin="reconstructed",
+        note=f"{UNFINISHED}: why it is not {rule_id}",
+        data=f"{UNFINISHED}: a log that looks like it and has another cause, or none\n".encode(),
+    )
+    return first, near
 
 
 def _listed(path: str, rule_id: str) -> str:
@@ -265,7 +256,7 @@ def _listed(path: str, rule_id: str) -> str:
 
 
 def write(stubs: Stubs) -> None:
-    """Write the files, with the folders they lie in. Raises ScaffoldError when one cannot be written."""
+    """Write files and cases, with the folders they lie in. Raises ScaffoldError or CaseError."""
     for path, text in stubs.files.items():
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -273,3 +264,5 @@ def write(stubs: Stubs) -> None:
                 file.write(text)
         except OSError as error:
             raise ScaffoldError(f"{path}: cannot be written: {error.strerror}") from error
+    for case in stubs.cases:
+        put(stubs.fixtures, case)

@@ -9,7 +9,7 @@ from functools import cache
 
 from torchdoctor.catalog import RuleSet, template
 from torchdoctor.catalog.page import readable
-from torchdoctor.engine.pace import slower
+from torchdoctor.workbench.pace import slower
 
 HOSTILE_S = 0.05
 LENGTH = 20_000

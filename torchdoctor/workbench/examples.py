@@ -7,27 +7,27 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from torchdoctor.catalog.remarks import Example
-from torchdoctor.engine.fixtures import NONE, ORIGINS
-from torchdoctor.engine.golden import Answer
+from torchdoctor.workbench.case import NONE, ORIGINS, UNRECOGNISED
+from torchdoctor.workbench.golden import Answer
 
 MAX_LINES = 3
 MAX_LENGTH = 320
 
 
 def collect(found: Sequence[Answer]) -> dict[str, Example]:
-    """For each rule the decisive lines of its first fixture, real ones before made ones, and the rules that
+    """For each rule the decisive lines of its first case, real ones before made ones, and the rules that
     its near misses belong to."""
     firsts: dict[str, Answer] = {}
     near: defaultdict[str, set[str]] = defaultdict(set)
     for answer in sorted(found, key=_preference):
-        fixture = answer.fixture
-        if fixture.group == "near":
-            near[fixture.of].update({fixture.rule} - {NONE, fixture.of})
-        elif answer.top == fixture.group and _lines(answer):
-            firsts.setdefault(fixture.group, answer)
+        case = answer.case
+        if case.near:
+            near[case.of].update({case.rule} - {NONE, UNRECOGNISED})
+        elif answer.top == case.of and _lines(answer):
+            firsts.setdefault(case.of, answer)
     return {
         rule_id: Example(
-            firsts[rule_id].fixture.name if rule_id in firsts else "",
+            firsts[rule_id].case.id if rule_id in firsts else "",
             _lines(firsts[rule_id]) if rule_id in firsts else (),
             tuple(sorted(near[rule_id])),
         )
@@ -36,7 +36,7 @@ def collect(found: Sequence[Answer]) -> dict[str, Example]:
 
 
 def _preference(answer: Answer) -> tuple[int, str]:
-    return ORIGINS.index(answer.fixture.origin), answer.fixture.name
+    return ORIGINS.index(answer.case.origin), answer.case.id
 
 
 def _lines(answer: Answer) -> tuple[str, ...]:

@@ -14,11 +14,15 @@ from torchdoctor.catalog.pages import files
 from torchdoctor.catalog.reader import CatalogError
 from torchdoctor.catalog.remarks import rule_file, versions
 from torchdoctor.catalog.rule import Rule
-from torchdoctor.engine import golden, lint_patterns, lint_rules, literals, textfacts
-from torchdoctor.engine.examples import collect
-from torchdoctor.engine.fixtures import NONE, SPECIAL, Fixture, read_all
-from torchdoctor.engine.golden import Answer
-from torchdoctor.model import Outcome, counted
+from torchdoctor.engine import textfacts
+from torchdoctor.model import Outcome, Severity, Standing, counted
+from torchdoctor.workbench import golden, lint_patterns, lint_rules, literals
+from torchdoctor.workbench.blocks import SUFFIX
+from torchdoctor.workbench.case import CLEAN, NONE, TEXTS, UNKNOWN, UNRECOGNISED, Case
+from torchdoctor.workbench.cases import read_all
+from torchdoctor.workbench.examples import collect
+from torchdoctor.workbench.golden import Answer
+from torchdoctor.workbench.shape import repeated
 
 # Exemptions, rule ids each; a test holds that these lists only shrink.
 REGEX_ALLOWED: frozenset[str] = frozenset()  # may use a regular expression
@@ -29,7 +33,7 @@ RISKIER_FIRST: frozenset[str] = frozenset(
     {"checkpoint-class-missing", "driver-gpu-lost", "gpu-memory-held", "windows-dll-load"}
 )
 
-_SILENT = {"clean": Outcome.NO_FAILURE, "unknown": Outcome.UNRECOGNISED}
+_SILENT = {CLEAN: (NONE, Outcome.NO_FAILURE), UNKNOWN: (UNRECOGNISED, Outcome.UNRECOGNISED)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ class LintReport:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """A rules directory, and the engine's answers to the fixtures beside it, from which pages are made."""
+    """A rules directory, and the engine's answers to the cases beside it, from which pages are made."""
 
     directory: str
     rules: RuleSet
@@ -54,13 +58,20 @@ class Catalog:
         """The generated files: path within the rules directory -> text."""
         return files(self.rules, self.directory, collect(self.answers))
 
-    def golden(self) -> str:
-        """The golden table of the answers."""
-        return golden.table(self.answers, self.fixtures or "")
+    def golden(self, before: str | None = None) -> str:
+        """The golden table of the answers; new cases that show nothing new are not recorded.
+
+        ``before`` is the golden file as it is: what stands in it is not new.
+        """
+        return golden.table(self.answers, self.repeated(before))
+
+    def repeated(self, golden_file: str | None) -> dict[str, str]:
+        """Each case new to the golden file that shows what another does: its id -> the other's."""
+        return repeated(self.answers, golden.recorded(golden_file))
 
 
 def examine(directory: str, fixtures: str | None) -> Catalog:
-    """Load a rules directory and let the engine answer all fixtures: about ten seconds for two thousand.
+    """Load a rules directory and let the engine answer all cases: about fifteen seconds for a thousand.
 
     Raises CatalogError for rules that cannot be loaded.
     """
@@ -100,13 +111,19 @@ def check(catalog: Catalog, golden_file: str | None = None) -> LintReport:
     summary.extend([told] if told else [])
     if catalog.fixtures is not None:
         problems.extend(catalog.unreadable)
-        problems.extend(_evidence(rules, [answer.fixture for answer in catalog.answers]))
+        problems.extend(_evidence(rules, [answer.case for answer in catalog.answers]))
         problems.extend(_faults(catalog.answers))
+        places = {answer.case.id: answer.case.place for answer in catalog.answers}
+        problems.extend(
+            f"{places[one]}: {one} shows what {other} shows; a new case is real, or its decisive line is new"
+            for one, other in catalog.repeated(golden_file).items()
+        )
         if golden_file is not None:
-            problems.extend(golden.differences(golden_file, catalog.golden()))
+            problems.extend(golden.differences(golden_file, golden.table(catalog.answers)))
         problems.extend(_stale_pages(catalog))
-        summary.append(_origins([answer.fixture for answer in catalog.answers]))
+        summary.append(_origins([answer.case for answer in catalog.answers]))
         summary.extend(_silence(catalog.answers))
+        summary.extend(_written(catalog.answers))
     return LintReport(tuple(problems), tuple(summary))
 
 
@@ -126,52 +143,54 @@ def fact_names() -> dict[str, str]:
     return {**FACTS, **extract.catalogue(), **textfacts.FACTS}
 
 
-def _evidence(rules: RuleSet, fixtures: Sequence[Fixture]) -> Iterator[str]:
+def _evidence(rules: RuleSet, cases: Sequence[Case]) -> Iterator[str]:
     """Each rule that matches texts has a log that it must take, and one that it must not."""
-    positives = Counter(fixture.of for fixture in fixtures if fixture.group != "near")
-    near = Counter(fixture.of for fixture in fixtures if fixture.group == "near")
-    for fixture in fixtures:
-        if fixture.group not in SPECIAL and fixture.group not in rules:
-            yield f"fixtures/{fixture.group}: no rule has this id"
-        elif fixture.of not in ("", NONE) and fixture.of not in rules:
-            yield f"fixtures/{fixture.group}/{fixture.of}: no rule has this id"
-        if fixture.group in _SILENT and (fixture.rule != NONE or fixture.also):
-            yield f"{fixture.path}: nothing may fire here, so its rule is {NONE}"
-        unknown = [other for other in fixture.also if other not in rules]
+    positives = Counter(case.of for case in cases if not case.near)
+    near = Counter(case.of for case in cases if case.near)
+    for of in sorted({case.of for case in cases} - {*_SILENT, TEXTS, *rules.ids()}):
+        yield f"fixtures/{of}{SUFFIX}: no rule has this id"
+    for case in cases:
+        wanted = _SILENT[case.of][0] if case.of in _SILENT else case.rule
+        if case.rule != wanted or (case.of in _SILENT and case.also):
+            yield f"{case.place}: {case.name}: nothing may fire here, so its rule is {wanted}"
+        named = [item for item in (case.rule, *case.also) if item not in (NONE, UNRECOGNISED)]
+        unknown = [item for item in named if item not in rules]
         if unknown:
-            yield f"{fixture.path}: also names {', '.join(unknown)}, which no rule has as its id"
-        if fixture.unfinished:
-            yield f"{fixture.path}/about.toml: a TODO of the stub is left"
+            yield f"{case.place}: {case.name}: names {', '.join(unknown)}, which no rule has as its id"
+        if case.unfinished:
+            yield f"{case.place}: {case.name}: a TODO of the stub is left"
     for rule in rules.rules():
         if not rule.matches:
             continue
         if not positives[rule.id] and rule.id not in NO_POSITIVE:
-            yield f"{rule.id}: no fixture in fixtures/{rule.id}/"
+            yield f"{rule.id}: no case of it in fixtures/{rule.id}{SUFFIX}"
         if not near[rule.id] and rule.id not in NO_NEAR_MISS:
-            yield f"{rule.id}: no near miss in fixtures/near/{rule.id}/"
+            yield f"{rule.id}: no near miss in fixtures/{rule.id}{SUFFIX}"
 
 
 def _faults(answers: Sequence[Answer]) -> Iterator[str]:
     for answer in answers:
-        fault = fault_of(answer)
+        # of what people wrote all together are judged
+        fault = fault_of(answer) if answer.case.of != TEXTS or answer.report.faults else None
         if fault:
-            yield f"{answer.fixture.path}: {fault}"
+            yield f"{answer.case.place}: {answer.case.name}: {fault}"
 
 
 def fault_of(answer: Answer) -> str | None:
-    """What is wrong with the engine's answer to a fixture; None when it is right."""
-    fixture, report = answer.fixture, answer.report
+    """What is wrong with the engine's answer to a case; None when it is right."""
+    case, report = answer.case, answer.report
     if report.faults:
         return f"a fault of the engine: {report.faults[0]}"
-    if answer.top != fixture.rule and answer.top not in fixture.also:
-        return f"expected {fixture.rule}, got {answer.top}"
+    right = {NONE if item == UNRECOGNISED else item for item in (case.rule, *case.also)}
+    if answer.top not in right:
+        return f"expected {case.rule}, got {answer.top}"
     if not report.diagnoses:
         return None
     top = report.diagnoses[0]
-    if fixture.standing is not None and top.standing.value != fixture.standing and answer.top == fixture.rule:
-        return f"{top.rule} is {top.standing.value}, expected {fixture.standing}"
-    if fixture.rank is not None and top.rank != fixture.rank:
-        return f"{top.rule} stands on rank {top.rank}, expected {fixture.rank}"
+    if case.standing is not None and top.standing.value != case.standing and answer.top == case.rule:
+        return f"{top.rule} is {top.standing.value}, expected {case.standing}"
+    if case.rank is not None and top.rank != case.rank:
+        return f"{top.rule} stands on rank {top.rank}, expected {case.rank}"
     return None
 
 
@@ -191,17 +210,26 @@ def _stale_pages(catalog: Catalog) -> Iterator[str]:
 
 def _silence(answers: Sequence[Answer]) -> Iterator[str]:
     """Whether the outcome, too, is what nothing of ours in a log should give."""
-    for group, outcome in _SILENT.items():
-        found = [answer.report.outcome is outcome for answer in answers if answer.fixture.group == group]
+    for of, (_, outcome) in _SILENT.items():
+        found = [answer.report.outcome is outcome for answer in answers if answer.case.of == of]
         if found:
-            yield f"{group}/: {sum(found)} of {len(found)} with the outcome {outcome.value}"
+            yield f"{of}{SUFFIX}: {sum(found)} of {len(found)} with the outcome {outcome.value}"
 
 
-def _origins(fixtures: Sequence[Fixture]) -> str:
-    origins = Counter(fixture.origin for fixture in fixtures)
+def _written(answers: Sequence[Answer]) -> Iterator[str]:
+    """What is said of texts that no program printed."""
+    texts = [answer.report for answer in answers if answer.case.of == TEXTS]
+    alarms = [report for report in texts if any(one.severity is Severity.FATAL for one in report.diagnoses)]
+    certain = sum(report.diagnoses[0].standing is Standing.CONFIRMED for report in alarms)
+    if texts:
+        yield f"{TEXTS}{SUFFIX}: {len(alarms)} of {len(texts)} are taken for a failure, {certain} for certain"
+
+
+def _origins(cases: Sequence[Case]) -> str:
+    origins = Counter(case.origin for case in cases)
     real = origins["captured"] + origins["reported"]
     return (
-        f"{counted(len(fixtures), 'fixture')}: {origins['captured']:,} captured, "
+        f"{counted(len(cases), 'case')}: {origins['captured']:,} captured, "
         f"{origins['reported']:,} reported, {origins['reconstructed']:,} reconstructed "
-        f"({100 * real // (len(fixtures) or 1)} % from real programs or reports)"
+        f"({100 * real // (len(cases) or 1)} % from real programs or reports)"
     )

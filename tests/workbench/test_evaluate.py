@@ -1,0 +1,145 @@
+"""What counts as right, as a false alarm, as a tick: by rule, by outcome and by severity."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from torchdoctor import catalog
+from torchdoctor.catalog import RuleSet
+from torchdoctor.cli.main import main
+from torchdoctor.workbench.evaluate import Evaluation, evaluate
+from torchdoctor.workbench.labelled import EvaluationError
+from torchdoctor.workbench.scoreboard import in_words
+
+RULE = """\
+id = "test-{severity}"
+family = "tensor"
+severity = "{severity}"
+role = "cause"
+title = "The {severity} of the tests"
+why = "Invented, so that nothing here depends on a rule of the catalog, and long enough for that to be said."
+[[match]]
+text = "this line means {severity} number {{number:int}}"
+[[fix]]
+do = "Do without it."
+"""
+FATAL = "RuntimeError: this line means fatal number 3\n"
+WARNS = "epoch 1\nUserWarning: this line means warning number 3\nepoch 2 loss 0.4\n"
+STRANGE = (
+    'Traceback (most recent call last):\n  File "/home/u/train.py", line 41, in <module>\n    step()\n'
+    "ZorkError: the frobnicator is out of phase\n"
+)
+HEALTHY = "epoch 1 loss 0.5\nepoch 2 loss 0.4\nTraining finished.\n"
+
+CASES = [
+    # name, cause, also, text
+    ("ag-right.txt", "test-fatal", "", FATAL),
+    ("ag-tick.txt", "test-fatal", "", HEALTHY),
+    ("ag-missed.txt", "test-fatal", "", STRANGE),
+    ("ag-either.txt", "test-fatal", "unrecognised", STRANGE),
+    ("fr-strange.txt", "unrecognised", "", STRANGE),
+    ("fr-ticked.txt", "unrecognised", "", HEALTHY),
+    ("fr-claimed.txt", "unrecognised", "", FATAL),
+    ("neg-warned.txt", "none-of-the-above", "", WARNS),
+    ("neg-alarm.txt", "none-of-the-above", "", FATAL),
+    ("neg-doubted.txt", "none-of-the-above", "", STRANGE),
+    ("neg-quiet.txt", "none-of-the-above", "", HEALTHY),
+    ("x-later.txt", "test-not-yet", "", HEALTHY),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    rows = ["case\tcause\talso"]
+    for name, cause, also, text in CASES:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        rows.append(f"{name}\t{cause}\t{also}")
+    (tmp_path / "labels.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (tmp_path / "rules" / "tensor").mkdir(parents=True)
+    for severity in ("fatal", "warning"):
+        text = RULE.format(severity=severity)
+        (tmp_path / "rules" / "tensor" / f"test-{severity}.toml").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def rules(folder: Path) -> RuleSet:
+    return catalog.load(extra=[str(folder / "rules")])
+
+
+@pytest.fixture
+def result(folder: Path, rules: RuleSet) -> Evaluation:
+    return evaluate(str(folder), rules)
+
+
+def test_only_a_fatal_diagnosis_alarms(result: Evaluation) -> None:
+    assert result.as_data()["false_positives"] == ["neg-alarm.txt"]
+    warned = next(item for item in result.results if item.case.name == "neg-warned.txt")
+    assert [item.rule for item in warned.got] == ["test-warning"]
+
+
+def test_unrecognised_is_judged_by_the_outcome(result: Evaluation) -> None:
+    assert result.as_data()["unrecognised"] == {"cases": 3, "right": 1}
+    assert "fr-claimed.txt" in result.as_data()["wrong_and_confirmed"]
+
+
+def test_unrecognised_may_be_accepted_beside_a_rule(result: Evaluation) -> None:
+    assert (result.as_data()["with_rule"], result.as_data()["top1"]) == (4, 2)
+
+
+def test_a_failure_called_none_is_a_tick_also_without_a_rule(result: Evaluation) -> None:
+    assert result.as_data()["ticks"] == ["ag-tick.txt", "fr-ticked.txt", "x-later.txt"]
+    assert {"ag-tick.txt", "fr-ticked.txt", "x-later.txt"} < {item.case.id for item in result.misses}
+
+
+def test_doubt_of_a_healthy_input_is_counted_and_no_alarm(result: Evaluation) -> None:
+    assert result.as_data()["doubted"] == ["neg-doubted.txt"]
+    assert "neg-doubted.txt" not in [item.case.id for item in result.misses]
+
+
+def test_a_label_that_becomes_a_rule_counts_from_then_on(folder: Path) -> None:
+    text = RULE.format(severity="not-yet").replace('severity = "not-yet"', 'severity = "fatal"')
+    (folder / "rules" / "tensor" / "test-not-yet.toml").write_text(text, encoding="utf-8")
+    (folder / "x-later.txt").write_text("RuntimeError: this line means not-yet number 3\n", encoding="utf-8")
+    data = evaluate(str(folder), catalog.load(extra=[str(folder / "rules")])).as_data()
+    assert data["without_rule"]["cases"] == 0
+    assert (data["with_rule"], data["top1"]) == (5, 3)
+
+
+def test_parts_are_told_by_the_beginning_of_the_names(result: Evaluation) -> None:
+    parts = result.as_data()["by_part"]
+    assert list(parts) == ["ag-", "fr-", "neg-", "x-"]
+    assert parts["fr-"] == {
+        "cases": 3,
+        "with_rule": 0,
+        "top1": 0,
+        "none_of_the_above": 0,
+        "false_positives": 0,
+        "unrecognised": 3,
+        "unrecognised_right": 1,
+        "ticks": 1,
+        "doubted": 0,
+        "wrong_and_confirmed": 1,
+    }
+    told = [line.split() for line in in_words(result).splitlines() if line.startswith("  neg-  ")]
+    assert told == [["neg-", "4", "0", "/", "0", "-", "1/4", "-", "0", "1", "1"]]
+
+
+def test_cases_are_chosen_by_patterns_of_their_names(folder: Path, rules: RuleSet) -> None:
+    chosen = evaluate(str(folder), rules, ["ag-*", "neg-q*"])
+    assert len(chosen.results) == 5
+    with pytest.raises(EvaluationError, match=r"no case has a name like zz-\* or y"):
+        evaluate(str(folder), rules, ["zz-*", "y"])
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_command_chooses_too(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["rules", "eval", ".", "--rules", "rules", "--only", "ag-*, neg-quiet*", "--format", "json"]
+    assert main(command) == 0
+    assert json.loads(capsys.readouterr().out)["cases"] == 5
+    assert main(["rules", "eval", ".", "--only", "zz-*"]) == 2
+    assert "no case has a name like zz-*" in capsys.readouterr().err
