@@ -57,7 +57,6 @@ _BULLETS = "-*+\u2022\u2023\u25aa\u25cf\u2013"
 _MARKS = "#\"'`\u201c\u201e\u00ab\u300c"
 _HEADS = (
     ("#/*<-;", _COMMENT),
-    ("-", _OPTION),
     ("|", _ROW),
     ("\"'", r"[\"'].{8,}[\"'],?$"),  # an item of a list in a program
 )
@@ -132,6 +131,8 @@ def _by_head(raw: str) -> Quoted:
         item = pattern(_ITEM).match(text)
         if item is not None:
             return Quoted.NO if pattern(_HEAD).match(text, item.end()) else Quoted.WRITTEN
+    if first == "-" and pattern(_OPTION).match(text):
+        return Quoted.SOURCE
     for heads, form in _HEADS:
         if first in heads and pattern(form).match(text):
             return Quoted.WRITTEN

@@ -64,7 +64,7 @@ GOOD = Table((
         "scripts", "cpu-worker-warn",
     ),
     Row(r"\b(?:done|finished|completed?)(?: \w+){0,2} in [\d.]+ ?(?:s|sec|min|h|ms)", "scripts"),
-    Row(r"\b\d+ epochs completed in\b", "ultralytics"),
+    Row(r"\b\d+ epochs? completed?\b|\bfinished (?:epoch|training|all)\b", "ultralytics, scripts"),
     Row(r"[ \u2713\u2714\u2705](?:ok|succeeded)(?=$|, | after )", "scripts", "h200-063-ok-autotune-configs"),
 ))  # fmt: skip
 
@@ -73,6 +73,7 @@ SOFT = Table((
     Row(r"\b(?:saved?|written|uploaded|exported)\b.{0,80}\b(?:to|as|in)\b", "scripts", "cpu-mp-errors"),
     Row(r"\b(?:model|checkpoint|results?) saved\b|\bmodel uploaded\b", "scripts", "cpu-batch-search"),
     Row(r"\bsaved (?!metadata|intermediate|tensor|variable|for backward)[\w./-]+$", "scripts"),
+    Row(r"^\W*(?:all )?saved\W*$", "scripts"),
     Row(r"\b(?:training|total) time\b|\bfinal \w+ \d", "scripts", "h200-061-ok-nan-batch-skipped"),
     Row(r"\bbest (?:model|checkpoint|acc\w*|val\w*|score|result|config\w*)\b", "scripts"),
     Row(f"{_CLAUSE}" r"(?:\w+ )?done" f"{_END}", "scripts", "h200-070-ok-compiled-with-breaks"),
