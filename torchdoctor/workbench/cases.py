@@ -12,7 +12,6 @@ from difflib import get_close_matches
 from torchdoctor.catalog.loader import rule_files
 from torchdoctor.workbench.blocks import BIG, SUFFIX, is_inline, parse, written
 from torchdoctor.workbench.case import Case, CaseError
-from torchdoctor.workbench.fixtures import read_folders
 
 
 def files(root: str) -> list[str]:
@@ -40,7 +39,8 @@ def read_file(path: str) -> tuple[list[Case], list[str]]:
 
 def read_all(root: str) -> tuple[list[Case], list[str]]:
     """The cases of a tree that can be read, in order, and one line for each fault."""
-    cases, problems = read_folders(root)
+    cases: list[Case] = []
+    problems: list[str] = []
     for path in files(root):
         found, faults = read_file(path)
         cases += found
