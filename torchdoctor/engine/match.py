@@ -12,7 +12,7 @@ from torchdoctor.engine.conditions import every, holds
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.finding import Occurrence
 from torchdoctor.engine.foreign import is_foreign
-from torchdoctor.intake.quotation import in_sentence
+from torchdoctor.intake.quotation import in_sentence, shows_output
 from torchdoctor.model import Event, Fact, Quoted, Transcript
 from torchdoctor.records import replace
 
@@ -33,6 +33,7 @@ class Haystack:
         wanted = Quoted.WRITTEN if written else Quoted.NO
         self.events: list[Event] = []
         self.many = False  # more than one rank
+        self.bare = not shows_output(transcript.events)
         self.texts: list[str] = []
         self.starts: list[int] = []
         position = 0
@@ -153,7 +154,8 @@ def _try(
         found = match_event(rules.rule(rule_id).matches[block], event, text, facts)
         if found is None or is_foreign(rule_id, event, haystack.transcript):
             return
-        _keep(rule_id, found, best)
+        doubtful = haystack.bare or in_sentence(event, text, found.start, haystack.transcript.events)
+        _keep(rule_id, replace(found, in_sentence=True) if doubtful else found, best)
 
 
 def _keep(rule_id: str, found: Occurrence, best: dict[tuple[str, int], Occurrence]) -> None:
@@ -198,8 +200,7 @@ def match_event(match: Match, event: Event, text: str, facts: TextFacts) -> Occu
         if told is not True:
             return None
         weight += 4 * len(match.where)
-    within = in_sentence(event, text, start, facts.transcript.events)
-    return Occurrence(event, captures, snippet, start, end, weight, in_sentence=within)
+    return Occurrence(event, captures, snippet, start, end, weight)
 
 
 def _type_fits(types: Sequence[str], name: str | None) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.progress import is_progress, is_step
 from torchdoctor.intake.draft import Draft, pattern
 from torchdoctor.intake.lines import is_prompt
 from torchdoctor.model import Event, EventKind, Quoted
@@ -22,9 +23,20 @@ if TYPE_CHECKING:
 SAMPLE_LINES = 4_000
 SAMPLE_CHARS = 1 << 18
 _ONLY_AST = 0x400  # PyCF_ONLY_AST: parsed, never run
+_MESSAGE = 4  # events
 _LONGEST = 600  # characters of a line that are looked at
 # every other kind of event has a form of its own, so that only what stands before it says that it was written
 _WRITABLE = (EventKind.LOG, EventKind.KERNEL_LOG, EventKind.SCHEDULER, EventKind.LAUNCHER)
+
+# what has a form that only programs give it
+_PRINTED = (
+    EventKind.STACK,
+    EventKind.LAUNCHER,
+    EventKind.NCCL,
+    EventKind.WATCHDOG,
+    EventKind.BUILD,
+    EventKind.WARNING,
+)
 
 # grep, git grep, rg over programs and documents: behind file and line comes a line of code, as far set in as
 # it is there, or one that holds a text; what programs say of a place of theirs comes after one blank
@@ -184,6 +196,21 @@ def in_sentence(event: Event, text: str, start: int, events: Sequence[Event]) ->
         return False
     beside = (*events[max(0, event.id - 1) : event.id], *events[event.id + 1 : event.id + 2])
     return any(_is_sentence(one) for one in beside)
+
+
+def shows_output(events: Sequence[Event]) -> bool:
+    """Does any form in the text show that a program printed it? A few lines alone are taken for a message."""
+    return len(events) <= _MESSAGE or any(
+        event.frames
+        or event.headed
+        or event.time
+        or event.level
+        or event.rank is not None
+        or event.quoted is Quoted.SOURCE
+        or event.kind in _PRINTED
+        or (event.kind is EventKind.LOG and (is_step(event.text) or is_progress(event.text)))
+        for event in events
+    )
 
 
 def _is_sentence(event: Event) -> bool:

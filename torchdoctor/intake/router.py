@@ -72,6 +72,7 @@ class Router:
         self._physical(number, text, False)
 
     def _physical(self, number: int, text: str, joined: bool) -> None:
+        self.sample.see(number, text)
         self.cut_clean = text.endswith("\r")
         if "\\n" in text or text[:2] == '{"':
             lines = unescape(text) if "\\n" in text else json_record(text)
@@ -187,7 +188,6 @@ class Router:
             return
         mark, shown, bare = split(text, self.learned)
         line = Line(number, text[shown:] if shown else text, text[bare:] if bare else text, mark)
-        self.sample.see(line.number, line.text)
         if text[:1] in _RULED and "ank" in text and not mark.key:
             self._heading(text)
         if not mark.key and self.section is not None:

@@ -11,6 +11,7 @@ from torchdoctor.workbench.case import NONE, Case
 from torchdoctor.workbench.cases import read_all
 
 LABELS = "labels.tsv"
+USERS_OWN = ("user-bug", "plain-python")
 NOTHING = "none-of-the-above"  # how labels.tsv calls NONE
 
 
@@ -54,6 +55,8 @@ def _listed(path: str) -> Iterator[Case]:
         if not os.path.exists(file_name):
             raise EvaluationError(f"{path}:{number}: {name} is not there")
         expected = [values["cause"], *(item.strip() for item in values.get("also", "").split(","))]
+        if values.get("style") in USERS_OWN:  # labelled when no rule said so
+            expected.append("own-code-error")
         rule, *also = (NONE if item == NOTHING else item for item in expected if item)
         yield Case(
             name,

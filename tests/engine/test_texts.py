@@ -1,0 +1,43 @@
+"""Texts that are no logs: sources, rules, pages. Possible at most, and seldom that."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from torchdoctor.catalog import RuleSet, load
+from torchdoctor.engine.diagnose import diagnose
+from torchdoctor.engine.factbook import FactBook
+from torchdoctor.intake import read
+from torchdoctor.model import Severity, Standing
+
+ROOT = Path(__file__).resolve().parents[2]
+MANY = 60
+MOST_ALARMS = 0.2
+
+
+def _own_files() -> list[Path]:
+    """Pages, programs, tests, scripts and rules of this repository: they are full of error messages."""
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("deploy/*/*.md")]
+    others = [*ROOT.glob("torchdoctor/**/*.py"), *ROOT.glob("tests/**/*.py"), *ROOT.glob("rules/*/*.toml")]
+    others += ROOT.glob("deploy/*/*.sh")
+    chosen = random.Random(9).sample(sorted(others), MANY - min(len(pages), 20))
+    return [*sorted(pages)[:20], *chosen]
+
+
+@pytest.fixture(scope="module")
+def rules() -> RuleSet:
+    return load()
+
+
+def test_texts_that_are_no_logs(rules: RuleSet) -> None:
+    alarms: dict[str, Standing] = {}
+    for path in _own_files():
+        found = diagnose(read([str(path)]), FactBook(), rules).diagnoses
+        fatal = [item for item in found if item.severity is Severity.FATAL]
+        if fatal:
+            alarms[str(path.relative_to(ROOT))] = fatal[0].standing
+    assert Standing.CONFIRMED not in alarms.values(), alarms
+    assert len(alarms) <= MOST_ALARMS * MANY, alarms
