@@ -45,6 +45,8 @@ RuntimeError: Frobnication of tensor 7 failed in a way that nobody foresaw
 UNKNOWN = """\
 Traceback (most recent call last):
   File "/home/me/project/train.py", line 3, in turn
+    widgets.turn()
+  File "/v/lib/python3.11/site-packages/widgets/core.py", line 9, in turn
     raise BrokenWidgetError("the widget broke")
 widgets.BrokenWidgetError: the widget broke
 """

@@ -53,7 +53,7 @@ def weight(data: bytes) -> int:
 
 def _whole(digits: str) -> int:
     if len(digits) > _MOST_DIGITS:
-        raise ValueError(f"a number of {len(digits):,} digits")
+        raise ValueError(f"a number of more than {_MOST_DIGITS:,} digits")
     return int(digits)
 
 

@@ -107,13 +107,6 @@ def test_all_mistakes_of_all_files_are_reported_at_once(tree: Path) -> None:
     [
         ('role = "consequence"', 'role = "cuase"', 'role is "cuase", must be one of'),
         ('severity = "fatal"', 'severity = "fatl"', 'did you mean "fatal"?'),
-        ('text = "some literal text of x"', "whole = false", "it can only be true"),
-        ('text = "some literal text of x"', "whole = true", "whole needs a where"),
-        (
-            'text = "some literal text of x"',
-            'text = "some literal text"\nwhole = true\nwhere = [{ fact = "a.b", known = true }]',
-            "whole stands beside where alone, not beside text",
-        ),
         ('why = "Because."', 'wy = "Because."', 'unknown key "wy"; did you mean "why"?'),
         ('text = "some literal text of x"', 'text = "short"', "no literal run of 8 characters"),
         ('text = "some literal text of x"', 'text = "a {hole:nope} of text"', "unknown hole type 'nope'"),

@@ -72,7 +72,6 @@ def test_nothing_names_it(tree: Path, key: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("more", "complaint"),
     [
-        ('retired = "0.4: gone"', "a retired rule needs replaced_by"),
         ('replaced_by = ["new-one"]', "replaced_by stands only beside retired"),
         ('retired = "0.4: gone"\nreplaced_by = ["new-on"]', 'unknown rule "new-on"; did you mean "new-one"'),
         ('retired = "0.4: gone"\nreplaced_by = ["old-one"]', 'replaced_by names the retired rule "old-one"'),

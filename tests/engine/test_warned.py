@@ -20,7 +20,10 @@ STEPS = "epoch 0 loss 1.09\nepoch 1 loss 0.94\n"
 RAISED = 'Traceback (most recent call last):\n  File "/w/run.py", line 66, in <module>\n    go()\n'
 SHAPE = f"{RAISED}RuntimeError: mat1 and mat2 shapes cannot be multiplied (1x300 and 384x128)\n"
 NO_GPU = f"{RAISED}RuntimeError: No CUDA GPUs are available\n"
-STRANGE = f"{RAISED}KeyError: 'val_auc'\n"
+STRANGE = (
+    f'{RAISED}  File "/v/lib/python3.11/site-packages/tracker/core.py", line 8, in put\n    raise Lost(key)\n'
+    "tracker.core.LostError: no such series\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -34,10 +37,7 @@ def _report(text: str, rules: RuleSet) -> Report:
 
 @pytest.mark.parametrize("said", [DRIVER, NVIDIA_SMI])
 def test_a_failure_of_another_cause_comes_before_what_was_only_said(said: str, rules: RuleSet) -> None:
-    assert [item.rule for item in _report(said + SHAPE, rules).diagnoses] == [
-        "matmul-shape",
-        "driver-not-found",
-    ]
+    assert _report(said + SHAPE, rules).diagnoses[0].rule == "matmul-shape"
 
 
 @pytest.mark.parametrize("said", [DRIVER, NVIDIA_SMI])
@@ -50,12 +50,14 @@ def test_a_run_that_trained_on_failed_of_what_no_rule_knows(rules: RuleSet) -> N
     report = _report(DRIVER + STEPS + STRANGE, rules)
     assert report.outcome is Outcome.UNRECOGNISED
     assert report.suspect is not None
-    assert report.suspect.type == "KeyError"
+    assert report.suspect.type == "tracker.core.LostError"
     assert any("driver-not-found" in note for note in report.notes)
 
 
-def test_without_such_steps_the_warning_may_be_why(rules: RuleSet) -> None:
-    assert [item.rule for item in _report(DRIVER + STRANGE, rules).diagnoses] == ["driver-not-found"]
+def test_a_warning_without_a_link_to_the_end_is_not_why(rules: RuleSet) -> None:
+    report = _report(DRIVER + STRANGE, rules)
+    assert report.outcome is Outcome.UNRECOGNISED
+    assert any("driver-not-found" in note for note in report.notes)
 
 
 def test_what_was_raised_comes_before_a_warning_of_a_library(rules: RuleSet) -> None:

@@ -70,7 +70,7 @@ class _Part:
 def complaint(source: str) -> str:
     """Why the regular expression, which compiles, is refused; "" for one that is linear."""
     if len(source) > MAX_SOURCE:
-        return f"the regex has {len(source)} characters, more than {MAX_SOURCE}"
+        return f"the regex is longer than {MAX_SOURCE} characters"
     try:
         tree = parser.parse(source)
         parts = _Reader(tree).parts(tree, 0)

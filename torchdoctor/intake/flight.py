@@ -100,7 +100,7 @@ class _Record:
         entries = self.value.get("entries")
         entries = entries if isinstance(entries, list) else []
         if len(entries) > MAX_ENTRIES:
-            self._note(f"of {len(entries):,} entries the last {MAX_ENTRIES:,} were read")
+            self._note(f"the last {MAX_ENTRIES:,} of {counted(len(entries), 'entry', 'entries')} were read")
         groups: dict[str, list[dict[object, object]]] = {}
         beyond = 0
         for entry in entries[-MAX_ENTRIES:]:

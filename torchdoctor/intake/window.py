@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torchdoctor.intake.scan import DIGITS, Scanner, whole_lines
 from torchdoctor.intake.source import PIECE_BYTES, Tally, _decode, _pieces
+from torchdoctor.model import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -86,7 +87,7 @@ class Feeder:
         self.tally.lines += total
         if self.left <= 0:
             self.tally.notes.append(
-                f"more than {self.measure.middle:,} lines around failures: what stands between line "
+                f"more than {counted(self.measure.middle, 'line')} around failures: what stands between line "
                 f"{self.next - 1:,} and the last {self._tail():,} was not read"
             )
         start = max(self.next, total - self._tail() + 1)
