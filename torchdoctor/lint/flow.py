@@ -14,6 +14,8 @@ Loop = ast.For | ast.AsyncFor | ast.While
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
+# shared by the parser among all nodes, so that they have no place
+_BARE = (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
@@ -177,7 +179,7 @@ def walk(root: ast.AST) -> Iterator[ast.AST]:
         yield node
         if isinstance(node, _DEFINITIONS):
             continue
-        children = list(ast.iter_child_nodes(node))
+        children = [one for one in ast.iter_child_nodes(node) if not isinstance(one, _BARE)]
         children.reverse()
         stack += children
 

@@ -7,6 +7,9 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+# shared by the parser among all nodes
+_BARE = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop)
+
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -89,9 +92,9 @@ class Index:
                 value = getattr(node, name, None)
                 if value.__class__ is list:
                     for item in value:
-                        if isinstance(item, ast.AST):
+                        if isinstance(item, ast.AST) and not isinstance(item, ast.cmpop):
                             stack.append((item, node, inner))
-                elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                elif isinstance(value, ast.AST) and not isinstance(value, _BARE):
                     stack.append((value, node, inner))
             if len(stack) - at > 1:
                 stack[at:] = stack[: at - 1 : -1] if at else stack[::-1]

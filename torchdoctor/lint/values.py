@@ -141,7 +141,7 @@ class Values:
             calls = self._makings.get(around, []) if around is not None else []
         for call in calls[:8]:
             at = names.index(name) if name in names else len(names)
-            value = flow.argument(call, at - bound if at else 99, name)
+            value = flow.argument(call, at - bound if at >= bound else len(call.args), name)
             if value is not None:
                 found.append(value)
         return found
