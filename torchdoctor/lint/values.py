@@ -10,6 +10,7 @@ from torchdoctor.lint.index import Binding, Class
 from torchdoctor.lint.kinds import annotated, made_by, wraps
 
 if TYPE_CHECKING:
+    from torchdoctor.lint.index import FunctionNode
     from torchdoctor.lint.scene import Scene
 
 # Where an expression comes from: an expression that says no more, or what binds a name from outside
@@ -145,6 +146,13 @@ class Values:
             if value is not None:
                 found.append(value)
         return found
+
+    def given(self, call: ast.Call, function: FunctionNode, name: str) -> ast.expr | None:
+        """What one call gives for a parameter of a function of this file."""
+        names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+        bound = isinstance(flow.up(function), ast.ClassDef)
+        at = names.index(name) - bound if name in names else len(call.args)
+        return flow.argument(call, max(at, 0), name)
 
     @property
     def _makings(self) -> dict[Class, list[ast.Call]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.lint import flow
 from torchdoctor.lint.contexts import gradients_off
 from torchdoctor.lint.finding import Check, Finding
+from torchdoctor.lint.graph import cut, leaf
 from torchdoctor.lint.training import Backward, backwards
 
 if TYPE_CHECKING:
@@ -56,3 +57,68 @@ def _on_inside(scene: Scene, item: Backward) -> bool:
                     if scene.called(call) in ("torch.enable_grad", "torch.set_grad_enabled"):
                         return True
     return False
+
+
+class GraphCut(Check):
+    id = "graph-cut"
+    title = "The loss has no graph behind it any more"
+    why = """item(), float(), numpy(), torch.tensor() and detach() give a value without its history. backward() on
+    what is computed from it raises (element 0 of tensors does not require grad), or, with requires_grad=True put on
+    the new tensor, does nothing: no parameter gets a gradient."""
+    fix = (
+        "Differentiate the tensor itself, and take item() of it only to print.",
+        "Combine tensors with torch operations: torch.stack(losses).mean(), not torch.tensor(losses).",
+    )
+    cause = "no-grad-fn"
+    words = ("backward",)
+
+    def run(self, scene: Scene) -> Iterator[Finding]:
+        for item in backwards(scene):
+            if item.managed:
+                continue
+            made = self._hollow(scene, item.loss)
+            if made is None and cut(scene, item.loss) is True and not self._bare_leaf(scene, item.loss):
+                made = item.loss
+            if made is not None:
+                says = "every way from the loss to a parameter is cut"
+                if made.lineno != item.call.lineno:
+                    says += f", the last on line {made.lineno}"
+                yield self.at(item.call, says, scene)
+
+    def _bare_leaf(self, scene: Scene, loss: ast.expr) -> bool:
+        """Is it a tensor of plain numbers, made to be played with?"""
+        text = ast.unparse(loss)
+        return any(
+            isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == f"{text}.requires_grad"
+            for node in scene.index.assigns
+        ) and not any(isinstance(one, ast.Call | ast.BinOp | ast.Attribute) for one in scene.values(loss))
+
+    def _hollow(self, scene: Scene, loss: ast.expr) -> ast.expr | None:
+        """A new tensor of a computed number that is made to require a gradient, and differentiated itself."""
+        origins = scene.values(loss)
+        if isinstance(loss, ast.Name) and any(one.how != "assign" for one in scene.lookup(loss)):
+            return None
+        found: ast.expr | None = None
+        for one in origins:
+            if not isinstance(one, ast.Call) or not leaf(scene, one) or not one.args:
+                return None
+            if scene.called(one) not in ("torch.tensor", "torch.autograd.Variable", "torch.as_tensor", "torch.Tensor"):
+                return None
+            if not self._computed(scene, one.args[0]):
+                return None
+            found = one
+        return found
+
+    def _computed(self, scene: Scene, node: ast.expr) -> bool:
+        """Does the number come out of a computation that had, or may have had, a graph?"""
+        for one in ast.walk(node):
+            if isinstance(one, ast.Call) and flow.method(one) in ("item", "detach", "mean", "sum", "float", "tolist"):
+                return True
+            if isinstance(one, ast.Attribute) and one.attr == "data":
+                return True
+            if isinstance(one, ast.Name) and any(
+                isinstance(value, ast.Call) and flow.method(value) in ("item", "detach", "numpy")
+                for value in scene.values(one)
+            ):
+                return True
+        return False
