@@ -17,7 +17,8 @@ _OFF = frozenset(("torch.no_grad", "torch.inference_mode"))
 _GETS_RANK = frozenset(("torch.distributed.get_rank", "horovod.torch.rank", "torch.distributed.get_node_local_rank"))
 _RANK_WORDS = re.compile(
     r"(?:.*_)?(?:rank|rank_?id|rank_?0|rank_?zero|local_rank|global_rank|process_index)"
-    r"|is_(?:\w+_)?(?:main|master|chief|primary|rank_?(?:zero|0)|global_zero|root|first)\w*|is_?(?:rank0|rank_zero)"
+    r"|is_(?:\w+_)?(?:main|master|chief|primary|rank_?(?:zero|0)|global_zero|process_zero|root|first)\w*"
+    r"|is_?(?:rank0|rank_zero)|gpu|gpu_id|proc_id|process_id"
     r"|(?:is_)?(?:main|master)(?:_process|_proc|_node)?|get_(?:local_|global_)?rank|is_logging_process"
 )
 
@@ -121,7 +122,8 @@ def one_rank_only(scene: Scene, test: ast.expr, arm: str) -> bool:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return one_rank_only(scene, node.operand, "orelse" if arm == "body" else "body")
     if isinstance(node, ast.BoolOp):
-        told = [one_rank_only(scene, part, arm) for part in node.values]
+        parts = [part for part in node.values if not _about_running_alone(part)] or node.values
+        told = [one_rank_only(scene, part, arm) for part in parts]
         splits = isinstance(node.op, ast.And) if arm == "body" else isinstance(node.op, ast.Or)
         return any(told) if splits else all(told)
     if isinstance(node, ast.Compare):
@@ -140,6 +142,20 @@ def one_rank_only(scene: Scene, test: ast.expr, arm: str) -> bool:
             if value is not node and not isinstance(value, ast.Name)
         )
     return _is_rank_value(scene, node)
+
+
+_ALONE = re.compile(
+    r"distributed|world_size|num_gpus|n_gpus?|multi_?gpus?|ddp|is_initialized|is_available|local_rank == -1|rank == -1"
+    r"|multiprocessing",
+    re.IGNORECASE,
+)
+
+
+def _about_running_alone(node: ast.expr) -> bool:
+    """Is a part of a test about whether there are several ranks at all: ``not args.distributed or …``?"""
+    text = ast.unparse(node)
+    ranks = "rank" in text.replace("local_rank == -1", "").replace("rank == -1", "").lower()
+    return bool(_ALONE.search(text)) and not ranks
 
 
 def _is_rank_value(scene: Scene, node: ast.expr) -> bool:

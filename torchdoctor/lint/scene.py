@@ -119,6 +119,12 @@ class Scene:
         found = [call for name in names for call in self.by_name.get(name, ())]
         return sorted(found, key=flow.start) if len(names) > 1 else found
 
+    def uses(self, name: str) -> list[ast.Name]:
+        """Where a plain name is read."""
+        return [
+            one for one in ast.walk(self.tree) if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
+        ]
+
     def methods(self, *names: str) -> list[ast.Call]:
         """All calls of anything whose last part is one of these names."""
         return [call for name in names for call in self.index.methods.get(name, ())]

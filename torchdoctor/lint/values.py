@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Value = ast.expr | Binding
 
 _DEPTH = 14
+_NESTED = 8  # questions that a question leads to: each takes its share of the stack
 _MOST = 24  # origins of one expression; more say nothing
 # methods that give back what they are called on, or the same thing elsewhere
 SAME = frozenset(
@@ -48,15 +49,24 @@ class Values:
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
+        self._nested = 0
         self._known: dict[ast.AST, list[Value]] = {}
         self._kinds: dict[ast.AST, frozenset[str]] = {}
         self._instances: dict[ast.AST, Class | None] = {}
 
     def of(self, node: ast.expr | ast.AST) -> list[Value]:
-        """Where the expression may come from, at most a few; never empty."""
+        """Where the expression may come from, at most a few. Empty for what leads
+        back to itself alone."""
         known = self._known.get(node)
         if known is None:
-            known = self._known[node] = self._follow(node, (), (), _DEPTH)[:_MOST]
+            if self._nested >= _NESTED:
+                return []
+            self._known[node] = []  # what leads back to itself says nothing of itself
+            self._nested += 1
+            try:
+                known = self._known[node] = self._follow(node, (), (), _DEPTH)[:_MOST]
+            finally:
+                self._nested -= 1
         return known
 
     def _follow(

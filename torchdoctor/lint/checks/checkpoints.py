@@ -140,7 +140,12 @@ class StateDictFiltered(Check):
     def _copies(self, node: ast.stmt, key: str) -> bool:
         """Does it put the value under the same name?"""
         for one in ast.walk(node):
-            if isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Name) and one.slice.id == key:
+            if not (isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Name) and one.slice.id == key):
+                continue
+            if isinstance(one.ctx, ast.Store) or "copy_" in flow.names_in(flow.up(one)):
+                return True
+            around = flow.up(flow.up(one))
+            if isinstance(around, ast.Attribute) and around.attr == "copy_":
                 return True
         return False
 

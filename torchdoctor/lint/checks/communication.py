@@ -97,10 +97,14 @@ class GatherNoGrad(Check):
                 found = backward(scene, made)
                 if (functional or found is not None) and gradients_off(scene, made) is None:
                     return True
+            if not any(found.value is not None for found in scene.index.scopes[one].returns):
+                continue
             todo += (
                 caller
                 for call in scene.callers(one)
-                if gradients_off(scene, call) is None and (caller := flow.named_function(call)) is not None
+                if gradients_off(scene, call) is None
+                and not isinstance(flow.up(call), ast.Expr)
+                and (caller := flow.named_function(call)) is not None
             )
         return False
 

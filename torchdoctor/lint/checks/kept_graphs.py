@@ -57,6 +57,8 @@ class LossAccumulatedWithGraph(Check):
             return False
         if isinstance(kept, ast.Name | ast.Attribute) and not _same_loss(scene, kept, item.loss):
             return False
+        if isinstance(kept, ast.Name) and _rebound(scene, kept, item.call):
+            return False
         total = _total(node)
         text = dotted_text(total) if total is not None else ""
         if not text or text == dotted_text(item.loss):
@@ -80,6 +82,16 @@ def _same_loss(scene: Scene, kept: ast.Name | ast.Attribute, loss: ast.expr) -> 
     first = {id(one) for one in scene.reaching(kept) if one.how != "aug"}
     second = {id(one) for one in scene.reaching(loss) if one.how != "aug"}
     return bool(first & second) and not _numbers(scene, kept)
+
+
+def _rebound(scene: Scene, kept: ast.Name, passed: ast.Call) -> bool:
+    """Is the name given another value behind the backward pass, on every way from there?"""
+    return any(
+        flow.start(passed) < (one.line, one.column) < flow.start(kept)
+        and one.how == "assign"
+        and not flow.guards(one.node) - flow.guards(passed)
+        for one in scene.lookup(kept)
+    )
 
 
 def _numbers(scene: Scene, node: ast.Name | ast.Attribute) -> bool:

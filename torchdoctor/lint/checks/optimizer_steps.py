@@ -39,7 +39,7 @@ class ZeroGradMissing(Check):
                 for step in steps_of(scene, "optimizer", steps):
                     if step.call in told or self._cleared(scene, one.loop, steps, step):
                         continue
-                    if self._other_loop(step, one.loop) or _unseen(scene, one.loop, step):
+                    if self._evaluates(step) or _unseen(scene, one.loop, step):
                         continue
                     told.add(step.call)
                     says = f"the loop of line {one.loop.lineno} adds up the gradients of all its iterations"
@@ -49,6 +49,8 @@ class ZeroGradMissing(Check):
         """Is anything cleared in the loop that may be the optimizer's gradients?"""
         mine = flow.receiver(step.call)
         assert mine is not None
+        if any(isinstance(made, ast.AST) and flow.inside(made, loop) for made in scene.values(mine)):
+            return True  # made anew each time
         for one in steps:
             method = flow.method(one.call)
             if method in ("zero_grad", "clear_grad", "zero_gradients", "clear_gradients"):
@@ -69,8 +71,8 @@ class ZeroGradMissing(Check):
             for target in node.targets
         )
 
-    def _other_loop(self, step: Step, loop: Loop) -> bool:
-        """Does the step stand behind an inner loop's iterations, so that several passes are meant?"""
+    def _evaluates(self, step: Step) -> bool:
+        """Is it given something that is no closure of this file, so that it may run the passes itself?"""
         return bool(step.call.args) and not isinstance(step.call.args[0], ast.Name)
 
 
@@ -122,6 +124,10 @@ def _own_lines(statement: ast.stmt) -> bool:
     return sum(1 for one in others if isinstance(one, ast.stmt) and one.lineno == statement.lineno) == 1
 
 
+def _targets(node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> list[ast.expr]:
+    return node.targets if isinstance(node, ast.Assign) else [node.target]
+
+
 class SchedulerBeforeOptimizer(Check):
     id = "scheduler-before-optimizer"
     title = "The scheduler steps before the optimizer"
@@ -132,6 +138,8 @@ class SchedulerBeforeOptimizer(Check):
     words = ("lr_scheduler", "scheduler")
 
     def run(self, scene: Scene) -> Iterator[Finding]:
+        if any("last_epoch" in flow.names_in(target) for node in scene.index.assigns for target in _targets(node)):
+            return  # the schedule is moved by hand
         for call in scene.methods("step"):
             base = flow.receiver(call)
             if base is None or call.args or call.keywords or "scheduler" not in scene.kinds(base):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from torchdoctor.lint import flow
@@ -89,8 +90,9 @@ class InitOneDimension(Check):
         )
         if tested:
             return ""
-        if isinstance(given, ast.Attribute) and given.attr.startswith("bias"):
-            return f"{ast.unparse(given)[:50]} has one dimension"
+        if isinstance(given, ast.Attribute) and re.fullmatch(r"bias(?:_[ih]h_l\d+)?", given.attr):
+            if not scene.attribute_binds(given):
+                return f"{ast.unparse(given)[:50]} has one dimension"
         if isinstance(given, ast.Attribute) and given.attr == "weight":
             told = isinstance_of(scene, call, dotted_text(given.value))
             made = {scene.called(one) for one in scene.values(given.value) if isinstance(one, ast.Call)}
@@ -162,8 +164,16 @@ class InplaceOnLeaf(Check):
 
     def _tell(self, scene: Scene, place: ast.AST, base: ast.expr) -> Iterator[Finding]:
         says = self._leaf(scene, place, base)
-        if says and gradients_off(scene, place) is None and not self._frozen(scene, place):
+        if says and gradients_off(scene, place) is None and self._runs(scene, place) and not self._frozen(scene, place):
             yield self.at(place, says, scene)
+
+    def _runs(self, scene: Scene, place: ast.AST) -> bool:
+        """Does this file itself run its function? Who calls it from elsewhere may switch gradients off."""
+        function = flow.named_function(place)
+        if function is None or function.name in ("__init__", "forward"):
+            return True
+        uses = [*scene.index.attributes.get(function.name, ()), *scene.uses(function.name)]
+        return any(not flow.inside(one, function) for one in uses)
 
     def _leaf(self, scene: Scene, place: ast.AST, base: ast.expr) -> str:
         if isinstance(base, ast.Attribute) and base.attr in ("weight", "bias"):

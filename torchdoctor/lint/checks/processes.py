@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from torchdoctor.lint import flow
@@ -151,6 +152,9 @@ class ProcessGroupNoDevice(Check):
         for call in scene.calls(_GROUP):
             backend = constant(scene, flow.argument(call, 0, "backend"))
             if "nccl" in str(backend) and flow.keyword(call, "device_id") is None and not flow.spread(call):
+                function = flow.named_function(call)
+                if function not in (None, flow.named_function(used)) and not scene.callers(function):
+                    continue  # what else its caller sets is out of sight
                 yield self.at(call, f"line {used.lineno} uses the current GPU, and nothing sets it", scene)
 
     def _bare(self, scene: Scene, call: ast.Call) -> bool:
@@ -228,7 +232,21 @@ class LoadWithoutMapLocation(Check):
             return
         for call in scene.calls("torch.load"):
             if flow.argument(call, 1, "map_location") is None and not flow.spread(call) and call.args:
+                if self._no_tensors(call):
+                    continue
                 yield self.at(call, f"line {getattr(several, 'lineno', 1)} makes several ranks", scene, _to_cpu(call))
+
+    def _no_tensors(self, call: ast.Call) -> bool:
+        """Do path, target or receiver say that no tensor of a GPU is in it: random states, schedules, settings?"""
+        if any(_PLAIN.search(word) for word in flow.names_in(call.args[0])):
+            return True
+        around = flow.up(call)
+        if isinstance(around, ast.Call) and flow.method(around) == "load_state_dict":
+            return bool(_PLAIN.search(ast.unparse(around.func)))
+        return isinstance(around, ast.Assign) and any(_PLAIN.search(ast.unparse(one)) for one in around.targets)
+
+
+_PLAIN = re.compile(r"rng|sched|scaler|metadata|args|config|vocab|token|meta\b", re.IGNORECASE)
 
 
 def _cpu_only(scene: Scene) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from torchdoctor.lint import flow
@@ -26,6 +27,17 @@ COLLECTIVES = frozenset(
 _WAITS = frozenset(
     "barrier monitored_barrier wait_for_everyone synchronize all_reduce broadcast broadcast_object_list "
     "all_gather all_gather_object wait rendezvous dist_barrier".split()
+)
+
+
+_SHARDED_STATE = frozenset(
+    f"torch.distributed.fsdp.FullyShardedDataParallel.{name}"
+    for name in ("optim_state_dict", "full_optim_state_dict", "sharded_optim_state_dict", "state_dict")
+)
+# calls that surely make no collective
+_LOCAL_CALLS = frozenset(
+    "print save info warning debug error log write close format append items keys len str int get join exists makedirs "
+    "mkdir dump update open item state_dict cpu time sleep remove".split()
 )
 
 
@@ -86,7 +98,7 @@ class CollectiveUnderRankTest(Check):
             return ""
         if method in ("state_dict", "clip_grad_norm_") and scene.is_a(base, "fsdp"):
             return f"{method}() of a sharded model"
-        if name.startswith("torch.distributed.fsdp.FullyShardedDataParallel.") and method.endswith("state_dict"):
+        if name in _SHARDED_STATE:
             return f"{method}() of a sharded model"
         return ""
 
@@ -120,7 +132,19 @@ def _only_some(scene: Scene, place: ast.Call, call: ast.Call) -> bool:
             for test, arm in tests
         ):
             return False  # the others make it there: one after the other, or in the other arm
-    return True
+    return not any(_may_join(scene, test, arm) for test, arm in tests)
+
+
+def _may_join(scene: Scene, test: ast.AST, arm: str) -> bool:
+    """Does the other arm of a test do work of another file, which may make the same call?"""
+    if not isinstance(test, ast.If) or arm == "early":
+        return False
+    other = test.orelse if arm == "body" else test.body
+    return any(
+        scene.target(call) is None and not scene.called(call) and flow.method(call) not in _LOCAL_CALLS
+        for statement in other
+        for call in flow.calls_under(statement)
+    )
 
 
 def _through(scene: Scene, call: ast.Call) -> tuple[object, ...]:
@@ -210,9 +234,14 @@ class AllRanksWrite(Check):
             return flow.argument(call, 0, "log_dir") or flow.keyword(call, "logdir")
         if isinstance(call.func, ast.Name) and call.func.id == "open" and not scene.lookup(call.func):
             mode = flow.argument(call, 1, "mode")
-            if isinstance(mode, ast.Constant) and str(mode.value)[:1] in ("w", "a"):
-                return flow.argument(call, 0, "file")
+            path = flow.argument(call, 0, "file")
+            if isinstance(mode, ast.Constant) and str(mode.value)[:1] in ("w", "a") and path is not None:
+                return path if _log_or_checkpoint(path) else None
         return None
+
+
+def _log_or_checkpoint(path: ast.expr) -> bool:
+    return bool(re.search(r"log|ckpt|checkpoint|metric|\.pth?\b", " ".join(flow.names_in(path)), re.IGNORECASE))
 
 
 def _runs_everywhere(scene: Scene, call: ast.Call) -> bool:
@@ -259,6 +288,8 @@ def _differs(scene: Scene, path: ast.expr) -> bool:
         for one in ast.walk(node):
             if isinstance(one, ast.Name | ast.Attribute):
                 todo += (value for value in scene.values(one) if isinstance(value, ast.expr) and value is not one)
+            if isinstance(one, ast.Name):
+                todo += (bind.value for bind in scene.lookup(one) if bind.how == "aug" and bind.value is not None)
     return False
 
 
