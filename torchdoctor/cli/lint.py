@@ -22,7 +22,9 @@ _FORMATS = ("sarif", "github")
 @click.option("--select", metavar="ID,...", multiple=True, help="Look for these alone.")
 @click.option("--ignore", metavar="ID,...", multiple=True, help="Do not look for these.")
 @click.option("--exclude", metavar="PATTERN", multiple=True, help="Leave out what matches, as in .gitignore.")
-@click.option("--advice", is_flag=True, help="Look for group 2 as well: what often is a fault, and not always.")
+@click.option(
+    "--advice", is_flag=True, help="Look for group 2 as well: what often is a fault, and not always."
+)
 @click.option("--fix", is_flag=True, help="Make the safe repairs; what remains is told.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change, and write nothing.")
 @click.option("--statistics", is_flag=True, help="Only count the findings of each id.")
@@ -69,10 +71,7 @@ def command(
 
     asked = Asked(_split(select), _split(ignore), exclude, advice)
     run = Run(asked, "fix" if fix else "diff" if diff else "")
-    if "-" in paths:
-        done = run.text(sys.stdin.buffer.read(), stdin_filename or "-")
-    else:
-        done = run.paths(paths)
+    done = run.text(sys.stdin.buffer.read(), stdin_filename or "-") if "-" in paths else run.paths(paths)
     _show(done, form, diff, statistics)
     for mistake in done.mistakes:
         streams.complain(mistake)

@@ -34,25 +34,27 @@ def command() -> None:
 def list_(family: str | None, folders: tuple[str, ...], form: str) -> None:
     """List the rules: id, severity, title."""
     from torchdoctor.catalog.page import summary
+    from torchdoctor.lint import page as lint_page
 
     loaded = loading.rules(folders)
-    rules = sorted(loaded.rules(), key=lambda rule: (rule.family, rule.id))
-    families = sorted({rule.family for rule in rules})
+    known = [summary(rule) for rule in loaded.rules()] + lint_page.summaries()
+    rules = sorted(known, key=lambda rule: (rule["family"], rule["id"]))
+    families = sorted({rule["family"] for rule in rules})
     if family is not None and family not in families:
         raise click.UsageError(f"no family {family!r}; there are: {', '.join(families)}")
-    chosen = [rule for rule in rules if family in (None, rule.family)]
+    chosen = [rule for rule in rules if family in (None, rule["family"])]
     if form == "json":
-        _json([summary(rule) for rule in chosen])
+        _json(chosen)
         return
-    column = max((len(rule.id) for rule in chosen), default=0)
+    column = max((len(rule["id"]) for rule in chosen), default=0)
     last = ""
     lines: list[str] = []
     for rule in chosen:
-        if rule.family != last:
-            lines += ["", rule.family] if lines else [rule.family]
-            last = rule.family
-        gone = " (retired)" if rule.id in loaded.retired else ""
-        lines.append(f"  {rule.id:<{column}}  {rule.severity.value:<7}  {rule.title}{gone}")
+        if rule["family"] != last:
+            lines += ["", rule["family"]] if lines else [rule["family"]]
+            last = rule["family"]
+        gone = " (retired)" if rule["id"] in loaded.retired else ""
+        lines.append(f"  {rule['id']:<{column}}  {rule['severity']:<7}  {rule['title']}{gone}")
     streams.write_lines(lines)
 
 
@@ -66,7 +68,15 @@ def show(rule_id: str, folders: tuple[str, ...], form: str) -> None:
     from torchdoctor.catalog.page import as_data, gather
     from torchdoctor.catalog.pages import in_text
     from torchdoctor.catalog.remarks import read_examples, rule_file, versions
+    from torchdoctor.lint import page as lint_page
 
+    told = lint_page.find(rule_id)
+    if told is not None:
+        if form == "json":
+            _json(lint_page.as_data(told))
+        else:
+            streams.write(lint_page.in_text(told, min(streams.screen()[0], 100)))
+        return
     rules = loading.rules(folders)
     places = (catalog.rules_directory(), *folders, *(folder for _, folder in installed()[0]))
     family = rules.rule(rule_id).family

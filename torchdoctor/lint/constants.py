@@ -50,7 +50,9 @@ def number(scene: Scene, node: ast.AST | None) -> int | None:
 def _option(scene: Scene, name: str) -> int | None:
     """The default of an option of argparse that ends up under this name."""
     for call in scene.methods("add_argument"):
-        flags = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+        flags = [
+            one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)
+        ]
         if any(flag.lstrip("-").replace("-", "_") == name for flag in flags):
             default = flow.keyword(call, "default")
             if isinstance(default, ast.Constant) and isinstance(default.value, int):

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from torchdoctor.lint.scene import Scene
 
 _OFF = frozenset(("torch.no_grad", "torch.inference_mode"))
-_GETS_RANK = frozenset(("torch.distributed.get_rank", "horovod.torch.rank", "torch.distributed.get_node_local_rank"))
+_GETS_RANK = frozenset(
+    ("torch.distributed.get_rank", "horovod.torch.rank", "torch.distributed.get_node_local_rank")
+)
 _RANK_WORDS = re.compile(
     r"(?:.*_)?(?:rank|rank_?id|rank_?0|rank_?zero|local_rank|global_rank|process_index)"
     r"|is_(?:\w+_)?(?:main|master|chief|primary|rank_?(?:zero|0)|global_zero|process_zero|root|first)\w*"
@@ -26,7 +28,7 @@ _RANK_WORDS = re.compile(
 def gradients_off(scene: Scene, node: ast.AST, depth: int = 3) -> ast.AST | None:
     """What switches gradients off where ``node`` runs: a ``with``, a decorator, here or in every caller."""
     own = _off_here(scene, node)
-    if own is not False:
+    if not isinstance(own, bool):
         return own
     function = flow.named_function(node)
     if function is None or depth == 0:
@@ -36,7 +38,7 @@ def gradients_off(scene: Scene, node: ast.AST, depth: int = 3) -> ast.AST | None
     return found[0] if found and all(one is not None for one in found) else None
 
 
-def _off_here(scene: Scene, node: ast.AST) -> ast.AST | None | bool:
+def _off_here(scene: Scene, node: ast.AST) -> ast.AST | bool | None:
     """The context or decorator; None where gradients are switched on; False where neither is said."""
     for child, parent in flow.above(node):
         if isinstance(parent, ast.With | ast.AsyncWith) and child in parent.body:
@@ -57,10 +59,10 @@ def _off_here(scene: Scene, node: ast.AST) -> ast.AST | None | bool:
     return _switched(scene, node)
 
 
-def _switched(scene: Scene, node: ast.AST) -> ast.AST | None | bool:
+def _switched(scene: Scene, node: ast.AST) -> ast.AST | bool | None:
     """A call of ``set_grad_enabled`` as a statement before the node, on every way to it."""
     here = flow.named_function(node)
-    found: ast.AST | None | bool = False
+    found: ast.AST | bool | None = False
     for call in scene.calls("torch.set_grad_enabled"):
         if not isinstance(flow.up(call), ast.Expr) or flow.start(call) > flow.start(node):
             continue
@@ -130,7 +132,9 @@ def one_rank_only(scene: Scene, test: ast.expr, arm: str) -> bool:
         if any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops):
             return False
         right = node.comparators[0]
-        if isinstance(right, ast.UnaryOp) or (isinstance(right, ast.Constant) and right.value in (None, -1, "")):
+        if isinstance(right, ast.UnaryOp) or (
+            isinstance(right, ast.Constant) and right.value in (None, -1, "")
+        ):
             return False  # "is there a rank at all"
         if isinstance(node.ops[0], ast.GtE) and isinstance(right, ast.Constant) and right.value == 0:
             return False
@@ -145,8 +149,8 @@ def one_rank_only(scene: Scene, test: ast.expr, arm: str) -> bool:
 
 
 _ALONE = re.compile(
-    r"distributed|world_size|num_gpus|n_gpus?|multi_?gpus?|ddp|is_initialized|is_available|local_rank == -1|rank == -1"
-    r"|multiprocessing",
+    r"distributed|world_size|num_gpus|n_gpus?|multi_?gpus?|ddp|is_initialized|is_available|local_rank == -1"
+    r"|rank == -1|multiprocessing",
     re.IGNORECASE,
 )
 
@@ -165,7 +169,9 @@ def _is_rank_value(scene: Scene, node: ast.expr) -> bool:
         if scene.name(node.func) == "int" or flow.method(node) in ("int", "str"):
             return bool(node.args) and _is_rank_value(scene, node.args[0])
         if flow.method(node) in ("get", "getenv"):
-            return any(isinstance(one, ast.Constant) and one.value in ("RANK", "LOCAL_RANK") for one in node.args)
+            return any(
+                isinstance(one, ast.Constant) and one.value in ("RANK", "LOCAL_RANK") for one in node.args
+            )
         return scene.called(node) in _GETS_RANK or bool(_RANK_WORDS.fullmatch(flow.method(node).lower()))
     if isinstance(node, ast.Subscript):
         return isinstance(node.slice, ast.Constant) and node.slice.value in ("RANK", "LOCAL_RANK")
@@ -205,7 +211,10 @@ def under_rank_test(scene: Scene, node: ast.AST, depth: int = 3) -> bool:
     function = flow.named_function(node)
     if function is None:
         return False
-    if any("rank_zero" in ast.unparse(one) or "main_process" in ast.unparse(one) for one in function.decorator_list):
+    if any(
+        "rank_zero" in ast.unparse(one) or "main_process" in ast.unparse(one)
+        for one in function.decorator_list
+    ):
         return True
     callers = scene.callers(function) if depth else []
     return bool(callers) and all(under_rank_test(scene, call, depth - 1) for call in callers)

@@ -18,7 +18,7 @@ FAMILY = "lint"
 
 @record(frozen=True, slots=True)
 class Edit(Record):
-    """A replacement in the text that was parsed; lines from 1, columns in UTF-8 bytes from 0, as in ``ast``."""
+    """A replacement in the parsed text; lines from 1, columns in UTF-8 bytes from 0, as in ``ast``."""
 
     line: int
     column: int

@@ -134,7 +134,10 @@ def exclusive(a: ast.AST, b: ast.AST) -> bool:
     early, late = (first, second) if start(a) <= start(b) else (second, first)
     later = b if start(a) <= start(b) else a
     return any(
-        test not in late and isinstance(test, ast.If) and leaves(_block(test, arm)) and not inside(later, test)
+        test not in late
+        and isinstance(test, ast.If)
+        and leaves(_block(test, arm))
+        and not inside(later, test)
         for test, arm in early.items()
     )
 

@@ -8,28 +8,27 @@ from typing import TYPE_CHECKING
 from torchdoctor.lint import flow
 from torchdoctor.lint.index import Binding
 from torchdoctor.lint.kinds import is_loader
+from torchdoctor.lint.names import words
 
 if TYPE_CHECKING:
     from torchdoctor.lint.scene import Scene
 
 # methods of tensors and functions that give numbers, arrays, indices or copies without a graph
-_CUTS = frozenset(
-    "item detach detach_ numpy tolist argmax argmin argsort eq ne gt lt ge le long int bool byte size dim numel "
-    "sign round floor ceil isnan any all nonzero bincount unique searchsorted".split()
+_CUTS = words(
+    "item detach detach_ numpy tolist argmax argmin argsort eq ne gt lt ge le long int bool byte "
+    "size dim numel sign round floor ceil isnan any all nonzero bincount unique searchsorted"
 )
-_CUTTING_CALLS = frozenset(
-    ("float", "int", "bool", "len", "range", "round")
-) | frozenset(
+_CUTTING_CALLS = frozenset(("float", "int", "bool", "len", "range", "round")) | frozenset(
     f"torch.{name}"
-    for name in (
-        "tensor from_numpy zeros ones rand randn arange empty full randint linspace zeros_like ones_like "
-        "rand_like randn_like argmax argmin eq ne gt lt ge le LongTensor FloatTensor IntTensor Tensor "
-        "DoubleTensor BoolTensor eye"
-    ).split()
+    for name in words(
+        "tensor from_numpy zeros ones rand randn arange empty full randint linspace zeros_like "
+        "ones_like rand_like randn_like argmax argmin eq ne gt lt ge le LongTensor FloatTensor "
+        "IntTensor Tensor DoubleTensor BoolTensor eye"
+    )
 )
-_KEEPS = frozenset(
-    "mean sum float double half view reshape squeeze unsqueeze to cuda cpu pow sqrt abs exp log clamp mul add sub "
-    "div flatten permute transpose contiguous requires_grad_ clone type".split()
+_KEEPS = words(
+    "mean sum float double half view reshape squeeze unsqueeze to cuda cpu pow sqrt abs exp log "
+    "clamp mul add sub div flatten permute transpose contiguous requires_grad_ clone type"
 )
 
 
@@ -67,7 +66,7 @@ def _all(scene: Scene, nodes: tuple[ast.expr, ...], depth: int) -> bool | None:
     return True if told and all(told) else None
 
 
-def leaf(scene: Scene, node: ast.AST) -> bool:
+def leaf(scene: Scene, node: object) -> bool:
     """Is it made to be differentiated by: ``requires_grad=True``, or a Parameter?"""
     return isinstance(node, ast.Call) and (
         flow.is_true(flow.keyword(node, "requires_grad"))
@@ -99,18 +98,43 @@ def _call(scene: Scene, node: ast.Call, depth: int) -> bool | None:
 
 
 def _is_loss(scene: Scene, node: ast.Call) -> bool:
-    return scene.is_a(node.func, "loss") if isinstance(node.func, ast.Name | ast.Attribute | ast.Call) else False
+    return (
+        scene.is_a(node.func, "loss") if isinstance(node.func, ast.Name | ast.Attribute | ast.Call) else False
+    )
 
 
 def _name(scene: Scene, node: ast.Name, depth: int) -> bool | None:
     binds = scene.reaching(node)
-    if not binds:
+    if not binds or _filled(scene, node):
         return None
     told = [_binding(scene, one, depth) for one in binds]
     told += (_binding(scene, one, depth) for one in _added(scene, node) if one not in binds)
     if False in told:
         return False
     return True if all(told) else None
+
+
+def _filled(scene: Scene, node: ast.Name) -> bool:
+    """Is anything put into it in place: by index, or by a method whose name ends in an underscore?"""
+    root = flow.named_function(node) or scene.tree
+    for one in flow.walk(root):
+        if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store):
+            base: ast.expr = one.value
+            while isinstance(base, ast.Subscript):
+                base = base.value
+            if isinstance(base, ast.Name) and base.id == node.id:
+                return True
+        elif (
+            isinstance(one, ast.Call)
+            and flow.method(one).endswith("_")
+            and flow.method(one) != "requires_grad_"
+        ):
+            base = one.func.value if isinstance(one.func, ast.Attribute) else one
+            while isinstance(base, ast.Subscript):
+                base = base.value
+            if isinstance(base, ast.Name) and base.id == node.id:
+                return True
+    return False
 
 
 def _added(scene: Scene, node: ast.Name) -> list[Binding]:

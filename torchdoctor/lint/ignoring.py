@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from torchdoctor.lint.finding import Finding
 
 _HEAD_LINES = 10
-_COMMENT = re.compile(r"#\s*torchdoctor\s*:\s*ignore(?P<file>-file)?\b(?:\s*\[(?P<ids>[^\]\n]*)\])?", re.IGNORECASE)
+_COMMENT = re.compile(
+    r"#\s*torchdoctor\s*:\s*ignore(?P<file>-file)?\b(?:\s*\[(?P<ids>[^\]\n]*)\])?", re.IGNORECASE
+)
 
 
 class Ignores:

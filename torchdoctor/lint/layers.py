@@ -96,7 +96,12 @@ def learns(scene: Scene, node: ast.AST) -> bool:
         return any(learns(scene, part) for part in parts)
     if name.startswith(_NN) and name.count(".") == 2 and name.removeprefix(_NN)[:1].isupper():
         plain = name.removeprefix(_NN)
-        return not _EMPTY.fullmatch(plain) and plain not in ("ModuleDict", "ParameterList", "ParameterDict", "Module")
+        return not _EMPTY.fullmatch(plain) and plain not in (
+            "ModuleDict",
+            "ParameterList",
+            "ParameterDict",
+            "Module",
+        )
     owner = scene.local_class(node.func)
     if owner is None or "module" not in scene.kinds(node):
         return False

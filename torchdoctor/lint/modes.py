@@ -41,7 +41,7 @@ def sets_mode(scene: Scene, node: ast.AST, text: str) -> bool | None:
 
 
 def minds_mode(scene: Scene, node: ast.AST) -> bool:
-    """Is it surely a model that is made in this file, in training mode, and behaves otherwise in evaluation?"""
+    """Is it surely a model that this file makes, in training mode, and that evaluation mode changes?"""
     origins = scene.values(node)
     return bool(origins) and all(isinstance(one, ast.Call) and _minds(scene, one, 4) for one in origins)
 

@@ -57,3 +57,8 @@ def canonical(name: str) -> str:
         return name
     at = next(number for number in range(len(_HOMES)) if found.group(f"h{number}") is not None)
     return _EACH[at].sub(_HOMES[at][1], name)
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text, as a set."""
+    return frozenset(text.split())

@@ -11,7 +11,11 @@ from torchdoctor.lint.finding import FAMILY
 if TYPE_CHECKING:
     from torchdoctor.lint.finding import Check
 
-_GROUPS = {1: "group 1: looked for by default, fatal", 2: "group 2: with --advice, a warning"}
+_GROUPS = {
+    0: "always looked for, a warning",
+    1: "group 1: looked for by default, fatal",
+    2: "group 2: with --advice, a warning",
+}
 
 
 def listing() -> str:
@@ -25,6 +29,16 @@ def listing() -> str:
                 lines.append(f"  {id_:<{column}}  {'fix ' if one.fixable else '    '}  {one.title}")
     lines += ["", "fix: --fix makes the repair where that is safe", ""]
     return "\n".join(lines)
+
+
+def find(id_: str) -> Check | None:
+    """The check of that id."""
+    return registry.all_checks().get(id_)
+
+
+def summaries() -> list[dict[str, Any]]:
+    """The summary of every check."""
+    return [summary(one) for one in registry.all_checks().values()]
 
 
 def summary(check: Check) -> dict[str, Any]:
@@ -56,7 +70,11 @@ def in_text(check: Check, width: int) -> str:
 
     def wrapped(text: str, indent: str = "  ", first: str = "  ") -> str:
         return textwrap.fill(
-            " ".join(text.split()), width, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False
+            " ".join(text.split()),
+            width,
+            initial_indent=first,
+            subsequent_indent=indent,
+            break_on_hyphens=False,
         )
 
     parts = [f"{check.id}  ({FAMILY}, {_GROUPS[check.group]})", "", wrapped(check.title, "", ""), ""]

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from torchdoctor.lint import gitignore
+from torchdoctor.lint.names import words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -13,9 +14,9 @@ if TYPE_CHECKING:
     from torchdoctor.lint.gitignore import Pattern
 
 # Folders of other people's code, of builds and of caches; each is looked at when it is named itself.
-SKIPPED = frozenset(
-    ".git .hg .svn .venv venv .env .tox .nox .eggs .direnv build dist site-packages node_modules __pycache__ "
-    "__pypackages__ .mypy_cache .ruff_cache .pytest_cache .ipynb_checkpoints".split()
+SKIPPED = words(
+    ".git .hg .svn .venv venv .env .tox .nox .eggs .direnv build dist site-packages node_modules "
+    "__pycache__ __pypackages__ .mypy_cache .ruff_cache .pytest_cache .ipynb_checkpoints"
 )
 ENDINGS = (".py", ".pyi", ".ipynb")
 

@@ -68,7 +68,9 @@ def _before(use: ast.Name | ast.Attribute, binds: list[Binding]) -> list[Binding
 
 
 def _excluded(one: Binding, use: ast.AST) -> bool:
-    return one.how != "param" and not isinstance(one.node, ast.comprehension) and flow.exclusive(one.node, use)
+    return (
+        one.how != "param" and not isinstance(one.node, ast.comprehension) and flow.exclusive(one.node, use)
+    )
 
 
 def _holds(one: Binding, use: ast.AST) -> bool:

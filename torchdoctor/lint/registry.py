@@ -31,11 +31,9 @@ def _subclasses(kind: type[Check]) -> list[type[Check]]:
 @cache
 def all_ids() -> frozenset[str]:
     """Every id that can be selected or ignored."""
-    return frozenset((*all_checks(), SYNTAX_ERROR))
+    return frozenset(all_checks())
 
 
 def default_ids(advice: bool) -> frozenset[str]:
     """What is looked for when nobody selects: group 1, with ``advice`` group 2 as well."""
-    return frozenset(
-        (SYNTAX_ERROR, *(id_ for id_, one in all_checks().items() if one.group == 1 or advice))
-    )
+    return frozenset(id_ for id_, one in all_checks().items() if one.group < 2 or advice)

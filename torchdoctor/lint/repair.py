@@ -53,7 +53,10 @@ def _pass(source: Source, findings: Sequence[Finding]) -> Source | None:
 
 
 def _touch(a: Edit, b: Edit) -> bool:
-    return (a.line, a.column) <= (b.end_line, b.end_column) and (b.line, b.column) <= (a.end_line, a.end_column)
+    return (a.line, a.column) <= (b.end_line, b.end_column) and (b.line, b.column) <= (
+        a.end_line,
+        a.end_column,
+    )
 
 
 def apply(source: Source, edits: Sequence[Edit]) -> str:

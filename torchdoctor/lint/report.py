@@ -7,10 +7,6 @@ from torchdoctor.lint.finding import FAMILY, Finding
 from torchdoctor.lint.sources import Source
 from torchdoctor.model import Diagnosis, Evidence, Fix, Frame, Role, Severity, Standing
 
-_BROKEN_TITLE = "The file is no Python that this interpreter reads"
-_BROKEN_WHY = "Nothing can be said of a file that does not parse; the other files are looked at all the same."
-_BROKEN_FIX = "Mend the line, or leave the file out (exclude in pyproject.toml, or --exclude)."
-
 
 def diagnosis(finding: Finding, source: Source) -> Diagnosis:
     """The finding as an entry of a report's ``diagnoses``; columns count characters from 1."""
@@ -30,11 +26,6 @@ def diagnosis(finding: Finding, source: Source) -> Diagnosis:
         end_column=_characters(source.line(finding.end_line), finding.end_column) + 1,
     )
     evidence = (Evidence(finding.says, source.path, line),)
-    if finding.check == registry.SYNTAX_ERROR:
-        return Diagnosis(
-            finding.check, FAMILY, _BROKEN_TITLE, Severity.WARNING, Role.CAUSE, Standing.CONFIRMED,
-            _BROKEN_WHY, None, frame, evidence, fixes=(Fix(_BROKEN_FIX),),
-        )  # fmt: skip
     check = registry.all_checks()[finding.check]
     first = check.group == 1
     return Diagnosis(
@@ -43,7 +34,7 @@ def diagnosis(finding: Finding, source: Source) -> Diagnosis:
         check.title,
         Severity.FATAL if first else Severity.WARNING,
         Role.CAUSE,
-        Standing.CONFIRMED if first else Standing.POSSIBLE,
+        Standing.POSSIBLE if check.group == 2 else Standing.CONFIRMED,
         " ".join(check.why.split()),
         None,
         frame,

@@ -113,9 +113,7 @@ class Run:
         for line, text in result.problems:
             self._mistakes.append(f"{source.path}:{line}: {text}")
         if self._asked.advice:
-            self._notes += (
-                f"{source.path}:{line}: ignore[{one}] hides nothing" for line, one in result.idle
-            )
+            self._notes += (f"{source.path}:{line}: ignore[{one}] hides nothing" for line, one in result.idle)
 
     def _done(self, named: tuple[str, ...]) -> Linted:
         made = Report(

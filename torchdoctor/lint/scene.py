@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -122,7 +123,9 @@ class Scene:
     def uses(self, name: str) -> list[ast.Name]:
         """Where a plain name is read."""
         return [
-            one for one in ast.walk(self.tree) if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
+            one
+            for one in ast.walk(self.tree)
+            if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
         ]
 
     def methods(self, *names: str) -> list[ast.Call]:
@@ -176,7 +179,12 @@ class Scene:
             for one in reversed(binds):
                 if one.how == "class":
                     return self.index.class_of.get(one.node)
-                if one.how == "assign" and not one.path and isinstance(one.value, ast.Name) and len(binds) == 1:
+                if (
+                    one.how == "assign"
+                    and not one.path
+                    and isinstance(one.value, ast.Name)
+                    and len(binds) == 1
+                ):
                     return None if one.value.id == node.id else self.local_class(one.value)
         return None
 
@@ -272,7 +280,7 @@ class Scene:
         return self._callers.get(function, []) if function is not None else []
 
     def flat(self, function: FunctionNode) -> tuple[ast.Call, ...]:
-        """All calls that a function leads to, through functions of this file, in the order of their making."""
+        """All calls that a function leads to, through functions of this file, in their order."""
         known = self._flat.get(function)
         if known is None:
             self._flat[function] = ()  # what calls itself is gone through once
@@ -309,6 +317,15 @@ class Scene:
         """The branches that a step stands in, in its own function and where it is called from."""
         own = flow.guards(step.call)
         return own if step.call is step.top else own | flow.guards(step.top)
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return re.split(r"\r\n|\r|\n", self.text)
+
+    def indent(self, line: int) -> str:
+        """The blanks that a line begins with."""
+        text = self._lines[line - 1] if line <= len(self._lines) else ""
+        return text[: len(text) - len(text.lstrip(" \t"))]
 
     def function_name(self, node: ast.AST) -> str:
         """``Class.method`` or ``function`` around a node; "" at module level."""

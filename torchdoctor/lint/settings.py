@@ -58,7 +58,7 @@ def nearest(name: str) -> str:
 
 
 def settings(path: str, asked: Asked) -> Settings:
-    """The settings for one named path: those of the nearest ``pyproject.toml`` at or above it, and the call's.
+    """The settings for a path: those of the nearest ``pyproject.toml`` at or above it, and the call's.
 
     Never raises: what is wrong with them stands in ``problems``.
     """

@@ -9,14 +9,16 @@ from torchdoctor.lint import flow
 from torchdoctor.lint.constants import number
 from torchdoctor.lint.index import Binding
 from torchdoctor.lint.layers import last
+from torchdoctor.lint.names import words
 
 if TYPE_CHECKING:
     from torchdoctor.lint.scene import Scene
 
-_MAKERS = frozenset(f"torch.{name}" for name in "rand randn zeros ones empty".split())
-_SAME_SHAPE = frozenset(
-    "relu sigmoid tanh softplus exp abs clamp float double half detach clone dropout torch.nn.Sigmoid torch.nn.Tanh "
-    "torch.nn.ReLU torch.nn.Dropout torch.nn.Softplus torch.nn.Identity".split()
+_MAKERS = frozenset(f"torch.{name}" for name in ["rand", "randn", "zeros", "ones", "empty"])
+_SAME_SHAPE = words(
+    "relu sigmoid tanh softplus exp abs clamp float double half detach clone dropout "
+    "torch.nn.Sigmoid torch.nn.Tanh torch.nn.ReLU torch.nn.Dropout torch.nn.Softplus "
+    "torch.nn.Identity"
 )
 
 
@@ -113,7 +115,11 @@ def _of_data(scene: Scene, node: ast.expr, depth: int) -> str:
                 return "column"
         if isinstance(value, ast.Call) and flow.method(value) in ("to_numpy", "array") and depth:
             base = flow.receiver(value) if flow.method(value) == "to_numpy" else None
-            return _of_data(scene, base if base is not None else value.args[0], depth - 1) if base or value.args else ""
+            return (
+                _of_data(scene, base if base is not None else value.args[0], depth - 1)
+                if base or value.args
+                else ""
+            )
         if isinstance(value, ast.Attribute) and value.attr == "values":
             return _frame(value.value)
         if isinstance(value, ast.Subscript):
@@ -123,7 +129,11 @@ def _of_data(scene: Scene, node: ast.expr, depth: int) -> str:
 
 def _frame(node: ast.expr) -> str:
     """``df["price"]`` is one column of a frame, without a second dimension."""
-    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+    if (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.slice, ast.Constant)
+        and isinstance(node.slice.value, str)
+    ):
         return "flat" if isinstance(node.value, ast.Name) else ""
     return ""
 
@@ -174,7 +184,11 @@ def _from_loader(scene: Scene, bind: Binding, depth: int) -> str:
             continue
         given = flow.argument(loader, 0, "dataset")
         for data in scene.values(given):
-            if isinstance(data, ast.Call) and scene.called(data) == "torch.utils.data.TensorDataset":
-                if path and path[0] < len(data.args):
-                    return column_or_flat(scene, data.args[path[0]], depth - 1)
+            if (
+                isinstance(data, ast.Call)
+                and scene.called(data) == "torch.utils.data.TensorDataset"
+                and path
+                and path[0] < len(data.args)
+            ):
+                return column_or_flat(scene, data.args[path[0]], depth - 1)
     return ""

@@ -40,7 +40,12 @@ class Source:
     """
 
     def __init__(
-        self, path: str, text: str, *, cells: tuple[tuple[int, int], ...] = (), broken: tuple[Broken, ...] = ()
+        self,
+        path: str,
+        text: str,
+        *,
+        cells: tuple[tuple[int, int], ...] = (),
+        broken: tuple[Broken, ...] = (),
     ) -> None:
         self.path = path
         self.text = text
@@ -85,7 +90,9 @@ def of(raw: bytes, path: str) -> Source:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
         text = raw.decode(encoding)
     except (SyntaxError, UnicodeDecodeError, LookupError) as error:
-        return Source(path, "", broken=(Broken(_line_of(raw, error), 0, f"the text cannot be decoded: {error}"),))
+        return Source(
+            path, "", broken=(Broken(_line_of(raw, error), 0, f"the text cannot be decoded: {error}"),)
+        )
     return Source(path, text)
 
 

@@ -21,7 +21,7 @@ _AUTOGRAD = "torch.autograd.backward"
 
 @record(frozen=True, slots=True)
 class Backward(Record):
-    """A backward pass. ``managed`` is one that goes through a library's engine; ``scaled`` through a scaler."""
+    """A backward pass; ``managed`` through a library's engine, ``scaled`` through a scaler."""
 
     call: ast.Call
     loss: ast.expr
@@ -48,7 +48,9 @@ def backward(scene: Scene, call: ast.Call) -> Backward | None:
         return None
     if isinstance(base, ast.Call) and flow.method(base) == "super":
         return None
-    if call.args and not (isinstance(call.args[0], ast.Constant) or "gradient" in flow.names_in(call.args[0])):
+    if call.args and not (
+        isinstance(call.args[0], ast.Constant) or "gradient" in flow.names_in(call.args[0])
+    ):
         if scene.kinds(base) or isinstance(base, ast.Name | ast.Attribute):
             return Backward(call, call.args[0], managed=True)
         return Backward(call, base)
@@ -118,7 +120,7 @@ _WORDS = {"optimizer": "opt", "scheduler": "sched", "scaler": "scaler", "module"
 
 
 def accumulates(scene: Scene, item: Backward) -> Iterator[tuple[Loop, ast.If]]:
-    """The loop that runs a backward pass each time, and the test in it that lets the optimizer step at times."""
+    """The loop of a backward pass, and the test in it that lets the optimizer step now and then."""
     for one in iterations(scene, item.call):
         for test in ast.walk(one.loop):
             if not isinstance(test, ast.If) or flow.inside(one.anchor, test) or not _counts(scene, test.test):

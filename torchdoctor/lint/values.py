@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.lint import flow
 from torchdoctor.lint.index import Binding, Class
 from torchdoctor.lint.kinds import annotated, made_by, wraps
+from torchdoctor.lint.names import words
 
 if TYPE_CHECKING:
     from torchdoctor.lint.index import FunctionNode
@@ -20,26 +21,16 @@ _DEPTH = 14
 _NESTED = 8  # questions that a question leads to: each takes its share of the stack
 _MOST = 24  # origins of one expression; more say nothing
 # methods that give back what they are called on, or the same thing elsewhere
-SAME = frozenset(
-    "to cuda cpu eval train half float double bfloat16 requires_grad_ apply share_memory contiguous compile "
-    "to_empty xpu npu type".split()
+SAME = words(
+    "to cuda cpu eval train half float double bfloat16 requires_grad_ apply share_memory "
+    "contiguous compile to_empty xpu npu type"
 )
 # functions that give back their first argument, prepared
-_PREPARED = frozenset(
-    (
-        "torch.compile",
-        "torch.jit.script",
-        "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
-        "torch.distributed.fsdp.fully_shard",
-        "tqdm.tqdm",
-        "tqdm.auto.tqdm",
-        "tqdm.notebook.tqdm",
-        "tqdm.trange",
-        "rich.progress.track",
-        "torch.nn.utils.weight_norm",
-        "torch.nn.utils.spectral_norm",
-        "torch.nn.utils.parametrizations.spectral_norm",
-    )
+_PREPARED = words(
+    "torch.compile torch.jit.script torch.nn.SyncBatchNorm.convert_sync_batchnorm "
+    "torch.distributed.fsdp.fully_shard tqdm.tqdm tqdm.auto.tqdm tqdm.notebook.tqdm tqdm.trange "
+    "rich.progress.track torch.nn.utils.weight_norm torch.nn.utils.spectral_norm "
+    "torch.nn.utils.parametrizations.spectral_norm"
 )
 _MANAGERS = ("prepare", "setup", "setup_dataloaders", "prepare_data_loader", "prepare_model", "initialize")
 
@@ -100,7 +91,11 @@ class Values:
         return found
 
     def _origins(self, node: ast.Name | ast.Attribute) -> list[Binding]:
-        if isinstance(node, ast.Attribute) and node.attr == "module" and not self._scene.attribute_binds(node):
+        if (
+            isinstance(node, ast.Attribute)
+            and node.attr == "module"
+            and not self._scene.attribute_binds(node)
+        ):
             inner = [
                 one.args[0] for one in self.of(node.value) if isinstance(one, ast.Call) and self.wrapper(one)
             ]
@@ -176,7 +171,7 @@ class Values:
                     if owner is not None:
                         made.setdefault(owner, []).append(call)
             self._made = made
-        return made  # type: ignore[no-any-return]
+        return made
 
     def _call(
         self, node: ast.Call, path: tuple[int, ...], seen: tuple[object, ...], depth: int
@@ -233,9 +228,7 @@ class Values:
 
     def only(self, node: ast.AST, kind: str) -> bool:
         """Is each origin of the expression of the kind? None counts for nothing."""
-        origins = [
-            one for one in self.of(node) if not (isinstance(one, ast.Constant) and one.value is None)
-        ]
+        origins = [one for one in self.of(node) if not (isinstance(one, ast.Constant) and one.value is None)]
         return bool(origins) and all(kind in self.kind(one) for one in origins)
 
     def kind(self, value: Value) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Findings in source code, for people: the verdict, then each place with its line, a caret and the way out."""
+"""Findings in source code, for people: the verdict, then each place with its line and the way out."""
 
 from __future__ import annotations
 

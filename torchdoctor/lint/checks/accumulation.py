@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 class AccumulationNotDivided(Check):
     id = "accumulation-not-divided"
     title = "Accumulated gradients are a sum of means"
-    why = """The loss is the mean over one small batch. n of them added up give n times the gradient of the large batch
-    that is meant, as if the learning rate were n times as high. (Adam hides it, weight decay and clipping do not.)"""
+    why = """The loss is the mean over one small batch. n of them added up give n times the gradient of the
+    large batch that is meant, as if the learning rate were n times as high. (Adam hides it, weight decay
+    and clipping do not.)"""
     fix = ("Divide each loss by the number of batches that are accumulated: (loss / steps).backward().",)
     words = ("backward",)
 
@@ -29,7 +30,9 @@ class AccumulationNotDivided(Check):
             if item.managed or not _means(scene, item.loss) or _divided_gradients(scene):
                 continue
             for _, test in accumulates(scene, item):
-                says = f"the optimizer steps on line {test.lineno} once in several, and nothing divides the loss"
+                says = (
+                    f"the optimizer steps on line {test.lineno} once in several, and nothing divides the loss"
+                )
                 yield self.at(item.call, says, scene)
                 break
 
@@ -41,7 +44,10 @@ def _means(scene: Scene, node: ast.expr, depth: int = 4) -> bool:
     if isinstance(node, ast.Name | ast.Attribute):
         binds = scene.reaching(node)
         return bool(binds) and all(
-            one.how == "assign" and not one.path and one.value is not None and _means(scene, one.value, depth - 1)
+            one.how == "assign"
+            and not one.path
+            and one.value is not None
+            and _means(scene, one.value, depth - 1)
             for one in binds
         )
     if not isinstance(node, ast.Call):
@@ -79,10 +85,10 @@ def _divided_gradients(scene: Scene) -> bool:
 class AccumulationNoSync(Check):
     id = "accumulation-no-sync"
     title = "DDP averages gradients in every step of an accumulation"
-    why = """Each backward() of a DistributedDataParallel model sends all gradients to all ranks. While they are only
-    accumulated that is work for nothing: n times the traffic of one step, often most of its time."""
+    why = """Each backward() of a DistributedDataParallel model sends all gradients to all ranks. While they
+    are only accumulated that is work for nothing: n times the traffic of one step, often most of its time."""
     fix = (
-        "Run all backward passes but the last of an accumulation, with their forward, in `with model.no_sync():`.",
+        "Run all passes but the last of an accumulation, forward and backward, in `with model.no_sync():`.",
     )
     words = ("DistributedDataParallel",)
 
@@ -97,7 +103,9 @@ class AccumulationNoSync(Check):
             for loop, test in accumulates(scene, item):
                 model = self._wrapped(scene, loop)
                 if model is not None:
-                    says = f"the optimizer steps on line {test.lineno} once in several, and each pass communicates"
+                    says = (
+                        f"the optimizer steps on line {test.lineno} now and then, and each pass communicates"
+                    )
                     yield self.at(item.call, says, scene)
                     break
 

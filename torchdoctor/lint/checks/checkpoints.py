@@ -8,23 +8,25 @@ from typing import TYPE_CHECKING
 from torchdoctor.lint import flow
 from torchdoctor.lint.finding import Check, Finding
 from torchdoctor.lint.index import Binding, dotted_text
+from torchdoctor.lint.names import words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torchdoctor.lint.scene import Scene
 
-_TELLS = frozenset(
-    "print info warning warn debug log error write append add len missing_keys unexpected_keys format set "
-    "difference".split()
+_TELLS = words(
+    "print info warning warn debug log error write append add len missing_keys unexpected_keys "
+    "format set difference"
 )
 
 
 class StateDictFiltered(Check):
     id = "state-dict-filtered"
     title = "A checkpoint is filtered by the names that the model has"
-    why = """What does not fit is dropped without a word. A prefix ("module.", "model.", "backbone.") or a renamed
-    layer drops everything: the model keeps its random weights, and the run only looks as if it were pretrained."""
+    why = """What does not fit is dropped without a word. A prefix ("module.", "model.", "backbone.") or a
+    renamed layer drops everything: the model keeps its random weights, and the run only looks as if it were
+    pretrained."""
     fix = (
         "Load it whole with strict=False, and look at what it returns: missing_keys and unexpected_keys.",
         "Or count what is left: assert len(kept) == len(model.state_dict()).",
@@ -37,12 +39,16 @@ class StateDictFiltered(Check):
             return
         for node in scene.index.comprehensions:
             if self._keeps(scene, node) and not self._looked_at(scene, node) and self._loaded(scene, node):
-                yield self.at(node, "what the model does not have is dropped, and nothing tells how much", scene)
+                yield self.at(
+                    node, "what the model does not have is dropped, and nothing tells how much", scene
+                )
         for loop in scene.index.loops:
             if isinstance(loop, ast.For):
                 test = self._loop(scene, loop)
                 if test is not None:
-                    yield self.at(test, "what the model does not have is dropped, and nothing tells how much", scene)
+                    yield self.at(
+                        test, "what the model does not have is dropped, and nothing tells how much", scene
+                    )
 
     def _keeps(self, scene: Scene, node: ast.DictComp) -> bool:
         """``{k: v for k, v in ckpt.items() if k in own}``, keys as they are."""
@@ -74,7 +80,13 @@ class StateDictFiltered(Check):
     def _own_names(self, scene: Scene, node: ast.expr) -> bool:
         """Is it the model's state, or the names in it?"""
         for value in scene.values(node):
-            while isinstance(value, ast.Call) and flow.method(value) in ("keys", "set", "list", "dict", "items"):
+            while isinstance(value, ast.Call) and flow.method(value) in (
+                "keys",
+                "set",
+                "list",
+                "dict",
+                "items",
+            ):
                 base = flow.receiver(value) if flow.method(value) in ("keys", "items") else None
                 inner = base if base is not None else value.args[0] if value.args else None
                 if inner is None:
@@ -87,7 +99,7 @@ class StateDictFiltered(Check):
     def _loaded(self, scene: Scene, node: ast.DictComp) -> bool:
         """Does what is left reach load_state_dict, and not with strict=True alone?"""
         holder = flow.up(node)
-        names = {node_name for node_name in _targets(holder)}
+        names = set(_targets(holder))
         root = flow.named_function(node) or scene.tree
         for call in flow.calls_under(root):
             given = call.args[0] if call.args else None
@@ -118,7 +130,9 @@ class StateDictFiltered(Check):
     def _loop(self, scene: Scene, loop: ast.For) -> ast.If | None:
         """``for k, v in ckpt.items(): if k in own: …`` with nothing for the others."""
         target = loop.target
-        if not (isinstance(target, ast.Tuple) and len(target.elts) == 2 and isinstance(target.elts[0], ast.Name)):
+        if not (
+            isinstance(target, ast.Tuple) and len(target.elts) == 2 and isinstance(target.elts[0], ast.Name)
+        ):
             return None
         if not (isinstance(loop.iter, ast.Call) and flow.method(loop.iter) == "items"):
             return None
@@ -140,7 +154,9 @@ class StateDictFiltered(Check):
     def _copies(self, node: ast.stmt, key: str) -> bool:
         """Does it put the value under the same name?"""
         for one in ast.walk(node):
-            if not (isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Name) and one.slice.id == key):
+            if not (
+                isinstance(one, ast.Subscript) and isinstance(one.slice, ast.Name) and one.slice.id == key
+            ):
                 continue
             if isinstance(one.ctx, ast.Store) or "copy_" in flow.names_in(flow.up(one)):
                 return True
@@ -159,8 +175,9 @@ def _targets(holder: ast.AST) -> set[str]:
 class SaveWrappedModel(Check):
     id = "save-wrapped-model"
     title = "The state of the DDP or DataParallel wrapper is saved"
-    why = """The wrapper holds the model as .module, so every name in its state_dict() begins with "module.". Loaded
-    into the bare model that is an error of missing and unexpected keys, or, with strict=False, nothing at all."""
+    why = """The wrapper holds the model as .module, so every name in its state_dict() begins with "module.".
+    Loaded into the bare model that is an error of missing and unexpected keys, or, with strict=False,
+    nothing at all."""
     fix = ("Save the model inside: torch.save(model.module.state_dict(), path).",)
     cause = "checkpoint-module-prefix"
     words = ("DistributedDataParallel", "DataParallel")
@@ -170,19 +187,33 @@ class SaveWrappedModel(Check):
             base = flow.receiver(call)
             if base is None or not self._wrapped(scene, base) or not self._saved(scene, call):
                 continue
+            if self._told_apart(call):
+                continue
             if not self._loads_wrapped(scene, base):
-                yield self.at(call, f"{ast.unparse(base)[:60]} is wrapped: its names begin with module.", scene)
+                yield self.at(
+                    call, f"{ast.unparse(base)[:60]} is wrapped: its names begin with module.", scene
+                )
 
     def _wrapped(self, scene: Scene, base: ast.expr) -> bool:
         """Is it wrapped on every way, or on all but the one on which it stays as it was?"""
         values = [one for one in scene.values(base) if not isinstance(one, ast.Constant)]
         wrapped = [
-            one for one in values if isinstance(one, ast.Call) and scene.values_of.wrapper(one) in ("ddp", "dp")
+            one
+            for one in values
+            if isinstance(one, ast.Call) and scene.values_of.wrapper(one) in ("ddp", "dp")
         ]
         if not wrapped or self._unwraps(scene, base):
             return False
         inner = {inside for one in wrapped for inside in scene.values(one.args[0])}
         return all(one in wrapped or one in inner for one in values)
+
+    def _told_apart(self, call: ast.Call) -> bool:
+        """Does a test around it ask whether the model is wrapped?"""
+        words = {"module", "DataParallel", "DistributedDataParallel", "DDP", "distributed", "isinstance"}
+        return any(
+            isinstance(test, ast.If | ast.IfExp) and flow.names_in(test.test) & words
+            for test, _ in flow.guards(call)
+        )
 
     def _unwraps(self, scene: Scene, base: ast.expr) -> bool:
         """Is ``.module`` taken of it on some way?"""
@@ -213,24 +244,26 @@ class SaveWrappedModel(Check):
             return True
         mine = set(scene.values(base))
         return any(
-            (other := flow.receiver(call)) is not None and set(scene.values(other)) & mine and self._wrapped(scene, other)
+            (other := flow.receiver(call)) is not None
+            and set(scene.values(other)) & mine
+            and self._wrapped(scene, other)
             for call in scene.methods("load_state_dict")
         )
 
 
-_FOREIGN = frozenset(
-    "urlretrieve hf_hub_download snapshot_download cached_download download_url_to_file download cached_path "
-    "load_file_from_url urlopen get_file download_url hf_hub_url cached_file".split()
+_FOREIGN = words(
+    "urlretrieve hf_hub_download snapshot_download cached_download download_url_to_file download "
+    "cached_path load_file_from_url urlopen get_file download_url hf_hub_url cached_file"
 )
 
 
 class WeightsOnlyFalse(Check):
     id = "weights-only-false"
     title = "torch.load(weights_only=False) opens a file that comes from outside"
-    why = """With weights_only=False the file is unpickled whole, and a pickle runs whatever its author put into it.
-    A path from the command line, the environment or a download is somebody else's file."""
+    why = """With weights_only=False the file is unpickled whole, and a pickle runs whatever its author put
+    into it. A path from the command line, the environment or a download is somebody else's file."""
     fix = (
-        "Use weights_only=True; allow classes that are needed with torch.serialization.add_safe_globals([...]).",
+        "Use weights_only=True; allow the classes it needs: torch.serialization.add_safe_globals([...]).",
         "For files of others, safetensors holds nothing that could run.",
     )
     words = ("weights_only",)
@@ -264,10 +297,16 @@ class WeightsOnlyFalse(Check):
             return {"sys.argv": "the command line", "os.environ": "the environment"}.get(name, "")
         if isinstance(value, ast.Attribute):
             made = scene.values(value.value)
-            if any(isinstance(one, ast.Call) and flow.method(one) in ("parse_args", "parse_known_args") for one in made):
+            if any(
+                isinstance(one, ast.Call) and flow.method(one) in ("parse_args", "parse_known_args")
+                for one in made
+            ):
                 return "the command line"
             binds = [one for one in made if isinstance(one, Binding)]
-            if any(isinstance(one.value, ast.Call) and flow.method(one.value) == "parse_known_args" for one in binds):
+            if any(
+                isinstance(one.value, ast.Call) and flow.method(one.value) == "parse_known_args"
+                for one in binds
+            ):
                 return "the command line"
             return ""
         if isinstance(value, ast.Call):

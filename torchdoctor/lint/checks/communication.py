@@ -28,9 +28,9 @@ _JOINS = frozenset(("torch.cat", "torch.concat", "torch.stack", "torch.vstack", 
 class GatherNoGrad(Check):
     id = "gather-no-grad"
     title = "A loss is computed from all_gather(), through which no gradient flows"
-    why = """torch.distributed.all_gather writes into new tensors that have no history. Where the loss is computed from
-    them (contrastive losses do), the model gets no gradient from them, not even from this rank's own part; training
-    goes on with a part of the loss."""
+    why = """torch.distributed.all_gather writes into new tensors that have no history. Where the loss is
+    computed from them (contrastive losses do), the model gets no gradient from them, not even from this
+    rank's own part; training goes on with a part of the loss."""
     fix = (
         "Use torch.distributed.nn.functional.all_gather(x), which differentiates.",
         "Or put the own part back: parts[rank] = x before torch.cat(parts).",
@@ -55,7 +55,8 @@ class GatherNoGrad(Check):
             return True
         for value in scene.values(given):
             if isinstance(value, ast.Call) and (
-                flow.method(value) in ("detach", "argmax", "long", "int") or scene.called(value) in ("torch.tensor",)
+                flow.method(value) in ("detach", "argmax", "long", "int")
+                or scene.called(value) in ("torch.tensor",)
             ):
                 return True
         return isinstance(given, ast.Name) and any(
@@ -76,14 +77,20 @@ class GatherNoGrad(Check):
         if flow.method(call) != "all_gather":
             return True
         for one in flow.calls_under(function):
-            if scene.called(one) in _JOINS and one.args and flow.start(one) > flow.start(call):
-                if isinstance(one.args[0], ast.Name) and one.args[0].id == name:
-                    return True
+            if (
+                scene.called(one) in _JOINS
+                and one.args
+                and flow.start(one) > flow.start(call)
+                and isinstance(one.args[0], ast.Name)
+                and one.args[0].id == name
+            ):
+                return True
         return False
 
     def _differentiated(self, scene: Scene, function: FunctionNode) -> bool:
         """Does a loss come out of it: here, or in a caller that is not an evaluation?"""
-        todo, seen = [function], set()
+        todo = [function]
+        seen: set[FunctionNode] = set()
         while todo:
             one = todo.pop()
             if one in seen or len(seen) > 12:
@@ -114,14 +121,14 @@ class GatherNoGrad(Check):
         return owner is not None and "torch.autograd.Function" in scene.bases(owner)
 
 
-_WAITS = frozenset("wait_stream wait_event synchronize wait record_stream query".split())
+_WAITS = frozenset(["wait_stream", "wait_event", "synchronize", "wait", "record_stream", "query"])
 
 
 class SideStreamNoWait(Check):
     id = "side-stream-no-wait"
     title = "Work on a side stream is used before it is done"
-    why = """Streams run beside each other. What is read on the current stream may not be written yet, and its memory may
-    be given away while the other stream still uses it: wrong numbers, at times, and never under
+    why = """Streams run beside each other. What is read on the current stream may not be written yet, and its
+    memory may be given away while the other stream still uses it: wrong numbers, at times, and never under
     CUDA_LAUNCH_BLOCKING=1."""
     fix = (
         "Before the first use: torch.cuda.current_stream().wait_stream(side).",
@@ -133,8 +140,11 @@ class SideStreamNoWait(Check):
         for node in scene.index.withs:
             if not any(self._side(scene, item.context_expr) for item in node.items):
                 continue
-            if any(flow.method(call) in _WAITS - {"wait", "record_stream", "query"} and not self._starts(scene, call)
-                   for call in flow.calls_under(node)):
+            if any(
+                flow.method(call) in _WAITS - {"wait", "record_stream", "query"}
+                and not self._starts(scene, call)
+                for call in flow.calls_under(node)
+            ):
                 continue
             names = {
                 one.id
@@ -147,14 +157,19 @@ class SideStreamNoWait(Check):
             }
             use = self._used(scene, node, names)
             if use is not None:
-                yield self.at(use, f"{use.id} is made on the stream of line {node.lineno}; nothing waits for it", scene)
+                yield self.at(
+                    use, f"{use.id} is made on the stream of line {node.lineno}; nothing waits for it", scene
+                )
 
     def _starts(self, scene: Scene, call: ast.Call) -> bool:
         """Is it the side stream that waits for the current one, as it should?"""
         return flow.method(call) == "wait_stream" and bool(call.args)
 
     def _side(self, scene: Scene, node: ast.expr) -> bool:
-        if isinstance(node, ast.Call) and scene.called(node) in ("torch.cuda.stream", "torch.cuda.StreamContext"):
+        if isinstance(node, ast.Call) and scene.called(node) in (
+            "torch.cuda.stream",
+            "torch.cuda.StreamContext",
+        ):
             return bool(node.args) and scene.is_a(node.args[0], "stream")
         return scene.is_a(node, "stream")
 
@@ -183,6 +198,7 @@ class SideStreamNoWait(Check):
 
     def _on_a_stream(self, scene: Scene, node: ast.AST) -> bool:
         return any(
-            isinstance(parent, ast.With) and any("stream" in ast.unparse(item).lower() for item in parent.items)
+            isinstance(parent, ast.With)
+            and any("stream" in ast.unparse(item).lower() for item in parent.items)
             for _, parent in flow.above(node)
         )

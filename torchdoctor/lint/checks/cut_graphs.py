@@ -62,9 +62,9 @@ def _on_inside(scene: Scene, item: Backward) -> bool:
 class GraphCut(Check):
     id = "graph-cut"
     title = "The loss has no graph behind it any more"
-    why = """item(), float(), numpy(), torch.tensor() and detach() give a value without its history. backward() on
-    what is computed from it raises (element 0 of tensors does not require grad), or, with requires_grad=True put on
-    the new tensor, does nothing: no parameter gets a gradient."""
+    why = """item(), float(), numpy(), torch.tensor() and detach() give a value without its history.
+    backward() on what is computed from it raises (element 0 of tensors does not require grad), or, with
+    requires_grad=True put on the new tensor, does nothing: no parameter gets a gradient."""
     fix = (
         "Differentiate the tensor itself, and take item() of it only to print.",
         "Combine tensors with torch operations: torch.stack(losses).mean(), not torch.tensor(losses).",
@@ -102,7 +102,12 @@ class GraphCut(Check):
         for one in origins:
             if not isinstance(one, ast.Call) or not leaf(scene, one) or not one.args:
                 return None
-            if scene.called(one) not in ("torch.tensor", "torch.autograd.Variable", "torch.as_tensor", "torch.Tensor"):
+            if scene.called(one) not in (
+                "torch.tensor",
+                "torch.autograd.Variable",
+                "torch.as_tensor",
+                "torch.Tensor",
+            ):
                 return None
             if not self._computed(scene, one.args[0]):
                 return None
@@ -112,7 +117,14 @@ class GraphCut(Check):
     def _computed(self, scene: Scene, node: ast.expr) -> bool:
         """Does the number come out of a computation that had, or may have had, a graph?"""
         for one in ast.walk(node):
-            if isinstance(one, ast.Call) and flow.method(one) in ("item", "detach", "mean", "sum", "float", "tolist"):
+            if isinstance(one, ast.Call) and flow.method(one) in (
+                "item",
+                "detach",
+                "mean",
+                "sum",
+                "float",
+                "tolist",
+            ):
                 return True
             if isinstance(one, ast.Attribute) and one.attr == "data":
                 return True

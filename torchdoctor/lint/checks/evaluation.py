@@ -11,6 +11,7 @@ from torchdoctor.lint.finding import Check, Finding
 from torchdoctor.lint.index import Binding, dotted_text
 from torchdoctor.lint.kinds import is_loader
 from torchdoctor.lint.modes import minds_mode, sets_mode
+from torchdoctor.lint.names import words
 from torchdoctor.lint.training import backward
 
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from torchdoctor.lint.index import FunctionNode
     from torchdoctor.lint.scene import Scene, Step
 
-_DIFFERENTIATES = frozenset(
-    "backward grad requires_grad_ jacobian hessian vjp jvp retain_grad enable_grad set_grad_enabled no_grad "
-    "inference_mode attack perturb register_hook".split()
+_DIFFERENTIATES = words(
+    "backward grad requires_grad_ jacobian hessian vjp jvp retain_grad enable_grad "
+    "set_grad_enabled no_grad inference_mode attack perturb register_hook"
 )
 
 
@@ -30,7 +31,9 @@ def _batches(scene: Scene, loop: ast.For | ast.AsyncFor) -> bool:
     if is_loader(scene, loop.iter):
         return True
     node = loop.iter
-    while isinstance(node, ast.Call) and flow.method(node) in ("enumerate", "tqdm", "iter", "zip") and node.args:
+    while (
+        isinstance(node, ast.Call) and flow.method(node) in ("enumerate", "tqdm", "iter", "zip") and node.args
+    ):
         node = node.args[0]
     if isinstance(node, ast.Name):
         return all(isinstance(one, Binding) and one.how == "param" for one in scene.values(node))
@@ -39,15 +42,19 @@ def _batches(scene: Scene, loop: ast.For | ast.AsyncFor) -> bool:
 
 def _forwards(loop: ast.AST, text: str) -> list[ast.Call]:
     """The calls in a loop of what is written ``text``."""
-    return [call for call in flow.calls_under(loop) if dotted_text(call.func) == text and (call.args or call.keywords)]
+    return [
+        call
+        for call in flow.calls_under(loop)
+        if dotted_text(call.func) == text and (call.args or call.keywords)
+    ]
 
 
 class EvalWithoutNoGrad(Check):
     id = "eval-without-no-grad"
     title = "An evaluation loop records the graph of every forward pass"
-    why = """eval() changes how dropout and batch norm behave; it does not switch gradients off. Each forward pass
-    keeps its activations for a backward pass that never comes: evaluation takes several times the memory that it
-    needs, and is often what runs out of it."""
+    why = """eval() changes how dropout and batch norm behave; it does not switch gradients off. Each forward
+    pass keeps its activations for a backward pass that never comes: evaluation takes several times the
+    memory that it needs, and is often what runs out of it."""
     fix = (
         "Put the loop into `with torch.no_grad():` (or torch.inference_mode()), or decorate the function so.",
     )
@@ -71,7 +78,11 @@ class EvalWithoutNoGrad(Check):
 
     def _evaluates(self, scene: Scene, loop: ast.AST, call: ast.Call, text: str) -> ast.Call | None:
         """What put the model into evaluation mode before the loop, here or in every caller in this file."""
-        if scene.target(call) is not None or self._needs_graph(scene, loop) or gradients_off(scene, call) is not None:
+        if (
+            scene.target(call) is not None
+            or self._needs_graph(scene, loop)
+            or gradients_off(scene, call) is not None
+        ):
             return None
         mode = self._mode(scene, loop, text)
         if mode is not None:
@@ -108,7 +119,8 @@ class EvalWithoutNoGrad(Check):
 
     def _needs_graph(self, scene: Scene, loop: ast.AST) -> bool:
         return any(
-            flow.method(step.call) in _DIFFERENTIATES or flow.method(step.call) == "step" for step in scene.steps(loop)
+            flow.method(step.call) in _DIFFERENTIATES or flow.method(step.call) == "step"
+            for step in scene.steps(loop)
         )
 
     def _trains_later(self, scene: Scene, loop: ast.AST) -> bool:
@@ -125,9 +137,9 @@ class EvalWithoutNoGrad(Check):
 class EvalModeMissing(Check):
     id = "eval-mode-missing"
     title = "A model is evaluated in training mode, or trained in evaluation mode"
-    why = """In training mode dropout drops and batch norm uses (and updates) the statistics of the batch at hand:
-    accuracy is too low and changes with the batch size. After eval() without train() the rest of the training runs
-    without dropout and with frozen statistics."""
+    why = """In training mode dropout drops and batch norm uses (and updates) the statistics of the batch at
+    hand: accuracy is too low and changes with the batch size. After eval() without train() the rest of the
+    training runs without dropout and with frozen statistics."""
     fix = (
         "Call model.eval() before the evaluation and model.train() after it, or at the start of each epoch.",
     )
@@ -140,11 +152,10 @@ class EvalModeMissing(Check):
                 continue
             for call in flow.calls_under(loop):
                 text = dotted_text(call.func)
-                if text and text not in told and self._in_training_mode(scene, loop, call, text):
-                    if loop not in told:
-                        told.add(loop)
-                        says = f"{text} is never put into evaluation mode"
-                        yield self.at(call, says, scene)
+                if text and loop not in told and self._in_training_mode(scene, loop, call, text):
+                    told.add(loop)
+                    says = f"{text} is never put into evaluation mode"
+                    yield self.at(call, says, scene)
         yield from self._never_back(scene)
 
     def _in_training_mode(self, scene: Scene, loop: ast.AST, call: ast.Call, text: str) -> bool:
@@ -182,7 +193,8 @@ class EvalModeMissing(Check):
             root = flow.named_function(call) or scene.tree
             before = [one for one in flow.calls_under(root) if sets_mode(scene, one, text)]
             trained = any(
-                backward(scene, step.call) is not None and not flow.exclusive(step.top, call) for step in steps
+                backward(scene, step.call) is not None and not flow.exclusive(step.top, call)
+                for step in steps
             )
             if before and trained and not _in_training_call(scene, loops[-1], text):
                 yield self.at(call, f"{text}.train() is called before the loop only", scene)

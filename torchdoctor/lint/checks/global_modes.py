@@ -28,9 +28,9 @@ _PREPARES = ("warnings.", "logging.", "sys.path.", "torch.backends.", "os.enviro
 class GradModeAtImport(Check):
     id = "grad-mode-at-import"
     title = "Importing this file switches a mode of the whole process"
-    why = """The call runs when anybody imports the file, for all code of the process: gradients stay off (element 0
-    of tensors does not require grad), every operation is traced for anomalies (several times slower), or tensors come
-    in another type or on another device, far away from the line that did it."""
+    why = """The call runs when anybody imports the file, for all code of the process: gradients stay off
+    (element 0 of tensors does not require grad), every operation is traced for anomalies (several times
+    slower), or tensors come in another type or on another device, far away from the line that did it."""
     fix = (
         "Call it in the program, or use a context: `with torch.no_grad():`, `with torch.device(...):`.",
         "In a library, give dtype= and device= where tensors are made.",
@@ -42,7 +42,11 @@ class GradModeAtImport(Check):
         if scene.notebook or not scene.calls(*_SWITCHES) or not _only_defines(scene, scene.tree.body):
             return
         for call in scene.calls(*_SWITCHES):
-            if flow.function(call) is not None or flow.class_around(call) or not isinstance(flow.up(call), ast.Expr):
+            if (
+                flow.function(call) is not None
+                or flow.class_around(call)
+                or not isinstance(flow.up(call), ast.Expr)
+            ):
                 continue
             given = call.args[0] if call.args else flow.keyword(call, "mode")
             method = flow.method(call)

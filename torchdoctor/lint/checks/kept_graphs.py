@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 class LossAccumulatedWithGraph(Check):
     id = "loss-accumulated-with-graph"
     title = "A running total keeps the graph of every iteration"
-    why = """The loss is a tensor with its graph behind it. Added to a total or put into a list it is kept until the
-    loop ends, and with it what each iteration saved: GPU memory grows from step to step, until it is full."""
+    why = """The loss is a tensor with its graph behind it. Added to a total or put into a list it is kept
+    until the loop ends, and with it what each iteration saved: GPU memory grows from step to step, until it
+    is full."""
     fix = (
         "Add loss.item(), or loss.detach() to stay on the GPU without a synchronisation.",
         "In a list, keep numbers: losses.append(loss.item()).",
@@ -38,7 +39,11 @@ class LossAccumulatedWithGraph(Check):
                 continue
             loops = {one.loop: None for one in iterations(scene, item.call)}
             for loop in loops or (None,):
-                here = loop if loop is not None and flow.inside(item.call, loop) else flow.named_function(item.call)
+                here = (
+                    loop
+                    if loop is not None and flow.inside(item.call, loop)
+                    else flow.named_function(item.call)
+                )
                 for node in flow.walk(here) if here is not None else ():
                     kept = _kept(node, dotted_text(item.loss))
                     if kept is None or node in told or not self._grows(scene, node, item, loop):
@@ -69,9 +74,13 @@ class LossAccumulatedWithGraph(Check):
                 return False
         if text.startswith("self."):
             return isinstance(total, ast.Attribute) and not _reset(root, text, node)
-        return loop is not None and flow.inside(node, loop) and not any(
-            flow.inside(one.node, loop) and one.how == "assign" and one.node is not node
-            for one in (scene.lookup(total) if isinstance(total, ast.Name) else ())
+        return (
+            loop is not None
+            and flow.inside(node, loop)
+            and not any(
+                flow.inside(one.node, loop) and one.how == "assign" and one.node is not node
+                for one in (scene.lookup(total) if isinstance(total, ast.Name) else ())
+            )
         )
 
 
@@ -139,7 +148,9 @@ def _total(node: ast.AST) -> ast.expr | None:
 def _reset(root: ast.AST, text: str, but: ast.AST) -> bool:
     """Is the total begun anew in the same function?"""
     return any(
-        isinstance(node, ast.Assign) and node is not but and any(dotted_text(one) == text for one in node.targets)
+        isinstance(node, ast.Assign)
+        and node is not but
+        and any(dotted_text(one) == text for one in node.targets)
         for node in flow.walk(root)
     )
 
@@ -147,9 +158,9 @@ def _reset(root: ast.AST, text: str, but: ast.AST) -> bool:
 class BackwardRetainAlways(Check):
     id = "backward-retain-always"
     title = "The training loop keeps the graph of every iteration"
-    why = """retain_graph=True keeps all that the backward pass needs until the loss itself goes away. Where it hides
-    "Trying to backward through the graph a second time", the graph grows over all iterations so far: each step is
-    slower than the last, and memory fills up."""
+    why = """retain_graph=True keeps all that the backward pass needs until the loss itself goes away. Where
+    it hides "Trying to backward through the graph a second time", the graph grows over all iterations so
+    far: each step is slower than the last, and memory fills up."""
     fix = (
         "Drop retain_graph=True.",
         "If torch then complains, detach what goes from one iteration to the next: hidden = hidden.detach().",
@@ -159,7 +170,11 @@ class BackwardRetainAlways(Check):
 
     def run(self, scene: Scene) -> Iterator[Finding]:
         for item in backwards(scene):
-            if item.managed or not _retains(scene, item.call) or flow.keyword(item.call, "create_graph") is not None:
+            if (
+                item.managed
+                or not _retains(scene, item.call)
+                or flow.keyword(item.call, "create_graph") is not None
+            ):
                 continue
             if any(isinstance(test, ast.If) for test, _ in flow.guards(item.call)):
                 continue
@@ -192,12 +207,16 @@ def _made_in(scene: Scene, loss: ast.expr, loop: Loop, call: ast.Call) -> bool:
         if isinstance(node, ast.Name):
             binds = [one for one in scene.reaching(node) if one.how in ("assign", "aug", "with")]
             if any(flow.inside(one.node, loop) for one in binds):
-                return all(_calls_model(one) for one in binds if flow.inside(one.node, loop) and one.how == "assign")
+                return all(
+                    _calls_model(one) for one in binds if flow.inside(one.node, loop) and one.how == "assign"
+                )
     return any(isinstance(node, ast.Call) for node in ast.walk(loss))
 
 
 def _calls_model(one: Binding) -> bool:
-    return one.value is not None and any(isinstance(node, ast.Call | ast.BinOp) for node in ast.walk(one.value))
+    return one.value is not None and any(
+        isinstance(node, ast.Call | ast.BinOp) for node in ast.walk(one.value)
+    )
 
 
 def _retains(scene: Scene, call: ast.Call) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.lint import flow
 from torchdoctor.lint.finding import Check, Finding
 from torchdoctor.lint.layers import last
+from torchdoctor.lint.names import words
 from torchdoctor.lint.shapes import column_or_flat
 
 if TYPE_CHECKING:
@@ -16,13 +17,19 @@ if TYPE_CHECKING:
     from torchdoctor.lint.scene import Scene
 
 _F = "torch.nn.functional."
-_SOFTMAX = frozenset(("softmax", "log_softmax", "torch.nn.Softmax", "torch.nn.LogSoftmax", "Softmax", "LogSoftmax"))
+_SOFTMAX = frozenset(
+    ("softmax", "log_softmax", "torch.nn.Softmax", "torch.nn.LogSoftmax", "Softmax", "LogSoftmax")
+)
 _SIGMOID = frozenset(("sigmoid", "torch.nn.Sigmoid"))
 # loss -> (what its input must not have gone through, what that is called, what it is to be)
 _REFUSED = {
     "cross_entropy": (_SOFTMAX, "softmax", "it applies log_softmax itself and wants raw scores"),
     "CrossEntropyLoss": (_SOFTMAX, "softmax", "it applies log_softmax itself and wants raw scores"),
-    "binary_cross_entropy_with_logits": (_SIGMOID, "sigmoid", "it applies sigmoid itself and wants raw scores"),
+    "binary_cross_entropy_with_logits": (
+        _SIGMOID,
+        "sigmoid",
+        "it applies sigmoid itself and wants raw scores",
+    ),
     "BCEWithLogitsLoss": (_SIGMOID, "sigmoid", "it applies sigmoid itself and wants raw scores"),
     "nll_loss": (
         frozenset(("torch.nn.Linear", "linear", "softmax", "torch.nn.Softmax")),
@@ -35,9 +42,10 @@ _REFUSED = {
         "it wants log-probabilities",
     ),
 }
-_REGRESSIONS = frozenset(
-    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits MSELoss "
-    "L1Loss SmoothL1Loss HuberLoss BCELoss BCEWithLogitsLoss".split()
+_REGRESSIONS = words(
+    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy "
+    "binary_cross_entropy_with_logits MSELoss L1Loss SmoothL1Loss HuberLoss BCELoss "
+    "BCEWithLogitsLoss"
 )
 
 
@@ -47,10 +55,12 @@ def losses(scene: Scene) -> Iterator[tuple[ast.Call, str]]:
         name = scene.called(call)
         if name.startswith(_F) and len(call.args) + len(call.keywords) > 1:
             yield call, name.removeprefix(_F)
-        elif not name and (call.args or call.keywords) and isinstance(call.func, ast.Name | ast.Attribute | ast.Call):
-            made = {
-                scene.called(one) if isinstance(one, ast.Call) else "" for one in scene.values(call.func)
-            }
+        elif (
+            not name
+            and (call.args or call.keywords)
+            and isinstance(call.func, ast.Name | ast.Attribute | ast.Call)
+        ):
+            made = {scene.called(one) if isinstance(one, ast.Call) else "" for one in scene.values(call.func)}
             only = made.pop() if len(made) == 1 else ""
             if only.startswith("torch.nn.") and only.endswith("Loss"):
                 yield call, only.removeprefix("torch.nn.")
@@ -59,12 +69,12 @@ def losses(scene: Scene) -> Iterator[tuple[ast.Call, str]]:
 class SoftmaxBeforeCrossEntropy(Check):
     id = "softmax-before-cross-entropy"
     title = "A loss is given activations that it does not expect"
-    why = """CrossEntropyLoss takes raw scores and applies log_softmax itself, BCEWithLogitsLoss its sigmoid; NLLLoss
-    takes log-probabilities. Applied twice, or not at all, the loss still falls, with gradients that are too small or
-    wrong: training is slow, and stops at a worse model."""
+    why = """CrossEntropyLoss takes raw scores and applies log_softmax itself, BCEWithLogitsLoss its sigmoid;
+    NLLLoss takes log-probabilities. Applied twice, or not at all, the loss still falls, with gradients that
+    are too small or wrong: training is slow, and stops at a worse model."""
     fix = (
-        "Give CrossEntropyLoss and BCEWithLogitsLoss the output of the last linear layer; apply softmax or sigmoid "
-        "only to predict.",
+        "Give CrossEntropyLoss and BCEWithLogitsLoss the output of the last linear layer; apply softmax or "
+        "sigmoid only to predict.",
         "With log_softmax as the last layer, use NLLLoss; with sigmoid, BCELoss.",
     )
     words = ("cross_entropy", "CrossEntropyLoss", "nll_loss", "NLLLoss", "BCEWithLogits")
@@ -85,12 +95,10 @@ class SoftmaxBeforeCrossEntropy(Check):
 class LossBroadcast(Check):
     id = "loss-broadcast"
     title = "Output (N, 1) and target (N,) are broadcast to (N, N)"
-    why = """The loss subtracts them as any tensors: (N, 1) minus (N,) is a matrix of all pairs. The mean over it pulls
-    every prediction to the mean of the targets; torch only warns (Using a target size that is different to the input
-    size). The BCE losses refuse it."""
-    fix = (
-        "Make the shapes equal: criterion(output.squeeze(-1), target), or target.unsqueeze(1).",
-    )
+    why = """The loss subtracts them as any tensors: (N, 1) minus (N,) is a matrix of all pairs. The mean over
+    it pulls every prediction to the mean of the targets; torch only warns (Using a target size that is
+    different to the input size). The BCE losses refuse it."""
+    fix = ("Make the shapes equal: criterion(output.squeeze(-1), target), or target.unsqueeze(1).",)
     cause = "target-shape"
     words = ("loss", "Loss")
 

@@ -33,9 +33,9 @@ def module_classes(scene: Scene) -> Iterator[Class]:
 class ForwardCalled(Check):
     id = "forward-called"
     title = "forward() is called instead of the module"
-    why = """model(x) runs forward and everything around it: forward hooks, and what DistributedDataParallel, FSDP,
-    torch.compile, pruning and spectral norm hang there. model.forward(x) leaves all of it out: under DDP gradients are
-    not averaged, and nothing says so."""
+    why = """model(x) runs forward and everything around it: forward hooks, and what DistributedDataParallel,
+    FSDP, torch.compile, pruning and spectral norm hang there. model.forward(x) leaves all of it out: under
+    DDP gradients are not averaged, and nothing says so."""
     fix = ("Call the module: model(x).",)
     words = (".forward(",)
     fixable = True
@@ -81,8 +81,8 @@ def _without(call: ast.Call) -> tuple[Edit, ...]:
 class SuperInitMissing(Check):
     id = "super-init-missing"
     title = "A module gets parts before nn.Module.__init__() has run"
-    why = """nn.Module.__init__ makes the tables that parts and parameters are registered in. Assigned before it, or
-    without it: AttributeError, cannot assign module before Module.__init__() call."""
+    why = """nn.Module.__init__ makes the tables that parts and parameters are registered in. Assigned before
+    it, or without it: AttributeError, cannot assign module before Module.__init__() call."""
     fix = ("Call super().__init__() first in __init__.",)
     cause = "module-init-missing"
     overlaps = "pylint W0231 (super-init-not-called) tells of any class; this one of what then fails in torch"
@@ -108,7 +108,11 @@ class SuperInitMissing(Check):
                 break
 
     def _part(self, scene: Scene, one: Binding, init: FunctionNode) -> bool:
-        if flow.named_function(one.node) is not init or one.how != "assign" or not isinstance(one.value, ast.Call):
+        if (
+            flow.named_function(one.node) is not init
+            or one.how != "assign"
+            or not isinstance(one.value, ast.Call)
+        ):
             return False
         kinds = scene.kinds(one.value)
         return "parameter" in kinds or "module" in kinds
@@ -124,11 +128,11 @@ class SuperInitMissing(Check):
 class UnregisteredSubmodule(Check):
     id = "unregistered-submodule"
     title = "Layers are kept in a plain list, tuple or dict"
-    why = """nn.Module finds parts that are attributes, or in ModuleList, ModuleDict or Sequential. Those in a plain
-    container are not in parameters(): the optimizer does not train them, to() does not move them, state_dict() does
-    not save them."""
+    why = """nn.Module finds parts that are attributes, or in ModuleList, ModuleDict or Sequential. Those in a
+    plain container are not in parameters(): the optimizer does not train them, to() does not move them,
+    state_dict() does not save them."""
     fix = (
-        "Use nn.ModuleList([...]) or nn.ModuleDict({...}), for parameters nn.ParameterList or nn.ParameterDict.",
+        "Use nn.ModuleList([...]) or nn.ModuleDict({...}); for parameters nn.ParameterList or ParameterDict.",
     )
     cause = "optimizer-empty"
     words = ("nn", "Module")
@@ -141,7 +145,9 @@ class UnregisteredSubmodule(Check):
                 for one in binds:
                     part = self._part(scene, one, name)
                     if part is not None and not self._wrapped(scene, owner, name, one):
-                        yield self.at(one.node, f"self.{name} holds {ast.unparse(part.func)[:50]}, unregistered", scene)
+                        yield self.at(
+                            one.node, f"self.{name} holds {ast.unparse(part.func)[:50]}, unregistered", scene
+                        )
                         break
 
     def _part(self, scene: Scene, one: Binding, name: str) -> ast.Call | None:
@@ -175,12 +181,16 @@ class UnregisteredSubmodule(Check):
         """Is the attribute, or a part of it, registered in another way?"""
         for method in owner.methods.values():
             for call in flow.calls_under(method):
-                given = {dotted_text(part.value if isinstance(part, ast.Starred) else part) for part in call.args}
+                given = {
+                    dotted_text(part.value if isinstance(part, ast.Starred) else part) for part in call.args
+                }
                 if f"self.{name}" in given and (
                     scene.called(call) in _CONTAINERS or flow.method(call) in ("extend", "setattr", "update")
                 ):
                     return True
-                if scene.called(call) in _CONTAINERS and any(name in flow.names_in(part) for part in call.args):
+                if scene.called(call) in _CONTAINERS and any(
+                    name in flow.names_in(part) for part in call.args
+                ):
                     return True
         return any(
             other is not one and isinstance(other.value, ast.Call) and "module" in scene.kinds(other.value)
@@ -193,7 +203,9 @@ def _registers(owner: Class) -> bool:
     if owner.methods.keys() & {"parameters", "named_parameters", "__setattr__", "_apply", "state_dict"}:
         return True
     names = ("add_module", "register_module", "register_parameter", "setattr", "__setattr__")
-    return any(flow.method(call) in names for method in owner.methods.values() for call in flow.calls_under(method))
+    return any(
+        flow.method(call) in names for method in owner.methods.values() for call in flow.calls_under(method)
+    )
 
 
 def _elements(value: ast.expr) -> list[ast.expr]:
@@ -213,7 +225,9 @@ def _elements(value: ast.expr) -> list[ast.expr]:
 def _is_container(scene: Scene, value: ast.expr) -> bool:
     if isinstance(value, ast.List | ast.Dict):
         return True
-    return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("list", "dict")
+    return (
+        isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("list", "dict")
+    )
 
 
 def _added(scene: Scene, function: FunctionNode, text: str) -> ast.Call | None:

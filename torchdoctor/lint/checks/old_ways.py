@@ -19,18 +19,16 @@ if TYPE_CHECKING:
 
     from torchdoctor.lint.scene import Scene
 
-_LEGACY = re.compile(
-    r"torch\.(?:cuda\.)?(?:Float|Double|Half|BFloat16|Byte|Char|Short|Int|Long|Bool)?Tensor"
-)
+_LEGACY = re.compile(r"torch\.(?:cuda\.)?(?:Float|Double|Half|BFloat16|Byte|Char|Short|Int|Long|Bool)?Tensor")
 
 
 class LegacyTensorConstructor(Check):
     id = "legacy-tensor-constructor"
     group = 2
     title = "A tensor is made by its old constructor"
-    why = """torch.Tensor(5) is five uninitialised numbers, torch.Tensor([5]) one number, and either is float32
-    whatever it is given: whole numbers and doubles change their type in silence. torch.cuda.FloatTensor copies through
-    the current device."""
+    why = """torch.Tensor(5) is five uninitialised numbers, torch.Tensor([5]) one number, and either is
+    float32 whatever it is given: whole numbers and doubles change their type in silence.
+    torch.cuda.FloatTensor copies through the current device."""
     fix = (
         "torch.tensor(data, dtype=..., device=...) for values, torch.from_numpy(array) without a copy.",
         "torch.empty(sizes) or torch.zeros(sizes) for sizes.",
@@ -50,8 +48,8 @@ class DataAttribute(Check):
     id = "data-attribute"
     group = 2
     title = ".data goes past autograd"
-    why = """A change through .data is not recorded and not seen by autograd's version counter: a backward pass that
-    needs the old values silently uses the new ones. detach() shares memory too, and notices."""
+    why = """A change through .data is not recorded and not seen by autograd's version counter: a backward
+    pass that needs the old values silently uses the new ones. detach() shares memory too, and notices."""
     fix = (
         "To read without a graph: tensor.detach().",
         "To change a parameter: `with torch.no_grad(): parameter.add_(...)`.",
@@ -71,9 +69,12 @@ class DataAttribute(Check):
         if not isinstance(base, ast.Name):
             return False
         for one in scene.reaching(base):
-            if one.how == "for" and isinstance(one.value, ast.Call):
-                if flow.method(one.value) in ("parameters", "named_parameters"):
-                    return True
+            if (
+                one.how == "for"
+                and isinstance(one.value, ast.Call)
+                and flow.method(one.value) in ("parameters", "named_parameters")
+            ):
+                return True
         return any(leaf(scene, one) or self._output(scene, one) for one in scene.values(base))
 
     def _output(self, scene: Scene, value: object) -> bool:
@@ -86,7 +87,11 @@ class DataAttribute(Check):
         name = scene.called(value)
         if name:
             return name.startswith("torch.nn.functional.")
-        return isinstance(value.func, ast.Name) and not scene.lookup(value.func) and value.func.id in ("net", "model")
+        return (
+            isinstance(value.func, ast.Name)
+            and not scene.lookup(value.func)
+            and value.func.id in ("net", "model")
+        )
 
     def _of_layer(self, scene: Scene, base: ast.Attribute) -> bool:
         told = isinstance_of(scene, base, dotted_text(base.value))
@@ -99,8 +104,8 @@ class VariableVolatile(Check):
     id = "variable-volatile"
     group = 2
     title = "Variable and volatile are of torch 0.3"
-    why = """Since torch 0.4 a Variable is a tensor: the wrapper does nothing, and volatile is ignored, so that
-    evaluation which relied on it records graphs and runs out of memory."""
+    why = """Since torch 0.4 a Variable is a tensor: the wrapper does nothing, and volatile is ignored, so
+    that evaluation which relied on it records graphs and runs out of memory."""
     fix = (
         "Drop Variable(...); give requires_grad=True to the tensor where it is meant.",
         "Instead of volatile=True: `with torch.no_grad():`.",
@@ -120,8 +125,8 @@ class SchedulerGetLr(Check):
     id = "scheduler-get-lr"
     group = 2
     title = "get_lr() is not the learning rate in use"
-    why = """get_lr() computes the next value and is meant for step() itself; called from outside it is wrong for
-    several schedules (StepLR applies its factor twice) and warns."""
+    why = """get_lr() computes the next value and is meant for step() itself; called from outside it is wrong
+    for several schedules (StepLR applies its factor twice) and warns."""
     fix = ("Use scheduler.get_last_lr(), or optimizer.param_groups[0]['lr'].",)
     words = ("get_lr",)
     fixable = True
@@ -129,6 +134,9 @@ class SchedulerGetLr(Check):
     def run(self, scene: Scene) -> Iterator[Finding]:
         for call in scene.methods("get_lr"):
             base = flow.receiver(call)
+            function = flow.named_function(call)
+            if function is not None and function.name == "get_lr":
+                continue  # it hands the question on
             if base is None or call.args or self._own(base):
                 continue
             if acts_as(scene, base, "scheduler"):
@@ -152,8 +160,8 @@ class BackwardHookLegacy(Check):
     id = "backward-hook-legacy"
     group = 2
     title = "register_backward_hook() sees the gradients of the last operation only"
-    why = """On a module of several operations its grad_input is that of the last one, not that of the module's input.
-    It is deprecated, and fails with checkpointing and torch.compile."""
+    why = """On a module of several operations its grad_input is that of the last one, not that of the
+    module's input. It is deprecated, and fails with checkpointing and torch.compile."""
     fix = ("Use register_full_backward_hook(hook).",)
     words = ("register_backward_hook",)
 
@@ -167,8 +175,8 @@ class FindUnusedAlways(Check):
     id = "find-unused-always"
     group = 2
     title = "find_unused_parameters=True costs a pass over the graph each step"
-    why = """After every forward pass DDP walks the whole graph to find parameters without a gradient. Where all of them
-    get one that is wasted; whether some do not cannot be seen in the source."""
+    why = """After every forward pass DDP walks the whole graph to find parameters without a gradient. Where
+    all of them get one that is wasted; whether some do not cannot be seen in the source."""
     fix = (
         "Leave it out, and see whether the run fails (torchdoctor ddp tells without a process group).",
         "Where the graph is the same in each step: static_graph=True.",
@@ -186,9 +194,11 @@ class DataparallelNewCode(Check):
     id = "dataparallel-new-code"
     group = 2
     title = "nn.DataParallel uses one process for all GPUs"
-    why = """It copies the model to every GPU in each forward pass, gathers all outputs on the first one, and its
-    threads share one Python lock. DistributedDataParallel is faster already on one node."""
-    fix = ("torchrun --nproc-per-node=N train.py, with DistributedDataParallel(model, device_ids=[local_rank]).",)
+    why = """It copies the model to every GPU in each forward pass, gathers all outputs on the first one, and
+    its threads share one Python lock. DistributedDataParallel is faster already on one node."""
+    fix = (
+        "torchrun --nproc-per-node=N train.py, with DistributedDataParallel(model, device_ids=[local_rank]).",
+    )
     words = ("DataParallel",)
 
     def run(self, scene: Scene) -> Iterator[Finding]:
@@ -200,8 +210,8 @@ class HorovodNoBroadcast(Check):
     id = "horovod-no-broadcast"
     group = 2
     title = "Horovod's ranks start from different states"
-    why = """Horovod averages gradients, not parameters: ranks that begin with different weights or optimizer state stay
-    different for good. Rank 0 must send both to the others once."""
+    why = """Horovod averages gradients, not parameters: ranks that begin with different weights or optimizer
+    state stay different for good. Rank 0 must send both to the others once."""
     fix = (
         "hvd.broadcast_parameters(model.state_dict(), root_rank=0) and "
         "hvd.broadcast_optimizer_state(optimizer, root_rank=0), before training.",

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class ZeroGradMissing(Check):
     id = "zero-grad-missing"
     title = "Gradients are never set to zero in the training loop"
-    why = """backward() adds to .grad. Without zero_grad() each step moves along the sum of all gradients so far: the
-    loss falls at first, then swings or diverges. Nothing fails."""
+    why = """backward() adds to .grad. Without zero_grad() each step moves along the sum of all gradients so
+    far: the loss falls at first, then swings or diverges. Nothing fails."""
     fix = (
         "Call optimizer.zero_grad() in each iteration, before backward() or after step().",
         "Each optimizer clears the gradients of its own parameters only.",
@@ -43,7 +43,7 @@ class ZeroGradMissing(Check):
                         continue
                     told.add(step.call)
                     says = f"the loop of line {one.loop.lineno} adds up the gradients of all its iterations"
-                    yield self.at(step.call, says, scene, _zero(step.call))
+                    yield self.at(step.call, says, scene, _zero(scene, step.call))
 
     def _cleared(self, scene: Scene, loop: Loop, steps: tuple[Step, ...], step: Step) -> bool:
         """Is anything cleared in the loop that may be the optimizer's gradients?"""
@@ -57,9 +57,9 @@ class ZeroGradMissing(Check):
                 base = flow.receiver(one.call)
                 if base is None or not _other_optimizer(scene, base, mine):
                     return True
-            elif method in ("zero_", "fill_") and "grad" in flow.names_in(one.call.func):
-                return True
-            elif method == "grad" and scene.called(one.call) == "torch.autograd.grad":
+            elif (method in ("zero_", "fill_") and "grad" in flow.names_in(one.call.func)) or (
+                method == "grad" and scene.called(one.call) == "torch.autograd.grad"
+            ):
                 return True
         roots: list[ast.AST] = [loop]
         roots += {found for one in steps if (found := scene.target(one.call)) is not None}
@@ -94,16 +94,21 @@ def _unseen(scene: Scene, loop: Loop, step: Step) -> bool:
     wraps = ("hook", "closure", "engine")
     for call in flow.calls_under(loop):
         given = [*call.args, *(one.value for one in call.keywords)]
-        if scene.target(call) is None and flow.method(call) not in ("step", "unscale_", "update", "print"):
-            if any(dotted_text(one) == text for one in given if text):
-                return True
+        if (
+            scene.target(call) is None
+            and flow.method(call) not in ("step", "unscale_", "update", "print")
+            and any(dotted_text(one) == text for one in given if text)
+        ):
+            return True
     made = scene.values(mine)
-    if any(isinstance(one, ast.Call) and scene.called(one).startswith(("horovod", "deepspeed")) for one in made):
+    if any(
+        isinstance(one, ast.Call) and scene.called(one).startswith(("horovod", "deepspeed")) for one in made
+    ):
         return True
     return not name or any(word in name.lower() for word in wraps)
 
 
-def _zero(step: ast.Call) -> tuple[Edit, ...]:
+def _zero(scene: Scene, step: ast.Call) -> tuple[Edit, ...]:
     """``optimizer.zero_grad()`` on a line behind the step."""
     base = flow.receiver(step)
     statement = flow.statement(step)
@@ -111,7 +116,7 @@ def _zero(step: ast.Call) -> tuple[Edit, ...]:
     alone = isinstance(statement, ast.Expr) and statement.value is step and not step.args
     if not text or not alone or statement.end_lineno != statement.lineno or not _own_lines(statement):
         return ()
-    indent = " " * statement.col_offset
+    indent = scene.indent(statement.lineno)
     return (inserting(statement.lineno, statement.end_col_offset or 0, f"\n{indent}{text}.zero_grad()"),)
 
 
@@ -131,14 +136,16 @@ def _targets(node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> list[ast.expr]
 class SchedulerBeforeOptimizer(Check):
     id = "scheduler-before-optimizer"
     title = "The scheduler steps before the optimizer"
-    why = """Since torch 1.1 the optimizer steps first. In the other order the first learning rate of the schedule is
-    skipped, and torch warns: Detected call of `lr_scheduler.step()` before `optimizer.step()`."""
+    why = """Since torch 1.1 the optimizer steps first. In the other order the first learning rate of the
+    schedule is skipped, and torch warns: Detected call of `lr_scheduler.step()` before `optimizer.step()`."""
     fix = ("Call scheduler.step() after optimizer.step(): at the end of the batch, or of the epoch.",)
     cause = "scheduler-order"
     words = ("lr_scheduler", "scheduler")
 
     def run(self, scene: Scene) -> Iterator[Finding]:
-        if any("last_epoch" in flow.names_in(target) for node in scene.index.assigns for target in _targets(node)):
+        if any(
+            "last_epoch" in flow.names_in(target) for node in scene.index.assigns for target in _targets(node)
+        ):
             return  # the schedule is moved by hand
         for call in scene.methods("step"):
             base = flow.receiver(call)

@@ -11,8 +11,8 @@ from torchdoctor.lint.contexts import gradients_off
 from torchdoctor.lint.finding import Check, Finding
 from torchdoctor.lint.graph import leaf
 from torchdoctor.lint.index import Binding, dotted_text
+from torchdoctor.lint.names import words
 from torchdoctor.lint.shapes import dimensions
-from torchdoctor.lint.training import steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,18 +21,21 @@ if TYPE_CHECKING:
 
 _INITS = frozenset(
     f"torch.nn.init.{name}"
-    for name in (
-        "xavier_uniform_ xavier_normal_ kaiming_uniform_ kaiming_normal_ xavier_uniform xavier_normal "
-        "kaiming_uniform kaiming_normal"
-    ).split()
+    for name in words(
+        "xavier_uniform_ xavier_normal_ kaiming_uniform_ kaiming_normal_ xavier_uniform "
+        "xavier_normal kaiming_uniform kaiming_normal"
+    )
 )
 _NORMS = frozenset(
     f"torch.nn.{name}"
-    for name in "BatchNorm1d BatchNorm2d BatchNorm3d LayerNorm GroupNorm InstanceNorm2d SyncBatchNorm RMSNorm".split()
+    for name in words(
+        "BatchNorm1d BatchNorm2d BatchNorm3d LayerNorm GroupNorm InstanceNorm2d SyncBatchNorm RMSNorm"
+    )
 )
-_IN_PLACE = frozenset(
-    "add_ sub_ mul_ div_ fill_ zero_ copy_ clamp_ clamp_min_ clamp_max_ normal_ uniform_ exponential_ pow_ sqrt_ "
-    "lerp_ addcmul_ addcdiv_ trunc_normal_ bernoulli_ masked_fill_ index_fill_ round_ neg_ abs_ sigmoid_ tanh_".split()
+_IN_PLACE = words(
+    "add_ sub_ mul_ div_ fill_ zero_ copy_ clamp_ clamp_min_ clamp_max_ normal_ uniform_ "
+    "exponential_ pow_ sqrt_ lerp_ addcmul_ addcdiv_ trunc_normal_ bernoulli_ masked_fill_ "
+    "index_fill_ round_ neg_ abs_ sigmoid_ tanh_"
 )
 
 
@@ -47,23 +50,32 @@ def isinstance_of(scene: Scene, node: ast.AST, text: str) -> set[str]:
 
 
 def _told_class(scene: Scene, node: ast.AST, text: str) -> set[str]:
-    if isinstance(node, ast.Call) and flow.method(node) == "isinstance" and len(node.args) == 2:
-        if dotted_text(node.args[0]) == text:
-            classes = node.args[1].elts if isinstance(node.args[1], ast.Tuple) else [node.args[1]]
-            return {scene.name(one) or "?" for one in classes}
-    if isinstance(node, ast.Compare) and isinstance(node.left, ast.Call) and flow.method(node.left) == "type":
-        if node.left.args and dotted_text(node.left.args[0]) == text:
-            right = node.comparators[0]
-            classes = right.elts if isinstance(right, ast.Tuple | ast.List) else [right]
-            return {scene.name(one) or "?" for one in classes}
+    if (
+        isinstance(node, ast.Call)
+        and flow.method(node) == "isinstance"
+        and len(node.args) == 2
+        and dotted_text(node.args[0]) == text
+    ):
+        classes = node.args[1].elts if isinstance(node.args[1], ast.Tuple) else [node.args[1]]
+        return {scene.name(one) or "?" for one in classes}
+    if (
+        isinstance(node, ast.Compare)
+        and isinstance(node.left, ast.Call)
+        and flow.method(node.left) == "type"
+        and node.left.args
+        and dotted_text(node.left.args[0]) == text
+    ):
+        right = node.comparators[0]
+        classes = right.elts if isinstance(right, ast.Tuple | ast.List) else [right]
+        return {scene.name(one) or "?" for one in classes}
     return set()
 
 
 class InitOneDimension(Check):
     id = "init-one-dimension"
     title = "xavier_ or kaiming_ initialises a parameter of one dimension"
-    why = """Fan in and fan out are products of dimensions; a bias or the weight of a norm has but one: ValueError, Fan
-    in and fan out can not be computed for tensor with fewer than 2 dimensions."""
+    why = """Fan in and fan out are products of dimensions; a bias or the weight of a norm has but one:
+    ValueError, Fan in and fan out can not be computed for tensor with fewer than 2 dimensions."""
     fix = (
         "Use nn.init.zeros_ for a bias, nn.init.ones_ for the weight of a norm.",
         "In a loop over parameters, test p.dim() > 1 first.",
@@ -90,9 +102,12 @@ class InitOneDimension(Check):
         )
         if tested:
             return ""
-        if isinstance(given, ast.Attribute) and re.fullmatch(r"bias(?:_[ih]h_l\d+)?", given.attr):
-            if not scene.attribute_binds(given):
-                return f"{ast.unparse(given)[:50]} has one dimension"
+        if (
+            isinstance(given, ast.Attribute)
+            and re.fullmatch(r"bias(?:_[ih]h_l\d+)?", given.attr)
+            and not scene.attribute_binds(given)
+        ):
+            return f"{ast.unparse(given)[:50]} has one dimension"
         if isinstance(given, ast.Attribute) and given.attr == "weight":
             told = isinstance_of(scene, call, dotted_text(given.value))
             made = {scene.called(one) for one in scene.values(given.value) if isinstance(one, ast.Call)}
@@ -105,10 +120,16 @@ class InitOneDimension(Check):
     def _by_shape(self, scene: Scene, given: ast.expr) -> str:
         values = scene.values(given)
         for value in values:
-            if not isinstance(value, ast.Call) or scene.called(value) != "torch.nn.Parameter" or not value.args:
+            if (
+                not isinstance(value, ast.Call)
+                or scene.called(value) != "torch.nn.Parameter"
+                or not value.args
+            ):
                 return ""
             inner = scene.values(value.args[0])
-            sizes = dimensions(scene, inner[0]) if len(inner) == 1 and isinstance(inner[0], ast.Call) else None
+            sizes = (
+                dimensions(scene, inner[0]) if len(inner) == 1 and isinstance(inner[0], ast.Call) else None
+            )
             if sizes is None and len(inner) == 1 and isinstance(inner[0], ast.Call):
                 sizes = self._one_name(scene, inner[0])
             if sizes is None or len(sizes) != 1:
@@ -117,12 +138,22 @@ class InitOneDimension(Check):
 
     def _one_name(self, scene: Scene, call: ast.Call) -> list[ast.expr] | None:
         """``torch.empty(d)`` with a name that is used as a number beside it."""
-        if scene.called(call) not in ("torch.empty", "torch.zeros", "torch.ones", "torch.randn", "torch.rand"):
+        if scene.called(call) not in (
+            "torch.empty",
+            "torch.zeros",
+            "torch.ones",
+            "torch.randn",
+            "torch.rand",
+        ):
             return None
         if len(call.args) != 1 or call.keywords or not isinstance(call.args[0], ast.Name):
             return None
         name = call.args[0].id.lower()
-        return list(call.args) if name.endswith(("dim", "size", "features", "d", "n", "channels")) and "shape" not in name else None
+        return (
+            list(call.args)
+            if name.endswith(("dim", "size", "features", "d", "n", "channels")) and "shape" not in name
+            else None
+        )
 
     def _named_bias(self, scene: Scene, call: ast.Call, given: ast.Name) -> bool:
         """``for name, p in named_parameters(): if "bias" in name: init(p)``."""
@@ -141,8 +172,8 @@ class InitOneDimension(Check):
 class InplaceOnLeaf(Check):
     id = "inplace-on-leaf"
     title = "A parameter is changed in place where gradients are on"
-    why = """A leaf that requires grad must not be overwritten while autograd records: RuntimeError, a leaf Variable
-    that requires grad is being used in an in-place operation."""
+    why = """A leaf that requires grad must not be overwritten while autograd records: RuntimeError, a leaf
+    Variable that requires grad is being used in an in-place operation."""
     fix = (
         "Change it under `with torch.no_grad():`.",
         "To initialise, use torch.nn.init, which does so.",
@@ -164,7 +195,12 @@ class InplaceOnLeaf(Check):
 
     def _tell(self, scene: Scene, place: ast.AST, base: ast.expr) -> Iterator[Finding]:
         says = self._leaf(scene, place, base)
-        if says and gradients_off(scene, place) is None and self._runs(scene, place) and not self._frozen(scene, place):
+        if (
+            says
+            and gradients_off(scene, place) is None
+            and self._runs(scene, place)
+            and not self._frozen(scene, place)
+        ):
             yield self.at(place, says, scene)
 
     def _runs(self, scene: Scene, place: ast.AST) -> bool:
@@ -180,18 +216,26 @@ class InplaceOnLeaf(Check):
             text = dotted_text(base.value)
             told = isinstance_of(scene, place, text) if text else set()
             layer = bool(told) and all(one.startswith("torch.nn.") for one in told)
-            if layer or ("layer" in scene.kinds(base.value) and scene.is_a(base.value, "layer")):
-                if not scene.attribute_binds(base):
-                    return f"{ast.unparse(base)[:50]} is a parameter"
+            if (
+                layer or ("layer" in scene.kinds(base.value) and scene.is_a(base.value, "layer"))
+            ) and not scene.attribute_binds(base):
+                return f"{ast.unparse(base)[:50]} is a parameter"
         if not isinstance(base, ast.Name | ast.Attribute):
             return ""
         binds = scene.reaching(base)
         if binds and all(self._of_parameters(one) for one in binds):
             return f"{dotted_text(base)} is a parameter"
         values = self._own_values(scene, base)
-        if values and all(leaf(scene, one) for one in values):
-            if not any(flow.is_false(flow.argument(one, 1, "requires_grad")) for one in values if isinstance(one, ast.Call)):
-                return f"{dotted_text(base)} is a leaf that requires grad"
+        if (
+            values
+            and all(leaf(scene, one) for one in values)
+            and not any(
+                flow.is_false(flow.argument(one, 1, "requires_grad"))
+                for one in values
+                if isinstance(one, ast.Call)
+            )
+        ):
+            return f"{dotted_text(base)} is a leaf that requires grad"
         return ""
 
     def _own_values(self, scene: Scene, base: ast.Name | ast.Attribute) -> list[ast.AST]:
@@ -209,7 +253,9 @@ class InplaceOnLeaf(Check):
         if one.how != "for" or not isinstance(one.value, ast.Call) or one.value.args:
             return False
         method = flow.method(one.value)
-        return (method == "parameters" and not one.path) or (method == "named_parameters" and one.path == (1,))
+        return (method == "parameters" and not one.path) or (
+            method == "named_parameters" and one.path == (1,)
+        )
 
     def _frozen(self, scene: Scene, place: ast.AST) -> bool:
         root = flow.named_function(place) or scene.tree
@@ -217,133 +263,3 @@ class InplaceOnLeaf(Check):
             isinstance(node, ast.Attribute) and node.attr in ("requires_grad", "requires_grad_")
             for node in flow.walk(root)
         ) or any(flow.method(one.call) == "_no_grad" for one in scene.steps(root)[:200])
-
-
-class OptimizerBeforeMove(Check):
-    id = "optimizer-before-move"
-    title = "The optimizer holds parameters or state of another model or device"
-    why = """Adagrad makes its state when it is built, and load_state_dict() puts it where the parameters are at that
-    time: a model that moves afterwards leaves it behind (Expected all tensors to be on the same device). When the name
-    of the model is given to another one, the optimizer goes on with the old one, and the new is never trained."""
-    fix = (
-        "Build the model, move it, then build the optimizer, then load its state.",
-        "After replacing the model, build the optimizer anew from its parameters.",
-    )
-    words = ("optim",)
-
-    def run(self, scene: Scene) -> Iterator[Finding]:
-        for call in scene.index.calls:
-            if "torch-optimizer" not in scene.kinds(call) or not call.args:
-                continue
-            model = self._model(call.args[0])
-            if model is None or not isinstance(flow.statement(call), ast.Assign):
-                continue
-            yield from self._moved(scene, call, model)
-            yield from self._replaced(scene, call, model)
-
-    def _model(self, given: ast.expr) -> ast.Name | ast.Attribute | None:
-        """The model whose ``parameters()`` it is given."""
-        if isinstance(given, ast.Call) and flow.method(given) == "parameters":
-            base = flow.receiver(given)
-            if isinstance(base, ast.Name | ast.Attribute) and dotted_text(base):
-                return base
-        return None
-
-    def _moved(self, scene: Scene, call: ast.Call, model: ast.expr) -> Iterator[Finding]:
-        eager = scene.called(call) == "torch.optim.Adagrad"
-        root = flow.named_function(call) or scene.tree
-        loaded = self._state_loaded(scene, call, root)
-        if not eager and loaded is None:
-            return
-        since = call if eager or loaded is None else loaded
-        for move in flow.calls_under(root):
-            base = flow.receiver(move)
-            if flow.method(move) not in ("cuda", "to") or base is None or dotted_text(base) != dotted_text(model):
-                continue
-            if flow.start(move) < flow.end(since) or flow.exclusive(move, call) or not self._to_device(scene, move):
-                continue
-            if any(flow.method(one) == "load_state_dict" and flow.start(one) > flow.start(move)
-                   and self._is_optimizer(scene, one, call) for one in flow.calls_under(root)):
-                return
-            what = "the optimizer was built" if eager else "the optimizer's state was loaded"
-            yield self.at(flow.statement(move), f"{what} before it, on line {since.lineno}", scene)
-            return
-
-    def _is_optimizer(self, scene: Scene, one: ast.Call, made: ast.Call) -> bool:
-        return made in scene.values(flow.receiver(one))
-
-    def _to_device(self, scene: Scene, move: ast.Call) -> bool:
-        """Is it a move, and not another type?"""
-        if flow.method(move) == "cuda":
-            return True
-        return bool(move.args) and not scene.name(move.args[0]).startswith("torch.")
-
-    def _state_loaded(self, scene: Scene, call: ast.Call, root: ast.AST) -> ast.Call | None:
-        return next(
-            (
-                one
-                for one in flow.calls_under(root)
-                if flow.method(one) == "load_state_dict"
-                and self._is_optimizer(scene, one, call)
-                and not flow.guards(one) - flow.guards(call)
-            ),
-            None,
-        )
-
-    def _replaced(self, scene: Scene, call: ast.Call, model: ast.Name | ast.Attribute) -> Iterator[Finding]:
-        root = flow.named_function(call) or scene.tree
-        text = dotted_text(model)
-        optimizer = flow.statement(call)
-        names = {dotted_text(one) for one in optimizer.targets} if isinstance(optimizer, ast.Assign) else set()
-        for node in flow.walk(root):
-            if not isinstance(node, ast.Assign) or node.lineno <= optimizer.lineno:
-                continue
-            if not any(dotted_text(one) == text for one in node.targets) or flow.exclusive(optimizer, node):
-                continue
-            if flow.guards(node) - flow.guards(optimizer) or not isinstance(node.value, ast.Call):
-                continue
-            if flow.loops(node) != flow.loops(optimizer):
-                continue
-            if text.rpartition(".")[2] in flow.names_in(node.value) or not self._fresh(scene, node.value):
-                continue
-            if self._stepped(scene, root, node, names, call):
-                yield self.at(node, f"the optimizer of line {call.lineno} holds the model before", scene)
-                return
-
-    def _fresh(self, scene: Scene, value: ast.Call) -> bool:
-        """Does it make a model of its own?"""
-        return "module" in scene.kinds(value) and not scene.values_of.wrapper(value) and value in scene.values(value)
-
-    def _stepped(
-        self, scene: Scene, root: ast.AST, node: ast.Assign, names: set[str], made: ast.Call
-    ) -> bool:
-        """Does that optimizer step behind, without being made anew?"""
-        later = tuple(step for step in scene.steps(root) if flow.start(step.top) > flow.start(node))
-        again = [
-            one
-            for one in flow.walk(root)
-            if isinstance(one, ast.Assign)
-            and one.lineno > node.lineno
-            and any(dotted_text(target) in names for target in one.targets)
-        ]
-        return not again and any(
-            made in scene.values(flow.receiver(step.call)) for step in steps_of(scene, "optimizer", later)
-        )
-
-
-class DataparallelOptimizer(Check):
-    id = "dataparallel-optimizer"
-    title = "An optimizer or a loss is wrapped as if it were a model"
-    why = """DataParallel and DistributedDataParallel split the forward pass of a model. An optimizer has none, and
-    DistributedDataParallel refuses a module without parameters; a loss in DataParallel gives one value per GPU, which
-    backward() then refuses. Wrapped optimizers lead to `.module.step()` and to state that is not found again."""
-    fix = ("Wrap the model only; the optimizer is built from its parameters, the loss is called on its output.",)
-    words = ("DataParallel",)
-
-    def run(self, scene: Scene) -> Iterator[Finding]:
-        for call in scene.calls("torch.nn.DataParallel", "torch.nn.parallel.DistributedDataParallel"):
-            given = flow.argument(call, 0, "module")
-            for kind in ("optimizer", "loss", "scheduler"):
-                if given is not None and scene.is_a(given, kind):
-                    yield self.at(call, f"{ast.unparse(given)[:50]} is a {kind}", scene)
-                    break

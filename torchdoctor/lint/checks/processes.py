@@ -7,10 +7,11 @@ import re
 from typing import TYPE_CHECKING
 
 from torchdoctor.lint import flow
-from torchdoctor.lint.checks.loading import on_cuda
 from torchdoctor.lint.constants import constant
 from torchdoctor.lint.contexts import distributed
+from torchdoctor.lint.devices import on_cuda
 from torchdoctor.lint.finding import Check, Edit, Finding, inserting
+from torchdoctor.lint.names import words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,9 +26,13 @@ def variable_set(scene: Scene, node: ast.AST, names: tuple[str, ...]) -> str:
     """Which of some environment variables of this process a statement or call sets; "" for none."""
     if isinstance(node, ast.Assign):
         for target in node.targets:
-            if isinstance(target, ast.Subscript) and scene.name(target.value) == "os.environ":
-                if isinstance(target.slice, ast.Constant) and target.slice.value in names:
-                    return str(target.slice.value)
+            if (
+                isinstance(target, ast.Subscript)
+                and scene.name(target.value) == "os.environ"
+                and isinstance(target.slice, ast.Constant)
+                and target.slice.value in names
+            ):
+                return str(target.slice.value)
     if not isinstance(node, ast.Call):
         return ""
     called = scene.called(node)
@@ -45,7 +50,10 @@ def variable_set(scene: Scene, node: ast.AST, names: tuple[str, ...]) -> str:
 
 def settings(scene: Scene, names: tuple[str, ...]) -> list[tuple[ast.AST, str]]:
     """All statements and calls that set one of the variables, with its name, in the order of the source."""
-    nodes: list[ast.AST] = [*scene.index.assigns, *scene.methods("putenv", "setdefault", "update", "__setitem__")]
+    nodes: list[ast.AST] = [
+        *scene.index.assigns,
+        *scene.methods("putenv", "setdefault", "update", "__setitem__"),
+    ]
     found = [(node, name) for node in nodes if (name := variable_set(scene, node, names))]
     return sorted(found, key=lambda one: flow.start(one[0]))
 
@@ -53,8 +61,9 @@ def settings(scene: Scene, names: tuple[str, ...]) -> list[tuple[ast.AST, str]]:
 class LateVisibleDevices(Check):
     id = "late-visible-devices"
     title = "CUDA_VISIBLE_DEVICES is set after CUDA was initialised"
-    why = """The CUDA runtime reads the variable once, when it is initialised or first asked for devices. Set later it
-    does nothing: the process goes on to use the GPUs that it saw first, often GPU 0, beside somebody else."""
+    why = """The CUDA runtime reads the variable once, when it is initialised or first asked for devices. Set
+    later it does nothing: the process goes on to use the GPUs that it saw first, often GPU 0, beside
+    somebody else."""
     fix = (
         "Set it in the shell or launcher: CUDA_VISIBLE_DEVICES=1 python train.py.",
         "Or set it in os.environ before anything touches CUDA, best before import torch.",
@@ -70,13 +79,13 @@ class LateVisibleDevices(Check):
                 touch = self._before(scene, root, setting)
                 if touch is not None and setting not in told:
                     told.add(setting)
-                    says = f"{name} does nothing any more: {ast.unparse(touch.func)[:60]}() on line {touch.lineno}"
+                    says = f"{name} does nothing now: {ast.unparse(touch.func)[:60]}() on line {touch.lineno}"
                     yield self.at(setting, f"{says} came first", scene)
 
     def _before(self, scene: Scene, root: ast.AST, setting: ast.AST) -> ast.Call | None:
         """What touches CUDA before the setting when ``root`` runs."""
         place = flow.named_function(setting)
-        at = None
+        at: ast.AST | None = None
         for step in scene.steps(root):
             if flow.named_function(step.call) is place and place is not None and step.call is not step.top:
                 at = step.top
@@ -92,12 +101,21 @@ class LateVisibleDevices(Check):
             if not _touches(scene, step.call):
                 continue
             inner = flow.named_function(step.call) is place and place is not None
-            if inner and flow.start(step.call) < flow.start(setting) and not flow.exclusive(step.call, setting):
+            if (
+                inner
+                and flow.start(step.call) < flow.start(setting)
+                and not flow.exclusive(step.call, setting)
+            ):
                 if not flow.inside(step.call, setting):
                     return step.call
-            elif not inner and flow.start(step.top) < flow.start(at) and not flow.inside(step.top, at):
-                if not flow.exclusive(step.top, at) and step.top is not at:
-                    return step.call
+            elif (
+                not inner
+                and flow.start(step.top) < flow.start(at)
+                and not flow.inside(step.top, at)
+                and not flow.exclusive(step.top, at)
+                and step.top is not at
+            ):
+                return step.call
         return None
 
     def _call_of(self, scene: Scene, root: ast.AST, place: ast.AST | None) -> ast.Call | None:
@@ -123,18 +141,19 @@ def _touches(scene: Scene, call: ast.Call) -> bool:
     return on_cuda(scene, call)
 
 
-_TOUCHING = frozenset(
-    "is_available init set_device current_device get_device_name get_device_properties get_device_capability "
-    "mem_get_info synchronize empty_cache Stream Event current_stream "
-    "is_bf16_supported FloatTensor LongTensor".split()
+_TOUCHING = words(
+    "is_available init set_device current_device get_device_name get_device_properties "
+    "get_device_capability mem_get_info synchronize empty_cache Stream Event current_stream "
+    "is_bf16_supported FloatTensor LongTensor"
 )
 
 
 class ProcessGroupNoDevice(Check):
     id = "process-group-no-device"
     title = "All ranks of a node use GPU 0"
-    why = """"cuda" means the current device, and that is GPU 0 in every process until somebody sets it. NCCL then
-    refuses (Duplicate GPU detected), hangs in the first barrier, or all ranks fill the memory of one GPU."""
+    why = """"cuda" means the current device, and that is GPU 0 in every process until somebody sets it. NCCL
+    then refuses (Duplicate GPU detected), hangs in the first barrier, or all ranks fill the memory of one
+    GPU."""
     fix = (
         "Call torch.cuda.set_device(local_rank) before init_process_group().",
         'Or say it there: init_process_group("nccl", device_id=torch.device("cuda", local_rank)).',
@@ -169,9 +188,13 @@ def _is_bare(scene: Scene, node: ast.AST | None) -> bool:
     for value in scene.values(node) if node is not None else ():
         if isinstance(value, ast.Constant) and value.value == "cuda":
             return True
-        if isinstance(value, ast.Call) and scene.called(value) == "torch.device" and len(value.args) == 1:
-            if _is_bare(scene, value.args[0]):
-                return True
+        if (
+            isinstance(value, ast.Call)
+            and scene.called(value) == "torch.device"
+            and len(value.args) == 1
+            and _is_bare(scene, value.args[0])
+        ):
+            return True
     return False
 
 
@@ -197,8 +220,8 @@ def _is_dtype(scene: Scene, node: ast.expr) -> bool:
 class SyncbnAfterDdp(Check):
     id = "syncbn-after-ddp"
     title = "Batch norms are converted after the model was wrapped"
-    why = """convert_sync_batchnorm makes new modules with new parameters. DistributedDataParallel has registered the
-    old ones: the gradients of the new are never averaged, and the ranks drift apart."""
+    why = """convert_sync_batchnorm makes new modules with new parameters. DistributedDataParallel has
+    registered the old ones: the gradients of the new are never averaged, and the ranks drift apart."""
     fix = ("Convert first, wrap then: DDP(nn.SyncBatchNorm.convert_sync_batchnorm(model), ...).",)
     words = ("convert_sync_batchnorm",)
 
@@ -216,10 +239,10 @@ class SyncbnAfterDdp(Check):
 class LoadWithoutMapLocation(Check):
     id = "load-without-map-location"
     title = "torch.load() in a program of several ranks has no map_location"
-    why = """A tensor is loaded to the device that it was saved from. With a checkpoint of rank 0 every process takes
-    memory on GPU 0, which is full while the others have room, and keeps a context there."""
+    why = """A tensor is loaded to the device that it was saved from. With a checkpoint of rank 0 every
+    process takes memory on GPU 0, which is full while the others have room, and keeps a context there."""
     fix = (
-        'Load to the CPU: torch.load(path, map_location="cpu"); load_state_dict() copies to the right device.',
+        'Load to the CPU: torch.load(path, map_location="cpu"); load_state_dict() copies to the device.',
         "Or to the process's own GPU: map_location=device.",
     )
     cause = "gpu0-memory-imbalance"
@@ -234,16 +257,20 @@ class LoadWithoutMapLocation(Check):
             if flow.argument(call, 1, "map_location") is None and not flow.spread(call) and call.args:
                 if self._no_tensors(call):
                     continue
-                yield self.at(call, f"line {getattr(several, 'lineno', 1)} makes several ranks", scene, _to_cpu(call))
+                yield self.at(
+                    call, f"line {getattr(several, 'lineno', 1)} makes several ranks", scene, _to_cpu(call)
+                )
 
     def _no_tensors(self, call: ast.Call) -> bool:
-        """Do path, target or receiver say that no tensor of a GPU is in it: random states, schedules, settings?"""
+        """Is it said to hold no tensor of a GPU: random states, schedules, settings?"""
         if any(_PLAIN.search(word) for word in flow.names_in(call.args[0])):
             return True
         around = flow.up(call)
         if isinstance(around, ast.Call) and flow.method(around) == "load_state_dict":
             return bool(_PLAIN.search(ast.unparse(around.func)))
-        return isinstance(around, ast.Assign) and any(_PLAIN.search(ast.unparse(one)) for one in around.targets)
+        return isinstance(around, ast.Assign) and any(
+            _PLAIN.search(ast.unparse(one)) for one in around.targets
+        )
 
 
 _PLAIN = re.compile(r"rng|sched|scaler|metadata|args|config|vocab|token|meta\b", re.IGNORECASE)
@@ -273,8 +300,8 @@ def _in_parentheses(call: ast.Call) -> bool:
 class HashseedAtRuntime(Check):
     id = "hashseed-at-runtime"
     title = "PYTHONHASHSEED is set in the process that it is meant for"
-    why = """Python reads the variable when it starts. Set later it changes nothing here: the order of sets, and what
-    depends on hash() of strings, still differs from run to run. Only child processes see it."""
+    why = """Python reads the variable when it starts. Set later it changes nothing here: the order of sets,
+    and what depends on hash() of strings, still differs from run to run. Only child processes see it."""
     fix = (
         "Set it before Python starts: PYTHONHASHSEED=0 python train.py.",
         "Or do not depend on hashes: sort sets before they are used.",

@@ -9,24 +9,25 @@ from typing import TYPE_CHECKING
 from torchdoctor.lint import flow
 from torchdoctor.lint.contexts import distributed, rank_tests, under_rank_test
 from torchdoctor.lint.finding import Check, Finding
+from torchdoctor.lint.names import words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from torchdoctor.lint.scene import Scene
+    from torchdoctor.lint.scene import Scene, Step
 
 COLLECTIVES = frozenset(
     f"torch.distributed.{name}"
-    for name in (
+    for name in words(
         "barrier monitored_barrier all_reduce all_reduce_coalesced all_gather all_gather_object "
-        "all_gather_into_tensor all_gather_coalesced reduce reduce_scatter reduce_scatter_tensor broadcast "
-        "broadcast_object_list gather gather_object scatter scatter_object_list all_to_all all_to_all_single "
-        "new_group"
-    ).split()
+        "all_gather_into_tensor all_gather_coalesced reduce reduce_scatter reduce_scatter_tensor "
+        "broadcast broadcast_object_list gather gather_object scatter scatter_object_list "
+        "all_to_all all_to_all_single new_group"
+    )
 )
-_WAITS = frozenset(
-    "barrier monitored_barrier wait_for_everyone synchronize all_reduce broadcast broadcast_object_list "
-    "all_gather all_gather_object wait rendezvous dist_barrier".split()
+_WAITS = words(
+    "barrier monitored_barrier wait_for_everyone synchronize all_reduce broadcast "
+    "broadcast_object_list all_gather all_gather_object wait rendezvous dist_barrier"
 )
 
 
@@ -35,18 +36,18 @@ _SHARDED_STATE = frozenset(
     for name in ("optim_state_dict", "full_optim_state_dict", "sharded_optim_state_dict", "state_dict")
 )
 # calls that surely make no collective
-_LOCAL_CALLS = frozenset(
-    "print save info warning debug error log write close format append items keys len str int get join exists makedirs "
-    "mkdir dump update open item state_dict cpu time sleep remove".split()
+_LOCAL_CALLS = words(
+    "print save info warning debug error log write close format append items keys len str int get "
+    "join exists makedirs mkdir dump update open item state_dict cpu time sleep remove"
 )
 
 
 class CollectiveUnderRankTest(Check):
     id = "collective-under-rank-test"
     title = "A collective call is made by some ranks only"
-    why = """A collective returns when all ranks of the group have called it. Under a test of the rank the others
-    never do: they go on to their next collective, and the job hangs until a watchdog ends it, or mixes up two
-    calls."""
+    why = """A collective returns when all ranks of the group have called it. Under a test of the rank the
+    others never do: they go on to their next collective, and the job hangs until a watchdog ends it, or
+    mixes up two calls."""
     fix = (
         "Move the call out of the test, so that every rank makes it; keep printing and saving inside.",
         "Where a part of the ranks is meant, make a group of them with new_group() and pass it.",
@@ -89,7 +90,11 @@ class CollectiveUnderRankTest(Check):
         """How a call that all ranks must make is called; "" for any other, and for one of a group."""
         name = scene.called(call)
         if name in COLLECTIVES:
-            group = flow.keyword(call, "group") or flow.keyword(call, "ranks") or flow.keyword(call, "process_group")
+            group = (
+                flow.keyword(call, "group")
+                or flow.keyword(call, "ranks")
+                or flow.keyword(call, "process_group")
+            )
             if group is not None and not (isinstance(group, ast.Constant) and group.value is None):
                 return ""
             return f"{flow.method(call)}()" if name != "torch.distributed.new_group" or not call.args else ""
@@ -123,7 +128,7 @@ def _only_some(scene: Scene, place: ast.Call, call: ast.Call) -> bool:
         return False
     name = scene.called(call)
     function = flow.named_function(place) or scene.tree
-    for other in (flow.calls_under(function) if name else ()):
+    for other in flow.calls_under(function) if name else ():
         if other is place:
             continue
         leads = scene.called(other) == name or any(step.call is call for step in _through(scene, other))
@@ -147,7 +152,7 @@ def _may_join(scene: Scene, test: ast.AST, arm: str) -> bool:
     )
 
 
-def _through(scene: Scene, call: ast.Call) -> tuple[object, ...]:
+def _through(scene: Scene, call: ast.Call) -> tuple[Step, ...]:
     target = scene.target(call)
     return scene.steps(target) if target is not None else ()
 
@@ -155,8 +160,8 @@ def _through(scene: Scene, call: ast.Call) -> tuple[object, ...]:
 class SaveLoadNoBarrier(Check):
     id = "save-load-no-barrier"
     title = "All ranks load a file that rank 0 may still be writing"
-    why = """Only one rank saves, and the others do not wait for it: they open a file that is not there yet, is half
-    written, or is that of the last run."""
+    why = """Only one rank saves, and the others do not wait for it: they open a file that is not there yet,
+    is half written, or is that of the last run."""
     fix = ("Call torch.distributed.barrier() between the save and the load, on every rank.",)
     words = ("torch",)
 
@@ -184,9 +189,7 @@ class SaveLoadNoBarrier(Check):
                         says = f"one rank saves it on line {found.lineno}, and nothing waits for that"
                         yield self.at(step.call, says, scene)
 
-    def _saved(
-        self, scene: Scene, load: ast.Call, saves: list[tuple[ast.Call, ast.expr]]
-    ) -> ast.Call | None:
+    def _saved(self, scene: Scene, load: ast.Call, saves: list[tuple[ast.Call, ast.expr]]) -> ast.Call | None:
         path = flow.argument(load, 0, "f")
         if path is None or any(True for _ in rank_tests(scene, load)) or under_rank_test(scene, load):
             return None
@@ -207,8 +210,8 @@ def _alike(scene: Scene, a: ast.expr, b: ast.expr) -> bool:
 class AllRanksWrite(Check):
     id = "all-ranks-write"
     title = "Every rank writes the same file"
-    why = """All processes open the same path and write at the same time. The last one wins, or the file is a mixture
-    that cannot be loaded; on a shared file system this shows only at times."""
+    why = """All processes open the same path and write at the same time. The last one wins, or the file is a
+    mixture that cannot be loaded; on a shared file system this shows only at times."""
     fix = (
         "Write on rank 0 only: if torch.distributed.get_rank() == 0: ...",
         "Or put the rank into the name of the file.",
@@ -241,7 +244,9 @@ class AllRanksWrite(Check):
 
 
 def _log_or_checkpoint(path: ast.expr) -> bool:
-    return bool(re.search(r"log|ckpt|checkpoint|metric|\.pth?\b", " ".join(flow.names_in(path)), re.IGNORECASE))
+    return bool(
+        re.search(r"log|ckpt|checkpoint|metric|\.pth?\b", " ".join(flow.names_in(path)), re.IGNORECASE)
+    )
 
 
 def _runs_everywhere(scene: Scene, call: ast.Call) -> bool:
@@ -259,7 +264,11 @@ def _runs_everywhere(scene: Scene, call: ast.Call) -> bool:
         around = flow.up(one)
         if isinstance(around, ast.ClassDef):
             owner = scene.index.class_of[around]
-            if any(_sets_up(scene, made) for method in owner.methods.values() for made in flow.calls_under(method)):
+            if any(
+                _sets_up(scene, made)
+                for method in owner.methods.values()
+                for made in flow.calls_under(method)
+            ):
                 return True
         for caller in scene.callers(one):
             todo.append(flow.named_function(caller) or scene.tree)
@@ -283,13 +292,19 @@ def _differs(scene: Scene, path: ast.expr) -> bool:
             continue
         seen.add(node)
         words = " ".join(flow.names_in(node)).lower()
-        if any(word in words for word in ("rank", "tmp", "temp", "buffer", "bytesio", "pid", "hostname", "/dev/")):
+        if any(
+            word in words for word in ("rank", "tmp", "temp", "buffer", "bytesio", "pid", "hostname", "/dev/")
+        ):
             return True
         for one in ast.walk(node):
             if isinstance(one, ast.Name | ast.Attribute):
-                todo += (value for value in scene.values(one) if isinstance(value, ast.expr) and value is not one)
+                todo += (
+                    value for value in scene.values(one) if isinstance(value, ast.expr) and value is not one
+                )
             if isinstance(one, ast.Name):
-                todo += (bind.value for bind in scene.lookup(one) if bind.how == "aug" and bind.value is not None)
+                todo += (
+                    bind.value for bind in scene.lookup(one) if bind.how == "aug" and bind.value is not None
+                )
     return False
 
 
@@ -302,9 +317,9 @@ _GETS_GLOBAL = ("torch.distributed.get_rank",)
 class LocalRankAsGlobal(Check):
     id = "local-rank-as-global"
     title = "Local and global rank are taken for each other"
-    why = """On one node they are the same number. On two, several processes claim the same global rank (the group
-    never forms, or they load the same data), or a process asks for GPU 8 of a node that has eight: invalid device
-    ordinal."""
+    why = """On one node they are the same number. On two, several processes claim the same global rank (the
+    group never forms, or they load the same data), or a process asks for GPU 8 of a node that has eight:
+    invalid device ordinal."""
     fix = (
         "The group and samplers take the global rank: RANK, torch.distributed.get_rank().",
         "Devices take the local one: LOCAL_RANK, or rank % torch.cuda.device_count().",

@@ -25,9 +25,9 @@ _CLIPS = (
 class ScalerOrder(Check):
     id = "scaler-order"
     title = "A GradScaler's calls are out of order"
-    why = """Gradients are scaled from scale(loss).backward() on until unscale_() or step(). A step past the scaler
-    moves by scaled gradients, clipping before unscale_() clips nearly everything away, a loss that was not scaled is
-    divided all the same, and without update() the scale never adapts."""
+    why = """Gradients are scaled from scale(loss).backward() on until unscale_() or step(). A step past the
+    scaler moves by scaled gradients, clipping before unscale_() clips nearly everything away, a loss that
+    was not scaled is divided all the same, and without update() the scale never adapts."""
     fix = (
         "scaler.scale(loss).backward(); scaler.unscale_(optimizer); clip_grad_norm_(...); "
         "scaler.step(optimizer); scaler.update()",
@@ -92,9 +92,10 @@ class ScalerOrder(Check):
             first = early[-1][1]
             if not flow.exclusive(first.top, call) and not any(early[-1][0] < place < at for place in passes):
                 yield first.call, "the scale is updated before the optimizer stepped"
-        if not any(acts_as(scene, flow.receiver(one), "scaler") for one in scene.methods("scale")):
-            if any(backward(scene, step.call) is not None for step in steps[:at]):
-                yield call, "the loss was never scaled: scale(loss).backward() is missing"
+        if not any(acts_as(scene, flow.receiver(one), "scaler") for one in scene.methods("scale")) and any(
+            backward(scene, step.call) is not None for step in steps[:at]
+        ):
+            yield call, "the loss was never scaled: scale(loss).backward() is missing"
 
     def _unscales(
         self,
@@ -140,7 +141,10 @@ def _past(
             if flow.method(step.call) != "step" or base is None or not acts_as(scene, base, "optimizer"):
                 continue
             if scene.guards(step) <= own and not _handed(scene, base, steps):
-                yield step.call, f"the loss is scaled on line {call.lineno}: scaler.step(optimizer) is what steps"
+                yield (
+                    step.call,
+                    f"the loss is scaled on line {call.lineno}: scaler.step(optimizer) is what steps",
+                )
 
 
 def _handed(scene: Scene, optimizer: ast.expr, steps: Sequence[Step]) -> bool:

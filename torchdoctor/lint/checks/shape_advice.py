@@ -34,8 +34,8 @@ class SqueezeNoDim(Check):
     id = "squeeze-no-dim"
     group = 2
     title = "squeeze() without a dimension also drops a batch of one"
-    why = """squeeze() removes every dimension of size 1. A last batch with one sample loses its batch dimension, and
-    the next operation fails or means something else, once an epoch or only in production."""
+    why = """squeeze() removes every dimension of size 1. A last batch with one sample loses its batch
+    dimension, and the next operation fails or means something else, once an epoch or only in production."""
     fix = ("Name the dimension: squeeze(-1) or squeeze(dim=1).",)
     words = ("squeeze",)
 
@@ -52,15 +52,16 @@ class SqueezeNoDim(Check):
                 yield self.at(call, "a batch of one sample would lose its batch dimension", scene)
 
 
-_TURNS = frozenset("transpose permute t swapaxes swapdims movedim moveaxis".split())
+_TURNS = frozenset(["transpose", "permute", "t", "swapaxes", "swapdims", "movedim", "moveaxis"])
 
 
 class ViewAfterTranspose(Check):
     id = "view-after-transpose"
     group = 2
     title = "view() of a transposed tensor"
-    why = """transpose() and permute() only change strides. view() then raises (view size is not compatible with input
-    tensor's size and stride), or, where it happens to work, the elements are in another order than a reader thinks."""
+    why = """transpose() and permute() only change strides. view() then raises (view size is not compatible
+    with input tensor's size and stride), or, where it happens to work, the elements are in another order
+    than a reader thinks."""
     fix = ("Use reshape(), which copies where it must, or contiguous().view().",)
     words = ("view",)
 
@@ -102,8 +103,8 @@ class TransformOrder(Check):
     group = 2
     title = "Image transforms in an order, or with channels, that do not fit"
     why = """ToTensor turns a PIL image (0 to 255, H x W x C) into a tensor (0 to 1, C x H x W). Normalize and
-    RandomErasing want the tensor; a second ToTensor raises. OpenCV gives BGR, and a network trained on RGB sees red and
-    blue exchanged: its accuracy is a few points lower, and nothing fails."""
+    RandomErasing want the tensor; a second ToTensor raises. OpenCV gives BGR, and a network trained on RGB
+    sees red and blue exchanged: its accuracy is a few points lower, and nothing fails."""
     fix = (
         "Order: PIL transforms, ToTensor(), then Normalize() and RandomErasing().",
         "img = cv2.cvtColor(img, cv2.COLOR_BGR2RGB) after cv2.imread().",
@@ -111,7 +112,9 @@ class TransformOrder(Check):
     words = ("transforms", "cv2")
 
     def run(self, scene: Scene) -> Iterator[Finding]:
-        for call in scene.calls("torchvision.transforms.Compose", "torchvision.transforms.transforms.Compose"):
+        for call in scene.calls(
+            "torchvision.transforms.Compose", "torchvision.transforms.transforms.Compose"
+        ):
             given = flow.argument(call, 0, "transforms")
             for value in scene.values(given):
                 if isinstance(value, ast.List):
@@ -122,9 +125,13 @@ class TransformOrder(Check):
             if call.args and self._bgr(scene, call.args[0]):
                 yield self.at(call, "cv2.imread() gives BGR", scene)
         for call in scene.index.calls:
-            if isinstance(call.func, ast.Call) and call.args and self._bgr(scene, call.args[0]):
-                if scene.called(call.func).startswith("torchvision.transforms."):
-                    yield self.at(call, "cv2.imread() gives BGR", scene)
+            if (
+                isinstance(call.func, ast.Call)
+                and call.args
+                and self._bgr(scene, call.args[0])
+                and scene.called(call.func).startswith("torchvision.transforms.")
+            ):
+                yield self.at(call, "cv2.imread() gives BGR", scene)
 
     def _wrong(self, scene: Scene, parts: list[ast.expr]) -> tuple[ast.AST, str] | None:
         tensor = False
@@ -161,8 +168,8 @@ class GridAlignCorners(Check):
     id = "grid-align-corners"
     group = 2
     title = "The corners of a grid are not said to be aligned or not"
-    why = """The default of align_corners changed in torch 1.3 from True to False. Weights trained with one and used with
-    the other sample between other pixels; affine_grid and grid_sample must agree."""
+    why = """The default of align_corners changed in torch 1.3 from True to False. Weights trained with one
+    and used with the other sample between other pixels; affine_grid and grid_sample must agree."""
     fix = ("Give align_corners= to both, as it was in training.",)
     words = ("grid_sample", "affine_grid")
 
@@ -180,8 +187,9 @@ class BatchFirst(Check):
     id = "batch-first"
     group = 2
     title = "An RNN without batch_first gets the batch first"
-    why = """By default nn.LSTM, GRU and RNN take (sequence, batch, features). Given (batch, sequence, features) they run
-    over the batch as if it were time: it fits whatever the sizes are, mixes the samples, and learns little."""
+    why = """By default nn.LSTM, GRU and RNN take (sequence, batch, features). Given (batch, sequence,
+    features) they run over the batch as if it were time: it fits whatever the sizes are, mixes the samples,
+    and learns little."""
     fix = (
         "Say batch_first=True where the layer is made.",
         "Or give it x.transpose(0, 1), and read the output so.",
@@ -205,9 +213,13 @@ class BatchFirst(Check):
         for value in scene.values(given):
             if isinstance(value, Binding) and value.how == "for" and self._loader(scene, value.value):
                 return "a batch of a loader has the batch first"
-            if isinstance(value, ast.Call) and flow.method(value) in ("view", "reshape") and value.args:
-                if {"batch_size", "batch", "bs", "B", "bsz"} & flow.names_in(value.args[0]):
-                    return "its input is viewed with the batch first"
+            if (
+                isinstance(value, ast.Call)
+                and flow.method(value) in ("view", "reshape")
+                and value.args
+                and {"batch_size", "batch", "bs", "B", "bsz"} & flow.names_in(value.args[0])
+            ):
+                return "its input is viewed with the batch first"
         if isinstance(given, ast.Name):
             found = self._sizes(scene, call, given.id)
             if found:
@@ -222,7 +234,8 @@ class BatchFirst(Check):
                 data = scene.values(flow.argument(value, 0, "dataset"))
                 plain = flow.argument(value, 6, "collate_fn") is None
                 return plain and any(
-                    isinstance(one, ast.Call) and scene.called(one) == "torch.utils.data.TensorDataset" for one in data
+                    isinstance(one, ast.Call) and scene.called(one) == "torch.utils.data.TensorDataset"
+                    for one in data
                 )
         return False
 
@@ -234,12 +247,26 @@ class BatchFirst(Check):
                 continue
             text = ast.unparse(node.value)
             target = node.targets[0]
-            if isinstance(target, ast.Name) and text in (f"{name}.size(0)", f"{name}.shape[0]"):
-                if target.id.lower() in ("batch_size", "batch", "bs", "b", "bsz"):
-                    return "its first dimension is called the batch"
-            if isinstance(target, ast.Tuple) and text in (f"{name}.shape", f"{name}.size()") and len(target.elts) == 3:
+            if (
+                isinstance(target, ast.Name)
+                and text in (f"{name}.size(0)", f"{name}.shape[0]")
+                and target.id.lower() in ("batch_size", "batch", "bs", "b", "bsz")
+            ):
+                return "its first dimension is called the batch"
+            if (
+                isinstance(target, ast.Tuple)
+                and text in (f"{name}.shape", f"{name}.size()")
+                and len(target.elts) == 3
+            ):
                 first = target.elts[0]
-                if isinstance(first, ast.Name) and first.id.lower() in ("batch_size", "batch", "bs", "b", "bsz", "n"):
+                if isinstance(first, ast.Name) and first.id.lower() in (
+                    "batch_size",
+                    "batch",
+                    "bs",
+                    "b",
+                    "bsz",
+                    "n",
+                ):
                     return "its first dimension is called the batch"
         return ""
 
@@ -258,7 +285,8 @@ class BatchFirst(Check):
                 and node.value.id == out.id
                 and ast.unparse(node.slice) in ("(:, -1)", "(:, -1, :)", ":, -1", ":, -1, :")
                 and call in scene.values(node.value)
-                or isinstance(node, ast.Subscript)
+            ) or (
+                isinstance(node, ast.Subscript)
                 and isinstance(node.value, ast.Name)
                 and isinstance(out, ast.Name)
                 and node.value.id == out.id
@@ -273,8 +301,9 @@ class BatchnormLastBatch(Check):
     id = "batchnorm-last-batch"
     group = 2
     title = "The last batch may hold one sample, which BatchNorm1d refuses"
-    why = """In training mode batch norm needs more than one value per channel. Where the number of samples leaves one
-    for the last batch: ValueError, Expected more than 1 value per channel when training, at the end of the epoch."""
+    why = """In training mode batch norm needs more than one value per channel. Where the number of samples
+    leaves one for the last batch: ValueError, Expected more than 1 value per channel when training, at the
+    end of the epoch."""
     fix = ("Give the training loader drop_last=True.",)
     words = ("BatchNorm1d",)
 
@@ -283,13 +312,21 @@ class BatchnormLastBatch(Check):
             if isinstance(loop, ast.While):
                 continue
             loader = self._leaves_some(scene, loop.iter)
-            if loader is None or not any(backward(scene, step.call) is not None for step in scene.steps(loop)):
+            if loader is None or not any(
+                backward(scene, step.call) is not None for step in scene.steps(loop)
+            ):
                 continue
             for call in flow.calls_under(loop):
-                if call.args and not scene.called(call) and self._has_norm(scene, call.func):
-                    if not self._evaluates(scene, call):
-                        yield self.at(call, f"the loader of line {loader.lineno} keeps a last batch of any size", scene)
-                        break
+                if (
+                    call.args
+                    and not scene.called(call)
+                    and self._has_norm(scene, call.func)
+                    and not self._evaluates(scene, call)
+                ):
+                    yield self.at(
+                        call, f"the loader of line {loader.lineno} keeps a last batch of any size", scene
+                    )
+                    break
 
     def _leaves_some(self, scene: Scene, node: ast.expr) -> ast.Call | None:
         if isinstance(node, ast.Call) and flow.method(node) in ("enumerate", "tqdm", "zip") and node.args:
@@ -298,14 +335,20 @@ class BatchnormLastBatch(Check):
             if isinstance(value, ast.Call) and scene.called(value) == LOADER and not flow.spread(value):
                 drop = flow.argument(value, 8, "drop_last")
                 size = number(scene, flow.argument(value, 1, "batch_size"))
-                if (drop is None or constant(scene, drop) is False) and size is not None and size > 1:
-                    if flow.keyword(value, "batch_sampler") is None:
-                        return value
+                if (
+                    (drop is None or constant(scene, drop) is False)
+                    and size is not None
+                    and size > 1
+                    and flow.keyword(value, "batch_sampler") is None
+                ):
+                    return value
         return None
 
     def _has_norm(self, scene: Scene, func: ast.expr) -> bool:
         values = scene.values(func)
-        return bool(values) and all(isinstance(one, ast.Call) and self._norm_in(scene, one, 3) for one in values)
+        return bool(values) and all(
+            isinstance(one, ast.Call) and self._norm_in(scene, one, 3) for one in values
+        )
 
     def _norm_in(self, scene: Scene, call: ast.Call, depth: int) -> bool:
         if depth == 0:
@@ -328,6 +371,10 @@ class BatchnormLastBatch(Check):
     def _evaluates(self, scene: Scene, call: ast.Call) -> bool:
         root = flow.named_function(call) or scene.tree
         text = ast.unparse(call.func)
-        said = [sets_mode(scene, one, text) for one in flow.calls_under(root) if flow.start(one) < flow.start(call)]
+        said = [
+            sets_mode(scene, one, text)
+            for one in flow.calls_under(root)
+            if flow.start(one) < flow.start(call)
+        ]
         modes = [one for one in said if one is not None]
         return bool(modes) and modes[-1] is False

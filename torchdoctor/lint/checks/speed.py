@@ -6,9 +6,11 @@ import ast
 from typing import TYPE_CHECKING
 
 from torchdoctor.lint import flow
-from torchdoctor.lint.checks.loading import LOADER, on_cuda
+from torchdoctor.lint.checks.loading import LOADER
+from torchdoctor.lint.devices import on_cuda
 from torchdoctor.lint.finding import Check, Finding
 from torchdoctor.lint.index import Binding
+from torchdoctor.lint.names import words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,13 +24,13 @@ class BenchmarkWithDeterministic(Check):
     id = "benchmark-with-deterministic"
     group = 2
     title = "cudnn.benchmark = True stands beside settings for determinism"
-    why = """Benchmarking picks the algorithm that was fastest this time, which differs from run to run and between
-    ranks: the results then differ in their last digits, although each algorithm is deterministic."""
+    why = """Benchmarking picks the algorithm that was fastest this time, which differs from run to run and
+    between ranks: the results then differ in their last digits, although each algorithm is deterministic."""
     fix = ("For reproducible runs set torch.backends.cudnn.benchmark = False.",)
     words = ("benchmark",)
 
     def run(self, scene: Scene) -> Iterator[Finding]:
-        settings = [*self._set(scene, "deterministic")]
+        settings: list[ast.AST] = [*self._set(scene, "deterministic")]
         settings += [
             call
             for call in scene.calls("torch.use_deterministic_algorithms")
@@ -36,19 +38,25 @@ class BenchmarkWithDeterministic(Check):
         ]
         for node in self._set(scene, "benchmark"):
             beside = [one for one in settings if not flow.exclusive(one, node)]
-            later = [one for one in self._set(scene, "benchmark", on=False) if flow.start(one) > flow.start(node)]
+            later = [
+                one for one in self._set(scene, "benchmark", on=False) if flow.start(one) > flow.start(node)
+            ]
             if beside and not later:
                 yield self.at(node, f"line {getattr(beside[0], 'lineno', 1)} asks for determinism", scene)
 
     def _set(self, scene: Scene, name: str, on: bool = True) -> Iterator[ast.Assign]:
         for node in scene.index.assigns:
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and node.value.value is on:
-                if any(scene.name(target) == f"{_CUDNN}.{name}" for target in node.targets):
-                    yield node
+            if (
+                isinstance(node, ast.Assign)
+                and isinstance(node.value, ast.Constant)
+                and node.value.value is on
+            ) and any(scene.name(target) == f"{_CUDNN}.{name}" for target in node.targets):
+                yield node
 
 
 _FRESH = frozenset(
-    f"torch.{name}" for name in "randn rand zeros ones tensor from_numpy as_tensor arange randint full empty".split()
+    f"torch.{name}"
+    for name in words("randn rand zeros ones tensor from_numpy as_tensor arange randint full empty")
 )
 
 
@@ -56,11 +64,9 @@ class NonBlockingUnpinned(Check):
     id = "non-blocking-unpinned"
     group = 2
     title = "non_blocking=True has no effect on memory that is not pinned"
-    why = """A copy can run beside Python only from page-locked memory. From any other the driver copies to a buffer of
-    its own first, and the call waits for that."""
-    fix = (
-        "Give the loader pin_memory=True (or call tensor.pin_memory()).",
-    )
+    why = """A copy can run beside Python only from page-locked memory. From any other the driver copies to a
+    buffer of its own first, and the call waits for that."""
+    fix = ("Give the loader pin_memory=True (or call tensor.pin_memory()).",)
     words = ("non_blocking",)
 
     def run(self, scene: Scene) -> Iterator[Finding]:
@@ -98,16 +104,20 @@ class NonBlockingUnpinned(Check):
         return None
 
 
-_CLOCKS = frozenset(("time.time", "time.perf_counter", "time.monotonic", "timeit.default_timer", "time.perf_counter_ns"))
-_WAITS = frozenset("synchronize item cpu numpy tolist elapsed_time record wait_event barrier".split())
+_CLOCKS = frozenset(
+    ("time.time", "time.perf_counter", "time.monotonic", "timeit.default_timer", "time.perf_counter_ns")
+)
+_WAITS = frozenset(
+    ["synchronize", "item", "cpu", "numpy", "tolist", "elapsed_time", "record", "wait_event", "barrier"]
+)
 
 
 class TimingWithoutSynchronize(Check):
     id = "timing-without-synchronize"
     group = 2
     title = "CUDA work is timed without waiting for it"
-    why = """Kernels are started and run on; the clock is read when Python has queued them, not when they are done. The
-    number is too small by any factor, and the next thing that waits is charged with it."""
+    why = """Kernels are started and run on; the clock is read when Python has queued them, not when they are
+    done. The number is too small by any factor, and the next thing that waits is charged with it."""
     fix = (
         "Call torch.cuda.synchronize() before each reading of the clock.",
         "Or use torch.cuda.Event(enable_timing=True), or torch.utils.benchmark.",
@@ -122,7 +132,9 @@ class TimingWithoutSynchronize(Check):
                 continue
             root = flow.named_function(node) or scene.tree
             between = [
-                step for step in scene.steps(root) if flow.start(begin) < flow.start(step.top) < flow.start(end)
+                step
+                for step in scene.steps(root)
+                if flow.start(begin) < flow.start(step.top) < flow.start(end)
             ]
             between += [
                 step
@@ -161,7 +173,8 @@ class TimingWithoutSynchronize(Check):
             return False
         binds = scene.reaching(call.func)
         return any(
-            one.value is not None and any(on_cuda(scene, made) for made in ast.walk(one.value) if isinstance(made, ast.Call))
+            one.value is not None
+            and any(on_cuda(scene, made) for made in ast.walk(one.value) if isinstance(made, ast.Call))
             for one in binds
             if one.how == "assign"
         )
