@@ -65,6 +65,42 @@ def as_data(check: Check) -> dict[str, Any]:
     }
 
 
+def markdown(examples: dict[str, str]) -> str:
+    """The section on each check of the documentation. ``examples`` holds code that has the pitfall, by id."""
+    lines: list[str] = []
+    for group, head in _GROUPS.items():
+        chosen = [one for one in registry.all_checks().values() if one.group == group]
+        lines += [
+            f"## {head[0].upper()}{head[1:]}",
+            "",
+            "| id | pitfall | when it runs | repair |",
+            "|---|---|---|---|",
+        ]
+        for one in chosen:
+            mended = "`--fix`" if one.fixable else ""
+            lines.append(f"| [`{one.id}`](#{one.id}) | {one.title} | {_code(one.cause)} | {mended} |")
+        lines.append("")
+        for one in chosen:
+            lines += _section(one, examples.get(one.id, ""))
+    return "\n".join(lines)
+
+
+def _section(check: Check, example: str) -> list[str]:
+    lines = [f"### {check.id}", "", f"**{check.title}.** {' '.join(check.why.split())}", ""]
+    if example:
+        lines += ["```python", example, "```", ""]
+    lines += [f"- {one}" for one in check.fix]
+    if check.cause:
+        lines.append(f"- When it runs it shows as {_code(check.cause)}.")
+    if check.overlaps:
+        lines.append(f"- Other linters: {check.overlaps}.")
+    return [*lines, ""]
+
+
+def _code(word: str) -> str:
+    return f"`{word}`" if word else ""
+
+
 def in_text(check: Check, width: int) -> str:
     """The page of a check for a terminal."""
 

@@ -266,6 +266,7 @@ class WeightsOnlyFalse(Check):
         "Use weights_only=True; allow the classes it needs: torch.serialization.add_safe_globals([...]).",
         "For files of others, safetensors holds nothing that could run.",
     )
+    overlaps = "ruff S614 and torchfix TOR102 tell of any load that may run code; this one of foreign files"
     words = ("weights_only",)
 
     def run(self, scene: Scene) -> Iterator[Finding]:

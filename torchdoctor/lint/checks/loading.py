@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.lint import flow
 from torchdoctor.lint.constants import constant, number
 from torchdoctor.lint.finding import Check, Finding, inserting
-from torchdoctor.lint.index import Binding
+from torchdoctor.lint.index import Binding, dotted_text
 from torchdoctor.lint.training import iterations
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class SamplerSetEpoch(Check):
                 epoch = _epoch_loop(scene, loader)
                 if epoch is not None:
                     says = f"line {epoch.lineno} goes through its loader again and again, in one order"
-                    yield self.at(call, says, scene, _set_epoch(scene, call, epoch))
+                    yield self.at(call, says, scene, _set_epoch(scene, call, loader, epoch))
                     break
 
 
@@ -86,24 +86,35 @@ def _goes_through(scene: Scene, node: ast.expr, loader: ast.Call, depth: int = 4
     )
 
 
-def _set_epoch(scene: Scene, call: ast.Call, epoch: Loop) -> tuple[Edit, ...]:
-    """The call at the head of the epoch loop, where sampler and epoch have names there."""
-    holder = flow.up(call)
-    if not (isinstance(holder, ast.Assign) and holder.value is call and len(holder.targets) == 1):
+def _set_epoch(scene: Scene, call: ast.Call, loader: ast.Call, epoch: Loop) -> tuple[Edit, ...]:
+    """The call at the head of the epoch loop, where sampler or loader, and the epoch, have names there."""
+    if not isinstance(epoch, ast.For) or not isinstance(epoch.target, ast.Name):
         return ()
-    target = holder.targets[0]
-    visible = flow.named_function(holder) in (flow.named_function(epoch), None)
-    if not isinstance(target, ast.Name) or not visible or not isinstance(epoch, ast.For):
-        return ()
-    if not isinstance(epoch.target, ast.Name) or flow.guards(holder) - flow.guards(epoch):
-        return ()
-    if len(scene.lookup(target)) != 1:
-        return ()
+    text = _called_there(scene, call, epoch)
+    if not text and flow.inside(call, loader):
+        text = _called_there(scene, loader, epoch)
+        text = f"{text}.sampler" if text else ""
     first = epoch.body[0]
-    if first.lineno == epoch.lineno or isinstance(first, ast.FunctionDef | ast.ClassDef):
+    if not text or first.lineno == epoch.lineno or isinstance(first, ast.FunctionDef | ast.ClassDef):
         return ()
-    text = f"{target.id}.set_epoch({epoch.target.id})\n{scene.indent(first.lineno)}"
-    return (inserting(first.lineno, first.col_offset, text),)
+    line = f"{text}.set_epoch({epoch.target.id})\n{scene.indent(first.lineno)}"
+    return (inserting(first.lineno, first.col_offset, line),)
+
+
+def _called_there(scene: Scene, made: ast.Call, epoch: Loop) -> str:
+    """The name under which the epoch loop sees what ``made`` makes, and nothing else; "" where it has none."""
+    holder = flow.up(made)
+    if not (isinstance(holder, ast.Assign) and len(holder.targets) == 1):
+        return ""
+    target = holder.targets[0]
+    if isinstance(target, ast.Attribute):
+        same = flow.class_around(holder) is flow.class_around(epoch) is not None
+        alone = same and len(scene.attribute_binds(target)) == 1
+        return dotted_text(target) if alone and dotted_text(target).startswith("self.") else ""
+    visible = flow.named_function(holder) in (flow.named_function(epoch), None)
+    if not isinstance(target, ast.Name) or not visible or flow.guards(holder) - flow.guards(epoch):
+        return ""
+    return target.id if len(scene.lookup(target)) == 1 else ""
 
 
 class LoaderShuffleAndSampler(Check):

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 class OptimizerBeforeMove(Check):
     id = "optimizer-before-move"
     title = "The optimizer holds parameters or state of another model or device"
-    why = """Adagrad makes its state when it is built, and load_state_dict() puts it where the parameters are
-    at that time: a model that moves afterwards leaves it behind (Expected all tensors to be on the same
-    device). When the name of the model is given to another one, the optimizer goes on with the old one, and
-    the new is never trained."""
+    why = """Adagrad makes its state when it is built, and load_state_dict() puts it where the parameters
+    are then: a model that moves afterwards leaves it behind (Expected all tensors to be on the same
+    device). When the model's name is given to another one, the optimizer goes on with the old, and the
+    new is never trained."""
     fix = (
         "Build the model, move it, then build the optimizer, then load its state.",
         "After replacing the model, build the optimizer anew from its parameters.",
