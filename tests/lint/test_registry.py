@@ -1,4 +1,4 @@
-"""Every check of the catalog is there, with texts, group and cause as the catalog has them, and with cases."""
+"""Every check of the catalog is there, with texts and cases, with the group and cause of the catalog."""
 
 from __future__ import annotations
 

@@ -171,20 +171,40 @@ def calls_under(root: ast.AST) -> list[ast.Call]:
     return cast("list[ast.Call]", known)
 
 
-def walk(root: ast.AST) -> Iterator[ast.AST]:
+def walk(root: ast.AST) -> list[ast.AST]:
     """All nodes that run with ``root``: its subtree without the bodies of functions and classes in it."""
+    known = getattr(root, "_walked", None)
+    if known is None:
+        known = _walk(root)
+        if hasattr(root, "body"):
+            root._walked = known  # type: ignore[attr-defined]
+    return cast("list[ast.AST]", known)
+
+
+def _walk(root: ast.AST) -> list[ast.AST]:
     body = getattr(root, "body", None)
     stack: list[ast.AST] = [root]
     if isinstance(root, _DEFINITIONS):
         stack = list(reversed(body)) if isinstance(body, list) else [body]  # type: ignore[list-item]
+    found: list[ast.AST] = []
     while stack:
         node = stack.pop()
-        yield node
+        found.append(node)
         if isinstance(node, _DEFINITIONS):
             continue
         children = [one for one in ast.iter_child_nodes(node) if not isinstance(one, _BARE)]
         children.reverse()
         stack += children
+    return found
+
+
+def assigns(root: ast.AST) -> list[ast.Assign]:
+    """The assignments that run with ``root``."""
+    known = getattr(root, "_assigns", None)
+    if known is None:
+        known = [one for one in walk(root) if isinstance(one, ast.Assign)]
+        root._assigns = known  # type: ignore[attr-defined]
+    return cast("list[ast.Assign]", known)
 
 
 def names_in(node: ast.AST) -> set[str]:

@@ -117,24 +117,23 @@ def _name(scene: Scene, node: ast.Name, depth: int) -> bool | None:
 def _filled(scene: Scene, node: ast.Name) -> bool:
     """Is anything put into it in place: by index, or by a method whose name ends in an underscore?"""
     root = flow.named_function(node) or scene.tree
-    for one in flow.walk(root):
-        if isinstance(one, ast.Subscript) and isinstance(one.ctx, ast.Store):
-            base: ast.expr = one.value
-            while isinstance(base, ast.Subscript):
-                base = base.value
-            if isinstance(base, ast.Name) and base.id == node.id:
-                return True
-        elif (
-            isinstance(one, ast.Call)
-            and flow.method(one).endswith("_")
-            and flow.method(one) != "requires_grad_"
-        ):
-            base = one.func.value if isinstance(one.func, ast.Attribute) else one
-            while isinstance(base, ast.Subscript):
-                base = base.value
-            if isinstance(base, ast.Name) and base.id == node.id:
-                return True
-    return False
+    for one in flow.assigns(root):
+        if any(isinstance(target, ast.Subscript) and _held(target) == node.id for target in one.targets):
+            return True
+    return any(
+        flow.method(call).endswith("_")
+        and flow.method(call) != "requires_grad_"
+        and isinstance(call.func, ast.Attribute)
+        and _held(call.func.value) == node.id
+        for call in flow.calls_under(root)
+    )
+
+
+def _held(node: ast.expr) -> str:
+    """The name whose elements, or itself, an expression stands for."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _added(scene: Scene, node: ast.Name) -> list[Binding]:

@@ -33,7 +33,7 @@ class Files:
         out = tuple(found for one in exclude if (found := gitignore.pattern(one)) is not None)
         if not os.path.isdir(root):
             if not _excluded(root, out, False) and self._first(root):
-                yield root
+                yield _shown(root)
             return
         layers = [("", out), *_above(root)]
         yield from self._folder(root, layers, out)
@@ -71,7 +71,7 @@ class Files:
             if is_folder:
                 yield from self._folder(one.path, layers, out)
             elif self._first(one.path):
-                yield one.path
+                yield _shown(one.path)
 
     def _first(self, path: str) -> bool:
         real = os.path.realpath(path)
@@ -79,6 +79,11 @@ class Files:
             return False
         self._seen.add(real)
         return True
+
+
+def _shown(path: str) -> str:
+    """The path without the ``./`` that begins it: annotations and SARIF name files as the repository does."""
+    return path.removeprefix(f".{os.sep}")
 
 
 def _plain(path: str) -> str:

@@ -49,7 +49,8 @@ class LossAccumulatedWithGraph(Check):
                     if kept is None or node in told or not self._grows(scene, node, item, loop):
                         continue
                     told.add(node)
-                    edits = (inserting(kept.end_lineno or 0, kept.end_col_offset or 0, ".item()"),)
+                    cut = ".detach()" if _used_as_tensor(scene, node) else ".item()"
+                    edits = (inserting(kept.end_lineno or 0, kept.end_col_offset or 0, cut),)
                     yield self.at(node, f"{ast.unparse(kept)} brings its graph along", scene, edits)
 
     def _grows(self, scene: Scene, node: ast.AST, item: Backward, loop: Loop | None) -> bool:
@@ -143,6 +144,25 @@ def _total(node: ast.AST) -> ast.expr | None:
     if isinstance(node, ast.Assign):
         return node.targets[0]
     return flow.receiver(node) if isinstance(node, ast.Call) else None
+
+
+def _used_as_tensor(scene: Scene, node: ast.AST) -> bool:
+    """Is anything done with the total that a plain number, or a list of them, would not take?"""
+    total = _total(node)
+    text = dotted_text(total) if total is not None else ""
+    for one in ast.walk(scene.tree):
+        if isinstance(one, ast.Attribute) and dotted_text(one.value) == text and one.attr not in _OF_LISTS:
+            return True
+        if (
+            isinstance(one, ast.Call)
+            and scene.called(one).startswith("torch.")
+            and any(dotted_text(part) == text for part in one.args)
+        ):
+            return True
+    return False
+
+
+_OF_LISTS = frozenset(("append", "extend", "clear", "insert", "pop", "sort"))
 
 
 def _reset(root: ast.AST, text: str, but: ast.AST) -> bool:

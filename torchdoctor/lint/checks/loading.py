@@ -87,7 +87,7 @@ def _goes_through(scene: Scene, node: ast.expr, loader: ast.Call, depth: int = 4
 
 
 def _set_epoch(scene: Scene, call: ast.Call, loader: ast.Call, epoch: Loop) -> tuple[Edit, ...]:
-    """The call at the head of the epoch loop, where sampler or loader, and the epoch, have names there."""
+    """The call at the head of the epoch loop, where sampler or loader, and epoch, have names there."""
     if not isinstance(epoch, ast.For) or not isinstance(epoch.target, ast.Name):
         return ()
     text = _called_there(scene, call, epoch)
@@ -102,7 +102,7 @@ def _set_epoch(scene: Scene, call: ast.Call, loader: ast.Call, epoch: Loop) -> t
 
 
 def _called_there(scene: Scene, made: ast.Call, epoch: Loop) -> str:
-    """The name under which the epoch loop sees what ``made`` makes, and nothing else; "" where it has none."""
+    """The name that stands for what ``made`` makes, and nothing else, in the epoch loop; "" for none."""
     holder = flow.up(made)
     if not (isinstance(holder, ast.Assign) and len(holder.targets) == 1):
         return ""

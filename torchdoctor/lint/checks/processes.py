@@ -258,7 +258,10 @@ class LoadWithoutMapLocation(Check):
                 if self._no_tensors(call):
                     continue
                 yield self.at(
-                    call, f"line {getattr(several, 'lineno', 1)} makes several ranks", scene, _to_cpu(call)
+                    call,
+                    f"line {getattr(several, 'lineno', 1)} makes several ranks",
+                    scene,
+                    _to_cpu(scene, call),
                 )
 
     def _no_tensors(self, call: ast.Call) -> bool:
@@ -282,12 +285,37 @@ def _cpu_only(scene: Scene) -> bool:
     return bool(groups) and all(one == "gloo" for one in backends)
 
 
-def _to_cpu(call: ast.Call) -> tuple[Edit, ...]:
+def _to_cpu(scene: Scene, call: ast.Call) -> tuple[Edit, ...]:
+    """The argument that is missing, where all that is loaded goes through load_state_dict()."""
     last = call.args[0]
     line, column = last.end_lineno, last.end_col_offset
-    if line is None or column is None or isinstance(last, ast.GeneratorExp):
+    if line is None or column is None or isinstance(last, ast.GeneratorExp) or _in_parentheses(call):
         return ()
-    return (inserting(line, column, ', map_location="cpu"'),) if not _in_parentheses(call) else ()
+    return (inserting(line, column, ', map_location="cpu"'),) if _copied(scene, call) else ()
+
+
+def _copied(scene: Scene, call: ast.Call) -> bool:
+    if _in_load_state_dict(call):
+        return True
+    holder = flow.up(call)
+    if not (isinstance(holder, ast.Assign) and isinstance(holder.targets[0], ast.Name)):
+        return False
+    name = holder.targets[0].id
+    uses = [
+        one
+        for one in flow.walk(flow.named_function(call) or scene.tree)
+        if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
+    ]
+    return bool(uses) and all(
+        _in_load_state_dict(one) or isinstance(flow.up(one), ast.Subscript | ast.Compare) for one in uses
+    )
+
+
+def _in_load_state_dict(node: ast.AST) -> bool:
+    return any(
+        isinstance(parent, ast.Call) and flow.method(parent) == "load_state_dict" and child in parent.args
+        for child, parent in flow.above(node)
+    )
 
 
 def _in_parentheses(call: ast.Call) -> bool:

@@ -107,8 +107,8 @@ class OptimizerBeforeMove(Check):
         names = (
             {dotted_text(one) for one in optimizer.targets} if isinstance(optimizer, ast.Assign) else set()
         )
-        for node in flow.walk(root):
-            if not isinstance(node, ast.Assign) or node.lineno <= optimizer.lineno:
+        for node in flow.assigns(root):
+            if node.lineno <= optimizer.lineno:
                 continue
             if not any(dotted_text(one) == text for one in node.targets) or flow.exclusive(optimizer, node):
                 continue
@@ -137,10 +137,8 @@ class OptimizerBeforeMove(Check):
         later = tuple(step for step in scene.steps(root) if flow.start(step.top) > flow.start(node))
         again = [
             one
-            for one in flow.walk(root)
-            if isinstance(one, ast.Assign)
-            and one.lineno > node.lineno
-            and any(dotted_text(target) in names for target in one.targets)
+            for one in flow.assigns(root)
+            if one.lineno > node.lineno and any(dotted_text(target) in names for target in one.targets)
         ]
         return not again and any(
             made in scene.values(flow.receiver(step.call)) for step in steps_of(scene, "optimizer", later)
