@@ -17,10 +17,10 @@ _FORMATS = ("sarif", "github")
 
 
 @click.command("lint")
-@click.argument("paths", nargs=-1, metavar="PATH...")
+@click.argument("paths", nargs=-1, metavar="[PATHS]")
 @verdicts.format_option("For people, for programs, for code scanning, for GitHub's annotations.", *_FORMATS)
-@click.option("--select", metavar="ID,...", multiple=True, help="Look for these alone.")
-@click.option("--ignore", metavar="ID,...", multiple=True, help="Do not look for these.")
+@click.option("--select", metavar="IDS", multiple=True, help="Look for these alone: ids with commas between.")
+@click.option("--ignore", metavar="IDS", multiple=True, help="Do not look for these.")
 @click.option("--exclude", metavar="PATTERN", multiple=True, help="Leave out what matches, as in .gitignore.")
 @click.option(
     "--advice", is_flag=True, help="Look for group 2 as well: what often is a fault, and not always."

@@ -103,6 +103,14 @@ def loops(node: ast.AST) -> list[Loop]:
 
 def guards(node: ast.AST) -> frozenset[tuple[ast.AST, str]]:
     """The branches within its function that a node stands in, as (statement, arm)."""
+    known = getattr(node, "_guards", None)
+    if known is None:
+        known = frozenset(_guards(node))
+        node._guards = known  # type: ignore[attr-defined]
+    return cast("frozenset[tuple[ast.AST, str]]", known)
+
+
+def _guards(node: ast.AST) -> list[tuple[ast.AST, str]]:
     found: list[tuple[ast.AST, str]] = []
     for child, parent in above(node):
         if isinstance(parent, ast.If | ast.IfExp):
@@ -115,7 +123,7 @@ def guards(node: ast.AST) -> frozenset[tuple[ast.AST, str]]:
             found.append((up(parent), f"case{id(parent)}"))
         elif isinstance(parent, ast.BoolOp) and parent.values[0] is not child:
             found.append((parent, "later"))
-    return frozenset(found)
+    return found
 
 
 def _arm(test: ast.If | ast.IfExp, child: ast.AST) -> str:

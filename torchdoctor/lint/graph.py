@@ -117,16 +117,23 @@ def _name(scene: Scene, node: ast.Name, depth: int) -> bool | None:
 def _filled(scene: Scene, node: ast.Name) -> bool:
     """Is anything put into it in place: by index, or by a method whose name ends in an underscore?"""
     root = flow.named_function(node) or scene.tree
-    for one in flow.assigns(root):
-        if any(isinstance(target, ast.Subscript) and _held(target) == node.id for target in one.targets):
-            return True
-    return any(
-        flow.method(call).endswith("_")
-        and flow.method(call) != "requires_grad_"
-        and isinstance(call.func, ast.Attribute)
-        and _held(call.func.value) == node.id
-        for call in flow.calls_under(root)
-    )
+    known = getattr(root, "_filled", None)
+    if known is None:
+        known = {
+            _held(target)
+            for one in flow.assigns(root)
+            for target in one.targets
+            if isinstance(target, ast.Subscript)
+        }
+        known |= {
+            _held(call.func.value)
+            for call in flow.calls_under(root)
+            if isinstance(call.func, ast.Attribute)
+            and call.func.attr.endswith("_")
+            and call.func.attr != "requires_grad_"
+        }
+        root._filled = known  # type: ignore[union-attr]
+    return node.id in known
 
 
 def _held(node: ast.expr) -> str:

@@ -11,10 +11,15 @@ if TYPE_CHECKING:
     from torchdoctor.lint.index import Binding
 
 
+_MANY = 200  # bindings of one name; which of more than that holds is not looked for
+
+
 def reaching(use: ast.Name, binds: list[Binding]) -> list[Binding]:
     """The bindings of ``use`` that may hold there; all of them where it belongs to a scope further out."""
     if len(binds) < 2:
         return binds
+    if len(binds) > _MANY:
+        return []
     here = flow.named_function(use)
     if any(flow.named_function(_site(one)) is not here for one in binds if one.how != "param"):
         return binds

@@ -106,13 +106,15 @@ def write(path: str, before: bytes, after: Source) -> None:
     target = os.path.realpath(path)
     try:
         number, made = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".torchdoctor-")
-        try:
-            with os.fdopen(number, "wb") as file:
-                file.write(text)
-            os.chmod(made, os.stat(target).st_mode & 0o7777)
-            os.replace(made, target)
-        except BaseException:
-            os.unlink(made)
-            raise
     except OSError as error:
         raise UnwritableSource(f"{path}: cannot be written: {error.strerror or error}") from error
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(text)
+        os.chmod(made, os.stat(target).st_mode & 0o7777)
+        os.replace(made, target)
+    except OSError as error:
+        raise UnwritableSource(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        if os.path.exists(made):
+            os.unlink(made)

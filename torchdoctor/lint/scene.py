@@ -43,6 +43,7 @@ class Scene:
         self._reaching: dict[ast.AST, list[Binding]] = {}
         self._flat: dict[ast.AST, tuple[ast.Call, ...]] = {}
         self._steps: dict[ast.AST, tuple[Step, ...]] = {}
+        self._deeds: dict[ast.AST, dict[str, set[str]]] = {}
         self._targets: dict[ast.Call, FunctionNode | None] = {}
         self._canonical: dict[str, str] = {}
         self.values_of = Values(self)
@@ -228,11 +229,13 @@ class Scene:
     def texts_on(self, node: ast.AST, text: str) -> set[str]:
         """The methods that the function around a node, or the module, calls on what is written ``text``."""
         root = flow.named_function(node) or self.tree
-        return {
-            flow.method(call)
-            for call in flow.calls_under(root)
-            if isinstance(call.func, ast.Attribute) and dotted_text(call.func.value) == text
-        }
+        known = self._deeds.get(root)
+        if known is None:
+            known = self._deeds[root] = {}
+            for call in flow.calls_under(root):
+                if isinstance(call.func, ast.Attribute):
+                    known.setdefault(dotted_text(call.func.value), set()).add(call.func.attr)
+        return known.get(text, set())
 
     # what runs
 
@@ -310,6 +313,8 @@ class Scene:
             for call in flow.calls_under(root):
                 found += (Step(one, call) for inner in self._inner(call) for one in self.flat(inner))
                 found.append(Step(call, call))
+                if len(found) > _MOST_STEPS:
+                    break
             known = self._steps[root] = tuple(found)
         return known
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torchdoctor.lint.flow import Loop
     from torchdoctor.lint.scene import Scene, Step
 
+_MOST = 200  # backward passes of one source; no more are looked at
 _AUTOGRAD = "torch.autograd.backward"
 
 
@@ -70,7 +71,7 @@ def _from_scaler(scene: Scene, node: ast.Name) -> bool:
 
 def backwards(scene: Scene) -> list[Backward]:
     """All backward passes of the source."""
-    found = [backward(scene, call) for call in scene.methods("backward")]
+    found = [backward(scene, call) for call in scene.methods("backward")[:_MOST]]
     return [one for one in found if one is not None]
 
 

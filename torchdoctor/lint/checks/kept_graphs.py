@@ -44,7 +44,7 @@ class LossAccumulatedWithGraph(Check):
                     if loop is not None and flow.inside(item.call, loop)
                     else flow.named_function(item.call)
                 )
-                for node in flow.walk(here) if here is not None else ():
+                for node in _adding(here) if here is not None else ():
                     kept = _kept(node, dotted_text(item.loss))
                     if kept is None or node in told or not self._grows(scene, node, item, loop):
                         continue
@@ -55,8 +55,6 @@ class LossAccumulatedWithGraph(Check):
 
     def _grows(self, scene: Scene, node: ast.AST, item: Backward, loop: Loop | None) -> bool:
         """Is what is kept live, and the total older than the iteration and not differentiated itself?"""
-        if gradients_off(scene, node) is not None:
-            return False
         kept = _kept(node, dotted_text(item.loss))
         assert kept is not None
         if flow.exclusive(node, item.call):
@@ -67,7 +65,7 @@ class LossAccumulatedWithGraph(Check):
             return False
         total = _total(node)
         text = dotted_text(total) if total is not None else ""
-        if not text or text == dotted_text(item.loss):
+        if not text or text == dotted_text(item.loss) or gradients_off(scene, node) is not None:
             return False
         root = flow.named_function(node) or scene.tree
         for other in backwards(scene):
@@ -83,6 +81,20 @@ class LossAccumulatedWithGraph(Check):
                 for one in (scene.lookup(total) if isinstance(total, ast.Name) else ())
             )
         )
+
+
+def _adding(root: ast.AST) -> list[ast.AST]:
+    """What may add to a total in ``root``."""
+    known = getattr(root, "_adding", None)
+    if known is None:
+        known = [
+            one
+            for one in flow.walk(root)
+            if isinstance(one, ast.AugAssign | ast.Assign)
+            or (isinstance(one, ast.Call) and flow.method(one) == "append")
+        ]
+        root._adding = known  # type: ignore[attr-defined]
+    return known
 
 
 def _same_loss(scene: Scene, kept: ast.Name | ast.Attribute, loss: ast.expr) -> bool:
@@ -150,16 +162,22 @@ def _used_as_tensor(scene: Scene, node: ast.AST) -> bool:
     """Is anything done with the total that a plain number, or a list of them, would not take?"""
     total = _total(node)
     text = dotted_text(total) if total is not None else ""
-    for one in ast.walk(scene.tree):
-        if isinstance(one, ast.Attribute) and dotted_text(one.value) == text and one.attr not in _OF_LISTS:
-            return True
-        if (
-            isinstance(one, ast.Call)
-            and scene.called(one).startswith("torch.")
-            and any(dotted_text(part) == text for part in one.args)
-        ):
-            return True
-    return False
+    known = getattr(scene.tree, "_tensors", None)
+    if known is None:
+        known = {
+            dotted_text(one.value)
+            for name, found in scene.index.attributes.items()
+            if name not in _OF_LISTS
+            for one in found
+        }
+        known |= {
+            dotted_text(part)
+            for call in scene.index.calls
+            if scene.called(call).startswith("torch.")
+            for part in call.args
+        }
+        scene.tree._tensors = known  # type: ignore[attr-defined]
+    return text in known
 
 
 _OF_LISTS = frozenset(("append", "extend", "clear", "insert", "pop", "sort"))
