@@ -139,6 +139,8 @@ def exclusive(a: ast.AST, b: ast.AST) -> bool:
     first, second = dict(guards(a)), dict(guards(b))
     if any(first[test] != arm for test, arm in second.items() if test in first):
         return True
+    if first and second and _said_alike(first) & {(text, not arm) for text, arm in _said_alike(second)}:
+        return True
     early, late = (first, second) if start(a) <= start(b) else (second, first)
     later = b if start(a) <= start(b) else a
     return any(
@@ -148,6 +150,27 @@ def exclusive(a: ast.AST, b: ast.AST) -> bool:
         and not inside(later, test)
         for test, arm in early.items()
     )
+
+
+def _said_alike(arms: dict[ast.AST, str]) -> set[tuple[str, bool]]:
+    """The tests of branches as they are written, with what they are there: ``if amp:`` may come again."""
+    found: set[tuple[str, bool]] = set()
+    for test, arm in arms.items():
+        if isinstance(test, ast.If | ast.IfExp) and arm in ("body", "orelse"):
+            node, said = test.test, arm == "body"
+            while isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+                node, said = node.operand, not said
+            if isinstance(node, ast.Name | ast.Attribute | ast.Compare):
+                found.add((_written(node), said))
+    return found
+
+
+def _written(node: ast.expr) -> str:
+    known = getattr(node, "_written", None)
+    if known is None:
+        known = ast.unparse(node)
+        node._written = known  # type: ignore[attr-defined]
+    return cast("str", known)
 
 
 def _block(test: ast.If, arm: str) -> list[ast.stmt]:

@@ -69,7 +69,7 @@ def _before(use: ast.Name | ast.Attribute, binds: list[Binding]) -> list[Binding
             for one in binds
             if one not in found and flow.inside(one.node, loop) and not _excluded(one, use)
         )
-    return found or binds
+    return found or [one for one in binds if not _in_own_value(one, use) and not _excluded(one, use)]
 
 
 def _excluded(one: Binding, use: ast.AST) -> bool:

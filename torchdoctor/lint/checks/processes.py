@@ -276,7 +276,9 @@ class LoadWithoutMapLocation(Check):
         )
 
 
-_PLAIN = re.compile(r"rng|sched|scaler|metadata|args|config|vocab|token|meta\b", re.IGNORECASE)
+_PLAIN = re.compile(
+    r"rng|sched|scaler|metadata|args|config|vocab|token|meta\b|features|cached", re.IGNORECASE
+)
 
 
 def _cpu_only(scene: Scene) -> bool:
