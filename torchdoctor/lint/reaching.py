@@ -16,11 +16,11 @@ _MANY = 200  # bindings of one name; which of more than that holds is not looked
 
 def reaching(use: ast.Name, binds: list[Binding]) -> list[Binding]:
     """The bindings of ``use`` that may hold there; all of them where it belongs to a scope further out."""
-    if len(binds) < 2:
-        return binds
-    if len(binds) > _MANY:
+    if not binds or len(binds) > _MANY:
         return []
     here = flow.named_function(use)
+    if len(binds) == 1 and not (binds[0].how == "assign" and flow.named_function(binds[0].node) is here):
+        return binds
     if any(flow.named_function(_site(one)) is not here for one in binds if one.how != "param"):
         return binds
     return _before(use, binds)
