@@ -309,7 +309,7 @@ def test_other_commands_do_not_load_it() -> None:
     import subprocess
 
     code = (
-        "import sys; from torchdoctor.cli.main import main; main(['--version']); main(['explain', '--help']); "
+        "import sys; from torchdoctor.cli.main import main; main(['--version']); main(['check', '--help']); "
         "sys.exit(any(name.startswith('torchdoctor.lint') for name in sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)

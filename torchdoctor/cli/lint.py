@@ -85,7 +85,7 @@ def _split(given: tuple[str, ...]) -> tuple[str, ...]:
 def _show(done: Linted, form: str, diff: bool, statistics: bool) -> None:
     with streams.shown():
         if diff and form == "text":
-            sys.stdout.write("".join(done.changes))
+            sys.stdout.write(_for_terminal("".join(done.changes)))
         elif form == "json":
             from torchdoctor.render.json import to_json
 
@@ -101,6 +101,15 @@ def _show(done: Linted, form: str, diff: bool, statistics: bool) -> None:
             sys.stdout.write(to_github(done.report))
         else:
             _text(done, statistics)
+
+
+def _for_terminal(diff: str) -> str:
+    """A diff as it is, to be applied; on a terminal without what a source could do to that."""
+    if not sys.stdout.isatty():
+        return diff
+    from torchdoctor.render.clean import clean
+
+    return "".join(f"{clean(line)}\n" for line in diff.splitlines())
 
 
 def _text(done: Linted, statistics: bool) -> None:

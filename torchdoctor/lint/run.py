@@ -95,6 +95,8 @@ class Run:
             self._add(source, examine(source, ids))
             return
         after, result = repair.repaired(source, ids)
+        if source.notebook and any(one.edits for one in result.findings):
+            self._notes.append(f"{source.path}: notebooks are not repaired")
         if after.text != source.text:
             self._changes.append(repair.difference(source, after))
             self._repaired += 1

@@ -234,6 +234,8 @@ class Values:
     def kind(self, value: Value) -> frozenset[str]:
         """The kinds of one origin."""
         if isinstance(value, Binding):
+            if value.how == "for" and value.value is not None:
+                return self._element(value)
             if isinstance(value.node, ast.arg) and value.node.annotation is not None:
                 owner = self._scene.local_class(value.node.annotation)
                 if owner is not None:
@@ -246,6 +248,20 @@ class Values:
         if owner is not None:
             return self._class_kinds(owner)
         return made_by(self._scene, value)
+
+    def _element(self, one: Binding) -> frozenset[str]:
+        """The kinds of what a loop goes through: the parts of a ModuleList, or of a model."""
+        assert one.value is not None
+        if isinstance(one.value, ast.Call) and not one.value.args:
+            method, path = flow.method(one.value), one.path
+            if (method in ("modules", "children") and not path) or (
+                method in ("named_modules", "named_children") and path == (1,)
+            ):
+                return frozenset({"module"})
+        made = self.of(one.value) if not one.path else []
+        if made and all(isinstance(part, ast.Call) and self._scene.called(part) in _LISTS for part in made):
+            return frozenset({"module"})
+        return frozenset()
 
     def _class_kinds(self, owner: Class) -> frozenset[str]:
         found: set[str] = set()
@@ -271,6 +287,7 @@ class Values:
         return self._instances[node]
 
 
+_LISTS = ("torch.nn.ModuleList", "torch.nn.Sequential")
 _BASES = {
     "torch.nn.Module": {"module"},
     "torch.utils.data.Dataset": {"dataset"},

@@ -129,14 +129,9 @@ class StateDictFiltered(Check):
 
     def _loop(self, scene: Scene, loop: ast.For) -> ast.If | None:
         """``for k, v in ckpt.items(): if k in own: …`` with nothing for the others."""
-        target = loop.target
-        if not (
-            isinstance(target, ast.Tuple) and len(target.elts) == 2 and isinstance(target.elts[0], ast.Name)
-        ):
+        key = self._key(loop)
+        if not key:
             return None
-        if not (isinstance(loop.iter, ast.Call) and flow.method(loop.iter) == "items"):
-            return None
-        key = target.elts[0].id
         for test in loop.body:
             if not isinstance(test, ast.If) or test.orelse:
                 continue
@@ -150,6 +145,15 @@ class StateDictFiltered(Check):
             if any(self._copies(one, key) for one in rest):
                 return test
         return None
+
+    def _key(self, loop: ast.For) -> str:
+        """The name of the key in ``for k, v in ckpt.items()``, ``for k in ckpt``, ``for k in ckpt.keys()``."""
+        target, items = loop.target, isinstance(loop.iter, ast.Call) and flow.method(loop.iter) == "items"
+        if items and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+            target = target.elts[0]
+        elif items or (isinstance(loop.iter, ast.Call) and flow.method(loop.iter) != "keys"):
+            return ""
+        return target.id if isinstance(target, ast.Name) else ""
 
     def _copies(self, node: ast.stmt, key: str) -> bool:
         """Does it put the value under the same name?"""
@@ -295,6 +299,8 @@ class WeightsOnlyFalse(Check):
             return self._downloaded(scene, value)
         if isinstance(value, ast.Subscript):
             name = scene.name(value.value)
+            origins = [one for one in scene.values(value.value) if isinstance(one, ast.expr)]
+            name = name or next(map(scene.name, origins), "")
             return {"sys.argv": "the command line", "os.environ": "the environment"}.get(name, "")
         if isinstance(value, ast.Attribute):
             made = scene.values(value.value)

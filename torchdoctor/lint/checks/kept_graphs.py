@@ -64,7 +64,7 @@ class LossAccumulatedWithGraph(Check):
         if isinstance(kept, ast.Name) and _rebound(scene, kept, item.call):
             return False
         total = _total(node)
-        text = dotted_text(total) if total is not None else ""
+        text = _written(total)
         if not text or text == dotted_text(item.loss) or gradients_off(scene, node) is not None:
             return False
         root = flow.named_function(node) or scene.tree
@@ -158,10 +158,23 @@ def _total(node: ast.AST) -> ast.expr | None:
     return flow.receiver(node) if isinstance(node, ast.Call) else None
 
 
+def _written(total: ast.expr | None) -> str:
+    """The total as it is written: a name, an attribute, or what stands under a constant key of one."""
+    if (
+        isinstance(total, ast.Subscript)
+        and isinstance(total.slice, ast.Constant)
+        and dotted_text(total.value)
+    ):
+        return ast.unparse(total)
+    return dotted_text(total) if total is not None else ""
+
+
 def _used_as_tensor(scene: Scene, node: ast.AST) -> bool:
     """Is anything done with the total that a plain number, or a list of them, would not take?"""
     total = _total(node)
-    text = dotted_text(total) if total is not None else ""
+    if isinstance(total, ast.Subscript):
+        return True  # who else uses it cannot be told
+    text = _written(total)
     known = getattr(scene.tree, "_tensors", None)
     if known is None:
         known = {

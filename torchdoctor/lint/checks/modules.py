@@ -211,8 +211,10 @@ def _registers(owner: Class) -> bool:
 def _elements(value: ast.expr) -> list[ast.expr]:
     if isinstance(value, ast.List | ast.Tuple):
         return value.elts
-    if isinstance(value, ast.ListComp):
+    if isinstance(value, ast.ListComp | ast.GeneratorExp):
         return [value.elt]
+    if isinstance(value, ast.Call) and flow.method(value) in ("list", "tuple") and len(value.args) == 1:
+        return _elements(value.args[0])
     if isinstance(value, ast.Dict):
         return value.values
     if isinstance(value, ast.DictComp):
@@ -239,6 +241,20 @@ def _added(scene: Scene, function: FunctionNode, text: str) -> ast.Call | None:
             given = node.args[-1] if base is not None and dotted_text(base) == text else None
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
             given = node.value if dotted_text(node.targets[0].value) == text else None
-        if given is not None and learns(scene, given):
-            return given  # type: ignore[return-value]
+        for one in _made(scene, function, given) if given is not None else ():
+            if learns(scene, one):
+                return one  # type: ignore[return-value]
     return None
+
+
+def _made(scene: Scene, function: FunctionNode, given: ast.expr) -> list[ast.AST]:
+    """What is put in, or made under the name that is; nothing where an attribute has that name too."""
+    if not isinstance(given, ast.Name):
+        return [given]
+    kept = any(
+        isinstance(one.value, ast.Name)
+        and one.value.id == given.id
+        and isinstance(one.targets[0], ast.Attribute)
+        for one in flow.assigns(function)
+    )
+    return [] if kept else [one for one in scene.values(given) if isinstance(one, ast.AST)]

@@ -255,7 +255,7 @@ class LoadWithoutMapLocation(Check):
             return
         for call in scene.calls("torch.load"):
             if flow.argument(call, 1, "map_location") is None and not flow.spread(call) and call.args:
-                if self._no_tensors(call):
+                if self._no_tensors(call) or self._chosen(scene, call):
                     continue
                 yield self.at(
                     call,
@@ -264,9 +264,18 @@ class LoadWithoutMapLocation(Check):
                     _to_cpu(scene, call),
                 )
 
+    def _chosen(self, scene: Scene, call: ast.Call) -> bool:
+        """Does the other arm of a test around it load with a map_location? Then this one is meant so."""
+        for test, arm in flow.guards(call):
+            other = (test.orelse if arm == "body" else test.body) if isinstance(test, ast.If) else []
+            for one in (made for statement in other for made in flow.calls_under(statement)):
+                if scene.called(one) == "torch.load" and flow.argument(one, 1, "map_location") is not None:
+                    return True
+        return False
+
     def _no_tensors(self, call: ast.Call) -> bool:
         """Is it said to hold no tensor of a GPU: random states, schedules, settings?"""
-        if any(_PLAIN.search(word) for word in flow.names_in(call.args[0])):
+        if any(_PLAIN.search(word) for word in flow.names_in(call.args[0]) - _OPTIONS):
             return True
         around = flow.up(call)
         if isinstance(around, ast.Call) and flow.method(around) == "load_state_dict":
@@ -279,6 +288,10 @@ class LoadWithoutMapLocation(Check):
 _PLAIN = re.compile(
     r"rng|sched|scaler|metadata|args|config|vocab|token|meta\b|features|cached", re.IGNORECASE
 )
+
+
+# what holds the options of a program says nothing of the file that one of them names
+_OPTIONS = words("args config cfg opt opts conf flags hparams self")
 
 
 def _cpu_only(scene: Scene) -> bool:
