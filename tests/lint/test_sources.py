@@ -94,6 +94,7 @@ def test_pipes_and_folders_named_like_sources(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "p.py")
     (tmp_path / "d.py").mkdir()
     assert main(["lint", str(tmp_path)]) == 0
+    assert main(["lint", str(tmp_path / "p.py")]) == 2  # nobody writes to it, and nobody waits
 
 
 def notebook(*cells: object) -> bytes:

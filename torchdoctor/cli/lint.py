@@ -66,12 +66,16 @@ def command(
         raise click.UsageError("- is standard input, and stands alone")
     if "-" in paths and fix:
         raise click.UsageError("--fix writes files; of standard input --diff shows the repair")
-    from torchdoctor.lint.run import Run
+    from torchdoctor.lint.run import MOST_READ, Run
     from torchdoctor.lint.settings import Asked
 
     asked = Asked(_split(select), _split(ignore), exclude, advice)
     run = Run(asked, "fix" if fix else "diff" if diff else "")
-    done = run.text(sys.stdin.buffer.read(), stdin_filename or "-") if "-" in paths else run.paths(paths)
+    done = (
+        run.text(sys.stdin.buffer.read(MOST_READ), stdin_filename or "-")
+        if "-" in paths
+        else run.paths(paths)
+    )
     _show(done, form, diff, statistics)
     for mistake in done.mistakes:
         streams.complain(mistake)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torchdoctor.lint.sources import Source
 
 STDIN = "-"
+MOST_READ = (64 << 20) + 1  # bytes of standard input: of a notebook most are pictures
 
 
 @record(frozen=True, slots=True)
@@ -63,10 +64,11 @@ class Run:
     def text(self, raw: bytes, name: str) -> Linted:
         """What came from standard input, judged as the file that it is said to be."""
         chosen = self._settings(name if name != STDIN else ".")
-        source = sources.of(raw, name)
-        if len(raw) > sources.MOST_BYTES:
-            self._mistakes.append(f"{name}: skipped, more than {sources.MOST_BYTES >> 20} MiB")
+        most = MOST_READ - 1 if name.endswith(".ipynb") else sources.MOST_BYTES
+        if len(raw) > most:
+            self._notes.append(f"{name}: skipped, more than {most >> 20} MiB")
             return self._done((name,))
+        source = sources.of(raw, name)
         self._source(source, chosen, b"")
         return self._done((name,))
 

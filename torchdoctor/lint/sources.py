@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import io
 import json
+import os
 import re
+import stat
 import tokenize
 import warnings
 from functools import cached_property
@@ -73,6 +75,8 @@ def read(path: str) -> Source:
     """The source in a file. Raises UnreadableSource for one that cannot be opened, or that is too big."""
     most = _NOTEBOOK_BYTES if path.endswith(".ipynb") else MOST_BYTES
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise UnreadableSource(f"{path}: no regular file; - reads standard input")
         with open(path, "rb") as file:
             raw = file.read(most + 1)
     except OSError as error:

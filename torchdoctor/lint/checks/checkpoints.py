@@ -147,7 +147,7 @@ class StateDictFiltered(Check):
         return None
 
     def _key(self, loop: ast.For) -> str:
-        """The name of the key in ``for k, v in ckpt.items()``, ``for k in ckpt``, ``for k in ckpt.keys()``."""
+        """The name of the key: ``for k, v in ckpt.items()``, ``for k in ckpt``, ``for k in ckpt.keys()``."""
         target, items = loop.target, isinstance(loop.iter, ast.Call) and flow.method(loop.iter) == "items"
         if items and isinstance(target, ast.Tuple) and len(target.elts) == 2:
             target = target.elts[0]
