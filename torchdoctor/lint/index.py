@@ -71,6 +71,7 @@ class Index:
         self.tests: list[ast.If] = []
         self.assigns: list[ast.Assign | ast.AnnAssign | ast.AugAssign] = []
         self.comprehensions: list[ast.DictComp] = []
+        self.generators: list[ast.ListComp | ast.SetComp | ast.GeneratorExp] = []
         self.dotted: dict[str, list[Binding]] = defaultdict(list)  # args.rank = …, by "args.rank"
         self.stars: list[str] = []  # modules of which everything is imported
         self._walk()
@@ -262,6 +263,10 @@ def _enter_dict_comprehension(index: Index, node: ast.DictComp, scope: Scope) ->
     index.comprehensions.append(node)
 
 
+def _enter_generator(index: Index, node: ast.ListComp | ast.SetComp | ast.GeneratorExp, scope: Scope) -> None:
+    index.generators.append(node)
+
+
 def _enter_with(index: Index, node: ast.With | ast.AsyncWith, scope: Scope) -> None:
     index.withs.append(node)
     for item in node.items:
@@ -321,6 +326,9 @@ _ENTER: dict[type, Callable[..., Scope | None]] = {
     ast.While: _enter_while,
     ast.comprehension: _enter_comprehension,
     ast.DictComp: _enter_dict_comprehension,
+    ast.ListComp: _enter_generator,
+    ast.SetComp: _enter_generator,
+    ast.GeneratorExp: _enter_generator,
     ast.With: _enter_with,
     ast.AsyncWith: _enter_with,
     ast.If: _enter_if,

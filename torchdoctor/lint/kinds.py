@@ -132,6 +132,13 @@ def is_loader(scene: Scene, node: ast.AST | None, depth: int = 4) -> bool:
             or scene.called(node) != ""
         )
     if isinstance(node, ast.Name):
+        for one in scene.lookup(node):
+            if (
+                isinstance(one.node, ast.arg)
+                and one.node.annotation is not None
+                and "loader" in annotated(scene, one.node.annotation)
+            ):
+                return True
         return any(
             isinstance(one, ast.Call) and is_loader(scene, one, depth - 1) for one in scene.values(node)
         )

@@ -37,7 +37,8 @@ class StateDictFiltered(Check):
         loads = scene.methods("load_state_dict")
         if not loads:
             return
-        for node in scene.index.comprehensions:
+        kept: list[ast.DictComp | ast.Call] = [*scene.index.comprehensions, *scene.methods("dict")]
+        for node in kept:
             if self._keeps(scene, node) and not self._looked_at(scene, node) and self._loaded(scene, node):
                 yield self.at(
                     node, "what the model does not have is dropped, and nothing tells how much", scene
@@ -50,20 +51,29 @@ class StateDictFiltered(Check):
                         test, "what the model does not have is dropped, and nothing tells how much", scene
                     )
 
-    def _keeps(self, scene: Scene, node: ast.DictComp) -> bool:
-        """``{k: v for k, v in ckpt.items() if k in own}``, keys as they are."""
-        if len(node.generators) != 1:
-            return False
-        only = node.generators[0]
+    def _keeps(self, scene: Scene, node: ast.DictComp | ast.Call) -> bool:
+        """``{k: v for k, v in ckpt.items() if k in own}`` or the same with ``dict()``, keys as they are."""
+        if isinstance(node, ast.Call):
+            made = node.args[0] if len(node.args) == 1 else None
+            if not (isinstance(made, ast.GeneratorExp | ast.ListComp) and isinstance(made.elt, ast.Tuple)):
+                return False
+            generators, given = made.generators, made.elt.elts[0]
+        else:
+            generators, given = node.generators, node.key
+        only = generators[0]
         target = only.target
-        if not (isinstance(target, ast.Tuple) and len(target.elts) == 2 and isinstance(only.iter, ast.Call)):
+        if len(generators) > 1 or not (isinstance(target, ast.Tuple) and len(target.elts) == 2):
             return False
-        if flow.method(only.iter) != "items" or not isinstance(target.elts[0], ast.Name):
+        key = target.elts[0]
+        if (
+            not isinstance(only.iter, ast.Call)
+            or flow.method(only.iter) != "items"
+            or not isinstance(key, ast.Name)
+        ):
             return False
-        key = target.elts[0].id
-        if not (isinstance(node.key, ast.Name) and node.key.id == key):
+        if not (isinstance(given, ast.Name) and given.id == key.id):
             return False
-        return any(self._membership(scene, test, key, ast.In) for test in only.ifs)
+        return any(self._membership(scene, test, key.id, ast.In) for test in only.ifs)
 
     def _membership(self, scene: Scene, test: ast.expr, key: str, op: type[ast.cmpop]) -> bool:
         for node in ast.walk(test):
@@ -96,7 +106,7 @@ class StateDictFiltered(Check):
                 return True
         return False
 
-    def _loaded(self, scene: Scene, node: ast.DictComp) -> bool:
+    def _loaded(self, scene: Scene, node: ast.expr) -> bool:
         """Does what is left reach load_state_dict, and not with strict=True alone?"""
         holder = flow.up(node)
         names = set(_targets(holder))
@@ -114,7 +124,7 @@ class StateDictFiltered(Check):
                     return True
         return False
 
-    def _looked_at(self, scene: Scene, node: ast.DictComp) -> bool:
+    def _looked_at(self, scene: Scene, node: ast.expr) -> bool:
         names = _targets(flow.up(node))
         root = flow.named_function(node) or scene.tree
         holder = flow.up(node)
@@ -288,6 +298,10 @@ class WeightsOnlyFalse(Check):
             return ""
         if isinstance(node, ast.Constant):
             return self._downloaded(scene, node)
+        if isinstance(node, ast.Name | ast.Attribute):
+            written = self._written_to(scene, dotted_text(node))
+            if written:
+                return written
         for value in scene.values(node):
             found = self._origin(scene, value, depth)
             if found:
@@ -327,6 +341,14 @@ class WeightsOnlyFalse(Check):
         if isinstance(value, ast.JoinedStr):
             parts = [one.value for one in value.values if isinstance(one, ast.FormattedValue)]
             return next((found for one in parts if (found := self._outside(scene, one, depth - 1))), "")
+        return ""
+
+    def _written_to(self, scene: Scene, text: str) -> str:
+        """The download that puts its file where a name says."""
+        for call in scene.methods(*_FOREIGN):
+            given = [*call.args[1:], *(one.value for one in call.keywords)]
+            if text and any(dotted_text(one) == text for one in given):
+                return f"{flow.method(call)}()"
         return ""
 
     def _downloaded(self, scene: Scene, node: ast.Constant) -> str:

@@ -9,6 +9,7 @@ from torchdoctor.lint import flow
 from torchdoctor.lint.contexts import gradients_off
 from torchdoctor.lint.finding import Check, Finding
 from torchdoctor.lint.graph import cut, leaf
+from torchdoctor.lint.index import dotted_text
 from torchdoctor.lint.training import Backward, backwards
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ class GraphCut(Check):
         if isinstance(loss, ast.Name) and any(one.how != "assign" for one in scene.lookup(loss)):
             return None
         found: ast.expr | None = None
-        for one in origins:
+        for origin in origins:
+            one = _reduced(origin)
             if not isinstance(one, ast.Call) or not leaf(scene, one) or not one.args:
                 return None
             if scene.called(one) not in (
@@ -128,9 +130,33 @@ class GraphCut(Check):
                 return True
             if isinstance(one, ast.Attribute) and one.attr == "data":
                 return True
+            if isinstance(one, ast.Name) and self._numbers(scene, one):
+                return True
             if isinstance(one, ast.Name) and any(
                 isinstance(value, ast.Call) and flow.method(value) in ("item", "detach", "numpy")
                 for value in scene.values(one)
             ):
                 return True
         return False
+
+    def _numbers(self, scene: Scene, node: ast.Name) -> bool:
+        """Is it a list to which numbers are added that a computation gave?"""
+        root = flow.named_function(node) or scene.tree
+        return any(
+            flow.method(call) == "append"
+            and call.args
+            and isinstance(call.args[0], ast.Call)
+            and flow.method(call.args[0]) in ("item", "float", "detach")
+            and dotted_text(call.func) == f"{node.id}.append"
+            for call in flow.calls_under(root)
+        )
+
+
+def _reduced(origin: object) -> object:
+    """What a mean or sum was taken of."""
+    while isinstance(origin, ast.Call) and flow.method(origin) in ("mean", "sum") and not origin.args:
+        base = flow.receiver(origin)
+        if base is None:
+            break
+        origin = base
+    return origin

@@ -26,11 +26,20 @@ _DIFFERENTIATES = words(
 )
 
 
-def _batches(scene: Scene, loop: ast.For | ast.AsyncFor) -> bool:
+def _loops(scene: Scene) -> Iterator[ast.AST]:
+    """The loops over batches, those of generators among them."""
+    for loop in scene.index.loops:
+        if not isinstance(loop, ast.While) and _batches(scene, loop.iter):
+            yield loop
+    for made in scene.index.generators:
+        if is_loader(scene, made.generators[0].iter):
+            yield made
+
+
+def _batches(scene: Scene, node: ast.expr) -> bool:
     """Does a loop go over batches: a loader, or something from outside that is no count?"""
-    if is_loader(scene, loop.iter):
+    if is_loader(scene, node):
         return True
-    node = loop.iter
     while (
         isinstance(node, ast.Call) and flow.method(node) in ("enumerate", "tqdm", "iter", "zip") and node.args
     ):
@@ -63,15 +72,13 @@ class EvalWithoutNoGrad(Check):
 
     def run(self, scene: Scene) -> Iterator[Finding]:
         told: set[ast.AST] = set()
-        for loop in scene.index.loops:
-            if isinstance(loop, ast.While) or not _batches(scene, loop):
-                continue
+        for loop in _loops(scene):
             for call in flow.calls_under(loop):
                 text = dotted_text(call.func)
                 if loop in told or not text or not (call.args or call.keywords) or scene.called(call):
                     continue
                 mode = self._evaluates(scene, loop, call, text)
-                if mode is not None and flow.loops(call)[:1] == [loop]:
+                if mode is not None and (not isinstance(loop, ast.stmt) or flow.loops(call)[:1] == [loop]):
                     told.add(loop)
                     says = f"{text} is in evaluation mode from line {mode.lineno} on"
                     yield self.at(loop, says, scene)
@@ -147,9 +154,7 @@ class EvalModeMissing(Check):
 
     def run(self, scene: Scene) -> Iterator[Finding]:
         told: set[ast.AST] = set()
-        for loop in scene.index.loops:
-            if isinstance(loop, ast.While) or not _batches(scene, loop):
-                continue
+        for loop in _loops(scene):
             for call in flow.calls_under(loop):
                 text = dotted_text(call.func)
                 if text and loop not in told and self._in_training_mode(scene, loop, call, text):

@@ -144,6 +144,8 @@ def _live(value: ast.expr, loss: str) -> ast.expr | None:
     """The loss itself in an expression that keeps its graph."""
     if dotted_text(value) == loss:
         return value
+    if isinstance(value, ast.List) and len(value.elts) == 1:
+        return _live(value.elts[0], loss)
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult | ast.Div):
         left, right = _live(value.left, loss), _live(value.right, loss)
         return left or right

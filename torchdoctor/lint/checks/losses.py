@@ -84,6 +84,8 @@ class SoftmaxBeforeCrossEntropy(Check):
             if name not in _REFUSED:
                 continue
             given = flow.argument(call, 0, "input")
+            while isinstance(given, ast.Subscript) and not isinstance(given.slice, ast.Constant):
+                given = given.value  # some rows of it
             refused, what, wants = _REFUSED[name]
             found = last(scene, given) if given is not None else []
             if found and all(one is not None and one.name in refused for one in found):
