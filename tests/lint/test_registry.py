@@ -90,8 +90,21 @@ def test_the_page_is_that_of_the_checks() -> None:
 
 
 def example(id_: str) -> str:
-    """The first bad spelling, without the imports that all share."""
+    """The first bad spelling, without the imports that all share, with the empty lines that ruff wants."""
     raw = (FIXTURES / f"{id_}.py").read_text(encoding="utf-8")
     first = re.search(r"^#: bad .*\n((?:(?!#: ).*\n)*)", raw, re.MULTILINE)
     assert first
-    return first[1].replace("  # <-", "").strip("\n")
+    lines: list[str] = []
+    before = ""
+    for line in first[1].replace("  # <-", "").strip("\n").split("\n"):
+        if line and not line[0].isspace():
+            kind = line.split()[0].rstrip(":")
+            gap = 2 if {kind, before} & {"def", "class"} else int(before == "import")
+            kind = "import" if kind == "from" else kind
+            if before and not (before == kind == "import") and (gap or not lines[-1]):
+                while lines[-1] == "":
+                    lines.pop()
+                lines += [""] * max(gap, 1)
+            before = kind
+        lines.append(line)
+    return "\n".join(lines)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.lint import flow
 
 if TYPE_CHECKING:
-    from torchdoctor.lint.scene import Scene
+    from torchdoctor.lint.questions import Questions
 
 _NONE: frozenset[str] = frozenset()
 _WRAPPERS = {
@@ -59,7 +59,7 @@ def wraps(name: str) -> str:
     return _WRAPPERS.get(name, "")
 
 
-def made_by(scene: Scene, call: ast.Call) -> frozenset[str]:
+def made_by(scene: Questions, call: ast.Call) -> frozenset[str]:
     """The kinds of what a call of something from outside this file makes."""
     name = scene.called(call)
     if not name:
@@ -79,7 +79,7 @@ def named(name: str) -> frozenset[str]:
     return known
 
 
-def _looked_up(scene: Scene, call: ast.Call) -> frozenset[str]:
+def _looked_up(scene: Questions, call: ast.Call) -> frozenset[str]:
     """``models.__dict__[arch]()``, ``getattr(optim, name)()`` and methods that make a thing of a kind."""
     func = call.func
     place: ast.AST | None = None
@@ -97,7 +97,7 @@ def _looked_up(scene: Scene, call: ast.Call) -> frozenset[str]:
     }.get(scene.name(place), _NONE)
 
 
-def annotated(scene: Scene, annotation: ast.expr) -> frozenset[str]:
+def annotated(scene: Questions, annotation: ast.expr) -> frozenset[str]:
     """The kinds that a parameter's annotation says it has."""
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         return _NONE
@@ -120,7 +120,7 @@ def annotated(scene: Scene, annotation: ast.expr) -> frozenset[str]:
     return named(name) if name else _NONE
 
 
-def is_loader(scene: Scene, node: ast.AST | None, depth: int = 4) -> bool:
+def is_loader(scene: Questions, node: ast.AST | None, depth: int = 4) -> bool:
     """Is it a loader, or something that goes through one: ``enumerate``, ``tqdm``, ``zip`` …?"""
     if node is None or depth == 0:
         return False

@@ -12,7 +12,7 @@ from torchdoctor.lint.names import words
 
 if TYPE_CHECKING:
     from torchdoctor.lint.index import FunctionNode
-    from torchdoctor.lint.scene import Scene
+    from torchdoctor.lint.questions import Questions
 
 # Where an expression comes from: an expression that says no more, or what binds a name from outside
 Value = ast.expr | Binding
@@ -38,7 +38,7 @@ _MANAGERS = ("prepare", "setup", "setup_dataloaders", "prepare_data_loader", "pr
 class Values:
     """Origins and kinds of the expressions of one source, each worked out once."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: Questions) -> None:
         self._scene = scene
         self._nested = 0
         self._known: dict[ast.AST, list[Value]] = {}
