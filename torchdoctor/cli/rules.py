@@ -68,16 +68,10 @@ def show(rule_id: str, folders: tuple[str, ...], form: str) -> None:
     from torchdoctor.catalog.page import as_data, gather
     from torchdoctor.catalog.pages import in_text
     from torchdoctor.catalog.remarks import read_examples, rule_file, versions
-    from torchdoctor.lint import page as lint_page
 
-    told = lint_page.find(rule_id)
-    if told is not None:
-        if form == "json":
-            _json(lint_page.as_data(told))
-        else:
-            streams.write(lint_page.in_text(told, min(streams.screen()[0], 100)))
-        return
     rules = loading.rules(folders)
+    if rule_id not in rules.ids() and _show_check(rule_id, form):
+        return
     places = (catalog.rules_directory(), *folders, *(folder for _, folder in installed()[0]))
     family = rules.rule(rule_id).family
     example = next((found[rule_id] for found in map(read_examples, places) if rule_id in found), None)
@@ -86,6 +80,20 @@ def show(rule_id: str, folders: tuple[str, ...], form: str) -> None:
         _json(as_data(rules, rule_id, page))
     else:
         streams.write(in_text(page, min(streams.screen()[0], 100)))
+
+
+def _show_check(id_: str, form: str) -> bool:
+    """Show a check of ``lint``; False where none has that id."""
+    from torchdoctor.lint import page
+
+    check = page.find(id_)
+    if check is None:
+        return False
+    if form == "json":
+        _json(page.as_data(check))
+    else:
+        streams.write(page.in_text(check, min(streams.screen()[0], 100)))
+    return True
 
 
 _FIXTURES = click.option(
