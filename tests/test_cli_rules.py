@@ -13,6 +13,7 @@ from torchdoctor.catalog.page import gather, readable
 from torchdoctor.catalog.pages import in_text
 from torchdoctor.catalog.template import parse
 from torchdoctor.cli.main import main
+from torchdoctor.lint import registry
 from torchdoctor.workbench.evaluate import evaluate
 from torchdoctor.workbench.labelled import EvaluationError, cases
 from torchdoctor.workbench.scoreboard import in_words
@@ -66,7 +67,7 @@ class TestListAndShow:
         assert main(["rules", "list"]) == 0
         lines = capsys.readouterr().out.splitlines()
         ids = [line.split()[0] for line in lines if line.startswith("  ")]
-        assert sorted(ids) == sorted(catalog.load().ids())
+        assert sorted(ids) == sorted([*catalog.load().ids(), *registry.all_checks()])
 
     def test_list_of_a_family_with_rules_of_our_own(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["rules", "list", "--family", "tensor", "--rules", "rules", "--format", "json"]) == 0

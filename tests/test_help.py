@@ -35,7 +35,7 @@ def test_help_is_whole(
     assert max(map(len, text.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("name", ["explain", "check", "facts", "globals", "ddp", "selftest", "gate"])
+@pytest.mark.parametrize("name", ["explain", "check", "facts", "globals", "ddp", "selftest", "gate", "lint"])
 def test_help_tells_the_exit_codes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--help"]) == 0
     text = capsys.readouterr().out

@@ -53,6 +53,7 @@ ALLOWED = {
     **dict.fromkeys(_TEXTS, frozenset()),
     "signal_words": frozenset(),
     **dict.fromkeys(_SOURCES, _LOWEST),
+    "lint": _LOWEST,
     "engine": _LOWEST | _SOURCES,
     "render": _LOWEST,
     "selftest": _ENGINE | {"render"},
@@ -62,7 +63,7 @@ ALLOWED = {
     "watch": _ENGINE | {"render"},
     "share": _ENGINE,
     "workbench": _ENGINE | {"share"},
-    "cli": _ENGINE | {"render", "selftest", "gate", "hooks", "ddp", "watch", "share", "workbench"},
+    "cli": _ENGINE | {"lint", "render", "selftest", "gate", "hooks", "ddp", "watch", "share", "workbench"},
 }
 
 # Packages that only a few files may import, with the reason. A name that ends in "/" is a folder.
@@ -95,6 +96,7 @@ CATCH_ALL = (
     "torchdoctor/gate/child/",  # what is wrong with the job's torch is the answer
     "torchdoctor/cli/main.py",  # turns a fault of ours into exit code 70
     "torchdoctor/engine/",  # the guard around each rule
+    "torchdoctor/lint/examine.py",  # the guard around each check
     "torchdoctor/hooks/",  # a hook must never take the user's program down
     "torchdoctor/probes/source.py",  # the guard around each probe; it keeps the traceback
     "torchdoctor/probes/child/",  # a probe reports its own failure as a fact

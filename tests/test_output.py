@@ -30,6 +30,7 @@ COMMANDS = {
     ("rules", "show", "nccl-timeout"): 0,
     ("rules", "facts"): 0,
     ("selftest", "--list"): 0,
+    ("lint", "--list"): 0,
     ("selftest", "--show", "conv"): 0,
     ("gate", "policy", "learn", "--replay", NODE): 0,
     ("explain", "--help"): 0,

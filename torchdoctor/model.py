@@ -118,7 +118,11 @@ class EventKind(str, Enum):
 
 @record(frozen=True, slots=True)
 class Frame(Record):
-    """One line of a stack. ``package`` is "" for the user's own code, else the package or "python"."""
+    """One line of a stack. ``package`` is "" for the user's own code, else the package or "python".
+
+    Columns count characters from 1, and are known where the source itself was read; ``end_column`` is behind
+    the last character.
+    """
 
     file: str
     line: int | None
@@ -126,6 +130,9 @@ class Frame(Record):
     code: str = ""
     package: str = ""
     at: int = 0  # line of the log on which the frame stands
+    column: int | None = None
+    end_line: int | None = None
+    end_column: int | None = None
 
 
 class RelationKind(str, Enum):

@@ -24,6 +24,7 @@ _COMMANDS = {
     "ddp": ("ddp", "Say what DistributedDataParallel would raise on a model."),
     "selftest": ("selftest", "Test that this GPU, with this torch, computes right."),
     "gate": ("gate", "Say whether this node is fit for a job, and whose fault it is when not."),
+    "lint": ("lint", "Find the pitfalls of training code in its source, before the run."),
     "rules": ("rules", "Look into the failure catalog, check and measure it."),
 }
 

@@ -34,25 +34,27 @@ def command() -> None:
 def list_(family: str | None, folders: tuple[str, ...], form: str) -> None:
     """List the rules: id, severity, title."""
     from torchdoctor.catalog.page import summary
+    from torchdoctor.lint import page as lint_page
 
     loaded = loading.rules(folders)
-    rules = sorted(loaded.rules(), key=lambda rule: (rule.family, rule.id))
-    families = sorted({rule.family for rule in rules})
+    known = [summary(rule) for rule in loaded.rules()] + lint_page.summaries()
+    rules = sorted(known, key=lambda rule: (rule["family"], rule["id"]))
+    families = sorted({rule["family"] for rule in rules})
     if family is not None and family not in families:
         raise click.UsageError(f"no family {family!r}; there are: {', '.join(families)}")
-    chosen = [rule for rule in rules if family in (None, rule.family)]
+    chosen = [rule for rule in rules if family in (None, rule["family"])]
     if form == "json":
-        _json([summary(rule) for rule in chosen])
+        _json(chosen)
         return
-    column = max((len(rule.id) for rule in chosen), default=0)
+    column = max((len(rule["id"]) for rule in chosen), default=0)
     last = ""
     lines: list[str] = []
     for rule in chosen:
-        if rule.family != last:
-            lines += ["", rule.family] if lines else [rule.family]
-            last = rule.family
-        gone = " (retired)" if rule.id in loaded.retired else ""
-        lines.append(f"  {rule.id:<{column}}  {rule.severity.value:<7}  {rule.title}{gone}")
+        if rule["family"] != last:
+            lines += ["", rule["family"]] if lines else [rule["family"]]
+            last = rule["family"]
+        gone = " (retired)" if rule["id"] in loaded.retired else ""
+        lines.append(f"  {rule['id']:<{column}}  {rule['severity']:<7}  {rule['title']}{gone}")
     streams.write_lines(lines)
 
 
@@ -68,6 +70,8 @@ def show(rule_id: str, folders: tuple[str, ...], form: str) -> None:
     from torchdoctor.catalog.remarks import read_examples, rule_file, versions
 
     rules = loading.rules(folders)
+    if rule_id not in rules.ids() and _show_check(rule_id, form):
+        return
     places = (catalog.rules_directory(), *folders, *(folder for _, folder in installed()[0]))
     family = rules.rule(rule_id).family
     example = next((found[rule_id] for found in map(read_examples, places) if rule_id in found), None)
@@ -76,6 +80,20 @@ def show(rule_id: str, folders: tuple[str, ...], form: str) -> None:
         _json(as_data(rules, rule_id, page))
     else:
         streams.write(in_text(page, min(streams.screen()[0], 100)))
+
+
+def _show_check(id_: str, form: str) -> bool:
+    """Show a check of ``lint``; False where none has that id."""
+    from torchdoctor.lint import page
+
+    check = page.find(id_)
+    if check is None:
+        return False
+    if form == "json":
+        _json(page.as_data(check))
+    else:
+        streams.write(page.in_text(check, min(streams.screen()[0], 100)))
+    return True
 
 
 _FIXTURES = click.option(

@@ -1,0 +1,1 @@
+"""The checks, each with its texts; a small family shares a file."""

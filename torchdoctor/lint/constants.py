@@ -1,0 +1,60 @@
+"""Constants behind names: numbers, strings and flags that the source itself fixes."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from typing import TYPE_CHECKING
+
+from torchdoctor.lint import flow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torchdoctor.lint.scene import Scene
+
+_OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+}
+_LARGEST = 1 << 40
+
+
+def constant(scene: Scene, node: ast.AST | None) -> object:
+    """The constant that an expression is wherever it comes from; None where it is none, or not one."""
+    if node is None:
+        return None
+    found = {
+        (type(one.value), one.value) if isinstance(one, ast.Constant) else None for one in scene.values(node)
+    }
+    one = found.pop() if len(found) == 1 else None
+    return one[1] if one is not None else None
+
+
+def number(scene: Scene, node: ast.AST | None) -> int | None:
+    """The whole number that an expression is; for an argument of the program its default."""
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
+        left, right = number(scene, node.left), number(scene, node.right)
+        if left is None or right is None or max(abs(left), abs(right)) > _LARGEST:
+            return None
+        return _OPERATIONS[type(node.op)](left, right)
+    value = constant(scene, node)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(node, ast.Attribute) and value is None:
+        return _option(scene, node.attr)
+    return None
+
+
+def _option(scene: Scene, name: str) -> int | None:
+    """The default of an option of argparse that ends up under this name."""
+    for call in scene.methods("add_argument"):
+        flags = [
+            one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)
+        ]
+        if any(flag.lstrip("-").replace("-", "_") == name for flag in flags):
+            default = flow.keyword(call, "default")
+            if isinstance(default, ast.Constant) and isinstance(default.value, int):
+                return default.value
+    return None
