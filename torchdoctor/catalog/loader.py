@@ -30,7 +30,10 @@ FAMILIES = (
     "compile",
     "export",
     "scheduler",
+    "waiting",
 )
+# commands that find a rule by themselves, in a file or a live process, without a text or a fact to match
+FINDERS = ("checkpoint", "hang")
 RISKS = ("safe", "changes-environment", "needs-root", "loses-work", "runs-code")
 
 _REQUIRED = ("id", "family", "severity", "role", "title", "why")
@@ -45,6 +48,7 @@ _TOP = (
     "match",
     "fix",
     "check",
+    "found_by",
     "retired",
     "replaced_by",
 )
@@ -183,12 +187,16 @@ def read_rule(path: str, shown: str, problems: list[str]) -> Row | None:
             reader.wrong("[check] fail_if is missing or empty")
     elif "check" in table:
         reader.wrong("check must be written as [check]")
+    finders = reader.texts("", table, "found_by")
+    for name in finders:
+        if name not in FINDERS:
+            reader.wrong(f'found_by names "{name}"; it can be {" or ".join(FINDERS)}')
     retired, heirs = _retired(reader, table)
     if retired:
         # its file stays as it was, so that its history can be read; none of it takes part any more
         matches, check = [], None
-    elif not matches and check is None:
-        reader.wrong("a rule needs a [[match]] or a [check]")
+    elif not matches and check is None and not finders:
+        reader.wrong("a rule needs a [[match]], a [check] or found_by")
     return {
         "id": rule_id,
         "family": family,
