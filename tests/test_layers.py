@@ -40,7 +40,7 @@ CROSSINGS = {
 }
 
 # what turns texts that nobody has checked into values
-_TEXTS = frozenset({"json_text", "number", "regular_file", "toml_text"})
+_TEXTS = frozenset({"durations", "json_text", "number", "regular_file", "toml_text"})
 _LOWEST = _TEXTS | {"", "model", "records", "signal_words"}
 _SOURCES = frozenset({"catalog", "intake", "extract", "probes"})
 _ENGINE = _LOWEST | _SOURCES | {"engine"}
@@ -54,16 +54,21 @@ ALLOWED = {
     "signal_words": frozenset(),
     **dict.fromkeys(_SOURCES, _LOWEST),
     "lint": _LOWEST,
-    "engine": _LOWEST | _SOURCES,
+    # names the catalog's rules, and calls the user's factory in a child
+    "checkpoint": _LOWEST | {"catalog", "probes"},
+    "engine": _LOWEST | _SOURCES | {"checkpoint"},
     "render": _LOWEST,
     "selftest": _ENGINE | {"render"},
     "gate": _ENGINE | {"render", "selftest"},
+    "hang": _ENGINE,
     "hooks": _ENGINE | {"render"},
     "ddp": _ENGINE | {"render"},
     "watch": _ENGINE | {"render"},
     "share": _ENGINE,
     "workbench": _ENGINE | {"share"},
-    "cli": _ENGINE | {"lint", "render", "selftest", "gate", "hooks", "ddp", "watch", "share", "workbench"},
+    "cli": _ENGINE
+    | {"lint", "render", "selftest", "gate", "hooks", "ddp", "watch", "share", "workbench"}
+    | {"checkpoint", "hang"},
 }
 
 # Packages that only a few files may import, with the reason. A name that ends in "/" is a folder.
@@ -101,6 +106,7 @@ CATCH_ALL = (
     "torchdoctor/probes/source.py",  # the guard around each probe; it keeps the traceback
     "torchdoctor/probes/child/",  # a probe reports its own failure as a fact
     "torchdoctor/selftest/",  # so does a self-check in its child
+    "torchdoctor/checkpoint/child/",  # so may the user's factory
     "torchdoctor/watch/child/",  # the program under examination may raise anything
     "torchdoctor/ddp/",  # so may the user's model
 )

@@ -227,3 +227,50 @@ def test_a_pack_may_need_a_literal_of_the_catalog(tree: Path, tmp_path: Path) ->
     rules = load(str(tree), [str(pack)])
     assert rules.places("some literal text of nccl-timeout") == [("nccl-timeout", 0), ("pack-timeout", 0)]
     assert rules.places("some literal text of pack-other") == [("pack-other", 0)]
+
+
+def test_a_rule_may_be_found_by_a_command_alone(tree: Path) -> None:
+    text = MINIMAL.format(id="hang-somehow", family="waiting").partition("[[match]]")[0]
+    write(tree, "waiting", "hang-somehow", text + 'found_by = ["hang"]\n')
+    assert load(str(tree)).rule("hang-somehow").matches == ()
+
+
+@pytest.mark.parametrize(
+    ("found_by", "message"),
+    [
+        ("", "a rule needs a [[match]], a [check] or found_by"),
+        ('found_by = ["lint"]', 'found_by names "lint"'),
+    ],
+)
+def test_a_rule_that_nothing_finds_is_refused(tree: Path, found_by: str, message: str) -> None:
+    text = MINIMAL.format(id="hang-somehow", family="waiting").partition("[[match]]")[0]
+    write(tree, "waiting", "hang-somehow", f"{text}{found_by}\n")
+    with pytest.raises(CatalogError) as caught:
+        load(str(tree))
+    assert any(message in problem for problem in caught.value.problems)
+
+
+@pytest.mark.parametrize("command", ["checkpoint", "hang"])
+def test_what_a_command_finds_is_named_in_its_sources(command: str) -> None:
+    """Each rule that says so is found by a line of the command, and each id of a line is a rule's."""
+    import re
+
+    import tomllib
+
+    root = Path(__file__).parents[2]
+    sources = "\n".join(
+        path.read_text(encoding="utf-8") for path in (root / "torchdoctor" / command).glob("*.py")
+    )
+    rules = {
+        path.stem: tomllib.loads(path.read_text(encoding="utf-8"))
+        for path in (root / "rules").glob("*/*.toml")
+    }
+    said = {name for name, table in rules.items() if command in table.get("found_by", ())}
+    assert said
+    assert {name for name in said if f'"{name}"' not in sources} == set()
+    named = set(
+        re.findall(
+            r'"((?:checkpoint|hang|extension|dataloader|collective|dist|safetensors)-[a-z-]+)"', sources
+        )
+    )
+    assert named <= set(rules)

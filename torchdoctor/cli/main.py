@@ -22,6 +22,8 @@ _COMMANDS = {
     "facts": ("facts", "Show what is known of this machine; save it, compare it."),
     "globals": ("globals_", "Say which line of a program changes a setting of the whole process."),
     "ddp": ("ddp", "Say what DistributedDataParallel would raise on a model."),
+    "hang": ("hang", "Say what a live process waits for."),
+    "checkpoint": ("checkpoint", "Say what is wrong with a file of weights, without loading it."),
     "selftest": ("selftest", "Test that this GPU, with this torch, computes right."),
     "gate": ("gate", "Say whether this node is fit for a job, and whose fault it is when not."),
     "lint": ("lint", "Find the pitfalls of training code in its source, before the run."),

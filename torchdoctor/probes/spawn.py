@@ -33,8 +33,10 @@ _POLL_S = 0.5
 class Running:
     """One program, from its start to its end. Starting never raises; the outcome says what went wrong."""
 
-    def __init__(self, command: Command) -> None:
+    def __init__(self, command: Command, tail: int = TAIL_LIMIT) -> None:
+        """``tail`` is how many bytes of what it prints are kept."""
         self.command = command
+        self._tail = tail
         self._begun = time.monotonic()
         self._process: subprocess.Popen[bytes] | None = None
         self._folder: Scratch | None = None
@@ -133,8 +135,8 @@ class Running:
             timed_out=note.startswith("timed out"),
             seconds=round(seconds, 3),
             lines=self._lines() if self.command.reports else (),
-            stdout=_tail(self._stdout),
-            stderr=_tail(self._stderr),
+            stdout=_tail(self._stdout, self._tail),
+            stderr=_tail(self._stderr, TAIL_LIMIT),
             note=note,
         )
 
@@ -174,12 +176,12 @@ def parse_lines(text: str) -> tuple[dict[str, Json], ...]:
     return tuple(found)
 
 
-def _tail(stream: IO[bytes] | None) -> str:
+def _tail(stream: IO[bytes] | None, limit: int) -> str:
     if stream is None:
         return ""
     size = os.fstat(stream.fileno()).st_size
-    stream.seek(max(0, size - TAIL_LIMIT))
-    return stream.read(TAIL_LIMIT).decode("utf-8", "replace")
+    stream.seek(max(0, size - limit))
+    return stream.read(limit).decode("utf-8", "replace")
 
 
 def _ended(process: subprocess.Popen[bytes], wait_s: float) -> bool:
