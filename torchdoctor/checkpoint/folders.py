@@ -6,12 +6,12 @@ there should be; DeepSpeed and Megatron number by rank; DCP has a ``.metadata`` 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from torchdoctor import json_text
 from torchdoctor.checkpoint.contents import Contents, Finding
 from torchdoctor.checkpoint.stretch import CheckpointError, OpenFile
 from torchdoctor.model import Fix, Record, counted
@@ -199,10 +199,11 @@ def _index(path: str) -> Layout:
         if source.size > MAX_INDEX:
             return Layout("index", (), notes=(f"{path} has {counted(source.size, 'byte')} and was not read",))
     try:
-        table = json.loads(text)
-        placed = table["weight_map"]
+        placed = _weight_map(text)
         names = sorted({str(name) for name in placed.values()})
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except json_text.JsonTooLarge as error:
+        return Layout("index", (), notes=(f"{path}: {error}",))
+    except (ValueError, TypeError, KeyError) as error:
         from torchdoctor.checkpoint import sniff
 
         contents = Contents(path, len(text))
@@ -242,12 +243,21 @@ def _index(path: str) -> Layout:
     return Layout("index", files[:MAX_FILES], tuple(findings), _left_out(files))
 
 
+def _weight_map(text: bytes) -> dict[str, object]:
+    """Name of a tensor -> file. Raises ValueError, TypeError and KeyError for anything else."""
+    table = json_text.parse(text)
+    placed = table["weight_map"] if isinstance(table, dict) else None
+    if not isinstance(placed, dict):
+        raise TypeError("it has no weight_map")
+    return placed
+
+
 def check_index(path: str, read: dict[str, Contents]) -> Iterator[Finding]:
     """Are the tensors that the index names in the shards it names? ``read`` has the shards by their paths."""
     with OpenFile(path) as source:
         try:
-            placed = json.loads(source.read(0, MAX_INDEX))["weight_map"].items()
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            placed = _weight_map(source.read(0, MAX_INDEX)).items()
+        except (ValueError, TypeError, KeyError):
             return
     folder = os.path.dirname(path) or "."
     strange: list[str] = []

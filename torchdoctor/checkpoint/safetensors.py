@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
+from torchdoctor import json_text
 from torchdoctor.checkpoint.contents import Contents, StateDict
 from torchdoctor.checkpoint.stretch import Stretch
 from torchdoctor.checkpoint.taking import ATOMIC, DOWNLOAD
@@ -49,8 +49,11 @@ def read(source: Stretch, contents: Contents) -> None:
         contents.not_read.append(f"its table of {counted(length, 'byte')} is larger than is read")
         return
     try:
-        table = json.loads(source.read(8, length))
-    except (ValueError, RecursionError) as error:
+        table = json_text.parse(source.read(8, length))
+    except json_text.JsonTooLarge:
+        contents.not_read.append(f"its table of {counted(length, 'byte')} holds more than is read")
+        return
+    except json_text.JsonRefused as error:
         contents.found("safetensors-header", f"its table is no JSON: {str(error)[:120]}", fixes=(DOWNLOAD,))
         return
     if not isinstance(table, dict):
