@@ -285,10 +285,11 @@ import torch
 
 @torch.compile
 def model(x):
-    for number in range(400):
+    for number in range(2000):
         x = torch.sin(x) * (number + 1) + torch.cos(x) ** 2
     return x
 
+import torch._dynamo, torch._inductor.compile_fx  # what is imported is not compiled yet
 ready()
 model(torch.ones(64, 64, requires_grad=True))
 time.sleep(600)
