@@ -86,7 +86,7 @@ def _is_python(one: Seen) -> bool:
 
 
 def _remedy(one: Seen, why: str) -> str:
-    if "ermission" not in why and "EPERM" not in why and "not permitted" not in why:
+    if not stacks.is_refusal(why):
         return ""
     if one.second.user != os.getuid():
         return f"It belongs to user {one.second.user}: run torchdoctor as that user, or with sudo."

@@ -16,6 +16,7 @@ from torchdoctor.records import record
 
 LIMIT_S: Final = 4.0
 TOGETHER: Final = 4
+TRIES: Final = 4
 MAX_PRINTED: Final = 8 << 20
 
 
@@ -90,7 +91,25 @@ def _installed() -> str:
 
 
 def dump(pids: Sequence[int], spy: str) -> dict[int, Dump]:
-    """The stacks of these processes, a few at a time; blocks up to four seconds a round."""
+    """The stacks of these processes, a few at a time; blocks up to four seconds a round.
+
+    A process that runs while it is read may change under the reader's eyes: such a look is taken again.
+    """
+    found = _dump(pids, spy)
+    for _ in range(TRIES - 1):
+        again = [pid for pid in pids if found[pid].why and not is_refusal(found[pid].why)]
+        if not again:
+            break
+        found.update(_dump(again, spy))
+    return found
+
+
+def is_refusal(why: str) -> bool:
+    """Does py-spy say that it may not look?"""
+    return any(words in why for words in ("ermission", "EPERM", "not permitted"))
+
+
+def _dump(pids: Sequence[int], spy: str) -> dict[int, Dump]:
     found: dict[int, Dump] = {}
     for start in range(0, len(pids), TOGETHER):
         running = {
