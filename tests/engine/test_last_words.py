@@ -33,11 +33,15 @@ def test_the_variable_is_the_one_that_is_named_or_whose_value_is_quoted(
     assert last_words.quoted(text, GIVEN) == names
 
 
-def test_what_a_rule_knows_gets_its_title_and_the_variable_that_is_set() -> None:
-    words = (
+@pytest.mark.parametrize(
+    "words",
+    [
         "terminate called after throwing an instance of 'c10::ValueError'\n"
-        "  what():  Unrecognized key 'bogus' in Accelerator allocator config.\n"
-    )
+        "  what():  Unrecognized key 'bogus' in Accelerator allocator config.\n",
+        "ValueError: Unrecognized key 'bogus' in CUDA allocator config.\n",
+    ],
+)
+def test_what_a_rule_knows_gets_its_title_and_the_variable_that_is_set(words: str) -> None:
     found = last_words.cause(words, GIVEN)
     assert found is not None
     assert found.rule == "allocator-option-invalid"

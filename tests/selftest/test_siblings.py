@@ -116,7 +116,7 @@ def test_a_survey_that_hangs_on_the_gpu_still_tells_torch() -> None:
     lines: tuple[dict[str, Json], ...] = ({"name": "survey.torch", "value": "2.11"},)
     found = read(Outcome(timed_out=True, seconds=60, lines=lines, note="timed out"))
     assert (found.torch, found.gpus) == ("2.11", ())
-    assert "no answer within 60 s" in found.no_gpu
+    assert found.unanswered and "no answer within 60 s" in found.no_gpu
     assert read(Outcome(exit_code=1, stderr="OSError: libcudart")).fault.endswith("OSError: libcudart")
 
 

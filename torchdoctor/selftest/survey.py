@@ -20,7 +20,8 @@ class DeviceError(TorchdoctorError):
 class Survey:
     """What was found. ``processors`` are the multiprocessors of each GPU, ``uuids`` their UUIDs.
 
-    ``fault`` says why torch cannot be used at all, ``no_gpu`` why no GPU can.
+    ``fault`` says why torch cannot be used at all, ``no_gpu`` why no GPU can; ``unanswered`` where that is
+    because the question itself ended torch or raised.
     """
 
     torch: str = ""
@@ -31,6 +32,7 @@ class Survey:
     mps: bool = False
     fault: str = ""
     no_gpu: str = ""
+    unanswered: bool = False
     stderr: str = ""
 
     @property
@@ -54,6 +56,7 @@ def read(outcome: Outcome) -> Survey:
         return Survey(
             str(found["survey.torch"]),
             no_gpu=f"asking torch for its GPUs did not end well: {words}",
+            unanswered=True,
             stderr=outcome.stderr,
         )
     names = tuple(str(name) for name in gpus)

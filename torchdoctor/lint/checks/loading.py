@@ -10,6 +10,7 @@ from torchdoctor.lint.constants import constant, number
 from torchdoctor.lint.finding import Check, Finding, inserting
 from torchdoctor.lint.index import Binding, dotted_text
 from torchdoctor.lint.training import iterations
+from torchdoctor.model import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -190,7 +191,7 @@ class IterableDatasetDuplicates(Check):
                 continue
             method = scene.find_method(owner, "__iter__")
             if method is not None and not _draws(method):
-                yield self.at(call, f"{owner.node.name} is not split among the {count} workers", scene)
+                yield self.at(call, f"{owner.node.name} is not split among {counted(count, 'worker')}", scene)
 
 
 def _draws(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
