@@ -214,7 +214,7 @@ class TestScanner:
         for _ in range(10):
             words = ("".join(rng.choices(letters, k=12)) for _ in range(2_000))
             scanner.look("".join(f"{word} Error\n{word}\n" for word in words).encode())
-        sizes = (scanner.seen, scanner.hot, scanner.coarse, scanner.alike, scanner.counts)
+        sizes = (scanner.seen, scanner.hot, scanner.kinds, scanner.alike, scanner.counts)
         assert max(len(one) for one in sizes) <= 501
         assert len(scanner.words) < 5_000
 
