@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # The first window of a kind shows how the run went until then: rules look at 200 events before a failure.
 BEFORE, FIRST_BEFORE, OPENERS = 3, 200, 40
 AFTER, NOVEL_AFTER = 6, 2
-# Of lines that stand alone, so many of one kind get a window; more of them are read by themselves, up to EQUAL.
+# Of lines that stand alone, so many of one kind get a window; more are read by themselves, up to EQUAL.
 WINDOWS = 8
 KINDS = 4_000
 _ALONE = (b" NCCL INFO ", b"Warning: ")
