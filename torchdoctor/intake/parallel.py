@@ -31,8 +31,9 @@ def blocks(
     bounds = _bounds(file, size)
     parts = list(pairwise(bounds))
     workers = min(len(parts), processors(), CHILDREN + 1)
-    # the first share is this process's and never the largest: it reads what all of them find, too
-    cuts = [len(parts) * worker // workers for worker in range(workers + 1)]
+    # the first share is this process's and the smallest: it reads what all of them find, too
+    mine = max(1, (len(parts) - 2 * (workers - 1)) // workers)
+    cuts = [0, *(mine + (len(parts) - mine) * one // max(1, workers - 1) for one in range(workers))]
     children: dict[int, Any] = {}
     for first, end in list(pairwise(cuts))[1:]:
         child = _start(path, parts[first:end], prime, scanner.novel, literals)
