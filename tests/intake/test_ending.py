@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from importlib import import_module
+from typing import Any
+
 import pytest
 
 from torchdoctor.intake import read_text
+from torchdoctor.intake.ending import rows
 from torchdoctor.intake.ending.event import goodness
 from torchdoctor.model import Ending, Event, EventKind, Transcript
 
@@ -168,3 +174,39 @@ def test_what_systemd_finished_is_not_the_end_of_the_run() -> None:
 def test_ok_is_a_good_end_behind_a_thing_only() -> None:
     assert goodness("utt 11 ok") == 2
     assert goodness("okay") == 0
+
+
+def holds_one(parts: list[Any], words: list[str], run: str = "") -> bool:
+    """Does every text that the parts of a parsed pattern match hold one of the words?"""
+    for at, (kind, value) in enumerate(parts):
+        name = str(kind)
+        if any(word in run for word in words):
+            return True
+        if name == "LITERAL":
+            run += chr(value).lower()
+        elif name == "SUBPATTERN":
+            return holds_one([*value[3], *parts[at + 1 :]], words, run)
+        elif name == "BRANCH":
+            return all(holds_one([*branch, *parts[at + 1 :]], words, run) for branch in value[1])
+        elif name == "MAX_REPEAT" and value[0] > 0:
+            return holds_one([*value[2], ("BREAK", None), *parts[at + 1 :]], words, run)
+        elif name not in ("AT", "ASSERT", "ASSERT_NOT"):
+            run = ""
+    return any(word in run for word in words)
+
+
+PARSER: Any = import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
+TABLES = [pytest.param(table, id=name) for name, table in vars(rows).items() if isinstance(table, rows.Table)]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_no_row_matches_a_text_without_one_of_its_words(table: rows.Table) -> None:
+    for row in table.rows:
+        parsed = PARSER.parse(row.pattern, re.IGNORECASE)
+        assert row.words == row.words.lower()
+        assert holds_one(list(parsed), row.words.split()), row
+
+
+def test_words_that_do_not_stand_in_every_match_are_found_out() -> None:
+    assert not holds_one(list(PARSER.parse("(?:exit|return) ?code")), ["exit"])
+    assert not holds_one(list(PARSER.parse("(?:saved )?model")), ["saved"])

@@ -16,6 +16,7 @@ from torchdoctor.engine import FactBook
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.intake import parallel, read, scan, skim
 from torchdoctor.intake.measure import Measure, measure_for
+from torchdoctor.intake.router import Router
 from torchdoctor.intake.scan import Scanner, stripped
 from torchdoctor.intake.skim import Skim
 from torchdoctor.intake.window import thinned
@@ -205,6 +206,21 @@ class TestScanner:
         assert scanner.look(bar + b"\n") == (1, [])
         assert scanner.look(bar + b"\rError\n") == (1, [0])
 
+    def test_a_new_state_of_a_bar_before_a_known_line_makes_no_new_line(self) -> None:
+        scanner = Scanner([b"UserWarning"], 0)
+        line = b"a.py:1: UserWarning: old"
+        assert scanner.look(line + b"\n") == (1, [0])
+        assert scanner.look(b"5%|#| 1/9 [1it/s]\r" + line + b"\n") == (1, [])
+        assert scanner.look(b"5%|#| 1/9 [1it/s]\ra.py:1: UserWarning: new\n") == (1, [0])
+
+    def test_lines_of_one_kind_are_hot_a_limited_number_of_times(self) -> None:
+        scanner = Scanner([b"NCCL INFO"], 0)
+        lines = [b"NCCL INFO comm 0x%012x rank %d" % (0xA0000000000 + n, n % 64) for n in range(4_000)]
+        assert (
+            sum(len(scanner.look(b"\n".join(lines[at : at + 8]) + b"\n")[1]) for at in range(0, 4_000, 8))
+            <= 260
+        )
+
     def test_nothing_grows_without_bound(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(scan, "_SHAPES", 500)
         monkeypatch.setattr(scan, "_WORDS", 500)
@@ -214,13 +230,40 @@ class TestScanner:
         for _ in range(10):
             words = ("".join(rng.choices(letters, k=12)) for _ in range(2_000))
             scanner.look("".join(f"{word} Error\n{word}\n" for word in words).encode())
-        sizes = (scanner.seen, scanner.hot, scanner.coarse, scanner.alike, scanner.counts)
+        sizes = (scanner.seen, scanner.hot, scanner.kinds, scanner.alike, scanner.counts)
         assert max(len(one) for one in sizes) <= 501
         assert len(scanner.words) < 5_000
 
     def test_the_last_line_may_have_no_end(self) -> None:
         assert Scanner([b"Error"], 0).look(b"a\nError") == (1, [1])
         assert stripped(b" GPU 12  has ") == b"GPU has"
+
+
+def test_what_says_the_same_again_is_counted_and_what_fails_among_it_is_read(
+    rules: RuleSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(3)
+    lines = noise(5, 12_000, 64).decode().splitlines()
+    for at in range(60, 11_000, 2):  # each with another address
+        lines[at] = (
+            f"[rank{at % 64}]: /env/a.py:62: UserWarning: buffer 0x{rng.getrandbits(40):x} is deprecated"
+        )
+    failed = ("Traceback (most recent call last):", '  File "/job/t.py", line 3, in <module>', "    main()")
+    message = (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 5 has a total capacity"
+    )
+    trace = [f"[rank13]: {line}" for line in (*failed, f"{message} of 79.15 GiB")]
+    lines[9_001:] = trace + [line for line in lines[9_001:] if not line.startswith("[rank13]")]
+    read_lines: list[int] = []
+    physical = Router.physical
+    monkeypatch.setattr(
+        Router,
+        "physical",
+        lambda self, number, *rest: read_lines.append(number) or physical(self, number, *rest),
+    )
+    found = report(("\n".join(lines) + "\n").encode(), TIGHT, rules, monkeypatch)
+    assert [(item.rule, item.rank) for item in found.diagnoses[:1]] == [("cuda-oom-too-big", 13)]
+    assert len(read_lines) < 4_000, "of 5,470 warnings with the lines around each"
 
 
 def test_a_bar_that_was_redrawn_is_thinned() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torchdoctor.engine.clocks import Clocks, Span
@@ -12,6 +11,7 @@ from torchdoctor.engine.frames import outers
 from torchdoctor.extract.nccl_ranks import GIVE_UP
 from torchdoctor.model import EventKind, FirstFailure, Role
 from torchdoctor.number import count
+from torchdoctor.records import Record, record
 
 # what compares ranks is imported only for texts that name several (start-up budget)
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _OF_A_RANK = (EventKind.EXCEPTION, EventKind.DEVICE_ASSERT, EventKind.CRASH)
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Failure:
+@record(frozen=True, slots=True)
+class Failure(Record):
     """What a rank failed of. ``rule`` is None for an exception that no rule knows, or a process's end."""
 
     rank: int
@@ -36,8 +36,8 @@ class Failure:
     end: End | None = None
 
 
-@dataclass(slots=True, repr=False, eq=False)
-class Incident:
+@record(frozen=True, slots=True)
+class Incident(Record):
     """All failures of a text by rank: those of a rank's own, and those that answer another rank's."""
 
     own: dict[int, Failure]

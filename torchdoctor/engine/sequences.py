@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchdoctor.extract import flight
@@ -28,18 +27,20 @@ _FINGERPRINT = (
 _GROUP = r"\[PG (?:ID )?\w+(?: PG GUID (?P<guid>\w+))?(?: ?\((?P<name>[^)]{0,60})\))?"
 
 
-@dataclass(slots=True, repr=False, eq=False)
 class Position:
     """Where a rank stands: the collective it waits in, and how far its queue is."""
 
-    rank: int
-    seq: int | None = None
-    op: str | None = None
-    numel: int | None = None
-    enqueued: int | None = None
-    completed: int | None = None
-    timed_out: bool = False  # it gave up itself, was not only told to
-    group: str = ""
+    __slots__ = ("completed", "enqueued", "group", "numel", "op", "rank", "seq", "timed_out")
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self.seq: int | None = None
+        self.op: str | None = None
+        self.numel: int | None = None
+        self.enqueued: int | None = None
+        self.completed: int | None = None
+        self.timed_out = False  # it gave up itself, was not only told to
+        self.group = ""
 
 
 class Stray(NamedTuple):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.model import EventKind
 from torchdoctor.number import count, elements
+from torchdoctor.records import Record as Frozen
+from torchdoctor.records import record as frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,8 +35,8 @@ _HISTORY = (
 _PLACED = r"(?P<op>\S{1,80}) at (?P<place>[^;]{1,1020}) \d+ times? to -?\d+(?:; |$)"
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Call:
+@frozen(frozen=True, slots=True)
+class Call(Frozen):
     """One collective of a record."""
 
     event: Event
@@ -48,8 +49,8 @@ class Call:
     place: str  # the user's own innermost line
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Record:
+@frozen(frozen=True, slots=True)
+class Record(Frozen):
     """A rank's record of one process group.
 
     ``calls`` are those that did not finish, or the last one where all did; ``done`` those before them;

@@ -7,11 +7,12 @@ to group until one is found that waits for nobody.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.flight import Call, Record, pattern, records, sizes_differ, waited_at
 from torchdoctor.number import elements as elements_of
+from torchdoctor.records import Record as Frozen
+from torchdoctor.records import record as frozen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -32,8 +33,8 @@ _BY_LIBRARY = (
 _LARGE = 1024  # elements; a loss, a metric or a flag that is averaged has fewer
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Astray:
+@frozen(frozen=True, slots=True)
+class Astray(Frozen):
     """A rank that is not in the call in which most others wait.
 
     ``call`` is where it waits itself, None for one that waits in none. ``shared`` tells whether the others
@@ -76,8 +77,8 @@ def elements(call: Call) -> int:
     return sum(map(elements_of, shapes))
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Together:
+@frozen(frozen=True, slots=True)
+class Together(Frozen):
     """All records of a text: by process group, the ranks astray in each, and whom the others wait for."""
 
     groups: dict[str, list[Record]]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract import flight
 from torchdoctor.extract.nccl_stacks import averages, is_main, wait_of
 from torchdoctor.model import EventKind, Fact
+from torchdoctor.records import Record, record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,8 +49,8 @@ _RECORD = "flight record, "
 _STACK_OF_COLLECTIVE = "Stack trace of the failed collective"
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
-class Stand:
+@record(frozen=True, slots=True)
+class Stand(Record):
     """The main thread of one process. ``call`` is None for one that waits for nobody."""
 
     event: Event

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.number import elements
+from torchdoctor.records import Record, record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,8 +64,8 @@ _WINDOW = 40  # events before the first timeout in which an epoch's end or a pro
 _SCALE = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
 
-@dataclass(frozen=True, slots=True)
-class Timeout:
+@record(frozen=True, slots=True)
+class Timeout(Record):
     """One watchdog line: the collective on which a rank gave up. None stands for what it does not print."""
 
     event: int
@@ -78,8 +78,8 @@ class Timeout:
     elapsed_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+@record(frozen=True, slots=True)
+class Picture(Record):
     """The claims over all ranks; None where too little was printed to tell."""
 
     ranks: tuple[int, ...] = ()

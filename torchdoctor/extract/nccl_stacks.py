@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torchdoctor.model import EventKind
+from torchdoctor.records import Record, record
 
 if TYPE_CHECKING:
     from torchdoctor.model import Event, Transcript
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 _DRESS = ("wrapper", "wait", "_wait", "get_world_size", "get_rank")
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+@record(frozen=True, slots=True)
+class Wait(Record):
     """A thread that waits in a collective: the collective, and the user's own line that asked for it."""
 
     event: int

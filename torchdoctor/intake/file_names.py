@@ -8,10 +8,10 @@ small range again under every other value: a local rank under a node).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchdoctor.intake.draft import pattern
+from torchdoctor.records import Record, record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,8 +48,8 @@ _FIRST_PODS = ("master", "chief")
 _STREAM_NAMES = r"(?i)(?<![a-z])(?:stdout|stderr|out|err|output|error|log|txt|json)(?![a-z])"
 
 
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
-class _Column:
+@record(frozen=True, slots=True)
+class _Column(Record):
     """One number of the names of a group, or one whole folder name, that differs between its files."""
 
     values: tuple[int | str, ...]

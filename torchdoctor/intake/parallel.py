@@ -17,29 +17,32 @@ from torchdoctor.intake.window import Block
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
-PART_BYTES = 128 << 20
+PART_BYTES = 64 << 20
 CHILDREN = 7
 
 
 def blocks(
     file: BinaryIO, path: str, size: int, literals: list[bytes], scanner: scan.Scanner, prime: int
 ) -> Generator[Block, None, None]:
-    """The blocks of a regular file of ``size`` bytes, scanned in parts of 128 MiB.
+    """The blocks of a regular file of ``size`` bytes, scanned in parts of 64 MiB.
 
     ``prime``: so many bytes at the beginning of the file show each child what lines are common.
     """
     bounds = _bounds(file, size)
     parts = list(pairwise(bounds))
-    mine = -(-len(parts) // (min(len(parts) - 1, processors() - 1, CHILDREN) + 1))
+    workers = min(len(parts), processors(), CHILDREN + 1)
+    # the first share is this process's and the smallest: it reads what all of them find, too
+    mine = max(1, (len(parts) - 2 * (workers - 1)) // workers)
+    cuts = [0, *(mine + (len(parts) - mine) * one // max(1, workers - 1) for one in range(workers))]
     children: dict[int, Any] = {}
-    for first in range(mine, len(parts), mine):
-        child = _start(path, parts[first : first + mine], prime, scanner.novel, literals)
+    for first, end in list(pairwise(cuts))[1:]:
+        child = _start(path, parts[first:end], prime, scanner.novel, literals)
         if child is not None:
             children[first] = child
     number = 1
     try:
-        for at in range(0, len(parts), mine):
-            for offset, length, ends, hot in _found(file, parts[at : at + mine], children.get(at), scanner):
+        for first, end in pairwise(cuts):
+            for offset, length, ends, hot in _found(file, parts[first:end], children.get(first), scanner):
                 yield Block(number, ends, hot, loader(file, offset, length), length)
                 number += ends
     finally:
@@ -68,7 +71,7 @@ def loader(file: BinaryIO, offset: int, length: int) -> Callable[[], bytes]:
 
 
 def _bounds(file: BinaryIO, size: int) -> list[int]:
-    """Where parts begin: behind the first line end after every 128 MiB; then the end of the file."""
+    """Where parts begin: behind the first line end after every 64 MiB; then the end of the file."""
     bounds = [0]
     while size - bounds[-1] > PART_BYTES * 3 // 2:
         at = bounds[-1] + PART_BYTES

@@ -26,12 +26,12 @@ _SHAPES = 100_000
 _SHAPE_BYTES = 16_000_000
 _WORDS = 200_000
 _BARS = (b"%|", b"it/s", b"s/it", b"B/s")  # a progress bar looks new at each of its lengths
-_KEPT_LINE = 1_000  # a longer line is not remembered
+KEPT_LINE = 1_000  # a longer line is not remembered
 EQUAL = 256  # so many hot lines of one shape are read, then no more of them
 _NOVEL = 2_000  # so many lines that hold no known word are read because they are new
 _NOVEL_EQUAL = 2
 _ALIKE = 500  # so many hot lines with the same signs in them are read, however they differ otherwise
-_CROWD = 64  # new lines in one block, beyond which those that differ in hexadecimal numbers only are alike
+_CROWD = 16  # new lines in one block, beyond which those that differ in hexadecimal numbers only are alike
 # Lines unlike any before may cost so much: a unit for each of their bytes, 64 for each new word in them. It
 # is a hundred times what an honest log of 100 MB takes, and some seconds of work.
 _CREDIT = 30_000_000
@@ -42,6 +42,17 @@ _DATA_LINE = 4_096  # a line longer than this with next to no spaces in it is da
 def stripped(text: bytes) -> bytes:
     """The text without digits, white space folded: what literals and lines are compared by."""
     return b" ".join(text.translate(None, DIGITS).split())
+
+
+def kind_of(line: bytes) -> bytes:
+    """What a line has in common with its repeats: no digits, decimal or hexadecimal, no state of a bar."""
+    if b"\r" in line:
+        line = b"\r".join(state for state in line.split(b"\r") if not _is_bar(state)) or line
+    return line.translate(None, DIGITS + _HEX)
+
+
+def _is_bar(line: bytes) -> bool:
+    return any(sign in line for sign in _BARS)
 
 
 class Scanner:
@@ -58,9 +69,9 @@ class Scanner:
         self.seen: set[bytes] = set()
         self.hot: set[bytes] = set()
         self.room = _SHAPE_BYTES
-        self.counts: dict[bytes, int] = {}
+        self.counts: dict[bytes, int] = {}  # by kind
         self.worn: set[bytes] = set()
-        self.coarse: dict[bytes, bytes | None] = {}  # line without hexadecimal digits -> its first, if hot
+        self.kinds: dict[bytes, bool] = {}  # of the lines in a crowd: is it hot?
         self.alike: dict[bytes, int] = {}
         self.budget = self.novel = novel
         self.credit = _CREDIT
@@ -121,7 +132,8 @@ class Scanner:
         for index, line in enumerate(lines):
             if line not in wanted:
                 continue
-            count = counts.get(line, 0) + 1
+            kind = kind_of(line)
+            count = counts.get(kind, 0) + 1
             if line in novel:
                 if count > _NOVEL_EQUAL or self.budget <= 0:
                     continue
@@ -132,10 +144,10 @@ class Scanner:
                 self.worn.add(line)
                 continue
             if len(counts) < _SHAPES:
-                counts[line] = count
+                counts[kind] = count
             found.append(~index if line in novel else index)
         for line in novel:
-            counts.pop(line, None)
+            counts.pop(kind_of(line), None)
         return ends, found
 
     def _judge(self, fresh: set[bytes]) -> tuple[set[bytes], set[bytes]]:
@@ -143,8 +155,9 @@ class Scanner:
         old: list[bytes] = []
         for line in fresh:
             if b"\r" in line[:-1]:  # redrawn again and again: new if one of its states is
-                states = set(line.split(b"\r")) - self.seen
-                if not states:
+                drawn = set(line.split(b"\r"))
+                states = drawn - self.seen
+                if not states or (states != drawn and all(map(_is_bar, states))):
                     old.append(line)
                 self._remember(states)
         fresh.difference_update(old)
@@ -159,42 +172,38 @@ class Scanner:
         hot = {line for line in sorted(fresh) if self._tells(line, signs)} if signs else set()
         if len(fresh) > _CROWD:
             for line in sorted(fresh):
-                if len(self.coarse) < _SHAPES and len(line) <= _KEPT_LINE:
-                    self.coarse.setdefault(line.translate(None, _HEX), line if line in hot else None)
+                if len(self.kinds) < _SHAPES and len(line) <= KEPT_LINE:
+                    self.kinds.setdefault(kind_of(line), line in hot)
         cold = fresh - hot
         cold.discard(b"")
         self._remember(cold)
         hot |= again
-        known = {line for line in hot if len(line) <= _KEPT_LINE}
+        known = {line for line in hot if len(line) <= KEPT_LINE}
         known = set(islice(sorted(known), max(0, _SHAPES - len(self.hot))))
         self._remember(known)
         self.hot |= known
         if self.budget <= 0:
             return hot, set()
-        return hot, {line for line in cold if not any(sign in line for sign in _BARS)}
+        return hot, {line for line in cold if not _is_bar(line)}
 
     def _familiar(self, fresh: set[bytes]) -> set[bytes]:
         """Take out the lines that are like earlier ones but for hexadecimal numbers; the hot ones of them."""
         again: set[bytes] = set()
         known: list[bytes] = []
-        coarse = self.coarse
         for line in sorted(fresh):  # the order of a set differs from run to run
-            key = line.translate(None, _HEX)
-            if key not in coarse:
+            kind = kind_of(line)
+            if kind not in self.kinds:
                 continue
             known.append(line)
-            first = coarse[key]
-            if first is not None:
-                count = self.counts[first] = self.counts.get(first, 0) + 1
-                if count <= EQUAL:
-                    again.add(line)
+            if self.kinds[kind] and self.counts.get(kind, 0) < EQUAL:
+                again.add(line)
         fresh.difference_update(known)
         return again
 
     def _remember(self, lines: set[bytes]) -> None:
         for line in sorted(lines):
             size = len(line)
-            if size <= _KEPT_LINE and self.room > size and len(self.seen) < _SHAPES:
+            if size <= KEPT_LINE and self.room > size and len(self.seen) < _SHAPES:
                 self.seen.add(line)
                 self.room -= size
 

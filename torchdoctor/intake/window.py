@@ -10,7 +10,7 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from torchdoctor.intake.scan import DIGITS, Scanner, whole_lines
+from torchdoctor.intake.scan import DIGITS, EQUAL, KEPT_LINE, Scanner, kind_of, whole_lines
 from torchdoctor.intake.source import PIECE_BYTES, Tally, _decode, _pieces
 from torchdoctor.model import counted
 
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 # The first window of a kind shows how the run went until then: rules look at 200 events before a failure.
 BEFORE, FIRST_BEFORE, OPENERS = 3, 200, 40
 AFTER, NOVEL_AFTER = 6, 2
+# Of lines that stand alone, so many of one kind get a window; more are read by themselves, up to EQUAL.
+WINDOWS = 8
+KINDS = 4_000
+_ALONE = (b" NCCL INFO ", b"Warning: ")
 # So many lines may lie between two lines of one event when other ranks write at the same time.
 REACH = 256
 # A rank that goes on for ten steps has recovered (document.py); so many lines of it show that.
@@ -66,6 +70,7 @@ class Feeder:
         self.held: deque[Block] = deque()  # the last blocks, for the lines before a hot one and for the tail
         self.lines = self.bytes = 0
         self.openers: set[bytes] = set()  # kinds of lines that windows were opened for
+        self.told: dict[bytes, int] = {}  # kinds of lines that stand alone -> how many came
         # streams in the middle of an event that began in the window: the event's reader, its last line
         self.busy: dict[Stream, tuple[Reader, int]] = {}
         self.left = measure.middle  # so many lines between head and tail may still be read
@@ -130,6 +135,16 @@ class Feeder:
         self.openers.add(kind)
         return min(FIRST_BEFORE, self.measure.tail)
 
+    def _told(self, line: bytes) -> int:
+        """How many lines of this kind came so far, if it is one whose lines stand alone; else 0."""
+        if len(line) > KEPT_LINE or not any(sign in line for sign in _ALONE):
+            return 0
+        kind = kind_of(line)
+        count = self.told.get(kind, 0) + 1
+        if count > 1 or len(self.told) < KINDS:
+            self.told[kind] = count
+        return count
+
     def _block(self, block: Block) -> None:
         lines = block.load().split(b"\n")
         if not lines[-1]:
@@ -142,13 +157,17 @@ class Feeder:
                 index >= len(lines) or self.left <= 0
             ):  # the file was cut since it was looked at, or enough is read
                 break
+            times = self._told(lines[index])
+            if times > EQUAL:
+                continue
             self._window(lines, first, hot)
             passed = hot < self.next
+            wide = mark >= 0 and times <= WINDOWS
             if not passed:
-                before = self._context(lines[index]) if mark >= 0 else 0
-                start = max(self.next, hot - before)
+                start = max(self.next, hot - (self._context(lines[index]) if wide else 0))
                 self._recall(start)
-            self.until = max(self.until, hot + (AFTER if mark >= 0 else NOVEL_AFTER))
+            if times <= WINDOWS:
+                self.until = max(self.until, hot + (AFTER if mark >= 0 else NOVEL_AFTER))
             if not passed:
                 if start < first:
                     self._before(start, first)
