@@ -126,7 +126,7 @@ def test_something_else_that_is_called_torch(
     assert main(["check", "--python", str(python)]) == 1
     text = capsys.readouterr().out
     assert text.startswith("✗ 1 problem,")
-    assert "What is imported as torch is no torch  [torch-import]" in text
+    assert "What is imported as torch is not torch  [torch-import]" in text
     assert "has no attribute '__version__'" in " ".join(text.split())
 
 

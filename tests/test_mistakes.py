@@ -51,7 +51,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["selftest", "--python", "nope"], "name an interpreter"),
         (
             ["selftest", "--device", "cpu", "--baseline", "nope/b.json"],
-            "--baseline nope/b.json: there is no folder",
+            "--baseline nope/b.json: there is not a folder",
         ),
         (
             ["selftest", "--device", "cpu", "--baseline", "folder"],
@@ -73,7 +73,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["rules", "eval", "nope"], "nope: no such folder"),
         (["rules", "eval", "folder"], "folder: holds neither labels.tsv nor cases"),
         (["rules", "new", "mine", "--from", "nope", "--rules", "new"], "nope: no such file"),
-        (["gate", "policy", "check", "nope"], "`torchdoctor gate policy learn` makes one"),
+        (["gate", "policy", "check", "nope"], "`torchdoctor gate policy learn` creates one"),
         (
             ["gate", "policy", "check", "empty.toml"],
             "empty.toml: is empty; `torchdoctor gate policy learn` prints",
@@ -82,7 +82,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["gate", "policy", "learn", "--replay", "nope"], RECORDING),
         (
             ["gate", "policy", "learn", "-o", "nope/site.toml"],
-            "--output nope/site.toml: there is no folder nope",
+            "--output nope/site.toml: there is not a folder nope",
         ),
         (["gate", "--replay", "nope"], RECORDING),
         (
@@ -95,22 +95,22 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
         (
             ["gate", "--replay", NODE, "-o", "nope/v.json"],
-            "--verdict-file nope/v.json: there is no folder nope",
+            "--verdict-file nope/v.json: there is not a folder nope",
         ),
         (
             ["gate", "--replay", NODE, "--prometheus", "folder"],
             "--prometheus folder: this is a folder; name a file",
         ),
-        (["gate", "--replay", NODE, "--save", "nope/m.json"], "--save nope/m.json: there is no folder nope"),
+        (["gate", "--replay", NODE, "--save", "nope/m.json"], "--save nope/m.json: there is not a folder nope"),
         (
             ["gate", "--replay", NODE, "--save", "folder"],
             "--save folder: this is a folder; name a file, or folder/",
         ),
         (["gate", "--replay", NODE, "--save", "file.txt/"], "--save: file.txt/: File exists"),
         (["gate", "--replay", NODE, "--drain"], "--drain changes the exit codes of --exit-style slurm alone"),
-        (["gate", "merge", "nope"], "name the folder that the nodes wrote into"),
+        (["gate", "merge", "nope"], "name the folder that the nodes wrote to"),
         (["gate", "merge", "folder"], "folder: holds no verdict"),
-        (["gate", "pairs", "nope"], "name the folder of the pairs' results"),
+        (["gate", "pairs", "nope"], "name the folder with the pairs' results"),
     ],
     ids=lambda item: " ".join(item).replace(str(ROOT), "") if isinstance(item, list) else "",
 )
@@ -128,7 +128,7 @@ def test_nothing_is_learned_where_there_is_no_gpu(place: Path, capsys: pytest.Ca
     assert main(["gate", "policy", "learn", "--replay", MACHINE, "-o", "site.toml"]) == 12
     written = capsys.readouterr()
     assert written.out == ""
-    assert "no policy was made: no GPU is seen" in written.err
+    assert "no policy was made: no GPU is visible" in written.err
     assert "[expect] gpus = 0" in written.err
     assert (place / "site.toml").read_text(encoding="utf-8") == "[expect]\ngpus = 8\n"
 

@@ -93,7 +93,7 @@ def test_everything_of_the_diagnosis_is_said_in_order() -> None:
 
 
 def test_reasons_facts_and_references_are_for_verbose() -> None:
-    hidden = ("the message belongs to this cause alone", "torch.version = 2.13.0", "https://docs.pytorch.org")
+    hidden = ("the message belongs only to this cause", "torch.version = 2.13.0", "https://docs.pytorch.org")
     assert not [text for text in hidden if text in shown(sample_reports.DIAGNOSED)]
     assert not [text for text in hidden if text not in shown(sample_reports.DIAGNOSED, verbose=True)]
 
@@ -159,7 +159,7 @@ def test_many_consequences_are_counted() -> None:
     ("severity", "standing", "role", "first", "words"),
     [
         (Severity.FATAL, Standing.CONFIRMED, Role.CAUSE, "✗", "confirmed"),
-        (Severity.FATAL, Standing.POSSIBLE, Role.CAUSE, "✗", "possible, not proved"),
+        (Severity.FATAL, Standing.POSSIBLE, Role.CAUSE, "✗", "possible, not proven"),
         (Severity.WARNING, Standing.CONFIRMED, Role.CAUSE, "!", "confirmed; a warning"),
         (Severity.INFO, Standing.CONFIRMED, Role.CONSEQUENCE, "?", "its cause is not in the text"),
         (Severity.FATAL, Standing.UNLIKELY, Role.CAUSE, "✗", "unlikely"),

@@ -29,7 +29,7 @@ def policy(tmp_path: Path, text: str) -> Policy:
         ("[thresholds]\nshm_warn = 1", "thresholds: unknown name 'shm_warn'; did you mean 'shm_warn_bytes'?"),
         ("[thresholds]\nshm_warn_bytes = 'x'", "thresholds.shm_warn_bytes: expected a number"),
         ("[thresholds]\nshm_warn_bytes = nan", "thresholds.shm_warn_bytes: expected a number"),
-        ("[thresholds]\nclock_limit_fail_share = 85", "a share is between 0 and 1"),
+        ("[thresholds]\nclock_limit_fail_share = 85", "a share must be between 0 and 1"),
         ("[checks.xidd]\nweight = 'warn'", "checks: unknown name 'xidd'; did you mean 'xid'?"),
         ("[checks.xid]\nweight = 'warm'", "checks.xid.weight: unknown name 'warm'; did you mean 'warn'?"),
         (

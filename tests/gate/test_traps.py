@@ -480,4 +480,4 @@ def test_a_wrong_result_is_repeated_and_once_is_enough() -> None:
     outcome = judged(lambda it: it.active(wrong))
     assert outcome.verdict is UNFIT
     (found,) = [one for one in outcome.findings if one.check == "gemm-exact"]
-    assert found.retest == "again: pass, measured (it comes and goes)"
+    assert found.retest == "again: pass, measured (intermittent)"

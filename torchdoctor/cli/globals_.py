@@ -21,7 +21,7 @@ from torchdoctor.cli import verdicts
     metavar="SECONDS",
     help="How long a target may run.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Show reasons in full.")
+@click.option("-v", "--verbose", is_flag=True, help="Show full reasons.")
 @click.argument("targets", metavar="[TARGET]...", nargs=-1)
 def command(
     python: str | None,
@@ -42,7 +42,7 @@ def command(
 
     Runs the target in a child process of your interpreter; what it writes, it writes.
 
-    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a mistake in the call, 3 could not tell (with
+    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a usage error, 3 something could not be determined (with
     --strict), 70 a fault of torchdoctor.
     """
     from torchdoctor.probes.descendants import ended_with_us

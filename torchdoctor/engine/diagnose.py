@@ -38,7 +38,7 @@ _OF_MANY = (EventKind.LAUNCHER, EventKind.SCHEDULER, EventKind.STACK, EventKind.
 
 # a log that was written without its standard error is what a person has who wonders
 _NOTHING = (
-    "Not one line of text is in it. Python writes its errors to standard error: train.py > train.log 2>&1"
+    "The input is empty. Python writes its errors to standard error: train.py > train.log 2>&1"
 )
 
 
@@ -78,7 +78,7 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     notes = [*transcript.notes, *foreign, *text_facts.notes]
     if transcript.form is Form.EMPTY and not notes:
         notes.append(_NOTHING)
-    notes.extend(note(finding, "the run went on after it") for finding in findings if finding.recovered)
+    notes.extend(note(finding, "the run continued after it") for finding in findings if finding.recovered)
     if kernel:
         notes.extend(_kernel_remarks(transcript, findings))
     return Report(

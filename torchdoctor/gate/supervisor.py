@@ -313,7 +313,7 @@ def _measured_on(run: Run) -> str:
         return "cuda"
     if look.expected.gpus == 0:
         return "cpu"
-    run.skipped.append(Untold("active", "no GPU is seen", True))
+    run.skipped.append(Untold("active", "no GPU is visible", True))
     return ""
 
 

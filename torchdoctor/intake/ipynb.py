@@ -97,7 +97,7 @@ def _cell_lines(cell: object, caught: bool) -> Iterator[str]:
             text = _joined(data.get("text/plain")) if isinstance(data, dict) else ""
         shown = text.rstrip("\n").split("\n")
         if caught and output.get("output_type") == "stream" and "Traceback (most" not in text:
-            shown = [f">>> # {line}" for line in shown]  # as what was typed: the run went on after it
+            shown = [f">>> # {line}" for line in shown]  # as what was typed: the run continued after it
         yield from shown
 
 

@@ -142,7 +142,7 @@ class Scanner:
         """(the hot ones, the merely new ones) of lines not seen before."""
         old: list[bytes] = []
         for line in fresh:
-            if b"\r" in line[:-1]:  # redrawn again and again: new if one of its states is
+            if b"\r" in line[:-1]:  # redrawn repeatedly: new if one of its states is
                 states = set(line.split(b"\r")) - self.seen
                 if not states:
                     old.append(line)

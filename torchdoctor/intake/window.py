@@ -219,7 +219,7 @@ def _ends(pieces: list[str]) -> list[str]:
 
 
 def thinned(raw: bytes) -> bytes:
-    """A line that was redrawn again and again, with one of each of its states, and the last."""
+    """A line that was redrawn repeatedly, with one of each of its states, and the last."""
     if raw.count(b"\r") < 64:
         return raw
     states = raw.split(b"\r")

@@ -62,7 +62,7 @@ def load(path: str) -> Baseline | None:
     except FileNotFoundError:
         folder = os.path.dirname(os.path.abspath(path))
         if not os.path.isdir(folder):  # told before the run, not when its time is spent
-            raise BaselineError(f"--baseline {path}: there is no folder {folder}") from None
+            raise BaselineError(f"--baseline {path}: there is not a folder {folder}") from None
         if not os.access(folder, os.W_OK):
             raise BaselineError(f"--baseline {path}: nothing can be written into {folder}") from None
         return None
@@ -129,7 +129,7 @@ class Drift:
     def _differences(self, found: Survey, seed: int) -> list[str]:
         told = []
         if self._before.gpus != found.named:
-            told.append("Other GPUs than in the baseline: nothing was compared with it")
+            told.append("Different GPUs than in the baseline: nothing was compared with it")
         elif self._before.torch != found.torch:
             told.append(
                 f"The baseline is of torch {self._before.torch}: speeds were compared with it, bits were not"
@@ -160,7 +160,7 @@ class Drift:
             verdict="pass" if good else "fail",
             measured="the same bits"
             if good
-            else "other bits than in the baseline, with the same torch and seed",
+            else "different bits than in the baseline, with the same torch and seed",
             expected="the bits of the baseline",
             source=SOURCE,
         )

@@ -17,7 +17,7 @@ from torchdoctor.probes.spawn import Running
 from torchdoctor.selftest import program
 from torchdoctor.selftest.results import Job
 
-# The program prints its stacks so long before its time is over
+# The program prints its stacks so long before its time limit is reached
 _STACKS_BEFORE_S = 2.0
 _BREATH_S = 0.1
 STOPPED = Outcome(note="stopped: the self-test was interrupted")
