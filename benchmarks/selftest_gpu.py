@@ -212,7 +212,9 @@ def seeded(gpus: int) -> list[Seeded]:
         two = "cuda:1"
         found += [
             Seeded("odd@cuda:1", ("bit-equal",), {
-                f"bit-equal@{two}": ("fail", r"other bits than" if gpus == 2 else r"cuda:1 is the one that differs"),
+                f"bit-equal@{two}": (
+                    "fail", r"other bits than" if gpus == 2 else r"cuda:1 is the one that differs"
+                ),
             }),
             Seeded("one-element@cuda:1", ("gemm-exact",), {
                 f"gemm-exact@{one}": ("pass", ""),

@@ -51,7 +51,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["selftest", "--python", "nope"], "name an interpreter"),
         (
             ["selftest", "--device", "cpu", "--baseline", "nope/b.json"],
-            "--baseline nope/b.json: there is not a folder",
+            "--baseline nope/b.json: there is no folder",
         ),
         (
             ["selftest", "--device", "cpu", "--baseline", "folder"],
@@ -82,7 +82,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["gate", "policy", "learn", "--replay", "nope"], RECORDING),
         (
             ["gate", "policy", "learn", "-o", "nope/site.toml"],
-            "--output nope/site.toml: there is not a folder nope",
+            "--output nope/site.toml: there is no folder nope",
         ),
         (["gate", "--replay", "nope"], RECORDING),
         (
@@ -95,19 +95,19 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
         (
             ["gate", "--replay", NODE, "-o", "nope/v.json"],
-            "--verdict-file nope/v.json: there is not a folder nope",
+            "--verdict-file nope/v.json: there is no folder nope",
         ),
         (
             ["gate", "--replay", NODE, "--prometheus", "folder"],
             "--prometheus folder: this is a folder; name a file",
         ),
-        (["gate", "--replay", NODE, "--save", "nope/m.json"], "--save nope/m.json: there is not a folder nope"),
+        (["gate", "--replay", NODE, "--save", "nope/m.json"], "--save nope/m.json: there is no folder nope"),
         (
             ["gate", "--replay", NODE, "--save", "folder"],
             "--save folder: this is a folder; name a file, or folder/",
         ),
         (["gate", "--replay", NODE, "--save", "file.txt/"], "--save: file.txt/: File exists"),
-        (["gate", "--replay", NODE, "--drain"], "--drain changes the exit codes of --exit-style slurm alone"),
+        (["gate", "--replay", NODE, "--drain"], "--drain changes only the exit codes of --exit-style slurm"),
         (["gate", "merge", "nope"], "name the folder that the nodes wrote to"),
         (["gate", "merge", "folder"], "folder: holds no verdict"),
         (["gate", "pairs", "nope"], "name the folder with the pairs' results"),

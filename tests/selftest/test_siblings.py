@@ -80,9 +80,15 @@ def test_the_odd_one_is_named_by_the_majority() -> None:
     prints = {"cuda:0": "aa", "cuda:1": "bb", "cuda:2": "aa"}
     assert same_bits(case, "cuda:0", prints).verdict == "pass"
     odd = same_bits(replace(case, measured="bb"), "cuda:1", prints)
-    assert (odd.verdict, odd.measured) == ("fail", "other bits than 2 of 3 GPUs: cuda:1 is the one that differs")
+    assert (odd.verdict, odd.measured) == (
+        "fail",
+        "other bits than 2 of 3 GPUs: cuda:1 is the one that differs",
+    )
     tie = same_bits(case, "cuda:0", {"cuda:0": "aa", "cuda:1": "bb"})
-    assert (tie.verdict, tie.measured) == ("fail", "other bits than cuda:1; which one is right cannot be determined")
+    assert (tie.verdict, tie.measured) == (
+        "fail",
+        "other bits than cuda:1; which one is right cannot be determined",
+    )
     assert same_bits(case, "cuda:0", {"cuda:0": "aa"}).verdict == "measured"
 
 

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 @click.option(
     "--target",
     metavar="FILE|MODULE",
-    help="Also import this program there, and tell which line of it changes a setting of the whole process "
+    help="Also import this program there, and report which of its lines changes a process-wide setting "
     "(see: torchdoctor globals).",
 )
 @click.option(
     "--model",
     metavar="MODULE:FACTORY",
-    help="Also tell what DistributedDataParallel would raise on this model (see: torchdoctor ddp --help).",
+    help="Also predict what DistributedDataParallel would raise on this model (see: torchdoctor ddp --help).",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Also show the checks that passed, and full reasons.")
 def command(
@@ -55,13 +55,13 @@ def command(
     model: str | None,
     verbose: bool,
 ) -> int:
-    """Check this machine and its torch for what will fail, before anything is run.
+    """Check this machine and its torch for what will fail, before you run anything.
 
     Looks at the active environment's interpreter from outside; nothing is installed or changed, and no GPU
-    memory is taken.
+    memory is used.
 
-    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a usage error, 3 something could not be determined (with
-    --strict), 70 a fault of torchdoctor.
+    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a usage error, 3 something could not be
+    determined (with --strict), 70 a fault of torchdoctor.
     """
     if facts_file is not None:
         if python is not None:

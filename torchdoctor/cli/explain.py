@@ -35,20 +35,20 @@ if TYPE_CHECKING:
 @click.option(
     "--redact/--no-redact",
     default=None,
-    help="Replace the names of people, hosts and addresses, and secrets, by stand-ins. Markdown and HTML do "
-    "so without it.",
+    help="Replace names of people, hosts and addresses, and secrets, with placeholders. The default for "
+    "Markdown and HTML.",
 )
 @click.option("--offline", is_flag=True, help="Judge by the text alone, and look at nothing on this machine.")
 @click.option(
     "--here",
     is_flag=True,
-    help="The log is from this machine: judge by its facts too, and ask its Python and tools. Without it, "
-    "facts out of files are used when lines of your own code that the log quotes stand in your files.",
+    help="The log is from this machine: also use its facts, and query its Python and tools. By default only "
+    "facts from files are used, when the log quotes lines of your own code that are in your files.",
 )
 @click.option(
     "--python",
     metavar="PATH",
-    help="The log is from this machine and this interpreter, or that of this environment: as --here.",
+    help="Like --here, with the interpreter (or environment) that the run used.",
 )
 @click.option("--facts", "facts_file", metavar="FILE", help="Take the facts of the machine from FILE (JSON).")
 @click.option(
@@ -79,7 +79,7 @@ def command(
 ) -> int:
     """Explain why a run failed: the cause, the lines that prove it, what followed, what to change.
 
-    FILE is a log or a folder of logs; "-" is standard input, and what is piped in is read without it.
+    FILE is a log or a folder of logs; "-" is standard input, which is also read when something is piped in.
 
     Exit codes: 0 done, 2 a usage error or an input that cannot be read (the others are still
     done), 4 with --fail-on unknown, 70 a fault of torchdoctor.

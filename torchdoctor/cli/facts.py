@@ -39,7 +39,7 @@ def command(
 ) -> int:
     """Show what is known about this machine and its torch, and where each fact comes from.
 
-    A recording (--save) can be looked at elsewhere: check --facts, explain --facts, facts diff.
+    A recording (--save) can be examined elsewhere: check --facts, explain --facts, facts diff.
 
     Exit codes: 0 done, 2 a usage error or a file that cannot be used, 70 a fault of torchdoctor.
     """
@@ -84,7 +84,7 @@ def command(
     "--all", "everything", is_flag=True, help="Also show readings that always differ, such as free memory."
 )
 def diff(good: str, bad: str, form: str, everything: bool) -> int:
-    """Show what differs between two recorded machines, what tells most first.
+    """Show what differs between two recorded machines, most meaningful first.
 
     GOOD and BAD are files of `torchdoctor facts --save`.
     """
@@ -106,7 +106,7 @@ def diff(good: str, bad: str, form: str, everything: bool) -> int:
         _line("No meaningful difference.")
     if found.noise and not everything:
         _line(
-            f"{counted(len(found.noise), 'reading')} left out that would differ anyway, or follow from these "
+            f"{counted(len(found.noise), 'reading')} left out: they differ anyway, or follow from these "
             "(see --all)."
         )
     if found.untold:

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     "--verdict-file",
     "-o",
     metavar="FILE|FOLDER/",
-    help="Write the verdict there, whole or not at all. With a / at its end it is a folder, and the file in "
+    help="Write the verdict to FILE, completely or not at all. A name ending in / is a folder; the file in "
     "it is named after the node.",
 )
 @click.option("--prometheus", metavar="FILE", help="Write metrics to FILE for a textfile collector.")
 @verdicts.format_option(
-    "For people, JSON, a line of JSON for each finding and the verdict last, or the one line that a "
-    "scheduler shows.",
+    "For people; JSON; one line of JSON per finding with the verdict last; or one line for a "
+    "scheduler.",
     "jsonl", "reason",
 )  # fmt: skip
 @click.option(
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 @click.option(
     "--every-process",
     is_flag=True,
-    help="Look in each process that a launcher starts on this node. Without it local rank 0 looks, and the "
-    "others say so and end at once with 0.",
+    help="Examine the node in every process that a launcher starts on it. By default only local rank 0 does, "
+    "and the others say so and exit with 0.",
 )
 @click.option(
     "--replay",
@@ -66,8 +66,8 @@ if TYPE_CHECKING:
 @click.option(
     "--save",
     metavar="FILE|FOLDER/",
-    help="Save what was read, to be replayed. With a / at its end it is a folder, which holds the call, the "
-    "policy and the verdict too.",
+    help="Save what was read, for --replay. A name ending in / is a folder, which also holds the command, "
+    "the policy and the verdict.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Also show findings that are only informational.")
 @click.pass_context
@@ -111,13 +111,13 @@ def _gate(
 
     style = exit_style.removesuffix("-prolog")
     if drain and style != "slurm":
-        raise click.UsageError("--drain changes the exit codes of --exit-style slurm alone")
+        raise click.UsageError("--drain changes only the exit codes of --exit-style slurm")
     call = bundle.Call(tier or "quick", gpus, before_job)
     if replay is not None and os.path.isdir(replay):
         replay, recorded, policy_then = bundle.read(replay)
         if tier is not None and bundle.too_little(recorded, tier):
             raise click.UsageError(
-                f"--tier {tier}: the recording holds what tier {recorded.tier} looks at, and no more"
+                f"--tier {tier}: the recording holds only what tier {recorded.tier} examines"
             )
         call = bundle.Call(
             tier or recorded.tier,
@@ -184,7 +184,7 @@ def _can_be_written(option: str, path: str | None) -> None:
         return
     folder = os.path.dirname(path)
     if folder and not path.endswith("/") and not os.path.isdir(folder):
-        raise click.UsageError(f"{option} {path}: there is not a folder {folder}")
+        raise click.UsageError(f"{option} {path}: there is no folder {folder}")
     from torchdoctor.gate.files import refusal
 
     why = refusal(path)
@@ -282,7 +282,10 @@ def policy_check(file: str) -> int:
 @policy_group.command("learn", short_help="Write a policy from this healthy node.")
 @click.option("--replay", metavar="FILE", help="Learn from a recorded machine instead of this one.")
 @click.option(
-    "-o", "--output", metavar="FILE", help="Write the policy to FILE; leave FILE alone when nothing was learned."
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write the policy to FILE; leave it alone when nothing was learned.",
 )
 def policy_learn(replay: str | None, output: str | None) -> int:
     """Print a policy made from this healthy node: expect what it has.

@@ -13,7 +13,7 @@ from torchdoctor.cli import streams, verdicts
     "--nodes",
     metavar="LIST",
     default="",
-    help="The nodes that must have spoken, as Slurm lists them: gpu[003-005,9]. One that is missing counts "
+    help="The nodes that must have reported, as Slurm lists them: gpu[003-005,9]. A missing one counts "
     "as undetermined.",
 )
 @click.option(
@@ -32,9 +32,9 @@ from torchdoctor.cli import streams, verdicts
 def command(folder: str, nodes: str, since: float, switches: str | None, form: str) -> int:
     """Join the verdict files in FOLDER, one per node, into one table and a list for --exclude.
 
-    Tests of pairs that lie there too (gate pairs) are judged with them. Only nodes that are themselves
-    to blame are in the list. Exit codes are those of gate, for the worst node; a node that said nothing makes
-    it 12.
+    Results of gate pairs in the same folder are included. Only nodes that are themselves
+    to blame are in the list. Exit codes are those of gate, for the worst node; a node without a verdict
+    makes it 12.
     """
     from torchdoctor.gate.fleet import merge, table, to_json
     from torchdoctor.gate.hostlist import hosts_of

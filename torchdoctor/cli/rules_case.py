@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 @click.command("case", short_help="Print, explain or add a labelled input.")
 @click.argument("name", metavar="ID[/NAME]")
-@click.option("--explain", "explained", is_flag=True, help="Explain it, and say whether the result matches its label.")
-@click.option("-o", "--output", metavar="PATH", help="Write it to this file; an input of several files becomes a folder.")
+@click.option(
+    "--explain", "explained", is_flag=True, help="Explain it, and compare the result with its label."
+)
+@click.option("-o", "--output", metavar="PATH", help="Write it to PATH; several files become a folder.")
 @click.option("--from", "log", metavar="LOG", help="Add it: a log, without the names and secrets in it.")
 @click.option(
     "--origin",
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 @click.option(
     "--rule", metavar="RULE", help='With --from: the rule expected, "none" or "unrecognised"; by default ID.'
 )
-@click.option("--note", metavar="TEXT", default="", help="With --from: what is special about it, what was replaced.")
+@click.option("--note", metavar="TEXT", default="", help="With --from: what is special, what was replaced.")
 @click.option("--rules", "folder", metavar="DIR", help="The rules folder that the cases belong to.")
 @click.option("--fixtures", metavar="DIR", help="The folder of ID.cases, if not fixtures/ beside the rules.")
 def command(
@@ -42,7 +44,7 @@ def command(
 ) -> None:
     """Print the input of the case ID/NAME byte for byte; ID alone lists the cases of a rule.
 
-    A file of cases counts bytes, so that a text editor is no way to add one: --from does it.
+    A file of cases counts bytes, so add cases with --from, not with a text editor.
     """
     root = _root(fixtures, folder)
     if log is not None:

@@ -82,15 +82,15 @@ def command(
     share: bool | None,
     verbose: bool,
 ) -> int:
-    """Test that this GPU, with this torch, computes right, and show known traps with numbers.
+    """Test that this GPU, with this torch, computes correctly, and show known traps with numbers.
 
     Each check runs in a process of its own (at quick and standard those of a GPU share one, and one that
     crashes does not take the others along), with a time limit, and can be repeated from its seed. On a GPU
-    the standard level makes the driver write Xid 43 lines into the kernel log (device-assert); it is said
+    the standard level makes the driver write Xid 43 lines into the kernel log (device-assert); you are told
     before it runs.
 
-    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a usage error, 3 something could not be determined (with
-    --strict), 70 a fault of torchdoctor.
+    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a usage error, 3 something could not be
+    determined (with --strict), 70 a fault of torchdoctor.
     """
     if listing:
         _list()

@@ -73,7 +73,7 @@ def exit_code(report: Report, fail_on: str, strict: bool) -> int:
     """70 a fault of ours, which is told; else 1 findings at or above ``fail_on``, 3 could not tell, where
     ``strict`` asks for it, 0."""
     if report.faults:
-        streams.complain("a fault of torchdoctor; the other results are valid:", *report.faults[0].splitlines())
+        streams.complain("a fault of torchdoctor; other results are valid:", *report.faults[0].splitlines())
         return exit_codes.OUR_FAULT
     if {result.verdict.value for result in report.checks} & _COUNTED[fail_on]:
         return exit_codes.FINDINGS

@@ -133,7 +133,9 @@ def stray(found: dict[int, Position], world: set[int], silent: set[int]) -> Stra
         # a rank that waits as well gives up at the same time, or loses the connection, and says so
         return Stray(tuple(others), "the other one waited for it in a collective and gave up")
     if len(gave_up) == 1 and len(others) == 1:
-        return Stray(tuple(sorted(gave_up | others)), "one gave up waiting; the log does not show the numbers of both")
+        return Stray(
+            tuple(sorted(gave_up | others)), "one gave up waiting; the log lacks the numbers of both"
+        )
     if len(gave_up) > 1 and not others:
         return Stray(tuple(sorted(gave_up)), "all ranks wait in the same collective")
     return None

@@ -61,7 +61,7 @@ _JUDGED = {
     Kind.WORN_OUT: (FAIL, Action.RMA, "More bad memory pages than this AMD GPU may have"),
     Kind.NEARLY_WORN_OUT: (WARN, Action.RMA, "Almost as many bad memory pages as this AMD GPU may have"),
     Kind.UNCORRECTED: (FAIL, Action.RESET_GPU, "Uncorrectable errors in an AMD GPU"),
-    Kind.CONTAINED: (WARN, Action.RESTART_JOB, "An uncorrectable error affected only one process of an AMD GPU"),
+    Kind.CONTAINED: (WARN, Action.RESTART_JOB, "An uncorrectable error hit only one process of an AMD GPU"),
     Kind.SCHEDULER: (WARN, Action.INSPECT, "The scheduler of an AMD GPU did not answer"),
     Kind.RESET_BEGUN: (FAIL, Action.REBOOT, "A reset of an AMD GPU has not finished"),
     Kind.RESET_FAILED: (FAIL, Action.REBOOT, "A reset of an AMD GPU failed"),

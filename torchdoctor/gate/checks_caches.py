@@ -15,7 +15,7 @@ def _locks(look: Look) -> Said:
         age = row[1] if isinstance(row[1], (int, float)) else 0
         if age > _OLD_LOCK_S:
             yield look.found(
-                "extension-locks", "A build lock is left behind: extensions would wait forever", FAIL, ENVIRONMENT,
+                "extension-locks", "A build lock remains: extensions would wait forever", FAIL, ENVIRONMENT,
                 Action.CLEAN_UP, observed=f"{row[0]}, {age / 60:.0f} minutes old",
                 expected="no lock older than 10 minutes",
                 source="TORCH_EXTENSIONS_DIR", advice=f"rm {row[0]}, if no build is running",
@@ -109,7 +109,7 @@ def covers(arches: list[str], capability: str) -> bool:
 
 
 CHECKS = (
-    Check("extension-locks", "No build lock is left behind", _locks),
+    Check("extension-locks", "No build lock remains", _locks),
     Check("extension-locks", "Locks work where extensions are built", _locking),
     Check("caches", "Cache folders can be used", _caches),
     Check("caches", "The caches are for these GPUs", _built),

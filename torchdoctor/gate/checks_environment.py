@@ -202,7 +202,7 @@ def _rendezvous(look: Look) -> Said:
             Action.CHANGE_SETTING, tag="host-loopback", observed=", ".join(own),
             expected="an address that other nodes can reach",
             source="several nodes take part",
-            advice="gloo announces it to the others; set GLOO_SOCKET_IFNAME, or take the name out of /etc/hosts",
+            advice="gloo announces it to others; set GLOO_SOCKET_IFNAME, or remove the name from /etc/hosts",
         )  # fmt: skip
     if facts.value("env.master_port_free") is False:
         yield look.found(

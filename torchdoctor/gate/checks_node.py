@@ -188,7 +188,7 @@ def _ulimits(look: Look) -> Said:
     files, locked = look.facts.items("node.nofile"), look.facts.items("node.memlock")
     if len(files) == 2 and isinstance(files[1], int) and files[1] < look.limit("nofile_hard_warn"):
         yield look.found(
-            "ulimits", "The limit on open files is low", WARN, ENVIRONMENT, Action.CHANGE_SETTING, tag="nofile",
+            "ulimits", "Open-file limit is low", WARN, ENVIRONMENT, Action.CHANGE_SETTING, tag="nofile",
             observed=f"hard limit {files[1]}", expected=f"at least {look.limit('nofile_hard_warn'):g}",
             source=look.limit_source("nofile_hard_warn"),
             advice="ulimit -n, LimitNOFILE= of slurmd or the container",
@@ -231,7 +231,7 @@ def _kernel(look: Look) -> Said:
     bad = [words for bit, words in _TROUBLE.items() if taint & (1 << bit)]
     if bad:
         yield look.found(
-            "taint", "The kernel has had trouble since boot", WARN, NODE, Action.REBOOT, observed=", ".join(bad),
+            "taint", "The kernel had problems since boot", WARN, NODE, Action.REBOOT, observed=", ".join(bad),
             expected="none of these", source="/proc/sys/kernel/tainted",
         )  # fmt: skip
     modules = [str(one) for one in look.facts.items("node.modules")]

@@ -87,7 +87,7 @@ def _clocks(look: Look) -> Said:
         for weight, name in ((FAIL, "clock_limit_fail_share"), (WARN, "clock_limit_warn_share")):
             if limit / usual < look.limit(name):
                 yield look.found(
-                    "clocks", "The GPU's clock was limited manually", weight, NODE, Action.CHANGE_SETTING, gpu,
+                    "clocks", "The GPU's clock is limited manually", weight, NODE, Action.CHANGE_SETTING, gpu,
                     observed=f"{limit:g} MHz", expected=f"{look.limit(name):.0%} of {usual:g} MHz, {source}",
                     source=look.limit_source(name), advice="nvidia-smi -rgc and -rac remove such limits",
                 )  # fmt: skip

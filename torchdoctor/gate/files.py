@@ -199,7 +199,9 @@ def _open_folder(path: str) -> int:
             if links > _MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
             if os.geteuid() == _ROOT != found.st_uid:
-                raise _Refused(f"goes through a link of user {found.st_uid} ({step}): root does not follow it")
+                raise _Refused(
+                    f"goes through a link of user {found.st_uid} ({step}), which root does not follow"
+                )
             target = os.readlink(step, dir_fd=at)
             if target.startswith("/"):
                 at = enter("/")

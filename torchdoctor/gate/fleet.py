@@ -223,7 +223,9 @@ def table(fleet: Fleet, width: int = 100) -> list[str]:
         told = node.verdict.value if node.verdict is not None else "undetermined"
         seconds = f"{node.seconds:7.1f}" if node.seconds is not None else f"{'-':>7}"
         lines.append(f"{node.name:{column}}  {told:12}  {seconds}  {node.reason}"[: max(width, 60)].rstrip())
-    counts = Counter(node.verdict.value if node.verdict is not None else "undetermined" for node in fleet.nodes)
+    counts = Counter(
+        node.verdict.value if node.verdict is not None else "undetermined" for node in fleet.nodes
+    )
     told = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
     lines += ["", f"{counted(len(fleet.nodes), 'node')}: {told}"]
     for odd in fleet.odd:

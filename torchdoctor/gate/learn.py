@@ -24,7 +24,9 @@ def learn(machine: Machine | None = None) -> tuple[str, str]:
     if not seen:
         why = known.text("driver.nvml_error")
         return "", (
-            "no GPU is visible" + (f" ({why})" if why else "") + "; on a node with processors alone write the "
+            "no GPU is visible"
+            + (f" ({why})" if why else "")
+            + "; on a node with processors alone write the "
             "policy by hand: [expect] gpus = 0"
         )
     if decide(findings, untold) is not Verdict.FIT:

@@ -213,7 +213,9 @@ def _bad_switches(pairs: list[Trial], switches: Mapping[str, str]) -> tuple[list
         found = [one for one in pairs if behind & set(one.nodes)]
         concerned = {node for one in found for node in one.nodes} & behind
         if len(concerned) > 1 and _all_failed(found):
-            said.append(f"no node behind switch {switch} works with any other node: {', '.join(sorted(concerned))}")
+            said.append(
+                f"no node behind switch {switch} works with any other node: {', '.join(sorted(concerned))}"
+            )
             spared |= concerned
     return said, spared
 

@@ -51,7 +51,10 @@ def render(outcome: GateOutcome, width: int = 100, verbose: bool = False) -> Ite
             yield from _finding(one, width)
     required = [one for one in outcome.untold if one.required]
     others = [one for one in outcome.untold if not one.required]
-    for head, chosen in (("Could not be determined, but required:", required), ("Could not be determined:", others)):
+    for head, chosen in (
+        ("Could not be determined, but required:", required),
+        ("Could not be determined:", others),
+    ):
         if chosen:
             yield ""
             yield head

@@ -62,7 +62,7 @@ def load(path: str) -> Baseline | None:
     except FileNotFoundError:
         folder = os.path.dirname(os.path.abspath(path))
         if not os.path.isdir(folder):  # told before the run, not when its time is spent
-            raise BaselineError(f"--baseline {path}: there is not a folder {folder}") from None
+            raise BaselineError(f"--baseline {path}: there is no folder {folder}") from None
         if not os.access(folder, os.W_OK):
             raise BaselineError(f"--baseline {path}: nothing can be written into {folder}") from None
         return None

@@ -178,11 +178,12 @@ def _evidence(group: Sequence[tuple[Change, ...]]) -> Iterator[Evidence]:
         yield Evidence("before the program's first line: by sitecustomize, a .pth file or the environment")
     elif not last.stack:
         yield Evidence(
-            "the statement could not be determined: no line of the program was running, or none that can be observed"
+            "the statement could not be determined: no line of the program was running, or none we can see"
         )
     else:
         yield _frame(
-            "set" if last.stack[-1].line is not None else "set (the line could not be determined)", last.stack[-1]
+            "set" if last.stack[-1].line is not None else "set (the line could not be determined)",
+            last.stack[-1],
         )
         for place in last.unsure:
             yield Evidence(
@@ -247,7 +248,8 @@ def _ending(run: Run) -> CheckResult | NotChecked | None:
         return _hang(run, upto)
     if run.ended == "exec":
         return NotChecked(
-            TARGET_CHECK, f"{name} continues as another program ({run.message}){at}, which is not watched{upto}"
+            TARGET_CHECK,
+            f"{name} continues as another program ({run.message}){at}, which is not watched{upto}",
         )
     words = {
         "signal": f"{name} crashes: {run.message}",

@@ -37,9 +37,7 @@ def backend(bench: Bench) -> str:
     if bench.on_gpu:
         return "inductor"
     if bench.level != "deep":
-        bench.told(
-            "inductor", "skip", "on the CPU only at the deep level; aot_eager was tested instead"
-        )
+        bench.told("inductor", "skip", "on the CPU only at the deep level; aot_eager was tested instead")
         return "aot_eager"
     chosen = os.environ.get("CXX") or next(
         (one for one in ("g++", "clang++", "c++") if shutil.which(one)), ""

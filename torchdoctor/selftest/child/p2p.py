@@ -60,7 +60,7 @@ def between(bench: Bench, one: int, other: int) -> None:
     if torch.cuda.can_device_access_peer(source, target):
         bench.rate(f"p2p, {one} to {other}", rate, "GB/s")
     else:
-        bench.note(f"p2p, {one} to {other}", f"{rate:.4g} GB/s; there is no direct way, it goes through the host")
+        bench.note(f"p2p, {one} to {other}", f"{rate:.4g} GB/s; no direct path, it goes through the host")
 
 
 def check(bench: Bench) -> None:
