@@ -553,8 +553,7 @@ def test_a_verdict_that_nobody_takes_is_given_up_two_seconds_after_a_signal(fold
     assert time.monotonic() - begun < 5
     assert process.returncode == 12
     assert (
-        said
-        == b"torchdoctor: stopped by SIGTERM while the verdict was being written: "
+        said == b"torchdoctor: stopped by SIGTERM while the verdict was being written: "
         b"it could not be determined\n"
     )
     assert json.loads((folder / "v.json").read_text())["verdict"] == "fit"

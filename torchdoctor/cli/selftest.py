@@ -86,8 +86,8 @@ def command(
 
     Each check runs in a process of its own (at quick and standard those of a GPU share one, and one that
     crashes does not take the others along), with a time limit, and can be repeated from its seed. On a GPU
-    the standard level makes the driver write Xid 43 lines into the kernel log (device-assert); you are told
-    before it runs.
+    the standard level makes the driver write Xid 43 lines into the kernel log (device-assert); a warning
+    comes first.
 
     Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a usage error, 3 something could not be
     determined (with --strict), 70 a fault of torchdoctor.
