@@ -110,7 +110,7 @@ def test_lists_as_slurm_writes_them(text: str, expected: tuple[str, ...]) -> Non
 
 @pytest.mark.parametrize("text", ["gpu[1-", "gpu[a-b]", "gpu[5-1]", "gpu[1-999999999]", "gpu]1["])
 def test_lists_that_are_none(text: str) -> None:
-    with pytest.raises(HostListError, match=r"no list of nodes|no range of numbers"):
+    with pytest.raises(HostListError, match=r"not a list of nodes|not a range"):
         hosts_of(text)
 
 

@@ -38,10 +38,10 @@ def policy(tmp_path: Path, text: str) -> Policy:
         ),
         ("required = ['kernel_log']", "required: unknown name 'kernel_log'; did you mean 'kernel-log'?"),
         ("[[suppress]]\ncheck = 'ecc'", "suppress[0]: 'owner' is missing"),
-        ("[[suppress]]\ncheck = 'ecc'\nowner = 'o'\nuntil = 'soon'", "suppress[0].until: expected a day"),
+        ("[[suppress]]\ncheck = 'ecc'\nowner = 'o'\nuntil = 'soon'", "suppress[0].until: expected a date"),
         ("[[suppress]]\ncheck = 'ec'\nowner = 'o'\nuntil = '2030-01-01'", "did you mean 'ecc'?"),
         ("[profiles.H100.expct]\ngpus = 1", "profiles.H100: unknown name 'expct'; did you mean 'expect'?"),
-        ("gpus = [", "no TOML"),
+        ("gpus = [", "not valid TOML"),
         ("[options]\nremap_pending = 'no'", "options.remap_pending: expected one of fail, warn, info"),
     ],
 )

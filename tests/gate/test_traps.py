@@ -362,7 +362,7 @@ def test_no_drain_for_a_warning() -> None:
 
 def test_a_slow_check_is_named() -> None:
     outcome = judged(lambda it: it.active(done=False, exit_code=None, timed_out=True, seconds=27.0, note="x"))
-    assert reason(outcome).startswith("td:inconclusive active: the active checks did not come to their end")
+    assert reason(outcome).startswith("td:inconclusive active: the active checks did not finish")
 
 
 def test_our_reasons_have_our_prefix_so_that_only_ours_are_taken_back() -> None:

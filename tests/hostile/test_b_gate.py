@@ -98,7 +98,7 @@ def test_a_pipe_that_nobody_reads_holds_nobody(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     done = gate(folder, "-o", "pipe")
     assert done.returncode == 70
-    assert b"nobody reads" in done.stderr
+    assert b"nothing reads" in done.stderr
     assert stat.S_ISFIFO((folder / "pipe").lstat().st_mode)
 
 

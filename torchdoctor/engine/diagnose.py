@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _OF_MANY = (EventKind.LAUNCHER, EventKind.SCHEDULER, EventKind.STACK, EventKind.NCCL, EventKind.WATCHDOG)
 
 # a log that was written without its standard error is what a person has who wonders
-_NOTHING = "The input is empty. Python writes its errors to standard error: train.py > train.log 2>&1"
+_NOTHING = "The input holds no text. Python writes its errors to standard error: train.py > train.log 2>&1"
 
 
 def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
