@@ -177,7 +177,7 @@ def test_marks_and_words_carry_the_meaning(
 def test_an_unknown_failure_names_the_suspect_and_the_way_to_a_rule() -> None:
     text = shown(sample_reports.UNRECOGNISED)
     assert text.startswith("? A failure that no rule knows, in train.log\n")
-    assert "ranks 0, 1 failed first; which one was first cannot be determined (order of lines only)" in text
+    assert "ranks 0, 1 failed first; which of them is unclear (order of lines only)" in text
     assert "BrokenWidgetError: the widget broke\n    in two\n" in text
     assert "train.log:7 (rank 1)" in text
     assert "--> widget.py:3, in turn" in text
@@ -292,7 +292,7 @@ def test_hostile_text_anywhere_in_a_report(text: str, width: int) -> None:
 def test_many_ranks_are_written_as_ranges() -> None:
     failure = FirstFailure(0, None, None, "", (0, 1, 4, 5, 6, 7, 9))
     text = shown(replace(sample_reports.UNRECOGNISED, first_failure=failure))
-    assert "ranks 0, 1, 4-7, 9 failed first; which one was first cannot be determined\n" in text
+    assert "ranks 0, 1, 4-7, 9 failed first; which of them is unclear\n" in text
 
 
 def test_the_same_words_are_quoted_once() -> None:

@@ -41,7 +41,7 @@ def first_failure(item: FirstFailure | None) -> str:
         return ""
     by = f" ({item.decided_by})" if item.decided_by else ""
     if item.tie:
-        return f"ranks {ranks(item.tie)} failed first; which one was first cannot be determined{by}"
+        return f"ranks {ranks(item.tie)} failed first; which of them is unclear{by}"
     if item.rank is None:
         return ""
     host = f" on {item.host}" if item.host else ""
