@@ -33,7 +33,7 @@ OWNERS = {
     "recovered": "torchdoctor/intake/ending/",
 }
 # what begins as nothing is no decision
-_BEGINS = "torchdoctor/intake/draft.py"
+_BEGINS = "torchdoctor/intake/elements.py"
 # imports across the order of the parts, each with its reason
 CROSSINGS = {
     ("intake", "torchdoctor.extract.progress"): "the one place that says what is a training step",

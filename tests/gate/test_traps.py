@@ -22,7 +22,7 @@ from torchdoctor.gate.outcome import GateOutcome, reason
 from torchdoctor.gate.supervisor import TIERS, Run, Wish
 from torchdoctor.model import Blame
 from torchdoctor.probes.machine import Outcome
-from torchdoctor.selftest import program, runner, thresholds
+from torchdoctor.selftest import runner, standalone, thresholds
 from torchdoctor.selftest.forking import Forking
 from torchdoctor.selftest.registry import find
 from torchdoctor.selftest.results import Job, judge
@@ -260,7 +260,7 @@ def test_trap_23_the_pci_domain_is_kept() -> None:
 
 
 def test_trap_24_operands_are_not_all_ones() -> None:
-    source = program.source("gemm_exact")
+    source = standalone.source("gemm_exact")
     assert "randint" in source
 
 

@@ -21,7 +21,7 @@ import pytest
 
 from torchdoctor.intake import IntakeError, budget, inputs, read, read_all, skim, source
 from torchdoctor.intake.inputs import Found, in_order, may_be_log
-from torchdoctor.intake.measure import Measure
+from torchdoctor.intake.shares import Measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -231,7 +231,7 @@ def test_an_interpreter_that_is_none(tmp_path: Path) -> None:
 
 def test_an_interpreter_that_is_too_old(tmp_path: Path) -> None:
     python = tmp_path / "python"
-    said = 'File "program.py", line 30\n    def sibling(name: str)\nSyntaxError: invalid syntax'
+    said = 'File "run_target.py", line 30\n    def sibling(name: str)\nSyntaxError: invalid syntax'
     python.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{said}\nEND\nexit 1\n", encoding="utf-8")
     python.chmod(0o755)
     assert "older than 3.6" in words(run(Target("code", "x = 1"), str(python)))

@@ -126,6 +126,6 @@ def _finish(
 
 
 def _subject(facts: FactBook) -> str:
-    from torchdoctor.probes.listing import subject
+    from torchdoctor.probes.fact_table import subject
 
     return subject(facts.machine)

@@ -121,7 +121,7 @@ def _show(facts: tuple[Fact, ...], form: str) -> None:
 
         streams.write(to_json(Report(Outcome.NO_FAILURE, facts=facts)))
         return
-    from torchdoctor.probes.listing import lines
+    from torchdoctor.probes.fact_table import lines
 
     for line in lines(facts):
         _line(line)

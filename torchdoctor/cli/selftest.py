@@ -96,7 +96,7 @@ def command(
         _list()
         return 0
     if shown is not None:
-        from torchdoctor.selftest.program import compose
+        from torchdoctor.selftest.standalone import compose
 
         streams.write(compose(_check(shown).file))
         return 0
@@ -148,7 +148,7 @@ def _list() -> None:
 
 
 def _write(report: Report, form: str, python: str, verbose: bool) -> None:
-    from torchdoctor.selftest.listing import passed, subject
+    from torchdoctor.selftest.summary import passed, subject
 
     if form == "html":
         from torchdoctor.render.chart import to_html

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torchdoctor.extract import flight
 from torchdoctor.extract.nccl_ranks import GIVE_UP, timeouts_in
-from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.elements import pattern
 from torchdoctor.number import elements
 
 if TYPE_CHECKING:

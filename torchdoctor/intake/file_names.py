@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.elements import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

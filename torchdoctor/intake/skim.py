@@ -12,7 +12,7 @@ from time import process_time
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from torchdoctor.intake.lines import _GATE
-from torchdoctor.intake.measure import measure_for
+from torchdoctor.intake.shares import measure_for
 from torchdoctor.intake.source import (
     PIECE_BYTES,
     Tally,

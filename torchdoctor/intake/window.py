@@ -17,9 +17,9 @@ from torchdoctor.model import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from torchdoctor.intake.measure import Measure
     from torchdoctor.intake.reader import Reader
     from torchdoctor.intake.router import Router
+    from torchdoctor.intake.shares import Measure
     from torchdoctor.intake.stream import Stream
 
 # The first window of a kind shows how the run went until then: rules look at 200 events before a failure.

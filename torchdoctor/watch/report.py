@@ -266,7 +266,7 @@ def _ending(run: Run) -> CheckResult | NotChecked | None:
 
 def _too_old(run: Run) -> bool:
     """Could it not read our own program?"""
-    return "SyntaxError" in run.message and "program.py" in run.message
+    return "SyntaxError" in run.message and "run_target.py" in run.message
 
 
 def _said(run: Run) -> str:
