@@ -36,7 +36,23 @@ OWNERS = {
 _BEGINS = "torchdoctor/intake/elements.py"
 # names of modules that do not say what is in them
 _SAY_NOTHING = frozenset(
-    "utils util helpers helper manager common misc told form written draft measure sweep program listing".split()
+    {
+        "utils",
+        "util",
+        "helpers",
+        "helper",
+        "manager",
+        "common",
+        "misc",
+        "told",
+        "form",
+        "written",
+        "draft",
+        "measure",
+        "sweep",
+        "program",
+        "listing",
+    }
 )
 # imports across the order of the parts, each with its reason
 CROSSINGS = {
