@@ -4,7 +4,7 @@
     python benchmarks/capture_gpu.py OUTPUT_FOLDER
 
 Needs torch with a GPU in the interpreter that runs it. Each program runs in its own process with a time
-limit. A device-side assert writes an Xid 43 into the kernel log; that is no sign of broken hardware.
+limit. A device-side assert writes an Xid 43 into the kernel log; that is not a sign of broken hardware.
 """
 
 from __future__ import annotations

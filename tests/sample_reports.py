@@ -65,7 +65,7 @@ LABEL_RANGE = Diagnosis(
     ),
     decide_with="CUDA_LAUNCH_BLOCKING=1 python train.py",
     references=("https://docs.pytorch.org/docs/stable/notes/cuda.html",),
-    reasons=("the message belongs to this cause alone",),
+    reasons=("the message belongs only to this cause",),
 )
 
 OUT_OF_MEMORY = Diagnosis(

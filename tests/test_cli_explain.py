@@ -255,7 +255,7 @@ class TestBadInput:
         report = json.loads(capsys.readouterr().out)
         assert report["outcome"] == "no-failure"
         (note,) = report["notes"]
-        assert note.startswith("Not one line of text is in it. ")
+        assert note.startswith("The input holds no text. ")
         assert note.endswith("> train.log 2>&1")
         (folder / "full.log").write_bytes(b"epoch 1\n")
         assert explain("--format", "json", "empty.log", "full.log") == 0

@@ -73,7 +73,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["rules", "eval", "nope"], "nope: no such folder"),
         (["rules", "eval", "folder"], "folder: holds neither labels.tsv nor cases"),
         (["rules", "new", "mine", "--from", "nope", "--rules", "new"], "nope: no such file"),
-        (["gate", "policy", "check", "nope"], "`torchdoctor gate policy learn` makes one"),
+        (["gate", "policy", "check", "nope"], "`torchdoctor gate policy learn` creates one"),
         (
             ["gate", "policy", "check", "empty.toml"],
             "empty.toml: is empty; `torchdoctor gate policy learn` prints",
@@ -107,10 +107,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "--save folder: this is a folder; name a file, or folder/",
         ),
         (["gate", "--replay", NODE, "--save", "file.txt/"], "--save: file.txt/: File exists"),
-        (["gate", "--replay", NODE, "--drain"], "--drain changes the exit codes of --exit-style slurm alone"),
-        (["gate", "merge", "nope"], "name the folder that the nodes wrote into"),
+        (["gate", "--replay", NODE, "--drain"], "--drain changes only the exit codes of --exit-style slurm"),
+        (["gate", "merge", "nope"], "name the folder that the nodes wrote to"),
         (["gate", "merge", "folder"], "folder: holds no verdict"),
-        (["gate", "pairs", "nope"], "name the folder of the pairs' results"),
+        (["gate", "pairs", "nope"], "name the folder with the pairs' results"),
     ],
     ids=lambda item: " ".join(item).replace(str(ROOT), "") if isinstance(item, list) else "",
 )
@@ -128,7 +128,7 @@ def test_nothing_is_learned_where_there_is_no_gpu(place: Path, capsys: pytest.Ca
     assert main(["gate", "policy", "learn", "--replay", MACHINE, "-o", "site.toml"]) == 12
     written = capsys.readouterr()
     assert written.out == ""
-    assert "no policy was made: no GPU is seen" in written.err
+    assert "no policy was made: no GPU is visible" in written.err
     assert "[expect] gpus = 0" in written.err
     assert (place / "site.toml").read_text(encoding="utf-8") == "[expect]\ngpus = 8\n"
 

@@ -93,7 +93,7 @@ def test_everything_of_the_diagnosis_is_said_in_order() -> None:
 
 
 def test_reasons_facts_and_references_are_for_verbose() -> None:
-    hidden = ("the message belongs to this cause alone", "torch.version = 2.13.0", "https://docs.pytorch.org")
+    hidden = ("the message belongs only to this cause", "torch.version = 2.13.0", "https://docs.pytorch.org")
     assert not [text for text in hidden if text in shown(sample_reports.DIAGNOSED)]
     assert not [text for text in hidden if text not in shown(sample_reports.DIAGNOSED, verbose=True)]
 
@@ -159,7 +159,7 @@ def test_many_consequences_are_counted() -> None:
     ("severity", "standing", "role", "first", "words"),
     [
         (Severity.FATAL, Standing.CONFIRMED, Role.CAUSE, "✗", "confirmed"),
-        (Severity.FATAL, Standing.POSSIBLE, Role.CAUSE, "✗", "possible, not proved"),
+        (Severity.FATAL, Standing.POSSIBLE, Role.CAUSE, "✗", "possible, not proven"),
         (Severity.WARNING, Standing.CONFIRMED, Role.CAUSE, "!", "confirmed; a warning"),
         (Severity.INFO, Standing.CONFIRMED, Role.CONSEQUENCE, "?", "its cause is not in the text"),
         (Severity.FATAL, Standing.UNLIKELY, Role.CAUSE, "✗", "unlikely"),
@@ -177,7 +177,7 @@ def test_marks_and_words_carry_the_meaning(
 def test_an_unknown_failure_names_the_suspect_and_the_way_to_a_rule() -> None:
     text = shown(sample_reports.UNRECOGNISED)
     assert text.startswith("? A failure that no rule knows, in train.log\n")
-    assert "ranks 0, 1 failed first; which of them cannot be told (order of lines only)" in text
+    assert "ranks 0, 1 failed first; which of them is unclear (order of lines only)" in text
     assert "BrokenWidgetError: the widget broke\n    in two\n" in text
     assert "train.log:7 (rank 1)" in text
     assert "--> widget.py:3, in turn" in text
@@ -292,7 +292,7 @@ def test_hostile_text_anywhere_in_a_report(text: str, width: int) -> None:
 def test_many_ranks_are_written_as_ranges() -> None:
     failure = FirstFailure(0, None, None, "", (0, 1, 4, 5, 6, 7, 9))
     text = shown(replace(sample_reports.UNRECOGNISED, first_failure=failure))
-    assert "ranks 0, 1, 4-7, 9 failed first; which of them cannot be told\n" in text
+    assert "ranks 0, 1, 4-7, 9 failed first; which of them is unclear\n" in text
 
 
 def test_the_same_words_are_quoted_once() -> None:

@@ -2,7 +2,7 @@
 # Which node of this allocation breaks a job that only fails across nodes? To be run in the job's allocation, in its
 # environment: salloc -N 8 … pairs.sh FOLDER, FOLDER on a disk that all nodes see. Two or three rounds of about a
 # minute, each node in one test at a time. Ends with the exit code of `gate pairs`: 0 all work, 10 a node is to
-# blame, 12 the network is or it could not be told.
+# blame, 12 the network is, or it could not be determined.
 TORCHDOCTOR=${TORCHDOCTOR:-/opt/torchdoctor/bin/torchdoctor}
 PYTHON=${PYTHON:-$(command -v python || command -v python3)} # the job's own
 folder=${1:?the folder for the results, on a disk that all nodes see}

@@ -23,7 +23,7 @@ case $code in
     ;;
 0) exit 0 ;;
 *)
-    echo "print torchdoctor: not told (code $code) $reason"
+    echo "print torchdoctor: undetermined (code $code) $reason"
     exit 0
     ;;
 esac

@@ -62,7 +62,7 @@ def test_what_could_not_be_told_is_said_and_the_job_runs(code: int, cluster: Clu
     returned, out = srun(cluster, program, f"echo because; exit {code}")
     assert returned == 0
     assert out.count("ran\n") == 2
-    assert f"torchdoctor: not told (code {code}) because" in out
+    assert f"torchdoctor: undetermined (code {code}) because" in out
 
 
 def test_a_fit_node_adds_nothing_to_the_output_and_only_its_first_task_looks(

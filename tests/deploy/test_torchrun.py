@@ -38,7 +38,7 @@ def test_four_processes_of_a_fit_node_write_one_verdict(tmp_path: Path) -> None:
     )  # fmt: skip
     assert merged.returncode == 12  # worker-8 said nothing
     assert [line.split()[:2] for line in merged.stdout.splitlines()[1:3]] == [
-        ["worker-8", "not"],
+        ["worker-8", "undetermined"],
         ["worker-7", "fit"],
     ]
 

@@ -328,7 +328,7 @@ def test_quoted_and_recovered_failures_are_no_diagnoses(rules: RuleSet) -> None:
     recovered = event(0, EventKind.EXCEPTION, text, type="RuntimeError", headed=True, recovered=True)
     report = diagnose(transcript(recovered, ending=Ending.GOOD), FactBook(), rules)
     assert report.outcome is Outcome.NO_FAILURE
-    assert any("went on after it" in note for note in report.notes)
+    assert any("continued after it" in note for note in report.notes)
 
 
 def test_binary_input_is_unreadable(rules: RuleSet) -> None:

@@ -285,7 +285,7 @@ def seeds() -> list[Seed]:
             Action.CHANGE_SETTING,
             gpu=1,
         ),
-        Seed("a GPU that does not tell its errors", gpu("gpu.ecc_uncorrected", None), OPEN, "ecc"),
+        Seed("a GPU that does not report its errors", gpu("gpu.ecc_uncorrected", None), OPEN, "ecc"),
         Seed("uncorrectable ECC", gpu("gpu.ecc_uncorrected", 2), UNFIT, "ecc", Action.RESET_GPU, gpu=1),
         Seed(
             "corrected storm",

@@ -54,7 +54,7 @@ def judged(**told: Any) -> GateOutcome:
     ("row", "verdict", "tag", "action"),
     [
         (["/c", "Read-only file system", True, -1], ENV, "cache-closed", Action.CHANGE_JOB),
-        (["/c", "it is no folder", True, -1], ENV, "cache-closed", Action.CHANGE_JOB),
+        (["/c", "it is not a folder", True, -1], ENV, "cache-closed", Action.CHANGE_JOB),
         (["/c", "No space left on device", True, 0], ENV, "cache-full", Action.CLEAN_UP),
         (["/c", "Disk quota exceeded", True, 10**12], ENV, "cache-full", Action.CLEAN_UP),
         (["/c", "", True, 64_000_000], FIT, "cache-small", Action.CLEAN_UP),
@@ -128,14 +128,14 @@ def test_real_file_systems_that_are_closed_full_or_run_nothing(tmp_path: Path) -
     assert rows["/mnt/closed/x"][0] == "Read-only file system"
     assert rows["/mnt/noexec"][:2] == ["", False]
     assert rows["/mnt/full"][0] == "No space left on device"
-    assert told["env.locking"][1].startswith("no lock can be made")
+    assert told["env.locking"][1].startswith("no lock can be created")
     tags = {one.tag for one in judged(caches=told["env.caches"], locking=told["env.locking"]).findings}
     assert {"cache-closed", "cache-noexec", "cache-full", "locking"} <= tags
 
 
 def test_a_file_in_the_place_of_a_folder(tmp_path: Path, child: ModuleType) -> None:
     (tmp_path / "cache").write_text("")
-    assert child.usable(str(tmp_path / "cache"))[0] == "it is no folder"
+    assert child.usable(str(tmp_path / "cache"))[0] == "it is not a folder"
 
 
 def test_a_share_is_the_same_wherever_it_is_mounted(

@@ -57,8 +57,8 @@ def test_a_node_that_said_nothing_makes_it_inconclusive(tmp_path: Path) -> None:
     [
         ("", "is broken"),
         ("{", "is broken"),
-        ("[1]", "is no verdict of schema torchdoctor.gate/1"),
-        ('{"schema":"torchdoctor.gate/2"}', "is no verdict of schema torchdoctor.gate/1"),
+        ("[1]", "is not a verdict of schema torchdoctor.gate/1"),
+        ('{"schema":"torchdoctor.gate/2"}', "is not a verdict of schema torchdoctor.gate/1"),
         ('{"schema":"torchdoctor.gate/1"}', "is broken"),
         ('{"schema":"torchdoctor.gate/1","verdict":"good","exit_code":0}', "is broken"),
         ('{"schema":"torchdoctor.gate/1","verdict":"fit","exit_code":10}', "contradicts itself"),
@@ -80,7 +80,7 @@ def test_verdicts_of_an_earlier_job_are_not_used(tmp_path: Path) -> None:
     write(tmp_path, "n2", time_s=1500.0)
     fleet = merge(str(tmp_path), ("n1", "n2"), newer_than_s=1000.0)
     assert (fleet.exit_code, fleet.exclude) == (12, ())
-    assert fleet.notes == ("n1.json: of an earlier run, not used",)
+    assert fleet.notes == ("n1.json: from an earlier run, ignored",)
 
 
 def test_the_odd_version_is_named_and_of_two_nobody_is_odd(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_lists_as_slurm_writes_them(text: str, expected: tuple[str, ...]) -> Non
 
 @pytest.mark.parametrize("text", ["gpu[1-", "gpu[a-b]", "gpu[5-1]", "gpu[1-999999999]", "gpu]1["])
 def test_lists_that_are_none(text: str) -> None:
-    with pytest.raises(HostListError, match=r"no list of nodes|no range of numbers"):
+    with pytest.raises(HostListError, match=r"not a list of nodes|not a range"):
         hosts_of(text)
 
 

@@ -108,7 +108,7 @@ def test_no_result_is_no_guilt() -> None:
 def test_where_nothing_works_nobody_is_to_blame() -> None:
     found, rounds = played(names(6), lambda first, second: False)
     assert found.blamed == ()
-    assert found.fabric == ("no pair works: the network, or what all nodes have in common",)
+    assert found.fabric == ("no pair works: the network, or something all nodes share",)
     assert found.verdict is Verdict.INCONCLUSIVE
     assert rounds <= 3
 
@@ -118,7 +118,7 @@ def test_a_switch_is_to_blame_and_not_its_nodes() -> None:
     bad = [node for node, switch in switches.items() if switch == "s2"]
     found, _ = played(names(12), broken(*bad), switches)
     assert found.blamed == ()
-    assert found.fabric == ("nobody behind switch s2 works with anybody: n3, n4, n5, n6",)
+    assert found.fabric == ("no node behind switch s2 works with any other node: n3, n4, n5, n6",)
     assert found.verdict is Verdict.INCONCLUSIVE
     # without the map they are to blame, and one bad node of a switch is, with it
     assert [node for node, _ in played(names(12), broken(*bad))[0].blamed] == bad
@@ -177,7 +177,7 @@ def test_pairs_that_work_and_a_gang_that_does_not_is_the_fabric() -> None:
     tests = [Trial(("n1", "n2"), True), Trial(("n3", "n4"), True), Trial(tuple(names(4)), False, "no sum")]
     found = isolate(names(4), tests)
     assert (found.blamed, found.verdict) == ((), Verdict.INCONCLUSIVE)
-    assert found.fabric == ("every pair works and all 4 nodes together do not: no sum",)
+    assert found.fabric == ("every pair works, but all 4 nodes together do not: no sum",)
     assert isolate(names(4), [*tests[:2], Trial(tuple(names(4)), True)]).verdict is Verdict.FIT
 
 

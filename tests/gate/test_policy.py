@@ -29,7 +29,7 @@ def policy(tmp_path: Path, text: str) -> Policy:
         ("[thresholds]\nshm_warn = 1", "thresholds: unknown name 'shm_warn'; did you mean 'shm_warn_bytes'?"),
         ("[thresholds]\nshm_warn_bytes = 'x'", "thresholds.shm_warn_bytes: expected a number"),
         ("[thresholds]\nshm_warn_bytes = nan", "thresholds.shm_warn_bytes: expected a number"),
-        ("[thresholds]\nclock_limit_fail_share = 85", "a share is between 0 and 1"),
+        ("[thresholds]\nclock_limit_fail_share = 85", "a share must be between 0 and 1"),
         ("[checks.xidd]\nweight = 'warn'", "checks: unknown name 'xidd'; did you mean 'xid'?"),
         ("[checks.xid]\nweight = 'warm'", "checks.xid.weight: unknown name 'warm'; did you mean 'warn'?"),
         (
@@ -38,10 +38,10 @@ def policy(tmp_path: Path, text: str) -> Policy:
         ),
         ("required = ['kernel_log']", "required: unknown name 'kernel_log'; did you mean 'kernel-log'?"),
         ("[[suppress]]\ncheck = 'ecc'", "suppress[0]: 'owner' is missing"),
-        ("[[suppress]]\ncheck = 'ecc'\nowner = 'o'\nuntil = 'soon'", "suppress[0].until: expected a day"),
+        ("[[suppress]]\ncheck = 'ecc'\nowner = 'o'\nuntil = 'soon'", "suppress[0].until: expected a date"),
         ("[[suppress]]\ncheck = 'ec'\nowner = 'o'\nuntil = '2030-01-01'", "did you mean 'ecc'?"),
         ("[profiles.H100.expct]\ngpus = 1", "profiles.H100: unknown name 'expct'; did you mean 'expect'?"),
-        ("gpus = [", "no TOML"),
+        ("gpus = [", "not valid TOML"),
         ("[options]\nremap_pending = 'no'", "options.remap_pending: expected one of fail, warn, info"),
     ],
 )

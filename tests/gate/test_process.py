@@ -377,4 +377,4 @@ def test_a_recording_of_less_is_no_verdict_of_more(tmp_path: Path) -> None:
     assert gate("--tier", "passive", "--replay", HEALTHY, "--save", f"{tmp_path}/kept/").returncode == 0
     done = gate("--replay", f"{tmp_path}/kept", "--tier", "standard")
     assert done.returncode == 2
-    assert "--tier standard: the recording holds what tier passive looks at" in done.stderr
+    assert "--tier standard: the recording holds only what tier passive examines" in done.stderr

@@ -22,7 +22,7 @@ from torchdoctor.gate.outcome import GateOutcome, reason
 from torchdoctor.gate.supervisor import TIERS, Run, Wish
 from torchdoctor.model import Blame
 from torchdoctor.probes.machine import Outcome
-from torchdoctor.selftest import program, runner, thresholds
+from torchdoctor.selftest import runner, standalone, thresholds
 from torchdoctor.selftest.forking import Forking
 from torchdoctor.selftest.registry import find
 from torchdoctor.selftest.results import Job, judge
@@ -260,7 +260,7 @@ def test_trap_23_the_pci_domain_is_kept() -> None:
 
 
 def test_trap_24_operands_are_not_all_ones() -> None:
-    source = program.source("gemm_exact")
+    source = standalone.source("gemm_exact")
     assert "randint" in source
 
 
@@ -362,7 +362,7 @@ def test_no_drain_for_a_warning() -> None:
 
 def test_a_slow_check_is_named() -> None:
     outcome = judged(lambda it: it.active(done=False, exit_code=None, timed_out=True, seconds=27.0, note="x"))
-    assert reason(outcome).startswith("td:inconclusive active: the active checks did not come to their end")
+    assert reason(outcome).startswith("td:inconclusive active: the active checks did not finish")
 
 
 def test_our_reasons_have_our_prefix_so_that_only_ours_are_taken_back() -> None:
@@ -480,4 +480,4 @@ def test_a_wrong_result_is_repeated_and_once_is_enough() -> None:
     outcome = judged(lambda it: it.active(wrong))
     assert outcome.verdict is UNFIT
     (found,) = [one for one in outcome.findings if one.check == "gemm-exact"]
-    assert found.retest == "again: pass, measured (it comes and goes)"
+    assert found.retest == "again: pass, measured (intermittent)"

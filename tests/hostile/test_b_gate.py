@@ -98,7 +98,7 @@ def test_a_pipe_that_nobody_reads_holds_nobody(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     done = gate(folder, "-o", "pipe")
     assert done.returncode == 70
-    assert b"nobody reads" in done.stderr
+    assert b"nothing reads" in done.stderr
     assert stat.S_ISFIFO((folder / "pipe").lstat().st_mode)
 
 
@@ -529,7 +529,7 @@ def test_the_limit_holds_before_anything_is_looked_at(folder: Path) -> None:
     )
     assert time.monotonic() - begun < 5
     assert done.returncode == 2  # what npd takes for unknown
-    assert b"its time is over before anything was looked at" in done.stderr
+    assert b"its time limit is reached before anything was examined" in done.stderr
 
 
 def test_a_verdict_that_nobody_takes_is_given_up_two_seconds_after_a_signal(folder: Path) -> None:
@@ -552,5 +552,8 @@ def test_a_verdict_that_nobody_takes_is_given_up_two_seconds_after_a_signal(fold
     os.close(writer)
     assert time.monotonic() - begun < 5
     assert process.returncode == 12
-    assert said == b"torchdoctor: stopped by SIGTERM while the verdict was written: it could not be told\n"
+    assert (
+        said == b"torchdoctor: stopped by SIGTERM while the verdict was being written: "
+        b"it could not be determined\n"
+    )
     assert json.loads((folder / "v.json").read_text())["verdict"] == "fit"

@@ -302,7 +302,7 @@ class World:
         return self._made("at-once", None, tuple(sorted((victim, second))))
 
     def _half_and_half(self, victim: int, steps: int) -> Incident:
-        """Half of the ranks take one branch, half the other: none is the odd one out."""
+        """Half of the ranks take one branch, half the other: none is the one that differs out."""
         at = self.train(steps)
         half = self.ranks // 2
         self._collective(list(range(half)), at, 4 * steps, "ALLGATHER", 4096)

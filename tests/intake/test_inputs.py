@@ -21,7 +21,7 @@ import pytest
 
 from torchdoctor.intake import IntakeError, budget, inputs, read, read_all, skim, source
 from torchdoctor.intake.inputs import Found, in_order, may_be_log
-from torchdoctor.intake.measure import Measure
+from torchdoctor.intake.shares import Measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -500,7 +500,7 @@ class TestStreams:
         monkeypatch.setattr(skim, "STREAM_BYTES", 4 << 20)
         stream = self.Stream(b"y\n")
         transcript = read(["-"], stream)  # type: ignore[arg-type]
-        assert any("no end in sight" in note for note in transcript.notes)
+        assert any("the end was not reached" in note for note in transcript.notes)
         assert stream.given < 8 << 20
 
     def test_without_end_by_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -511,7 +511,7 @@ class TestStreams:
     def test_without_line_ends(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(skim, "STREAM_BYTES", 6 << 20)
         transcript = read(["-"], self.Stream(b"RuntimeError: x "))  # type: ignore[arg-type]
-        assert any("no end in sight" in note for note in transcript.notes)
+        assert any("the end was not reached" in note for note in transcript.notes)
         assert sum(len(event.text) for event in transcript.events) < 1 << 20
 
 

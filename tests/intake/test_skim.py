@@ -15,9 +15,9 @@ from torchdoctor.catalog import load
 from torchdoctor.engine import FactBook
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.intake import parallel, read, scan, skim
-from torchdoctor.intake.measure import Measure, measure_for
 from torchdoctor.intake.router import Router
 from torchdoctor.intake.scan import Scanner, stripped
+from torchdoctor.intake.shares import Measure, measure_for
 from torchdoctor.intake.skim import Skim
 from torchdoctor.intake.window import thinned
 

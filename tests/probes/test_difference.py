@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchdoctor.model import Fact, FactValue, Reason
 from torchdoctor.probes.difference import compare
-from torchdoctor.probes.listing import lines, show, size, subject
+from torchdoctor.probes.fact_table import lines, show, size, subject
 
 
 def facts(**values: FactValue | Fact) -> tuple[Fact, ...]:

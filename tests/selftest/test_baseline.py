@@ -77,13 +77,13 @@ def test_other_bits_fail_and_the_same_pass() -> None:
     assert compared(bits("aa"), bits("aa"))[0].result.verdict is Verdict.PASS
     judged, _ = compared(bits("aa"), bits("bb"))
     assert judged.result.verdict is Verdict.FAIL
-    assert "other bits than in the baseline" in (judged.result.observed or "")
+    assert "different bits than in the baseline" in (judged.result.observed or "")
 
 
 @pytest.mark.parametrize(
     ("machine", "seed", "note", "speeds"),
     [
-        (replace(MACHINE, uuids=("uuid-2",)), 0, "Other GPUs than in the baseline", 0),
+        (replace(MACHINE, uuids=("uuid-2",)), 0, "Different GPUs than in the baseline", 0),
         (replace(MACHINE, torch="2.12"), 0, "of torch 2.11: speeds were compared", 1),
         (MACHINE, 5, "of seed 0: bits were not", 1),
     ],

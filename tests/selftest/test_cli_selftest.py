@@ -74,7 +74,7 @@ def test_a_wrong_element_is_a_failure(
 def test_a_gpu_that_is_not_there_could_not_be_tested(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["selftest", "--python", sys.executable, "--device", "cuda:99", "--only", "lstsq-rank"]
     assert main([*words, "--strict"]) == 3
-    assert capsys.readouterr().out.startswith("? 1 could not be told\n")
+    assert capsys.readouterr().out.startswith("? 1 could not be determined\n")
 
 
 def test_no_torch_could_not_be_tested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

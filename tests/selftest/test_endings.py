@@ -72,7 +72,7 @@ def test_one_that_is_stuck_fails_with_the_place(attempt: Try) -> None:
     judged = attempt("lstsq-rank", "hang", limit_s=1.5)
     assert time.monotonic() - begun < 6
     assert judged.result.verdict is Verdict.FAIL
-    assert (judged.result.reason or "").startswith("stuck: nothing more came for")
+    assert (judged.result.reason or "").startswith("stuck: no further output for")
     assert "lstsq_rank.py" in judged.result.evidence[0].text
     assert "misbehave" in judged.result.evidence[0].text
 

@@ -80,9 +80,15 @@ def test_the_odd_one_is_named_by_the_majority() -> None:
     prints = {"cuda:0": "aa", "cuda:1": "bb", "cuda:2": "aa"}
     assert same_bits(case, "cuda:0", prints).verdict == "pass"
     odd = same_bits(replace(case, measured="bb"), "cuda:1", prints)
-    assert (odd.verdict, odd.measured) == ("fail", "other bits than 2 of 3 GPUs: cuda:1 is the odd one")
+    assert (odd.verdict, odd.measured) == (
+        "fail",
+        "other bits than 2 of 3 GPUs: cuda:1 is the one that differs",
+    )
     tie = same_bits(case, "cuda:0", {"cuda:0": "aa", "cuda:1": "bb"})
-    assert (tie.verdict, tie.measured) == ("fail", "other bits than cuda:1; who is right cannot be told")
+    assert (tie.verdict, tie.measured) == (
+        "fail",
+        "other bits than cuda:1; which one is right cannot be determined",
+    )
     assert same_bits(case, "cuda:0", {"cuda:0": "aa"}).verdict == "measured"
 
 
@@ -116,7 +122,8 @@ def test_a_survey_that_hangs_on_the_gpu_still_tells_torch() -> None:
     lines: tuple[dict[str, Json], ...] = ({"name": "survey.torch", "value": "2.11"},)
     found = read(Outcome(timed_out=True, seconds=60, lines=lines, note="timed out"))
     assert (found.torch, found.gpus) == ("2.11", ())
-    assert found.unanswered and "no answer within 60 s" in found.no_gpu
+    assert found.unanswered
+    assert "no answer within 60 s" in found.no_gpu
     assert read(Outcome(exit_code=1, stderr="OSError: libcudart")).fault.endswith("OSError: libcudart")
 
 

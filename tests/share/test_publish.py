@@ -50,8 +50,8 @@ def test_one_name_has_one_stand_in_in_evidence_frame_source_and_notes() -> None:
     assert shown.diagnoses[0].evidence[0].text == "user1@node1:~$ python train.py"
     assert shown.notes[0] == "seen on node1"
     assert shown.notes[-1].startswith("Replaced before publishing: users (")
-    assert shown.notes[-1].endswith("; stand-ins: user1, node1") or shown.notes[-1].endswith(
-        "; stand-ins: node1, user1"
+    assert shown.notes[-1].endswith("; placeholders: user1, node1") or shown.notes[-1].endswith(
+        "; placeholders: node1, user1"
     )
 
 

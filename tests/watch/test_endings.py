@@ -44,11 +44,11 @@ def failure(report: Report) -> CheckResult:
         ("raise ValueError('no data')", "error", "raises ValueError: no data at "),
         ("import sys\nsys.exit(3)", "exit", "ends itself with code 3 at "),
         ("import sys\nsys.exit('usage: train DATA')", "exit", "ends itself with code 1"),
-        ("import os\nos._exit(7)", "os._exit", "ends the process without a word (code 7) at "),
+        ("import os\nos._exit(7)", "os._exit", "ends the process without any message (code 7) at "),
         ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", "signal", "crashes: SIGSEGV at "),
         ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "signal", "crashes: SIGKILL"),
         ("import ctypes\nctypes.string_at(0)", "signal", "crashes: SIGSEGV at "),
-        ("import os\nos.execvp('true', ['true'])", "exec", "goes on as another program ("),
+        ("import os\nos.execvp('true', ['true'])", "exec", "continues as another program ("),
         ("input('name? ')", "error", "reads from standard input at "),
         ("breakpoint()\nx = 1", "error", "reads from standard input at "),
         ("import getpass\ngetpass.getpass()", "error", "reads from standard input at "),
@@ -231,7 +231,7 @@ def test_an_interpreter_that_is_none(tmp_path: Path) -> None:
 
 def test_an_interpreter_that_is_too_old(tmp_path: Path) -> None:
     python = tmp_path / "python"
-    said = 'File "program.py", line 30\n    def sibling(name: str)\nSyntaxError: invalid syntax'
+    said = 'File "run_target.py", line 30\n    def sibling(name: str)\nSyntaxError: invalid syntax'
     python.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{said}\nEND\nexit 1\n", encoding="utf-8")
     python.chmod(0o755)
     assert "older than 3.6" in words(run(Target("code", "x = 1"), str(python)))

@@ -150,7 +150,7 @@ def test_what_native_code_changes_is_told_without_a_line(watched: Run) -> None:
     assert sorted(found) == ["env.CUDA_LAUNCH_BLOCKING", "env.NCCL_ALGO"]
     assert [change.stack[-1].line for change in found.values()] == [None, None]
     (warning,) = (one for one in one_by_one(watched, "native").checks if one.verdict is Verdict.WARN)
-    assert any("the line could not be told" in item.text for item in warning.evidence)
+    assert any("the line could not be determined" in item.text for item in warning.evidence)
 
 
 def test_the_statement_is_quoted_whole(watched: Run) -> None:

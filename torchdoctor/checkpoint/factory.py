@@ -11,7 +11,7 @@ from torchdoctor.probes.machine import Command
 from torchdoctor.probes.machine import Outcome as Ended
 from torchdoctor.probes.spawn import REPORT_LIMIT
 
-PROGRAM: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "program.py")
+PROGRAM: Final = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "call_factory.py")
 LIMIT_S: Final = 120.0
 
 

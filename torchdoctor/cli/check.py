@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 @verdicts.fail_on_option()
 @verdicts.strict_option
 @click.option(
-    "--facts", "facts_file", metavar="FILE", help="Check a recorded machine (see: torchdoctor facts --save)."
+    "--facts", "facts_file", metavar="FILE", help="Check a recorded machine (see torchdoctor facts --save)."
 )
-@click.option("--rules", "folders", metavar="DIR", multiple=True, help="A folder of further rules.")
+@click.option("--rules", "folders", metavar="DIR", multiple=True, help="A folder with more rules.")
 @click.option(
     "--time-limit",
     type=click.FloatRange(1, 3600),
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 @click.option(
     "--target",
     metavar="FILE|MODULE",
-    help="Also import this program there, and tell which line of it changes a setting of the whole process "
+    help="Also import this program there, and report which of its lines changes a process-wide setting "
     "(see: torchdoctor globals).",
 )
 @click.option(
     "--model",
     metavar="MODULE:FACTORY",
-    help="Also tell what DistributedDataParallel would raise on this model (see: torchdoctor ddp --help).",
+    help="Also predict what DistributedDataParallel would raise on this model (see: torchdoctor ddp --help).",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Show the checks that passed, and reasons in full.")
+@click.option("-v", "--verbose", is_flag=True, help="Also show the checks that passed, and full reasons.")
 def command(
     python: str | None,
     form: str,
@@ -55,17 +55,17 @@ def command(
     model: str | None,
     verbose: bool,
 ) -> int:
-    """Check this machine and its torch for what will fail, before anything is run.
+    """Check this machine and its torch for what will fail, before you run anything.
 
     Looks at the active environment's interpreter from outside; nothing is installed or changed, and no GPU
-    memory is taken.
+    memory is used.
 
-    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a mistake in the call, 3 could not tell (with
-    --strict), 70 a fault of torchdoctor.
+    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a usage error, 3 something could not be
+    determined (with --strict), 70 a fault of torchdoctor.
     """
     if facts_file is not None:
         if python is not None:
-            raise click.UsageError("--facts names a recorded machine, --python an interpreter of this one")
+            raise click.UsageError("--facts names a recorded machine, --python an interpreter on this one")
         if target is not None:
             raise click.UsageError("--target is imported on this machine, --facts names a recorded one")
         if model is not None:
@@ -126,6 +126,6 @@ def _finish(
 
 
 def _subject(facts: FactBook) -> str:
-    from torchdoctor.probes.listing import subject
+    from torchdoctor.probes.fact_table import subject
 
     return subject(facts.machine)

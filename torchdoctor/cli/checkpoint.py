@@ -51,7 +51,7 @@ def command(
 
     Nothing in a file is executed: its pickle is read instruction by instruction. torch is not imported.
 
-    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a mistake in the call, 3 could not tell (with
+    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a usage error, 3 could not tell (with
     --strict), 70 a fault of torchdoctor.
     """
     from torchdoctor.checkpoint.report import examine

@@ -20,12 +20,12 @@ from torchdoctor.cli import verdicts
     metavar="SECONDS",
     help="How long the factory and the batches may take.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Show the checks that passed, and reasons in full.")
+@click.option("-v", "--verbose", is_flag=True, help="Also show the checks that passed, and full reasons.")
 @click.argument("factory", metavar="MODULE:FACTORY")
 def command(
     python: str | None, form: str, fail_on: str, strict: bool, time_limit: float, verbose: bool, factory: str
 ) -> int:
-    """Say what DistributedDataParallel would raise on a model, without a process group.
+    """Predict what DistributedDataParallel would raise on a model, without a process group.
 
     Parameters that get no gradient, outputs that do not reach the loss, parameters used twice under reentrant
     checkpointing, and more.
@@ -36,8 +36,8 @@ def command(
 
     Calls it in a child process of your interpreter and runs one forward and backward per batch there.
 
-    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a mistake in the call, 3 could not tell (with
-    --strict), 70 a fault of torchdoctor.
+    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a usage error, 3 something could not be
+    determined (with --strict), 70 a fault of torchdoctor.
     """
     from torchdoctor.ddp.session import check_factory
     from torchdoctor.probes.descendants import ended_with_us

@@ -22,33 +22,33 @@ if TYPE_CHECKING:
 
 @click.command("explain", cls=PlainHelp)
 @click.argument("files", metavar="[FILE…|-]", nargs=-1)
-@click.option("--each", is_flag=True, help="Take each FILE for an incident of its own, not all for one.")
+@click.option("--each", is_flag=True, help="Treat each FILE as a separate incident.")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json", "jsonl", "markdown", "html"]),
     default="text",
     show_default=True,
-    help="Text for people; one JSON report; one report a line; Markdown to paste into an issue; or one HTML "
+    help="Text for people; one JSON report; one report per line; Markdown for an issue; or one HTML "
     "page that needs no network.",
 )
 @click.option(
     "--redact/--no-redact",
     default=None,
-    help="Replace the names of people, hosts and addresses, and secrets, by stand-ins. Markdown and HTML do "
-    "so without it.",
+    help="Replace names of people, hosts and addresses, and secrets, with placeholders. The default for "
+    "Markdown and HTML.",
 )
-@click.option("--offline", is_flag=True, help="Ask nothing of this machine: judge by the text alone.")
+@click.option("--offline", is_flag=True, help="Judge by the text alone, and look at nothing on this machine.")
 @click.option(
     "--here",
     is_flag=True,
-    help="The log is from this machine: judge by its facts too, and ask its Python and tools. Without it, "
-    "facts out of files are used when lines of your own code that the log quotes stand in your files.",
+    help="The log is from this machine: also use its facts, and query its Python and tools. By default only "
+    "facts from files are used, when the log quotes lines of your own code that are in your files.",
 )
 @click.option(
     "--python",
     metavar="PATH",
-    help="The log is from this machine and this interpreter, or that of this environment: as --here.",
+    help="Like --here, with the interpreter (or environment) that the run used.",
 )
 @click.option("--facts", "facts_file", metavar="FILE", help="Take the facts of the machine from FILE (JSON).")
 @click.option(
@@ -56,12 +56,12 @@ if TYPE_CHECKING:
     "folders",
     metavar="DIR",
     multiple=True,
-    help="A folder of further rules (DIR/FAMILY/ID.toml); may be given several times.",
+    help="A folder with more rules (DIR/FAMILY/ID.toml); may be given several times.",
 )
 @click.option(
     "--fail-on",
     type=click.Choice(["unknown"]),
-    help="Exit 4 when a failure is in the text that no rule knows.",
+    help="Exit 4 when the text holds a failure that no rule knows.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show all evidence, facts, reasons and references.")
 def command(
@@ -77,11 +77,11 @@ def command(
     fail_on: str | None,
     verbose: bool,
 ) -> int:
-    """Say why a run failed: the cause, the lines that prove it, what followed from it, what to change.
+    """Explain why a run failed: the cause, the lines that prove it, what followed, what to change.
 
-    FILE is a log or a folder of logs; "-" is standard input, and what is piped in is read without it.
+    FILE is a log or a folder of logs; "-" is standard input, which is also read when something is piped in.
 
-    Exit codes: 0 done, 2 a mistake in the call or an input that cannot be read (the others are still
+    Exit codes: 0 done, 2 a usage error or an input that cannot be read (the others are still
     done), 4 with --fail-on unknown, 70 a fault of torchdoctor.
     """
     if not files:
@@ -94,9 +94,9 @@ def command(
         raise click.UsageError("standard input is closed")
     if offline and (here or python):
         asks = "--here" if here else "--python"
-        raise click.UsageError(f"--offline asks nothing of this machine, {asks} asks it: choose one")
+        raise click.UsageError(f"--offline looks at nothing on this machine, {asks} does: choose one")
     if facts_file and python:
-        raise click.UsageError("--facts names a recorded machine, --python an interpreter of this one")
+        raise click.UsageError("--facts names a recorded machine, --python an interpreter on this one")
     facts = _facts(facts_file)
     local = None if offline else _local(here, python)
     rules = loading.rules(folders)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.group("facts", invoke_without_command=True)
-@click.option("--python", metavar="PATH", help="The interpreter that runs your program, or its environment.")
+@click.option("--python", metavar="PATH", help="The interpreter or environment that runs your program.")
 @click.option(
     "--save", metavar="FILE", help="Record the machine in FILE: names, serials and addresses are replaced."
 )
@@ -37,11 +37,11 @@ def command(
     form: str,
     time_limit: float | None,
 ) -> int:
-    """Show what is known of this machine and its torch, with where it comes from.
+    """Show what is known about this machine and its torch, and where each fact comes from.
 
-    A recording (--save) can be looked at elsewhere: check --facts, explain --facts, facts diff.
+    A recording (--save) can be examined elsewhere: check --facts, explain --facts, facts diff.
 
-    Exit codes: 0 done, 2 a mistake in the call or a file that cannot be used, 70 a fault of torchdoctor.
+    Exit codes: 0 done, 2 a usage error or a file that cannot be used, 70 a fault of torchdoctor.
     """
     if context.invoked_subcommand is not None:
         return 0
@@ -63,7 +63,7 @@ def command(
                 from torchdoctor.probes.recording import save as save_recording
 
                 save_recording(source, save)
-                streams.complain(f"saved in {save}; look into it before you pass it on")
+                streams.complain(f"saved in {save}; read it before you share it")
             else:
                 _show(source.all(), form)
         finally:
@@ -81,10 +81,10 @@ def command(
 @click.argument("bad")
 @verdicts.format_option()
 @click.option(
-    "--all", "everything", is_flag=True, help="Show readings too that always differ, as free memory."
+    "--all", "everything", is_flag=True, help="Also show readings that always differ, such as free memory."
 )
 def diff(good: str, bad: str, form: str, everything: bool) -> int:
-    """Show what differs between two recorded machines, what tells most first.
+    """Show what differs between two recorded machines, most meaningful first.
 
     GOOD and BAD are files of `torchdoctor facts --save`.
     """
@@ -103,10 +103,10 @@ def diff(good: str, bad: str, form: str, everything: bool) -> int:
     for change in changes:
         _line(f"{change.name:{width}}  {change.text}")
     if not changes:
-        _line("Nothing differs that tells anything.")
+        _line("No meaningful difference.")
     if found.noise and not everything:
         _line(
-            f"{counted(len(found.noise), 'reading')} left out that would differ anyway, or follow from these "
+            f"{counted(len(found.noise), 'reading')} left out: they differ anyway, or follow from these "
             "(see --all)."
         )
     if found.untold:
@@ -121,7 +121,7 @@ def _show(facts: tuple[Fact, ...], form: str) -> None:
 
         streams.write(to_json(Report(Outcome.NO_FAILURE, facts=facts)))
         return
-    from torchdoctor.probes.listing import lines
+    from torchdoctor.probes.fact_table import lines
 
     for line in lines(facts):
         _line(line)

@@ -37,7 +37,7 @@ def show(report: Report, form: str, clear: str, verbose: bool) -> None:
 def exit_code(report: Report, fail_on: str, strict: bool) -> int:
     """1: findings at or above ``fail_on``; 3, where ``strict`` asks for it: something is not known."""
     if report.faults:
-        streams.complain(f"a fault of torchdoctor, what else is told stands:\n{report.faults[0]}")
+        streams.complain(f"a fault in torchdoctor; the rest of the report is valid:\n{report.faults[0]}")
         return exit_codes.OUR_FAULT
     if {one.severity.value for one in report.diagnoses} & _COUNTED[fail_on]:
         return exit_codes.FINDINGS

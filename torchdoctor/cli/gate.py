@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 @click.option(
     "--tier",
     type=click.Choice(["passive", "quick", "standard", "deep"]),
-    help="How much is looked at, and how long it may take: 10, 30, 120 or 900 s at most.  [default: quick]",
+    help="How much is examined, and how long it may take: at most 10, 30, 120 or 900 s.  [default: quick]",
 )
-@click.option("--python", metavar="PATH", help="The job's interpreter, or its environment.")
+@click.option("--python", metavar="PATH", help="The job's interpreter or environment.")
 @click.option("--policy", "policy_file", type=click.Path(dir_okay=False), help="The site's policy (TOML).")
 @click.option(
     "--gpus", type=click.IntRange(0, 1024), metavar="N", help="How many GPUs this node should have."
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     "--verdict-file",
     "-o",
     metavar="FILE|FOLDER/",
-    help="Write the verdict there, whole or not at all. With a / at its end it is a folder, and the file in "
+    help="Write the verdict to FILE, completely or not at all. A name ending in / is a folder; the file in "
     "it is named after the node.",
 )
-@click.option("--prometheus", metavar="FILE", help="Write metrics there for a textfile collector.")
+@click.option("--prometheus", metavar="FILE", help="Write metrics to FILE for a textfile collector.")
 @verdicts.format_option(
-    "For people, JSON, a line of JSON for each finding and the verdict last, or the one line that a "
-    "scheduler shows.",
+    "For people; JSON; one line of JSON per finding with the verdict last; or one line for a "
+    "scheduler.",
     "jsonl", "reason",
 )  # fmt: skip
 @click.option(
@@ -47,16 +47,16 @@ if TYPE_CHECKING:
     type=click.Choice(["native", "slurm", "slurm-prolog", "nagios", "npd", "k8s"]),
     default="native",
     show_default=True,
-    help="Whose exit codes to use.",
+    help="Which system's exit codes to use.",
 )
 @click.option("--drain", is_flag=True, help="With --exit-style slurm: exit 1 when the node is unfit.")
 @click.option("--observe", is_flag=True, help="Record the verdict and exit 0 whatever it is.")
-@click.option("--before-job", is_flag=True, help="The GPUs should be free: a job is about to start on them.")
+@click.option("--before-job", is_flag=True, help="A job is about to start: the GPUs should be free.")
 @click.option(
     "--every-process",
     is_flag=True,
-    help="Look in each process that a launcher starts on this node. Without it local rank 0 looks, and the "
-    "others say so and end at once with 0.",
+    help="Examine the node in every process that a launcher starts on it. By default only local rank 0 does, "
+    "and the others say so and exit with 0.",
 )
 @click.option(
     "--replay",
@@ -66,16 +66,16 @@ if TYPE_CHECKING:
 @click.option(
     "--save",
     metavar="FILE|FOLDER/",
-    help="Save what was read, to be replayed. With a / at its end it is a folder, which holds the call, the "
-    "policy and the verdict too.",
+    help="Save what was read, for --replay. A name ending in / is a folder, which also holds the command, "
+    "the policy and the verdict.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Show also what is only worth knowing.")
+@click.option("-v", "--verbose", is_flag=True, help="Also show findings that are only informational.")
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> int:
-    """Say whether this node is fit for the job, and whose fault it is when it is not.
+    """Decide whether this node is fit for the job, and whose fault it is if it is not.
 
     Exit codes: 0 fit, 10 the node is unfit, 11 the node is fit but the job's environment or request is not,
-    12 it could not be told, 2 a mistake in the call or the policy, 70 a fault of torchdoctor.
+    12 it could not be determined, 2 a usage error or a mistake in the policy, 70 a fault of torchdoctor.
     """
     if context.invoked_subcommand is not None:
         from torchdoctor.gate import ending
@@ -111,13 +111,13 @@ def _gate(
 
     style = exit_style.removesuffix("-prolog")
     if drain and style != "slurm":
-        raise click.UsageError("--drain changes the exit codes of --exit-style slurm alone")
+        raise click.UsageError("--drain changes only the exit codes of --exit-style slurm")
     call = bundle.Call(tier or "quick", gpus, before_job)
     if replay is not None and os.path.isdir(replay):
         replay, recorded, policy_then = bundle.read(replay)
         if tier is not None and bundle.too_little(recorded, tier):
             raise click.UsageError(
-                f"--tier {tier}: the recording holds what tier {recorded.tier} looks at, and no more"
+                f"--tier {tier}: the recording holds only what tier {recorded.tier} examines"
             )
         call = bundle.Call(
             tier or recorded.tier,
@@ -265,10 +265,10 @@ def policy_group() -> int:
     return 0
 
 
-@policy_group.command("check", short_help="Say whether a policy file can be used.")
+@policy_group.command("check", short_help="Check whether a policy file can be used.")
 @click.argument("file", type=click.Path(dir_okay=False))
 def policy_check(file: str) -> int:
-    """Say whether the policy FILE can be used; exit code 2 names what is wrong in it."""
+    """Check whether the policy FILE can be used; with exit code 2, the message names what is wrong."""
     found = _policy(file)
     streams.write_lines(
         [
@@ -279,15 +279,18 @@ def policy_check(file: str) -> int:
     return 0
 
 
-@policy_group.command("learn", short_help="Make a policy of this healthy node.")
+@policy_group.command("learn", short_help="Write a policy from this healthy node.")
 @click.option("--replay", metavar="FILE", help="Learn from a recorded machine instead of this one.")
 @click.option(
-    "-o", "--output", metavar="FILE", help="Write the policy there; where nothing is learned, leave it alone."
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write the policy to FILE; leave it alone when nothing was learned.",
 )
 def policy_learn(replay: str | None, output: str | None) -> int:
-    """Print a policy made of this healthy node: what it has is what is expected.
+    """Print a policy made from this healthy node: expect what it has.
 
-    Refuses (exit code 12) on a node that is not found fit, or has nothing to learn from.
+    Refuses (exit code 12) when the node is not fit, or shows nothing to learn.
     """
     from torchdoctor.gate.files import WriteError, replace_file
     from torchdoctor.gate.learn import learn

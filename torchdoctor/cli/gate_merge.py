@@ -13,15 +13,15 @@ from torchdoctor.cli import streams, verdicts
     "--nodes",
     metavar="LIST",
     default="",
-    help="The nodes that must have spoken, as Slurm lists them: gpu[003-005,9]. One that is missing counts "
-    "as not told.",
+    help="The nodes that must have reported, as Slurm lists them: gpu[003-005,9]. A missing one counts "
+    "as undetermined.",
 )
 @click.option(
     "--since",
     metavar="SECONDS",
     type=float,
     default=0.0,
-    help="Do not use verdicts from before this time, in seconds since the epoch (date +%s).",
+    help="Ignore verdicts from before this time, in seconds since the epoch (date +%s).",
 )
 @click.option(
     "--switches",
@@ -30,11 +30,11 @@ from torchdoctor.cli import streams, verdicts
 )
 @verdicts.format_option("A table, JSON, or the bare list of nodes for --exclude.", "exclude")
 def command(folder: str, nodes: str, since: float, switches: str | None, form: str) -> int:
-    """Join the verdict files in FOLDER, one of each node, into one table and a list for --exclude.
+    """Join the verdict files in FOLDER, one per node, into one table and a list for --exclude.
 
-    Tests of pairs that lie there too (gate pairs) are judged with them. Only nodes that are themselves
-    to blame are in the list. Exit codes are those of gate, for the worst node; a node that said nothing makes
-    it 12.
+    Results of gate pairs in the same folder are included. Only nodes that are themselves
+    to blame are in the list. Exit codes are those of gate, for the worst node; a node without a verdict
+    makes it 12.
     """
     from torchdoctor.gate.fleet import merge, table, to_json
     from torchdoctor.gate.hostlist import hosts_of

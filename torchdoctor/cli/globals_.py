@@ -21,7 +21,7 @@ from torchdoctor.cli import verdicts
     metavar="SECONDS",
     help="How long a target may run.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Show reasons in full.")
+@click.option("-v", "--verbose", is_flag=True, help="Show full reasons.")
 @click.argument("targets", metavar="[TARGET]...", nargs=-1)
 def command(
     python: str | None,
@@ -33,17 +33,17 @@ def command(
     verbose: bool,
     targets: tuple[str, ...],
 ) -> int:
-    """Run a program's imports and tell which statement of which file changes a setting of the whole process:
+    """Run a program's imports and report which statement of which file changes a process-wide setting:
     gradients, default dtype and device, deterministic mode, TF32, threads, seeds, signal handlers,
     environment variables, hooks on all modules, replaced parts of torch, CUDA initialised at import.
 
-    TARGET is a module, or a script, whose top level is run under its own name: what stands behind
+    TARGET is a module, or a script, whose top level is run under its own name: the code under
     `if __name__ == "__main__":` is not run. A whole program with its arguments: -- python train.py --epochs 1
 
-    Runs the target in a child process of your interpreter; what it writes, it writes.
+    Runs the target in a child process of your interpreter; files that it writes are really written.
 
-    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a mistake in the call, 3 could not tell (with
-    --strict), 70 a fault of torchdoctor.
+    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a usage error, 3 something could not be
+    determined (with --strict), 70 a fault of torchdoctor.
     """
     from torchdoctor.probes.descendants import ended_with_us
     from torchdoctor.probes.interpreter import choose

@@ -63,9 +63,9 @@ def command(
     person.
 
     Looks twice from outside, with py-spy and /proc: nothing is stopped, and nothing runs in the process.
-    Ranks of one job on this node are held against each other. What works or idles is told so.
+    Ranks of one job on this node are held against each other. What works or idles is reported as such.
 
-    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a mistake in the call, 3 could not tell (with
+    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a usage error, 3 could not tell (with
     --strict), 70 a fault of torchdoctor.
     """
     import os

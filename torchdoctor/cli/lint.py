@@ -18,14 +18,12 @@ _FORMATS = ("sarif", "github")
 
 @click.command("lint")
 @click.argument("paths", nargs=-1, metavar="[PATHS]")
-@verdicts.format_option("For people, for programs, for code scanning, for GitHub's annotations.", *_FORMATS)
-@click.option("--select", metavar="IDS", multiple=True, help="Look for these alone: ids with commas between.")
+@verdicts.format_option("For people, programs, code scanning, or GitHub's annotations.", *_FORMATS)
+@click.option("--select", metavar="IDS", multiple=True, help="Look only for these: ids separated by commas.")
 @click.option("--ignore", metavar="IDS", multiple=True, help="Do not look for these.")
-@click.option("--exclude", metavar="PATTERN", multiple=True, help="Leave out what matches, as in .gitignore.")
-@click.option(
-    "--advice", is_flag=True, help="Look for group 2 as well: what often is a fault, and not always."
-)
-@click.option("--fix", is_flag=True, help="Make the safe repairs; what remains is told.")
+@click.option("--exclude", metavar="PATTERN", multiple=True, help="Skip what matches, as in .gitignore.")
+@click.option("--advice", is_flag=True, help="Also look for group 2: what is often, but not always, a fault.")
+@click.option("--fix", is_flag=True, help="Make the safe repairs, and report what remains.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change, and write nothing.")
 @click.option("--statistics", is_flag=True, help="Only count the findings of each id.")
 @click.option("--list", "listed", is_flag=True, help="List what is looked for, and stop.")
@@ -47,11 +45,11 @@ def command(
 ) -> int:
     """Find the pitfalls of training code in PATH: files, notebooks, folders, or - for standard input.
 
-    Nothing is run or imported. `# torchdoctor: ignore[ID]` on a line hides a finding; settings stand in
-    [tool.torchdoctor.lint] of pyproject.toml. `torchdoctor rules show ID` tells what one is about.
+    Nothing is run or imported. `# torchdoctor: ignore[ID]` on a line hides a finding; settings are in
+    [tool.torchdoctor.lint] of pyproject.toml. `torchdoctor rules show ID` explains one of them.
 
-    Exit codes: 0 nothing at or above --fail-on, 1 findings (with --diff: something would change), 2 a mistake
-    in the call, in settings or in an ignore comment (the rest is done), 70 a fault of torchdoctor.
+    Exit codes: 0 nothing at or above --fail-on, 1 findings (with --diff: something would change), 2 a usage
+    error, a mistake in settings or in an ignore comment (the rest is done), 70 a fault of torchdoctor.
     """
     if listed:
         from torchdoctor.lint.page import listing
@@ -59,7 +57,7 @@ def command(
         streams.write(listing())
         return 0
     if not paths:
-        raise click.UsageError("name what to look at: torchdoctor lint PATH")
+        raise click.UsageError("name what to check: torchdoctor lint PATH")
     if fix and diff:
         raise click.UsageError("--diff writes nothing, --fix does; choose one")
     if "-" in paths and len(paths) > 1:
@@ -137,7 +135,7 @@ def _text(done: Linted, statistics: bool) -> None:
 
 def _code(done: Linted, fail_on: str, diff: bool) -> int:
     if done.report.faults:
-        streams.complain(f"a fault of torchdoctor, what else is told stands:\n{done.report.faults[0]}")
+        streams.complain(f"a fault of torchdoctor; other results are valid:\n{done.report.faults[0]}")
         return exit_codes.OUR_FAULT
     if done.mistakes:
         return exit_codes.USAGE

@@ -17,17 +17,17 @@ from torchdoctor.model import TorchdoctorError
 
 # name -> (module under torchdoctor.cli, what the list of commands says of it)
 _COMMANDS = {
-    "explain": ("explain", "Say why a run failed, from its logs."),
-    "check": ("check", "Say what will fail on this machine, before anything is run."),
-    "facts": ("facts", "Show what is known of this machine; save it, compare it."),
-    "globals": ("globals_", "Say which line of a program changes a setting of the whole process."),
-    "ddp": ("ddp", "Say what DistributedDataParallel would raise on a model."),
+    "explain": ("explain", "Explain why a run failed, from its logs."),
+    "check": ("check", "Find what will fail on this machine, before you run anything."),
+    "facts": ("facts", "Show what is known about this machine; save it, compare it."),
+    "globals": ("globals_", "Find which line of a program changes a process-wide setting."),
+    "ddp": ("ddp", "Predict what DistributedDataParallel would raise on a model."),
     "hang": ("hang", "Say what a live process waits for."),
     "checkpoint": ("checkpoint", "Say what is wrong with a file of weights, without loading it."),
-    "selftest": ("selftest", "Test that this GPU, with this torch, computes right."),
-    "gate": ("gate", "Say whether this node is fit for a job, and whose fault it is when not."),
+    "selftest": ("selftest", "Test that this GPU, with this torch, computes correctly."),
+    "gate": ("gate", "Decide whether this node is fit for a job, and whose fault it is if not."),
     "lint": ("lint", "Find the pitfalls of training code in its source, before the run."),
-    "rules": ("rules", "Look into the failure catalog, check and measure it."),
+    "rules": ("rules", "Browse the failure catalog; check and measure it."),
 }
 
 
@@ -58,7 +58,7 @@ class Commands(PlainHelp, click.Group):
             from difflib import get_close_matches
 
             near = get_close_matches(name, _COMMANDS, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(_COMMANDS)}."
+            hint = f"Did you mean {near[0]!r}?" if near else f"Commands: {', '.join(_COMMANDS)}."
             if os.path.exists(name):
                 hint = f"To explain the file: torchdoctor explain {name}"
             ctx.fail(f"No such command {name!r}. {hint}")
@@ -81,7 +81,7 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     help="Show the version and exit.",
 )
 def cli() -> None:
-    """The doctor for PyTorch: says why a run failed, and what to change."""
+    """The doctor for PyTorch: explains why a run failed, and what to change."""
 
 
 def run() -> NoReturn:
@@ -97,7 +97,7 @@ def run() -> NoReturn:
 
 
 def main(args: list[str] | None = None) -> int:
-    """Run a command; returns its exit code: 2 for a mistake in the call or an input, 70 for our own fault."""
+    """Run a command; returns its exit code: 2 for a usage error or an input, 70 for our own fault."""
     streams.prepare()
     try:
         with streams.shown():
@@ -120,7 +120,7 @@ def main(args: list[str] | None = None) -> int:
             streams.abandon(sys.stdout)
             return exit_codes.USAGE
         if isinstance(error, FileNotFoundError) and _nowhere():
-            streams.complain("the working folder was deleted; call it from another one")
+            streams.complain("the working folder was deleted; run it from another one")
             return exit_codes.USAGE
         return _our_fault(error)
 

@@ -18,13 +18,13 @@ _RULES = click.option(
     "folders",
     metavar="DIR",
     multiple=True,
-    help="A folder of further rules (DIR/FAMILY/ID.toml); may be given several times.",
+    help="A folder with more rules (DIR/FAMILY/ID.toml); may be given several times.",
 )
 
 
 @click.group("rules")
 def command() -> None:
-    """Look into the failure catalog, check and measure it."""
+    """Browse the failure catalog; check and measure it."""
 
 
 @command.command("list")
@@ -63,7 +63,7 @@ def list_(family: str | None, folders: tuple[str, ...], form: str) -> None:
 @_RULES
 @_FORMAT
 def show(rule_id: str, folders: tuple[str, ...], form: str) -> None:
-    """Show a rule: what it is, an example, why it happens, what to do, what looks like it."""
+    """Show a rule: what it is, an example, why it happens, what to do, what looks similar."""
     from torchdoctor.catalog.packs import installed
     from torchdoctor.catalog.page import as_data, gather
     from torchdoctor.catalog.pages import in_text
@@ -158,11 +158,11 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
     return exit_codes.FINDINGS if wrong else 0
 
 
-@command.command("pages", short_help="Write the pages that stand beside the rules.")
+@command.command("pages", short_help="Write the pages beside the rules.")
 @_FOLDER
 @_FIXTURES
 def pages(folder: str | None, fixtures: str | None) -> None:
-    """Write the pages that stand beside the rules: README.md, one page a family, the examples."""
+    """Write the pages beside the rules: README.md, one page per family, the examples."""
     from torchdoctor.workbench.lint import examine
 
     found = examine(_writable(folder), _fixtures(fixtures, folder))
@@ -176,7 +176,7 @@ def pages(folder: str | None, fixtures: str | None) -> None:
 @command.command("new", short_help="Start a rule from a log.")
 @click.argument("rule_id", metavar="ID")
 @click.option("--from", "log", metavar="LOG", required=True, help="A log that shows the failure.")
-@click.option("--family", metavar="F", help="The rule's family; by default that of rules with such an id.")
+@click.option("--family", metavar="F", help="The rule's family; by default that of rules with similar ids.")
 @click.option(
     "--line", type=click.IntRange(1), metavar="N", help="The rule is about the message on line N of the log."
 )
@@ -185,9 +185,9 @@ def pages(folder: str | None, fixtures: str | None) -> None:
 def new(
     rule_id: str, log: str, family: str | None, line: int | None, folder: str | None, fixtures: str | None
 ) -> None:
-    """Start a rule from a log: template, case and near miss, without the names and secrets of the log.
+    """Start a rule from a log: template, case and near miss, without the names and secrets in the log.
 
-    What is written fails `torchdoctor rules lint` until every TODO in it is filled. Look at the case
+    The result fails `torchdoctor rules lint` until every TODO in it is filled in. Look at the case
     before you publish it.
     """
     from torchdoctor.workbench.cases import place
@@ -265,10 +265,10 @@ def _write(texts: dict[str, str]) -> list[str]:
 command.add_command(rules_case.command)
 
 
-@command.command("facts", short_help="Name every fact that a rule can ask for.")
+@command.command("facts", short_help="List every fact that a rule can ask for.")
 @_FORMAT
 def facts(form: str) -> None:
-    """Name every fact that a rule can ask for, with its type and meaning."""
+    """List every fact that a rule can ask for, with its type and meaning."""
     from torchdoctor.workbench.lint import fact_names
 
     found = fact_names()
@@ -281,7 +281,7 @@ def facts(form: str) -> None:
 
 @command.command("eval", short_help="Measure the rules on labelled inputs.")
 @click.argument("folder", metavar="FOLDER")
-@click.option("--only", metavar="PATTERNS", help="Only cases with such names, as 'ag-*,dx-*'.")
+@click.option("--only", metavar="PATTERNS", help="Only cases with matching names, such as 'ag-*,dx-*'.")
 @_RULES
 @_FORMAT
 def evaluate(folder: str, only: str | None, folders: tuple[str, ...], form: str) -> None:

@@ -15,19 +15,21 @@ if TYPE_CHECKING:
 
 @click.command("case", short_help="Print, explain or add a labelled input.")
 @click.argument("name", metavar="ID[/NAME]")
-@click.option("--explain", "explained", is_flag=True, help="Explain it, and say whether that is its label.")
-@click.option("-o", "--output", metavar="PATH", help="Write it there; one of several files becomes a folder.")
+@click.option(
+    "--explain", "explained", is_flag=True, help="Explain it, and compare the result with its label."
+)
+@click.option("-o", "--output", metavar="PATH", help="Write it to PATH; several files become a folder.")
 @click.option("--from", "log", metavar="LOG", help="Add it: a log, without the names and secrets in it.")
 @click.option(
     "--origin",
     type=click.Choice(["captured", "reported", "reconstructed"]),
-    help="With --from: a program's own output, after a report, or written.",
+    help="With --from: a program's own output, from a report, or reconstructed.",
 )
 @click.option(
     "--rule", metavar="RULE", help='With --from: the rule expected, "none" or "unrecognised"; by default ID.'
 )
 @click.option("--note", metavar="TEXT", default="", help="With --from: what is special, what was replaced.")
-@click.option("--rules", "folder", metavar="DIR", help="The rules folder the cases lie beside.")
+@click.option("--rules", "folder", metavar="DIR", help="The rules folder that the cases belong to.")
 @click.option("--fixtures", metavar="DIR", help="The folder of ID.cases, if not fixtures/ beside the rules.")
 def command(
     name: str,
@@ -42,7 +44,7 @@ def command(
 ) -> None:
     """Print the input of the case ID/NAME byte for byte; ID alone lists the cases of a rule.
 
-    A file of cases counts bytes, so that a text editor is no way to add one: --from does it.
+    A file of cases counts bytes, so add cases with --from, not with a text editor.
     """
     root = _root(fixtures, folder)
     if log is not None:
@@ -71,7 +73,7 @@ def _root(fixtures: str | None, folder: str | None) -> str:
     rules = folder or catalog.rules_directory()
     root = fixtures or beside(rules) or (place(rules) if folder else None)
     if root is None:
-        raise click.UsageError("no cases lie beside the rules; name their folder with --fixtures DIR")
+        raise click.UsageError("there are no cases beside the rules; name their folder with --fixtures DIR")
     return root
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     type=click.Choice(["quick", "standard", "deep"]),
     default="standard",
     show_default=True,
-    help="How much is tested.",
+    help="How much to test.",
 )
 @click.option(
     "--seed",
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     metavar="N",
     default=0,
     show_default=True,
-    help="What all random numbers are drawn from.",
+    help="The seed of all random numbers.",
 )
 @click.option("--show", "shown", metavar="NAME", help="Print a check as a program that needs only torch.")
 @click.option(
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     default=None,
     help="Let checks of one GPU share a process, or give each its own.  [default: isolate at level deep]",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Show reasons in full.")
+@click.option("-v", "--verbose", is_flag=True, help="Show full reasons.")
 def command(
     python: str | None,
     device: str | None,
@@ -82,21 +82,21 @@ def command(
     share: bool | None,
     verbose: bool,
 ) -> int:
-    """Test that this GPU, with this torch, computes right, and show known traps with numbers.
+    """Test that this GPU, with this torch, computes correctly, and show known traps with numbers.
 
     Each check runs in a process of its own (at quick and standard those of a GPU share one, and one that
     crashes does not take the others along), with a time limit, and can be repeated from its seed. On a GPU
-    the standard level makes the driver write Xid 43 lines into the kernel log (device-assert); it is said
-    before it runs.
+    the standard level makes the driver write Xid 43 lines into the kernel log (device-assert); a warning
+    comes first.
 
-    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a mistake in the call, 3 could not tell (with
-    --strict), 70 a fault of torchdoctor.
+    Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a usage error, 3 something could not be
+    determined (with --strict), 70 a fault of torchdoctor.
     """
     if listing:
         _list()
         return 0
     if shown is not None:
-        from torchdoctor.selftest.program import compose
+        from torchdoctor.selftest.standalone import compose
 
         streams.write(compose(_check(shown).file))
         return 0
@@ -148,7 +148,7 @@ def _list() -> None:
 
 
 def _write(report: Report, form: str, python: str, verbose: bool) -> None:
-    from torchdoctor.selftest.listing import passed, subject
+    from torchdoctor.selftest.summary import passed, subject
 
     if form == "html":
         from torchdoctor.render.chart import to_html

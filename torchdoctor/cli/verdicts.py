@@ -18,10 +18,10 @@ _COUNTED: dict[str, set[str]] = {"fail": {"fail"}, "warn": {"fail", "warn"}, "ne
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 python_option = click.option(
-    "--python", metavar="PATH", help="The interpreter that runs your program, or its environment."
+    "--python", metavar="PATH", help="The interpreter or environment that runs your program."
 )
 strict_option = click.option(
-    "--strict", is_flag=True, help="Exit 3 when something could not be told and nothing else is wrong."
+    "--strict", is_flag=True, help="Exit 3 when something could not be determined and nothing else is wrong."
 )
 
 
@@ -73,7 +73,7 @@ def exit_code(report: Report, fail_on: str, strict: bool) -> int:
     """70 a fault of ours, which is told; else 1 findings at or above ``fail_on``, 3 could not tell, where
     ``strict`` asks for it, 0."""
     if report.faults:
-        streams.complain("a fault of torchdoctor, what else is told stands:", *report.faults[0].splitlines())
+        streams.complain("a fault of torchdoctor; other results are valid:", *report.faults[0].splitlines())
         return exit_codes.OUR_FAULT
     if {result.verdict.value for result in report.checks} & _COUNTED[fail_on]:
         return exit_codes.FINDINGS

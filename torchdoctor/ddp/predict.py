@@ -47,7 +47,7 @@ class Raised:
 
 
 def predict(seen: Observation, steps: int | None = None) -> dict[Setting, Raised | None]:
-    """What is raised under each setting when the batches come in this order, again and again.
+    """What is raised under each setting when the batches come in this order, repeatedly.
 
     None where nothing is raised within ``steps`` iterations (by default two rounds and one more).
     """

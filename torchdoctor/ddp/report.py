@@ -148,7 +148,7 @@ def failed_result(check: str, subject: str, error: Failure) -> CheckResult | Not
         observed=words[:500],
         evidence=tuple(evidence),
         expected="a forward and a backward that run on one process",
-        action="Mend this first: it fails without DDP too.",
+        action="Fix this first: it fails without DDP too.",
     )  # fmt: skip
 
 

@@ -204,7 +204,7 @@ def _registered(seen: Observation) -> Iterator[CheckResult]:
             "The set of trainable parameters changes in forward",
             "; ".join(item.text for item in evidence)[:500],
             tuple(evidence),
-            "Create, freeze and unfreeze parameters before wrapping; after a change wrap anew.",
+            "Create, freeze and unfreeze parameters before wrapping; after a change, wrap it again.",
         )
 
 

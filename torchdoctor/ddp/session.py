@@ -24,7 +24,7 @@ from torchdoctor.probes.live import LiveMachine
 from torchdoctor.probes.machine import Command
 from torchdoctor.probes.machine import Outcome as Ended
 
-PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "program.py")
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "run_factory.py")
 LIMIT_S = 300.0
 FACTORY_CHECK = "ddp-factory"
 

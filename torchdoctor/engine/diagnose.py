@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 _OF_MANY = (EventKind.LAUNCHER, EventKind.SCHEDULER, EventKind.STACK, EventKind.NCCL, EventKind.WATCHDOG)
 
 # a log that was written without its standard error is what a person has who wonders
-_NOTHING = (
-    "Not one line of text is in it. Python writes its errors to standard error: train.py > train.log 2>&1"
-)
+_NOTHING = "The input holds no text. Python writes its errors to standard error: train.py > train.log 2>&1"
 
 
 def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
@@ -78,7 +76,7 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     notes = [*transcript.notes, *foreign, *text_facts.notes]
     if transcript.form is Form.EMPTY and not notes:
         notes.append(_NOTHING)
-    notes.extend(note(finding, "the run went on after it") for finding in findings if finding.recovered)
+    notes.extend(note(finding, "the run continued after it") for finding in findings if finding.recovered)
     if kernel:
         notes.extend(_kernel_remarks(transcript, findings))
     return Report(

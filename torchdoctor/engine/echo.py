@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchdoctor.engine.finding import Finding, Occurrence
-from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.elements import pattern
 from torchdoctor.model import Event, Role
 
 # the groups peer-death and worker-death of rules/groups.toml; a test holds the two together

@@ -213,7 +213,7 @@ def first_failure(case: Incident) -> FirstFailure | None:
         return None
     silent = case.world - set(case.echoes)
     if silent and len(silent) < len(case.echoes):
-        return _answer(case, sorted(silent), "it alone does not report the failure of another rank")
+        return _answer(case, sorted(silent), "only this rank does not report another rank's failure")
     if len(case.echoes) == 1:
         return _answer(case, list(case.echoes), "the only rank with a message about the failure")
     return _narrow(case, case.echoes, "; all of them may be echoes")
@@ -229,7 +229,7 @@ def _of_nobody(case: Incident, event: Event) -> FirstFailure | None:
         return FirstFailure(case.spawned, event.host, event.time, "the spawned process that ended first")
     ranks = sorted(left)
     host = case.clocks.hosts.get(ranks[0]) if len(ranks) == 1 else event.host
-    by = "the only rank that reports no other one's failure"
+    by = "the only rank that does not report another's failure"
     if len(ranks) > 1:
         by = "the failure is printed without its rank, and these report no other one's"
     return FirstFailure(ranks[0], host, event.time, by, tuple(ranks) if len(ranks) > 1 else ())
@@ -269,7 +269,7 @@ def _narrow(case: Incident, failures: dict[int, Failure] | None = None, remark: 
 def _by_time(case: Incident, failures: dict[int, Failure], ranks: list[int]) -> tuple[list[int], str]:
     spans = {rank: span for rank in ranks if (span := _span(case, failures[rank])) is not None}
     if len(spans) < len(ranks):
-        return ranks, "no times tell the ranks apart"
+        return ranks, "no time stamps separate the ranks"
     lead = min(spans, key=lambda rank: (spans[rank].high - case.clocks.apart(ranks[0], rank)[0], rank))
     close = [lead]
     widest = 0.0
@@ -284,7 +284,7 @@ def _by_time(case: Incident, failures: dict[int, Failure], ranks: list[int]) -> 
         return close, "time stamps"
     close.sort(key=lambda rank: (spans[rank].low - case.clocks.apart(lead, rank)[0], failures[rank].event.id))
     bound = f"{widest:.1f}".rstrip("0").rstrip(".")
-    by = f"times within {bound} s of each other" if widest else "equal times as far as the stamps tell"
+    by = f"times within {bound} s of each other" if widest else "equal times, as far as the time stamps show"
     return close, by
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Publisher = Callable[[Report, Transcript, bool], Report]
 
 STDIN = "-"
-HERE = "Facts of this machine were used beside the text; --offline leaves them out"
+HERE = "Facts of this machine were used as well as the text; --offline ignores them"
 READ_HERE = (
     "Facts out of files of this machine were used beside the text, and no program was run; --here asks its "
     "Python and tools too, --offline leaves all out"

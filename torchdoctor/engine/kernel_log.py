@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.extract.xid import place
 from torchdoctor.extract.xid_codes import CLASSES, codes
-from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.elements import pattern
 from torchdoctor.model import EventKind, Record, counted, moment_of
 from torchdoctor.records import record, replace
 

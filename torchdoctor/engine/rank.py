@@ -81,21 +81,21 @@ def reasons(finding: Finding, under: list[Finding], first: FirstFailure | None) 
         if best.confirmed_by:
             found.append("the message matches and facts confirm it")
         else:
-            found.append("the message belongs to this cause alone")
+            found.append("the message belongs only to this cause")
     elif best.standing is Standing.POSSIBLE:
         found.append(
-            "the message fits; other causes print it too"
+            "the message fits, but other causes print it too"
             if not best.missing
-            else "the message fits, a fact is missing"
+            else "the message fits, but a fact is missing"
         )
     else:
-        found.append("the message fits, a fact speaks against it")
+        found.append("the message fits, but a fact is evidence against it")
     if under:
         found.append(
             f"{len(under)} later finding{'s' if len(under) > 1 else ''} in this text can follow from it"
         )
     if any(occurrence.event.kind is EventKind.DEVICE_ASSERT for occurrence in finding.occurrences):
-        found.append("an assertion of a kernel comes before the error that CUDA reports later")
+        found.append("a kernel assertion comes before the error that CUDA reports later")
     if first and first.rank is not None and any(o.event.rank == first.rank for o in finding.occurrences):
         found.append(f"it stands on rank {first.rank}, which failed first ({first.decided_by})")
     return tuple(found)

@@ -59,9 +59,9 @@ def _beside_the_end(chain: Chain, transcript: Transcript, over: bool, by_hand: b
     if any(not is_context(member, transcript) for member in under):
         return ""
     if over:
-        return "said on the way; it is not what ended the run"
+        return "printed on the way; it is not what ended the run"
     last = max((one.event for one in head.occurrences), key=lambda event: event.id)
-    return "the run went on after it" if went_on(last, transcript) else ""
+    return "the run continued after it" if went_on(last, transcript) else ""
 
 
 def note(finding: Finding, why: str) -> str:
@@ -85,7 +85,7 @@ def _why_not(
     if unknown_cause:
         return _beside(head, strange)
     if transcript.ending is Ending.GOOD and _only_remarks(head):
-        return "a line of the log of a run that ended well"
+        return "a line in the log of a run that ended well"
     if severity is Severity.WARNING and transcript.ending is Ending.GOOD:
         return "a warning in a run that ended well"
     if severity is Severity.INFO and not failure:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torchdoctor.extract import flight
 from torchdoctor.extract.nccl_ranks import GIVE_UP, timeouts_in
-from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.elements import pattern
 from torchdoctor.number import elements
 
 if TYPE_CHECKING:
@@ -134,7 +134,9 @@ def stray(found: dict[int, Position], world: set[int], silent: set[int]) -> Stra
         # a rank that waits as well gives up at the same time, or loses the connection, and says so
         return Stray(tuple(others), "the other one waited for it in a collective and gave up")
     if len(gave_up) == 1 and len(others) == 1:
-        return Stray(tuple(sorted(gave_up | others)), "one gave up waiting; numbers of both are not told")
+        return Stray(
+            tuple(sorted(gave_up | others)), "one gave up waiting; the log lacks the numbers of both"
+        )
     if len(gave_up) > 1 and not others:
         return Stray(tuple(sorted(gave_up)), "all ranks wait in the same collective")
     return None

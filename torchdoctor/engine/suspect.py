@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchdoctor.engine.finding import quote
 from torchdoctor.engine.frames import user_frame
 from torchdoctor.engine.textfacts import related
-from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.elements import pattern
 from torchdoctor.model import Ending, Event, EventKind, Quoted, RelationKind, Suspect, Transcript
 
 # exceptions that report the end of something else

@@ -16,7 +16,7 @@ from torchdoctor.records import replace
 
 # What the import may have done, in words, with what to do about it.
 _WAYS = {
-    "error": ("Importing torch raises an exception", "Reinstall torch, or mend what the message names."),
+    "error": ("Importing torch raises an exception", "Reinstall torch, or fix what the message names."),
     "exit": (
         "Importing torch ends the interpreter",
         "Look at the file that the import ran last: something in it calls sys.exit or os._exit.",
@@ -26,8 +26,8 @@ _WAYS = {
         "Reinstall torch and what it loads; look for libraries of other versions (torchdoctor facts).",
     ),
     "hang": (
-        "Importing torch does not come to an end",
-        "Look at the frames above; a cold network disk, a lock, or a sick driver holds it. "
+        "Importing torch does not finish",
+        "Look at the frames above; a cold network disk, a lock, or a faulty driver blocks it. "
         "If the disk is only slow, give it more time with --time-limit.",
     ),
 }
@@ -82,7 +82,7 @@ def _results(report: Report, facts: FactBook) -> Iterator[CheckResult]:
         yield CheckResult(
             "torch-import",
             Verdict.FAIL,
-            "What is imported as torch is no torch",
+            "What is imported as torch is not torch",
             Blame.ENVIRONMENT,
             observed=none.detail,
             expected="a torch",

@@ -21,7 +21,7 @@ NAMESPACES = {
     "loss": "loss",
     "trainable": "trainable",
     "checksum": "checksum",
-    "listing": "listing",
+    "listing": "torch_in_folder",
     "process_table": "tools.gpu_processes",
     "ps": "tools.ps",
     "free": "tools.free",

@@ -12,7 +12,7 @@ _TABLE = os.path.join(os.path.dirname(__file__), "xid_codes.tsv")
 
 # in words, for a person who reads a kernel log
 CLASSES = {
-    "APP": "the doing of a job, no sign of a broken GPU by itself",
+    "APP": "caused by a job, not by itself a sign of a broken GPU",
     "WATCH": "worth watching",
     "RESET": "the GPU needs a reset",
     "REBOOT": "the node needs a reboot",

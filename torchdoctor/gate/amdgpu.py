@@ -59,11 +59,11 @@ _TEXTS = (
 )
 _JUDGED = {
     Kind.WORN_OUT: (FAIL, Action.RMA, "More bad memory pages than this AMD GPU may have"),
-    Kind.NEARLY_WORN_OUT: (WARN, Action.RMA, "Nearly as many bad memory pages as this AMD GPU may have"),
+    Kind.NEARLY_WORN_OUT: (WARN, Action.RMA, "Almost as many bad memory pages as this AMD GPU may have"),
     Kind.UNCORRECTED: (FAIL, Action.RESET_GPU, "Uncorrectable errors in an AMD GPU"),
-    Kind.CONTAINED: (WARN, Action.RESTART_JOB, "An uncorrectable error hit one process of an AMD GPU alone"),
+    Kind.CONTAINED: (WARN, Action.RESTART_JOB, "An uncorrectable error hit only one process of an AMD GPU"),
     Kind.SCHEDULER: (WARN, Action.INSPECT, "The scheduler of an AMD GPU did not answer"),
-    Kind.RESET_BEGUN: (FAIL, Action.REBOOT, "A reset of an AMD GPU has not come to its end"),
+    Kind.RESET_BEGUN: (FAIL, Action.REBOOT, "A reset of an AMD GPU has not finished"),
     Kind.RESET_FAILED: (FAIL, Action.REBOOT, "A reset of an AMD GPU failed"),
     Kind.LOST: (FAIL, Action.REBOOT, "An AMD GPU is lost from the bus"),
     Kind.NOT_STARTED: (FAIL, Action.REBOOT, "The driver could not start an AMD GPU"),
@@ -153,7 +153,7 @@ def _of_gpu(look: Look, pci: str, lines: list[Line], now_s: float) -> Iterator[F
             yield _found(look, pci, kind.value, title, weight, action, found)
     if resets >= look.limit("amd_resets_warn") > 0:
         chosen = [line for line in lines if line.kind is Kind.RESET_DONE]
-        title = "An AMD GPU had to be reset again and again"
+        title = "An AMD GPU had to be reset repeatedly"
         yield _found(look, pci, "amd-resets", title, WARN, Action.INSPECT, chosen)
     elif resets and done >= 0:
         before = [line for line in lines[: done + 1] if line.kind not in _LASTING]
@@ -167,7 +167,7 @@ def _queue(look: Look, pci: str, found: list[Line]) -> Finding:
     """A queue that stood still and went on: mostly a program's endless loop, and the driver ended it."""
     soft = all("soft recovered" in line.text for line in found)
     result = _found(
-        look, pci, Kind.QUEUE.value, "A queue of an AMD GPU stood still", INFO if soft else WARN,
+        look, pci, Kind.QUEUE.value, "A queue of an AMD GPU was stuck", INFO if soft else WARN,
         Action.NONE if soft else Action.INSPECT, found,
     )  # fmt: skip
     return replace(result, blame=None if soft else USER)

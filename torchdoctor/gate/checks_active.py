@@ -42,7 +42,7 @@ def judge(look: Look) -> Said:
             yield Untold(name, "it was not run on any GPU", True)
     if not any(line.get("done") is True for line in outcome.lines):
         _, why = failure(outcome)
-        yield Untold("active", f"the active checks did not come to their end: {why}", True)
+        yield Untold("active", f"the active checks did not finish: {why}", True)
 
 
 def _transport(look: Look, lines: Sequence[Mapping[str, Json]]) -> Said:
@@ -51,12 +51,12 @@ def _transport(look: Look, lines: Sequence[Mapping[str, Json]]) -> Said:
     notes = [str(note) for line in lines for note in _list(line.get("notes"))]
     told = [note for note in notes if note.startswith("nccl@") and "does not tell" not in note]
     if wanted and not told:
-        yield Untold("transport", "NCCL did not say which ways it took; the standard tier asks it")
+        yield Untold("transport", "NCCL did not say which paths it used; the standard tier asks for them")
     if wanted and told and not any(wanted.lower() in note.lower() for note in told):
         leaked = look.facts.value("env.leaked")
         by_job = isinstance(leaked, dict) and any(name.endswith("_DISABLE") for name in leaked)
         yield look.found(
-            "transport", "NCCL takes other ways inside the node than expected", FAIL,
+            "transport", "NCCL uses other paths within the node than expected", FAIL,
             ENVIRONMENT if by_job else NODE, Action.CHANGE_JOB if by_job else Action.INSPECT,
             tag="transport-other", observed=told[0][:300], expected=wanted,
             source=f"{look.policy.path}: expect.transport",
@@ -67,11 +67,11 @@ def _transport(look: Look, lines: Sequence[Mapping[str, Json]]) -> Said:
             out = "via NET/" in str(note) or " NET/" in str(note)
             yield look.found(
                 "transport",
-                "NCCL leaves the node to reach its own GPUs" if out else "The ways that NCCL takes",
+                "NCCL leaves the node to reach its own GPUs" if out else "The paths that NCCL uses",
                 WARN if out else INFO,
                 ENVIRONMENT if out else None,
                 Action.CHANGE_JOB if out else Action.NONE,
-                observed=str(note)[:300], expected="P2P, SHM or NVLS inside a node" if out else "",
+                observed=str(note)[:300], expected="P2P, SHM or NVLS within a node" if out else "",
                 source="NCCL_DEBUG=INFO of a short all-reduce",
             )  # fmt: skip
 
@@ -117,14 +117,14 @@ def _one(look: Look, line: Mapping[str, Json], passed: int) -> Said:
     elif passed:  # the same program works on its siblings
         yield _found(look, line, gpu, evidence, fail=True)
     else:
-        yield Untold(name, f"{line.get('check')}: {line.get('observed')}; nobody to compare with", True)
+        yield Untold(name, f"{line.get('check')}: {line.get('observed')}; nothing to compare with", True)
 
 
 def _repeated(again: Json) -> str:
     """What a second run of a wrong result gave. It changes no verdict: one wrong result is enough."""
     if not isinstance(again, dict):
         return ""
-    comes_and_goes = " (it comes and goes)" if again.get("verdict") == "pass" else ""
+    comes_and_goes = " (intermittent)" if again.get("verdict") == "pass" else ""
     return f"again: {again.get('verdict')}, {again.get('observed')}{comes_and_goes}"
 
 

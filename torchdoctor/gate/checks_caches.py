@@ -15,7 +15,7 @@ def _locks(look: Look) -> Said:
         age = row[1] if isinstance(row[1], (int, float)) else 0
         if age > _OLD_LOCK_S:
             yield look.found(
-                "extension-locks", "A build lock is left: extensions would wait for ever", FAIL, ENVIRONMENT,
+                "extension-locks", "A build lock remains: extensions would wait forever", FAIL, ENVIRONMENT,
                 Action.CLEAN_UP, observed=f"{row[0]}, {age / 60:.0f} minutes old",
                 expected="no lock older than 10 minutes",
                 source="TORCH_EXTENSIONS_DIR", advice=f"rm {row[0]}, if no build is running",
@@ -25,11 +25,11 @@ def _locks(look: Look) -> Said:
 def _locking(look: Look) -> Said:
     for row in [look.facts.items("env.locking")]:
         if len(row) == 3 and row[1]:
-            closed = str(row[1]).startswith("no lock can be made")
+            closed = str(row[1]).startswith("no lock can be created")
             yield look.found(
-                "extension-locks", "Locks do not work where extensions are built", WARN, ENVIRONMENT,
+                "extension-locks", "File locks do not work where extensions are built", WARN, ENVIRONMENT,
                 Action.CHANGE_JOB, tag="locking", observed=f"{row[0]} ({row[2]}): {row[1]}",
-                expected="a folder that can be written" if closed else "O_EXCL and flock hold others off",
+                expected="a folder that can be written" if closed else "O_EXCL and flock exclude others",
                 source="tried there", advice="set TORCH_EXTENSIONS_DIR to a local disk",
             )  # fmt: skip
         elif len(row) == 3 and str(row[2]).startswith(("nfs", "lustre", "cifs", "9p")):
@@ -44,7 +44,7 @@ def _caches(look: Look) -> Said:
         if row[1]:
             full = "space" in str(row[1]).lower() or "quota" in str(row[1]).lower()
             yield look.found(
-                "caches", "A cache folder is full" if full else "A cache folder cannot be written", FAIL,
+                "caches", "A cache folder is full" if full else "A cache folder is not writable", FAIL,
                 ENVIRONMENT,
                 Action.CLEAN_UP if full else Action.CHANGE_JOB, tag="cache-full" if full else "cache-closed",
                 observed=f"{row[0]}: {row[1]}", expected="writable", source="a file of 64 KiB written there",
@@ -53,7 +53,7 @@ def _caches(look: Look) -> Said:
         free = row[3] if len(row) > 3 else None
         if isinstance(free, int) and 0 <= free < look.limit("cache_free_warn_bytes"):
             yield look.found(
-                "caches", "A cache folder has little room left", WARN, ENVIRONMENT, Action.CLEAN_UP,
+                "caches", "A cache folder is almost full", WARN, ENVIRONMENT, Action.CLEAN_UP,
                 tag="cache-small", observed=f"{row[0]}: {free / 1e6:.0f} MB free",
                 expected=f"at least {look.limit('cache_free_warn_bytes') / 1e6:.0f} MB",
                 source=look.limit_source("cache_free_warn_bytes"),
@@ -109,8 +109,8 @@ def covers(arches: list[str], capability: str) -> bool:
 
 
 CHECKS = (
-    Check("extension-locks", "No build lock is left", _locks),
+    Check("extension-locks", "No build lock remains", _locks),
     Check("extension-locks", "Locks work where extensions are built", _locking),
     Check("caches", "Cache folders can be used", _caches),
-    Check("caches", "What lies in the caches is for these GPUs", _built),
+    Check("caches", "The caches are for these GPUs", _built),
 )

@@ -73,7 +73,7 @@ def _one(look: Look, row: dict[str, Json], gpu: int | None) -> Said:
         texts = (*warnings, *map(str, _list(row.get("info"))))
         words = next((one for one in texts if _no_memory().search(one)), "")
         if words:
-            yield Untold("dcgm", f"{test}{_of(gpu)} passed without having tested: {words}")
+            yield Untold("dcgm", f"{test}{_of(gpu)} passed without testing: {words}")
         return
     if status not in (*_FAILED, *_WARNED):
         if gpu is not None or "skip" not in status:
@@ -99,7 +99,7 @@ def _one(look: Look, row: dict[str, Json], gpu: int | None) -> Said:
         NODE, action, gpu, tag=f"dcgm-{'-'.join(test.lower().replace('_', ' ').split())}",
         observed=warnings[0] if warnings else status, expected="pass", source="dcgmi diag",
         evidence=warnings or (f"{test}: {status}",),
-        advice="torchdoctor's own speeds decide" if slow else "",
+        advice="torchdoctor's own measurements decide" if slow else "",
     )  # fmt: skip
 
 

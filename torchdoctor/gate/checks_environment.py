@@ -53,7 +53,7 @@ def _interpreter(look: Look) -> Said:
     gpus = look.count
     if gpus and not facts.text("env.torch_cuda") and not facts.text("env.torch_hip"):
         yield look.found(
-            "interpreter", "The job's torch is built for the CPU alone", FAIL, ENVIRONMENT, Action.CHANGE_JOB,
+            "interpreter", "The job's torch is built for CPU only", FAIL, ENVIRONMENT, Action.CHANGE_JOB,
             tag="torch-cpu-only", observed=f"torch {facts.text('env.torch')}", expected="a torch for CUDA",
             source="the node has GPUs", advice="install a CUDA build of torch in this environment",
         )  # fmt: skip
@@ -113,7 +113,7 @@ def _kernel_image(look: Look) -> Said:
             )  # fmt: skip
         elif said.startswith("wrong result"):
             yield look.found(
-                "kernel-image", "A first kernel computes wrong", FAIL, NODE, Action.RESET_GPU, gpu,
+                "kernel-image", "A first kernel computes a wrong result", FAIL, NODE, Action.RESET_GPU, gpu,
                 observed=said,
                 expected="523776", source="one sum of 1024 numbers",
             )  # fmt: skip
@@ -176,13 +176,13 @@ def _rendezvous(look: Look) -> Said:
     error = facts.text("env.master_error")
     if error:
         yield look.found(
-            "rendezvous", "MASTER_ADDR is no name that resolves", FAIL, ENVIRONMENT, Action.CHANGE_JOB,
+            "rendezvous", "MASTER_ADDR does not resolve", FAIL, ENVIRONMENT, Action.CHANGE_JOB,
             observed=f"{told.get('MASTER_ADDR')}: {error}", expected="an address", source="MASTER_ADDR",
         )  # fmt: skip
     addresses = [str(one) for one in facts.items("env.master_addresses")]
     if addresses and all(one.startswith("127.") or one == "::1" for one in addresses) and several:
         yield look.found(
-            "rendezvous", "MASTER_ADDR leads to the node itself on every node", FAIL, ENVIRONMENT,
+            "rendezvous", "MASTER_ADDR points to the node itself on every node", FAIL, ENVIRONMENT,
             Action.CHANGE_JOB,
             tag="master-loopback", observed=f"{told.get('MASTER_ADDR')} is {', '.join(addresses)}",
             expected="an address that other nodes can reach", source="several nodes take part",
@@ -193,20 +193,20 @@ def _rendezvous(look: Look) -> Said:
             "rendezvous", "Rank 0 cannot be reached from this node", WARN if "answer" in reached else FAIL,
             ENVIRONMENT, Action.CHECK_NETWORK, tag="master-unreachable",
             observed=f"{told.get('MASTER_ADDR')} port {told.get('MASTER_PORT')}: {reached}",
-            expected="a connection, or its refusal while nobody listens there yet", source="tried from here",
+            expected="a connection, or a refusal while nothing listens there yet", source="tried from here",
         )  # fmt: skip
     own = [str(one) for one in facts.items("env.host_addresses")]
     if several and own and all(one.startswith("127.") or one == "::1" for one in own):
         yield look.found(
-            "rendezvous", "This node's own name leads to itself alone", WARN, ENVIRONMENT,
+            "rendezvous", "This node's own name resolves only to itself", WARN, ENVIRONMENT,
             Action.CHANGE_SETTING, tag="host-loopback", observed=", ".join(own),
             expected="an address that other nodes can reach",
             source="several nodes take part",
-            advice="gloo tells it to the others; set GLOO_SOCKET_IFNAME, or take the name out of /etc/hosts",
+            advice="gloo announces it to others; set GLOO_SOCKET_IFNAME, or remove the name from /etc/hosts",
         )  # fmt: skip
     if facts.value("env.master_port_free") is False:
         yield look.found(
-            "rendezvous", "MASTER_PORT is taken already", FAIL, ENVIRONMENT, Action.CHANGE_JOB,
+            "rendezvous", "MASTER_PORT is already in use", FAIL, ENVIRONMENT, Action.CHANGE_JOB,
             tag="master-port",
             observed=f"port {told.get('MASTER_PORT')}", expected="free on rank 0", source="MASTER_PORT",
         )  # fmt: skip

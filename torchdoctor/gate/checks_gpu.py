@@ -34,7 +34,7 @@ def _answers(look: Look) -> Said:
     wanted = look.expected.gpus
     if outcome is not None and "does not die" in outcome.note:
         yield look.found(
-            "nvml", "NVML hangs in the kernel and cannot be ended", FAIL, NODE, Action.REBOOT,
+            "nvml", "NVML hangs in the kernel and cannot be killed", FAIL, NODE, Action.REBOOT,
             observed=outcome.note, expected="an answer within seconds",
             source="built in: deadline of the tier",
         )  # fmt: skip
@@ -83,7 +83,7 @@ def _count(look: Look) -> Said:
         if not (known and seen):
             yield Untold(
                 "gpu-count",
-                "no GPU is seen and nothing says how many there should be: --gpus, or [expect] gpus",
+                "no GPU is visible and nothing says how many there should be: --gpus, or [expect] gpus",
                 True,
             )
         else:
@@ -118,7 +118,7 @@ def _count(look: Look) -> Said:
             observed=f"{counted(seen, 'GPU')}{on_bus}",
             expected=counted(expected.gpus, "GPU"),
             source=expected.source,
-            advice="then inspect what stays missing" if by_us else "",
+            advice="then inspect what is still missing" if by_us else "",
         )
     elif seen > expected.gpus and expected.by_policy:
         yield look.found(
@@ -141,7 +141,7 @@ def _lost(look: Look) -> Said:
             gone = gone or ("unknown error" in words and look.facts.of("gpu.uuids", gpu) is None)
             yield look.found(
                 "gpu-lost",
-                "A GPU does not answer" if gone else "A question about a GPU ends with an error",
+                "A GPU does not answer" if gone else "A query about a GPU fails with an error",
                 FAIL if gone else weight,
                 NODE,
                 Action.REBOOT if gone else Action.INSPECT,
@@ -161,7 +161,7 @@ def _lost(look: Look) -> Said:
         if row[1] == "0x10de" and row[2] == "nvidia" and place(str(row[0])) not in seen:
             yield look.found(
                 "gpu-lost", "A GPU is on the PCI bus but not in NVML", FAIL, NODE, Action.REBOOT,
-                observed=str(row[0]), expected="every GPU that the driver holds", source="/sys/bus/pci",
+                observed=str(row[0]), expected="every GPU that the driver has", source="/sys/bus/pci",
                 tag="gpu-lost",
             )  # fmt: skip
 
@@ -172,7 +172,7 @@ def _model(look: Look) -> Said:
         for gpu, name in look.facts.each("gpu.names"):
             if look.expected.model.lower() not in str(name).lower():
                 yield look.found(
-                    "gpu-model", "Another GPU than expected", FAIL, NODE, Action.INSPECT, gpu,
+                    "gpu-model", "A different GPU than expected", FAIL, NODE, Action.INSPECT, gpu,
                     observed=str(name),
                     expected=look.expected.model, source=f"{look.policy.path}: expect.model",
                 )  # fmt: skip
@@ -184,7 +184,7 @@ def _model(look: Look) -> Said:
     version = look.facts.text("driver.nvml_version")
     if driver and version and not version.startswith(driver):
         yield look.found(
-            "driver", "Another driver than expected", FAIL, NODE, Action.CHANGE_SETTING, observed=version,
+            "driver", "A different driver than expected", FAIL, NODE, Action.CHANGE_SETTING, observed=version,
             expected=driver, source=f"{look.policy.path}: expect.driver",
         )  # fmt: skip
 
@@ -196,7 +196,7 @@ def _ecc(look: Look) -> Said:
     for gpu in capable:
         if look.facts.of("gpu.ecc_enabled", gpu) is False:
             yield look.found(
-                "ecc", "ECC is switched off: memory errors are not even seen", WARN, NODE,
+                "ecc", "ECC is switched off: memory errors go unnoticed", WARN, NODE,
                 Action.CHANGE_SETTING, gpu, tag="ecc-off", observed="off", expected="on", source="NVML",
                 advice="nvidia-smi -e 1, and a reset",
             )  # fmt: skip
@@ -239,14 +239,14 @@ def _ecc(look: Look) -> Said:
     for gpu, over in look.facts.each("gpu.sram_threshold"):
         if over is True:
             yield look.found(
-                "ecc", "SRAM errors are past the threshold for exchange", FAIL, NODE, Action.RMA, gpu,
+                "ecc", "SRAM errors exceed the replacement threshold", FAIL, NODE, Action.RMA, gpu,
                 tag="sram",
                 observed="threshold exceeded", expected="not exceeded", source="NVML: SRAM ECC error status",
             )  # fmt: skip
     for gpu, count in look.facts.each("gpu.sram_uncorrected_total"):
         if isinstance(count, int) and count > look.limit("sram_uncorrected_warn"):
             yield look.found(
-                "ecc", "Many uncorrectable SRAM errors in this GPU's life", WARN, NODE, Action.RMA, gpu,
+                "ecc", "Many uncorrectable SRAM errors in this GPU's lifetime", WARN, NODE, Action.RMA, gpu,
                 tag="sram-total", observed=f"{count}",
                 expected=f"at most {look.limit('sram_uncorrected_warn'):g}",
                 source=look.limit_source("sram_uncorrected_warn"),
@@ -272,15 +272,15 @@ def _remap(look: Look) -> Said:
             contains = _contains(look.facts.text_of("gpu.names", gpu))
             weight = {"fail": FAIL, "warn": WARN, "info": INFO}.get(str(wish), WARN if contains else FAIL)
             yield look.found(
-                "remap", "A memory row is to be replaced at the next reset", weight, NODE, Action.RESET_GPU,
+                "remap", "A memory row will be replaced at the next reset", weight, NODE, Action.RESET_GPU,
                 gpu,
                 tag="remap-pending", observed="row remapping pending", expected="none pending",
-                source="NVIDIA: parts with error containment may run on until they are idle",
+                source="NVIDIA: parts with error containment may keep running until they are idle",
             )  # fmt: skip
     for gpu, banks in look.facts.each("gpu.remap_histogram"):
         if isinstance(banks, list) and len(banks) == 5 and isinstance(banks[4], int) and banks[4] > 0:
             yield look.found(
-                "remap", "Memory banks without room for another broken row", WARN, NODE, Action.RMA, gpu,
+                "remap", "Memory banks with no spare row for another failure", WARN, NODE, Action.RMA, gpu,
                 tag="remap-full", observed=f"{counted(banks[4], 'bank')} without spare rows", expected="0",
                 source="NVML",
             )  # fmt: skip
@@ -299,7 +299,7 @@ def _remap(look: Look) -> Said:
     for gpu, pending in look.facts.each("gpu.retired_pending"):
         if pending is True:
             yield look.found(
-                "remap", "Memory pages are to be retired at the next reboot", WARN, NODE, Action.REBOOT, gpu,
+                "remap", "Memory pages will be retired at the next reboot", WARN, NODE, Action.REBOOT, gpu,
                 tag="retire-pending", observed="page retirement pending", expected="none", source="NVML",
             )  # fmt: skip
 
@@ -326,7 +326,7 @@ def _nvlink(look: Look) -> Said:
     for gpu, errors in look.facts.each("gpu.nvlink_errors"):
         if isinstance(errors, int) and errors >= look.limit("nvlink_errors_warn"):
             yield look.found(
-                "nvlink", "NVLink had to repeat itself often", WARN, NODE, Action.INSPECT, gpu,
+                "nvlink", "NVLink had to retransmit often", WARN, NODE, Action.INSPECT, gpu,
                 tag="nvlink-errors",
                 observed=counted(errors, "replay or recovery", "replays and recoveries"),
                 expected=f"below {look.limit('nvlink_errors_warn'):g}",
@@ -348,7 +348,7 @@ def _links(look: Look, gpu: int, up: float, wanted: float, source: str, must: bo
     return look.found(
         "nvlink", "NVLinks are down", FAIL if must else WARN, NODE, Action.RESET_GPU, gpu,
         observed=f"{counted(int(up), 'link')} up{which}", expected=f"{wanted:g}", source=source,
-        advice="" if must else "bridged cards work without; the peers' speed is that of PCIe",
+        advice="" if must else "bridged cards work without it, at PCIe speed between peers",
     )  # fmt: skip
 
 
@@ -358,6 +358,6 @@ CHECKS = (
     Check("gpu-lost", "Every GPU answers", _lost, ("gpu.errors",)),
     Check("gpu-model", "The GPUs are of the expected model", _model, ("gpu.names",)),
     Check("ecc", "No uncorrectable memory errors", _ecc, ("gpu.ecc_uncorrected",)),
-    Check("remap", "Memory rows are replaced", _remap, ("gpu.remap_failed",)),
+    Check("remap", "Memory rows are intact", _remap, ("gpu.remap_failed",)),
     Check("nvlink", "NVLinks are up", _nvlink, ("gpu.nvlinks_active",)),
 )

@@ -37,7 +37,7 @@ def _log_readable(look: Look) -> Said:
         if look.facts.value("kernel.complete") is False:
             yield look.found(
                 "kernel-log", "The oldest lines of the kernel log are overwritten", INFO, None, Action.NONE,
-                observed="errors before the first line that is left cannot be seen",
+                observed="errors before the first remaining line cannot be seen",
             )  # fmt: skip
         return
     actions = look.facts.each("gpu.recovery_actions")
@@ -52,7 +52,7 @@ def _recovery(look: Look) -> Said:
         action = _WANTED.get(str(wish))
         if action is not None:
             yield look.found(
-                "recovery-action", f"The driver wants a recovery of this GPU: {wish}", FAIL, NODE, action,
+                "recovery-action", f"The driver requests a recovery of this GPU: {wish}", FAIL, NODE, action,
                 gpu,
                 observed=f"recovery action {wish}", expected="none", source="NVML: GPU recovery action",
                 tag=f"recovery-{wish}",
@@ -62,7 +62,7 @@ def _recovery(look: Look) -> Said:
     if silent and look.known("gpu.nvml_count"):
         # drivers before 570 do not tell it: the log's Xid lines stand in
         where = ", ".join(str(gpu) for gpu in silent)
-        yield Untold("recovery-action", f"the driver does not tell it for GPU {where}; Xid lines decide")
+        yield Untold("recovery-action", f"the driver does not report it for GPU {where}; Xid lines decide")
 
 
 def _xid(look: Look) -> Said:
@@ -93,12 +93,12 @@ def _judged(look: Look, pci: str, code: int, kind: str, live: list[Event]) -> Fi
     gpu = look.gpu_at(pci)
     if all("nonfatal" in event.text.lower() or "non-fatal" in event.text.lower() for event in live):
         return _told(
-            look, pci, code, live, WARN, NODE, Action.NONE, "the line says itself that it is not fatal"
+            look, pci, code, live, WARN, NODE, Action.NONE, "the line itself says that it is not fatal"
         )
     if kind in _RESET:
         wish = look.facts.text_of("gpu.recovery_actions", gpu) if gpu is not None else ""
         if code in _DRIVER_DECIDES and wish == "none":
-            return _told(look, pci, code, live, WARN, NODE, Action.NONE, "the driver wants no recovery")
+            return _told(look, pci, code, live, WARN, NODE, Action.NONE, "the driver requests no recovery")
         return _told(look, pci, code, live, FAIL, NODE, _WANTED.get(wish, _RESET[kind]), "")
     if kind == "RECOVERY":
         action = _WANTED.get(live[-1].recovery)
@@ -118,7 +118,7 @@ def _judged(look: Look, pci: str, code: int, kind: str, live: list[Event]) -> Fi
             look, pci, code, live, WARN, NODE, Action.RESTART_JOB if code == 94 else Action.INSPECT, ""
         )
     if kind in ("APP", "IGN", "LEGACY"):
-        why = "the doing of a job, no sign of a broken GPU by itself" if kind == "APP" else ""
+        why = "caused by a job, not by itself a sign of a broken GPU" if kind == "APP" else ""
         return _told(look, pci, code, live, INFO, None, Action.NONE, why)
     return _told(look, pci, code, live, WARN, NODE, Action.INSPECT, "a code that is not in the table")
 
@@ -162,7 +162,7 @@ def _nvlink(look: Look, pci: str, code: int, live: list[Event]) -> Iterator[Find
         elif event.severity == "nonfatal" or not meaning.grave:
             judged = (1, WARN, NODE, Action.INSPECT, f"{meaning.severity}: {meaning.investigate}")
         elif meaning.other_end:
-            words = f"{meaning.severity}: the other end of the link is to be looked at"
+            words = f"{meaning.severity}: inspect the other end of the link"
             judged = (2, FAIL, FABRIC, Action.INSPECT, words)
         else:
             words = f"{meaning.severity}: {meaning.immediate}, then {meaning.investigate}"
@@ -239,7 +239,7 @@ def _of_gravity(look: Look, grave: sxid.Gravity, live: list[Event]) -> tuple[Wei
 
 CHECKS = (
     Check("kernel-log", "The kernel log can be read", _log_readable),
-    Check("recovery-action", "The driver wants no recovery of a GPU", _recovery),
-    Check("xid", "No Xid that speaks against a GPU", _xid),
-    Check("sxid", "No SXid that speaks against an NVSwitch", _sxid),
+    Check("recovery-action", "The driver requests no recovery of a GPU", _recovery),
+    Check("xid", "No Xid that indicates a bad GPU", _xid),
+    Check("sxid", "No SXid that indicates a bad NVSwitch", _sxid),
 )

@@ -142,7 +142,7 @@ def _disks(look: Look) -> Said:
             )  # fmt: skip
         if files and files_free / files < look.limit("inodes_free_warn_share"):
             yield look.found(
-                "disk", "A file system has hardly room for more files", WARN, NODE, Action.CLEAN_UP,
+                "disk", "A file system has almost no inodes left", WARN, NODE, Action.CLEAN_UP,
                 tag="inodes-low",
                 observed=f"{place}: {files_free:.0f} of {files:.0f} inodes free",
                 expected=f"at least {look.limit('inodes_free_warn_share'):.0%}",
@@ -188,7 +188,7 @@ def _ulimits(look: Look) -> Said:
     files, locked = look.facts.items("node.nofile"), look.facts.items("node.memlock")
     if len(files) == 2 and isinstance(files[1], int) and files[1] < look.limit("nofile_hard_warn"):
         yield look.found(
-            "ulimits", "Few open files are allowed", WARN, ENVIRONMENT, Action.CHANGE_SETTING, tag="nofile",
+            "ulimits", "Open-file limit is low", WARN, ENVIRONMENT, Action.CHANGE_SETTING, tag="nofile",
             observed=f"hard limit {files[1]}", expected=f"at least {look.limit('nofile_hard_warn'):g}",
             source=look.limit_source("nofile_hard_warn"),
             advice="ulimit -n, LimitNOFILE= of slurmd or the container",
@@ -198,7 +198,7 @@ def _ulimits(look: Look) -> Said:
         yield look.found(
             "ulimits", "Memory for InfiniBand cannot be locked", FAIL, ENVIRONMENT, Action.CHANGE_SETTING,
             tag="memlock",
-            observed=f"{locked[1] // 1024} KiB", expected="unlimited, as there is InfiniBand or RoCE",
+            observed=f"{locked[1] // 1024} KiB", expected="unlimited, because there is InfiniBand or RoCE",
             source="built in", advice="ulimit -l unlimited, LimitMEMLOCK=infinity of slurmd or the container",
         )  # fmt: skip
 
@@ -209,20 +209,20 @@ def _cgroup(look: Look) -> Said:
         yield look.found(
             "cgroup", "The job may use very little memory", WARN, ENVIRONMENT, Action.CHANGE_JOB,
             observed=f"{memory / _GIB:.1f} GiB",
-            expected="at least 2 GiB: importing torch with CUDA takes as much",
+            expected="at least 2 GiB: importing torch with CUDA takes that much",
             source="built in",
         )  # fmt: skip
     cpus = look.facts.number("node.cpus")
     if cpus is not None and look.count and cpus < (look.expected.gpus or 1):
         yield look.found(
-            "cgroup", "The job has fewer processors than GPUs", WARN, ENVIRONMENT, Action.CHANGE_JOB,
+            "cgroup", "The job has fewer CPUs than GPUs", WARN, ENVIRONMENT, Action.CHANGE_JOB,
             tag="cpus", observed=f"{cpus:g}", expected=f"at least {look.expected.gpus or 1}",
             source="built in",
         )  # fmt: skip
     online, present = look.facts.text("node.cpus_online"), look.facts.text("node.cpus_present")
     if online and present and online != present and not look.container:
         yield look.found(
-            "cpus", "Processors are offline", INFO, None, Action.NONE, observed=online, expected=present
+            "cpus", "CPUs are offline", INFO, None, Action.NONE, observed=online, expected=present
         )
 
 
@@ -231,7 +231,7 @@ def _kernel(look: Look) -> Said:
     bad = [words for bit, words in _TROUBLE.items() if taint & (1 << bit)]
     if bad:
         yield look.found(
-            "taint", "The kernel had trouble since boot", WARN, NODE, Action.REBOOT, observed=", ".join(bad),
+            "taint", "The kernel had problems since boot", WARN, NODE, Action.REBOOT, observed=", ".join(bad),
             expected="none of these", source="/proc/sys/kernel/tainted",
         )  # fmt: skip
     modules = [str(one) for one in look.facts.items("node.modules")]
@@ -275,7 +275,7 @@ def _processes(look: Look) -> Said:
     zombies = look.facts.number("node.zombies") or 0
     if zombies > look.limit("zombies_warn"):
         yield look.found(
-            "processes", "Many dead processes are left", WARN, NODE, Action.INSPECT, tag="zombies",
+            "processes", "Many dead processes remain", WARN, NODE, Action.INSPECT, tag="zombies",
             observed=f"{zombies:g}", expected=f"at most {look.limit('zombies_warn'):g}",
             source=look.limit_source("zombies_warn"),
         )  # fmt: skip
@@ -303,14 +303,14 @@ def _identity(look: Look) -> Said:
 
 
 CHECKS = (
-    Check("node", "The machine itself can be looked at", _identity),
+    Check("node", "The machine itself can be examined", _identity),
     Check("network", "InfiniBand and RoCE ports are up and fast", _network),
     Check("mounts", "Mounted file systems answer", _mounts),
-    Check("disk", "Disks have room and can be written", _disks, ("mounts.answers",)),
+    Check("disk", "Disks have space and are writable", _disks, ("mounts.answers",)),
     Check("shm", "Shared memory is large enough", _shm),
     Check("ulimits", "Limits of the process are high enough", _ulimits),
-    Check("cgroup", "The control group leaves room", _cgroup, ("node.cgroup_memory_bytes", "node.cpus")),
-    Check("modules", "Kernel and its modules are sound", _kernel, ("node.modules", "node.taint")),
-    Check("clock-sync", "The clock is right", _clock),
+    Check("cgroup", "The control group has headroom", _cgroup, ("node.cgroup_memory_bytes", "node.cpus")),
+    Check("modules", "Kernel and its modules are healthy", _kernel, ("node.modules", "node.taint")),
+    Check("clock-sync", "The clock is correct", _clock),
     Check("processes", "No dead or stuck processes", _processes),
 )

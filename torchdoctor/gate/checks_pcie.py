@@ -21,8 +21,8 @@ _OF_PORT = re.compile(
 )
 _SHOWN = 3
 _TITLES = {
-    "uncorrected": "PCIe errors that could not be repaired",
-    "corrected": "Many repaired errors on the PCIe link",
+    "uncorrected": "Uncorrectable PCIe errors",
+    "corrected": "Many corrected errors on the PCIe link",
 }
 
 
@@ -36,14 +36,14 @@ def _width(look: Look) -> Said:
         wanted, source = (
             (pinned, f"{look.policy.path}: expect.pcie_width")
             if pinned
-            else (most, "the widest both ends can")
+            else (most, "the widest that both ends support")
         )
         if now and wanted and now < wanted:
             same = [look.facts.number_of("gpu.pcie_width", one) for one in range(look.count) if one != gpu]
             alone = pinned or not same or any(width and width > now for width in same)
             # a slot with fewer lanes, in every GPU alike, is how the machine is built
             yield look.found(
-                "pcie-width", "The PCIe link is narrower than it can be", FAIL if alone else WARN, NODE,
+                "pcie-width", "The PCIe link is narrower than it could be", FAIL if alone else WARN, NODE,
                 Action.INSPECT,
                 gpu, observed=f"x{now:g}", expected=f"x{wanted:g}", source=source,
                 advice="reseat the card or its riser; look for AER lines in the kernel log",
@@ -53,7 +53,7 @@ def _width(look: Look) -> Said:
         busy = (look.facts.number_of("gpu.utilization", gpu) or 0) >= _BUSY
         if generation and best and generation < best and busy:
             yield look.found(
-                "pcie-generation", "The PCIe link is slower than it can be, under load", WARN, NODE,
+                "pcie-generation", "The PCIe link is slower under load than it could be", WARN, NODE,
                 Action.INSPECT,
                 gpu, observed=f"generation {generation:g}", expected=f"generation {best:g}",
                 source="NVML, while busy",
@@ -141,6 +141,6 @@ def _found(
 
 
 CHECKS = (
-    Check("pcie-width", "PCIe links are as wide as they can be", _width, ("gpu.pcie_width",)),
-    Check("pcie-errors", "PCIe links make no errors", _errors),
+    Check("pcie-width", "PCIe links have their full width", _width, ("gpu.pcie_width",)),
+    Check("pcie-errors", "PCIe links show no errors", _errors),
 )

@@ -8,8 +8,8 @@ from torchdoctor.model import counted
 
 _BUSY = 10  # per cent of utilization: an idle GPU runs slowly whatever its limits are
 _HARD = {
-    "hw-power-brake": "The power supply holds the GPU down (power brake)",
-    "hw-thermal-slowdown": "The GPU is too hot and slowed down",
+    "hw-power-brake": "The power supply throttles the GPU (power brake)",
+    "hw-thermal-slowdown": "The GPU is too hot and throttled",
 }
 
 
@@ -33,7 +33,7 @@ def _throttle(look: Look) -> Said:
         if soft:  # a power cap is how full load looks
             yield look.found(
                 "throttle",
-                "The driver holds the clock down",
+                "The driver limits the clock",
                 INFO,
                 None,
                 Action.NONE,
@@ -81,15 +81,15 @@ def _clocks(look: Look) -> Said:
         if busy and look.facts.of("gpu.clock_held", gpu) is True:
             limit = look.facts.number_of("gpu.sm_clock_mhz", gpu)
             usual = look.facts.number_of("gpu.sm_clock_max_mhz", gpu)
-            source = "the highest clock, while a clock set by hand holds the GPU down"
+            source = "the highest clock, while a manually set clock limits the GPU"
         if not limit or not usual:
             continue
         for weight, name in ((FAIL, "clock_limit_fail_share"), (WARN, "clock_limit_warn_share")):
             if limit / usual < look.limit(name):
                 yield look.found(
-                    "clocks", "The GPU's clock is limited by hand", weight, NODE, Action.CHANGE_SETTING, gpu,
+                    "clocks", "The GPU's clock is limited manually", weight, NODE, Action.CHANGE_SETTING, gpu,
                     observed=f"{limit:g} MHz", expected=f"{look.limit(name):.0%} of {usual:g} MHz, {source}",
-                    source=look.limit_source(name), advice="nvidia-smi -rgc and -rac take such limits away",
+                    source=look.limit_source(name), advice="nvidia-smi -rgc and -rac remove such limits",
                 )  # fmt: skip
                 break
 
@@ -162,7 +162,7 @@ def _fabric_manager(look: Look) -> Said:
             yield Untold("fabric-manager", "a container does not see the host's services")
             return
         yield look.found(
-            "fabric-manager", "The fabric manager does not run", FAIL, NODE, Action.RESTART_SERVICE,
+            "fabric-manager", "The fabric manager is not running", FAIL, NODE, Action.RESTART_SERVICE,
             observed=f"{counted(int(switches), 'NVSwitch', 'NVSwitches')}, no nv-fabricmanager",
             expected="running", source="/proc",
             advice="systemctl restart nvidia-fabricmanager",
@@ -182,8 +182,8 @@ def _fabric_manager(look: Look) -> Said:
 
 CHECKS = (
     Check("throttle", "The hardware does not throttle", _throttle, ("gpu.throttle_reasons",)),
-    Check("temperature", "Temperatures leave room", _temperature, ("gpu.temperature_c",)),
-    Check("temperature", "Temperatures leave room to the limit", _margin),
+    Check("temperature", "Temperatures have headroom", _temperature, ("gpu.temperature_c",)),
+    Check("temperature", "Temperatures are well below the limit", _margin),
     Check("clocks", "Clocks are not limited", _clocks, ("gpu.clock_held",)),
     Check(
         "power-limit",

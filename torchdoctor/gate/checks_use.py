@@ -52,20 +52,20 @@ def _leftovers(look: Look) -> Said:
             continue
         pids = by_gpu.get(gpu, [])
         much = used / total > look.limit("memory_used_fail_share")
-        holder = f"process {', '.join(pids)}" if pids else "no process that can be seen"
+        holder = f"process {', '.join(pids)}" if pids else "no visible process"
         yield look.found(
             "leftovers",
-            "GPU memory is taken before the job begins" if look.before_job else "GPU memory is in use",
+            "GPU memory is in use before the job starts" if look.before_job else "GPU memory is in use",
             FAIL if much and look.before_job else WARN if look.before_job else INFO,
             NODE if look.before_job else USER,
             Action.END_PROCESS if pids else Action.RESET_GPU, gpu,
-            observed=f"{used / 1e9:.1f} GB taken by {holder}",
+            observed=f"{used / 1e9:.1f} GB used by {holder}",
             expected=f"below {look.limit('memory_used_fail_share'):.0%} of {total / 1e9:.0f} GB",
             source=look.limit_source("memory_used_fail_share"),
         )  # fmt: skip
 
 
 CHECKS = (
-    Check("mig", "MIG is as the job wants it", _mig, ("gpu.mig_modes",)),
+    Check("mig", "MIG is as the job requests it", _mig, ("gpu.mig_modes",)),
     Check("leftovers", "GPU memory is free", _leftovers, ("gpu.memory_used_bytes",)),
 )

@@ -34,9 +34,9 @@ _TICK_S = 0.2
 
 
 class _Stage(Enum):
-    BEGINNING = "before anything was looked at"
-    LOOKING = "while the node was looked at"
-    GIVING = "while the verdict was written"
+    BEGINNING = "before anything was examined"
+    LOOKING = "while the node was being examined"
+    GIVING = "while the verdict was being written"
 
 
 class _Process:
@@ -139,7 +139,7 @@ def _watch() -> None:
         deadline = _process.deadline
         left = _TICK_S if deadline is None else deadline - time.monotonic()
         if left <= 0:
-            _leave("its time is over")
+            _leave("its time limit is reached")
         time.sleep(min(max(left, 0.0), _TICK_S))
 
 
@@ -147,7 +147,7 @@ def _leave(why: str) -> None:
     """End at once: nothing is cleaned up but processes, and nothing waited for."""
     if _process.stage is not _Stage.GIVING:  # then there is but a file being written
         descendants.kill()
-    _say(f"torchdoctor: {why} {_process.stage.value}: it could not be told\n")
+    _say(f"torchdoctor: {why} {_process.stage.value}: it could not be determined\n")
     os._exit(_process.code)
 
 

@@ -54,7 +54,7 @@ class Facts:
         if outcome is None:
             return Known(State.UNKNOWN, None, Reason.NOT_ASKED, f"{teller or name} was not run")
         if outcome.ok:
-            return Known(State.UNKNOWN, None, Reason.NOT_ASKED, f"{teller} does not tell it")
+            return Known(State.UNKNOWN, None, Reason.NOT_ASKED, f"{teller} does not report it")
         reason, why = failure(outcome)
         return Known(State.UNKNOWN, None, reason, f"{teller}: {why}")
 

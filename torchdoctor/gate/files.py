@@ -99,7 +99,7 @@ def _fork() -> int:
 def _what_hangs(path: str) -> str:
     with contextlib.suppress(OSError):
         if stat.S_ISFIFO(os.stat(path).st_mode):
-            return "nobody reads from this pipe"
+            return "nothing reads from this pipe"
     return "its disk hangs"
 
 
@@ -123,7 +123,7 @@ def _write(path: str, text: str) -> None:
     stream = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_NOCTTY, dir_fd=folder)
     opened = os.fstat(stream)
     if (opened.st_dev, opened.st_ino) != (found.st_dev, found.st_ino):
-        raise _Refused("was exchanged while it was opened")
+        raise _Refused("was replaced while it was being opened")
     _put(stream, text)
 
 
@@ -162,7 +162,7 @@ def _no_place(found: os.stat_result, as_folder: bool = False) -> str:
     if stat.S_ISDIR(kind):
         return "" if as_folder else "is a folder"
     if as_folder:
-        return "is no folder"
+        return "is not a folder"
     if stat.S_ISREG(kind) or stat.S_ISFIFO(kind):
         return ""
     if stat.S_ISLNK(kind):
@@ -170,7 +170,7 @@ def _no_place(found: os.stat_result, as_folder: bool = False) -> str:
     major, minor = os.major(found.st_rdev), os.minor(found.st_rdev)
     if stat.S_ISCHR(kind) and (major in _TERMINALS or (major == _MEMORY and minor in _HARMLESS)):
         return ""
-    return "is a device or a socket, and no place for it"
+    return "is a device or a socket, not a file"
 
 
 def _open_folder(path: str) -> int:
@@ -199,7 +199,9 @@ def _open_folder(path: str) -> int:
             if links > _MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
             if os.geteuid() == _ROOT != found.st_uid:
-                raise _Refused(f"leads over a link of user {found.st_uid} ({step}): root does not follow it")
+                raise _Refused(
+                    f"goes through a link of user {found.st_uid} ({step}), which root does not follow"
+                )
             target = os.readlink(step, dir_fd=at)
             if target.startswith("/"):
                 at = enter("/")

@@ -21,7 +21,7 @@ from torchdoctor.records import record, replace
 
 _MOST_BYTES = 4 << 20
 _MOST_FILES = 100_000
-_LEAST_NODES = 3  # of two that differ nobody is the odd one
+_LEAST_NODES = 3  # of two that differ nobody is the one that differs
 _ABSENT = "no verdict"
 _ORDER = (Verdict.UNFIT, Verdict.ENVIRONMENT, Verdict.INCONCLUSIVE, Verdict.FIT)
 
@@ -98,7 +98,7 @@ def merge(
             if name.endswith(".json") and not name.startswith(".") and not name.endswith(pairs.ENDING)
         )
     except OSError as error:
-        raise FleetError(f"{folder}: {error.strerror}; name the folder that the nodes wrote into") from None
+        raise FleetError(f"{folder}: {error.strerror}; name the folder that the nodes wrote to") from None
     if not names and not expected:
         raise FleetError(
             f"{folder}: holds no verdict (*.json, as torchdoctor gate --verdict-file writes them)"
@@ -108,11 +108,11 @@ def merge(
     for name in names[:_MOST_FILES]:
         node, data = _read(os.path.join(folder, name), name.removesuffix(".json"))
         if node.verdict is not None and node.time_s < newer_than_s:
-            notes.append(f"{name}: of an earlier run, not used")
+            notes.append(f"{name}: from an earlier run, ignored")
             continue
         held = found.get(node.name)
         if held is not None:
-            notes.append(f"{node.name}: several verdicts; the newest holds")
+            notes.append(f"{node.name}: several verdicts; the newest counts")
         if held is None or node.time_s >= held[0].time_s:
             found[node.name] = (node, data)
     for name in expected:
@@ -156,10 +156,10 @@ def _read(path: str, name: str) -> tuple[Node, dict[str, Any]]:
     try:
         data = json.loads(raw)
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-            return Node(name, None, f"is no verdict of schema {SCHEMA}", file=path), {}
+            return Node(name, None, f"is not a verdict of schema {SCHEMA}", file=path), {}
         verdict = Verdict(data["verdict"])
         if data["exit_code"] != EXIT[verdict]:
-            return Node(name, None, "contradicts itself: its verdict and its exit code differ", file=path), {}
+            return Node(name, None, "contradicts itself: its verdict and exit code differ", file=path), {}
         seconds = data.get("seconds", {}).get("total")
         return Node(
             name,
@@ -220,10 +220,12 @@ def table(fleet: Fleet, width: int = 100) -> list[str]:
     column = max(len("node"), *(len(node.name) for node in fleet.nodes))
     lines = [f"{'node':{column}}  verdict       seconds  reason"]
     for node in fleet.nodes:
-        told = node.verdict.value if node.verdict is not None else "not told"
+        told = node.verdict.value if node.verdict is not None else "undetermined"
         seconds = f"{node.seconds:7.1f}" if node.seconds is not None else f"{'-':>7}"
         lines.append(f"{node.name:{column}}  {told:12}  {seconds}  {node.reason}"[: max(width, 60)].rstrip())
-    counts = Counter(node.verdict.value if node.verdict is not None else "not told" for node in fleet.nodes)
+    counts = Counter(
+        node.verdict.value if node.verdict is not None else "undetermined" for node in fleet.nodes
+    )
     told = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
     lines += ["", f"{counted(len(fleet.nodes), 'node')}: {told}"]
     for odd in fleet.odd:

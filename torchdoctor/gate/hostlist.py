@@ -22,7 +22,7 @@ class HostListError(TorchdoctorError):
 def hosts_of(text: str) -> tuple[str, ...]:
     """The nodes of a list as Slurm writes it: ``gpu[003-005,9],login1``. Raises HostListError."""
     if len(text) > _MOST_TEXT or not re.fullmatch(r"[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*", text):
-        raise HostListError(f"{_shown(text)} is no list of nodes; right would be gpu[003-005,9],login1")
+        raise HostListError(f"{_shown(text)} is not a list of nodes, such as gpu[003-005,9],login1")
     names: dict[str, None] = {}
     for part in _parts(text.strip()):
         names |= dict.fromkeys(_expanded(part, _MOST_NODES - len(names)))
@@ -60,7 +60,7 @@ def _numbers(inside: str, part: str) -> list[str]:
         low, dash, high = piece.partition("-")
         first, last = count(low, 9), count(high if dash else low, 9)
         if first is None or last is None or last < first or last - first + len(found) >= _MOST_NODES:
-            raise HostListError(f"{_shown(piece)} in {_shown(part)} is no range of numbers, as 003-017")
+            raise HostListError(f"{_shown(piece)} in {_shown(part)} is not a range such as 003-017")
         width = min(len(low), 18)
         found += [f"{number:0{width}d}" for number in range(first, last + 1)]
     return found

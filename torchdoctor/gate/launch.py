@@ -28,7 +28,7 @@ def looks_elsewhere(environ: Mapping[str, str]) -> str:
     way = list(_ancestors(os.getpid()))
     in_task = name == "SLURM_LOCALID" and environ.get("SLURM_TASK_PID") in [str(pid) for pid in way]
     if in_task or _has_first(name, environ[name], way):
-        return f"{name}={environ[name]}: local rank 0 of the same launcher looks at this node"
+        return f"{name}={environ[name]}: local rank 0 of the same launcher examines this node"
     return ""
 
 
@@ -86,7 +86,7 @@ def refuses(environ: Mapping[str, str], uid: int, owner: int) -> str:
     if uid == 0 and owner != 0 and context.startswith(("prolog", "epilog")):
         return (
             f"the interpreter is that of user {owner}, and Slurm's {context.partition('_')[0]} runs as root: "
-            "take --tier passive here, and the other tiers in TaskProlog or the job's first step"
+            "use --tier passive here, and the other tiers in TaskProlog or the job's first step"
         )
     return ""
 

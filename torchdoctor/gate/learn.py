@@ -24,12 +24,14 @@ def learn(machine: Machine | None = None) -> tuple[str, str]:
     if not seen:
         why = known.text("driver.nvml_error")
         return "", (
-            "no GPU is seen" + (f" ({why})" if why else "") + "; on a node with processors alone write the "
+            "no GPU is visible"
+            + (f" ({why})" if why else "")
+            + "; on a node with processors alone write the "
             "policy by hand: [expect] gpus = 0"
         )
     if decide(findings, untold) is not Verdict.FIT:
-        return "", f"the node is not found fit: {reason(GateOutcome('passive', findings, untold))}"
-    lines = ["# What this node had when it was found fit.", "[expect]", f"gpus = {seen}"]
+        return "", f"the node is not fit: {reason(GateOutcome('passive', findings, untold))}"
+    lines = ["# What this node had when it was judged fit.", "[expect]", f"gpus = {seen}"]
     names = {str(name) for _, name in known.each("gpu.names")}
     if len(names) == 1:
         lines.append(f"model = {_quoted(names.pop())}")

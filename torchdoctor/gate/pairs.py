@@ -111,7 +111,7 @@ def isolate(
     working = _working(rest)
     failed = [one for one in rest if one.passed is False]
     if failed and not working:
-        said = "no pair works: the network, or what all nodes have in common"
+        said = "no pair works: the network, or something all nodes share"
         return Isolation((), (), (*fabric, said), tuple(nodes))
     switch_findings, spared = _bad_switches(rest, switches or {})
     fabric += switch_findings
@@ -129,7 +129,7 @@ def isolate(
         if all(node in working for node in one.nodes)
     ]
     notes += [
-        f"{' and '.join(one.nodes)}: {words}; not judged, over gloo that is the speed of busy processors too"
+        f"{' and '.join(one.nodes)}: {words}; not judged: over gloo it also depends on busy CPUs"
         for at, one in enumerate(every)
         if one.backend == _ON_PROCESSORS and (words := _slow(at, every))
     ]
@@ -138,7 +138,7 @@ def isolate(
     if gang and gang[-1].passed is False and not blamed and not untold:
         why = f": {gang[-1].reason}" if gang[-1].reason else ""
         everybody = counted(len(gang[-1].nodes), "node")
-        fabric.append(f"every pair works and all {everybody} together do not{why}")
+        fabric.append(f"every pair works, but all {everybody} together do not{why}")
     return Isolation(
         tuple(node for node in nodes if node in working), tuple(blamed), tuple(fabric), untold, tuple(notes)
     )
@@ -213,7 +213,9 @@ def _bad_switches(pairs: list[Trial], switches: Mapping[str, str]) -> tuple[list
         found = [one for one in pairs if behind & set(one.nodes)]
         concerned = {node for one in found for node in one.nodes} & behind
         if len(concerned) > 1 and _all_failed(found):
-            said.append(f"nobody behind switch {switch} works with anybody: {', '.join(sorted(concerned))}")
+            said.append(
+                f"no node behind switch {switch} works with any other node: {', '.join(sorted(concerned))}"
+            )
             spared |= concerned
     return said, spared
 
@@ -228,7 +230,7 @@ def read(folder: str) -> tuple[Trial, ...]:
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(ENDING) and name[0] != ".")
     except OSError as error:
-        raise PairError(f"{folder}: {error.strerror}; name the folder of the pairs' results") from None
+        raise PairError(f"{folder}: {error.strerror}; name the folder with the pairs' results") from None
     found = [_read(os.path.join(folder, name)) for name in names]
     return tuple(one for _, one in sorted(found, key=lambda item: item[0]))
 
@@ -238,7 +240,7 @@ def _read(path: str) -> tuple[float, Trial]:
         with open(path, "rb") as stream:
             data: Any = json.loads(stream.read(_MOST_BYTES))
         if data["schema"] != SCHEMA or data["passed"] not in (True, False, None):
-            raise ValueError("another schema")
+            raise ValueError("a different schema")
         nodes = tuple(str(one) for one in data["nodes"])
         if len(nodes) < 2 or len(set(nodes)) != len(nodes):
             raise ValueError("not two nodes")
@@ -283,7 +285,7 @@ def to_text(found: Isolation) -> list[str]:
     """For people: who is to blame first."""
     lines = [f"x {node}: {why}" for node, why in found.blamed]
     lines += [f"x the fabric: {words}" for words in found.fabric]
-    lines += [f"? {node}: not told, no node that works was free to test it" for node in found.untold]
+    lines += [f"? {node}: undetermined, no working node was free to test it" for node in found.untold]
     lines += [f"! {words}" for words in found.notes]
     works = counted(len(found.working), "node works", "nodes work")
     lines.append(f"{works}, {counted(len(found.blamed), 'is to blame', 'are to blame')}")

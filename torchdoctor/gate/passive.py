@@ -66,7 +66,7 @@ def judge(look: Look) -> tuple[tuple[Finding, ...], tuple[Untold, ...]]:
             found = tuple(check.judge(look))
         except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
             # facts of a form that nobody expected: no word on the node, and no pass either
-            untold.append(Untold(check.id, f"what was read has an unknown form: {error}", True))
+            untold.append(Untold(check.id, f"what was read has an unknown format: {error}", True))
             continue
         findings += [one for one in found if isinstance(one, Finding)]
         own = [one for one in found if isinstance(one, Untold)]

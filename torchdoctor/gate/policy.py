@@ -44,7 +44,7 @@ THRESHOLDS: Mapping[str, Threshold] = {
     "clock_limit_warn_share": Threshold(0.90, "built in: share of the clock that should be"),
     "clock_limit_fail_share": Threshold(0.70, "built in: share of the clock that should be"),
     "nvlink_errors_warn": Threshold(1000, "built in: replays and recoveries since the driver was loaded"),
-    "pcie_corrected_warn": Threshold(1000, "built in: repaired errors of a link since boot"),
+    "pcie_corrected_warn": Threshold(1000, "built in: corrected errors of a link since boot"),
     "disk_free_warn_share": Threshold(0.10, "built in: gpud"),
     "disk_free_fail_bytes": Threshold(500e6, "built in: gpud"),
     "cache_free_warn_bytes": Threshold(1e9, "built in: what one build of a large extension takes"),
@@ -161,7 +161,7 @@ class Policy:
                 judged.append(
                     Finding(
                         one.check,
-                        "Could not be checked, which the policy does not accept",
+                        "Could not be checked, and the policy does not accept that",
                         weight_now,
                         Blame.NODE,
                         Action.INSPECT,
@@ -180,7 +180,7 @@ class Policy:
         about = f"{one.check}{f' on {one.gpu}' if one.gpu else ''} by {one.owner} until {one.until}"
         because = f": {one.reason}" if one.reason else ""
         if one.expired(today):
-            return f"suppression expired, it no longer counts: {about}{because}"
+            return f"suppression expired, no longer applied: {about}{because}"
         count = sum(one.fits(finding) for finding in judged)
         return f"suppressed: {about} ({counted(count, 'finding')} now){because}"
 
@@ -194,10 +194,10 @@ def load(path: str, known_checks: tuple[str, ...]) -> Policy:
         data = toml_text.parse(raw)
     except OSError as error:
         raise PolicyError(
-            f"{path}: cannot be read: {error.strerror or error}; `torchdoctor gate policy learn` makes one"
+            f"{path}: cannot be read: {error.strerror or error}; `torchdoctor gate policy learn` creates one"
         ) from error
     except toml_text.TomlRefused as error:
-        raise PolicyError(f"{path}: no TOML: {error}") from error
+        raise PolicyError(f"{path}: not valid TOML: {error}") from error
     text = raw.decode("utf-8")
     if not text.strip():
         raise PolicyError(
@@ -308,7 +308,7 @@ class _Reader:
             if isinstance(given, bool) or not isinstance(given, (int, float)) or not given >= 0:
                 raise self.error(f"{key}.{name}", f"expected a number, 0 or more, found {given!r}")
             if name.endswith("_share") and given > 1:
-                raise self.error(f"{key}.{name}", f"a share is between 0 and 1, found {given!r}")
+                raise self.error(f"{key}.{name}", f"a share must be between 0 and 1, found {given!r}")
         return found
 
     def suppression(self, at: int, value: object) -> Suppression:
@@ -317,13 +317,13 @@ class _Reader:
         for name in ("check", "owner", "until"):
             if name not in entry:
                 raise self.error(
-                    key, f"{name!r} is missing: a suppression has a check, an owner and a day it ends"
+                    key, f"{name!r} is missing: a suppression needs a check, an owner and an end date"
                 )
         until = str(entry["until"])
         try:
             time.strptime(until, "%Y-%m-%d")
         except ValueError:
-            raise self.error(f"{key}.until", f"expected a day as YYYY-MM-DD, found {until!r}") from None
+            raise self.error(f"{key}.until", f"expected a date as YYYY-MM-DD, found {until!r}") from None
         check = str(entry["check"])
         if not check.startswith(("xid", "sxid")):  # also by the tag of one code
             self.name(f"{key}.check", check, self.known_checks)

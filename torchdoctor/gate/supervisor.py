@@ -38,7 +38,7 @@ from torchdoctor.probes.machine import Command, Machine, Outcome
 from torchdoctor.probes.spawn import Running
 
 _ENVIRONMENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "environment.py")
-_MEASURE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "measure.py")
+_MEASURE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "active_set.py")
 _DCGM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "dcgm.py")
 _WITHOUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "without.py")
 _LATER = (active.LABEL, checks_death.PROGRAM, checks_dcgm.PROGRAM)
@@ -313,7 +313,7 @@ def _measured_on(run: Run) -> str:
         return "cuda"
     if look.expected.gpus == 0:
         return "cpu"
-    run.skipped.append(Untold("active", "no GPU is seen", True))
+    run.skipped.append(Untold("active", "no GPU is visible", True))
     return ""
 
 

@@ -14,30 +14,30 @@ _WORDS = {
     Verdict.FIT: "FIT: the node is fit for the job",
     Verdict.UNFIT: "UNFIT: the node is at fault",
     Verdict.ENVIRONMENT: "NOT THE NODE: the job's environment or request is at fault",
-    Verdict.INCONCLUSIVE: "INCONCLUSIVE: it could not be told",
+    Verdict.INCONCLUSIVE: "INCONCLUSIVE: it could not be determined",
 }
 _MARKS = {Weight.FAIL: "x", Weight.WARN: "!", Weight.INFO: "-"}
 _DO = {
     Action.NONE: "",
     Action.CHANGE_JOB: "change the job's environment or request",
-    Action.RESTART_JOB: "restart the job that was hit",
-    Action.END_PROCESS: "end the process that holds it",
+    Action.RESTART_JOB: "restart the affected job",
+    Action.END_PROCESS: "end the process that is using it",
     Action.CHANGE_SETTING: "change the setting",
     Action.CLEAN_UP: "clean up",
     Action.RESTART_SERVICE: "restart the service",
     Action.RESET_GPU: "drain the node, reset the GPU (nvidia-smi -r)",
     Action.DRAIN_RESET: "drain the node, reset all its GPUs",
     Action.REBOOT: "drain and reboot the node; inspect it when it comes back",
-    Action.CHECK_NETWORK: "look at the network or the file server",
+    Action.CHECK_NETWORK: "check the network or the file server",
     Action.INSPECT: "inspect it",
-    Action.RMA: "drain the node, have the card exchanged",
+    Action.RMA: "drain the node, have the card replaced",
 }
 
 
 def render(outcome: GateOutcome, width: int = 100, verbose: bool = False) -> Iterator[str]:
     """Lines of text; data in it is cleaned."""
     verdict = outcome.verdict
-    yield f"{_WORDS[verdict]} (exit code {EXIT[verdict]}{', only observed' if outcome.observe else ''})"
+    yield f"{_WORDS[verdict]} (exit code {EXIT[verdict]}{', observing only' if outcome.observe else ''})"
     expected = outcome.expected.get("gpus")
     wanted = f", {expected} expected ({outcome.expected.get('source')})" if expected is not None else ""
     models = ", ".join(dict.fromkeys(str(one.get("name")) for one in outcome.gpus))
@@ -51,7 +51,10 @@ def render(outcome: GateOutcome, width: int = 100, verbose: bool = False) -> Ite
             yield from _finding(one, width)
     required = [one for one in outcome.untold if one.required]
     others = [one for one in outcome.untold if not one.required]
-    for head, chosen in (("Could not be told, and is needed:", required), ("Could not be told:", others)):
+    for head, chosen in (
+        ("Could not be determined, but required:", required),
+        ("Could not be determined:", others),
+    ):
         if chosen:
             yield ""
             yield head

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.elements import pattern
 
 if TYPE_CHECKING:
     import re

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.elements import pattern
 from torchdoctor.records import Record, record
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchdoctor.intake.draft import Draft, Line, pattern
+from torchdoctor.intake.elements import Draft, Line, pattern
 from torchdoctor.intake.traceback import DONE, TAKEN
 from torchdoctor.model import RelationKind
 

@@ -66,7 +66,7 @@ def _caught(cells: list[object]) -> frozenset[int]:
     for at in ran:
         if any(isinstance(one, dict) and one.get("output_type") == "error" for one in _outputs(cells[at])):
             return frozenset()
-    from torchdoctor.intake.draft import pattern
+    from torchdoctor.intake.elements import pattern
 
     handler = pattern(
         r"except\b[^\n:]{0,120}\bas (\w{1,40})\s*:[^\n]{0,80}(?:\n[ \t][^\n]{0,200}){0,3}?"
@@ -97,7 +97,7 @@ def _cell_lines(cell: object, caught: bool) -> Iterator[str]:
             text = _joined(data.get("text/plain")) if isinstance(data, dict) else ""
         shown = text.rstrip("\n").split("\n")
         if caught and output.get("output_type") == "stream" and "Traceback (most" not in text:
-            shown = [f">>> # {line}" for line in shown]  # as what was typed: the run went on after it
+            shown = [f">>> # {line}" for line in shown]  # as what was typed: the run continued after it
         yield from shown
 
 

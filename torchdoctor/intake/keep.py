@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from torchdoctor.intake.draft import Draft, Line, pattern
+from torchdoctor.intake.elements import Draft, Line, pattern
 from torchdoctor.model import EventKind
 
 FIRST_LINES = 2_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.elements import pattern
 from torchdoctor.intake.times import ANY
 
 _LEVEL = r"\b(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL|TRACE|NOTICE)\b"

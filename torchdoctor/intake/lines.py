@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchdoctor.intake.clean import clean, unescaped
-from torchdoctor.intake.draft import BEHEADED, Line, pattern
+from torchdoctor.intake.elements import BEHEADED, Line, pattern
 from torchdoctor.model import EventKind
 from torchdoctor.signal_words import BARE, TELLING
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchdoctor.extract.progress import is_progress, is_step
-from torchdoctor.intake.draft import NO_MARK, Draft, Line, Mark, pattern, same_record
+from torchdoctor.intake.elements import NO_MARK, Draft, Line, Mark, pattern, same_record
 from torchdoctor.intake.lines import classify, is_prompt, is_rule
 from torchdoctor.model import EventKind
 

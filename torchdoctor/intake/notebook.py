@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchdoctor.intake.draft import Line, pattern
+from torchdoctor.intake.elements import Line, pattern
 from torchdoctor.intake.frames import package_of
 from torchdoctor.intake.lines import exception_head, is_prompt
 from torchdoctor.intake.message import Message

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchdoctor.intake.draft import NO_MARK, Mark, pattern
+from torchdoctor.intake.elements import NO_MARK, Mark, pattern
 from torchdoctor.intake.times import MONTHS, kernel_time, match_time
 
 if TYPE_CHECKING:

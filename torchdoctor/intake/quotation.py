@@ -13,7 +13,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import is_progress, is_step
-from torchdoctor.intake.draft import Draft, pattern
+from torchdoctor.intake.elements import Draft, pattern
 from torchdoctor.intake.lines import is_prompt
 from torchdoctor.model import Event, EventKind, Quoted
 

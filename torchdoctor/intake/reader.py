@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from torchdoctor.intake.draft import Draft, Line, Mark
+    from torchdoctor.intake.elements import Draft, Line, Mark
     from torchdoctor.model import Frame, RelationKind
 
 

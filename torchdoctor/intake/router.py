@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchdoctor.intake.clean import bounded, clean, json_record, unbold, unescape, unmarked
-from torchdoctor.intake.draft import NO_MARK, Line, Mark, pattern
+from torchdoctor.intake.elements import NO_MARK, Line, Mark, pattern
 from torchdoctor.intake.interleave import Interleaved
 from torchdoctor.intake.keep import Keep
 from torchdoctor.intake.learning import (

@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import is_progress, is_step
-from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.elements import pattern
 from torchdoctor.intake.ending.event import goodness
 from torchdoctor.intake.keep import shape
 from torchdoctor.intake.lines import is_prompt
 from torchdoctor.model import EventKind
 
 if TYPE_CHECKING:
-    from torchdoctor.intake.draft import Draft
+    from torchdoctor.intake.elements import Draft
 
 _HEAD = 5  # first lines of a run by which it is known again
 _ALIKE = 2  # of these so many must come again within as many lines

@@ -154,7 +154,7 @@ class Scanner:
         """(the hot ones, the merely new ones) of lines not seen before."""
         old: list[bytes] = []
         for line in fresh:
-            if b"\r" in line[:-1]:  # redrawn again and again: new if one of its states is
+            if b"\r" in line[:-1]:  # redrawn repeatedly: new if one of its states is
                 drawn = set(line.split(b"\r"))
                 states = drawn - self.seen
                 if not states or (states != drawn and all(map(_is_bar, states))):

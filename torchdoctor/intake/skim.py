@@ -12,7 +12,7 @@ from time import process_time
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from torchdoctor.intake.lines import _GATE
-from torchdoctor.intake.measure import measure_for
+from torchdoctor.intake.shares import measure_for
 from torchdoctor.intake.source import (
     PIECE_BYTES,
     Tally,
@@ -204,7 +204,7 @@ def chunks(file: BinaryIO, head: bytes, tally: Tally, endless: bool = False) -> 
         yield data
         if endless and (total >= STREAM_BYTES or process_time() - begun > STREAM_SECONDS):
             tally.notes.append(
-                f"reading stopped after {total >> 20:,} MiB: no end in sight (the limit is "
-                f"{STREAM_BYTES >> 30} GiB, or {STREAM_SECONDS} s of work); what came until then was read"
+                f"reading stopped after {total >> 20:,} MiB: the end was not reached (the limit is "
+                f"{STREAM_BYTES >> 30} GiB, or {STREAM_SECONDS} s of work); what came before was read"
             )
             return

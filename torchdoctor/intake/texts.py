@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchdoctor.intake.draft import NO_MARK, Draft, Line, Mark, pattern, same_record
+from torchdoctor.intake.elements import NO_MARK, Draft, Line, Mark, pattern, same_record
 from torchdoctor.intake.frames import package_of
 from torchdoctor.intake.message import CPP_FRAMES, breaks, is_hint
 from torchdoctor.intake.traceback import DONE, HEADER, TAKEN, parse_frame, with_code

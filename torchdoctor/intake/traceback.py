@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import is_progress
-from torchdoctor.intake.draft import Draft, Line, pattern
+from torchdoctor.intake.elements import Draft, Line, pattern
 from torchdoctor.intake.frames import as_one_stack, package_of
 from torchdoctor.intake.lines import classify, exception_head, is_code
 from torchdoctor.intake.message import Message, announces_process, breaks, ends_open

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from torchdoctor.intake.draft import Draft, pattern
+from torchdoctor.intake.elements import Draft, pattern
 from torchdoctor.intake.ending import judge
 from torchdoctor.intake.inputs import Found
 from torchdoctor.intake.quotation import mark_quoted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.elements import pattern
 
 _HEADER = "Traceback (most recent call last)"
 _FRAME = r'\s*\bFile "([^"\n]+)", line (\d+), in (<\w+>|[\w.<>]+)\s*'

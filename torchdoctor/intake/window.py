@@ -17,9 +17,9 @@ from torchdoctor.model import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from torchdoctor.intake.measure import Measure
     from torchdoctor.intake.reader import Reader
     from torchdoctor.intake.router import Router
+    from torchdoctor.intake.shares import Measure
     from torchdoctor.intake.stream import Stream
 
 # The first window of a kind shows how the run went until then: rules look at 200 events before a failure.
@@ -238,7 +238,7 @@ def _ends(pieces: list[str]) -> list[str]:
 
 
 def thinned(raw: bytes) -> bytes:
-    """A line that was redrawn again and again, with one of each of its states, and the last."""
+    """A line that was redrawn repeatedly, with one of each of its states, and the last."""
     if raw.count(b"\r") < 64:
         return raw
     states = raw.split(b"\r")

@@ -12,7 +12,7 @@ _SMALL_SHM = 64 << 20  # what docker gives a container that asks for nothing
 _DEBUG: dict[str, tuple[tuple[str, ...], str]] = {
     "CUDA_LAUNCH_BLOCKING": (("1",), "every kernel launch waits"),
     "PYTORCH_NO_CUDA_MEMORY_CACHING": (("*",), "every allocation goes to the driver"),
-    "CUDA_CACHE_DISABLE": (("1",), "PTX is compiled anew in every process"),
+    "CUDA_CACHE_DISABLE": (("1",), "PTX is recompiled in every process"),
     "NCCL_P2P_DISABLE": (("1",), "GPUs copy through host memory"),
     "NCCL_IB_DISABLE": (("1",), "no InfiniBand"),
     "NCCL_SHM_DISABLE": (("1",), "no shared memory between ranks"),
@@ -24,7 +24,7 @@ _DEBUG: dict[str, tuple[tuple[str, ...], str]] = {
     "NCCL_BLOCKING_WAIT": (("1",), "collectives wait on the host"),
     "TORCH_COMPILE_DEBUG": (("1",), "every compilation is dumped"),
     "TORCHDYNAMO_DISABLE": (("1",), "torch.compile does nothing"),
-    "TORCHINDUCTOR_FORCE_DISABLE_CACHES": (("1",), "everything is compiled anew"),
+    "TORCHINDUCTOR_FORCE_DISABLE_CACHES": (("1",), "everything is recompiled"),
     "TRITON_INTERPRET": (("1",), "Triton kernels run in Python"),
     "NVIDIA_TF32_OVERRIDE": (("0",), "no TF32 in any library"),
     "KMP_DUPLICATE_LIB_OK": (("TRUE", "1"), "two OpenMP runtimes may give wrong results"),
@@ -99,7 +99,7 @@ def _memory_limit(facts: Facts) -> Claim:
     total = facts.get("memory.total_bytes")
     limit = facts.get("cgroup.memory_limit_bytes")
     if not isinstance(total, int):
-        raise NotApplicable("the machine does not tell its memory")
+        raise NotApplicable("the machine does not report its memory")
     if isinstance(limit, int) and limit < total:
         return Claim(limit, "cgroup")
     return Claim(total, "machine")

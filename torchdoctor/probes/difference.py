@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from torchdoctor.model import Fact, Reason, State
-from torchdoctor.probes.listing import show
+from torchdoctor.probes.fact_table import show
 from torchdoctor.probes.names import CATALOGUE
 
 _ITEMS = 6

@@ -59,7 +59,7 @@ def _lines(report: Report, subject: str, width: int, verbose: bool) -> Iterator[
         yield from ((None, line) for line in _body(one, width, verbose))
     if report.not_checked:
         yield None, ""
-        yield Verdict.UNKNOWN, "Could not tell:"
+        yield Verdict.UNKNOWN, "Could not determine:"
         together: dict[str, list[str]] = {}
         for item in report.not_checked:
             together.setdefault(item.reason.removeprefix("could not tell: "), []).append(item.id)
@@ -76,7 +76,7 @@ def _lines(report: Report, subject: str, width: int, verbose: bool) -> Iterator[
             yield from ((None, line) for line in _wrap(note, width, hang=2))
     if verbose and good:
         yield None, ""
-        yield Verdict.PASS, "Looked for and not found:"
+        yield Verdict.PASS, "Checked, nothing found:"
         for one in good:
             yield from (
                 (None, line) for line in _wrap(f"{one.title} ({one.id}): {one.observed}", width, hang=2)
@@ -99,7 +99,7 @@ def _summary(report: Report) -> str:
         _count(numbers[Verdict.FAIL], "problem", "problems"),
         _count(numbers[Verdict.WARN], "warning", "warnings"),
         _count(numbers[Verdict.PASS], "check passed", "checks passed"),
-        _count(len(report.not_checked), "could not be told", "could not be told"),
+        _count(len(report.not_checked), "could not be determined", "could not be determined"),
     ]
     return ", ".join(part for part in parts if part) or "nothing to check"
 

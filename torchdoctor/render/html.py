@@ -60,12 +60,12 @@ def _report(report: Report) -> Iterable[str]:
         yield from _suspect(report)
     yield _section(
         "Timeline",
-        _drawing(svg.timeline(moments), "A square is a failure of the rank's own, a ring an echo."),
+        _drawing(svg.timeline(moments), "A square is the rank's own failure, a ring an echo of another's."),
     )
     yield _section("Ranks and events", _drawing(svg.rank_map(marks), ""))
     rest = report.diagnoses[1:] if first is not None else report.diagnoses
     certain = [item for item in rest if item.standing is Standing.CONFIRMED or first is None]
-    yield _section("Also found" if first is not None else "What was found all the same", _others(certain))
+    yield _section("Also found" if first is not None else "Also noticed", _others(certain))
     yield _section("Other possible causes", _others([item for item in rest if item not in certain]))
     yield _section("Notes", _list(_text(note) for note in report.notes))
     if report.facts:
@@ -88,7 +88,7 @@ def _diagnosis(item: Diagnosis) -> Iterable[str]:
     if item.decide_with:
         title = "To make sure" if item.standing is Standing.CONFIRMED else "To decide"
         yield _section(title, f"<pre>{_lines(item.decide_with)}</pre>")
-    yield _section("Could not be told", _list(_text(one) for one in item.missing))
+    yield _section("Could not be determined", _list(_text(one) for one in item.missing))
     if item.reasons:
         yield _folded("Why this one", _list(_text(one) for one in item.reasons))
     if item.references:

@@ -80,7 +80,7 @@ def _blocks(report: Report, heading: str | None, chars: int, *, facts: bool) -> 
         )
     elif report.outcome is Outcome.NO_FAILURE:
         yield f"### ✓ No failure found in {_inputs(report)}"
-        yield from _others("What was found all the same", report.diagnoses, chars)
+        yield from _others("Also noticed", report.diagnoses, chars)
     elif report.outcome is Outcome.UNREADABLE:
         yield f"### ? Could not read {_inputs(report)}"
     else:
@@ -139,7 +139,7 @@ def _diagnosis(item: Diagnosis, chars: int) -> Iterable[str]:
     if item.decide_with:
         title = "To make sure" if item.standing is Standing.CONFIRMED else "To decide"
         yield _titled(title, fence(item.decide_with, chars, "sh"))
-    yield _titled("Could not be told", "\n".join(f"- {escape(one)}" for one in item.missing))
+    yield _titled("Could not be determined", "\n".join(f"- {escape(one)}" for one in item.missing))
     if item.leads_to:
         lines = [
             f"{link.title} [{link.rule}]\n    {_placed(link.evidence, link.rank, chars)}"

@@ -75,7 +75,7 @@ def timeline(marks: Sequence[Mark]) -> str:
     parts += [_several(found, _TOP + _LANE * lane) for (lane, _, _), found in merged.items()]
     parts.append(_axis(told, known, by_time, height - 6))
     if any(len(lane.ranks) > 1 for lane in lanes):
-        words = "a line stands for several ranks, a larger mark for more of them"
+        words = "each line stands for several ranks; a larger mark stands for more of them"
         parts.append(f'<text x="{_LEFT}" y="14" class="dim">{words}</text>')
     return _svg(_LEFT + _WIDTH + 20, height, "Timeline: which rank failed when", parts, "wide")
 
@@ -174,7 +174,7 @@ def _mark(mark: Mark, x: float, y: int) -> str:
 
 def _axis(marks: Sequence[Mark], known: Sequence[float], by_time: bool, y: int) -> str:
     if not by_time:
-        words = "in the order of the lines; the log gives no times for all of them"
+        words = "in the order of the lines: not all of them have a time"
         return f'<text x="{_LEFT}" y="{y}" class="dim">{words}</text>'
     low, high = (
         datetime.fromtimestamp(value, timezone.utc).strftime("%H:%M:%S.%f")[:12]
@@ -183,7 +183,7 @@ def _axis(marks: Sequence[Mark], known: Sequence[float], by_time: bool, y: int) 
     zoned = any((moment := moment_of(mark.time)) is not None and moment.tzinfo for mark in marks)
     span = f"{max(known) - min(known):,.3f} s"
     if len(known) < len(marks):
-        span += f"; {len(marks) - len(known)} without a time stand at the left"
+        span += f"; {len(marks) - len(known)} without a time are at the left"
     return (
         f'<text x="{_LEFT}" y="{y}" class="dim">{low}{" UTC" if zoned else ""}</text>'
         f'<text x="{_LEFT + _WIDTH / 2}" y="{y}" text-anchor="middle" class="dim">{span}</text>'

@@ -30,7 +30,7 @@ _CONSEQUENCES_SHOWN = 5
 _OTHERS_SHOWN = 4
 _AGAIN = "the same again"
 _NEW_RULE = (
-    "If you know the cause, teach it: a rule is one TOML file, and --rules DIR uses yours at once. "
+    "If you know the cause, add a rule: it is one TOML file, and --rules DIR uses yours at once. "
     "CONTRIBUTING.md and docs/rule-format.md, in the sources, tell how to write one and give it back."
 )
 
@@ -160,7 +160,7 @@ def _report(page: _Page, report: Report) -> None:
         _diagnosed(page, report, report.diagnoses[0])
     elif report.outcome is Outcome.NO_FAILURE:
         _verdict(page, _PASS, f"No failure found in {words.sources(report.source)}")
-        _others(page, "What was found all the same", report.diagnoses)
+        _others(page, "Also noticed", report.diagnoses)
     elif report.outcome is Outcome.UNREADABLE:
         _verdict(page, _UNKNOWN, f"Could not read {words.sources(report.source)}")
     else:
@@ -215,7 +215,7 @@ def _diagnosis(page: _Page, item: Diagnosis) -> None:
     if item.decide_with:
         page.head("To make sure" if item.standing is Standing.CONFIRMED else "To decide")
         page.command(item.decide_with, indent=4)
-    page.paragraphs("Could not be told", item.missing)
+    page.paragraphs("Could not be determined", item.missing)
     if page.verbose:
         page.paragraphs("Why this one", item.reasons)
         page.paragraphs("Read more", item.references)

@@ -25,8 +25,8 @@ def standing(item: Diagnosis) -> str:
     """How sure it is, and that it is no cause where it is none."""
     words = {
         Standing.CONFIRMED: "confirmed",
-        Standing.POSSIBLE: "possible, not proved",
-        Standing.UNLIKELY: "unlikely, something speaks against it",
+        Standing.POSSIBLE: "possible, not proven",
+        Standing.UNLIKELY: "unlikely, there is evidence against it",
     }[item.standing]
     if item.role in (Role.CONSEQUENCE, Role.TEARDOWN):
         words += "; a consequence, its cause is not in the text"
@@ -41,7 +41,7 @@ def first_failure(item: FirstFailure | None) -> str:
         return ""
     by = f" ({item.decided_by})" if item.decided_by else ""
     if item.tie:
-        return f"ranks {ranks(item.tie)} failed first; which of them cannot be told{by}"
+        return f"ranks {ranks(item.tie)} failed first; which of them is unclear{by}"
     if item.rank is None:
         return ""
     host = f" on {item.host}" if item.host else ""

@@ -129,7 +129,7 @@ class Drift:
     def _differences(self, found: Survey, seed: int) -> list[str]:
         told = []
         if self._before.gpus != found.named:
-            told.append("Other GPUs than in the baseline: nothing was compared with it")
+            told.append("Different GPUs than in the baseline: nothing was compared with it")
         elif self._before.torch != found.torch:
             told.append(
                 f"The baseline is of torch {self._before.torch}: speeds were compared with it, bits were not"
@@ -160,7 +160,7 @@ class Drift:
             verdict="pass" if good else "fail",
             measured="the same bits"
             if good
-            else "other bits than in the baseline, with the same torch and seed",
+            else "different bits than in the baseline, with the same torch and seed",
             expected="the bits of the baseline",
             source=SOURCE,
         )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from torchdoctor.probes.machine import Json, Outcome
 from torchdoctor.probes.spawn import REPORT_LIMIT, TAIL_LIMIT, parse_lines
 
-# what a program prints, with its stacks, that ends itself because its time is over
+# what a program prints, with its stacks, that ends itself because its time limit is reached
 _OVER = "Timeout ("
 Read = Callable[[str, int, bool], str]
 

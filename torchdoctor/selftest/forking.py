@@ -19,8 +19,8 @@ from torchdoctor.probes.machine import Command, Json, Outcome
 from torchdoctor.probes.scratch import Scratch
 from torchdoctor.probes.spawn import FLOOD_LIMIT, REPORT_LIMIT, TAIL_LIMIT, Running, parse_lines
 from torchdoctor.selftest import batch
-from torchdoctor.selftest.program import FOLDER
 from torchdoctor.selftest.runner import STOPPED, Plain
+from torchdoctor.selftest.standalone import FOLDER
 
 FORKER = os.path.join(FOLDER, "forker.py")
 BATCH = os.path.join(FOLDER, "batch.py")

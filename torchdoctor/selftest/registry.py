@@ -55,7 +55,7 @@ class SelfCheck:
 
 XID = (
     "device-assert makes kernel assertions fail on purpose. The NVIDIA driver writes an Xid 43 into the "
-    "kernel log for each, as for any program with an index out of range: no sign of broken hardware"
+    "kernel log for each, as for any program with an index out of range: not a sign of broken hardware"
 )
 
 QUICK, STANDARD, DEEP = Level.QUICK, Level.STANDARD, Level.DEEP
@@ -86,7 +86,7 @@ CHECKS = (
     _topic(
         "bit_equal",
         "bit-equal",
-        "The same computation gives the same bits, again and again",
+        "The same computation gives the same bits, repeatedly",
         QUICK,
         DEVICE,
         120.0,
@@ -143,7 +143,7 @@ CHECKS = (
     _topic("collectives", "gloo", "Collectives between processes on the CPU", STANDARD, HOST, 150.0),
     SelfCheck(
         "extension",
-        "A small extension is built and computes right; two builders wait for each other",
+        "A small extension is built and computes correctly; two builders wait for each other",
         DEEP,
         DEVICE,
         600.0,

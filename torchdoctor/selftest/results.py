@@ -169,20 +169,18 @@ def how_it_ended(outcome: Outcome) -> Ending:
         last = max((_number(line.get("t")) or 0.0 for line in outcome.lines), default=0.0)
         if not stages:
             return Ending(
-                Verdict.UNKNOWN, f"not begun within {outcome.seconds:.0f} s: importing torch hangs or is slow"
+                Verdict.UNKNOWN, f"not started in {outcome.seconds:.0f} s: importing torch hangs or is slow"
             )
         if last > outcome.seconds / 2:
-            return Ending(Verdict.UNKNOWN, f"slow, not stuck: not done within {outcome.seconds:.0f} s{at}")
-        return Ending(Verdict.FAIL, f"stuck: nothing more came for {outcome.seconds - last:.0f} s{at}")
+            return Ending(Verdict.UNKNOWN, f"slow, not stuck: not finished in {outcome.seconds:.0f} s{at}")
+        return Ending(Verdict.FAIL, f"stuck: no further output for {outcome.seconds - last:.0f} s{at}")
     if outcome.note:
         return Ending(Verdict.UNKNOWN, outcome.note)
     if outcome.signal is not None:
         name = signal_name(outcome.signal)
         if name in _CRASHES:
             return Ending(Verdict.FAIL, f"crashed: ended by {name}{at}")
-        return Ending(
-            Verdict.UNKNOWN, f"ended from outside by {name}{at}; SIGKILL is what a lack of memory gives"
-        )
+        return Ending(Verdict.UNKNOWN, f"ended from outside by {name}{at}; out of memory shows as SIGKILL")
     last_words = outcome.stderr.strip().splitlines()[-1:] if outcome.exit_code else []
     words = f": {last_words[0][:300]}" if last_words else ""
     return Ending(Verdict.UNKNOWN, f"ended without a result, exit code {outcome.exit_code}{at}{words}")

@@ -14,10 +14,10 @@ from typing import Protocol
 from torchdoctor.probes.machine import Command, Outcome
 from torchdoctor.probes.scratch import Scratch
 from torchdoctor.probes.spawn import Running
-from torchdoctor.selftest import program
+from torchdoctor.selftest import standalone
 from torchdoctor.selftest.results import Job
 
-# The program prints its stacks so long before its time is over
+# The program prints its stacks so long before its time limit is reached
 _STACKS_BEFORE_S = 2.0
 _BREATH_S = 0.1
 STOPPED = Outcome(note="stopped: the self-test was interrupted")
@@ -86,7 +86,7 @@ class Programs:
     def path(self, module: str) -> str:
         path = os.path.join(self._folder.name, f"{module}.py")
         if not os.path.exists(path):
-            text = program.compose(module)
+            text = standalone.compose(module)
             with open(path, "w", encoding="utf-8") as stream:
                 stream.write(text)
         return path

@@ -12,7 +12,7 @@ from torchdoctor.model import CheckResult, Fact, NotChecked, Outcome, Report, Ve
 from torchdoctor.probes.descendants import ended_with_us
 from torchdoctor.probes.interrupts import ended_by_signals
 from torchdoctor.probes.machine import Outcome as Ended
-from torchdoctor.selftest import baseline, death, program, runner, survey
+from torchdoctor.selftest import baseline, death, runner, standalone, survey
 from torchdoctor.selftest.registry import Level, Place, SelfCheck, upto
 from torchdoctor.selftest.results import Job, Judged, judge
 from torchdoctor.selftest.siblings import Siblings
@@ -173,7 +173,7 @@ class _Session:
 
     def _survey(self) -> survey.Survey:
         limit_s = survey.SURVEY_S * self._request.limit_scale
-        return survey.read(self._executor.run("survey", (f"{program.FOLDER}/survey.py",), limit_s))
+        return survey.read(self._executor.run("survey", (f"{standalone.FOLDER}/survey.py",), limit_s))
 
     def _plan(self, devices: Sequence[str]) -> list[Job]:
         """Every check on every device it is about: the checks of one device follow each other."""

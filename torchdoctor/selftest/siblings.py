@@ -81,11 +81,11 @@ def same_bits(case: Case, device: str, prints: Mapping[str, str]) -> Case:
     if rest[0][1] == count:
         return replace(
             case, name=name, verdict="fail", expected="the same bits", source=SOURCE,
-            measured=f"other bits than {others}; who is right cannot be told",
+            measured=f"other bits than {others}; which one is right cannot be determined",
         )  # fmt: skip
     odd = case.measured != common
     told = (
-        f"other bits than {count} of {counted(len(prints), 'GPU')}: {device} is the odd one"
+        f"other bits than {count} of {counted(len(prints), 'GPU')}: {device} is the one that differs"
         if odd
         else "the same bits"
     )

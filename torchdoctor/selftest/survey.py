@@ -62,7 +62,7 @@ def read(outcome: Outcome) -> Survey:
     names = tuple(str(name) for name in gpus)
     why = str(found.get("survey.why") or "")
     if not names and not why:
-        why = "torch sees no GPU" if found.get("survey.built") else "this torch is built for the CPU alone"
+        why = "torch sees no GPU" if found.get("survey.built") else "this torch is built for CPU only"
     counts = found.get("survey.processors")
     processors = tuple(one for one in counts if isinstance(one, int)) if isinstance(counts, list) else ()
     cpu = str(found.get("survey.cpu") or "")

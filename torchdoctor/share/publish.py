@@ -44,7 +44,9 @@ def published(report: Report, transcript: Transcript | None = None, here: bool =
     given = redactor.stand_ins()
     shown = given if len(given) <= _NAMED else (*given[: _NAMED - 2], f"and {len(given) - _NAMED + 2} more")
     names = ", ".join(shown)
-    note = f"Replaced before publishing: {', '.join(replaced)}" + (f"; stand-ins: {names}" if names else "")
+    note = f"Replaced before publishing: {', '.join(replaced)}" + (
+        f"; placeholders: {names}" if names else ""
+    )
     return replace(result, notes=(*result.notes, note))
 
 

@@ -48,7 +48,7 @@ def merged(report: Report, runs: Sequence[Run]) -> Report:
             unsure.append(ending)
         if not run.traced and not run.faults:
             notes.append(
-                f"{run.target.words}: sets a trace function of its own; statements after that cannot be told"
+                f"{run.target.words}: sets a trace function of its own; later statements cannot be determined"
             )
         if run.ended in ("ok", "exit") and run.torch is None:
             notes.append(f"{run.target.words}: does not import torch")
@@ -112,7 +112,7 @@ def findings(changes: Iterable[Change], own: bool) -> tuple[list[CheckResult], l
 def _quoted(place: Place | None) -> str:
     if place is None:
         return ""
-    return f": {place.code}" if place.line is not None else " (the line could not be told)"
+    return f": {place.code}" if place.line is not None else " (the line could not be determined)"
 
 
 def _grouped(
@@ -178,11 +178,12 @@ def _evidence(group: Sequence[tuple[Change, ...]]) -> Iterator[Evidence]:
         yield Evidence("before the program's first line: by sitecustomize, a .pth file or the environment")
     elif not last.stack:
         yield Evidence(
-            "the statement could not be told: no line of the program was running, or not ours to see"
+            "the statement could not be determined: no line of the program was running, or none we can see"
         )
     else:
         yield _frame(
-            "set" if last.stack[-1].line is not None else "set (the line could not be told)", last.stack[-1]
+            "set" if last.stack[-1].line is not None else "set (the line could not be determined)",
+            last.stack[-1],
         )
         for place in last.unsure:
             yield Evidence(
@@ -247,12 +248,13 @@ def _ending(run: Run) -> CheckResult | NotChecked | None:
         return _hang(run, upto)
     if run.ended == "exec":
         return NotChecked(
-            TARGET_CHECK, f"{name} goes on as another program ({run.message}){at}, which is not watched{upto}"
+            TARGET_CHECK,
+            f"{name} continues as another program ({run.message}){at}, which is not watched{upto}",
         )
     words = {
         "signal": f"{name} crashes: {run.message}",
         "exit": f"Importing {name} ends the interpreter (code {run.code})",
-        "os._exit": f"{name} ends the process without a word (code {run.code})",
+        "os._exit": f"{name} ends the process without any message (code {run.code})",
         "flood": f"{name} was {run.message}",
         "start": f"{name} could not be run: the interpreter "
         + ("is older than 3.6, the oldest that can be watched" if _too_old(run) else "does not start"),
@@ -264,7 +266,7 @@ def _ending(run: Run) -> CheckResult | NotChecked | None:
 
 def _too_old(run: Run) -> bool:
     """Could it not read our own program?"""
-    return "SyntaxError" in run.message and "program.py" in run.message
+    return "SyntaxError" in run.message and "run_target.py" in run.message
 
 
 def _said(run: Run) -> str:
@@ -277,7 +279,7 @@ def _hang(run: Run, upto: str) -> CheckResult | NotChecked:
     if run.target.kind != "module":
         hint = "" if run.target.kind.startswith("main") else "; put what it does behind a main guard"
         return NotChecked(TARGET_CHECK, f"{run.target.words}: {run.message}{at}{upto}{hint}")
-    return _failed(run, f"Importing {run.target.words} does not come to an end", run.message + at, "", upto)
+    return _failed(run, f"Importing {run.target.words} does not finish", run.message + at, "", upto)
 
 
 def _failed(run: Run, title: str, message: str, meaning: str, upto: str) -> CheckResult:

@@ -44,7 +44,7 @@ class Watch:
         if not self._traced and not self._faults:
             notes = [
                 *notes,
-                "another trace function (debugger, coverage) was active: no statements could be told",
+                "another trace function (debugger, coverage) was active: no statements could be determined",
             ]
         bad = any(result.verdict in (Verdict.FAIL, Verdict.WARN) for result in results)
         return Report(

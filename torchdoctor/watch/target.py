@@ -14,7 +14,7 @@ from torchdoctor.model import TorchdoctorError
 from torchdoctor.probes.live import LiveMachine
 from torchdoctor.probes.machine import Command, Outcome
 
-PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "program.py")
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "child", "run_target.py")
 LIMIT_S = 120.0
 
 

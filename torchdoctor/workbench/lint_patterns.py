@@ -48,7 +48,7 @@ def hostile(source: str) -> Iterator[str]:
         yield whole + _long(filling)
         yield _long(whole + filling * 20)
         if number + 1 < len(kinds):
-            # each later literal again and again, so that every hole has many places to end
+            # each later literal repeatedly, so that every hole has many places to end
             later = "".join(item + filling for item in literals[number + 1 : -1])
             yield _long(whole + _long(later)[: 40 * max(1, len(later))])
         whole += filling + literals[number + 1]

@@ -103,7 +103,7 @@ def main() -> None:
     code, out, err, late = ask(program, level, limit_s, gpus)
     words = " ".join((err or out).split())[:300]
     if late:
-        write({"name": "dcgm.error", "value": f"not done within {limit_s:g} s"})
+        write({"name": "dcgm.error", "value": f"not finished within {limit_s:g} s"})
         return
     try:
         data = json.loads(out[out.index("{") :])

@@ -135,7 +135,7 @@ def locking(folder: str) -> list[str]:
     try:
         first = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except OSError as error:
-        return [f"no lock can be made: {error.strerror}", kind_of(at)]
+        return [f"no lock can be created: {error.strerror}", kind_of(at)]
     try:
         try:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -190,7 +190,7 @@ def usable(folder: str) -> list[object]:
     """What is wrong with writing there ("" for nothing), whether code may run from there, and bytes free."""
     at = existing(folder)
     if at != folder and os.path.lexists(folder):
-        return ["it is no folder", True, -1]
+        return ["it is not a folder", True, -1]
     try:
         handle, path = tempfile.mkstemp(prefix=".torchdoctor-", dir=at)
     except OSError as error:

@@ -14,7 +14,7 @@ from torchdoctor.intake.ending.got_over import mark_recovered
 from torchdoctor.intake.ending.how import ending_of
 
 if TYPE_CHECKING:
-    from torchdoctor.intake.draft import Draft
+    from torchdoctor.intake.elements import Draft
     from torchdoctor.model import Ending
 
 __all__ = ["judge"]

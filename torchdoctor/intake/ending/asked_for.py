@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise, takewhile
 
-from torchdoctor.intake.draft import Draft, pattern
+from torchdoctor.intake.elements import Draft, pattern
 from torchdoctor.intake.ending import rows
 from torchdoctor.model import EventKind
 

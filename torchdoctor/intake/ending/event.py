@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import is_step
-from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.elements import pattern
 from torchdoctor.intake.ending import rows
 from torchdoctor.model import EventKind
 
 if TYPE_CHECKING:
-    from torchdoctor.intake.draft import Draft
+    from torchdoctor.intake.elements import Draft
 
 _FAILURES = (
     EventKind.EXCEPTION,

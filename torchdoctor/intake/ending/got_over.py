@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import is_progress, is_step
-from torchdoctor.intake.draft import pattern
+from torchdoctor.intake.elements import pattern
 from torchdoctor.intake.ending import rows
 from torchdoctor.intake.ending.event import goodness, is_failure, level
 from torchdoctor.intake.lines import is_prompt
 from torchdoctor.model import Ending, EventKind
 
 if TYPE_CHECKING:
-    from torchdoctor.intake.draft import Draft
+    from torchdoctor.intake.elements import Draft
 
 _NEAR = 3  # events in which a program says what it does instead
 _MOST = 400

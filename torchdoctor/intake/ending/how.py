@@ -11,7 +11,7 @@ from torchdoctor.intake.ending.got_over import came_later, caught, of_another, t
 from torchdoctor.model import Ending, EventKind
 
 if TYPE_CHECKING:
-    from torchdoctor.intake.draft import Draft
+    from torchdoctor.intake.elements import Draft
 
 _LAST = 8  # events at the end of an input among which its good end is looked for
 _MOST = 400

@@ -24,7 +24,7 @@ _TELLS = words(
 class StateDictFiltered(Check):
     id = "state-dict-filtered"
     title = "A checkpoint is filtered by the names that the model has"
-    why = """What does not fit is dropped without a word. A prefix ("module.", "model.", "backbone.") or a
+    why = """What does not fit is dropped silently. A prefix ("module.", "model.", "backbone.") or a
     renamed layer drops everything: the model keeps its random weights, and the run only looks as if it were
     pretrained."""
     fix = (
@@ -280,7 +280,7 @@ class WeightsOnlyFalse(Check):
         "Use weights_only=True; allow the classes it needs: torch.serialization.add_safe_globals([...]).",
         "For files of others, safetensors holds nothing that could run.",
     )
-    overlaps = "ruff S614 and torchfix TOR102 tell of any load that may run code; this one of foreign files"
+    overlaps = "ruff S614 and torchfix TOR102 report any load that may run code; this one only foreign files"
     words = ("weights_only",)
 
     def run(self, scene: Scene) -> Iterator[Finding]:

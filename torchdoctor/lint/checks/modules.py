@@ -85,7 +85,7 @@ class SuperInitMissing(Check):
     it, or without it: AttributeError, cannot assign module before Module.__init__() call."""
     fix = ("Call super().__init__() first in __init__.",)
     cause = "module-init-missing"
-    overlaps = "pylint W0231 (super-init-not-called) tells of any class; this one of what then fails in torch"
+    overlaps = "pylint W0231 (super-init-not-called) reports any class; this one what then fails in torch"
     words = ("Module", "nn.")
 
     def run(self, scene: Scene) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ class OptimizerBeforeMove(Check):
     new is never trained."""
     fix = (
         "Build the model, move it, then build the optimizer, then load its state.",
-        "After replacing the model, build the optimizer anew from its parameters.",
+        "After replacing the model, build the optimizer again from its parameters.",
     )
     words = ("optim",)
 

@@ -17,7 +17,7 @@ class SyntaxErrorInFile(Check):
 
     id = "syntax-error"
     group = 0
-    title = "The file is no Python that this interpreter reads"
+    title = "The file is not Python that this interpreter can read"
     why = """Nothing can be said of a file, or a cell of a notebook, that does not parse; the others are
     looked at all the same. Python 2 is such a file, and so is what is newer than the Python that runs
     torchdoctor."""

@@ -271,7 +271,7 @@ def misbehave(bench: Bench) -> None:
         time.sleep(3600)
     elif fault == "busy":  # slow, not stuck: goes on telling, and is never done
         for number in range(36000):
-            bench.told(f"step {number}", "pass", "1", "1", "a fault to order")
+            bench.told(f"step {number}", "pass", "1", "1", "a planted fault")
             time.sleep(0.1)
     elif fault == "crash":
         os.kill(os.getpid(), signal.SIGSEGV)
@@ -303,11 +303,11 @@ def misbehave(bench: Bench) -> None:
     elif fault == "closed":
         os.closerange(0, 64)
     elif fault == "error":
-        raise RuntimeError("an error that was ordered")
+        raise RuntimeError("a planted error")
     elif fault == "cuda-error":
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
     elif fault == "no-memory":
-        raise MemoryError("out of memory, as was ordered")
+        raise MemoryError("out of memory, as planted")
 
 
 def arguments() -> argparse.Namespace:

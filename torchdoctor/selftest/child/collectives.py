@@ -196,7 +196,7 @@ def check(bench: Bench) -> None:
     if bench.topic == "nccl" or (not bench.topic and bench.on_gpu):
         world = count_gpus()
         if world < 2:
-            raise Lacking("one GPU has nobody to talk to")
+            raise Lacking("one GPU has no other GPU to communicate with")
         bench.attempt("nccl", together, bench, "nccl", world)
 
 

@@ -37,15 +37,13 @@ def backend(bench: Bench) -> str:
     if bench.on_gpu:
         return "inductor"
     if bench.level != "deep":
-        bench.told(
-            "inductor", "skip", "on the CPU at the deep level alone; aot_eager was tested in its stead"
-        )
+        bench.told("inductor", "skip", "on the CPU only at the deep level; aot_eager was tested instead")
         return "aot_eager"
     chosen = os.environ.get("CXX") or next(
         (one for one in ("g++", "clang++", "c++") if shutil.which(one)), ""
     )
     if not (chosen and shutil.which(chosen)):
-        bench.told("inductor", "skip", "there is no C++ compiler: aot_eager was tested in its stead")
+        bench.told("inductor", "skip", "there is no C++ compiler: aot_eager was tested instead")
         return "aot_eager"
     return "inductor"
 

@@ -53,9 +53,9 @@ def too_large(bench: Bench) -> None:
     try:
         kept.append(torch.empty(ABSURD, dtype=torch.uint8, device=bench.device))
     except (RuntimeError, MemoryError) as error:
-        bench.holds("too large a request", True, type(error).__name__, "an error", "nobody has 1 PiB")
+        bench.holds("too large a request", True, type(error).__name__, "an error", "no device has 1 PiB")
     else:
-        bench.holds("too large a request", False, "granted", "an error", "nobody has 1 PiB")
+        bench.holds("too large a request", False, "granted", "an error", "no device has 1 PiB")
     if counts and bench.level == "deep":  # others may use this GPU too
         fill(bench)
     if bench.fault == "leak" and counts:

@@ -60,7 +60,7 @@ def between(bench: Bench, one: int, other: int) -> None:
     if torch.cuda.can_device_access_peer(source, target):
         bench.rate(f"p2p, {one} to {other}", rate, "GB/s")
     else:
-        bench.note(f"p2p, {one} to {other}", f"{rate:.4g} GB/s; there is no direct way, it goes by the host")
+        bench.note(f"p2p, {one} to {other}", f"{rate:.4g} GB/s; no direct path, it goes through the host")
 
 
 def check(bench: Bench) -> None:
@@ -72,7 +72,7 @@ def check(bench: Bench) -> None:
         return
     count = torch.cuda.device_count()
     if count < 2:
-        raise Lacking("one GPU has nobody to copy to")
+        raise Lacking("one GPU has no other GPU to copy to")
     for one, other in pairs(count, bench.level == "deep"):
         bench.attempt(f"{one} to {other}", between, bench, one, other)
 

@@ -1,7 +1,7 @@
 """How fast: copies between host and GPU, the GPU's own memory, and matrix products. Best of several runs.
 
 With each rate what the GPU said of its clocks, its heat and its limits during it. And how evenly: the times
-of one kernel, launched again and again. Topics: jitter, h2d, d2h, hbm, gemm-rate.
+of one kernel, launched repeatedly. Topics: jitter, h2d, d2h, hbm, gemm-rate.
 """
 
 from __future__ import annotations

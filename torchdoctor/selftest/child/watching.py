@@ -69,7 +69,7 @@ class Watch:
             raise RuntimeError(f"{name} gave {code}")
 
     def asked(self, name: str, *given: int, kind: Any = ctypes.c_uint) -> int:
-        """One number; -1 where this GPU does not tell it."""
+        """One number; -1 where this GPU does not report it."""
         value = kind()
         if getattr(self.library, name)(self.handle, *given, ctypes.byref(value)) != 0:
             return -1

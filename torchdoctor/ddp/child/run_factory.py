@@ -1,7 +1,7 @@
 """Calls the factory and examines what it gives. A program of its own, in the target's Python.
 
-``python program.py MODULE:FACTORY LIMIT_S FILE``: FILE gets one JSON object a line. What the target prints is
-not protocol. Standard library and the target's torch.
+``python run_factory.py MODULE:FACTORY LIMIT_S FILE``: FILE gets one JSON object a line. What the target
+prints is not protocol. Standard library and the target's torch.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Runs a target and writes down who changes process-wide settings.
 
-A program of its own in the target's Python, called as ``python program.py SPEC FILE``: SPEC is a JSON object
-(kind, name, args, limit_s), FILE gets one JSON object a line the moment it is known, so that what came before
-a crash survives it. Standard library only, syntax of Python 3.6.
+A program of its own in the target's Python, called as ``python run_target.py SPEC FILE``: SPEC is a JSON
+object (kind, name, args, limit_s), FILE gets one JSON object a line the moment it is known, so that what came
+before a crash survives it. Standard library only, syntax of Python 3.6.
 
 kind ``module`` imports a module; ``script`` runs the top level of a file under its own name, not as
 ``__main__``, so that a main guard holds; ``code`` runs a text; ``main`` and ``main-module`` run a program

@@ -1,7 +1,7 @@
 """Calls the factory, writes names and shapes of its state dict: a program of its own, in the target's Python.
 
-``python program.py MODULE:FACTORY LIMIT_S FILE``: FILE gets one JSON object a line. What the target prints is
-not protocol. Standard library and the target's torch; 3.6 syntax.
+``python call_factory.py MODULE:FACTORY LIMIT_S FILE``: FILE gets one JSON object a line. What the target
+prints is not protocol. Standard library and the target's torch; 3.6 syntax.
 """
 
 import importlib

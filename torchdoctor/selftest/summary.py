@@ -27,7 +27,7 @@ def subject(report: Report, python: str) -> str:
 def passed(report: Report, width: int, verbose: bool) -> Iterator[str]:
     """The checks that passed, each with what was measured; then those that were left out."""
     seconds = {fact.name: fact.value for fact in report.facts if fact.name.endswith(".seconds")}
-    for verdict, head in ((Verdict.PASS, "Held:"), (Verdict.SKIP, "Left out:")):
+    for verdict, head in ((Verdict.PASS, "Passed:"), (Verdict.SKIP, "Skipped:")):
         chosen = [one for one in report.checks if one.verdict is verdict]
         if chosen:
             yield ""

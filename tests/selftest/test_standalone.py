@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from torchdoctor.cli.main import main
-from torchdoctor.selftest import program
+from torchdoctor.selftest import standalone
 from torchdoctor.selftest.registry import CHECKS
 
 from .conftest import needs_torch
@@ -35,7 +35,7 @@ def test_a_program_needs_nothing_of_ours(name: str, capsys: pytest.CaptureFixtur
 
 
 def test_every_program_under_child_is_a_check() -> None:
-    files = {path.stem for path in Path(program.FOLDER).glob("*.py")}
+    files = {path.stem for path in Path(standalone.FOLDER).glob("*.py")}
     assert files == {check.file for check in CHECKS} | {
         "__init__", "batch", "bench", "forker", "survey", "watching",
     }  # fmt: skip
@@ -44,7 +44,7 @@ def test_every_program_under_child_is_a_check() -> None:
 @needs_torch
 def test_a_program_runs_alone_and_its_exit_code_tells(tmp_path: Path) -> None:
     path = tmp_path / "check.py"
-    path.write_text(program.compose("lstsq_rank"), encoding="utf-8")
+    path.write_text(standalone.compose("lstsq_rank"), encoding="utf-8")
     argv = [sys.executable, "-I", str(path), "--seed", "5"]
     good = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path, timeout=60)
     assert (good.returncode, good.stderr) == (0, "")

@@ -1,7 +1,7 @@
 """Starts the active set: that of the torchdoctor which this file belongs to, whatever else has the name.
 
-Called as ``python measure.py WISH FILE`` (see ``torchdoctor.gate.active``). Nothing is taken from the current
-folder or from this file's, and no installed package comes before the standard library.
+Called as ``python active_set.py WISH FILE`` (see ``torchdoctor.gate.active``). Nothing is taken from the
+current folder or from this file's, and no installed package comes before the standard library.
 """
 
 from __future__ import annotations
