@@ -327,3 +327,16 @@ def test_a_laptop_with_debris(tmp_path: Path) -> None:
     found = {one.id for one in report(source).checks if one.verdict in (Verdict.FAIL, Verdict.WARN)}
     assert "dataloader-shm" in found
     assert source.faults == []
+
+
+@pytest.mark.parametrize("question", ["torch.cudnn_error", "torch.cuda_error"])
+def test_a_setting_of_the_allocator_that_torch_refuses(question: str, h100: Faulty) -> None:
+    """torch 2.11 on an H200: the first question that starts CUDA is refused, the later ones are not."""
+    words = "ValueError: Unrecognized key 'bogus' in CUDA allocator config."
+    facts = json.loads((MACHINES / "h100.json").read_text(encoding="utf-8"))["facts"]
+    facts[question] = {"state": "known", "value": words, "source": "python"}
+    facts["env.PYTORCH_CUDA_ALLOC_CONF"] = {"state": "known", "value": "bogus:1", "source": "environment"}
+    h100.data = {"schema": h100.data["schema"], "facts": facts}
+    found = {one.id: one for one in report(h100.open()).checks}
+    assert found["torch-cuda"].verdict is Verdict.FAIL
+    assert found["torch-cuda"].action == "Change or unset PYTORCH_CUDA_ALLOC_CONF."

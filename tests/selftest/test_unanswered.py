@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -38,5 +39,6 @@ def test_a_setting_that_a_rule_knows_is_the_failure(
     assert verdicts(monkeypatch, unanswered)["torch"] is Verdict.FAIL
 
 
+@pytest.mark.skipif(find_spec("torch") is None, reason="no torch here")
 def test_the_cpu_that_was_asked_for_is_tested(monkeypatch: pytest.MonkeyPatch, unanswered: Survey) -> None:
     assert Verdict.PASS in verdicts(monkeypatch, unanswered, device="cpu").values()

@@ -123,13 +123,17 @@ def _failed(facts: FactBook, shell: tuple[Evidence, ...]) -> CheckResult:
 
 
 def _cuda(facts: FactBook) -> Iterator[CheckResult]:
-    """CUDA that did not start because of a setting, in words that a rule knows and no check asks for."""
-    error = facts.machine("torch.cuda_error")
-    if error.state is not State.KNOWN:
-        return
+    """CUDA that did not start because of a setting, in words that a rule knows and no check asks for.
+
+    The question for cuDNN comes first and may start CUDA, which then does not refuse a second time.
+    """
     given = _settings(facts)
-    said = cause(str(error.value), given)
-    if said is None or not said.variables:
+    for name in ("torch.cuda_error", "torch.cudnn_error"):
+        error = facts.machine(name)
+        said = cause(str(error.value), given) if error.state is State.KNOWN else None
+        if said is not None and said.variables:
+            break
+    else:
         return
     yield CheckResult(
         "torch-cuda",

@@ -267,9 +267,6 @@ FAMILIES = (
 )  # fmt: skip
 
 
-ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
-
-
 def list_libraries() -> None:
     """Files of the libraries that matter, out of the maps of this process."""
     try:
@@ -297,17 +294,13 @@ def examine_cuda(torch: "Any") -> None:
         available = bool(torch.cuda.is_available())
     said = [str(item.message) for item in caught]
     fact("torch.cuda_available", available)
-    # Settings of the allocator are read when CUDA starts, and is_available does not start it.
-    unproven = any(os.environ.get(name) for name in ALLOCATOR) if available else not said
-    refused = False
-    if unproven and (torch.version.cuda or torch.version.hip):
-        # is_available swallows the reason; the call below it tells, and makes no context.
+    if not available and not said and (torch.version.cuda or torch.version.hip):
+        # is_available swallows the reason; the call below it tells, and starts nothing when it fails.
         try:
             torch._C._cuda_init()
         except Exception as error:
-            refused = True
             said.append(describe(error))
-    if said and (refused or not available):
+    if said and not available:
         fact("torch.cuda_error", "\n".join(said)[:2000])
     else:
         absent("torch.cuda_error")
