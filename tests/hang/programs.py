@@ -295,6 +295,26 @@ model(torch.ones(64, 64, requires_grad=True))
 time.sleep(600)
 """
 
+RANKS_ON_GPUS = """
+import torch
+import torch.distributed as dist
+
+def wait_for_disk():
+    ready()
+    while True:
+        time.sleep(0.5)
+
+dist.init_process_group("nccl")
+torch.cuda.set_device(dist.get_rank())
+value = torch.ones(1, device="cuda")
+dist.all_reduce(value)
+torch.cuda.synchronize()
+if dist.get_rank() == 1:
+    wait_for_disk()
+dist.all_reduce(value)
+torch.cuda.synchronize()
+"""
+
 CUDA = """
 import torch
 from torch.utils.cpp_extension import load_inline

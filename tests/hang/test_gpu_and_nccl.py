@@ -103,6 +103,48 @@ def test_a_rank_that_works_is_waited_for() -> None:
     assert "rank 1 works, and rank 0 waits in all_reduce" in found[0].says[0]
 
 
+SYNCHRONISES = (
+    frame("/home/me/train.py", 51, "main", "torch.cuda.synchronize()"),
+    frame("/env/torch/cuda/__init__.py", 900, "synchronize"),
+)
+READY = ("pt_nccl_watchdg", "NCCL Service  0")
+
+
+def test_a_rank_that_never_reached_the_collective_of_others_that_wait_for_their_gpu() -> None:
+    """As two H200 showed it: all_reduce of NCCL returns at once, and the wait is in synchronize."""
+    late = seen(100, *SYNCHRONISES, tasks=READY, cpu=1.5)
+    away = seen(200, frame("/home/me/train.py", 60, "wait_for_disk", "time.sleep(0.5)"), rank=1, tasks=READY)
+    found, unsaid = judge.judge([late, away], [100, 200])
+    assert [wait.rule for wait in found] == ["collective-rank-branch"]
+    assert found[0].says[0] == "rank 0 waits for the GPU, and rank 1 stands elsewhere"
+    assert found[0].frame is not None
+    assert found[0].frame.function == "wait_for_disk"
+    assert unsaid == []
+
+
+def test_a_rank_that_works_is_waited_for_on_the_gpu_too() -> None:
+    late = seen(100, *SYNCHRONISES, tasks=READY, cpu=1.5)
+    away = seen(200, frame("/home/me/train.py", 60, "evaluate", "metric(x)"), rank=1, tasks=READY)
+    moved = Dump((Stack(200, "MainThread", (frame("/home/me/train.py", 61, "evaluate", "metric(y)"),)),))
+    found, _ = judge.judge([late, Seen(away.first, away.second, away.before, moved, 1.5)], [100, 200])
+    assert [wait.rule for wait in found] == ["hang-slow"]
+    assert found[0].says[0] == "rank 1 works, and rank 0 waits for the GPU"
+
+
+@pytest.mark.parametrize("tasks", [(), READY])
+def test_ranks_that_all_wait_for_their_gpus_wait_for_the_gpu(tasks: tuple[str, ...]) -> None:
+    both = [seen(pid, *SYNCHRONISES, rank=rank, tasks=tasks) for pid, rank in ((100, 0), (200, 1))]
+    found, _ = judge.judge(both, [100, 200])
+    assert {wait.rule for wait in found} == {"hang-cuda-sync"}
+
+
+def test_without_a_communicator_a_kernel_is_what_does_not_end() -> None:
+    late = seen(100, *SYNCHRONISES, cpu=1.5)
+    away = seen(200, frame("/home/me/train.py", 60, "wait_for_disk", "time.sleep(0.5)"), rank=1)
+    found, _ = judge.judge([late, away], [100, 200])
+    assert [wait.rule for wait in found] == ["hang-cuda-sync"]
+
+
 def test_a_network_file_system_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(procfs, "file_of", lambda pid, number: "/data/shard-7.bin")
     monkeypatch.setattr(procfs, "mount_of", lambda path: ("/data", "nfs4"))

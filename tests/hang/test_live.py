@@ -225,3 +225,15 @@ def test_a_kernel_without_an_end() -> None:
     with running(programs.CUDA) as process:
         report = settled([process.pid], 1.0)
     assert rules(report) == ["hang-cuda-sync"]
+
+
+def test_a_rank_that_keeps_the_gpu_of_another_waiting() -> None:
+    import torch
+
+    if torch.cuda.device_count() < 2:
+        pytest.skip("no two GPUs here")
+    with ranks(programs.RANKS_ON_GPUS, 2, wait_for=(1,)) as pids:
+        report = settled(pids, 3.0)
+    assert rules(report) == ["collective-rank-branch"]
+    assert "rank 1 stands elsewhere" in text(report)
+    assert "wait_for_disk" in text(report)

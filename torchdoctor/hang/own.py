@@ -218,14 +218,14 @@ def gil(one: Seen, _: Group) -> Iterator[Wait]:
         return
 
 
-def cuda_sync(one: Seen, _: Group) -> Iterator[Wait]:
-    """The main thread waits for the GPU at a line that synchronises, in both looks."""
+def on_gpu(one: Seen) -> Standing | None:
+    """Does the main thread wait for the GPU in both looks? Confirmed by torch's frame, possible by a line."""
     main = one.main
     if main is None or not one.same(main) or not procfs.maps(one.pid, "libcuda.so"):
-        return
+        return None
     frame = main.inner
     if frame is None:
-        return
+        return None
     named = main.has("torch/cuda/__init__.py", "synchronize") or main.has(
         "torch/cuda/streams.py", "synchronize"
     )
@@ -233,16 +233,24 @@ def cuda_sync(one: Seen, _: Group) -> Iterator[Wait]:
     asks = own is not None and own is frame and bool(_SYNCHRONISES.search(own.code))
     devices = any(path.startswith("/dev/nvidia") for path in procfs.open_files(one.pid).values())
     if not (named or asks) or not devices:
+        return None
+    return Standing.CONFIRMED if named else Standing.POSSIBLE
+
+
+def cuda_sync(one: Seen, _: Group) -> Iterator[Wait]:
+    """The main thread waits for the GPU at a line that synchronises, in both looks."""
+    standing, main = on_gpu(one), one.main
+    if standing is None or main is None:
         return
     yield Wait(
         "hang-cuda-sync", one.pid,
         (f"process {one.pid} waits for its GPU at "
          f"{at(main)}", f"its main thread did not move ({kernel(one)})"),
-        own,
+        main.own,
         (Fix("Find the kernel that does not end: run with the blocking launch, and see which line stands "
              "still.",
              "CUDA_LAUNCH_BLOCKING=1 python train.py"),
          Fix("Look whether the GPU works or stands, and whether the driver "
              "complains:", "nvidia-smi; dmesg --ctime | grep -i xid")),
-        Standing.CONFIRMED if named else Standing.POSSIBLE,
+        standing,
     )  # fmt: skip

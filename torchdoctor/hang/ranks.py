@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from torchdoctor.hang import procfs
 from torchdoctor.hang.look import Seen
+from torchdoctor.hang.own import on_gpu
 from torchdoctor.hang.stacks import Stack
 from torchdoctor.hang.wait import Group, Wait, at
 from torchdoctor.model import Fix, Frame, Record, Standing
@@ -24,7 +25,10 @@ _WRAPPERS = ("torch/nn/parallel/distributed.py", "torch/distributed/fsdp/", "tor
 
 @record(frozen=True, slots=True)
 class Stand(Record):
-    """Where a rank's main thread is: ``meeting``, ``setup``, ``collective`` (in ``call``) or ``outside``."""
+    """Where its main thread is: ``meeting``, ``setup``, ``collective`` (in ``call``), ``gpu`` or ``outside``.
+
+    ``gpu``: it waits for its GPU, and NCCL has a communicator there; its collectives return before they ran.
+    """
 
     seen: Seen
     stack: Stack
@@ -58,6 +62,8 @@ def stand_of(one: Seen) -> Stand | None:
             return Stand(one, main, "collective", "backward")
         if quiet and any(part in file for part in _WRAPPERS):
             return Stand(one, main, "collective", function)
+    if on_gpu(one) is not None and any("nccl" in task.name.lower() for task in one.second.tasks):
+        return Stand(one, main, "gpu")
     return Stand(one, main, "outside")
 
 
@@ -90,6 +96,8 @@ def together(group: Group) -> Iterator[Wait]:
         yield from _absent(still, missing, world)
     elif still and len(still) == len(stands):
         yield from _nccl_init(still)
+    elif outside and not waiting and not meeting:
+        yield from _behind([one for one in stands if one.kind == "gpu"], outside)
 
 
 def _world(stands: Sequence[Stand]) -> int:
@@ -114,9 +122,13 @@ def _lines(stands: Sequence[Stand]) -> Iterator[str]:
     """One line for each place, with the ranks that stand there."""
     places: dict[str, list[Stand]] = {}
     for one in stands:
-        what = {"collective": f"in {one.call} ", "outside": "outside of any "
-                                                            "collective ", "meeting": "at the rendezvous ",
-                "setup": f"in {one.call} "}[one.kind]  # fmt: skip
+        what = {
+            "collective": f"in {one.call} ",
+            "gpu": "waits for the GPU ",
+            "meeting": "at the rendezvous ",
+            "outside": "outside of any collective ",
+            "setup": f"in {one.call} ",
+        }[one.kind]
         places.setdefault(f"{what}at {at(one.stack)}", []).append(one)
     for place, found in places.items():
         yield f"{_named(found)}: {place}"
@@ -166,20 +178,49 @@ def _branch(waiting: Sequence[Stand], others: Sequence[Stand], missing: Sequence
         says.append(f"not on this node: ranks {', '.join(map(str, missing[:16]))}")
     working = [one for one in others if _works(one)]
     if working:
-        first = working[0]
-        yield Wait(
-            "hang-slow", first.seen.pid,
-            (f"{_named(working)} {'work' if len(working) > 1 else 'works'}, and "
-             f"{_named(waiting)} {'wait' if len(waiting) > 1 else 'waits'} in {waiting[0].call}",
-             *_lines(working), *_lines(waiting)),
-            first.stack.own,
-        )  # fmt: skip
+        yield _slow(working, waiting, f"in {waiting[0].call}")
         return
     yield Wait(
         "collective-rank-branch", waiting[0].seen.pid, tuple(says), _own(others or waiting),
         (Fix("Call every collective on every rank: take it out of the branch (if rank == 0), and give all "
              "ranks the same number of steps."),
          Fix("See which collective each rank called:", "TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun train.py")),
+    )  # fmt: skip
+
+
+def _behind(behind: Sequence[Stand], outside: Sequence[Stand]) -> Iterator[Wait]:
+    """Ranks that wait for their GPU while others never reached it: a collective of NCCL runs on the GPU."""
+    if not behind:
+        return
+    working = [one for one in outside if _works(one)]
+    if working:
+        yield _slow(working, behind, "for the GPU")
+        return
+    several = len(outside) > 1
+    yield Wait(
+        "collective-rank-branch", outside[0].seen.pid,
+        (f"{_named(behind)} {'wait' if len(behind) > 1 else 'waits'} for the GPU, and {_named(outside)} "
+         f"{'stand' if several else 'stands'} elsewhere", *_lines(behind), *_lines(outside)),
+        _own(outside),
+        (Fix(f"Find out why {_named(outside)} {'do' if several else 'does'} not get to the collective."),
+         Fix("See which collective each rank called:", "TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun train.py")),
+        Standing.POSSIBLE,
+    )  # fmt: skip
+
+
+def behind(group: Group) -> set[int]:
+    """The processes of ranks that wait for their GPU with NCCL in use."""
+    stands = [stand for one in group.all if one.rank is not None and (stand := stand_of(one)) is not None]
+    return {one.seen.pid for one in stands if one.kind == "gpu"}
+
+
+def _slow(working: Sequence[Stand], waiting: Sequence[Stand], where: str) -> Wait:
+    return Wait(
+        "hang-slow", working[0].seen.pid,
+        (f"{_named(working)} {'work' if len(working) > 1 else 'works'}, and "
+         f"{_named(waiting)} {'wait' if len(waiting) > 1 else 'waits'} {where}",
+         *_lines(working), *_lines(waiting)),
+        working[0].stack.own,
     )  # fmt: skip
 
 
