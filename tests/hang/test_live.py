@@ -213,7 +213,10 @@ def test_a_service_that_idles() -> None:
 
 def test_a_compilation() -> None:
     with running(programs.COMPILE) as process:
-        report = settled([process.pid], 4.0)
+        for _ in range(5):  # how long torch imports before it compiles is the machine's affair
+            report = settled([process.pid], 4.0)
+            if rules(report) != ["hang-slow"]:
+                break
     assert rules(report) == ["hang-compile-running"]
 
 

@@ -35,6 +35,14 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
+@pytest.fixture
+def planted(tmp_path: Path) -> Path:
+    """A folder for PYTHONPATH: the current one, `folder`, is left out of the path of every program."""
+    made = tmp_path / "planted"
+    made.mkdir()
+    return made
+
+
 def gate(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
     begun = time.monotonic()
     done = run([*PASSIVE, *words], folder, environment=environment)
@@ -175,9 +183,10 @@ def test_a_second_signal_while_the_first_is_handled_changes_nothing(
     assert b"Traceback" not in said
     verdict = json.loads((folder / "v.json").read_text())
     assert verdict["verdict"] == "inconclusive"
-    assert verdict["not_checked"][-1] == {
-        "check": "gate", "reason": f"stopped by {first} in the environment set", "required": True,
-    }  # fmt: skip
+    last = verdict["not_checked"][-1]
+    assert (last["check"], last["required"]) == ("gate", True)
+    # which of two comes first is not fixed where both wait for a busy machine
+    assert last["reason"] in {f"stopped by {name} in the environment set" for name in (first, second)}
 
 
 def waited(condition: Callable[[], bool], limit_s: float = LIMIT_S) -> None:
@@ -245,12 +254,12 @@ def test_a_python_that_cannot_start_is_unknown_through_the_script(
 
 @pytest.mark.parametrize("module", ["enum", "signal", "contextlib", "click"])
 def test_a_module_that_ends_the_interpreter_while_it_is_imported_is_no_fit_node(
-    module: str, folder: Path
+    module: str, folder: Path, planted: Path
 ) -> None:
     """The interpreter of -S has none of these yet when our first instruction runs."""
-    (folder / f"{module}.py").write_text("raise SystemExit(0)\n")
+    (planted / f"{module}.py").write_text("raise SystemExit(0)\n")
     code = "import runpy, sys; sys.argv = ['x', 'gate']; runpy.run_module('torchdoctor', run_name='__main__')"
-    path = os.pathsep.join([str(folder), str(ROOT)])
+    path = os.pathsep.join([str(planted), str(ROOT)])
     loaded = "import sys; import runpy; print(*sys.modules)"
     known = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout
     if module in known.split():
@@ -430,9 +439,9 @@ def dying(file: Path, how: str, variable: str, value: str, words: str) -> dict[s
 
 @pytest.mark.parametrize(("how", "variable", "value", "words"), [*DEATHS, *SILENT])
 def test_a_setting_that_kills_torch_is_the_environment_and_named(
-    how: str, variable: str, value: str, words: str, folder: Path
+    how: str, variable: str, value: str, words: str, folder: Path, planted: Path
 ) -> None:
-    environment = dying(folder / "torch.py", how, variable, value, words)
+    environment = dying(planted / "torch.py", how, variable, value, words)
     quick = ["gate", "--tier", "quick", "--gpus", "0", "--python", sys.executable, "--format", "json"]
     done = run(quick, folder, environment=environment)
     verdict = json.loads(done.stdout)
@@ -446,9 +455,9 @@ def test_a_setting_that_kills_torch_is_the_environment_and_named(
 @pytest.mark.parametrize("command", ["check", "selftest"])
 @pytest.mark.parametrize(("how", "variable", "value", "words"), DEATHS)
 def test_check_and_selftest_name_the_setting_too(
-    command: str, how: str, variable: str, value: str, words: str, folder: Path
+    command: str, how: str, variable: str, value: str, words: str, folder: Path, planted: Path
 ) -> None:
-    environment = dying(folder / "sitecustomize.py", how, variable, value, words)
+    environment = dying(planted / "sitecustomize.py", how, variable, value, words)
     more = ["--only", "gemm-exact"] if command == "selftest" else []
     done = run(
         [command, "--python", sys.executable, "--format", "json", *more], folder, environment=environment
@@ -460,8 +469,8 @@ def test_check_and_selftest_name_the_setting_too(
     assert variable in failed[0]["action"]
 
 
-def test_a_torch_that_dies_with_and_without_its_settings_blames_nobody(folder: Path) -> None:
-    environment = dying(folder / "torch.py", "silent", "PYTHONPATH", str(folder), "")
+def test_a_torch_that_dies_with_and_without_its_settings_blames_nobody(folder: Path, planted: Path) -> None:
+    environment = dying(planted / "torch.py", "silent", "PYTHONPATH", str(planted), "")
     quick = ["gate", "--tier", "quick", "--gpus", "0", "--python", sys.executable, "--format", "json"]
     done = run(quick, folder, environment={**environment, "PYTORCH_CUDA_ALLOC_CONF": "bogus:1"})
     verdict = json.loads(done.stdout)
@@ -510,9 +519,9 @@ def test_an_input_through_a_pipe_is_read(option: str, folder: Path) -> None:
     assert said.startswith(b"td:fit")
 
 
-def test_the_limit_holds_before_anything_is_looked_at(folder: Path) -> None:
+def test_the_limit_holds_before_anything_is_looked_at(folder: Path, planted: Path) -> None:
     """A disk that hangs while the program is loaded: here an import that never ends."""
-    (folder / "click.py").write_text("import time\nwhile True: time.sleep(1)\n")
+    (planted / "click.py").write_text("import time\nwhile True: time.sleep(1)\n")
     code = (
         "import sys, torchdoctor.gate.ending as ending; ending.BEGIN_S = 1.0\n"
         "sys.argv = ['torchdoctor', 'gate', '--exit-style', 'npd']\n"
@@ -522,7 +531,7 @@ def test_the_limit_holds_before_anything_is_looked_at(folder: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(planted), str(ROOT)])},
         capture_output=True,
         timeout=LIMIT_S,
         check=False,

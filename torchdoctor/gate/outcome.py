@@ -109,8 +109,8 @@ def to_json(outcome: GateOutcome) -> str:
     data = {
         "schema": SCHEMA,
         "verdict": None if outcome.skipped else outcome.verdict.value,
-        "skipped": outcome.skipped or None,
         "exit_code": EXIT[outcome.verdict],
+        "skipped": outcome.skipped or None,
         "observe": outcome.observe,
         "reason": reason(outcome),
         "tier": outcome.tier,
