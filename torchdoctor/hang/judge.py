@@ -41,9 +41,10 @@ def judge(seen: Sequence[Seen], roots: Sequence[int]) -> tuple[list[Wait], list[
     """
     group = Group(seen)
     causes = [wait for one in seen for wait in _first(_CAUSES, one, group)]
-    joined = list(ranks.together(group))
+    stands = ranks.stands_of(group)
+    joined = list(ranks.together(stands))
     if joined:  # what does not end on the GPU of a rank that is waited for is NCCL's kernel
-        late = ranks.behind(group)
+        late = {stand.seen.pid for stand in stands if stand.kind == "gpu"}
         causes = [wait for wait in causes if not (wait.rule == "hang-cuda-sync" and wait.pid in late)]
     found = [wait for wait in (*causes, *joined) if wait.rule not in INFO]
     if not found:

@@ -67,15 +67,18 @@ def stand_of(one: Seen) -> Stand | None:
     return Stand(one, main, "outside")
 
 
-def together(group: Group) -> Iterator[Wait]:
-    """What the ranks of one job do, and which rank stands elsewhere or is missing."""
+def stands_of(group: Group) -> list[Stand]:
+    """Where each rank of the job is: the process in which the job's own code runs, not its children."""
     stands = [stand for one in group.all if one.rank is not None and (stand := stand_of(one)) is not None]
-    # a rank is the process in which the job's own code runs, not its children
-    stands = [
+    return [
         one
         for one in stands
         if not any(one.seen in group.below(other.seen) for other in stands if other is not one)
     ]
+
+
+def together(stands: Sequence[Stand]) -> Iterator[Wait]:
+    """What the ranks of one job do, and which rank stands elsewhere or is missing."""
     if not stands:
         return
     world = _world(stands)
@@ -206,12 +209,6 @@ def _behind(behind: Sequence[Stand], outside: Sequence[Stand]) -> Iterator[Wait]
          Fix("See which collective each rank called:", "TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun train.py")),
         Standing.POSSIBLE,
     )  # fmt: skip
-
-
-def behind(group: Group) -> set[int]:
-    """The processes of ranks that wait for their GPU with NCCL in use."""
-    stands = [stand for one in group.all if one.rank is not None and (stand := stand_of(one)) is not None]
-    return {one.seen.pid for one in stands if one.kind == "gpu"}
 
 
 def _slow(working: Sequence[Stand], waiting: Sequence[Stand], where: str) -> Wait:

@@ -122,9 +122,6 @@ class _Session:
         if self._executor.fallback and not found.fault:
             notes.append(f"Every check has an interpreter of its own: {self._executor.fallback}")
         jobs = self._plan(chosen)
-        if found.unanswered and request.device is None:
-            # the CPU is what a machine without a GPU is tested on, not one whose GPUs do not answer
-            refused = found.no_gpu
         if found.fault or refused:
             reason = found.fault or refused
             if found.fault or found.unanswered:

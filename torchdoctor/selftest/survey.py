@@ -75,13 +75,13 @@ def read(outcome: Outcome) -> Survey:
 def devices(wanted: str | None, survey: Survey) -> tuple[tuple[str, ...], str]:
     """The devices to test, and why one that was asked for cannot be. Raises DeviceError.
 
-    Nothing asked for means all GPUs, or the CPU where there are none.
+    Nothing asked for means all GPUs, or the CPU where there are none: not where the GPUs do not answer.
     """
     numbered = tuple(f"cuda:{index}" for index in range(len(survey.gpus)))
     if wanted is None:
         if numbered:
             return numbered, ""
-        return (("mps",) if survey.mps else ("cpu",)), ""
+        return (("mps",) if survey.mps else ("cpu",)), survey.no_gpu if survey.unanswered else ""
     if wanted == "cpu":
         return ("cpu",), ""
     if wanted == "mps":
