@@ -93,7 +93,6 @@ class Workshop:
 
     def __init__(self) -> None:
         self.storages: dict[str, Storage] = {}
-        self.foreign_ids = 0  # persistent ids that are no storages
         self.with_sources = 0  # classes that are saved with their sources
         self.array_types: list[str] = []  # what numpy.dtype is called with
         self.nested: list[bytes] = []  # files of torch.save inside of this one, which pickle.dumps makes
@@ -104,12 +103,10 @@ class Workshop:
             self.with_sources += 1
             return saved_id[1]  # before torch 1.6: a class of the user's, with its source
         if not isinstance(saved_id, tuple) or len(saved_id) < 5 or _text(saved_id[0]) != "storage":
-            self.foreign_ids += 1
             return None
         _, kind, key, device, count = saved_id[:5]
         key, device = _text(key), _text(device)
         if not isinstance(kind, Global) or not isinstance(count, int) or not 0 <= count < 1 << 62:
-            self.foreign_ids += 1
             return None
         if key not in self.storages:
             self.storages[key] = Storage(key, storage_dtype(kind.name), device, count)

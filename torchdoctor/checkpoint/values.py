@@ -37,7 +37,6 @@ class Values(Record):
     nan: int
     infinite: int
     first: int
-    zeros_only: bool
 
 
 def readable(dtype: str) -> bool:
@@ -68,7 +67,7 @@ def _lane_masks(bits: int, mantissa: int, lanes: int) -> tuple[int, int, int, in
 def _lanes(data: Stretch, bits: int, mantissa: int, order: str) -> Values:
     width = bits // 8
     nan = infinite = 0
-    first, at, zeros = -1, 0, True
+    first, at = -1, 0
     while at < data.size:
         piece = data.read(at, PIECE)
         if not piece:
@@ -78,7 +77,6 @@ def _lanes(data: Stretch, bits: int, mantissa: int, order: str) -> Values:
             break
         number = int.from_bytes(piece, order)  # type: ignore[arg-type]
         if number:
-            zeros = False
             exponent, low, sign, fraction, above = _lane_masks(bits, mantissa, len(piece) // width)
             hit = ((number & exponent) + low) & sign
             if hit:
@@ -90,7 +88,7 @@ def _lanes(data: Stretch, bits: int, mantissa: int, order: str) -> Values:
                     lane = _first(hit, len(piece), bits, order)
                     first = at // width + lane
         at += len(piece)
-    return Values(nan, infinite, first, zeros)
+    return Values(nan, infinite, first)
 
 
 def _first(hit: int, size: int, bits: int, order: str) -> int:
@@ -103,15 +101,14 @@ def _bytes(data: Stretch, dtype: str) -> Values:
     nans, infinities = _BYTES[dtype]
     either = bytes(one in nans or one in infinities for one in range(256))
     nan = infinite = at = 0
-    first, zeros = -1, True
+    first = -1
     while at < data.size:
         piece = data.read(at, PIECE)
         if not piece:
             break
         nan += sum(map(piece.count, (bytes([one]) for one in nans)))
         infinite += sum(map(piece.count, (bytes([one]) for one in infinities)))
-        zeros = zeros and not piece.strip(b"\0")
         if first < 0 and nan + infinite:
             first = at + piece.translate(either).index(1)
         at += len(piece)
-    return Values(nan, infinite, first, zeros)
+    return Values(nan, infinite, first)

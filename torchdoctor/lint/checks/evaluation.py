@@ -49,15 +49,6 @@ def _batches(scene: Scene, node: ast.expr) -> bool:
     return isinstance(node, ast.Attribute) and "loader" in node.attr
 
 
-def _forwards(loop: ast.AST, text: str) -> list[ast.Call]:
-    """The calls in a loop of what is written ``text``."""
-    return [
-        call
-        for call in flow.calls_under(loop)
-        if dotted_text(call.func) == text and (call.args or call.keywords)
-    ]
-
-
 class EvalWithoutNoGrad(Check):
     id = "eval-without-no-grad"
     title = "An evaluation loop records the graph of every forward pass"
