@@ -22,14 +22,7 @@ from torchdoctor.cli import findings, verdicts
 @verdicts.format_option()
 @verdicts.fail_on_option()
 @verdicts.strict_option
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(1, 86400),
-    default=120.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long the factory may take.",
-)
+@verdicts.time_limit_option(120.0, "How long the factory may take.")
 @click.option("-v", "--verbose", is_flag=True, help="Show all evidence, and every tensor.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 def command(

@@ -12,14 +12,7 @@ from torchdoctor.cli import verdicts
 @verdicts.format_option()
 @verdicts.fail_on_option()
 @verdicts.strict_option
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(1, 86400),
-    default=300.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long the factory and the batches may take.",
-)
+@verdicts.time_limit_option(300.0, "How long the factory and the batches may take.")
 @click.option("-v", "--verbose", is_flag=True, help="Also show the checks that passed, and full reasons.")
 @click.argument("factory", metavar="MODULE:FACTORY")
 def command(

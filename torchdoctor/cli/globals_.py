@@ -13,14 +13,7 @@ from torchdoctor.cli import verdicts
 @verdicts.format_option()
 @verdicts.fail_on_option()
 @verdicts.strict_option
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(1, 86400),
-    default=120.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long a target may run.",
-)
+@verdicts.time_limit_option(120.0, "How long a target may run.")
 @click.option("-v", "--verbose", is_flag=True, help="Show full reasons.")
 @click.argument("targets", metavar="[TARGET]...", nargs=-1)
 def command(

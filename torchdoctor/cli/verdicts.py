@@ -48,33 +48,52 @@ def fail_on_option(worst: str = "problems") -> Callable[[_Function], _Function]:
     )
 
 
+def time_limit_option(seconds: float, told: str) -> Callable[[_Function], _Function]:
+    """``--time-limit``: ``seconds`` is the default, ``told`` the help."""
+    return click.option(
+        "--time-limit",
+        type=click.FloatRange(1, 86400),
+        default=seconds,
+        show_default=True,
+        metavar="SECONDS",
+        help=told,
+    )
+
+
 def show(report: Report, form: str, subject: Callable[[], str], verbose: bool) -> None:
     """Write the report as text or JSON; ``subject`` is asked only where it is shown."""
-    if form == "json":
-        from torchdoctor.render.json import to_json
 
-        with streams.shown():
-            streams.write(to_json(report))
-        return
-    from torchdoctor.render.checks import render_checks
+    def text(**screen: Any) -> None:
+        from torchdoctor.render.checks import render_checks
 
+        render_checks(report, subject=subject(), verbose=verbose, **screen)
+
+    write(report, form, text)
+
+
+def write(report: Report, form: str, text: Callable[..., None]) -> None:
+    """Write the report as JSON, or have ``text`` write it to a ``stream``, in ``width`` and ``color``."""
     with streams.shown():
-        render_checks(
-            report,
-            stream=sys.stdout,
-            subject=subject(),
-            width=streams.screen()[0],
-            color=streams.color_wanted(),
-            verbose=verbose,
-        )
+        if form == "json":
+            from torchdoctor.render.json import to_json
+
+            streams.write(to_json(report))
+        else:
+            text(stream=sys.stdout, width=streams.screen()[0], color=streams.color_wanted())
 
 
 def exit_code(report: Report, fail_on: str, strict: bool) -> int:
-    """70 a fault of ours, which is told; else 1 findings at or above ``fail_on``, 3 could not tell, where
-    ``strict`` asks for it, 0."""
+    """The exit code of results of checks; see ``ended``."""
+    found = {result.verdict.value for result in report.checks} & _COUNTED[fail_on]
+    return ended(report, bool(found), bool(report.not_checked), strict)
+
+
+def ended(report: Report, found: bool, unsure: bool, strict: bool) -> int:
+    """70 a fault of ours, which is told; else 1 for what was ``found``, 3 could not tell, where ``strict``
+    asks for it, 0."""
     if report.faults:
         streams.complain("a fault of torchdoctor; other results are valid:", *report.faults[0].splitlines())
         return exit_codes.OUR_FAULT
-    if {result.verdict.value for result in report.checks} & _COUNTED[fail_on]:
+    if found:
         return exit_codes.FINDINGS
-    return exit_codes.COULD_NOT_TELL if strict and report.not_checked else 0
+    return exit_codes.COULD_NOT_TELL if strict and unsure else 0

@@ -5,22 +5,13 @@ Plain lines, no library: ``check`` is to start fast. Texts are data and are clea
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from typing import TextIO
 
 from torchdoctor.model import CheckResult, Evidence, Report, Verdict
-from torchdoctor.render.clean import clean, encodable
+from torchdoctor.render.lines import INDENT, wrap, write
 
 _MARKS = {Verdict.PASS: "✓", Verdict.WARN: "!", Verdict.FAIL: "✗", Verdict.UNKNOWN: "?", Verdict.SKIP: "–"}
-_COLORS = {
-    Verdict.PASS: "32",
-    Verdict.WARN: "33",
-    Verdict.FAIL: "31",
-    Verdict.UNKNOWN: "36",
-    Verdict.SKIP: "2",
-}
-_INDENT = "    "
 _UNTOLD_SHOWN = 6
 
 
@@ -34,26 +25,21 @@ def render_checks(
     verbose: bool = False,
 ) -> None:
     """Write the results. ``subject`` says what was examined. Raises OSError as the stream does."""
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    for mark, text in _lines(report, subject, max(width, 40), verbose):
-        line = encodable(text, encoding)
-        if mark is not None:
-            sign = encodable(_MARKS[mark], encoding)
-            line = f"\x1b[{_COLORS[mark]}m{sign}\x1b[0m {line}" if color else f"{sign} {line}"
-        stream.write(line.rstrip() + "\n")
+    lines = _lines(report, subject, max(width, 40), verbose)
+    write(((_MARKS[verdict] if verdict else "", text) for verdict, text in lines), stream, color)
 
 
 def _lines(report: Report, subject: str, width: int, verbose: bool) -> Iterator[tuple[Verdict | None, str]]:
     bad = [one for one in report.checks if one.verdict in (Verdict.FAIL, Verdict.WARN)]
     good = [one for one in report.checks if one.verdict is Verdict.PASS]
-    head, *more = _wrap(_summary(report), width - 2, indent="", hang=2)
+    head, *more = wrap(_summary(report), width - 2, indent="", hang=2)
     yield _worst(report), head
     yield from ((None, line) for line in more)
     if subject:
-        yield from ((None, line) for line in _wrap(subject, width, hang=2, indent="  "))
+        yield from ((None, line) for line in wrap(subject, width, hang=2, indent="  "))
     for one in bad:
         yield None, ""
-        head, *more = _wrap(f"{one.title}  [{one.id}]", width - 2, indent="", hang=2)
+        head, *more = wrap(f"{one.title}  [{one.id}]", width - 2, indent="", hang=2)
         yield one.verdict, head
         yield from ((None, line) for line in more)
         yield from ((None, line) for line in _body(one, width, verbose))
@@ -65,21 +51,21 @@ def _lines(report: Report, subject: str, width: int, verbose: bool) -> Iterator[
             together.setdefault(item.reason.removeprefix("could not tell: "), []).append(item.id)
         shown = list(together.items())[: None if verbose else _UNTOLD_SHOWN]
         for reason, ids in shown:
-            yield from ((None, line) for line in _wrap(f"{', '.join(ids)}: {reason}", width, hang=2))
+            yield from ((None, line) for line in wrap(f"{', '.join(ids)}: {reason}", width, hang=2))
         if len(shown) < len(together):
             left = len(report.not_checked) - sum(len(ids) for _, ids in shown)
-            yield None, f"{_INDENT}and {left} more (-v shows them)"
+            yield None, f"{INDENT}and {left} more (-v shows them)"
     if report.notes:
         yield None, ""
         yield None, "Notes:"
         for note in report.notes:
-            yield from ((None, line) for line in _wrap(note, width, hang=2))
+            yield from ((None, line) for line in wrap(note, width, hang=2))
     if verbose and good:
         yield None, ""
         yield Verdict.PASS, "Checked, nothing found:"
         for one in good:
             yield from (
-                (None, line) for line in _wrap(f"{one.title} ({one.id}): {one.observed}", width, hang=2)
+                (None, line) for line in wrap(f"{one.title} ({one.id}): {one.observed}", width, hang=2)
             )
 
 
@@ -112,11 +98,11 @@ def _body(one: CheckResult, width: int, verbose: bool) -> Iterator[str]:
     # what was observed stands in the evidence with its source, unless there is none
     texts = [item.text + (f"  ({_place(item)})" if item.file else "") for item in one.evidence]
     for text in texts or ([one.observed] if one.observed else []):
-        yield from _wrap(text, width, hang=2)
+        yield from wrap(text, width, hang=2)
     if one.reason:
-        yield from _wrap(one.reason if verbose else _first_sentences(one.reason), width)
+        yield from wrap(one.reason if verbose else _first_sentences(one.reason), width)
     if one.action:
-        yield from _wrap(f"Do: {one.action}", width, hang=4)
+        yield from wrap(f"Do: {one.action}", width, hang=4)
 
 
 def _first_sentences(text: str, limit: int = 240) -> str:
@@ -129,17 +115,6 @@ def _first_sentences(text: str, limit: int = 240) -> str:
             return words[: end + 1]
         end = following
     return words
-
-
-def _wrap(text: str, width: int, hang: int = 0, indent: str = _INDENT) -> Iterator[str]:
-    for line in text.splitlines():
-        yield from textwrap.wrap(
-            clean(line),
-            width,
-            initial_indent=indent,
-            subsequent_indent=indent + " " * hang,
-            break_on_hyphens=False,
-        )
 
 
 def _place(item: Evidence) -> str:

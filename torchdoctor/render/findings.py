@@ -5,19 +5,17 @@ Plain lines, no library. Texts are data and are cleaned.
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 from typing import TextIO
 
 from torchdoctor.model import Diagnosis, Fact, Outcome, Report, Severity, Standing, counted
 from torchdoctor.render import words
-from torchdoctor.render.clean import clean, encodable
+from torchdoctor.render.clean import clean
+from torchdoctor.render.lines import INDENT, wrap, write
 
 _MARKS = {Severity.FATAL: "✗", Severity.WARNING: "!", Severity.INFO: "·"}
-_COLORS = {"✗": "31", "!": "33", "·": "36", "✓": "32", "?": "36"}
 _SHOWN = 6
 _FIXES = 3
-_INDENT = "    "
 
 
 def render_findings(
@@ -30,13 +28,7 @@ def render_findings(
     verbose: bool = False,
 ) -> None:
     """Write the report; ``clear`` is the verdict when nothing is wrong. Raises OSError as the stream does."""
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    for mark, text in _lines(report, clear, max(width, 40), verbose):
-        line = encodable(text, encoding)
-        if mark:
-            sign = encodable(mark, encoding)
-            line = f"\x1b[{_COLORS[mark]}m{sign}\x1b[0m {line}" if color else f"{sign} {line}"
-        stream.write(line.rstrip() + "\n")
+    write(_lines(report, clear, max(width, 40), verbose), stream, color)
 
 
 def _lines(report: Report, clear: str, width: int, verbose: bool) -> Iterator[tuple[str, str]]:
@@ -48,16 +40,16 @@ def _lines(report: Report, clear: str, width: int, verbose: bool) -> Iterator[tu
         yield from (("", line) for line in _body(one, width, verbose))
     if report.suspect is not None:
         yield "", ""
-        yield from (("", line) for line in _wrap(report.suspect.message, width, 2))
+        yield from (("", line) for line in wrap(report.suspect.message, width, 2))
     if report.not_checked:
         yield "", ""
         yield "?", "Could not tell:"
         for item in report.not_checked[: None if verbose else _SHOWN]:
-            yield from (("", line) for line in _wrap(f"{item.id}: {item.reason}", width, 2))
+            yield from (("", line) for line in wrap(f"{item.id}: {item.reason}", width, 2))
     if report.notes:
         yield "", ""
         for note in report.notes:
-            yield from (("", line) for line in _wrap(note, width, 2, indent="  "))
+            yield from (("", line) for line in wrap(note, width, 2, indent="  "))
     if verbose:
         yield from (("", line) for line in _tables(report.facts, width))
 
@@ -77,24 +69,24 @@ def _body(one: Diagnosis, width: int, verbose: bool) -> Iterator[str]:
     last = ""
     for item in one.evidence[: None if verbose else _SHOWN]:
         place = words.place(item, one.rank)
-        yield from _wrap(item.text + (f"  ({place})" if place and place != last else ""), width, 2)
+        yield from wrap(item.text + (f"  ({place})" if place and place != last else ""), width, 2)
         last = place
     if len(one.evidence) > _SHOWN and not verbose:
-        yield f"{_INDENT}and {len(one.evidence) - _SHOWN} more (-v shows them)"
+        yield f"{INDENT}and {len(one.evidence) - _SHOWN} more (-v shows them)"
     if one.frame is not None:
         at = one.frame.file if one.frame.line is None else f"{one.frame.file}:{one.frame.line}"
-        yield from _wrap(f"--> {at}, in {one.frame.function}  {one.frame.code}".rstrip(), width, 4)
+        yield from wrap(f"--> {at}, in {one.frame.function}  {one.frame.code}".rstrip(), width, 4)
     for text in one.missing:
-        yield from _wrap(f"Could not be told: {text}", width, 2)
+        yield from wrap(f"Could not be told: {text}", width, 2)
     for fix in one.fixes[: None if verbose else _FIXES]:
         risk = f" ({words.RISKS.get(fix.risk, fix.risk)})" if fix.risk != "safe" else ""
-        yield from _wrap(f"Do: {fix.do}{risk}", width, 4)
+        yield from wrap(f"Do: {fix.do}{risk}", width, 4)
         if fix.run:
-            yield f"{_INDENT}{_INDENT}{words.prompt(fix.run)}{clean(fix.run)}"
+            yield f"{INDENT}{INDENT}{words.prompt(fix.run)}{clean(fix.run)}"
     if one.decide_with:
-        yield f"{_INDENT}{words.prompt(one.decide_with)}{clean(one.decide_with)}"
+        yield f"{INDENT}{words.prompt(one.decide_with)}{clean(one.decide_with)}"
     if verbose and one.why:
-        yield from _wrap(" ".join(one.why.split()), width)
+        yield from wrap(" ".join(one.why.split()), width)
 
 
 def _tables(facts: tuple[Fact, ...], width: int) -> Iterator[str]:
@@ -107,24 +99,13 @@ def _tables(facts: tuple[Fact, ...], width: int) -> Iterator[str]:
         )
         yield ""
         head = f"{fact.name}  {fact.source}" if rows else f"{fact.name} = {fact.value}  {fact.source}"
-        yield from _wrap(head, width, 2, indent="  ")
+        yield from wrap(head, width, 2, indent="  ")
         for row in rows:
             cells = row if isinstance(row, tuple) else (row,)
-            yield from _wrap("  ".join(str(cell) for cell in cells), width, 2)
+            yield from wrap("  ".join(str(cell) for cell in cells), width, 2)
 
 
 def _marked(mark: str, text: str, width: int) -> Iterator[tuple[str, str]]:
-    head, *more = list(_wrap(text, width - 2, 2, indent="")) or [""]
+    head, *more = list(wrap(text, width - 2, 2, indent="")) or [""]
     yield mark, head
     yield from (("", f"  {line}") for line in more)
-
-
-def _wrap(text: str, width: int, hang: int = 0, indent: str = _INDENT) -> Iterator[str]:
-    for line in text.splitlines():
-        yield from textwrap.wrap(
-            clean(line),
-            width,
-            initial_indent=indent,
-            subsequent_indent=indent + " " * hang,
-            break_on_hyphens=False,
-        )
