@@ -146,3 +146,8 @@ class Draft:
             self.local_rank, self.host, self.time, self.level, self.type, tuple(self.frames), relations,
             self.headed, self.quoted, self.recovered, self.count, self.message_line,
         )  # fmt: skip
+
+
+def is_anchored(one: Draft | Event) -> bool:
+    """Has it what only a program gives: frames, a traceback's head, a time, a level, a rank?"""
+    return bool(one.frames or one.headed or one.time or one.level or one.rank is not None)

@@ -13,7 +13,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import is_progress, is_step
-from torchdoctor.intake.elements import Draft, pattern
+from torchdoctor.intake.elements import Draft, is_anchored, pattern
 from torchdoctor.intake.lines import is_prompt
 from torchdoctor.model import Event, EventKind, Quoted
 
@@ -110,7 +110,7 @@ def mark_quoted(drafts: list[Draft], sample: Sample) -> None:
         hunk = draft.raw[:4] == "@@ -" or (hunk and draft.raw[:1] in "+- ")
         if (document or hunk) and not draft.headed:
             draft.quoted = Quoted.WRITTEN
-        if draft.quoted or _anchored(draft):
+        if draft.quoted or is_anchored(draft) or draft.type is not None:
             continue
         if draft.kind not in _WRITABLE:
             draft.quoted = _by_head(draft.raw)
@@ -186,7 +186,7 @@ def in_sentence(event: Event, text: str, start: int, events: Sequence[Event]) ->
     Behind the words of a longer sentence: what a program puts before a message ends in a mark of its own, a
     colon, a bracket, a bar. Or right above or below a whole sentence, without an anchor of its own.
     """
-    if event.frames or event.headed or event.time or event.level or event.rank is not None:
+    if is_anchored(event):
         return False
     if event.kind is EventKind.LOG:
         before = text[:start].rstrip().rpartition("\n")[2]
@@ -201,11 +201,7 @@ def in_sentence(event: Event, text: str, start: int, events: Sequence[Event]) ->
 def shows_output(events: Sequence[Event]) -> bool:
     """Does any form in the text show that a program printed it? A few lines alone are taken for a message."""
     return len(events) <= _MESSAGE or any(
-        event.frames
-        or event.headed
-        or event.time
-        or event.level
-        or event.rank is not None
+        is_anchored(event)
         or event.quoted is Quoted.SOURCE
         or event.kind in _PRINTED
         or (event.kind is EventKind.LOG and (is_step(event.text) or is_progress(event.text)))
@@ -225,18 +221,6 @@ def _is_sentence(event: Event) -> bool:
     return (len(words) >= 5 and spoken * 10 >= len(words) * 8) or sum(
         "\u3040" <= c <= "\ud7a3" for c in line
     ) >= 10
-
-
-def _anchored(event: Draft) -> bool:
-    """Is there a sign that a program printed the event, whatever its form?"""
-    return (
-        bool(event.frames)
-        or event.headed
-        or event.time is not None
-        or event.level is not None
-        or event.rank is not None
-        or event.type is not None
-    )
 
 
 def _blocks(lines: list[tuple[int, str]]) -> dict[int, Quoted]:

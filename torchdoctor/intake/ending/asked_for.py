@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise, takewhile
 
-from torchdoctor.intake.elements import Draft, pattern
+from torchdoctor.intake.elements import Draft, is_anchored, pattern
 from torchdoctor.intake.ending import rows
 from torchdoctor.model import EventKind
 
@@ -99,8 +99,7 @@ def _lines(draft: Draft) -> Iterator[str]:
 
 def _trails(draft: Draft) -> bool:
     """What tests printed may be written behind their summary; a stack, a command or a record is another's."""
-    plain = not (draft.frames or draft.headed or draft.time or draft.level or draft.rank is not None)
-    return plain and draft.raw[:1] not in ("$", "+", "#", "%", "=", ">", "[")
+    return not is_anchored(draft) and draft.raw[:1] not in ("$", "+", "#", "%", "=", ">", "[")
 
 
 def _recover(drafts: list[Draft]) -> None:
