@@ -82,15 +82,6 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin" / "python"
 
 
-@pytest.fixture(scope="session")
-def warm(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache with the catalog in it, so that not every situation compiles it."""
-    folder = tmp_path_factory.mktemp("warm") / "work"
-    folder.mkdir()
-    assert run(["rules", "list"], folder).returncode == 0
-    return folder.parent / "cache"
-
-
 @pytest.fixture
 def place(tmp_path: Path, python: Path, warm: Path) -> Place:
     shutil.copytree(warm, tmp_path / "cache")

@@ -22,14 +22,6 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ma
 NASTY = b"a\x1b]0;x\x07\xe2\x80\xae\xc2\x9b31m\r\x08\nb\xe2\x80\x8b\xff"
 
 
-@pytest.fixture(scope="module")
-def warm(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("warm") / "work"
-    folder.mkdir()
-    assert run(["rules", "list"], folder).returncode == 0
-    return folder.parent / "cache"
-
-
 @pytest.fixture
 def work(tmp_path: Path, warm: Path) -> Path:
     shutil.copytree(warm, tmp_path / "cache")
