@@ -61,7 +61,7 @@ CROSSINGS = {
 
 # what turns texts that nobody has checked into values
 _TEXTS = frozenset({"durations", "json_text", "number", "regular_file", "toml_text"})
-_LOWEST = _TEXTS | {"", "model", "records", "signal_words"}
+_LOWEST = _TEXTS | {"", "context_tags", "model", "records", "signal_words"}
 _SOURCES = frozenset({"catalog", "intake", "extract", "probes"})
 _ENGINE = _LOWEST | _SOURCES | {"engine"}
 # part of the package -> the parts it may import, besides itself; "" is torchdoctor/__init__.py
@@ -72,6 +72,7 @@ ALLOWED = {
     "records": frozenset(),
     **dict.fromkeys(_TEXTS, frozenset()),
     "signal_words": frozenset(),
+    "context_tags": frozenset(),
     **dict.fromkeys(_SOURCES, _LOWEST),
     "lint": _LOWEST,
     # names the catalog's rules, and calls the user's factory in a child

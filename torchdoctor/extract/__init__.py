@@ -32,6 +32,7 @@ NAMESPACES = {
     "launcher": "launcher",
     "store": "store",
     "python": "python_error",
+    "context": "context",
 }
 
 
