@@ -20,8 +20,8 @@ MAX_SHOWN = 3
 def with_pitfalls(report: Report, transcript: Transcript) -> Report:
     """The report with each pitfall that would show as a diagnosed rule, where the user's files have it.
 
-    A pitfall is what may be behind the failure: it stands after the evidence and changes no standing. Files that
-    differ from what the log quotes of them are not read. Runs nothing.
+    A pitfall is what may be behind the failure: it stands after the evidence and changes no standing. Files
+    that differ from what the log quotes of them are left out. Runs nothing.
     """
     causes: dict[str, set[str]] = {}
     for check in registry.all_checks().values():
