@@ -28,7 +28,7 @@ _NEEDS = {
         "sysctl", "/proc/", "/dev/shm", "/sys/", "dkms", "lspci", "getent", "ip -br", "fuser", "usermod",
         "mount",
     ),
-    ("windows",): ("winget", "reg add", "netstat -ano", "py -m", "findstr"),
+    ("windows",): ("winget", "reg add", "netstat -ano", "py -m", "findstr", "Get-Counter"),
     ("slurm",): ("sbatch", "srun", "scontrol", "sacct", "sinfo"),
     ("kubernetes",): ("kubectl",),
     ("docker", "podman"): ("docker run",),
