@@ -12,17 +12,10 @@ Forms, each seen from the named program:
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from torchdoctor.model import Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
-
-NAMESPACE = "assert"
+from torchdoctor.model import Event, Fact, Transcript
+from torchdoctor.patterns import Patterns
 
 FACTS: dict[str, str] = {
     "assert.condition": "str: what had to be true, as printed",
@@ -45,7 +38,7 @@ _WHERE = r"block: " + _INDEX % "block" + r", thread: " + _INDEX % "thread"
 # a condition may hold back quotes of its own, so the last one before "failed" ends it
 _CONDITION = r",? Assertion [`']?(?P<condition>[^\n]{0,300}?)[`'] ?failed"
 
-_PATTERNS = {
+_SOURCES = {
     "cuda": _PLACE + f"(?:{_KERNEL})?" + _WHERE + _CONDITION,
     "cuda-cut": f"(?:{_KERNEL})?" + _WHERE + _CONDITION,  # the line's head was lost
     "hip": _PLACE + _KERNEL + r"Device-side assertion `(?P<condition>[^\n]{0,300}?)[`'] failed",
@@ -61,11 +54,7 @@ _PATTERNS = {
     "functor": r"([A-Za-z_]\w*)(?:<[^()]*>)?::operator\(\)",
     "name": r"([A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)\s*(?:<[^()]*>)?\s*\(",
 }
-
-
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name])
+_PATTERNS = Patterns(_SOURCES)
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
@@ -79,11 +68,11 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
             return
         part = text[max(0, place - BEFORE) : place + AFTER]
         for backend in ("cuda", "hip", "cpu", "cuda-cut"):
-            found = _pattern(backend).search(part)
+            found = _PATTERNS[backend].search(part)
             if found is not None:
                 yield from _one_line(backend, found, source)
                 return
-        if (found := _pattern("dsa").search(part)) is not None:
+        if (found := _PATTERNS["dsa"].search(part)) is not None:
             yield from _report(found, part, source)
             return
 
@@ -110,13 +99,13 @@ def _one_line(backend: str, found: re.Match[str], source: str) -> Iterator[Fact]
 
 def _report(found: re.Match[str], text: str, source: str) -> Iterator[Fact]:
     yield Fact.known("assert.condition", found.group("condition").strip(), source)
-    if (place := _pattern("dsa-file").search(text)) is not None:
+    if (place := _PATTERNS["dsa-file"].search(text)) is not None:
         yield Fact.known("assert.file", place.group("file").replace("\\", "/"), source)
         yield Fact.known("assert.line", int(place.group("line")), source)
-    kernel = _pattern("dsa-kernel").search(text)
+    kernel = _PATTERNS["dsa-kernel"].search(text)
     yield _kernel(kernel.group("kernel") if kernel else None, source)
     for part in ("block", "thread"):
-        if (index := _pattern(f"dsa-{part}").search(text)) is not None:
+        if (index := _PATTERNS[f"dsa-{part}"].search(text)) is not None:
             yield Fact.known(f"assert.{part}", index.group("index").replace(" ", ""), source)
     yield Fact.known("assert.backend", "cuda", source)
 
@@ -127,6 +116,6 @@ def _kernel(printed: str | None, source: str) -> Fact:
         return Fact.absent("assert.kernel", source, "the message does not name it")
     name = printed.strip()
     if "(" in name and name != "operator()":
-        found = _pattern("functor").search(name) or _pattern("name").search(name)
+        found = _PATTERNS["functor"].search(name) or _PATTERNS["name"].search(name)
         name = found.group(1) if found else name
     return Fact.known("assert.kernel", name.rpartition("::")[2] or name, source)

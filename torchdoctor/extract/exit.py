@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from torchdoctor.model import EventKind, Fact
+from torchdoctor.model import Event, EventKind, Fact, Transcript
+from torchdoctor.patterns import pattern
 from torchdoctor.signal_words import BARE, TELLING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
-
-NAMESPACE = "exit"
 
 FACTS: dict[str, str] = {
     "exit.code": "int: exit code as printed: negative for a signal (torchrun), 128 + signal (shells)",
@@ -99,11 +92,6 @@ _MARKS = ("exit", "Exit", "signal", "SIG", "OOMKilled", "return code", "task")
 _SHELL_KINDS = (EventKind.CRASH, EventKind.LAUNCHER, EventKind.SCHEDULER, EventKind.LOG)
 
 
-@cache
-def _pattern(source: str) -> re.Pattern[str]:
-    return re.compile(source)
-
-
 def signal_of(code: int) -> str | None:
     """The signal behind an exit code of torchrun (-9), a shell or container (137), or Windows; else None."""
     if code < 0 and -code in SIGNALS:
@@ -124,12 +112,12 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
             return
     if any(mark in text for mark in _MARKS):
         for form in _FORMS:
-            match = _pattern(form).search(text)
+            match = pattern(form).search(text)
             if match is not None:
                 yield from _told(match, source)
                 return
     if event.kind in _SHELL_KINDS:
-        match = _pattern(_SHELL).search(text)
+        match = pattern(_SHELL).search(text)
         if match is not None:
             yield Fact.known("exit.signal", _WORDS[match.group("word")], source)
             yield Fact.known("exit.core_dumped", "core dumped" in match.group("core"), source)
@@ -154,8 +142,8 @@ def _abroad(text: str) -> str | None:
 def _from_torchrun(text: str, source: str) -> Iterator[Fact]:
     """The box lists the later failures first and the first one last, under "Root Cause"."""
     head, _, root = text.partition("Root Cause")
-    boxes = [*_pattern(_BOX).finditer(root), *_pattern(_BOX).finditer(head)]
-    match = boxes[0] if boxes else _pattern(_AGENT).search(text) or _pattern(_BOX_LINE).search(text)
+    boxes = [*pattern(_BOX).finditer(root), *pattern(_BOX).finditer(head)]
+    match = boxes[0] if boxes else pattern(_AGENT).search(text) or pattern(_BOX_LINE).search(text)
     if match is None:
         return
     yield from _code(int(match.group("code")), source)

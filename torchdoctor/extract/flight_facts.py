@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from torchdoctor.extract.flight import Call, Record, call_of, sizes_differ, waited_at
 from torchdoctor.extract.flight_hang import together
-from torchdoctor.model import EventKind, Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
-
-NAMESPACE = "flight"
+from torchdoctor.model import Event, EventKind, Fact, Transcript
 
 FACTS: dict[str, str] = {
     "flight.call": "str: the collective of a flight record's stack, as all_reduce",

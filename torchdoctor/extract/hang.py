@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from torchdoctor.extract import flight
 from torchdoctor.extract.nccl_stacks import averages, is_main, wait_of
-from torchdoctor.model import EventKind, Fact
+from torchdoctor.model import Event, EventKind, Fact, Frame, Transcript
 from torchdoctor.records import Record, record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Frame, Transcript
-
-NAMESPACE = "hang"
 
 FACTS: dict[str, str] = {
     "hang.call": "str: the collective, or the part of torch, in which this thread waits for other ranks",

@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from torchdoctor.model import Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
-
-NAMESPACE = "launcher"
+from torchdoctor.model import Event, Fact, Transcript
+from torchdoctor.patterns import Patterns
 
 FACTS: dict[str, str] = {
     "launcher.other_python": "bool: python is of another installation than torchrun, or than the ranks'",
@@ -23,7 +16,7 @@ FACTS: dict[str, str] = {
 
 LINE_CHARS = 400
 
-_PATTERNS = {
+_SOURCES = {
     # torchelastic's agent names the interpreter that it started
     "binary": r"\bof binary: (?P<path>\S{2,200}python[\d.]{0,6}(?:\.exe)?)(?:\s|$)",
     # which, command -v, type -p, where, whereis; "torchrun is /usr/bin/torchrun"
@@ -58,11 +51,7 @@ _PATTERNS = {
     # its first line
     "script": r"^\s*#!\s?(?P<path>/\S{1,200}/python[\d.]{0,6})\s*$",
 }
-
-
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name])
+_PATTERNS = Patterns(_SOURCES)
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
@@ -87,7 +76,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
 
 def _has_missing(event: Event, transcript: Transcript) -> tuple[str, str] | None:
     """Where the package that a rank misses lies for the shell's python or pip."""
-    missing = _pattern("missing").search(event.text)
+    missing = _PATTERNS["missing"].search(event.text)
     if missing is None:
         return None
     return _first("found", transcript, missing.group("package")) or _shown_by_pip(
@@ -101,9 +90,9 @@ def _shown_by_pip(package: str, transcript: Transcript) -> tuple[str, str] | Non
         if "Name: " not in event.text and "Location: " not in event.text:
             continue
         for offset, line in enumerate(event.text.split("\n")):
-            if (name := _pattern("name").match(line[:LINE_CHARS])) is not None:
+            if (name := _PATTERNS["name"].match(line[:LINE_CHARS])) is not None:
                 shown = name.group("package").replace("-", "_").lower()
-            found = _pattern("located").match(line[:LINE_CHARS]) if shown == package.lower() else None
+            found = _PATTERNS["located"].match(line[:LINE_CHARS]) if shown == package.lower() else None
             if found is not None:
                 return f"{found.group('path')}/{package}", f"text:{event.source}:{event.line + offset}"
     return None
@@ -114,7 +103,7 @@ def _first(name: str, transcript: Transcript, package: str = "") -> tuple[str, s
         if not any(word in event.text for word in ("python", "torchrun", "-packages")):
             continue
         for offset, line in enumerate(event.text.split("\n")):
-            found = _pattern(name).search(line[:LINE_CHARS])
+            found = _PATTERNS[name].search(line[:LINE_CHARS])
             if package and found is not None and found.group("package") != package:
                 continue
             if found is not None and "shims" not in found.group("path"):  # pyenv's stand for any of them

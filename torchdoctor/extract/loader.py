@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from torchdoctor.extract.progress import advances
-from torchdoctor.model import EventKind, Fact
+from torchdoctor.model import Event, EventKind, Fact, Frame, Transcript
+from torchdoctor.patterns import pattern
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Frame, Transcript
-
-NAMESPACE = "loader"
 MOST_EVENTS = 500  # what a long log shows below a stack is of other ranks and other days
 
 FACTS: dict[str, str] = {
@@ -42,11 +35,6 @@ _OF_BATCH = ("each element in list of batch", "you should probably activate trun
 _FETCHING = ("utils/data/_utils/fetch.py", "utils/data/dataloader.py", "utils/data/_utils/worker.py")
 # self.items[idx], df.iloc[index], data[i], paths[self.order[item]], rows[idx // 4]
 _BY_INDEX = r"\[[^\[\]]{0,40}\b(?:idx|index|indices|ind|i|item|n|key|sample_id|id|ix)\b[^\[\]]{0,20}\]"
-
-
-@cache
-def _pattern() -> re.Pattern[str]:
-    return re.compile(_BY_INDEX)
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
@@ -78,7 +66,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     yield Fact.known("loader.raised_in", last.function, source)
     sample = _sample_frame(event.frames)
     if sample is not None and sample.code:
-        by_index = sample is _last_own(event.frames) and _pattern().search(sample.code) is not None
+        by_index = sample is _last_own(event.frames) and pattern(_BY_INDEX).search(sample.code) is not None
         yield Fact.known("loader.by_sample_index", by_index, source)
 
 

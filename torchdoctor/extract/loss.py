@@ -8,17 +8,10 @@ epoch in sound runs, as does ``Validation loss decreased (inf --> 0.31)``.
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from torchdoctor.model import Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
-
-NAMESPACE = "loss"
+from torchdoctor.model import Event, Fact, Transcript
+from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "loss.name": "str: name of the first loss in the line that is not a number or infinite",
@@ -39,6 +32,7 @@ _NAMES = (
 )
 _BETWEEN = r"(?:->|[\s:='\"(\[{|,*`]|tensor\(|is\b|value\b|\x1b\[[\d;]{0,8}m){1,24}?"
 _VALUE = r"(?P<value>[-+]?(?:nan|NaN|NAN|inf|Inf|INF|Infinity))(?![\w.\-])"
+_NAMED = _NAMES + _BETWEEN + _VALUE
 # a row of YOLO's table, whose heads stand above: epoch, memory, then the losses
 _ROW = r"(?:^|[\s|])\d{1,5}/\d{1,5}\s+\d{1,4}(?:\.\d{1,3})?[GM]\s+(?:\S+\s+){0,4}?(?P<value>nan|inf)\b"
 _NORM = (
@@ -48,13 +42,6 @@ _NORM = (
 _RECORDS = ("best", "min", "lowest", "last", "prev", "record", "top")
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    if name == "norm":
-        return re.compile(_NORM, re.IGNORECASE)
-    return re.compile(_ROW if name == "row" else _NAMES + _BETWEEN + _VALUE)
-
-
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     """Facts of one line that prints a loss or a gradient norm; nothing when none in it is NaN or infinite."""
     text = event.text[:LINE_CHARS]
@@ -62,7 +49,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     if "nan" not in lower and "inf" not in lower:
         return
     source = f"text:{event.source}:{event.line}"
-    for found in _pattern("named").finditer(text):
+    for found in pattern(_NAMED).finditer(text):
         value = "nan" if "nan" in found.group("value").lower() else "inf"
         before = text[max(0, found.start() - 12) : found.start()].lower() + found.group("name").lower()
         if value == "inf" and (
@@ -73,7 +60,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         yield Fact.known("loss.not_a_number", True, source)
         yield Fact.known("loss.value", value, source)
         return
-    if (row := _pattern("row").search(text)) is not None:
+    if (row := pattern(_ROW).search(text)) is not None:
         yield Fact.absent("loss.name", source, "a column of a table")
         yield Fact.known("loss.not_a_number", True, source)
         yield Fact.known("loss.value", row.group("value"), source)
@@ -116,7 +103,7 @@ def _column(event: Event, transcript: Transcript) -> tuple[str, str] | None:
 
 def _norm(text: str) -> str | None:
     """The gradient norm that a line prints, without a mean in brackets behind it."""
-    found = _pattern("norm").search(text[:LINE_CHARS])
+    found = pattern(_NORM, re.IGNORECASE).search(text[:LINE_CHARS])
     return None if found is None else found.group("value").lower().lstrip("+-")
 
 
@@ -127,7 +114,7 @@ def _stuck(event: Event, transcript: Transcript) -> bool:
         norm = _norm(other.text)
         if norm is None:
             continue
-        if norm != "nan" or _pattern("named").search(other.text[:LINE_CHARS]):
+        if norm != "nan" or pattern(_NAMED).search(other.text[:LINE_CHARS]):
             return False
         count += 1
     return count >= STUCK

@@ -7,19 +7,11 @@ are told with each event that speaks of a timeout.
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from torchdoctor.extract.nccl_ranks import GIVE_UP, Timeout, picture, timeouts_in
-from torchdoctor.model import EventKind, Fact, Reason
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, FactValue, Transcript
-
-NAMESPACE = "nccl"
+from torchdoctor.model import Event, EventKind, Fact, FactValue, Reason, Transcript
+from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "nccl.seq": "int: sequence number of the collective that timed out; torch before 1.10 prints none",
@@ -98,11 +90,6 @@ _LINK_FAULT = (
 )
 
 LIMIT = 2000  # characters of warnings that are kept
-
-
-@cache
-def _pattern(source: str) -> re.Pattern[str]:
-    return re.compile(source)
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
@@ -186,7 +173,7 @@ def _error(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
         yield Fact.absent("nccl.error_class", source)
     else:
         yield Fact.known("nccl.error_class", named, source)
-    version = _pattern(_VERSION).search(text)
+    version = pattern(_VERSION).search(text)
     if version is not None:
         yield Fact.known("nccl.version", version.group(1).rstrip("."), source)
     last = _last_error(event, transcript)
@@ -207,14 +194,14 @@ def _error(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
 
 
 def _link(transcript: Transcript, source: str) -> Fact:
-    if any(_pattern(_LINK_FAULT).search(event.text) for event in transcript.events if not event.quoted):
+    if any(pattern(_LINK_FAULT).search(event.text) for event in transcript.events if not event.quoted):
         return Fact.known("nccl.link_fault", True, source)
     missing = "whether a link or port went down: the kernel log of the nodes tells"
     return Fact.unknown("nccl.link_fault", Reason.NOT_ASKED, source, missing)
 
 
 def _error_class(text: str) -> str | None:
-    found = _pattern(_CLASS).search(text)
+    found = pattern(_CLASS).search(text)
     if found is not None:
         return found.group()
     if "NCCL" not in text:
@@ -230,7 +217,7 @@ def _last_error(event: Event, transcript: Transcript) -> str | None:
         if "Last error:" in text:
             break
         following = _next(at, event, transcript)
-        if following is None or not _pattern(_CLASS + "|Last error:").search(following.text):
+        if following is None or not pattern(_CLASS + "|Last error:").search(following.text):
             return None
         at, text = following.id, following.text
     rest = text.partition("Last error:")[2].strip()

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from torchdoctor.model import Event, Transcript
 from torchdoctor.number import elements
+from torchdoctor.patterns import pattern
 from torchdoctor.records import Record, record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
 
 # A message that holds one of these gives up waiting for other ranks.
 GIVE_UP = (
@@ -92,11 +87,6 @@ class Picture(Record):
     progress: bool | None = None
 
 
-@cache
-def _pattern(source: str) -> re.Pattern[str]:
-    return re.compile(source)
-
-
 _last: list[tuple[Transcript, Picture]] = []
 
 
@@ -125,9 +115,9 @@ def timeouts_in(event: Event) -> Iterator[Timeout]:
     for place, rank, end in zip(places, inner, ends, strict=False):
         body = text[place : min(place + 400, end)]
         numel = _number(r"NumelIn=(\d{1,18})", body)
-        if numel is None and (shape := _pattern(_SHAPE).search(body)) is not None:
+        if numel is None and (shape := pattern(_SHAPE).search(body)) is not None:
             numel = elements(shape.group(1))
-        op = _pattern(r"OpType=(\w{1,60})").search(body)
+        op = pattern(r"OpType=(\w{1,60})").search(body)
         yield Timeout(
             event.id,
             rank if mixed or event.rank is None else event.rank,
@@ -141,7 +131,7 @@ def timeouts_in(event: Event) -> Iterator[Timeout]:
 
 
 def _number(source: str, text: str) -> int | None:
-    found = _pattern(source).search(text)
+    found = pattern(source).search(text)
     return int(found.group(1)) if found else None
 
 
@@ -168,10 +158,10 @@ def _draw(transcript: Transcript) -> Picture:
                         latest[timeout.rank] = timeout
                         said.add(line)
         if "[PG " in text:
-            for found in _pattern(_GROUP).finditer(text):
+            for found in pattern(_GROUP).finditer(text):
                 rank = event.rank if event.rank is not None else int(found.group("rank"))
                 groups[rank, int(found.group("seq"))] = found.group("guid") or found.group("id")
-            for found in _pattern(_ENQUEUED).finditer(text):
+            for found in pattern(_ENQUEUED).finditer(text):
                 rank = event.rank if event.rank is not None else int(found.group(1))
                 enqueued.setdefault(rank, int(found.group(2)))
         if any(mark in text for mark in _WAITED):
@@ -241,7 +231,7 @@ def _differ(values: list[int | None] | list[str | None]) -> bool | None:
 def _counter(text: str) -> tuple[str, float, float | None] | None:
     """What a progress line counts: its words without numbers, how far it is, and of how many."""
     found = None
-    for found in _pattern(_COUNTER).finditer(text):
+    for found in pattern(_COUNTER).finditer(text):
         if found.group("total") is not None:
             break
     if found is None:
@@ -251,7 +241,7 @@ def _counter(text: str) -> tuple[str, float, float | None] | None:
     if found.group("total") is not None:
         raw = found.group("total").replace(",", "")
         total = float(raw.rstrip("kMG")) * _SCALE[raw[len(raw.rstrip("kMG")) :]]
-    words = _pattern(r"[^A-Za-z]+").sub(" ", text[: found.start()]).strip()
+    words = pattern(r"[^A-Za-z]+").sub(" ", text[: found.start()]).strip()
     return words, done, total
 
 
@@ -265,15 +255,15 @@ def _epoch_ended(transcript: Transcript, start: int, compared: list[Timeout]) ->
     if sizes and not averaging:
         return False
     for event in transcript.events[max(0, start - _WINDOW) : start]:
-        if _pattern(_EPOCH_END).search(event.text):
+        if pattern(_EPOCH_END).search(event.text):
             return True
         counted = _counter(event.text) if "/" in event.text else None
         if (
             counted is not None
             and counted[2] is not None
             and counted[1] == counted[2] >= 10
-            and (_pattern(_TRAINING).search(event.text) or "it/s" in event.text or "s/it" in event.text)
-            and not _pattern(_WORK).search(counted[0])
+            and (pattern(_TRAINING).search(event.text) or "it/s" in event.text or "s/it" in event.text)
+            and not pattern(_WORK).search(counted[0])
         ):
             return True
     return False
@@ -282,10 +272,10 @@ def _epoch_ended(transcript: Transcript, start: int, compared: list[Timeout]) ->
 def _open_bar(text: str) -> bool:
     """Does the message of a rank that gives up run into a bar of work that was not at its end yet?"""
     bar = text[: min(place for mark in _WAITED if (place := text.find(mark)) >= 0)].partition("[E ")[0]
-    counted = _counter(bar) if "|" in bar and _pattern(_ELAPSED).search(bar) else None
+    counted = _counter(bar) if "|" in bar and pattern(_ELAPSED).search(bar) else None
     if counted is None or counted[2] is None or counted[1] >= counted[2]:
         return False
-    return _pattern(_WORK).search(counted[0]) is not None and not _pattern(_TRAINING).search(counted[0])
+    return pattern(_WORK).search(counted[0]) is not None and not pattern(_TRAINING).search(counted[0])
 
 
 def _progress(
@@ -308,15 +298,15 @@ def _progress(
         if counted is None or (event.rank if event.rank is not None else 0) in gave_up:
             continue
         words, done, total = counted
-        working = _pattern(_WORK).search(words) is not None
-        if not working and _pattern(_TRAINING).search(event.text):
+        working = pattern(_WORK).search(words) is not None
+        if not working and pattern(_TRAINING).search(event.text):
             continue
         same = event.source == source
         if same and event.id > start:
             if words in before and done > before[words]:
                 return True
         elif working and total is not None and done < total:
-            elapsed = _pattern(_ELAPSED).search(event.text)
+            elapsed = pattern(_ELAPSED).search(event.text)
             if elapsed is not None and start - event.id <= _WINDOW:
                 hours, minutes, seconds = (int(part or 0) for part in elapsed.groups())
                 if hours * 3600 + minutes * 60 + seconds >= 0.9 * limit_s:

@@ -8,18 +8,11 @@ changes names and shapes at once.
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
-from torchdoctor.model import Fact
+from torchdoctor.model import Event, Fact, FactValue, Transcript
 from torchdoctor.number import number
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from torchdoctor.model import Event, FactValue, Transcript
-
-NAMESPACE = "state_dict"
+from torchdoctor.patterns import Patterns
 
 FACTS: dict[str, str] = {
     "state_dict.model": "str: class of the model that was loaded into",
@@ -51,38 +44,23 @@ TRIED = 50
 # what wrappers put into parameter names: DataParallel and DDP, torch.compile, Lightning's Fabric, FSDP,
 # fairscale and torch's activation checkpointing
 _WRAPPERS = (
-    "module",
-    "_orig_mod",
-    "_forward_module",
-    "_fsdp_wrapped_module",
-    "_checkpoint_wrapped_module",
+    "module", "_orig_mod", "_forward_module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module",
     "_fpw_module",
-)
+)  # fmt: skip
 # classes whose own names begin with "module."
 _PARALLEL = ("DataParallel", "DistributedDataParallel")
 # the attribute in which a trainer class keeps the network
 _HOLDERS = (*_WRAPPERS, "model", "net", "network")
 # entries of a training checkpoint that hold the weights, the likeliest first
 _CONTAINERS = (
-    "state_dict",
-    "model_state_dict",
-    "model_state",
-    "model",
-    "net",
-    "params_ema",
-    "params",
-    "module",
-    "weights",
-    "network",
-    "ema",
-    "student",
-    "teacher",
-)
+    "state_dict", "model_state_dict", "model_state", "model", "net", "params_ema", "params", "module",
+    "weights", "network", "ema", "student", "teacher",
+)  # fmt: skip
 _EMBEDDINGS = ("embed", "wte", "lm_head", "word_emb", "shared.weight")
 
 _HEADINGS = ("Missing key(s) in state_dict:", "Unexpected key(s) in state_dict:")
 
-_PATTERNS = {
+_SOURCES = {
     "model": r"Error\(s\) in loading state_dict for ([\w.\[\]]{1,100})",
     "key": r'"([^"]{1,300})"',
     # torch 0.3: KeyError: 'unexpected key "module.conv1.weight" in state_dict'
@@ -96,13 +74,9 @@ _PATTERNS = {
     r"(?:the\s+shape\s+in\s+current\s+model\s+is|where\s+the\s+shape\s+is)"
     r"\s+torch\.Size\(\[([\d, ]*)\]\)",
 }
+_PATTERNS = Patterns(_SOURCES)
 
 Shapes = tuple[str, tuple[int, ...], tuple[int, ...]]
-
-
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name])
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
@@ -116,7 +90,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     missing, cut_missing = _section(text, _HEADINGS[0])
     unexpected, cut_unexpected = _section(text, _HEADINGS[1])
     old = not missing and not unexpected and _old_style(text, missing, unexpected)
-    mismatches = [_shapes(found) for found in _pattern("mismatch").finditer(text)]
+    mismatches = [_shapes(found) for found in _PATTERNS["mismatch"].finditer(text)]
     if not missing and not unexpected and not mismatches:
         return
     cut = cut_missing or cut_unexpected
@@ -124,7 +98,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     def known(name: str, value: FactValue) -> Fact:
         return Fact.known(f"state_dict.{name}", value, source)
 
-    model = _pattern("model").search(text)
+    model = _PATTERNS["model"].search(text)
     yield known("model", model.group(1)) if model else Fact.absent("state_dict.model", source)
     yield known("missing_count", len(missing))
     yield known("unexpected_count", len(unexpected))
@@ -190,7 +164,7 @@ def _section(text: str, heading: str) -> tuple[list[str], bool]:
     part = text[start : min(stops, default=len(text))]
     names: list[str] = []
     end = 0
-    for found in _pattern("key").finditer(part):
+    for found in _PATTERNS["key"].finditer(part):
         # a narrow box breaks a long name in two
         names.append("".join(found.group(1).split()))
         end = found.end()
@@ -200,13 +174,13 @@ def _section(text: str, heading: str) -> tuple[list[str], bool]:
 
 def _old_style(text: str, missing: list[str], unexpected: list[str]) -> bool:
     """Fill the lists from the KeyErrors of torch 0.3; True when there was one."""
-    found = _pattern("old-unexpected").search(text)
+    found = _PATTERNS["old-unexpected"].search(text)
     if found is not None:
         unexpected.append(found.group(1))
         return True
-    found = _pattern("old-missing").search(text)
+    found = _PATTERNS["old-missing"].search(text)
     if found is not None:
-        missing.extend(_pattern("old-key").findall(found.group(1)))
+        missing.extend(_PATTERNS["old-key"].findall(found.group(1)))
     return bool(missing)
 
 

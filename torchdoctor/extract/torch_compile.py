@@ -8,17 +8,10 @@ compiler itself.
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from torchdoctor.model import Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
-
-NAMESPACE = "compile"
+from torchdoctor.model import Event, Fact, Transcript
+from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "compile.stage": "str: dynamo (tracing Python), fake-tensor (shapes without data) or backend "
@@ -86,17 +79,12 @@ _INTERNAL_TEXTS = (
 )  # fmt: skip
 
 
-@cache
-def _pattern(source: str) -> re.Pattern[str]:
-    return re.compile(source, re.DOTALL)
-
-
 def wrapped(text: str) -> tuple[str, str, str] | None:
     """Backend, class and text of the error inside a compile error, "" for each not said; None without one."""
     for literal, source in _WRAPPED:
         if literal not in text:
             continue
-        found = _pattern(source).search(text)
+        found = pattern(source, re.DOTALL).search(text)
         if found is not None:
             groups = found.groupdict()
             inner = (groups.get("type") or "").rpartition(".")[2]
@@ -138,11 +126,11 @@ def _recompiled(event: Event, transcript: Transcript) -> Iterator[Fact]:
         if item.rank != event.rank:
             continue
         source = f"text:{item.source}:{item.line}"
-        place = _pattern(r"function: '(?P<name>[^'\n]{1,200})' \((?P<at>[^)\n]{1,300})\)").search(item.text)
+        place = pattern(r"function: '(?P<name>[^'\n]{1,200})' \((?P<at>[^)\n]{1,300})\)").search(item.text)
         if place is not None:
             yield Fact.known("compile.recompiled", place["name"], source)
             yield Fact.known("compile.recompiled_at", place["at"], source)
-        reason = _pattern(r"last reason: (?:\d+/\d+: )?(?P<reason>[^\n]{1,200})").search(item.text)
+        reason = pattern(r"last reason: (?:\d+/\d+: )?(?P<reason>[^\n]{1,200})").search(item.text)
         if reason is not None:
             yield Fact.known("compile.last_reason", " ".join(reason["reason"].split()), source)
             return

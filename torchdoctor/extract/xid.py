@@ -7,18 +7,11 @@ found anywhere in the line proves nothing. The PCI domain is kept, it is not alw
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from torchdoctor.extract.xid_codes import codes
-from torchdoctor.model import Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, FactValue, Transcript
-
-NAMESPACE = "xid"
+from torchdoctor.model import Event, Fact, FactValue, Transcript
+from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "xid.code": "int: the number of the Xid; 79 also for lines that only say that the GPU fell off the bus",
@@ -67,11 +60,6 @@ _RECOVERY = (
 )
 
 
-@cache
-def _pattern(source: str) -> re.Pattern[str]:
-    return re.compile(source)
-
-
 def place(address: str) -> str:
     """A PCI address as domain:bus:device, the domain in at least four digits: all spellings of one agree."""
     found = re.match(r"([0-9a-fA-F]+):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})", address)
@@ -82,12 +70,12 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     """Facts of one kernel-log line about a GPU or an NVSwitch; nothing for any other line."""
     text = event.text
     source = f"text:{event.source}:{event.line}"
-    if "Xid (" in text and (found := _pattern(_XID).search(text)) is not None:
+    if "Xid (" in text and (found := pattern(_XID).search(text)) is not None:
         yield from _xid(found, source)
-    elif "SXid (" in text and (found := _pattern(_SXID).search(text)) is not None:
+    elif "SXid (" in text and (found := pattern(_SXID).search(text)) is not None:
         yield from _sxid(found, source)
     elif any(words in text for words in _UNREACHED):
-        first = next(filter(None, (_pattern(_XID).search(one.text) for one in _logged(transcript))), None)
+        first = next(filter(None, (pattern(_XID).search(one.text) for one in _logged(transcript))), None)
         if first is None:
             yield Fact.absent("xid.first", source)
         else:
@@ -95,7 +83,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     elif "fallen off the bus" in text and ("NVRM" in text or "NVIDIA GPU" in text or "nvidia" in text):
         yield Fact.known("xid.code", 79, source, "the line has no number")
         yield from _class_of(79, source)
-        address = _pattern(_FALLEN).search(text)
+        address = pattern(_FALLEN).search(text)
         if address is not None:
             yield Fact.known("xid.pci", address.group("pci").lower(), source)
         yield Fact.absent("xid.pid", source)
@@ -114,7 +102,7 @@ def _xid(found: re.Match[str], source: str) -> Iterator[Fact]:
     yield from _class_of(code, source)
     yield known("pci", found.group("pci").lower())
     rest = found.group("rest").strip()
-    process = _pattern(_PROCESS).match(rest)
+    process = pattern(_PROCESS).match(rest)
     if process is not None:
         rest = rest[process.end() :]
     if process is None or process.group("pid") is None:
@@ -124,7 +112,7 @@ def _xid(found: re.Match[str], source: str) -> Iterator[Fact]:
         if process.group("name"):
             yield known("process", process.group("name").strip("'"))
     yield known("message", rest)
-    previous = _pattern(_PREVIOUS).search(rest)
+    previous = pattern(_PREVIOUS).search(rest)
     if previous is not None:
         yield known("caused_by", int(previous.group("code")))
     if 144 <= code <= 150:
@@ -147,7 +135,7 @@ def _class_of(code: int, source: str) -> Iterator[Fact]:
 
 
 def _nvlink5(rest: str, source: str) -> Iterator[Fact]:
-    found = _pattern(_NVLINK5).match(rest)
+    found = pattern(_NVLINK5).match(rest)
     if found is None:
         yield Fact.absent("xid.severity", source)
         return
