@@ -20,7 +20,6 @@ FACTS: dict[str, str] = {
     "arch-unsupported, compiler-missing, nvcc-missing, out-of-memory, missing-library, undefined-reference "
     "or code",
     "build.first_error_file": "str: source file the first error stands in; absent for errors without one",
-    "build.compiler": "str: who printed it: gcc, clang, nvcc, msvc, ptxas, linker or shell",
     "build.header": "str: the header that was not found",
     "build.library": "str: the library that the linker did not find, without -l, lib and ending",
     "build.consumer": "str: whose build it is: triton (its launcher), inductor (generated code), extension "
@@ -348,7 +347,6 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     put("first_error", error.text)
     put("first_error_kind", kind)
     put("first_error_file", error.file)
-    put("compiler", error.compiler)
     put("header", _named(kind, error.text) if kind == "missing-header" else "")
     put("library", _named(kind, error.text) if kind == "missing-library" else "")
     put("consumer", _consumer(error, transcript))

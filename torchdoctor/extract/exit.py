@@ -13,11 +13,7 @@ FACTS: dict[str, str] = {
     "exit.code": "int: exit code as printed: negative for a signal (torchrun), 128 + signal (shells)",
     "exit.signal": "str: the signal behind it, as SIGKILL; absent when the process ended by itself",
     "exit.local_rank": "int: local rank of the process that ended first, where the launcher names one",
-    "exit.rank": "int: its global rank",
     "exit.pid": "int: its process id",
-    "exit.ranks": "list: all ranks that a torchrun box lists, the first failure first",
-    "exit.codes": "list: their exit codes, in the same order",
-    "exit.core_dumped": "bool: the shell says whether a core was written",
 }
 
 SIGNALS = {
@@ -86,7 +82,7 @@ _FORMS = (
 _SHELL = (
     r"(?:^|: *|\d +)(?P<word>Segmentation fault|Bus error|Aborted|Abort trap|Floating point exception|"
     r"Illegal instruction|Killed|Terminated|Hangup|Trace/breakpoint trap)"
-    r"(?: *: \d+)?(?P<core> +\(core dumped\)|\s|$)"
+    r"(?: *: \d+)?(?: +\(core dumped\)|\s|$)"
 )
 _MARKS = ("exit", "Exit", "signal", "SIG", "OOMKilled", "return code", "task")
 _SHELL_KINDS = (EventKind.CRASH, EventKind.LAUNCHER, EventKind.SCHEDULER, EventKind.LOG)
@@ -120,7 +116,6 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         match = pattern(_SHELL).search(text)
         if match is not None:
             yield Fact.known("exit.signal", _WORDS[match.group("word")], source)
-            yield Fact.known("exit.core_dumped", "core dumped" in match.group("core"), source)
         elif event.kind is EventKind.CRASH:
             signal = _abroad(text.strip())
             if signal is not None:
@@ -151,10 +146,6 @@ def _from_torchrun(text: str, source: str) -> Iterator[Fact]:
     named = match.groupdict()
     if named.get("local") is not None:
         yield Fact.known("exit.local_rank", int(named["local"]), source)
-    if boxes:
-        yield Fact.known("exit.rank", int(named["rank"]), source)
-        yield Fact.known("exit.ranks", tuple(int(box.group("rank")) for box in boxes), source)
-        yield Fact.known("exit.codes", tuple(int(box.group("code")) for box in boxes), source)
 
 
 def _code(code: int, source: str) -> Iterator[Fact]:

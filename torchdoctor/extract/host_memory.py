@@ -14,8 +14,7 @@ from torchdoctor.patterns import Patterns
 
 FACTS: dict[str, str] = {
     "host_memory.kill_recorded": "bool: the text holds a record of a kill for memory; unknown without one",
-    "host_memory.killed_name": "str: name of the process in the kernel's record on this event",
-    "host_memory.ours": "bool: that process is a Python or torch process",
+    "host_memory.ours": "bool: the process in the kernel's record on this event is a Python or torch process",
     "host_memory.grew": "bool: figures of host memory up to this event rose from line to line",
 }
 
@@ -55,7 +54,6 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     found = _PATTERNS["victim"].search(event.text) or _PATTERNS["task"].search(event.text)
     if found is not None:
         name = found.group("name").strip()
-        yield Fact.known("host_memory.killed_name", name, source)
         yield Fact.known("host_memory.ours", name.lower().startswith(_OURS), source)
     series: dict[str, list[float]] = {}
     for earlier in transcript.events[max(0, event.id - LOOK_BACK) : event.id + 1]:

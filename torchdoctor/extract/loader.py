@@ -13,8 +13,6 @@ MOST_EVENTS = 500  # what a long log shows below a stack is of other ranks and o
 FACTS: dict[str, str] = {
     "loader.fetching": "bool: a DataLoader was fetching samples, in this process or in a worker",
     "loader.collating": "bool: samples were put together to a batch, unknown without frames",
-    "loader.in_worker": "bool: the exception was raised in a worker process",
-    "loader.raised_in": "str: function of the frame that raised",
     "loader.by_sample_index": "bool: the line that raised takes an item by the sample's index",
     "loader.seen_waiting": "bool: a stack was taken while it waited; unknown after a Ctrl-C",
     "loader.moves_on": "bool: counts below the stack rise, so that the program goes on",
@@ -60,10 +58,6 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     fetching = any(mark in file for file in files for mark in _FETCHING)
     yield Fact.known("loader.fetching", fetching, source)
     yield Fact.known("loader.collating", collating or fetching, source)
-    in_worker = any(frame.function == "_worker_loop" for frame in event.frames)
-    yield Fact.known("loader.in_worker", in_worker, source)
-    last = event.frames[-1]
-    yield Fact.known("loader.raised_in", last.function, source)
     sample = _sample_frame(event.frames)
     if sample is not None and sample.code:
         by_index = sample is _last_own(event.frames) and pattern(_BY_INDEX).search(sample.code) is not None

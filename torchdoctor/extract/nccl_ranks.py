@@ -29,7 +29,6 @@ _GROUP = (
     r"\[PG (?:ID )?(?P<id>\w+)(?: PG GUID (?P<guid>\w+))?(?: ?\([^)]{0,60}\))? Rank (?P<rank>\d{1,6})\]"
     r"[^\n]{0,200}?work(?: sequence id)?: (?P<seq>\d{1,15})"
 )
-_ENQUEUED = r"Rank (\d{1,6})\][^\n]{0,200}?Last enqueued NCCL work: (\d{1,15})"
 _GIVER = r"(?:^|\[|rank )(\d{1,6})\]? is setting up NCCL"
 
 _COUNTER = (
@@ -68,7 +67,6 @@ class Timeout(Record):
     seq: int | None
     op: str | None
     numel_in: int | None
-    numel_out: int | None
     timeout_ms: int | None
     elapsed_ms: int | None
 
@@ -78,7 +76,6 @@ class Picture(Record):
     """The claims over all ranks; None where too little was printed to tell."""
 
     ranks: tuple[int, ...] = ()
-    behind: tuple[int, ...] | None = None
     same_group: bool | None = None
     seqs_differ: bool | None = None
     ops_differ: bool | None = None
@@ -124,7 +121,6 @@ def timeouts_in(event: Event) -> Iterator[Timeout]:
             _number(r"SeqNum=(\d{1,18})", body),
             op.group(1) if op else None,
             numel,
-            _number(r"NumelOut=(\d{1,18})", body),
             _number(r"Timeout\(ms\)=(\d{1,18})", body),
             _number(r"ran for (\d{1,18}) milli", body),
         )
@@ -141,7 +137,6 @@ def _draw(transcript: Transcript) -> Picture:
     said: set[tuple[int, int | None, int | None]] = set()
     several = False  # one number names ranks of several process groups: nothing can be compared
     groups: dict[tuple[int, int], str] = {}
-    enqueued: dict[int, int] = {}
     waited: list[Event] = []
     givers: set[int] = set()
     for event in transcript.events:
@@ -161,9 +156,6 @@ def _draw(transcript: Transcript) -> Picture:
             for found in pattern(_GROUP).finditer(text):
                 rank = event.rank if event.rank is not None else int(found.group("rank"))
                 groups[rank, int(found.group("seq"))] = found.group("guid") or found.group("id")
-            for found in pattern(_ENQUEUED).finditer(text):
-                rank = event.rank if event.rank is not None else int(found.group(1))
-                enqueued.setdefault(rank, int(found.group(2)))
         if any(mark in text for mark in _WAITED):
             waited.append(event)
             giver = _number(_GIVER, text)
@@ -172,15 +164,9 @@ def _draw(transcript: Transcript) -> Picture:
             if giver is not None:
                 givers.add(giver)
     compared, same_group = ([], None) if several and not groups else _comparable(list(first.values()), groups)
-    behind: tuple[int, ...] | None = None
-    if enqueued and first:
-        target = max((item.seq for item in first.values() if item.seq is not None), default=None)
-        if target is not None:
-            behind = tuple(sorted(rank for rank, last in enqueued.items() if last < target))
     start = waited[0].id if waited else None
     return Picture(
         ranks=tuple(sorted(first)),
-        behind=behind,
         same_group=same_group,
         seqs_differ=_differ([item.seq for item in compared]),
         ops_differ=_differ([_call(item) for item in compared]),

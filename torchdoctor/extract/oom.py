@@ -29,12 +29,9 @@ FACTS: dict[str, str] = {
     "oom.total_bytes": "int: memory of the device; on MPS the limit of the process",
     "oom.free_bytes": "int: memory that the driver still had to give",
     "oom.allocated_bytes": "int: memory in tensors of this process",
-    "oom.reserved_bytes": "int: memory that this process's allocator holds, tensors included",
     "oom.unallocated_bytes": "int: memory that this process's allocator holds in free pieces",
-    "oom.process_bytes": "int: memory of this process as the driver counts it, context included",
     "oom.others_bytes": "int: memory that neither is free nor belongs to this process",
     "oom.gpu": "int: index of the device, as the process counts",
-    "oom.backend": "str: cuda, hip, xpu, npu or mps",
     "oom.limited": "bool: a memory fraction set for the process was the limit, not the card",
     "oom.fragmented": "bool: the allocator's free pieces add up to the request, and to 5 % of what it holds",
     "oom.others_hold": "bool: a good part of the card belongs to other processes",
@@ -133,22 +130,12 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         return
     source = f"text:{event.source}:{event.line}"
     numbers = _Numbers(text)
-    for name in (
-        "want_bytes",
-        "total_bytes",
-        "free_bytes",
-        "allocated_bytes",
-        "reserved_bytes",
-        "unallocated_bytes",
-        "process_bytes",
-        "gpu",
-    ):
+    for name in ("want_bytes", "total_bytes", "free_bytes", "allocated_bytes", "unallocated_bytes", "gpu"):
         value: int | None = getattr(numbers, name)
         if value is None:
             yield Fact.absent(f"oom.{name}", source, "the report does not give it")
         else:
             yield Fact.known(f"oom.{name}", value, source)
-    yield Fact.known("oom.backend", numbers.backend, source)
     yield Fact.known("oom.limited", numbers.limited, source)
     for name, claim, words in numbers.claims():
         yield Fact.known(f"oom.{name}", claim, source, words)
@@ -186,7 +173,6 @@ class _Numbers:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self.backend = _backend(text)
         self.limited = False
         self.gpu: int | None = None
         self.want_bytes = self._size("want", "async-want", "mps-buffer")
@@ -258,7 +244,7 @@ class _Numbers:
             slack = FRAGMENTED_SHARE * (self.reserved_bytes or 0)
             words = f"{in_units(self.unallocated_bytes)} in free pieces, {in_units(want)} asked for"
             yield "fragmented", self.unallocated_bytes >= max(want, slack), words
-        if self.backend == "mps" or total is None or self.free_bytes is None:
+        if _of_mps(self._text) or total is None or self.free_bytes is None:
             return
         held = self.process_bytes
         if held is None:
@@ -272,11 +258,10 @@ class _Numbers:
         yield "others_hold", others >= OTHERS_SHARE * total, words
 
 
-def _backend(text: str) -> str:
-    for name in ("MPS", "HIP", "NPU", "XPU"):
-        if f"{name} out of memory" in text or f"{name} backend out of memory" in text:
-            return name.lower()
-    return "mps" if "Invalid buffer size" in text or "MPS" in text else "cuda"
+def _of_mps(text: str) -> bool:
+    others = ("HIP", "NPU", "XPU")
+    named = any(f"{name} out of memory" in text or f"{name} backend out" in text for name in others)
+    return not named and ("MPS" in text or "Invalid buffer size" in text)
 
 
 def _frames(event: Event, transcript: Transcript) -> list[Frame]:

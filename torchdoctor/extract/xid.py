@@ -9,25 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torchdoctor.extract.xid_codes import codes
 from torchdoctor.model import Event, Fact, FactValue, Transcript
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "xid.code": "int: the number of the Xid; 79 also for lines that only say that the GPU fell off the bus",
-    "xid.class": "str: what the code says of the GPU: APP, WATCH, RESET, REBOOT, RMA, LINK, DECODE, "
-    "RECOVERY, IGN or LEGACY; absent for a code that is not in the table",
-    "xid.meaning": "str: the code in words",
     "xid.sxid": "int: the number of the SXid (NVSwitch)",
     "xid.pci": "str: PCI address with domain, as printed, lower case (0000:3b:00)",
     "xid.pid": "int: process the driver names; absent when it prints <unknown>",
     "xid.process": "str: name of that process, chosen by whoever started it",
-    "xid.message": "str: the rest of the line",
-    "xid.unit": "str: hardware unit of an NVLink-5 code 144 to 150 (NETIR_LINK_EVT)",
     "xid.severity": "str: fatal or nonfatal, where the line says so (NVLink 5 and SXid)",
     "xid.link": "int: number of the NVLink",
-    "xid.subcode": "int: reason code of an NVLink-5 line: bits 20 to 25 of the first word",
-    "xid.status": "int: error status bits of an NVLink-5 line: the second word",
     "xid.caused_by": "int: code of the earlier Xid that the line names as its reason",
     "xid.first": "int: beside nvidia-smi's word that it cannot reach a card: the first Xid of the text, "
     "absent where there is none",
@@ -46,8 +38,8 @@ _FALLEN = rf"(?:GPU at |GPU )(?:PCI:)?{_ADDRESS}"
 _PROCESS = r"pid=(?:(?P<pid>\d+)|'?<unknown>'?)(?:, name=(?P<name>[^,]*))?, ?"
 # "NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x025001c6 0x00000000 …)"
 _NVLINK5 = (
-    r"^(?P<unit>[A-Z][A-Z0-9_]+)\s+(?P<severity>Fatal|Nonfatal|Non-fatal)\b[^(]*?"
-    r"(?:Link (?P<link>-?\d+))?\s*\((?P<words>[^)]*)"
+    r"^[A-Z][A-Z0-9_]+\s+(?P<severity>Fatal|Nonfatal|Non-fatal)\b[^(]*?"
+    r"(?:Link (?P<link>-?\d+))?\s*\("
 )
 _PREVIOUS = r"caused by previous Xid (?P<code>\d+)"
 
@@ -82,7 +74,6 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
             yield Fact.known("xid.first", int(first.group("code")), source)
     elif "fallen off the bus" in text and ("NVRM" in text or "NVIDIA GPU" in text or "nvidia" in text):
         yield Fact.known("xid.code", 79, source, "the line has no number")
-        yield from _class_of(79, source)
         address = pattern(_FALLEN).search(text)
         if address is not None:
             yield Fact.known("xid.pci", address.group("pci").lower(), source)
@@ -99,7 +90,6 @@ def _xid(found: re.Match[str], source: str) -> Iterator[Fact]:
 
     code = int(found.group("code"))
     yield known("code", code)
-    yield from _class_of(code, source)
     yield known("pci", found.group("pci").lower())
     rest = found.group("rest").strip()
     process = pattern(_PROCESS).match(rest)
@@ -111,7 +101,6 @@ def _xid(found: re.Match[str], source: str) -> Iterator[Fact]:
         yield known("pid", int(process.group("pid")))
         if process.group("name"):
             yield known("process", process.group("name").strip("'"))
-    yield known("message", rest)
     previous = pattern(_PREVIOUS).search(rest)
     if previous is not None:
         yield known("caused_by", int(previous.group("code")))
@@ -125,36 +114,15 @@ def _xid(found: re.Match[str], source: str) -> Iterator[Fact]:
                 break
 
 
-def _class_of(code: int, source: str) -> Iterator[Fact]:
-    known = codes().get(code)
-    if known is None:
-        yield Fact.absent("xid.class", source)
-        return
-    yield Fact.known("xid.class", known.kind, source)
-    yield Fact.known("xid.meaning", known.meaning, source)
-
-
 def _nvlink5(rest: str, source: str) -> Iterator[Fact]:
     found = pattern(_NVLINK5).match(rest)
     if found is None:
         yield Fact.absent("xid.severity", source)
         return
-    yield Fact.known("xid.unit", found.group("unit"), source)
     severity = "fatal" if found.group("severity") == "Fatal" else "nonfatal"
     yield Fact.known("xid.severity", severity, source)
     if found.group("link") is not None:
         yield Fact.known("xid.link", int(found.group("link")), source)
-    words: list[int] = []
-    for word in found.group("words").split():
-        try:
-            words.append(int(word, 16))
-        except ValueError:
-            break
-    if words:
-        # NVIDIA's decode of the NVLink-5 codes: reason = (intrinfo >> 20) & 0x3f
-        yield Fact.known("xid.subcode", (words[0] >> 20) & 0x3F, source)
-    if len(words) > 1:
-        yield Fact.known("xid.status", words[1], source)
 
 
 def _sxid(found: re.Match[str], source: str) -> Iterator[Fact]:
@@ -171,4 +139,3 @@ def _sxid(found: re.Match[str], source: str) -> Iterator[Fact]:
     link = re.search(r"\bLink (\d+)", rest)
     if link is not None:
         yield Fact.known("xid.link", int(link.group(1)), source)
-    yield Fact.known("xid.message", rest, source)

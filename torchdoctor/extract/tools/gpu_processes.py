@@ -18,8 +18,6 @@ from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "process_table.gpu": "int: GPU of this row",
-    "process_table.pid": "int: process of this row",
-    "process_table.used_bytes": "int: memory of this process on this GPU",
     "process_table.strays_on_gpu0": "int: processes with some memory on GPU 0 and more on another GPU",
 }
 
@@ -81,8 +79,6 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         return
     if not own.by_bus:
         yield Fact.known("process_table.gpu", own.gpu, source)
-    yield Fact.known("process_table.pid", own.pid, source)
-    yield Fact.known("process_table.used_bytes", own.used_bytes, source)
     yield Fact.known("process_table.strays_on_gpu0", _strays(_table(event, transcript)), source)
 
 
