@@ -9,17 +9,15 @@ from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.provenance import printed_here
 from torchdoctor.intake import IntakeError, is_pattern, matches, read_all
-from torchdoctor.model import Outcome, Report
+from torchdoctor.model import Outcome, Report, Transcript
 from torchdoctor.records import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from torchdoctor.catalog import RuleSet
-    from torchdoctor.model import Transcript
     from torchdoctor.probes import ProbeSource
 
-    # report, what was read, whether the log may be from this machine -> what may leave the machine
     Publisher = Callable[[Report, Transcript, bool], Report]
 
 STDIN = "-"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import BinaryIO, NamedTuple
 
-from torchdoctor.intake.elements import Draft, pattern
+from torchdoctor.intake.elements import Draft
 from torchdoctor.intake.ending import judge
-from torchdoctor.intake.inputs import Found
+from torchdoctor.intake.inputs import Found, Input
 from torchdoctor.intake.quotation import mark_quoted
 from torchdoctor.intake.router import Router
 from torchdoctor.intake.runs import split
@@ -14,12 +15,8 @@ from torchdoctor.intake.skim import Skim, feed
 from torchdoctor.intake.source import IntakeError, Tally
 from torchdoctor.intake.structured import is_notebook, structured
 from torchdoctor.model import Ending, Form, Relation, Transcript, counted
+from torchdoctor.patterns import pattern
 from torchdoctor.records import replace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from torchdoctor.intake.inputs import Input
 
 
 class Reading(NamedTuple):
