@@ -153,8 +153,8 @@ class TestFormats:
             | {"outcome": "no-failure", "rule": None},
         ]
         assert report["notes"][:2] == [
-            "earlier in this file: run 1 ended by test-frobnication, line 8 (lines 1 to 8; --run 1 shows it)",
-            "earlier in this file: run of 03:12: no failure in it (lines 9 to 12; --run 2 shows it)",
+            "earlier in this file: run 1 ended by test-frobnication, line 8 (lines 1 to 8, shown by --run 1)",
+            "earlier in this file: run of 03:12: no failure in it (lines 9 to 12, shown by --run 2)",
         ]
         assert explain("--format", "json", "--run", "1", "nohup.out") == 0
         first = json.loads(capsys.readouterr().out)
@@ -171,7 +171,10 @@ class TestFormats:
             (("--run", "9", "clean.log"), "no run 9 in clean.log: it holds 1 run"),
             (("--run", "0", "clean.log"), "--run 0: give the number of a run"),
             (("--run", "1", "--each", "clean.log"), "choose one"),
-            (("--run", "1", "clean.log", "failed.log"), "these 2 files are 2 incidents: name the files of one"),
+            (
+                ("--run", "1", "clean.log", "failed.log"),
+                "these 2 files are 2 incidents: name the files of one",
+            ),
         ],
     )
     def test_runs_that_are_not_there(

@@ -10,7 +10,7 @@ from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.provenance import printed_here
 from torchdoctor.engine.runs import NoSuchRunError, chosen
 from torchdoctor.intake import IntakeError, files_below, is_pattern, matches, read_all
-from torchdoctor.model import Incident, Outcome, Report, Severity
+from torchdoctor.model import Incident, Outcome, Report, Severity, counted
 from torchdoctor.records import replace
 
 if TYPE_CHECKING:
@@ -100,10 +100,9 @@ def _answers(
             complaints = [text for path in paths for text in explain((path,), facts, rules, stdin).unreadable]
         return [Answer(Report(Outcome.UNREADABLE, tuple(paths), notes=tuple(complaints)), tuple(complaints))]
     if run is not None and len(reading.incidents) > 1:
-        count = f"{len(reading.transcript.sources)} files are {len(reading.incidents)} incidents"
-        raise NoSuchRunError(
-            f"--run takes the runs of one incident, and these {count}: name the files of one"
-        )
+        files = counted(len(reading.transcript.sources), "file")
+        many = f"these {files} are {counted(len(reading.incidents), 'incident')}"
+        raise NoSuchRunError(f"--run takes the runs of one incident, and {many}: name the files of one")
     told = [_reports(one, facts, rules, local, run) for one in reading.incidents]
     reports = told[0] if len(told) == 1 else [together([report for (report,) in told])]
     answers = []

@@ -58,7 +58,7 @@ def _note(run: Run, report: Report) -> str:
     if run.started and len(run.started) >= 16:
         named = f"run of {run.started[11:16]}"
     head = f"earlier in this file: {named}"
-    behind = f"lines {run.line} to {run.end_line}; --run {run.number} shows it"
+    behind = f"lines {run.line} to {run.end_line}, shown by --run {run.number}"
     if not report.diagnoses:
         return f"{head}: {_WORDS[report.outcome]} ({behind})"
     evidence = report.diagnoses[0].evidence

@@ -208,4 +208,6 @@ def joined(parts: Sequence[Transcript]) -> tuple[list[list[int]], str]:
         why = " and ".join(list(found[0].why)[:2])
         return [list(range(len(parts)))], f"{files}, taken as one incident because {why}"
     why = "no rank, host, job, launcher, time or process joins them"
-    return [sorted(group.members) for group in found], f"{files}, taken as {len(found)} incidents: {why}"
+    return [
+        sorted(group.members) for group in found
+    ], f"{files}, taken as {counted(len(found), 'incident')}: {why}"
