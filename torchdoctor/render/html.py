@@ -67,6 +67,7 @@ def _report(report: Report) -> Iterable[str]:
     certain = [item for item in rest if item.standing is Standing.CONFIRMED or first is None]
     yield _section("Also found" if first is not None else "Also noticed", _others(certain))
     yield _section("Other possible causes", _others([item for item in rest if item not in certain]))
+    yield _section("Incidents", _list(_text(line) for line in words.incidents(report)))
     yield _section("Notes", _list(_text(note) for note in report.notes))
     if report.facts:
         yield _folded(f"Facts ({len(report.facts)})", _facts(report))

@@ -88,9 +88,14 @@ def _blocks(report: Report, heading: str | None, chars: int, *, facts: bool) -> 
         yield escape(words.first_failure(report.first_failure))
         yield from _suspect(report, chars)
     yield _timeline(report)
-    yield _folded("Notes", "\n".join(f"- {escape(note)}" for note in report.notes))
+    yield _listed("Incidents", words.incidents(report))
+    yield _listed("Notes", report.notes)
     if facts and report.facts:
         yield _folded("Facts", fence(_fact_lines(report), 20_000))
+
+
+def _listed(title: str, lines: Sequence[str]) -> str:
+    return _folded(title, "\n".join(f"- {escape(line)}" for line in lines))
 
 
 def _standing(report: Report, first: Diagnosis) -> str:

@@ -165,6 +165,7 @@ def _report(page: _Page, report: Report) -> None:
         _verdict(page, _UNKNOWN, f"Could not read {words.sources(report.source)}")
     else:
         _unrecognised(page, report)
+    page.paragraphs("Incidents", words.incidents(report))
     page.paragraphs("Notes", report.notes)
     if page.verbose and report.facts:
         page.head("Facts")
