@@ -75,17 +75,18 @@ def command(
         return _finish(load_facts(facts_file), form, fail_on, strict, folders, verbose)
     from torchdoctor.probes.descendants import ended_with_us
     from torchdoctor.probes.interrupts import ended_by_signals
-    from torchdoctor.probes.opening import open_live
+    from torchdoctor.probes.opening import open_live, pick
 
     program = None
     if target is not None:
         from torchdoctor.watch import parse
 
         (program,) = parse((target,))
+    chosen = pick(python)
     with ended_by_signals(), ended_with_us():
-        source: ProbeSource = open_live(python, time_limit)
+        source: ProbeSource = open_live(chosen.python, time_limit)
         try:
-            return _finish(source, form, fail_on, strict, folders, verbose, program, model)
+            return _finish(source, form, fail_on, strict, folders, verbose, program, model, chosen.note)
         finally:
             source.close()
 
@@ -99,6 +100,7 @@ def _finish(
     verbose: bool,
     target: Target | None = None,
     model: str | None = None,
+    note: str = "",
 ) -> int:
     from torchdoctor.cli import loading
     from torchdoctor.engine import FactBook
@@ -121,6 +123,7 @@ def _finish(
         report = with_model(report, check_factory(model, source.context.python))
     if isinstance(source, ProbeSource) and source.faults:
         report = replace(report, faults=(*source.faults, *report.faults))
+    report = verdicts.with_note(report, note)
     verdicts.show(report, form, lambda: _subject(facts), verbose)
     return verdicts.exit_code(report, fail_on, strict)
 

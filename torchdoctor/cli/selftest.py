@@ -100,13 +100,13 @@ def command(
 
         streams.write(compose(_check(shown).file))
         return 0
-    from torchdoctor.probes.interpreter import choose
-    from torchdoctor.probes.opening import resolve
+    from torchdoctor.probes.opening import pick
     from torchdoctor.selftest.registry import Level
     from torchdoctor.selftest.session import Request, run
 
+    chosen = pick(python)
     request = Request(
-        python=resolve(python) if python else choose()[0],
+        python=chosen.python,
         device=device,
         only=tuple(_check(name) for name in dict.fromkeys(names)),
         level=Level(level),
@@ -121,6 +121,7 @@ def command(
         report = run(request, line.show if line.wanted else None, line.say)
     finally:
         line.clear()
+    report = verdicts.with_note(report, chosen.note)
     _write(report, form, request.python, verbose)
     return verdicts.exit_code(report, fail_on, strict)
 
