@@ -8,6 +8,7 @@ from torchdoctor.engine.conditions import every, holds, in_words
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.wording import filled
 from torchdoctor.model import CheckResult, Evidence, Fact, NotChecked, Outcome, Report, Severity, Verdict
+from torchdoctor.probes.source import waits
 from torchdoctor.records import replace
 
 _VERDICTS = {Severity.FATAL: Verdict.FAIL, Severity.WARNING: Verdict.WARN, Severity.INFO: Verdict.PASS}
@@ -22,8 +23,7 @@ def check(facts: FactBook, rules: RuleSet, only: tuple[str, ...] = ()) -> Report
     results: list[CheckResult] = []
     skipped: list[NotChecked] = []
     notes: list[str] = []
-    for rule_id in only or rules.checks():
-        rule = rules.rule(rule_id)
+    for rule in sorted(map(rules.rule, only or rules.checks()), key=_wait):
         if rule.check is None:
             continue
         outcome = _one(rule, rule.check, facts, rules, skipped)
@@ -46,6 +46,12 @@ def check(facts: FactBook, rules: RuleSet, only: tuple[str, ...] = ()) -> Report
         notes=tuple(notes),
         facts=facts.asked(),
     )
+
+
+def _wait(rule: Rule) -> int:
+    """Rules that wait for no program come first, so that one that hangs does not cost their findings."""
+    side = rule.check
+    return waits(item.fact for item in (*side.applies_if, *side.fail_if)) if side is not None else 0
 
 
 def torch_missing(python: str) -> Report | None:

@@ -24,10 +24,9 @@ def pick(python: str | None) -> Chosen:
     return Chosen(resolve(python)) if python else find()
 
 
-def open_live(python: str, import_limit_s: float | None = None) -> ProbeSource:
-    """This machine, with its slow programs already started. To be closed."""
-    limits = Limits() if import_limit_s is None else Limits(import_s=import_limit_s)
-    source = ProbeSource(python=python, limits=limits)
+def open_live(python: str, limit_s: float | None = None) -> ProbeSource:
+    """This machine, with its slow programs already started; ``limit_s`` is for all of them. To be closed."""
+    source = ProbeSource(python=python, limits=Limits.within(limit_s) if limit_s else None)
     source.start(SLOW)
     return source
 
