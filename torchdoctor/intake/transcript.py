@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from torchdoctor.intake.elements import Draft, pattern
 from torchdoctor.intake.ending import judge
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from torchdoctor.intake.inputs import Input
+    from torchdoctor.intake.live import Output
 
 
 class Reading(NamedTuple):
@@ -125,7 +126,9 @@ def _read_input(item: Input, skim: Skim, base: int) -> Transcript:
     router = Router()
     _place(router, item.name)
     try:
-        if item.name.endswith(".ipynb") or is_notebook(file):
+        if hasattr(file, "label"):
+            skim.read_output(cast("Output", file), router, tally)
+        elif item.name.endswith(".ipynb") or is_notebook(file):
             from torchdoctor.intake.ipynb import cell_outputs
 
             skim.read(cell_outputs(file, tally), item._replace(path=None), router, tally)
@@ -135,7 +138,7 @@ def _read_input(item: Input, skim: Skim, base: int) -> Transcript:
                 return _from(data, base)
             skim.read(data, item if data is file else item._replace(path=None), router, tally)
     finally:
-        if item.name != "<stdin>":
+        if item.name not in ("<stdin>", "<output>"):
             file.close()
     return _transcript(router, item.name, tally, skim.passed, base)
 
