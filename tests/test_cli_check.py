@@ -364,7 +364,7 @@ def test_difference(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_fault_of_ours_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from torchdoctor.probes import limits
-    from torchdoctor.probes.probe import Cost, Limits, Probe
+    from torchdoctor.probes.probe import Cost, Probe
 
     def broken(context: object) -> list[object]:
         raise ZeroDivisionError("ours")

@@ -10,7 +10,7 @@ from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.provenance import printed_here
 from torchdoctor.engine.runs import NoSuchRunError, chosen
 from torchdoctor.intake import IntakeError, files_below, is_pattern, matches, read_all
-from torchdoctor.model import Incident, Outcome, Report, Severity, counted
+from torchdoctor.model import Incident, Outcome, Report, Severity, Transcript, counted
 from torchdoctor.records import replace
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from torchdoctor.intake.elements import Draft
 from torchdoctor.intake.ending import judge
@@ -17,6 +17,9 @@ from torchdoctor.intake.structured import is_notebook, structured
 from torchdoctor.model import Ending, Form, Relation, Transcript, counted
 from torchdoctor.patterns import pattern
 from torchdoctor.records import replace
+
+if TYPE_CHECKING:
+    from torchdoctor.intake.live import Output
 
 
 class Reading(NamedTuple):
@@ -156,7 +159,9 @@ def _read_input(item: Input, skim: Skim, base: int) -> Transcript:
     router = Router()
     _place(router, item.name)
     try:
-        if item.name.endswith(".ipynb") or is_notebook(file):
+        if hasattr(file, "label"):
+            skim.read_output(cast("Output", file), router, tally)
+        elif item.name.endswith(".ipynb") or is_notebook(file):
             from torchdoctor.intake.ipynb import cell_outputs
 
             skim.read(cell_outputs(file, tally), item._replace(path=None), router, tally)
@@ -166,7 +171,7 @@ def _read_input(item: Input, skim: Skim, base: int) -> Transcript:
                 return _from(data, base)
             skim.read(data, item if data is file else item._replace(path=None), router, tally)
     finally:
-        if item.name != "<stdin>":
+        if item.name not in ("<stdin>", "<output>"):
             file.close()
     return _transcript(router, item.name, tally, skim.passed, base)
 
