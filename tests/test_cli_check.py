@@ -426,7 +426,7 @@ def test_the_time_limit_is_that_of_the_whole_run(
     """NVML, nvidia-smi, the import and two file systems hang: what was found by then is told."""
     from torchdoctor.probes import disk, extension, nvml
     from torchdoctor.probes.machine import Command
-    from torchdoctor.probes.probe import Cost, Probe
+    from torchdoctor.probes.probe import Cost, Limits, Probe
 
     def dead(context: object) -> list[Fact]:
         time.sleep(60)
