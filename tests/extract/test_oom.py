@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract import oom
+from torchdoctor.extract import of_event, oom
 from torchdoctor.model import (
     Event,
     EventKind,
@@ -26,7 +26,7 @@ def extract(text: str, before: tuple[str, ...] = (), frames: tuple[Frame, ...] =
         for number, line in enumerate(before)
     ]
     last = Event(len(events), EventKind.EXCEPTION, text, "run.log", 90, 90, frames=frames)
-    found = list(oom.extract(last, Transcript(("run.log",), (*events, last))))
+    found = list(of_event("oom", last, Transcript(("run.log",), (*events, last))))
     assert {fact.name for fact in found} <= set(oom.FACTS)
     return {fact.name.removeprefix("oom."): fact for fact in found}
 
@@ -275,7 +275,9 @@ def test_frames_of_the_wrapper_count() -> None:
         0, EventKind.EXCEPTION, "Caught RuntimeError in replica 0 on device 0.", "run.log", 1, 8,
         frames=(VALIDATE,), relations=(Relation(RelationKind.WRAPS, 1),),
     )  # fmt: skip
-    found = {fact.name: fact.value for fact in oom.extract(inner, Transcript(("run.log",), (outer, inner)))}
+    found = {
+        fact.name: fact.value for fact in of_event("oom", inner, Transcript(("run.log",), (outer, inner)))
+    }
     assert found["oom.evaluation_with_grad"] is True
 
 

@@ -73,12 +73,7 @@ def files(rules: RuleSet, directory: str, examples: Mapping[str, Example]) -> di
     made = {README: _index(families, rules), EXAMPLES: examples_text(examples)}
     for family, members in families.items():
         shown = [
-            gather(
-                rules,
-                rule.id,
-                versions(rule_file([directory], family, rule.id)),
-                examples.get(rule.id),
-            )
+            gather(rules, rule.id, versions(rule_file([directory], family, rule.id)), examples.get(rule.id))
             for rule in members
         ]
         made[f"{family}/{README}"] = _family(family, shown)

@@ -20,6 +20,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+from torchdoctor.extract import Found, source_of
 from torchdoctor.model import Event, EventKind, Fact, Frame, Transcript
 from torchdoctor.number import amount, count
 from torchdoctor.patterns import Patterns
@@ -120,7 +121,7 @@ _SOURCES = {
 _PATTERNS = Patterns(_SOURCES)
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one out-of-memory report; nothing when the event is none.
 
     Sizes are in bytes. A report that lacks a number gives ABSENT for it; claims that need it are not made.
@@ -128,19 +129,13 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     text = " ".join(event.text.split())
     if not _is_report(text):
         return
-    source = f"text:{event.source}:{event.line}"
     numbers = _Numbers(text)
     for name in ("want_bytes", "total_bytes", "free_bytes", "allocated_bytes", "unallocated_bytes", "gpu"):
-        value: int | None = getattr(numbers, name)
-        if value is None:
-            yield Fact.absent(f"oom.{name}", source, "the report does not give it")
-        else:
-            yield Fact.known(f"oom.{name}", value, source)
-    yield Fact.known("oom.limited", numbers.limited, source)
-    for name, claim, words in numbers.claims():
-        yield Fact.known(f"oom.{name}", claim, source, words)
-    yield from _history(event, transcript, source)
-    yield from _from_frames(_frames(event, transcript), source)
+        yield name, getattr(numbers, name)
+    yield "limited", numbers.limited
+    yield from numbers.claims()
+    yield from _history(event, transcript)
+    yield from _from_frames(_frames(event, transcript))
 
 
 def _is_report(text: str) -> bool:
@@ -273,22 +268,22 @@ def _frames(event: Event, transcript: Transcript) -> list[Frame]:
     return found
 
 
-def _from_frames(frames: list[Frame], source: str) -> Iterator[Fact]:
+def _from_frames(frames: list[Frame]) -> Iterator[Found]:
     places = [f"{frame.file}:{frame.function}".replace("\\", "/") for frame in frames]
     loading = any("torch/serialization.py:" in place for place in places)
-    yield Fact.known("oom.loading_checkpoint", loading, source)
+    yield "loading_checkpoint", loading
     evaluates = any(
         _PATTERNS["evaluation"].search(frame.function)
         for frame in frames
         if frame.package not in ("torch", "python")
     )
     grad_off = any(mark in place for place in places for mark in GRAD_OFF)
-    yield Fact.known("oom.evaluation_with_grad", evaluates and not grad_off, source)
+    yield "evaluation_with_grad", evaluates and not grad_off
     if grad_off or any("no_grad" in frame.code or "inference_mode" in frame.code for frame in frames):
-        yield Fact.known("oom.gradients_off", True, source)
+        yield "gradients_off", True
 
 
-def _history(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
+def _history(event: Event, transcript: Transcript) -> Iterator[Found]:
     """What the lines before the report tell of memory and of finished epochs, on the same rank."""
     epochs: set[str] = set()
     figures: dict[str, list[float]] = {}
@@ -310,14 +305,14 @@ def _history(event: Event, transcript: Transcript, source: str) -> Iterator[Fact
             if number > 0 and unit in _POWERS:
                 name = found.group("name").strip(" _:=").lower()
                 figures.setdefault(name, []).append(number * 1024.0 ** _POWERS[unit])
-    yield Fact.known("oom.epochs_before", len(epochs), source)
-    yield _sums(event, transcript, source)
+    yield "epochs_before", len(epochs)
+    yield _sums(event, transcript)
     verdicts = [grew for series in figures.values() if (grew := _rises(series)) is not None]
     if verdicts:
-        yield Fact.known("oom.grew", any(verdicts), source)
+        yield "grew", any(verdicts)
 
 
-def _sums(event: Event, transcript: Transcript, source: str) -> Fact:
+def _sums(event: Event, transcript: Transcript) -> Found:
     """The statement that keeps every step's graph, where the text shows it and steps before the failure."""
     stepped = any(_PATTERNS["step"].search(one.text[:LINE_CHARS]) for one in transcript.events[: event.id])
     for one in transcript.events if stepped else ():
@@ -326,9 +321,9 @@ def _sums(event: Event, transcript: Transcript, source: str) -> Fact:
         for offset, line in enumerate(one.text.split("\n")):
             found = _PATTERNS["sums"].search(line[:LINE_CHARS])
             if found is not None:
-                place = f"text:{one.source}:{one.line + offset}"
-                return Fact.known("oom.sums_losses", found.group(), place, line.strip()[:200])
-    return Fact.absent("oom.sums_losses", source, "no such statement is shown")
+                words = line.strip()[:200]
+                return Fact.known("oom.sums_losses", found.group(), source_of(one, offset), words)
+    return "sums_losses", None
 
 
 def _other_rank(earlier: Event, event: Event) -> bool:
