@@ -131,10 +131,14 @@ def _reports(
             reports = _of_runs(transcript, facts, rules, run)
         finally:
             source.close()
-    if not facts.asked():
+    if facts.asked():
+        note = HERE if local.sure else READ_HERE
+        reports = [replace(report, notes=(*report.notes, note)) for report in reports]
+    if not any(report.diagnoses for report in reports):
         return reports
-    note = HERE if local.sure else READ_HERE
-    return [replace(report, notes=(*report.notes, note)) for report in reports]
+    from torchdoctor.engine.pitfalls import with_pitfalls
+
+    return [with_pitfalls(report, transcript) for report in reports]
 
 
 def _of_runs(transcript: Transcript, facts: FactBook, rules: RuleSet, run: int | None) -> list[Report]:
