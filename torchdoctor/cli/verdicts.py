@@ -60,6 +60,13 @@ def time_limit_option(seconds: float, told: str) -> Callable[[_Function], _Funct
     )
 
 
+def with_note(report: Report, note: str) -> Report:
+    """The report, with a first note where there is one to make."""
+    from torchdoctor.records import replace
+
+    return replace(report, notes=(note, *report.notes)) if note else report
+
+
 def show(report: Report, form: str, subject: Callable[[], str], verbose: bool) -> None:
     """Write the report as text or JSON; ``subject`` is asked only where it is shown."""
 

@@ -10,17 +10,15 @@ from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.provenance import printed_here
 from torchdoctor.engine.runs import NoSuchRunError, chosen
 from torchdoctor.intake import IntakeError, files_below, is_pattern, matches, read_all
-from torchdoctor.model import Incident, Outcome, Report, Severity, counted
+from torchdoctor.model import Incident, Outcome, Report, Severity, Transcript, counted
 from torchdoctor.records import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from torchdoctor.catalog import RuleSet
-    from torchdoctor.model import Transcript
     from torchdoctor.probes import ProbeSource
 
-    # report, what was read, whether the log may be from this machine -> what may leave the machine
     Publisher = Callable[[Report, Transcript, bool], Report]
 
 STDIN = "-"
@@ -131,14 +129,14 @@ def _reports(
             reports = _of_runs(transcript, facts, rules, run)
         finally:
             source.close()
-    if facts.asked():
-        note = HERE if local.sure else READ_HERE
-        reports = [replace(report, notes=(*report.notes, note)) for report in reports]
-    if not any(report.diagnoses for report in reports):
-        return reports
-    from torchdoctor.engine.pitfalls import with_pitfalls
+    if any(report.diagnoses for report in reports):
+        from torchdoctor.engine.pitfalls import with_pitfalls
 
-    return [with_pitfalls(report, transcript) for report in reports]
+        reports = [with_pitfalls(report, transcript) for report in reports]
+    if not facts.asked():
+        return reports
+    note = HERE if local.sure else READ_HERE
+    return [replace(report, notes=(*report.notes, note)) for report in reports]
 
 
 def _of_runs(transcript: Transcript, facts: FactBook, rules: RuleSet, run: int | None) -> list[Report]:

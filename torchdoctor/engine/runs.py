@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from torchdoctor.model import Outcome, Report, Run, TorchdoctorError, Transcript, counted
 from torchdoctor.records import replace
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _WORDS = {
     Outcome.UNRECOGNISED: "ended by a failure that no rule knows",

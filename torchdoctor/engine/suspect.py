@@ -6,28 +6,15 @@ from torchdoctor.engine.context import went_on
 from torchdoctor.engine.finding import quote
 from torchdoctor.engine.frames import user_frame
 from torchdoctor.engine.textfacts import related
-from torchdoctor.intake.elements import pattern
 from torchdoctor.model import Ending, Event, EventKind, Quoted, RelationKind, Suspect, Transcript
+from torchdoctor.patterns import pattern
 
 # exceptions that report the end of something else
-_REPORTERS = frozenset(
-    {
-        "ChildFailedError",
-        "CalledProcessError",
-        "SystemExit",
-        "ProcessExitedException",
-        "ProcessRaisedException",
-        "KeyboardInterrupt",
-        "SignalException",
-        "SubprocessFailed",
-        "BrokenPipeError",
-        "EOFError",
-        "ConnectionResetError",
-        "RayTaskError",
-        "StopIteration",
-        "GeneratorExit",
-    }
-)
+_REPORTERS = frozenset((
+    "ChildFailedError", "CalledProcessError", "SystemExit", "ProcessExitedException",
+    "ProcessRaisedException", "KeyboardInterrupt", "SignalException", "SubprocessFailed", "BrokenPipeError",
+    "EOFError", "ConnectionResetError", "RayTaskError", "StopIteration", "GeneratorExit",
+))  # fmt: skip
 
 _FAILURES = frozenset(
     {EventKind.EXCEPTION, EventKind.CRASH, EventKind.DEVICE_ASSERT, EventKind.SCHEDULER, EventKind.WATCHDOG}

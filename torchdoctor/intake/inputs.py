@@ -186,7 +186,8 @@ class Found:
 
     def _file(self, path: str, of: int) -> Iterator[Input]:
         if path == "-":
-            yield Input("<stdin>", lambda: open_binary("-", self.stdin), None, of)
+            name = getattr(self.stdin, "label", "<stdin>")  # the output of a program has one
+            yield Input(name, lambda: open_binary("-", self.stdin), None, of)
             return
         try:
             about = os.stat(path)

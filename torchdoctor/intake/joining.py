@@ -10,9 +10,9 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import is_step
-from torchdoctor.intake.elements import pattern
 from torchdoctor.intake.runs import JOB
 from torchdoctor.model import Ending, EventKind, Form, counted, moment_of
+from torchdoctor.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import is_progress, is_step
-from torchdoctor.intake.elements import pattern
 from torchdoctor.intake.ending.event import goodness
 from torchdoctor.intake.keep import shape
 from torchdoctor.intake.lines import is_prompt
 from torchdoctor.model import EventKind
+from torchdoctor.patterns import pattern
 
 if TYPE_CHECKING:
     from torchdoctor.intake.elements import Draft

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
-from torchdoctor.intake.elements import Draft, pattern
+from torchdoctor.intake.elements import Draft
 from torchdoctor.intake.ending import judge
-from torchdoctor.intake.inputs import Found
+from torchdoctor.intake.inputs import Found, Input
 from torchdoctor.intake.quotation import mark_quoted
 from torchdoctor.intake.router import Router
 from torchdoctor.intake.runs import split
@@ -14,12 +15,11 @@ from torchdoctor.intake.skim import Skim, feed
 from torchdoctor.intake.source import IntakeError, Tally
 from torchdoctor.intake.structured import is_notebook, structured
 from torchdoctor.model import Ending, Form, Relation, Transcript, counted
+from torchdoctor.patterns import pattern
 from torchdoctor.records import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from torchdoctor.intake.inputs import Input
+    from torchdoctor.intake.live import Output
 
 
 class Reading(NamedTuple):
@@ -159,7 +159,9 @@ def _read_input(item: Input, skim: Skim, base: int) -> Transcript:
     router = Router()
     _place(router, item.name)
     try:
-        if item.name.endswith(".ipynb") or is_notebook(file):
+        if hasattr(file, "label"):
+            skim.read_output(cast("Output", file), router, tally)
+        elif item.name.endswith(".ipynb") or is_notebook(file):
             from torchdoctor.intake.ipynb import cell_outputs
 
             skim.read(cell_outputs(file, tally), item._replace(path=None), router, tally)
@@ -169,7 +171,7 @@ def _read_input(item: Input, skim: Skim, base: int) -> Transcript:
                 return _from(data, base)
             skim.read(data, item if data is file else item._replace(path=None), router, tally)
     finally:
-        if item.name != "<stdin>":
+        if item.name not in ("<stdin>", "<output>"):
             file.close()
     return _transcript(router, item.name, tally, skim.passed, base)
 

@@ -131,7 +131,7 @@ def _mark(item: Diagnosis) -> str:
 
 def _inputs(report: Report) -> str:
     told = words.sources(report.source)
-    return told if len(report.source) != 1 or report.source[0] in ("-", "<stdin>") else code(told)
+    return code(told) if (told,) == report.source else told
 
 
 def _diagnosis(item: Diagnosis, chars: int) -> Iterable[str]:

@@ -23,6 +23,9 @@ RISKS = {
     "runs-code": "runs code from the file",
 }
 
+# inputs that are no files
+_SPOKEN = dict.fromkeys(("-", "<stdin>"), "the standard input") | {"<output>": "the command's output"}
+
 
 def standing(item: Diagnosis) -> str:
     """How sure it is, and that it is no cause where it is none."""
@@ -123,7 +126,7 @@ def sources(names: Sequence[str]) -> str:
         return counted(len(names), "file")
     if not names:
         return "the input"
-    return "the standard input" if names[0] in ("-", "<stdin>") else names[0]
+    return _SPOKEN.get(names[0], names[0])
 
 
 def place(item: Evidence, rank: int | None = None, folder: str = "") -> str:
