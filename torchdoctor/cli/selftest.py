@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from torchdoctor.cli import streams, verdicts
+from torchdoctor.cli import progress_line, streams, verdicts
 
 if TYPE_CHECKING:
     from torchdoctor.model import Report
@@ -116,11 +115,14 @@ def command(
         share=share,
         baseline=baseline or "",
     )
-    line = _Line()
-    try:
-        report = run(request, line.show if line.wanted else None, line.say)
-    finally:
-        line.clear()
+    line = progress_line.ProgressLine()
+
+    def show(progress: Progress) -> None:
+        names = ", ".join(progress.running)
+        line.show(f"[{progress.done}/{progress.total}] {progress.seconds:.0f} s  {names}")
+
+    with line:
+        report = run(request, show if line.wanted else None, line.say)
     _write(report, form, request.python, verbose)
     return verdicts.exit_code(report, fail_on, strict)
 
@@ -161,35 +163,3 @@ def _write(report: Report, form: str, python: str, verbose: bool) -> None:
         with streams.shown():
             for text in passed(report, streams.screen()[0], verbose):
                 streams.write(text)
-
-
-class _Line:
-    """One line on standard error that is written over, where that is a terminal."""
-
-    def __init__(self) -> None:
-        self.wanted = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self._length = 0
-
-    def show(self, progress: Progress) -> None:
-        names = ", ".join(progress.running)
-        text = f"[{progress.done}/{progress.total}] {progress.seconds:.0f} s  {names}"[
-            : streams.screen()[0] - 1
-        ]
-        self._put(text)
-
-    def say(self, text: str) -> None:
-        self.clear()
-        streams.complain(text)
-
-    def clear(self) -> None:
-        if self._length:
-            self._put("")
-            self._length = 0
-
-    def _put(self, text: str) -> None:
-        try:
-            sys.stderr.write("\r" + text.ljust(self._length) + ("" if text else "\r"))
-            sys.stderr.flush()
-        except OSError:
-            return
-        self._length = len(text)

@@ -100,9 +100,7 @@ def merge(
     except OSError as error:
         raise FleetError(f"{folder}: {error.strerror}; name the folder that the nodes wrote to") from None
     if not names and not expected:
-        raise FleetError(
-            f"{folder}: holds no verdict (*.json, as torchdoctor gate --verdict-file writes them)"
-        )
+        raise FleetError(f"{folder}: holds no verdict (*.json, as torchdoctor gate -o writes them)")
     found: dict[str, tuple[Node, dict[str, Any]]] = {}
     notes: list[str] = []
     for name in names[:_MOST_FILES]:
