@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from gate_machines import MACHINES, Altered, xid
 
 from torchdoctor.cli.main import main
 from torchdoctor.gate import checks_active
+from torchdoctor.gate.facts import record
 from torchdoctor.gate.finding import Action, Finding, Weight
 from torchdoctor.gate.steps import _OF_ACTION, steps
 from torchdoctor.gate.supervisor import Run, Wish
@@ -95,3 +97,57 @@ def test_progress_names_time_and_limit() -> None:
     said: list[str] = []
     Run(Wish("quick", limit_s=20.0), begun=0.0, time_s=0.0, show=said.append).tell("hbm@cuda:1")
     assert said[0].endswith("of at most 20 s  hbm@cuda:1")
+
+
+def recorded(tmp_path: Path, *log: str, uuid: str = "") -> str:
+    """A recording with these lines in its kernel log; ``uuid`` takes the place of GPU 1's."""
+    ended = dict(Altered().ended)
+    kernel = ended["gate-kernel-log"]
+    added = [[5000.0, line] for line in log]
+    lines = [
+        {**line, "value": [*line["value"], *added]} if line.get("name") == "kernel.lines" else line
+        for line in kernel.lines
+    ]
+    text = record({**ended, "gate-kernel-log": replace(kernel, lines=tuple(lines))})
+    path = tmp_path / f"machine{len(list(tmp_path.iterdir()))}.json"
+    path.write_text(text.replace("GPU-00000000-0000-0000-0000-000000000002", uuid) if uuid else text, "utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("now", "uuid", "code", "state"),
+    [
+        ((), "", 0, "passes"),
+        ((xid(79),), "", 10, "fails"),
+        ((), "GPU-11111111-2222-3333-4444-555555555555", 12, "not the same GPU"),
+        ((xid(79, pci="0000:52:00"),), "", 10, "passes"),  # another fails now
+    ],
+)
+def test_verify_looks_at_what_failed_on_the_same_gpu(
+    now: tuple[str, ...], uuid: str, code: int, state: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verdict = str(tmp_path / "v.json")
+    words = ["gate", "--tier", "passive", "--facts", recorded(tmp_path, xid(79)), "-o", verdict]
+    assert main(words) == 10
+    capsys.readouterr()
+    again = ["gate", "verify", verdict, "--facts", recorded(tmp_path, *now, uuid=uuid)]
+    assert main([*again, "--format", "json"]) == code
+    told = json.loads(capsys.readouterr().out)
+    assert [one["state"] for one in told["checks"]] == [state]
+    assert (told["exit_code"], told["now"]["schema"]) == (code, "torchdoctor.gate/1")
+    assert len(told["new"]) == (state == "passes" and code == 10)
+    assert main(again) == code
+    assert capsys.readouterr().out.startswith({"passes": "✓ ", "fails": "✗ "}.get(state, "? ") + state)
+
+
+def test_verify_of_what_cannot_be_looked_at_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    verdict, blind = str(tmp_path / "v.json"), tmp_path / "blind.json"
+    assert main(["gate", "--tier", "passive", "--facts", NODE, "-o", verdict]) == 0
+    assert main(["gate", "verify", verdict, "--facts", NODE]) == 2
+    assert "nothing failed in this verdict" in capsys.readouterr().err
+    assert main(["gate", "--tier", "passive", "--facts", recorded(tmp_path, xid(79)), "-o", verdict]) == 10
+    blind.write_text(record({"gate-node": Altered().ended["gate-node"]}), encoding="utf-8")
+    assert main(["gate", "verify", verdict, "--facts", str(blind)]) == 12
+    (tmp_path / "v.json").write_text('{"schema": "x"}')
+    assert main(["gate", "verify", verdict]) == 2
+    assert "is not a verdict of schema" in capsys.readouterr().err

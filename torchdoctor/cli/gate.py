@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from torchdoctor.cli import exit_codes, gate_merge, gate_pairs, gate_policy, progress_line, streams, verdicts
+from torchdoctor.cli import (
+    exit_codes,
+    gate_look,
+    gate_merge,
+    gate_pairs,
+    gate_policy,
+    gate_verify,
+    streams,
+    verdicts,
+)
 
 if TYPE_CHECKING:
     from torchdoctor.gate.outcome import GateOutcome
@@ -111,11 +120,10 @@ def _gate(
     verbose: bool,
 ) -> int:
     from torchdoctor.gate import bundle
-    from torchdoctor.gate.launch import looks_elsewhere, refuses
+    from torchdoctor.gate.files import WriteError
+    from torchdoctor.gate.launch import looks_elsewhere
     from torchdoctor.gate.policy import Policy
-    from torchdoctor.gate.supervisor import TIERS, Wish, supervise
-    from torchdoctor.probes.interpreter import choose
-    from torchdoctor.probes.opening import resolve
+    from torchdoctor.gate.supervisor import TIERS, Wish
 
     style = exit_style.removesuffix("-prolog")
     if drain and style != "slurm":
@@ -149,26 +157,17 @@ def _gate(
         ("--save", None if bundled else save),
     ):
         verdicts.can_be_written(option, path)
-    interpreter = sys.executable
-    if call.tier != "passive" and facts is None:
-        interpreter = resolve(python) if python else choose()[0]
-        refusal = refuses(os.environ, os.geteuid(), os.lstat(interpreter).st_uid)
-        if refusal:
-            raise click.UsageError(refusal)
+    interpreter = gate_look.interpreter(python, call.tier, facts)
     wish = Wish(
         call.tier, policy, interpreter, call.gpus, call.before_job or call.tier != "passive", observe,
         fault=os.environ.get("TORCHDOCTOR_FAULT", ""), limit_s=time_limit,
     )  # fmt: skip
-    machine = verdicts.recorded(facts)
-    from torchdoctor.gate.files import WriteError
-
     try:
         recording = bundle.prepare(save) if bundled and save else save or ""
     except WriteError as error:
         raise click.UsageError(f"--save: {error}") from None
     try:
-        with progress_line.ProgressLine() as line:
-            outcome = supervise(wish, machine, recording, line.show if line.wanted else None)
+        outcome = gate_look.looked(wish, facts, recording)
         if bundled and save:
             bundle.complete(save, outcome, call, policy.text)
     except WriteError as error:
@@ -250,5 +249,5 @@ def _mapped_fault(exit_style: str) -> int:
     return {"slurm": 0, "nagios": 3, "npd": 2}.get(exit_style, exit_codes.OUR_FAULT)
 
 
-for _module in (gate_merge, gate_pairs, gate_policy):
+for _module in (gate_verify, gate_merge, gate_pairs, gate_policy):
     command.add_command(_module.command)
