@@ -85,9 +85,6 @@ Root Cause (first observed failure):
         "exit.signal": "SIGABRT",
         "exit.pid": 683,
         "exit.local_rank": 0,
-        "exit.rank": 4,
-        "exit.ranks": (4, 5),
-        "exit.codes": (-6, -15),
     }
 
 

@@ -54,8 +54,9 @@ def test_strays_on_gpu_0(table: str, strays: int) -> None:
 
 
 def test_a_row() -> None:
-    found = extract(WITH_INSTANCES, 1)
-    assert (found["gpu"], found["pid"], found["used_bytes"]) == (0, 811021, 514 * 1024**2)
+    assert extract(WITH_INSTANCES, 1)["gpu"] == 0
+    (row,) = gpu_processes.rows(WITH_INSTANCES.splitlines()[1])
+    assert row == gpu_processes.Row(0, 811021, 514 * 1024**2)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from torchdoctor.catalog.page import RISKS, Page, gather, joined
@@ -12,8 +12,6 @@ from torchdoctor.catalog.remarks import EXAMPLES, Example, examples_text, rule_f
 from torchdoctor.model import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from torchdoctor.catalog.rule import Rule
     from torchdoctor.catalog.ruleset import RuleSet
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from torchdoctor.cli import progress_line, verdicts
+from torchdoctor.cli import progress, verdicts
 
 if TYPE_CHECKING:
     from torchdoctor.gate.outcome import GateOutcome
@@ -35,5 +35,8 @@ def looked(wish: Wish, facts: str | None, recording: str = "") -> GateOutcome:
     from torchdoctor.gate.supervisor import supervise
 
     machine = verdicts.recorded(facts)
-    with progress_line.ProgressLine() as line:
-        return supervise(wish, machine, recording, line.show if line.wanted else None)
+    line = progress.Line()
+    try:
+        return supervise(wish, machine, recording, line.put if line.wanted else None)
+    finally:
+        line.clear()

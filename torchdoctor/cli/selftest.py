@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from torchdoctor.cli import progress_line, streams, verdicts
+from torchdoctor.cli import streams, verdicts
 
 if TYPE_CHECKING:
+    from torchdoctor.cli.progress import Line
     from torchdoctor.model import Report
     from torchdoctor.selftest.registry import SelfCheck
     from torchdoctor.selftest.session import Progress
@@ -99,13 +101,13 @@ def command(
 
         streams.write(compose(_check(shown).file))
         return 0
-    from torchdoctor.probes.interpreter import choose
-    from torchdoctor.probes.opening import resolve
+    from torchdoctor.probes.opening import pick
     from torchdoctor.selftest.registry import Level
     from torchdoctor.selftest.session import Request, run
 
+    chosen = pick(python)
     request = Request(
-        python=resolve(python) if python else choose()[0],
+        python=chosen.python,
         device=device,
         only=tuple(_check(name) for name in dict.fromkeys(names)),
         level=Level(level),
@@ -115,14 +117,14 @@ def command(
         share=share,
         baseline=baseline or "",
     )
-    line = progress_line.ProgressLine()
+    from torchdoctor.cli.progress import Line
 
-    def show(progress: Progress) -> None:
-        names = ", ".join(progress.running)
-        line.show(f"[{progress.done}/{progress.total}] {progress.seconds:.0f} s  {names}")
-
-    with line:
-        report = run(request, show if line.wanted else None, line.say)
+    line = Line()
+    try:
+        report = run(request, partial(_show, line) if line.wanted else None, line.say)
+    finally:
+        line.clear()
+    report = verdicts.with_note(report, chosen.note)
     _write(report, form, request.python, verbose)
     return verdicts.exit_code(report, fail_on, strict)
 
@@ -163,3 +165,8 @@ def _write(report: Report, form: str, python: str, verbose: bool) -> None:
         with streams.shown():
             for text in passed(report, streams.screen()[0], verbose):
                 streams.write(text)
+
+
+def _show(line: Line, progress: Progress) -> None:
+    names = ", ".join(progress.running)
+    line.put(f"[{progress.done}/{progress.total}] {progress.seconds:.0f} s  {names}")

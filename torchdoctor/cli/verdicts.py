@@ -106,6 +106,13 @@ def recorded(facts: str | None) -> Machine | None:
     return RecordedSource(facts).machine
 
 
+def with_note(report: Report, note: str) -> Report:
+    """The report, with a first note where there is one to make."""
+    from torchdoctor.records import replace
+
+    return replace(report, notes=(note, *report.notes)) if note else report
+
+
 def show(report: Report, form: str, subject: Callable[[], str], verbose: bool) -> None:
     """Write the report as text or JSON; ``subject`` is asked only where it is shown."""
 

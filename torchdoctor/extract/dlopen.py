@@ -8,17 +8,10 @@ extension built for another torch; the sentence around them is the same for all.
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from torchdoctor.model import Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, FactValue, Transcript
-
-NAMESPACE = "dlopen"
+from torchdoctor.model import Event, Fact, FactValue, Transcript
+from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "dlopen.kind": "str: missing-library, undefined-symbol, missing-version, bad-file, wrong-architecture, "
@@ -133,11 +126,6 @@ _WINDOWS_WORDS: tuple[tuple[int, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name][1])
-
-
 def _version_family(version: str) -> str:
     for start, family in (("GLIBCXX_", "glibcxx"), ("GLIBC_", "glibc"), ("CXXABI_", "cxxabi")):
         if version.startswith(start):
@@ -184,7 +172,7 @@ def _search(text: str) -> tuple[str, dict[str, str]] | None:
             continue
         if _PATTERNS[name][0] not in text:
             continue
-        found = _pattern(name).search(text)
+        found = pattern(_PATTERNS[name][1]).search(text)
         if found is None:
             continue
         parts = {key: value for key, value in found.groupdict().items() if value}
@@ -207,7 +195,7 @@ def _search(text: str) -> tuple[str, dict[str, str]] | None:
 
 
 def _groups(name: str, text: str) -> dict[str, str]:
-    found = _pattern(name).search(text) if _PATTERNS[name][0] in text else None
+    found = pattern(_PATTERNS[name][1]).search(text) if _PATTERNS[name][0] in text else None
     return {key: value for key, value in found.groupdict().items() if value} if found else {}
 
 

@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from torchdoctor.model import EventKind, Fact
+from torchdoctor.model import Event, EventKind, Fact, Transcript
+from torchdoctor.patterns import pattern
 from torchdoctor.signal_words import BARE, TELLING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
-
-NAMESPACE = "exit"
 
 FACTS: dict[str, str] = {
     "exit.code": "int: exit code as printed: negative for a signal (torchrun), 128 + signal (shells)",
     "exit.signal": "str: the signal behind it, as SIGKILL; absent when the process ended by itself",
     "exit.local_rank": "int: local rank of the process that ended first, where the launcher names one",
-    "exit.rank": "int: its global rank",
     "exit.pid": "int: its process id",
-    "exit.ranks": "list: all ranks that a torchrun box lists, the first failure first",
-    "exit.codes": "list: their exit codes, in the same order",
-    "exit.core_dumped": "bool: the shell says whether a core was written",
 }
 
 SIGNALS = {
@@ -93,15 +82,10 @@ _FORMS = (
 _SHELL = (
     r"(?:^|: *|\d +)(?P<word>Segmentation fault|Bus error|Aborted|Abort trap|Floating point exception|"
     r"Illegal instruction|Killed|Terminated|Hangup|Trace/breakpoint trap)"
-    r"(?: *: \d+)?(?P<core> +\(core dumped\)|\s|$)"
+    r"(?: *: \d+)?(?: +\(core dumped\)|\s|$)"
 )
 _MARKS = ("exit", "Exit", "signal", "SIG", "OOMKilled", "return code", "task")
 _SHELL_KINDS = (EventKind.CRASH, EventKind.LAUNCHER, EventKind.SCHEDULER, EventKind.LOG)
-
-
-@cache
-def _pattern(source: str) -> re.Pattern[str]:
-    return re.compile(source)
 
 
 def signal_of(code: int) -> str | None:
@@ -124,15 +108,14 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
             return
     if any(mark in text for mark in _MARKS):
         for form in _FORMS:
-            match = _pattern(form).search(text)
+            match = pattern(form).search(text)
             if match is not None:
                 yield from _told(match, source)
                 return
     if event.kind in _SHELL_KINDS:
-        match = _pattern(_SHELL).search(text)
+        match = pattern(_SHELL).search(text)
         if match is not None:
             yield Fact.known("exit.signal", _WORDS[match.group("word")], source)
-            yield Fact.known("exit.core_dumped", "core dumped" in match.group("core"), source)
         elif event.kind is EventKind.CRASH:
             signal = _abroad(text.strip())
             if signal is not None:
@@ -154,8 +137,8 @@ def _abroad(text: str) -> str | None:
 def _from_torchrun(text: str, source: str) -> Iterator[Fact]:
     """The box lists the later failures first and the first one last, under "Root Cause"."""
     head, _, root = text.partition("Root Cause")
-    boxes = [*_pattern(_BOX).finditer(root), *_pattern(_BOX).finditer(head)]
-    match = boxes[0] if boxes else _pattern(_AGENT).search(text) or _pattern(_BOX_LINE).search(text)
+    boxes = [*pattern(_BOX).finditer(root), *pattern(_BOX).finditer(head)]
+    match = boxes[0] if boxes else pattern(_AGENT).search(text) or pattern(_BOX_LINE).search(text)
     if match is None:
         return
     yield from _code(int(match.group("code")), source)
@@ -163,10 +146,6 @@ def _from_torchrun(text: str, source: str) -> Iterator[Fact]:
     named = match.groupdict()
     if named.get("local") is not None:
         yield Fact.known("exit.local_rank", int(named["local"]), source)
-    if boxes:
-        yield Fact.known("exit.rank", int(named["rank"]), source)
-        yield Fact.known("exit.ranks", tuple(int(box.group("rank")) for box in boxes), source)
-        yield Fact.known("exit.codes", tuple(int(box.group("code")) for box in boxes), source)
 
 
 def _code(code: int, source: str) -> Iterator[Fact]:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from torchdoctor.extract.progress import advances
-from torchdoctor.model import EventKind, Fact
+from torchdoctor.model import Event, EventKind, Fact, Frame, Transcript
+from torchdoctor.patterns import pattern
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Frame, Transcript
-
-NAMESPACE = "loader"
 MOST_EVENTS = 500  # what a long log shows below a stack is of other ranks and other days
 
 FACTS: dict[str, str] = {
     "loader.fetching": "bool: a DataLoader was fetching samples, in this process or in a worker",
     "loader.collating": "bool: samples were put together to a batch, unknown without frames",
-    "loader.in_worker": "bool: the exception was raised in a worker process",
-    "loader.raised_in": "str: function of the frame that raised",
     "loader.by_sample_index": "bool: the line that raised takes an item by the sample's index",
     "loader.seen_waiting": "bool: a stack was taken while it waited; unknown after a Ctrl-C",
     "loader.moves_on": "bool: counts below the stack rise, so that the program goes on",
@@ -42,11 +33,6 @@ _OF_BATCH = ("each element in list of batch", "you should probably activate trun
 _FETCHING = ("utils/data/_utils/fetch.py", "utils/data/dataloader.py", "utils/data/_utils/worker.py")
 # self.items[idx], df.iloc[index], data[i], paths[self.order[item]], rows[idx // 4]
 _BY_INDEX = r"\[[^\[\]]{0,40}\b(?:idx|index|indices|ind|i|item|n|key|sample_id|id|ix)\b[^\[\]]{0,20}\]"
-
-
-@cache
-def _pattern() -> re.Pattern[str]:
-    return re.compile(_BY_INDEX)
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
@@ -72,13 +58,9 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     fetching = any(mark in file for file in files for mark in _FETCHING)
     yield Fact.known("loader.fetching", fetching, source)
     yield Fact.known("loader.collating", collating or fetching, source)
-    in_worker = any(frame.function == "_worker_loop" for frame in event.frames)
-    yield Fact.known("loader.in_worker", in_worker, source)
-    last = event.frames[-1]
-    yield Fact.known("loader.raised_in", last.function, source)
     sample = _sample_frame(event.frames)
     if sample is not None and sample.code:
-        by_index = sample is _last_own(event.frames) and _pattern().search(sample.code) is not None
+        by_index = sample is _last_own(event.frames) and pattern(_BY_INDEX).search(sample.code) is not None
         yield Fact.known("loader.by_sample_index", by_index, source)
 
 

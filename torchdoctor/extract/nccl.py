@@ -7,32 +7,19 @@ are told with each event that speaks of a timeout.
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from torchdoctor.extract.nccl_ranks import GIVE_UP, Timeout, picture, timeouts_in
-from torchdoctor.model import EventKind, Fact, Reason
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, FactValue, Transcript
-
-NAMESPACE = "nccl"
+from torchdoctor.model import Event, EventKind, Fact, FactValue, Reason, Transcript
+from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "nccl.seq": "int: sequence number of the collective that timed out; torch before 1.10 prints none",
     "nccl.op": "str: its kind, as ALLREDUCE",
-    "nccl.numel_in": "int: its input elements; from 2.1, before as a shape, in 1.11 to 2.0 not at all",
-    "nccl.numel_out": "int: its output elements",
     "nccl.timeout_ms": "int: how long it was allowed to take",
-    "nccl.elapsed_ms": "int: how long it was waited for",
     "nccl.error_class": "str: ncclSystemError and so on; also where torch before 1.8 prints only the words",
     "nccl.last_error": "str: the line after 'Last error'; absent when the message has none",
-    "nccl.warnings": "str: NCCL WARN lines of the text, harmless ones left out; absent when there are none",
-    "nccl.reason": "str: last error and warnings together; absent when neither is there",
-    "nccl.version": "str: NCCL version in the message",
+    "nccl.reason": "str: last error and NCCL WARN lines, harmless ones left out; absent when none is there",
     "nccl.shm": "bool: the reason speaks of /dev/shm",
     "nccl.infiniband": "bool: the reason speaks of InfiniBand",
     "nccl.out_of_memory": "bool: the reason speaks of memory of the GPU",
@@ -44,13 +31,11 @@ FACTS: dict[str, str] = {
     "nccl.link_fault": "bool: a line tells of a network port or link that went down; unknown without one",
     "nccl.cpu_tensor": "bool: a tensor on the CPU was given to NCCL",
     "nccl.ranks_timed_out": "list: ranks whose watchdog gave up",
-    "nccl.ranks_behind": "list: ranks that say they had not issued the collective on which another timed out",
     "nccl.same_group": "bool: the compared watchdog lines name one process group; unknown before torch 2.3",
     "nccl.seqs_differ": "bool: the ranks waited at different sequence numbers",
     "nccl.ops_differ": "bool: the ranks waited in other kinds of collectives; a sum of one number is a kind",
     "nccl.numel_differ": "bool: the ranks waited in collectives of different size",
     "nccl.sizes_recorded": "bool: flight records show one call with other sizes on other ranks",
-    "nccl.waits_in": "str: function of torch.distributed in which a dumped thread waits; absent outside",
     "nccl.stacks_differ": "bool: the processes' main threads wait in different collectives or calls",
     "nccl.at_epoch_end": "bool: a rank had just ended an epoch while others still averaged gradients",
     "nccl.progress_during_timeout": "bool: a progress bar of a rank that did not time out went on meanwhile",
@@ -66,7 +51,6 @@ _PHRASES = (
     ("invalid argument", "ncclInvalidArgument"),
 )
 _CLASS = r"\bnccl(?:SystemError|UnhandledCudaError|InternalError|RemoteError|InvalidUsage|InvalidArgument)\b"
-_VERSION = r"NCCL version (\d+\.\d+[\w.+\-]*)"
 # what marks a message as NCCL's, or as one of the process group that uses it
 _MARKS = (
     "NCCL", "nccl", "collective operation timeout", "Tensors must be CUDA and dense",
@@ -100,11 +84,6 @@ _LINK_FAULT = (
 LIMIT = 2000  # characters of warnings that are kept
 
 
-@cache
-def _pattern(source: str) -> re.Pattern[str]:
-    return re.compile(source)
-
-
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     """Facts of an NCCL error or warning, a message that gives up waiting, or a stack; nothing for others."""
     text = event.text
@@ -129,13 +108,8 @@ def _stack(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
     if event.text.startswith("flight record, "):
         yield from _record(event, transcript, source)
         return
-    wait = wait_of(event)
-    if wait is None:
-        yield Fact.absent("nccl.waits_in", source)
-        if not averages(event):
-            return
-    else:
-        yield Fact.known("nccl.waits_in", wait.call, source)
+    if wait_of(event) is None and not averages(event):
+        return
     differ = stacks_differ(transcript)
     if differ is not None:
         yield Fact.known("nccl.stacks_differ", differ, source)
@@ -170,10 +144,7 @@ def _timeout(found: Timeout, source: str) -> Iterator[Fact]:
     values: tuple[tuple[str, FactValue], ...] = (
         ("nccl.seq", found.seq),
         ("nccl.op", found.op),
-        ("nccl.numel_in", found.numel_in),
-        ("nccl.numel_out", found.numel_out),
         ("nccl.timeout_ms", found.timeout_ms),
-        ("nccl.elapsed_ms", found.elapsed_ms),
     )
     for name, value in values:
         yield Fact.absent(name, source) if value is None else Fact.known(name, value, source)
@@ -186,13 +157,10 @@ def _error(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
         yield Fact.absent("nccl.error_class", source)
     else:
         yield Fact.known("nccl.error_class", named, source)
-    version = _pattern(_VERSION).search(text)
-    if version is not None:
-        yield Fact.known("nccl.version", version.group(1).rstrip("."), source)
     last = _last_error(event, transcript)
     warnings = _warnings(transcript)
     reason = " | ".join(part for part in (last, warnings) if part)
-    for name, words in (("nccl.last_error", last), ("nccl.warnings", warnings), ("nccl.reason", reason)):
+    for name, words in (("nccl.last_error", last), ("nccl.reason", reason)):
         yield Fact.known(name, words, source) if words else Fact.absent(name, source)
     if reason:
         for name, marks in _REASONS:
@@ -207,14 +175,14 @@ def _error(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
 
 
 def _link(transcript: Transcript, source: str) -> Fact:
-    if any(_pattern(_LINK_FAULT).search(event.text) for event in transcript.events if not event.quoted):
+    if any(pattern(_LINK_FAULT).search(event.text) for event in transcript.events if not event.quoted):
         return Fact.known("nccl.link_fault", True, source)
     missing = "whether a link or port went down: the kernel log of the nodes tells"
     return Fact.unknown("nccl.link_fault", Reason.NOT_ASKED, source, missing)
 
 
 def _error_class(text: str) -> str | None:
-    found = _pattern(_CLASS).search(text)
+    found = pattern(_CLASS).search(text)
     if found is not None:
         return found.group()
     if "NCCL" not in text:
@@ -230,7 +198,7 @@ def _last_error(event: Event, transcript: Transcript) -> str | None:
         if "Last error:" in text:
             break
         following = _next(at, event, transcript)
-        if following is None or not _pattern(_CLASS + "|Last error:").search(following.text):
+        if following is None or not pattern(_CLASS + "|Last error:").search(following.text):
             return None
         at, text = following.id, following.text
     rest = text.partition("Last error:")[2].strip()
@@ -274,12 +242,6 @@ def _ranks(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
     seen = picture(transcript)
     if seen.ranks:
         yield Fact.known("nccl.ranks_timed_out", seen.ranks, source)
-    if seen.behind is not None:
-        yield (
-            Fact.known("nccl.ranks_behind", seen.behind, source)
-            if seen.behind
-            else Fact.absent("nccl.ranks_behind", source)
-        )
     claims: tuple[tuple[str, bool | None], ...] = (
         ("nccl.same_group", seen.same_group),
         ("nccl.seqs_differ", seen.seqs_differ),

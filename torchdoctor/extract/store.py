@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from torchdoctor.extract.progress import is_step
-from torchdoctor.model import Fact, Reason
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
-
-NAMESPACE = "store"
+from torchdoctor.model import Event, Fact, Reason, Transcript
 
 FACTS: dict[str, str] = {
     "store.waits_for": "str: 'the ranks' at the start, 'something later' after it; unknown "
@@ -25,16 +18,9 @@ _SOCKET = "waitForInput: "
 # what rank 0 puts into the store at the first collective; init_process_group had returned on this rank
 _NCCL_ID = "ncclUniqueId from ["
 _STARTING = (
-    "init_process_group",
-    "_rendezvous_helper",
-    "_create_c10d_store",
-    "rendezvous.py",
-    "rendezvous_handler",
-    "clients joined",
-    "store based barrier",
-    "DistStoreError",
-    "DistNetworkError",
-)
+    "init_process_group", "_rendezvous_helper", "_create_c10d_store", "rendezvous.py", "rendezvous_handler",
+    "clients joined", "store based barrier", "DistStoreError", "DistNetworkError",
+)  # fmt: skip
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:

@@ -6,17 +6,10 @@ The last such line before an error counts: a model is often printed once before 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING
 
-from torchdoctor.model import Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
-
-NAMESPACE = "trainable"
+from torchdoctor.model import Event, Fact, Transcript
 
 FACTS: dict[str, str] = {
     "trainable.params": "int: number of trainable parameters that the program printed before the message",

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from torchdoctor.model import Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
-
-NAMESPACE = "free"
+from torchdoctor.model import Event, Fact, Transcript
 
 FACTS: dict[str, str] = {
     "free.available_share": "float: available memory as a share of all, by the table below this head line",
