@@ -10,7 +10,7 @@ Programs and labels lie in ``benchmarks/several_ranks/*.txt``, in the form of ``
 labels were written before anything was diagnosed. Further keys:
 
   rank     who failed first: a number, "last", "all" (nobody can tell them apart) or "none" (not a rank)
-  two      tie: of two ranks nobody can say which is the odd one out, so "all" is right as well
+  two      "all" or "none": right as well with two ranks, where nobody can say which is the odd one out
   logs     tee (torchrun --tee), redirect (a file for each rank, below OUT/NAME/ranks); else as printed
   records  yes: flight records lie in OUT/NAME as well
   run      torchrun …, "each PROGRAM" (a process and a log for each rank, no launcher), or python …
@@ -104,7 +104,8 @@ class Job:
         values |= {"TORCH_FR_BUFFER_SIZE": "2000", "TORCH_FR_DUMP_TEMP_FILE": records}
         values |= {"TORCH_NCCL_DEBUG_INFO_TEMP_FILE": records, "OMP_NUM_THREADS": "1"}
         values |= {"PYTHONPATH": DOCTORS_PATH} if self.before else {}
-        return values | dict(item.split("=", 1) for item in shlex.split(self.case.get("env")))
+        own = shlex.split(self.case.get("env").replace("PORT=PORT", f"PORT={self.port}"))
+        return values | dict(item.split("=", 1) for item in own)
 
     def commands(self) -> Iterator[tuple[list[str], dict[str, str], str]]:
         """What is started, with the variables of each and the name of its log."""
@@ -235,9 +236,9 @@ def ask(*words: str) -> Json:
 def label_of(case: Case, ranks: int) -> Json:
     """The label; ``ranks`` holds each answer that is right, as a list of ranks."""
     every = list(range(ranks))
-    word = case.get("rank")
-    right = [{"last": every[-1:], "all": every, "none": []}[word] if not word.isdigit() else [int(word)]]
-    right += [every] if case.get("two") and ranks == 2 else []
+    words = [case.get("rank"), *(case.get("two").split() if ranks == 2 else ())]
+    who = {"last": every[-1:], "all": every, "none": [], **{str(rank): [rank] for rank in every}}
+    right = [who[word] for word in words]
     rules = [case.get("rule"), *case.get("also").split()]
     return {"case": case.name, "rules": rules, "ranks": right, "frame": case.user_frame or None}
 
