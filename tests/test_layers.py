@@ -77,12 +77,12 @@ ALLOWED = {
     "lint": _LOWEST,
     # names the catalog's rules, and calls the user's factory in a child
     "checkpoint": _LOWEST | {"catalog", "probes"},
-    "engine": _LOWEST | _SOURCES | {"checkpoint"},
+    "engine": _LOWEST | _SOURCES | {"checkpoint", "lint"},
     "render": _LOWEST,
     "selftest": _ENGINE | {"render"},
     "gate": _ENGINE | {"render", "selftest"},
     "hang": _ENGINE,
-    "hooks": _ENGINE | {"render"},
+    "hooks": _ENGINE | {"render", "hang", "share"},
     "ddp": _ENGINE | {"render"},
     "watch": _ENGINE | {"render"},
     "share": _ENGINE,
@@ -108,6 +108,7 @@ FENCED = {
     "subprocess": (
         "torchdoctor/probes/spawn.py",
         "torchdoctor/intake/parallel.py",  # -I -S
+        "torchdoctor/hooks/run/",  # the user's own command, and cat by its full path
         # in children, which have a folder of their own
         "torchdoctor/probes/child/",
         "torchdoctor/gate/child/",

@@ -165,6 +165,7 @@ def _report(page: _Page, report: Report) -> None:
         _verdict(page, _UNKNOWN, f"Could not read {words.sources(report.source)}")
     else:
         _unrecognised(page, report)
+    page.paragraphs("Incidents", words.incidents(report))
     page.paragraphs("Notes", report.notes)
     if page.verbose and report.facts:
         page.head("Facts")
@@ -383,3 +384,5 @@ def _suspect(page: _Page, item: Suspect) -> None:
     if item.frame is not None:
         page.gap()
         _frame(page, item.frame)
+    if item.resembles:
+        page.paragraphs(words.RESEMBLES, [f"{one.title} ({one.rule})" for one in item.resembles])
