@@ -6,6 +6,7 @@ from torchdoctor.engine.finding import quote
 from torchdoctor.engine.frames import user_frame
 from torchdoctor.engine.textfacts import related
 from torchdoctor.intake.elements import pattern
+from torchdoctor.intake.ending.event import is_failure
 from torchdoctor.model import Ending, Event, EventKind, Quoted, RelationKind, Suspect, Transcript
 
 # exceptions that report the end of something else
@@ -99,13 +100,8 @@ def choose(candidates: list[Event], transcript: Transcript, first_rank: int | No
 def fallback(transcript: Transcript) -> Suspect | None:
     """Where no exception is left: the last line that says something failed."""
     for event in reversed(transcript.events):
-        if event.quoted or event.recovered:
-            continue
-        if (
-            event.kind in _FAILURES
-            or event.kind is EventKind.BUILD
-            or event.level in ("ERROR", "CRITICAL", "FATAL")
-        ):
+        serious = event.kind in _FAILURES or event.level in ("ERROR", "CRITICAL", "FATAL")
+        if is_failure(event) or (serious and not event.quoted and not event.recovered):
             return Suspect(event.type, event.text, event.rank, user_frame(event, transcript), quote(event))
     return None
 

@@ -114,11 +114,28 @@ def _announces(drafts: list[Draft], index: int) -> bool:
 
 def came_later(drafts: list[Draft], index: int) -> bool:
     """A line about something that failed, was tried again at once, and went through to its end."""
+    if drafts[index].kind is EventKind.NCCL:
+        return _nccl_went_on(drafts, index)
     if drafts[index].kind is not EventKind.LOG:
         return False
     if not any(rows.AGAIN.search(draft.text()[:400]) for draft in drafts[index : index + 3]):
         return False
     return any("100%" in draft.raw[:400] for draft in drafts[index + 1 : index + 40])
+
+
+def _nccl_went_on(drafts: list[Draft], index: int) -> bool:
+    """Does the process that NCCL warns in say next what it does, and not through which calls it left?"""
+    process = _process(drafts[index])
+    for draft in drafts[index + 1 : index + _MOST]:
+        if draft.kind is EventKind.NCCL and _process(draft) == process:
+            return draft.level == "INFO" and not pattern(r" -> \d+\b").search(draft.text())
+    return False
+
+
+def _process(draft: Draft) -> str:
+    """What NCCL puts before its lines, without the thread: host and number of the process."""
+    found = pattern(r"[\w.-]+:\d+(?=:\d+ \[)").search(draft.text()[:200])
+    return found[0] if found else ""
 
 
 def _found_another_way(drafts: list[Draft], index: int) -> bool:
