@@ -113,7 +113,9 @@ _NAMES_ERROR = r"\b[A-Z]\w*(?:Error|Exception)\b(?:: |\()|\b(?:fatal )?error: \S
 def written(transcript: Transcript) -> Suspect | None:
     """Of the lines that were written and not printed, the first that names an error."""
     for event in transcript.events:
-        if event.quoted is Quoted.WRITTEN and pattern(_NAMES_ERROR).search(event.text[:2_000]):
+        if event.quoted is not Quoted.WRITTEN or event.recovered:
+            continue
+        if pattern(_NAMES_ERROR).search(event.text[:2_000]):
             return Suspect(event.type, event.text, event.rank, None, quote(event))
     return None
 

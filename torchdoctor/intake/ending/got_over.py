@@ -51,7 +51,8 @@ def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
         elif draft.kind is EventKind.LOG:
             text = draft.text()[:600]
             if is_step(text) or is_progress(text):
-                steps[draft.stream] = steps.get(draft.stream, 0) + 1
+                lines = 1 + draft.end_line - draft.line  # the states of a bar are one event
+                steps[draft.stream] = steps.get(draft.stream, 0) + lines
             elif rows.TROUBLE.search(text):
                 well = ending is Ending.GOOD and index < good
                 draft.recovered = well or came_later(drafts, index)
@@ -77,6 +78,8 @@ def caught(drafts: list[Draft], index: int) -> bool:
     behind = [one.text()[:400] for one in drafts[index + 1 : index + 1 + _MOST] if _goes_on(one, failed)]
     if len(behind) < 2 or any(rows.GAVE_UP.search(text) for text in behind):
         return False
+    if _by_library(failed):
+        return True
     above = drafts[index - 1] if index else failed
     near = above.kind is EventKind.LOG and not above.quoted and above.end_line >= failed.line - 2
     said = above.text()[:400] if near else ""
@@ -87,6 +90,19 @@ def caught(drafts: list[Draft], index: int) -> bool:
         for text in behind
     ]
     return sum(moves) >= 2 or any(moves[-2:])
+
+
+def _by_library(failed: Draft) -> bool:
+    """Is the traceback all of one package that was being imported? What ends a program begins in it."""
+    if failed.kind is not EventKind.EXCEPTION or not failed.frames or failed.links:
+        return False
+    outermost = failed.frames[0]
+    return (
+        outermost.function == "<module>"
+        and outermost.file.endswith(".py")  # no program in bin/
+        and {frame.package for frame in failed.frames} == {outermost.package}
+        and outermost.package not in ("", "python")
+    )
 
 
 def _goes_on(draft: Draft, failed: Draft) -> bool:
@@ -118,6 +134,9 @@ def came_later(drafts: list[Draft], index: int) -> bool:
         return _nccl_went_on(drafts, index)
     if drafts[index].kind is not EventKind.LOG:
         return False
+    above = drafts[index - 1] if index else drafts[index]
+    if _by_library(above) and drafts[index].line - above.end_line <= 2 and caught(drafts, index - 1):
+        return True  # what the library says beside its traceback
     if not any(rows.AGAIN.search(draft.text()[:400]) for draft in drafts[index : index + 3]):
         return False
     return any("100%" in draft.raw[:400] for draft in drafts[index + 1 : index + 40])

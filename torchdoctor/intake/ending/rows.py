@@ -143,8 +143,10 @@ ACCOUNTED = Table((
     ),
 ))  # fmt: skip
 TROUBLE = Table((
-    Row("fatal error fail killed aborted memory exception",
-        r"(?:^|[^\w])(?:fatal|\w*error|failed|failure|killed|aborted|out of memory|\w*exception)\b",
+    Row("fatal error fail memory exception",
+        r"(?:^|[^\w])(?:fatal|\w*error|failed|failure|out of memory|\w*exception)\b", "programs"),
+    Row("killed aborted",
+        r"=killed\b|(?:^|\W)(?:killed|aborted)(?=$|[.:)!\]]|\s(?:by|due|because|after|with|at|on|in|\())",
         "programs"),
 ))  # fmt: skip
 # words of trouble that are none: a count of nothing, a switch under such a name
@@ -228,6 +230,7 @@ HARMLESS = Table((
     Row("pip's", r"pip's dependency resolver does not currently take into account", "pip, a remark"),
     Row("requires",
         r"^\S+ \S+ requires \S+.*, (?:but you have|which is not installed)", "pip, the remark's list"),
+    Row("cancelled", r"^ERROR: Operation cancelled by user", "pip"),
     Row("locate", r"\bUnable to locate a modulefile\b", "environment modules"),
     Row("chdir", r"couldn't chdir to .*: going to \S+ instead", "slurmstepd"),
     Row("wandb swanlab comet_ml mlflow",
