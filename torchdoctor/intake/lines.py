@@ -179,6 +179,15 @@ def exception_head(body: str, loose: bool) -> tuple[str, str] | None:
     return None
 
 
+_CLASS = r"(?:(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:[a-z][A-Z]\w*|Error|Exception):|KeyboardInterrupt\b)"
+
+
+def labelled(body: str) -> int | None:
+    """Where an exception begins: at the head, or behind a label as in "Error while saving: "; else None."""
+    found = pattern(rf"(?:[\w ./()'-]{{1,60}}: )?(?={_CLASS})").match(body)
+    return found.end() if found and exception_head(body[found.end() :], loose=False) else None
+
+
 def shown_exception(body: str) -> tuple[str, str] | None:
     """(class name, message) of a line that is an exception as repr() writes it, as Hydra prints a cause."""
     if body[-1:] != ")" or body.rstrip(",)")[-1:] not in ("'", '"'):
@@ -240,6 +249,7 @@ def _torch_record(line: Line) -> tuple[EventKind, str] | None:
     body, level, logger = line.body, line.mark.level, line.mark.logger
     if (
         body[:1] == "["
+        and body[1:2] in "EWIF"  # behind glog's own mark it is another's bracket
         and level
         and logger
         and ":" in body
