@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from torchdoctor.catalog.loader import Row
 
-FORMAT = "torchdoctor-catalog/7"
+FORMAT = "torchdoctor-catalog/8"
 _INDEX_KEYS = ("id", "family", "severity", "role", "title", "leads_to", "refines", "confirm", "rule_out")
-_TEXT_KEYS = ("why", "fixes", "decide_with", "references", "retired")
+_TEXT_KEYS = ("why", "fixes", "decide_with", "references", "retired", "more", "decide_note")
 
 
 def signature(directory: str) -> str:

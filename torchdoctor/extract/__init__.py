@@ -36,6 +36,7 @@ NAMESPACES = {
     "launcher": "launcher",
     "store": "store",
     "python": "python_error",
+    "context": "context",
 }
 
 

@@ -89,6 +89,10 @@ def _diagnosis(item: Diagnosis) -> Iterable[str]:
     if item.decide_with:
         title = "To make sure" if item.standing is Standing.CONFIRMED else "To decide"
         yield _section(title, f"<pre>{_lines(item.decide_with)}</pre>")
+    if item.decide_note:
+        yield f"<p>{_prose(item.decide_note)}</p>"
+    if item.more:
+        yield _folded("More about it", f"<p>{_prose(item.more)}</p>")
     yield _section("Could not be determined", _list(_text(one) for one in item.missing))
     if item.reasons:
         yield _folded("Why this one", _list(_text(one) for one in item.reasons))

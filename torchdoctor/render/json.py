@@ -94,6 +94,7 @@ def _diagnosis(item: Diagnosis) -> dict[str, Any]:
         "role": item.role.value,
         "standing": item.standing.value,
         "why": _text_or_null(item.why),
+        "more": _text_or_null(item.more),
         "rank": item.rank,
         "frame": _frame(item.frame),
         "evidence": [_evidence(one) for one in item.evidence],
@@ -103,6 +104,7 @@ def _diagnosis(item: Diagnosis) -> dict[str, Any]:
             {"do": _text(fix.do), "run": _text_or_null(fix.run), "risk": fix.risk} for fix in item.fixes
         ],
         "decide_with": _text_or_null(item.decide_with),
+        "decide_note": _text_or_null(item.decide_note),
         "references": _texts(item.references),
         "reasons": _texts(item.reasons),
     }
