@@ -31,8 +31,8 @@ class Styled:
     def cells(self) -> int:
         return cells(self.plain)
 
-    def __add__(self, other: Styled) -> Styled:
-        return _of(self.runs + other.runs)
+    def __add__(self, other: Styled | str) -> Styled:
+        return _of(self.runs + (Styled(other) if isinstance(other, str) else other).runs)
 
     def __getitem__(self, place: slice) -> Styled:
         return _of(tuple(self._cut_out(*place.indices(len(self.plain))[:2])))
