@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
@@ -15,6 +16,7 @@ from torchdoctor.model import Outcome, Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from contextlib import AbstractContextManager
 
     from torchdoctor.engine.incident import Answer, Publisher
     from torchdoctor.probes import ProbeSource
@@ -63,6 +65,11 @@ if TYPE_CHECKING:
     type=click.Choice(["unknown"]),
     help="Exit 4 when the text holds a failure that no rule knows.",
 )
+@click.option(
+    "--tee",
+    is_flag=True,
+    help="Pass standard input on to standard output while it is read; the report goes to standard error.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Show all evidence, facts, reasons and references.")
 def command(
     files: tuple[str, ...],
@@ -75,14 +82,16 @@ def command(
     facts_file: str | None,
     folders: tuple[str, ...],
     fail_on: str | None,
+    tee: bool,
     verbose: bool,
 ) -> int:
     """Explain why a run failed: the cause, the lines that prove it, what followed, what to change.
 
     FILE is a log or a folder of logs; "-" is standard input, which is also read when something is piped in.
+    Ctrl-C or SIGTERM while that is read ends the reading, and what was read is explained.
 
     Exit codes: 0 done, 2 a usage error or an input that cannot be read (the others are still
-    done), 4 with --fail-on unknown, 70 a fault of torchdoctor.
+    done), 4 with --fail-on unknown, 130 or 143 after Ctrl-C or SIGTERM, 70 a fault of torchdoctor.
     """
     if not files:
         if sys.stdin is None or sys.stdin.isatty():
@@ -92,6 +101,8 @@ def command(
         files = (STDIN,)
     if STDIN in files and sys.stdin is None:
         raise click.UsageError("standard input is closed")
+    if tee and STDIN not in files:
+        raise click.UsageError("--tee passes standard input through: pipe a log in, and name no FILE or -")
     if offline and (here or python):
         asks = "--here" if here else "--python"
         raise click.UsageError(f"--offline looks at nothing on this machine, {asks} does: choose one")
@@ -100,15 +111,16 @@ def command(
     facts = _facts(facts_file)
     local = None if offline else _local(here, python)
     rules = loading.rules(folders)
-    stdin = _patient(sys.stdin.buffer) if STDIN in files else None
     publish = _publisher() if (redact if redact is not None else form in ("markdown", "html")) else None
-    if each:
-        answers: Iterable[Answer] = explain_each(files, facts, rules, stdin, local, publish=publish)
-    else:
-        answers = [explain(files, facts, rules, stdin, local, publish=publish)]
     seen = _Seen()
-    with streams.shown():
+    with _standard_input(STDIN in files, tee) as stdin, _report_stream(tee), streams.shown():
+        if each:
+            answers: Iterable[Answer] = explain_each(files, facts, rules, stdin, local, publish=publish)
+        else:
+            answers = [explain(files, facts, rules, stdin, local, publish=publish)]
         _write(seen.watch(answers), form, each, verbose)
+    if number := getattr(stdin, "signal", 0):
+        return 128 + int(number)
     if seen.faults:
         return exit_codes.OUR_FAULT
     if seen.unreadable:
@@ -136,13 +148,24 @@ class _Seen:
             yield answer.report
 
 
-def _patient(stream: BinaryIO) -> BinaryIO:
-    from torchdoctor.cli.patience import AFTER_S, Patient
+def _standard_input(wanted: bool, tee: bool) -> AbstractContextManager[BinaryIO | None]:
+    """Standard input, where it is read; with a descriptor as ``Piped``."""
+    if not wanted:
+        return nullcontext()
+    try:
+        source = sys.stdin.fileno()
+    except (OSError, ValueError):  # put there by who called, not by the system
+        return nullcontext(sys.stdin.buffer)
+    if sys.platform == "win32":
+        return nullcontext(sys.stdin.buffer)
+    from torchdoctor.cli.piped import Piped
 
-    def tell() -> None:
-        streams.complain(f"still reading standard input, which has not ended after {AFTER_S:.0f} s")
+    return cast("AbstractContextManager[BinaryIO]", Piped(source, 1 if tee else None))
 
-    return cast("BinaryIO", Patient(stream, tell))
+
+def _report_stream(tee: bool) -> AbstractContextManager[object]:
+    """Standard error for the report, where standard output passes the input through."""
+    return redirect_stdout(sys.stderr) if tee else nullcontext()
 
 
 def _local(here: bool, python: str | None) -> Local:

@@ -28,6 +28,10 @@ READ_HERE = (
     "Facts out of files of this machine were used beside the text, and no program was run; --here asks its "
     "Python and tools too, --offline leaves all out"
 )
+USE_RUN = (
+    "A pipe carries the text alone: torchdoctor run -- CMD also sees the exit code, the interpreter, and the "
+    "stacks at Ctrl-C"
+)
 
 
 class Answer(NamedTuple):
@@ -73,6 +77,8 @@ def explain(
         report = _with_machine(reading.transcript, local, rules)
     else:
         report = diagnose(reading.transcript, facts, rules)
+    if STDIN in paths and "<stdin>" in report.source and report.outcome is Outcome.UNRECOGNISED:
+        report = replace(report, notes=(*report.notes, USE_RUN))
     complaints = [str(error) for error in reading.unreadable]
     if report.outcome is Outcome.UNREADABLE:
         complaints.extend(report.notes)

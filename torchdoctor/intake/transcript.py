@@ -127,7 +127,7 @@ def _read_input(item: Input, skim: Skim, base: int) -> Transcript:
     _place(router, item.name)
     try:
         if hasattr(file, "label"):
-            skim.read_output(cast("Output", file), router, tally)
+            skim.read_kept(*cast("Output", file).read(), router, tally)
         elif item.name.endswith(".ipynb") or is_notebook(file):
             from torchdoctor.intake.ipynb import cell_outputs
 
