@@ -17,6 +17,7 @@ MAX_FUNCTION = 60
 
 # modules that are longer, each with the reason why parting it would part one meaning
 LONG_MODULES = {
+    "torchdoctor/probes/names.py": "one table: every fact with its meaning",
     "torchdoctor/model.py": "the types that every part speaks in",
 }
 # functions that are longer; the list only shrinks
@@ -61,7 +62,7 @@ CROSSINGS = {
 
 # what turns texts that nobody has checked into values
 _TEXTS = frozenset({"durations", "json_text", "number", "regular_file", "toml_text"})
-_LOWEST = _TEXTS | {"", "model", "records", "signal_words"}
+_LOWEST = _TEXTS | {"", "context_tags", "model", "patterns", "records", "signal_words"}
 _SOURCES = frozenset({"catalog", "intake", "extract", "probes"})
 _ENGINE = _LOWEST | _SOURCES | {"engine"}
 # part of the package -> the parts it may import, besides itself; "" is torchdoctor/__init__.py
@@ -71,17 +72,19 @@ ALLOWED = {
     "model": frozenset({"records"}),
     "records": frozenset(),
     **dict.fromkeys(_TEXTS, frozenset()),
+    "patterns": frozenset(),
     "signal_words": frozenset(),
+    "context_tags": frozenset(),
     **dict.fromkeys(_SOURCES, _LOWEST),
     "lint": _LOWEST,
     # names the catalog's rules, and calls the user's factory in a child
     "checkpoint": _LOWEST | {"catalog", "probes"},
-    "engine": _LOWEST | _SOURCES | {"checkpoint"},
+    "engine": _LOWEST | _SOURCES | {"checkpoint", "lint"},
     "render": _LOWEST,
     "selftest": _ENGINE | {"render"},
     "gate": _ENGINE | {"render", "selftest"},
     "hang": _ENGINE,
-    "hooks": _ENGINE | {"render"},
+    "hooks": _ENGINE | {"render", "hang", "share"},
     "ddp": _ENGINE | {"render"},
     "watch": _ENGINE | {"render"},
     "share": _ENGINE,
@@ -107,6 +110,7 @@ FENCED = {
     "subprocess": (
         "torchdoctor/probes/spawn.py",
         "torchdoctor/intake/parallel.py",  # -I -S
+        "torchdoctor/hooks/run/",  # the user's own command, and cat by its full path
         # in children, which have a folder of their own
         "torchdoctor/probes/child/",
         "torchdoctor/gate/child/",

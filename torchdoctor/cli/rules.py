@@ -162,14 +162,14 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
 @_FOLDER
 @_FIXTURES
 def pages(folder: str | None, fixtures: str | None) -> None:
-    """Write the pages beside the rules: README.md, one page per family, the examples."""
+    """Write the pages beside the rules: README.md, one page per family, the examples, the messages."""
     from torchdoctor.workbench.lint import examine
 
     found = examine(_writable(folder), _fixtures(fixtures, folder))
     made = {os.path.join(found.directory, name): text for name, text in found.pages().items()}
     changed = _write(made)
     streams.write_lines(
-        [*(f"wrote {path}" for path in changed), f"{counted(len(made), 'page is', 'pages are')} current"]
+        [*(f"wrote {path}" for path in changed), f"{counted(len(made), 'file is', 'files are')} current"]
     )
 
 
@@ -277,6 +277,21 @@ def facts(form: str) -> None:
         return
     column = max(map(len, found))
     streams.write_lines(f"{name:<{column}}  {meaning}" for name, meaning in sorted(found.items()))
+
+
+@command.command("nearest", short_help="Find the rules with messages like one.")
+@click.argument("message", metavar="MESSAGE")
+@_FORMAT
+def nearest(message: str, form: str) -> None:
+    """Find the rules whose known messages come nearest to MESSAGE: the one that a new wording belongs to."""
+    from torchdoctor.catalog.nearest import nearest as find
+
+    found = find(catalog.rules_directory(), message, limit=10, least=0.1)
+    if form == "json":
+        _json([one._asdict() for one in found])
+        return
+    lines = (f"{one.likeness:.2f}  {one.rule}\n      {one.message}" for one in found)
+    streams.write_lines(lines if found else ["no rule knows a message with words of this one"])
 
 
 @command.command("eval", short_help="Measure the rules on labelled inputs.")

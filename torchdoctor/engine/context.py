@@ -7,9 +7,9 @@ from collections import Counter
 from torchdoctor.engine.finding import Finding
 from torchdoctor.engine.frames import outers
 from torchdoctor.extract.progress import is_progress, is_step
-from torchdoctor.intake.elements import pattern
 from torchdoctor.intake.ending.event import is_failure
 from torchdoctor.model import Event, EventKind, Role, Severity, Transcript
+from torchdoctor.patterns import pattern
 
 _REMARKS = frozenset(("INFO", "WARNING", "WARN", "DEBUG", "NOTICE", "TRACE"))
 # lines of training behind a message that show that its process went on

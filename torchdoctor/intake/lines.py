@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from torchdoctor.intake.clean import clean, unescaped
-from torchdoctor.intake.elements import BEHEADED, Line, pattern
+from torchdoctor.intake.elements import BEHEADED, Line
 from torchdoctor.model import EventKind
+from torchdoctor.patterns import pattern
 from torchdoctor.signal_words import BARE, TELLING
 
 # One of these stands in every line that is more than a plain log line; most lines have none.
@@ -18,6 +21,14 @@ _GATE = (
     "recursive", "ERROR", "Failed", "Could not", "No matching", "corrupt", "double free", "traps:",
     "core dump", "collect2", "ptxas", "错误", "錯誤", "エラー", "ehler", "rreur", "шибка",
     "Violación", "Falha de seg", "セグメンテーション", "세그멘테이션", "已杀死", "已放弃", "Убито",
+)  # fmt: skip
+# Besides the words by which single lines are classified: what the parts of longer events hold.
+_SIGNS = (
+    "raceback", 'File "', "hread ", "frame #", "above exception", "from user code", "Root Cause", ".cpp:",
+    "FrameSummary", "Exception Group", "Stack (most recent", "goodbye", "panic", "sigterm", "SIGTERM",
+    # what ranks print to see whether their weights are equal
+    "checksum", "param_norm", "param norm", "param_sum", "param sum", "weight_norm", "weight norm",
+    "weight sum", "weight_sum", "DistributedDataParallel",
 )  # fmt: skip
 _ASSERT = (
     r"(?:(?:[A-Za-z]:)?[\w.~+-]*[\\/])?[\w.\\/+~-]*\.(?:cu|cuh|hip|h|cpp|cc|inl):\d+:[^`'\"]{0,1200}?"
@@ -100,6 +111,11 @@ _LOG_WORDS = frozenset((
     "Epoch", "Step", "Iter", "Loss", "Train", "Test", "Training", "Validation", "Batch", "Note", "Info",
     "Progress", "Loading", "Downloading", "Using", "Warning", "Iteration",
 ))  # fmt: skip
+
+
+def literals_of(triggers: Iterable[str]) -> list[bytes]:
+    """The texts by which a line is found worth reading: of what the readers know, and ``triggers``."""
+    return [text.encode() for text in (*_GATE, *_SIGNS, *triggers)]
 
 
 def exception_head(body: str, loose: bool) -> tuple[str, str] | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from torchdoctor.extract.progress import is_step
-from torchdoctor.intake.elements import Draft, pattern
+from torchdoctor.intake.elements import Draft
 from torchdoctor.intake.ending import rows
 from torchdoctor.model import Event, EventKind
+from torchdoctor.patterns import pattern
 
 _FAILURES = (
     EventKind.EXCEPTION,

@@ -1,0 +1,1 @@
+"""Where torchdoctor meets the program that fails: around a command, and inside of other tools."""
