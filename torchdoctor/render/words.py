@@ -11,7 +11,7 @@ from torchdoctor.model import Role, Severity, Standing, counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from torchdoctor.model import Diagnosis, Evidence, FirstFailure
+    from torchdoctor.model import Diagnosis, Evidence, FirstFailure, Frame
 
 RISKS = {
     "changes-environment": "changes the environment",
@@ -97,6 +97,12 @@ def place(item: Evidence, rank: int | None = None, folder: str = "") -> str:
     if item.file and item.line:
         where += f":{item.line}"
     return f"{where} (rank {rank})" if rank is not None and where else where
+
+
+def frame(item: Frame) -> str:
+    """``train.py:12, in forward``."""
+    where = item.file if item.line is None else f"{item.file}:{item.line}"
+    return f"{where}, in {item.function}" if item.function else where
 
 
 def long_folder(sources: Sequence[str], width: int) -> str:
