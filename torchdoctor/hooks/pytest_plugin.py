@@ -50,9 +50,10 @@ def _explain(error: Exception, item: pytest.Item, report: pytest.TestReport) -> 
     from torchdoctor.render.note import text
 
     found = of_error(error)
-    # a failed assertion of the test's own is what pytest itself shows best
-    if found.outcome is not Outcome.DIAGNOSED or found.diagnoses[0].rule == OWN_CODE:
+    if found.outcome is not Outcome.DIAGNOSED:
         return
+    if found.diagnoses[0].rule == OWN_CODE and isinstance(error, AssertionError):
+        return  # a failed test is no cause
     report.sections.append((TITLE, text(found)))
     rule = (TITLE, found.diagnoses[0].rule)
     item.user_properties.append(rule)  # which the report of the teardown takes to JUnit
