@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 @click.command("check")
 @verdicts.python_option
-@verdicts.format_option()
+@verdicts.format_option(
+    "For people, JSON, JUnit XML, or GitHub's annotations and step summary.", *verdicts.CI
+)
 @verdicts.fail_on_option()
 @verdicts.strict_option
 @click.option(
@@ -121,7 +123,7 @@ def _finish(
         report = with_model(report, check_factory(model, source.context.python))
     if isinstance(source, ProbeSource) and source.faults:
         report = replace(report, faults=(*source.faults, *report.faults))
-    verdicts.show(report, form, lambda: _subject(facts), verbose)
+    verdicts.show(report, form, lambda: _subject(facts), verbose, "torchdoctor.check")
     return verdicts.exit_code(report, fail_on, strict)
 
 
