@@ -76,7 +76,7 @@ ALLOWED = {
     "lint": _LOWEST,
     # names the catalog's rules, and calls the user's factory in a child
     "checkpoint": _LOWEST | {"catalog", "probes"},
-    "engine": _LOWEST | _SOURCES | {"checkpoint"},
+    "engine": _LOWEST | _SOURCES | {"checkpoint", "lint"},
     "render": _LOWEST,
     "selftest": _ENGINE | {"render"},
     "gate": _ENGINE | {"render", "selftest"},

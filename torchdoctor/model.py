@@ -313,14 +313,26 @@ class Diagnosis(Record):
 
 
 @record(frozen=True, slots=True)
+class Resemblance(Record):
+    """A rule that knows messages like one that it does not know. Nothing is concluded from it."""
+
+    rule: str
+    title: str
+
+
+@record(frozen=True, slots=True)
 class Suspect(Record):
-    """For a failure that no rule knows: the exception that looks most like its cause."""
+    """For a failure that no rule knows: the exception that looks most like its cause.
+
+    ``resembles`` lists at most three rules, the nearest first.
+    """
 
     type: str | None
     message: str
     rank: int | None
     frame: Frame | None
     evidence: Evidence
+    resembles: tuple[Resemblance, ...] = ()
 
 
 @record(frozen=True, slots=True)

@@ -279,6 +279,21 @@ def facts(form: str) -> None:
     streams.write_lines(f"{name:<{column}}  {meaning}" for name, meaning in sorted(found.items()))
 
 
+@command.command("nearest", short_help="Find the rules with messages like one.")
+@click.argument("message", metavar="MESSAGE")
+@_FORMAT
+def nearest(message: str, form: str) -> None:
+    """Find the rules whose known messages come nearest to MESSAGE: the one that a new wording belongs to."""
+    from torchdoctor.catalog.nearest import nearest as find
+
+    found = find(catalog.rules_directory(), message, limit=10, least=0.1)
+    if form == "json":
+        _json([one._asdict() for one in found])
+        return
+    lines = (f"{one.likeness:.2f}  {one.rule}\n      {one.message}" for one in found)
+    streams.write_lines(lines if found else ["no rule knows a message with words of this one"])
+
+
 @command.command("eval", short_help="Measure the rules on labelled inputs.")
 @click.argument("folder", metavar="FOLDER")
 @click.option("--only", metavar="PATTERNS", help="Only cases with matching names, such as 'ag-*,dx-*'.")

@@ -72,6 +72,10 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     kept, set_aside = select(chains(live, rules, transcript, sort_key), transcript, strange, alone)
     diagnoses = tuple(answer(chain, transcript, text_facts, rules, first) for chain in kept)
     outcome, who = _outcome(diagnoses, strange, transcript, first, written=not anchored)
+    if who is not None:
+        from torchdoctor.engine.resembles import with_resemblances
+
+        who = with_resemblances(who, rules)
     failed = outcome in (Outcome.DIAGNOSED, Outcome.UNRECOGNISED)
     notes = [*transcript.notes, *foreign, *text_facts.notes]
     if transcript.form is Form.EMPTY and not notes:

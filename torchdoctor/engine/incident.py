@@ -71,6 +71,10 @@ def explain(
         return Answer(Report(Outcome.UNREADABLE, tuple(paths), notes=tuple(complaints)), tuple(complaints))
     if local is not None and facts.source is None and (local.sure or printed_here(reading.transcript)):
         report = _with_machine(reading.transcript, local, rules)
+        if report.diagnoses:
+            from torchdoctor.engine.pitfalls import with_pitfalls
+
+            report = with_pitfalls(report, reading.transcript)
     else:
         report = diagnose(reading.transcript, facts, rules)
     complaints = [str(error) for error in reading.unreadable]

@@ -38,6 +38,18 @@ def printed_here(transcript: Transcript) -> bool:
     return agree >= ENOUGH and agree > differ
 
 
+def unchanged(transcript: Transcript) -> dict[str, list[str]]:
+    """path -> lines, of the user's own files that stand as the log quotes them."""
+    from torchdoctor.engine.untrusted import lines_of_user
+
+    found = {}
+    for path, quoted in _quoted(transcript).items():
+        lines = lines_of_user(path)
+        if lines and all(n <= len(lines) and lines[n - 1].strip() == code for n, code in quoted.items()):
+            found[path] = lines
+    return found
+
+
 def _quoted(transcript: Transcript) -> dict[str, dict[int, str]]:
     """path -> line -> code, of the user's own frames."""
     found: dict[str, dict[int, str]] = {}

@@ -116,6 +116,7 @@ def _suspect(item: Suspect | None) -> dict[str, Any] | None:
         "rank": item.rank,
         "frame": _frame(item.frame),
         "evidence": [_evidence(item.evidence)],
+        "resembles": [{"rule": _text(one.rule), "title": _text(one.title)} for one in item.resembles],
     }
 
 

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     from torchdoctor.model import Diagnosis, Evidence, FirstFailure, Frame
 
+# the head above rules that are no diagnosis
+RESEMBLES = "Resembles these, but this message is not known for them"
+
 RISKS = {
     "changes-environment": "changes the environment",
     "needs-root": "needs root",
