@@ -61,7 +61,7 @@ CROSSINGS = {
 
 # what turns texts that nobody has checked into values
 _TEXTS = frozenset({"durations", "json_text", "number", "regular_file", "toml_text"})
-_LOWEST = _TEXTS | {"", "model", "records", "signal_words"}
+_LOWEST = _TEXTS | {"", "context_tags", "model", "patterns", "records", "signal_words"}
 _SOURCES = frozenset({"catalog", "intake", "extract", "probes"})
 _ENGINE = _LOWEST | _SOURCES | {"engine"}
 # part of the package -> the parts it may import, besides itself; "" is torchdoctor/__init__.py
@@ -71,7 +71,9 @@ ALLOWED = {
     "model": frozenset({"records"}),
     "records": frozenset(),
     **dict.fromkeys(_TEXTS, frozenset()),
+    "patterns": frozenset(),
     "signal_words": frozenset(),
+    "context_tags": frozenset(),
     **dict.fromkeys(_SOURCES, _LOWEST),
     "lint": _LOWEST,
     # names the catalog's rules, and calls the user's factory in a child
@@ -81,7 +83,7 @@ ALLOWED = {
     "selftest": _ENGINE | {"render"},
     "gate": _ENGINE | {"render", "selftest"},
     "hang": _ENGINE,
-    "hooks": _ENGINE | {"render"},
+    "hooks": _ENGINE | {"render", "hang", "share"},
     "ddp": _ENGINE | {"render"},
     "watch": _ENGINE | {"render"},
     "share": _ENGINE,
@@ -107,6 +109,7 @@ FENCED = {
     "subprocess": (
         "torchdoctor/probes/spawn.py",
         "torchdoctor/intake/parallel.py",  # -I -S
+        "torchdoctor/hooks/run/",  # the user's own command, and cat by its full path
         # in children, which have a folder of their own
         "torchdoctor/probes/child/",
         "torchdoctor/gate/child/",

@@ -310,6 +310,8 @@ class Diagnosis(Record):
     decide_with: str | None = None
     references: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
+    more: str | None = None  # what goes beyond ``why``
+    decide_note: str | None = None  # how to tell, where no command does
 
 
 @record(frozen=True, slots=True)
@@ -426,6 +428,17 @@ class Run(Record):
 
 
 @record(frozen=True, slots=True)
+class Incident(Record):
+    """One of several incidents of the inputs: its files, and what came of it."""
+
+    source: tuple[str, ...]
+    outcome: Outcome
+    diagnoses: tuple[Diagnosis, ...] = ()
+    first_failure: FirstFailure | None = None
+    suspect: Suspect | None = None
+
+
+@record(frozen=True, slots=True)
 class Report(Record):
     """The answer. ``diagnoses[0]`` is the cause; consequences stand in its ``leads_to``."""
 
@@ -442,6 +455,7 @@ class Report(Record):
     faults: tuple[str, ...] = ()  # what broke in torchdoctor itself; the rest of the report stands
     schema: str = REPORT_SCHEMA
     runs: tuple[Run, ...] = ()  # of the input, the judged one among them; empty when there is one
+    incidents: tuple[Incident, ...] = ()  # of the inputs, this one among them; empty when there is one
 
 
 def moment_of(time: str | None) -> datetime | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from torchdoctor import catalog
+from torchdoctor.catalog.nearest import MESSAGES
 from torchdoctor.catalog.page import gather, readable
 from torchdoctor.catalog.pages import files, in_text
 from torchdoctor.catalog.remarks import EXAMPLES, Example, rule_file, versions
@@ -37,7 +38,7 @@ def test_no_page_is_left_of_a_family_that_is_gone(examined: Catalog) -> None:
         path.relative_to(examined.directory).as_posix()
         for path in Path(examined.directory).rglob("README.md")
     }
-    assert there == set(examined.pages()) - {EXAMPLES}
+    assert there == set(examined.pages()) - {EXAMPLES, MESSAGES}
 
 
 def test_every_rule_has_a_section_and_every_link_leads_to_one(examined: Catalog) -> None:
@@ -172,7 +173,7 @@ def test_the_command_writes_what_changed_only(tree: Path, capsys: pytest.Capture
     before = {path: path.stat().st_mtime_ns for path in tree.rglob("README.md")}
     assert len(before) == 2
     assert main(["rules", "pages", "--rules", str(tree)]) == 0
-    assert capsys.readouterr().out == "3 pages are current\n"
+    assert capsys.readouterr().out == "4 files are current\n"
     assert {path: path.stat().st_mtime_ns for path in tree.rglob("README.md")} == before
 
 

@@ -47,6 +47,8 @@ class Page:
     shown: tuple[Shown, ...]
     fixes: tuple[ConditionalFix, ...]
     decide_with: str | None
+    decide_note: str | None
+    more: str
     confirmed: str
     ruled_out: str
     look_alikes: tuple[tuple[str, str, str], ...]
@@ -79,6 +81,8 @@ def gather(
         ),
         words.fixes,
         words.decide_with,
+        words.decide_note,
+        " ".join((words.more or "").split()),
         joined(rule.confirm),
         joined(rule.rule_out, " or "),
         tuple(_look_alikes(rules, rule, example)),
@@ -94,6 +98,7 @@ def as_data(rules: RuleSet, rule_id: str, shown: Page | None = None) -> dict[str
     return {
         **summary(rule),
         "why": words.why,
+        "more": words.more,
         "example": {"fixture": shown.example.fixture or None, "lines": list(shown.example.lines)},
         "matches": [
             {
@@ -113,10 +118,13 @@ def as_data(rules: RuleSet, rule_id: str, shown: Page | None = None) -> dict[str
                 "run": item.fix.run,
                 "risk": item.fix.risk,
                 "when": [in_words(one) for one in item.when],
+                "for": list(item.wanted),
+                "not_for": list(item.not_for),
             }
             for item in words.fixes
         ],
         "decide_with": words.decide_with,
+        "decide_note": words.decide_note,
         "look_alikes": [{"rule": name, "alike_in": how} for name, _, how in shown.look_alikes],
         "leads_to": list(rule.leads_to),
         "refines": list(rule.refines),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from torchdoctor.catalog.page import RISKS, Page, gather, joined
@@ -12,9 +12,7 @@ from torchdoctor.catalog.remarks import EXAMPLES, Example, examples_text, read_e
 from torchdoctor.model import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.catalog.rule import Rule
+    from torchdoctor.catalog.rule import ConditionalFix, Rule
     from torchdoctor.catalog.ruleset import RuleSet
 
 README = "README.md"
@@ -44,15 +42,16 @@ def in_text(page: Page, width: int = 80) -> str:
     if page.example.lines:
         lines += ["", "Example", *(f"  {line}" for line in page.example.lines)]
     lines += ["", "Why", *_wrapped(page.why, width, "  ")]
+    if page.more:
+        lines += _wrapped(page.more, width, "  ")
     if page.fixes:
         lines += ["", "What to do"]
     for number, item in enumerate(page.fixes, start=1):
-        lines += _wrapped(
-            _fix_line(item.fix.do, item.fix.risk, joined(item.when)), width, "     ", f"  {number}. "
-        )
+        lines += _wrapped(_fix_line(item), width, "     ", f"  {number}. ")
         lines += [f"     $ {line}" for line in _commands(item.fix.run)]
-    if page.decide_with:
+    if page.decide_with or page.decide_note:
         lines += ["", "To decide", *(f"  $ {line}" for line in _commands(page.decide_with))]
+        lines += _wrapped(page.decide_note or "", width, "  ")
     for title, text in (("Confirmed when", page.confirmed), ("Ruled out when", page.ruled_out)):
         if text:
             lines += ["", title, *_wrapped(text, width, "  ")]
@@ -87,12 +86,7 @@ def files(rules: RuleSet, directory: str, examples: Mapping[str, Example]) -> di
     made = {README: _index(families, rules), EXAMPLES: examples_text(examples)}
     for family, members in families.items():
         shown = [
-            gather(
-                rules,
-                rule.id,
-                versions(rule_file([directory], family, rule.id)),
-                examples.get(rule.id),
-            )
+            gather(rules, rule.id, versions(rule_file([directory], family, rule.id)), examples.get(rule.id))
             for rule in members
         ]
         made[f"{family}/{README}"] = _family(family, shown)
@@ -135,16 +129,20 @@ def _body(page: Page) -> Iterator[str]:
     if page.example.lines:
         yield from ("", *_fenced(page.example.lines, "text"))
     yield from ("", _plain(page.why))
+    if page.more:
+        yield from ("", _plain(page.more))
     if page.fixes:
         yield from ("", "**What to do**", "")
     for number, item in enumerate(page.fixes, start=1):
-        text = _plain(_fix_line(item.fix.do, item.fix.risk, joined(item.when)))
+        text = _plain(_fix_line(item))
         yield f"{number}. {text}"
         if item.fix.run:
             yield ""
             yield from (f"   {line}" for line in _fenced(_commands(item.fix.run), "sh"))
     if page.decide_with:
         yield from ("", "**To decide**", "", *_fenced(_commands(page.decide_with), "sh"))
+    if page.decide_note:
+        yield from ("", f"**To decide** {_plain(page.decide_note)}")
     if page.confirmed:
         yield from ("", f"**Confirmed when** {_plain(page.confirmed)}.")
     if page.ruled_out:
@@ -167,9 +165,13 @@ def _body(page: Page) -> Iterator[str]:
         yield from (f"- <{address}>" for address in page.references)
 
 
-def _fix_line(do: str, risk: str, when: str) -> str:
-    named = f" ({RISKS[risk]})" if risk in RISKS else ""
-    return do + named + (f" [when {when}]" if when else "")
+def _fix_line(item: ConditionalFix) -> str:
+    fix, when = item.fix, joined(item.when)
+    named = f" ({RISKS[fix.risk]})" if fix.risk in RISKS else ""
+    limits = [f"for {', '.join(item.wanted)}"] if item.wanted else []
+    limits += [f"not for {', '.join(item.not_for)}"] if item.not_for else []
+    limits += [f"when {when}"] if when else []
+    return fix.do + named + (f" [{'; '.join(limits)}]" if limits else "")
 
 
 def _commands(text: str | None) -> list[str]:

@@ -11,22 +11,32 @@ import click
 from torchdoctor.cli import exit_codes, loading, streams
 from torchdoctor.cli.plain import PlainHelp
 from torchdoctor.engine import FactBook
-from torchdoctor.engine.incident import STDIN, Local, explain, explain_each
+from torchdoctor.engine.incident import ALL_RUNS, STDIN, Local, explain, explain_each, explain_runs
 from torchdoctor.model import Outcome, Report
+from torchdoctor.number import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from torchdoctor.engine.incident import Answer, Publisher
     from torchdoctor.model import Transcript
     from torchdoctor.probes import ProbeSource
+
+    Heading = Callable[[Report, int], str]
 
 _PUBLIC = ("markdown", "html", "github")  # formats for others to read
 
 
 @click.command("explain", cls=PlainHelp)
 @click.argument("files", metavar="[FILE…|-]", nargs=-1)
-@click.option("--each", is_flag=True, help="Treat each FILE as a separate incident.")
+@click.option(
+    "--each", is_flag=True, help="Treat each FILE, and each file below a folder, as a separate incident."
+)
+@click.option(
+    "--run",
+    metavar="N|all",
+    help="Explain run N of the input, or all of its runs, instead of the last one.",
+)
 @click.option(
     "--format",
     "form",
@@ -71,6 +81,7 @@ _PUBLIC = ("markdown", "html", "github")  # formats for others to read
 def command(
     files: tuple[str, ...],
     each: bool,
+    run: str | None,
     form: str,
     redact: bool | None,
     offline: bool,
@@ -88,19 +99,9 @@ def command(
     Exit codes: 0 done, 2 a usage error or an input that cannot be read (the others are still
     done), 4 with --fail-on unknown, 70 a fault of torchdoctor.
     """
-    if not files:
-        if sys.stdin is None or sys.stdin.isatty():
-            raise click.UsageError(
-                "no FILE. Name a log, or pipe one in: python train.py 2>&1 | torchdoctor explain"
-            )
-        files = (STDIN,)
-    if STDIN in files and sys.stdin is None:
-        raise click.UsageError("standard input is closed")
-    if offline and (here or python):
-        asks = "--here" if here else "--python"
-        raise click.UsageError(f"--offline looks at nothing on this machine, {asks} does: choose one")
-    if facts_file and python:
-        raise click.UsageError("--facts names a recorded machine, --python an interpreter on this one")
+    files = files or _piped()
+    _refuse_mistakes(files, each, run, offline, here, python, facts_file)
+    number = _number(run)
     facts = _facts(facts_file)
     local = None if offline else _local(here, python)
     rules = loading.rules(folders)
@@ -109,18 +110,53 @@ def command(
     publish = _publisher() if public else None
     if form == "github":
         publish = _in_workspace(publish)
+    from torchdoctor.render import words
+
+    heading: Heading | None = None
     if each:
+        heading = words.heading_of_input
         answers: Iterable[Answer] = explain_each(files, facts, rules, stdin, local, publish=publish)
+    elif number == ALL_RUNS:
+        heading = words.heading_of_run
+        answers = explain_runs(files, facts, rules, stdin, local, publish=publish)
     else:
-        answers = [explain(files, facts, rules, stdin, local, publish=publish)]
+        answers = [explain(files, facts, rules, stdin, local, run=number, publish=publish)]
     seen = _Seen()
     with streams.shown():
-        _write(seen.watch(answers), form, each, verbose)
+        _write(seen.watch(answers), form, heading, verbose)
     if seen.faults:
         return exit_codes.OUR_FAULT
     if seen.unreadable:
         return exit_codes.USAGE
     return exit_codes.UNKNOWN_FAILURE if fail_on and Outcome.UNRECOGNISED in seen.outcomes else 0
+
+
+def _piped() -> tuple[str, ...]:
+    if sys.stdin is None or sys.stdin.isatty():
+        raise click.UsageError(
+            "no FILE. Name a log, or pipe one in: python train.py 2>&1 | torchdoctor explain"
+        )
+    return (STDIN,)
+
+
+def _refuse_mistakes(
+    files: tuple[str, ...],
+    each: bool,
+    run: str | None,
+    offline: bool,
+    here: bool,
+    python: str | None,
+    facts_file: str | None,
+) -> None:
+    if STDIN in files and sys.stdin is None:
+        raise click.UsageError("standard input is closed")
+    if run is not None and each:
+        raise click.UsageError("--run takes the runs of one incident, --each takes several: choose one")
+    if offline and (here or python):
+        asks = "--here" if here else "--python"
+        raise click.UsageError(f"--offline looks at nothing on this machine, {asks} does: choose one")
+    if facts_file and python:
+        raise click.UsageError("--facts names a recorded machine, --python an interpreter on this one")
 
 
 class _Seen:
@@ -133,7 +169,7 @@ class _Seen:
 
     def watch(self, answers: Iterable[Answer]) -> Iterator[Report]:
         for answer in answers:
-            self.outcomes.add(answer.report.outcome)
+            self.outcomes |= {answer.report.outcome, *(one.outcome for one in answer.report.incidents)}
             for complaint in answer.unreadable:
                 self.unreadable = True
                 streams.complain(complaint)
@@ -141,6 +177,15 @@ class _Seen:
                 self.faults = True
                 streams.complain(f"a fault of torchdoctor, please report it: {fault}")
             yield answer.report
+
+
+def _number(run: str | None) -> int | None:
+    if run is None or run == "all":
+        return None if run is None else ALL_RUNS
+    number = count(run)
+    if not number:
+        raise click.UsageError(f"--run {run}: give the number of a run, from 1 on, or all")
+    return number
 
 
 def _patient(stream: BinaryIO) -> BinaryIO:
@@ -195,19 +240,19 @@ def _facts(path: str | None) -> FactBook:
     return FactBook(load_facts(path))
 
 
-def _write(reports: Iterator[Report], form: str, each: bool, verbose: bool) -> None:
+def _write(reports: Iterator[Report], form: str, heading: Heading | None, verbose: bool) -> None:
     if form == "text":
-        _write_text(reports, each, verbose)
+        _write_text(reports, heading, verbose)
         return
     if form in ("markdown", "html"):
-        _write_document(list(reports), form, each)
+        _write_document(list(reports), form, heading)
         return
     if form == "github":
         _write_github(reports)
         return
     from torchdoctor.render.json import to_json
 
-    if form == "jsonl" or not each:
+    if form == "jsonl" or not heading:
         for report in reports:
             streams.write(to_json(report))
         return
@@ -225,8 +270,8 @@ def _write_github(reports: Iterator[Report]) -> None:
         streams.step_summary(step_summary(report))
 
 
-def _write_document(reports: list[Report], form: str, each: bool) -> None:
-    headings = [", ".join(report.source) for report in reports] if each else []
+def _write_document(reports: list[Report], form: str, heading: Heading | None) -> None:
+    headings = [heading(report, index) for index, report in enumerate(reports)] if heading else []
     if form == "html":
         from torchdoctor.render.html import to_html
 
@@ -237,13 +282,13 @@ def _write_document(reports: list[Report], form: str, each: bool) -> None:
     streams.write(documents(reports, headings=headings))
 
 
-def _write_text(reports: Iterator[Report], each: bool, verbose: bool) -> None:
+def _write_text(reports: Iterator[Report], heading: Heading | None, verbose: bool) -> None:
     from torchdoctor.render.text import render
 
     width, height = streams.screen()
     color = streams.color_wanted()
     first = True
-    for report in reports:
+    for index, report in enumerate(reports):
         if report.outcome is Outcome.UNREADABLE:
             continue  # said on standard error
         if not first:
@@ -256,5 +301,5 @@ def _write_text(reports: Iterator[Report], each: bool, verbose: bool) -> None:
             height=height,
             color=color,
             verbose=verbose,
-            heading=", ".join(report.source) if each else None,
+            heading=heading(report, index) if heading else None,
         )

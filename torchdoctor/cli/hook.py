@@ -18,10 +18,9 @@ def command() -> int:
 
 
 def _named(python: str | None) -> str:
-    from torchdoctor.probes.interpreter import choose
-    from torchdoctor.probes.opening import resolve
+    from torchdoctor.probes.opening import pick
 
-    return resolve(python) if python else choose()[0]
+    return pick(python).python
 
 
 @command.command("enable", short_help="Switch it on.")

@@ -18,6 +18,7 @@ from torchdoctor.model import TorchdoctorError
 # name -> (module under torchdoctor.cli, what the list of commands says of it)
 _COMMANDS = {
     "explain": ("explain", "Explain why a run failed, from its logs."),
+    "run": ("run", "Run a command, and explain its failure behind its output."),
     "check": ("check", "Find what will fail on this machine, before you run anything."),
     "facts": ("facts", "Show what is known about this machine; save it, compare it."),
     "globals": ("globals_", "Find which line of a program changes a process-wide setting."),

@@ -157,14 +157,14 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
 @_FOLDER
 @_FIXTURES
 def pages(folder: str | None, fixtures: str | None) -> None:
-    """Write the pages beside the rules: README.md, one page per family, the examples."""
+    """Write the pages beside the rules: README.md, one page per family, the examples, the messages."""
     from torchdoctor.workbench.lint import examine
 
     found = examine(_writable(folder), _fixtures(fixtures, folder))
     made = {os.path.join(found.directory, name): text for name, text in found.pages().items()}
     changed = _write(made)
     streams.write_lines(
-        [*(f"wrote {path}" for path in changed), f"{counted(len(made), 'page is', 'pages are')} current"]
+        [*(f"wrote {path}" for path in changed), f"{counted(len(made), 'file is', 'files are')} current"]
     )
 
 

@@ -137,14 +137,17 @@ def abandon(stream: TextIO) -> None:
 
 
 def screen() -> tuple[int, int]:
-    """Width and height of the output in cells; COLUMNS and LINES come first, a pipe is a little wider."""
+    """Width and height of the output in cells; COLUMNS and LINES come first.
+
+    A pipe is a little wider than a terminal, and no text is higher than it.
+    """
     width, height = (_number(name) for name in ("COLUMNS", "LINES"))
     if not width or not height:
         try:
             size = os.get_terminal_size(sys.stdout.fileno())
             known = (size.columns or _TERMINAL[0], size.lines or _TERMINAL[1])
         except (OSError, ValueError, AttributeError):
-            known = (PIPE_WIDTH, _TERMINAL[1])
+            known = (PIPE_WIDTH, sys.maxsize)
         width, height = width or known[0], height or known[1]
     return width, height
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from torchdoctor.model import EventKind, moment_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from torchdoctor.model import Event, Transcript
+from torchdoctor.model import Event, EventKind, Transcript, moment_of
 
 # clocks of two machines may differ by this much when nothing common to both tells the difference
 CLOCK_SKEW_S = 2.0

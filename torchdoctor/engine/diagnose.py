@@ -46,12 +46,21 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     Asks ``facts`` only for what the conditions of matching rules name. Earlier runs are judged by the text
     alone, and each is told in a note.
     """
-    report = _judged(transcript, facts, rules)
     if not transcript.earlier:
-        return report
-    from torchdoctor.engine.runs import with_earlier
+        return _judged(transcript, facts, rules)
+    return _of_runs(transcript, FactBook(), facts, rules)[-1]
 
-    return with_earlier(report, transcript, [_judged(run, FactBook(), rules) for run in transcript.earlier])
+
+def diagnose_runs(transcript: Transcript, facts: FactBook, rules: RuleSet) -> list[Report]:
+    """A report on each run of a transcript, in order. Asks ``facts`` for all of them. Never raises."""
+    return _of_runs(transcript, facts, facts, rules)
+
+
+def _of_runs(transcript: Transcript, before: FactBook, facts: FactBook, rules: RuleSet) -> list[Report]:
+    from torchdoctor.engine.runs import with_runs
+
+    reports = [_judged(run, before, rules) for run in transcript.earlier]
+    return with_runs([*reports, _judged(transcript, facts, rules)], [*transcript.earlier, transcript])
 
 
 def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
@@ -121,8 +130,9 @@ def _outcome(
         return Outcome.UNREADABLE, None
     if strange or suspect.has_failure(transcript):
         who = suspect.choose(strange, transcript, first.rank if first else None)
-        return Outcome.UNRECOGNISED, who or suspect.fallback(transcript)
-    told = suspect.written(transcript) if written else None
+        who = who or suspect.fallback(transcript) or suspect.named(transcript)
+        return Outcome.UNRECOGNISED, who or suspect.written(transcript)
+    told = suspect.named(transcript) or (suspect.written(transcript) if written else None)
     return (Outcome.UNRECOGNISED, told) if told is not None else (Outcome.NO_FAILURE, None)
 
 

@@ -9,7 +9,7 @@ from torchdoctor.engine.echo import PEER_CAUSES
 from torchdoctor.engine.ends import ABORT, CRASH_SIGNALS, OWN_SIGNALS, SENT_SIGNALS, End, ends
 from torchdoctor.engine.frames import outers
 from torchdoctor.extract.nccl_ranks import GIVE_UP
-from torchdoctor.model import EventKind, FirstFailure, Role
+from torchdoctor.model import Event, EventKind, FirstFailure, Role, Transcript
 from torchdoctor.number import count
 from torchdoctor.records import Record, record
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from torchdoctor.engine.finding import Finding
     from torchdoctor.engine.sequences import Position
-    from torchdoctor.model import Event, Transcript
 
 # what a rank itself prints, as opposed to its launcher, its scheduler or its machine
 _OF_A_RANK = (EventKind.EXCEPTION, EventKind.DEVICE_ASSERT, EventKind.CRASH)
@@ -55,11 +54,7 @@ class Incident(Record):
     recorded: tuple[tuple[int, ...], str, bool] | None = None  # what flight records say, and whether surely
 
 
-def incident(
-    transcript: Transcript,
-    findings: Sequence[Finding],
-    unexplained: Sequence[Event],
-) -> Incident:
+def incident(transcript: Transcript, findings: Sequence[Finding], unexplained: Sequence[Event]) -> Incident:
     """The failures of a text by rank."""
     own: dict[int, Failure] = {}
     soft: dict[int, Failure] = {}

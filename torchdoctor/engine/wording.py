@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 from torchdoctor.engine.conditions import shown
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.finding import Occurrence
 from torchdoctor.model import Fact, Fix, State
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 _SIZE_SUFFIX = "_bytes"
 
@@ -89,7 +86,7 @@ def _command(run: str, values: Mapping[str, str]) -> str | None:
     pieces, done = [], 0
     for found in _placeholder().finditer(run):
         value = values[found.group(1)]
-        quoted = quote(value)
+        quoted = value if found.group(1).startswith("install.") else quote(value)
         if quoted != value and _in_quotes(run[: found.start()]):
             return None
         pieces += [run[done : found.start()], quoted]

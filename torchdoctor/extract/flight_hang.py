@@ -7,17 +7,14 @@ to group until one is found that waits for nobody.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
-from torchdoctor.extract.flight import Call, Record, pattern, records, sizes_differ, waited_at
+from torchdoctor.extract.flight import Call, Record, records, sizes_differ, waited_at
+from torchdoctor.model import Transcript
 from torchdoctor.number import elements as elements_of
+from torchdoctor.patterns import pattern
 from torchdoctor.records import Record as Frozen
 from torchdoctor.records import record as frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from torchdoctor.model import Transcript
 
 # calls that average gradients, or that gather parameters and average gradients of sharded ones
 _TRAINING = (

@@ -13,13 +13,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torchdoctor.gate import pairs
+from torchdoctor.gate import pairs, verdict_file
 from torchdoctor.gate.finding import EXIT, Verdict
-from torchdoctor.gate.outcome import SCHEMA
 from torchdoctor.model import Record, TorchdoctorError, counted
 from torchdoctor.records import record, replace
 
-_MOST_BYTES = 4 << 20
 _MOST_FILES = 100_000
 _LEAST_NODES = 3  # of two that differ nobody is the one that differs
 _ABSENT = "no verdict"
@@ -100,9 +98,7 @@ def merge(
     except OSError as error:
         raise FleetError(f"{folder}: {error.strerror}; name the folder that the nodes wrote to") from None
     if not names and not expected:
-        raise FleetError(
-            f"{folder}: holds no verdict (*.json, as torchdoctor gate --verdict-file writes them)"
-        )
+        raise FleetError(f"{folder}: holds no verdict (*.json, as torchdoctor gate -o writes them)")
     found: dict[str, tuple[Node, dict[str, Any]]] = {}
     notes: list[str] = []
     for name in names[:_MOST_FILES]:
@@ -147,30 +143,20 @@ def _rank(node: Node) -> tuple[int, list[int | str]]:
 
 def _read(path: str, name: str) -> tuple[Node, dict[str, Any]]:
     try:
-        with open(path, "rb") as stream:
-            raw = stream.read(_MOST_BYTES + 1)
-    except OSError as error:
-        return Node(name, None, f"cannot be read: {error.strerror}", file=path), {}
-    if len(raw) > _MOST_BYTES:
-        return Node(name, None, "is larger than a verdict can be", file=path), {}
-    try:
-        data = json.loads(raw)
-        if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-            return Node(name, None, f"is not a verdict of schema {SCHEMA}", file=path), {}
-        verdict = Verdict(data["verdict"])
-        if data["exit_code"] != EXIT[verdict]:
-            return Node(name, None, "contradicts itself: its verdict and exit code differ", file=path), {}
+        data = verdict_file.read(path)
         seconds = data.get("seconds", {}).get("total")
         return Node(
             name,
-            verdict,
+            Verdict(data["verdict"]),
             " ".join(str(data.get("reason", "")).split()),
             str(data.get("tier", "")),
             float(seconds) if isinstance(seconds, (int, float)) else None,
             float(data.get("time_s") or 0.0),
             path,
         ), data
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except verdict_file.VerdictError as error:
+        return Node(name, None, str(error), file=path), {}
+    except (ValueError, TypeError, AttributeError):
         return Node(name, None, "is broken", file=path), {}
 
 

@@ -151,9 +151,10 @@ def _meeting(
         and not outside
         and any(procfs.maps(one.seen.pid, "libnccl") and _nccl_threads(one) for one in meeting)
     )
+    blamed = outside or meeting
     yield Wait(
-        "hang-nccl-init" if nccl else "dist-rendezvous-timeout", meeting[0].seen.pid, tuple(says),
-        _own(outside or meeting),
+        "hang-nccl-init" if nccl else "dist-rendezvous-timeout",
+        blamed[0].seen.pid, tuple(says), _own(blamed),
         (Fix("Start the missing ranks, with the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE, or start "
              "all with torchrun."),
          Fix("From the node of a missing rank see whether the address "
@@ -168,13 +169,13 @@ def _ask(address: str, port: str) -> str:
 
 
 def _branch(waiting: Sequence[Stand], others: Sequence[Stand], missing: Sequence[int]) -> Iterator[Wait]:
-    fewest = others or waiting
+    odd = list(others or _fewest(waiting))
+    rest = [one for one in waiting if one not in odd] or waiting
     says = [
-        f"{_named(waiting)} {'wait' if len(waiting) > 1 else 'waits'} in {waiting[0].call}, and "
-        f"{_named(fewest)} "
-        f"{'stand' if len(fewest) > 1 else 'stands'} elsewhere"
+        f"{_named(rest)} {'wait' if len(rest) > 1 else 'waits'} in {rest[0].call}, and "
+        f"{_named(odd)} {'stand' if len(odd) > 1 else 'stands'} elsewhere"
     ]
-    if not others:
+    if not odd:
         says = ["the ranks wait in different calls"]
     says += [*_lines(waiting), *_lines(others)]
     if missing:
@@ -184,11 +185,20 @@ def _branch(waiting: Sequence[Stand], others: Sequence[Stand], missing: Sequence
         yield _slow(working, waiting, f"in {waiting[0].call}")
         return
     yield Wait(
-        "collective-rank-branch", waiting[0].seen.pid, tuple(says), _own(others or waiting),
+        "collective-rank-branch", odd[0].seen.pid if odd else 0, tuple(says), _own(odd or waiting),
         (Fix("Call every collective on every rank: take it out of the branch (if rank == 0), and give all "
              "ranks the same number of steps."),
          Fix("See which collective each rank called:", "TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun train.py")),
     )  # fmt: skip
+
+
+def _fewest(waiting: Sequence[Stand]) -> Sequence[Stand]:
+    """Those at the place where the fewest stand; none where two places have as few."""
+    places: dict[tuple[str, str, int | None], list[Stand]] = {}
+    for one in waiting:
+        places.setdefault(_where(one), []).append(one)
+    first, second, *_ = sorted(places.values(), key=len)
+    return first if len(first) < len(second) else ()
 
 
 def _behind(behind: Sequence[Stand], outside: Sequence[Stand]) -> Iterator[Wait]:

@@ -54,12 +54,13 @@ def check_environment(python: str, roots: Sequence[str] | None) -> str:
     from torchdoctor.engine.check import check
     from torchdoctor.engine.torch_imports import with_import
     from torchdoctor.probes.descendants import ended_with_us
-    from torchdoctor.probes.opening import open_live
+    from torchdoctor.probes.opening import open_live, pick
 
     if python:
         python = _interpreter(python, roots)
     with ended_with_us():
-        source = open_live(python or None)
+        chosen = pick(python or None)
+        source = open_live(chosen.python)
         try:
             facts = FactBook(source)
             report = with_import(check(facts, catalog.load_with_packs()[0]), facts)
@@ -80,7 +81,8 @@ def check_environment(python: str, roots: Sequence[str] | None) -> str:
             for one in sorted(bad, key=lambda one: one.verdict.value)
         ],
         "not_checked": data["not_checked"],
-        "notes": data["notes"],
+        "python": chosen.python,
+        "notes": [note for note in (chosen.note, *data["notes"]) if note],
     }
     return fitted(data, f"torchdoctor check --format json{f' --python {python}' if python else ''}")
 

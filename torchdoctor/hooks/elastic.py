@@ -26,7 +26,8 @@ def record(function: Callable[..., _Result]) -> Callable[..., _Result]:
         try:
             return function(*args, **named)
         except Exception as error:
-            _complete(os.environ.get(_FILE), error)
+            if type(error).__name__ != "ChildFailedError":  # its file is the one that the child wrote
+                _complete(os.environ.get(_FILE), error)
             raise
 
     return recorded

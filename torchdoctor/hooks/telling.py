@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, TextIO
 from torchdoctor.model import Outcome
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from torchdoctor.hooks.report import Report
 
 _told: tuple[int, int, int] | None = None
@@ -20,11 +22,19 @@ def tell(error: BaseException, stream: TextIO | None = None) -> None:
 
     global _told
     stream = stream or sys.stderr
-    key = (os.getpid(), id(error), id(error.__traceback__))
+    key = (os.getpid(), id(error), id(_raised(error)))
     if stream is None or key == _told:
         return
     _told = key
     write(of_error(error), stream)
+
+
+def _raised(error: BaseException) -> TracebackType | None:
+    """Its innermost part of the traceback, which stays the same while the exception rises."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace
 
 
 def write(report: Report, stream: TextIO) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from torchdoctor.intake.clean import clean, unescaped
-from torchdoctor.intake.elements import BEHEADED, Line, pattern
+from torchdoctor.intake.elements import BEHEADED, Line
 from torchdoctor.model import EventKind
+from torchdoctor.patterns import pattern
 from torchdoctor.signal_words import BARE, TELLING
 
 # One of these stands in every line that is more than a plain log line; most lines have none.

@@ -8,11 +8,9 @@ the count of instructions and the memory of what is built are bounded.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from sys import getsizeof
-from typing import TYPE_CHECKING, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import TypeAlias
 
 Plain: TypeAlias = (
     "dict[str | int, Plain] | list[Plain] | tuple[Plain, ...] | str | bytes | int | float | bool | None"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchdoctor.intake.elements import NO_MARK, Mark, pattern
+from torchdoctor.intake.elements import NO_MARK, Mark
 from torchdoctor.intake.times import MONTHS, kernel_time, match_time
+from torchdoctor.patterns import pattern
 
 if TYPE_CHECKING:
     import re

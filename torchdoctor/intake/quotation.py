@@ -10,15 +10,13 @@ asked.
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from torchdoctor.extract.progress import is_progress, is_step
-from torchdoctor.intake.elements import Draft, is_anchored, pattern
+from torchdoctor.intake.elements import Draft, is_anchored
 from torchdoctor.intake.lines import is_prompt
 from torchdoctor.model import Event, EventKind, Quoted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from torchdoctor.patterns import pattern
 
 SAMPLE_LINES = 4_000
 SAMPLE_CHARS = 1 << 18

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from torchdoctor.intake.inputs import Input
+    from torchdoctor.intake.live import Output
     from torchdoctor.intake.router import Router
     from torchdoctor.intake.scan import Scanner
 
@@ -67,7 +68,7 @@ class Skim:
         self.measure = measure_for(files)
 
     def literals(self) -> list[bytes]:
-        return [text.encode() for text in (*_GATE, *_SIGNS, *self._triggers())]
+        return literals_of(self._triggers())
 
     def scanner(self) -> Scanner:
         """The scanner, at the beginning of another file."""
@@ -79,6 +80,19 @@ class Skim:
         self._scanner.restart()
         self._scanner.spent = False
         return self._scanner
+
+    def read_output(self, output: Output, router: Router, tally: Tally) -> None:
+        """What was kept of the output of a program."""
+        whole, blocks, notes = output.read()
+        tally.notes += notes
+        if whole is not None:
+            feed(router, physical_lines(BytesIO(whole), "", tally))
+            return
+        from torchdoctor.intake.window import Feeder
+
+        lines = [_decode(line) for line in blocks[0].load()[: 1 << 16].split(b"\n")[:HEAD_LINES]]
+        router.prime([line for line in lines if len(line) < PIECE_BYTES])
+        Feeder(router, tally, self.measure).run(blocks)
 
     def read(self, file: BinaryIO, item: Input, router: Router, tally: Tally) -> None:
         """All of a small input, and of a big one what counts, goes to the router."""
@@ -141,6 +155,11 @@ class Skim:
             tally.notes.append(NOVEL)
         if changed:
             tally.notes.append(CHANGED)
+
+
+def literals_of(triggers: Iterable[str]) -> list[bytes]:
+    """The texts by which a line is found worth reading: of what the readers know, and ``triggers``."""
+    return [text.encode() for text in (*_GATE, *_SIGNS, *triggers)]
 
 
 def regular_size(file: BinaryIO) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import is_progress
-from torchdoctor.intake.elements import NO_MARK, Draft, Line, Mark, pattern
+from torchdoctor.intake.elements import NO_MARK, Draft, Line, Mark
 from torchdoctor.intake.frames import package_of
 from torchdoctor.intake.lines import classify, device_asserts, exception_head, shown_exception
 from torchdoctor.intake.texts import TextReader, UserCodeReader, WarningReader, above_user_code, compiled
@@ -20,6 +20,7 @@ from torchdoctor.intake.traceback import (
     parse_frame,
 )
 from torchdoctor.model import EventKind, Frame, RelationKind
+from torchdoctor.patterns import pattern
 
 if TYPE_CHECKING:
     from torchdoctor.intake.keep import Keep

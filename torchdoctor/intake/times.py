@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchdoctor.intake.elements import pattern
+from torchdoctor.patterns import pattern
 
 _NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 MONTHS = {name: number for number, name in enumerate(_NAMES, 1)}

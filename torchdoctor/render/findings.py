@@ -82,6 +82,8 @@ def _body(one: Diagnosis, width: int, verbose: bool) -> Iterator[str]:
         yield from wrap(f"Do: {fix.do}{risk}", width, 4)
         if fix.run:
             yield f"{INDENT}{INDENT}{words.prompt(fix.run)}{clean(fix.run)}"
+    if one.decide_note:
+        yield from wrap(one.decide_note, width)
     if one.decide_with:
         yield f"{INDENT}{words.prompt(one.decide_with)}{clean(one.decide_with)}"
     if verbose and one.why:

@@ -84,6 +84,7 @@ def _report(report: Report) -> Iterable[str]:
     certain = [item for item in rest if item.standing is Standing.CONFIRMED or first is None]
     yield _section("Also found" if first is not None else "Also noticed", _others(certain))
     yield _section("Other possible causes", _others([item for item in rest if item not in certain]))
+    yield _section("Incidents", _list(_text(line) for line in words.incidents(report)))
     yield _section("Notes", _list(_text(note) for note in report.notes))
     if report.facts:
         yield _folded(f"Facts ({len(report.facts)})", _facts(report))
@@ -105,6 +106,10 @@ def _diagnosis(item: Diagnosis) -> Iterable[str]:
     if item.decide_with:
         title = "To make sure" if item.standing is Standing.CONFIRMED else "To decide"
         yield _section(title, f"<pre>{_lines(item.decide_with)}</pre>")
+    if item.decide_note:
+        yield f"<p>{_prose(item.decide_note)}</p>"
+    if item.more:
+        yield _folded("More about it", f"<p>{_prose(item.more)}</p>")
     yield _section("Could not be determined", _list(_text(one) for one in item.missing))
     if item.reasons:
         yield _folded("Why this one", _list(_text(one) for one in item.reasons))

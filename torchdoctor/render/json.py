@@ -16,7 +16,18 @@ from torchdoctor.model import Evidence, Frame, Report
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from torchdoctor.model import CheckResult, Diagnosis, Fact, FactValue, FirstFailure, Link, Moment, Suspect
+    from torchdoctor.model import (
+        CheckResult,
+        Diagnosis,
+        Fact,
+        FactValue,
+        FirstFailure,
+        Incident,
+        Link,
+        Moment,
+        Run,
+        Suspect,
+    )
 
 # ISO 8601 with the parts that logs write differently: "/" in dates, a blank for "T", "," before the fraction.
 _TIME = (
@@ -48,6 +59,30 @@ def to_dict(report: Report) -> dict[str, Any]:
         "not_checked": [{"id": item.id, "reason": _text(item.reason)} for item in report.not_checked],
         "notes": _texts(report.notes),
         "facts": [_fact(item) for item in report.facts],
+        "runs": [_run(item) for item in report.runs],
+        "incidents": [_incident(item) for item in report.incidents],
+    }
+
+
+def _run(item: Run) -> dict[str, Any]:
+    return {
+        "number": item.number,
+        "file": _text(item.file),
+        "line": item.line,
+        "end_line": item.end_line,
+        "started": _iso8601(item.started),
+        "outcome": item.outcome.value,
+        "rule": item.rule,
+    }
+
+
+def _incident(item: Incident) -> dict[str, Any]:
+    return {
+        "source": _texts(item.source),
+        "outcome": item.outcome.value,
+        "diagnoses": [_diagnosis(one) for one in item.diagnoses],
+        "first_failure": _first_failure(item.first_failure),
+        "suspect": _suspect(item.suspect),
     }
 
 
@@ -60,6 +95,7 @@ def _diagnosis(item: Diagnosis) -> dict[str, Any]:
         "role": item.role.value,
         "standing": item.standing.value,
         "why": _text_or_null(item.why),
+        "more": _text_or_null(item.more),
         "rank": item.rank,
         "frame": _frame(item.frame),
         "evidence": [_evidence(one) for one in item.evidence],
@@ -69,6 +105,7 @@ def _diagnosis(item: Diagnosis) -> dict[str, Any]:
             {"do": _text(fix.do), "run": _text_or_null(fix.run), "risk": fix.risk} for fix in item.fixes
         ],
         "decide_with": _text_or_null(item.decide_with),
+        "decide_note": _text_or_null(item.decide_note),
         "references": _texts(item.references),
         "reasons": _texts(item.reasons),
     }

@@ -88,9 +88,14 @@ def _blocks(report: Report, heading: str | None, chars: int, *, facts: bool) -> 
         yield escape(words.first_failure(report.first_failure))
         yield from _suspect(report, chars)
     yield _timeline(report)
-    yield _folded("Notes", "\n".join(f"- {escape(note)}" for note in report.notes))
+    yield _listed("Incidents", words.incidents(report))
+    yield _listed("Notes", report.notes)
     if facts and report.facts:
         yield _folded("Facts", fence(_fact_lines(report), 20_000))
+
+
+def _listed(title: str, lines: Sequence[str]) -> str:
+    return _folded(title, "\n".join(f"- {escape(line)}" for line in lines))
 
 
 def _standing(report: Report, first: Diagnosis) -> str:
@@ -126,7 +131,7 @@ def _mark(item: Diagnosis) -> str:
 
 def _inputs(report: Report) -> str:
     told = words.sources(report.source)
-    return told if len(report.source) != 1 or report.source[0] in ("-", "<stdin>") else code(told)
+    return code(told) if (told,) == report.source else told
 
 
 def _diagnosis(item: Diagnosis, chars: int) -> Iterable[str]:
@@ -139,6 +144,8 @@ def _diagnosis(item: Diagnosis, chars: int) -> Iterable[str]:
     if item.decide_with:
         title = "To make sure" if item.standing is Standing.CONFIRMED else "To decide"
         yield _titled(title, fence(item.decide_with, chars, "sh"))
+    if item.decide_note:
+        yield escape(item.decide_note)
     yield _titled("Could not be determined", "\n".join(f"- {escape(one)}" for one in item.missing))
     if item.leads_to:
         lines = [
@@ -146,6 +153,7 @@ def _diagnosis(item: Diagnosis, chars: int) -> Iterable[str]:
             for link in item.leads_to
         ]
         yield _folded(f"What followed from it ({len(lines)})", fence("\n".join(lines), 12_000))
+    yield _folded("More about it", escape(" ".join((item.more or "").split())))
     yield _folded("Read more", "\n".join(f"- <{one}>" for one in item.references))
 
 

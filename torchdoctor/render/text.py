@@ -25,14 +25,11 @@ _PASS, _WARN, _FAIL, _UNKNOWN = ("✓", "green"), ("!", "yellow"), ("✗", "red"
 _DIM = "dim"
 _EVIDENCE_SHOWN = 4
 _QUOTE_LINES = 4
-_QUOTE_CELLS = 280  # in a narrow terminal more lines, for as much of the quote
-_CONSEQUENCES_SHOWN = 5
-_OTHERS_SHOWN = 4
+_QUOTE_CELLS = 320  # in a narrow terminal more lines, for as much of the quote
+_CONSEQUENCES_SHOWN = 3
+_OTHERS_SHOWN = 3
+_FIXES_SHOWN = 3
 _AGAIN = "the same again"
-_NEW_RULE = (
-    "If you know the cause, add a rule: it is one TOML file, and --rules DIR uses yours at once. "
-    "CONTRIBUTING.md and docs/rule-format.md, in the sources, tell how to write one and give it back."
-)
 
 
 def render(
@@ -101,6 +98,12 @@ class _Page:
     def room(self, used: int) -> int:
         return max(self.width - used, 8)
 
+    def quote_lines(self) -> int:
+        return max(_QUOTE_LINES, _QUOTE_CELLS // self.width)
+
+    def limit(self, lines: int) -> int | None:
+        return None if self.verbose else lines
+
     def gap(self) -> None:
         if self.lines and self.lines[-1].plain:
             self.lines.append(Text())
@@ -148,7 +151,7 @@ class _Page:
         if texts:
             self.head(title)
             for text in texts:
-                self.wrap(self.text(text), indent=4)
+                self.wrap(self.text(" ".join(text.split())), indent=4)
 
     def more(self, hidden: int) -> None:
         if hidden > 0:
@@ -165,13 +168,12 @@ def _report(page: _Page, report: Report) -> None:
         _verdict(page, _UNKNOWN, f"Could not read {words.sources(report.source)}")
     else:
         _unrecognised(page, report)
+    page.paragraphs("Incidents", words.incidents(report))
     page.paragraphs("Notes", report.notes)
     if page.verbose and report.facts:
         page.head("Facts")
         for fact in report.facts:
-            value = fact.state.value if fact.value is None else str(fact.value)
-            reason = f" ({fact.reason.value})" if fact.reason is not None else ""
-            page.line(f"{fact.name} = {value}{reason}  {fact.source}".rstrip(), indent=4)
+            page.line(words.fact(fact), indent=4)
 
 
 def _verdict(page: _Page, mark: tuple[str, str], title: str, *details: str) -> None:
@@ -202,35 +204,49 @@ def _mark(item: Diagnosis) -> tuple[str, str]:
 
 
 def _diagnosis(page: _Page, item: Diagnosis) -> None:
+    """Cause, place, proof and first action come within twelve lines; what explains them follows."""
+    if item.frame is not None:
+        _frame(page, item.frame)
+    proof = [one for one in item.evidence if not one.against]
+    for one in proof[:1]:
+        _proof(page, one)
+    _fixes(page, item.fixes)
     if item.why:
-        page.gap()
-        page.wrap(page.text(" ".join(item.why.split())), indent=2)
-    _evidence(page, "Evidence", [one for one in item.evidence if not one.against])
+        page.paragraphs("Why", [item.why, *([item.more] if item.more and page.verbose else [])])
+    title = "To make sure" if item.standing is Standing.CONFIRMED else "To decide"
+    page.paragraphs(title, [item.decide_note] if item.decide_note else [])
+    if item.decide_with:
+        if not item.decide_note:
+            page.head(title)
+        page.command(item.decide_with, indent=4)
+    _evidence(page, "More evidence", proof[1:], told=proof[:1])
     _evidence(page, "Against it", [one for one in item.evidence if one.against])
     _consequences(page, item)
-    if item.frame is not None:
-        page.gap()
-        _frame(page, item.frame)
-    _fixes(page, item.fixes)
-    if item.decide_with:
-        page.head("To make sure" if item.standing is Standing.CONFIRMED else "To decide")
-        page.command(item.decide_with, indent=4)
-    page.paragraphs("Could not be determined", item.missing)
     if page.verbose:
+        page.paragraphs("Could not be determined", item.missing)
         page.paragraphs("Why this one", item.reasons)
         page.paragraphs("Read more", item.references)
 
 
-def _evidence(page: _Page, title: str, items: Sequence[Evidence]) -> None:
+def _proof(page: _Page, item: Evidence) -> None:
+    """The line that decides, as high as it must be and no higher."""
+    page.gap()
+    place, text = page.place(item), item.text if page.verbose else words.evidence(item)
+    quote = Text.assemble(page.text(place, _DIM), "  " if place else "", page.text(text))
+    page.wrap(quote, indent=4, limit=page.limit(page.quote_lines()))
+
+
+def _evidence(page: _Page, title: str, items: Sequence[Evidence], told: Sequence[Evidence] = ()) -> None:
     if not items:
         return
     page.head(title)
     shown = items if page.verbose else items[:_EVIDENCE_SHOWN]
-    texts = [one.text for one in shown]
-    again = [text if texts.index(text) == number else _AGAIN for number, text in enumerate(texts)]
+    texts = [one.text if page.verbose else words.evidence(one) for one in (*told, *shown)]
+    again = [text if texts.index(text) == number else _AGAIN for number, text in enumerate(texts)][
+        len(told) :
+    ]
     places = [page.place(one) for one in shown]
-    limit = max(_QUOTE_LINES, _QUOTE_CELLS // page.width)
-    _quotes(page, list(zip(places, again, strict=True)), indent=4, limit=limit)
+    _quotes(page, list(zip(places, again, strict=True)), indent=4, limit=page.quote_lines())
     page.more(len(items) - len(shown))
 
 
@@ -255,21 +271,13 @@ def _timeline(page: _Page, report: Report) -> None:
     if len(rows) < 2:
         return
     page.head("Timeline")
-    columns = ([row.when for row in rows], [row.who for row in rows], [row.role for row in rows])
-    widths = [max(map(len, column)) for column in columns]
-    wide = sum(widths) + 10 + 24 <= page.width
-    for row in rows:
-        told = (row.when, row.who, row.role)
-        cells = [cell.ljust(width) for cell, width in zip(told, widths, strict=True) if width]
-        lead = page.text("  ".join(cells) + "  ", "bold" if row.strong else "")
+    for row, told in zip(rows, timeline.heads(rows), strict=True):
+        lead = page.text(told, "bold" if row.strong else "")
         text = page.text(words.without_stamp(row.text))
-        if wide:
-            page.wrap(text, indent=4, lead=lead, limit=None if page.verbose else 1)
-        else:
-            page.wrap(
-                page.text("  ".join(cell for cell in told if cell), "bold" if row.strong else ""), indent=4
-            )
-            page.wrap(text, indent=6, limit=None if page.verbose else 1)
+        wide = lead.cell_len + 28 <= page.width
+        if not wide:
+            page.wrap(page.text(" ".join(told.split()), "bold" if row.strong else ""), indent=4)
+        page.wrap(text, indent=4 if wide else 6, lead=lead if wide else None, limit=page.limit(1))
     page.more(hidden)
 
 
@@ -290,7 +298,7 @@ def _quotes(page: _Page, quotes: Sequence[tuple[str, str]], *, indent: int, limi
         else:
             _place_alone(page, place, indent=indent)
             lead = Text("  ")
-        _quote(page, text, indent=indent, lead=lead, limit=None if page.verbose else lines)
+        _quote(page, text, indent=indent, lead=lead, limit=page.limit(lines))
 
 
 def _quote(page: _Page, text: str, *, indent: int, lead: Text, limit: int | None) -> None:
@@ -319,6 +327,9 @@ def _place_alone(page: _Page, place: Text, *, indent: int, lead: Text | None = N
 
 
 def _frame(page: _Page, frame: Frame) -> None:
+    """The arrow points at code of the reader's own; that of others is only named."""
+    if frame.package:
+        return page.wrap(page.text(words.foreign(frame), _DIM), indent=2)
     arrow = Text("--> ", "bold blue")
     place = page.text(frame.file if frame.line is None else f"{frame.file}:{frame.line}", "bold")
     inside = page.text(f", in {frame.function}" if frame.function else "")
@@ -329,29 +340,29 @@ def _frame(page: _Page, frame: Frame) -> None:
         page.wrap(Text.assemble(place, inside), indent=2, lead=arrow)
     if frame.code:
         page.wrap(page.text(frame.code.strip()), indent=6, limit=1)
-    if frame.package:
-        page.wrap(page.text(f"(code of {frame.package}; none of your own is in the stack)", _DIM), indent=6)
 
 
 def _fixes(page: _Page, fixes: Sequence[Fix]) -> None:
     if not fixes:
         return
     page.head("What to do")
-    for number, fix in enumerate(fixes, start=1):
+    shown = fixes[: page.limit(_FIXES_SHOWN)]
+    for number, fix in enumerate(shown, start=1):
         text = page.text(" ".join(fix.do.split()))
         if fix.risk != "safe":
             text.append_text(page.text(f" ({words.RISKS.get(fix.risk, fix.risk)})", "yellow"))
-        lead = Text(f"{number}. " if len(fixes) > 1 else "")
+        lead = Text(f"{number}. " if len(shown) > 1 else "")
         page.wrap(text, indent=4, lead=lead)
         if fix.run:
             page.command(fix.run, indent=4 + lead.cell_len)
+    page.more(len(fixes) - len(shown))
 
 
 def _others(page: _Page, title: str, items: Sequence[Diagnosis]) -> None:
     if not items:
         return
     page.head(title)
-    shown = items if page.verbose else items[:_OTHERS_SHOWN]
+    shown = items[: page.limit(_OTHERS_SHOWN)]
     for item in shown:
         certain = item.standing is Standing.CONFIRMED
         mark, style = _mark(item) if certain else _UNKNOWN
@@ -370,15 +381,18 @@ def _unrecognised(page: _Page, report: Report) -> None:
     if report.suspect is not None:
         _suspect(page, report.suspect)
     _timeline(page, report)
-    page.paragraphs("What to do", [_NEW_RULE])
+    if report.suspect is not None:
+        page.paragraphs("What to do", [words.next_step(report.suspect)])
+        page.paragraphs("To search for", [words.search_line(report.suspect)])
+    if page.verbose:
+        page.paragraphs("To teach it", [words.NEW_RULE])
 
 
 def _suspect(page: _Page, item: Suspect) -> None:
     page.head("What looks most like the cause")
-    kind = f"{item.type}: " if item.type and item.message else item.type or ""
-    _quote(page, kind + item.message, indent=4, lead=Text(), limit=None if page.verbose else 6)
-    place = page.place(item.evidence, item.rank)
-    if place:
+    text = ": ".join(part for part in (item.type, item.message) if part)
+    _quote(page, text, indent=4, lead=Text(), limit=page.limit(6))
+    if place := page.place(item.evidence, item.rank):
         _place_alone(page, page.text(place, _DIM), indent=4)
     if item.frame is not None:
         page.gap()

@@ -6,22 +6,29 @@ import os.path
 import re
 from typing import TYPE_CHECKING
 
-from torchdoctor.model import Role, Severity, Standing, counted
+from torchdoctor.model import Outcome, Role, Severity, Standing, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from torchdoctor.model import Diagnosis, Evidence, FirstFailure, Frame
+    from torchdoctor.model import Diagnosis, Evidence, Fact, FirstFailure, Frame, Incident, Report, Suspect
 
 # the head above rules that are no diagnosis
 RESEMBLES = "Resembles these, but this message is not known for them"
 
+NEW_RULE = (
+    "If you know the cause, add a rule: it is one TOML file, and --rules DIR uses yours at once. "
+    "CONTRIBUTING.md and docs/rule-format.md, in the sources, tell how to write one and give it back."
+)
 RISKS = {
     "changes-environment": "changes the environment",
     "needs-root": "needs root",
     "loses-work": "loses work",
     "runs-code": "runs code from the file",
 }
+
+# inputs that are no files
+_SPOKEN = dict.fromkeys(("-", "<stdin>"), "the standard input") | {"<output>": "the command's output"}
 
 
 def standing(item: Diagnosis) -> str:
@@ -36,6 +43,55 @@ def standing(item: Diagnosis) -> str:
     elif item.severity is Severity.WARNING:
         words += "; a warning"
     return words
+
+
+def fact(item: Fact) -> str:
+    """A fact as it is named, with its value or why there is none, and its source."""
+    value = item.state.value if item.value is None else str(item.value)
+    reason = f" ({item.reason.value})" if item.reason is not None else ""
+    return f"{item.name} = {value}{reason}  {item.source}".rstrip()
+
+
+def evidence(item: Evidence) -> str:
+    """A line of the input as it is; a fact in words instead of by its name."""
+    name, equals, value = item.text.partition(" = ")
+    if not item.fact or not equals or name != item.fact:
+        return item.text
+    detail = re.fullmatch(r"[^()]{1,40} \((.+)\)", value)
+    return detail[1] if detail else f"{re.sub('[._]', ' ', name)}: {value}"
+
+
+def foreign(frame: Frame) -> str:
+    """Whose code raised, where none of the reader's own is in the stack."""
+    at = frame.file if frame.line is None else f"{frame.file}:{frame.line}"
+    return f"in code of {frame.package} ({at}); none of your own is in the stack"
+
+
+def search_line(item: Suspect) -> str:
+    """The message without names and numbers, to paste into a tracker."""
+    message = next((line for line in item.message.splitlines() if line.strip()), "")
+    bare = re.sub(
+        r"https?://\S+|(?:[A-Za-z]:)?[\w.~-]*(?:[\\/][\w.<>-]+)+|0x[0-9a-fA-F]+|'[^']*'|\"[^\"]*\"|`[^`]*`"
+        r"|(?<![A-Za-z_])\d[\d.,x]*",
+        " ",
+        message,
+    )
+    return " ".join(f"{item.type or ''} {bare}".split())[:160]
+
+
+def next_step(item: Suspect) -> str:
+    """The one thing that tells more about a failure that no rule knows."""
+    frame = item.frame
+    if frame is None:
+        return "Run it once more with PYTHONFAULTHANDLER=1: a crash then shows its Python lines."
+    if frame.package:
+        return f"Search the tracker of {frame.package} for the line below: its code raised, none of your own."
+    if frame.file.startswith(("<ipython-input", "Cell In", "/tmp/ipykernel")):
+        return "Run %debug in the next cell: it stops where the exception was raised, with its variables."
+    return (
+        "Start the same command with `python -m pdb -c continue` in place of python: it stops at "
+        f"{os.path.basename(frame.file)}:{frame.line}, with the variables of that line."
+    )
 
 
 def first_failure(item: FirstFailure | None) -> str:
@@ -84,13 +140,46 @@ def ranks(numbers: Sequence[int], most: int = 24) -> str:
     )
 
 
+def heading_of_input(report: Report, _: int = 0) -> str:
+    """What stands above the report on one of several inputs."""
+    return ", ".join(report.source)
+
+
+def heading_of_run(report: Report, index: int) -> str:
+    """What stands above the report on one of several runs of an input, with its index."""
+    if not report.runs:
+        return heading_of_input(report)
+    run = report.runs[index]
+    return f"{run.file}, run {run.number} of {len(report.runs)}, lines {run.line} to {run.end_line}"
+
+
+def incidents(report: Report) -> list[str]:
+    """Where the inputs are several incidents, one line for each."""
+    return [f"{sources(one.source)}: {_came_of(one)}" for one in report.incidents]
+
+
+def _came_of(one: Incident) -> str:
+    if one.outcome is Outcome.DIAGNOSED:
+        first = one.diagnoses[0]
+        return f"{first.title} ({first.rule}, {first.standing.value}){_at(first.evidence[:1])}"
+    if one.outcome is Outcome.UNRECOGNISED:
+        kind = f", {one.suspect.type}" if one.suspect is not None and one.suspect.type else ""
+        place = _at([one.suspect.evidence]) if one.suspect is not None else ""
+        return f"a failure that no rule knows{kind}{place}"
+    return "no failure found" if one.outcome is Outcome.NO_FAILURE else "could not be read"
+
+
+def _at(evidence: Sequence[Evidence]) -> str:
+    return "".join(f", line {item.line}" for item in evidence if item.line)
+
+
 def sources(names: Sequence[str]) -> str:
     """The inputs, for a sentence."""
     if len(names) > 1:
         return counted(len(names), "file")
     if not names:
         return "the input"
-    return "the standard input" if names[0] in ("-", "<stdin>") else names[0]
+    return _SPOKEN.get(names[0], names[0])
 
 
 def place(item: Evidence, rank: int | None = None, folder: str = "") -> str:

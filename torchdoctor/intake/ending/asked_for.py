@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise, takewhile
 
-from torchdoctor.intake.elements import Draft, is_anchored, pattern
+from torchdoctor.intake.elements import Draft, is_anchored
 from torchdoctor.intake.ending import rows
 from torchdoctor.model import EventKind
+from torchdoctor.patterns import pattern
 
 _LONG = 400  # characters of a line that are looked at
 # "== 40 passed, 1 xfailed in 12.83s ==", or without the marks where pytest is quiet

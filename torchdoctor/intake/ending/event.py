@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import is_step
-from torchdoctor.intake.elements import pattern
 from torchdoctor.intake.ending import rows
 from torchdoctor.model import EventKind
+from torchdoctor.patterns import pattern
 
 if TYPE_CHECKING:
     from torchdoctor.intake.elements import Draft

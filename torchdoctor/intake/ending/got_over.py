@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import is_progress, is_step
-from torchdoctor.intake.elements import pattern
 from torchdoctor.intake.ending import rows
 from torchdoctor.intake.ending.event import goodness, is_failure, level
 from torchdoctor.intake.lines import is_prompt
 from torchdoctor.model import Ending, EventKind
+from torchdoctor.patterns import pattern
 
 if TYPE_CHECKING:
     from torchdoctor.intake.elements import Draft
