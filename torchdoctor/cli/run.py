@@ -49,7 +49,7 @@ class _Command(PlainHelp, click.Command):
     help="When nothing was printed for TIME (10m) and nothing works any more, say once what hangs.",
 )
 @click.option("--kill-on-stall", is_flag=True, help="Then end the command, with exit code 137.")
-@click.argument("command", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.argument("command", metavar="-- CMD…", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
     form: str,
     file: str | None,

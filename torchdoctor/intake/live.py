@@ -10,9 +10,9 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING
 
+from torchdoctor.intake.lines import literals_of
 from torchdoctor.intake.scan import BLOCK_BYTES, Scanner
 from torchdoctor.intake.shares import Measure
-from torchdoctor.intake.skim import literals_of
 from torchdoctor.intake.source import is_binary
 from torchdoctor.intake.window import FIRST_BEFORE, REACH, Block
 

@@ -397,5 +397,4 @@ def _suspect(page: _Page, item: Suspect) -> None:
     if item.frame is not None:
         page.gap()
         _frame(page, item.frame)
-    if item.resembles:
-        page.paragraphs(words.RESEMBLES, [f"{one.title} ({one.rule})" for one in item.resembles])
+    page.paragraphs(words.RESEMBLES, [f"{one.title} ({one.rule})" for one in item.resembles])
