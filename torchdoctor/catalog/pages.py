@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.catalog.loader import read_groups
 from torchdoctor.catalog.page import RISKS, Page, for_readers, gather, joined
-from torchdoctor.catalog.remarks import EXAMPLES, Example, examples_text, rule_file, versions
+from torchdoctor.catalog.remarks import EXAMPLES, Example, examples_text, read_examples, rule_file, versions
 from torchdoctor.model import counted
 
 if TYPE_CHECKING:
@@ -20,6 +20,19 @@ README = "README.md"
 _MADE = "<!-- Written by `torchdoctor rules pages` from the rules and their fixtures; do not edit. -->"
 # what Markdown would take for markup; addresses stay as they are
 _MARKUP = re.compile(r"(https?://\S+)|([\\`*_<\[\]|~])")
+
+
+def page_of(rules: RuleSet, rule_id: str, folders: Sequence[str] = ()) -> Page:
+    """The page of a rule of the catalog, of an installed pack or of ``folders``, with all that stands beside
+    it there. Raises UnknownRuleError."""
+    from torchdoctor.catalog import rules_directory
+    from torchdoctor.catalog.packs import installed
+
+    family = rules.rule(rule_id).family
+    places = (rules_directory(), *folders, *(folder for _, folder in installed()[0]))
+    example = next((found[rule_id] for found in map(read_examples, places) if rule_id in found), None)
+    comments = versions(rule_file(places, family, rule_id))
+    return gather(rules, rule_id, comments, example, read_groups(places[0], []))
 
 
 def in_text(page: Page, width: int = 80) -> str:
