@@ -31,6 +31,7 @@ import tempfile
 import textwrap
 import threading
 import time
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -138,11 +139,11 @@ def sections(text: str, mark: str) -> list[tuple[str, str]]:
     return [(parts[at].strip(), parts[at + 1]) for at in range(1, len(parts), 2)]
 
 
-def read_programs() -> list[Case]:
-    """All cases, in the order of the files. Raises ProgramError."""
+def read_programs(folder: Path | None = None, more_keys: Collection[str] = ()) -> list[Case]:
+    """All cases of a folder, in the order of the files. Raises ProgramError."""
     kits: dict[str, dict[str, str]] = {}
     found: list[Case] = []
-    texts = {path: path.read_text(encoding="utf-8") for path in sorted(PROGRAMS.glob("*.txt"))}
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted((folder or PROGRAMS).glob("*.txt"))}
     for path, text in texts.items():
         if path.name != "README.txt":
             for name, body in sections(text, "@@@@"):
@@ -155,9 +156,12 @@ def read_programs() -> list[Case]:
             values: dict[str, str] = {}
             for line in filter(None, map(str.strip, head.split("\n"))):
                 key, colon, value = line.partition(":")
-                if not colon or key not in KEYS:
-                    raise ProgramError(f"{path.name}: {name}: no such key: {line!r}; known: {sorted(KEYS)}")
+                if not colon or key not in KEYS.union(more_keys):
+                    known = sorted(KEYS.union(more_keys))
+                    raise ProgramError(f"{path.name}: {name}: no such key: {line!r}; known: {known}")
                 values[key] = value.strip()
+            if folder:
+                values["group"] = path.stem
             files: dict[str, str] = {}
             for kit in values.get("kit", "").split():
                 if kit not in kits:

@@ -103,11 +103,85 @@ class TestFormats:
         assert report["diagnoses"][0]["rule"] == "test-frobnication"
         assert report["diagnoses"][0]["evidence"][0]["line"] == 7
 
-    def test_several_inputs_are_one_incident(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert explain("--format", "json", "clean.log", "failed.log") == 0
+    def test_inputs_that_nothing_joins_are_several_incidents(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert explain("--format", "json", "clean.log", "failed.log", "unknown.log") == 0
         report = json.loads(capsys.readouterr().out)
-        assert report["source"] == ["clean.log", "failed.log"]
-        assert report["diagnoses"][0]["evidence"][0]["file"] == "failed.log"
+        assert report["source"] == ["failed.log"]
+        assert [one["outcome"] for one in report["incidents"]] == ["no-failure", "diagnosed", "unrecognised"]
+        assert report["incidents"][1]["diagnoses"] == report["diagnoses"]
+        assert report["notes"][0].startswith("3 files, taken as 3 incidents: ")
+        assert explain("--fail-on", "unknown", "failed.log", "clean.log", "unknown.log") == 4
+        out = capsys.readouterr().out
+        assert "\n    unknown.log: a failure that no rule knows, widgets.BrokenWidgetError, line 6\n" in out
+
+    def test_each_takes_the_files_below_a_folder(
+        self, folder: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        below = folder / "logs" / "node1"
+        below.mkdir(parents=True)
+        for name, data in (
+            ("z.log", FAILED),
+            ("a.txt", CLEAN),
+            (".hidden.log", FAILED),
+            ("train.py", "x = 1"),
+        ):
+            (below / name).write_text(data, encoding="utf-8")
+        (below / "core.log").write_bytes(bytes(range(256)) * 64)
+        (folder / "logs" / "link.log").symlink_to(below / "z.log")
+        assert explain("--each", "--format", "jsonl", "logs") == 2
+        reports = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [(*report["source"], report["outcome"]) for report in reports] == [
+            ("logs/node1/a.txt", "no-failure"),
+            ("logs/node1/core.log", "unreadable"),
+            ("logs/node1/z.log", "diagnosed"),
+        ]
+
+    def test_runs_of_a_file(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        second = CLEAN.replace("epoch", "2026-03-09 03:12:00 INFO epoch")
+        (folder / "nohup.out").write_text(
+            f"$ python t.py\n{FAILED}$ python t.py\n{second}$ python t.py\n{UNKNOWN}"
+        )
+        assert explain("--format", "json", "nohup.out") == 0
+        report = json.loads(capsys.readouterr().out)
+        assert report["suspect"]["type"] == "widgets.BrokenWidgetError"
+        assert report["runs"][:2] == [
+            {"number": 1, "file": "nohup.out", "line": 1, "end_line": 8, "started": None}
+            | {"outcome": "diagnosed", "rule": "test-frobnication"},
+            {"number": 2, "file": "nohup.out", "line": 9, "end_line": 12, "started": "2026-03-09T03:12:00"}
+            | {"outcome": "no-failure", "rule": None},
+        ]
+        assert report["notes"][:2] == [
+            "earlier in this file: run 1 ended by test-frobnication, line 8 (lines 1 to 8, shown by --run 1)",
+            "earlier in this file: run of 03:12: no failure in it (lines 9 to 12, shown by --run 2)",
+        ]
+        assert explain("--format", "json", "--run", "1", "nohup.out") == 0
+        first = json.loads(capsys.readouterr().out)
+        assert (first["diagnoses"][0]["rule"], first["runs"]) == ("test-frobnication", report["runs"])
+        assert explain("--format", "jsonl", "--run", "all", "nohup.out") == 0
+        outcomes = [json.loads(line)["outcome"] for line in capsys.readouterr().out.splitlines()]
+        assert outcomes == ["diagnosed", "no-failure", "unrecognised"]
+        assert explain("--run", "all", "nohup.out") == 0
+        assert "nohup.out, run 2 of 3, lines 9 to 12\n✓ No failure" in capsys.readouterr().out
+
+    @pytest.mark.parametrize(
+        ("given", "told"),
+        [
+            (("--run", "9", "clean.log"), "no run 9 in clean.log: it holds 1 run"),
+            (("--run", "0", "clean.log"), "--run 0: give the number of a run"),
+            (("--run", "1", "--each", "clean.log"), "choose one"),
+            (
+                ("--run", "1", "clean.log", "failed.log"),
+                "these 2 files are 2 incidents: name",
+            ),
+        ],
+    )
+    def test_runs_that_are_not_there(
+        self, given: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert explain(*given) == 2
+        assert told in capsys.readouterr().err
 
     def test_each_gives_one_line_a_file_in_order(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert explain("--each", "--format", "jsonl", "unknown.log", "failed.log", "clean.log") == 0
@@ -259,7 +333,8 @@ class TestBadInput:
         assert note.endswith("> train.log 2>&1")
         (folder / "full.log").write_bytes(b"epoch 1\n")
         assert explain("--format", "json", "empty.log", "full.log") == 0
-        assert json.loads(capsys.readouterr().out)["notes"] == []
+        (note,) = json.loads(capsys.readouterr().out)["notes"]
+        assert note == "2 files, taken as one incident because only one of them is the log of a run"
 
     def test_damaged_archive_without_a_line(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         import gzip

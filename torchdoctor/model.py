@@ -315,14 +315,26 @@ class Diagnosis(Record):
 
 
 @record(frozen=True, slots=True)
+class Resemblance(Record):
+    """A rule that knows messages like one that it does not know. Nothing is concluded from it."""
+
+    rule: str
+    title: str
+
+
+@record(frozen=True, slots=True)
 class Suspect(Record):
-    """For a failure that no rule knows: the exception that looks most like its cause."""
+    """For a failure that no rule knows: the exception that looks most like its cause.
+
+    ``resembles`` lists at most three rules, the nearest first.
+    """
 
     type: str | None
     message: str
     rank: int | None
     frame: Frame | None
     evidence: Evidence
+    resembles: tuple[Resemblance, ...] = ()
 
 
 @record(frozen=True, slots=True)
@@ -416,6 +428,17 @@ class Run(Record):
 
 
 @record(frozen=True, slots=True)
+class Incident(Record):
+    """One of several incidents of the inputs: its files, and what came of it."""
+
+    source: tuple[str, ...]
+    outcome: Outcome
+    diagnoses: tuple[Diagnosis, ...] = ()
+    first_failure: FirstFailure | None = None
+    suspect: Suspect | None = None
+
+
+@record(frozen=True, slots=True)
 class Report(Record):
     """The answer. ``diagnoses[0]`` is the cause; consequences stand in its ``leads_to``."""
 
@@ -432,6 +455,7 @@ class Report(Record):
     faults: tuple[str, ...] = ()  # what broke in torchdoctor itself; the rest of the report stands
     schema: str = REPORT_SCHEMA
     runs: tuple[Run, ...] = ()  # of the input, the judged one among them; empty when there is one
+    incidents: tuple[Incident, ...] = ()  # of the inputs, this one among them; empty when there is one
 
 
 def moment_of(time: str | None) -> datetime | None:

@@ -323,11 +323,6 @@ class TestPatterns:
         assert found == "memory/first.toml: [[match]] 1 uses a regular expression, which its rule may not"
         assert not list(lint_patterns.problems(rules, frozenset({"first"})))
 
-    @pytest.mark.parametrize("regex", [r"x(?:ab)+c", r"x\d*y", r"x\w{3,}:"])
-    def test_an_unbounded_repetition_is_told(self, tree: Path, regex: str) -> None:
-        rules = self.rules(tree, "some long text", f"regex = '{regex}'")
-        assert any("unbounded" in line for line in lint_patterns.problems(rules, frozenset({"first"})))
-
     def test_a_slow_template_is_told(self, tree: Path) -> None:
         rules = self.rules(tree, "start of it {a:rest} and {b:rest} and {c:rest} and {d:rest} stop")
         assert any("on hostile input" in line for line in lint_patterns.problems(rules, frozenset()))

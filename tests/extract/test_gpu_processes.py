@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from torchdoctor.extract import of_event
 from torchdoctor.extract.tools import gpu_processes
 from torchdoctor.model import Event, EventKind, FactValue, Transcript
 
@@ -40,7 +41,7 @@ def extract(table: str, row: int) -> dict[str, FactValue]:
         Event(number, EventKind.LOG, line, "run.log", number + 1, number + 1)
         for number, line in enumerate(table.splitlines())
     )
-    found = list(gpu_processes.extract(events[row], Transcript(("run.log",), events)))
+    found = list(of_event("process_table", events[row], Transcript(("run.log",), events)))
     assert {fact.name for fact in found} <= set(gpu_processes.FACTS)
     return {fact.name.removeprefix("process_table."): fact.value for fact in found}
 
@@ -54,8 +55,9 @@ def test_strays_on_gpu_0(table: str, strays: int) -> None:
 
 
 def test_a_row() -> None:
-    found = extract(WITH_INSTANCES, 1)
-    assert (found["gpu"], found["pid"], found["used_bytes"]) == (0, 811021, 514 * 1024**2)
+    assert extract(WITH_INSTANCES, 1)["gpu"] == 0
+    (row,) = gpu_processes.rows(WITH_INSTANCES.splitlines()[1])
+    assert row == gpu_processes.Row(0, 811021, 514 * 1024**2)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract import host_memory
+from torchdoctor.extract import host_memory, of_event
 from torchdoctor.model import Event, EventKind, FactValue, Transcript
 
 
@@ -13,31 +13,23 @@ def extract(lines: list[str], at: int) -> dict[str, FactValue]:
         Event(number, EventKind.LOG, line, "run.log", number + 1, number + 1)
         for number, line in enumerate(lines)
     )
-    found = list(host_memory.extract(events[at], Transcript(("run.log",), events)))
+    found = list(of_event("host_memory", events[at], Transcript(("run.log",), events)))
     assert {fact.name for fact in found} <= set(host_memory.FACTS)
     return {fact.name.removeprefix("host_memory."): fact.value for fact in found}
 
 
 @pytest.mark.parametrize(
-    ("line", "name", "ours"),
+    ("line", "ours"),
     [
-        ("Out of memory: Killed process 93311 (python) total-vm:428113344kB", "python", True),
-        ("Out of memory: Kill process 812 (java) score 901 or sacrifice child", "java", False),
-        (
-            "Memory cgroup out of memory: Killed process 1211 (pt_data_worker) total-vm:2kB",
-            "pt_data_worker",
-            True,
-        ),
-        (
-            "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),task=pt_main_thread,pid=4,uid=0",
-            "pt_main_thread",
-            True,
-        ),
+        ("Out of memory: Killed process 93311 (python) total-vm:428113344kB", True),
+        ("Out of memory: Kill process 812 (java) score 901 or sacrifice child", False),
+        ("Memory cgroup out of memory: Killed process 1211 (pt_data_worker) total-vm:2kB", True),
+        ("oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),task=pt_main_thread,pid=4,uid=0", True),
     ],
 )
-def test_the_victim(line: str, name: str, ours: bool) -> None:
+def test_the_victim(line: str, ours: bool) -> None:
     found = extract([line], 0)
-    assert (found["kill_recorded"], found["killed_name"], found["ours"]) == (True, name, ours)
+    assert (found["kill_recorded"], found["ours"]) == (True, ours)
 
 
 def test_a_record_anywhere_counts_for_every_event() -> None:

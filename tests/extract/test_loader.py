@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract import loader
+from torchdoctor.extract import loader, of_event
 from torchdoctor.model import Event, EventKind, FactValue, Frame, Transcript
 
 FETCH = Frame("/e/torch/utils/data/_utils/fetch.py", 54, "fetch", package="torch")
@@ -19,7 +19,7 @@ def extract(
     frames: tuple[Frame, ...], kind: EventKind = EventKind.EXCEPTION, text: str = ""
 ) -> dict[str, FactValue]:
     event = Event(0, kind, text, "run.log", 1, 1, frames=frames)
-    found = list(loader.extract(event, Transcript(("run.log",), (event,))))
+    found = list(of_event("loader", event, Transcript(("run.log",), (event,))))
     assert {fact.name for fact in found} <= set(loader.FACTS)
     return {fact.name.removeprefix("loader."): fact.value for fact in found}
 
@@ -36,9 +36,7 @@ def extract(
     ],
 )
 def test_the_sample_index(code: str, claim: bool) -> None:
-    found = extract((FETCH, getitem(code)))
-    assert found["by_sample_index"] is claim
-    assert found["raised_in"] == "__getitem__"
+    assert extract((FETCH, getitem(code)))["by_sample_index"] is claim
 
 
 def test_a_library_below_getitem_may_raise() -> None:
@@ -52,8 +50,8 @@ def test_own_code_below_getitem_is_another_matter() -> None:
 
 
 def test_worker_and_main_process() -> None:
-    assert extract((WORKER, FETCH, getitem("return self.x[i]")))["in_worker"] is True
-    assert extract((FETCH, getitem("return self.x[i]")))["in_worker"] is False
+    assert extract((WORKER, FETCH, getitem("return self.x[i]")))["fetching"] is True
+    assert extract((WORKER,))["fetching"] is True
     assert extract((Frame("/home/u/a.py", 1, "main"),))["fetching"] is False
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract import nccl, nccl_ranks
+from torchdoctor.extract import nccl, nccl_ranks, of_event
 from torchdoctor.model import Event, EventKind, FactValue, Frame, State, Transcript
 
 
@@ -17,7 +17,7 @@ def transcript(*texts: str | tuple[int | None, str]) -> Transcript:
 
 
 def facts(text: Transcript, event: int) -> dict[str, FactValue]:
-    found = list(nccl.extract(text.events[event], text))
+    found = list(of_event("nccl", text.events[event], text))
     assert {fact.name for fact in found} <= set(nccl.FACTS)
     return {fact.name: fact.value for fact in found if fact.state is State.KNOWN}
 
@@ -38,16 +38,13 @@ def watchdog(rank: int, seq: int, op: str = "ALLREDUCE", numel: int = 4096, ran:
             {
                 "nccl.seq": 4,
                 "nccl.op": "ALLGATHER",
-                "nccl.numel_in": 2048,
-                "nccl.numel_out": 4096,
                 "nccl.timeout_ms": 25000,
-                "nccl.elapsed_ms": 25089,
             },
         ),
         (  # torch 1.8: no number, a shape
             "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(OpType=BROADCAST, "
             "TensorShape=[3, 5], Timeout(ms)=1800000) ran for 1800116 milliseconds before timing out.",
-            {"nccl.op": "BROADCAST", "nccl.numel_in": 15, "nccl.elapsed_ms": 1800116},
+            {"nccl.op": "BROADCAST", "nccl.timeout_ms": 1800000},
         ),
         (  # torch 2.0: neither shape nor count
             "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7559, "
@@ -59,40 +56,44 @@ def watchdog(rank: int, seq: int, op: str = "ALLREDUCE", numel: int = 4096, ran:
 def test_timeout_of_each_version(text: str, expected: dict[str, FactValue]) -> None:
     found = facts(transcript(text), 0)
     assert {name: found[name] for name in expected} == expected
-    for name in ("nccl.seq", "nccl.numel_in"):
-        assert (name in found) == (name in expected)
+    assert ("nccl.seq" in found) == ("nccl.seq" in expected)
+
+
+def test_a_shape_counts_the_elements() -> None:
+    text = (
+        "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(OpType=BROADCAST, "
+        "TensorShape=[3, 5], Timeout(ms)=1800000) ran for 1800116 milliseconds before timing out."
+    )
+    (timeout,) = nccl_ranks.timeouts_in(transcript(text).events[0])
+    assert (timeout.numel_in, timeout.elapsed_ms) == (15, 1800116)
 
 
 def test_line_cut_short_keeps_what_it_has() -> None:
     text = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLRED"
     found = facts(transcript(text), 0)
     assert found["nccl.seq"] == 12
-    assert "nccl.elapsed_ms" not in found
+    assert "nccl.timeout_ms" not in found
 
 
 @pytest.mark.parametrize(
-    ("text", "named", "version"),
+    ("text", "named"),
     [
         (
             "NCCL error in: /pytorch/torch/lib/c10d/x.cpp:784, unhandled system error, NCCL version 2.7.8",
             "ncclSystemError",
-            "2.7.8",
         ),
-        ("NCCL Error 1: unhandled cuda error", "ncclUnhandledCudaError", None),
-        ("NCCL error: internal error - please report this issue to", "ncclInternalError", None),
+        ("NCCL Error 1: unhandled cuda error", "ncclUnhandledCudaError"),
+        ("NCCL error: internal error - please report this issue to", "ncclInternalError"),
         (
             "NCCL error in: ../torch/csrc/c10d/NCCLUtils.hpp:317, invalid usage, NCCL version 2.21.5\n"
             "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.",
             "ncclInvalidUsage",
-            "2.21.5",
         ),
-        ("NCCL version 2.21.5+cuda12.4", None, "2.21.5+cuda12.4"),
+        ("NCCL version 2.21.5+cuda12.4", None),
     ],
 )
-def test_class_and_version(text: str, named: str | None, version: str | None) -> None:
-    found = facts(transcript(text), 0)
-    assert found.get("nccl.error_class") == named
-    assert found.get("nccl.version") == version
+def test_class(text: str, named: str | None) -> None:
+    assert facts(transcript(text), 0).get("nccl.error_class") == named
 
 
 def test_last_error_within_the_message() -> None:
@@ -121,7 +122,7 @@ def test_last_error_in_the_lines_that_follow() -> None:
 
 def test_no_last_error_is_absent_and_gives_no_reason() -> None:
     text = transcript("NCCL error in: x.cpp:784, unhandled system error, NCCL version 2.7.8")
-    states = {fact.name: fact.state for fact in nccl.extract(text.events[0], text)}
+    states = {fact.name: fact.state for fact in of_event("nccl", text.events[0], text)}
     assert states["nccl.reason"] is State.ABSENT
     assert "nccl.shm" not in states
     healthy = transcript("NCCL error: unhandled system error", "epoch 1 loss 0.3")
@@ -203,16 +204,6 @@ def test_process_groups_are_not_compared_with_each_other() -> None:
     assert found["nccl.seqs_differ"] is True
 
 
-def test_ranks_that_had_not_issued_the_call() -> None:
-    signal = (
-        "[PG ID 0 PG GUID 0(default_pg) Rank {0}] Received a dump signal due to a collective timeout from "
-        "rank 10 and we will try our best to dump the debug info. Last enqueued NCCL work: {1}, "
-        "last completed NCCL work: {1}."
-    )
-    text = transcript((10, watchdog(10, 167)), (2, signal.format(2, 166)), (3, signal.format(3, 167)))
-    assert facts(text, 0)["nccl.ranks_behind"] == (2,)
-
-
 def test_epoch_end() -> None:
     bar = "Epoch 4: 100%|##########| 1250/1250 [10:02<00:00,  2.08it/s]"
     one, other = (0, watchdog(0, 5004, "ALLGATHER", 1)), (1, watchdog(1, 5004, "ALLREDUCE", 25_557_032))
@@ -268,7 +259,7 @@ def test_training_steps_are_no_work_beside_the_others() -> None:
 
 def test_nothing_is_told_of_other_messages() -> None:
     text = transcript("Epoch 3: loss 0.1", "Timed out", "TimeoutError: The read operation timed out")
-    assert all(not list(nccl.extract(event, text)) for event in text.events)
+    assert all(not list(of_event("nccl", event, text)) for event in text.events)
 
 
 def test_exhausted_inputs_say_themselves_that_the_epoch_ended() -> None:
@@ -304,16 +295,14 @@ LOADING = (("train.py", "<module>", 120), ("data.py", "__getitem__", 7))
 
 def test_stacks_at_different_calls() -> None:
     text = Transcript(("dump.txt",), (stack(0, *BARRIER), stack(1, *EVALUATION)))
-    assert facts(text, 0) == {"nccl.waits_in": "barrier", "nccl.stacks_differ": True}
-    assert facts(text, 1)["nccl.waits_in"] == "all_reduce"
+    assert facts(text, 0) == {"nccl.stacks_differ": True}
 
 
 def test_stacks_at_one_call_and_outside_of_any() -> None:
     same = Transcript(("dump.txt",), (stack(0, *BARRIER), stack(1, *BARRIER)))
     assert facts(same, 0)["nccl.stacks_differ"] is False
     busy = Transcript(("dump.txt",), (stack(0, *BARRIER), stack(1, *LOADING)))
-    assert facts(busy, 0) == {"nccl.waits_in": "barrier"}
-    assert facts(busy, 1) == {}
+    assert facts(busy, 0) == facts(busy, 1) == {}
 
 
 def test_a_bar_that_is_still_open_where_another_rank_gives_up() -> None:

@@ -4,98 +4,94 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract import torch_compile
+from torchdoctor.extract import of_event, torch_compile
 from torchdoctor.model import Event, EventKind, FactValue, State, Transcript
 
 
 def facts(name: str | None, text: str) -> dict[str, FactValue]:
     event = Event(0, EventKind.EXCEPTION, text, "job.log", 1, 1, type=name)
-    found = list(torch_compile.extract(event, Transcript(("job.log",), (event,))))
+    found = list(of_event("compile", event, Transcript(("job.log",), (event,))))
     assert {fact.name for fact in found} <= set(torch_compile.FACTS)
     return {fact.name: fact.value for fact in found if fact.state is State.KNOWN}
 
 
+BACKEND = "torch._dynamo.exc.BackendCompilerFailed"
+FAKE = "torch._dynamo.exc.TorchRuntimeError"
+
+
 @pytest.mark.parametrize(
-    ("name", "text", "expected"),
+    ("name", "text", "wrapped", "internal"),
     [
         (
-            "torch._dynamo.exc.BackendCompilerFailed",
+            BACKEND,
             "debug_wrapper raised RuntimeError: Found GTX 1080 which is too old",
-            {
-                "stage": "backend",
-                "inner_type": "RuntimeError",
-                "inner_message": "Found GTX 1080 which is too old",
-            },
+            ("RuntimeError", "Found GTX 1080 which is too old"),
+            False,
         ),
         (
-            "torch._dynamo.exc.BackendCompilerFailed",
+            BACKEND,
             "backend='inductor' raised:\nAssertionError: \n\nSet TORCH_LOGS",
-            {
-                "stage": "backend",
-                "backend": "inductor",
-                "inner_type": "AssertionError",
-                "inner_internal": True,
-            },
+            ("AssertionError", "Set TORCH_LOGS"),
+            True,
         ),
         (
             "torch._inductor.exc.InductorError",
-            "InvalidCxxCompiler: No working C++ compiler found in torch._inductor.config.cpp.cxx",
-            {"backend": "inductor", "inner_type": "InvalidCxxCompiler", "inner_internal": True},
+            "InvalidCxxCompiler: No working C++ compiler found",
+            ("InvalidCxxCompiler", "No working C++ compiler found"),
+            True,
         ),
         (
-            "torch._dynamo.exc.TorchRuntimeError",
+            FAKE,
             "Dynamo failed to run FX node with fake tensors: call_function add(*(FakeTensor(..., "
-            "size=(4, 4)), "
-            "FakeTensor(..., size=(10, 7))), **{}): got RuntimeError('The size of tensor a (4) must match')",
-            {"stage": "fake-tensor", "inner_type": "RuntimeError"},
+            "size=(4, 4)), FakeTensor(...)), **{}): got RuntimeError('The size of tensor a (4) must match')",
+            ("RuntimeError", "The size of tensor a (4) must match')"),
+            False,
+        ),
+        (  # cut off
+            FAKE,
+            "Dynamo failed to run FX node with fake tensors: call_function mul(*(FakeTensor(...),), **{}): "
+            "got RuntimeError('Attempting to broadcast a dimension of length 20280 at -4! Mism",
+            ("RuntimeError", "Attempting to broadcast a dimension of length 20280 at -4! Mism"),
+            False,
         ),
         (
-            "torch._dynamo.exc.TorchRuntimeError",
+            FAKE,
+            "Dynamo failed to run FX node with fake tensors: call_function mm(*(FakeTensor(...),), **{}): "
+            "got RuntimeError('mat1 and mat2 shapes cannot be multiplied (3x64 and 128x10)')",
+            ("RuntimeError", "mat1 and mat2 shapes cannot be multiplied (3x64 and 128x10)')"),
+            False,
+        ),
+        (
+            FAKE,
+            "Failed running call_function linear(*(FakeTensor(...),), **{}):\nexpected mat1 and mat2 to have "
+            "the same dtype, but got: float != c10::BFloat16",
+            ("", "expected mat1 and mat2 to have the same dtype, but got: float != c10::BFloat16"),
+            False,
+        ),
+        (
+            FAKE,
             "Failed running call_module self_fc(*(FakeTensor(..., size=(1, 10)),), **{}):\n"
             "Please convert all Tensors to FakeTensors first",
-            {
-                "stage": "fake-tensor",
-                "inner_message": "Please convert all Tensors to FakeTensors first",
-                "inner_internal": True,
-            },
+            ("", "Please convert all Tensors to FakeTensors first"),
+            True,
         ),
         (
             "torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode",
             "Could not guard on data-dependent expression Eq(u0, 0)",
-            {"stage": "fake-tensor", "inner_internal": True},
+            ("", ""),
+            True,
         ),
         (
             "torch._dynamo.exc.InternalTorchDynamoError",
             "RuntimeError: Compiler: cl is not found.",
-            {"stage": "dynamo", "inner_type": "RuntimeError", "inner_message": "Compiler: cl is not found."},
+            ("RuntimeError", "Compiler: cl is not found."),
+            False,
         ),
     ],
 )
-def test_wrapped_error(name: str, text: str, expected: dict[str, FactValue]) -> None:
-    found = facts(name, text)
-    assert {key: found.get(f"compile.{key}") for key in expected} == expected
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Dynamo failed to run FX node with fake tensors: call_function mm(*(FakeTensor(...),), **{}): "
-        "got RuntimeError('mat1 and mat2 shapes cannot be multiplied (3x64 and 128x10)')",
-        "Failed running call_function linear(*(FakeTensor(...),), **{}):\nexpected mat1 and mat2 to have the "
-        "same dtype, but got: float != c10::BFloat16",
-    ],
-)
-def test_error_that_user_code_raises_is_not_called_the_compilers(text: str) -> None:
-    assert "compile.inner_internal" not in facts("torch._dynamo.exc.TorchRuntimeError", text)
-
-
-def test_cut_off_message() -> None:
-    text = (
-        "Dynamo failed to run FX node with fake tensors: call_function mul(*(FakeTensor(...),), **{}): "
-        "got RuntimeError('Attempting to broadcast a dimension of length 20280 at -4! Mism"
-    )
-    found = facts("torch._dynamo.exc.TorchRuntimeError", text)
-    assert str(found["compile.inner_message"]).startswith("Attempting to broadcast")
+def test_wrapped_error(name: str, text: str, wrapped: tuple[str, str], internal: bool) -> None:
+    assert torch_compile.wrapped(text) == wrapped
+    assert facts(name, text) == ({"compile.inner_internal": True} if internal else {})
 
 
 @pytest.mark.parametrize(
@@ -116,7 +112,7 @@ def test_function_and_reason_of_too_many_recompilations_stand_in_the_lines_below
         for number, text in enumerate(lines)
     )
     found = {
-        fact.name: fact.value for fact in torch_compile.extract(events[0], Transcript(("run.log",), events))
+        fact.name: fact.value for fact in of_event("compile", events[0], Transcript(("run.log",), events))
     }
     assert found == {
         "compile.recompiled": "forward",

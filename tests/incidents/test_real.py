@@ -12,42 +12,61 @@ import pytest
 from torchdoctor.catalog import load
 from torchdoctor.engine import FactBook
 from torchdoctor.engine.incident import explain
+from torchdoctor.render.json import to_json
 
 REAL = Path(__file__).resolve().parent / "real"
 sys.path.insert(0, str(REAL.parents[2] / "benchmarks"))
-from real_incidents import files_of, judge  # noqa: E402
+import real_incidents  # noqa: E402
+from real_failures import Case, faults, read_programs  # noqa: E402
+from real_incidents import KEYS, PROGRAMS, judged, label_of  # noqa: E402
 
 LABELS = json.loads((REAL / "labels.json").read_text(encoding="utf-8"))
-# what an explanation may name besides the rank; an exception of the program's own has no rule
-RULES = {
-    "rank-branch-rank0": {"collective-rank-branch"},
-    "rank-branch-rank1-detail": {"nccl-collective-mismatch"},
-    "uneven-batches-rank1": {"ddp-uneven-inputs", "nccl-timeout", "collective-rank-branch"},
-    "slow-rank1": {"dist-timeout-long-rank0-work", "nccl-timeout"},
-    "lock-stuck-rank0": {"dist-timeout-long-rank0-work"},
-    "shape-mismatch": {"nccl-collective-mismatch"},
-    "same-on-all": {"", "own-code-error"},
-    "oom-rank1": {"cuda-oom-too-big"},
-    "oom-rank0-tee": {"cuda-oom-too-big"},
-    "label-range-rank1": {"cuda-assert-label-range"},
-    "dataset-error-rank0": {"dataloader-worker-error"},
-    "user-exception-rank1-tee": {"", "own-code-error"},
-    "sigkill-rank1": {"host-oom-killed"},
-    "sigsegv-rank0": {"segfault"},
-    "loader-stuck-rank1": {"dataloader-hang"},
-}
 
 
 @pytest.mark.parametrize("label", LABELS, ids=lambda label: label["case"])
 def test_real_incident(label: dict[str, object]) -> None:
-    case = str(label["case"])
-    report = explain(files_of(REAL / case, bool(label["tee"])), FactBook(), load()).report
-    first = report.first_failure
-    assert first is not None
-    assert judge(label, first.rank, list(first.tie)), (first.rank, first.tie, first.decided_by)
-    assert (report.diagnoses[0].rule if report.diagnoses else "") in RULES[case.rpartition("/")[2]]
+    report = explain([str(REAL / str(label["case"]))], FactBook(), load()).report
+    found = judged(label, json.loads(to_json(report)))
+    assert found["rank_right"], (found["told"], found["decided_by"])
+    assert found["cause_right"], found["rule"]
 
 
 def test_the_records_are_kept() -> None:
     records = [path for path in REAL.rglob("nccl_trace_rank_*") if os.path.getsize(path)]
     assert len(records) >= 8
+
+
+def test_the_programs_are_sound() -> None:
+    cases = read_programs(PROGRAMS, KEYS)
+    assert faults(cases) == []
+    assert all(sum(case.group == name for case in cases) >= 20 for name in ("first", "second"))
+    assert [label_of(case, 4)["ranks"] for case in cases if case.name == "loss-guard"] == [[[3]]]
+    assert {len(label_of(case, 2)["ranks"]) for case in cases} == {1, 2}
+
+
+LINGERS = """
+import socket, subprocess, sys
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(61.875)"], start_new_session=True)
+print(f"step 20 on {socket.gethostname()}", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_an_incident_ends_with_all_that_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(real_incidents, "ORPHANS_S", 0.0)
+    values = {
+        "rule": "interrupted",
+        "rank": "none",
+        "run": "python a.py",
+        "send": "SIGINT group when step 20",
+    }
+    case = Case("lingers", 1, {**values, "says": "KeyboardInterrupt"}, {"a.py": LINGERS})
+    label = real_incidents.made(case, tmp_path, 2)
+    assert label["unplanned"] == ""
+    assert label["ranks"] == [[]]
+    (log,) = (tmp_path / "lingers").iterdir()
+    assert 'File "/workspace/run/a.py"' in log.read_text()
+    assert b"time.sleep(61.875)" not in b"".join(
+        path.read_bytes() for path in Path("/proc").glob("[1-9]*/cmdline")
+    )
+    assert judged(label, real_incidents.ask("explain", "--offline", str(log.parent)))["cause_right"]

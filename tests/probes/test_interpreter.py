@@ -14,7 +14,7 @@ import pytest
 from probe_machines import Environment
 
 from torchdoctor.model import Reason, State
-from torchdoctor.probes import interpreter
+from torchdoctor.probes import candidates, interpreter
 from torchdoctor.probes.live import LiveMachine
 from torchdoctor.probes.names import CATALOGUE
 from torchdoctor.probes.opening import InterpreterError, resolve
@@ -165,7 +165,7 @@ class TestChoice:
 
     def test_the_active_environment(self, empty_python: Path) -> None:
         for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-            python, why = interpreter.choose({variable: str(empty_python)})
+            python, why, _ = interpreter.choose({variable: str(empty_python)})
             assert python == str(empty_python / "bin" / "python")
             assert variable in why
 
@@ -179,6 +179,55 @@ class TestChoice:
         (tmp_path / "site-packages" / "torch").mkdir(parents=True)
         monkeypatch.setattr(sys, "path", [str(tmp_path / "site-packages")])
         assert interpreter.choose({"PATH": str(empty_python / "bin")})[0] == "/opt/tool/bin/python"
+
+    @pytest.mark.parametrize("place", ["PATH", ".venv", "kernel", "base", "nowhere"])
+    def test_torch_is_looked_for(
+        self, place: str, environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An environment that is active decides; without one, what has torch is taken, and that is told."""
+        home = str(environment.python.parents[1])
+        for name in ("VIRTUAL_ENV", "CONDA_PREFIX", "JUPYTER_PATH"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("PATH", "/nowhere")
+        monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path))
+        monkeypatch.chdir(environment.work)
+        if place != "nowhere":
+            environment.plant("")
+        if place == "PATH":
+            monkeypatch.setenv("PATH", f"{home}/bin")
+        elif place in (".venv", "base"):
+            (environment.work / ".venv").symlink_to(home)
+        else:
+            (tmp_path / "kernels" / "mine").mkdir(parents=True)
+            (tmp_path / "kernels" / "mine" / "kernel.json").write_text(
+                f'{{"argv": ["{environment.python}"]}}'
+            )
+        if place == "base":
+            bare = tmp_path / "base" / "bin"
+            bare.mkdir(parents=True)
+            (bare / "python").symlink_to(os.path.realpath(environment.python))
+            monkeypatch.setenv("CONDA_PREFIX", str(bare.parent))
+        chosen = candidates.find()
+        if place == "base":  # an active one decides, but for conda's base
+            assert chosen.python == str(bare / "python")
+            assert f"torch is installed for {environment.work}/.venv/bin/python (.venv in this" in chosen.note
+            monkeypatch.setenv("CONDA_DEFAULT_ENV", "base")
+            chosen = candidates.find()
+        if place == "nowhere":
+            assert chosen.python == "/opt/tool/bin/python"
+            assert chosen.note.startswith("No interpreter with torch was found")
+            return
+        assert os.path.realpath(chosen.python) == os.path.realpath(environment.python)
+        assert chosen.note.startswith(f"Examined {chosen.python}: ") == (place != "PATH")
+        assert ("--python PATH" in chosen.note) == (place != "PATH")
+
+    def test_what_another_user_put_here_is_not_run(
+        self, environment: Environment, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (environment.work / ".venv").symlink_to(environment.python.parents[1])
+        monkeypatch.chdir(environment.work)
+        monkeypatch.setattr(os, "geteuid", lambda: 4321)
+        assert not any("this folder" in why for _, why in candidates._further(os.environ))
 
     def test_nothing_else(self) -> None:
         assert interpreter.choose({"PATH": "/nowhere"})[0] == "/opt/tool/bin/python"
@@ -194,7 +243,7 @@ def test_an_environment_of_the_current_folder_is_not_chosen(
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "python").symlink_to(sys.executable)
     monkeypatch.chdir(tmp_path)
-    found, _ = interpreter.choose({variable: prefix, "PATH": f"{prefix}/bin:bin:/usr/bin:/bin"})
+    found, *_ = interpreter.choose({variable: prefix, "PATH": f"{prefix}/bin:bin:/usr/bin:/bin"})
     assert os.path.isabs(found)
     assert not found.startswith(str(tmp_path))
     # named in full it is the active environment

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import venv
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,6 @@ from torchdoctor.cli.main import main
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is what is watched")
 QUIET = "import sys\n"
-# without torch: the command is tested here, the settings of torch elsewhere
 LOUD = "import os\nos.environ['WORLD_SIZE'] = '2'\n"
 
 
@@ -50,6 +50,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["--", "python", "train.py", "--fast"], 0),
         (["--fail-on", "warn", "--", "python", "-m", "train", "--fast"], 1),
         (["-c", "import loud", "--fail-on", "warn"], 1),
+        (["broken.py"], 1),
+        (["loud", "--fail-on", "warn"], 1),
+        (["quiet", "--no-such-option"], 2),
         ([], 2),
         (["missing.py"], 2),
         (["--", "torchrun", "train.py"], 2),
@@ -60,6 +63,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["--", "/no/such/python", "quiet.py"], 2),
     ],
 )
+@needs_torch
 def test_exit_codes(folder: Path, args: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> None:
     if "--python" not in args and sys.executable not in args and "/no/such/python" not in args:
         args = ["--python", sys.executable, *args]
@@ -86,6 +90,23 @@ def test_the_json_is_a_report(folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert [(Path(one["file"]).name, one["line"]) for one in found["evidence"] if one["file"]] == [
         ("loud.py", 2)
     ]
+
+
+@pytest.mark.parametrize(
+    "command", [["globals", "quiet"], ["globals", "train.py"], ["ddp", "quiet:f"], ["check"]]
+)
+def test_without_torch_every_command_says_so(
+    folder: Path, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.py").write_text("import torch\n", encoding="utf-8")
+    venv.create(tmp_path / "env", with_pip=False, symlinks=True)
+    assert main([*command, "--python", "env", "--format", "json"]) == 1
+    report: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert [one["id"] for one in report["checks"] if one["verdict"] == "fail"] == ["torch-missing"]
+    assert command[0] == "check" or [one["id"] for one in report["checks"] if one["verdict"] == "pass"] in (
+        [],
+        ["target-import"],
+    )
 
 
 @needs_torch

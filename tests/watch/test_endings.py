@@ -29,7 +29,9 @@ def watch(
 def words(ran: Run) -> str:
     """All that the report says of how the target ended."""
     report = report_of([ran])
-    bad = [f"{one.title}: {one.observed}" for one in report.checks if one.verdict is Verdict.FAIL]
+    bad = [
+        f"{one.title}: {one.observed}; {one.action}" for one in report.checks if one.verdict is Verdict.FAIL
+    ]
     return "\n".join([*bad, *(item.reason for item in report.not_checked), *report.notes])
 
 
@@ -41,13 +43,17 @@ def failure(report: Report) -> CheckResult:
 @pytest.mark.parametrize(
     ("code", "ended", "said"),
     [
-        ("raise ValueError('no data')", "error", "raises ValueError: no data at "),
+        ("raise ValueError('no data')", "error", "raises ValueError: ValueError: no data at "),
         ("import sys\nsys.exit(3)", "exit", "ends itself with code 3 at "),
         ("import sys\nsys.exit('usage: train DATA')", "exit", "ends itself with code 1"),
-        ("import os\nos._exit(7)", "os._exit", "ends the process without any message (code 7) at "),
-        ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", "signal", "crashes: SIGSEGV at "),
+        ("import os\nos._exit(7)", "os._exit", "ends the process without any message (code 7): "),
+        (
+            "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)",
+            "signal",
+            "crashes: SIGSEGV: SIGSEGV at ",
+        ),
         ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "signal", "crashes: SIGKILL"),
-        ("import ctypes\nctypes.string_at(0)", "signal", "crashes: SIGSEGV at "),
+        ("import ctypes\nctypes.string_at(0)", "signal", "crashes: SIGSEGV: SIGSEGV at "),
         ("import os\nos.execvp('true', ['true'])", "exec", "continues as another program ("),
         ("input('name? ')", "error", "reads from standard input at "),
         ("breakpoint()\nx = 1", "error", "reads from standard input at "),
@@ -57,7 +63,7 @@ def failure(report: Report) -> CheckResult:
         (
             "class E(Exception):\n    def __str__(self):\n        raise KeyError\nraise E()",
             "error",
-            "raises E: ?",
+            "raises E: E: ?",
         ),
         ("def f():\n    f()\nf()", "error", "raises RecursionError"),
         ("raise KeyboardInterrupt", "error", "raises KeyboardInterrupt"),
@@ -74,7 +80,7 @@ def test_how_a_script_ends_is_told_with_what_it_had_changed(
         return
     assert "what it had changed until then is reported" in told
     assert "train.py:2: sys.setrecursionlimit(4321)" in told
-    if said.endswith(" at ") and "-" not in said:
+    if said.endswith((" at ", "(code 7): ")) and "-" not in said:
         assert any(f"train.py:{line}" in told for line in (3, 4))
 
 
@@ -388,3 +394,13 @@ def test_a_module_that_lacks_another_is_a_finding(tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(tmp_path)
     (target,) = parse(["mine"])
     assert failure(report_of([run(target, sys.executable)])).title == "mine raises ModuleNotFoundError"
+
+
+def test_what_torch_keeps_for_itself_is_not_laid_at_the_line_that_called_it(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    code = (
+        "import os, torch\nos.environ['TORCH_HOME'] = '/x'\n"
+        "from torch._inductor.runtime.cache_dir_utils import cache_dir\ncache_dir()\n"
+    )
+    ran = watch(tmp_path, code)
+    assert [change.setting for change in ran.changes] == ["env.TORCH_HOME"]

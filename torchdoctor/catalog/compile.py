@@ -104,9 +104,7 @@ def compile_tree(directory: Path | str) -> bytes:
 
 
 def packed(
-    directory: str,
-    known_ids: Sequence[str] = (),
-    groups: Callable[[], Mapping[str, list[str]]] | None = None,
+    directory: str, known_ids: Sequence[str] = (), groups: Callable[[], Mapping[str, list[str]]] | None = None
 ) -> bytes:
     """The compiled form of a directory, from the cache where it is current, else made and kept.
 

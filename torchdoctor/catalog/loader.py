@@ -15,24 +15,10 @@ from torchdoctor.context_tags import DIMENSION
 from torchdoctor.model import EventKind, Role, Severity
 
 FAMILIES = (
-    "environment",
-    "hardware",
-    "cuda-runtime",
-    "memory",
-    "data",
-    "autograd",
-    "tensor",
-    "numerics",
-    "distributed",
-    "extension",
-    "checkpoint",
-    "training",
-    "python",
-    "compile",
-    "export",
-    "scheduler",
+    "environment", "hardware", "cuda-runtime", "memory", "data", "autograd", "tensor", "numerics",
+    "distributed", "extension", "checkpoint", "training", "python", "compile", "export", "scheduler",
     "waiting",
-)
+)  # fmt: skip
 # commands that find a rule by themselves, in a file or a live process, without a text or a fact to match
 FINDERS = ("checkpoint", "hang")
 RISKS = ("safe", "changes-environment", "needs-root", "loses-work", "runs-code")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -11,14 +12,14 @@ from torchdoctor.cli import verdicts
 
 if TYPE_CHECKING:
     from torchdoctor.engine import FactBook
-    from torchdoctor.model import FactSource
-    from torchdoctor.probes import ProbeSource
-    from torchdoctor.watch import Target
+    from torchdoctor.model import Report
 
 
 @click.command("check")
 @verdicts.python_option
-@verdicts.format_option()
+@verdicts.format_option(
+    "For people, JSON, JUnit XML, or GitHub's annotations and step summary.", *verdicts.CI
+)
 @verdicts.fail_on_option()
 @verdicts.strict_option
 @click.option(
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     "--time-limit",
     type=click.FloatRange(1, 3600),
     metavar="SECONDS",
-    help="How long `import torch` may take.  [default: 60]",
+    help="How long all of it may take, two thirds of it for `import torch`.  [default: 30; 300 with --target "
+    "or --model]",
 )
 @click.option(
     "--target",
@@ -63,66 +65,73 @@ def command(
     Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a usage error, 3 something could not be
     determined (with --strict), 70 a fault of torchdoctor.
     """
+    from torchdoctor.engine import FactBook
+
     if facts_file is not None:
-        if python is not None:
-            raise click.UsageError("--facts names a recorded machine, --python an interpreter on this one")
-        if target is not None:
-            raise click.UsageError("--target is imported on this machine, --facts names a recorded one")
-        if model is not None:
-            raise click.UsageError("--model is run on this machine, --facts names a recorded one")
+        for option, value in (("--python", python), ("--target", target), ("--model", model)):
+            if value is not None:
+                raise click.UsageError(f"--facts names a recorded machine, {option} is run on this one")
         from torchdoctor.probes.recorded import load_facts
 
-        return _finish(load_facts(facts_file), form, fail_on, strict, folders, verbose)
+        facts = FactBook(load_facts(facts_file))
+        report = _examined(facts, folders)
+    else:
+        limit_s = time_limit or (30.0 if target is None and model is None else 300.0)
+        facts, report = _live(python, limit_s, folders, target, model)
+    verdicts.show(report, form, partial(_subject, facts), verbose, "torchdoctor.check")
+    return verdicts.exit_code(report, fail_on, strict)
+
+
+def _live(
+    python: str | None, limit_s: float, folders: tuple[str, ...], target: str | None, model: str | None
+) -> tuple[FactBook, Report]:
+    from torchdoctor.cli.progress import Line
+    from torchdoctor.engine import FactBook
     from torchdoctor.probes.descendants import ended_with_us
     from torchdoctor.probes.interrupts import ended_by_signals
-    from torchdoctor.probes.opening import open_live
+    from torchdoctor.probes.opening import open_live, pick
+    from torchdoctor.records import replace
 
     program = None
     if target is not None:
         from torchdoctor.watch import parse
 
         (program,) = parse((target,))
+    line = Line()
     with ended_by_signals(), ended_with_us():
-        source: ProbeSource = open_live(python, time_limit)
+        deadline = time.monotonic() + limit_s
+        chosen = pick(python)
+        source = open_live(chosen.python, limit_s)
+        source.tell = lambda what: line.put_late(f"waiting for {what}")
         try:
-            return _finish(source, form, fail_on, strict, folders, verbose, program, model)
+            facts = FactBook(source)
+            report = _examined(facts, folders)
+            if program is not None:
+                from torchdoctor.watch import merged, run
+
+                report = merged(report, [run(program, chosen.python, _left(deadline))])
+            if model is not None:
+                from torchdoctor.ddp.report import merged as with_model
+                from torchdoctor.ddp.session import check_factory
+
+                report = with_model(report, check_factory(model, chosen.python, _left(deadline)))
         finally:
+            line.clear()
             source.close()
+    report = replace(report, faults=(*source.faults, *report.faults))
+    return facts, verdicts.with_note(report, chosen.note)
 
 
-def _finish(
-    source: FactSource,
-    form: str,
-    fail_on: str,
-    strict: bool,
-    folders: tuple[str, ...],
-    verbose: bool,
-    target: Target | None = None,
-    model: str | None = None,
-) -> int:
+def _left(deadline: float) -> float:
+    return max(1.0, deadline - time.monotonic())
+
+
+def _examined(facts: FactBook, folders: tuple[str, ...]) -> Report:
     from torchdoctor.cli import loading
-    from torchdoctor.engine import FactBook
     from torchdoctor.engine.check import check
     from torchdoctor.engine.torch_imports import with_import
-    from torchdoctor.probes import ProbeSource
 
-    facts = FactBook(source)
-    report = with_import(check(facts, loading.rules(folders)), facts)
-    if target is not None:
-        from torchdoctor.watch import merged, run
-
-        assert isinstance(source, ProbeSource)
-        report = merged(report, [run(target, source.context.python)])
-    if model is not None:
-        from torchdoctor.ddp.report import merged as with_model
-        from torchdoctor.ddp.session import check_factory
-
-        assert isinstance(source, ProbeSource)
-        report = with_model(report, check_factory(model, source.context.python))
-    if isinstance(source, ProbeSource) and source.faults:
-        report = replace(report, faults=(*source.faults, *report.faults))
-    verdicts.show(report, form, lambda: _subject(facts), verbose)
-    return verdicts.exit_code(report, fail_on, strict)
+    return with_import(check(facts, loading.rules(folders)), facts)
 
 
 def _subject(facts: FactBook) -> str:

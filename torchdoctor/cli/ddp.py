@@ -33,12 +33,14 @@ def command(
     determined (with --strict), 70 a fault of torchdoctor.
     """
     from torchdoctor.ddp.session import check_factory
+    from torchdoctor.engine.check import torch_missing
     from torchdoctor.probes.descendants import ended_with_us
-    from torchdoctor.probes.interpreter import choose
     from torchdoctor.probes.interrupts import ended_by_signals
-    from torchdoctor.probes.opening import resolve
+    from torchdoctor.probes.opening import pick
 
+    chosen = pick(python)
     with ended_by_signals(), ended_with_us():
-        report = check_factory(factory, resolve(python) if python else choose()[0], time_limit)
+        report = torch_missing(chosen.python) or check_factory(factory, chosen.python, time_limit)
+    report = verdicts.with_note(report, chosen.note)
     verdicts.show(report, form, lambda: factory, verbose)
     return verdicts.exit_code(report, fail_on, strict)

@@ -54,10 +54,13 @@ def command(
         return 0
     from torchdoctor.probes.descendants import ended_with_us
     from torchdoctor.probes.interrupts import ended_by_signals
-    from torchdoctor.probes.opening import open_live
+    from torchdoctor.probes.opening import open_live, pick
 
+    chosen = pick(python)
+    if chosen.note:
+        streams.complain(chosen.note)
     with ended_by_signals(), ended_with_us():
-        source = open_live(python, time_limit)
+        source = open_live(chosen.python, time_limit)
         try:
             if save is not None:
                 from torchdoctor.probes.recording import save as save_recording

@@ -7,7 +7,7 @@ import click
 from torchdoctor.cli import verdicts
 
 
-@click.command("globals", context_settings={"allow_interspersed_args": False})
+@click.command("globals")
 @verdicts.python_option
 @click.option("-c", "code", metavar="CODE", help="Run this code.")
 @verdicts.format_option()
@@ -31,32 +31,32 @@ def command(
     environment variables, hooks on all modules, replaced parts of torch, CUDA initialised at import.
 
     TARGET is a module, or a script, whose top level is run under its own name: the code under
-    `if __name__ == "__main__":` is not run. A whole program with its arguments: -- python train.py --epochs 1
+    `if __name__ == "__main__":` is not run. A whole program with its arguments stands behind `--`:
+    -- python train.py --epochs 1
 
     Runs the target in a child process of your interpreter; files that it writes are really written.
 
     Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a usage error, 3 something could not be
     determined (with --strict), 70 a fault of torchdoctor.
     """
+    from torchdoctor.engine.check import torch_missing
+    from torchdoctor.model import Outcome, Report
     from torchdoctor.probes.descendants import ended_with_us
-    from torchdoctor.probes.interpreter import choose
     from torchdoctor.probes.interrupts import ended_by_signals
-    from torchdoctor.probes.opening import resolve
-    from torchdoctor.watch import Target, parse, report_of, run
+    from torchdoctor.probes.opening import pick
+    from torchdoctor.watch import Target, merged, parse, run
 
     wanted = ((Target("code", code),) if code is not None else ()) + parse(targets)
     if not wanted:
         raise click.UsageError("name a module, a script, or a program: -- python train.py")
-    for named in filter(None, (target.python for target in wanted)):
-        if python:
-            raise click.UsageError(
-                f"--python names an interpreter, and so does {named}: leave one of them out"
-            )
-        resolve(named)
-    interpreter = resolve(python) if python else choose()[0]
+    named = next((target.python for target in wanted if target.python), None)
+    if named and python:
+        raise click.UsageError(f"--python names an interpreter, and so does {named}: leave one of them out")
+    chosen = pick(named or python)
     with ended_by_signals(), ended_with_us():
-        runs = [run(target, interpreter, time_limit) for target in wanted]
-    report = report_of(runs)
+        known = torch_missing(chosen.python) or Report(Outcome.NO_FAILURE)
+        runs = [run(target, chosen.python, time_limit) for target in wanted]
+    report = verdicts.with_note(merged(known, runs), chosen.note)
     torch = next((one.torch for one in runs if one.torch), None)
     about = ", ".join(one.target.words for one in runs) + (f" with torch {torch}" if torch else "")
     verdicts.show(report, form, lambda: about, verbose)

@@ -18,6 +18,7 @@ from torchdoctor.model import TorchdoctorError
 # name -> (module under torchdoctor.cli, what the list of commands says of it)
 _COMMANDS = {
     "explain": ("explain", "Explain why a run failed, from its logs."),
+    "run": ("run", "Run a command, and explain its failure behind its output."),
     "check": ("check", "Find what will fail on this machine, before you run anything."),
     "facts": ("facts", "Show what is known about this machine; save it, compare it."),
     "globals": ("globals_", "Find which line of a program changes a process-wide setting."),
@@ -27,6 +28,10 @@ _COMMANDS = {
     "selftest": ("selftest", "Test that this GPU, with this torch, computes correctly."),
     "gate": ("gate", "Decide whether this node is fit for a job, and whose fault it is if not."),
     "lint": ("lint", "Find the pitfalls of training code in its source, before the run."),
+    "hook": ("hook", "Explain the uncaught exceptions of an environment where they appear."),
+    "mcp": ("mcp", "Serve coding agents, over the Model Context Protocol."),
+    "skill": ("skill", "Print where the instructions for coding agents are."),
+    "completion": ("completion", "Print the completion script of a shell."),
     "rules": ("rules", "Browse the failure catalog; check and measure it."),
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +11,7 @@ import click
 from torchdoctor.cli import streams, verdicts
 
 if TYPE_CHECKING:
+    from torchdoctor.cli.progress import Line
     from torchdoctor.model import Report
     from torchdoctor.selftest.registry import SelfCheck
     from torchdoctor.selftest.session import Progress
@@ -48,7 +49,9 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Compare with the measurements in this file; where there is none, write them into it.",
 )
-@verdicts.format_option("For people, JSON, or a page with charts of measured against expected.", "html")
+@verdicts.format_option(
+    "For people, JSON, a page with charts of measured against expected, or JUnit XML.", "html", "junit"
+)
 @verdicts.fail_on_option("failures")
 @verdicts.strict_option
 @click.option(
@@ -100,13 +103,13 @@ def command(
 
         streams.write(compose(_check(shown).file))
         return 0
-    from torchdoctor.probes.interpreter import choose
-    from torchdoctor.probes.opening import resolve
+    from torchdoctor.probes.opening import pick
     from torchdoctor.selftest.registry import Level
     from torchdoctor.selftest.session import Request, run
 
+    chosen = pick(python)
     request = Request(
-        python=resolve(python) if python else choose()[0],
+        python=chosen.python,
         device=device,
         only=tuple(_check(name) for name in dict.fromkeys(names)),
         level=Level(level),
@@ -116,11 +119,14 @@ def command(
         share=share,
         baseline=baseline or "",
     )
-    line = _Line()
+    from torchdoctor.cli.progress import Line
+
+    line = Line()
     try:
-        report = run(request, line.show if line.wanted else None, line.say)
+        report = run(request, partial(_show, line) if line.wanted else None, line.say)
     finally:
         line.clear()
+    report = verdicts.with_note(report, chosen.note)
     _write(report, form, request.python, verbose)
     return verdicts.exit_code(report, fail_on, strict)
 
@@ -156,40 +162,13 @@ def _write(report: Report, form: str, python: str, verbose: bool) -> None:
         with streams.shown():
             streams.write_page(to_html(report, subject(report, python)))
         return
-    verdicts.show(report, form, lambda: subject(report, python), verbose=False)
+    verdicts.show(report, form, lambda: subject(report, python), verbose=False, suite="torchdoctor.selftest")
     if form == "text":
         with streams.shown():
             for text in passed(report, streams.screen()[0], verbose):
                 streams.write(text)
 
 
-class _Line:
-    """One line on standard error that is written over, where that is a terminal."""
-
-    def __init__(self) -> None:
-        self.wanted = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self._length = 0
-
-    def show(self, progress: Progress) -> None:
-        names = ", ".join(progress.running)
-        text = f"[{progress.done}/{progress.total}] {progress.seconds:.0f} s  {names}"[
-            : streams.screen()[0] - 1
-        ]
-        self._put(text)
-
-    def say(self, text: str) -> None:
-        self.clear()
-        streams.complain(text)
-
-    def clear(self) -> None:
-        if self._length:
-            self._put("")
-            self._length = 0
-
-    def _put(self, text: str) -> None:
-        try:
-            sys.stderr.write("\r" + text.ljust(self._length) + ("" if text else "\r"))
-            sys.stderr.flush()
-        except OSError:
-            return
-        self._length = len(text)
+def _show(line: Line, progress: Progress) -> None:
+    names = ", ".join(progress.running)
+    line.put(f"[{progress.done}/{progress.total}] {progress.seconds:.0f} s  {names}")

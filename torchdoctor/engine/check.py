@@ -8,12 +8,14 @@ from torchdoctor.engine.conditions import every, holds, in_words
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.wording import filled
 from torchdoctor.model import CheckResult, Evidence, Fact, NotChecked, Outcome, Report, Severity, Verdict
+from torchdoctor.probes.source import waits
+from torchdoctor.records import replace
 
 _VERDICTS = {Severity.FATAL: Verdict.FAIL, Severity.WARNING: Verdict.WARN, Severity.INFO: Verdict.PASS}
 
 
-def check(facts: FactBook, rules: RuleSet) -> Report:
-    """Every rule with an environment side against the machine's facts.
+def check(facts: FactBook, rules: RuleSet, only: tuple[str, ...] = ()) -> Report:
+    """Every rule with an environment side, or ``only`` these, against the machine's facts.
 
     A rule that does not apply is left out; one whose facts cannot be told is UNKNOWN, and listed in
     ``not_checked`` with the reasons. Starts the probes that the rules ask for.
@@ -21,8 +23,7 @@ def check(facts: FactBook, rules: RuleSet) -> Report:
     results: list[CheckResult] = []
     skipped: list[NotChecked] = []
     notes: list[str] = []
-    for rule_id in rules.checks():
-        rule = rules.rule(rule_id)
+    for rule in sorted(map(rules.rule, only or rules.checks()), key=_wait):
         if rule.check is None:
             continue
         outcome = _one(rule, rule.check, facts, rules, skipped)
@@ -45,6 +46,28 @@ def check(facts: FactBook, rules: RuleSet) -> Report:
         notes=tuple(notes),
         facts=facts.asked(),
     )
+
+
+def _wait(rule: Rule) -> int:
+    """Rules that wait for no program come first, so that one that hangs does not cost their findings."""
+    side = rule.check
+    return waits(item.fact for item in (*side.applies_if, *side.fail_if)) if side is not None else 0
+
+
+def torch_missing(python: str) -> Report | None:
+    """What every command says where this interpreter has no torch; None where it has one, or cannot tell.
+
+    Starts the interpreter; nothing is imported.
+    """
+    from torchdoctor.catalog import load
+    from torchdoctor.probes import ProbeSource
+
+    source = ProbeSource(python=python)
+    try:
+        report = check(FactBook(source), load(), ("torch-missing",))
+    finally:
+        source.close()
+    return replace(report, notes=(), not_checked=()) if report.outcome is Outcome.DIAGNOSED else None
 
 
 def _without_general(results: list[CheckResult], rules: RuleSet) -> list[CheckResult]:

@@ -46,12 +46,21 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     Asks ``facts`` only for what the conditions of matching rules name. Earlier runs are judged by the text
     alone, and each is told in a note.
     """
-    report = _judged(transcript, facts, rules)
     if not transcript.earlier:
-        return report
-    from torchdoctor.engine.runs import with_earlier
+        return _judged(transcript, facts, rules)
+    return _of_runs(transcript, FactBook(), facts, rules)[-1]
 
-    return with_earlier(report, transcript, [_judged(run, FactBook(), rules) for run in transcript.earlier])
+
+def diagnose_runs(transcript: Transcript, facts: FactBook, rules: RuleSet) -> list[Report]:
+    """A report on each run of a transcript, in order. Asks ``facts`` for all of them. Never raises."""
+    return _of_runs(transcript, facts, facts, rules)
+
+
+def _of_runs(transcript: Transcript, before: FactBook, facts: FactBook, rules: RuleSet) -> list[Report]:
+    from torchdoctor.engine.runs import with_runs
+
+    reports = [_judged(run, before, rules) for run in transcript.earlier]
+    return with_runs([*reports, _judged(transcript, facts, rules)], [*transcript.earlier, transcript])
 
 
 def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
@@ -63,7 +72,8 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     live = [finding for finding in findings if not finding.recovered]
     anchored = _has_anchored_failure(live, transcript)
     if not anchored:
-        live += judge(occurrences(transcript, rules, text_facts, written=True), rules, text_facts)
+        written = judge(occurrences(transcript, rules, text_facts, written=True), rules, text_facts)
+        live += [finding for finding in written if not finding.recovered]
     live = without_own_code(live, transcript)
     live = [one for one in live if one.rule.id == INTERRUPTED or not waited_by_chance(one, transcript)]
     strange = suspect.unexplained(transcript, {number for finding in live for number in finding.events()})
@@ -72,6 +82,10 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     kept, set_aside = select(chains(live, rules, transcript, sort_key), transcript, strange, alone)
     diagnoses = tuple(answer(chain, transcript, text_facts, rules, first) for chain in kept)
     outcome, who = _outcome(diagnoses, strange, transcript, first, written=not anchored)
+    if who is not None:
+        from torchdoctor.engine.resembles import with_resemblances
+
+        who = with_resemblances(who, rules)
     failed = outcome in (Outcome.DIAGNOSED, Outcome.UNRECOGNISED)
     notes = [*transcript.notes, *foreign, *text_facts.notes]
     if transcript.form is Form.EMPTY and not notes:
@@ -117,8 +131,9 @@ def _outcome(
         return Outcome.UNREADABLE, None
     if strange or suspect.has_failure(transcript):
         who = suspect.choose(strange, transcript, first.rank if first else None)
-        return Outcome.UNRECOGNISED, who or suspect.fallback(transcript)
-    told = suspect.written(transcript) if written else None
+        who = who or suspect.fallback(transcript) or suspect.named(transcript)
+        return Outcome.UNRECOGNISED, who or suspect.written(transcript)
+    told = suspect.named(transcript) or (suspect.written(transcript) if written else None)
     return (Outcome.UNRECOGNISED, told) if told is not None else (Outcome.NO_FAILURE, None)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from torchdoctor.engine.finding import Finding, Occurrence
-from torchdoctor.intake.elements import pattern
 from torchdoctor.model import Event, Role
+from torchdoctor.patterns import pattern
 
 # the groups peer-death and worker-death of rules/groups.toml; a test holds the two together
 PEER_CAUSES = frozenset(  # those of them that can be causes, too

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from torchdoctor.intake.elements import pattern
-from torchdoctor.model import EventKind
+from torchdoctor.model import Event, EventKind, Transcript
 from torchdoctor.number import count
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
+from torchdoctor.patterns import pattern
 
 # signals that a process does not get from a launcher that cleans up behind another one's failure
 OWN_SIGNALS = frozenset({-4, -7, -8, -9, -11, 132, 135, 136, 137, 139})

@@ -5,15 +5,11 @@ llama.cpp, Paddle, TensorFlow, JAX, CuPy, Numba, and programs in CUDA C++ with t
 
 from __future__ import annotations
 
+import re
 from functools import cache
-from typing import TYPE_CHECKING
 
 from torchdoctor.engine.textfacts import log_value, related
-
-if TYPE_CHECKING:
-    import re
-
-    from torchdoctor.model import Event, Transcript
+from torchdoctor.model import Event, Transcript
 
 _NEAR = 30
 _TRAINED = 2000  # events in which a program names its framework

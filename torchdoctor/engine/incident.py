@@ -5,28 +5,32 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from torchdoctor.engine.diagnose import diagnose
+from torchdoctor.engine.diagnose import diagnose, diagnose_runs
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.provenance import printed_here
-from torchdoctor.intake import IntakeError, is_pattern, matches, read_all
-from torchdoctor.model import Outcome, Report
+from torchdoctor.engine.runs import NoSuchRunError, chosen
+from torchdoctor.intake import IntakeError, files_below, is_pattern, matches, read_all
+from torchdoctor.model import Incident, Outcome, Report, Severity, Transcript, counted
 from torchdoctor.records import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from torchdoctor.catalog import RuleSet
-    from torchdoctor.model import Transcript
     from torchdoctor.probes import ProbeSource
 
-    # report, what was read, whether the log may be from this machine -> what may leave the machine
     Publisher = Callable[[Report, Transcript, bool], Report]
 
 STDIN = "-"
+ALL_RUNS = 0  # instead of the number of one
 HERE = "Facts of this machine were used as well as the text; --offline ignores them"
 READ_HERE = (
     "Facts out of files of this machine were used beside the text, and no program was run; --here asks its "
     "Python and tools too, --offline leaves all out"
+)
+USE_RUN = (
+    "A pipe carries the text alone: torchdoctor run -- CMD also sees the exit code, the interpreter, and the "
+    "stacks at Ctrl-C"
 )
 
 
@@ -55,48 +59,106 @@ def explain(
     stdin: BinaryIO | None = None,
     local: Local | None = None,
     *,
+    run: int | None = None,
     publish: Publisher | None = None,
 ) -> Answer:
-    """All inputs as one incident. The report is ``unreadable`` when no input at all can be read.
+    """One report on all inputs. It is ``unreadable`` when no input at all can be read.
 
-    Where ``facts`` has no source of its own and the log is from this machine, ``local`` is asked.
-    ``publish`` makes of the report what may leave the machine.
+    Where ``facts`` has no source of its own and the log is from this machine, ``local`` is asked. Of several
+    runs the last is judged, or number ``run``: raises NoSuchRunError. ``publish`` makes of the report what
+    may leave the machine.
     """
+    (answer,) = _answers(paths, facts, rules, stdin, local, run, publish)
+    return answer
+
+
+def explain_runs(
+    paths: Sequence[str],
+    facts: FactBook,
+    rules: RuleSet,
+    stdin: BinaryIO | None = None,
+    local: Local | None = None,
+    *,
+    publish: Publisher | None = None,
+) -> list[Answer]:
+    """One answer for each run of the inputs, in order. Raises NoSuchRunError for several incidents."""
+    return _answers(paths, facts, rules, stdin, local, ALL_RUNS, publish)
+
+
+def _answers(
+    paths: Sequence[str],
+    facts: FactBook,
+    rules: RuleSet,
+    stdin: BinaryIO | None,
+    local: Local | None,
+    run: int | None,
+    publish: Publisher | None,
+) -> list[Answer]:
     try:
         reading = read_all(paths, stdin, rules.literals)
     except IntakeError as error:
         complaints = [str(error)]
         if len(paths) > 1:  # the error names the first of them only
             complaints = [text for path in paths for text in explain((path,), facts, rules, stdin).unreadable]
-        return Answer(Report(Outcome.UNREADABLE, tuple(paths), notes=tuple(complaints)), tuple(complaints))
-    if local is not None and facts.source is None and (local.sure or printed_here(reading.transcript)):
-        report = _with_machine(reading.transcript, local, rules)
-        if report.diagnoses:
-            from torchdoctor.engine.pitfalls import with_pitfalls
+        return [Answer(Report(Outcome.UNREADABLE, tuple(paths), notes=tuple(complaints)), tuple(complaints))]
+    if run is not None and len(reading.incidents) > 1:
+        files = counted(len(reading.transcript.sources), "file")
+        many = f"these {files} are {counted(len(reading.incidents), 'incident')}"
+        raise NoSuchRunError(f"--run takes the runs of one incident, and {many}: name the files of one")
+    told = [_reports(one, facts, rules, local, run) for one in reading.incidents]
+    reports = told[0] if len(told) == 1 else [together([report for (report,) in told])]
+    answers = []
+    for report in reports:
+        complaints = [str(error) for error in reading.unreadable]
+        if report.outcome is Outcome.UNREADABLE:
+            complaints.extend(report.notes)
+        hint = (USE_RUN,) if report.outcome is Outcome.UNRECOGNISED and "<stdin>" in report.source else ()
+        report = replace(report, notes=(*reading.notes, *report.notes, *hint))
+        if publish is not None:
+            report = publish(report, reading.transcript, local is not None)
+        answers.append(Answer(report, tuple(complaints)))
+    return answers
 
-            report = with_pitfalls(report, reading.transcript)
-    else:
-        report = diagnose(reading.transcript, facts, rules)
-    complaints = [str(error) for error in reading.unreadable]
-    if report.outcome is Outcome.UNREADABLE:
-        complaints.extend(report.notes)
-    if publish is not None:
-        report = publish(report, reading.transcript, local is not None)
-    return Answer(report, tuple(complaints))
 
-
-def _with_machine(transcript: Transcript, local: Local, rules: RuleSet) -> Report:
+def _reports(
+    transcript: Transcript, facts: FactBook, rules: RuleSet, local: Local | None, run: int | None
+) -> list[Report]:
+    if local is None or facts.source is not None or not (local.sure or printed_here(transcript)):
+        return _of_runs(transcript, facts, rules, run)
     from torchdoctor.probes.descendants import ended_with_us
 
     with ended_with_us() if local.sure else nullcontext():
         source = local.open(local.sure)
         facts = FactBook(source)
         try:
-            report = diagnose(transcript, facts, rules)
+            reports = _of_runs(transcript, facts, rules, run)
         finally:
             source.close()
+    if any(report.diagnoses for report in reports):
+        from torchdoctor.engine.pitfalls import with_pitfalls
+
+        reports = [with_pitfalls(report, transcript) for report in reports]
+    if not facts.asked():
+        return reports
     note = HERE if local.sure else READ_HERE
-    return replace(report, notes=(*report.notes, note)) if facts.asked() else report
+    return [replace(report, notes=(*report.notes, note)) for report in reports]
+
+
+def _of_runs(transcript: Transcript, facts: FactBook, rules: RuleSet, run: int | None) -> list[Report]:
+    if run is None:
+        return [diagnose(transcript, facts, rules)]
+    reports = diagnose_runs(transcript, facts, rules)
+    return reports if run == ALL_RUNS else [chosen(reports, run)]
+
+
+def together(reports: Sequence[Report]) -> Report:
+    """Several incidents as one report: that on the first with a fatal diagnosis, else the first; and all."""
+    fatal = (one for one in reports if any(item.severity is Severity.FATAL for item in one.diagnoses))
+    incidents = tuple(
+        Incident(one.source, one.outcome, one.diagnoses, one.first_failure, one.suspect) for one in reports
+    )
+    faults = tuple(fault for one in reports for fault in one.faults)
+    return replace(next(fatal, reports[0]), incidents=incidents, faults=faults)
 
 
 def explain_each(
@@ -108,7 +170,8 @@ def explain_each(
     *,
     publish: Publisher | None = None,
 ) -> Iterator[Answer]:
-    """One answer for each input, in order, as it is done; a folder is one, a pattern all that it matches."""
+    """One answer for each file, in order, as it is done: also those in a folder, or that match a pattern."""
     for path in paths:
         for one in (is_pattern(path) and matches(path)) or [path]:
-            yield explain((one,), facts, rules, stdin, local, publish=publish)
+            for file in files_below(one) or [one]:
+                yield explain((file,), facts, rules, stdin, local, publish=publish)

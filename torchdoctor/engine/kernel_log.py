@@ -6,19 +6,14 @@ another node explains nothing; one on a rank's own GPU names the rank.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
 
 from torchdoctor.extract.xid import place
 from torchdoctor.extract.xid_codes import CLASSES, codes
-from torchdoctor.intake.elements import pattern
-from torchdoctor.model import EventKind, Record, counted, moment_of
+from torchdoctor.model import Event, EventKind, Record, Transcript, counted, moment_of
+from torchdoctor.patterns import pattern
 from torchdoctor.records import record, replace
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from torchdoctor.model import Event, Transcript
 
 # this long before the first line of a job, or after its last, is not of it, whatever the zones of the clocks
 _FAR_S = 26 * 3600.0

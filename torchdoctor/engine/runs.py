@@ -1,14 +1,11 @@
-"""The runs of an input that stand before the one that is judged."""
+"""The runs of an input: an entry for each, and a note on those before the one that is judged."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from torchdoctor.model import Outcome, Report, Run, Transcript
+from torchdoctor.model import Outcome, Report, Run, TorchdoctorError, Transcript, counted
 from torchdoctor.records import replace
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _WORDS = {
     Outcome.UNRECOGNISED: "ended by a failure that no rule knows",
@@ -17,29 +14,50 @@ _WORDS = {
 }
 
 
-def with_earlier(report: Report, transcript: Transcript, earlier: Sequence[Report]) -> Report:
-    """The report on the last run, with a note and an entry in ``runs`` for each of those before it."""
-    parts = [*transcript.earlier, transcript]
-    reports = [*earlier, report]
+class NoSuchRunError(TorchdoctorError):
+    """A run that the input does not hold; the text says how many there are."""
+
+
+def with_runs(reports: Sequence[Report], parts: Sequence[Transcript]) -> list[Report]:
+    """The reports on all runs, in order, each with the list of them; the last with a note on each before it.
+
+    One run is an input as it is.
+    """
+    if len(reports) == 1:
+        return list(reports)
     pairs = zip(parts, reports, strict=True)
     runs = tuple(_run(number, part, told) for number, (part, told) in enumerate(pairs, 1))
-    notes = tuple(_note(run, told) for run, told in zip(runs, earlier, strict=False))
-    return replace(report, runs=runs, notes=(*notes, *report.notes))
+    earlier = tuple(_note(run, told) for run, told in zip(runs[:-1], reports, strict=False))
+    listed = [replace(one, runs=runs) for one in reports]
+    return [*listed[:-1], replace(listed[-1], notes=(*earlier, *listed[-1].notes))]
+
+
+def chosen(reports: Sequence[Report], number: int) -> Report:
+    """The report on run ``number``, from 1. Raises NoSuchRunError."""
+    if 0 < number <= len(reports):
+        return reports[number - 1]
+    source = ", ".join(reports[-1].source)
+    right = "--run 1, or none" if len(reports) == 1 else f"--run 1 to {len(reports)}, or all"
+    raise NoSuchRunError(f"no run {number} in {source}: it holds {counted(len(reports), 'run')} ({right})")
 
 
 def _run(number: int, part: Transcript, report: Report) -> Run:
     rule = report.diagnoses[0].rule if report.diagnoses else None
-    started = next((event.time for event in part.events if event.time), None)
-    first = part.events[0].line if part.events else 1
-    last = max((event.end_line for event in part.events), default=first)
+    events = [event for event in part.events if event.source == part.sources[0]]
+    started = next((event.time for event in events if event.time), None)
+    first = events[0].line if events else 1
+    last = max((event.end_line for event in events), default=first)
     return Run(number, part.sources[0], first, last, started, report.outcome, rule)
 
 
 def _note(run: Run, report: Report) -> str:
-    when = f" of {run.started[11:16]}" if run.started and len(run.started) >= 16 else ""
-    head = f"earlier in this file: run {run.number}{when}, lines {run.line} to {run.end_line}"
+    named = f"run {run.number}"
+    if run.started and len(run.started) >= 16:
+        named = f"run of {run.started[11:16]}"
+    head = f"earlier in this file: {named}"
+    behind = f"lines {run.line} to {run.end_line}, shown by --run {run.number}"
     if not report.diagnoses:
-        return f"{head}: {_WORDS[report.outcome]}"
+        return f"{head}: {_WORDS[report.outcome]} ({behind})"
     evidence = report.diagnoses[0].evidence
     line = f", line {evidence[0].line}" if evidence and evidence[0].line else ""
-    return f"{head}: ended by {run.rule}{line}"
+    return f"{head} ended by {run.rule}{line} ({behind})"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from torchdoctor.extract import flight
 from torchdoctor.extract.nccl_ranks import GIVE_UP, timeouts_in
-from torchdoctor.intake.elements import pattern
+from torchdoctor.model import Transcript
 from torchdoctor.number import elements
-
-if TYPE_CHECKING:
-    from torchdoctor.model import Transcript
+from torchdoctor.patterns import pattern
 
 # "Last enqueued NCCL work: 7, last completed NCCL work: 6" from torch 2.4, "last enqueued work" from 2.6 on
 _STATUS = (

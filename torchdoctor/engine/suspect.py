@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
+from torchdoctor.engine.context import went_on
 from torchdoctor.engine.finding import quote
 from torchdoctor.engine.frames import user_frame
 from torchdoctor.engine.textfacts import related
-from torchdoctor.intake.elements import pattern
+from torchdoctor.intake.ending.event import is_failure
 from torchdoctor.model import Ending, Event, EventKind, Quoted, RelationKind, Suspect, Transcript
+from torchdoctor.patterns import pattern
 
 # exceptions that report the end of something else
-_REPORTERS = frozenset(
-    {
-        "ChildFailedError",
-        "CalledProcessError",
-        "SystemExit",
-        "ProcessExitedException",
-        "ProcessRaisedException",
-        "KeyboardInterrupt",
-        "SignalException",
-        "SubprocessFailed",
-        "BrokenPipeError",
-        "EOFError",
-        "ConnectionResetError",
-        "RayTaskError",
-        "StopIteration",
-        "GeneratorExit",
-    }
-)
+_REPORTERS = frozenset((
+    "ChildFailedError", "CalledProcessError", "SystemExit", "ProcessExitedException",
+    "ProcessRaisedException", "KeyboardInterrupt", "SignalException", "SubprocessFailed", "BrokenPipeError",
+    "EOFError", "ConnectionResetError", "RayTaskError", "StopIteration", "GeneratorExit",
+))  # fmt: skip
 
 _FAILURES = frozenset(
     {EventKind.EXCEPTION, EventKind.CRASH, EventKind.DEVICE_ASSERT, EventKind.SCHEDULER, EventKind.WATCHDOG}
@@ -93,31 +82,61 @@ def choose(candidates: list[Event], transcript: Transcript, first_rank: int | No
         )
 
     event = min(candidates, key=key)
+    return _suspect(event, transcript)
+
+
+def _suspect(event: Event, transcript: Transcript) -> Suspect:
     return Suspect(event.type, event.text, event.rank, user_frame(event, transcript), quote(event))
 
 
 def fallback(transcript: Transcript) -> Suspect | None:
     """Where no exception is left: the last line that says something failed."""
     for event in reversed(transcript.events):
-        if event.quoted or event.recovered:
-            continue
-        if (
-            event.kind in _FAILURES
-            or event.kind is EventKind.BUILD
-            or event.level in ("ERROR", "CRITICAL", "FATAL")
-        ):
-            return Suspect(event.type, event.text, event.rank, user_frame(event, transcript), quote(event))
+        serious = event.kind in _FAILURES or event.level in ("ERROR", "CRITICAL", "FATAL")
+        if is_failure(event) or (serious and not event.quoted and not event.recovered):
+            return _suspect(event, transcript)
     return None
 
 
 # an exception's class with its message, or what a program calls an error
-_NAMES_ERROR = r"\b[A-Z]\w*(?:Error|Exception)\b(?:: |\()|\b(?:fatal )?error: \S"
+_NAMES_ERROR = r"\b[A-Z]\w*(?:Error|Exception)\b(?:: |\()(?!\d+\.\d)|\b(?:fatal )?error: (?!\d)\S"
+
+
+# how programs, NCCL's tests and the driver say in a line of their own that something failed
+_TELLS_FAILURE = (
+    _NAMES_ERROR + r"|^\W*(?:ERROR|FATAL)\b[ :]|\bterminate called\b|\bNCCL WARN\b|\bTest NCCL failure\b"
+    r"|\bNVRM: .{0,300}(?:Timeout|TimedOut)|\bfail(?:ed|ure) with\b|\bencountered error\b"
+)
+_RETURNED = r"NCCL INFO \S+:\d+ -> [1-9]"  # NCCL gives up, and shows through which of its functions
+_REMARKS = ("INFO", "DEBUG", "TRACE", "NOTICE")
+
+
+def named(transcript: Transcript) -> Suspect | None:
+    """Of the lines that programs printed, the first that names an error and behind which nothing went on."""
+    if transcript.ending is Ending.GOOD:
+        return None
+    for event in transcript.events:
+        if event.quoted or event.recovered or event.level in _REMARKS:
+            continue
+        if pattern(_TELLS_FAILURE).search(event.text[:2_000]) and not _went_on(event, transcript):
+            return _suspect(event, transcript)
+    return None
+
+
+def _went_on(event: Event, transcript: Transcript) -> bool:
+    """Did the process go on? NCCL does, unless it returns from its functions behind a warning."""
+    if event.kind is not EventKind.NCCL:
+        return went_on(event, transcript)
+    behind = [one.text for one in transcript.events[event.id + 1 :] if one.kind is EventKind.NCCL]
+    return bool(behind) and not any(pattern(_RETURNED).search(text) for text in behind)
 
 
 def written(transcript: Transcript) -> Suspect | None:
     """Of the lines that were written and not printed, the first that names an error."""
     for event in transcript.events:
-        if event.quoted is Quoted.WRITTEN and pattern(_NAMES_ERROR).search(event.text[:2_000]):
+        if event.quoted is not Quoted.WRITTEN or event.recovered:
+            continue
+        if pattern(_NAMES_ERROR).search(event.text[:2_000]):
             return Suspect(event.type, event.text, event.rank, None, quote(event))
     return None
 

@@ -2,58 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from functools import cache
 from itertools import pairwise
 
 from torchdoctor.extract.progress import is_progress, is_step
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, Transcript
+from torchdoctor.patterns import Patterns
 
 NEIGHBOURS = 200
 
 # packages that cannot be imported without torch
-_BUILT_ON_TORCH = frozenset(
-    {
-        "torch",
-        "torchvision",
-        "torchaudio",
-        "vllm",
-        "sglang",
-        "sgl_kernel",
-        "xformers",
-        "flash_attn",
-        "deepspeed",
-        "bitsandbytes",
-        "pytorch_lightning",
-        "lightning",
-        "accelerate",
-        "peft",
-        "mmcv",
-        "mmengine",
-        "torch_geometric",
-        "torch_scatter",
-        "torch_sparse",
-        "megatron",
-        "apex",
-        "timm",
-        "diffusers",
-        "detectron2",
-        "ultralytics",
-        "flashinfer",
-        "unsloth",
-        "mamba_ssm",
-        "exllama",
-        "exllamav2",
-        "spconv",
-        "transformer_engine",
-        "auto_gptq",
-        "MinkowskiEngine",
-        "causal_conv1d",
-        "triton",
-        "sageattention",
-    }
-)
+_BUILT_ON_TORCH = frozenset((
+    "torch", "torchvision", "torchaudio", "vllm", "sglang", "sgl_kernel", "xformers", "flash_attn",
+    "deepspeed", "bitsandbytes", "pytorch_lightning", "lightning", "accelerate", "peft", "mmcv", "mmengine",
+    "torch_geometric", "torch_scatter", "torch_sparse", "megatron", "apex", "timm", "diffusers",
+    "detectron2", "ultralytics", "flashinfer", "unsloth", "mamba_ssm", "exllama", "exllamav2", "spconv",
+    "transformer_engine", "auto_gptq", "MinkowskiEngine", "causal_conv1d", "triton", "sageattention",
+))  # fmt: skip
 
 FACTS = {
     "event.text": "text: the message, without frames",
@@ -83,41 +48,37 @@ FACTS = {
 }
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    """Patterns that only some texts need; compiled when first asked for."""
-    return re.compile(
-        {
-            "torch": (
-                r"\btorch(?:\.|_|vision|audio|elastic|run\b|[/\\]|-\w|[ =:]{1,2}v?\d)|\bpytorch version|"
-                r"Error (?:building|compiling objects for) extension|NumCudaDevices\(\)|"
-                r"\bc10d?\b|\bc10::|\bat::|\baten\b|PyTorch|\b[Pp]ytorch(?:\b(?![\\/.-])|(?=\d))|ProcessGroup|"
-                r"\bNCCL\b|DataLoader|autograd|\bCUDA (?:error|out of memory)|cuda runtime error|"
-                r"THC|\bTHP[A-Z]|\bTH\w{2,20}Allocator|"
-                # setuptools runs nvcc for torch's extensions only
-                r"error: command u?'[^'\n]{0,200}nvcc(?:\.exe)?' failed|flashinfer|/vllm/|/sglang/|"
-                r"torch2trt|\bpytorch/(?:third_party|build|aten|torch|caffe2)/|\bpyg[-_]lib\b|\bgroundingdino\b|"
-                r"\bexllama(?:v\d)?(?:_ext)?\b|\bfused_ssim\b|\bdiff_gaussian_rasterization\b|"
-                r"\bflash[-_]attn|\bcausal[-_]conv1d|\bmamba[-_]ssm|\bxformers\b|"
-                r"TORCH_|DS_BUILD_|CUDA_LAUNCH_BLOCKING|libtorch|inductor|"
-                r"\btorch(?:sparse|scatter|cluster|geometric|rl|ao|tune|titan|metrics)\b|"
-                r"\bimport [\w, ]{0,60}\btorch\b|"
-                # what transformers, diffusers, InstructorEmbedding and latent-diffusion print while they load
-                r"\bLoading (?:checkpoint shards|pipeline components)|\bload INSTRUCTOR_Transformer\b|"
-                r"\bDiffusionWrapper has\b"
-            ),
-            # one that was made for torch, or the sources of a program that runs on nothing else
-            "environment": r"[\\/]envs?[\\/](?:py)?torch[\w.-]{0,40}[\\/]|[\\/]nnunet(?:v2)?[\\/]",
-            "evaluation": (
-                r"(?:^|_)(?:valid(?:ate|ation)?|eval(?:uate|uation)?|test|predict|infer(?:ence)?|val)(?:_|$|\d)"
-            ),
-            "windows": r"\b[A-Za-z]:\\|\bWinError\b|\.dll\b|\bcl\.exe\b",
-            "macos": r"/Users/|\bdarwin\b|\bMPS\b(?! (?:client|server|control))|\.dylib\b|macOS",
-            "wsl": r"\bWSL2?\b|Windows Subsystem for Linux|microsoft-standard|/mnt/c/|/usr/lib/wsl",
-            "linux": r"/(?:home|usr|opt|root|proc|dev|data|workspace|mnt)/|\.so\b|\bubuntu\b|\blinux\b",
-        }[name],
-        re.IGNORECASE if name == "linux" else 0,
-    )
+_PATTERNS = Patterns(
+    {
+        "torch": (
+            r"\btorch(?:\.|_|vision|audio|elastic|run\b|[/\\]|-\w|[ =:]{1,2}v?\d)|\bpytorch version|"
+            r"Error (?:building|compiling objects for) extension|NumCudaDevices\(\)|"
+            r"\bc10d?\b|\bc10::|\bat::|\baten\b|PyTorch|\b[Pp]ytorch(?:\b(?![\\/.-])|(?=\d))|ProcessGroup|"
+            r"\bNCCL\b|DataLoader|autograd|\bCUDA (?:error|out of memory)|cuda runtime error|"
+            r"THC|\bTHP[A-Z]|\bTH\w{2,20}Allocator|"
+            # setuptools runs nvcc for torch's extensions only
+            r"error: command u?'[^'\n]{0,200}nvcc(?:\.exe)?' failed|flashinfer|/vllm/|/sglang/|"
+            r"torch2trt|\bpytorch/(?:third_party|build|aten|torch|caffe2)/|\bpyg[-_]lib\b|\bgroundingdino\b|"
+            r"\bexllama(?:v\d)?(?:_ext)?\b|\bfused_ssim\b|\bdiff_gaussian_rasterization\b|"
+            r"\bflash[-_]attn|\bcausal[-_]conv1d|\bmamba[-_]ssm|\bxformers\b|"
+            r"TORCH_|DS_BUILD_|CUDA_LAUNCH_BLOCKING|libtorch|inductor|"
+            r"\btorch(?:sparse|scatter|cluster|geometric|rl|ao|tune|titan|metrics)\b|"
+            r"\bimport [\w, ]{0,60}\btorch\b|"
+            # what transformers, diffusers, InstructorEmbedding and latent-diffusion print while they load
+            r"\bLoading (?:checkpoint shards|pipeline components)|\bload INSTRUCTOR_Transformer\b|"
+            r"\bDiffusionWrapper has\b"
+        ),
+        # one that was made for torch, or the sources of a program that runs on nothing else
+        "environment": r"[\\/]envs?[\\/](?:py)?torch[\w.-]{0,40}[\\/]|[\\/]nnunet(?:v2)?[\\/]",
+        "evaluation": (
+            r"(?:^|_)(?:valid(?:ate|ation)?|eval(?:uate|uation)?|test|predict|infer(?:ence)?|val)(?:_|$|\d)"
+        ),
+        "windows": r"\b[A-Za-z]:\\|\bWinError\b|\.dll\b|\bcl\.exe\b",
+        "macos": r"/Users/|\bdarwin\b|\bMPS\b(?! (?:client|server|control))|\.dylib\b|macOS",
+        "wsl": r"\bWSL2?\b|Windows Subsystem for Linux|microsoft-standard|/mnt/c/|/usr/lib/wsl",
+        "linux": r"(?i)/(?:home|usr|opt|root|proc|dev|data|workspace|mnt)/|\.so\b|\bubuntu\b|\blinux\b",
+    }
+)
 
 
 def related(event: Event, transcript: Transcript) -> Iterator[Event]:
@@ -178,7 +139,7 @@ def torch_tied(event: Event, transcript: Transcript) -> bool:
     for member in related(event, transcript):
         if any(frame.package in ("torch", "torchvision", "torchaudio") for frame in member.frames):
             return True
-        if _pattern("torch").search(member.text) or (member.type or "").startswith("torch"):
+        if _PATTERNS["torch"].search(member.text) or (member.type or "").startswith("torch"):
             return True
     return any(frame.package == "torch" for frame in frames_of(event, transcript))
 
@@ -265,7 +226,7 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         return any(not frame.package for frame in frames)
     if key == "in_evaluation":
         own = (frame.function for frame in frames if frame.package not in ("torch", "python"))
-        return any(_pattern("evaluation").search(name) for name in own)
+        return any(_PATTERNS["evaluation"].search(name) for name in own)
     return None
 
 
@@ -288,15 +249,15 @@ def log_value(name: str, transcript: Transcript) -> FactValue:
         if packages & _BUILT_ON_TORCH:
             return True
         paths = "\n".join(frame.file for event in transcript.events for frame in event.frames)
-        if _pattern("environment").search(paths):
+        if _PATTERNS["environment"].search(paths):
             return True
         # what was written counts too: a typed command names what it ran
-        return bool(_pattern("torch").search("\n".join(event.text for event in transcript.events)))
+        return bool(_PATTERNS["torch"].search("\n".join(event.text for event in transcript.events)))
     if key == "platform":
         text = _texts(transcript.events) + _frame_text(f for event in transcript.events for f in event.frames)
         paths = " ".join(frame.file for event in transcript.events for frame in event.frames)
         for platform in ("wsl", "windows", "macos", "linux"):
-            if _pattern(platform).search(text) or _pattern(platform).search(paths):
+            if _PATTERNS[platform].search(text) or _PATTERNS[platform].search(paths):
                 return platform
         return "unknown"
     return None

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.engine.finding import quote
-from torchdoctor.model import Moment, Part
+from torchdoctor.model import FirstFailure, Moment, Part
 
 if TYPE_CHECKING:
     from torchdoctor.engine.first import Failure, Incident
-    from torchdoctor.model import FirstFailure
 
 MAX_MOMENTS = 4096
 

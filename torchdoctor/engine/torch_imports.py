@@ -10,7 +10,18 @@ from collections.abc import Iterator, Mapping
 
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.last_words import Cause, cause, settings
-from torchdoctor.model import Blame, CheckResult, Evidence, Fact, NotChecked, Outcome, Report, State, Verdict
+from torchdoctor.model import (
+    Blame,
+    CheckResult,
+    Evidence,
+    Fact,
+    NotChecked,
+    Outcome,
+    Reason,
+    Report,
+    State,
+    Verdict,
+)
 from torchdoctor.probes.names import CATALOGUE
 from torchdoctor.records import replace
 
@@ -24,11 +35,6 @@ _WAYS = {
     "signal": (
         "Importing torch crashes the interpreter",
         "Reinstall torch and what it loads; look for libraries of other versions (torchdoctor facts).",
-    ),
-    "hang": (
-        "Importing torch does not finish",
-        "Look at the frames above; a cold network disk, a lock, or a faulty driver blocks it. "
-        "If the disk is only slow, give it more time with --time-limit.",
     ),
 }
 
@@ -71,6 +77,10 @@ def _results(report: Report, facts: FactBook) -> Iterator[CheckResult]:
         )
         return
     ok = facts.machine("torch.import_ok")
+    if ok.reason is Reason.TIMED_OUT:
+        yield CheckResult(
+            "torch-import", Verdict.UNKNOWN, "Importing torch does not finish", observed=ok.detail
+        )
     if ok.state is not State.KNOWN or _explained(report):
         return
     shell = _shell(facts)
@@ -210,11 +220,13 @@ def _rests_on(result: CheckResult, *names: str) -> bool:
 
 def _unsure(facts: FactBook) -> Iterator[NotChecked]:
     fact = facts.machine("torch.import_ok")
-    if fact.state is State.UNKNOWN and facts.machine("python.start_error").state is not State.KNOWN:
-        reason = fact.reason.value if fact.reason else "not-asked"
-        yield NotChecked(
-            "torch-import", f"could not tell: {reason}" + (f", {fact.detail}" if fact.detail else "")
-        )
+    if fact.state is not State.UNKNOWN or facts.machine("python.start_error").state is State.KNOWN:
+        return
+    reason = fact.reason.value if fact.reason else "not-asked"
+    told = f"could not tell: {reason}" + (f", {fact.detail}" if fact.detail else "")
+    if fact.reason is Reason.TIMED_OUT:
+        told += "; a slow disk, a lock or a faulty driver may hold it up: --time-limit SECONDS waits longer"
+    yield NotChecked("torch-import", told)
 
 
 def _evidence(fact: Fact) -> Evidence:

@@ -7,19 +7,13 @@ events. Texts checked against gcc 4.8 to 13, clang 6 to 17, nvcc 9 to 13, MSVC 2
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from torchdoctor.model import EventKind, Fact
+from torchdoctor.extract import Found, source_of
+from torchdoctor.model import Event, EventKind, Fact, FactValue, Transcript
 from torchdoctor.number import count
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, FactValue, Transcript
-
-NAMESPACE = "build"
+from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "build.first_error": "str: message of the first error, without file and line",
@@ -27,7 +21,6 @@ FACTS: dict[str, str] = {
     "arch-unsupported, compiler-missing, nvcc-missing, out-of-memory, missing-library, undefined-reference "
     "or code",
     "build.first_error_file": "str: source file the first error stands in; absent for errors without one",
-    "build.compiler": "str: who printed it: gcc, clang, nvcc, msvc, ptxas, linker or shell",
     "build.header": "str: the header that was not found",
     "build.library": "str: the library that the linker did not find, without -l, lib and ending",
     "build.consumer": "str: whose build it is: triton (its launcher), inductor (generated code), extension "
@@ -181,11 +174,6 @@ _OTHER_SOURCES = (
 )  # fmt: skip
 
 
-@cache
-def _pattern(source: str) -> re.Pattern[str]:
-    return re.compile(source)
-
-
 def _lines(transcript: Transcript) -> Iterator[tuple[Event, str]]:
     """Lines in which a build can speak, with their events; at most MAX_LINES."""
     count = 0
@@ -202,19 +190,19 @@ def _lines(transcript: Transcript) -> Iterator[tuple[Event, str]]:
 
 
 def _error_in(event: Event, line: str) -> _Error | None:
-    if _pattern(_ECHOES).search(line):
+    if pattern(_ECHOES).search(line):
         return None
     if " | " in line[:60]:  # "worker-1  | gcc: error: …": the prefix of docker compose and its kin
         line = line.partition(" | ")[2]
     for compiler, source in _PATTERNS:
-        found = _pattern(source).search(line)
+        found = pattern(source).search(line)
         if found is None:
             continue
         text = found.group("text").strip()
-        if compiler == "gcc" and _pattern(_CLANG).search(text):
+        if compiler == "gcc" and pattern(_CLANG).search(text):
             compiler = "clang"
         file = (found.group("file") or "").strip()
-        return _Error(text, file, compiler, f"text:{event.source}:{event.line}", event.id)
+        return _Error(text, file, compiler, source_of(event), event.id)
     return None
 
 
@@ -224,7 +212,7 @@ def _killed(transcript: Transcript) -> _Error | None:
         if event.kind is EventKind.CRASH and event.text.split()[-1:] == ["Killed"] and not event.quoted:
             before = transcript.events[max(0, event.id - 3) : event.id]
             if any(other.kind is EventKind.BUILD and "FAILED: " in other.text for other in before):
-                return _Error("Killed", "", "shell", f"text:{event.source}:{event.line}", event.id)
+                return _Error("Killed", "", "shell", source_of(event), event.id)
     return None
 
 
@@ -246,7 +234,7 @@ def _first(transcript: Transcript) -> _Error | None:
 
 def _kind(text: str) -> str:
     for kind, source in _KINDS:
-        if _pattern(source).search(text):
+        if pattern(source).search(text):
             return kind
     return "code"
 
@@ -255,7 +243,7 @@ def _named(kind: str, text: str) -> str:
     """The header or library that the error names, "" when it names none."""
     for name, source in _KINDS:
         if name == kind:
-            found = _pattern(source).search(text)
+            found = pattern(source).search(text)
             if found is not None:
                 return next((value for value in found.groups() if value), "").strip("<>")
     return ""
@@ -267,7 +255,7 @@ def _standard(transcript: Transcript, until: int) -> int | None:
     for event in reversed(transcript.events[: until + wrapped]):
         if "std" not in event.text:
             continue
-        names: list[str] = _pattern(_STANDARD).findall(event.text)
+        names: list[str] = pattern(_STANDARD).findall(event.text)
         if names:
             return _STANDARD_YEARS.get(names[-1]) or count(names[-1])
     return None
@@ -308,7 +296,7 @@ def _extension(transcript: Transcript) -> str:
         if "xtension" not in event.text and "EXTENSION" not in event.text:
             continue
         for source in patterns:
-            found = _pattern(source).search(event.text)
+            found = pattern(source).search(event.text)
             if found is not None:
                 return found.group(1)
     return ""
@@ -322,11 +310,11 @@ def _last_word(transcript: Transcript) -> tuple[str, str] | None:
     for event in transcript.events:
         if event.quoted:
             continue
-        found = _pattern(_COMMAND_FAILED).search(event.text)
+        found = pattern(_COMMAND_FAILED).search(event.text)
         if found is None:
             continue
         own = found.group(1) == "nvcc" and event.kind is EventKind.BUILD
-        return f"text:{event.source}:{event.line}", "extension" if own else "other"
+        return source_of(event), "extension" if own else "other"
     return None
 
 
@@ -344,7 +332,7 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
         return (Fact.absent("build.first_error_kind", "text"),) if built else ()
     kind = _kind(error.text)
     standard = _standard(transcript, error.event)
-    missing = _pattern(_STD_MISSING).search(error.text)
+    missing = pattern(_STD_MISSING).search(error.text)
     if kind == "code" and missing is not None and standard is not None:
         name = next(group for group in missing.groups() if group)
         if any(year > standard and name in names.split() for year, names in _STD_NAMES.items()):
@@ -360,11 +348,10 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     put("first_error", error.text)
     put("first_error_kind", kind)
     put("first_error_file", error.file)
-    put("compiler", error.compiler)
     put("header", _named(kind, error.text) if kind == "missing-header" else "")
     put("library", _named(kind, error.text) if kind == "missing-library" else "")
     put("consumer", _consumer(error, transcript))
-    lacking = _pattern(_MEMBER).search(error.text)
+    lacking = pattern(_MEMBER).search(error.text)
     put("missing_member", lacking.group(1) if lacking is not None else "")
     put("extension", _extension(transcript))
     if standard is not None:
@@ -376,7 +363,7 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
 _last: tuple[Transcript, tuple[Fact, ...]] | None = None
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of the build in the text; nothing when no compiler, linker or shell reports an error in it."""
     global _last
     if _last is None or _last[0] is not transcript:

@@ -8,17 +8,11 @@ losses and counts differ between sound ranks; so do weights where each rank hold
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from torchdoctor.model import Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
-
-NAMESPACE = "checksum"
+from torchdoctor.extract import Found
+from torchdoctor.model import Event, Transcript
+from torchdoctor.patterns import Patterns
 
 FACTS: dict[str, str] = {
     "checksum.differ": "bool: ranks print other checksums of the same weights; unknown with fewer than 2",
@@ -32,72 +26,62 @@ ABOVE = 24  # lines of other ranks between the words and a line
 SHORT = 40
 HEAD = 24  # where a line that is one rank's says so by "gpu 3:" or "[3]"
 
-_PATTERNS = {
+_SOURCES = {
     "one-word": (
         r"\b(?!\w*grad)\w*(?:param|weight|model)\w*_(?:check_?sum|hash|md5|crc|norm|sum)\b[\s:=]{0,3}"
         r"(?:-?\d{1,15}\.\d{1,17}(?:e[+-]?\d{1,3})?|[0-9a-f]{8,64})(?![\w.])"
     ),
     # what is summed up, and how: both must be named
     "weights": (
-        r"param|weight|gewicht|\bpoids\b|\bpesos\b|\u53c2\u6570|\u6743\u91cd|\u91cd\u307f"
+        r"(?i)param|weight|gewicht|\bpoids\b|\bpesos\b|\u53c2\u6570|\u6743\u91cd|\u91cd\u307f"
         r"|\u043f\u0430\u0440\u0430\u043c\u0435\u0442\u0440|\u0432\u0435\u0441\u043e\u0432|\bmodel\b|state_dict|\|(?:w|p|theta)\||\b(?:w|theta)_?sum"
         r"|(?:sum|norm|mean|abs)\(?(?:w|theta)\)|\bsum\((?:abs\(|\|)?p\b"
     ),
-    "sum": r"check_?sum|hash|\bmd5|\bsha\d|\bcrc|\bsum\b|_sum\b|\bnorm\b|_norm\b|\bmean\b|\bfingerprint",
+    "sum": r"(?i)check_?sum|hash|\bmd5|\bsha\d|\bcrc|\bsum\b|_sum\b|\bnorm\b|_norm\b|\bmean\b|\bfingerprint",
     # the norm itself: |w| = 1843.2, ||theta||
     "norm": r"(?<![|\w])\|{1,2} ?(?:w|p|W|theta|\u03b8|params?|weights?) ?\|{1,2}(?![|\w])",
     "summed": (
-        r"check_?sum|hash|\bmd5|\bsha\d|\bcrc|\bsum(?:s|med)?\b|_sum\b|\bnorms?\b|_norm\b|\bmeans?\b|fingerprint"
+        r"(?i)check_?sum|hash|\bmd5|\bsha\d|\bcrc|\bsum(?:s|med)?\b|_sum\b|\bnorms?\b|_norm\b|\bmeans?\b|fingerprint"
         r"|summe|somm[ea]|suma\b|\u6c42\u548c|\u4e4b\u548c|\u6821\u9a8c\u548c|\u5408\u8a08|\u0441\u0443\u043c\u043c"
     ),
     # without a broadcast ranks may begin with other weights
-    "before": r"\b(?:before|vor|avant) (?:the )?(?:wrap|ddp|broadcast|sync|init)",
-    "data": r"\binputs?\b|\bbatch(?:es)?\b|\bimages?\b|activation|\boutputs?\b|\blogits\b|\bdataset\b",
-    "other": r"grad|\bloss|count|numel|number of|shard|optim|\bacc",
+    "before": r"(?i)\b(?:before|vor|avant) (?:the )?(?:wrap|ddp|broadcast|sync|init)",
+    "data": r"(?i)\binputs?\b|\bbatch(?:es)?\b|\bimages?\b|activation|\boutputs?\b|\blogits\b|\bdataset\b",
+    "other": r"(?i)grad|\bloss|count|numel|number of|shard|optim|\bacc",
     "rank": (
-        r"\brank[\s_:=#]{0,4}(?P<rank>\d{1,5})\b\]?[\s:=>-]{0,8}"
+        r"(?i)\brank[\s_:=#]{0,4}(?P<rank>\d{1,5})\b\]?[\s:=>-]{0,8}"
         r"(?P<between>[^\d\n]{0,60}?)(?P<value>-?\d{1,15}\.\d{1,17}(?:e[+-]?\d{1,3})?|[0-9a-f]{8,64})\b"
     ),
     "value": r"(?<![\w.])(?P<value>-?\d{1,15}\.\d{1,17}(?:e[+-]?\d{1,3})?|[0-9a-f]{8,64})\s*$",
     "replicas": r"DistributedDataParallel|\bDDP\b",
     "parts": r"FSDP|Full(?:y|_)?S(?:hard|HARD)|fully_shard|ZeRO|\bzero_stage|(?:sor|line).parallel|DTensor",
 }
+_PATTERNS = Patterns(_SOURCES)
 
 
 # in the pattern "sum"; the pattern "norm" begins with a bar
 _SUMS = ("sum", "hash", "md5", "sha", "crc", "norm", "mean", "fingerprint", "|")
-_ANY_CASE = ("weights", "sum", "summed", "before", "data", "other", "rank")
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], re.IGNORECASE if name in _ANY_CASE else 0)
-
-
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of a line with a checksum of weights, compared with what other ranks print beside or below it."""
     text = event.text[:LINE_CHARS]
     if not _worth_a_look(event, text):
         return
     if not _of_weights(_first_figure(_alone(text))) and not _announced(event, transcript):
         return
-    source = f"text:{event.source}:{event.line}"
     values = _in_one_line(text) or _line_by_line(event, transcript)
     if len(values) < 2:
         return
     differ = len(set(values.values())) > 1
-    yield Fact.known("checksum.differ", differ, source)
+    yield "differ", differ
     if differ:
-        odd = _odd(values)
-        if odd:
-            yield Fact.known("checksum.odd_ranks", ", ".join(map(str, odd)), source)
-        else:
-            yield Fact.absent("checksum.odd_ranks", source, "no value is that of most ranks")
+        yield "odd_ranks", ", ".join(map(str, _odd(values))) or None
     whole = "\n".join(item.text for item in transcript.events)
-    if _pattern("parts").search(whole):
-        yield Fact.known("checksum.replicated", False, source)
-    elif _pattern("replicas").search(whole):
-        yield Fact.known("checksum.replicated", True, source)
+    if _PATTERNS["parts"].search(whole):
+        yield "replicated", False
+    elif _PATTERNS["replicas"].search(whole):
+        yield "replicated", True
 
 
 def _worth_a_look(event: Event, text: str) -> bool:
@@ -113,8 +97,8 @@ def _worth_a_look(event: Event, text: str) -> bool:
 
 def _alone(text: str) -> str:
     """Rank and figure of a line that names it in one word behind others: ``loss 2.1 param_sum 8.5``."""
-    found = _pattern("one-word").search(text)
-    if found is None or len(_pattern("one-word").findall(text)) > 1:
+    found = _PATTERNS["one-word"].search(text)
+    if found is None or len(_PATTERNS["one-word"].findall(text)) > 1:
         return text
     if re.search(r"\d\.\d", text[: found.start()]) is None:
         return text
@@ -128,10 +112,10 @@ def _first_figure(text: str) -> str:
 
 
 def _of_weights(text: str) -> bool:
-    named = _pattern("norm").search(text) or (
-        _pattern("sum").search(text) and _pattern("weights").search(text)
+    named = _PATTERNS["norm"].search(text) or (
+        _PATTERNS["sum"].search(text) and _PATTERNS["weights"].search(text)
     )
-    return bool(named and not _pattern("other").search(text))
+    return bool(named and not _PATTERNS["other"].search(text))
 
 
 def _announced(event: Event, transcript: Transcript) -> bool:
@@ -148,25 +132,25 @@ def _announced(event: Event, transcript: Transcript) -> bool:
             continue
         text = f"{other.text[-LINE_CHARS:]} {own[2]}"
         return bool(
-            _pattern("summed").search(text)
-            and _pattern("weights").search(text)
-            and not _pattern("other").search(text)
-            and not _pattern("before").search(text)
-            and not _pattern("data").search(text)
+            _PATTERNS["summed"].search(text)
+            and _PATTERNS["weights"].search(text)
+            and not _PATTERNS["other"].search(text)
+            and not _PATTERNS["before"].search(text)
+            and not _PATTERNS["data"].search(text)
         )
     return False
 
 
 def _names(text: str) -> bool:
     return bool(
-        (_pattern("sum").search(text) or _pattern("weights").search(text))
-        and not _pattern("other").search(text)
+        (_PATTERNS["sum"].search(text) or _PATTERNS["weights"].search(text))
+        and not _PATTERNS["other"].search(text)
     )
 
 
 def _in_one_line(text: str) -> dict[int, str]:
     """rank -> value, where one line names several ranks, each followed by its value alone."""
-    found = list(_pattern("rank").finditer(text))
+    found = list(_PATTERNS["rank"].finditer(text))
     if len({item.group("between").strip() for item in found}) > 1:
         return {}
     values = {int(item.group("rank")): item.group("value") for item in found}
@@ -192,7 +176,7 @@ def _line_by_line(event: Event, transcript: Transcript) -> dict[int, str]:
 def _single(event: Event) -> tuple[int, str, str] | None:
     """Rank, value, and what else the line says; None for a line that tells no value of one rank."""
     text = _first_figure(_alone(event.text[:LINE_CHARS])).strip()
-    value = _pattern("value").search(text)
+    value = _PATTERNS["value"].search(text)
     if value is None:
         return None
     before = text[: value.start()]

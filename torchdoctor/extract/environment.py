@@ -8,17 +8,16 @@ Names are those of the probes.
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 
-from torchdoctor.model import EventKind, Fact, Quoted
+from torchdoctor.model import Event, EventKind, Fact, FactValue, Quoted, Transcript
 from torchdoctor.number import number
+from torchdoctor.patterns import Patterns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from torchdoctor.extract.tools.nvidia_smi import Table
-    from torchdoctor.model import Event, FactValue, Transcript
 
 FACTS: dict[str, str] = {
     "torch.version": "str: version of torch with its local tag (2.2.2+cpu)",
@@ -52,7 +51,7 @@ _NOT_INSTALLED = (
     "Would install", "newer", "older", "Warning:", " in PyTorch", "In PyTorch", "with PyTorch",
 )  # fmt: skip
 
-_PATTERNS: dict[str, str] = {
+_SOURCES = {
     # "torch 1.12.1+cu113", "torch-2.2.1+cu121", "[pip3] torch==2.1.2", "PyTorch version: 2.2.2+cpu"
     "package": r"(?<![\w./\\-])(?<!build )"  # "CUDA used to build PyTorch: 10.2"
     r"(?P<name>torch|pytorch|PyTorch|Pytorch|torchvision|torchaudio|triton|numpy|NumPy)"
@@ -81,14 +80,10 @@ _PATTERNS: dict[str, str] = {
     "shm-note": r"SHMEM allocation limit is set to the default of (?P<size>\d+)MB",
     "nofile": r"open files\s+\(-n\)\s+(?P<value>\d+)",
 }
+_PATTERNS = Patterns(_SOURCES)
 _UNITS = {"": 1024, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}  # df without -h counts 1-KiB blocks
 
 _TALK = frozenset({EventKind.EXCEPTION, EventKind.WARNING, EventKind.STACK, EventKind.DEVICE_ASSERT})
-
-
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name])
 
 
 class _Found:
@@ -192,7 +187,7 @@ def covers(arch_list: Sequence[str], capability: float) -> bool:
 def _packages(text: str, event: Event, found: _Found) -> None:
     if event.kind in _TALK or any(word in text for word in _NOT_INSTALLED):
         return
-    for hit in _pattern("package").finditer(text):
+    for hit in _PATTERNS["package"].finditer(text):
         name = hit.group("name").lower()
         version = hit.group("version")
         if name in ("torch", "pytorch"):
@@ -232,14 +227,14 @@ def _built_for_cuda(version: str, event: Event, found: _Found) -> None:
 
 
 def _built(text: str, event: Event, found: _Found) -> None:
-    if hit := _pattern("built").search(text):
+    if hit := _PATTERNS["built"].search(text):
         if hit.group("cuda")[0].isdigit():
             _built_for_cuda(hit.group("cuda"), event, found)
         elif hit.group("cuda") in ("None", "Could"):  # "Could not collect": what collect_env makes of None
             found.absent("torch.cuda", event)
             if found.value("torch.hip") is None:
                 found.put("torch.cpu_only", True, event)
-    if (hit := _pattern("built-rocm").search(text)) and hit.group("hip")[0].isdigit():
+    if (hit := _PATTERNS["built-rocm"].search(text)) and hit.group("hip")[0].isdigit():
         found.put("torch.hip", hit.group("hip"), event)
         found.put("torch.cpu_only", False, event)
 
@@ -248,37 +243,37 @@ def _one(pattern: str, fact: str, group: str = "version") -> Callable[[str, Even
     """A reader that puts one group of one pattern under one name."""
 
     def read(text: str, event: Event, found: _Found) -> None:
-        if hit := _pattern(pattern).search(text):
+        if hit := _PATTERNS[pattern].search(text):
             found.put(fact, hit.group(group), event)
 
     return read
 
 
 def _available(text: str, event: Event, found: _Found) -> None:
-    if hit := _pattern("available").search(text):
+    if hit := _PATTERNS["available"].search(text):
         found.put("torch.cuda_available", hit.group("value") in ("True", "Yes"), event)
 
 
 def _torch_cuda(text: str, event: Event, found: _Found) -> None:
-    if hit := _pattern("torch-cuda").search(text):
+    if hit := _PATTERNS["torch-cuda"].search(text):
         _built_for_cuda(hit.group("cuda"), event, found)
 
 
 def _arch(text: str, event: Event, found: _Found) -> None:
-    if hit := _pattern("arch").search(text):
+    if hit := _PATTERNS["arch"].search(text):
         found.put("torch.arch_list", tuple(re.findall(r"(?:sm|compute)_\d+[a-z]?", hit.group("list"))), event)
 
 
 def _range(text: str, event: Event, found: _Found) -> None:
     """torch 2.8 to 2.10 name the lowest and highest capability; code runs upward within a major version."""
-    if hit := _pattern("range").search(text):
+    if hit := _PATTERNS["range"].search(text):
         own, low, high = (float(hit.group(name)) for name in ("cc", "low", "high"))
         found.put("torch.covers_gpu", own >= low and int(own) <= int(high), event)
 
 
 def _requirement(text: str, event: Event, found: _Found) -> None:
     """torch 2.11 and later list what they were built for: "- 8.0 which supports hardware CC >=8.0,<9.0 …"."""
-    own = _pattern("cc").search(text)
+    own = _PATTERNS["cc"].search(text)
     built = [float(item) for item in re.findall(r"- (\d+\.\d) which supports hardware CC", text)]
     if own and built:
         capability = float(own.group("cc"))
@@ -289,7 +284,7 @@ def _requirement(text: str, event: Event, found: _Found) -> None:
 def _python(text: str, event: Event, found: _Found) -> None:
     if event.kind in _TALK or "pip " in text or any(word in text for word in _NOT_INSTALLED):
         return
-    if hit := _pattern("python").search(text):
+    if hit := _PATTERNS["python"].search(text):
         version = hit.group("version")
         known = found.value("python.version")
         # A path in a traceback names the interpreter that failed; a printed version may be that of another.
@@ -299,14 +294,14 @@ def _python(text: str, event: Event, found: _Found) -> None:
 
 
 def _visible(text: str, event: Event, found: _Found) -> None:
-    if event.kind is not EventKind.EXCEPTION and (hit := _pattern("visible").search(text)):
+    if event.kind is not EventKind.EXCEPTION and (hit := _PATTERNS["visible"].search(text)):
         found.put("env.CUDA_VISIBLE_DEVICES", hit.group("value").replace(" ", ""), event)
 
 
 def _library_path(text: str, event: Event, found: _Found) -> None:
     if event.kind is EventKind.EXCEPTION:
         return
-    for hit in _pattern("library-path").finditer(text):
+    for hit in _PATTERNS["library-path"].finditer(text):
         value = hit.group("value")
         if "$" not in value or "/" in value:
             found.put("env.LD_LIBRARY_PATH", value, event)
@@ -314,17 +309,17 @@ def _library_path(text: str, event: Event, found: _Found) -> None:
 
 def _shm(text: str, event: Event, found: _Found) -> None:
     for line in text.splitlines():
-        if hit := _pattern("shm").search(line):
+        if hit := _PATTERNS["shm"].search(line):
             found.put("shm.size_bytes", int(float(hit.group("size")) * _UNITS[hit.group("unit")]), event)
 
 
 def _shm_note(text: str, event: Event, found: _Found) -> None:
-    if hit := _pattern("shm-note").search(text):
+    if hit := _PATTERNS["shm-note"].search(text):
         found.put("shm.size_bytes", int(hit.group("size")) * 1024**2, event, "the container's start banner")
 
 
 def _nofile(text: str, event: Event, found: _Found) -> None:
-    if hit := _pattern("nofile").search(text):
+    if hit := _PATTERNS["nofile"].search(text):
         found.put("limits.nofile", int(hit.group("value")), event)
 
 
@@ -335,14 +330,14 @@ def _frames(event: Event, found: _Found) -> None:
 
 
 def _path(path: str, event: Event, found: _Found) -> None:
-    if hit := _pattern("python-path").search(path):
+    if hit := _PATTERNS["python-path"].search(path):
         packed = hit.group("packed")
         version = hit.group("version") or f"{packed[0]}.{packed[1:]}"
         known = found.value("python.version")
         if known is None or not str(known).startswith(version):
             found.put("python.version", version, event, "from a path")
             found.explicit.discard("python.version")
-    if "envs" in path and (hit := _pattern("conda").search(path)):
+    if "envs" in path and (hit := _PATTERNS["conda"].search(path)):
         found.put("conda.env", hit.group("name"), event)
 
 

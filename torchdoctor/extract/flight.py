@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
-from torchdoctor.model import EventKind
+from torchdoctor.model import Event, EventKind, Transcript
 from torchdoctor.number import count, elements
+from torchdoctor.patterns import pattern
 from torchdoctor.records import Record as Frozen
 from torchdoctor.records import record as frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from torchdoctor.model import Event, Transcript
 
 MAX_MEMBERS = 1 << 16
 
@@ -82,11 +78,6 @@ class Record(Frozen):
     def numel(self) -> int | None:
         shape = re.search(r"\[([\d, ]*)\]", self.calls[0].input) if self.calls else None
         return elements(shape[1]) if shape else None
-
-
-@cache
-def pattern(source: str) -> re.Pattern[str]:
-    return re.compile(source)
 
 
 _last: list[tuple[Transcript, list[Record]]] = []

@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from torchdoctor.extract import flight
+from torchdoctor.extract import Found, flight
 from torchdoctor.extract.nccl_stacks import averages, is_main, wait_of
-from torchdoctor.model import EventKind, Fact
+from torchdoctor.model import Event, EventKind, Frame, Transcript
 from torchdoctor.records import Record, record
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Frame, Transcript
-
-NAMESPACE = "hang"
-
 FACTS: dict[str, str] = {
-    "hang.call": "str: the collective, or the part of torch, in which this thread waits for other ranks",
-    "hang.place": "str: file, line and function of the user's innermost frame of this thread",
     "hang.in_own_code": "bool: this main thread stands in the user's own code, outside of torch",
     "hang.outside": "bool: this main thread is outside of any collective while other ranks wait in one",
     "hang.left_training": "bool: this thread waits in a collective of its own, most others average gradients",
-    "hang.ranks_waiting": "list: ranks whose main thread waits for others",
-    "hang.ranks_outside": "list: ranks whose main thread is outside; empty when all wait",
 }
 
 # Functions of torch in which a rank waits for others without a frame of distributed_c10d.py: the gradients of
@@ -131,31 +120,20 @@ def _waits_in(frames: tuple[Frame, ...]) -> str | None:
     return None
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     stand = stand_of(event)
     if stand is None:
         return
-    source = f"text:{event.source}:{event.line}"
-    if stand.call is not None:
-        yield Fact.known("hang.call", stand.call, source)
-    if stand.place:
-        yield Fact.known("hang.place", stand.place, source)
-    yield Fact.known("hang.in_own_code", stand.own_code, source)
+    yield "in_own_code", stand.own_code
     found = stands(transcript)
     if len(found) < 2:
         return
-    waiting = [one for one in found if one.call is not None]
-    outside = [one for one in found if one.call is None]
-    yield Fact.known(
-        "hang.outside",
-        bool(waiting) and stand.call is None and any(one.event is event for one in found),
-        source,
-    )
+    waiting = any(one.call is not None for one in found)
+    outside = waiting and stand.call is None and any(one.event is event for one in found)
+    yield "outside", outside
     others = [one for one in found if one.event is not event]
     training = 2 * sum(averages(one.event) for one in others) > len(others)
-    yield Fact.known("hang.left_training", training and wait_of(event) is not None, source)
-    for name, group in (("hang.ranks_waiting", waiting), ("hang.ranks_outside", outside)):
-        yield Fact.known(name, tuple(sorted(one.rank for one in group if one.rank is not None)), source)
+    yield "left_training", training and wait_of(event) is not None
 
 
 def strays(transcript: Transcript) -> tuple[tuple[int, ...], str] | None:

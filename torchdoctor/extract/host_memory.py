@@ -7,38 +7,23 @@ A process that ends by SIGKILL was killed for memory only if somebody wrote that
 from __future__ import annotations
 
 import itertools
-import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from torchdoctor.model import Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
-
-NAMESPACE = "host_memory"
+from torchdoctor.extract import Found, source_of
+from torchdoctor.model import Event, Fact, Transcript
+from torchdoctor.patterns import Patterns
 
 FACTS: dict[str, str] = {
     "host_memory.kill_recorded": "bool: the text holds a record of a kill for memory; unknown without one",
-    "host_memory.killed_name": "str: name of the process in the kernel's record on this event",
-    "host_memory.ours": "bool: that process is a Python or torch process",
+    "host_memory.ours": "bool: the process in the kernel's record on this event is a Python or torch process",
     "host_memory.grew": "bool: figures of host memory up to this event rose from line to line",
 }
 
 _RECORDS = (
-    "oom-kill:",
-    "oom_kill event",
-    "Out of memory: Kill",
-    "emory cgroup out of memory",
-    "invoked oom-killer",
-    "OOMKilled",
-    "running low on memory",
-    "killed due to memory pressure",
-    "OOM Killed",
-    "of the memory on node",
-)
+    "oom-kill:", "oom_kill event", "Out of memory: Kill", "emory cgroup out of memory",
+    "invoked oom-killer", "OOMKilled", "running low on memory", "killed due to memory pressure",
+    "OOM Killed", "of the memory on node",
+)  # fmt: skip
 # "python3.10", "pt_main_thread" and "pt_data_worker" (torch 2.4 and later name their threads), "ray::f"
 _OURS = ("python", "pt_", "torchrun", "accelerate", "deepspeed", "ray::", "vllm", "jupyter", "ipython")
 LOOK_BACK = 400
@@ -47,7 +32,7 @@ GROWTH = 1.3
 FEWEST = 4
 _POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
 
-_PATTERNS = {
+_SOURCES = {
     "victim": r"Kill(?:ed)? process \d{1,8}(?:,[^(\n]{0,40})? \((?P<name>[^)\n]{1,64})\)",
     "task": r"\btask=(?P<name>[^,\n]{1,64}),pid=\d",
     # "rss 12.4 GiB", "RAM: 58.3/503 GB", "host mem 121.9 GB", "cpu_mem=31244MB", "VmRSS: 812344 kB"
@@ -57,33 +42,26 @@ _PATTERNS = {
         r"(?P<number>\d{1,12}(?:\.\d{1,6})?)\s?(?:/\s?\d+(?:\.\d+)?\s?)?(?P<unit>[KMGTkmgt])i?[Bb]?\b"
     ),
 }
+_PATTERNS = Patterns(_SOURCES)
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name])
-
-
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts about host memory as far as the text up to and around this event tells; any event may ask."""
-    source = f"text:{event.source}:{event.line}"
     record = next((one for one in transcript.events if not one.quoted and _is_record(one.text)), None)
     if record is not None:
-        place = f"text:{record.source}:{record.line}"
-        yield Fact.known("host_memory.kill_recorded", True, place, record.text[:120])
-    found = _pattern("victim").search(event.text) or _pattern("task").search(event.text)
+        yield Fact.known("host_memory.kill_recorded", True, source_of(record), record.text[:120])
+    found = _PATTERNS["victim"].search(event.text) or _PATTERNS["task"].search(event.text)
     if found is not None:
         name = found.group("name").strip()
-        yield Fact.known("host_memory.killed_name", name, source)
-        yield Fact.known("host_memory.ours", name.lower().startswith(_OURS), source)
+        yield "ours", name.lower().startswith(_OURS)
     series: dict[str, list[float]] = {}
     for earlier in transcript.events[max(0, event.id - LOOK_BACK) : event.id + 1]:
-        for figure in _pattern("figure").finditer(earlier.text[:LINE_CHARS]):
+        for figure in _PATTERNS["figure"].finditer(earlier.text[:LINE_CHARS]):
             number = float(figure.group("number")) * 1024.0 ** _POWERS[figure.group("unit").lower()]
             series.setdefault(figure.group("name").lower(), []).append(number)
     long_enough = [values for values in series.values() if len(values) >= FEWEST]
     if long_enough:
-        yield Fact.known("host_memory.grew", any(_rises(values) for values in long_enough), source)
+        yield "grew", any(_rises(values) for values in long_enough)
 
 
 def _is_record(text: str) -> bool:

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from torchdoctor.model import Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
-
-NAMESPACE = "launcher"
+from torchdoctor.extract import Found, source_of
+from torchdoctor.model import Event, Fact, Transcript
+from torchdoctor.patterns import Patterns
 
 FACTS: dict[str, str] = {
     "launcher.other_python": "bool: python is of another installation than torchrun, or than the ranks'",
-    "launcher.ran_under": "str: interpreter or script of the launcher's installation",
-    "launcher.shell_python": "str: the python that the shell finds first",
 }
 
 LINE_CHARS = 400
 
-_PATTERNS = {
+_SOURCES = {
     # torchelastic's agent names the interpreter that it started
     "binary": r"\bof binary: (?P<path>\S{2,200}python[\d.]{0,6}(?:\.exe)?)(?:\s|$)",
     # which, command -v, type -p, where, whereis; "torchrun is /usr/bin/torchrun"
@@ -58,14 +50,10 @@ _PATTERNS = {
     # its first line
     "script": r"^\s*#!\s?(?P<path>/\S{1,200}/python[\d.]{0,6})\s*$",
 }
+_PATTERNS = Patterns(_SOURCES)
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name])
-
-
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of two installations that the text names; nothing where it names one, or no launcher."""
     shell = (
         _first("python", transcript) or _first("python-said", transcript) or _has_missing(event, transcript)
@@ -74,51 +62,46 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         return
     for name in ("binary", "script", "script-said", "torchrun"):
         ran = _first(name, transcript)
-        if ran is None:
-            continue
-        path, source = ran
-        differs = _home(path) != _home(shell[0])
-        yield Fact.known("launcher.other_python", differs, source)
-        if differs:
-            yield Fact.known("launcher.ran_under", path, source)
-            yield Fact.known("launcher.shell_python", shell[0], shell[1])
-        return
+        if ran is not None:
+            yield Fact.known("launcher.other_python", _home(ran[0]) != _home(shell[0]), ran[1])
+            return
 
 
 def _has_missing(event: Event, transcript: Transcript) -> tuple[str, str] | None:
     """Where the package that a rank misses lies for the shell's python or pip."""
-    missing = _pattern("missing").search(event.text)
+    missing = _PATTERNS["missing"].search(event.text)
     if missing is None:
         return None
-    return _first("found", transcript, missing.group("package")) or _shown_by_pip(
-        missing.group("package"), transcript
-    )
+    package = missing["package"]
+    return _first("found", transcript, package) or _shown_by_pip(package, transcript)
+
+
+def _lines(transcript: Transcript, *words: str) -> Iterator[tuple[str, str]]:
+    """(line, place) of the events that hold one of the words."""
+    for event in transcript.events:
+        if any(word in event.text for word in words):
+            for offset, line in enumerate(event.text.split("\n")):
+                yield line[:LINE_CHARS], source_of(event, offset)
 
 
 def _shown_by_pip(package: str, transcript: Transcript) -> tuple[str, str] | None:
     shown = ""
-    for event in transcript.events:
-        if "Name: " not in event.text and "Location: " not in event.text:
-            continue
-        for offset, line in enumerate(event.text.split("\n")):
-            if (name := _pattern("name").match(line[:LINE_CHARS])) is not None:
-                shown = name.group("package").replace("-", "_").lower()
-            found = _pattern("located").match(line[:LINE_CHARS]) if shown == package.lower() else None
-            if found is not None:
-                return f"{found.group('path')}/{package}", f"text:{event.source}:{event.line + offset}"
+    for line, place in _lines(transcript, "Name: ", "Location: "):
+        if (name := _PATTERNS["name"].match(line)) is not None:
+            shown = name["package"].replace("-", "_").lower()
+        found = _PATTERNS["located"].match(line) if shown == package.lower() else None
+        if found is not None:
+            return f"{found['path']}/{package}", place
     return None
 
 
 def _first(name: str, transcript: Transcript, package: str = "") -> tuple[str, str] | None:
-    for event in transcript.events:
-        if not any(word in event.text for word in ("python", "torchrun", "-packages")):
+    for line, place in _lines(transcript, "python", "torchrun", "-packages"):
+        found = _PATTERNS[name].search(line)
+        if found is None or (package and found["package"] != package):
             continue
-        for offset, line in enumerate(event.text.split("\n")):
-            found = _pattern(name).search(line[:LINE_CHARS])
-            if package and found is not None and found.group("package") != package:
-                continue
-            if found is not None and "shims" not in found.group("path"):  # pyenv's stand for any of them
-                return found.group("path"), f"text:{event.source}:{event.line + offset}"
+        if "shims" not in found["path"]:  # pyenv's stand for any of them
+            return found["path"], place
     return None
 
 

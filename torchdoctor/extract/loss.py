@@ -8,23 +8,15 @@ epoch in sound runs, as does ``Validation loss decreased (inf --> 0.31)``.
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from torchdoctor.model import Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
-
-NAMESPACE = "loss"
+from torchdoctor.extract import Found
+from torchdoctor.model import Event, Transcript
+from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
-    "loss.name": "str: name of the first loss in the line that is not a number or infinite",
     "loss.not_a_number": "bool: a loss in the line is NaN or infinite",
     "loss.norm_stuck": "bool: three gradient norms in succession are NaN, and none after them is a number",
-    "loss.value": "str: nan or inf",
 }
 
 LINE_CHARS = 4000
@@ -39,8 +31,9 @@ _NAMES = (
 )
 _BETWEEN = r"(?:->|[\s:='\"(\[{|,*`]|tensor\(|is\b|value\b|\x1b\[[\d;]{0,8}m){1,24}?"
 _VALUE = r"(?P<value>[-+]?(?:nan|NaN|NAN|inf|Inf|INF|Infinity))(?![\w.\-])"
+_NAMED = _NAMES + _BETWEEN + _VALUE
 # a row of YOLO's table, whose heads stand above: epoch, memory, then the losses
-_ROW = r"(?:^|[\s|])\d{1,5}/\d{1,5}\s+\d{1,4}(?:\.\d{1,3})?[GM]\s+(?:\S+\s+){0,4}?(?P<value>nan|inf)\b"
+_ROW = r"(?:^|[\s|])\d{1,5}/\d{1,5}\s+\d{1,4}(?:\.\d{1,3})?[GM]\s+(?:\S+\s+){0,4}?(?:nan|inf)\b"
 _NORM = (
     r"\bgrad(?:ient)?[_ ]?norm['\"]?(?:[\s:=|]|tensor\(|\x1b\[[\d;]{0,8}m){1,6}"
     r"(?P<value>[-+]?(?:nan|inf|\d{1,12}(?:\.\d{1,20})?))(?![\w.\-])"
@@ -48,41 +41,26 @@ _NORM = (
 _RECORDS = ("best", "min", "lowest", "last", "prev", "record", "top")
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    if name == "norm":
-        return re.compile(_NORM, re.IGNORECASE)
-    return re.compile(_ROW if name == "row" else _NAMES + _BETWEEN + _VALUE)
-
-
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one line that prints a loss or a gradient norm; nothing when none in it is NaN or infinite."""
     text = event.text[:LINE_CHARS]
     lower = text.lower()
     if "nan" not in lower and "inf" not in lower:
         return
-    source = f"text:{event.source}:{event.line}"
-    for found in _pattern("named").finditer(text):
-        value = "nan" if "nan" in found.group("value").lower() else "inf"
-        before = text[max(0, found.start() - 12) : found.start()].lower() + found.group("name").lower()
-        if value == "inf" and (
-            any(word in before for word in _RECORDS) or "->" in text[found.end() : found.end() + 8]
-        ):
-            continue
-        yield Fact.known("loss.name", found.group("name").strip("_/.-"), source)
-        yield Fact.known("loss.not_a_number", True, source)
-        yield Fact.known("loss.value", value, source)
-        return
-    if (row := _pattern("row").search(text)) is not None:
-        yield Fact.absent("loss.name", source, "a column of a table")
-        yield Fact.known("loss.not_a_number", True, source)
-        yield Fact.known("loss.value", row.group("value"), source)
-    elif (named := _column(event, transcript)) is not None:
-        yield Fact.known("loss.name", named[0], source)
-        yield Fact.known("loss.not_a_number", True, source)
-        yield Fact.known("loss.value", named[1], source)
+    if _named(text) or pattern(_ROW).search(text) or _in_column(event, transcript):
+        yield "not_a_number", True
     elif _norm(text) == "nan" and _stuck(event, transcript):
-        yield Fact.known("loss.norm_stuck", True, source)
+        yield "norm_stuck", True
+
+
+def _named(text: str) -> bool:
+    """Does a loss that is not finite stand behind its name? A record is infinite before the first epoch."""
+    for found in pattern(_NAMED).finditer(text):
+        before = text[max(0, found.start() - 12) : found.start()].lower() + found["name"].lower()
+        record = any(word in before for word in _RECORDS) or "->" in text[found.end() : found.end() + 8]
+        if not record or "nan" in found["value"].lower():
+            return True
+    return False
 
 
 def _columns(text: str) -> list[str]:
@@ -94,29 +72,29 @@ def _columns(text: str) -> list[str]:
     return wide if len(wide) > 2 else text.split()
 
 
-def _column(event: Event, transcript: Transcript) -> tuple[str, str] | None:
-    """(name, value) of the loss that is not finite in a row of a table with heads of its own above it."""
+def _in_column(event: Event, transcript: Transcript) -> bool:
+    """Is a loss not finite in a row of a table with heads of its own above it?"""
     cells = _columns(event.text[:LINE_CHARS])
     at = [n for n, cell in enumerate(cells) if cell.lower().lstrip("+-") in ("nan", "inf")]
     if not at or len(cells) < 3 or not any(cell[:1].isdecimal() for cell in cells):
-        return None
+        return False
     for other in reversed(transcript.events[max(0, event.id - LOOK_BACK) : event.id]):
         if "loss" not in other.text[:LINE_CHARS].lower():
             continue
         heads = _columns(other.text[:LINE_CHARS])
         if len(heads) != len(cells) or any(head[:1].isdecimal() for head in heads):
             continue
-        for number in at:
-            head, value = heads[number].lower(), cells[number].lower().lstrip("+-")
-            if "loss" in head and not (value == "inf" and any(word in head for word in _RECORDS)):
-                return heads[number], value
-        return None
-    return None
+        named = [(heads[number].lower(), cells[number].lower().lstrip("+-")) for number in at]
+        return any(
+            "loss" in head and not (value == "inf" and any(word in head for word in _RECORDS))
+            for head, value in named
+        )
+    return False
 
 
 def _norm(text: str) -> str | None:
     """The gradient norm that a line prints, without a mean in brackets behind it."""
-    found = _pattern("norm").search(text[:LINE_CHARS])
+    found = pattern(_NORM, re.IGNORECASE).search(text[:LINE_CHARS])
     return None if found is None else found.group("value").lower().lstrip("+-")
 
 
@@ -127,7 +105,7 @@ def _stuck(event: Event, transcript: Transcript) -> bool:
         norm = _norm(other.text)
         if norm is None:
             continue
-        if norm != "nan" or _pattern("named").search(other.text[:LINE_CHARS]):
+        if norm != "nan" or pattern(_NAMED).search(other.text[:LINE_CHARS]):
             return False
         count += 1
     return count >= STUCK

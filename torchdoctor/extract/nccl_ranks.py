@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from torchdoctor.extract.progress import is_step
+from torchdoctor.model import Event, EventKind, Transcript
 from torchdoctor.number import elements
+from torchdoctor.patterns import pattern
 from torchdoctor.records import Record, record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
 
 # A message that holds one of these gives up waiting for other ranks.
 GIVE_UP = (
@@ -34,7 +30,6 @@ _GROUP = (
     r"\[PG (?:ID )?(?P<id>\w+)(?: PG GUID (?P<guid>\w+))?(?: ?\([^)]{0,60}\))? Rank (?P<rank>\d{1,6})\]"
     r"[^\n]{0,200}?work(?: sequence id)?: (?P<seq>\d{1,15})"
 )
-_ENQUEUED = r"Rank (\d{1,6})\][^\n]{0,200}?Last enqueued NCCL work: (\d{1,15})"
 _GIVER = r"(?:^|\[|rank )(\d{1,6})\]? is setting up NCCL"
 
 _COUNTER = (
@@ -61,6 +56,7 @@ DEFAULT_TIMEOUT_MS = 600_000  # of NCCL groups since torch 2.2
 
 _COUNTS = ("/", "examples", "documents", "files", "samples", "lines", "records", "shards", "rows")
 _WINDOW = 40  # events before the first timeout in which an epoch's end or a progress bar counts
+_ALIKE = 3  # lines that count
 _SCALE = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
 
@@ -73,7 +69,6 @@ class Timeout(Record):
     seq: int | None
     op: str | None
     numel_in: int | None
-    numel_out: int | None
     timeout_ms: int | None
     elapsed_ms: int | None
 
@@ -83,18 +78,12 @@ class Picture(Record):
     """The claims over all ranks; None where too little was printed to tell."""
 
     ranks: tuple[int, ...] = ()
-    behind: tuple[int, ...] | None = None
     same_group: bool | None = None
     seqs_differ: bool | None = None
     ops_differ: bool | None = None
     numel_differ: bool | None = None
     epoch_end: bool = False
     progress: bool | None = None
-
-
-@cache
-def _pattern(source: str) -> re.Pattern[str]:
-    return re.compile(source)
 
 
 _last: list[tuple[Transcript, Picture]] = []
@@ -125,23 +114,22 @@ def timeouts_in(event: Event) -> Iterator[Timeout]:
     for place, rank, end in zip(places, inner, ends, strict=False):
         body = text[place : min(place + 400, end)]
         numel = _number(r"NumelIn=(\d{1,18})", body)
-        if numel is None and (shape := _pattern(_SHAPE).search(body)) is not None:
+        if numel is None and (shape := pattern(_SHAPE).search(body)) is not None:
             numel = elements(shape.group(1))
-        op = _pattern(r"OpType=(\w{1,60})").search(body)
+        op = pattern(r"OpType=(\w{1,60})").search(body)
         yield Timeout(
             event.id,
             rank if mixed or event.rank is None else event.rank,
             _number(r"SeqNum=(\d{1,18})", body),
             op.group(1) if op else None,
             numel,
-            _number(r"NumelOut=(\d{1,18})", body),
             _number(r"Timeout\(ms\)=(\d{1,18})", body),
             _number(r"ran for (\d{1,18}) milli", body),
         )
 
 
 def _number(source: str, text: str) -> int | None:
-    found = _pattern(source).search(text)
+    found = pattern(source).search(text)
     return int(found.group(1)) if found else None
 
 
@@ -151,7 +139,6 @@ def _draw(transcript: Transcript) -> Picture:
     said: set[tuple[int, int | None, int | None]] = set()
     several = False  # one number names ranks of several process groups: nothing can be compared
     groups: dict[tuple[int, int], str] = {}
-    enqueued: dict[int, int] = {}
     waited: list[Event] = []
     givers: set[int] = set()
     for event in transcript.events:
@@ -168,12 +155,9 @@ def _draw(transcript: Transcript) -> Picture:
                         latest[timeout.rank] = timeout
                         said.add(line)
         if "[PG " in text:
-            for found in _pattern(_GROUP).finditer(text):
+            for found in pattern(_GROUP).finditer(text):
                 rank = event.rank if event.rank is not None else int(found.group("rank"))
                 groups[rank, int(found.group("seq"))] = found.group("guid") or found.group("id")
-            for found in _pattern(_ENQUEUED).finditer(text):
-                rank = event.rank if event.rank is not None else int(found.group(1))
-                enqueued.setdefault(rank, int(found.group(2)))
         if any(mark in text for mark in _WAITED):
             waited.append(event)
             giver = _number(_GIVER, text)
@@ -182,15 +166,9 @@ def _draw(transcript: Transcript) -> Picture:
             if giver is not None:
                 givers.add(giver)
     compared, same_group = ([], None) if several and not groups else _comparable(list(first.values()), groups)
-    behind: tuple[int, ...] | None = None
-    if enqueued and first:
-        target = max((item.seq for item in first.values() if item.seq is not None), default=None)
-        if target is not None:
-            behind = tuple(sorted(rank for rank, last in enqueued.items() if last < target))
     start = waited[0].id if waited else None
     return Picture(
         ranks=tuple(sorted(first)),
-        behind=behind,
         same_group=same_group,
         seqs_differ=_differ([item.seq for item in compared]),
         ops_differ=_differ([_call(item) for item in compared]),
@@ -241,7 +219,7 @@ def _differ(values: list[int | None] | list[str | None]) -> bool | None:
 def _counter(text: str) -> tuple[str, float, float | None] | None:
     """What a progress line counts: its words without numbers, how far it is, and of how many."""
     found = None
-    for found in _pattern(_COUNTER).finditer(text):
+    for found in pattern(_COUNTER).finditer(text):
         if found.group("total") is not None:
             break
     if found is None:
@@ -251,7 +229,7 @@ def _counter(text: str) -> tuple[str, float, float | None] | None:
     if found.group("total") is not None:
         raw = found.group("total").replace(",", "")
         total = float(raw.rstrip("kMG")) * _SCALE[raw[len(raw.rstrip("kMG")) :]]
-    words = _pattern(r"[^A-Za-z]+").sub(" ", text[: found.start()]).strip()
+    words = pattern(r"[^A-Za-z]+").sub(" ", text[: found.start()]).strip()
     return words, done, total
 
 
@@ -265,15 +243,15 @@ def _epoch_ended(transcript: Transcript, start: int, compared: list[Timeout]) ->
     if sizes and not averaging:
         return False
     for event in transcript.events[max(0, start - _WINDOW) : start]:
-        if _pattern(_EPOCH_END).search(event.text):
+        if pattern(_EPOCH_END).search(event.text):
             return True
         counted = _counter(event.text) if "/" in event.text else None
         if (
             counted is not None
             and counted[2] is not None
             and counted[1] == counted[2] >= 10
-            and (_pattern(_TRAINING).search(event.text) or "it/s" in event.text or "s/it" in event.text)
-            and not _pattern(_WORK).search(counted[0])
+            and (pattern(_TRAINING).search(event.text) or "it/s" in event.text or "s/it" in event.text)
+            and not pattern(_WORK).search(counted[0])
         ):
             return True
     return False
@@ -282,10 +260,10 @@ def _epoch_ended(transcript: Transcript, start: int, compared: list[Timeout]) ->
 def _open_bar(text: str) -> bool:
     """Does the message of a rank that gives up run into a bar of work that was not at its end yet?"""
     bar = text[: min(place for mark in _WAITED if (place := text.find(mark)) >= 0)].partition("[E ")[0]
-    counted = _counter(bar) if "|" in bar and _pattern(_ELAPSED).search(bar) else None
+    counted = _counter(bar) if "|" in bar and pattern(_ELAPSED).search(bar) else None
     if counted is None or counted[2] is None or counted[1] >= counted[2]:
         return False
-    return _pattern(_WORK).search(counted[0]) is not None and not _pattern(_TRAINING).search(counted[0])
+    return pattern(_WORK).search(counted[0]) is not None and not pattern(_TRAINING).search(counted[0])
 
 
 def _progress(
@@ -308,19 +286,36 @@ def _progress(
         if counted is None or (event.rank if event.rank is not None else 0) in gave_up:
             continue
         words, done, total = counted
-        working = _pattern(_WORK).search(words) is not None
-        if not working and _pattern(_TRAINING).search(event.text):
+        working = pattern(_WORK).search(words) is not None
+        if not working and pattern(_TRAINING).search(event.text):
             continue
         same = event.source == source
         if same and event.id > start:
             if words in before and done > before[words]:
                 return True
         elif working and total is not None and done < total:
-            elapsed = _pattern(_ELAPSED).search(event.text)
+            elapsed = pattern(_ELAPSED).search(event.text)
             if elapsed is not None and start - event.id <= _WINDOW:
                 hours, minutes, seconds = (int(part or 0) for part in elapsed.groups())
                 if hours * 3600 + minutes * 60 + seconds >= 0.9 * limit_s:
                     return True
         if same and (event.id < start or words not in before):  # the text may begin with the timeout
             before[words] = done
+    return _kept_counting(transcript, waited[0], gave_up)
+
+
+def _kept_counting(transcript: Transcript, first: Event, gave_up: set[int]) -> bool:
+    """Are the last lines before the others gave up those of one rank, alike but for a number that rises?"""
+    latest: list[list[int]] = []
+    words = ""
+    for event in reversed(transcript.events[max(0, first.id - _WINDOW) : first.id]):
+        if event.kind is not EventKind.LOG or event.source != first.source or event.rank is None:
+            continue
+        other = pattern(r"\d+").sub("", event.text)
+        if (words and other != words) or event.rank in gave_up or is_step(event.text):
+            break
+        words = other
+        latest.append([int(digits) for digits in pattern(r"\d{1,15}").findall(event.text)])
+        if len(latest) == _ALIKE:
+            return any(one > two > three for one, two, three in zip(*latest, strict=False))
     return False

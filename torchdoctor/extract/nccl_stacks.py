@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from torchdoctor.model import EventKind
+from torchdoctor.model import Event, EventKind, Transcript
 from torchdoctor.records import Record, record
-
-if TYPE_CHECKING:
-    from torchdoctor.model import Event, Transcript
 
 # functions of distributed_c10d.py that only dress up another call
 _DRESS = ("wrapper", "wait", "_wait", "get_world_size", "get_rank")

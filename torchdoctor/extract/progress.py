@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from torchdoctor.patterns import Patterns
 
 _STEP_STARTS = (
     "epoch", "step", "iter", "[epoch", "batch", "ep ", "train:", "val:", "train ", "it ", "[epoch",
     "global step", "[iter", "training:", "|epoch", "| epoch", "epoch:", "validation", "eval", "[train",
     "[step",
 )  # fmt: skip
-_PATTERNS = {
+_SOURCES = {
     "bar": r"\d%\||\d+(?:\.\d+)?(?:it|ex|tok|[kMG]?B)/s|s/it|\?it/s|^ *\d{1,3}% +\d+/\d+",
     "metric": r"\b(?:loss|acc(?:uracy)?|lr)\b\w*['\"]?[ =:]+-?(?:\d|nan|inf)",
     # "3100/5004 [", "[ 310/5004]", "step 100", "iter: 2000"
     "count": (
-        r"(?<![\d./])(?P<at>\d{1,9})/(?P<of>\d{1,9})(?![\d/])|\b(?:step|iter(?:ation)?|it"
+        r"(?i)(?<![\d./])(?P<at>\d{1,9})/(?P<of>\d{1,9})(?![\d/])|\b(?:step|iter(?:ation)?|it"
         r"|batch)\s?[=:#]?\s?(?P<step>\d{1,9})\b"
     ),
-    "epoch": r"\bepoch\w*\s?[=:#\[]{0,2}\s?(?P<epoch>\d{1,5})",
+    "epoch": r"(?i)\bepoch\w*\s?[=:#\[]{0,2}\s?(?P<epoch>\d{1,5})",
 }
-
-
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], re.IGNORECASE if name in ("count", "epoch") else 0)
+_PATTERNS = Patterns(_SOURCES)
 
 
 def is_progress(line: str) -> bool:
     """True for a progress bar."""
     return ("%|" in line or "% " in line[:8] or "it/s" in line or "s/it" in line or "/s]" in line) and bool(
-        _pattern("bar").search(line)
+        _PATTERNS["bar"].search(line)
     )
 
 
@@ -43,7 +36,7 @@ def is_step(line: str) -> bool:
     low = line[:240].lstrip(" |>*-").lower()
     if low.startswith(_STEP_STARTS):
         return any(c.isdecimal() for c in low)
-    return ("loss" in low or "acc" in low or "lr" in low) and bool(_pattern("metric").search(low))
+    return ("loss" in low or "acc" in low or "lr" in low) and bool(_PATTERNS["metric"].search(low))
 
 
 def advances(lines: Iterable[str]) -> bool:
@@ -51,11 +44,8 @@ def advances(lines: Iterable[str]) -> bool:
     last: dict[str, int] = {}
     rises = 0
     for line in lines:
-        epoch, count = _pattern("epoch").search(line), _pattern("count").search(line)
-        now = {
-            "epoch": epoch and epoch["epoch"],
-            "count": count and (count["at"] or count["step"]),
-        }
+        epoch, count = _PATTERNS["epoch"].search(line), _PATTERNS["count"].search(line)
+        now = {"epoch": epoch and epoch["epoch"], "count": count and (count["at"] or count["step"])}
         rises += any(digits and int(digits) > last.get(name, 1 << 40) for name, digits in now.items())
         last.update({name: int(digits) for name, digits in now.items() if digits})
     return rises >= 2

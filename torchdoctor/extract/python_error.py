@@ -6,18 +6,11 @@ torch's C++ is none of them, whatever class it comes in.
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from torchdoctor.model import EventKind, Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Frame, Transcript
-
-NAMESPACE = "python"
+from torchdoctor.extract import Found
+from torchdoctor.model import Event, EventKind, Frame, Transcript
+from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "python.own_code": "bool: the user's own line raised it, or Python did over that line",
@@ -80,31 +73,25 @@ _ARGPARSE = r"^\S+\.py: error: "
 _SUGGESTS = r"(?:Did you mean:? |Perhaps you meant |forget to import )(?P<what>[^?\n]{1,200}\??)"
 
 
-@cache
-def _pattern(source: str) -> re.Pattern[str]:
-    return re.compile(source)
-
-
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one exception, or of what argparse prints; nothing for another event."""
-    source = f"text:{event.source}:{event.line}"
     if event.kind is EventKind.LOG:
-        if _pattern(_ARGPARSE).match(event.text[:400]):
-            yield Fact.known("python.own_code", True, source)
-            yield Fact.known("python.kind", "argparse", source)
+        if pattern(_ARGPARSE).match(event.text[:400]):
+            yield "own_code", True
+            yield "kind", "argparse"
         return
     if event.kind is not EventKind.EXCEPTION or not event.type:
         return
     kind = event.type.rpartition(".")[2]
-    yield Fact.known("python.kind", kind, source)
-    yield Fact.known("python.own_code", _own(event, kind), source)
+    yield "kind", kind
+    yield "own_code", _own(event, kind)
     form = _FORMS.get(kind)
-    found = _pattern(form).search(event.text[:2_000]) if form else None
+    found = pattern(form).search(event.text[:2_000]) if form else None
     if found is not None and found.groupdict().get("name"):
-        yield Fact.known("python.name", found["name"].split("\n")[0][:200], source)
-    suggests = _pattern(_SUGGESTS).search(event.text[:4_000])
+        yield "name", found["name"].split("\n")[0][:200]
+    suggests = pattern(_SUGGESTS).search(event.text[:4_000])
     if suggests is not None:
-        yield Fact.known("python.suggests", suggests["what"].strip(), source)
+        yield "suggests", suggests["what"].strip()
 
 
 def _own(event: Event, kind: str) -> bool:
@@ -114,10 +101,10 @@ def _own(event: Event, kind: str) -> bool:
     frame = _raised_at(event.frames)
     if frame is None:
         return False
-    if frame.code and _pattern(_RAISES).match(frame.code):
+    if frame.code and pattern(_RAISES).match(frame.code):
         return True
     form = _FORMS.get(kind)
-    return form is not None and _pattern(form).search(event.text[:2_000]) is not None
+    return form is not None and pattern(form).search(event.text[:2_000]) is not None
 
 
 def _raised_at(frames: tuple[Frame, ...]) -> Frame | None:

@@ -7,37 +7,25 @@ changes names and shapes at once.
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
-from torchdoctor.model import Fact
+from torchdoctor.extract import Found
+from torchdoctor.model import Event, Transcript
 from torchdoctor.number import number
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from torchdoctor.model import Event, FactValue, Transcript
-
-NAMESPACE = "state_dict"
+from torchdoctor.patterns import Patterns
 
 FACTS: dict[str, str] = {
     "state_dict.model": "str: class of the model that was loaded into",
     "state_dict.missing_count": "int: names that the model has and the checkpoint lacks, as far as printed",
-    "state_dict.unexpected_count": "int: names that only the checkpoint has, as far as printed",
     "state_dict.mismatch_count": "int: parameters whose shapes differ, as far as printed",
     "state_dict.missing": "list: the first missing names",
     "state_dict.unexpected": "list: the first unexpected names",
-    "state_dict.truncated": "bool: the lists of names were cut",
     "state_dict.prefix": "str: what stands before the names on one side only (module.)",
     "state_dict.prefix_on": "str: checkpoint or model, the side on which the prefix stands",
     "state_dict.prefix_only": "bool: the two lists of names are the same once the prefix is taken off",
     "state_dict.prefix_share": "float: share of the missing names that the prefix explains, 0 to 1",
     "state_dict.wrapped_in": "str: entry of the file that holds the weights, where all of it was passed",
     "state_dict.other_architecture": "bool: names differ beyond a prefix, and shapes differ too",
-    "state_dict.mismatch_name": "str: the first parameter whose shapes differ",
-    "state_dict.checkpoint_shape": "list: its shape in the checkpoint",
-    "state_dict.model_shape": "list: its shape in the model",
     "state_dict.mismatch_first_dim": "bool: all shapes that differ do so in their first dimension only",
     "state_dict.mismatch_embedding": "bool: what differs is embeddings or a language-model head",
 }
@@ -51,38 +39,23 @@ TRIED = 50
 # what wrappers put into parameter names: DataParallel and DDP, torch.compile, Lightning's Fabric, FSDP,
 # fairscale and torch's activation checkpointing
 _WRAPPERS = (
-    "module",
-    "_orig_mod",
-    "_forward_module",
-    "_fsdp_wrapped_module",
-    "_checkpoint_wrapped_module",
+    "module", "_orig_mod", "_forward_module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module",
     "_fpw_module",
-)
+)  # fmt: skip
 # classes whose own names begin with "module."
 _PARALLEL = ("DataParallel", "DistributedDataParallel")
 # the attribute in which a trainer class keeps the network
 _HOLDERS = (*_WRAPPERS, "model", "net", "network")
 # entries of a training checkpoint that hold the weights, the likeliest first
 _CONTAINERS = (
-    "state_dict",
-    "model_state_dict",
-    "model_state",
-    "model",
-    "net",
-    "params_ema",
-    "params",
-    "module",
-    "weights",
-    "network",
-    "ema",
-    "student",
-    "teacher",
-)
+    "state_dict", "model_state_dict", "model_state", "model", "net", "params_ema", "params", "module",
+    "weights", "network", "ema", "student", "teacher",
+)  # fmt: skip
 _EMBEDDINGS = ("embed", "wte", "lm_head", "word_emb", "shared.weight")
 
 _HEADINGS = ("Missing key(s) in state_dict:", "Unexpected key(s) in state_dict:")
 
-_PATTERNS = {
+_SOURCES = {
     "model": r"Error\(s\) in loading state_dict for ([\w.\[\]]{1,100})",
     "key": r'"([^"]{1,300})"',
     # torch 0.3: KeyError: 'unexpected key "module.conv1.weight" in state_dict'
@@ -96,61 +69,51 @@ _PATTERNS = {
     r"(?:the\s+shape\s+in\s+current\s+model\s+is|where\s+the\s+shape\s+is)"
     r"\s+torch\.Size\(\[([\d, ]*)\]\)",
 }
+_PATTERNS = Patterns(_SOURCES)
 
-Shapes = tuple[str, tuple[int, ...], tuple[int, ...]]
-
-
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name])
+Shapes = tuple[str, tuple[int, ...], tuple[int, ...]]  # name, in the checkpoint, in the model
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one load_state_dict report, also that of torch 0.3 and 0.4; nothing for any other event."""
     if "state_dict" not in event.text and "size mismatch for" not in event.text:
         return
     text = _whole(event, transcript)
-    source = f"text:{event.source}:{event.line}"
     if '\\"' in text:
         text = text.replace('\\"', '"')
     missing, cut_missing = _section(text, _HEADINGS[0])
     unexpected, cut_unexpected = _section(text, _HEADINGS[1])
     old = not missing and not unexpected and _old_style(text, missing, unexpected)
-    mismatches = [_shapes(found) for found in _pattern("mismatch").finditer(text)]
+    mismatches = [(name, _sizes(one), _sizes(two)) for name, one, two in _PATTERNS["mismatch"].findall(text)]
     if not missing and not unexpected and not mismatches:
         return
     cut = cut_missing or cut_unexpected
 
-    def known(name: str, value: FactValue) -> Fact:
-        return Fact.known(f"state_dict.{name}", value, source)
-
-    model = _pattern("model").search(text)
-    yield known("model", model.group(1)) if model else Fact.absent("state_dict.model", source)
-    yield known("missing_count", len(missing))
-    yield known("unexpected_count", len(unexpected))
-    yield known("mismatch_count", len(mismatches))
-    yield known("missing", tuple(missing[:KEEP]))
-    yield known("unexpected", tuple(unexpected[:KEEP]))
-    yield known("truncated", cut or bool(old))
-    yield from _mismatch_facts(mismatches, source)
+    model = _PATTERNS["model"].search(text)
+    yield "model", model[1] if model else None
+    yield "missing_count", len(missing)
+    yield "mismatch_count", len(mismatches)
+    yield "missing", tuple(missing[:KEEP])
+    yield "unexpected", tuple(unexpected[:KEEP])
+    if mismatches:
+        yield from _mismatch_facts(mismatches)
     wrapped = model is not None and model.group(1) in _PARALLEL
     prefix = _old_prefix(missing, unexpected) if old else _prefix(missing, unexpected, wrapped)
     left = set(missing) | set(unexpected)
     if prefix is None:
-        yield Fact.absent("state_dict.prefix", source)
-        yield known("prefix_only", False)
-        yield known("prefix_share", 0.0)
+        yield "prefix", None
+        yield "prefix_only", False
+        yield "prefix_share", 0.0
     else:
         before, after, explained = prefix
         left = _left_over(missing, unexpected, before, after)
         share = explained / len(missing) if missing else 1.0
-        yield known("prefix", after or before)
-        yield known("prefix_on", "checkpoint" if after else "model")
-        yield known("prefix_only", _agrees(missing, unexpected, explained, left, cut) or bool(old))
-        yield known("prefix_share", round(share, 3))
-    container = _container(unexpected)
-    yield known("wrapped_in", container) if container else Fact.absent("state_dict.wrapped_in", source)
-    yield known("other_architecture", bool(mismatches) and bool(left))
+        yield "prefix", after or before
+        yield "prefix_on", "checkpoint" if after else "model"
+        yield "prefix_only", _agrees(missing, unexpected, explained, left, cut) or bool(old)
+        yield "prefix_share", round(share, 3)
+    yield "wrapped_in", _container(unexpected)
+    yield "other_architecture", bool(mismatches) and bool(left)
 
 
 def _whole(event: Event, transcript: Transcript) -> str:
@@ -161,19 +124,19 @@ def _whole(event: Event, transcript: Transcript) -> str:
     if len(have) == len(_HEADINGS):
         return event.text
     parts = [event.text]
-    for other in transcript.events[event.id + 1 : event.id + 1 + NEIGHBOURS]:
-        if other.rank != event.rank or other.stream != event.stream:
-            continue
+    for other in _beside(event, transcript.events[event.id + 1 : event.id + 1 + NEIGHBOURS]):
         if not any(word in other.text and word not in have for word in (*_HEADINGS, "size mismatch for")):
             break
         parts.append(other.text)
-    for other in reversed(transcript.events[max(0, event.id - NEIGHBOURS) : event.id]):
-        if other.rank != event.rank or other.stream != event.stream:
-            continue
+    for other in _beside(event, reversed(transcript.events[max(0, event.id - NEIGHBOURS) : event.id])):
         if not any(word in other.text and word not in have for word in (*_HEADINGS, "Error(s) in loading")):
             break
         parts.insert(0, other.text)
     return "\n".join(parts)
+
+
+def _beside(event: Event, others: Iterable[Event]) -> Iterator[Event]:
+    return (other for other in others if (other.rank, other.stream) == (event.rank, event.stream))
 
 
 def _section(text: str, heading: str) -> tuple[list[str], bool]:
@@ -190,7 +153,7 @@ def _section(text: str, heading: str) -> tuple[list[str], bool]:
     part = text[start : min(stops, default=len(text))]
     names: list[str] = []
     end = 0
-    for found in _pattern("key").finditer(part):
+    for found in _PATTERNS["key"].finditer(part):
         # a narrow box breaks a long name in two
         names.append("".join(found.group(1).split()))
         end = found.end()
@@ -200,36 +163,25 @@ def _section(text: str, heading: str) -> tuple[list[str], bool]:
 
 def _old_style(text: str, missing: list[str], unexpected: list[str]) -> bool:
     """Fill the lists from the KeyErrors of torch 0.3; True when there was one."""
-    found = _pattern("old-unexpected").search(text)
+    found = _PATTERNS["old-unexpected"].search(text)
     if found is not None:
         unexpected.append(found.group(1))
         return True
-    found = _pattern("old-missing").search(text)
+    found = _PATTERNS["old-missing"].search(text)
     if found is not None:
-        missing.extend(_pattern("old-key").findall(found.group(1)))
+        missing.extend(_PATTERNS["old-key"].findall(found.group(1)))
     return bool(missing)
-
-
-def _shapes(found: re.Match[str]) -> Shapes:
-    return found.group(1), _sizes(found.group(2)), _sizes(found.group(3))
 
 
 def _sizes(text: str) -> tuple[int, ...]:
     return tuple(number(part) or 0 for part in text.split(",") if part.strip())
 
 
-def _mismatch_facts(mismatches: Sequence[Shapes], source: str) -> Iterator[Fact]:
-    if not mismatches:
-        yield Fact.absent("state_dict.mismatch_name", source)
-        return
-    name, in_checkpoint, in_model = mismatches[0]
-    yield Fact.known("state_dict.mismatch_name", name, source)
-    yield Fact.known("state_dict.checkpoint_shape", in_checkpoint, source)
-    yield Fact.known("state_dict.model_shape", in_model, source)
+def _mismatch_facts(mismatches: Sequence[Shapes]) -> Iterator[Found]:
     first_only = all(one[1:] == two[1:] and len(one) == len(two) > 0 for _, one, two in mismatches)
-    yield Fact.known("state_dict.mismatch_first_dim", first_only, source)
+    yield "mismatch_first_dim", first_only
     words = all(any(word in name for word in _EMBEDDINGS) for name, _, _ in mismatches)
-    yield Fact.known("state_dict.mismatch_embedding", words and first_only, source)
+    yield "mismatch_embedding", words and first_only
 
 
 def _bare(name: str) -> str:

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from torchdoctor.extract import Found, untold
 from torchdoctor.extract.progress import is_step
-from torchdoctor.model import Fact, Reason
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
-
-NAMESPACE = "store"
+from torchdoctor.model import Event, Transcript
 
 FACTS: dict[str, str] = {
     "store.waits_for": "str: 'the ranks' at the start, 'something later' after it; unknown "
@@ -25,34 +19,26 @@ _SOCKET = "waitForInput: "
 # what rank 0 puts into the store at the first collective; init_process_group had returned on this rank
 _NCCL_ID = "ncclUniqueId from ["
 _STARTING = (
-    "init_process_group",
-    "_rendezvous_helper",
-    "_create_c10d_store",
-    "rendezvous.py",
-    "rendezvous_handler",
-    "clients joined",
-    "store based barrier",
-    "DistStoreError",
-    "DistNetworkError",
-)
+    "init_process_group", "_rendezvous_helper", "_create_c10d_store", "rendezvous.py", "rendezvous_handler",
+    "clients joined", "store based barrier", "DistStoreError", "DistNetworkError",
+)  # fmt: skip
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """One fact, of every event: all other messages of the store speak of the start themselves."""
-    source = f"text:{event.source}:{event.line}"
     if _NCCL_ID in event.text:
-        yield Fact.known("store.waits_for", "something later", source)
+        yield "waits_for", "something later"
         return
     if _SOCKET not in event.text:
-        yield Fact.known("store.waits_for", "the ranks", source)
+        yield "waits_for", "the ranks"
         return
     if any(is_step(other.text) for other in transcript.events[: event.id]):
-        yield Fact.known("store.waits_for", "something later", source)
+        yield "waits_for", "something later"
     elif any(_names_start(other) for other in transcript.events):
-        yield Fact.known("store.waits_for", "the ranks", source)
+        yield "waits_for", "the ranks"
     else:
         missing = "what the process waited for: neither its stack nor the exception is in the text"
-        yield Fact.unknown("store.waits_for", Reason.NOT_ASKED, source, missing)
+        yield untold("store.waits_for", event, missing)
 
 
 def _names_start(event: Event) -> bool:

@@ -8,24 +8,13 @@ compiler itself.
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from torchdoctor.model import Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
-
-NAMESPACE = "compile"
+from torchdoctor.extract import Found, source_of
+from torchdoctor.model import Event, Fact, Transcript
+from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
-    "compile.stage": "str: dynamo (tracing Python), fake-tensor (shapes without data) or backend "
-    "(making code)",
-    "compile.backend": "str: name of the backend that raised, as inductor; absent when the message has none",
-    "compile.inner_type": "str: class of the wrapped error; absent when the message names none",
-    "compile.inner_message": "str: text of the wrapped error; absent when the message holds none",
     "compile.inner_internal": "bool: the wrapped error is of a kind that only the compiler raises; unknown "
     "for classes that user code raises, too",
     "compile.recompiled": "str: name of the function that was compiled too often",
@@ -33,34 +22,27 @@ FACTS: dict[str, str] = {
     "compile.last_reason": "str: the guard that failed last, as Dynamo words it",
 }
 
-_STAGES = {
-    "BackendCompilerFailed": "backend",
-    "InductorError": "backend",
-    "LoweringException": "backend",
-    "SubprocException": "backend",
-    "TritonMissing": "backend",
-    "GPUTooOldForTriton": "backend",
-    "CppCompileError": "backend",
-    "TorchRuntimeError": "fake-tensor",
-    "GuardOnDataDependentSymNode": "fake-tensor",
-    "PendingUnbackedSymbolNotFound": "fake-tensor",
-    "DataDependentOutputException": "fake-tensor",
-    "DynamicOutputShapeException": "fake-tensor",
-    "UnsupportedFakeTensorException": "fake-tensor",
-    "UnsupportedOperatorException": "fake-tensor",
-    "UnsupportedMutationAliasingException": "fake-tensor",
-    "InternalTorchDynamoError": "dynamo",
-    "Unsupported": "dynamo",
-    "UserError": "dynamo",
-    "FailOnRecompileLimitHit": "dynamo",
-    "UncapturedHigherOrderOpError": "dynamo",
-}
+# how far the compiler was when it raised, by the class
+_STAGES = (
+    ("backend", (
+        "BackendCompilerFailed", "InductorError", "LoweringException", "SubprocException", "TritonMissing",
+        "GPUTooOldForTriton", "CppCompileError",
+    )),
+    ("fake-tensor", (
+        "TorchRuntimeError", "GuardOnDataDependentSymNode", "PendingUnbackedSymbolNotFound",
+        "DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedFakeTensorException",
+        "UnsupportedOperatorException", "UnsupportedMutationAliasingException",
+    )),
+    ("dynamo", (
+        "InternalTorchDynamoError", "Unsupported", "UserError", "FailOnRecompileLimitHit",
+        "UncapturedHigherOrderOpError",
+    )),
+)  # fmt: skip
 
 # (literal that must be there, pattern); each gives the class and the text of the wrapped error
 _WRAPPED = (
     # BackendCompilerFailed; torch 2.0: debug_wrapper raised RuntimeError: …; 2.1 on: backend='x' raised:
-    (" raised", r"^(?:backend='(?P<backend>[^']*)'|(?P<function>\w+)) raised:?\s+"
-     r"(?P<type>[\w.]+): ?(?P<text>.*)"),
+    (" raised", r"^(?:backend='[^']*'|\w+) raised:?\s+(?P<type>[\w.]+): ?(?P<text>.*)"),
     # torch 2.1 on: … with fake tensors: …: got RuntimeError('…'); the closing may be cut off
     ("got ", r": got (?P<type>[A-Za-z_]\w*(?:Error|Exception|SymNode|NotFound))\(['\"](?P<text>.*)"),
     # torch 2.0 to 2.6: Failed running call_function …(*(FakeTensor(…), …), **{}): and the text below it
@@ -86,63 +68,48 @@ _INTERNAL_TEXTS = (
 )  # fmt: skip
 
 
-@cache
-def _pattern(source: str) -> re.Pattern[str]:
-    return re.compile(source, re.DOTALL)
-
-
-def wrapped(text: str) -> tuple[str, str, str] | None:
-    """Backend, class and text of the error inside a compile error, "" for each not said; None without one."""
+def wrapped(text: str) -> tuple[str, str]:
+    """Class and text of the error inside a compile error, "" for each not said."""
     for literal, source in _WRAPPED:
-        if literal not in text:
-            continue
-        found = _pattern(source).search(text)
+        found = pattern(source, re.DOTALL).search(text) if literal in text else None
         if found is not None:
             groups = found.groupdict()
-            inner = (groups.get("type") or "").rpartition(".")[2]
-            message = (groups.get("text") or "").split("\n\nfrom user code")[0].strip()
-            return groups.get("backend") or "", inner, message
-    return None
+            message = groups["text"].split("\n\nfrom user code")[0].strip()
+            return (groups.get("type") or "").rpartition(".")[2], message
+    return "", ""
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one exception of torch.compile; nothing when the event is none."""
     if "torch._dynamo hit config." in event.text:
         yield from _recompiled(event, transcript)
         return
     name = (event.type or "").rpartition(".")[2]
-    stage = _STAGES.get(name, "")
-    if any(words in event.text for words in ("FakeTensors first", "with fake tensors", "no fake impl")):
-        stage = "fake-tensor"
-    if not stage and event.text.startswith("Failed running call_"):
+    stage = next((stage for stage, names in _STAGES if name in names), "")
+    if any(words in event.text for words in ("FakeTensors first", "with fake tensors", "no fake impl")) or (
+        not stage and event.text.startswith("Failed running call_")
+    ):
         stage = "fake-tensor"
     if not stage:
         return
-    source = f"text:{event.source}:{event.line}"
-    yield Fact.known("compile.stage", stage, source)
-    inner = wrapped(event.text)
-    backend, inner_type, message = inner or ("", "", "")
-    if name == "InductorError":
-        backend = "inductor"
-    for key, value in (("backend", backend), ("inner_type", inner_type), ("inner_message", message)):
-        yield Fact.known(f"compile.{key}", value, source) if value else Fact.absent(f"compile.{key}", source)
+    inner_type, message = wrapped(event.text)
     internal = inner_type in _INTERNAL_TYPES or (stage == "fake-tensor" and name in _INTERNAL_TYPES)
     # a backend's text may quote fake tensors freely; in the other stages only the compiler speaks of them
     if internal or (stage != "backend" and any(mark in (message or event.text) for mark in _INTERNAL_TEXTS)):
-        yield Fact.known("compile.inner_internal", True, source)
+        yield "inner_internal", True
 
 
-def _recompiled(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def _recompiled(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Function and last reason, which stand in the lines below the one that tells the limit."""
     for item in transcript.events[event.id : event.id + 8]:
         if item.rank != event.rank:
             continue
-        source = f"text:{item.source}:{item.line}"
-        place = _pattern(r"function: '(?P<name>[^'\n]{1,200})' \((?P<at>[^)\n]{1,300})\)").search(item.text)
-        if place is not None:
-            yield Fact.known("compile.recompiled", place["name"], source)
-            yield Fact.known("compile.recompiled_at", place["at"], source)
-        reason = _pattern(r"last reason: (?:\d+/\d+: )?(?P<reason>[^\n]{1,200})").search(item.text)
+        named = pattern(r"function: '(?P<name>[^'\n]{1,200})' \((?P<at>[^)\n]{1,300})\)").search(item.text)
+        if named is not None:
+            yield Fact.known("compile.recompiled", named["name"], source_of(item))
+            yield Fact.known("compile.recompiled_at", named["at"], source_of(item))
+        reason = pattern(r"last reason: (?:\d+/\d+: )?(?P<reason>[^\n]{1,200})").search(item.text)
         if reason is not None:
-            yield Fact.known("compile.last_reason", " ".join(reason["reason"].split()), source)
+            words = " ".join(reason["reason"].split())
+            yield Fact.known("compile.last_reason", words, source_of(item))
             return

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from torchdoctor.model import Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
-
-NAMESPACE = "listing"
+from torchdoctor.extract import Found, source_of
+from torchdoctor.model import Event, Fact, Transcript
+from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "listing.torch": "str: torch, torch/ or torch.py, as a listing of the program's folder shows it",
@@ -25,12 +18,7 @@ _ENTRY = r"(?<![\w./\\-])(?P<name>torch(?:\.py)?/?)(?![\w.-]|\s+\d)"
 _AT_TORCH = r"site-packages|dist-packages|torch[/\\]?\s*$"
 
 
-@cache
-def _pattern(source: str) -> re.Pattern[str]:
-    return re.compile(source)
-
-
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """One fact, for a module of torch or a name in it that is not there."""
     if "torch" not in event.text or not (event.type or "").endswith(
         ("NotFoundError", "ImportError", "AttributeError")
@@ -38,14 +26,12 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         return
     left = 0
     for other in transcript.events:
-        asked = _pattern(_ASKED).search(other.text[:400])
+        asked = pattern(_ASKED).search(other.text[:400])
         if asked is not None:
-            left = 0 if _pattern(_AT_TORCH).search(asked.group("where")) else MOST_LINES
+            left = 0 if pattern(_AT_TORCH).search(asked.group("where")) else MOST_LINES
             continue
-        found = _pattern(_ENTRY).search(other.text[:2_000]) if left > 0 else None
+        found = pattern(_ENTRY).search(other.text[:2_000]) if left > 0 else None
         left -= 1
         if found is not None and not other.frames and other.type is None:
-            yield Fact.known(
-                "listing.torch", found.group("name"), f"text:{other.source}:{other.line}", other.text[:200]
-            )
+            yield Fact.known("listing.torch", found.group("name"), source_of(other), other.text[:200])
             return

@@ -6,17 +6,11 @@ The last such line before an error counts: a model is often printed once before 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING
 
-from torchdoctor.model import Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
-
-NAMESPACE = "trainable"
+from torchdoctor.extract import Found, source_of
+from torchdoctor.model import Event, Fact, Transcript
 
 FACTS: dict[str, str] = {
     "trainable.params": "int: number of trainable parameters that the program printed before the message",
@@ -37,7 +31,7 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
     )
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """The last count printed before the event; nothing when none was."""
     for number in range(event.id - 1, max(-1, event.id - 1 - _LOOK_BACK), -1):
         earlier = transcript.events[number]
@@ -48,5 +42,5 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
             if counts:
                 found = counts[-1]
                 count = float(re.sub("[,_]", "", found["number"])) * _UNITS[found["unit"]]
-                yield Fact.known("trainable.params", round(count), f"text:{earlier.source}:{earlier.line}")
+                yield Fact.known("trainable.params", round(count), source_of(earlier))
                 return

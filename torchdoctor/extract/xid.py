@@ -7,34 +7,20 @@ found anywhere in the line proves nothing. The PCI domain is kept, it is not alw
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from torchdoctor.extract.xid_codes import codes
-from torchdoctor.model import Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, FactValue, Transcript
-
-NAMESPACE = "xid"
+from torchdoctor.extract import Found
+from torchdoctor.model import Event, Transcript
+from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "xid.code": "int: the number of the Xid; 79 also for lines that only say that the GPU fell off the bus",
-    "xid.class": "str: what the code says of the GPU: APP, WATCH, RESET, REBOOT, RMA, LINK, DECODE, "
-    "RECOVERY, IGN or LEGACY; absent for a code that is not in the table",
-    "xid.meaning": "str: the code in words",
     "xid.sxid": "int: the number of the SXid (NVSwitch)",
     "xid.pci": "str: PCI address with domain, as printed, lower case (0000:3b:00)",
     "xid.pid": "int: process the driver names; absent when it prints <unknown>",
     "xid.process": "str: name of that process, chosen by whoever started it",
-    "xid.message": "str: the rest of the line",
-    "xid.unit": "str: hardware unit of an NVLink-5 code 144 to 150 (NETIR_LINK_EVT)",
     "xid.severity": "str: fatal or nonfatal, where the line says so (NVLink 5 and SXid)",
     "xid.link": "int: number of the NVLink",
-    "xid.subcode": "int: reason code of an NVLink-5 line: bits 20 to 25 of the first word",
-    "xid.status": "int: error status bits of an NVLink-5 line: the second word",
     "xid.caused_by": "int: code of the earlier Xid that the line names as its reason",
     "xid.first": "int: beside nvidia-smi's word that it cannot reach a card: the first Xid of the text, "
     "absent where there is none",
@@ -53,8 +39,8 @@ _FALLEN = rf"(?:GPU at |GPU )(?:PCI:)?{_ADDRESS}"
 _PROCESS = r"pid=(?:(?P<pid>\d+)|'?<unknown>'?)(?:, name=(?P<name>[^,]*))?, ?"
 # "NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x025001c6 0x00000000 …)"
 _NVLINK5 = (
-    r"^(?P<unit>[A-Z][A-Z0-9_]+)\s+(?P<severity>Fatal|Nonfatal|Non-fatal)\b[^(]*?"
-    r"(?:Link (?P<link>-?\d+))?\s*\((?P<words>[^)]*)"
+    r"^[A-Z][A-Z0-9_]+\s+(?P<severity>Fatal|Nonfatal|Non-fatal)\b[^(]*?"
+    r"(?:Link (?P<link>-?\d+))?\s*\("
 )
 _PREVIOUS = r"caused by previous Xid (?P<code>\d+)"
 
@@ -67,120 +53,76 @@ _RECOVERY = (
 )
 
 
-@cache
-def _pattern(source: str) -> re.Pattern[str]:
-    return re.compile(source)
-
-
 def place(address: str) -> str:
     """A PCI address as domain:bus:device, the domain in at least four digits: all spellings of one agree."""
     found = re.match(r"([0-9a-fA-F]+):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})", address)
     return f"{int(found[1], 16):04x}:{found[2].lower()}:{found[3].lower()}" if found else ""
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one kernel-log line about a GPU or an NVSwitch; nothing for any other line."""
     text = event.text
-    source = f"text:{event.source}:{event.line}"
-    if "Xid (" in text and (found := _pattern(_XID).search(text)) is not None:
-        yield from _xid(found, source)
-    elif "SXid (" in text and (found := _pattern(_SXID).search(text)) is not None:
-        yield from _sxid(found, source)
+    if "Xid (" in text and (found := pattern(_XID).search(text)) is not None:
+        yield from _xid(found)
+    elif "SXid (" in text and (found := pattern(_SXID).search(text)) is not None:
+        yield from _sxid(found)
     elif any(words in text for words in _UNREACHED):
-        first = next(filter(None, (_pattern(_XID).search(one.text) for one in _logged(transcript))), None)
-        if first is None:
-            yield Fact.absent("xid.first", source)
-        else:
-            yield Fact.known("xid.first", int(first.group("code")), source)
+        first = next(filter(None, (pattern(_XID).search(one.text) for one in _logged(transcript))), None)
+        yield "first", int(first["code"]) if first else None
     elif "fallen off the bus" in text and ("NVRM" in text or "NVIDIA GPU" in text or "nvidia" in text):
-        yield Fact.known("xid.code", 79, source, "the line has no number")
-        yield from _class_of(79, source)
-        address = _pattern(_FALLEN).search(text)
+        yield "code", 79, "the line has no number"
+        address = pattern(_FALLEN).search(text)
         if address is not None:
-            yield Fact.known("xid.pci", address.group("pci").lower(), source)
-        yield Fact.absent("xid.pid", source)
+            yield "pci", address.group("pci").lower()
+        yield "pid", None
 
 
 def _logged(transcript: Transcript) -> Iterator[Event]:
     return (one for one in transcript.events if "Xid (" in one.text)
 
 
-def _xid(found: re.Match[str], source: str) -> Iterator[Fact]:
-    def known(name: str, value: FactValue) -> Fact:
-        return Fact.known(f"xid.{name}", value, source)
-
+def _xid(found: re.Match[str]) -> Iterator[Found]:
     code = int(found.group("code"))
-    yield known("code", code)
-    yield from _class_of(code, source)
-    yield known("pci", found.group("pci").lower())
+    yield "code", code
+    yield "pci", found.group("pci").lower()
     rest = found.group("rest").strip()
-    process = _pattern(_PROCESS).match(rest)
+    process = pattern(_PROCESS).match(rest)
     if process is not None:
         rest = rest[process.end() :]
-    if process is None or process.group("pid") is None:
-        yield Fact.absent("xid.pid", source)
-    else:
-        yield known("pid", int(process.group("pid")))
-        if process.group("name"):
-            yield known("process", process.group("name").strip("'"))
-    yield known("message", rest)
-    previous = _pattern(_PREVIOUS).search(rest)
+    pid = process["pid"] if process is not None else None
+    yield "pid", int(pid) if pid else None
+    if process is not None and pid and process["name"]:
+        yield "process", process["name"].strip("'")
+    previous = pattern(_PREVIOUS).search(rest)
     if previous is not None:
-        yield known("caused_by", int(previous.group("code")))
+        yield "caused_by", int(previous.group("code"))
     if 144 <= code <= 150:
-        yield from _nvlink5(rest, source)
+        yield from _nvlink5(rest)
     elif code == 154:
         state = rest.lower().rpartition(" to ")[2]  # "changed from 0x1 (GPU Reset Required) to 0x0 (None)"
         for words, action in _RECOVERY:
             if words in state:
-                yield known("recovery", action)
+                yield "recovery", action
                 break
 
 
-def _class_of(code: int, source: str) -> Iterator[Fact]:
-    known = codes().get(code)
-    if known is None:
-        yield Fact.absent("xid.class", source)
-        return
-    yield Fact.known("xid.class", known.kind, source)
-    yield Fact.known("xid.meaning", known.meaning, source)
-
-
-def _nvlink5(rest: str, source: str) -> Iterator[Fact]:
-    found = _pattern(_NVLINK5).match(rest)
+def _nvlink5(rest: str) -> Iterator[Found]:
+    found = pattern(_NVLINK5).match(rest)
     if found is None:
-        yield Fact.absent("xid.severity", source)
+        yield "severity", None
         return
-    yield Fact.known("xid.unit", found.group("unit"), source)
-    severity = "fatal" if found.group("severity") == "Fatal" else "nonfatal"
-    yield Fact.known("xid.severity", severity, source)
-    if found.group("link") is not None:
-        yield Fact.known("xid.link", int(found.group("link")), source)
-    words: list[int] = []
-    for word in found.group("words").split():
-        try:
-            words.append(int(word, 16))
-        except ValueError:
-            break
-    if words:
-        # NVIDIA's decode of the NVLink-5 codes: reason = (intrinfo >> 20) & 0x3f
-        yield Fact.known("xid.subcode", (words[0] >> 20) & 0x3F, source)
-    if len(words) > 1:
-        yield Fact.known("xid.status", words[1], source)
+    yield "severity", "fatal" if found["severity"] == "Fatal" else "nonfatal"
+    if found["link"] is not None:
+        yield "link", int(found["link"])
 
 
-def _sxid(found: re.Match[str], source: str) -> Iterator[Fact]:
-    yield Fact.known("xid.sxid", int(found.group("code")), source)
-    yield Fact.known("xid.pci", found.group("pci").lower(), source)
+def _sxid(found: re.Match[str]) -> Iterator[Found]:
+    yield "sxid", int(found.group("code"))
+    yield "pci", found.group("pci").lower()
     rest = found.group("rest").strip()
     lower = rest.lower()
-    if lower.startswith("fatal"):
-        yield Fact.known("xid.severity", "fatal", source)
-    elif lower.startswith(("non-fatal", "nonfatal")):
-        yield Fact.known("xid.severity", "nonfatal", source)
-    else:
-        yield Fact.absent("xid.severity", source)
+    nonfatal = "nonfatal" if lower.startswith(("non-fatal", "nonfatal")) else None
+    yield "severity", "fatal" if lower.startswith("fatal") else nonfatal
     link = re.search(r"\bLink (\d+)", rest)
     if link is not None:
-        yield Fact.known("xid.link", int(link.group(1)), source)
-    yield Fact.known("xid.message", rest, source)
+        yield "link", int(link.group(1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from torchdoctor.hang import building, flights, judge, procfs, stacks
 from torchdoctor.hang.look import INTERVAL_S, Seen, look
@@ -22,7 +22,11 @@ def examine(pids: Sequence[int], roots: Sequence[int] = (), interval_s: float = 
     """
     spy = stacks.program()
     seen, untold = look(pids, interval_s, spy)
-    roots = tuple(roots or pids)
+    return of_looks(seen, untold, tuple(roots or pids), spy)
+
+
+def of_looks(seen: Sequence[Seen], untold: Mapping[int, str], roots: Sequence[int], spy: str) -> Report:
+    """What the processes were found to wait for; ``untold`` says of others why they were not seen."""
     waits, unsaid = judge.judge(seen, roots)
     missing = [NotChecked(f"process {pid}", why) for pid, why in untold.items() if pid in roots]
     missing += list(_unreadable(seen, spy))
@@ -104,11 +108,13 @@ def _diagnosis(wait: Wait, seen: Sequence[Seen]) -> Diagnosis:
     rules = catalog.load()
     rule, text = rules.rule(wait.rule), rules.text(wait.rule)
     one = next((item for item in seen if item.pid == wait.pid), None)
+    rank = one.rank if one is not None else None
+    alone = sum(item.rank is not None for item in seen) < 2  # else the words name the ranks
     return Diagnosis(
         rule.id, rule.family, rule.title, Severity.INFO if wait.rule in judge.INFO else Severity.FATAL,
         rule.role, wait.standing,
-        why=text.why, rank=one.rank if one is not None else None, frame=wait.frame,
-        evidence=tuple(Evidence(words, rank=one.rank if one is not None else None) for words in wait.says),
+        why=text.why, rank=rank, frame=wait.frame,
+        evidence=tuple(Evidence(words, rank=rank if alone else None) for words in wait.says),
         fixes=wait.fixes or tuple(it.fix for it in text.fixes[:3] if "{" not in it.fix.do and not it.when),
         decide_with=wait.decide_with, references=text.references,
         reasons=("seen in the live process, which was not stopped",),
@@ -146,6 +152,15 @@ def _locked(one: Seen) -> Iterator[str]:
             f"  it waits for the lock of {path}, open in process "
             f"{', '.join(map(str, others)) or 'none that we see'}"
         )
+
+
+def standing(seen: Sequence[Seen]) -> Iterator[str]:
+    """Where each process that runs Python, or waits, stood; one line a process."""
+    for one in seen:
+        if one.second.state != "Z" and (one.main is not None or len(seen) == 1):
+            rank = "" if one.rank is None else f" (rank {one.rank})"
+            place = f"at {at(one.main)}; " if one.main is not None else ""
+            yield f"process {one.pid}{rank}: {place}{kernel(one)}"
 
 
 def _notes(seen: Sequence[Seen], records: Sequence[str]) -> Iterator[str]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
 
-from torchdoctor.intake.elements import pattern
-
-if TYPE_CHECKING:
-    import re
+from torchdoctor.patterns import pattern
 
 # ECMA-48: CSI, OSC with either end, DCS/PM/APC/SOS strings, two-character escapes; then the 8-bit CSI.
 _ANSI = (

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
+from collections.abc import Callable
+from typing import Any, BinaryIO, Protocol, cast
 
 from torchdoctor.intake.budget import Budget
 from torchdoctor.model import TorchdoctorError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _PIECE = 1 << 16
 _EMPTY_STREAMS = 1_000  # in a row; a rotated log holds one, bgzip puts one at its end

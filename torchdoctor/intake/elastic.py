@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchdoctor.intake.elements import Draft, Line, pattern
+from torchdoctor.intake.elements import Draft, Line
 from torchdoctor.intake.lines import is_rule
 from torchdoctor.intake.traceback import DONE, HEADER, TAKEN
 from torchdoctor.model import EventKind, RelationKind
+from torchdoctor.patterns import pattern
 
 if TYPE_CHECKING:
     from torchdoctor.intake.reader import Feed

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-import re
 
 from torchdoctor.model import Event, EventKind, Frame, Quoted, Relation, RelationKind
 
@@ -20,12 +18,6 @@ BEHEADED = {
         "IndexError", "KeyError", "ModuleNotFoundError",
     )
 }  # fmt: skip
-
-
-@functools.cache
-def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
-    """The compiled pattern, compiled at its first use: most inputs need few of them (start-up budget)."""
-    return re.compile(text, flags)
 
 
 class Mark:

@@ -8,13 +8,11 @@ small range again under every other value: a local rank under a node).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from torchdoctor.intake.elements import pattern
+from torchdoctor.patterns import pattern
 from torchdoctor.records import Record, record
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class Place(NamedTuple):

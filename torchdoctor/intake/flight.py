@@ -9,15 +9,12 @@ Source: torch/csrc/distributed/c10d/FlightRecorder.hpp, versions 1.1 to 2.10 of 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from torchdoctor.intake.frames import package_of
 from torchdoctor.intake.plain_pickle import PickleRefused, load
 from torchdoctor.intake.source import IntakeError
 from torchdoctor.model import Ending, Event, EventKind, Form, Frame, Transcript, counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MAX_BYTES = 24 << 20
 MAX_ENTRIES = 40_000  # the ring's default is 2,000

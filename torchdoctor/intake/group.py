@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchdoctor.intake.elements import Draft, Line, pattern
+from torchdoctor.intake.elements import Draft, Line
 from torchdoctor.intake.traceback import DONE, TAKEN
 from torchdoctor.model import RelationKind
+from torchdoctor.patterns import pattern
 
 if TYPE_CHECKING:
     from torchdoctor.intake.reader import Feed

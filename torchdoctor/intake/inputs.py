@@ -26,7 +26,7 @@ FOLDER_FILES = 4_096
 FOLDER_ENTRIES = 200_000
 FOLDER_DEPTH = 12
 _TOLD = 5  # so many of a kind are named, the others counted
-_SKIPPED_FOLDERS = ("__pycache__", "node_modules", "site-packages")
+SKIPPED_FOLDERS = ("__pycache__", "node_modules", "site-packages")
 
 
 class EmptyArchive(IntakeError):
@@ -125,7 +125,7 @@ class Found:
                 if os.path.islink(os.path.join(folder, name)):
                     self._link(os.path.join(folder, name), root)
             folders[:] = sorted(
-                (n for n in folders if not n.startswith(".") and n not in _SKIPPED_FOLDERS), key=in_order
+                (n for n in folders if not n.startswith(".") and n not in SKIPPED_FOLDERS), key=in_order
             )
             if folder.count(os.sep) - base >= FOLDER_DEPTH and folders:
                 self.notes.add(folder, f"what lies deeper than {FOLDER_DEPTH} folders")
@@ -186,7 +186,8 @@ class Found:
 
     def _file(self, path: str, of: int) -> Iterator[Input]:
         if path == "-":
-            yield Input("<stdin>", lambda: open_binary("-", self.stdin), None, of)
+            name = getattr(self.stdin, "label", "<stdin>")  # the output of a program has one
+            yield Input(name, lambda: open_binary("-", self.stdin), None, of)
             return
         try:
             about = os.stat(path)

@@ -6,7 +6,7 @@ line, ``back (most …):`` are two lines of two ranks; the tags say which piece 
 
 from __future__ import annotations
 
-from torchdoctor.intake.elements import pattern
+from torchdoctor.patterns import pattern
 
 _TAG = r"\[(?:rank|default)\d{1,6}\]:|\[\d{1,4},\d{1,6}\]<std(?:err|out|diag)>:"
 _SAME = 3  # characters that a second tag of the same kind has in common with the first: "[ra", "[de", "[1,"

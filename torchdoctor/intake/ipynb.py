@@ -66,7 +66,7 @@ def _caught(cells: list[object]) -> frozenset[int]:
     for at in ran:
         if any(isinstance(one, dict) and one.get("output_type") == "error" for one in _outputs(cells[at])):
             return frozenset()
-    from torchdoctor.intake.elements import pattern
+    from torchdoctor.patterns import pattern
 
     handler = pattern(
         r"except\b[^\n:]{0,120}\bas (\w{1,40})\s*:[^\n]{0,80}(?:\n[ \t][^\n]{0,200}){0,3}?"

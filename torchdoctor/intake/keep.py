@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 
-from torchdoctor.intake.elements import Draft, Line, pattern
+from torchdoctor.intake.elements import Draft, Line
 from torchdoctor.model import EventKind
+from torchdoctor.patterns import pattern
 
 FIRST_LINES = 2_000
 LAST_LINES = 10_000

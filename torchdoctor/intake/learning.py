@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from torchdoctor.intake.elements import pattern
 from torchdoctor.intake.times import ANY
+from torchdoctor.patterns import pattern
 
 _LEVEL = r"\b(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL|FATAL|TRACE|NOTICE)\b"
 # Lines that begin so are alike without having a prefix.

@@ -3,17 +3,8 @@
 from __future__ import annotations
 
 LOG_SUFFIXES = (
-    ".log",
-    ".txt",
-    ".out",
-    ".err",
-    ".stdout",
-    ".stderr",
-    ".output",
-    ".trace",
-    ".dmesg",
-    ".export",
-)
+    ".log", ".txt", ".out", ".err", ".stdout", ".stderr", ".output", ".trace", ".dmesg", ".export",
+)  # fmt: skip
 _LOG_NAMES = ("stdout", "stderr", "error.json", "dmesg", "syslog", "messages", "nohup.out", "kern.log")
 _NO_LOGS = (
     ".py", ".pyc", ".md", ".rst", ".toml", ".yaml", ".yml", ".json", ".ini", ".cfg", ".csv", ".tsv",

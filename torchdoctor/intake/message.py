@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from torchdoctor.extract.progress import is_progress, is_step
-from torchdoctor.intake.elements import NO_MARK, Draft, Line, Mark, pattern, same_record
+from torchdoctor.intake.elements import NO_MARK, Draft, Line, Mark, same_record
 from torchdoctor.intake.lines import classify, is_prompt, is_rule
 from torchdoctor.model import EventKind
+from torchdoctor.patterns import pattern
 
 MESSAGE_LINES = 400
 CPP_FRAMES = 16
@@ -32,22 +33,10 @@ _HINTS = (
     "Unsupported operand", "If this error occurs", "it may be because", "See https://", "workaround examples",
 )  # fmt: skip
 _NOT_MESSAGE = (
-    "wandb:",
-    "Killing subprocess",
-    "Primary job",
-    "Prompt executed",
-    "Exception ignored ",
-    "Exception in thread",
-    "Process ",
-    "```",
-    "retry",
-    "Retry",
-    "attempt ",
-    "Attempt ",
-    "Trying again",
-    "[end of output]",
-    "note: This error originates",
-)
+    "wandb:", "Killing subprocess", "Primary job", "Prompt executed", "Exception ignored ",
+    "Exception in thread", "Process ", "```", "retry", "Retry", "attempt ", "Attempt ", "Trying again",
+    "[end of output]", "note: This error originates",
+)  # fmt: skip
 # what Python itself says with these is one line; what stands below it was printed by the program
 _ONE_LINE = frozenset((
     "KeyError", "NameError", "UnboundLocalError", "AttributeError", "IndexError", "ZeroDivisionError",
@@ -117,6 +106,8 @@ class Message:
             if self.cpp <= CPP_FRAMES:
                 self._add(line)
             return True
+        if stripped.startswith('File "') and ", in " not in stripped and not self._places():
+            return False  # where Python could not read a file: the head of another exception
         indent = len(body) - len(body.lstrip())
         if is_hint(stripped):
             self._add(line)
@@ -129,6 +120,10 @@ class Message:
             return False
         self._add(line)
         return True
+
+    def _places(self) -> bool:
+        """Does the message quote source code, as TorchScript's do, or announce to?"""
+        return ends_open(self.draft) or any('File "' in part for part in self.draft.parts)
 
     def _complete(self) -> bool:
         """Is the last sentence there with which torch ends a message? A program's own lines come next."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 import tarfile
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from torchdoctor.intake.budget import Budget, limit_for
 from torchdoctor.intake.decompressed import PackedError, Unpacked, compression_of, inner_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _EMPTY_READS = 64  # behind the end of an archive
 _NESTED_BYTES = 256 << 20  # an archive in an archive, which must be unpacked to be read

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Generator, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from torchdoctor.intake import scan
 from torchdoctor.intake.window import Block
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
 
 PART_BYTES = 64 << 20
 CHILDREN = 7

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchdoctor.intake.elements import pattern
-from torchdoctor.model import EventKind, Transcript
+from torchdoctor.model import Event, EventKind, Transcript
+from torchdoctor.patterns import pattern
 from torchdoctor.records import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torchdoctor.intake.file_names import Place, Ranks
-    from torchdoctor.model import Event
 
 _SPOKEN = (
     r"(?i)(?<![\w.])(?P<before>[a-z]+[ _-])?(?:global[_ ]?)?rank[ _]?(?:[:=]|is)? ?[\[(]?(?P<rank>\d{1,6})\b"

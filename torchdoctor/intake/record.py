@@ -7,10 +7,8 @@ Loggers name the field as they like: ``exc_info`` (python-json-logger), ``except
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import Any
 
 MAX_CHARS = 1 << 18
 _DEPTH = 5

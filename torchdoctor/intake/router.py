@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchdoctor.intake.clean import bounded, clean, json_record, unbold, unescape, unmarked
-from torchdoctor.intake.elements import NO_MARK, Line, Mark, pattern
+from torchdoctor.intake.elements import NO_MARK, Line, Mark
 from torchdoctor.intake.interleave import Interleaved
 from torchdoctor.intake.keep import Keep
 from torchdoctor.intake.learning import (
@@ -20,6 +20,7 @@ from torchdoctor.intake.quotation import Sample
 from torchdoctor.intake.stream import Stream
 from torchdoctor.intake.traceback import HEADER, cell_head
 from torchdoctor.intake.unfold import FrameMender, Unfolder
+from torchdoctor.patterns import pattern
 
 STREAMS = 4_096
 LEARNED = 16

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import is_progress, is_step
-from torchdoctor.intake.elements import pattern
 from torchdoctor.intake.ending.event import goodness
 from torchdoctor.intake.keep import shape
 from torchdoctor.intake.lines import is_prompt
 from torchdoctor.model import EventKind
+from torchdoctor.patterns import pattern
 
 if TYPE_CHECKING:
     from torchdoctor.intake.elements import Draft
@@ -29,7 +29,7 @@ _STARTS = (
     r"(?:\S*[$#%>] |\+ )(?:\w+=\S* )*(?:(?:sudo|nohup|time|env|exec) )*(?:\S*/)?"
     r"(?:python\S*|torchrun|accelerate|deepspeed|srun|mpirun|bash|sh|\./\S+|conda run)\b"
 )
-_JOB = r"(?i)\b(?:slurm[_ ])?job[ _]?id\b\W{1,4}(?P<id>\d{3,12})\b"
+JOB = r"(?i)\b(?:slurm[_ ])?job[ _]?id\b\W{1,4}(?P<id>\d{3,12})\b"
 _REFUSED = r"^\S+\.py: error: "
 _REPORTERS = frozenset(("CalledProcessError", "ChildFailedError", "ProcessRaisedException", "SystemExit"))
 _SCRIPT = r"(?<![\w/.-])(?P<script>[\w./~-]+\.(?:py|sh)|-m [\w.]+)"
@@ -60,7 +60,7 @@ def split(drafts: list[Draft]) -> list[list[Draft]]:
 
 
 def _job(draft: Draft) -> str:
-    found = pattern(_JOB).search(draft.raw[:200]) if "ob" in draft.raw[:200] else None
+    found = pattern(JOB).search(draft.raw[:200]) if "ob" in draft.raw[:200] else None
     return found["id"] if found else ""
 
 

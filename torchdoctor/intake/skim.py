@@ -11,7 +11,7 @@ from itertools import chain, islice
 from time import process_time
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from torchdoctor.intake.lines import _GATE
+from torchdoctor.intake.lines import literals_of
 from torchdoctor.intake.shares import measure_for
 from torchdoctor.intake.source import (
     PIECE_BYTES,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from torchdoctor.intake.inputs import Input
     from torchdoctor.intake.router import Router
     from torchdoctor.intake.scan import Scanner
+    from torchdoctor.intake.window import Block
 
 # By so many lines it is learned what lines begin with.
 HEAD_LINES = 80
@@ -43,14 +44,6 @@ NOVEL = (
     "so many lines unlike any before that not all were looked at: of the rest only the last were read, and "
     "those like earlier ones that name a failure"
 )
-# Besides the words by which single lines are classified: what the parts of longer events hold.
-_SIGNS = (
-    "raceback", 'File "', "hread ", "frame #", "above exception", "from user code", "Root Cause", ".cpp:",
-    "FrameSummary", "Exception Group", "Stack (most recent", "goodbye", "panic", "sigterm", "SIGTERM",
-    # what ranks print to see whether their weights are equal
-    "checksum", "param_norm", "param norm", "param_sum", "param sum", "weight_norm", "weight norm",
-    "weight sum", "weight_sum", "DistributedDataParallel",
-)  # fmt: skip
 
 
 class Skim:
@@ -67,7 +60,7 @@ class Skim:
         self.measure = measure_for(files)
 
     def literals(self) -> list[bytes]:
-        return [text.encode() for text in (*_GATE, *_SIGNS, *self._triggers())]
+        return literals_of(self._triggers())
 
     def scanner(self) -> Scanner:
         """The scanner, at the beginning of another file."""
@@ -79,6 +72,20 @@ class Skim:
         self._scanner.restart()
         self._scanner.spent = False
         return self._scanner
+
+    def read_kept(
+        self, whole: bytes | None, blocks: list[Block], notes: list[str], router: Router, tally: Tally
+    ) -> None:
+        """What was kept of the output of a program, as ``Output.read`` gives it."""
+        tally.notes += notes
+        if whole is not None:
+            feed(router, physical_lines(BytesIO(whole), "", tally))
+            return
+        from torchdoctor.intake.window import Feeder
+
+        lines = [_decode(line) for line in blocks[0].load()[: 1 << 16].split(b"\n")[:HEAD_LINES]]
+        router.prime([line for line in lines if len(line) < PIECE_BYTES])
+        Feeder(router, tally, self.measure).run(blocks)
 
     def read(self, file: BinaryIO, item: Input, router: Router, tally: Tally) -> None:
         """All of a small input, and of a big one what counts, goes to the router."""

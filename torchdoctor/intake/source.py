@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from typing import TYPE_CHECKING, BinaryIO
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
 
 from torchdoctor.model import TorchdoctorError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 CHUNK_BYTES = 1 << 18
 # A physical line longer than this is handed on in pieces, so that memory stays bounded.

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from torchdoctor.intake.frames import package_of
 from torchdoctor.intake.source import IntakeError
 from torchdoctor.model import Ending, Event, EventKind, Form, Frame, Transcript
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MAX_THREADS = 2_000
 MAX_FRAMES = 400

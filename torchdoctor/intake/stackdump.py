@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchdoctor.intake.elements import Draft, Line, pattern
+from torchdoctor.intake.elements import Draft, Line
 from torchdoctor.intake.frames import as_one_stack, package_of
 from torchdoctor.intake.traceback import DONE, TAKEN, parse_frame
 from torchdoctor.model import EventKind, Frame
+from torchdoctor.patterns import pattern
 
 if TYPE_CHECKING:
     import re

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchdoctor.intake.elements import NO_MARK, Draft, Line, Mark, pattern, same_record
+from torchdoctor.intake.elements import NO_MARK, Draft, Line, Mark, same_record
 from torchdoctor.intake.frames import package_of
 from torchdoctor.intake.message import CPP_FRAMES, breaks, is_hint
 from torchdoctor.intake.traceback import DONE, HEADER, TAKEN, parse_frame, with_code
 from torchdoctor.model import EventKind, Frame
+from torchdoctor.patterns import pattern
 
 if TYPE_CHECKING:
     from torchdoctor.intake.reader import Feed

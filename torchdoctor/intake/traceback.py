@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import is_progress
-from torchdoctor.intake.elements import Draft, Line, pattern
+from torchdoctor.intake.elements import Draft, Line
 from torchdoctor.intake.frames import as_one_stack, package_of
 from torchdoctor.intake.lines import classify, exception_head, is_code
 from torchdoctor.intake.message import Message, announces_process, breaks, ends_open
 from torchdoctor.model import EventKind, Frame, RelationKind
+from torchdoctor.patterns import pattern
 
 if TYPE_CHECKING:
     from torchdoctor.intake.reader import Feed
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 HEADER = "Traceback (most recent call last)"
 TAKEN, PASS, DONE = 1, 2, 3
 _FOREIGN_LIMIT = 8
+_QUOTES = ('"""', "'''")
 _CHAINS = (
     ("The above exception was the direct cause of the following exception", RelationKind.CAUSE),
     ("During handling of the above exception, another exception occurred", RelationKind.CONTEXT),
@@ -236,18 +238,14 @@ class TracebackReader:
             frame = parse_frame(stripped, line.number) if stripped.startswith('File "') else None
             if frame is not None and frame.function:
                 return self._frame_in_message(line, frame)
-        if (
-            (self.user_code or self.debugger)
-            and draft.frames
-            and not draft.frames[-1].code
-            and body[:1] in " \t"
-        ):
+        bare = draft.frames and not draft.frames[-1].code
+        if (self.user_code or self.debugger) and bare and body[:1] in " \t":
             draft.frames[-1] = with_code(draft.frames[-1], stripped)
             draft.end_line = line.number
             return TAKEN
         if stripped == "from user code:":
             self.user_code = True
-        if stripped in ('"""', "'''"):
+        if stripped in _QUOTES:
             return self._quotes(line)
         if chain_phrase(stripped):
             return DONE
@@ -283,16 +281,10 @@ class TracebackReader:
             return self._nest(line)
         if stripped.startswith(("+ Exception Group", "╭", "+--")) or "    " in stripped:
             return DONE
-        if (
-            announces_process(draft)
-            or self._in_quotes()
-            or (ends_open(draft) and draft.parts and not message.blank)
-        ):
+        inside = announces_process(draft) or _in_quotes(draft)
+        if inside or (ends_open(draft) and draft.parts and not message.blank):
             return self._nest(line)
         return DONE
-
-    def _in_quotes(self) -> bool:
-        return bool(self.draft.parts) and self.draft.parts[-1].strip() in ('"""', "'''")
 
     def _nest(self, line: Line) -> int:
         self._push(line)
@@ -332,11 +324,11 @@ class TracebackReader:
 
     def _quotes(self, line: Line) -> int:
         """Triple quotes around the traceback of another process (multiprocessing.pool.RemoteTraceback)."""
-        if self.outers and self.outers[-1].parts and self.outers[-1].parts[-1].strip() in ('"""', "'''"):
+        if self.outers and _in_quotes(self.outers[-1]):
             outer = self.outers.pop()
             self.stream.finish(self.draft, inner=True)
             outer.link(RelationKind.WRAPS, self.draft)
-            outer.parts = [part for part in outer.parts if part.strip() not in ('"""', "'''")]
+            outer.parts = [part for part in outer.parts if part.strip() not in _QUOTES]
             outer.end_line = line.number
             self.draft = outer
             self.message = Message(outer, line, 0)
@@ -378,6 +370,10 @@ class TracebackReader:
             chain.append(outer)
             draft = outer
         self.stream.closed = chain
+
+
+def _in_quotes(draft: Draft) -> bool:
+    return bool(draft.parts) and draft.parts[-1].strip() in _QUOTES
 
 
 def _take_raised(draft: Draft) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
-from torchdoctor.intake.elements import Draft, pattern
+from torchdoctor.intake.elements import Draft
 from torchdoctor.intake.ending import judge
-from torchdoctor.intake.inputs import Found
+from torchdoctor.intake.inputs import Found, Input
 from torchdoctor.intake.quotation import mark_quoted
 from torchdoctor.intake.router import Router
 from torchdoctor.intake.runs import split
@@ -14,37 +15,70 @@ from torchdoctor.intake.skim import Skim, feed
 from torchdoctor.intake.source import IntakeError, Tally
 from torchdoctor.intake.structured import is_notebook, structured
 from torchdoctor.model import Ending, Form, Relation, Transcript, counted
+from torchdoctor.patterns import pattern
 from torchdoctor.records import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from torchdoctor.intake.inputs import Input
+    from torchdoctor.intake.live import Output
 
 
 class Reading(NamedTuple):
-    """A transcript, and the inputs that could not be read."""
+    """One transcript an incident, the inputs that could not be read, and notes on all of them."""
 
-    transcript: Transcript
+    incidents: tuple[Transcript, ...]
     unreadable: tuple[IntakeError, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def transcript(self) -> Transcript:
+        """The events of all inputs; those of several incidents are not numbered in a row."""
+        return _merged(self.incidents, ())
 
 
 def read(
     paths: Sequence[str], stdin: BinaryIO | None = None, triggers: Callable[[], Iterable[str]] = tuple
 ) -> Transcript:
-    """The events of all inputs, in order; "-" is ``stdin``, a folder stands for the logs in it.
+    """The events of all inputs as one incident, in order; "-" is ``stdin``, a folder the logs in it.
 
     ``triggers`` gives texts by which lines in the middle of a big input are found worth reading; it is asked
     when there is such an input. Raises IntakeError when none of the inputs can be read; else the unreadable
     ones are in the notes.
     """
-    return read_all(paths, stdin, triggers).transcript
+    parts, notes, _ = _read_inputs(paths, stdin, triggers)
+    return _merged(_placed(parts), notes)
 
 
 def read_all(
     paths: Sequence[str], stdin: BinaryIO | None = None, triggers: Callable[[], Iterable[str]] = tuple
 ) -> Reading:
-    """Like ``read``, and says which inputs could not be read. Raises IntakeError when none could."""
+    """Like ``read``, by incident, with what could not be read. Raises IntakeError when nothing could."""
+    parts, notes, unreadable = _read_inputs(paths, stdin, triggers)
+    placed = _placed(parts)
+    if len(parts) == 1 or hasattr(stdin, "label"):  # one command wrote all of them
+        return Reading((_merged(placed, notes),), unreadable)
+    from torchdoctor.intake.joining import joined
+
+    groups, why = joined(placed)
+    if len(groups) == 1:
+        return Reading((_merged(placed, notes),), unreadable, (why,))
+    incidents = tuple(_merged(_placed(_in_a_row(parts[number] for number in group)), ()) for group in groups)
+    return Reading(incidents, unreadable, (why, *notes))
+
+
+def _in_a_row(parts: Iterable[Transcript]) -> list[Transcript]:
+    """The parts with their events numbered from zero on."""
+    found: list[Transcript] = []
+    events = 0
+    for part in parts:
+        first = part.events[0].id if part.events else 0
+        found.append(_from(part, events - first))
+        events += len(part.events)
+    return found
+
+
+def _read_inputs(
+    paths: Sequence[str], stdin: BinaryIO | None, triggers: Callable[[], Iterable[str]]
+) -> tuple[list[Transcript], tuple[str, ...], tuple[IntakeError, ...]]:
     found = Found(paths, stdin)
     results: list[Transcript] = []
     events = 0
@@ -67,7 +101,7 @@ def read_all(
             raise found.unreadable[0]
         raise IntakeError(paths[0] if paths else "-", notes[0] if notes else "no input was named")
     notes += tuple(f"cannot read {error}" for error in found.unreadable)
-    return Reading(_merged(_placed(results), notes), tuple(found.unreadable))
+    return results, notes, tuple(found.unreadable)
 
 
 def read_one(path: str, stdin: BinaryIO | None = None) -> Transcript:
@@ -125,7 +159,9 @@ def _read_input(item: Input, skim: Skim, base: int) -> Transcript:
     router = Router()
     _place(router, item.name)
     try:
-        if item.name.endswith(".ipynb") or is_notebook(file):
+        if hasattr(file, "label"):
+            skim.read_kept(*cast("Output", file).read(), router, tally)
+        elif item.name.endswith(".ipynb") or is_notebook(file):
             from torchdoctor.intake.ipynb import cell_outputs
 
             skim.read(cell_outputs(file, tally), item._replace(path=None), router, tally)
@@ -135,7 +171,7 @@ def _read_input(item: Input, skim: Skim, base: int) -> Transcript:
                 return _from(data, base)
             skim.read(data, item if data is file else item._replace(path=None), router, tally)
     finally:
-        if item.name != "<stdin>":
+        if item.name not in ("<stdin>", "<output>"):
             file.close()
     return _transcript(router, item.name, tally, skim.passed, base)
 
@@ -232,7 +268,7 @@ def _date(drafts: list[Draft]) -> None:
             draft.time = f"{year}-{draft.time[2:]}"
 
 
-def _merged(parts: list[Transcript], notes: tuple[str, ...]) -> Transcript:
+def _merged(parts: Sequence[Transcript], notes: tuple[str, ...]) -> Transcript:
     if len(parts) == 1 and not notes:
         return parts[0]
     events = tuple(event for part in parts for event in part.events)

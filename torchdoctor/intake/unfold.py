@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchdoctor.intake.elements import pattern
+from torchdoctor.patterns import pattern
 
 _HEADER = "Traceback (most recent call last)"
 _FRAME = r'\s*\bFile "([^"\n]+)", line (\d+), in (<\w+>|[\w.<>]+)\s*'

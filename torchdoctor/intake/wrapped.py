@@ -5,10 +5,8 @@ Each becomes plain lines before anything else looks at it; line numbers then cou
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 # A document that must be parsed whole; a bigger one is read as it stands.
 DOCUMENT_BYTES = 16 << 20

@@ -16,35 +16,39 @@ _NAMES = tuple(CATALOGUE["interpreter"])
 LABEL = "interpreter"
 
 
-def choose(environment: dict[str, str] | os._Environ[str] | None = None) -> tuple[str, str]:
-    """The interpreter to examine when none is named, and why it was chosen.
+def choose(environment: dict[str, str] | os._Environ[str] | None = None) -> tuple[str, str, str]:
+    """The interpreter to examine when none is named, why it was chosen, and what decides it.
 
     The one that runs us when it was named on purpose (``python -m torchdoctor``) or has torch beside it;
-    else the active environment's; else the first on PATH; else again the one that runs us.
+    else the active environment's; else the first on PATH; else again the one that runs us. Decided by "torch"
+    that is there, or by the "person", who named or activated it; empty: it is only the likeliest.
     """
     environment = os.environ if environment is None else environment
     own = sys.executable
+    beside = any(os.path.isdir(os.path.join(one, "torch")) for one in sys.path if "site-packages" in one)
     if os.path.basename(sys.argv[0]) == "__main__.py":
-        return own, "it runs torchdoctor"
+        return own, "it runs torchdoctor", "torch" if beside else "person"
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         prefix = environment.get(variable, "")
         # a relative one leads to whatever lies in the current folder
         if os.path.isabs(prefix) and not _same(prefix, sys.prefix):
-            python = _python_in(prefix)
+            python = python_in(prefix)
             if python:
-                return python, f"the active environment, {variable}"
-    if any(os.path.isdir(os.path.join(folder, "torch")) for folder in sys.path if "site-packages" in folder):
-        return own, "torch is installed beside torchdoctor"
+                base = variable == "CONDA_PREFIX" and environment.get("CONDA_DEFAULT_ENV") == "base"
+                return python, f"the active environment, {variable}", "" if base else "person"
+    if beside:
+        return own, "torch is installed beside torchdoctor", "torch"
     from torchdoctor.probes.search_paths import program_on_path
 
     for name in ("python3", "python"):
         python = program_on_path(name, environment.get("PATH", os.defpath))
         if python and not _same(os.path.dirname(os.path.dirname(python)), sys.prefix):
-            return python, "the first on PATH"
-    return own, "it runs torchdoctor"
+            return python, "the first on PATH", ""
+    return own, "it runs torchdoctor", ""
 
 
-def _python_in(prefix: str) -> str:
+def python_in(prefix: str) -> str:
+    """The interpreter of an environment; empty when there is none that may be run."""
     for place in ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe"):
         path = os.path.join(prefix, place)
         if os.path.isfile(path) and os.access(path, os.X_OK):

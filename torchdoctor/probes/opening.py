@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 
 from torchdoctor.model import TorchdoctorError
-from torchdoctor.probes.interpreter import choose
+from torchdoctor.probes.candidates import Chosen, find
+from torchdoctor.probes.interpreter import choose, python_in
 from torchdoctor.probes.live import LiveMachine
 from torchdoctor.probes.probe import Limits
 from torchdoctor.probes.source import ProbeSource
@@ -18,10 +19,14 @@ class InterpreterError(TorchdoctorError):
     """An interpreter that is not there, or cannot be run."""
 
 
-def open_live(python: str | None = None, import_limit_s: float | None = None) -> ProbeSource:
-    """This machine, with its slow programs already started. Raises InterpreterError. To be closed."""
-    limits = Limits() if import_limit_s is None else Limits(import_s=import_limit_s)
-    source = ProbeSource(python=resolve(python) if python else choose()[0], limits=limits)
+def pick(python: str | None) -> Chosen:
+    """The interpreter that was named, or the one that is meant. Raises InterpreterError."""
+    return Chosen(resolve(python)) if python else find()
+
+
+def open_live(python: str, limit_s: float | None = None) -> ProbeSource:
+    """This machine, with its slow programs already started; ``limit_s`` is for all of them. To be closed."""
+    source = ProbeSource(python=python, limits=Limits.within(limit_s) if limit_s else None)
     source.start(SLOW)
     return source
 
@@ -37,10 +42,8 @@ def open_for_log(python: str | None, programs: bool) -> ProbeSource:
 def resolve(python: str) -> str:
     """The path of an interpreter given as a path, a folder of an environment, or a name on PATH."""
     if os.path.isdir(python):
-        for place in ("bin/python", "bin/python3", "Scripts/python.exe", "python.exe"):
-            path = os.path.join(python, place)
-            if os.path.isfile(path):
-                return os.path.abspath(path)
+        if found := python_in(python):
+            return os.path.abspath(found)
         raise InterpreterError(f"{python}: a folder without an interpreter; expected bin/python in it")
     if os.path.dirname(python):
         if not os.path.exists(python):

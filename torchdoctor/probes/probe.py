@@ -22,7 +22,10 @@ class Cost(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds that programs may take. Importing torch from a cold network disk takes tens of seconds."""
+    """Seconds that programs may take. Importing torch from a cold network disk takes tens of seconds.
+
+    With ``total_s`` for all that is asked: what has not answered by then stays unknown.
+    """
 
     interpreter_s: float = 20.0
     import_s: float = 60.0
@@ -30,6 +33,13 @@ class Limits:
     nvml_s: float = 20.0
     tool_s: float = 10.0
     files_s: float = 5.0
+    total_s: float | None = None
+
+    @staticmethod
+    def within(total_s: float) -> Limits:
+        """Shares of a limit for all: they run beside each other, and the import of torch takes longest."""
+        third = total_s / 3
+        return Limits(third, 2 * third, third, third, third / 2, third / 6, total_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
     from torchdoctor.probes.derived import Derived
 
 CLAIMS = "claims"
+_TELL_S = 0.5
+# what a person waits for, by module
+_WORDS = {
+    "interpreter": "the interpreter", "torch_package": "the interpreter", "torch_import": "import torch",
+    "torch_cuda": "torch to start CUDA", "nvml": "NVML", "toolchain": "compilers",
+}  # fmt: skip
 # The programs that take longest begin first.
 _EARLY = ("torch_cuda", "torch_import", "interpreter", "nvml", "toolchain")
 
@@ -39,9 +46,12 @@ class ProbeSource:
         self.machine = machine if machine is not None else LiveMachine()
         self.context = Context(self.machine, self.fetch, python or "", limits or Limits())
         self.faults: list[str] = []
+        self.tell: Callable[[str], None] | None = None  # is told, while we wait, what for
         self._deep = deep
         self._facts: dict[str, Fact] = {}
-        self._asking: set[str] = set()
+        self._asking: dict[str, None] = {}
+        total_s = self.context.limits.total_s
+        self._deadline = None if total_s is None else time.monotonic() + total_s
 
     def names(self) -> Sequence[str]:
         """Every fact name this source can be asked for."""
@@ -49,17 +59,36 @@ class ProbeSource:
 
     def fetch(self, name: str) -> Fact:
         """The fact; UNKNOWN with a reason when it cannot be told. Never raises. May wait for a program."""
+        if name in self._facts or self._deadline is None:
+            return self._ask(name)
+        import threading
+
+        if threading.current_thread() is not threading.main_thread():
+            return self._ask(name)
+        # whatever hangs, and wherever it does: after the limit it is left alone
+        thread = threading.Thread(target=self._ask, args=(name,), daemon=True)
+        if time.monotonic() < self._deadline:
+            thread.start()
+        while thread.is_alive() and (left := self._deadline - time.monotonic()) > 0:
+            thread.join(min(left, _TELL_S))
+            if self.tell is not None and (asking := list(self._asking)):
+                self.tell(_WORDS.get(MODULES.get(asking[-1], ""), "files of this machine"))
+        late = f"the limit of {self.context.limits.total_s:g} s for the whole run was over"
+        found = self._facts.get(name)
+        return Fact.unknown(name, Reason.TIMED_OUT, detail=late) if found is None else found
+
+    def _ask(self, name: str) -> Fact:
         fact = self._facts.get(name)
         if fact is not None:
             return fact
         if name in self._asking:
             return Fact.unknown(name, Reason.NOT_ASKED, detail="it needs itself")
-        self._asking.add(name)
+        self._asking[name] = None
         try:
             for fact in self._find(name):
                 self._facts.setdefault(fact.name, fact)
         finally:
-            self._asking.discard(name)
+            self._asking.pop(name, None)
         return self._facts.setdefault(name, Fact.unknown(name, Reason.NOT_ASKED, detail="no probe told it"))
 
     def all(self) -> tuple[Fact, ...]:
@@ -69,18 +98,7 @@ class ProbeSource:
 
     def start(self, names: Iterable[str]) -> None:
         """Begin, without waiting, every program that one of these facts waits for."""
-        wanted: list[Probe] = []
-        seen: set[str] = set()
-        waiting = list(names)
-        while waiting:
-            name = waiting.pop()
-            if name in seen or name not in MODULES:
-                continue
-            seen.add(name)
-            if MODULES[name] == CLAIMS:
-                waiting.extend(_derived(name).needs)
-            else:
-                wanted.append(_probe(name))
+        wanted = list(_behind(names))
         for module in _EARLY:
             for probe in _probes(module):
                 if probe in wanted and probe.command is not None:
@@ -152,6 +170,31 @@ class ProbeSource:
         told_names = {fact.name for fact in found}
         found.extend(Fact.unknown(name, reason, detail=detail) for name in names if name not in told_names)
         return found
+
+
+def waits(names: Iterable[str]) -> int:
+    """How long these facts may take: 0 only files are read, 1 an interpreter starts, 2 more is run."""
+    from torchdoctor.probes.interpreter import command
+
+    programs = {probe.command for probe in _behind(names)} - {None}
+    return 2 if programs - {command} else len(programs)
+
+
+def _behind(names: Iterable[str]) -> Iterator[Probe]:
+    """The probes that tell these facts, and those that claims among them rest on; some of them twice."""
+    seen: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in seen or name not in MODULES:
+            continue
+        seen.add(name)
+        if MODULES[name] == CLAIMS:
+            waiting.extend(_derived(name).needs)
+        else:
+            probe = _probe(name)
+            waiting.extend(probe.needs)
+            yield probe
 
 
 def _probes(module: str) -> tuple[Probe, ...]:

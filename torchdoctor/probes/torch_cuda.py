@@ -12,7 +12,7 @@ from torchdoctor.model import Fact, Reason
 from torchdoctor.probes.machine import Command
 from torchdoctor.probes.names import CATALOGUE
 from torchdoctor.probes.probe import Context, Cost, Probe, failure, reported, stage_state
-from torchdoctor.probes.torch_import import CUDA, last_words, nothing_to_import
+from torchdoctor.probes.torch_import import CUDA, UNFINISHED, last_words, nothing_to_import, unfinished
 from torchdoctor.probes.torch_import import command as import_command
 
 _NAMES = tuple(CATALOGUE["torch_cuda"])
@@ -32,6 +32,8 @@ def _look(context: Context) -> Iterator[Fact]:
     found = reported(outcome, _NAMES, source)
     yield from found.values()
     reason, detail = failure(outcome)
+    if unfinished(outcome):
+        reason, detail = Reason.TIMED_OUT, UNFINISHED
     state = stage_state(outcome, "cuda")
     if state == "" and stage_state(outcome, "import") == "end":
         reason, detail = Reason.NOT_INSTALLED, "torch did not import"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from torchdoctor.model import Fact
+from torchdoctor.model import Fact, Reason
 from torchdoctor.probes.interpreter import TARGET
 from torchdoctor.probes.machine import Command, Outcome
 from torchdoctor.probes.names import CATALOGUE
@@ -16,6 +16,7 @@ from torchdoctor.probes.probe import Context, Cost, Probe, failure, reported, si
 _NAMES = tuple(CATALOGUE["torch_import"])
 _HOW = tuple(name for name in _NAMES if name.startswith("torch.import_") and name != "torch.imported_version")
 IMPORT, CUDA = "import", "import+cuda"
+UNFINISHED = "import torch was not finished"
 
 
 def command(context: Context, stages: str = IMPORT) -> Command:
@@ -41,7 +42,9 @@ def _look(context: Context) -> Iterator[Fact]:
         found.setdefault(fact.name, fact)
     yield from found.values()
     reason, detail = failure(outcome)
-    if found["torch.import_outcome"].value not in ("ok", "unknown"):
+    if found["torch.import_outcome"].value == "hang":
+        reason, detail = Reason.TIMED_OUT, UNFINISHED
+    elif found["torch.import_outcome"].value not in ("ok", "unknown"):
         detail = "the import failed"
     for name in _NAMES:
         if name in found:
@@ -72,14 +75,17 @@ def _course(outcome: Outcome, found: dict[str, Fact], source: str) -> Iterator[F
         for name in ("torch.import_ok", "torch.import_outcome"):
             yield Fact.unknown(name, reason, source, detail)
         return
-    yield Fact.known("torch.import_ok", False, source)
-    yield Fact.known("torch.import_seconds", outcome.seconds, source)
+    hangs = unfinished(outcome)
     stack = _stack(outcome.stderr)
+    # a cold network disk takes longer than any limit: that it is not done yet is no failure
+    late = f"not finished after {outcome.seconds:.0f} s" + (f", at {stack.splitlines()[0]}" if stack else "")
+    ok = "torch.import_ok"
+    yield Fact.unknown(ok, Reason.TIMED_OUT, source, late) if hangs else Fact.known(ok, False, source)
+    yield Fact.known("torch.import_seconds", outcome.seconds, source)
     if stack:
         yield Fact.known("torch.import_stack", stack, source)
-    if outcome.timed_out or "Timeout (" in outcome.stderr:
+    if hangs:
         yield Fact.known("torch.import_outcome", "hang", source)
-        yield Fact.known("torch.import_error", f"not finished after {outcome.seconds:.0f} s", source)
     elif outcome.signal is not None:
         name = signal_name(outcome.signal)
         yield Fact.known("torch.import_outcome", "signal", source)
@@ -95,6 +101,11 @@ def _course(outcome: Outcome, found: dict[str, Fact], source: str) -> Iterator[F
         yield Fact.known(
             "torch.import_error", words or f"the import ended the process with code {code}", source
         )
+
+
+def unfinished(outcome: Outcome) -> bool:
+    """Was the import still going on when it was ended for its time limit?"""
+    return stage_state(outcome, "import") == "begin" and (outcome.timed_out or "Timeout (" in outcome.stderr)
 
 
 def last_words(text: str) -> str:

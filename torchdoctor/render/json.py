@@ -16,7 +16,18 @@ from torchdoctor.model import Evidence, Frame, Report
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from torchdoctor.model import CheckResult, Diagnosis, Fact, FactValue, FirstFailure, Link, Moment, Suspect
+    from torchdoctor.model import (
+        CheckResult,
+        Diagnosis,
+        Fact,
+        FactValue,
+        FirstFailure,
+        Incident,
+        Link,
+        Moment,
+        Run,
+        Suspect,
+    )
 
 # ISO 8601 with the parts that logs write differently: "/" in dates, a blank for "T", "," before the fraction.
 _TIME = (
@@ -27,14 +38,15 @@ _TIME = (
 
 def to_json(report: Report) -> str:
     """One line of JSON, without the line break; the same report always gives the same text."""
-    return _dump(_report(report))
+    return _dump(to_dict(report))
 
 
 def _dump(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
-def _report(report: Report) -> dict[str, Any]:
+def to_dict(report: Report) -> dict[str, Any]:
+    """The object itself: dictionaries, lists, texts, numbers, None."""
     return {
         "schema": report.schema,
         "outcome": report.outcome.value,
@@ -47,6 +59,30 @@ def _report(report: Report) -> dict[str, Any]:
         "not_checked": [{"id": item.id, "reason": _text(item.reason)} for item in report.not_checked],
         "notes": _texts(report.notes),
         "facts": [_fact(item) for item in report.facts],
+        "runs": [_run(item) for item in report.runs],
+        "incidents": [_incident(item) for item in report.incidents],
+    }
+
+
+def _run(item: Run) -> dict[str, Any]:
+    return {
+        "number": item.number,
+        "file": _text(item.file),
+        "line": item.line,
+        "end_line": item.end_line,
+        "started": _iso8601(item.started),
+        "outcome": item.outcome.value,
+        "rule": item.rule,
+    }
+
+
+def _incident(item: Incident) -> dict[str, Any]:
+    return {
+        "source": _texts(item.source),
+        "outcome": item.outcome.value,
+        "diagnoses": [_diagnosis(one) for one in item.diagnoses],
+        "first_failure": _first_failure(item.first_failure),
+        "suspect": _suspect(item.suspect),
     }
 
 
@@ -117,6 +153,7 @@ def _suspect(item: Suspect | None) -> dict[str, Any] | None:
         "rank": item.rank,
         "frame": _frame(item.frame),
         "evidence": [_evidence(item.evidence)],
+        "resembles": [{"rule": _text(one.rule), "title": _text(one.title)} for one in item.resembles],
     }
 
 

@@ -88,9 +88,14 @@ def _blocks(report: Report, heading: str | None, chars: int, *, facts: bool) -> 
         yield escape(words.first_failure(report.first_failure))
         yield from _suspect(report, chars)
     yield _timeline(report)
-    yield _folded("Notes", "\n".join(f"- {escape(note)}" for note in report.notes))
+    yield _listed("Incidents", words.incidents(report))
+    yield _listed("Notes", report.notes)
     if facts and report.facts:
         yield _folded("Facts", fence(_fact_lines(report), 20_000))
+
+
+def _listed(title: str, lines: Sequence[str]) -> str:
+    return _folded(title, "\n".join(f"- {escape(line)}" for line in lines))
 
 
 def _standing(report: Report, first: Diagnosis) -> str:
@@ -126,7 +131,7 @@ def _mark(item: Diagnosis) -> str:
 
 def _inputs(report: Report) -> str:
     told = words.sources(report.source)
-    return told if len(report.source) != 1 or report.source[0] in ("-", "<stdin>") else code(told)
+    return code(told) if (told,) == report.source else told
 
 
 def _diagnosis(item: Diagnosis, chars: int) -> Iterable[str]:
@@ -182,6 +187,9 @@ def _suspect(report: Report, chars: int) -> Iterable[str]:
         yield code(place)
     if item.frame is not None:
         yield _frame(item.frame, chars)
+    if item.resembles:
+        names = "\n".join(f"- {escape(one.title)} ({code(one.rule)})" for one in item.resembles)
+        yield _titled(words.RESEMBLES, names)
 
 
 def _frame(frame: Frame, chars: int) -> str:

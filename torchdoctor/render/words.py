@@ -6,12 +6,15 @@ import os.path
 import re
 from typing import TYPE_CHECKING
 
-from torchdoctor.model import Role, Severity, Standing, counted
+from torchdoctor.model import Outcome, Role, Severity, Standing, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from torchdoctor.model import Diagnosis, Evidence, Fact, FirstFailure, Frame, Suspect
+    from torchdoctor.model import Diagnosis, Evidence, Fact, FirstFailure, Frame, Incident, Report, Suspect
+
+# the head above rules that are no diagnosis
+RESEMBLES = "Resembles these, but this message is not known for them"
 
 NEW_RULE = (
     "If you know the cause, add a rule: it is one TOML file, and --rules DIR uses yours at once. "
@@ -23,6 +26,9 @@ RISKS = {
     "loses-work": "loses work",
     "runs-code": "runs code from the file",
 }
+
+# inputs that are no files
+_SPOKEN = dict.fromkeys(("-", "<stdin>"), "the standard input") | {"<output>": "the command's output"}
 
 
 def standing(item: Diagnosis) -> str:
@@ -134,13 +140,46 @@ def ranks(numbers: Sequence[int], most: int = 24) -> str:
     )
 
 
+def heading_of_input(report: Report, _: int = 0) -> str:
+    """What stands above the report on one of several inputs."""
+    return ", ".join(report.source)
+
+
+def heading_of_run(report: Report, index: int) -> str:
+    """What stands above the report on one of several runs of an input, with its index."""
+    if not report.runs:
+        return heading_of_input(report)
+    run = report.runs[index]
+    return f"{run.file}, run {run.number} of {len(report.runs)}, lines {run.line} to {run.end_line}"
+
+
+def incidents(report: Report) -> list[str]:
+    """Where the inputs are several incidents, one line for each."""
+    return [f"{sources(one.source)}: {_came_of(one)}" for one in report.incidents]
+
+
+def _came_of(one: Incident) -> str:
+    if one.outcome is Outcome.DIAGNOSED:
+        first = one.diagnoses[0]
+        return f"{first.title} ({first.rule}, {first.standing.value}){_at(first.evidence[:1])}"
+    if one.outcome is Outcome.UNRECOGNISED:
+        kind = f", {one.suspect.type}" if one.suspect is not None and one.suspect.type else ""
+        place = _at([one.suspect.evidence]) if one.suspect is not None else ""
+        return f"a failure that no rule knows{kind}{place}"
+    return "no failure found" if one.outcome is Outcome.NO_FAILURE else "could not be read"
+
+
+def _at(evidence: Sequence[Evidence]) -> str:
+    return "".join(f", line {item.line}" for item in evidence if item.line)
+
+
 def sources(names: Sequence[str]) -> str:
     """The inputs, for a sentence."""
     if len(names) > 1:
         return counted(len(names), "file")
     if not names:
         return "the input"
-    return "the standard input" if names[0] in ("-", "<stdin>") else names[0]
+    return _SPOKEN.get(names[0], names[0])
 
 
 def place(item: Evidence, rank: int | None = None, folder: str = "") -> str:
@@ -150,6 +189,12 @@ def place(item: Evidence, rank: int | None = None, folder: str = "") -> str:
     if item.file and item.line:
         where += f":{item.line}"
     return f"{where} (rank {rank})" if rank is not None and where else where
+
+
+def frame(item: Frame) -> str:
+    """``train.py:12, in forward``."""
+    where = item.file if item.line is None else f"{item.file}:{item.line}"
+    return f"{where}, in {item.function}" if item.function else where
 
 
 def long_folder(sources: Sequence[str], width: int) -> str:

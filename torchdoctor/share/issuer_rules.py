@@ -6,11 +6,9 @@ import math
 import os
 import re
 from collections import Counter
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import NamedTuple
 
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "secret_rules.tsv")
 

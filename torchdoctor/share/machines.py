@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from torchdoctor.share.names import tells
 from torchdoctor.share.people import PROMPT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 UNC = re.compile(r"(?P<lead>(?<![\\\w:?.])\\{2,4})(?P<host>(?!wsl\b)[A-Za-z][\w.-]{1,62})(?=\\{1,2}[\w$.-]+)")
 PRINCIPAL = re.compile(

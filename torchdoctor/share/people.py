@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from torchdoctor.share.names import COMMON, is_folder, is_stand_in, tells
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _NAME = r"(?P<name>[^/\\\s\"':,;)\]}<>*|%$]+)"
 _LOGIN = r"(?P<name>[A-Za-z_][\w.-]{0,31})"

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from torchdoctor.model import Record, Report
+from torchdoctor.model import Record, Report, Transcript
 from torchdoctor.records import replace
 from torchdoctor.share.redaction import Redactor
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from torchdoctor.model import Transcript
 
 _EVENTS_READ = 5_000
 _NAMED = 12  # stand-ins that the note lists

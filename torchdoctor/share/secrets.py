@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from torchdoctor.share import issuer_rules
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 STAND_IN = "REDACTED"
 

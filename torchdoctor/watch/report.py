@@ -14,6 +14,7 @@ _STACK_SHOWN = 8
 _ORDER = {Verdict.FAIL: 0, Verdict.WARN: 1, Verdict.UNKNOWN: 2, Verdict.PASS: 3, Verdict.SKIP: 4}
 # rules that say: what the target asks for is not on this machine
 _NO_GPU = ("torch-cpu-only", "no-cuda-gpus", "driver-not-found", "hip-no-device", "invalid-device-ordinal")
+_TORCH_MISSING = "torch-missing"
 TARGET_CHECK = "target-import"
 GLOBALS_CHECK = "process-globals"
 
@@ -28,11 +29,12 @@ def merged(report: Report, runs: Sequence[Run]) -> Report:
     results: list[CheckResult] = []
     unsure: list[NotChecked] = []
     notes: list[str] = []
+    no_torch = any(one.id == _TORCH_MISSING and one.verdict is Verdict.FAIL for one in report.checks)
     for run in runs:
         found, remarks = findings(run.changes, own=run.target.kind not in ("module", "script"))
         results += found
         notes += remarks
-        if not found and run.ended != "start":
+        if not found and run.ended != "start" and not no_torch:
             results.append(
                 CheckResult(
                     GLOBALS_CHECK,
@@ -41,7 +43,7 @@ def merged(report: Report, runs: Sequence[Run]) -> Report:
                     observed=f"{run.target.words}: nothing above a note",
                 )
             )
-        ending = _ending(run)
+        ending = _ending(run, no_torch)
         if isinstance(ending, CheckResult):
             results.append(ending)
         elif ending is not None:
@@ -211,7 +213,8 @@ def _frame(role: str, place: Place) -> Evidence:
     return Evidence(f"{role}{inside}" + (f": {place.code}" if place.code else ""), place.file, place.line)
 
 
-def _ending(run: Run) -> CheckResult | NotChecked | None:
+def _ending(run: Run, no_torch: bool) -> CheckResult | NotChecked | None:
+    """How the target ended, but for want of a torch that is told already."""
     name = run.target.words
     if run.ended == "ok":
         return CheckResult(
@@ -240,10 +243,10 @@ def _ending(run: Run) -> CheckResult | NotChecked | None:
             return NotChecked(
                 TARGET_CHECK, f"{name} needs a GPU that is not here ({rule}): {_message(run)}{at}{upto}"
             )
-        if run.target.kind == "script":
-            case = f", a case of: {title} ({rule})" if title else ""
-            return NotChecked(TARGET_CHECK, f"{name} raises {_message(run)}{at}{case}{upto}")
-        return _failed(run, f"{name} raises {run.type}", _message(run), title and f"{title} ({rule})", upto)
+        if no_torch and rule == _TORCH_MISSING:
+            return None
+        case = title and f"{title} ({rule})"
+        return _failed(run, f"{name} raises {run.type}", _message(run) + at, case, upto)
     if run.ended == "hang":
         return _hang(run, upto)
     if run.ended == "exec":
@@ -259,9 +262,7 @@ def _ending(run: Run) -> CheckResult | NotChecked | None:
         "start": f"{name} could not be run: the interpreter "
         + ("is older than 3.6, the oldest that can be watched" if _too_old(run) else "does not start"),
     }[run.ended]
-    if run.target.kind == "script" and run.ended != "start":
-        return NotChecked(TARGET_CHECK, f"{words}{at}{_said(run)}{upto}")
-    return _failed(run, words, run.message or run.output, "", upto)
+    return _failed(run, words, (run.message or run.output) + at, "", upto)
 
 
 def _too_old(run: Run) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from torchdoctor.catalog.remarks import Example
 from torchdoctor.workbench.case import NONE, ORIGINS, UNRECOGNISED
@@ -12,6 +12,8 @@ from torchdoctor.workbench.golden import Answer
 
 MAX_LINES = 3
 MAX_LENGTH = 320
+# rules for whatever message an exception has
+READINGS = ("own-code-error", "interrupted")
 
 
 def collect(found: Sequence[Answer]) -> dict[str, Example]:
@@ -33,6 +35,15 @@ def collect(found: Sequence[Answer]) -> dict[str, Example]:
         )
         for rule_id in sorted({*firsts, *near})
     }
+
+
+def decisive(found: Sequence[Answer]) -> Iterator[tuple[str, str]]:
+    """(rule, message) of each case whose rule a message decided; the readings of an exception have none."""
+    for answer in found:
+        if answer.report.diagnoses and answer.top == answer.case.rule and answer.top not in READINGS:
+            first = next(iter(answer.report.diagnoses[0].evidence), None)
+            if first is not None and first.line and not first.fact and not first.text.startswith('File "'):
+                yield answer.top, first.text
 
 
 def _preference(answer: Answer) -> tuple[int, str]:

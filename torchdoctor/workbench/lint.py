@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from torchdoctor import extract
 from torchdoctor.catalog import RuleSet
 from torchdoctor.catalog.compile import compile_tree
+from torchdoctor.catalog.nearest import MESSAGES, messages_text
 from torchdoctor.catalog.pages import files
 from torchdoctor.catalog.reader import CatalogError
 from torchdoctor.catalog.remarks import rule_file, versions
@@ -20,7 +21,7 @@ from torchdoctor.workbench import golden, lint_patterns, lint_rules, literals
 from torchdoctor.workbench.blocks import SUFFIX
 from torchdoctor.workbench.case import CLEAN, NONE, TEXTS, UNKNOWN, UNRECOGNISED, Case
 from torchdoctor.workbench.cases import read_all
-from torchdoctor.workbench.examples import collect
+from torchdoctor.workbench.examples import collect, decisive
 from torchdoctor.workbench.golden import Answer
 from torchdoctor.workbench.shape import repeated
 
@@ -54,7 +55,8 @@ class Catalog:
 
     def pages(self) -> dict[str, str]:
         """The generated files: path within the rules directory -> text."""
-        return files(self.rules, self.directory, collect(self.answers))
+        made = files(self.rules, self.directory, collect(self.answers))
+        return {**made, MESSAGES: messages_text(decisive(self.answers))}
 
     def golden(self, before: str | None = None) -> str:
         """The golden table of the answers; new cases that show nothing new are not recorded.

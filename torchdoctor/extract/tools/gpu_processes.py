@@ -9,25 +9,16 @@ CUDA context there, or tensors that a checkpoint brought along. gpustat prints o
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING
 
+from torchdoctor.extract import Found
 from torchdoctor.extract.tools import gpustat
-from torchdoctor.model import Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
-
-NAMESPACE = "process_table"
+from torchdoctor.model import Event, Transcript
+from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "process_table.gpu": "int: GPU of this row",
-    "process_table.pid": "int: process of this row",
-    "process_table.used_bytes": "int: memory of this process on this GPU",
     "process_table.strays_on_gpu0": "int: processes with some memory on GPU 0 and more on another GPU",
 }
 
@@ -53,11 +44,6 @@ class Row:
     by_bus: bool = False  # ``gpu`` tells the place on the bus, which only orders the GPUs
 
 
-@cache
-def _pattern(source: str) -> re.Pattern[str]:
-    return re.compile(source, re.MULTILINE)
-
-
 def rows(text: str) -> Iterator[Row]:
     """The rows of the process table that a text holds."""
     if "|" not in text:
@@ -65,7 +51,7 @@ def rows(text: str) -> Iterator[Row]:
             yield from _separated(text)
         return
     if "MiB" in text:
-        for found in _pattern(_ROW).finditer(text):
+        for found in pattern(_ROW).finditer(text):
             yield Row(int(found.group("gpu")), int(found.group("pid")), int(found.group("mib")) * 1024**2)
     elif " MB |" in text:
         for gpu, pid, used in gpustat.rows(text):
@@ -76,7 +62,7 @@ def _separated(text: str) -> Iterator[Row]:
     """Rows of a list that commas separate: a place on the bus, a process, what it uses, perhaps its name."""
     for line in text.split("\n"):
         cells = [cell.strip() for cell in line.split(",")] if " MiB" in line else []
-        places = [place for cell in cells[:8] if (place := _pattern(_BUS).match(cell))]
+        places = [place for cell in cells[:8] if (place := pattern(_BUS).match(cell))]
         pids = [cell for cell in cells if cell.isdecimal()]
         used = [cell[:-4] for cell in cells if cell.endswith(" MiB") and cell[:-4].isdecimal()]
         if len(places) == len(pids) == len(used) == 1:
@@ -84,19 +70,16 @@ def _separated(text: str) -> Iterator[Row]:
             yield Row(at, int(pids[0]), int(used[0]) * 1024**2, by_bus=True)
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one row and its table; of a report of full memory, those of the table near it."""
-    source = f"text:{event.source}:{event.line}"
     own = next(rows(event.text), None)
     if own is None:
         if "out of memory" in event.text and (table := _table(event, transcript)):
-            yield Fact.known("process_table.strays_on_gpu0", _strays(table), source)
+            yield "strays_on_gpu0", _strays(table)
         return
     if not own.by_bus:
-        yield Fact.known("process_table.gpu", own.gpu, source)
-    yield Fact.known("process_table.pid", own.pid, source)
-    yield Fact.known("process_table.used_bytes", own.used_bytes, source)
-    yield Fact.known("process_table.strays_on_gpu0", _strays(_table(event, transcript)), source)
+        yield "gpu", own.gpu
+    yield "strays_on_gpu0", _strays(_table(event, transcript))
 
 
 def _table(event: Event, transcript: Transcript) -> dict[tuple[int, int], int]:

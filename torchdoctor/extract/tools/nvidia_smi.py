@@ -7,16 +7,11 @@ and keeps the section it is in.
 from __future__ import annotations
 
 import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from torchdoctor.model import Fact
+from torchdoctor.model import Event, Fact, FactValue
 from torchdoctor.number import count
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, FactValue
+from torchdoctor.patterns import Patterns
 
 FACTS: dict[str, str] = {
     "driver.version": "str: version of the NVIDIA driver",
@@ -34,7 +29,7 @@ FACTS: dict[str, str] = {
     "gpu.pcie_degraded": "bool: a GPU's PCIe link is narrower than it could be",
 }
 
-_PATTERNS: dict[str, str] = {
+_SOURCES = {
     "driver": r"(?:Driver Version|driver version)\s*:\s*(?P<version>\d{3}\.\d+(?:\.\d+)?)",
     "cuda": r"CUDA (?:UMD )?Version\s*:\s*(?P<version>\d+\.\d+)",
     "found": r"found version (?P<version>\d{4,5})\b",
@@ -56,6 +51,7 @@ _PATTERNS: dict[str, str] = {
     "lspci": r"LnkSta:\s*Speed \S+(?: \(\w+\))?, Width x\d+ \(downgraded\)",
     "query": r"--query-gpu[= ](?P<columns>[a-z_.]{4,60}(?:,[a-z_.]{3,60}){1,40})",
 }
+_PATTERNS = Patterns(_SOURCES, re.MULTILINE)
 
 
 # Words of nvidia-smi -q that are read, section names first.
@@ -73,11 +69,6 @@ _HELD_BITS = 0x08 | 0x20 | 0x40 | 0x80
 def is_mask(text: str) -> bool:
     """Is it a mask of bits as nvidia-smi prints it, 0x0000000000000008? A broken log may hold anything."""
     return re.fullmatch(r"0x[0-9A-Fa-f]{1,16}", text) is not None
-
-
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_PATTERNS[name], re.MULTILINE)
 
 
 def cuda_version(number: str) -> str:
@@ -110,7 +101,7 @@ class Table:
             self._versions(text, event)
         if "GPU" in text or "MiB" in text or "sm_" in text or text[:1] == "|" or "No running" in text:
             self._gpus(text, event)
-        if "LnkSta" in text and _pattern("lspci").search(text):
+        if "LnkSta" in text and _PATTERNS["lspci"].search(text):
             self._put("gpu.pcie_degraded", True, event)
         if self._section or any(word in text for word in _QUERY_WORDS):
             for line in text.splitlines():
@@ -127,19 +118,19 @@ class Table:
             ("client", "driver.library_version"),
             ("kernel", "driver.kernel_version"),
         ):
-            if version := _pattern(pattern).search(text):
+            if version := _PATTERNS[pattern].search(text):
                 self._put(name, version.group("version"), event)
         for pattern, need in (("found", "too old"), ("nccl", "cudaDriverVersion")):
-            if need in text and (hit := _pattern(pattern).search(text)):
+            if need in text and (hit := _PATTERNS[pattern].search(text)):
                 self._put("driver.cuda", cuda_version(hit.group("version")), event)
 
     def _gpus(self, text: str, event: Event) -> None:
         for pattern in ("row", "listed", "found-gpu"):
-            for row in _pattern(pattern).finditer(text):
+            for row in _PATTERNS[pattern].finditer(text):
                 self._names[int(row.group("index"))] = row.group("name").strip()
                 self._place = event
         for pattern in ("named", "found-gpu"):
-            if (hit := _pattern(pattern).search(text)) and hit.group("cc"):
+            if (hit := _PATTERNS[pattern].search(text)) and hit.group("cc"):
                 capability = hit.group("cc")
                 if "." not in capability:
                     capability = f"{capability[:-1]}.{capability[-1]}"
@@ -152,14 +143,14 @@ class Table:
                     if name not in self._names.values():
                         self._names[len(self._names)] = name
                     self._place = event
-        if "MiB" in text and (hit := _pattern("memory").search(text)):
+        if "MiB" in text and (hit := _PATTERNS["memory"].search(text)):
             if not self._memory or self._processes is not None:
                 self._memory, self._processes, self._listed_mib = [], None, 0  # a new table
             self._memory.append((int(hit.group("used")), int(hit.group("total"))))
             self._place = event
         elif "No running processes found" in text:
             self._processes = False
-        elif self._memory and "MiB" in text and (hit := _pattern("process").search(text.rstrip(" |"))):
+        elif self._memory and "MiB" in text and (hit := _PATTERNS["process"].search(text.rstrip(" |"))):
             self._processes = True
             self._listed_mib += int(hit.group("mib"))
         elif "Processes:" in text and self._memory:
@@ -173,7 +164,7 @@ class Table:
                 self._section = stripped if stripped in _SECTIONS else ""
                 self._width = (None, None)
             return
-        hit = _pattern("value").match(line)
+        hit = _PATTERNS["value"].match(line)
         if hit is None:
             return
         key, value = hit.group("key").strip(), hit.group("value").strip()
@@ -205,7 +196,7 @@ class Table:
 
     def _csv_line(self, text: str, event: Event) -> None:
         """A line of --query-gpu=…: the command or the header names the columns, each line below is a GPU."""
-        if (asked := _pattern("query").search(text)) is not None:
+        if (asked := _PATTERNS["query"].search(text)) is not None:
             self._columns = asked.group("columns").split(",")
             return
         cells = [cell.strip() for cell in text.strip().split(",")]

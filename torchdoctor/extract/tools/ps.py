@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from torchdoctor.model import Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Transcript
-
-NAMESPACE = "ps"
+from torchdoctor.extract import Found, source_of
+from torchdoctor.model import Event, Fact, Transcript
+from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "ps.stopped": "int: a Python process below this head line that was stopped (Ctrl-Z) and not ended",
@@ -24,15 +17,10 @@ _HEAD = r"^\s*(?:[A-Z]\w*\s+)*PID\s.*\bSTAT?\b"
 _PYTHON = r"\bpython\d?(?:\.\d+)?\b|\bpt_main_thread\b"
 
 
-@cache
-def _pattern(source: str) -> re.Pattern[str]:
-    return re.compile(source)
-
-
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """What the rows below a head line of ps say; nothing for another event."""
     head = event.text.split("\n")[0]
-    if _pattern(_HEAD).search(head) is None:
+    if pattern(_HEAD).search(head) is None:
         return
     columns = head.split()
     state = columns.index("STAT") if "STAT" in columns else columns.index("S") if "S" in columns else -1
@@ -45,6 +33,6 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         pid = cells[columns.index("PID")]
         if not pid.isdecimal() or len(pid) > 10:
             return
-        if cells[state][:1] in "Tt" and _pattern(_PYTHON).search(cells[-1]):
-            yield Fact.known("ps.stopped", int(pid), f"text:{row.source}:{row.line}", row.text[:200])
+        if cells[state][:1] in "Tt" and pattern(_PYTHON).search(cells[-1]):
+            yield Fact.known("ps.stopped", int(pid), source_of(row), row.text[:200])
             return

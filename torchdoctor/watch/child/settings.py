@@ -14,6 +14,7 @@ from functools import partial
 MYPY = False
 if MYPY:
     from collections.abc import Callable, Iterator
+    from types import FrameType
     from typing import Any
 
     Getter = Callable[[], Any]
@@ -306,6 +307,43 @@ def variable(key: object) -> "str | None":
     """The name of a variable that concerns torch, from a key of ``environment``."""
     name = os.fsdecode(key) if isinstance(key, (bytes, str)) else str(key)
     return name if name.startswith(PREFIXES) or name in VARIABLES else None
+
+
+_torchs = []  # type: list[set[str]]
+
+
+def torchs_variables() -> "set[str]":
+    """The variables that torch itself sets from now on: what it keeps there is not the program's doing.
+
+    A set that grows; Python 3.8 and later, else it stays empty. One hook a process: none can be taken away.
+    """
+    if _torchs:
+        return _torchs[0]
+    found = set()  # type: set[str]
+    _torchs.append(found)
+
+    def heard(event: str, args: "tuple[Any, ...]") -> None:
+        if event != "os.putenv":
+            return
+        frame = sys._getframe(1)  # type: FrameType | None
+        while frame is not None and frame.f_globals.get("__name__") == "os":
+            frame = frame.f_back
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0] if frame is not None else ""
+        of_torch = package in ("torch", "functorch", "torchgen", "triton")
+        (found.add if of_torch else found.discard)(os.fsdecode(args[0]))
+
+    getattr(sys, "addaudithook", lambda hook: None)(heard)
+    return found
+
+
+def of_dynamo(name: str, frame: "FrameType | None") -> bool:
+    """Is it the recursion limit, which Dynamo raises while it compiles? The line does not speak of it."""
+    return (
+        name == "recursion-limit"
+        and "torch._dynamo" in sys.modules
+        and frame is not None
+        and "setrecursionlimit" not in frame.f_code.co_names
+    )
 
 
 def words(value: object) -> str:

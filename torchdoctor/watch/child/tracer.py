@@ -62,6 +62,7 @@ class Tracer:
         self._counted = None  # type: dict[str, object] | None
         self._caught = settings.caught_signals()
         self._outside = settings.native_variables()  # type: dict[str, str]
+        self._of_torch = settings.torchs_variables()  # type: set[str]
         self._thread = threading.get_ident()
         self._pid = os.getpid()
         self._torch_seen = False
@@ -291,7 +292,7 @@ class Tracer:
             self._hot = now
             for at, (name, _) in enumerate(self._getters):
                 old, new = before[at], now[at]
-                if old is new or old == new:
+                if old is new or old == new or self._settings.of_dynamo(name, self._traced_above(frame)):
                     continue
                 if name.startswith("signal."):
                     old, new = self._settings.handler(old), self._settings.handler(new)
@@ -308,7 +309,7 @@ class Tracer:
         for key in sorted(set(before) | set(self._variables)):
             old, new = before.get(key), self._variables.get(key)
             name = self._settings.variable(key) if old != new else None
-            if name is None:
+            if name is None or name in self._of_torch:
                 continue
             self._tell("env." + name, old, new, frame, line)
             if name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES") and self._counted is not None:
@@ -384,9 +385,8 @@ class Tracer:
 
     def tell_held(self) -> None:
         """Tell how the settings stand that were switched to and fro so often that not all was told."""
-        held, self._held = self._held, {}
-        for change in held.values():
-            self._record(change)
+        while self._held:
+            self._record(self._held.popitem()[1])
 
     def _traced_above(self, frame: "FrameType | None") -> "FrameType | None":
         while frame is not None and self._files.get(frame.f_code.co_filename) != _TRACED:

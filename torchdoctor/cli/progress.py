@@ -1,0 +1,48 @@
+"""What a command is doing, on one line of standard error that is written over, where that is a terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from torchdoctor.cli import streams
+
+
+class Line:
+    """The line; to be cleared before anything else is written. ``wanted`` is false where nobody looks."""
+
+    def __init__(self) -> None:
+        self.wanted = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._begun = time.monotonic()
+        self._length = 0
+
+    def put(self, text: str) -> None:
+        """Write over what stood there, cut to the width of the terminal; nothing where none is wanted."""
+        if self.wanted:
+            self._put(text[: streams.screen()[0] - 1])
+
+    def put_late(self, text: str, after_s: float = 3.0) -> None:
+        """The same with the seconds that have gone by, once these are ``after_s``."""
+        seconds = time.monotonic() - self._begun
+        if seconds >= after_s:
+            self.put(f"{seconds:.0f} s  {text}")
+
+    def say(self, text: str) -> None:
+        """A remark that stays."""
+        self.clear()
+        streams.complain(text)
+
+    def clear(self) -> None:
+        """Leave the line empty."""
+        if self._length:
+            self._put("")
+            self._length = 0
+
+    def _put(self, text: str) -> None:
+        try:
+            sys.stderr.write("\r" + text.ljust(self._length) + ("" if text else "\r"))
+            sys.stderr.flush()
+        except OSError:
+            return
+        self._length = len(text)

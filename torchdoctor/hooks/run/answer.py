@@ -1,0 +1,127 @@
+"""The report on a run: what it printed, how it ended, what was seen of it, and the machine that it ran on."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from torchdoctor import catalog
+from torchdoctor.engine.factbook import FactBook
+from torchdoctor.engine.incident import STDIN, Local, explain
+from torchdoctor.engine.select import INTERRUPTED
+from torchdoctor.model import Outcome, Report, Severity, Standing, TorchdoctorError
+from torchdoctor.records import replace
+
+if TYPE_CHECKING:
+    from torchdoctor.hooks.run.stops import Stop
+    from torchdoctor.intake.live import Output
+    from torchdoctor.probes import ProbeSource
+
+
+def closing_words(code: int) -> str:
+    """The last line of the log, as PyCharm and others have it; ``code`` is negative for a signal."""
+    if code >= 0:
+        return f"Process finished with exit code {code}"
+    name = next((one.name for one in signal.Signals if one == -code), f"signal {-code}")
+    return f"Process finished with exit code {128 - code} (interrupted by signal {-code}: {name})"
+
+
+def local(python: str) -> Local:
+    """This machine, with the interpreter of the command; "" where it is not known."""
+    from torchdoctor.probes.opening import InterpreterError, open_for_log, resolve
+
+    def probes(programs: bool) -> ProbeSource:
+        try:
+            return open_for_log(resolve(python) if python else None, programs)
+        except InterpreterError:  # the command took it away
+            return open_for_log(None, programs)
+
+    return Local(probes, sure=True)
+
+
+def of_run(
+    output: Output,
+    logs: Sequence[str],
+    machine: Local | None,
+    stops: Sequence[Stop] = (),
+    *,
+    stopped: bool = False,
+    redact: bool = False,
+) -> Report:
+    """What happened. ``logs`` are further files of the same run; ``stopped``: it ended because of a stop.
+
+    ``redact``: names of people and machines, and secrets, are replaced.
+    """
+    rules = catalog.load()
+    answer = explain((STDIN, *logs), FactBook(None), rules, cast("BinaryIO", output), machine)
+    report = _with_stops(answer.report, stops, stopped)
+    if not redact:
+        return report
+    from torchdoctor.share.publish import published
+
+    return published(report, here=True)
+
+
+def _with_stops(report: Report, stops: Sequence[Stop], stopped: bool) -> Report:
+    """What a process was seen to wait for is the cause of a stop, unless the text holds one that is sure."""
+    if not stops:
+        return report
+    last = stops[-1].report
+    notes = [f"{stop.occasion}: {place}" for stop in stops for place in stop.standing]
+    notes += [f"{item.id}: {item.reason}" for item in last.not_checked]
+    waits = last.diagnoses if last.outcome is Outcome.DIAGNOSED or (stopped and not report.diagnoses) else ()
+    if waits:
+        sure = [
+            one for one in report.diagnoses if one.rule != INTERRUPTED
+            and one.severity is Severity.FATAL and one.standing is Standing.CONFIRMED
+        ]  # fmt: skip
+        others = [one for one in report.diagnoses if one not in sure and one.rule != INTERRUPTED]
+        found = (*sure, *waits, *others) if stopped else (*report.diagnoses, *waits)
+        report = replace(report, outcome=Outcome.DIAGNOSED, diagnoses=found, suspect=None)
+    elif report.outcome is not Outcome.DIAGNOSED and last.suspect is not None and stopped:
+        report = replace(report, outcome=Outcome.UNRECOGNISED, suspect=last.suspect)
+    return replace(report, notes=(*notes, *report.notes))
+
+
+def written(report: Report, form: str, stream: int | None = None) -> str:
+    """The report in one of the formats, for a file or for what a descriptor leads to."""
+    if form == "json":
+        from torchdoctor.render.json import to_json
+
+        return to_json(report) + "\n"
+    if form == "markdown":
+        from torchdoctor.render.markdown import documents
+
+        return documents([report], headings=[]) + "\n"
+    from torchdoctor.render.text import render
+
+    text = io.StringIO()
+    on_terminal = stream is not None and os.isatty(stream)
+    size = os.get_terminal_size(stream) if on_terminal and stream is not None else (100, sys.maxsize)
+    color = on_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    render(report, stream=text, width=size[0] or 80, height=size[1] or 24, color=color)
+    return text.getvalue()
+
+
+class SaveError(TorchdoctorError):
+    """A place that nothing can be written to."""
+
+
+def check_places(file: str | None, folder: str | None) -> None:
+    """Raises SaveError when the report or the bundle could not be written, before the command starts."""
+    if file is not None:
+        above = os.path.dirname(file) or "."
+        if os.path.isdir(file) or not os.access(file if os.path.exists(file) else above, os.W_OK):
+            raise SaveError(f"-o {file}: cannot be written; name a file in a folder of yours")
+    if folder is not None:
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            used = bool(os.listdir(folder))
+        except OSError as error:
+            raise SaveError(f"--save {folder}: {error.strerror}; name a new or empty folder") from None
+        if used or not os.access(folder, os.W_OK):
+            raise SaveError(f"--save {folder}: not an empty folder that can be written to; name a new one")

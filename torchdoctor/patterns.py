@@ -1,0 +1,24 @@
+"""Regular expressions that are compiled at their first use: most inputs need few of them."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+
+@cache
+def pattern(source: str, flags: int = 0) -> re.Pattern[str]:
+    """The compiled pattern, kept for the process."""
+    return re.compile(source, flags)
+
+
+class Patterns(dict[str, re.Pattern[str]]):
+    """Patterns by name: ``PATTERNS["bar"].search(text)``."""
+
+    def __init__(self, sources: dict[str, str], flags: int = 0) -> None:
+        self._sources = sources
+        self._flags = flags
+
+    def __missing__(self, name: str) -> re.Pattern[str]:
+        found = self[name] = re.compile(self._sources[name], self._flags)
+        return found
