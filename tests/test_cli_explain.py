@@ -173,7 +173,7 @@ class TestFormats:
             (("--run", "1", "--each", "clean.log"), "choose one"),
             (
                 ("--run", "1", "clean.log", "failed.log"),
-                "these 2 files are 2 incidents: name the files of one",
+                "these 2 files are 2 incidents: name",
             ),
         ],
     )

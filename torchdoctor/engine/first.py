@@ -56,11 +56,7 @@ class Incident(Record):
     recorded: tuple[tuple[int, ...], str, bool] | None = None  # what flight records say, and whether surely
 
 
-def incident(
-    transcript: Transcript,
-    findings: Sequence[Finding],
-    unexplained: Sequence[Event],
-) -> Incident:
+def incident(transcript: Transcript, findings: Sequence[Finding], unexplained: Sequence[Event]) -> Incident:
     """The failures of a text by rank."""
     own: dict[int, Failure] = {}
     soft: dict[int, Failure] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from torchdoctor.extract import xid
+from torchdoctor.extract import of_event
 from torchdoctor.extract.xid import place
 from torchdoctor.extract.xid_codes import codes
 from torchdoctor.gate import nvlink5
@@ -84,10 +84,9 @@ def parse(lines: tuple[tuple[float, str], ...]) -> Log:
 
 
 def _event(at_s: float, text: str) -> Event | None:
-    found: dict[str, object] = {}
-    for fact in xid.extract(Said(0, EventKind.KERNEL_LOG, text, "kernel log", 1, 1), _NOTHING):
-        if fact.state is State.KNOWN:
-            found[fact.name.removeprefix("xid.")] = fact.value
+    said = Said(0, EventKind.KERNEL_LOG, text, "kernel log", 1, 1)
+    facts = of_event("xid", said, _NOTHING)
+    found = {fact.name.removeprefix("xid."): fact.value for fact in facts if fact.state is State.KNOWN}
     if "code" not in found and "sxid" not in found:
         return None
 
