@@ -139,6 +139,13 @@ def _reports(
         from torchdoctor.engine.pitfalls import with_pitfalls
 
         reports = [with_pitfalls(report, transcript) for report in reports]
+    if any(one.family == "checkpoint" for report in reports for one in report.diagnoses):
+        from torchdoctor.engine.named_checkpoint import with_checkpoint
+
+        version = facts.machine("torch.version").value
+        folder = os.getcwd() if local.sure else None
+        torch = version if isinstance(version, str) else ""
+        reports = [with_checkpoint(report, transcript, folder, torch) for report in reports]
     if not facts.asked():
         return reports
     note = HERE if local.sure else READ_HERE
