@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, BinaryIO, cast
@@ -20,9 +21,12 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from torchdoctor.engine.incident import Answer, Publisher
+    from torchdoctor.model import Transcript
     from torchdoctor.probes import ProbeSource
 
     Heading = Callable[[Report, int], str]
+
+_PUBLIC = ("markdown", "html", "github")  # formats for others to read
 
 
 @click.command("explain", cls=PlainHelp)
@@ -38,17 +42,17 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "jsonl", "markdown", "html"]),
+    type=click.Choice(["text", "json", "jsonl", "markdown", "html", "github"]),
     default="text",
     show_default=True,
-    help="Text for people; one JSON report; one report per line; Markdown for an issue; or one HTML "
-    "page that needs no network.",
+    help="Text for people; one JSON report; one report per line; Markdown for an issue; one HTML page that "
+    "needs no network; or annotations and a step summary for GitHub Actions.",
 )
 @click.option(
     "--redact/--no-redact",
     default=None,
     help="Replace names of people, hosts and addresses, and secrets, with placeholders. The default for "
-    "Markdown and HTML.",
+    "Markdown, HTML and GitHub.",
 )
 @click.option("--offline", is_flag=True, help="Judge by the text alone, and look at nothing on this machine.")
 @click.option(
@@ -114,7 +118,10 @@ def command(
     facts = _facts(facts_file)
     local = None if offline else _local(here, python)
     rules = loading.rules(folders)
-    publish = _publisher() if (redact if redact is not None else form in ("markdown", "html")) else None
+    public = redact if redact is not None else form in _PUBLIC
+    publish = _publisher() if public else None
+    if form == "github":
+        publish = _in_workspace(publish)
     from torchdoctor.render import words
 
     heading: Heading | None = None
@@ -247,6 +254,19 @@ def _publisher() -> Publisher:
     return published
 
 
+def _in_workspace(publish: Publisher | None) -> Publisher:
+    """Files of the checkout as the repository names them, before the folders above them are replaced."""
+    from torchdoctor.render.github import in_workspace
+
+    root = os.environ.get("GITHUB_WORKSPACE", "")
+
+    def named(report: Report, transcript: Transcript, here: bool) -> Report:
+        report = in_workspace(report, root)
+        return publish(report, transcript, here) if publish is not None else report
+
+    return named
+
+
 def _facts(path: str | None) -> FactBook:
     if path is None:
         return FactBook(None)
@@ -262,6 +282,9 @@ def _write(reports: Iterator[Report], form: str, heading: Heading | None, verbos
     if form in ("markdown", "html"):
         _write_document(list(reports), form, heading)
         return
+    if form == "github":
+        _write_github(reports)
+        return
     from torchdoctor.render.json import to_json
 
     if form == "jsonl" or not heading:
@@ -272,6 +295,14 @@ def _write(reports: Iterator[Report], form: str, heading: Heading | None, verbos
     for number, report in enumerate(reports):
         streams.write(("[" if number == 0 else ",") + to_json(report))
     streams.write("]")
+
+
+def _write_github(reports: Iterator[Report]) -> None:
+    from torchdoctor.render.github import step_summary, to_github
+
+    for report in reports:
+        sys.stdout.write(to_github(report))
+        streams.step_summary(step_summary(report))
 
 
 def _write_document(reports: list[Report], form: str, heading: Heading | None) -> None:
