@@ -156,12 +156,21 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
 @command.command("pages", short_help="Write the pages beside the rules.")
 @_FOLDER
 @_FIXTURES
-def pages(folder: str | None, fixtures: str | None) -> None:
+@click.option("--site", metavar="DIR", help="Write one page per rule into DIR instead, with indexes.")
+def pages(folder: str | None, fixtures: str | None, site: str | None) -> None:
     """Write the pages beside the rules: README.md, one page per family, the examples, the messages."""
-    from torchdoctor.workbench.lint import examine
+    if site is not None:
+        from torchdoctor.catalog.pages import site as made_for
+        from torchdoctor.catalog.remarks import read_examples
 
-    found = examine(_writable(folder), _fixtures(fixtures, folder))
-    made = {os.path.join(found.directory, name): text for name, text in found.pages().items()}
+        directory = folder or catalog.rules_directory()
+        written = made_for(catalog.load(folder), directory, read_examples(directory))
+        made = {os.path.join(site, name): text for name, text in written.items()}
+    else:
+        from torchdoctor.workbench.lint import examine
+
+        found = examine(_writable(folder), _fixtures(fixtures, folder))
+        made = {os.path.join(found.directory, name): text for name, text in found.pages().items()}
     changed = _write(made)
     streams.write_lines(
         [*(f"wrote {path}" for path in changed), f"{counted(len(made), 'file is', 'files are')} current"]
