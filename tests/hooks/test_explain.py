@@ -60,7 +60,8 @@ def test_hook_run_and_explain_agree(name: str, tmp_path: Path) -> None:
         )
 
 
-def test_a_report_is_text_html_json_and_can_be_pickled() -> None:
+def test_a_report_is_text_html_json_and_can_be_pickled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "Popen", None)  # no program is run for it
     report = torchdoctor.explain(error_of("dtype_mismatch"))
     jsonschema.validate(report.to_dict(), SCHEMA)
     assert isinstance(report, torchdoctor.Report)
