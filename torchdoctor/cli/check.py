@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from torchdoctor.cli import verdicts
+from torchdoctor.cli import exit_codes, streams, verdicts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.cli.progress import Line
     from torchdoctor.engine import FactBook
-    from torchdoctor.model import Report
+    from torchdoctor.model import FactSource, Report
+    from torchdoctor.probes import ProbeSource
+
+
+_DOCUMENTS = ("markdown", "html", "collect-env")
 
 
 @click.command("check")
 @verdicts.python_option
-@verdicts.format_option()
+@verdicts.format_option("For people, JSON, Markdown, a page, or torch's own report.", *_DOCUMENTS)
 @verdicts.fail_on_option()
 @verdicts.strict_option
 @click.option(
@@ -42,7 +50,12 @@ if TYPE_CHECKING:
     metavar="MODULE:FACTORY",
     help="Also predict what DistributedDataParallel would raise on this model (see: torchdoctor ddp --help).",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Also show the checks that passed, and full reasons.")
+@click.option(
+    "--plan", is_flag=True, help="Say which torch fits this driver, GPU and Python, and the command for it."
+)
+@click.option(
+    "-v", "--verbose", count=True, help="Also show the checks that passed, and full reasons; -vv: times too."
+)
 def command(
     python: str | None,
     form: str,
@@ -53,7 +66,8 @@ def command(
     time_limit: float | None,
     target: str | None,
     model: str | None,
-    verbose: bool,
+    plan: bool,
+    verbose: int,
 ) -> int:
     """Check this machine and its torch for what will fail, before you run anything.
 
@@ -64,60 +78,106 @@ def command(
     determined (with --strict), 70 a fault of torchdoctor.
     """
     from torchdoctor.engine import FactBook
+    from torchdoctor.probes import ProbeSource
+    from torchdoctor.records import replace
 
     if facts_file is not None:
         for option, value in (("--python", python), ("--target", target), ("--model", model)):
             if value is not None:
                 raise click.UsageError(f"--facts names a recorded machine, {option} is run on this one")
-        from torchdoctor.probes.recorded import load_facts
-
-        facts = FactBook(load_facts(facts_file))
-        report = _examined(facts, folders)
-    else:
-        limit_s = time_limit or (30.0 if target is None and model is None else 300.0)
-        facts, report = _live(python, limit_s, folders, target, model)
-    verdicts.show(report, form, partial(_subject, facts), verbose)
-    return verdicts.exit_code(report, fail_on, strict)
-
-
-def _live(
-    python: str | None, limit_s: float, folders: tuple[str, ...], target: str | None, model: str | None
-) -> tuple[FactBook, Report]:
-    from torchdoctor.cli.progress import Line
-    from torchdoctor.engine import FactBook
-    from torchdoctor.probes.descendants import ended_with_us
-    from torchdoctor.probes.interrupts import ended_by_signals
-    from torchdoctor.probes.opening import open_live, pick
-    from torchdoctor.records import replace
-
     program = None
     if target is not None:
         from torchdoctor.watch import parse
 
         (program,) = parse((target,))
+    limit_s = time_limit or (30.0 if target is None and model is None else 300.0)
+    deadline = time.monotonic() + limit_s
+    with _opened(facts_file, python, limit_s) as (source, note, line):
+        facts = FactBook(source)
+        if plan:
+            return _planned(facts, form, line)
+        if form == "collect-env":
+            if not isinstance(source, ProbeSource):
+                raise click.UsageError(f"{facts_file}: a report, and no recording; collect-env needs one")
+            return _collected(source, line)
+        report = _examined(facts, folders)
+        if program is not None and isinstance(source, ProbeSource):
+            from torchdoctor.watch import merged, run
+
+            report = merged(report, [run(program, source.context.python, _left(deadline))])
+        if model is not None and isinstance(source, ProbeSource):
+            from torchdoctor.ddp.report import merged as with_model
+            from torchdoctor.ddp.session import check_factory
+
+            report = with_model(report, check_factory(model, source.context.python, _left(deadline)))
+        line.clear()
+        if isinstance(source, ProbeSource):
+            report = replace(report, faults=(*source.faults, *report.faults))
+        _show(verdicts.with_note(report, note), form, facts, verbose)
+        if verbose > 1 and form == "text" and isinstance(source, ProbeSource):
+            streams.write_lines(source.paced())
+    return verdicts.exit_code(report, fail_on, strict)
+
+
+@contextlib.contextmanager
+def _opened(
+    facts_file: str | None, python: str | None, limit_s: float
+) -> Iterator[tuple[FactSource, str, Line]]:
+    """The recorded machine or this one, a note on the interpreter that was chosen, the line of progress."""
+    from torchdoctor.cli.progress import Line
+
     line = Line()
+    if facts_file is not None:
+        from torchdoctor.probes.recorded import load_facts
+
+        yield load_facts(facts_file), "", line
+        return
+    from torchdoctor.probes.descendants import ended_with_us
+    from torchdoctor.probes.interrupts import ended_by_signals
+    from torchdoctor.probes.opening import open_live, pick
+
     with ended_by_signals(), ended_with_us():
-        deadline = time.monotonic() + limit_s
         chosen = pick(python)
         source = open_live(chosen.python, limit_s)
         source.tell = lambda what: line.put_late(f"waiting for {what}")
         try:
-            facts = FactBook(source)
-            report = _examined(facts, folders)
-            if program is not None:
-                from torchdoctor.watch import merged, run
-
-                report = merged(report, [run(program, chosen.python, _left(deadline))])
-            if model is not None:
-                from torchdoctor.ddp.report import merged as with_model
-                from torchdoctor.ddp.session import check_factory
-
-                report = with_model(report, check_factory(model, chosen.python, _left(deadline)))
+            yield source, chosen.note, line
         finally:
             line.clear()
             source.close()
-    report = replace(report, faults=(*source.faults, *report.faults))
-    return facts, verdicts.with_note(report, chosen.note)
+
+
+def _planned(facts: FactBook, form: str, line: Line) -> int:
+    from torchdoctor.engine.plan import lines, plan, to_json
+
+    found = plan(facts)
+    line.clear()
+    with streams.shown():
+        streams.write(to_json(found) if form == "json" else "\n".join(lines(found)))
+    return 0 if found.torch else exit_codes.FINDINGS
+
+
+def _collected(source: ProbeSource, line: Line) -> int:
+    from torchdoctor.probes.collect_env import lines
+
+    told = list(lines(source.context))
+    line.clear()
+    with streams.shown():
+        streams.write("\n".join(told))
+    return 0
+
+
+def _show(report: Report, form: str, facts: FactBook, verbose: int) -> None:
+    if form not in _DOCUMENTS:
+        verdicts.show(report, form, partial(_subject, facts), bool(verbose))
+        return
+    from torchdoctor.render.checks_document import to_html, to_markdown
+
+    with streams.shown():
+        if form == "html":
+            streams.write_page(to_html(report, _subject(facts)))
+        else:
+            streams.write(to_markdown(report, _subject(facts)))
 
 
 def _left(deadline: float) -> float:
