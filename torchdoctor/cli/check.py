@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torchdoctor.engine import FactBook
     from torchdoctor.model import FactSource, Report
     from torchdoctor.probes import ProbeSource
+    from torchdoctor.watch import Target
 
 
 _DOCUMENTS = ("markdown", "html", "collect-env")
@@ -36,8 +37,8 @@ _DOCUMENTS = ("markdown", "html", "collect-env")
     "--time-limit",
     type=click.FloatRange(1, 3600),
     metavar="SECONDS",
-    help="How long all of it may take, two thirds of it for `import torch`.  [default: 30; 300 with --target "
-    "or --model]",
+    help="How long all of it may take, two thirds of it for `import torch`.  [default: 30; 300 with "
+    "--deep, --target or --model]",
 )
 @click.option(
     "--target",
@@ -49,6 +50,11 @@ _DOCUMENTS = ("markdown", "html", "collect-env")
     "--model",
     metavar="MODULE:FACTORY",
     help="Also predict what DistributedDataParallel would raise on this model (see: torchdoctor ddp --help).",
+)
+@click.option(
+    "--deep",
+    is_flag=True,
+    help="Also do in small what a run does: a kernel, Inductor, workers, a collective.",
 )
 @click.option(
     "--plan", is_flag=True, help="Say which torch fits this driver, GPU and Python, and the command for it."
@@ -66,6 +72,7 @@ def command(
     time_limit: float | None,
     target: str | None,
     model: str | None,
+    deep: bool,
     plan: bool,
     verbose: int,
 ) -> int:
@@ -82,7 +89,9 @@ def command(
     from torchdoctor.records import replace
 
     if facts_file is not None:
-        for option, value in (("--python", python), ("--target", target), ("--model", model)):
+        for option, value in (
+            ("--python", python), ("--target", target), ("--model", model), ("--deep", deep or None),
+        ):  # fmt: skip
             if value is not None:
                 raise click.UsageError(f"--facts names a recorded machine, {option} is run on this one")
     program = None
@@ -90,9 +99,9 @@ def command(
         from torchdoctor.watch import parse
 
         (program,) = parse((target,))
-    limit_s = time_limit or (30.0 if target is None and model is None else 300.0)
+    limit_s = time_limit or (300.0 if target or model or deep else 30.0)
     deadline = time.monotonic() + limit_s
-    with _opened(facts_file, python, limit_s) as (source, note, line):
+    with _opened(facts_file, python, limit_s, deep) as (source, note, line):
         facts = FactBook(source)
         if plan:
             return _planned(facts, form, line)
@@ -101,18 +110,12 @@ def command(
                 raise click.UsageError(f"{facts_file}: a report, and no recording; collect-env needs one")
             return _collected(source, line)
         report = _examined(facts, folders)
-        if program is not None and isinstance(source, ProbeSource):
-            from torchdoctor.watch import merged, run
-
-            report = merged(report, [run(program, source.context.python, _left(deadline))])
-        if model is not None and isinstance(source, ProbeSource):
-            from torchdoctor.ddp.report import merged as with_model
-            from torchdoctor.ddp.session import check_factory
-
-            report = with_model(report, check_factory(model, source.context.python, _left(deadline)))
-        line.clear()
+        if deep:
+            report = _deep(report, facts, line)
         if isinstance(source, ProbeSource):
+            report = _with_programs(report, source, program, model, deadline)
             report = replace(report, faults=(*source.faults, *report.faults))
+        line.clear()
         _show(verdicts.with_note(report, note), form, facts, verbose)
         if verbose > 1 and form == "text" and isinstance(source, ProbeSource):
             streams.write_lines(source.paced())
@@ -121,7 +124,7 @@ def command(
 
 @contextlib.contextmanager
 def _opened(
-    facts_file: str | None, python: str | None, limit_s: float
+    facts_file: str | None, python: str | None, limit_s: float, deep: bool
 ) -> Iterator[tuple[FactSource, str, Line]]:
     """The recorded machine or this one, a note on the interpreter that was chosen, the line of progress."""
     from torchdoctor.cli.progress import Line
@@ -138,7 +141,7 @@ def _opened(
 
     with ended_by_signals(), ended_with_us():
         chosen = pick(python)
-        source = open_live(chosen.python, limit_s)
+        source = open_live(chosen.python, limit_s, deep=deep)
         source.tell = lambda what: line.put_late(f"waiting for {what}")
         try:
             yield source, chosen.note, line
@@ -180,8 +183,32 @@ def _show(report: Report, form: str, facts: FactBook, verbose: int) -> None:
             streams.write(to_markdown(report, _subject(facts)))
 
 
-def _left(deadline: float) -> float:
-    return max(1.0, deadline - time.monotonic())
+def _deep(report: Report, facts: FactBook, line: Line) -> Report:
+    from torchdoctor.engine.deep import with_deep
+    from torchdoctor.probes.deep import USES
+
+    line.say(USES)
+    return with_deep(report, facts)
+
+
+def _with_programs(
+    report: Report, source: ProbeSource, program: Target | None, model: str | None, deadline: float
+) -> Report:
+    """What --target and --model ask for, in the time that is left."""
+
+    def left() -> float:
+        return max(1.0, deadline - time.monotonic())
+
+    if program is not None:
+        from torchdoctor.watch import merged, run
+
+        report = merged(report, [run(program, source.context.python, left())])
+    if model is not None:
+        from torchdoctor.ddp.report import merged as with_model
+        from torchdoctor.ddp.session import check_factory
+
+        report = with_model(report, check_factory(model, source.context.python, left()))
+    return report
 
 
 def _examined(facts: FactBook, folders: tuple[str, ...]) -> Report:

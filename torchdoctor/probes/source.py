@@ -22,7 +22,7 @@ _TELL_S = 0.5
 # what a person waits for, by module
 _WORDS = {
     "interpreter": "the interpreter", "torch_package": "the interpreter", "torch_import": "import torch",
-    "torch_cuda": "torch to start CUDA", "nvml": "NVML", "toolchain": "compilers",
+    "torch_cuda": "torch to start CUDA", "deep": "what --deep does", "nvml": "NVML", "toolchain": "compilers",
 }  # fmt: skip
 # The programs that take longest begin first.
 _EARLY = ("torch_cuda", "torch_import", "interpreter", "nvml", "toolchain")
