@@ -26,7 +26,11 @@ _DOCUMENTS = ("markdown", "html", "collect-env")
 
 @click.command("check")
 @verdicts.python_option
-@verdicts.format_option("For people, JSON, Markdown, a page, or torch's own report.", *_DOCUMENTS)
+@verdicts.format_option(
+    "For people, JSON, JUnit XML, GitHub's annotations, Markdown, a page, or torch's own report (collect-env).",
+    *verdicts.CI,
+    *_DOCUMENTS,
+)
 @verdicts.fail_on_option()
 @verdicts.strict_option
 @click.option(
@@ -172,7 +176,7 @@ def _collected(source: ProbeSource, line: Line) -> int:
 
 def _show(report: Report, form: str, facts: FactBook, verbose: int) -> None:
     if form not in _DOCUMENTS:
-        verdicts.show(report, form, partial(_subject, facts), bool(verbose))
+        verdicts.show(report, form, partial(_subject, facts), bool(verbose), "torchdoctor.check")
         return
     from torchdoctor.render.checks_document import to_html, to_markdown
 

@@ -21,7 +21,7 @@ import itertools
 from collections.abc import Iterator
 
 from torchdoctor.extract import Found, source_of
-from torchdoctor.model import Event, EventKind, Fact, Frame, Transcript
+from torchdoctor.model import Event, EventKind, Fact, Frame, Reason, Transcript
 from torchdoctor.number import amount, count
 from torchdoctor.patterns import Patterns
 
@@ -34,12 +34,14 @@ FACTS: dict[str, str] = {
     "oom.others_bytes": "int: memory that neither is free nor belongs to this process",
     "oom.gpu": "int: index of the device, as the process counts",
     "oom.limited": "bool: a memory fraction set for the process was the limit, not the card",
-    "oom.fragmented": "bool: the allocator's free pieces add up to the request, and to 5 % of what it holds",
+    "oom.fragmented": "bool: what is free, on the card and in the allocator's pieces, adds up to the "
+    "request, and the pieces to 5 % of what it holds",
+    "oom.short": "bool: less was free on the card than was asked for; unknown where the report shows more",
     "oom.others_hold": "bool: a good part of the card belongs to other processes",
     "oom.absurd": "bool: the request is a thousand times the card or beyond any address space",
     "oom.exceeds_card": "bool: the request alone is larger than the card",
     "oom.request_dominates": "bool: the request alone is a third of the card or more",
-    "oom.grew": "bool: memory figures printed since the batch grew last rose from line to line",
+    "oom.grew": "bool: memory figures printed since the batch grew last went on rising after the first ones",
     "oom.epochs_before": "int: different epoch numbers printed before the failure, since the batch grew",
     "oom.sums_losses": "str: a line of the text that adds losses up with their graphs; after good steps",
     "oom.evaluation_with_grad": "bool: under a function named like validate, and no frame shows no_grad",
@@ -70,6 +72,7 @@ GRAD_OFF = (
 LINE_CHARS = 2000  # of an earlier line; progress is printed in short ones
 GROWTH = 1.15
 LATE_SHARE = 0.1
+RISES = 3
 STEADY_LINES, STEADY_GROWTH = 20, 0.02
 
 _SIZE = r"(\d{1,20}(?:\.\d{1,9})?) ?(bytes|[KMGTPE]i?B|B)\b"
@@ -115,7 +118,7 @@ _SOURCES = {
     "memory": (
         r"(?P<name>[A-Za-z_ ]{0,24}(?:gpu|mem|vram|alloc|GPU|Mem|VRAM|cuda)[A-Za-z_ ]{0,16}?)"
         r"\s{0,2}[:=]?\s{0,2}"
-        r"(?:cuda\s{0,2})?(?P<number>\d{1,20}(?:\.\d{1,9})?)\s?(?P<unit>[KMGT]i?B?|bytes)?\b"
+        r"(?:cuda\s{0,2})?(?P<number>\d{1,20}(?:\.\d{1,9}(?:e[+-]?\d{1,3})?)?)\s?(?P<unit>[KMGT]i?B?|bytes)?\b"
     ),
 }
 _PATTERNS = Patterns(_SOURCES)
@@ -133,6 +136,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     for name in ("want_bytes", "total_bytes", "free_bytes", "allocated_bytes", "unallocated_bytes", "gpu"):
         yield name, getattr(numbers, name)
     yield "limited", numbers.limited
+    yield numbers.short(source_of(event))
     yield from numbers.claims()
     yield from _history(event, transcript)
     yield from _from_frames(_frames(event, transcript))
@@ -224,6 +228,14 @@ class _Numbers:
                 return listed
         return None
 
+    def short(self, source: str) -> Fact:
+        """Whether memory was short: the figures are read after the refusal, others may have freed some."""
+        want, free = self.want_bytes, self.free_bytes
+        if self.limited or want is None or free is None or free < want:
+            return Fact.known("oom.short", True, source)
+        words = f"{in_units(free)} were free and {in_units(want)} asked for: what was short cannot be told"
+        return Fact.unknown("oom.short", Reason.NOT_ASKED, source, words)
+
     def claims(self) -> Iterator[tuple[str, int | bool, str]]:
         """Claims that the numbers decide, with the numbers in words; left out where a number is missing."""
         want, total = self.want_bytes, self.total_bytes
@@ -237,8 +249,10 @@ class _Numbers:
         if want is not None and self.unallocated_bytes is not None:
             # a few per cent of slack is normal, however small the request
             slack = FRAGMENTED_SHARE * (self.reserved_bytes or 0)
+            free = 0 if self.limited else self.free_bytes or 0
             words = f"{in_units(self.unallocated_bytes)} in free pieces, {in_units(want)} asked for"
-            yield "fragmented", self.unallocated_bytes >= max(want, slack), words
+            fits = self.unallocated_bytes + free >= want
+            yield "fragmented", fits and self.unallocated_bytes >= slack, words
         if _of_mps(self._text) or total is None or self.free_bytes is None:
             return
         held = self.process_bytes
@@ -340,6 +354,8 @@ def _rises(series: list[float]) -> bool | None:
     falls = sum(1 for before, after in itertools.pairwise(series) if after < before * 0.995)
     late = series[-1] - series[len(series) // 2]  # the first steps fill caches and the optimizer's state
     rises = series[-1] >= GROWTH * series[0] and falls * 10 <= len(series)
+    steps = sum(1 for before, after in itertools.pairwise(series[1:]) if after > before)
+    rises = rises and steps >= min(RISES, len(series) - 2)  # one jump is another phase of the program
     return _steady(series) or (rises and late >= LATE_SHARE * (series[-1] - series[0]))
 
 

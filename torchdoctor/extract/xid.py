@@ -10,24 +10,17 @@ import re
 from collections.abc import Iterator
 
 from torchdoctor.extract import Found
-from torchdoctor.extract.xid_codes import codes
 from torchdoctor.model import Event, Transcript
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "xid.code": "int: the number of the Xid; 79 also for lines that only say that the GPU fell off the bus",
-    "xid.class": "str: what the code says of the GPU: APP, WATCH, RESET, REBOOT, RMA, LINK, DECODE, "
-    "RECOVERY, IGN or LEGACY; absent for a code that is not in the table",
-    "xid.meaning": "str: the code in words",
     "xid.sxid": "int: the number of the SXid (NVSwitch)",
     "xid.pci": "str: PCI address with domain, as printed, lower case (0000:3b:00)",
     "xid.pid": "int: process the driver names; absent when it prints <unknown>",
     "xid.process": "str: name of that process, chosen by whoever started it",
-    "xid.unit": "str: hardware unit of an NVLink-5 code 144 to 150 (NETIR_LINK_EVT)",
     "xid.severity": "str: fatal or nonfatal, where the line says so (NVLink 5 and SXid)",
     "xid.link": "int: number of the NVLink",
-    "xid.subcode": "int: reason code of an NVLink-5 line: bits 20 to 25 of the first word",
-    "xid.status": "int: error status bits of an NVLink-5 line: the second word",
     "xid.caused_by": "int: code of the earlier Xid that the line names as its reason",
     "xid.first": "int: beside nvidia-smi's word that it cannot reach a card: the first Xid of the text, "
     "absent where there is none",
@@ -46,8 +39,8 @@ _FALLEN = rf"(?:GPU at |GPU )(?:PCI:)?{_ADDRESS}"
 _PROCESS = r"pid=(?:(?P<pid>\d+)|'?<unknown>'?)(?:, name=(?P<name>[^,]*))?, ?"
 # "NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x025001c6 0x00000000 …)"
 _NVLINK5 = (
-    r"^(?P<unit>[A-Z][A-Z0-9_]+)\s+(?P<severity>Fatal|Nonfatal|Non-fatal)\b[^(]*?"
-    r"(?:Link (?P<link>-?\d+))?\s*\((?P<words>[^)]*)"
+    r"^[A-Z][A-Z0-9_]+\s+(?P<severity>Fatal|Nonfatal|Non-fatal)\b[^(]*?"
+    r"(?:Link (?P<link>-?\d+))?\s*\("
 )
 _PREVIOUS = r"caused by previous Xid (?P<code>\d+)"
 
@@ -78,7 +71,6 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield "first", int(first["code"]) if first else None
     elif "fallen off the bus" in text and ("NVRM" in text or "NVIDIA GPU" in text or "nvidia" in text):
         yield "code", 79, "the line has no number"
-        yield from _class_of(79)
         address = pattern(_FALLEN).search(text)
         if address is not None:
             yield "pci", address.group("pci").lower()
@@ -92,7 +84,6 @@ def _logged(transcript: Transcript) -> Iterator[Event]:
 def _xid(found: re.Match[str]) -> Iterator[Found]:
     code = int(found.group("code"))
     yield "code", code
-    yield from _class_of(code)
     yield "pci", found.group("pci").lower()
     rest = found.group("rest").strip()
     process = pattern(_PROCESS).match(rest)
@@ -115,33 +106,14 @@ def _xid(found: re.Match[str]) -> Iterator[Found]:
                 break
 
 
-def _class_of(code: int) -> Iterator[Found]:
-    known = codes().get(code)
-    yield "class", known.kind if known else None
-    if known:
-        yield "meaning", known.meaning
-
-
 def _nvlink5(rest: str) -> Iterator[Found]:
     found = pattern(_NVLINK5).match(rest)
     if found is None:
         yield "severity", None
         return
     yield "severity", "fatal" if found["severity"] == "Fatal" else "nonfatal"
-    yield "unit", found["unit"]
     if found["link"] is not None:
         yield "link", int(found["link"])
-    words: list[int] = []
-    for word in found["words"].split():
-        try:
-            words.append(int(word, 16))
-        except ValueError:
-            break
-    if words:
-        # NVIDIA's decode of the NVLink-5 codes: reason = (intrinfo >> 20) & 0x3f
-        yield "subcode", (words[0] >> 20) & 0x3F
-    if len(words) > 1:
-        yield "status", words[1]
 
 
 def _sxid(found: re.Match[str]) -> Iterator[Found]:

@@ -191,6 +191,12 @@ def place(item: Evidence, rank: int | None = None, folder: str = "") -> str:
     return f"{where} (rank {rank})" if rank is not None and where else where
 
 
+def frame(item: Frame) -> str:
+    """``train.py:12, in forward``."""
+    where = item.file if item.line is None else f"{item.file}:{item.line}"
+    return f"{where}, in {item.function}" if item.function else where
+
+
 def long_folder(sources: Sequence[str], width: int) -> str:
     """The folder that all inputs lie in, when their paths are too long to stand beside what they say."""
     room = (width - 4) // 3 - len(":12345 (rank 7)")
