@@ -1,8 +1,8 @@
 """The fixtures of a check: short sources that have its pitfall, and some that only look like it.
 
 In ``spellings.cases`` those of a check stand behind the line ``=== ID``. Each begins with a line ``#: bad
-WHAT`` or ``#: good WHAT``; what follows ``#: prelude`` stands before each of them, and ``# <-`` marks the lines
-on which the check finds something.
+WHAT`` or ``#: good WHAT``; what follows ``#: prelude`` stands before each of them, and ``# <-`` marks the
+lines on which the check finds something.
 """
 
 from __future__ import annotations
