@@ -13,17 +13,28 @@ from torchdoctor.engine.frames import user_frame
 from torchdoctor.engine.rank import reasons
 from torchdoctor.engine.select import Chain
 from torchdoctor.engine.wording import filled, first_known
-from torchdoctor.model import Diagnosis, Evidence, FirstFailure, Fix, Link, Transcript
+from torchdoctor.model import Diagnosis, Event, Evidence, FirstFailure, Fix, Link, Transcript
 
 MAX_EVIDENCE = 8
 
 
 def answer(
-    chain: Chain, transcript: Transcript, facts: TextFacts, rules: RuleSet, first: FirstFailure | None
+    chain: Chain,
+    transcript: Transcript,
+    facts: TextFacts,
+    rules: RuleSet,
+    first: FirstFailure | None,
+    own: Event | None = None,
 ) -> Diagnosis:
-    """The diagnosis that the head of a chain is; ``first`` picks the place of the rank that failed first."""
+    """The diagnosis that the head of a chain is; ``first`` picks the place of the rank that failed first.
+
+    ``own`` is what that rank failed of: a launcher may tell it, which is of no rank.
+    """
     head, under = chain
     best = _best(head, first)
+    rank = best.event.rank
+    if rank is None and first is not None and own is not None and own.id in head.events():
+        rank = first.rank
     words = rules.text(head.rule.id)
     behind = (item.event for member in (head, *under) for item in member.occurrences)
     return Diagnosis(
@@ -34,7 +45,7 @@ def answer(
         role=head.role,
         standing=best.standing,
         why=words.why,
-        rank=best.event.rank,
+        rank=rank,
         frame=user_frame(best.event, transcript, behind),
         evidence=_evidence(best, head),
         missing=best.missing,
