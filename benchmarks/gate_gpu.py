@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def gate(tier: str, file: Path, *words: str) -> tuple[int, float, dict[str, Any]]:
     """Exit code, seconds from start to end, and the verdict."""
     file.unlink(missing_ok=True)
-    argv = [sys.executable, "-m", "torchdoctor", "gate", "--tier", tier, "--verdict-file", str(file), *words]
+    argv = [sys.executable, "-m", "torchdoctor", "gate", "--tier", tier, "-o", str(file), *words]
     begun = time.monotonic()
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=1000, check=False)
     seconds = time.monotonic() - begun

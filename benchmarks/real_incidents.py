@@ -10,7 +10,7 @@ Programs and labels lie in ``benchmarks/several_ranks/*.txt``, in the form of ``
 labels were written before anything was diagnosed. Further keys:
 
   rank     who failed first: a number, "last", "all" (nobody can tell them apart) or "none" (not a rank)
-  two      tie: of two ranks nobody can say which is the odd one out, so "all" is right as well
+  two      "all" or "none": right as well with two ranks, where nobody can say which is the odd one out
   logs     tee (torchrun --tee), redirect (a file for each rank, below OUT/NAME/ranks); else as printed
   records  yes: flight records lie in OUT/NAME as well
   run      torchrun …, "each PROGRAM" (a process and a log for each rank, no launcher), or python …
@@ -58,7 +58,9 @@ from real_failures import (
 PROGRAMS = Path(__file__).resolve().parent / "several_ranks"
 ROOT = PROGRAMS.parent.parent
 KEYS = ("two", "logs", "records", "send", "wrap")
-LIMIT_S = 55.0  # a time-out of 15 s, the start of torch, and what NCCL takes to write its records
+LIMIT_S = 75.0  # a time-out of 15 s, the start of torch, and what NCCL takes to write its records
+# torch waits four times as long before it ends a process whose collective timed out; 15 s by default
+DUMP_MS = "4000"
 ORPHANS_S = 20.0  # what ranks whose launcher is gone may still take
 READY_S = 40.0
 DOCTOR_S = 60.0
@@ -102,9 +104,10 @@ class Job:
         values |= {"INCIDENT": self.mark, "PATH": SEARCHED, "HOME": str(self.here), "RANKS": str(self.ranks)}
         records = f"{self.logs if self.case.get('records') else self.here}/nccl_trace_rank_"
         values |= {"TORCH_FR_BUFFER_SIZE": "2000", "TORCH_FR_DUMP_TEMP_FILE": records}
-        values |= {"TORCH_NCCL_DEBUG_INFO_TEMP_FILE": records, "OMP_NUM_THREADS": "1"}
+        values |= {"TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC": DUMP_MS, "OMP_NUM_THREADS": "1"}
         values |= {"PYTHONPATH": DOCTORS_PATH} if self.before else {}
-        return values | dict(item.split("=", 1) for item in shlex.split(self.case.get("env")))
+        own = shlex.split(self.case.get("env").replace("PORT=PORT", f"PORT={self.port}"))
+        return values | dict(item.split("=", 1) for item in own)
 
     def commands(self) -> Iterator[tuple[list[str], dict[str, str], str]]:
         """What is started, with the variables of each and the name of its log."""
@@ -235,9 +238,9 @@ def ask(*words: str) -> Json:
 def label_of(case: Case, ranks: int) -> Json:
     """The label; ``ranks`` holds each answer that is right, as a list of ranks."""
     every = list(range(ranks))
-    word = case.get("rank")
-    right = [{"last": every[-1:], "all": every, "none": []}[word] if not word.isdigit() else [int(word)]]
-    right += [every] if case.get("two") and ranks == 2 else []
+    words = [case.get("rank"), *(case.get("two").split() if ranks == 2 else ())]
+    who = {"last": every[-1:], "all": every, "none": [], **{str(rank): [rank] for rank in every}}
+    right = [who[word] for word in words]
     rules = [case.get("rule"), *case.get("also").split()]
     return {"case": case.name, "rules": rules, "ranks": right, "frame": case.user_frame or None}
 
@@ -380,7 +383,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", "real-incidents")))
     parser.add_argument("--set", choices=("first", "second", "live", "wrap"), default="first")
     parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--jobs", type=int, default=5, help="how many incidents run at once (default 5)")
+    parser.add_argument("--jobs", type=int, default=8, help="how many incidents run at once (default 8)")
     parser.add_argument(
         "--only", nargs="+", default=[], metavar="NAME", help="cases with one of these in the name"
     )

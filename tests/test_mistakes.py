@@ -79,35 +79,35 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "empty.toml: is empty; `torchdoctor gate policy learn` prints",
         ),
         (["gate", "--tier", "passive", "--policy", "empty.toml"], "empty.toml: is empty; "),
-        (["gate", "policy", "learn", "--replay", "nope"], RECORDING),
+        (["gate", "policy", "learn", "--facts", "nope"], RECORDING),
         (
             ["gate", "policy", "learn", "-o", "nope/site.toml"],
             "--output nope/site.toml: there is no folder nope",
         ),
-        (["gate", "--replay", "nope"], RECORDING),
+        (["gate", "--facts", "nope"], RECORDING),
         (
-            ["gate", "--replay", "folder"],
+            ["gate", "--facts", "folder"],
             "folder: holds no machine.json; gate --save FOLDER/ writes such a folder",
         ),
         (
-            ["gate", "--replay", NODE, "-o", "folder"],
-            "--verdict-file folder: this is a folder; name a file, or folder/",
+            ["gate", "--facts", NODE, "-o", "folder"],
+            "--output folder: this is a folder; name a file, or folder/",
         ),
         (
-            ["gate", "--replay", NODE, "-o", "nope/v.json"],
-            "--verdict-file nope/v.json: there is no folder nope",
+            ["gate", "--facts", NODE, "-o", "nope/v.json"],
+            "--output nope/v.json: there is no folder nope",
         ),
         (
-            ["gate", "--replay", NODE, "--prometheus", "folder"],
+            ["gate", "--facts", NODE, "--prometheus", "folder"],
             "--prometheus folder: this is a folder; name a file",
         ),
-        (["gate", "--replay", NODE, "--save", "nope/m.json"], "--save nope/m.json: there is no folder nope"),
+        (["gate", "--facts", NODE, "--save", "nope/m.json"], "--save nope/m.json: there is no folder nope"),
         (
-            ["gate", "--replay", NODE, "--save", "folder"],
+            ["gate", "--facts", NODE, "--save", "folder"],
             "--save folder: this is a folder; name a file, or folder/",
         ),
-        (["gate", "--replay", NODE, "--save", "file.txt/"], "--save: file.txt/: File exists"),
-        (["gate", "--replay", NODE, "--drain"], "--drain changes only the exit codes of --exit-style slurm"),
+        (["gate", "--facts", NODE, "--save", "file.txt/"], "--save: file.txt/: File exists"),
+        (["gate", "--facts", NODE, "--drain"], "--drain changes only the exit codes of --exit-style slurm"),
         (["gate", "merge", "nope"], "name the folder that the nodes wrote to"),
         (["gate", "merge", "folder"], "folder: holds no verdict"),
         (["gate", "pairs", "nope"], "name the folder with the pairs' results"),
@@ -125,7 +125,7 @@ def test_a_mistake_in_the_call_is_2_and_says_what_is_right(
 
 def test_nothing_is_learned_where_there_is_no_gpu(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "site.toml").write_text("[expect]\ngpus = 8\n", encoding="utf-8")
-    assert main(["gate", "policy", "learn", "--replay", MACHINE, "-o", "site.toml"]) == 12
+    assert main(["gate", "policy", "learn", "--facts", MACHINE, "-o", "site.toml"]) == 12
     written = capsys.readouterr()
     assert written.out == ""
     assert "no policy was made: no GPU is visible" in written.err
@@ -134,7 +134,7 @@ def test_nothing_is_learned_where_there_is_no_gpu(place: Path, capsys: pytest.Ca
 
 
 def test_what_is_learned_goes_into_the_file(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["gate", "policy", "learn", "--replay", NODE, "-o", "site.toml"]) == 0
+    assert main(["gate", "policy", "learn", "--facts", NODE, "-o", "site.toml"]) == 0
     assert capsys.readouterr().err == "torchdoctor: wrote site.toml\n"
     assert "gpus = 1\n" in (place / "site.toml").read_text(encoding="utf-8")
     assert main(["gate", "policy", "check", "site.toml"]) == 0
@@ -147,7 +147,7 @@ def test_names_with_quotes_are_learned_as_they_are(place: Path, capsys: pytest.C
     )
     assert json.loads(text)
     (place / "node.json").write_text(text, encoding="utf-8")
-    assert main(["gate", "policy", "learn", "--replay", "node.json", "-o", "site.toml"]) == 0
+    assert main(["gate", "policy", "learn", "--facts", "node.json", "-o", "site.toml"]) == 0
     assert main(["gate", "policy", "check", "site.toml"]) == 0
     assert r'model = "NVIDIA \"H100\" \\ HBM3"' in (place / "site.toml").read_text(encoding="utf-8")
 

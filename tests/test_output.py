@@ -32,11 +32,11 @@ COMMANDS = {
     ("selftest", "--list"): 0,
     ("lint", "--list"): 0,
     ("selftest", "--show", "conv"): 0,
-    ("gate", "policy", "learn", "--replay", NODE): 0,
+    ("gate", "policy", "learn", "--facts", NODE): 0,
     ("explain", "--help"): 0,
     ("--version",): 0,
-    ("gate", "--tier", "passive", "--replay", NODE): 0,
-    ("gate", "--tier", "passive", "--replay", NODE, "--gpus", "8"): 10,
+    ("gate", "--tier", "passive", "--facts", NODE): 0,
+    ("gate", "--tier", "passive", "--facts", NODE, "--gpus", "8"): 10,
 }
 _ids = [" ".join(os.path.basename(word) for word in words) for words in COMMANDS]
 
@@ -106,7 +106,7 @@ def _bare_python(folder: Path) -> Path:
 
 def test_the_verdict_file_is_enough_where_the_output_was_closed(tmp_path: Path) -> None:
     path = tmp_path / "verdict.json"
-    done = call(("gate", "--tier", "passive", "--replay", NODE, "-o", str(path)), ">&-")
+    done = call(("gate", "--tier", "passive", "--facts", NODE, "-o", str(path)), ">&-")
     assert (done.returncode, done.stderr) == (0, "")
     assert '"verdict":"fit"' in path.read_text(encoding="utf-8")
 

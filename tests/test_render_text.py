@@ -23,6 +23,7 @@ from torchdoctor.model import (
     Role,
     Severity,
     Standing,
+    Suspect,
 )
 from torchdoctor.render.clean import clean, encodable
 from torchdoctor.render.text import render
@@ -69,20 +70,19 @@ def test_the_verdict_comes_first_with_rule_standing_and_first_rank() -> None:
 def test_everything_of_the_diagnosis_is_said_in_order() -> None:
     text = shown(sample_reports.DIAGNOSED, width=120)
     marks = [
-        "The loss kernel reads one logit per label. A label that is negative has none.",
-        "train.log:812 (rank 3)",
-        "Assertion `t >= 0 && t < n_classes` failed.",
-        "assert.kernel = nll_loss_forward",
-        "A CUDA assertion stopped a kernel  cuda-assert-other",
-        "train.log:830 (rank 3)  RuntimeError: CUDA error: device-side assert triggered",
-        "train.log:1990 (rank 0)",
         "--> /home/me/project/train.py:22, in training_step",
         "loss = F.cross_entropy(logits, labels)",
+        "train.log:812 (rank 3)",
+        "Assertion `t >= 0 && t < n_classes` failed.",
         "1. Bring the labels into 0 … num_classes - 1",
         "2. Reinstall torch. (changes the environment)",
         "$ pip install 'torch==2.13.0'",
+        "The loss kernel reads one logit per label. A label that is negative has none.",
         "$ CUDA_LAUNCH_BLOCKING=1 python train.py",
-        "torch.version (not-asked)",
+        "assert kernel: nll_loss_forward",
+        "A CUDA assertion stopped a kernel  cuda-assert-other",
+        "train.log:830 (rank 3)  RuntimeError: CUDA error: device-side assert triggered",
+        "train.log:1990 (rank 0)",
         "? The model and its activations do not fit into the GPU  cuda-oom-capacity, possible",
         "train.log:5  CUDA out of memory.",
         "The log ends in the middle of a line.",
@@ -93,7 +93,12 @@ def test_everything_of_the_diagnosis_is_said_in_order() -> None:
 
 
 def test_reasons_facts_and_references_are_for_verbose() -> None:
-    hidden = ("the message belongs only to this cause", "torch.version = 2.13.0", "https://docs.pytorch.org")
+    hidden = (
+        "torch.version (not-asked)",
+        "the message belongs only to this cause",
+        "torch.version = 2.13.0",
+        "https://docs.pytorch.org",
+    )
     assert not [text for text in hidden if text in shown(sample_reports.DIAGNOSED)]
     assert not [text for text in hidden if text not in shown(sample_reports.DIAGNOSED, verbose=True)]
 
@@ -151,7 +156,7 @@ def test_many_consequences_are_counted() -> None:
         sample_reports.DIAGNOSED,
         diagnoses=(replace(sample_reports.LABEL_RANGE, leads_to=sample_reports.LABEL_RANGE.leads_to * 10),),
     )
-    assert "and 15 more (--verbose shows all)" in shown(report)
+    assert "and 17 more (--verbose shows all)" in shown(report)
     assert "more (--verbose" not in shown(report, verbose=True)
 
 
@@ -174,8 +179,45 @@ def test_marks_and_words_carry_the_meaning(
     assert words in lines[1]
 
 
+def test_cause_place_and_first_action_come_within_twelve_lines() -> None:
+    lines = shown(sample_reports.DIAGNOSED).splitlines()
+    assert lines[3].startswith("  --> /home/me/project/train.py:22")
+    assert any("1. Bring the labels" in line for line in lines[:12])
+
+
+def test_three_fixes_and_what_goes_beyond_the_explanation() -> None:
+    fixes = tuple(Fix(f"Do number {number}.") for number in range(1, 6))
+    cause = replace(sample_reports.LABEL_RANGE, fixes=fixes, more="A word more.", decide_note="Ask rank 3.")
+    report = Report(Outcome.DIAGNOSED, (), (cause,))
+    short, long = shown(report), shown(report, verbose=True)
+    assert "3. Do number 3." in short
+    assert "and 2 more (--verbose shows all)" in short
+    assert "Ask rank 3." in short
+    assert [text for text in ("Do number 4.", "A word more.") if text in short] == []
+    assert [text for text in ("Do number 5.", "A word more.") if text not in long] == []
+
+
+@pytest.mark.parametrize(
+    ("frame", "step"),
+    [
+        (None, "PYTHONFAULTHANDLER=1"),
+        (Frame("/venv/site-packages/vllm/x.py", 3, "f", package="vllm"), "the tracker of vllm"),
+        (Frame("<ipython-input-5-25c2>", 3, "<module>"), "%debug"),
+        (Frame("/home/me/widget.py", 3, "turn"), "stops at widget.py:3"),
+    ],
+)
+def test_an_unknown_failure_gets_the_step_that_tells_more(frame: Frame | None, step: str) -> None:
+    suspect = Suspect(
+        "KeyError", "'net.3' not in /data/x.pt at 0x7f3 (12 of 40)", None, frame, Evidence("KeyError")
+    )
+    text = shown(Report(Outcome.UNRECOGNISED, ("a.log",), suspect=suspect))
+    assert step in " ".join(text.split())
+    assert "KeyError not in at ( of )" in text
+
+
 def test_an_unknown_failure_names_the_suspect_and_the_way_to_a_rule() -> None:
-    text = shown(sample_reports.UNRECOGNISED)
+    assert "docs/rule-format.md" not in shown(sample_reports.UNRECOGNISED)
+    text = shown(sample_reports.UNRECOGNISED, verbose=True)
     assert text.startswith("? A failure that no rule knows, in train.log\n")
     assert "ranks 0, 1 failed first; which of them is unclear (order of lines only)" in text
     assert "BrokenWidgetError: the widget broke\n    in two\n" in text
@@ -207,7 +249,8 @@ def test_the_input_is_named(source: tuple[str, ...], named: str) -> None:
 def test_a_frame_of_a_package_is_said_to_be_one() -> None:
     frame = Frame("site-packages/trainer/loop.py", 9, "fit", "x()", package="trainer")
     report = Report(Outcome.DIAGNOSED, ("a",), (replace(sample_reports.LABEL_RANGE, frame=frame),))
-    assert "(code of trainer; none of your own is in the stack)" in shown(report)
+    assert "  in code of trainer (site-packages/trainer/loop.py:9); none of your own is in" in shown(report)
+    assert "-->" not in shown(report)
 
 
 def test_colour_only_when_asked_and_only_as_colour() -> None:

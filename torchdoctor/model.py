@@ -310,6 +310,8 @@ class Diagnosis(Record):
     decide_with: str | None = None
     references: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
+    more: str | None = None  # what goes beyond ``why``
+    decide_note: str | None = None  # how to tell, where no command does
 
 
 @record(frozen=True, slots=True)

@@ -46,7 +46,7 @@ mkdir -p "$TORCHDOCTOR_FOLDER" || exit 0
 verdict=$TORCHDOCTOR_FOLDER/$node.json
 rm -f "$verdict"
 
-set -- gate --tier passive --format reason --verdict-file "$verdict"
+set -- gate --tier passive --format reason -o "$verdict"
 [ -r "$TORCHDOCTOR_POLICY" ] && set -- "$@" --policy "$TORCHDOCTOR_POLICY"
 reason=$(timeout -k 2 20 "$TORCHDOCTOR" "$@" 2>>"$TORCHDOCTOR_FOLDER/prolog.log")
 code=$?

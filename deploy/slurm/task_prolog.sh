@@ -9,7 +9,7 @@ TORCHDOCTOR=${TORCHDOCTOR:-/opt/torchdoctor/bin/torchdoctor}
 folder=${TORCHDOCTOR_FOLDER:-${SLURM_SUBMIT_DIR:-$PWD}/torchdoctor-$SLURM_JOB_ID}
 mkdir -p "$folder" 2>/dev/null || folder=${TMPDIR:-/tmp}
 
-set -- gate --tier "${TORCHDOCTOR_GATE:-quick}" --format reason --verdict-file "$folder/"
+set -- gate --tier "${TORCHDOCTOR_GATE:-quick}" --format reason -o "$folder/"
 python=$(command -v python || command -v python3)
 [ -r "${TORCHDOCTOR_POLICY:=/etc/torchdoctor/policy.toml}" ] && set -- "$@" --policy "$TORCHDOCTOR_POLICY"
 [ -n "$python" ] && set -- "$@" --python "$python"

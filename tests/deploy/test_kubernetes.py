@@ -37,7 +37,7 @@ def test_the_init_container_ends_0_for_a_fit_node_and_1_for_another(
         "/dev/termination-log", str(tmp_path / "last-words")
     )
     # a recording stands in for the node's GPUs; it holds the passive set
-    replayed = f"--tier passive {options} --replay tests/gate/machines/{recording}.json"
+    replayed = f"--tier passive {options} --facts tests/gate/machines/{recording}.json"
     line = line.replace("--tier quick", replayed)
     ran = subprocess.run(
         ["/bin/sh", "-c", line],

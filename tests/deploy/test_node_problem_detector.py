@@ -31,11 +31,11 @@ def test_it_has_what_a_custom_plugin_needs() -> None:
 
 @pytest.mark.parametrize(
     ("options", "code"),
-    [([], 0), (["--gpus", "16"], 1), (["--replay", "/nowhere"], 2)],
+    [([], 0), (["--gpus", "16"], 1), (["--facts", "/nowhere"], 2)],
 )
 def test_its_command_ends_as_the_detector_reads_it(options: list[str], code: int, tmp_path: Path) -> None:
     """0 is no problem, 1 a problem, everything else unknown."""
-    recording = [] if "--replay" in options else ["--replay", "tests/gate/machines/hgx-h100x8.json"]
+    recording = [] if "--facts" in options else ["--facts", "tests/gate/machines/hgx-h100x8.json"]
     (rule,) = CONFIG["rules"]
     program = tmp_path / "torchdoctor"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m torchdoctor "$@"\n')

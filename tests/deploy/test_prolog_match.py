@@ -16,9 +16,9 @@ def test_the_file_of_an_unfit_node_has_what_the_prolog_looks_for(tmp_path: Path)
     wanted = re.findall(r"grep -q '([^']+)' \"\$verdict\"", prolog)
     assert len(wanted) == 1
     verdict = tmp_path / "verdict.json"
-    gate = [sys.executable, "-m", "torchdoctor", "gate", "--tier", "passive", "--verdict-file", str(verdict)]
+    gate = [sys.executable, "-m", "torchdoctor", "gate", "--tier", "passive", "-o", str(verdict)]
     ran = subprocess.run(
-        [*gate, "--gpus", "9", "--replay", str(MACHINE)],
+        [*gate, "--gpus", "9", "--facts", str(MACHINE)],
         cwd=ROOT,
         capture_output=True,
         timeout=60,

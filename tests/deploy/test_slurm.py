@@ -67,7 +67,7 @@ class Site:
         self._script(
             self.program,
             f"case $SLURMD_NODENAME in\n{cases}\n*) seen={default} ;;\nesac\n"
-            f'cd {ROOT} && exec {sys.executable} -m torchdoctor "$@" --gpus 8 --replay "$seen"',
+            f'cd {ROOT} && exec {sys.executable} -m torchdoctor "$@" --gpus 8 --facts "$seen"',
         )
 
     def healthy(self) -> None:
@@ -138,7 +138,7 @@ def test_a_planted_fault_drains_its_node_with_our_reason_and_no_other(site: Site
         ("a 10 from nowhere, without a verdict file", "echo '[node_problem] td:xid79'; exit 10"),
         (
             "a 10 beside a verdict that says fit",
-            'while [ "$1" != --verdict-file ]; do shift; done; echo x; '
+            'while [ "$1" != -o ]; do shift; done; echo x; '
             'printf \'{"verdict":"fit","exit_code":0,}\' > "$2"; exit 10',
         ),
     ],

@@ -71,7 +71,7 @@ def test_a_fit_node_adds_nothing_to_the_output_and_only_its_first_task_looks(
     returned, out = srun(cluster, program, "echo td:fit; exit 0")
     assert (returned, out) == (0, "ran\nran\n")
     (call,) = Path(f"{program}.calls").read_text().splitlines()
-    assert call.startswith("0 gate --tier quick --format reason --verdict-file ")
+    assert call.startswith("0 gate --tier quick --format reason -o ")
     assert "--python /" in call
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reaso
 
 def torchrun(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     environ = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "NODE_NAME": "worker-7"}
-    gate = ["gate", "--tier", "passive", "--replay", str(HEALTHY), "-o", f"{folder}/", *options]
+    gate = ["gate", "--tier", "passive", "--facts", str(HEALTHY), "-o", f"{folder}/", *options]
     return subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "4", "-m", "torchdoctor", *gate],
         capture_output=True, text=True, env=environ, timeout=120, cwd=ROOT,

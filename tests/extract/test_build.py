@@ -6,7 +6,7 @@ import pytest
 from pace import bounded
 
 from torchdoctor import intake
-from torchdoctor.extract import build
+from torchdoctor.extract import build, of_event
 from torchdoctor.model import FactValue, State, Transcript
 
 EXTENSION = (
@@ -20,7 +20,7 @@ def facts(text: str) -> dict[str, FactValue]:
 
 
 def known(transcript: Transcript) -> dict[str, FactValue]:
-    found = list(build.extract(transcript.events[0], transcript))
+    found = list(of_event("build", transcript.events[0], transcript))
     assert {fact.name for fact in found} <= set(build.FACTS)
     assert all(fact.source.startswith("text:") for fact in found)
     return {fact.name: fact.value for fact in found if fact.state is State.KNOWN}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract import checksum
+from torchdoctor.extract import checksum, of_event
 from torchdoctor.model import Event, EventKind, FactValue, Transcript
 
 
@@ -16,7 +16,7 @@ def extract(*lines: str | tuple[int, str]) -> dict[str, FactValue]:
         else Event(number, EventKind.LOG, line[1], "run.log", number + 1, number + 1, rank=line[0])
         for number, line in enumerate(lines)
     )
-    found = list(checksum.extract(events[0], Transcript(("run.log",), events)))
+    found = list(of_event("checksum", events[0], Transcript(("run.log",), events)))
     assert {fact.name for fact in found} <= set(checksum.FACTS)
     return {fact.name.removeprefix("checksum."): fact.value for fact in found}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract import device_assert
+from torchdoctor.extract import device_assert, of_event
 from torchdoctor.model import Event, EventKind, Fact, FactValue, State, Transcript
 
 WHERE = "block: [0,0,0], thread: [3,0,0]"
@@ -12,7 +12,7 @@ WHERE = "block: [0,0,0], thread: [3,0,0]"
 
 def extract(text: str) -> dict[str, Fact]:
     event = Event(0, EventKind.DEVICE_ASSERT, text, "run.log", 4, 4)
-    found = list(device_assert.extract(event, Transcript(("run.log",), (event,))))
+    found = list(of_event("assert", event, Transcript(("run.log",), (event,))))
     assert {fact.name for fact in found} <= set(device_assert.FACTS)
     return {fact.name.removeprefix("assert."): fact for fact in found}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pace import bounded
 
-from torchdoctor.extract import dlopen, linked_names
+from torchdoctor.extract import dlopen, linked_names, of_event
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, State, Transcript
 
 
@@ -20,7 +20,7 @@ def extract(text: str, *frames: str) -> dict[str, Fact]:
         type="ImportError",
         frames=tuple(Frame(file, 1, "<module>") for file in frames),
     )
-    found = list(dlopen.extract(event, Transcript(("job.log",), (event,))))
+    found = list(of_event("dlopen", event, Transcript(("job.log",), (event,))))
     assert {fact.name for fact in found} <= set(dlopen.FACTS)
     assert all(fact.source == "text:job.log:9" for fact in found)
     return {fact.name.removeprefix("dlopen."): fact for fact in found}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from torchdoctor.extract import exit as exits
+from torchdoctor.extract import of_event
 from torchdoctor.intake import read_text
 from torchdoctor.model import Event, EventKind, Fact, FactValue, State, Transcript
 
 
 def extract(text: str, kind: EventKind = EventKind.LOG) -> dict[str, Fact]:
     event = Event(0, kind, text, "job.log", 7, 7)
-    found = list(exits.extract(event, Transcript(("job.log",), (event,))))
+    found = list(of_event("exit", event, Transcript(("job.log",), (event,))))
     assert {fact.name for fact in found} <= set(exits.FACTS)
     return {fact.name: fact for fact in found}
 

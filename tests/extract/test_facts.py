@@ -1,4 +1,4 @@
-"""A fact that no rule reads is not read out of a text either."""
+"""A fact that nothing reads is not read out of a text either."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RULES = Path(__file__).parents[2] / "rules"
 OF_THE_SAMPLE = {"assert.kernel"}
 
 
-def test_every_fact_of_a_message_is_read_by_a_rule() -> None:
+def test_every_fact_of_a_message_is_read() -> None:
     rules = "\n".join(path.read_text(encoding="utf-8") for path in RULES.rglob("*.toml"))
     modules = (import_module(f"torchdoctor.extract.{name}") for name in NAMESPACES.values())
     assert {name for module in modules for name in module.FACTS if name not in rules} == OF_THE_SAMPLE

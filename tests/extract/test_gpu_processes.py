@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from torchdoctor.extract import of_event
 from torchdoctor.extract.tools import gpu_processes
 from torchdoctor.model import Event, EventKind, FactValue, Transcript
 
@@ -40,7 +41,7 @@ def extract(table: str, row: int) -> dict[str, FactValue]:
         Event(number, EventKind.LOG, line, "run.log", number + 1, number + 1)
         for number, line in enumerate(table.splitlines())
     )
-    found = list(gpu_processes.extract(events[row], Transcript(("run.log",), events)))
+    found = list(of_event("process_table", events[row], Transcript(("run.log",), events)))
     assert {fact.name for fact in found} <= set(gpu_processes.FACTS)
     return {fact.name.removeprefix("process_table."): fact.value for fact in found}
 

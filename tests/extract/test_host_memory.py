@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract import host_memory
+from torchdoctor.extract import host_memory, of_event
 from torchdoctor.model import Event, EventKind, FactValue, Transcript
 
 
@@ -13,7 +13,7 @@ def extract(lines: list[str], at: int) -> dict[str, FactValue]:
         Event(number, EventKind.LOG, line, "run.log", number + 1, number + 1)
         for number, line in enumerate(lines)
     )
-    found = list(host_memory.extract(events[at], Transcript(("run.log",), events)))
+    found = list(of_event("host_memory", events[at], Transcript(("run.log",), events)))
     assert {fact.name for fact in found} <= set(host_memory.FACTS)
     return {fact.name.removeprefix("host_memory."): fact.value for fact in found}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract import loader
+from torchdoctor.extract import loader, of_event
 from torchdoctor.model import Event, EventKind, FactValue, Frame, Transcript
 
 FETCH = Frame("/e/torch/utils/data/_utils/fetch.py", 54, "fetch", package="torch")
@@ -19,7 +19,7 @@ def extract(
     frames: tuple[Frame, ...], kind: EventKind = EventKind.EXCEPTION, text: str = ""
 ) -> dict[str, FactValue]:
     event = Event(0, kind, text, "run.log", 1, 1, frames=frames)
-    found = list(loader.extract(event, Transcript(("run.log",), (event,))))
+    found = list(of_event("loader", event, Transcript(("run.log",), (event,))))
     assert {fact.name for fact in found} <= set(loader.FACTS)
     return {fact.name.removeprefix("loader."): fact.value for fact in found}
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract import loss
+from torchdoctor.extract import loss, of_event
 from torchdoctor.model import Event, EventKind, FactValue, Transcript
 
 
 def extract(text: str) -> dict[str, FactValue]:
     event = Event(0, EventKind.LOG, text, "run.log", 1, 1)
-    found = list(loss.extract(event, Transcript(("run.log",), (event,))))
+    found = list(of_event("loss", event, Transcript(("run.log",), (event,))))
     assert {fact.name for fact in found} <= set(loss.FACTS)
     return {fact.name.removeprefix("loss."): fact.value for fact in found}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract import nccl, nccl_ranks
+from torchdoctor.extract import nccl, nccl_ranks, of_event
 from torchdoctor.model import Event, EventKind, FactValue, Frame, State, Transcript
 
 
@@ -17,7 +17,7 @@ def transcript(*texts: str | tuple[int | None, str]) -> Transcript:
 
 
 def facts(text: Transcript, event: int) -> dict[str, FactValue]:
-    found = list(nccl.extract(text.events[event], text))
+    found = list(of_event("nccl", text.events[event], text))
     assert {fact.name for fact in found} <= set(nccl.FACTS)
     return {fact.name: fact.value for fact in found if fact.state is State.KNOWN}
 
@@ -122,7 +122,7 @@ def test_last_error_in_the_lines_that_follow() -> None:
 
 def test_no_last_error_is_absent_and_gives_no_reason() -> None:
     text = transcript("NCCL error in: x.cpp:784, unhandled system error, NCCL version 2.7.8")
-    states = {fact.name: fact.state for fact in nccl.extract(text.events[0], text)}
+    states = {fact.name: fact.state for fact in of_event("nccl", text.events[0], text)}
     assert states["nccl.reason"] is State.ABSENT
     assert "nccl.shm" not in states
     healthy = transcript("NCCL error: unhandled system error", "epoch 1 loss 0.3")
@@ -259,7 +259,7 @@ def test_training_steps_are_no_work_beside_the_others() -> None:
 
 def test_nothing_is_told_of_other_messages() -> None:
     text = transcript("Epoch 3: loss 0.1", "Timed out", "TimeoutError: The read operation timed out")
-    assert all(not list(nccl.extract(event, text)) for event in text.events)
+    assert all(not list(of_event("nccl", event, text)) for event in text.events)
 
 
 def test_exhausted_inputs_say_themselves_that_the_epoch_ended() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract import oom
+from torchdoctor.extract import of_event, oom
 from torchdoctor.model import (
     Event,
     EventKind,
@@ -26,7 +26,7 @@ def extract(text: str, before: tuple[str, ...] = (), frames: tuple[Frame, ...] =
         for number, line in enumerate(before)
     ]
     last = Event(len(events), EventKind.EXCEPTION, text, "run.log", 90, 90, frames=frames)
-    found = list(oom.extract(last, Transcript(("run.log",), (*events, last))))
+    found = list(of_event("oom", last, Transcript(("run.log",), (*events, last))))
     assert {fact.name for fact in found} <= set(oom.FACTS)
     return {fact.name.removeprefix("oom."): fact for fact in found}
 
@@ -241,7 +241,15 @@ RISING = tuple(f"[Epoch 1/9][{n}00/900] loss 2.{n} gpu={5000 + 400 * n}MiB" for 
 LEVEL = tuple(f"step {n} mem {18.0 + (n % 3) * 2:.1f} GB" for n in range(1, 8))
 
 
-@pytest.mark.parametrize(("before", "grew"), [(RISING, True), (LEVEL, False), (RISING[:2], None), ((), None)])
+# one peak counter: warm-up, then level, then another phase that needs more
+PHASES = tuple(
+    f"step {step} [mem: {mem}]" for step, mem in enumerate(("1.48e+04", *["1.55e+04"] * 9, "4.01e+04"))
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "grew"), [(RISING, True), (LEVEL, False), (RISING[:2], None), ((), None), (PHASES, False)]
+)
 def test_growth_before_the_failure(before: tuple[str, ...], grew: bool | None) -> None:
     assert values("CUDA out of memory. Tried to allocate 2.00 MiB", before).get("grew") is grew
 
@@ -275,7 +283,9 @@ def test_frames_of_the_wrapper_count() -> None:
         0, EventKind.EXCEPTION, "Caught RuntimeError in replica 0 on device 0.", "run.log", 1, 8,
         frames=(VALIDATE,), relations=(Relation(RelationKind.WRAPS, 1),),
     )  # fmt: skip
-    found = {fact.name: fact.value for fact in oom.extract(inner, Transcript(("run.log",), (outer, inner)))}
+    found = {
+        fact.name: fact.value for fact in of_event("oom", inner, Transcript(("run.log",), (outer, inner)))
+    }
     assert found["oom.evaluation_with_grad"] is True
 
 
@@ -283,3 +293,19 @@ def test_restoring_a_checkpoint_shows_in_the_frames() -> None:
     frame = Frame("C:\\e\\torch\\serialization.py", 391, "_cuda_deserialize", package="torch")
     found = extract("CUDA out of memory. Tried to allocate 2.00 GiB", frames=(frame,))
     assert found["loading_checkpoint"].value is True
+
+
+def test_free_memory_and_the_pieces_of_the_cache_add_up() -> None:
+    text = new_report("6.91 GiB", "23.64 GiB", "4.88 GiB", "18.75 GiB", "11.52 GiB", "6.71 GiB")
+    assert values(text)["fragmented"] is True
+    assert values(text)["short"] is True
+    assert (
+        values(text + " 20.00 GiB allowed;")["fragmented"] is False
+    )  # the card's free memory is out of reach
+
+
+def test_more_free_than_asked_for_leaves_open_what_was_short() -> None:
+    text = new_report("2.00 GiB", "39.39 GiB", "7.80 GiB", "31.58 GiB", "30.02 GiB", "0.85 GiB")
+    short = extract(text)["short"]
+    assert short.state is State.UNKNOWN
+    assert short.detail.startswith("7.80 GiB were free and 2.00 GiB asked for")

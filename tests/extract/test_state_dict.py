@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from torchdoctor.extract import state_dict
+from torchdoctor.extract import of_event, state_dict
 from torchdoctor.model import Event, EventKind, State, Transcript
 
 HEAD = "Error(s) in loading state_dict for {}:\n\t"
@@ -16,7 +16,7 @@ def facts_of(text: str) -> dict[str, Any]:
     """Values of the known facts; absent ones are None, those not told are left out."""
     event = Event(0, EventKind.EXCEPTION, text, "log.txt", 7, 9, type="RuntimeError")
     found = {}
-    for fact in state_dict.extract(event, Transcript(("log.txt",), (event,))):
+    for fact in of_event("state_dict", event, Transcript(("log.txt",), (event,))):
         assert fact.source == "text:log.txt:7"
         assert fact.name in state_dict.FACTS
         found[fact.name.removeprefix("state_dict.")] = fact.value if fact.state is State.KNOWN else None
@@ -200,17 +200,17 @@ def test_a_report_whose_lines_became_events_of_their_own() -> None:
     events = tuple(Event(n, EventKind.LOG, text, "log.txt", n + 1, n + 1) for n, text in enumerate(texts))
     transcript = Transcript(("log.txt",), events)
     for event in events[:3]:
-        found = {fact.name: fact.value for fact in state_dict.extract(event, transcript)}
+        found = {fact.name: fact.value for fact in of_event("state_dict", event, transcript)}
         assert found["state_dict.prefix_only"] is True
         assert found["state_dict.model"] == "Net"
-    assert list(state_dict.extract(events[3], transcript)) == []
+    assert list(of_event("state_dict", events[3], transcript)) == []
 
 
 def test_the_lists_of_another_rank_are_left_alone() -> None:
     one = Event(0, EventKind.LOG, 'Missing key(s) in state_dict: "a.weight". ', "log.txt", 1, 1, rank=0)
     two = Event(1, EventKind.LOG, 'Unexpected key(s) in state_dict: "b.c". ', "log.txt", 2, 2, rank=1)
     transcript = Transcript(("log.txt",), (one, two))
-    found = {fact.name: fact.value for fact in state_dict.extract(one, transcript)}
+    found = {fact.name: fact.value for fact in of_event("state_dict", one, transcript)}
     assert found["state_dict.unexpected"] == ()
 
 

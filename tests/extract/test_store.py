@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract import store
+from torchdoctor.extract import of_event, store
 from torchdoctor.model import Event, EventKind, Frame, State, Transcript
 
 SOCKET = (
@@ -19,7 +19,7 @@ def waits_for(*texts: str, frames: tuple[Frame, ...] = ()) -> tuple[State, objec
         for number, text in enumerate(texts)
     )
     asked = next((event for event in events if "waitForInput" in event.text), events[-1])
-    (fact,) = store.extract(asked, Transcript(("job.log",), events))
+    (fact,) = of_event("store", asked, Transcript(("job.log",), events))
     assert set(store.FACTS) == {fact.name}
     return fact.state, fact.value
 

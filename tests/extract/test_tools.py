@@ -7,7 +7,7 @@ import pytest
 from torchdoctor.catalog import load
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
-from torchdoctor.extract.tools import free, ps
+from torchdoctor.extract import of_event
 from torchdoctor.intake import read_text
 
 STOPPED = """\
@@ -32,19 +32,19 @@ def rules_of(text: str) -> list[str]:
 def test_a_stopped_process_keeps_its_memory() -> None:
     transcript = read_text(STOPPED)
     head = next(event for event in transcript.events if "%MEM" in event.text)
-    assert [fact.value for fact in ps.extract(head, transcript)] == [41273]
+    assert [fact.value for fact in of_event("ps", head, transcript)] == [41273]
     assert "gpu-memory-held" in rules_of(STOPPED)
 
 
 def test_a_running_process_is_none() -> None:
     transcript = read_text(STOPPED.replace(" Tl ", " Sl "))
     head = next(event for event in transcript.events if "%MEM" in event.text)
-    assert list(ps.extract(head, transcript)) == []
+    assert list(of_event("ps", head, transcript)) == []
 
 
 def test_what_free_left() -> None:
     transcript = read_text(FREE)
-    (fact,) = free.extract(transcript.events[0], transcript)
+    (fact,) = of_event("free", transcript.events[0], transcript)
     assert fact.value == pytest.approx(1.9 / 251)
     killed = f"{FREE}epoch 3 step 20 loss 0.4\n[1]+  Killed                  ./run.sh\n"
     assert rules_of(killed) == ["host-oom-killed"]
@@ -55,4 +55,4 @@ def test_what_free_left() -> None:
 )
 def test_rows_that_are_none(row: str) -> None:
     transcript = read_text(FREE.split("\n")[0] + "\n" + row)
-    assert list(free.extract(transcript.events[0], transcript)) == []
+    assert list(of_event("free", transcript.events[0], transcript)) == []

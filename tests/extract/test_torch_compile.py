@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract import torch_compile
+from torchdoctor.extract import of_event, torch_compile
 from torchdoctor.model import Event, EventKind, FactValue, State, Transcript
 
 
 def facts(name: str | None, text: str) -> dict[str, FactValue]:
     event = Event(0, EventKind.EXCEPTION, text, "job.log", 1, 1, type=name)
-    found = list(torch_compile.extract(event, Transcript(("job.log",), (event,))))
+    found = list(of_event("compile", event, Transcript(("job.log",), (event,))))
     assert {fact.name for fact in found} <= set(torch_compile.FACTS)
     return {fact.name: fact.value for fact in found if fact.state is State.KNOWN}
 
@@ -112,7 +112,7 @@ def test_function_and_reason_of_too_many_recompilations_stand_in_the_lines_below
         for number, text in enumerate(lines)
     )
     found = {
-        fact.name: fact.value for fact in torch_compile.extract(events[0], Transcript(("run.log",), events))
+        fact.name: fact.value for fact in of_event("compile", events[0], Transcript(("run.log",), events))
     }
     assert found == {
         "compile.recompiled": "forward",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract import torch_in_folder
+from torchdoctor.extract import of_event, torch_in_folder
 from torchdoctor.model import Event, EventKind, FactValue, Transcript
 
 ERROR = "No module named 'torch._custom_ops'"
@@ -13,7 +13,7 @@ ERROR = "No module named 'torch._custom_ops'"
 def listed(*lines: str, error: str = ERROR, name: str = "ModuleNotFoundError") -> FactValue:
     events = [Event(0, EventKind.EXCEPTION, error, "ci.log", 1, 1, type=name)]
     events += [Event(n, EventKind.LOG, line, "ci.log", n + 1, n + 1) for n, line in enumerate(lines, 1)]
-    found = list(torch_in_folder.extract(events[0], Transcript(("ci.log",), tuple(events))))
+    found = list(of_event("listing", events[0], Transcript(("ci.log",), tuple(events))))
     assert {fact.name for fact in found} <= set(torch_in_folder.FACTS)
     return found[0].value if found else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract import trainable
+from torchdoctor.extract import of_event, trainable
 from torchdoctor.model import Event, EventKind, FactValue, Transcript
 
 
@@ -13,7 +13,7 @@ def count(*texts: str) -> FactValue:
         Event(number, EventKind.LOG, text, "run.log", number + 1, number + 1)
         for number, text in enumerate((*texts, "does not require grad"))
     )
-    found = list(trainable.extract(events[-1], Transcript(("run.log",), events)))
+    found = list(of_event("trainable", events[-1], Transcript(("run.log",), events)))
     assert {fact.name for fact in found} <= set(trainable.FACTS)
     return found[0].value if found else None
 

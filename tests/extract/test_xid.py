@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract import xid
+from torchdoctor.extract import of_event, xid
 from torchdoctor.model import Event, EventKind, Fact, FactValue, State, Transcript
 
 
 def extract(text: str) -> dict[str, Fact]:
     event = Event(0, EventKind.KERNEL_LOG, text, "dmesg.txt", 3, 3)
-    found = list(xid.extract(event, Transcript(("dmesg.txt",), (event,))))
+    found = list(of_event("xid", event, Transcript(("dmesg.txt",), (event,))))
     assert {fact.name for fact in found} <= set(xid.FACTS)
     return {fact.name.removeprefix("xid."): fact for fact in found}
 
@@ -64,7 +64,7 @@ def test_the_process_name_is_not_searched_for_numbers() -> None:
     assert found["process"] == "Xid (PCI:0000:41:00): 79"
 
 
-def test_nvlink5_fatal() -> None:
+def test_nvlink5_subcode() -> None:
     found = values(
         "NVRM: Xid (PCI:0000:dc:00): 149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 08 (0x004505c6 "
         "0x00000002 0x0 0x0)"
@@ -146,6 +146,6 @@ def test_the_first_xid_beside_a_card_that_nvidia_smi_cannot_reach(told: str) -> 
     kernel = "NVRM: Xid (PCI:0000:41:00): {code}, pid=1, name=python, Timeout after 6s"
     lines = (told, kernel.format(code=119), kernel.format(code=45))
     events = tuple(Event(n, EventKind.LOG, line, "a.log", n + 1, n + 1) for n, line in enumerate(lines))
-    (fact,) = xid.extract(events[0], Transcript(("a.log",), events))
+    (fact,) = of_event("xid", events[0], Transcript(("a.log",), events))
     assert (fact.name, fact.value) == ("xid.first", 119)
     assert extract(told)["first"].state is State.ABSENT

@@ -104,7 +104,7 @@ def test_a_recording_gives_the_same_verdict(tmp_path: Path, policy: str) -> None
     saved = tmp_path / "saved.json"
     told = {"gpus": 2, "width": [16, 8]}
     code, verdict = passive(tmp_path, told, "--policy", policy, "--save", str(saved))
-    again, replayed = passive(tmp_path, {}, "--policy", policy, "--replay", str(saved))
+    again, replayed = passive(tmp_path, {}, "--policy", policy, "--facts", str(saved))
     assert (code, verdict["findings"]) == (again, replayed["findings"])
 
 
@@ -113,14 +113,14 @@ def test_a_policy_learned_from_a_node_holds_for_it(tmp_path: Path) -> None:
 
     for machine in MACHINES.values():
         argv = [sys.executable, "-m", "torchdoctor", "gate"]
-        learn = [*argv, "policy", "learn", "--replay", str(machine)]
+        learn = [*argv, "policy", "learn", "--facts", str(machine)]
         done = subprocess.run(learn, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
         path = tmp_path / "learned.toml"
         path.write_text(done.stdout, encoding="utf-8")
         for words in (
             ["policy", "check", str(path)],
-            ["--tier", "passive", "--replay", str(machine), "--policy", str(path)],
+            ["--tier", "passive", "--facts", str(machine), "--policy", str(path)],
         ):
             done = subprocess.run(
                 [*argv, *words], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
@@ -130,7 +130,7 @@ def test_a_policy_learned_from_a_node_holds_for_it(tmp_path: Path) -> None:
 
 def test_a_recording_of_a_real_h100_is_fit(capsys: pytest.CaptureFixture[str]) -> None:
     recording = Path(__file__).parent / "recorded" / "h100.json"
-    words = ["--tier", "passive", "--gpus", "1", "--replay", str(recording), "--format", "json"]
+    words = ["--tier", "passive", "--gpus", "1", "--facts", str(recording), "--format", "json"]
     assert main(["gate", *words]) == 0
     verdict = json.loads(capsys.readouterr().out)
     assert verdict["verdict"] == "fit"

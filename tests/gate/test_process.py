@@ -50,7 +50,7 @@ def broken(tmp_path: Path) -> str:
 def test_verdict_file_code_and_reason_agree(tmp_path: Path, broken: str) -> None:
     for machine, code in ((HEALTHY, 0), (broken, 10)):
         file, metrics = tmp_path / "verdict.json", tmp_path / "torchdoctor.prom"
-        done = gate("--tier", "passive", "--replay", machine, "-o", str(file), "--prometheus", str(metrics))
+        done = gate("--tier", "passive", "--facts", machine, "-o", str(file), "--prometheus", str(metrics))
         assert done.returncode == code, done.stderr
         verdict = json.loads(file.read_text(encoding="utf-8"))
         jsonschema.validate(verdict, SCHEMA)
@@ -82,19 +82,19 @@ def test_every_outcome_follows_the_schema() -> None:
 
 
 def test_forms_of_output(broken: str) -> None:
-    assert gate("--tier", "passive", "--replay", broken, "--format", "reason").stdout == (
+    assert gate("--tier", "passive", "--facts", broken, "--format", "reason").stdout == (
         "[node_problem] td:xid79 GPU1 0000:43:00 reboot\n"
     )
     jsonschema.validate(
-        json.loads(gate("--tier", "passive", "--replay", broken, "--format", "json").stdout), SCHEMA
+        json.loads(gate("--tier", "passive", "--facts", broken, "--format", "json").stdout), SCHEMA
     )
-    text = gate("--tier", "passive", "--replay", broken).stdout
-    assert text.startswith("UNFIT")
+    text = gate("--tier", "passive", "--facts", broken).stdout
+    assert text.startswith("✗ UNFIT")
     assert "Xid (PCI:0000:43:00): 79" in text
 
 
 def test_lines_for_collectors_of_logs(broken: str) -> None:
-    told = gate("--tier", "passive", "--replay", broken, "--format", "jsonl").stdout.splitlines()
+    told = gate("--tier", "passive", "--facts", broken, "--format", "jsonl").stdout.splitlines()
     lines = [json.loads(line) for line in told]
     assert lines[-1]["kind"] == "verdict"
     assert lines[-1]["exit_code"] == 10
@@ -110,21 +110,21 @@ def test_a_bundle_gives_the_same_verdict_elsewhere(tmp_path: Path, broken: str) 
     policy = tmp_path / "site.toml"
     policy.write_text("[checks.xid]\nweight = 'warn'\n[expect]\ngpus = 9\n", encoding="utf-8")
     folder = tmp_path / "bundle"
-    words = ("--tier", "passive", "--replay", broken, "--policy", str(policy), "--before-job")
+    words = ("--tier", "passive", "--facts", broken, "--policy", str(policy), "--before-job")
     saved = gate(*words, "--save", f"{folder}/")
     assert saved.returncode == 10
     assert sorted(one.name for one in folder.iterdir()) == [
         "call.json", "machine.json", "policy.toml", "verdict.json",
     ]  # fmt: skip
     policy.unlink()
-    again = gate("--replay", str(folder), "--format", "json")
+    again = gate("--facts", str(folder), "--format", "json")
     assert again.returncode == 10
     then, now = json.loads((folder / "verdict.json").read_text(encoding="utf-8")), json.loads(again.stdout)
     for key in ("tier", "verdict", "reason", "not_checked", "expected"):
         assert then[key] == now[key] or key == "expected"
     assert [one["tag"] for one in then["findings"]] == [one["tag"] for one in now["findings"]]
     # what is said in the call comes before what was said then
-    assert gate("--replay", str(folder), "--gpus", "8").returncode == 0
+    assert gate("--facts", str(folder), "--gpus", "8").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -139,21 +139,21 @@ def test_a_folder_that_is_no_bundle_is_a_mistake(
     tmp_path: Path, file: str, text: str | None, said: str
 ) -> None:
     folder = tmp_path / "bundle"
-    gate("--tier", "passive", "--replay", HEALTHY, "--save", f"{folder}/")
+    gate("--tier", "passive", "--facts", HEALTHY, "--save", f"{folder}/")
     (folder / file).unlink()
     if text is not None:
         (folder / file).write_text(text, encoding="utf-8")
-    done = gate("--replay", str(folder))
+    done = gate("--facts", str(folder))
     assert done.returncode == 2
     assert said in done.stderr
 
 
 def test_observe_and_styles(broken: str) -> None:
-    assert gate("--tier", "passive", "--replay", broken, "--observe").returncode == 0
-    assert gate("--tier", "passive", "--replay", broken, "--exit-style", "slurm").returncode == 0
-    assert gate("--tier", "passive", "--replay", broken, "--exit-style", "slurm", "--drain").returncode == 1
-    assert gate("--tier", "passive", "--replay", broken, "--exit-style", "nagios").returncode == 2
-    words = ("--tier", "passive", "--replay", broken, "--exit-style", "slurm-prolog")
+    assert gate("--tier", "passive", "--facts", broken, "--observe").returncode == 0
+    assert gate("--tier", "passive", "--facts", broken, "--exit-style", "slurm").returncode == 0
+    assert gate("--tier", "passive", "--facts", broken, "--exit-style", "slurm", "--drain").returncode == 1
+    assert gate("--tier", "passive", "--facts", broken, "--exit-style", "nagios").returncode == 2
+    words = ("--tier", "passive", "--facts", broken, "--exit-style", "slurm-prolog")
     assert [gate(*words).returncode, gate(*words, "--drain").returncode] == [0, 1]
 
 
@@ -178,7 +178,7 @@ def test_a_node_of_processors_is_looked_at_whole_where_no_gpu_is_expected(tmp_pa
     [
         ("--tier", "fast"),
         ("--policy", "/nowhere.toml"),
-        ("--replay", "/nowhere.json"),
+        ("--facts", "/nowhere.json"),
         ("--tier", "passive", "-o", "/nowhere/verdict.json"),
     ],
 )
@@ -190,7 +190,7 @@ def test_a_look_at_a_healthy_node_imports_no_engine() -> None:
     """It costs a tenth of a second, and is needed where a torch died."""
     code = (
         "import sys; from torchdoctor.cli.main import main; "
-        f"main(['gate', '--tier', 'passive', '--replay', {HEALTHY!r}]); "
+        f"main(['gate', '--tier', 'passive', '--facts', {HEALTHY!r}]); "
         "sys.exit('torchdoctor.engine.diagnose' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
@@ -202,7 +202,7 @@ def test_a_fault_of_ours_ends_with_70(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     env = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"}
-    assert gate("--tier", "passive", "--replay", HEALTHY, env=env).returncode == 70
+    assert gate("--tier", "passive", "--facts", HEALTHY, env=env).returncode == 70
 
 
 @pytest.mark.parametrize("module", ["click", "torchdoctor.cli.main", "torchdoctor.gate.supervisor"])
@@ -211,19 +211,19 @@ def test_a_broken_installation_ends_with_70(tmp_path: Path, module: str) -> None
         f"import sys\nsys.modules[{module!r}] = None\n", encoding="utf-8"
     )
     env = {**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}"}
-    assert gate("--tier", "passive", "--replay", HEALTHY, env=env).returncode == 70
+    assert gate("--tier", "passive", "--facts", HEALTHY, env=env).returncode == 70
 
 
 def test_a_full_disk_for_the_verdict_ends_with_70() -> None:
     # a file cannot be made there, whoever asks
-    done = gate("--tier", "passive", "--replay", HEALTHY, "-o", "/proc/self/verdict.json")
+    done = gate("--tier", "passive", "--facts", HEALTHY, "-o", "/proc/self/verdict.json")
     assert done.returncode == 70
     assert "verdict.json" in done.stderr
     for style, code in (("slurm", 0), ("nagios", 3), ("npd", 2), ("k8s", 70)):
         words = (
             "--tier",
             "passive",
-            "--replay",
+            "--facts",
             HEALTHY,
             "-o",
             "/proc/self/verdict.json",
@@ -235,7 +235,7 @@ def test_a_full_disk_for_the_verdict_ends_with_70() -> None:
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
 def test_a_full_disk_for_the_output_ends_with_70() -> None:
-    argv = [sys.executable, "-m", "torchdoctor", "gate", "--tier", "passive", "--replay", HEALTHY]
+    argv = [sys.executable, "-m", "torchdoctor", "gate", "--tier", "passive", "--facts", HEALTHY]
     with open("/dev/full", "w", encoding="utf-8") as full:
         assert (
             subprocess.run(argv, cwd=ROOT, stdout=full, stderr=subprocess.DEVNULL, check=False).returncode
@@ -246,7 +246,7 @@ def test_a_full_disk_for_the_output_ends_with_70() -> None:
 def test_a_reader_that_has_gone_changes_no_code(broken: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    argv = [sys.executable, "-m", "torchdoctor", "gate", "--tier", "passive", "--replay", broken]
+    argv = [sys.executable, "-m", "torchdoctor", "gate", "--tier", "passive", "--facts", broken]
     with os.fdopen(writer, "w") as pipe:
         done = subprocess.run(argv, cwd=ROOT, stdout=pipe, stderr=subprocess.DEVNULL, check=False)
     assert done.returncode == 10
@@ -359,7 +359,7 @@ def test_a_hung_disk_does_not_hold_us(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("ending", ["/", ""])
 def test_a_recording_that_cannot_be_written_is_a_mistake_in_the_call(ending: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    done = gate("--tier", "passive", "--replay", HEALTHY, "--save", f"{tmp_path}/file/machine{ending}")
+    done = gate("--tier", "passive", "--facts", HEALTHY, "--save", f"{tmp_path}/file/machine{ending}")
     assert done.returncode == 2
     assert "--save" in done.stderr
     assert "internal error" not in done.stderr
@@ -367,14 +367,14 @@ def test_a_recording_that_cannot_be_written_is_a_mistake_in_the_call(ending: str
 
 def test_a_recording_of_less_is_no_verdict_of_more(tmp_path: Path) -> None:
     """What was not looked at counts as not told, never as well."""
-    done = gate("--tier", "quick", "--gpus", "1", "--replay", HEALTHY, "--format", "json")
+    done = gate("--tier", "quick", "--gpus", "1", "--facts", HEALTHY, "--format", "json")
     assert done.returncode == 12
     told = {one["check"]: one["reason"] for one in json.loads(done.stdout)["not_checked"] if one["required"]}
     assert told == {
         "interpreter": "the job's environment is not in this recording",
         "active": "no measurement is in this recording",
     }
-    assert gate("--tier", "passive", "--replay", HEALTHY, "--save", f"{tmp_path}/kept/").returncode == 0
-    done = gate("--replay", f"{tmp_path}/kept", "--tier", "standard")
+    assert gate("--tier", "passive", "--facts", HEALTHY, "--save", f"{tmp_path}/kept/").returncode == 0
+    done = gate("--facts", f"{tmp_path}/kept", "--tier", "standard")
     assert done.returncode == 2
     assert "--tier standard: the recording holds only what tier passive examines" in done.stderr

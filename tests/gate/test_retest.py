@@ -35,7 +35,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Played:
         pauses: list[float] = []
         waiting = list(reports)
 
-        def run(wish: Wish, names: tuple[str, ...], limit_s: float) -> Report:
+        def run(wish: Wish, names: tuple[str, ...], limit_s: float, show: object) -> Report:
             asked.append(names)
             return waiting.pop(0)
 
@@ -96,7 +96,7 @@ def test_the_tier_decides_how_much_each_check_does(tier: str, monkeypatch: pytes
     """Deep means products under heat and patterns over nearly all memory, not standard with more checks."""
     asked: list[Request] = []
 
-    def run(request: Request) -> Report:
+    def run(request: Request, show: object) -> Report:
         asked.append(request)
         return report()
 

@@ -89,8 +89,17 @@ def test_one_rank_elsewhere_comes_before_nccl() -> None:
     found, _ = judge.judge([all_reduce(100, 0, "pt_nccl_watchdg"), away], [100, 200])
     assert [wait.rule for wait in found] == ["collective-rank-branch"]
     assert "rank 1 stands elsewhere" in found[0].says[0]
+    assert found[0].pid == 200
     assert found[0].frame is not None
     assert found[0].frame.function == "save"
+
+
+@pytest.mark.parametrize(("ranks", "blamed"), [(2, 0), (3, 900)])
+def test_of_ranks_in_different_calls_the_fewest_are_to_blame(ranks: int, blamed: int) -> None:
+    other = seen(900, frame("/home/me/train.py", 70, "main"), frame(C10D, 2900, "broadcast"), rank=ranks - 1)
+    waiting = [all_reduce(100 * (rank + 1), rank) for rank in range(ranks - 1)]
+    found, _ = judge.judge([*waiting, other], [100])
+    assert [(wait.rule, wait.pid) for wait in found] == [("collective-rank-branch", blamed)]
 
 
 def test_a_rank_that_works_is_waited_for() -> None:
@@ -120,6 +129,15 @@ def test_a_rank_that_never_reached_the_collective_of_others_that_wait_for_their_
     assert found[0].frame is not None
     assert found[0].frame.function == "wait_for_disk"
     assert unsaid == []
+
+
+def test_a_rank_that_waits_for_its_gpu_while_another_has_ended() -> None:
+    """As two H200 showed it: rank 0 had printed its result and gone, rank 1 stood in synchronize."""
+    for world, answer in ((1, ("hang-cuda-sync", 200)), (2, ("collective-rank-branch", 0))):
+        left = seen(200, *SYNCHRONISES, rank=world - 1, world=world, tasks=READY, cpu=1.5)
+        found, _ = judge.judge([left], [200])
+        assert [(wait.rule, wait.pid) for wait in found] == [answer]
+    assert found[0].says[0] == "rank 1 of 2 waits for the GPU; not seen on this node: rank 0"
 
 
 def test_a_rank_that_works_is_waited_for_on_the_gpu_too() -> None:

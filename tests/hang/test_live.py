@@ -186,7 +186,8 @@ def test_a_collective_under_a_test_of_the_rank(world: int, kind: str, away: str)
 def test_ranks_in_different_collectives() -> None:
     with ranks(programs.RANKS, 2, "other") as pids:
         report = settled(pids, 2.0)
-    assert rules(report)[0] in ("collective-rank-branch",)
+    assert rules(report)[0] == "collective-rank-branch"
+    assert report.diagnoses[0].rank is None
 
 
 def test_a_rank_that_never_came() -> None:
@@ -239,4 +240,5 @@ def test_a_rank_that_keeps_the_gpu_of_another_waiting() -> None:
         report = settled(pids, 3.0)
     assert rules(report) == ["collective-rank-branch"]
     assert "rank 1 stands elsewhere" in text(report)
+    assert report.diagnoses[0].rank == 1
     assert "wait_for_disk" in text(report)

@@ -483,7 +483,7 @@ def test_a_torch_that_dies_with_and_without_its_settings_blames_nobody(folder: P
 
 @pytest.mark.parametrize(
     ("option", "kind"),
-    [("--policy", "pipe"), ("--replay", "held"), ("--policy", "zero"), ("--replay", "zero")],
+    [("--policy", "pipe"), ("--facts", "held"), ("--policy", "zero"), ("--facts", "zero")],
 )
 def test_an_input_that_never_comes_holds_nobody(option: str, kind: str, folder: Path) -> None:
     path = "/dev/zero" if kind == "zero" else str(folder / "input")
@@ -500,10 +500,10 @@ def test_an_input_that_never_comes_holds_nobody(option: str, kind: str, folder: 
 
 
 @pytest.mark.held_before
-@pytest.mark.parametrize("option", ["--policy", "--replay"])
+@pytest.mark.parametrize("option", ["--policy", "--facts"])
 def test_an_input_through_a_pipe_is_read(option: str, folder: Path) -> None:
     machine = ROOT / "tests" / "gate" / "machines" / "hgx-h100x8.json"
-    text = machine.read_bytes() if option == "--replay" else b"[expect]\ngpus = 0\n"
+    text = machine.read_bytes() if option == "--facts" else b"[expect]\ngpus = 0\n"
     reader, writer = os.pipe()
     with subprocess.Popen(
         [PROGRAM, "gate", "--tier", "passive", option, f"/dev/fd/{reader}", "--format", "reason"],

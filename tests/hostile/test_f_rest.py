@@ -62,7 +62,7 @@ MISTAKES: dict[str, list[bytes]] = {
     "rules eval": [b"rules", b"eval", NASTY],
     "gate verdict": [b"gate", b"--tier", b"passive", b"-o", NASTY + b"/x"],
     "gate policy": [b"gate", b"--tier", b"passive", b"--policy", NASTY],
-    "gate replay": [b"gate", b"--replay", NASTY],
+    "gate replay": [b"gate", b"--facts", NASTY],
     "gate policy check": [b"gate", b"policy", b"check", NASTY],
     "gate merge": [b"gate", b"merge", NASTY],
 }

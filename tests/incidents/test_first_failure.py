@@ -246,3 +246,24 @@ def test_the_ranks_in_the_middle_of_many_are_judged_too(
     assert first is not None
     assert (first.tie if case.tie else first.rank) == (case.tie or case.rank)
     assert case.tie or not first.tie
+
+
+@pytest.mark.parametrize(("step", "rank", "tie"), [(4, 0, (0, 1)), (8, 0, ())])
+def test_a_step_that_both_had_reached_does_not_show_that_the_run_went_on(
+    step: int, rank: int, tie: tuple[int, ...], tmp_path: Path, rules: RuleSet
+) -> None:
+    """torchrun --tee prints the lines of each rank when it gets to them: here after the other's traceback."""
+
+    def failed(rank: int) -> str:
+        lines = (
+            "Traceback (most recent call last):",
+            '  File "/w/train.py", line 20, in <module>',
+            "    loss.backward()",
+            "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",
+        )
+        return "".join(f"[default{rank}]:[rank{rank}]: {line}\n" for line in lines)
+
+    text = f"[default0]:step 4 loss 1.5\n{failed(0)}[default1]:step {step} loss 1.5\n{failed(1)}"
+    first = report_of(tmp_path, {"launcher.log": text}, rules).first_failure
+    assert first is not None
+    assert (first.rank, first.tie) == (rank, tie)

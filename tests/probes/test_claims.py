@@ -577,6 +577,62 @@ def test_resources() -> None:
     assert tell("shm.small", shm__size_bytes=None) is State.ABSENT
 
 
+def test_what_is_left_for_a_run() -> None:
+    gib = 1 << 30
+    free = {"memory__available_bytes": 8 * gib}
+    assert tell("memory.headroom_bytes", **free, cgroup__memory_limit_bytes=None) == 8 * gib
+    assert tell("memory.headroom_bytes", **free, cgroup__memory_limit_bytes=gib) == gib
+    assert (
+        tell("memory.headroom_bytes", memory__available_bytes=None, cgroup__memory_limit_bytes=1)
+        is State.ABSENT
+    )
+    assert tell("cpu.overcounted", cpu__count=64, cpu__usable=2.0) is True
+    assert tell("cpu.overcounted", cpu__count=64, cpu__usable=32.0) is False
+    assert tell("cpu.overcounted", cpu__count=4, cpu__usable=1.0) is False
+    disks = {f"disk__{one}_free_bytes": 9 * gib for one in ("tmp", "home", "work", "cache")}
+    assert tell("disk.low", **disks) is State.ABSENT
+    assert tell("disk.low", **{**disks, "disk__tmp_free_bytes": 5 << 20}) == ("temporary files: 5 MiB free",)
+    assert tell("disk.low") is State.UNKNOWN
+    assert tell("net.https_unproxied", net__proxies=("HTTP_PROXY",)) is True
+    assert tell("net.https_unproxied", net__proxies=("http_proxy", "https_proxy")) is False
+
+
+def test_neighbours() -> None:
+    one = {
+        "gpu__count": 1, "gpu__memory_used_bytes": (108 << 30,), "gpu__memory_total_bytes": (140 << 30,),
+        "gpu__utilization": (100,), "gpu__processes": ((0, 4711, 108 << 30, "compute"),),
+        "gpu__owners": ((4711, "python", "ada", 7200, True),), "gpu__mig_modes": (None,),
+    }  # fmt: skip
+    assert tell("gpu.neighbours", **one) == (
+        "GPU 0: 108.0 of 140.0 GiB in use, 100 % busy: process 4711 (python of ada, 2.0 h old, an orphan)",
+    )
+    unseen = tell("gpu.neighbours", **{**one, "gpu__processes": (), "gpu__owners": None})
+    assert unseen == ("GPU 0: 108.0 of 140.0 GiB in use, 100 % busy: no process of it can be seen from here",)
+    for quiet in (
+        {"gpu__memory_used_bytes": (4 << 20,)},  # a driver that was just started reports load
+        {"gpu__memory_used_bytes": (600 << 20,), "gpu__utilization": (5,)},
+        {"gpu__mig_modes": (True,)},
+        {
+            "gpu__memory_used_bytes": (9 << 30,), "gpu__display_active": (True,),
+            "gpu__processes": ((0, 7, 9 << 30, "graphics"),),
+        },
+    ):  # fmt: skip
+        assert tell("gpu.neighbours", **{**one, **quiet}) is State.ABSENT, quiet
+    small = {**one, "gpu__memory_used_bytes": (400 << 20,), "gpu__owners": None}
+    assert tell("gpu.neighbours", **small) == ("GPU 0: 0.4 of 140.0 GiB in use, 100 % busy: process 4711",)
+
+
+def test_recent_hardware_errors() -> None:
+    rows = (
+        ("0000:3b:00", 79, 7200),
+        ("0000:3b:00", 43, 60),
+        ("0000:3b:00", 79, 3600),
+        ("0000:86:00", 48, 90000),
+    )
+    assert tell("gpu.xid_recent", kernel__gpu_errors=rows) == ("Xid 79 of 0000:3b:00, 1.0 h ago",)
+    assert tell("gpu.xid_recent", kernel__gpu_errors=()) is State.ABSENT
+
+
 def test_leaked_debug_variables() -> None:
     unset = {need.replace(".", "__"): None for need in DERIVED["env.leaked_debug"].needs}
     assert tell("env.leaked_debug", **unset) is State.ABSENT

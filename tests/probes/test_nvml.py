@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ast
+import getpass
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from probe_machines import replay
 
 from torchdoctor.model import Reason, State
 from torchdoctor.probes import nvml
 from torchdoctor.probes.live import LiveMachine
+from torchdoctor.probes.machine import Outcome
 from torchdoctor.probes.names import CATALOGUE
 from torchdoctor.probes.probe import Limits
 from torchdoctor.probes.source import ProbeSource
@@ -63,6 +67,7 @@ def nvmlDeviceGetNvLinkState(gpu, link):
 class c_nvmlGpuFabricInfo_t:
     pass
 def nvmlDeviceGetGpuFabricInfo(gpu, info): raise NVMLError_NotSupported("Not Supported")
+def nvmlDeviceGetUtilizationRates(gpu): return Bag(gpu=gpu * 97)
 def nvmlDeviceGetTemperature(gpu, sensor): return 33
 def nvmlDeviceGetPowerUsage(gpu): return 125400
 def nvmlDeviceGetEnforcedPowerLimit(gpu): return 700000
@@ -216,3 +221,27 @@ def test_every_call_is_one_that_pynvml_has() -> None:
     }
     assert len(names) > 30
     assert {name for name in names if not hasattr(pynvml, name)} == set()
+
+
+def test_who_owns_a_process(ask: Callable[..., ProbeSource]) -> None:
+    pid = os.getpid()
+    running = f"[Bag(pid=one, usedGpuMemory=1) for one in ({pid}, 2**22 + 1)]"
+    source = ask(f"def nvmlDeviceGetComputeRunningProcesses(gpu): return {running}\n")
+    (row,) = source.fetch("gpu.owners").value  # type: ignore[misc, union-attr]
+    assert isinstance(row, tuple)
+    assert (row[0], row[2], row[4]) == (pid, getpass.getuser(), False)
+    assert isinstance(row[3], int)
+    assert 0 <= row[3] < 36000
+
+
+def test_errors_in_the_kernel_log() -> None:
+    line = "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+    told = (
+        {"name": "kernel.now_s", "value": 9000.0},
+        {"name": "kernel.lines", "value": [[1800.0, line], [5.0, "x"]]},
+    )
+    source = replay({}, {"kernel-log": Outcome(exit_code=0, lines=told)})
+    assert source.fetch("kernel.gpu_errors").value == (("0000:3b:00", 79, 7200),)
+    refused = {"name": "kernel.lines", "state": "unknown", "reason": "not-permitted", "detail": "/dev/kmsg"}
+    fact = replay({}, {"kernel-log": Outcome(exit_code=0, lines=(refused,))}).fetch("kernel.gpu_errors")
+    assert (fact.reason, fact.detail) == (Reason.NOT_PERMITTED, "/dev/kmsg")

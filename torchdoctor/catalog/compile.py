@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from torchdoctor.catalog.loader import Row
 
-FORMAT = "torchdoctor-catalog/7"
+FORMAT = "torchdoctor-catalog/8"
 _INDEX_KEYS = ("id", "family", "severity", "role", "title", "leads_to", "refines", "confirm", "rule_out")
-_TEXT_KEYS = ("why", "fixes", "decide_with", "references", "retired")
+_TEXT_KEYS = ("why", "fixes", "decide_with", "references", "retired", "more", "decide_note")
 
 
 def signature(directory: str) -> str:
@@ -104,9 +104,7 @@ def compile_tree(directory: Path | str) -> bytes:
 
 
 def packed(
-    directory: str,
-    known_ids: Sequence[str] = (),
-    groups: Callable[[], Mapping[str, list[str]]] | None = None,
+    directory: str, known_ids: Sequence[str] = (), groups: Callable[[], Mapping[str, list[str]]] | None = None
 ) -> bytes:
     """The compiled form of a directory, from the cache where it is current, else made and kept.
 

@@ -11,6 +11,7 @@ from typing import Any
 from torchdoctor import regular_file, toml_text
 from torchdoctor.catalog import template
 from torchdoctor.catalog.reader import CatalogError, Reader
+from torchdoctor.context_tags import DIMENSION
 from torchdoctor.model import EventKind, Role, Severity
 
 FAMILIES = (
@@ -29,7 +30,9 @@ _TOP = (
     "refines",
     "confirm",
     "rule_out",
+    "more",
     "decide_with",
+    "decide_note",
     "references",
     "match",
     "fix",
@@ -39,7 +42,7 @@ _TOP = (
     "replaced_by",
 )
 _MATCH = ("text", "regex", "event", "type", "where")
-_FIX = ("do", "run", "risk", "when")
+_FIX = ("do", "run", "risk", "when", "for", "not_for")
 _CHECK = ("applies_if", "fail_if", "severity")
 _KINDS = tuple(kind.value for kind in EventKind)
 
@@ -144,20 +147,10 @@ def read_rule(path: str, shown: str, problems: list[str]) -> Row | None:
         _match_row(reader, f"[[match]] {number} ", item)
         for number, item in enumerate(_tables(reader, table, "match"), start=1)
     ]
-    fixes: list[Row] = []
-    for number, item in enumerate(_tables(reader, table, "fix"), start=1):
-        where = f"[[fix]] {number} "
-        reader.keys(where, item, _FIX)
-        if "do" not in item:
-            reader.wrong(f'{where}key "do" is missing')
-        fixes.append(
-            {
-                "do": reader.text(where, item, "do", ""),
-                "run": reader.text(where, item, "run"),
-                "risk": reader.choice(where, item, "risk", RISKS),
-                "when": reader.conditions(where, item, "when"),
-            }
-        )
+    fixes = [
+        _fix_row(reader, f"[[fix]] {number} ", item)
+        for number, item in enumerate(_tables(reader, table, "fix"), start=1)
+    ]
     severity = reader.choice("", table, "severity", severities)
     check: Row | None = None
     if isinstance(table.get("check"), dict):
@@ -196,12 +189,41 @@ def read_rule(path: str, shown: str, problems: list[str]) -> Row | None:
         "matches": matches,
         "check": check,
         "why": reader.text("", table, "why", ""),
+        "more": reader.text("", table, "more"),
         "fixes": fixes,
         "decide_with": reader.text("", table, "decide_with"),
+        "decide_note": reader.text("", table, "decide_note"),
         "references": reader.texts("", table, "references"),
         "retired": retired,
         "replaced_by": heirs,
     }
+
+
+def _fix_row(reader: Reader, where: str, item: Mapping[str, Any]) -> Row:
+    reader.keys(where, item, _FIX)
+    if "do" not in item:
+        reader.wrong(f'{where}key "do" is missing')
+    return {
+        "do": reader.text(where, item, "do", ""),
+        "run": reader.text(where, item, "run"),
+        "risk": reader.choice(where, item, "risk", RISKS),
+        "when": reader.conditions(where, item, "when"),
+        "for": _tags(reader, where, item, "for"),
+        "not_for": _tags(reader, where, item, "not_for"),
+    }
+
+
+def _tags(reader: Reader, where: str, item: Mapping[str, Any], key: str) -> list[str]:
+    """Words for the reader's surroundings; unknown ones are told with the nearest known one."""
+    tags = reader.texts(where, item, key)
+    for tag in tags:
+        if tag not in DIMENSION:
+            near = get_close_matches(tag, DIMENSION, 1)
+            reader.wrong(
+                f'{where}{key} names "{tag}", which is no tag; '
+                + (f'did you mean "{near[0]}"?' if near else f"known: {', '.join(DIMENSION)}")
+            )
+    return tags
 
 
 def _retired(reader: Reader, table: Mapping[str, Any]) -> tuple[str | None, list[str]]:

@@ -10,11 +10,13 @@ from torchdoctor.catalog import template
 from torchdoctor.catalog.remarks import Example
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from torchdoctor.catalog.rule import Condition, ConditionalFix, Match, Rule
     from torchdoctor.catalog.ruleset import RuleSet
 
+_VALUE = re.compile(r"\{\w+\.(\w+)\}|\bmatch\.(\w+)")
+_HOLE = re.compile(r"(?<!\{)\{(\w*):\w+\}")
 RISKS = {
     "changes-environment": "changes the environment",
     "needs-root": "needs root",
@@ -47,6 +49,8 @@ class Page:
     shown: tuple[Shown, ...]
     fixes: tuple[ConditionalFix, ...]
     decide_with: str | None
+    decide_note: str | None
+    more: str
     confirmed: str
     ruled_out: str
     look_alikes: tuple[tuple[str, str, str], ...]
@@ -55,9 +59,16 @@ class Page:
 
 
 def gather(
-    rules: RuleSet, rule_id: str, versions: Sequence[str] = (), example: Example | None = None
+    rules: RuleSet,
+    rule_id: str,
+    versions: Sequence[str] = (),
+    example: Example | None = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
 ) -> Page:
-    """All that a page says. ``versions`` are the comments above the matches. Raises UnknownRuleError."""
+    """All that a page says. Raises UnknownRuleError.
+
+    ``versions`` are the comments above the matches, ``groups`` the named consequences of the catalog.
+    """
     rule, words = rules.rule(rule_id), rules.text(rule_id)
     example = example or Example()
     retired = ""
@@ -79,10 +90,12 @@ def gather(
         ),
         words.fixes,
         words.decide_with,
-        joined(rule.confirm),
-        joined(rule.rule_out, " or "),
+        words.decide_note,
+        " ".join((words.more or "").split()),
+        for_readers(joined(rule.confirm)),
+        for_readers(joined(rule.rule_out, " or ")),
         tuple(_look_alikes(rules, rule, example)),
-        rule.leads_to,
+        tuple(_consequences(rule, groups or {})),
         words.references,
     )
 
@@ -94,6 +107,7 @@ def as_data(rules: RuleSet, rule_id: str, shown: Page | None = None) -> dict[str
     return {
         **summary(rule),
         "why": words.why,
+        "more": words.more,
         "example": {"fixture": shown.example.fixture or None, "lines": list(shown.example.lines)},
         "matches": [
             {
@@ -113,10 +127,13 @@ def as_data(rules: RuleSet, rule_id: str, shown: Page | None = None) -> dict[str
                 "run": item.fix.run,
                 "risk": item.fix.risk,
                 "when": [in_words(one) for one in item.when],
+                "for": list(item.wanted),
+                "not_for": list(item.not_for),
             }
             for item in words.fixes
         ],
         "decide_with": words.decide_with,
+        "decide_note": words.decide_note,
         "look_alikes": [{"rule": name, "alike_in": how} for name, _, how in shown.look_alikes],
         "leads_to": list(rule.leads_to),
         "refines": list(rule.refines),
@@ -139,24 +156,43 @@ def summary(rule: Rule) -> dict[str, Any]:
 
 def _look_alikes(rules: RuleSet, rule: Rule, example: Example) -> Iterator[tuple[str, str, str]]:
     """Rules that are taken for this one easily, the nearest first, each once."""
-    own = {
-        literal for literal in rules.literals() if any(name == rule.id for name, _ in rules.places(literal))
-    }
-    sharing: dict[str, str] = {}
-    for literal in rules.literals():
-        if any(literal in mine or mine in literal for mine in own):
-            sharing.update((name, literal) for name, _ in rules.places(literal))
+    own = {match.patterns for match in rule.matches if match.patterns}
+    sharing = [
+        other.id for other in rules.rules() if not own.isdisjoint(match.patterns for match in other.matches)
+    ]
     found: dict[str, str] = dict.fromkeys(rule.refines, "the more general case, which this rule replaces")
     for other in rules.rules():
         if rule.id in other.refines:
             found.setdefault(other.id, "a special case, which replaces this rule where it is sure")
-    for name in sorted(sharing):
+    for name in sharing:
         found.setdefault(name, "prints the same text")
     for name in example.near:
         found.setdefault(name, "its logs look alike")
     for name, how in found.items():
         if name != rule.id and name in rules:
             yield name, rules.rule(name).title, how
+
+
+def _consequences(rule: Rule, groups: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """What the rule leads to: each group that it names whole by the group's name, then the others."""
+    left = list(rule.leads_to)
+    for name, members in groups.items():
+        others = [member for member in members if member != rule.id]
+        if len(others) > 1 and set(others) <= set(rule.leads_to):
+            yield f"@{name}"
+            left = [one for one in left if one not in others]
+    yield from left
+
+
+def for_readers(text: str) -> str:
+    """A text of a rule in which values of the message stand as {match.name}, for a page: as NAME."""
+    return _VALUE.sub(lambda found: (found[1] or found[2]).upper(), text)
+
+
+def _as_shown(pattern: str) -> str:
+    """A template for readers: the names of its holes in capitals, "…" for a hole without one."""
+    shown = _HOLE.sub(lambda found: found[1].upper() or "…", readable(pattern))
+    return shown.replace("{{", "{").replace("}}", "}")
 
 
 def readable(pattern: str) -> str:
@@ -207,4 +243,5 @@ def _shown(match: Match, versions: str) -> Shown:
         about.append("a text in which nothing failed")
     if match.where:
         about.append("where " + joined(match.where))
-    return Shown(versions, tuple(readable(pattern.pattern) for pattern in match.patterns), "; ".join(about))
+    texts = tuple(_as_shown(pattern.pattern) for pattern in match.patterns)
+    return Shown(versions, texts, for_readers("; ".join(about)))

@@ -68,18 +68,26 @@ class Rule(Record):
 
 @record(frozen=True, slots=True)
 class ConditionalFix(Record):
-    """A fix, and the conditions under which it is the right one."""
+    """A fix, the conditions under which it is the right one, and for whom: tags of ``context_tags``."""
 
     fix: Fix
     when: tuple[Condition, ...]
+    wanted: tuple[str, ...] = ()  # the key ``for``
+    not_for: tuple[str, ...] = ()
 
 
 @record(frozen=True, slots=True)
 class RuleText(Record):
-    """What a rule says to people. ``retired`` tells since when and why it matches nothing any more."""
+    """What a rule says to people. ``retired`` tells since when and why it matches nothing any more.
+
+    ``why`` has at most 60 words, ``more`` what goes beyond. ``decide_with`` is a command, ``decide_note``
+    prose.
+    """
 
     why: str
     fixes: tuple[ConditionalFix, ...]
     decide_with: str | None
     references: tuple[str, ...]
     retired: str | None = None
+    more: str | None = None
+    decide_note: str | None = None

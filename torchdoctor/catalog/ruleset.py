@@ -154,16 +154,23 @@ class RuleSet:
         if rule_id not in self._lines:
             raise self._unknown(rule_id)
         data, _, words = self._lines[rule_id]
-        why, fixes, decide_with, references, retired = json.loads(data[words])
+        why, fixes, decide_with, references, retired, more, decide_note = json.loads(data[words])
         return RuleText(
             why,
             tuple(
-                ConditionalFix(Fix(fix["do"], fix["run"], fix["risk"]), _conditions(fix["when"]))
+                ConditionalFix(
+                    Fix(fix["do"], fix["run"], fix["risk"]),
+                    _conditions(fix["when"]),
+                    tuple(fix["for"]),
+                    tuple(fix["not_for"]),
+                )
                 for fix in fixes
             ),
             decide_with,
             tuple(references),
             retired,
+            more,
+            decide_note,
         )
 
     def _unknown(self, rule_id: str) -> UnknownRuleError:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 @click.command("check")
 @verdicts.python_option
-@verdicts.format_option()
+@verdicts.format_option(
+    "For people, JSON, JUnit XML, or GitHub's annotations and step summary.", *verdicts.CI
+)
 @verdicts.fail_on_option()
 @verdicts.strict_option
 @click.option(
@@ -76,7 +78,7 @@ def command(
     else:
         limit_s = time_limit or (30.0 if target is None and model is None else 300.0)
         facts, report = _live(python, limit_s, folders, target, model)
-    verdicts.show(report, form, partial(_subject, facts), verbose)
+    verdicts.show(report, form, partial(_subject, facts), verbose, "torchdoctor.check")
     return verdicts.exit_code(report, fail_on, strict)
 
 

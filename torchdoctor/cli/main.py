@@ -28,6 +28,10 @@ _COMMANDS = {
     "selftest": ("selftest", "Test that this GPU, with this torch, computes correctly."),
     "gate": ("gate", "Decide whether this node is fit for a job, and whose fault it is if not."),
     "lint": ("lint", "Find the pitfalls of training code in its source, before the run."),
+    "hook": ("hook", "Explain the uncaught exceptions of an environment where they appear."),
+    "mcp": ("mcp", "Serve coding agents, over the Model Context Protocol."),
+    "skill": ("skill", "Print where the instructions for coding agents are."),
+    "completion": ("completion", "Print the completion script of a shell."),
     "rules": ("rules", "Browse the failure catalog; check and measure it."),
 }
 

@@ -21,7 +21,7 @@ class _Command(PlainHelp, click.Command):
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
-            raise _Mistake(error.message, error.ctx) from None
+            raise _Mistake(error.format_message(), error.ctx) from None
 
 
 @click.command("run", cls=_Command, context_settings={"allow_interspersed_args": False})
@@ -49,7 +49,7 @@ class _Command(PlainHelp, click.Command):
     help="When nothing was printed for TIME (10m) and nothing works any more, say once what hangs.",
 )
 @click.option("--kill-on-stall", is_flag=True, help="Then end the command, with exit code 137.")
-@click.argument("command", metavar="-- CMD...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.argument("command", metavar="-- CMD…", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(
     form: str,
     file: str | None,

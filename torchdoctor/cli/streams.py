@@ -77,6 +77,18 @@ def write_page(text: str) -> None:
     write(text if encoding == "utf8" else text.encode("ascii", "xmlcharrefreplace").decode("ascii"))
 
 
+def step_summary(text: str) -> None:
+    """Add Markdown to the summary of a step of GitHub Actions, where there is one (GITHUB_STEP_SUMMARY)."""
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not path:
+        return
+    try:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        complain(f"GITHUB_STEP_SUMMARY {path}: cannot be written: {error.strerror}")
+
+
 @contextlib.contextmanager
 def shown() -> Iterator[None]:
     """For what has an exit code to give: a reader that leaves early (``head -1``) does not change it."""
@@ -125,14 +137,17 @@ def abandon(stream: TextIO) -> None:
 
 
 def screen() -> tuple[int, int]:
-    """Width and height of the output in cells; COLUMNS and LINES come first, a pipe is a little wider."""
+    """Width and height of the output in cells; COLUMNS and LINES come first.
+
+    A pipe is a little wider than a terminal, and no text is higher than it.
+    """
     width, height = (_number(name) for name in ("COLUMNS", "LINES"))
     if not width or not height:
         try:
             size = os.get_terminal_size(sys.stdout.fileno())
             known = (size.columns or _TERMINAL[0], size.lines or _TERMINAL[1])
         except (OSError, ValueError, AttributeError):
-            known = (PIPE_WIDTH, _TERMINAL[1])
+            known = (PIPE_WIDTH, sys.maxsize)
         width, height = width or known[0], height or known[1]
     return width, height
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -12,10 +13,25 @@ from torchdoctor.cli import exit_codes, streams
 
 if TYPE_CHECKING:
     from torchdoctor.model import Report
+    from torchdoctor.probes.machine import Machine
 
 
+CI = ("junit", "github")
 _COUNTED: dict[str, set[str]] = {"fail": {"fail"}, "warn": {"fail", "warn"}, "never": set()}
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class Renamed(click.Option):
+    """An option that still answers to ``earlier`` names, which neither help nor messages show."""
+
+    def __init__(self, names: Sequence[str], *, earlier: Sequence[str] = (), **settings: Any) -> None:
+        super().__init__(names, **settings)
+        self.earlier = list(earlier)
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        super().add_to_parser(parser, ctx)
+        parser.add_option(self, self.earlier, dest=self.name, action="store", nargs=1)
+
 
 python_option = click.option(
     "--python", metavar="PATH", help="The interpreter or environment that runs your program."
@@ -60,6 +76,37 @@ def time_limit_option(seconds: float, told: str) -> Callable[[_Function], _Funct
     )
 
 
+def facts_option(told: str, metavar: str = "FILE") -> Callable[[_Function], _Function]:
+    """``--facts``: a recorded machine instead of this one; ``told`` is the help."""
+    return click.option("--facts", cls=Renamed, earlier=["--replay"], metavar=metavar, help=told)
+
+
+def can_be_written(option: str, path: str | None) -> None:
+    """Told before the work is done, not when the time is spent. Raises UsageError."""
+    if not path:
+        return
+    folder = os.path.dirname(path)
+    if folder and not path.endswith("/") and not os.path.isdir(folder):
+        raise click.UsageError(f"{option} {path}: there is no folder {folder}")
+    from torchdoctor.gate.files import refusal
+
+    why = refusal(path)
+    if why == "is a folder":
+        hint = "name a file" if option == "--prometheus" else f"name a file, or {path}/ for one in it"
+        raise click.UsageError(f"{option} {path}: this is a folder; {hint}")
+    if why:
+        raise click.UsageError(f"{option} {path}: {why}")
+
+
+def recorded(facts: str | None) -> Machine | None:
+    """The machine of a recording; None for the one that this runs on. Raises what a bad recording does."""
+    if facts is None:
+        return None
+    from torchdoctor.probes.recording import RecordedSource
+
+    return RecordedSource(facts).machine
+
+
 def with_note(report: Report, note: str) -> Report:
     """The report, with a first note where there is one to make."""
     from torchdoctor.records import replace
@@ -67,8 +114,14 @@ def with_note(report: Report, note: str) -> Report:
     return replace(report, notes=(note, *report.notes)) if note else report
 
 
-def show(report: Report, form: str, subject: Callable[[], str], verbose: bool) -> None:
-    """Write the report as text or JSON; ``subject`` is asked only where it is shown."""
+def show(report: Report, form: str, subject: Callable[[], str], verbose: bool, suite: str = "") -> None:
+    """Write the report as text, JSON or for CI; ``subject`` is asked only where it is shown.
+
+    ``suite`` is the name that JUnit gives to the checks.
+    """
+    if form in CI:
+        for_ci(report, form, suite)
+        return
 
     def text(**screen: Any) -> None:
         from torchdoctor.render.checks import render_checks
@@ -76,6 +129,20 @@ def show(report: Report, form: str, subject: Callable[[], str], verbose: bool) -
         render_checks(report, subject=subject(), verbose=verbose, **screen)
 
     write(report, form, text)
+
+
+def for_ci(report: Report, form: str, suite: str) -> None:
+    """Write JUnit XML, or GitHub's annotations and the summary of the step."""
+    with streams.shown():
+        if form == "junit":
+            from torchdoctor.render.junit import to_junit
+
+            streams.write(to_junit(report, suite))
+        else:
+            from torchdoctor.render.github import step_summary, to_github
+
+            sys.stdout.write(to_github(report))
+            streams.step_summary(step_summary(report))
 
 
 def write(report: Report, form: str, text: Callable[..., None]) -> None:

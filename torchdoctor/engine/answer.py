@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from torchdoctor.catalog import RuleSet
-from torchdoctor.catalog.rule import Rule
-from torchdoctor.engine.conditions import holds
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.finding import Finding, Occurrence, quote
+from torchdoctor.engine.fixes import Advice
 from torchdoctor.engine.frames import user_frame
 from torchdoctor.engine.rank import reasons
 from torchdoctor.engine.select import Chain
-from torchdoctor.engine.wording import filled, first_known
-from torchdoctor.model import Diagnosis, Event, Evidence, FirstFailure, Fix, Link, Transcript
+from torchdoctor.model import Diagnosis, Event, Evidence, FirstFailure, Link, Transcript
 
 MAX_EVIDENCE = 8
 
@@ -36,6 +32,7 @@ def answer(
     if rank is None and first is not None and own is not None and own.id in head.events():
         rank = first.rank
     words = rules.text(head.rule.id)
+    advice = Advice(best, head, facts)
     behind = (item.event for member in (head, *under) for item in member.occurrences)
     return Diagnosis(
         rule=head.rule.id,
@@ -45,13 +42,15 @@ def answer(
         role=head.role,
         standing=best.standing,
         why=words.why,
+        more=words.more,
         rank=rank,
         frame=user_frame(best.event, transcript, behind),
         evidence=_evidence(best, head),
         missing=best.missing,
         leads_to=tuple(_link(member) for member in under),
-        fixes=_fixes(best, head, facts, rules),
-        decide_with=words.decide_with,
+        fixes=advice.fixes(words),
+        decide_with=advice.command(words.decide_with),
+        decide_note=words.decide_note,
         references=words.references,
         reasons=reasons(head, under, first),
     )
@@ -82,38 +81,3 @@ def _evidence(best: Occurrence, head: Finding) -> tuple[Evidence, ...]:
 def _link(member: Finding) -> Link:
     best = member.best
     return Link(member.rule.id, member.rule.title, quote(best.event, best.snippet), best.event.rank)
-
-
-def _fixes(best: Occurrence, head: Finding, facts: TextFacts, rules: RuleSet) -> tuple[Fix, ...]:
-    """The ways out that no known fact rules out, with the values of the message in them."""
-    sizes = _size_holes(head.rule)
-    places = _places(best, head)
-    fixes: list[Fix] = []
-    for conditional in rules.text(head.rule.id).fixes:
-        with facts.guard(head.rule.id):
-            told = [
-                holds(condition, first_known(condition.fact, places, facts)) for condition in conditional.when
-            ]
-            if False in told:
-                continue
-            texts = (
-                filled(conditional.fix, partial(facts.fact, event=item.event, captures=item.captures), sizes)
-                for item in places
-            )
-            fixes.extend([fix for fix in texts if fix is not None][:1])
-    return tuple(fixes)
-
-
-def _places(best: Occurrence, head: Finding) -> list[Occurrence]:
-    """Where the values of the fixes are read: the place that is reported, then the rule's others.
-
-    A launcher says in one line that a child failed and in the next which one. Another rank's are left out.
-    """
-    rank = best.event.rank
-    others = (item for item in head.occurrences if rank is None or item.event.rank in (None, rank))
-    return [best, *[item for item in others if item is not best][:MAX_EVIDENCE]]
-
-
-def _size_holes(rule: Rule) -> frozenset[str]:
-    holes = (hole for match in rule.matches for pattern in match.patterns for hole in pattern.holes)
-    return frozenset(f"match.{name}" for name, kind in holes if kind == "size")

@@ -41,7 +41,7 @@ def _apply(condition: Condition, value: FactValue) -> bool | None:
             return all(str(item) in value for item in wanted)
         return isinstance(value, tuple) and all(item in value for item in wanted)
     if word in ("at_least", "below"):
-        reached = _order_key(value) >= _order_key(constant)
+        reached = order_key(value) >= order_key(constant)
         return reached if word == "at_least" else not reached
     if word == "matches_version":
         from packaging.specifiers import SpecifierSet
@@ -55,7 +55,7 @@ def _apply(condition: Condition, value: FactValue) -> bool | None:
     raise ConditionError(f"unknown word {word!r} in a condition on {condition.fact}")
 
 
-def _order_key(value: FactValue) -> tuple[float, ...]:
+def order_key(value: FactValue) -> tuple[float, ...]:
     """Numbers by size, version texts by their numeric parts."""
     if isinstance(value, (int, float)):
         return (float(value),)

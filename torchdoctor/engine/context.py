@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from torchdoctor.engine.finding import Finding
 from torchdoctor.engine.frames import outers
 from torchdoctor.extract.progress import is_progress, is_step
+from torchdoctor.intake.ending.event import is_failure
 from torchdoctor.model import Event, EventKind, Role, Severity, Transcript
+from torchdoctor.patterns import pattern
 
 _REMARKS = frozenset(("INFO", "WARNING", "WARN", "DEBUG", "NOTICE", "TRACE"))
 # lines of training behind a message that show that its process went on
 _STEPS = 2
+_LOOPS = 4  # lines of one form that show that a program works in a loop
 _LOOK_BACK = 200
 _COLUMNS = 120  # characters in which a column of levels stands
 OWN_CODE = "own-code-error"
@@ -18,7 +23,8 @@ _LAUNCHERS = ("ChildFailedError", "torch.distributed.elastic.multiprocessing.err
 
 def is_context(finding: Finding, transcript: Transcript) -> bool:
     """Does the finding rest only on what a process warned of, logged as a remark, or printed and went on?"""
-    return all(_is_remark(one.event, transcript) for one in finding.occurrences)
+    live = [one for one in finding.occurrences if not one.event.recovered]
+    return all(_is_remark(one.event, transcript) for one in live)
 
 
 def _is_remark(event: Event, transcript: Transcript) -> bool:
@@ -28,7 +34,21 @@ def _is_remark(event: Event, transcript: Transcript) -> bool:
     if event.kind is EventKind.WARNING or level.strip().upper() in _REMARKS:
         return True
     plain = event.kind is EventKind.LOG or (event.kind is EventKind.EXCEPTION and not event.headed)
-    return plain and event.level is None and steps_after(event, transcript) >= _STEPS
+    if not plain or event.level is not None:
+        return False
+    if steps_after(event, transcript) >= _STEPS:
+        return True
+    return event.kind is EventKind.LOG and not is_failure(event) and _raised_after(event, transcript)
+
+
+def _raised_after(event: Event, transcript: Transcript) -> bool:
+    """Did the process that printed a line end further below, of an exception of its own?"""
+    return any(
+        other.kind is EventKind.EXCEPTION and other.headed and other.stream == event.stream
+        and other.line > event.end_line + 2  # else it is announced
+        and not other.recovered and not other.quoted and other.type not in (None, *_LAUNCHERS)
+        for other in transcript.events[event.id + 1 :]
+    )  # fmt: skip
 
 
 def steps_after(event: Event, transcript: Transcript) -> int:
@@ -45,13 +65,23 @@ def steps_after(event: Event, transcript: Transcript) -> int:
 
 def went_on(event: Event, transcript: Transcript) -> bool:
     """Did the process of a remark go on: by a step, or by a record of its own log that is stamped later?"""
-    if steps_after(event, transcript):
+    if steps_after(event, transcript) or _repeats_after(event, transcript):
         return True
     return event.time is not None and any(
         other.stream == event.stream and other.time is not None and other.time > event.time
         for other in transcript.events[event.id + 1 :]
         if other.kind is EventKind.LOG and not other.quoted
     )
+
+
+def _repeats_after(event: Event, transcript: Transcript) -> bool:
+    """Does the same stream print lines of one form behind an event, other numbers in them, as a loop does?"""
+    shapes = Counter(
+        pattern(r"\d+").sub("0", other.text[:_COLUMNS])
+        for other in transcript.events[event.id + 1 :][:_LOOK_BACK]
+        if other.kind is EventKind.LOG and other.stream == event.stream and not is_failure(other)
+    )
+    return max(shapes.values(), default=0) >= _LOOPS
 
 
 def ended(live: list[Finding], strange: list[Event], transcript: Transcript) -> bool:

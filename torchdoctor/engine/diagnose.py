@@ -73,7 +73,8 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     live = [finding for finding in findings if not finding.recovered]
     anchored = _has_anchored_failure(live, transcript)
     if not anchored:
-        live += judge(occurrences(transcript, rules, text_facts, written=True), rules, text_facts)
+        written = judge(occurrences(transcript, rules, text_facts, written=True), rules, text_facts)
+        live += [finding for finding in written if not finding.recovered]
     live = without_own_code(live, transcript)
     live = [one for one in live if one.rule.id == INTERRUPTED or not waited_by_chance(one, transcript)]
     strange = suspect.unexplained(transcript, {number for finding in live for number in finding.events()})

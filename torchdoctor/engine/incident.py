@@ -28,6 +28,10 @@ READ_HERE = (
     "Facts out of files of this machine were used beside the text, and no program was run; --here asks its "
     "Python and tools too, --offline leaves all out"
 )
+USE_RUN = (
+    "A pipe carries the text alone: torchdoctor run -- CMD also sees the exit code, the interpreter, and the "
+    "stacks at Ctrl-C"
+)
 
 
 class Answer(NamedTuple):
@@ -108,7 +112,8 @@ def _answers(
         complaints = [str(error) for error in reading.unreadable]
         if report.outcome is Outcome.UNREADABLE:
             complaints.extend(report.notes)
-        report = replace(report, notes=(*reading.notes, *report.notes))
+        hint = (USE_RUN,) if report.outcome is Outcome.UNRECOGNISED and "<stdin>" in report.source else ()
+        report = replace(report, notes=(*reading.notes, *report.notes, *hint))
         if publish is not None:
             report = publish(report, reading.transcript, local is not None)
         answers.append(Answer(report, tuple(complaints)))

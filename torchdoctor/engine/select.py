@@ -60,8 +60,8 @@ def _beside_the_end(chain: Chain, transcript: Transcript, over: bool, by_hand: b
         return ""
     if over:
         return "printed on the way; it is not what ended the run"
-    last = max((one.event for one in head.occurrences), key=lambda event: event.id)
-    return "the run continued after it" if went_on(last, transcript) else ""
+    gone_on = any(went_on(one.event, transcript) for one in head.occurrences)
+    return "the run continued after it" if gone_on else ""
 
 
 def note(finding: Finding, why: str) -> str:

@@ -6,6 +6,7 @@ from torchdoctor.engine.context import went_on
 from torchdoctor.engine.finding import quote
 from torchdoctor.engine.frames import user_frame
 from torchdoctor.engine.textfacts import related
+from torchdoctor.intake.ending.event import is_failure
 from torchdoctor.model import Ending, Event, EventKind, Quoted, RelationKind, Suspect, Transcript
 from torchdoctor.patterns import pattern
 
@@ -91,13 +92,8 @@ def _suspect(event: Event, transcript: Transcript) -> Suspect:
 def fallback(transcript: Transcript) -> Suspect | None:
     """Where no exception is left: the last line that says something failed."""
     for event in reversed(transcript.events):
-        if event.quoted or event.recovered:
-            continue
-        if (
-            event.kind in _FAILURES
-            or event.kind is EventKind.BUILD
-            or event.level in ("ERROR", "CRITICAL", "FATAL")
-        ):
+        serious = event.kind in _FAILURES or event.level in ("ERROR", "CRITICAL", "FATAL")
+        if is_failure(event) or (serious and not event.quoted and not event.recovered):
             return _suspect(event, transcript)
     return None
 
@@ -138,7 +134,9 @@ def _went_on(event: Event, transcript: Transcript) -> bool:
 def written(transcript: Transcript) -> Suspect | None:
     """Of the lines that were written and not printed, the first that names an error."""
     for event in transcript.events:
-        if event.quoted is Quoted.WRITTEN and pattern(_NAMES_ERROR).search(event.text[:2_000]):
+        if event.quoted is not Quoted.WRITTEN or event.recovered:
+            continue
+        if pattern(_NAMES_ERROR).search(event.text[:2_000]):
             return Suspect(event.type, event.text, event.rank, None, quote(event))
     return None
 

@@ -86,7 +86,7 @@ def _command(run: str, values: Mapping[str, str]) -> str | None:
     pieces, done = [], 0
     for found in _placeholder().finditer(run):
         value = values[found.group(1)]
-        quoted = quote(value)
+        quoted = value if found.group(1).startswith("install.") else quote(value)
         if quoted != value and _in_quotes(run[: found.start()]):
             return None
         pieces += [run[done : found.start()], quoted]

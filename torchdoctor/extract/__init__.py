@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import import_module
 
-from torchdoctor.model import Event, Fact, Transcript
+from torchdoctor.model import Event, Fact, FactValue, Reason, Transcript
+
+# what an extractor finds in an event: a name within its namespace with the value, None for what is not there,
+# and perhaps the words behind it; as a fact where it stands elsewhere or cannot be told
+Found = tuple[str, FactValue] | tuple[str, FactValue, str] | Fact
 
 # namespace of the facts -> module
 NAMESPACES = {
@@ -32,13 +36,30 @@ NAMESPACES = {
     "launcher": "launcher",
     "store": "store",
     "python": "python_error",
+    "context": "context",
 }
 
 
 def of_event(namespace: str, event: Event, transcript: Transcript) -> Iterator[Fact]:
     """The facts of one namespace that an event's message holds."""
     module = import_module(f"torchdoctor.extract.{NAMESPACES[namespace]}")
-    yield from module.extract(event, transcript)
+    for found in module.extract(event, transcript):
+        if isinstance(found, Fact):
+            yield found
+        elif found[1] is None:
+            yield Fact.absent(f"{namespace}.{found[0]}", source_of(event))
+        else:
+            yield Fact.known(f"{namespace}.{found[0]}", found[1], source_of(event), *found[2:])
+
+
+def untold(name: str, event: Event, missing: str) -> Fact:
+    """A fact that the text does not settle; ``missing`` says what would."""
+    return Fact.unknown(name, Reason.NOT_ASKED, source_of(event), missing)
+
+
+def source_of(event: Event, offset: int = 0) -> str:
+    """Where a fact stands: the event's file and line, or so many lines below it."""
+    return f"text:{event.source}:{event.line + offset}"
 
 
 def of_text(transcript: Transcript) -> Iterator[Fact]:

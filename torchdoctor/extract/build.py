@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from torchdoctor.extract import Found, source_of
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Transcript
 from torchdoctor.number import count
 from torchdoctor.patterns import pattern
@@ -201,7 +202,7 @@ def _error_in(event: Event, line: str) -> _Error | None:
         if compiler == "gcc" and pattern(_CLANG).search(text):
             compiler = "clang"
         file = (found.group("file") or "").strip()
-        return _Error(text, file, compiler, f"text:{event.source}:{event.line}", event.id)
+        return _Error(text, file, compiler, source_of(event), event.id)
     return None
 
 
@@ -211,7 +212,7 @@ def _killed(transcript: Transcript) -> _Error | None:
         if event.kind is EventKind.CRASH and event.text.split()[-1:] == ["Killed"] and not event.quoted:
             before = transcript.events[max(0, event.id - 3) : event.id]
             if any(other.kind is EventKind.BUILD and "FAILED: " in other.text for other in before):
-                return _Error("Killed", "", "shell", f"text:{event.source}:{event.line}", event.id)
+                return _Error("Killed", "", "shell", source_of(event), event.id)
     return None
 
 
@@ -313,7 +314,7 @@ def _last_word(transcript: Transcript) -> tuple[str, str] | None:
         if found is None:
             continue
         own = found.group(1) == "nvcc" and event.kind is EventKind.BUILD
-        return f"text:{event.source}:{event.line}", "extension" if own else "other"
+        return source_of(event), "extension" if own else "other"
     return None
 
 
@@ -362,7 +363,7 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
 _last: tuple[Transcript, tuple[Fact, ...]] | None = None
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of the build in the text; nothing when no compiler, linker or shell reports an error in it."""
     global _last
     if _last is None or _last[0] is not transcript:

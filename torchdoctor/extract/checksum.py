@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torchdoctor.model import Event, Fact, Transcript
+from torchdoctor.extract import Found
+from torchdoctor.model import Event, Transcript
 from torchdoctor.patterns import Patterns
 
 FACTS: dict[str, str] = {
@@ -62,30 +63,25 @@ _PATTERNS = Patterns(_SOURCES)
 _SUMS = ("sum", "hash", "md5", "sha", "crc", "norm", "mean", "fingerprint", "|")
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of a line with a checksum of weights, compared with what other ranks print beside or below it."""
     text = event.text[:LINE_CHARS]
     if not _worth_a_look(event, text):
         return
     if not _of_weights(_first_figure(_alone(text))) and not _announced(event, transcript):
         return
-    source = f"text:{event.source}:{event.line}"
     values = _in_one_line(text) or _line_by_line(event, transcript)
     if len(values) < 2:
         return
     differ = len(set(values.values())) > 1
-    yield Fact.known("checksum.differ", differ, source)
+    yield "differ", differ
     if differ:
-        odd = _odd(values)
-        if odd:
-            yield Fact.known("checksum.odd_ranks", ", ".join(map(str, odd)), source)
-        else:
-            yield Fact.absent("checksum.odd_ranks", source, "no value is that of most ranks")
+        yield "odd_ranks", ", ".join(map(str, _odd(values))) or None
     whole = "\n".join(item.text for item in transcript.events)
     if _PATTERNS["parts"].search(whole):
-        yield Fact.known("checksum.replicated", False, source)
+        yield "replicated", False
     elif _PATTERNS["replicas"].search(whole):
-        yield Fact.known("checksum.replicated", True, source)
+        yield "replicated", True
 
 
 def _worth_a_look(event: Event, text: str) -> bool:

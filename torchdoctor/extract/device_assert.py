@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchdoctor.model import Event, Fact, Transcript
+from torchdoctor.extract import Found
+from torchdoctor.model import Event, Transcript
 from torchdoctor.patterns import Patterns
 
 FACTS: dict[str, str] = {
@@ -47,10 +48,9 @@ _PATTERNS = Patterns(_SOURCES)
 _DSA = ("dsa-file", "dsa-kernel")
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one failed assertion of a kernel; nothing when the event is none."""
     text = event.text
-    source = f"text:{event.source}:{event.line}"
     place = -1
     for _ in range(TRIES):
         place = text.find("ssertion", place + 1)
@@ -60,28 +60,26 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         for form in ("cuda", "hip", "cpu", "cuda-cut"):
             found = _PATTERNS[form].search(part)
             if found is not None:
-                yield from _named({"file": None, **found.groupdict()}, source)
+                yield from _named({"file": None, **found.groupdict()})
                 return
         if _PATTERNS["dsa"].search(part) is not None:
             parts = [hit.groupdict() for form in _DSA if (hit := _PATTERNS[form].search(part))]
-            yield from _named({name: value for one in parts for name, value in one.items()}, source)
+            yield from _named({name: value for one in parts for name, value in one.items()})
             return
 
 
-def _named(parts: dict[str, str | None], source: str) -> Iterator[Fact]:
-    if file := parts.get("file"):
-        yield Fact.known("assert.file", file.replace("\\", "/"), source)
-    elif "file" in parts:
-        yield Fact.absent("assert.file", source, "the head of the line is missing")
-    yield _kernel(parts.get("kernel"), source)
+def _named(parts: dict[str, str | None]) -> Iterator[Found]:
+    if "file" in parts:  # None where the head of the line is missing
+        yield "file", (parts["file"] or "").replace("\\", "/") or None
+    yield "kernel", _kernel(parts.get("kernel"))
 
 
-def _kernel(printed: str | None, source: str) -> Fact:
-    """The kernel's bare name out of a name or a whole signature."""
+def _kernel(printed: str | None) -> str | None:
+    """The kernel's bare name out of a name or a whole signature; None where the message does not name it."""
     if not printed or printed.strip() == "unknown":
-        return Fact.absent("assert.kernel", source, "the message does not name it")
+        return None
     name = printed.strip()
     if "(" in name and name != "operator()":
         found = _PATTERNS["functor"].search(name) or _PATTERNS["name"].search(name)
         name = found.group(1) if found else name
-    return Fact.known("assert.kernel", name.rpartition("::")[2] or name, source)
+    return name.rpartition("::")[2] or name

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torchdoctor.model import Event, Fact, FactValue, Transcript
+from torchdoctor.extract import Found
+from torchdoctor.model import Event, Transcript
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
@@ -235,7 +236,7 @@ def _local_missing(text: str) -> str:
     return ""
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one message of the dynamic loader; nothing when the event is not one."""
     text = event.text
     if not any(trigger in text for trigger in _TRIGGERS):
@@ -252,12 +253,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     )
 
     kind, groups = hit
-    source = f"text:{event.source}:{event.line}"
 
-    def known(name: str, value: FactValue) -> Fact:
-        return Fact.known(f"dlopen.{name}", value, source)
-
-    yield known("kind", kind)
+    yield "kind", kind
     library = _clean(groups.get("file") or "")
     version = groups.get("version") or ""
     if not library and kind == "undefined-symbol" and ".so" in version:
@@ -267,42 +264,42 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         loader = library
     if not loader and kind == "missing-library":
         loader = _loaded_by(event)
-    yield from _named("library", library, source)
+    yield from _named("library", library)
     if library:
         base = library.replace("\\", "/").rsplit("/", 1)[-1]
         if base != library:
-            yield known("library_path", library)
+            yield "library_path", library
             system = library.startswith(("/lib/", "/lib64/", "/usr/lib/", "/usr/lib64/"))
-            yield known("library_place", "system" if system else "environment")
-        yield known("library_family", library_family(base))
+            yield "library_place", "system" if system else "environment"
+        yield "library_family", library_family(base)
         major = major_version(base)
         if major is not None:
-            yield known("library_major", major)
+            yield "library_major", major
     symbol = groups.get("symbol") or ""
-    yield from _named("symbol", symbol, source)
+    yield from _named("symbol", symbol)
     if symbol:
-        yield known("symbol_family", symbol_family(symbol))
-    yield from _named("version", version, source)
+        yield "symbol_family", symbol_family(symbol)
+    yield from _named("version", version)
     if version:
-        yield known("version_family", _version_family(version))
+        yield "version_family", _version_family(version)
     if kind == "dll-load-failed":
         number = _windows_error(text)
         if number is not None:
-            yield known("win_error", number)
-    yield from _named("loader_file", loader, source)
+            yield "win_error", number
+    yield from _named("loader_file", loader)
     if loader:
-        yield known("loader_package", loader_package(loader))
+        yield "loader_package", loader_package(loader)
     if symbol and loader:
-        yield known("unlinked", not version and unlinked(symbol, loader))
+        yield "unlinked", not version and unlinked(symbol, loader)
 
 
-def _named(name: str, value: str, source: str) -> Iterator[Fact]:
+def _named(name: str, value: str) -> Iterator[Found]:
     if not value:
-        yield Fact.absent(f"dlopen.{name}", source)
+        yield name, None
     elif name == "library":
-        yield Fact.known("dlopen.library", value.replace("\\", "/").rsplit("/", 1)[-1], source)
+        yield "library", value.replace("\\", "/").rsplit("/", 1)[-1]
     else:
-        yield Fact.known(f"dlopen.{name}", value, source)
+        yield name, value
 
 
 def _unnamed(event: Event) -> tuple[str, dict[str, str]] | None:

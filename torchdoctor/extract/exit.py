@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torchdoctor.model import Event, EventKind, Fact, Transcript
+from torchdoctor.extract import Found
+from torchdoctor.model import Event, EventKind, Transcript
 from torchdoctor.patterns import pattern
 from torchdoctor.signal_words import BARE, TELLING
 
@@ -97,12 +98,11 @@ def signal_of(code: int) -> str | None:
     return _WINDOWS.get(code & 0xFFFFFFFF) if code > 255 or code < -128 else None
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of a message that says how a process ended; nothing for any other."""
     text = event.text
-    source = f"text:{event.source}:{event.line}"
     if "exitcode" in text:
-        found = list(_from_torchrun(text, source))
+        found = list(_from_torchrun(text))
         if found:
             yield from found
             return
@@ -110,16 +110,16 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         for form in _FORMS:
             match = pattern(form).search(text)
             if match is not None:
-                yield from _told(match, source)
+                yield from _told(match)
                 return
     if event.kind in _SHELL_KINDS:
         match = pattern(_SHELL).search(text)
         if match is not None:
-            yield Fact.known("exit.signal", _WORDS[match.group("word")], source)
+            yield "signal", _WORDS[match.group("word")]
         elif event.kind is EventKind.CRASH:
             signal = _abroad(text.strip())
             if signal is not None:
-                yield Fact.known("exit.signal", signal, source)
+                yield "signal", signal
 
 
 def _abroad(text: str) -> str | None:
@@ -134,39 +134,32 @@ def _abroad(text: str) -> str | None:
     return BARE[max(found, key=len)] if found else None
 
 
-def _from_torchrun(text: str, source: str) -> Iterator[Fact]:
+def _from_torchrun(text: str) -> Iterator[Found]:
     """The box lists the later failures first and the first one last, under "Root Cause"."""
     head, _, root = text.partition("Root Cause")
     boxes = [*pattern(_BOX).finditer(root), *pattern(_BOX).finditer(head)]
     match = boxes[0] if boxes else pattern(_AGENT).search(text) or pattern(_BOX_LINE).search(text)
     if match is None:
         return
-    yield from _code(int(match.group("code")), source)
-    yield Fact.known("exit.pid", int(match.group("pid")), source)
+    yield from _code(int(match.group("code")))
+    yield "pid", int(match.group("pid"))
     named = match.groupdict()
     if named.get("local") is not None:
-        yield Fact.known("exit.local_rank", int(named["local"]), source)
+        yield "local_rank", int(named["local"])
 
 
-def _code(code: int, source: str) -> Iterator[Fact]:
-    yield Fact.known("exit.code", code, source)
-    signal = signal_of(code)
-    yield Fact.absent("exit.signal", source) if signal is None else Fact.known("exit.signal", signal, source)
+def _code(code: int) -> Iterator[Found]:
+    yield "code", code
+    yield "signal", signal_of(code)
 
 
-def _told(match: re.Match[str], source: str) -> Iterator[Fact]:
+def _told(match: re.Match[str]) -> Iterator[Found]:
     named = match.groupdict()
+    number, word = named.get("number"), named.get("word")
+    signal = SIGNALS.get(int(number)) if number else _WORDS.get(word.strip()) if word else named.get("signal")
     if named.get("code") is not None:
-        yield from _code(int(named["code"]), source)
-    elif named.get("number") is not None:
-        signal = SIGNALS.get(int(named["number"]))
-        if signal is not None:
-            yield Fact.known("exit.signal", signal, source)
-    elif named.get("signal") is not None:
-        yield Fact.known("exit.signal", named["signal"], source)
-    elif named.get("word") is not None:
-        signal = _WORDS.get(named["word"].strip())
-        if signal is not None:
-            yield Fact.known("exit.signal", signal, source)
+        yield from _code(int(named["code"]))
+    elif signal is not None:
+        yield "signal", signal
     elif "oom" in named:
-        yield Fact.known("exit.signal", "SIGKILL", source, "the container's memory limit")
+        yield "signal", "SIGKILL", "the container's memory limit"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from torchdoctor.extract import Found
 from torchdoctor.extract.flight import Call, Record, call_of, sizes_differ, waited_at
 from torchdoctor.extract.flight_hang import together
-from torchdoctor.model import Event, EventKind, Fact, Transcript
+from torchdoctor.model import Event, EventKind, Transcript
 
 FACTS: dict[str, str] = {
     "flight.state": "str: scheduled, started or completed",
@@ -21,39 +22,36 @@ FACTS: dict[str, str] = {
 }
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     call = call_of(event)
     if call is None or event.kind is not EventKind.STACK:
         return
-    source = f"text:{event.source}:{event.line}"
-    yield Fact.known("flight.state", call.state, source)
+    yield "state", call.state
     group = together(transcript).groups.get(call.group, [])
-    yield Fact.known("flight.pending", any(record.pending for record in group), source)
+    yield "pending", any(record.pending for record in group)
     if len(group) < 2:
         return
-    yield from _compared(event, call, group, transcript, source)
+    yield from _compared(event, call, group, transcript)
 
 
-def _compared(
-    event: Event, call: Call, group: list[Record], transcript: Transcript, source: str
-) -> Iterator[Fact]:
+def _compared(event: Event, call: Call, group: list[Record], transcript: Transcript) -> Iterator[Found]:
     """What the records of several ranks of the call's group say."""
     seen = together(transcript)
     waited = max((r.calls[0].seq for r in group if r.pending), default=None)
-    yield Fact.known("flight.circle", bool(seen.circle), source)
+    yield "circle", bool(seen.circle)
     if waited is not None:
         late = [r for r in group if r.enqueued < waited and not r.pending]  # one that waits itself is astray
         behind = {r.rank for r in late if r.rank is not None}
-        yield Fact.known("flight.someone_behind", bool(behind), source)
+        yield "someone_behind", bool(behind)
         last = event.rank in behind and event.rank in seen.roots
-        yield Fact.known("flight.last_of_the_late", last, source)
+        yield "last_of_the_late", last
     mine = seen.astray.get((call.group, event.rank))
     if mine is not None and mine.call is not None and mine.call.group != call.group and seen.roots:
         mine = None  # what it waits for elsewhere is a rank that is late
-    yield Fact.known("flight.left_training", mine is not None and mine.training, source)
-    yield Fact.known("flight.waits_elsewhere", mine is not None and mine.call is not None, source)
+    yield "left_training", mine is not None and mine.training
+    yield "waits_elsewhere", mine is not None and mine.call is not None
     same = waited_at(call.seq, group)
     if len(same) < 2:
         return
-    yield Fact.known("flight.calls_differ", len({one.op for one in same}) > 1, source)
-    yield Fact.known("flight.sizes_differ", sizes_differ(same), source)
+    yield "calls_differ", len({one.op for one in same}) > 1
+    yield "sizes_differ", sizes_differ(same)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from torchdoctor.extract import flight
+from torchdoctor.extract import Found, flight
 from torchdoctor.extract.nccl_stacks import averages, is_main, wait_of
-from torchdoctor.model import Event, EventKind, Fact, Frame, Transcript
+from torchdoctor.model import Event, EventKind, Frame, Transcript
 from torchdoctor.records import Record, record
 
 FACTS: dict[str, str] = {
@@ -120,21 +120,20 @@ def _waits_in(frames: tuple[Frame, ...]) -> str | None:
     return None
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     stand = stand_of(event)
     if stand is None:
         return
-    source = f"text:{event.source}:{event.line}"
-    yield Fact.known("hang.in_own_code", stand.own_code, source)
+    yield "in_own_code", stand.own_code
     found = stands(transcript)
     if len(found) < 2:
         return
     waiting = any(one.call is not None for one in found)
     outside = waiting and stand.call is None and any(one.event is event for one in found)
-    yield Fact.known("hang.outside", outside, source)
+    yield "outside", outside
     others = [one for one in found if one.event is not event]
     training = 2 * sum(averages(one.event) for one in others) > len(others)
-    yield Fact.known("hang.left_training", training and wait_of(event) is not None, source)
+    yield "left_training", training and wait_of(event) is not None
 
 
 def strays(transcript: Transcript) -> tuple[tuple[int, ...], str] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
+from torchdoctor.extract import Found, source_of
 from torchdoctor.model import Event, Fact, Transcript
 from torchdoctor.patterns import Patterns
 
@@ -44,17 +45,15 @@ _SOURCES = {
 _PATTERNS = Patterns(_SOURCES)
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts about host memory as far as the text up to and around this event tells; any event may ask."""
-    source = f"text:{event.source}:{event.line}"
     record = next((one for one in transcript.events if not one.quoted and _is_record(one.text)), None)
     if record is not None:
-        place = f"text:{record.source}:{record.line}"
-        yield Fact.known("host_memory.kill_recorded", True, place, record.text[:120])
+        yield Fact.known("host_memory.kill_recorded", True, source_of(record), record.text[:120])
     found = _PATTERNS["victim"].search(event.text) or _PATTERNS["task"].search(event.text)
     if found is not None:
         name = found.group("name").strip()
-        yield Fact.known("host_memory.ours", name.lower().startswith(_OURS), source)
+        yield "ours", name.lower().startswith(_OURS)
     series: dict[str, list[float]] = {}
     for earlier in transcript.events[max(0, event.id - LOOK_BACK) : event.id + 1]:
         for figure in _PATTERNS["figure"].finditer(earlier.text[:LINE_CHARS]):
@@ -62,7 +61,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
             series.setdefault(figure.group("name").lower(), []).append(number)
     long_enough = [values for values in series.values() if len(values) >= FEWEST]
     if long_enough:
-        yield Fact.known("host_memory.grew", any(_rises(values) for values in long_enough), source)
+        yield "grew", any(_rises(values) for values in long_enough)
 
 
 def _is_record(text: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from torchdoctor.extract import Found, source_of
 from torchdoctor.model import Event, Fact, Transcript
 from torchdoctor.patterns import Patterns
 
@@ -52,7 +53,7 @@ _SOURCES = {
 _PATTERNS = Patterns(_SOURCES)
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of two installations that the text names; nothing where it names one, or no launcher."""
     shell = (
         _first("python", transcript) or _first("python-said", transcript) or _has_missing(event, transcript)
@@ -80,7 +81,7 @@ def _lines(transcript: Transcript, *words: str) -> Iterator[tuple[str, str]]:
     for event in transcript.events:
         if any(word in event.text for word in words):
             for offset, line in enumerate(event.text.split("\n")):
-                yield line[:LINE_CHARS], f"text:{event.source}:{event.line + offset}"
+                yield line[:LINE_CHARS], source_of(event, offset)
 
 
 def _shown_by_pip(package: str, transcript: Transcript) -> tuple[str, str] | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from torchdoctor.extract import Found
 from torchdoctor.extract.progress import advances
-from torchdoctor.model import Event, EventKind, Fact, Frame, Transcript
+from torchdoctor.model import Event, EventKind, Frame, Transcript
 from torchdoctor.patterns import pattern
 
 MOST_EVENTS = 500  # what a long log shows below a stack is of other ranks and other days
@@ -35,33 +36,32 @@ _FETCHING = ("utils/data/_utils/fetch.py", "utils/data/dataloader.py", "utils/da
 _BY_INDEX = r"\[[^\[\]]{0,40}\b(?:idx|index|indices|ind|i|item|n|key|sample_id|id|ix)\b[^\[\]]{0,20}\]"
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one exception or stack with frames; nothing for an event without any."""
-    source = f"text:{event.source}:{event.line}"
     if event.kind is not EventKind.EXCEPTION:
-        yield Fact.known("loader.seen_waiting", True, source)
-        yield Fact.known("loader.moves_on", _moves_on(event, transcript), source)
+        yield "seen_waiting", True
+        yield "moves_on", _moves_on(event, transcript)
     if event.kind is EventKind.STACK:
         own = _stuck_child(event)
         anywhere = own or any(_stuck_child(one) for one in transcript.events)
-        yield Fact.known("loader.stuck_child", own, source)
-        yield Fact.known("loader.stuck_elsewhere", anywhere and not own, source)
+        yield "stuck_child", own
+        yield "stuck_elsewhere", anywhere and not own
         if anywhere:
-            yield Fact.known("loader.child_waits_for_lock", True, source)
+            yield "child_waits_for_lock", True
     collating = any("collate" in f"{frame.file} {frame.function}" for frame in event.frames)
     collating = collating or any(words in event.text for words in _OF_BATCH)
     if not event.frames:
         if collating:
-            yield Fact.known("loader.collating", True, source)
+            yield "collating", True
         return
     files = [frame.file.replace("\\", "/") for frame in event.frames]
     fetching = any(mark in file for file in files for mark in _FETCHING)
-    yield Fact.known("loader.fetching", fetching, source)
-    yield Fact.known("loader.collating", collating or fetching, source)
+    yield "fetching", fetching
+    yield "collating", collating or fetching
     sample = _sample_frame(event.frames)
     if sample is not None and sample.code:
         by_index = sample is _last_own(event.frames) and pattern(_BY_INDEX).search(sample.code) is not None
-        yield Fact.known("loader.by_sample_index", by_index, source)
+        yield "by_sample_index", by_index
 
 
 def _moves_on(event: Event, transcript: Transcript) -> bool:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torchdoctor.model import Event, Fact, Transcript
+from torchdoctor.extract import Found
+from torchdoctor.model import Event, Transcript
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
@@ -40,17 +41,16 @@ _NORM = (
 _RECORDS = ("best", "min", "lowest", "last", "prev", "record", "top")
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one line that prints a loss or a gradient norm; nothing when none in it is NaN or infinite."""
     text = event.text[:LINE_CHARS]
     lower = text.lower()
     if "nan" not in lower and "inf" not in lower:
         return
-    source = f"text:{event.source}:{event.line}"
     if _named(text) or pattern(_ROW).search(text) or _in_column(event, transcript):
-        yield Fact.known("loss.not_a_number", True, source)
+        yield "not_a_number", True
     elif _norm(text) == "nan" and _stuck(event, transcript):
-        yield Fact.known("loss.norm_stuck", True, source)
+        yield "norm_stuck", True
 
 
 def _named(text: str) -> bool:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from torchdoctor.extract import Found, untold
 from torchdoctor.extract.nccl_ranks import GIVE_UP, Timeout, picture, timeouts_in
-from torchdoctor.model import Event, EventKind, Fact, FactValue, Reason, Transcript
+from torchdoctor.model import Event, EventKind, Transcript
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
@@ -61,13 +62,13 @@ _MARKS = (
 _HARMLESS = ("Failed to open libibverbs", "Connection closed by localRank", "Cuda driver version", "GDRCOPY")
 
 _REASONS = (
-    ("nccl.shm", ("/dev/shm", "shared memory segment", "posix_fallocate", "shm_open")),
-    ("nccl.infiniband", ("ibv_", "NET/IB", "mlx5", "InfiniBand", "infiniband")),
-    ("nccl.out_of_memory", ("out of memory", "CUDA calloc", "CUDA malloc", "CUDA host alloc")),
-    ("nccl.peer_access", ("peer access", "peer mapping", "P2P", "cudaIpc", "mapping of buffer object")),
-    ("nccl.invalid_device", ("invalid device ordinal", "invalid device")),
-    ("nccl.cuda_unknown", ("unknown error", "operation not supported", "invalid argument")),
-    ("nccl.topology", ("topology", "Attribute ", "XML", "xml")),
+    ("shm", ("/dev/shm", "shared memory segment", "posix_fallocate", "shm_open")),
+    ("infiniband", ("ibv_", "NET/IB", "mlx5", "InfiniBand", "infiniband")),
+    ("out_of_memory", ("out of memory", "CUDA calloc", "CUDA malloc", "CUDA host alloc")),
+    ("peer_access", ("peer access", "peer mapping", "P2P", "cudaIpc", "mapping of buffer object")),
+    ("invalid_device", ("invalid device ordinal", "invalid device")),
+    ("cuda_unknown", ("unknown error", "operation not supported", "invalid argument")),
+    ("topology", ("topology", "Attribute ", "XML", "xml")),
 )
 
 _UNREACHABLE = (
@@ -84,38 +85,37 @@ _LINK_FAULT = (
 LIMIT = 2000  # characters of warnings that are kept
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of an NCCL error or warning, a message that gives up waiting, or a stack; nothing for others."""
     text = event.text
-    source = f"text:{event.source}:{event.line}"
     if event.kind is EventKind.STACK:
-        yield from _stack(event, transcript, source)
+        yield from _stack(event, transcript)
         return
     gives_up = any(mark in text for mark in GIVE_UP)
     if gives_up:
         found = next(iter(timeouts_in(event)), None)
         if found is not None:
-            yield from _timeout(found, source)
+            yield from _timeout(found)
     if any(mark in text for mark in _MARKS):
-        yield from _error(event, transcript, source)
+        yield from _error(event, transcript)
     if gives_up or "NCCL communicator was aborted" in text or "exhausted" in text:
-        yield from _ranks(event, transcript, source)
+        yield from _ranks(event, transcript)
 
 
-def _stack(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
+def _stack(event: Event, transcript: Transcript) -> Iterator[Found]:
     from torchdoctor.extract.nccl_stacks import averages, stacks_differ, wait_of
 
     if event.text.startswith("flight record, "):
-        yield from _record(event, transcript, source)
+        yield from _record(event, transcript)
         return
     if wait_of(event) is None and not averages(event):
         return
     differ = stacks_differ(transcript)
     if differ is not None:
-        yield Fact.known("nccl.stacks_differ", differ, source)
+        yield "stacks_differ", differ
 
 
-def _record(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
+def _record(event: Event, transcript: Transcript) -> Iterator[Found]:
     """What a flight record tells of the claims over all ranks; the log beside it is asked as well."""
     from torchdoctor.extract.flight import call_of
     from torchdoctor.extract.flight_hang import ended_loop, together
@@ -124,61 +124,52 @@ def _record(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]
     if call is None:
         return
     if len(together(transcript).groups.get(call.group, ())) > 1:
-        yield Fact.known("nccl.same_group", True, source)
+        yield "same_group", True
     seen = picture(transcript)
     ended, why = ended_loop(transcript, call.group)
     if ended is None and seen.epoch_end:
         ended = True
     if ended is not None:
-        yield Fact.known("nccl.at_epoch_end", ended, source)
+        yield "at_epoch_end", ended
     elif why:
-        yield Fact.unknown("nccl.at_epoch_end", Reason.NOT_ASKED, source, why)
+        yield untold("nccl.at_epoch_end", event, why)
     if seen.progress:
-        yield Fact.known("nccl.progress_during_timeout", True, source)
+        yield "progress_during_timeout", True
     else:  # a rank that prints nothing may be at work all the same
         missing = "whether this rank was at work meanwhile: neither its progress nor its stack is in the text"
-        yield Fact.unknown("nccl.progress_during_timeout", Reason.NOT_ASKED, source, missing)
+        yield untold("nccl.progress_during_timeout", event, missing)
 
 
-def _timeout(found: Timeout, source: str) -> Iterator[Fact]:
-    values: tuple[tuple[str, FactValue], ...] = (
-        ("nccl.seq", found.seq),
-        ("nccl.op", found.op),
-        ("nccl.timeout_ms", found.timeout_ms),
-    )
-    for name, value in values:
-        yield Fact.absent(name, source) if value is None else Fact.known(name, value, source)
+def _timeout(found: Timeout) -> Iterator[Found]:
+    yield "seq", found.seq
+    yield "op", found.op
+    yield "timeout_ms", found.timeout_ms
 
 
-def _error(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
+def _error(event: Event, transcript: Transcript) -> Iterator[Found]:
     text = event.text
-    named = _error_class(text)
-    if named is None:
-        yield Fact.absent("nccl.error_class", source)
-    else:
-        yield Fact.known("nccl.error_class", named, source)
+    yield "error_class", _error_class(text)
     last = _last_error(event, transcript)
-    warnings = _warnings(transcript)
-    reason = " | ".join(part for part in (last, warnings) if part)
-    for name, words in (("nccl.last_error", last), ("nccl.reason", reason)):
-        yield Fact.known(name, words, source) if words else Fact.absent(name, source)
+    reason = " | ".join(part for part in (last, _warnings(transcript)) if part)
+    yield "last_error", last
+    yield "reason", reason or None
     if reason:
         for name, marks in _REASONS:
-            yield Fact.known(name, any(mark in reason for mark in marks), source)
+            yield name, any(mark in reason for mark in marks)
     if any(mark in text or mark in reason for mark in _UNREACHABLE):
-        yield Fact.known("nccl.unreachable", True, source)
+        yield "unreachable", True
     if "Got completion " in text:
-        yield _link(transcript, source)
+        yield _link(event, transcript)
     on_cpu = "device type cpu" in text or "must be CUDA and dense" in text
     if on_cpu or reason:
-        yield Fact.known("nccl.cpu_tensor", on_cpu, source)
+        yield "cpu_tensor", on_cpu
 
 
-def _link(transcript: Transcript, source: str) -> Fact:
-    if any(pattern(_LINK_FAULT).search(event.text) for event in transcript.events if not event.quoted):
-        return Fact.known("nccl.link_fault", True, source)
+def _link(event: Event, transcript: Transcript) -> Found:
+    if any(pattern(_LINK_FAULT).search(other.text) for other in transcript.events if not other.quoted):
+        return "link_fault", True
     missing = "whether a link or port went down: the kernel log of the nodes tells"
-    return Fact.unknown("nccl.link_fault", Reason.NOT_ASKED, source, missing)
+    return untold("nccl.link_fault", event, missing)
 
 
 def _error_class(text: str) -> str | None:
@@ -238,26 +229,25 @@ def _warnings(transcript: Transcript) -> str:
     return text
 
 
-def _ranks(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
+def _ranks(event: Event, transcript: Transcript) -> Iterator[Found]:
     seen = picture(transcript)
     if seen.ranks:
-        yield Fact.known("nccl.ranks_timed_out", seen.ranks, source)
-    claims: tuple[tuple[str, bool | None], ...] = (
-        ("nccl.same_group", seen.same_group),
-        ("nccl.seqs_differ", seen.seqs_differ),
-        ("nccl.ops_differ", seen.ops_differ),
-        ("nccl.numel_differ", seen.numel_differ),
-        ("nccl.progress_during_timeout", seen.progress),
-    )
-    for name, claim in claims:
+        yield "ranks_timed_out", seen.ranks
+    for name, claim in (
+        ("same_group", seen.same_group),
+        ("seqs_differ", seen.seqs_differ),
+        ("ops_differ", seen.ops_differ),
+        ("numel_differ", seen.numel_differ),
+        ("progress_during_timeout", seen.progress),
+    ):
         if claim is not None:
-            yield Fact.known(name, claim, source)
+            yield name, claim
     if "WorkNCCL(" in event.text:
         from torchdoctor.extract.flight_hang import together
 
-        yield Fact.known("nccl.sizes_recorded", together(transcript).sizes_differ, source)
+        yield "sizes_recorded", together(transcript).sizes_differ
     if "exhausted" in event.text or seen.epoch_end:
-        yield Fact.known("nccl.at_epoch_end", True, source)
+        yield "at_epoch_end", True
     elif "WorkNCCL(" in event.text:
         # other messages of this kind (gloo's) do not say enough of the ranks to deny it
-        yield Fact.known("nccl.at_epoch_end", False, source)
+        yield "at_epoch_end", False

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchdoctor.model import Event, Transcript, moment_of
+from torchdoctor.extract.progress import is_step
+from torchdoctor.model import Event, EventKind, Transcript, moment_of
 from torchdoctor.number import elements
 from torchdoctor.patterns import pattern
 from torchdoctor.records import Record, record
@@ -57,6 +58,7 @@ AT_ONCE_S = 10.0  # within which ranks that wait for each other give up, with cl
 
 _COUNTS = ("/", "examples", "documents", "files", "samples", "lines", "records", "shards", "rows")
 _WINDOW = 40  # events before the first timeout in which an epoch's end or a progress bar counts
+_ALIKE = 3  # lines that count
 _SCALE = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
 
@@ -320,4 +322,21 @@ def _progress(
                     return True
         if same and (event.id < start or words not in before):  # the text may begin with the timeout
             before[words] = done
+    return _kept_counting(transcript, waited[0], gave_up)
+
+
+def _kept_counting(transcript: Transcript, first: Event, gave_up: set[int]) -> bool:
+    """Are the last lines before the others gave up those of one rank, alike but for a number that rises?"""
+    latest: list[list[int]] = []
+    words = ""
+    for event in reversed(transcript.events[max(0, first.id - _WINDOW) : first.id]):
+        if event.kind is not EventKind.LOG or event.source != first.source or event.rank is None:
+            continue
+        other = pattern(r"\d+").sub("", event.text)
+        if (words and other != words) or event.rank in gave_up or is_step(event.text):
+            break
+        words = other
+        latest.append([int(digits) for digits in pattern(r"\d{1,15}").findall(event.text)])
+        if len(latest) == _ALIKE:
+            return any(one > two > three for one, two, three in zip(*latest, strict=False))
     return False

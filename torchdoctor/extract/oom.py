@@ -20,7 +20,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from torchdoctor.model import Event, EventKind, Fact, Frame, Transcript
+from torchdoctor.extract import Found, source_of
+from torchdoctor.model import Event, EventKind, Fact, Frame, Reason, Transcript
 from torchdoctor.number import amount, count
 from torchdoctor.patterns import Patterns
 
@@ -33,12 +34,14 @@ FACTS: dict[str, str] = {
     "oom.others_bytes": "int: memory that neither is free nor belongs to this process",
     "oom.gpu": "int: index of the device, as the process counts",
     "oom.limited": "bool: a memory fraction set for the process was the limit, not the card",
-    "oom.fragmented": "bool: the allocator's free pieces add up to the request, and to 5 % of what it holds",
+    "oom.fragmented": "bool: what is free, on the card and in the allocator's pieces, adds up to the "
+    "request, and the pieces to 5 % of what it holds",
+    "oom.short": "bool: less was free on the card than was asked for; unknown where the report shows more",
     "oom.others_hold": "bool: a good part of the card belongs to other processes",
     "oom.absurd": "bool: the request is a thousand times the card or beyond any address space",
     "oom.exceeds_card": "bool: the request alone is larger than the card",
     "oom.request_dominates": "bool: the request alone is a third of the card or more",
-    "oom.grew": "bool: memory figures printed since the batch grew last rose from line to line",
+    "oom.grew": "bool: memory figures printed since the batch grew last went on rising after the first ones",
     "oom.epochs_before": "int: different epoch numbers printed before the failure, since the batch grew",
     "oom.sums_losses": "str: a line of the text that adds losses up with their graphs; after good steps",
     "oom.evaluation_with_grad": "bool: under a function named like validate, and no frame shows no_grad",
@@ -69,6 +72,7 @@ GRAD_OFF = (
 LINE_CHARS = 2000  # of an earlier line; progress is printed in short ones
 GROWTH = 1.15
 LATE_SHARE = 0.1
+RISES = 3
 STEADY_LINES, STEADY_GROWTH = 20, 0.02
 
 _SIZE = r"(\d{1,20}(?:\.\d{1,9})?) ?(bytes|[KMGTPE]i?B|B)\b"
@@ -114,13 +118,13 @@ _SOURCES = {
     "memory": (
         r"(?P<name>[A-Za-z_ ]{0,24}(?:gpu|mem|vram|alloc|GPU|Mem|VRAM|cuda)[A-Za-z_ ]{0,16}?)"
         r"\s{0,2}[:=]?\s{0,2}"
-        r"(?:cuda\s{0,2})?(?P<number>\d{1,20}(?:\.\d{1,9})?)\s?(?P<unit>[KMGT]i?B?|bytes)?\b"
+        r"(?:cuda\s{0,2})?(?P<number>\d{1,20}(?:\.\d{1,9}(?:e[+-]?\d{1,3})?)?)\s?(?P<unit>[KMGT]i?B?|bytes)?\b"
     ),
 }
 _PATTERNS = Patterns(_SOURCES)
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one out-of-memory report; nothing when the event is none.
 
     Sizes are in bytes. A report that lacks a number gives ABSENT for it; claims that need it are not made.
@@ -128,19 +132,14 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     text = " ".join(event.text.split())
     if not _is_report(text):
         return
-    source = f"text:{event.source}:{event.line}"
     numbers = _Numbers(text)
     for name in ("want_bytes", "total_bytes", "free_bytes", "allocated_bytes", "unallocated_bytes", "gpu"):
-        value: int | None = getattr(numbers, name)
-        if value is None:
-            yield Fact.absent(f"oom.{name}", source, "the report does not give it")
-        else:
-            yield Fact.known(f"oom.{name}", value, source)
-    yield Fact.known("oom.limited", numbers.limited, source)
-    for name, claim, words in numbers.claims():
-        yield Fact.known(f"oom.{name}", claim, source, words)
-    yield from _history(event, transcript, source)
-    yield from _from_frames(_frames(event, transcript), source)
+        yield name, getattr(numbers, name)
+    yield "limited", numbers.limited
+    yield numbers.short(source_of(event))
+    yield from numbers.claims()
+    yield from _history(event, transcript)
+    yield from _from_frames(_frames(event, transcript))
 
 
 def _is_report(text: str) -> bool:
@@ -229,6 +228,14 @@ class _Numbers:
                 return listed
         return None
 
+    def short(self, source: str) -> Fact:
+        """Whether memory was short: the figures are read after the refusal, others may have freed some."""
+        want, free = self.want_bytes, self.free_bytes
+        if self.limited or want is None or free is None or free < want:
+            return Fact.known("oom.short", True, source)
+        words = f"{in_units(free)} were free and {in_units(want)} asked for: what was short cannot be told"
+        return Fact.unknown("oom.short", Reason.NOT_ASKED, source, words)
+
     def claims(self) -> Iterator[tuple[str, int | bool, str]]:
         """Claims that the numbers decide, with the numbers in words; left out where a number is missing."""
         want, total = self.want_bytes, self.total_bytes
@@ -242,8 +249,10 @@ class _Numbers:
         if want is not None and self.unallocated_bytes is not None:
             # a few per cent of slack is normal, however small the request
             slack = FRAGMENTED_SHARE * (self.reserved_bytes or 0)
+            free = 0 if self.limited else self.free_bytes or 0
             words = f"{in_units(self.unallocated_bytes)} in free pieces, {in_units(want)} asked for"
-            yield "fragmented", self.unallocated_bytes >= max(want, slack), words
+            fits = self.unallocated_bytes + free >= want
+            yield "fragmented", fits and self.unallocated_bytes >= slack, words
         if _of_mps(self._text) or total is None or self.free_bytes is None:
             return
         held = self.process_bytes
@@ -273,22 +282,22 @@ def _frames(event: Event, transcript: Transcript) -> list[Frame]:
     return found
 
 
-def _from_frames(frames: list[Frame], source: str) -> Iterator[Fact]:
+def _from_frames(frames: list[Frame]) -> Iterator[Found]:
     places = [f"{frame.file}:{frame.function}".replace("\\", "/") for frame in frames]
     loading = any("torch/serialization.py:" in place for place in places)
-    yield Fact.known("oom.loading_checkpoint", loading, source)
+    yield "loading_checkpoint", loading
     evaluates = any(
         _PATTERNS["evaluation"].search(frame.function)
         for frame in frames
         if frame.package not in ("torch", "python")
     )
     grad_off = any(mark in place for place in places for mark in GRAD_OFF)
-    yield Fact.known("oom.evaluation_with_grad", evaluates and not grad_off, source)
+    yield "evaluation_with_grad", evaluates and not grad_off
     if grad_off or any("no_grad" in frame.code or "inference_mode" in frame.code for frame in frames):
-        yield Fact.known("oom.gradients_off", True, source)
+        yield "gradients_off", True
 
 
-def _history(event: Event, transcript: Transcript, source: str) -> Iterator[Fact]:
+def _history(event: Event, transcript: Transcript) -> Iterator[Found]:
     """What the lines before the report tell of memory and of finished epochs, on the same rank."""
     epochs: set[str] = set()
     figures: dict[str, list[float]] = {}
@@ -310,14 +319,14 @@ def _history(event: Event, transcript: Transcript, source: str) -> Iterator[Fact
             if number > 0 and unit in _POWERS:
                 name = found.group("name").strip(" _:=").lower()
                 figures.setdefault(name, []).append(number * 1024.0 ** _POWERS[unit])
-    yield Fact.known("oom.epochs_before", len(epochs), source)
-    yield _sums(event, transcript, source)
+    yield "epochs_before", len(epochs)
+    yield _sums(event, transcript)
     verdicts = [grew for series in figures.values() if (grew := _rises(series)) is not None]
     if verdicts:
-        yield Fact.known("oom.grew", any(verdicts), source)
+        yield "grew", any(verdicts)
 
 
-def _sums(event: Event, transcript: Transcript, source: str) -> Fact:
+def _sums(event: Event, transcript: Transcript) -> Found:
     """The statement that keeps every step's graph, where the text shows it and steps before the failure."""
     stepped = any(_PATTERNS["step"].search(one.text[:LINE_CHARS]) for one in transcript.events[: event.id])
     for one in transcript.events if stepped else ():
@@ -326,9 +335,9 @@ def _sums(event: Event, transcript: Transcript, source: str) -> Fact:
         for offset, line in enumerate(one.text.split("\n")):
             found = _PATTERNS["sums"].search(line[:LINE_CHARS])
             if found is not None:
-                place = f"text:{one.source}:{one.line + offset}"
-                return Fact.known("oom.sums_losses", found.group(), place, line.strip()[:200])
-    return Fact.absent("oom.sums_losses", source, "no such statement is shown")
+                words = line.strip()[:200]
+                return Fact.known("oom.sums_losses", found.group(), source_of(one, offset), words)
+    return "sums_losses", None
 
 
 def _other_rank(earlier: Event, event: Event) -> bool:
@@ -345,6 +354,8 @@ def _rises(series: list[float]) -> bool | None:
     falls = sum(1 for before, after in itertools.pairwise(series) if after < before * 0.995)
     late = series[-1] - series[len(series) // 2]  # the first steps fill caches and the optimizer's state
     rises = series[-1] >= GROWTH * series[0] and falls * 10 <= len(series)
+    steps = sum(1 for before, after in itertools.pairwise(series[1:]) if after > before)
+    rises = rises and steps >= min(RISES, len(series) - 2)  # one jump is another phase of the program
     return _steady(series) or (rises and late >= LATE_SHARE * (series[-1] - series[0]))
 
 

@@ -45,10 +45,7 @@ def advances(lines: Iterable[str]) -> bool:
     rises = 0
     for line in lines:
         epoch, count = _PATTERNS["epoch"].search(line), _PATTERNS["count"].search(line)
-        now = {
-            "epoch": epoch and epoch["epoch"],
-            "count": count and (count["at"] or count["step"]),
-        }
+        now = {"epoch": epoch and epoch["epoch"], "count": count and (count["at"] or count["step"])}
         rises += any(digits and int(digits) > last.get(name, 1 << 40) for name, digits in now.items())
         last.update({name: int(digits) for name, digits in now.items() if digits})
     return rises >= 2

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchdoctor.model import Event, EventKind, Fact, Frame, Transcript
+from torchdoctor.extract import Found
+from torchdoctor.model import Event, EventKind, Frame, Transcript
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
@@ -72,26 +73,25 @@ _ARGPARSE = r"^\S+\.py: error: "
 _SUGGESTS = r"(?:Did you mean:? |Perhaps you meant |forget to import )(?P<what>[^?\n]{1,200}\??)"
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one exception, or of what argparse prints; nothing for another event."""
-    source = f"text:{event.source}:{event.line}"
     if event.kind is EventKind.LOG:
         if pattern(_ARGPARSE).match(event.text[:400]):
-            yield Fact.known("python.own_code", True, source)
-            yield Fact.known("python.kind", "argparse", source)
+            yield "own_code", True
+            yield "kind", "argparse"
         return
     if event.kind is not EventKind.EXCEPTION or not event.type:
         return
     kind = event.type.rpartition(".")[2]
-    yield Fact.known("python.kind", kind, source)
-    yield Fact.known("python.own_code", _own(event, kind), source)
+    yield "kind", kind
+    yield "own_code", _own(event, kind)
     form = _FORMS.get(kind)
     found = pattern(form).search(event.text[:2_000]) if form else None
     if found is not None and found.groupdict().get("name"):
-        yield Fact.known("python.name", found["name"].split("\n")[0][:200], source)
+        yield "name", found["name"].split("\n")[0][:200]
     suggests = pattern(_SUGGESTS).search(event.text[:4_000])
     if suggests is not None:
-        yield Fact.known("python.suggests", suggests["what"].strip(), source)
+        yield "suggests", suggests["what"].strip()
 
 
 def _own(event: Event, kind: str) -> bool:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from torchdoctor.model import Event, Fact, FactValue, Transcript
+from torchdoctor.extract import Found
+from torchdoctor.model import Event, Transcript
 from torchdoctor.number import number
 from torchdoctor.patterns import Patterns
 
@@ -73,12 +74,11 @@ _PATTERNS = Patterns(_SOURCES)
 Shapes = tuple[str, tuple[int, ...], tuple[int, ...]]  # name, in the checkpoint, in the model
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one load_state_dict report, also that of torch 0.3 and 0.4; nothing for any other event."""
     if "state_dict" not in event.text and "size mismatch for" not in event.text:
         return
     text = _whole(event, transcript)
-    source = f"text:{event.source}:{event.line}"
     if '\\"' in text:
         text = text.replace('\\"', '"')
     missing, cut_missing = _section(text, _HEADINGS[0])
@@ -89,35 +89,31 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         return
     cut = cut_missing or cut_unexpected
 
-    def known(name: str, value: FactValue) -> Fact:
-        return Fact.known(f"state_dict.{name}", value, source)
-
     model = _PATTERNS["model"].search(text)
-    yield known("model", model.group(1)) if model else Fact.absent("state_dict.model", source)
-    yield known("missing_count", len(missing))
-    yield known("mismatch_count", len(mismatches))
-    yield known("missing", tuple(missing[:KEEP]))
-    yield known("unexpected", tuple(unexpected[:KEEP]))
+    yield "model", model[1] if model else None
+    yield "missing_count", len(missing)
+    yield "mismatch_count", len(mismatches)
+    yield "missing", tuple(missing[:KEEP])
+    yield "unexpected", tuple(unexpected[:KEEP])
     if mismatches:
-        yield from _mismatch_facts(mismatches, source)
+        yield from _mismatch_facts(mismatches)
     wrapped = model is not None and model.group(1) in _PARALLEL
     prefix = _old_prefix(missing, unexpected) if old else _prefix(missing, unexpected, wrapped)
     left = set(missing) | set(unexpected)
     if prefix is None:
-        yield Fact.absent("state_dict.prefix", source)
-        yield known("prefix_only", False)
-        yield known("prefix_share", 0.0)
+        yield "prefix", None
+        yield "prefix_only", False
+        yield "prefix_share", 0.0
     else:
         before, after, explained = prefix
         left = _left_over(missing, unexpected, before, after)
         share = explained / len(missing) if missing else 1.0
-        yield known("prefix", after or before)
-        yield known("prefix_on", "checkpoint" if after else "model")
-        yield known("prefix_only", _agrees(missing, unexpected, explained, left, cut) or bool(old))
-        yield known("prefix_share", round(share, 3))
-    container = _container(unexpected)
-    yield known("wrapped_in", container) if container else Fact.absent("state_dict.wrapped_in", source)
-    yield known("other_architecture", bool(mismatches) and bool(left))
+        yield "prefix", after or before
+        yield "prefix_on", "checkpoint" if after else "model"
+        yield "prefix_only", _agrees(missing, unexpected, explained, left, cut) or bool(old)
+        yield "prefix_share", round(share, 3)
+    yield "wrapped_in", _container(unexpected)
+    yield "other_architecture", bool(mismatches) and bool(left)
 
 
 def _whole(event: Event, transcript: Transcript) -> str:
@@ -181,11 +177,11 @@ def _sizes(text: str) -> tuple[int, ...]:
     return tuple(number(part) or 0 for part in text.split(",") if part.strip())
 
 
-def _mismatch_facts(mismatches: Sequence[Shapes], source: str) -> Iterator[Fact]:
+def _mismatch_facts(mismatches: Sequence[Shapes]) -> Iterator[Found]:
     first_only = all(one[1:] == two[1:] and len(one) == len(two) > 0 for _, one, two in mismatches)
-    yield Fact.known("state_dict.mismatch_first_dim", first_only, source)
+    yield "mismatch_first_dim", first_only
     words = all(any(word in name for word in _EMBEDDINGS) for name, _, _ in mismatches)
-    yield Fact.known("state_dict.mismatch_embedding", words and first_only, source)
+    yield "mismatch_embedding", words and first_only
 
 
 def _bare(name: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from torchdoctor.extract import Found, untold
 from torchdoctor.extract.progress import is_step
-from torchdoctor.model import Event, Fact, Reason, Transcript
+from torchdoctor.model import Event, Transcript
 
 FACTS: dict[str, str] = {
     "store.waits_for": "str: 'the ranks' at the start, 'something later' after it; unknown "
@@ -23,22 +24,21 @@ _STARTING = (
 )  # fmt: skip
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """One fact, of every event: all other messages of the store speak of the start themselves."""
-    source = f"text:{event.source}:{event.line}"
     if _NCCL_ID in event.text:
-        yield Fact.known("store.waits_for", "something later", source)
+        yield "waits_for", "something later"
         return
     if _SOCKET not in event.text:
-        yield Fact.known("store.waits_for", "the ranks", source)
+        yield "waits_for", "the ranks"
         return
     if any(is_step(other.text) for other in transcript.events[: event.id]):
-        yield Fact.known("store.waits_for", "something later", source)
+        yield "waits_for", "something later"
     elif any(_names_start(other) for other in transcript.events):
-        yield Fact.known("store.waits_for", "the ranks", source)
+        yield "waits_for", "the ranks"
     else:
         missing = "what the process waited for: neither its stack nor the exception is in the text"
-        yield Fact.unknown("store.waits_for", Reason.NOT_ASKED, source, missing)
+        yield untold("store.waits_for", event, missing)
 
 
 def _names_start(event: Event) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from torchdoctor.extract import Found, source_of
 from torchdoctor.model import Event, Fact, Transcript
 from torchdoctor.patterns import pattern
 
@@ -78,7 +79,7 @@ def wrapped(text: str) -> tuple[str, str]:
     return "", ""
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one exception of torch.compile; nothing when the event is none."""
     if "torch._dynamo hit config." in event.text:
         yield from _recompiled(event, transcript)
@@ -95,20 +96,20 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     internal = inner_type in _INTERNAL_TYPES or (stage == "fake-tensor" and name in _INTERNAL_TYPES)
     # a backend's text may quote fake tensors freely; in the other stages only the compiler speaks of them
     if internal or (stage != "backend" and any(mark in (message or event.text) for mark in _INTERNAL_TEXTS)):
-        yield Fact.known("compile.inner_internal", True, f"text:{event.source}:{event.line}")
+        yield "inner_internal", True
 
 
-def _recompiled(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def _recompiled(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Function and last reason, which stand in the lines below the one that tells the limit."""
     for item in transcript.events[event.id : event.id + 8]:
         if item.rank != event.rank:
             continue
-        source = f"text:{item.source}:{item.line}"
-        place = pattern(r"function: '(?P<name>[^'\n]{1,200})' \((?P<at>[^)\n]{1,300})\)").search(item.text)
-        if place is not None:
-            yield Fact.known("compile.recompiled", place["name"], source)
-            yield Fact.known("compile.recompiled_at", place["at"], source)
+        named = pattern(r"function: '(?P<name>[^'\n]{1,200})' \((?P<at>[^)\n]{1,300})\)").search(item.text)
+        if named is not None:
+            yield Fact.known("compile.recompiled", named["name"], source_of(item))
+            yield Fact.known("compile.recompiled_at", named["at"], source_of(item))
         reason = pattern(r"last reason: (?:\d+/\d+: )?(?P<reason>[^\n]{1,200})").search(item.text)
         if reason is not None:
-            yield Fact.known("compile.last_reason", " ".join(reason["reason"].split()), source)
+            words = " ".join(reason["reason"].split())
+            yield Fact.known("compile.last_reason", words, source_of(item))
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from torchdoctor.extract import Found, source_of
 from torchdoctor.model import Event, Fact, Transcript
 from torchdoctor.patterns import pattern
 
@@ -17,7 +18,7 @@ _ENTRY = r"(?<![\w./\\-])(?P<name>torch(?:\.py)?/?)(?![\w.-]|\s+\d)"
 _AT_TORCH = r"site-packages|dist-packages|torch[/\\]?\s*$"
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """One fact, for a module of torch or a name in it that is not there."""
     if "torch" not in event.text or not (event.type or "").endswith(
         ("NotFoundError", "ImportError", "AttributeError")
@@ -32,7 +33,5 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         found = pattern(_ENTRY).search(other.text[:2_000]) if left > 0 else None
         left -= 1
         if found is not None and not other.frames and other.type is None:
-            yield Fact.known(
-                "listing.torch", found.group("name"), f"text:{other.source}:{other.line}", other.text[:200]
-            )
+            yield Fact.known("listing.torch", found.group("name"), source_of(other), other.text[:200])
             return

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from torchdoctor.extract import Found, source_of
 from torchdoctor.model import Event, Fact, Transcript
 
 FACTS: dict[str, str] = {
@@ -30,7 +31,7 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
     )
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """The last count printed before the event; nothing when none was."""
     for number in range(event.id - 1, max(-1, event.id - 1 - _LOOK_BACK), -1):
         earlier = transcript.events[number]
@@ -41,5 +42,5 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
             if counts:
                 found = counts[-1]
                 count = float(re.sub("[,_]", "", found["number"])) * _UNITS[found["unit"]]
-                yield Fact.known("trainable.params", round(count), f"text:{earlier.source}:{earlier.line}")
+                yield Fact.known("trainable.params", round(count), source_of(earlier))
                 return

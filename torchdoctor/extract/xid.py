@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torchdoctor.model import Event, Fact, FactValue, Transcript
+from torchdoctor.extract import Found
+from torchdoctor.model import Event, Transcript
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
@@ -58,84 +59,70 @@ def place(address: str) -> str:
     return f"{int(found[1], 16):04x}:{found[2].lower()}:{found[3].lower()}" if found else ""
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one kernel-log line about a GPU or an NVSwitch; nothing for any other line."""
     text = event.text
-    source = f"text:{event.source}:{event.line}"
     if "Xid (" in text and (found := pattern(_XID).search(text)) is not None:
-        yield from _xid(found, source)
+        yield from _xid(found)
     elif "SXid (" in text and (found := pattern(_SXID).search(text)) is not None:
-        yield from _sxid(found, source)
+        yield from _sxid(found)
     elif any(words in text for words in _UNREACHED):
         first = next(filter(None, (pattern(_XID).search(one.text) for one in _logged(transcript))), None)
-        if first is None:
-            yield Fact.absent("xid.first", source)
-        else:
-            yield Fact.known("xid.first", int(first.group("code")), source)
+        yield "first", int(first["code"]) if first else None
     elif "fallen off the bus" in text and ("NVRM" in text or "NVIDIA GPU" in text or "nvidia" in text):
-        yield Fact.known("xid.code", 79, source, "the line has no number")
+        yield "code", 79, "the line has no number"
         address = pattern(_FALLEN).search(text)
         if address is not None:
-            yield Fact.known("xid.pci", address.group("pci").lower(), source)
-        yield Fact.absent("xid.pid", source)
+            yield "pci", address.group("pci").lower()
+        yield "pid", None
 
 
 def _logged(transcript: Transcript) -> Iterator[Event]:
     return (one for one in transcript.events if "Xid (" in one.text)
 
 
-def _xid(found: re.Match[str], source: str) -> Iterator[Fact]:
-    def known(name: str, value: FactValue) -> Fact:
-        return Fact.known(f"xid.{name}", value, source)
-
+def _xid(found: re.Match[str]) -> Iterator[Found]:
     code = int(found.group("code"))
-    yield known("code", code)
-    yield known("pci", found.group("pci").lower())
+    yield "code", code
+    yield "pci", found.group("pci").lower()
     rest = found.group("rest").strip()
     process = pattern(_PROCESS).match(rest)
     if process is not None:
         rest = rest[process.end() :]
-    if process is None or process.group("pid") is None:
-        yield Fact.absent("xid.pid", source)
-    else:
-        yield known("pid", int(process.group("pid")))
-        if process.group("name"):
-            yield known("process", process.group("name").strip("'"))
+    pid = process["pid"] if process is not None else None
+    yield "pid", int(pid) if pid else None
+    if process is not None and pid and process["name"]:
+        yield "process", process["name"].strip("'")
     previous = pattern(_PREVIOUS).search(rest)
     if previous is not None:
-        yield known("caused_by", int(previous.group("code")))
+        yield "caused_by", int(previous.group("code"))
     if 144 <= code <= 150:
-        yield from _nvlink5(rest, source)
+        yield from _nvlink5(rest)
     elif code == 154:
         state = rest.lower().rpartition(" to ")[2]  # "changed from 0x1 (GPU Reset Required) to 0x0 (None)"
         for words, action in _RECOVERY:
             if words in state:
-                yield known("recovery", action)
+                yield "recovery", action
                 break
 
 
-def _nvlink5(rest: str, source: str) -> Iterator[Fact]:
+def _nvlink5(rest: str) -> Iterator[Found]:
     found = pattern(_NVLINK5).match(rest)
     if found is None:
-        yield Fact.absent("xid.severity", source)
+        yield "severity", None
         return
-    severity = "fatal" if found.group("severity") == "Fatal" else "nonfatal"
-    yield Fact.known("xid.severity", severity, source)
-    if found.group("link") is not None:
-        yield Fact.known("xid.link", int(found.group("link")), source)
+    yield "severity", "fatal" if found["severity"] == "Fatal" else "nonfatal"
+    if found["link"] is not None:
+        yield "link", int(found["link"])
 
 
-def _sxid(found: re.Match[str], source: str) -> Iterator[Fact]:
-    yield Fact.known("xid.sxid", int(found.group("code")), source)
-    yield Fact.known("xid.pci", found.group("pci").lower(), source)
+def _sxid(found: re.Match[str]) -> Iterator[Found]:
+    yield "sxid", int(found.group("code"))
+    yield "pci", found.group("pci").lower()
     rest = found.group("rest").strip()
     lower = rest.lower()
-    if lower.startswith("fatal"):
-        yield Fact.known("xid.severity", "fatal", source)
-    elif lower.startswith(("non-fatal", "nonfatal")):
-        yield Fact.known("xid.severity", "nonfatal", source)
-    else:
-        yield Fact.absent("xid.severity", source)
+    nonfatal = "nonfatal" if lower.startswith(("non-fatal", "nonfatal")) else None
+    yield "severity", "fatal" if lower.startswith("fatal") else nonfatal
     link = re.search(r"\bLink (\d+)", rest)
     if link is not None:
-        yield Fact.known("xid.link", int(link.group(1)), source)
+        yield "link", int(link.group(1))

@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from torchdoctor.model import CheckResult, NotChecked, Report, Verdict
 from torchdoctor.selftest.registry import Level, find
-from torchdoctor.selftest.session import Request, run
+from torchdoctor.selftest.session import Progress, Request, run
 
 LABEL = "gate-active"
+NOW = "now"  # the checks that run, in a line of its own
 _QUICK = ("gemm-exact", "h2d", "dataloader")
 _STANDARD = (*_QUICK, "bit-equal", "bit-equal-hot", "nan", "d2h", "hbm", "gemm-rate", "p2p", "nccl")
 CHECKS = {"quick": _QUICK, "standard": _STANDARD, "deep": (*_STANDARD, "memory", "jitter")}
@@ -25,6 +27,7 @@ _IDLE_S = 10.0
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
 # the longest limit of a check, stretched or shortened to the time that there is
 _LONGEST_S = 120.0
+Show = Callable[[Progress], None] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +51,14 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
-def measure(wish: Wish) -> tuple[Report, Report | None]:
-    """All checks of the tier, and a second run of those that failed or were slow; None when none was."""
+def measure(wish: Wish, show: Show = None) -> tuple[Report, Report | None]:
+    """All checks of the tier, and a second run of those that failed or were slow; None when none was.
+
+    ``show`` is told what runs.
+    """
     begun = time.monotonic()
     names = CHECKS[wish.tier] if wish.device == "cuda" else _WITHOUT_GPU
-    first = _run(wish, names, wish.limit_s)
+    first = _run(wish, names, wish.limit_s, show)
     again = tuple(
         dict.fromkeys(
             name
@@ -67,14 +73,14 @@ def measure(wish: Wish) -> tuple[Report, Report | None]:
         return first, None
     if SPEEDS & set(again):
         time.sleep(min(_IDLE_S, left_s / 3))
-    return first, _run(wish, again, wish.limit_s - (time.monotonic() - begun))
+    return first, _run(wish, again, wish.limit_s - (time.monotonic() - begun), show)
 
 
-def _run(wish: Wish, names: tuple[str, ...], limit_s: float) -> Report:
+def _run(wish: Wish, names: tuple[str, ...], limit_s: float, show: Show) -> Report:
     checks = tuple(check for check in (find(name) for name in names) if check is not None)
     scale = max(0.05, min(1.0, limit_s / _LONGEST_S))
     level = Level(wish.tier)  # deep: products under heat, patterns over nearly all of the free memory
-    return run(Request(wish.python, wish.device, checks, level, limit_scale=scale, fault=wish.fault))
+    return run(Request(wish.python, wish.device, checks, level, limit_scale=scale, fault=wish.fault), show)
 
 
 def lines(first: Report, second: Report | None) -> list[dict[str, object]]:
@@ -112,8 +118,15 @@ def _untold(one: NotChecked) -> dict[str, object]:
 def main() -> None:
     die_with_parent()
     wish = Wish(**json.loads(sys.argv[1]))
-    first, second = measure(wish)
-    with open(sys.argv[2], "a", encoding="utf-8") as stream:
+    with open(sys.argv[2], "a", encoding="utf-8", buffering=1) as stream:
+        running: list[str] = []
+
+        def show(progress: Progress) -> None:
+            if running != list(progress.running):
+                running[:] = progress.running
+                stream.write(json.dumps({NOW: running}) + "\n")
+
+        first, second = measure(wish, show)
         stream.writelines(json.dumps(line) + "\n" for line in lines(first, second))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from torchdoctor.gate.active import LABEL, SPEEDS
+from torchdoctor.gate.active import LABEL, NOW, SPEEDS
 from torchdoctor.gate.checks_environment import torch_gpu
 from torchdoctor.gate.finding import Action, Finding, Untold
 from torchdoctor.gate.look import ENVIRONMENT, FAIL, INFO, NODE, WARN, Look, Said
@@ -42,7 +42,9 @@ def judge(look: Look) -> Said:
             yield Untold(name, "it was not run on any GPU", True)
     if not any(line.get("done") is True for line in outcome.lines):
         _, why = failure(outcome)
-        yield Untold("active", f"the active checks did not finish: {why}", True)
+        now = next((line[NOW] for line in reversed(outcome.lines) if NOW in line), None)
+        during = f" while {', '.join(map(str, now))} ran" if isinstance(now, list) and now else ""
+        yield Untold("active", f"the active checks did not finish: {why}{during}", True)
 
 
 def _transport(look: Look, lines: Sequence[Mapping[str, Json]]) -> Said:

@@ -305,7 +305,12 @@ def _remap(look: Look) -> Said:
 
 
 def _nvlink(look: Look) -> Said:
-    """Links against the policy, else against the siblings, else against those that the GPU has at all."""
+    """Links against the policy, else against the siblings, else against those that the GPU has at all.
+
+    A GPU for which NVML does not support the question has no links, or none that this machine is given.
+    """
+    if look.count:
+        yield from look.untold("nvlink", "gpu.nvlinks_active")
     active = dict(look.facts.each("gpu.nvlinks_active"))
     pinned = look.policy.expected("nvlinks")
     names = {gpu: look.facts.text_of("gpu.names", gpu) for gpu in range(look.count)}
@@ -359,5 +364,5 @@ CHECKS = (
     Check("gpu-model", "The GPUs are of the expected model", _model, ("gpu.names",)),
     Check("ecc", "No uncorrectable memory errors", _ecc, ("gpu.ecc_uncorrected",)),
     Check("remap", "Memory rows are intact", _remap, ("gpu.remap_failed",)),
-    Check("nvlink", "NVLinks are up", _nvlink, ("gpu.nvlinks_active",)),
+    Check("nvlink", "NVLinks are up", _nvlink),
 )

@@ -155,7 +155,7 @@ def told(outcomes: Iterable[Outcome]) -> Iterable[tuple[str, Known]]:
 
 
 def record(outcomes: Mapping[str, Outcome]) -> str:
-    """What the programs told, as a recording that ``--replay`` reads; the host's name is replaced."""
+    """What the programs told, as a recording that ``--facts`` reads; the host's name is replaced."""
     import json
 
     import torchdoctor

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from torchdoctor.extract import xid
+from torchdoctor.extract import of_event
 from torchdoctor.extract.xid import place
+from torchdoctor.extract.xid_codes import codes
+from torchdoctor.gate import nvlink5
 from torchdoctor.gate.facts import Facts
 from torchdoctor.model import Event as Said
 from torchdoctor.model import EventKind, State, Transcript
@@ -26,7 +28,6 @@ class Event:
     xid: int = -1
     sxid: int = -1
     kind: str = ""
-    meaning: str = ""
     pid: int = -1
     unit: str = ""
     severity: str = ""
@@ -83,10 +84,9 @@ def parse(lines: tuple[tuple[float, str], ...]) -> Log:
 
 
 def _event(at_s: float, text: str) -> Event | None:
-    found: dict[str, object] = {}
-    for fact in xid.extract(Said(0, EventKind.KERNEL_LOG, text, "kernel log", 1, 1), _NOTHING):
-        if fact.state is State.KNOWN:
-            found[fact.name.removeprefix("xid.")] = fact.value
+    said = Said(0, EventKind.KERNEL_LOG, text, "kernel log", 1, 1)
+    facts = of_event("xid", said, _NOTHING)
+    found = {fact.name.removeprefix("xid."): fact.value for fact in facts if fact.state is State.KNOWN}
     if "code" not in found and "sxid" not in found:
         return None
 
@@ -97,19 +97,20 @@ def _event(at_s: float, text: str) -> Event | None:
     def words(name: str) -> str:
         return str(found.get(name, ""))
 
+    code = codes().get(number("code"))
+    unit, reason, status = nvlink5.read(text) if 144 <= number("code") <= 150 else ("", -1, -1)
     return Event(
         at_s,
         text.strip(),
         place(words("pci")),
         number("code"),
         number("sxid"),
-        words("class"),
-        words("meaning"),
+        code.kind if code is not None else "",
         number("pid"),
-        words("unit"),
+        unit,
         words("severity"),
         number("link"),
-        number("subcode"),
-        number("status"),
+        reason,
+        status,
         words("recovery"),
     )

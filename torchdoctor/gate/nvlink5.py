@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from functools import cache
 
 _TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nvlink5.tsv")
 _ORDER = ("nonfatal", "fatal", "link fatal")
+# "NETIR_LINK_EVT Fatal XC0 i0 Link 00 (0x025001c6 0x00000000 …)"
+_LINE = re.compile(r"\b([A-Z][A-Z0-9_]+)\s+(?:Fatal|Nonfatal|Non-fatal)\b[^(]*\(([^)]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,22 @@ def _rows() -> tuple[_Row, ...]:
                 )
             )
     return tuple(found)
+
+
+def read(text: str) -> tuple[str, int, int]:
+    """Unit, sub-code and error status bits of a line; "" and -1 for what it does not say."""
+    found = _LINE.search(text)
+    if found is None:
+        return "", -1, -1
+    words: list[int] = []
+    for word in found.group(2).split()[:2]:
+        try:
+            words.append(int(word, 16))
+        except ValueError:
+            break
+    # NVIDIA's decode of the NVLink-5 codes: reason = (intrinfo >> 20) & 0x3f
+    reason = (words[0] >> 20) & 0x3F if words else -1
+    return found.group(1), reason, words[1] if len(words) > 1 else -1
 
 
 def decode(code: int, unit: str, reason: int, status: int) -> Meaning | None:

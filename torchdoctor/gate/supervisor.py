@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -49,6 +49,7 @@ _PASSIVE_S = 6.0
 # beyond the hard limit, for a verdict that a dead disk or process holds up; then nothing does
 _GRACE_S = 5.0
 _BREATH_S = 0.05
+_LIMITS = ("nofile", "memlock", "nproc", "shm_bytes", "governor")
 _TRY_S = 3.0  # less is not worth another import of torch
 
 
@@ -98,6 +99,12 @@ class Run:
     phase: str = "passive"
     cut: str = ""
     skipped: list[Untold] = field(default_factory=list)
+    show: Callable[[str], None] | None = None  # is told what is being done
+
+    def tell(self, what: str) -> None:
+        if self.show is not None:
+            limit_s = self.wish.limit_s or self.tier.limit_s
+            self.show(f"{time.monotonic() - self.begun:.0f} of at most {limit_s:.0f} s  {what}")
 
     @property
     def tier(self) -> Tier:
@@ -194,6 +201,12 @@ def fingerprint(known: Facts) -> Mapping[str, Any]:
     """What should be the same on all nodes of a job."""
     job = known.value("env.nccl_variables") or known.value("env.leaked")
     nccl = {name: value for name, value in job.items() if "NCCL_" in name} if isinstance(job, dict) else {}
+    settings = known.value("env.settings")
+    variables = {
+        name: value
+        for name, value in (settings.items() if isinstance(settings, dict) else ())
+        if "NCCL_" not in name and name != "CUDA_VISIBLE_DEVICES"  # told already; the job's own
+    }
     return {
         "driver": known.text("driver.nvml_version") or known.text("node.driver_version") or None,
         "kernel": known.text("node.kernel") or None,
@@ -204,7 +217,11 @@ def fingerprint(known: Facts) -> Mapping[str, Any]:
         "nccl": known.text("env.nccl") or None,
         "cudnn": known.value("env.cudnn"),
         "nccl_variables": nccl,
+        "variables": variables,
+        "packages": known.text("env.packages") or None,
         "image": known.text("env.image") or None,
+        "gpu_firmware": sorted({str(one) for _, one in known.each("gpu.firmware")}),
+        "limits": {name: known.value(f"node.{name}") for name in _LIMITS if known.value(f"node.{name}")},
         "network_firmware": sorted({str(row[1]) for row in known.rows("node.ib_firmware", 2)}),
         "architectures": sorted({str(row[2]) for row in known.rows("env.devices", 3)}),
         "shared_caches": known.value("env.shared") or {},
@@ -212,13 +229,19 @@ def fingerprint(known: Facts) -> Mapping[str, Any]:
     }
 
 
-def supervise(wish: Wish, machine: Machine | None = None, save: str = "") -> GateOutcome:
+def supervise(
+    wish: Wish,
+    machine: Machine | None = None,
+    save: str = "",
+    show: Callable[[str], None] | None = None,
+) -> GateOutcome:
     """Do it. Blocks up to the tier's hard limit. ``machine`` is a recording, for a verdict without the node.
 
     To be called in a process of its own: at the end every process that descends from it is killed.
-    ``save`` is where to write what the programs told. Raises WriteError when that cannot be done.
+    ``save`` is where to write what the programs told, ``show`` is told what is being done. Raises WriteError
+    when the recording cannot be written.
     """
-    run = Run(wish, ending.began(), time.time())
+    run = Run(wish, ending.began(), time.time(), show=show)
     live = machine is None
     looked = LiveMachine() if machine is None else machine
     ending.limit((wish.limit_s or run.tier.limit_s) + _GRACE_S)
@@ -243,6 +266,7 @@ def supervise(wish: Wish, machine: Machine | None = None, save: str = "") -> Gat
 
 def _passive(run: Run, machine: Machine) -> None:
     begun = time.monotonic()
+    run.tell("the GPUs, the kernel log, the node, its mounts")
     run.facts = facts.collect(machine, min(_PASSIVE_S, run.left_s()))
     run.seconds["passive"] = time.monotonic() - begun
 
@@ -348,11 +372,18 @@ def _together(run: Run, commands: tuple[Command, ...]) -> None:
                     run.seconds[label.removeprefix("gate-")] = time.monotonic() - begun
                 running = {}
             elif running:
+                run.tell(", ".join(map(_doing, running.values())))
                 time.sleep(_BREATH_S)
     finally:
         for one in running.values():
             one.stop()
         _add(run, ended)
+
+
+def _doing(program: Running) -> str:
+    """The checks that it makes now; its name, where it does not say."""
+    now = program.latest().get(active.NOW) if program.command.label == active.LABEL else None
+    return ", ".join(map(str, now)) if isinstance(now, list) else program.command.label.removeprefix("gate-")
 
 
 def _add(run: Run, ended: Mapping[str, Outcome]) -> None:

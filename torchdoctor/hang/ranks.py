@@ -96,11 +96,13 @@ def together(stands: Sequence[Stand]) -> Iterator[Wait]:
     elif still and (outside or len({_where(one) for one in waiting}) > 1):
         yield from _branch(still, [one for one in stands if one not in still], missing)
     elif still and missing:
-        yield from _absent(still, missing, world)
+        yield from _absent(still, f"in {still[0].call}", missing, world)
     elif still and len(still) == len(stands):
         yield from _nccl_init(still)
     elif outside and not waiting and not meeting:
         yield from _behind([one for one in stands if one.kind == "gpu"], outside)
+    elif missing and all(one.kind == "gpu" for one in stands):
+        yield from _absent(stands, "for the GPU", missing, world)
 
 
 def _world(stands: Sequence[Stand]) -> int:
@@ -151,9 +153,10 @@ def _meeting(
         and not outside
         and any(procfs.maps(one.seen.pid, "libnccl") and _nccl_threads(one) for one in meeting)
     )
+    blamed = outside or meeting
     yield Wait(
-        "hang-nccl-init" if nccl else "dist-rendezvous-timeout", meeting[0].seen.pid, tuple(says),
-        _own(outside or meeting),
+        "hang-nccl-init" if nccl else "dist-rendezvous-timeout",
+        blamed[0].seen.pid, tuple(says), _own(blamed),
         (Fix("Start the missing ranks, with the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE, or start "
              "all with torchrun."),
          Fix("From the node of a missing rank see whether the address "
@@ -168,13 +171,13 @@ def _ask(address: str, port: str) -> str:
 
 
 def _branch(waiting: Sequence[Stand], others: Sequence[Stand], missing: Sequence[int]) -> Iterator[Wait]:
-    fewest = others or waiting
+    odd = list(others or _fewest(waiting))
+    rest = [one for one in waiting if one not in odd] or waiting
     says = [
-        f"{_named(waiting)} {'wait' if len(waiting) > 1 else 'waits'} in {waiting[0].call}, and "
-        f"{_named(fewest)} "
-        f"{'stand' if len(fewest) > 1 else 'stands'} elsewhere"
+        f"{_named(rest)} {'wait' if len(rest) > 1 else 'waits'} in {rest[0].call}, and "
+        f"{_named(odd)} {'stand' if len(odd) > 1 else 'stands'} elsewhere"
     ]
-    if not others:
+    if not odd:
         says = ["the ranks wait in different calls"]
     says += [*_lines(waiting), *_lines(others)]
     if missing:
@@ -184,11 +187,20 @@ def _branch(waiting: Sequence[Stand], others: Sequence[Stand], missing: Sequence
         yield _slow(working, waiting, f"in {waiting[0].call}")
         return
     yield Wait(
-        "collective-rank-branch", waiting[0].seen.pid, tuple(says), _own(others or waiting),
+        "collective-rank-branch", odd[0].seen.pid if odd else 0, tuple(says), _own(odd or waiting),
         (Fix("Call every collective on every rank: take it out of the branch (if rank == 0), and give all "
              "ranks the same number of steps."),
          Fix("See which collective each rank called:", "TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun train.py")),
     )  # fmt: skip
+
+
+def _fewest(waiting: Sequence[Stand]) -> Sequence[Stand]:
+    """Those at the place where the fewest stand; none where two places have as few."""
+    places: dict[tuple[str, str, int | None], list[Stand]] = {}
+    for one in waiting:
+        places.setdefault(_where(one), []).append(one)
+    first, second, *_ = sorted(places.values(), key=len)
+    return first if len(first) < len(second) else ()
 
 
 def _behind(behind: Sequence[Stand], outside: Sequence[Stand]) -> Iterator[Wait]:
@@ -227,12 +239,12 @@ def _works(one: Stand) -> bool:
     return not one.seen.same(one.stack) or spins
 
 
-def _absent(waiting: Sequence[Stand], missing: Sequence[int], world: int) -> Iterator[Wait]:
+def _absent(waiting: Sequence[Stand], where: str, missing: Sequence[int], world: int) -> Iterator[Wait]:
     listed = ", ".join(map(str, missing[:16]))
     yield Wait(
-        "collective-rank-branch", waiting[0].seen.pid,
-        (f"{_named(waiting)} of {world} wait in {waiting[0].call}; not seen on this node: ranks "
-         f"{listed}", *_lines(waiting)),
+        "collective-rank-branch", 0,
+        (f"{_named(waiting)} of {world} {'wait' if len(waiting) > 1 else 'waits'} {where}; not seen on this "
+         f"node: rank{'s' * (len(missing) != 1)} {listed}", *_lines(waiting)),
         _own(waiting),
         (Fix("Look at the missing ranks: on their nodes, torchdoctor hang --all; here, whether they "
              "ended."),),

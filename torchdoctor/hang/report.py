@@ -108,11 +108,13 @@ def _diagnosis(wait: Wait, seen: Sequence[Seen]) -> Diagnosis:
     rules = catalog.load()
     rule, text = rules.rule(wait.rule), rules.text(wait.rule)
     one = next((item for item in seen if item.pid == wait.pid), None)
+    rank = one.rank if one is not None else None
+    alone = sum(item.rank is not None for item in seen) < 2  # else the words name the ranks
     return Diagnosis(
         rule.id, rule.family, rule.title, Severity.INFO if wait.rule in judge.INFO else Severity.FATAL,
         rule.role, wait.standing,
-        why=text.why, rank=one.rank if one is not None else None, frame=wait.frame,
-        evidence=tuple(Evidence(words, rank=one.rank if one is not None else None) for words in wait.says),
+        why=text.why, rank=rank, frame=wait.frame,
+        evidence=tuple(Evidence(words, rank=rank if alone else None) for words in wait.says),
         fixes=wait.fixes or tuple(it.fix for it in text.fixes[:3] if "{" not in it.fix.do and not it.when),
         decide_with=wait.decide_with, references=text.references,
         reasons=("seen in the live process, which was not stopped",),

@@ -12,7 +12,10 @@ from torchdoctor.records import record
 
 @record(frozen=True, slots=True)
 class Wait(Record):
-    """A rule of the catalog, the process that shows it, what was seen; the first of ``says`` is the cause."""
+    """A rule of the catalog, the process to blame, what was seen; the first of ``says`` is the cause.
+
+    ``pid`` is 0 where nobody can say which of the ranks is the odd one out.
+    """
 
     rule: str
     pid: int

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from torchdoctor.intake.clean import clean, unescaped
 from torchdoctor.intake.elements import BEHEADED, Line
 from torchdoctor.model import EventKind
@@ -19,6 +21,14 @@ _GATE = (
     "recursive", "ERROR", "Failed", "Could not", "No matching", "corrupt", "double free", "traps:",
     "core dump", "collect2", "ptxas", "错误", "錯誤", "エラー", "ehler", "rreur", "шибка",
     "Violación", "Falha de seg", "セグメンテーション", "세그멘테이션", "已杀死", "已放弃", "Убито",
+)  # fmt: skip
+# Besides the words by which single lines are classified: what the parts of longer events hold.
+_SIGNS = (
+    "raceback", 'File "', "hread ", "frame #", "above exception", "from user code", "Root Cause", ".cpp:",
+    "FrameSummary", "Exception Group", "Stack (most recent", "goodbye", "panic", "sigterm", "SIGTERM",
+    # what ranks print to see whether their weights are equal
+    "checksum", "param_norm", "param norm", "param_sum", "param sum", "weight_norm", "weight norm",
+    "weight sum", "weight_sum", "DistributedDataParallel",
 )  # fmt: skip
 _ASSERT = (
     r"(?:(?:[A-Za-z]:)?[\w.~+-]*[\\/])?[\w.\\/+~-]*\.(?:cu|cuh|hip|h|cpp|cc|inl):\d+:[^`'\"]{0,1200}?"
@@ -103,6 +113,11 @@ _LOG_WORDS = frozenset((
 ))  # fmt: skip
 
 
+def literals_of(triggers: Iterable[str]) -> list[bytes]:
+    """The texts by which a line is found worth reading: of what the readers know, and ``triggers``."""
+    return [text.encode() for text in (*_GATE, *_SIGNS, *triggers)]
+
+
 def exception_head(body: str, loose: bool) -> tuple[str, str] | None:
     """(class name, message) of a line like ``pkg.SomeError: text``, or None.
 
@@ -162,6 +177,15 @@ def exception_head(body: str, loose: bool) -> tuple[str, str] | None:
     if loose and last[0].isupper() and not dotted and colon >= 0 and message and last.upper() != last:
         return None if last in _LOG_WORDS else (name, message)
     return None
+
+
+_CLASS = r"(?:(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:[a-z][A-Z]\w*|Error|Exception):|KeyboardInterrupt\b)"
+
+
+def labelled(body: str) -> int | None:
+    """Where an exception begins: at the head, or behind a label as in "Error while saving: "; else None."""
+    found = pattern(rf"(?:[\w ./()'-]{{1,60}}: )?(?={_CLASS})").match(body)
+    return found.end() if found and exception_head(body[found.end() :], loose=False) else None
 
 
 def shown_exception(body: str) -> tuple[str, str] | None:
@@ -225,6 +249,7 @@ def _torch_record(line: Line) -> tuple[EventKind, str] | None:
     body, level, logger = line.body, line.mark.level, line.mark.logger
     if (
         body[:1] == "["
+        and body[1:2] in "EWIF"  # behind glog's own mark it is another's bracket
         and level
         and logger
         and ":" in body

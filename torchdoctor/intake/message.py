@@ -106,6 +106,8 @@ class Message:
             if self.cpp <= CPP_FRAMES:
                 self._add(line)
             return True
+        if stripped.startswith('File "') and ", in " not in stripped and not self._places():
+            return False  # where Python could not read a file: the head of another exception
         indent = len(body) - len(body.lstrip())
         if is_hint(stripped):
             self._add(line)
@@ -118,6 +120,10 @@ class Message:
             return False
         self._add(line)
         return True
+
+    def _places(self) -> bool:
+        """Does the message quote source code, as TorchScript's do, or announce to?"""
+        return ends_open(self.draft) or any('File "' in part for part in self.draft.parts)
 
     def _complete(self) -> bool:
         """Is the last sentence there with which torch ends a message? A program's own lines come next."""

@@ -26,7 +26,7 @@ _LETTER_LEVELS = {"E": "ERROR", "W": "WARNING", "I": "INFO", "F": "FATAL", "D": 
 
 # After a time: a separator, then level and logger name in any order and dress.
 _AFTER_TIME = (
-    r"(?P<sep>:? - |:? ?\| ?|: ?|,| >> ?|-(?=:? ?\w)| )?"
+    rf"(?P<sep>:? - |:? ?\| ?|: ?|,| >> ?|-(?=:? ?\w)| (?: (?=(?:{_LEVEL})\b))?)?"
     rf"(?:\[?(?P<l1>{_LEVEL})\]?(?:\s*(?:- |\| ?|: ?)|\s+))?"
     rf"(?P<logger>[\w./<>-]{{1,60}}(?::\d+)?(?: - | *\| | >> )|[a-z_][\w.]{{1,40}} (?=(?:{_LEVEL})\s)|"
     r"\[[A-Za-z/][\w/.-]{0,80}(?::\d+)?(?::\w+)?\]\s)?"
@@ -289,6 +289,8 @@ def _capital(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool
             mark.logger = found["where"]
             mark.record = True
             return found.end(), False
+    if text[at + 3 : at + 5] == ", ":
+        return _number(text, at, mark, keys)  # a date with its day of the week
     if text[at : at + 3] in MONTHS and text[at + 3 : at + 4] == " ":
         found = pattern(_SYSLOG).match(text, at)
         if found:

@@ -56,7 +56,7 @@ _COMMENT = r"(?:#(?!\d+[ :])|//|/\*|\*/|<!--|--\[\[|;;) ?\S"
 _ITEM = r"(?:[-*+\u2022\u2023\u25aa\u25cf\u2013] |\(?\d{1,2}[.)] )\s*"
 _OPTION = r"-{1,2}[A-Za-z][\w-]*(?:[ =,<\[].*)?$"
 # a string in an expression, as in any language of braces: TORCH_CHECK(x, "…"), msg = '…', ["…", …
-_STRING = r"(?:[\w>)\]]\(|[(\[{,] ?|[^=]=\s?)[frbu]{0,2}([\"'`])(?P<text>.{8,}?)\1"
+_STRING = r"(?:[\w>)\]]\(|[(\[{,] ?|[^=]=\s?)[frbu]{0,2}([\"'`])(?P<text>(?:(?!\1).){8,})\1"
 # GNU's programs write `name': a back quote opens there what a quote closes
 _QUOTE = (
     r"(?<![^\W_])(?:`(?P<code>[^`']{12,})`|\"(?P<near>[^\"]{12,})\""

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from time import process_time
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from torchdoctor.intake.lines import _GATE
+from torchdoctor.intake.lines import literals_of
 from torchdoctor.intake.shares import measure_for
 from torchdoctor.intake.source import (
     PIECE_BYTES,
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from torchdoctor.intake.inputs import Input
-    from torchdoctor.intake.live import Output
     from torchdoctor.intake.router import Router
     from torchdoctor.intake.scan import Scanner
+    from torchdoctor.intake.window import Block
 
 # By so many lines it is learned what lines begin with.
 HEAD_LINES = 80
@@ -44,14 +44,6 @@ NOVEL = (
     "so many lines unlike any before that not all were looked at: of the rest only the last were read, and "
     "those like earlier ones that name a failure"
 )
-# Besides the words by which single lines are classified: what the parts of longer events hold.
-_SIGNS = (
-    "raceback", 'File "', "hread ", "frame #", "above exception", "from user code", "Root Cause", ".cpp:",
-    "FrameSummary", "Exception Group", "Stack (most recent", "goodbye", "panic", "sigterm", "SIGTERM",
-    # what ranks print to see whether their weights are equal
-    "checksum", "param_norm", "param norm", "param_sum", "param sum", "weight_norm", "weight norm",
-    "weight sum", "weight_sum", "DistributedDataParallel",
-)  # fmt: skip
 
 
 class Skim:
@@ -81,9 +73,10 @@ class Skim:
         self._scanner.spent = False
         return self._scanner
 
-    def read_output(self, output: Output, router: Router, tally: Tally) -> None:
-        """What was kept of the output of a program."""
-        whole, blocks, notes = output.read()
+    def read_kept(
+        self, whole: bytes | None, blocks: list[Block], notes: list[str], router: Router, tally: Tally
+    ) -> None:
+        """What was kept of the output of a program, as ``Output.read`` gives it."""
         tally.notes += notes
         if whole is not None:
             feed(router, physical_lines(BytesIO(whole), "", tally))
@@ -155,11 +148,6 @@ class Skim:
             tally.notes.append(NOVEL)
         if changed:
             tally.notes.append(CHANGED)
-
-
-def literals_of(triggers: Iterable[str]) -> list[bytes]:
-    """The texts by which a line is found worth reading: of what the readers know, and ``triggers``."""
-    return [text.encode() for text in (*_GATE, *_SIGNS, *triggers)]
 
 
 def regular_size(file: BinaryIO) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.extract.progress import is_progress
 from torchdoctor.intake.elements import NO_MARK, Draft, Line, Mark
 from torchdoctor.intake.frames import package_of
-from torchdoctor.intake.lines import classify, device_asserts, exception_head, shown_exception
+from torchdoctor.intake.lines import classify, device_asserts, exception_head, labelled, shown_exception
 from torchdoctor.intake.texts import TextReader, UserCodeReader, WarningReader, above_user_code, compiled
 from torchdoctor.intake.traceback import (
     DONE,
@@ -25,6 +25,9 @@ from torchdoctor.patterns import pattern
 if TYPE_CHECKING:
     from torchdoctor.intake.keep import Keep
     from torchdoctor.intake.reader import Reader
+
+_RAISED = ("rror", "xception", "nterrupt", "otFound")
+_SERIOUS = (None, "", "ERROR", "CRITICAL", "FATAL")  # levels at which a line is no remark
 
 
 class Stream:
@@ -113,7 +116,7 @@ class Stream:
             return
         if first in "=*RF" and self._box(line):
             return
-        if ("rror" in body or "xception" in body or first.isalpha()) and self._bare(line):
+        if (first.isalpha() or any(word in body for word in _RAISED)) and self._bare(line):
             return
         self.single(line)
 
@@ -236,7 +239,7 @@ class Stream:
         if body[0] in " \t":
             indent, body = len(body) - len(body.lstrip()), body.strip()
             free = self.twins > 0 or indent < 4 or body[-6:] == "Error:"  # its text stands below
-            if not free and (self.chain is None or indent != self.phrase):
+            if not free and (self.chain is None or indent != self.phrase) and labelled(body) != 0:
                 return False
         head = exception_head(body, loose=self.twins > 0)
         if head is None and (shown := shown_exception(body)) is not None:
@@ -244,11 +247,9 @@ class Stream:
             draft.type = shown[0]
             self.finish(draft)
             return True
-        if head is None and line.mark.level in ("ERROR", "CRITICAL", "FATAL"):
-            # logger.error(f"{name}: {type(e).__name__}: {e}")
-            named = pattern(r"[\w ./()-]{1,60}: (?=(?:\w+\.)*[A-Z]\w*(?:Error|Exception): \S)").match(body)
-            body = body[named.end() :] if named else body
-            head = exception_head(body, loose=False) if named else None
+        if head is None and line.mark.level in _SERIOUS and (label := labelled(body)) is not None:
+            body = body[label:]
+            head = exception_head(body, loose=False)
         if head is None or is_progress(body):
             return False
         reader = TracebackReader(self, line, headed=False)

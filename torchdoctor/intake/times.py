@@ -11,6 +11,7 @@ _FULL = rf"(\d{{4}})[-/](\d\d)[-/](\d\d)(?:[T _]|, ){_CLOCK}(?: ?(Z|[+-]\d\d:?\d
 _AMERICAN = rf"(\d\d)/(\d\d)/(\d{{4}}) {_CLOCK}(?: [AP]M)?"
 _SHORT_YEAR = rf"(\d\d)[-/](\d\d)[-/](\d\d) {_CLOCK}"
 _NO_YEAR = rf"(\d\d)[-/](\d\d) {_CLOCK}"
+_MAIL = rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), (\d\d) (\w{{3}}) (\d{{4}}) {_CLOCK}"
 _CLOCK_ONLY = rf"{_CLOCK}(?=[ \]|:,-])"
 ANY = (
     r"\d{4}[-/]\d\d[-/]\d\d(?:[T _]|, )\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
@@ -23,6 +24,11 @@ def match_time(text: str, at: int) -> tuple[int, str] | None:
 
     The time is ISO 8601; without year ``--MM-DDThh:mm:ss``, without date ``hh:mm:ss``.
     """
+    if text[at + 3 : at + 5] == ", ":
+        found = pattern(_MAIL).match(text, at)
+        if found is None or found[2] not in MONTHS:
+            return None
+        return found.end(), f"{found[3]}-{MONTHS[found[2]]:02d}-{found[1]}T{_clock(found[4])}"
     if text[at + 2 : at + 3] == ":":
         found = pattern(_CLOCK_ONLY).match(text, at)
         return (found.end(), _clock(found[1])) if found else None

@@ -54,7 +54,7 @@ def read_all(
     """Like ``read``, by incident, with what could not be read. Raises IntakeError when nothing could."""
     parts, notes, unreadable = _read_inputs(paths, stdin, triggers)
     placed = _placed(parts)
-    if len(parts) == 1:
+    if len(parts) == 1 or hasattr(stdin, "label"):  # one command wrote all of them
         return Reading((_merged(placed, notes),), unreadable)
     from torchdoctor.intake.joining import joined
 
@@ -160,7 +160,7 @@ def _read_input(item: Input, skim: Skim, base: int) -> Transcript:
     _place(router, item.name)
     try:
         if hasattr(file, "label"):
-            skim.read_output(cast("Output", file), router, tally)
+            skim.read_kept(*cast("Output", file).read(), router, tally)
         elif item.name.endswith(".ipynb") or is_notebook(file):
             from torchdoctor.intake.ipynb import cell_outputs
 

@@ -10,6 +10,13 @@ from torchdoctor.probes.derived import CannotTell, Claim, Derived, Facts, NotApp
 # Memory in use below this is what driver and display take. Source: thresholds for "memory in use before the
 # job", which warn above 500 MiB.
 _NOTICEABLE = 500 << 20
+_BUSY = 20  # percent; a desktop that draws stays below
+# Less than a CUDA context takes: a driver that was just started reports load, and nobody is there.
+_CONTEXT = 200 << 20
+_DAY_S = 86400
+# Codes whose fault is the card's or the link's, and not a program's.
+# Source: NVIDIA's Xid catalog, immediate action RESET_GPU, WORKFLOW_NVLINK or contact support.
+_HARDWARE_XIDS = frozenset({46, 48, 62, 64, 74, 79, 95, 109, 110, 119, 120, 136, 140, 142, 143, 154})
 _HARD_THROTTLE = {"hw-slowdown", "hw-thermal-slowdown", "hw-power-brake", "sw-thermal-slowdown"}
 
 
@@ -144,6 +151,58 @@ def _held_by_dead(facts: Facts) -> Claim:
     return Claim(True, ", ".join(f"GPU {index}" for index in orphans))
 
 
+def _neighbours(facts: Facts) -> Claim:
+    """GPUs that others use: memory, load, and of each process what may be told."""
+    load, modes = facts.maybe("gpu.utilization"), facts.maybe("gpu.mig_modes")
+    shows = facts.maybe("gpu.display_active")
+    owners = {one[0]: one for one in _rows(facts.maybe("gpu.owners")) if len(one) == 5}
+    listed = [one for one in _rows(facts.maybe("gpu.processes")) if len(one) == 4]
+    found = []
+    for index, used, total in _used(facts):
+        mine = [one for one in listed if one[0] == index]
+        busy = _at(load, index)
+        percent = busy if isinstance(busy, (int, float)) else 0
+        desktop = bool(_at(shows, index)) and all(one[3] == "graphics" for one in mine)
+        least = total // 4 if desktop else max(_NOTICEABLE, total // 20)
+        # with MIG the figures are those of all instances
+        if _at(modes, index) is True or (used < least and (used < _CONTEXT or percent < _BUSY or desktop)):
+            continue
+        text = f"GPU {index}: {used / 2**30:.1f} of {total / 2**30:.1f} GiB in use, {percent:.0f} % busy"
+        who = [_process(int(str(one[1])), owners.get(one[1])) for one in mine]
+        found.append(f"{text}: " + ("; ".join(who) or "no process of it can be seen from here"))
+    return Claim(tuple(found) or None)
+
+
+def _rows(value: FactValue) -> list[tuple[FactValue, ...]]:
+    return [one for one in value if isinstance(one, tuple)] if isinstance(value, tuple) else []
+
+
+def _at(value: FactValue, index: int) -> FactValue:
+    return value[index] if isinstance(value, tuple) and index < len(value) else None
+
+
+def _process(pid: int, owner: tuple[FactValue, ...] | None) -> str:
+    if owner is None:
+        return f"process {pid}"
+    _, name, user, age_s, orphan = owner
+    age = f", {age_s / 3600:.1f} h old" if isinstance(age_s, (int, float)) else ""
+    return f"process {pid} ({name} of {user}{age}{', an orphan' if orphan else ''})"
+
+
+def _xid_recent(facts: Facts) -> Claim:
+    found: dict[str, float] = {}
+    for row in _rows(facts.get("kernel.gpu_errors")):
+        if (
+            len(row) == 3
+            and row[1] in _HARDWARE_XIDS
+            and isinstance(row[2], (int, float))
+            and row[2] < _DAY_S
+        ):
+            key = f"Xid {row[1]} of {row[0]}"
+            found[key] = min(found.get(key, row[2]), row[2])
+    return Claim(tuple(f"{key}, {age / 3600:.1f} h ago" for key, age in found.items()) or None)
+
+
 def _virtual(facts: Facts) -> Claim:
     _gpus(facts)
     kinds = facts.items("gpu.virtualization")
@@ -241,6 +300,15 @@ CLAIMS = (
         ),
         _held_by_dead,
     ),
+    Derived(
+        "gpu.neighbours",
+        (
+            "gpu.count", "gpu.memory_used_bytes", "gpu.memory_total_bytes", "gpu.utilization",
+            "gpu.processes", "gpu.owners", "gpu.mig_modes", "gpu.display_active",
+        ),
+        _neighbours,
+    ),
+    Derived("gpu.xid_recent", ("kernel.gpu_errors",), _xid_recent),
     Derived("gpu.virtual", ("gpu.count", "gpu.virtualization", "gpu.mig_modes"), _virtual),
     Derived("gpu.throttled", ("gpu.count", "gpu.throttle_reasons"), _throttled),
     Derived("gpu.pcie_degraded", ("gpu.count", "gpu.pcie_width", "gpu.pcie_width_max"), _pcie_degraded),

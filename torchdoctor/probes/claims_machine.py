@@ -6,6 +6,7 @@ from torchdoctor.model import Reason
 from torchdoctor.probes.compatibility import SAFE_LOCKS, parse
 from torchdoctor.probes.derived import CannotTell, Claim, Derived, Facts, NotApplicable
 
+_LEAST_DISK = 1 << 30
 _SMALL_SHM = 64 << 20  # what docker gives a container that asks for nothing
 
 # Variables meant for debugging, the values that switch them on, and what they cost.
@@ -105,6 +106,41 @@ def _memory_limit(facts: Facts) -> Claim:
     return Claim(total, "machine")
 
 
+def _headroom(facts: Facts) -> Claim:
+    free, limit = facts.get("memory.available_bytes"), facts.get("cgroup.memory_limit_bytes")
+    if not isinstance(free, int):
+        raise NotApplicable("the machine does not report its memory")
+    # what is charged to a cgroup holds caches that the kernel gives up: only its limit counts
+    return Claim(limit, "cgroup") if isinstance(limit, int) and limit < free else Claim(free, "machine")
+
+
+def _overcounted(facts: Facts) -> Claim:
+    seen, usable = facts.number("cpu.count"), facts.number("cpu.usable")
+    return Claim(seen >= 8 and usable * 4 <= seen, f"{usable:g} of {seen:g}")
+
+
+def _disk_low(facts: Facts) -> Claim:
+    places = {
+        "temporary files": "tmp",
+        "the home folder": "home",
+        "the working folder": "work",
+        "a cache": "cache",
+    }
+    found = []
+    for words, name in places.items():
+        free = facts.maybe(f"disk.{name}_free_bytes")
+        if isinstance(free, int) and free < _LEAST_DISK:
+            found.append(f"{words}: {free >> 20} MiB free")
+    if not found:
+        facts.get("disk.work_free_bytes")
+    return Claim(tuple(found) or None)
+
+
+def _https_unproxied(facts: Facts) -> Claim:
+    names = {name.lower() for name in facts.texts("net.proxies")}
+    return Claim("http_proxy" in names and not names & {"https_proxy", "all_proxy"}, ", ".join(sorted(names)))
+
+
 def _small_shm(facts: Facts) -> Claim:
     size = facts.get("shm.size_bytes")
     if not isinstance(size, int):
@@ -139,6 +175,12 @@ CLAIMS = (
     ),
     Derived("cpu.usable", ("cpu.affinity", "cpu.count", "cgroup.cpu_quota"), _usable_cpus),
     Derived("memory.limit_bytes", ("memory.total_bytes", "cgroup.memory_limit_bytes"), _memory_limit),
+    Derived("memory.headroom_bytes", ("memory.available_bytes", "cgroup.memory_limit_bytes"), _headroom),
+    Derived("cpu.overcounted", ("cpu.count", "cpu.usable"), _overcounted),
+    Derived(
+        "disk.low", tuple(f"disk.{one}_free_bytes" for one in ("tmp", "home", "work", "cache")), _disk_low
+    ),
+    Derived("net.https_unproxied", ("net.proxies",), _https_unproxied),
     Derived("shm.small", ("shm.size_bytes",), _small_shm),
     Derived("env.leaked_debug", tuple(f"env.{name}" for name in _DEBUG), _leaked_debug),
 )

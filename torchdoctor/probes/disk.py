@@ -59,7 +59,7 @@ def _look(context: Context) -> Iterator[Fact]:
     every = caches(context)
     yield Fact.known("disk.cache_folders", tuple(one.folder for one in every))
     spaces: list[tuple[Space, str]] = []
-    closed, forbidden, network = [], [], []
+    closed, forbidden, network, code_network = [], [], [], []
     for one in every:
         place = nearest(context, one.folder)
         try:
@@ -74,10 +74,15 @@ def _look(context: Context) -> Iterator[Fact]:
             forbidden.append(one.folder)
         if mount and mount.kind in extension.NETWORK:
             network.append(f"{one.folder} ({mount.kind})")
+            code_network += network[-1:] if one.runs else []
     if spaces:
         space, folder = min(spaces, key=lambda item: item[0].free)
         yield Fact.known("disk.cache_free_bytes", space.free, folder)
         yield Fact.known("disk.cache_fullest", folder)
+    trouble = [f"{one.folder}: cannot be written to" for one in every if one.runs and one.folder in closed]
+    trouble += [f"{folder}: mounted noexec" for folder in forbidden]
+    for name, value in (("cache_trouble", trouble), ("code_cache_network", code_network)):
+        yield Fact.known(f"disk.{name}", tuple(value)) if value else Fact.absent(f"disk.{name}")
     yield Fact.known("disk.cache_unwritable", tuple(closed))
     yield Fact.known("disk.cache_noexec", tuple(forbidden), "/proc/self/mountinfo")
     yield Fact.known("disk.cache_network", tuple(network), "/proc/self/mountinfo")

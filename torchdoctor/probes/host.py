@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from torchdoctor.model import Fact, FactValue
-from torchdoctor.probes.machine import Missing, Mount, Unreadable, as_int, as_list, as_text
+from torchdoctor.probes.machine import Missing, Mount, Unreadable, as_float, as_int, as_list, as_text
 from torchdoctor.probes.names import CATALOGUE
 from torchdoctor.probes.probe import Context, Cost, Probe, told
 
@@ -67,6 +67,19 @@ def _uptime(context: Context) -> FactValue:
     return float(context.machine.read("/proc/uptime").split()[0])
 
 
+def _reboot_pending(context: Context) -> FactValue:
+    """What Debian and its like note; others note nothing."""
+    if not context.machine.exists("/run/reboot-required"):
+        return None
+    packages = context.machine.read_or("/run/reboot-required.pkgs").split()
+    return tuple(dict.fromkeys(packages)) or ("not told which",)
+
+
+def _seconds_left(context: Context) -> FactValue:
+    end = context.variable("SLURM_JOB_END_TIME")
+    return float(end) - as_float(context.machine.value("now")) if end else None
+
+
 def _cpu_model(context: Context) -> FactValue:
     text = context.machine.head("/proc/cpuinfo")
     match = re.search(r"^(?:model name|Model|cpu model)\s*:\s*(.+)$", text, re.MULTILINE)
@@ -91,6 +104,9 @@ def _look(context: Context) -> Iterator[Fact]:
     yield told("os.container", partial(_container, context), "marks of containers")
     yield told("os.glibc", partial(_glibc, context), "confstr")
     yield told("os.uptime_seconds", partial(_uptime, context), "/proc/uptime")
+    yield told("os.user_named", lambda: bool(machine.value("user named")), "getpass")
+    yield told("os.reboot_pending", partial(_reboot_pending, context), "/run/reboot-required")
+    yield told("job.seconds_left", partial(_seconds_left, context), "SLURM_JOB_END_TIME")
     yield told("cpu.count", lambda: as_int(machine.value("cpus")), "cpu count")
     yield told("cpu.affinity", lambda: as_int(machine.value("affinity")), "sched_getaffinity")
     yield told("cpu.model", partial(_cpu_model, context), "/proc/cpuinfo")

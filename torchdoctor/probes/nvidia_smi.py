@@ -175,6 +175,7 @@ _PATHS: dict[str, tuple[str, Callable[[str], FactValue]]] = {
     "gpu.memory_total_bytes": ("FB Memory Usage/Total", _bytes),
     "gpu.memory_used_bytes": ("FB Memory Usage/Used", _bytes),
     "gpu.memory_free_bytes": ("FB Memory Usage/Free", _bytes),
+    "gpu.utilization": ("Utilization/Gpu|Utilization/GPU", _int),
     "gpu.mig_modes": ("MIG Mode/Current", _yes),
     "gpu.compute_modes": ("Compute Mode", _lower),
     "gpu.persistence": ("Persistence Mode", _yes),

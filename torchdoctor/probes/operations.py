@@ -166,6 +166,20 @@ def _user() -> Json:
     return [number, os.environ.get("USER") or os.environ.get("LOGNAME") or os.environ.get("USERNAME") or ""]
 
 
+def _named() -> Json:
+    """Does getpass.getuser() find a name?"""
+    if _user()[1] or os.environ.get("LNAME"):  # type: ignore[index]
+        return True
+    try:
+        import pwd
+    except ImportError:
+        return False
+    try:
+        return bool(pwd.getpwuid(os.getuid()))
+    except KeyError:
+        return False
+
+
 VALUES: dict[str, Callable[[], Json]] = {
     "system": _system,
     "cpus": os.cpu_count,
@@ -173,6 +187,7 @@ VALUES: dict[str, Callable[[], Json]] = {
     "glibc": _glibc,
     "now": _now,
     "user": _user,
+    "user named": _named,
     "home": lambda: os.path.expanduser("~"),
     "folder": os.getcwd,
     "temporary": lambda: os.environ.get("TMPDIR") or os.environ.get("TEMP") or "/tmp",
@@ -322,6 +337,7 @@ OPERATIONS: dict[str, Callable[[str], Json]] = {
     "access": _access,
     "space": _space,
     "variable": _variable,
+    "set": lambda name: bool(os.environ.get(name)),
     "value": _value,
     "dynamic": _dynamic,
     "marks": _marks,

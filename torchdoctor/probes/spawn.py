@@ -94,6 +94,11 @@ class Running:
         """Has it ended, or never begun? It is not reaped by this."""
         return self._process is None or _ended(self._process, 0.0)
 
+    def latest(self) -> dict[str, Json]:
+        """The last line that it has written so far, while it runs."""
+        lines = self._lines() if self.command.reports and self._folder is not None else ()
+        return lines[-1] if lines else {}
+
     def interrupt(self) -> None:
         """Kill its group while another thread waits in ``finish``, which then returns at once."""
         process = self._process

@@ -11,7 +11,7 @@ from typing import TextIO
 from torchdoctor.model import CheckResult, Evidence, Report, Verdict
 from torchdoctor.render.lines import INDENT, wrap, write
 
-_MARKS = {Verdict.PASS: "✓", Verdict.WARN: "!", Verdict.FAIL: "✗", Verdict.UNKNOWN: "?", Verdict.SKIP: "–"}
+MARKS = {Verdict.PASS: "✓", Verdict.WARN: "!", Verdict.FAIL: "✗", Verdict.UNKNOWN: "?", Verdict.SKIP: "–"}
 _UNTOLD_SHOWN = 6
 
 
@@ -26,14 +26,14 @@ def render_checks(
 ) -> None:
     """Write the results. ``subject`` says what was examined. Raises OSError as the stream does."""
     lines = _lines(report, subject, max(width, 40), verbose)
-    write(((_MARKS[verdict] if verdict else "", text) for verdict, text in lines), stream, color)
+    write(((MARKS[verdict] if verdict else "", text) for verdict, text in lines), stream, color)
 
 
 def _lines(report: Report, subject: str, width: int, verbose: bool) -> Iterator[tuple[Verdict | None, str]]:
     bad = [one for one in report.checks if one.verdict in (Verdict.FAIL, Verdict.WARN)]
     good = [one for one in report.checks if one.verdict is Verdict.PASS]
-    head, *more = wrap(_summary(report), width - 2, indent="", hang=2)
-    yield _worst(report), head
+    head, *more = wrap(summary(report), width - 2, indent="", hang=2)
+    yield worst(report), head
     yield from ((None, line) for line in more)
     if subject:
         yield from ((None, line) for line in wrap(subject, width, hang=2, indent="  "))
@@ -69,14 +69,16 @@ def _lines(report: Report, subject: str, width: int, verbose: bool) -> Iterator[
             )
 
 
-def _worst(report: Report) -> Verdict:
+def worst(report: Report) -> Verdict:
+    """The verdict whose mark stands before all: the worst one, unknown where nothing passed."""
     verdicts = {one.verdict for one in report.checks}
     bad = (Verdict.FAIL, Verdict.WARN, Verdict.UNKNOWN)
     untold = Verdict.UNKNOWN if report.not_checked and Verdict.PASS not in verdicts else Verdict.PASS
     return next((one for one in bad if one in verdicts), untold)
 
 
-def _summary(report: Report) -> str:
+def summary(report: Report) -> str:
+    """``1 problem, 12 checks passed``."""
     numbers = {
         verdict: sum(one.verdict is verdict for one in report.checks)
         for verdict in (Verdict.FAIL, Verdict.WARN, Verdict.PASS)

@@ -38,14 +38,15 @@ _TIME = (
 
 def to_json(report: Report) -> str:
     """One line of JSON, without the line break; the same report always gives the same text."""
-    return _dump(_report(report))
+    return _dump(to_dict(report))
 
 
 def _dump(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
-def _report(report: Report) -> dict[str, Any]:
+def to_dict(report: Report) -> dict[str, Any]:
+    """The object itself: dictionaries, lists, texts, numbers, None."""
     return {
         "schema": report.schema,
         "outcome": report.outcome.value,
@@ -94,6 +95,7 @@ def _diagnosis(item: Diagnosis) -> dict[str, Any]:
         "role": item.role.value,
         "standing": item.standing.value,
         "why": _text_or_null(item.why),
+        "more": _text_or_null(item.more),
         "rank": item.rank,
         "frame": _frame(item.frame),
         "evidence": [_evidence(one) for one in item.evidence],
@@ -103,6 +105,7 @@ def _diagnosis(item: Diagnosis) -> dict[str, Any]:
             {"do": _text(fix.do), "run": _text_or_null(fix.run), "risk": fix.risk} for fix in item.fixes
         ],
         "decide_with": _text_or_null(item.decide_with),
+        "decide_note": _text_or_null(item.decide_note),
         "references": _texts(item.references),
         "reasons": _texts(item.reasons),
     }

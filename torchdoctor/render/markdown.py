@@ -144,6 +144,8 @@ def _diagnosis(item: Diagnosis, chars: int) -> Iterable[str]:
     if item.decide_with:
         title = "To make sure" if item.standing is Standing.CONFIRMED else "To decide"
         yield _titled(title, fence(item.decide_with, chars, "sh"))
+    if item.decide_note:
+        yield escape(item.decide_note)
     yield _titled("Could not be determined", "\n".join(f"- {escape(one)}" for one in item.missing))
     if item.leads_to:
         lines = [
@@ -151,6 +153,7 @@ def _diagnosis(item: Diagnosis, chars: int) -> Iterable[str]:
             for link in item.leads_to
         ]
         yield _folded(f"What followed from it ({len(lines)})", fence("\n".join(lines), 12_000))
+    yield _folded("More about it", escape(" ".join((item.more or "").split())))
     yield _folded("Read more", "\n".join(f"- <{one}>" for one in item.references))
 
 

@@ -45,6 +45,16 @@ def rows(moments: Sequence[Moment], *, all_of_them: bool = False) -> tuple[list[
     return shown, len(found) - len(shown)
 
 
+def heads(rows: Sequence[Row]) -> list[str]:
+    """When, who and in which role of each row, in columns of one width."""
+    columns = ([row.when for row in rows], [row.who for row in rows], [row.role for row in rows])
+    widths = [max(map(len, column)) for column in columns]
+    return [
+        "".join(cell.ljust(width) + "  " for cell, width in zip(told, widths, strict=True) if width)
+        for told in zip(*columns, strict=True)
+    ]
+
+
 def _row(role: Part, group: list[Moment]) -> Row:
     times = [moment.time for moment in group if moment.time]
     when = time_of(times[0]) if times else ""

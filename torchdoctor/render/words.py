@@ -11,11 +11,15 @@ from torchdoctor.model import Outcome, Role, Severity, Standing, counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from torchdoctor.model import Diagnosis, Evidence, FirstFailure, Incident, Report
+    from torchdoctor.model import Diagnosis, Evidence, Fact, FirstFailure, Frame, Incident, Report, Suspect
 
 # the head above rules that are no diagnosis
 RESEMBLES = "Resembles these, but this message is not known for them"
 
+NEW_RULE = (
+    "If you know the cause, add a rule: it is one TOML file, and --rules DIR uses yours at once. "
+    "CONTRIBUTING.md and docs/rule-format.md, in the sources, tell how to write one and give it back."
+)
 RISKS = {
     "changes-environment": "changes the environment",
     "needs-root": "needs root",
@@ -39,6 +43,55 @@ def standing(item: Diagnosis) -> str:
     elif item.severity is Severity.WARNING:
         words += "; a warning"
     return words
+
+
+def fact(item: Fact) -> str:
+    """A fact as it is named, with its value or why there is none, and its source."""
+    value = item.state.value if item.value is None else str(item.value)
+    reason = f" ({item.reason.value})" if item.reason is not None else ""
+    return f"{item.name} = {value}{reason}  {item.source}".rstrip()
+
+
+def evidence(item: Evidence) -> str:
+    """A line of the input as it is; a fact in words instead of by its name."""
+    name, equals, value = item.text.partition(" = ")
+    if not item.fact or not equals or name != item.fact:
+        return item.text
+    detail = re.fullmatch(r"[^()]{1,40} \((.+)\)", value)
+    return detail[1] if detail else f"{re.sub('[._]', ' ', name)}: {value}"
+
+
+def foreign(frame: Frame) -> str:
+    """Whose code raised, where none of the reader's own is in the stack."""
+    at = frame.file if frame.line is None else f"{frame.file}:{frame.line}"
+    return f"in code of {frame.package} ({at}); none of your own is in the stack"
+
+
+def search_line(item: Suspect) -> str:
+    """The message without names and numbers, to paste into a tracker."""
+    message = next((line for line in item.message.splitlines() if line.strip()), "")
+    bare = re.sub(
+        r"https?://\S+|(?:[A-Za-z]:)?[\w.~-]*(?:[\\/][\w.<>-]+)+|0x[0-9a-fA-F]+|'[^']*'|\"[^\"]*\"|`[^`]*`"
+        r"|(?<![A-Za-z_])\d[\d.,x]*",
+        " ",
+        message,
+    )
+    return " ".join(f"{item.type or ''} {bare}".split())[:160]
+
+
+def next_step(item: Suspect) -> str:
+    """The one thing that tells more about a failure that no rule knows."""
+    frame = item.frame
+    if frame is None:
+        return "Run it once more with PYTHONFAULTHANDLER=1: a crash then shows its Python lines."
+    if frame.package:
+        return f"Search the tracker of {frame.package} for the line below: its code raised, none of your own."
+    if frame.file.startswith(("<ipython-input", "Cell In", "/tmp/ipykernel")):
+        return "Run %debug in the next cell: it stops where the exception was raised, with its variables."
+    return (
+        "Start the same command with `python -m pdb -c continue` in place of python: it stops at "
+        f"{os.path.basename(frame.file)}:{frame.line}, with the variables of that line."
+    )
 
 
 def first_failure(item: FirstFailure | None) -> str:
@@ -136,6 +189,12 @@ def place(item: Evidence, rank: int | None = None, folder: str = "") -> str:
     if item.file and item.line:
         where += f":{item.line}"
     return f"{where} (rank {rank})" if rank is not None and where else where
+
+
+def frame(item: Frame) -> str:
+    """``train.py:12, in forward``."""
+    where = item.file if item.line is None else f"{item.file}:{item.line}"
+    return f"{where}, in {item.function}" if item.function else where
 
 
 def long_folder(sources: Sequence[str], width: int) -> str:

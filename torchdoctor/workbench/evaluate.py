@@ -185,10 +185,7 @@ class Evaluation:
             "wrong_and_confirmed": _names(self.wrong_and_confirmed),
             "ticks": _names(self.ticks),
             "doubted": _names(self.doubted),
-            "unrecognised": {
-                "cases": len(self.unrecognised),
-                "right": share(self.unrecognised, 1).right,
-            },
+            "unrecognised": {"cases": len(self.unrecognised), "right": share(self.unrecognised, 1).right},
             "user_frames": {"labelled": self.user_frames.of, "right": self.user_frames.right},
             "without_rule": {
                 "cases": len(self.unknown),

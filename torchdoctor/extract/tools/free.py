@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from torchdoctor.extract import Found, source_of
 from torchdoctor.model import Event, Fact, Transcript
 
 FACTS: dict[str, str] = {
@@ -13,7 +14,7 @@ FACTS: dict[str, str] = {
 _UNITS = {"": 1.0, "B": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40}
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """What the row ``Mem:`` below free's head line says; nothing for another event."""
     columns = event.text.split("\n")[0].split()
     below = transcript.events[event.id + 1 : event.id + 2]
@@ -25,7 +26,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     total = _amount(cells[1])
     available = _amount(cells[1 + columns.index("available")])
     if total and available is not None:
-        source = f"text:{below[0].source}:{below[0].line}"
+        source = source_of(below[0])
         yield Fact.known("free.available_share", available / total, source, below[0].text[:200])
 
 

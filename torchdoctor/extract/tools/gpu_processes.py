@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from torchdoctor.extract import Found
 from torchdoctor.extract.tools import gpustat
-from torchdoctor.model import Event, Fact, Transcript
+from torchdoctor.model import Event, Transcript
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
@@ -69,17 +70,16 @@ def _separated(text: str) -> Iterator[Row]:
             yield Row(at, int(pids[0]), int(used[0]) * 1024**2, by_bus=True)
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one row and its table; of a report of full memory, those of the table near it."""
-    source = f"text:{event.source}:{event.line}"
     own = next(rows(event.text), None)
     if own is None:
         if "out of memory" in event.text and (table := _table(event, transcript)):
-            yield Fact.known("process_table.strays_on_gpu0", _strays(table), source)
+            yield "strays_on_gpu0", _strays(table)
         return
     if not own.by_bus:
-        yield Fact.known("process_table.gpu", own.gpu, source)
-    yield Fact.known("process_table.strays_on_gpu0", _strays(_table(event, transcript)), source)
+        yield "gpu", own.gpu
+    yield "strays_on_gpu0", _strays(_table(event, transcript))
 
 
 def _table(event: Event, transcript: Transcript) -> dict[tuple[int, int], int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from torchdoctor.extract import Found, source_of
 from torchdoctor.model import Event, Fact, Transcript
 from torchdoctor.patterns import pattern
 
@@ -16,7 +17,7 @@ _HEAD = r"^\s*(?:[A-Z]\w*\s+)*PID\s.*\bSTAT?\b"
 _PYTHON = r"\bpython\d?(?:\.\d+)?\b|\bpt_main_thread\b"
 
 
-def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """What the rows below a head line of ps say; nothing for another event."""
     head = event.text.split("\n")[0]
     if pattern(_HEAD).search(head) is None:
@@ -33,5 +34,5 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         if not pid.isdecimal() or len(pid) > 10:
             return
         if cells[state][:1] in "Tt" and pattern(_PYTHON).search(cells[-1]):
-            yield Fact.known("ps.stopped", int(pid), f"text:{row.source}:{row.line}", row.text[:200])
+            yield Fact.known("ps.stopped", int(pid), source_of(row), row.text[:200])
             return

@@ -73,7 +73,7 @@ def _with_stops(report: Report, stops: Sequence[Stop], stopped: bool) -> Report:
     last = stops[-1].report
     notes = [f"{stop.occasion}: {place}" for stop in stops for place in stop.standing]
     notes += [f"{item.id}: {item.reason}" for item in last.not_checked]
-    waits = last.diagnoses if last.outcome is Outcome.DIAGNOSED else ()
+    waits = last.diagnoses if last.outcome is Outcome.DIAGNOSED or (stopped and not report.diagnoses) else ()
     if waits:
         sure = [
             one for one in report.diagnoses if one.rule != INTERRUPTED

@@ -41,13 +41,17 @@ def mark_asked_for(drafts: list[Draft]) -> None:
         if draft.line - before.end_line <= 2 and not before.frames and _is_verdict(draft.raw):
             before.recovered = True
     for draft in drafts:
-        draft.recovered = (
-            draft.recovered or draft.ignored or rows.HARMLESS.search(draft.raw[:_LONG]) is not None
-        )
+        over = draft.recovered or draft.ignored or _cancelled(draft)
+        draft.recovered = over or rows.HARMLESS.search(draft.raw[:_LONG]) is not None
         # the word of the test may have been taken for the end of the message
         last = len(draft.parts) > 1 and _is_verdict(draft.parts[-1])
         if not draft.frames and (last or rows.ASKED_FOR.search(draft.raw[:_LONG])):
             draft.recovered = True
+
+
+def _cancelled(draft: Draft) -> bool:
+    """Was a task of asyncio cancelled while it waited, as a server does with its own when it shuts down?"""
+    return (draft.type or "").endswith(".CancelledError") and all(frame.package for frame in draft.frames)
 
 
 def _is_verdict(line: str) -> bool:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from torchdoctor.extract.progress import is_step
+from torchdoctor.intake.elements import Draft
 from torchdoctor.intake.ending import rows
-from torchdoctor.model import EventKind
+from torchdoctor.model import Event, EventKind
 from torchdoctor.patterns import pattern
-
-if TYPE_CHECKING:
-    from torchdoctor.intake.elements import Draft
 
 _FAILURES = (
     EventKind.EXCEPTION,
@@ -19,6 +15,8 @@ _FAILURES = (
     EventKind.WATCHDOG,
     EventKind.BUILD,
 )
+
+_REPORTS = (EventKind.NCCL, EventKind.KERNEL_LOG, EventKind.WARNING)
 
 
 def goodness(text: str) -> int:
@@ -32,11 +30,11 @@ def goodness(text: str) -> int:
     return 2 if strong else 1
 
 
-def is_failure(draft: Draft) -> bool:
+def is_failure(draft: Draft | Event) -> bool:
     """True for an event that ends a run, or says that one ended badly."""
     if draft.quoted or draft.recovered:
         return False
-    text = draft.text()
+    text = draft.text() if isinstance(draft, Draft) else draft.text
     if draft.kind in _FAILURES:
         remark = text.lstrip().startswith(("In file", "ninja: no work"))
         return draft.kind is not EventKind.BUILD or not remark
@@ -48,10 +46,12 @@ def is_failure(draft: Draft) -> bool:
         )
     if draft.kind is EventKind.SCHEDULER:
         return "error" in text or "CANCELLED" in text or "OOM" in text or "Failed" in text
+    if draft.kind in _REPORTS:
+        return rows.REPORTED.search(text[:600]) is not None
     return draft.kind is EventKind.LOG and _tells_failure(draft, text[:400])
 
 
-def _tells_failure(draft: Draft, text: str) -> bool:
+def _tells_failure(draft: Draft | Event, text: str) -> bool:
     """Does a plain line say that something failed, and not how the program got around it?"""
     if rows.ACCOUNTED.search(text):
         return True
@@ -67,12 +67,13 @@ def _tells_failure(draft: Draft, text: str) -> bool:
     return rows.TROUBLE.search(low) is not None
 
 
-def level(draft: Draft) -> str:
+def level(draft: Draft | Event) -> str:
     """WARN or INFO, also where the level stands in a column that is not known as one; else empty."""
     if draft.level:
         return draft.level[:4]
-    if draft.raw[:1] == "[" and (mark := pattern(r"\[([WI]) \d{4}-\d\d-\d\d ").match(draft.raw)) is not None:
+    raw = draft.raw if isinstance(draft, Draft) else draft.text
+    if raw[:1] == "[" and (mark := pattern(r"\[([WI]) \d{4}-\d\d-\d\d ").match(raw)) is not None:
         return "WARN" if mark[1] == "W" else "INFO"  # Optuna
-    if "| INFO" not in draft.raw[:80] and "| WARN" not in draft.raw[:80]:
+    if "| INFO" not in raw[:80] and "| WARN" not in raw[:80]:
         return ""
-    return "INFO" if "| INFO" in draft.raw[:80] else "WARN"
+    return "INFO" if "| INFO" in raw[:80] else "WARN"

@@ -51,7 +51,8 @@ def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
         elif draft.kind is EventKind.LOG:
             text = draft.text()[:600]
             if is_step(text) or is_progress(text):
-                steps[draft.stream] = steps.get(draft.stream, 0) + 1
+                lines = 1 + draft.end_line - draft.line  # the states of a bar are one event
+                steps[draft.stream] = steps.get(draft.stream, 0) + lines
             elif rows.TROUBLE.search(text):
                 well = ending is Ending.GOOD and index < good
                 draft.recovered = well or came_later(drafts, index)
@@ -77,6 +78,8 @@ def caught(drafts: list[Draft], index: int) -> bool:
     behind = [one.text()[:400] for one in drafts[index + 1 : index + 1 + _MOST] if _goes_on(one, failed)]
     if len(behind) < 2 or any(rows.GAVE_UP.search(text) for text in behind):
         return False
+    if _by_library(failed):
+        return True
     above = drafts[index - 1] if index else failed
     near = above.kind is EventKind.LOG and not above.quoted and above.end_line >= failed.line - 2
     said = above.text()[:400] if near else ""
@@ -87,6 +90,19 @@ def caught(drafts: list[Draft], index: int) -> bool:
         for text in behind
     ]
     return sum(moves) >= 2 or any(moves[-2:])
+
+
+def _by_library(failed: Draft) -> bool:
+    """Is the traceback all of one package that was being imported? What ends a program begins in it."""
+    if failed.kind is not EventKind.EXCEPTION or not failed.frames or failed.links:
+        return False
+    outermost = failed.frames[0]
+    return (
+        outermost.function == "<module>"
+        and outermost.file.endswith(".py")  # no program in bin/
+        and {frame.package for frame in failed.frames} == {outermost.package}
+        and outermost.package not in ("", "python")
+    )
 
 
 def _goes_on(draft: Draft, failed: Draft) -> bool:
@@ -114,11 +130,31 @@ def _announces(drafts: list[Draft], index: int) -> bool:
 
 def came_later(drafts: list[Draft], index: int) -> bool:
     """A line about something that failed, was tried again at once, and went through to its end."""
+    if drafts[index].kind is EventKind.NCCL:
+        return _nccl_went_on(drafts, index)
     if drafts[index].kind is not EventKind.LOG:
         return False
+    above = drafts[index - 1] if index else drafts[index]
+    if _by_library(above) and drafts[index].line - above.end_line <= 2 and caught(drafts, index - 1):
+        return True  # what the library says beside its traceback
     if not any(rows.AGAIN.search(draft.text()[:400]) for draft in drafts[index : index + 3]):
         return False
     return any("100%" in draft.raw[:400] for draft in drafts[index + 1 : index + 40])
+
+
+def _nccl_went_on(drafts: list[Draft], index: int) -> bool:
+    """Does the process that NCCL warns in say next what it does, and not through which calls it left?"""
+    process = _process(drafts[index])
+    for draft in drafts[index + 1 : index + _MOST]:
+        if draft.kind is EventKind.NCCL and _process(draft) == process:
+            return draft.level == "INFO" and not pattern(r" -> \d+\b").search(draft.text())
+    return False
+
+
+def _process(draft: Draft) -> str:
+    """What NCCL puts before its lines, without the thread: host and number of the process."""
+    found = pattern(r"[\w.-]+:\d+(?=:\d+ \[)").search(draft.text()[:200])
+    return found[0] if found else ""
 
 
 def _found_another_way(drafts: list[Draft], index: int) -> bool:

@@ -126,6 +126,7 @@ NOT_GOOD = Table((
 BAD = Table((
     Row("fail fatal aborted killed dumped cancelled memory traceback",
         r"\b(?:failed|fatal|aborted|killed|core dumped|cancelled|out of memory|traceback)\b", "all"),
+    Row("failure", r"(?<!\d )\bfailure\b(?!s| ?[=:] ?(?:0|none|false)\b)", "programs"),
     Row("exception error: exit return",
         r"\bexception\b|error:|(?:exit ?(?:code|status)|return code):? ?=? ?-?[1-9]", "launchers"),
     Row("e: error",
@@ -142,19 +143,28 @@ ACCOUNTED = Table((
     ),
 ))  # fmt: skip
 TROUBLE = Table((
-    Row("fatal error fail killed aborted memory exception",
-        r"(?:^|[^\w])(?:fatal|\w*error|failed|killed|aborted|out of memory|\w*exception)\b", "programs"),
+    Row("fatal error fail memory exception",
+        r"(?:^|[^\w])(?:fatal|\w*error|failed|failure|out of memory|\w*exception)\b", "programs"),
+    Row("killed aborted",
+        r"=killed\b|(?:^|\W)(?:killed|aborted)(?=$|[.:)!\]]|\s(?:by|due|because|after|with|at|on|in|\())",
+        "programs"),
 ))  # fmt: skip
 # words of trouble that are none: a count of nothing, a switch under such a name
 NO_TROUBLE = Table((
     Row(
-        "error failed killed aborted memory exception",
-        r"[\w/.'\"-]*(?:error|failed|killed|aborted|out of memory|exception)[\w/'\" -]{0,24}[:=\s] ?"
-        r"(?:(?:0(?:\.\d+)?|none|true|false|null)\b|\[\]|\{\})",
-        "tables of results, settings",
+        "error failed failure killed aborted memory exception",
+        r"[\w/.'\"-]*(?:error|failed|failure|killed|aborted|out of memory|exception)[\w/'\" -]{0,40}[:=\s] ?"
+        r"(?:0(?:\.\d+)?(?![\w.])|(?:none|true|false|null)\b|no\s*$|\[\]|\{\})",
+        "tables of results, settings, nvidia-smi -q",
     ),
     Row("error exception failure traceback",
         r"\b(?:no|without(?: any| an?)?) (?:\w+ )?(?:errors?|exceptions?|failures?|traceback)\b", "scripts"),
+))  # fmt: skip
+# NCCL, the kernel and torch's C++ write at the level of a warning what ended a call of theirs
+REPORTED = Table((
+    Row("nccl", r"\bNCCL WARN ", "NCCL"),
+    Row("nvrm", r"NVRM: .{0,120}\b(?:timeout|timed out|failed|error)\b", "the driver"),
+    Row("encountered", r"\bencountered error\b", "torch, the agents of RPC"),
 ))  # fmt: skip
 
 # a program says in the same line, or right below, how it goes on
@@ -220,6 +230,7 @@ HARMLESS = Table((
     Row("pip's", r"pip's dependency resolver does not currently take into account", "pip, a remark"),
     Row("requires",
         r"^\S+ \S+ requires \S+.*, (?:but you have|which is not installed)", "pip, the remark's list"),
+    Row("cancelled", r"^ERROR: Operation cancelled by user", "pip"),
     Row("locate", r"\bUnable to locate a modulefile\b", "environment modules"),
     Row("chdir", r"couldn't chdir to .*: going to \S+ instead", "slurmstepd"),
     Row("wandb swanlab comet_ml mlflow",

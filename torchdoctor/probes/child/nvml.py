@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -145,7 +146,7 @@ def measure(gpus: Gpus, nvml: Any) -> None:
     gpus.each("gpu.memory_total_bytes", lambda gpu: int(memory(gpu).total))
     gpus.each("gpu.memory_used_bytes", lambda gpu: int(memory(gpu).used))
     gpus.each("gpu.memory_free_bytes", lambda gpu: int(memory(gpu).free))
-    processes: list[object] = []
+    processes: list[list[Any]] = []
     for index, gpu in enumerate(gpus.handles):
         for kind, ask in (
             ("compute", nvml.nvmlDeviceGetComputeRunningProcesses),
@@ -157,6 +158,33 @@ def measure(gpus: Gpus, nvml: Any) -> None:
                 continue
             processes.extend([index, one.pid, one.usedGpuMemory, kind] for one in running)
     fact("gpu.processes", processes)
+    gpus.each("gpu.utilization", lambda gpu: int(nvml.nvmlDeviceGetUtilizationRates(gpu).gpu))
+    pids = sorted({one[1] for one in processes})
+    fact("gpu.owners", [told for pid in pids if (told := owner(pid)) is not None])
+
+
+def owner(pid: int) -> list[object] | None:
+    """Number, command, user, age in seconds, and whether the parent is gone; None for one we cannot see."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
+            name, _, rest = stream.read().partition("(")[2].rpartition(")")
+        with open("/proc/uptime", encoding="ascii") as stream:
+            uptime_s = float(stream.read().split()[0])
+        with open(f"/proc/{pid}/cgroup", encoding="utf-8", errors="replace") as stream:
+            service = ".service" in stream.read()
+        number = os.stat(f"/proc/{pid}").st_uid
+    except (OSError, ValueError, IndexError):
+        return None
+    fields = rest.split()
+    age_s = round(uptime_s - int(fields[19]) / os.sysconf("SC_CLK_TCK"))
+    try:
+        import pwd
+
+        user = pwd.getpwuid(number).pw_name
+    except (ImportError, KeyError):
+        user = str(number)
+    # a service is a child of the first process by right; a program whose parent died becomes one
+    return [pid, name, user, age_s, fields[1] == "1" and not service]
 
 
 def examine_health(gpus: Gpus, nvml: Any) -> None:

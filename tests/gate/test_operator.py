@@ -1,0 +1,153 @@
+"""What helps whoever operates the node: names of options, steps to take, what is being done."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gate_machines import MACHINES, Altered, xid
+
+from torchdoctor.cli.main import main
+from torchdoctor.gate import checks_active
+from torchdoctor.gate.facts import record
+from torchdoctor.gate.finding import Action, Finding, Weight
+from torchdoctor.gate.steps import _OF_ACTION, steps
+from torchdoctor.gate.supervisor import Run, Wish
+from torchdoctor.gate.text import render
+from torchdoctor.model import Blame
+
+NODE = str(MACHINES["hgx-h100x8"])
+
+
+def test_names_of_before_still_work_and_are_not_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "v.json"
+    words = ["gate", "--tier", "passive"]
+    assert main([*words, f"--replay={NODE}", "--verdict-file", str(file)]) == 0
+    assert json.loads(file.read_text(encoding="utf-8"))["verdict"] == "fit"
+    assert main([*words, "--help"]) == 0
+    assert "--replay" not in capsys.readouterr().out
+
+
+def test_a_limit_of_ones_own_only_shortens(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["gate", "--tier", "passive", "--facts", NODE, "--format", "json", "--time-limit"]
+    assert main([*words, "5"]) == 0
+    assert json.loads(capsys.readouterr().out)["limit_s"] == 5
+    assert main([*words, "11"]) == 2
+    assert "--time-limit 11: tier passive ends after 10 s by itself" in capsys.readouterr().err
+
+
+def test_a_machine_without_nvlink_has_nothing_undetermined_about_it() -> None:
+    it = Altered("h100")
+    assert it.known["gpu.nvlinks_active"].why == "no GPU answers this"
+    assert "nvlink" not in {one.check for one in it.judge().untold}
+    it.forget("gpu.nvlinks_active")
+    assert "nvlink" in {one.check for one in it.judge().untold}
+
+
+def test_each_action_has_steps_and_each_command_its_holes_filled() -> None:
+    assert set(_OF_ACTION) == set(Action)
+    for action in Action:
+        one = Finding("x", "t", Weight.FAIL, Blame.NODE, action, "a;b", 3, "GPU-1", "0000:1b:00")
+        runs = [step.run for step in steps(one, "gpu 7", "v.json")]
+        assert runs[0] == "scontrol update NodeName='gpu 7' State=DRAIN Reason=torchdoctor:'a;b'"
+        assert runs[-1] == "scontrol update NodeName='gpu 7' State=RESUME"
+        assert not any("{" in run for run in runs)
+        assert all(shlex.split(run) for run in runs if run)
+
+
+def test_steps_of_others_faults_drain_nothing() -> None:
+    for one in (
+        Finding("caches", "t", Weight.FAIL, Blame.ENVIRONMENT, Action.CLEAN_UP),
+        Finding("ecc", "t", Weight.WARN, Blame.NODE, Action.INSPECT),
+    ):
+        assert not [step for step in steps(one, "gpu7", "v.json") if "scontrol" in step.run]
+    assert [step for step in steps(one, "gpu7") if "--id" in step.run] == []  # no GPU is known
+
+
+def test_explain_says_what_to_do_next() -> None:
+    it = Altered()
+    it.log(xid(79))
+    text = [line for _, line in render(it.judge(), 100, explain=True, file="/var/v.json")]
+    at = next(number for number, line in enumerate(text) if "Boot it when its jobs have ended." in line)
+    assert text[at + 1].strip() == "scontrol reboot ASAP host-1"
+    assert "         torchdoctor gate verify /var/v.json" in text
+
+
+def test_what_ran_when_the_limit_struck_is_said() -> None:
+    it = Altered()
+    it.active({"now": ["p2p@cuda:0", "nccl@cuda"]}, done=False, timed_out=True)
+    (why,) = [one.reason for one in checks_active.judge(look_of(it)) if one.check == "active"]  # type: ignore[union-attr]
+    assert why.endswith("while p2p@cuda:0, nccl@cuda ran")
+
+
+def look_of(it: Altered) -> Any:
+    from torchdoctor.gate import passive
+    from torchdoctor.gate.facts import Facts
+
+    return passive.look_at(Facts(it.known, it.ended), it.policy)
+
+
+def test_progress_names_time_and_limit() -> None:
+    said: list[str] = []
+    Run(Wish("quick", limit_s=20.0), begun=0.0, time_s=0.0, show=said.append).tell("hbm@cuda:1")
+    assert said[0].endswith("of at most 20 s  hbm@cuda:1")
+
+
+def recorded(tmp_path: Path, *log: str, uuid: str = "") -> str:
+    """A recording with these lines in its kernel log; ``uuid`` takes the place of GPU 1's."""
+    ended = dict(Altered().ended)
+    kernel = ended["gate-kernel-log"]
+    added = [[5000.0, line] for line in log]
+    lines = [
+        {**line, "value": [*line["value"], *added]} if line.get("name") == "kernel.lines" else line
+        for line in kernel.lines
+    ]
+    text = record({**ended, "gate-kernel-log": replace(kernel, lines=tuple(lines))})
+    path = tmp_path / f"machine{len(list(tmp_path.iterdir()))}.json"
+    path.write_text(text.replace("GPU-00000000-0000-0000-0000-000000000002", uuid) if uuid else text, "utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("now", "uuid", "code", "state"),
+    [
+        ((), "", 0, "passes"),
+        ((xid(79),), "", 10, "fails"),
+        ((), "GPU-11111111-2222-3333-4444-555555555555", 12, "not the same GPU"),
+        ((xid(79, pci="0000:52:00"),), "", 10, "passes"),  # another fails now
+    ],
+)
+def test_verify_looks_at_what_failed_on_the_same_gpu(
+    now: tuple[str, ...], uuid: str, code: int, state: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verdict = str(tmp_path / "v.json")
+    words = ["gate", "--tier", "passive", "--facts", recorded(tmp_path, xid(79)), "-o", verdict]
+    assert main(words) == 10
+    capsys.readouterr()
+    again = ["gate", "verify", verdict, "--facts", recorded(tmp_path, *now, uuid=uuid)]
+    assert main([*again, "--format", "json"]) == code
+    told = json.loads(capsys.readouterr().out)
+    assert [one["state"] for one in told["checks"]] == [state]
+    assert (told["exit_code"], told["now"]["schema"]) == (code, "torchdoctor.gate/1")
+    assert len(told["new"]) == (state == "passes" and code == 10)
+    assert main(again) == code
+    assert capsys.readouterr().out.startswith({"passes": "✓ ", "fails": "✗ "}.get(state, "? ") + state)
+
+
+def test_verify_of_what_cannot_be_looked_at_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    verdict, blind = str(tmp_path / "v.json"), tmp_path / "blind.json"
+    assert main(["gate", "--tier", "passive", "--facts", NODE, "-o", verdict]) == 0
+    assert main(["gate", "verify", verdict, "--facts", NODE]) == 2
+    assert "nothing failed in this verdict" in capsys.readouterr().err
+    assert main(["gate", "--tier", "passive", "--facts", recorded(tmp_path, xid(79)), "-o", verdict]) == 10
+    blind.write_text(record({"gate-node": Altered().ended["gate-node"]}), encoding="utf-8")
+    assert main(["gate", "verify", verdict, "--facts", str(blind)]) == 12
+    (tmp_path / "v.json").write_text('{"schema": "x"}')
+    assert main(["gate", "verify", verdict]) == 2
+    assert "is not a verdict of schema" in capsys.readouterr().err

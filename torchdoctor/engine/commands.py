@@ -1,0 +1,98 @@
+"""A rule's command as this reader can run it: his platform, his shell, his script; or none.
+
+Rules write commands for a POSIX shell, and ``train.py`` for the script that was started.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.engine.surroundings import suits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# a word of a command -> the surroundings in which it means something
+_NEEDS = {
+    ("nvidia",): (
+        "nvidia-smi", "nvcc", "compute-sanitizer", "CUDA_HOME", "CUDA_LAUNCH_BLOCKING", "nvidia-modprobe",
+        "fuser -v /dev/nvidia*", "torch.cuda", "CUDA_VISIBLE_DEVICES", "TORCH_CUDA_ARCH_LIST",
+        "PYTORCH_CUDA_ALLOC_CONF", "NCCL_DEBUG", "NCCL_P2P_DISABLE", "NCCL_SOCKET_IFNAME", "NCCL_IB_DISABLE",
+    ),
+    ("amd",): ("rocminfo", "rocm-smi", "HSA_OVERRIDE_GFX_VERSION", "AMD_SERIALIZE_KERNEL", "/dev/kfd"),
+    ("apple", "macos"): ("xcode-select", "brew", "PYTORCH_MPS_HIGH_WATERMARK_RATIO", "torch.mps"),
+    ("linux",): (
+        "apt-get", "ldconfig", "ldd", "dmesg", "modprobe", "systemctl", "journalctl", "LD_LIBRARY_PATH",
+        "sysctl", "/proc/", "/dev/shm", "/sys/", "dkms", "lspci", "getent", "ip -br", "fuser", "usermod",
+        "mount",
+    ),
+    ("windows",): ("winget", "reg add", "netstat -ano", "py -m", "findstr"),
+    ("slurm",): ("sbatch", "srun", "scontrol", "sacct", "sinfo"),
+    ("kubernetes",): ("kubectl",),
+    ("docker", "podman"): ("docker run",),
+}  # fmt: skip
+# CUDA's names that mean the same to torch's ROCm build
+_HIP_TOO = frozenset({"torch.cuda", "CUDA_VISIBLE_DEVICES", "PYTORCH_CUDA_ALLOC_CONF"})
+_HIP_TOO |= {word for word in _NEEDS["nvidia",] if word.startswith("NCCL_")}
+_NOT_ON_JETSON = ("nvidia-smi",)
+_SETTING = r"([A-Za-z_]\w*)=('[^']*'|\"[^\"]*\"|[^\s;&|]*)\s*"
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    words = sorted((word for some in _NEEDS.values() for word in some), key=len, reverse=True)
+    return re.compile(r"(?<![\w-])(?:" + "|".join(map(re.escape, words)) + r")(?![\w-])")
+
+
+@cache
+def _posix_only() -> re.Pattern[str]:
+    """What a POSIX shell does and PowerShell does not, or not so."""
+    return re.compile(
+        r"\$[(A-Za-z_{\[]|`|/dev/|2>|&>|<<|\|(?! *findstr)|;\s*do\b|\\\n|\b(?:grep|ls|which|sed|md5sum"
+        r"|find|rm|cat|ulimit|kill|ps|pgrep|bash|env|test|stat|sudo|setsid|tmux)\b"
+    )
+
+
+def needs(command: str) -> list[frozenset[str]]:
+    """For each tool or variable that a command names, the tags of which the reader must have one."""
+    found = []
+    for word in dict.fromkeys(match[0] for match in _word().finditer(command)):
+        tags = next(tags for tags, words in _NEEDS.items() if word in words)
+        found.append(frozenset((*tags, "amd") if word in _HIP_TOO else tags))
+    return found
+
+
+def fits(command: str, seen: Mapping[str, frozenset[str]]) -> bool:
+    """Is none of its tools another platform's?"""
+    if "jetson" in seen.get("board", ()) and any(word in command for word in _NOT_ON_JETSON):
+        return False
+    return all(suits(tags, seen) for tags in needs(command))
+
+
+def adapted(command: str, seen: Mapping[str, frozenset[str]], script: str | None) -> str | None:
+    """The command in the reader's shell, with his script's name; None where his shell has none like it."""
+    if script:
+        command = re.sub(r"(?<![\w./-])train\.py\b", script.replace("\\", r"\\"), command)
+        module = script.removesuffix(".py")
+        if module.isidentifier():
+            command = re.sub(r"\b(import|from) train\b", rf"\1 {module}", command)
+    if "windows" not in seen.get("system", ()):
+        return command
+    if _posix_only().search(command):
+        return None
+    parts = [_for_powershell(part) for part in re.split(r"\s*&&\s*", command)]
+    return "; ".join(part for part in parts if part)
+
+
+def _for_powershell(command: str) -> str:
+    """``A=1 python x.py``, ``export A=1`` and ``unset A`` as PowerShell writes them."""
+    if command.startswith("unset "):
+        return "; ".join(f"Remove-Item Env:{name}" for name in command.split()[1:])
+    rest, settings = command.removeprefix("export "), []
+    while found := re.match(_SETTING, rest):
+        value = found[2].strip("'\"")
+        settings.append(f"$env:{found[1]} = '{value}'")
+        rest = rest[found.end() :]
+    return "; ".join([*settings, rest] if rest else settings)

@@ -1,0 +1,84 @@
+"""What a rule advises this reader: gated and ordered by his surroundings, with the values of the message."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from torchdoctor.engine import commands, install, surroundings
+from torchdoctor.engine.conditions import holds
+from torchdoctor.engine.wording import filled, first_known
+from torchdoctor.model import Fix, State
+from torchdoctor.records import replace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torchdoctor.catalog.rule import Rule, RuleText
+    from torchdoctor.engine.factbook import TextFacts
+    from torchdoctor.engine.finding import Finding, Occurrence
+    from torchdoctor.engine.surroundings import Surroundings
+    from torchdoctor.model import Fact
+
+_PLACES = 8
+
+
+class Advice:
+    """The words of one rule for one finding. Asks the machine only for what the text does not tell."""
+
+    def __init__(self, best: Occurrence, head: Finding, facts: TextFacts) -> None:
+        self._facts = facts
+        self._rule = head.rule
+        self._places = _places(best, head)
+        self._seen: Surroundings = surroundings.of_event(best.event, facts.transcript, self._ask(best))
+        script = self._ask(best)("context.script")
+        self._script = str(script.value) if script.state is State.KNOWN else None
+
+    def _ask(self, place: Occurrence) -> Callable[[str], Fact]:
+        return partial(self._facts.fact, event=place.event, captures=place.captures)
+
+    def fixes(self, words: RuleText) -> tuple[Fix, ...]:
+        """The ways out that neither a known fact nor the surroundings rule out, the fitting ones first."""
+        sizes = _size_holes(self._rule)
+        found: list[tuple[int, Fix]] = []
+        for conditional in words.fixes:
+            with self._facts.guard(self._rule.id):
+                rank = surroundings.place(conditional, self._seen)
+                told = [
+                    holds(condition, first_known(condition.fact, self._places, self._facts))
+                    for condition in conditional.when
+                ]
+                if rank is None or False in told or not commands.fits(conditional.fix.run or "", self._seen):
+                    continue
+                texts = (filled(conditional.fix, self._values(item), sizes) for item in self._places)
+                found.extend((rank, self._adapted(fix)) for fix in [one for one in texts if one][:1])
+        found.sort(key=lambda item: item[0])
+        return tuple(fix for _, fix in found)
+
+    def _values(self, place: Occurrence) -> Callable[[str], Fact]:
+        ask = self._ask(place)
+        return lambda name: install.command(name, self._seen, ask) if name in install.FACTS else ask(name)
+
+    def _adapted(self, fix: Fix) -> Fix:
+        return replace(fix, run=self.command(fix.run))
+
+    def command(self, command: str | None) -> str | None:
+        """A command of the rule in this reader's shell; None where it is not for his platform."""
+        if not command or not commands.fits(command, self._seen):
+            return None
+        return commands.adapted(command, self._seen, self._script)
+
+
+def _places(best: Occurrence, head: Finding) -> Sequence[Occurrence]:
+    """Where the values of the fixes are read: the place that is reported, then the rule's others.
+
+    A launcher says in one line that a child failed and in the next which one. Another rank's are left out.
+    """
+    rank = best.event.rank
+    others = (item for item in head.occurrences if rank is None or item.event.rank in (None, rank))
+    return [best, *[item for item in others if item is not best][:_PLACES]]
+
+
+def _size_holes(rule: Rule) -> frozenset[str]:
+    holes = (hole for match in rule.matches for pattern in match.patterns for hole in pattern.holes)
+    return frozenset(f"match.{name}" for name, kind in holes if kind == "size")

@@ -1,0 +1,134 @@
+"""For whom a fix is: the reader's surroundings, out of the text first, else out of the machine's facts."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.context_tags import BESIDE_OTHERS, DIMENSION, TAGS, USUAL
+from torchdoctor.engine.textfacts import frames_of
+from torchdoctor.model import EventKind, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from torchdoctor.catalog.rule import ConditionalFix
+    from torchdoctor.model import Event, Fact, FactValue, Frame, Transcript
+
+Surroundings = dict[str, frozenset[str]]  # dimension -> the tags that hold; none for what is unknown
+
+# functions of frames, by what they do; torch's own folders say more than names
+_PHASES = {
+    "train": r"(?:^|_)(?:train(?:ing)?|backward|fit)(?:_|$)",
+    "validate": r"(?:^|_)(?:valid(?:ate|ation)?|eval(?:uate|uation)?|test|val)(?:_|$|\d)",
+    "infer": r"(?:^|_)(?:predict|infer(?:ence)?|generate|denoise|sample|transcribe|txt2img|img2img)(?:_|$)",
+    "load": r"^(?:load|load_state_dict|from_pretrained|torch_load|load_checkpoint|load_model)$",
+    "export": r"(?:^|_)(?:export|trace)(?:_|$)",
+}
+_SERVERS = frozenset({"vllm", "sglang", "uvicorn", "fastapi", "starlette", "tritonserver", "lmdeploy"})
+_BUILDS = ("cpp_extension", "setup.py", "setuptools", "/pip/")
+
+
+@cache
+def _phase(name: str) -> re.Pattern[str]:
+    return re.compile(_PHASES[name])
+
+
+def of_event(event: Event, transcript: Transcript, ask: Callable[[str], Fact]) -> Surroundings:
+    """The surroundings of one failure. ``ask`` answers for the facts of text and machine."""
+    found: Surroundings = {}
+    for name in TAGS:
+        fact = ask(f"context.{name}") if name not in ("owner", "phase") else None
+        if fact is not None and fact.state is State.KNOWN and isinstance(fact.value, tuple):
+            found[name] = frozenset(map(str, fact.value))
+        elif fact is not None and (tags := _of_machine(name, ask)):
+            found[name] = tags
+    frames = frames_of(event, transcript)
+    if event.frames or frames:
+        found["owner"] = frozenset({owner((event.frames or frames)[-1])})
+    phases = _phases(event, frames)
+    if found.get("program", frozenset()) & {"vllm", "sglang"} and "train" not in phases:
+        phases |= {"serve"}
+    if phases:
+        found["phase"] = frozenset(phases)
+    return found
+
+
+def owner(frame: Frame) -> str:
+    """Whose code a frame is: ``user``, ``torch``, or ``package`` for all else."""
+    return {"": "user", "torch": "torch"}.get(frame.package, "package")
+
+
+def _phases(event: Event, frames: list[Frame]) -> set[str]:
+    names = [frame.function for frame in frames]
+    paths = " ".join(frame.file for frame in frames)
+    phases = {phase for phase in _PHASES if any(_phase(phase).search(name) for name in names)}
+    if event.kind is EventKind.BUILD or any(part in paths for part in _BUILDS):
+        phases.add("build")
+    if any(frame.code.startswith(("import ", "from ")) for frame in frames[:-1]):
+        phases.add("import")
+    if any(frame.package in _SERVERS for frame in frames):
+        phases.add("serve")
+    if "torch/onnx/" in paths or "torch/export/" in paths:
+        phases.add("export")
+    if "train" in phases:
+        phases -= {"infer", "validate", "serve"}
+    return phases
+
+
+def _of_machine(dimension: str, ask: Callable[[str], Fact]) -> frozenset[str]:
+    """What probes of the machine, or a recording of one, say of a dimension."""
+
+    def value(name: str) -> FactValue:
+        fact = ask(name)
+        return fact.value if fact.state is State.KNOWN else None
+
+    if dimension == "system":
+        name = value("os.name")
+        if value("os.wsl") is True:
+            return frozenset({"wsl", "linux"})
+        return frozenset({str(name)} & set(TAGS["system"]))
+    if dimension == "device":
+        if value("os.name") == "macos":
+            return frozenset({"apple"})
+        vendors = value("gpu.vendors")
+        return frozenset(map(str, vendors if isinstance(vendors, tuple) else ())) & frozenset(TAGS["device"])
+    if dimension == "board":
+        kernel = str(value("os.kernel") or "")
+        if "tegra" in kernel:
+            return frozenset({"jetson", "aarch64"})
+        return frozenset({"aarch64"}) if value("os.machine") == "aarch64" else frozenset()
+    if dimension == "runtime":
+        return frozenset({str(value("os.container"))} & set(TAGS["runtime"]))
+    if dimension == "python":
+        name = value("python.environment")
+        return frozenset({"system-python" if name == "system" else str(name)} & set(TAGS["python"]))
+    return frozenset()
+
+
+def place(fix: ConditionalFix, seen: Mapping[str, frozenset[str]]) -> int | None:
+    """Where a fix stands by its tags: 0 first, 1 as written, 2 last; None when it is another reader's."""
+    if any(tag in seen.get(DIMENSION[tag], ()) for tag in fix.not_for):
+        return None
+    return _rank(fix.wanted, seen)
+
+
+def suits(tags: Collection[str], seen: Mapping[str, frozenset[str]]) -> bool:
+    """Does none of the tags name other surroundings than those seen?"""
+    return _rank(tags, seen) is not None
+
+
+def _rank(wanted: Collection[str], seen: Mapping[str, frozenset[str]]) -> int | None:
+    rank = 1
+    for dimension in {DIMENSION[tag] for tag in wanted}:
+        tags = {tag for tag in wanted if DIMENSION[tag] == dimension}
+        here = seen.get(dimension, frozenset())
+        if tags & here:
+            if rank == 1 and tags & here - USUAL:
+                rank = 0
+        elif here - BESIDE_OTHERS:
+            return None
+        elif dimension == "program":
+            rank = 2
+    return rank

@@ -1,0 +1,247 @@
+"""In which surroundings a text was printed: system, device, board, runtime, interpreter, program, back end.
+
+Each tag has forms that only its surroundings print: paths, prompts, prefixes, names of devices. What several
+print alike is no form. Unknown stays unknown; several may hold. The tags are those of ``context_tags``.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchdoctor.context_tags import TAGS
+from torchdoctor.model import Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.model import Event, Frame, Transcript
+
+NAMESPACE = "context"
+DIMENSIONS = ("system", "device", "board", "runtime", "python", "program", "backend")
+
+FACTS: dict[str, str] = {
+    **{f"context.{name}": f"list: of {', '.join(TAGS[name])}" for name in DIMENSIONS},
+    "context.interpreter": "text: the interpreter that ran, from the paths of its frames",
+    "context.script": "text: the script that was started, from the outermost frame of the user's",
+    "context.ranks": "int: how many ranks are named",
+}
+
+_EDGE_CHARS = 100_000  # of a long text its beginning and its end are searched
+_EVENT_CHARS = 4_000
+
+# tag -> the forms in which a text shows it
+_FORMS: dict[str, tuple[str, ...]] = {
+    "wsl": ("microsoft-standard", "/mnt/c/", "/usr/lib/wsl", "WSL2", "Windows Subsystem for Linux"),
+    "windows": ("WinError", ".dll", "cl.exe", "Platform: Windows", "[MSC v.", "win32", "Windows fatal"),
+    "macos": ("/Users/", "macOS", ".dylib", "darwin", "MPS backend", "MPS device", "/opt/homebrew/", "zsh: "),
+    "linux": (
+        "/home/", "/usr/lib/", "/usr/local/lib/", "/root/", "/opt/conda/", "/workspace/", "/data/", "/mnt/",
+        ".so.", "ubuntu", "Ubuntu", "/proc/", "/dev/shm",
+    ),
+    "amd": (
+        "HIP error", "HIP out of memory", "ROCm", "+rocm", "/rocm", "hipError", "Radeon", "gfx9", "gfx10",
+        "gfx11", "gfx12", "MIOpen", "rocBLAS", "RCCL", "amdgpu", "HIP_VISIBLE_DEVICES", "HIP initialization",
+    ),
+    "intel": ("+xpu", "torch.xpu", "XPU out of memory", "oneAPI", "level_zero", "Intel(R) Arc"),
+    "apple": ("MPS backend", "MPS device", "mps:0", "Apple M", "PYTORCH_MPS", "torch.mps", "torch/mps"),
+    "nvidia": (
+        "NVIDIA", "nvidia", "CUDA error", "CUDA out of memory", "GeForce", "cuDNN", "CUDNN_", "CUBLAS_",
+        "libcuda", "NCCL", "nvcc", "Tesla ", "RTX ", "CUDA Version", "+cu1",
+    ),
+    "jetson": ("tegra", "jetson", "Jetson", "JetPack", "jetpack", "(nvgpu)", "l4t", "L4T"),
+    "aarch64": ("aarch64", "ARMv8", "GH200", "GB200", "GB10"),
+    "desktop": ("GeForce", "RTX 20", "RTX 30", "RTX 40", "RTX 50", "GTX ", "Radeon RX", "TITAN"),
+    "datacenter": (
+        "A100", "H100", "H200", "V100", "P100", "Tesla ", "B200", "L40S", "MI210", "MI250", "MI300", "HGX",
+    ),
+    "docker": (
+        "docker run", "docker exec", "docker-compose", "docker compose", ".dockerenv", "nvcr.io/",
+        "This container image and its contents", "_1  | ", "/vllm-workspace/", "/sgl-workspace/",
+    ),
+    "podman": ("podman run", "podman exec"),
+    "kubernetes": (
+        "KUBERNETES_", "kubectl ", "OOMKilled", "CrashLoopBackOff", "kubelet", "kubepods",
+        "/var/run/secrets/", ".svc.cluster.local",
+    ),
+    "slurm": ("slurmstepd", "srun: ", "sbatch ", "SLURM_", "/slurmd/", "slurm_script", "scancel", "SLURMEnv"),
+    "ray": ("(RayWorkerWrapper ", "ray::", "raylet", "ray.exceptions", "/ray/_private/", "RayTaskError"),
+    "colab": ("/content/", "https://localhost:8080/", "googlecolab", "google.colab", "COLAB_"),
+    "kaggle": ("/kaggle/", "KAGGLE_"),
+    "jupyter": ("ipykernel", "ipython-input", "Cell In[", "IPython"),
+    "ci": ("/home/runner/", "GITHUB_ACTIONS", "hostedtoolcache", "gitlab-runner", "/builds/"),
+    "embedded": ("python_embeded", "python_embedded"),
+    "uv": ("/uv/python/", ".local/share/uv", "uv pip", "uv run ", "$ uv ", "uv sync"),
+    "conda": ("/envs/", "conda", "miniforge", "mambaforge"),
+    "venv": ("/.venv/", "/venv/", "/env/lib/python", "Scripts/python", "(venv)", "(.venv)"),
+    "system-python": ("/usr/lib/python3", "/dist-packages/"),
+    "trainer": ("transformers/trainer.py", "transformers/trainer_seq2seq.py"),
+    "lightning": ("/pytorch_lightning/", "/lightning/pytorch/", "/lightning_fabric/", "pytorch_lightning."),
+    "accelerate": ("/accelerate/", "accelerate launch"),
+    "deepspeed": ("/deepspeed/", "[deepspeed]", "DeepSpeed", "deepspeed --"),
+    "fsdp": ("/distributed/fsdp/", "FullyShardedDataParallel", "/_composable/fsdp/", "FSDP"),
+    "peft": ("/peft/", "PeftModel", "lora_A", "base_model.model."),
+    "diffusers": ("/diffusers/",),
+    "vllm": ("/vllm/", "vllm.", "(EngineCore", "vllm serve", "llm_engine.py:"),
+    "sglang": ("/sglang/", "sglang.", "sgl_kernel"),
+    "comfyui": ("ComfyUI",),
+    "ultralytics": ("/ultralytics/", "Ultralytics"),
+    "megatron": ("/megatron/", "Megatron"),
+    "webui": ("stable-diffusion-webui", "webui.py", "webui-user"),
+    "nccl": ("NCCL", "ProcessGroupNCCL", "RCCL"),
+    "gloo": ("Gloo ", "gloo/", "ProcessGroupGloo"),
+    "mpi": ("ProcessGroupMPI", "mpirun", "MPI_Init"),
+}  # fmt: skip
+# A build of torch for AMD or Apple says "cuda" of its devices, too, and drops NVIDIA's names in its hints.
+_OWN_NAMES = ("GeForce", "Tesla ", "RTX ", "NVIDIA-SMI", "libcuda.so", "CUDA error", "CUDA out of memory")
+# What is torch's hint or a package's address in a message, and not where it was printed.
+_SCRIPT = re.compile(r"(?:.{0,300}[\\/])?[\w.-]+\.py")
+_HINTS = ("hub.docker.com", "/issues/", "https://github.com", "docs.nvidia.com", "pytorch.org/docs")
+
+
+@cache
+def _drive() -> re.Pattern[str]:
+    return re.compile(r"(?<![A-Za-z])[A-Za-z]:[\\/]{1,2}\w|\\[\w.-]+\\|root@[0-9a-f]{12}:")
+
+
+class _Text:
+    """The events and frames of a transcript as one text, with the event at each place."""
+
+    def __init__(self, transcript: Transcript) -> None:
+        self._starts: list[int] = []
+        self._events: list[Event] = []
+        parts: list[str] = []
+        at = 0
+        for event in _edges(transcript.events):
+            paths = "\n".join(frame.file for frame in event.frames)
+            part = f"{event.text[:_EVENT_CHARS]}\n{paths}\n"
+            if "\\" in paths:
+                part += paths.replace("\\", "/") + "\n"
+            self._starts.append(at)
+            self._events.append(event)
+            parts.append(part)
+            at += len(part)
+        self.text = "".join(parts)
+        self.paths = [frame.file for event in transcript.events for frame in event.frames]
+
+    def source(self, at: int) -> str:
+        from bisect import bisect_right
+
+        event = self._events[bisect_right(self._starts, at) - 1]
+        return f"text:{event.source}:{event.line}"
+
+    def find(self, form: str) -> int:
+        """Where the form stands outside a line that is somebody's hint; -1 where it does not."""
+        at = self.text.find(form)
+        while at >= 0 and self._in_hint(at):
+            at = self.text.find(form, at + 1)
+        return at
+
+    def _in_hint(self, at: int) -> bool:
+        end = self.text.find("\n", at)
+        line = self.text[self.text.rfind("\n", 0, at) + 1 : end if end >= 0 else None]
+        return any(hint in line for hint in _HINTS)
+
+
+def _edges(events: tuple[Event, ...]) -> list[Event]:
+    """All events of a text of ordinary length; of a longer one those of its beginning and end."""
+    first: list[Event] = []
+    size = 0
+    for event in events:
+        size += min(len(event.text), _EVENT_CHARS)
+        if size > _EDGE_CHARS:
+            break
+        first.append(event)
+    last: list[Event] = []
+    size = 0
+    for event in reversed(events[len(first) :]):
+        size += min(len(event.text), _EVENT_CHARS)
+        if size > _EDGE_CHARS:
+            break
+        last.append(event)
+    return [*first, *reversed(last)]
+
+
+def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
+    """The surroundings of the whole text; ``event`` does not matter."""
+    text = _Text(transcript)
+    seen: dict[str, dict[str, int]] = {name: {} for name in DIMENSIONS}
+    for name in DIMENSIONS:
+        for tag in TAGS[name]:
+            places = [at for form in _FORMS.get(tag, ()) if (at := text.find(form)) >= 0]
+            if places:
+                seen[name][tag] = min(places)
+    _settle(seen, text)
+    for name, tags in seen.items():
+        if tags:
+            yield Fact.known(f"context.{name}", tuple(tags), text.source(min(tags.values())))
+    interpreter = next(filter(None, map(_interpreter, text.paths)), None)
+    if interpreter:
+        yield Fact.known("context.interpreter", interpreter, "text")
+    script = _script(event, transcript)
+    if script:
+        yield Fact.known("context.script", script, "text")
+    ranks = len({one.rank for one in transcript.events if one.rank is not None})
+    if ranks:
+        yield Fact.known("context.ranks", ranks, "text")
+
+
+def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
+    """One system where its paths tell; a device by what only its own programs print."""
+    for found in _drive().finditer(text.text):
+        dimension, tag = ("runtime", "docker") if found[0].startswith("root@") else ("system", "windows")
+        seen[dimension].setdefault(tag, found.start())
+    system, device, runtime, python = (seen[name] for name in ("system", "device", "runtime", "python"))
+    for tag in ("wsl", "windows", "macos"):
+        if tag in system:
+            at = system[tag]
+            system.clear()
+            system.update({tag: at, "linux": at} if tag == "wsl" else {tag: at})
+            break
+    if "macos" in system:
+        at = device.get("apple", system["macos"])
+        device.clear()
+        device["apple"] = at
+    elif {"amd", "intel"} & device.keys() and not any(text.find(form) >= 0 for form in _OWN_NAMES):
+        device.pop("nvidia", None)
+    elif "nvidia" in device:
+        device.pop("apple", None)
+    for notebook in ("colab", "kaggle"):
+        if notebook in runtime:
+            runtime.setdefault("jupyter", runtime[notebook])
+    for tag in ("embedded", "uv", "venv", "conda"):  # the nearest to the program says whose packages it has
+        if tag in python:
+            at = python[tag]
+            python.clear()
+            python[tag] = at
+            break
+
+
+def _interpreter(path: str) -> str:
+    """The interpreter that a file of its library belongs to; "" where the path does not tell."""
+    parts = re.split(r"[\\/]+", path)
+    lower = [part.lower() for part in parts]
+    if "site-packages" not in lower:
+        return ""
+    at = lower.index("site-packages")
+    if at >= 2 and lower[at - 1] == "lib" and ":" in parts[0]:  # Windows
+        prefix = "\\".join(parts[: at - 1])
+        made = lower[at - 2] in ("venv", ".venv", "env", ".env")
+        return f"{prefix}\\Scripts\\python.exe" if made else f"{prefix}\\python.exe"
+    if at >= 3 and lower[at - 2] in ("lib", "lib64") and lower[at - 1].startswith("python") and not parts[0]:
+        return "/".join(parts[: at - 2]) + "/bin/python"
+    return ""
+
+
+def _script(event: Event, transcript: Transcript) -> str:
+    """The file name of the script whose module level is the outermost own frame of the failure."""
+    for one in (event, *transcript.events):
+        for frame in one.frames:
+            if _started(frame):
+                return re.split(r"[\\/]+", frame.file)[-1]
+    return ""
+
+
+def _started(frame: Frame) -> bool:
+    return not frame.package and frame.function == "<module>" and bool(_SCRIPT.fullmatch(frame.file))
