@@ -134,7 +134,7 @@ def _outcome(
         return Outcome.UNREADABLE, None
     if strange or suspect.has_failure(transcript):
         who = suspect.choose(strange, transcript, first.rank if first else None)
-        who = who or suspect.fallback(transcript) or suspect.named(transcript)
+        who = who or suspect.named(transcript) or suspect.fallback(transcript)
         return Outcome.UNRECOGNISED, who or suspect.written(transcript)
     told = suspect.named(transcript) or (suspect.written(transcript) if written else None)
     return (Outcome.UNRECOGNISED, told) if told is not None else (Outcome.NO_FAILURE, None)
