@@ -22,8 +22,10 @@ from typing import Any
 TABLES = Path(__file__).parents[1] / "torchdoctor" / "probes" / "tables"
 PYTHONS = tuple(f"3.{minor}" for minor in range(7, 16))
 COMPANIONS = ("torchvision", "torchaudio", "xformers", "vllm", "bitsandbytes")
-PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64", "manylinux1_x86_64",
-             "manylinux_2_24_x86_64", "manylinux_2_31_x86_64", "manylinux_2_35_x86_64", "linux_x86_64")  # fmt: skip
+PLATFORMS = (
+    "manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64", "manylinux1_x86_64",
+    "manylinux_2_24_x86_64", "manylinux_2_31_x86_64", "manylinux_2_35_x86_64", "linux_x86_64",
+)  # fmt: skip
 OLDEST = (1, 13)
 
 
