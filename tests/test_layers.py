@@ -83,10 +83,11 @@ ALLOWED = {
     "ddp": _ENGINE | {"render"},
     "watch": _ENGINE | {"render"},
     "share": _ENGINE,
+    "fleet": _ENGINE | {"render"},
     "workbench": _ENGINE | {"share"},
     "cli": _ENGINE
     | {"lint", "render", "selftest", "gate", "hooks", "ddp", "watch", "share", "workbench"}
-    | {"checkpoint", "hang"},
+    | {"checkpoint", "hang", "fleet"},
 }
 
 # Packages that only a few files may import, with the reason. A name that ends in "/" is a folder.

@@ -9,17 +9,28 @@ from torchdoctor.engine.fixes import Advice
 from torchdoctor.engine.frames import user_frame
 from torchdoctor.engine.rank import reasons
 from torchdoctor.engine.select import Chain
-from torchdoctor.model import Diagnosis, Evidence, FirstFailure, Link, Transcript
+from torchdoctor.model import Diagnosis, Event, Evidence, FirstFailure, Link, Transcript
 
 MAX_EVIDENCE = 8
 
 
 def answer(
-    chain: Chain, transcript: Transcript, facts: TextFacts, rules: RuleSet, first: FirstFailure | None
+    chain: Chain,
+    transcript: Transcript,
+    facts: TextFacts,
+    rules: RuleSet,
+    first: FirstFailure | None,
+    own: Event | None = None,
 ) -> Diagnosis:
-    """The diagnosis that the head of a chain is; ``first`` picks the place of the rank that failed first."""
+    """The diagnosis that the head of a chain is; ``first`` picks the place of the rank that failed first.
+
+    ``own`` is what that rank failed of: a launcher may tell it, which is of no rank.
+    """
     head, under = chain
     best = _best(head, first)
+    rank = best.event.rank
+    if rank is None and first is not None and own is not None and own.id in head.events():
+        rank = first.rank
     words = rules.text(head.rule.id)
     advice = Advice(best, head, facts)
     behind = (item.event for member in (head, *under) for item in member.occurrences)
@@ -32,7 +43,7 @@ def answer(
         standing=best.standing,
         why=words.why,
         more=words.more,
-        rank=best.event.rank,
+        rank=rank,
         frame=user_frame(best.event, transcript, behind),
         evidence=_evidence(best, head),
         missing=best.missing,

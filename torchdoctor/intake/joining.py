@@ -160,8 +160,11 @@ class _Groups:
 
     def by_watcher(self) -> None:
         """What a launcher, a scheduler or a tool wrote, with the run that lies nearest among the files."""
-        runs = [group for group in self.all() if not group.companion]
-        for group in self.all():
+        groups = self.all()
+        runs = [group for group in groups if not group.companion] or [
+            one for one in groups if len(one.members) > 1
+        ]
+        for group in groups:
             if group.companion and runs:
                 shared = [_shared_folders(one.path, group.path) for one in runs]
                 if shared.count(max(shared)) == 1:

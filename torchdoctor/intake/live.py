@@ -122,13 +122,16 @@ class _Stream:
 
     def _cut(self) -> None:
         data = b"".join(self._rest)
-        cut = data.rfind(b"\n") + 1
-        if not cut and len(data) >= _LONGEST:
-            cut = len(data)
-        for start in range(0, cut, _LONGEST):
-            self._block(data[start : min(cut, start + _LONGEST)])
-        self._rest = [data[cut:]]
-        self._waiting = len(data) - cut
+        start = 0
+        while len(data) - start >= BLOCK_BYTES:
+            cut = data.rfind(b"\n", start, start + BLOCK_BYTES) + 1 or data.find(b"\n", start) + 1
+            if not cut and len(data) - start < _LONGEST:
+                break
+            cut = min(cut or len(data), start + _LONGEST)
+            self._block(data[start:cut])
+            start = cut
+        self._rest = [data[start:]]
+        self._waiting = len(data) - start
 
     def _block(self, data: bytes) -> None:
         ends, hot = self._look(data)

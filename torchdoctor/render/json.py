@@ -38,14 +38,15 @@ _TIME = (
 
 def to_json(report: Report) -> str:
     """One line of JSON, without the line break; the same report always gives the same text."""
-    return _dump(_report(report))
+    return _dump(to_dict(report))
 
 
 def _dump(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
-def _report(report: Report) -> dict[str, Any]:
+def to_dict(report: Report) -> dict[str, Any]:
+    """The object itself: dictionaries, lists, texts, numbers, None."""
     return {
         "schema": report.schema,
         "outcome": report.outcome.value,
@@ -194,6 +195,7 @@ def _check(item: CheckResult) -> dict[str, Any]:
         "evidence": [_evidence(one) for one in item.evidence],
         "action": _text_or_null(item.action),
         "reason": _text_or_null(item.reason),
+        "group": _text_or_null(item.group),
     }
 
 

@@ -69,7 +69,7 @@ def foreign(frame: Frame) -> str:
 
 def search_line(item: Suspect) -> str:
     """The message without names and numbers, to paste into a tracker."""
-    message = next((line for line in item.message.splitlines() if line.strip()), "")
+    message = next((line for line in item.message.splitlines() if line.strip()), "")[:1_000]
     bare = re.sub(
         r"https?://\S+|(?:[A-Za-z]:)?[\w.~-]*(?:[\\/][\w.<>-]+)+|0x[0-9a-fA-F]+|'[^']*'|\"[^\"]*\"|`[^`]*`"
         r"|(?<![A-Za-z_])\d[\d.,x]*",
@@ -189,6 +189,12 @@ def place(item: Evidence, rank: int | None = None, folder: str = "") -> str:
     if item.file and item.line:
         where += f":{item.line}"
     return f"{where} (rank {rank})" if rank is not None and where else where
+
+
+def frame(item: Frame) -> str:
+    """``train.py:12, in forward``."""
+    where = item.file if item.line is None else f"{item.file}:{item.line}"
+    return f"{where}, in {item.function}" if item.function else where
 
 
 def long_folder(sources: Sequence[str], width: int) -> str:
