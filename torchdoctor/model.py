@@ -424,6 +424,7 @@ class CheckResult(Record):
     evidence: tuple[Evidence, ...] = ()
     action: str | None = None
     reason: str | None = None
+    group: str | None = None  # what it is about: the family of a rule
 
 
 @record(frozen=True, slots=True)

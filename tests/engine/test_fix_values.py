@@ -14,10 +14,7 @@ from torchdoctor.workbench.case import transcript
 
 SENTENCES = [
     ("ipc-cuda-handle/rt-103", "CUDA answered 'invalid device context' when the receiver"),
-    (
-        "cpu-instruction-missing/unseen10-041",
-        "names the library that held the instruction: libtorch_cpu.so",
-    ),
+    ("cpu-instruction-missing/unseen10-041", "names the library that held the instruction: libtorch_cpu.so"),
     ("ddp-ready-twice/named-parameter", "It is parameter module.enc.w"),
     ("ddp-shape-mismatch/strides", "Only the strides differ"),
     ("nccl-version-mismatch/two-numbers", "Rank 0 runs NCCL 22005 and rank 8 runs 21805"),

@@ -6,13 +6,10 @@ Rules write commands for a POSIX shell, and ``train.py`` for the script that was
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING
 
 from torchdoctor.engine.surroundings import suits
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # a word of a command -> the surroundings in which it means something
 _NEEDS = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.engine import commands, install, surroundings
 from torchdoctor.engine.conditions import holds
 from torchdoctor.engine.wording import filled, first_known
-from torchdoctor.model import Fix, State
+from torchdoctor.model import Fact, Fix, State
 from torchdoctor.records import replace
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from torchdoctor.engine.factbook import TextFacts
     from torchdoctor.engine.finding import Finding, Occurrence
     from torchdoctor.engine.surroundings import Surroundings
-    from torchdoctor.model import Fact
 
 _PLACES = 8
 

@@ -7,13 +7,10 @@ release notes on CUDA versions and architectures, NVIDIA's package index for Jet
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from torchdoctor.engine.conditions import order_key
 from torchdoctor.model import Fact, State
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 FACTS = {
     "install.torch": "text: command that installs the build of torch for this reader's machine",

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.context_tags import BESIDE_OTHERS, DIMENSION, TAGS, USUAL
 from torchdoctor.engine.textfacts import frames_of
-from torchdoctor.model import EventKind, State
+from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, State, Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from torchdoctor.catalog.rule import ConditionalFix
-    from torchdoctor.model import Event, Fact, FactValue, Frame, Transcript
 
 Surroundings = dict[str, frozenset[str]]  # dimension -> the tags that hold; none for what is unknown
 

@@ -7,16 +7,11 @@ print alike is no form. Unknown stays unknown; several may hold. The tags are th
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING
 
 from torchdoctor.context_tags import TAGS
-from torchdoctor.model import Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Frame, Transcript
+from torchdoctor.model import Event, Fact, Frame, Transcript
 
 NAMESPACE = "context"
 DIMENSIONS = ("system", "device", "board", "runtime", "python", "program", "backend")

@@ -6,18 +6,13 @@ else they share.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import is_step
 from torchdoctor.intake.runs import JOB
-from torchdoctor.model import Ending, EventKind, Form, counted, moment_of
+from torchdoctor.model import Ending, Event, EventKind, Form, Transcript, counted, moment_of
 from torchdoctor.patterns import pattern
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from torchdoctor.model import Event, Transcript
 
 _APART_S = 86_400.0  # clocks in other zones differ by less
 _CLOSE_S = 2.0  # clocks of two machines may differ by this much

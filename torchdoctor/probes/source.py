@@ -22,7 +22,7 @@ _TELL_S = 0.5
 # what a person waits for, by module
 _WORDS = {
     "interpreter": "the interpreter", "torch_package": "the interpreter", "torch_import": "import torch",
-    "torch_cuda": "torch to start CUDA", "nvml": "NVML", "toolchain": "compilers",
+    "torch_cuda": "torch to start CUDA", "deep": "what --deep does", "nvml": "NVML", "toolchain": "compilers",
 }  # fmt: skip
 # The programs that take longest begin first.
 _EARLY = ("torch_cuda", "torch_import", "interpreter", "nvml", "toolchain")
@@ -46,6 +46,7 @@ class ProbeSource:
         self.machine = machine if machine is not None else LiveMachine()
         self.context = Context(self.machine, self.fetch, python or "", limits or Limits())
         self.faults: list[str] = []
+        self._paces: dict[str, float] = {}
         self.tell: Callable[[str], None] | None = None  # is told, while we wait, what for
         self._deep = deep
         self._facts: dict[str, Fact] = {}
@@ -146,7 +147,17 @@ class ProbeSource:
         return found
 
     def _look(self, probe: Probe) -> list[Fact]:
-        return self._guard(partial(probe.look, self.context), probe.names)
+        begun = time.monotonic()
+        found = self._guard(partial(probe.look, self.context), probe.names)
+        # the first name says which part of a module it was
+        self._paces[f"{MODULES[probe.names[0]]} ({probe.names[0]} …)"] = time.monotonic() - begun
+        return found
+
+    def paced(self) -> Iterator[str]:
+        """How long each probe took, slowest first, what it waited for included."""
+        yield "Times:"
+        for name, seconds in sorted(self._paces.items(), key=lambda item: -item[1]):
+            yield f"    {seconds:7.3f} s  {name}"
 
     def _guard(self, look: Callable[[], Iterable[Fact]], names: Sequence[str]) -> list[Fact]:
         """What a probe tells before it ends, well or not; the rest of its names UNKNOWN."""

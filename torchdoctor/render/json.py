@@ -209,6 +209,7 @@ def _check(item: CheckResult) -> dict[str, Any]:
         "evidence": [_evidence(one) for one in item.evidence],
         "action": _text_or_null(item.action),
         "reason": _text_or_null(item.reason),
+        "group": _text_or_null(item.group),
     }
 
 
