@@ -7,7 +7,6 @@ imported, and a GPU is never touched.
 from __future__ import annotations
 
 import inspect
-import itertools
 import linecache
 import os
 import platform
@@ -194,17 +193,13 @@ def _handed_on(trace: TracebackType) -> tuple[str, ...]:
 
 
 def _code(trace: TracebackType) -> str:
-    """The source of the expression that was running; before Python 3.11 its first line."""
-    code = trace.tb_frame.f_code
-    first = last = trace.tb_lineno
-    if hasattr(code, "co_positions"):
-        place = next(itertools.islice(code.co_positions(), trace.tb_lasti // 2, None), (None,) * 4)
-        first, last = place[0] or first, place[1] or last
-    lines = (
-        linecache.getline(code.co_filename, number, trace.tb_frame.f_globals)
-        for number in range(first, min(last, first + _LINES) + 1)
-    )
-    return "".join(lines)[:2_000]
+    """The line that was running, with those below it until its brackets are closed."""
+    frame, number, code = trace.tb_frame, trace.tb_lineno, ""
+    for line in range(number, number + _LINES):
+        code += linecache.getline(frame.f_code.co_filename, line, frame.f_globals)
+        if sum(map(code.count, "([{")) <= sum(map(code.count, ")]}")):
+            break
+    return code[:2_000]
 
 
 _MISSING = object()
