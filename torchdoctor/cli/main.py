@@ -27,6 +27,7 @@ _COMMANDS = {
     "checkpoint": ("checkpoint", "Say what is wrong with a file of weights, without loading it."),
     "selftest": ("selftest", "Test that this GPU, with this torch, computes correctly."),
     "gate": ("gate", "Decide whether this node is fit for a job, and whose fault it is if not."),
+    "stats": ("stats", "Count causes, nodes, GPUs and lines of code over many reports."),
     "lint": ("lint", "Find the pitfalls of training code in its source, before the run."),
     "hook": ("hook", "Explain the uncaught exceptions of an environment where they appear."),
     "mcp": ("mcp", "Serve coding agents, over the Model Context Protocol."),

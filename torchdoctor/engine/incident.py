@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
@@ -138,6 +139,13 @@ def _reports(
         from torchdoctor.engine.pitfalls import with_pitfalls
 
         reports = [with_pitfalls(report, transcript) for report in reports]
+    if any(one.family == "checkpoint" for report in reports for one in report.diagnoses):
+        from torchdoctor.engine.named_checkpoint import with_checkpoint
+
+        version = facts.machine("torch.version").value
+        folder = os.getcwd() if local.sure else None
+        torch = version if isinstance(version, str) else ""
+        reports = [with_checkpoint(report, transcript, folder, torch) for report in reports]
     if not facts.asked():
         return reports
     note = HERE if local.sure else READ_HERE
@@ -169,9 +177,30 @@ def explain_each(
     local: Local | None = None,
     *,
     publish: Publisher | None = None,
+    jobs: int = 1,
 ) -> Iterator[Answer]:
-    """One answer for each file, in order, as it is done: also those in a folder, or that match a pattern."""
-    for path in paths:
-        for one in (is_pattern(path) and matches(path)) or [path]:
-            for file in files_below(one) or [one]:
-                yield explain((file,), facts, rules, stdin, local, publish=publish)
+    """One answer for each file, in order, as it is done: also those in a folder, or that match a pattern.
+
+    ``jobs`` processes share the files, where the system can fork; standard input cannot be among them then.
+    """
+
+    def one(path: str) -> Answer:
+        return explain((path,), facts, rules, stdin, local, publish=publish)
+
+    files = (
+        file
+        for path in paths
+        for found in (is_pattern(path) and matches(path)) or [path]
+        for file in files_below(found) or [found]
+    )
+    if jobs == 1 or not hasattr(os, "fork"):
+        yield from map(one, files)
+        return
+    from torchdoctor.engine.jobs import in_order
+
+    yield from in_order(list(files), one, jobs, _lost)
+
+
+def _lost(path: str, reason: str) -> Answer:
+    told = f"{path}: {reason}"
+    return Answer(Report(Outcome.UNREADABLE, (path,), notes=(told,)), (told,))

@@ -69,7 +69,7 @@ def foreign(frame: Frame) -> str:
 
 def search_line(item: Suspect) -> str:
     """The message without names and numbers, to paste into a tracker."""
-    message = next((line for line in item.message.splitlines() if line.strip()), "")
+    message = next((line for line in item.message.splitlines() if line.strip()), "")[:1_000]
     bare = re.sub(
         r"https?://\S+|(?:[A-Za-z]:)?[\w.~-]*(?:[\\/][\w.<>-]+)+|0x[0-9a-fA-F]+|'[^']*'|\"[^\"]*\"|`[^`]*`"
         r"|(?<![A-Za-z_])\d[\d.,x]*",
