@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from incidents import causes  # noqa: E402  the suite lies beside the tests
+import incidents.causes as causes  # noqa: E402  the suite lies beside the tests
 from incidents.suite import build, score  # noqa: E402
 
 

@@ -27,7 +27,7 @@ _DOCUMENTS = ("markdown", "html", "collect-env")
 @click.command("check")
 @verdicts.python_option
 @verdicts.format_option(
-    "For people, JSON, JUnit XML, GitHub's annotations, Markdown, a page, or torch's own report (collect-env).",
+    "For people, JSON, JUnit XML, GitHub, Markdown, a page, or torch's own report (collect-env).",
     *verdicts.CI,
     *_DOCUMENTS,
 )
