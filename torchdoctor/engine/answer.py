@@ -9,7 +9,7 @@ from torchdoctor.engine.fixes import Advice
 from torchdoctor.engine.frames import user_frame
 from torchdoctor.engine.rank import reasons
 from torchdoctor.engine.select import Chain
-from torchdoctor.model import Diagnosis, Event, Evidence, FirstFailure, Link, Transcript
+from torchdoctor.model import Diagnosis, Event, EventKind, Evidence, FirstFailure, Link, Severity, Transcript
 
 MAX_EVIDENCE = 8
 
@@ -38,7 +38,7 @@ def answer(
         rule=head.rule.id,
         family=head.rule.family,
         title=head.rule.title,
-        severity=head.rule.severity,
+        severity=_severity(head, under),
         role=head.role,
         standing=best.standing,
         why=words.why,
@@ -54,6 +54,17 @@ def answer(
         references=words.references,
         reasons=reasons(head, under, first),
     )
+
+
+def _severity(head: Finding, under: list[Finding]) -> Severity:
+    """That of the rule; a warning whose exception ended the process is no mere warning."""
+    severity = head.rule.severity
+    fatal = severity is Severity.WARNING and any(
+        item.event.kind is EventKind.EXCEPTION and item.event.frames and not item.event.recovered
+        for member in (head, *under)
+        for item in member.occurrences
+    )
+    return Severity.FATAL if fatal else severity
 
 
 def _best(head: Finding, first: FirstFailure | None) -> Occurrence:

@@ -58,6 +58,8 @@ def _build(
             return None
         return _STACK, _INDEX + (_ROCM if "amd" in device else "xpu")
     tag = variant if variant.startswith("cu") else _cuda(ask, seen)
+    if tag == "cu118" and "aarch64" in seen.get("board", ()):
+        return None  # the first CUDA wheels for ARM are of 12.6
     return (_LAST_CU118 if tag == "cu118" else _STACK), _INDEX + tag
 
 
