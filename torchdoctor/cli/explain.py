@@ -240,10 +240,10 @@ def _local(here: bool, python: str | None) -> Local:
 
         named = resolve(python)
 
-    def probes(programs: bool) -> ProbeSource:
+    def probes(programs: bool, site: str) -> ProbeSource:
         from torchdoctor.probes.opening import open_for_log
 
-        return open_for_log(named, programs)
+        return open_for_log(named, programs, site)
 
     return Local(probes, sure=here or named is not None)
 

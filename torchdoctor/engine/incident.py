@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from torchdoctor.engine.diagnose import diagnose, diagnose_runs
 from torchdoctor.engine.factbook import FactBook
-from torchdoctor.engine.provenance import printed_here
+from torchdoctor.engine.provenance import printed_here, site_of
 from torchdoctor.engine.runs import NoSuchRunError, chosen
 from torchdoctor.intake import IntakeError, files_below, is_pattern, matches, read_all
 from torchdoctor.model import Incident, Outcome, Report, Severity, Transcript, counted
@@ -45,11 +45,11 @@ class Answer(NamedTuple):
 class Local(NamedTuple):
     """This machine as a source of facts: opened only for a log that is from here, or said to be.
 
-    ``open`` takes whether programs may run, its Python and its tools. A log alone never decides that: they do
-    where the user is ``sure``.
+    ``open`` takes whether programs may run, its Python and its tools, and the folder of packages that the log
+    names. A log alone never decides the first: they do where the user is ``sure``.
     """
 
-    open: Callable[[bool], ProbeSource]
+    open: Callable[[bool, str], ProbeSource]
     sure: bool = False
 
 
@@ -129,7 +129,7 @@ def _reports(
     from torchdoctor.probes.descendants import ended_with_us
 
     with ended_with_us() if local.sure else nullcontext():
-        source = local.open(local.sure)
+        source = local.open(local.sure, site_of(transcript))
         facts = FactBook(source)
         try:
             reports = _of_runs(transcript, facts, rules, run)
