@@ -38,8 +38,18 @@ def test_a_healthy_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*LSTSQ, "--only", "lstsq-rank", "--seed", "11", "--strict"]) == 0  # named twice, run once
     out = capsys.readouterr().out
     assert out.startswith("✓ 1 check passed\n")
-    assert "behaviour of the library, not broken hardware" in out.replace("\n      ", " ")
+    assert "not broken hardware (torchdoctor rules show lstsq-rank-deficient)" in " ".join(out.split())
     assert "Seed 11" in out
+
+
+@needs_torch
+def test_a_limit_for_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["selftest", "--python", sys.executable, "--device", "cpu", "--only", "gloo"]
+    begun = time.monotonic()
+    assert main([*words, "--time-limit", "1", "--strict", "--format", "json"]) == 3
+    assert time.monotonic() - begun < 20  # the check alone may take 150 s
+    (untold,) = json.loads(capsys.readouterr().out)["not_checked"]
+    assert untold["id"] == "gloo@host"
 
 
 @pytest.mark.usefixtures("imported")

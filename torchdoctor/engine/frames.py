@@ -12,6 +12,8 @@ NEAR = 512
 # of what followed from an answer so many events are looked at for a frame
 MOST_EVENTS = 8
 
+# as torch.multiprocessing.spawn counts its processes: "-- Process 1 terminated with the following error:"
+SPAWNED = "-- Process "
 # nobody's code: what other packages wrap their functions in
 _PLUMBING = frozenset({"torch", "python", "typing_extensions", "decorator", "attrs", "wrapt"})
 
