@@ -159,7 +159,7 @@ def test_ways_out_keep_their_order_and_look_alikes_are_named(tree: Path) -> None
 
 def test_values_of_the_message_and_groups_are_words_for_readers(examined: Catalog) -> None:
     page = examined.pages()["memory/README.md"]
-    assert "1. Take OPTION out of the variable" in page
+    assert "1. Take OPTION out of PYTORCH_CUDA_ALLOC_CONF" in page
     assert "- `Unrecognized CachingAllocator option: OPTION` – torch 1.10 to 2.8" in page
     assert "**Can lead to** `@peer-death`, `@launcher-teardown`." in page
     for name, text in examined.pages().items():

@@ -7,6 +7,7 @@ import json
 import pickle
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import failing_programs as failing
@@ -34,13 +35,19 @@ def error_of(name: str) -> BaseException:
 
 
 @pytest.mark.parametrize("name", failing.PROGRAMS)
-def test_hook_and_explain_agree(name: str) -> None:
-    """The frame and the rule; also when the log holds the note."""
-    ended = subprocess.run([sys.executable, failing.__file__, name], capture_output=True, timeout=120)
+def test_hook_run_and_explain_agree(name: str, tmp_path: Path) -> None:
+    """On the rule and the frame; ``explain`` also of a log that holds the note."""
+    file = tmp_path / "report.json"
+    doctor = (sys.executable, "-P" if sys.version_info >= (3, 11) else "-E", "-m", "torchdoctor", "run")
+    command = (*doctor, "--quiet", "--format", "json", "-o", str(file), "--", sys.executable)
+    ended = subprocess.run([*command, failing.__file__, name], capture_output=True, timeout=120)
     assert ended.returncode == 1
     told = ended.stderr.decode()
     traceback, _, note = told.partition("✗ torchdoctor: ")
     assert f"[{failing.PROGRAMS[name]}," in " ".join(note.split())
+    around = json.loads(file.read_text(encoding="utf-8"))["diagnoses"][0]
+    assert around["rule"] == failing.PROGRAMS[name]
+    assert f"{around['frame']['file']}:{around['frame']['line']}, in {around['frame']['function']}" in note
     for log in (traceback, told):
         report = explain(["-"], FactBook(), catalog.load(), io.BytesIO(log.encode())).report
         first = report.diagnoses[0]
@@ -53,7 +60,8 @@ def test_hook_and_explain_agree(name: str) -> None:
         )
 
 
-def test_a_report_is_text_html_json_and_can_be_pickled() -> None:
+def test_a_report_is_text_html_json_and_can_be_pickled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "Popen", None)  # no program is run for it
     report = torchdoctor.explain(error_of("dtype_mismatch"))
     jsonschema.validate(report.to_dict(), SCHEMA)
     assert isinstance(report, torchdoctor.Report)
@@ -87,9 +95,11 @@ def test_what_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_huge_message_is_cut() -> None:
+    begun = time.process_time()
     report = torchdoctor.explain(RuntimeError("x" * 50_000_000))
     assert report.outcome.value == "unrecognised"
     assert len(str(report)) < 10_000
+    assert time.process_time() - begun < 5
 
 
 class Spying(torch.Tensor):
@@ -107,7 +117,7 @@ def test_tensors_are_named_without_a_call() -> None:
     tied = nn.Linear(3, 3)
     holder = nn.ModuleDict({"head": tied})
     value = torch.zeros(2, 3).as_subclass(Spying)
-    batch = [value, {"secret": value}]
+    batch = [torch.zeros(4, 5).as_subclass(Spying), {"secret": value}]
     Spying.calls = 0
     try:
         raise ValueError(value is batch, holder.head.weight is value, batch[0] is tied)
@@ -116,10 +126,22 @@ def test_tensors_are_named_without_a_call() -> None:
         named = dict(memory.tensors(error, frame))
     assert named == {
         "value": "float32 [2, 3] on cpu",
-        "batch[0]": "float32 [2, 3] on cpu",
+        "batch[0]": "float32 [4, 5] on cpu",
         "holder.head.weight": "float32 [3, 3] on cpu",
     }
     assert Spying.calls == 0
+
+
+def test_the_layer_that_failed_is_named_through_its_frames() -> None:
+    net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Sequential(nn.Conv2d(16, 8, 3)))
+    image = torch.zeros(1, 3, 9, 9)
+    with pytest.raises(RuntimeError) as caught:
+        net(image)
+    evidence = torchdoctor.explain(caught.value).diagnoses[0].evidence[-1].text
+    assert evidence == (
+        "image is float32 [1, 3, 9, 9] on cpu; input is float32 [1, 8, 7, 7] on cpu; net.1.0.weight is "
+        "float32 [8, 16, 3, 3] on cpu; net.1.0.bias is float32 [8] on cpu"
+    )
 
 
 def test_facts_of_memory() -> None:

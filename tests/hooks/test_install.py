@@ -29,7 +29,7 @@ def run(tmp_path: Path, code: str, **environment: str) -> subprocess.CompletedPr
 
 def test_importing_and_installing_load_next_to_nothing(tmp_path: Path) -> None:
     code = (
-        "import sys, threading\nbefore = set(sys.modules)\nimport torchdoctor\ntorchdoctor.install()\n"
+        "import sys\nbefore = set(sys.modules)\nimport torchdoctor\ntorchdoctor.install()\n"
         "print(sorted(set(sys.modules) - before))"
     )
     loaded = set(re.findall(r"'([^']+)'", run(tmp_path, code).stdout))
@@ -58,10 +58,12 @@ def test_ten_thousand_installations_leave_no_trace() -> None:
     ("code", "place"),
     [
         ("torchdoctor.install()" + FAILS + "f()", "train.py:4, in f"),
-        (
-            "import threading\ntorchdoctor.install()" + FAILS + "t = threading.Thread(target=f)\n"
-            "t.start()\nt.join()",
-            "train.py:5, in f",
+        *(
+            (f"{order}{FAILS}t = threading.Thread(target=f)\nt.start()\nt.join()", "in f")
+            for order in (
+                "torchdoctor.install()\nimport threading\nassert 'doctor' not in repr(threading.__spec__)",
+                "import threading\ntorchdoctor.install()",
+            )
         ),
         (
             "torchdoctor.install()\nimport asyncio" + FAILS + "async def g():\n"
@@ -83,7 +85,7 @@ def test_ten_thousand_installations_leave_no_trace() -> None:
             )
         ),
     ],
-    ids=["main", "thread", "callback", "task", "child", "child, imported before"],
+    ids=["main", "thread", "thread, imported before", "callback", "task", "child", "child, imported before"],
 )  # fmt: skip
 def test_the_note_stands_behind_the_traceback(tmp_path: Path, code: str, place: str) -> None:
     ended = run(tmp_path, "import torchdoctor\n" + code)

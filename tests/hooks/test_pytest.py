@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -60,7 +61,13 @@ def test_a_known_cause_has_a_section_and_a_property(tests: pytest.Pytester) -> N
     rules["test_fixture"] = "cuda-assert-label-range"
     assert properties(tests.path / "r.xml") == rules
     assert text.count("- torchdoctor -") == len(rules)
-    assert f"--> {failing.__file__}:" in text
+    for name in failing.PROGRAMS:
+        with pytest.raises(Exception) as caught:  # noqa: PT011  whatever it raises
+            getattr(failing, name)()
+        printed = "".join(traceback.format_exception(caught.value))
+        frame = explaining.explain(printed).diagnoses[0].frame
+        assert frame is not None
+        assert f"--> {frame.file}:{frame.line}, in {frame.function}" in text
     assert "logits is float32 [3, 5] on cpu; labels is int64 [3] on cpu" in text
 
 

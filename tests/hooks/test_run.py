@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from hang.programs import LOCK_ORDER, READY
 
 from torchdoctor.cli.main import main
 from torchdoctor.hooks.run.watch import Watch, interpreter_of
@@ -410,6 +411,19 @@ def test_a_stall_is_told_and_ended() -> None:
     assert report["outcome"] == "unrecognised"
     assert "futex" in report["suspect"]["message"]
     assert "s without output: process" in report["notes"][0]
+
+
+def test_ctrl_c_on_a_hang_says_what_hangs(tmp_path: Path) -> None:
+    (tmp_path / "locks.py").write_text(READY + LOCK_ORDER)
+    with Screen([*RUN, "--offline", "--", sys.executable, str(tmp_path / "locks.py")]) as screen:
+        screen.until(b"ready")
+        time.sleep(0.3)
+        screen.type(b"\x03")
+        screen.until(b"KeyboardInterrupt")
+        screen.type(b"\x03")
+        text = screen.until()
+    assert screen.code == 137
+    assert b"hang-lock-order" in text.partition(b"What to do")[0]
 
 
 def test_what_works_in_silence_is_no_stall() -> None:

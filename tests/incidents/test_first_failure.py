@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from incidents import causes
 from incidents.suite import build, rank_files, score
 from incidents.world import World
 from torchdoctor.catalog import RuleSet, load, rules_directory
@@ -36,11 +37,27 @@ def report_of(folder: Path, files: dict[str, str], rules: RuleSet) -> Report:
 
 def test_the_suite_is_answered(tmp_path: Path) -> None:
     """Two rounds over all kinds; benchmarks/incidents.py makes as many as are wanted."""
-    labels = build(tmp_path, 34, seed=4)
+    labels = build(tmp_path, 36, seed=4)
     found = score(labels)
     assert found.wrong == []
-    assert len({label.kind for label in labels}) == 17
+    assert len({label.kind for label in labels}) == 18
     assert len({label.layout for label in labels}) == 5
+
+
+def test_incidents_of_one_cause_in_four_layouts(tmp_path: Path) -> None:
+    found = causes.score(causes.build(tmp_path, 32, seed=5))
+    assert found.wrong == []
+    assert (found.decidable, found.tied) == (28, 4)
+
+
+def test_a_rank_that_came_late_is_in_no_other_branch(tmp_path: Path, rules: RuleSet) -> None:
+    world = World("late", 3, 8, 4)
+    report = explain(
+        rank_files(world.incident("late"), tmp_path, world, random.Random(1)), FactBook(), rules
+    ).report
+    assert report.diagnoses[0].rule == "nccl-timeout"
+    assert report.first_failure is not None
+    assert report.first_failure.decided_by == "it came to the collective when the others had given up"
 
 
 def test_the_suite_can_be_answered_wrongly(tmp_path: Path) -> None:

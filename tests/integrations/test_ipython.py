@@ -83,6 +83,7 @@ def test_a_notebook(tmp_path: Path) -> None:
     error, note = outputs[2]
     assert error.output_type == "error"
     assert "matmul-shape" in note.data["text/plain"]
+    assert "--> Cell In[3]:3, in <module>  prices @ torch.zeros(4, 3)" in note.data["text/plain"]
     assert "prices is float32 [4, 3] on cpu" in note.data["text/html"]
     assert "<details>" in note.data["text/html"]
     (full,) = outputs[3]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from torchdoctor.catalog.rule import Condition, ConditionalFix, Match, Rule
     from torchdoctor.catalog.ruleset import RuleSet
 
+_INSTALL = re.compile(r"\{install\.(\w+)\}")
 _VALUE = re.compile(r"\{\w+\.(\w+)\}|\bmatch\.(\w+)")
 _HOLE = re.compile(r"(?<!\{)\{(\w*):\w+\}")
 RISKS = {
@@ -186,7 +187,13 @@ def _consequences(rule: Rule, groups: Mapping[str, Sequence[str]]) -> Iterator[s
 
 def for_readers(text: str) -> str:
     """A text of a rule in which values of the message stand as {match.name}, for a page: as NAME."""
-    return _VALUE.sub(lambda found: (found[1] or found[2]).upper(), text)
+    return _VALUE.sub(lambda found: (found[1] or found[2]).upper(), _INSTALL.sub(_install, text))
+
+
+def _install(found: re.Match[str]) -> str:
+    """For a page, which has no reader's machine: the command with its build as a word."""
+    tag = found[1] if found[1] not in ("torch", "same") else "BUILD"
+    return f"python -m pip install torch torchvision torchaudio --index-url https://download.pytorch.org/whl/{tag}"
 
 
 def _as_shown(pattern: str) -> str:

@@ -80,6 +80,9 @@ _PUBLIC = ("markdown", "html", "github")  # formats for others to read
     help="Exit 4 when the text holds a failure that no rule knows.",
 )
 @click.option(
+    "-j", "--jobs", type=click.IntRange(1, 256), default=1, metavar="N", help="With --each: use N processes."
+)
+@click.option(
     "--tee",
     is_flag=True,
     help="Pass standard input on to standard output while it is read; the report goes to standard error.",
@@ -97,6 +100,7 @@ def command(
     facts_file: str | None,
     folders: tuple[str, ...],
     fail_on: str | None,
+    jobs: int,
     tee: bool,
     verbose: bool,
 ) -> int:
@@ -109,7 +113,7 @@ def command(
     done), 4 with --fail-on unknown, 130 or 143 after Ctrl-C or SIGTERM, 70 a fault of torchdoctor.
     """
     files = files or _piped()
-    _refuse_mistakes(files, each, run, offline, here, python, facts_file, tee)
+    _refuse_mistakes(files, each, run, offline, here, python, facts_file, tee, jobs)
     number = _number(run)
     facts = _facts(facts_file)
     local = None if offline else _local(here, python)
@@ -125,7 +129,9 @@ def command(
     with _standard_input(STDIN in files, tee) as stdin, _report_stream(tee), streams.shown():
         if each:
             heading = words.heading_of_input
-            answers: Iterable[Answer] = explain_each(files, facts, rules, stdin, local, publish=publish)
+            answers: Iterable[Answer] = explain_each(
+                files, facts, rules, stdin, local, publish=publish, jobs=jobs
+            )
         elif number == ALL_RUNS:
             heading = words.heading_of_run
             answers = explain_runs(files, facts, rules, stdin, local, publish=publish)
@@ -158,6 +164,7 @@ def _refuse_mistakes(
     python: str | None,
     facts_file: str | None,
     tee: bool,
+    jobs: int,
 ) -> None:
     if STDIN in files and sys.stdin is None:
         raise click.UsageError("standard input is closed")
@@ -165,6 +172,10 @@ def _refuse_mistakes(
         raise click.UsageError("--tee passes standard input through: pipe a log in, and name no FILE or -")
     if run is not None and each:
         raise click.UsageError("--run takes the runs of one incident, --each takes several: choose one")
+    if jobs > 1 and (STDIN in files or not each):
+        raise click.UsageError(
+            "--jobs shares the files of --each among processes: add --each, and name files"
+        )
     if offline and (here or python):
         asks = "--here" if here else "--python"
         raise click.UsageError(f"--offline looks at nothing on this machine, {asks} does: choose one")
@@ -229,10 +240,10 @@ def _local(here: bool, python: str | None) -> Local:
 
         named = resolve(python)
 
-    def probes(programs: bool) -> ProbeSource:
+    def probes(programs: bool, site: str) -> ProbeSource:
         from torchdoctor.probes.opening import open_for_log
 
-        return open_for_log(named, programs)
+        return open_for_log(named, programs, site)
 
     return Local(probes, sure=here or named is not None)
 

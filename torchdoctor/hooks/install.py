@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,7 +64,6 @@ def install() -> None:
         return
     _session = session = _Session()
     session.replace(sys, "excepthook", lambda plain: session.behind(plain, lambda kind, error, trace: error))
-    session.replace(threading, "excepthook", lambda plain: session.behind(plain, lambda args: args.exc_value))
     for name, hook in _LATER.items():
         if name in sys.modules:
             hook(session, sys.modules[name])
@@ -81,6 +79,10 @@ def uninstall() -> None:
     _session.end()
     _session = None
     sys.meta_path[:] = [one for one in sys.meta_path if not isinstance(one, _Finder)]
+
+
+def _hook_threading(session: _Session, module: ModuleType) -> None:
+    session.replace(module, "excepthook", lambda plain: session.behind(plain, lambda args: args.exc_value))
 
 
 def _hook_asyncio(session: _Session, module: ModuleType) -> None:
@@ -119,7 +121,11 @@ def _hook_multiprocessing(session: _Session, module: ModuleType) -> None:
 
 
 # hooked when the program imports them: importing them ourselves would cost every start
-_LATER = {"asyncio.base_events": _hook_asyncio, "multiprocessing.process": _hook_multiprocessing}
+_LATER = {
+    "threading": _hook_threading,
+    "asyncio.base_events": _hook_asyncio,
+    "multiprocessing.process": _hook_multiprocessing,
+}
 
 
 class _Finder:
@@ -131,20 +137,28 @@ class _Finder:
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name not in _LATER:
             return None
-        others = (one for one in sys.meta_path if one is not self and hasattr(one, "find_spec"))
+        others: Any = (one for one in sys.meta_path if one is not self and hasattr(one, "find_spec"))
         spec = next((spec for one in others if (spec := one.find_spec(name, path, target))), None)
-        loader: Any = getattr(spec, "loader", None)
-        if loader is None:
-            return spec
-        load = loader.exec_module
-
-        def exec_module(module: ModuleType) -> None:
-            load(module)
-            if self._session.active:
-                _LATER[name](self._session, module)
-
-        loader.exec_module = exec_module
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            spec.loader = _Loader(spec.loader, self._session)
         return spec
+
+
+class _Loader:
+    """Loads a module as its own loader does, which is the module's again by then, and hooks it."""
+
+    def __init__(self, loader: Any, session: _Session) -> None:
+        self._loader = loader
+        self._session = session
+
+    def create_module(self, spec: Any) -> Any:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: Any) -> None:
+        module.__spec__.loader = module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        if self._session.active:
+            _LATER[module.__name__](self._session, module)
 
 
 def _tell(error_of: Callable[..., Any], *args: Any, **named: Any) -> None:

@@ -5,10 +5,14 @@ It listens for the end of a cell and replaces nothing, so a fault in it leaves t
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchdoctor.hooks.report import Report
-from torchdoctor.model import Outcome
+from torchdoctor.model import Diagnosis, Outcome
+from torchdoctor.records import replace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Note:
@@ -45,9 +49,7 @@ def _after_cell(result: Any) -> None:
         error = result.error_in_exec or result.error_before_exec
         if not isinstance(error, Exception):
             return
-        from torchdoctor.hooks.explain import of_error
-
-        report = of_error(error)
+        report = _of_error(error)
         if report.outcome is Outcome.DIAGNOSED:
             _display(Note(report))
     except Exception:
@@ -56,13 +58,34 @@ def _after_cell(result: Any) -> None:
 
 def explain(line: str) -> None:
     """Explain the last error in full."""
-    from torchdoctor.hooks.explain import last_error, of_error
+    from torchdoctor.hooks.explain import last_error
 
     error = last_error()
     if error is None:
         print("There is no error yet.")
     else:
-        _display(of_error(error))
+        _display(_of_error(error))
+
+
+def _of_error(error: BaseException) -> Report:
+    """The report, with cells named as the traceback above names them: ``Cell In[3]``."""
+    from IPython import get_ipython
+
+    from torchdoctor.hooks.explain import of_error
+
+    report = of_error(error)
+    named = getattr(get_ipython().compile, "format_code_name", lambda file: None)  # IPython 8 and later
+
+    def place(file: str | None) -> str | None:
+        return " ".join(cell) if file and (cell := named(file)) else file
+
+    return replace(report, diagnoses=tuple(_placed(one, place) for one in report.diagnoses))
+
+
+def _placed(item: Diagnosis, place: Callable[[str | None], str | None]) -> Diagnosis:
+    evidence = tuple(replace(one, file=place(one.file)) for one in item.evidence)
+    frame = item.frame and replace(item.frame, file=place(item.frame.file) or "")
+    return replace(item, evidence=evidence, frame=frame)
 
 
 def _display(what: Any) -> None:

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 from torchdoctor.intake.lines import literals_of
 from torchdoctor.intake.scan import BLOCK_BYTES, Scanner
 from torchdoctor.intake.shares import Measure
 from torchdoctor.intake.source import is_binary
 from torchdoctor.intake.window import FIRST_BEFORE, REACH, Block
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 HEAD_BYTES = Measure().whole
 TAIL_BYTES = 4 << 20

@@ -186,6 +186,10 @@ def _counts(name: str) -> bool:
 
 def _placed(parts: list[Transcript]) -> list[Transcript]:
     """The parts with the ranks that the names of their files tell; one plain name tells none."""
+    if any("/" in event.stream and event.stream[0].isdecimal() for part in parts for event in part.events):
+        from torchdoctor.intake.placing import of_nodes
+
+        parts = [of_nodes(part) for part in parts]
     names = [source for part in parts for source in part.sources]
     locals_ = (event.local_rank for part in parts for event in part.events)
     if not (len(names) > 1 or any(map(_counts, names))) and all(local is None for local in locals_):

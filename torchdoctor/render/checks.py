@@ -5,7 +5,7 @@ Plain lines, no library: ``check`` is to start fast. Texts are data and are clea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 from torchdoctor.model import CheckResult, Evidence, Report, Verdict
@@ -37,12 +37,16 @@ def _lines(report: Report, subject: str, width: int, verbose: bool) -> Iterator[
     yield from ((None, line) for line in more)
     if subject:
         yield from ((None, line) for line in wrap(subject, width, hang=2, indent="  "))
-    for one in bad:
-        yield None, ""
-        head, *more = wrap(f"{one.title}  [{one.id}]", width - 2, indent="", hang=2)
-        yield one.verdict, head
-        yield from ((None, line) for line in more)
-        yield from ((None, line) for line in _body(one, width, verbose))
+    for group, members in grouped(bad):
+        if group:
+            yield None, ""
+            yield None, f"{group}:"
+        for one in members:
+            yield None, ""
+            head, *more = wrap(f"{one.title}  [{one.id}]", width - 2, indent="", hang=2)
+            yield one.verdict, head
+            yield from ((None, line) for line in more)
+            yield from ((None, line) for line in _body(one, width, verbose))
     if report.not_checked:
         yield None, ""
         yield Verdict.UNKNOWN, "Could not determine:"
@@ -60,13 +64,21 @@ def _lines(report: Report, subject: str, width: int, verbose: bool) -> Iterator[
         yield None, "Notes:"
         for note in report.notes:
             yield from ((None, line) for line in wrap(note, width, hang=2))
-    if verbose and good:
+    for group, members in grouped(good) if verbose else ():
         yield None, ""
-        yield Verdict.PASS, "Checked, nothing found:"
-        for one in good:
-            yield from (
-                (None, line) for line in wrap(f"{one.title} ({one.id}): {one.observed}", width, hang=2)
-            )
+        yield None, f"Checked, nothing found: {group}" if group else "Checked, nothing found:"
+        for one in members:
+            for at, line in enumerate(wrap(f"{one.id}: {one.observed}", width - 2, indent="", hang=2)):
+                yield (None, INDENT[:2] + line) if at else (one.verdict, line)
+            yield from ((None, line) for line in wrap(f"looked for: {one.title}", width, hang=2))
+
+
+def grouped(results: Iterable[CheckResult]) -> tuple[tuple[str, tuple[CheckResult, ...]], ...]:
+    """Results under what they are about, in the order in which the groups come first."""
+    found: dict[str, list[CheckResult]] = {}
+    for one in results:
+        found.setdefault((one.group or "").capitalize(), []).append(one)
+    return tuple((group, tuple(members)) for group, members in found.items())
 
 
 def worst(report: Report) -> Verdict:
