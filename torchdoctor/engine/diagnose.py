@@ -11,6 +11,7 @@ from torchdoctor.engine.context import waited_by_chance, without_own_code
 from torchdoctor.engine.echo import mark_echoes
 from torchdoctor.engine.factbook import FactBook, TextFacts
 from torchdoctor.engine.finding import Finding
+from torchdoctor.engine.frames import SPAWNED
 from torchdoctor.engine.judge import judge
 from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
@@ -151,7 +152,10 @@ def _ranks(
     What works this out is not even imported for a text of one process.
     """
     if not any(
-        event.rank is not None or event.local_rank is not None or event.kind in _OF_MANY
+        event.rank is not None
+        or event.local_rank is not None
+        or event.kind in _OF_MANY
+        or event.text.startswith(SPAWNED)
         for event in transcript.events
     ):
         return None, (), None
