@@ -12,7 +12,6 @@ from torchdoctor.engine.echo import mark_echoes
 from torchdoctor.engine.factbook import FactBook, TextFacts
 from torchdoctor.engine.finding import Finding
 from torchdoctor.engine.judge import judge
-from torchdoctor.engine.lead import led
 from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
 from torchdoctor.engine.rank import sort_key
@@ -81,7 +80,11 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     mark_echoes(live, strange)
     first, moments, own = _ranks(transcript, live, strange)
     alone = own is not None and first is not None and any(one.rank == first.rank for one in strange)
-    found = led(chains(live, rules, transcript, sort_key), own)
+    found = chains(live, rules, transcript, sort_key)
+    if own is not None:
+        from torchdoctor.engine.lead import led
+
+        found = led(found, own)
     kept, set_aside = select(found, transcript, strange, alone)
     diagnoses = tuple(answer(chain, transcript, text_facts, rules, first, own) for chain in kept)
     outcome, who = _outcome(diagnoses, strange, transcript, first, written=not anchored)

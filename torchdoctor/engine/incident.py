@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from torchdoctor.engine.diagnose import diagnose, diagnose_runs
 from torchdoctor.engine.factbook import FactBook
-from torchdoctor.engine.provenance import printed_here
-from torchdoctor.engine.runs import NoSuchRunError, chosen
+from torchdoctor.engine.provenance import printed_here, site_of
 from torchdoctor.intake import IntakeError, files_below, is_pattern, matches, read_all
 from torchdoctor.model import Incident, Outcome, Report, Severity, Transcript, counted
 from torchdoctor.records import replace
@@ -45,11 +44,11 @@ class Answer(NamedTuple):
 class Local(NamedTuple):
     """This machine as a source of facts: opened only for a log that is from here, or said to be.
 
-    ``open`` takes whether programs may run, its Python and its tools. A log alone never decides that: they do
-    where the user is ``sure``.
+    ``open`` takes whether programs may run, its Python and its tools, and the folder of packages that the log
+    names. A log alone never decides the first: they do where the user is ``sure``.
     """
 
-    open: Callable[[bool], ProbeSource]
+    open: Callable[[bool, str], ProbeSource]
     sure: bool = False
 
 
@@ -103,6 +102,8 @@ def _answers(
             complaints = [text for path in paths for text in explain((path,), facts, rules, stdin).unreadable]
         return [Answer(Report(Outcome.UNREADABLE, tuple(paths), notes=tuple(complaints)), tuple(complaints))]
     if run is not None and len(reading.incidents) > 1:
+        from torchdoctor.engine.runs import NoSuchRunError
+
         files = counted(len(reading.transcript.sources), "file")
         many = f"these {files} are {counted(len(reading.incidents), 'incident')}"
         raise NoSuchRunError(f"--run takes the runs of one incident, and {many}: name the files of one")
@@ -129,7 +130,7 @@ def _reports(
     from torchdoctor.probes.descendants import ended_with_us
 
     with ended_with_us() if local.sure else nullcontext():
-        source = local.open(local.sure)
+        source = local.open(local.sure, site_of(transcript))
         facts = FactBook(source)
         try:
             reports = _of_runs(transcript, facts, rules, run)
@@ -155,6 +156,8 @@ def _reports(
 def _of_runs(transcript: Transcript, facts: FactBook, rules: RuleSet, run: int | None) -> list[Report]:
     if run is None:
         return [diagnose(transcript, facts, rules)]
+    from torchdoctor.engine.runs import chosen
+
     reports = diagnose_runs(transcript, facts, rules)
     return reports if run == ALL_RUNS else [chosen(reports, run)]
 

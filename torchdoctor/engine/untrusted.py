@@ -25,6 +25,11 @@ def may_be_asked(path: str) -> bool:
     return not _KEPT_OUT.intersection(parts) and parts[0] not in _NO_DISK
 
 
+def is_plain_folder(path: str) -> bool:
+    """May files below this folder be looked for, of a path that stands in a stranger's text?"""
+    return may_be_asked(path) and not waits_for_mount(f"{path}/")
+
+
 def lines_of_user(path: str) -> list[str] | None:
     """The lines of a text file of this user; None for all else.
 

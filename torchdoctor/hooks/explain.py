@@ -96,7 +96,7 @@ def _of_file(path: str) -> Report:
     from torchdoctor.engine.incident import Local, explain
     from torchdoctor.probes.opening import open_for_log
 
-    local = Local(lambda programs: open_for_log(None, programs))
+    local = Local(lambda programs, site: open_for_log(None, programs, site))
     return Report.of(explain((path,), FactBook(), _rules(), local=local).report)
 
 

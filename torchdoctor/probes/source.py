@@ -54,6 +54,10 @@ class ProbeSource:
         total_s = self.context.limits.total_s
         self._deadline = None if total_s is None else time.monotonic() + total_s
 
+    def know(self, facts: Iterable[Fact]) -> None:
+        """Take these facts as they are; what is asked from now on follows from them."""
+        self._facts.update((fact.name, fact) for fact in facts)
+
     def names(self) -> Sequence[str]:
         """Every fact name this source can be asked for."""
         return tuple(FACTS)

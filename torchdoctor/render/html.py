@@ -184,6 +184,7 @@ def _suspect(report: Report) -> Iterable[str]:
     yield _section("What looks most like the cause", f"{place}<pre>{_lines(kind + item.message)}</pre>")
     if item.frame is not None:
         yield _section("Where", _frame(item.frame))
+    yield f"<p>{_text(words.reading(item.reading))}</p>" if item.reading is not None else ""
     if item.resembles:
         names = "".join(f"<li>{_text(f'{one.title} ({one.rule})')}</li>" for one in item.resembles)
         yield _section(words.RESEMBLES, f"<ul>{names}</ul>")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Incident,
         Link,
         Moment,
+        Reading,
         Run,
         Suspect,
     )
@@ -154,6 +155,19 @@ def _suspect(item: Suspect | None) -> dict[str, Any] | None:
         "frame": _frame(item.frame),
         "evidence": [_evidence(item.evidence)],
         "resembles": [{"rule": _text(one.rule), "title": _text(one.title)} for one in item.resembles],
+        "reading": _reading(item.reading),
+    }
+
+
+def _reading(item: Reading | None) -> dict[str, Any] | None:
+    if item is None:
+        return None
+    return {
+        "kind": item.kind.value,
+        "owner": _text_or_null(item.owner),
+        "function": _text_or_null(item.function),
+        "wants": _text_or_null(item.wants),
+        "got": _text_or_null(item.got),
     }
 
 

@@ -372,4 +372,7 @@ def _suspect(page: _Page, item: Suspect) -> None:
     if item.frame is not None:
         page.gap()
         _frame(page, item.frame)
+    if item.reading is not None:
+        page.gap()
+        page.wrap(page.text(words.reading(item.reading)), indent=2)
     page.paragraphs(words.RESEMBLES, [f"{one.title} ({one.rule})" for one in item.resembles])

@@ -34,11 +34,11 @@ def local(python: str) -> Local:
     """This machine, with the interpreter of the command; "" where it is not known."""
     from torchdoctor.probes.opening import InterpreterError, open_for_log, resolve
 
-    def probes(programs: bool) -> ProbeSource:
+    def probes(programs: bool, site: str) -> ProbeSource:
         try:
-            return open_for_log(resolve(python) if python else None, programs)
+            return open_for_log(resolve(python) if python else None, programs, site)
         except InterpreterError:  # the command took it away
-            return open_for_log(None, programs)
+            return open_for_log(None, programs, site)
 
     return Local(probes, sure=True)
 
