@@ -52,8 +52,9 @@ def _run(number: int, part: Transcript, report: Report) -> Run:
 
 def _note(run: Run, report: Report) -> str:
     named = f"run {run.number}"
-    if run.started and len(run.started) >= 16:
-        named = f"run of {run.started[11:16]}"
+    clock = (run.started or "").partition("T")[2][:5]
+    if clock:
+        named = f"run of {clock}"
     head = f"earlier in this file: {named}"
     behind = f"lines {run.line} to {run.end_line}, shown by --run {run.number}"
     if not report.diagnoses:
