@@ -22,10 +22,8 @@ from typing import Any
 TABLES = Path(__file__).parents[1] / "torchdoctor" / "probes" / "tables"
 PYTHONS = tuple(f"3.{minor}" for minor in range(7, 16))
 COMPANIONS = ("torchvision", "torchaudio", "xformers", "vllm", "bitsandbytes")
-PLATFORMS = (
-    "manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64", "manylinux1_x86_64",
-    "manylinux_2_24_x86_64", "manylinux_2_31_x86_64", "manylinux_2_35_x86_64", "linux_x86_64",
-)  # fmt: skip
+GLIBCS = ("_2_35", "_2_31", "_2_28", "_2_24", "_2_17", "2014", "1")
+PLATFORMS = (*(f"manylinux{glibc}_x86_64" for glibc in GLIBCS), "linux_x86_64")
 OLDEST = (1, 13)
 
 
@@ -47,7 +45,8 @@ def releases(package: str, python: str) -> tuple[str, ...]:
 def newest_of_minors(versions: tuple[str, ...]) -> Iterator[str]:
     seen = set()
     for version in versions:
-        minor = tuple(int(part) for part in version.split(".")[:2])
+        # 0.0.27 after 0.0.26 is as much of a step as 2.6 after 2.5
+        minor = key(version)[: 3 if version.startswith("0.0.") else 2]
         if minor not in seen:
             seen.add(minor)
             yield version

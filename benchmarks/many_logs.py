@@ -62,7 +62,7 @@ def measured(folder: Path, jobs: int) -> tuple[float, float, float]:
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
+    folder = Path(sys.argv[1]).resolve()
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 2_000
     write(folder / "logs", count, 2_000, 200_000)
     one, two = measured(folder / "logs", 1), measured(folder / "logs", 2)

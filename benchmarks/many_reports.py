@@ -63,7 +63,7 @@ def measured(path: Path) -> tuple[float, float, float]:
 
 
 def main() -> int:
-    path, count = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000
+    path, count = Path(sys.argv[1]).resolve(), int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000
     tenth = path.with_suffix(".tenth")
     write(path, count)
     write(tenth, count // 10)

@@ -441,7 +441,7 @@ def test_the_time_limit_is_that_of_the_whole_run(
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "1")
     if not shares:  # the limit of all holds without them
-        monkeypatch.setattr(Limits, "within", staticmethod(lambda total_s: Limits(total_s=total_s)))
+        monkeypatch.setattr(Limits, "within", staticmethod(lambda total_s, _: Limits(total_s=total_s)))
     init = next(planted.rglob("torch/__init__.py"))
     kept = init.read_text()
     begun = time.monotonic()
@@ -535,3 +535,20 @@ def test_plan(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines()[-1] == (
         "python -m pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cu130"
     )
+
+
+def test_what_is_pasted_into_an_issue_names_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("USER", "adalovelace")
+    facts = {"torch__installed": True, "env__leaked_debug": ["CUDA_X=1: /home/adalovelace/x"]}
+    machine = faulty(tmp_path, **facts)
+    assert main(["check", "--facts", machine, "--format", "markdown"]) == 0
+    text = capsys.readouterr().out
+    assert "CUDA_X=1" in text
+    assert "adalovelace" not in text
+    monkeypatch.setenv("PYTHONPATH", "/home/adalovelace/lib")
+    assert main(["check", "--python", sys.executable, "--format", "collect-env"]) == 0
+    text = capsys.readouterr().out
+    assert "env.PYTHONPATH: /home/" in text
+    assert "adalovelace" not in text

@@ -117,7 +117,7 @@ def test_tensors_are_named_without_a_call() -> None:
     tied = nn.Linear(3, 3)
     holder = nn.ModuleDict({"head": tied})
     value = torch.zeros(2, 3).as_subclass(Spying)
-    batch = [value, {"secret": value}]
+    batch = [torch.zeros(4, 5).as_subclass(Spying), {"secret": value}]
     Spying.calls = 0
     try:
         raise ValueError(value is batch, holder.head.weight is value, batch[0] is tied)
@@ -126,10 +126,22 @@ def test_tensors_are_named_without_a_call() -> None:
         named = dict(memory.tensors(error, frame))
     assert named == {
         "value": "float32 [2, 3] on cpu",
-        "batch[0]": "float32 [2, 3] on cpu",
+        "batch[0]": "float32 [4, 5] on cpu",
         "holder.head.weight": "float32 [3, 3] on cpu",
     }
     assert Spying.calls == 0
+
+
+def test_the_layer_that_failed_is_named_through_its_frames() -> None:
+    net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Sequential(nn.Conv2d(16, 8, 3)))
+    image = torch.zeros(1, 3, 9, 9)
+    with pytest.raises(RuntimeError) as caught:
+        net(image)
+    evidence = torchdoctor.explain(caught.value).diagnoses[0].evidence[-1].text
+    assert evidence == (
+        "image is float32 [1, 3, 9, 9] on cpu; input is float32 [1, 8, 7, 7] on cpu; net.1.0.weight is "
+        "float32 [8, 16, 3, 3] on cpu; net.1.0.bias is float32 [8] on cpu"
+    )
 
 
 def test_facts_of_memory() -> None:

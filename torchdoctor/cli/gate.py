@@ -12,6 +12,7 @@ import click
 
 from torchdoctor.cli import (
     exit_codes,
+    gate_cleanup,
     gate_look,
     gate_merge,
     gate_pairs,
@@ -253,5 +254,5 @@ def _mapped_fault(exit_style: str) -> int:
     return {"slurm": 0, "nagios": 3, "npd": 2}.get(exit_style, exit_codes.OUR_FAULT)
 
 
-for _module in (gate_verify, gate_merge, gate_pairs, gate_policy):
+for _module in (gate_verify, gate_cleanup, gate_merge, gate_pairs, gate_policy):
     command.add_command(_module.command)

@@ -113,7 +113,10 @@ def refuse(error: click.ClickException) -> None:
     """Say what is wrong with the call, as click does, with what was given as data."""
     shown = io.StringIO()
     error.show(shown)
-    about, _, _ = shown.getvalue().partition("Error: ")
+    about, said, _ = shown.getvalue().partition("Error: ")
+    if not said:  # the help itself, for a group without a command
+        _tell(about.rstrip("\n"))
+        return
     _tell("\n".join([*map(_clean, about.splitlines()), f"Error: {_clean(error.format_message())}"]))
 
 

@@ -59,7 +59,7 @@ def with_import(report: Report, facts: FactBook) -> Report:
         report,
         outcome=Outcome.DIAGNOSED if failed else report.outcome,
         checks=tuple(checks),
-        not_checked=(*report.not_checked, *unsure),
+        not_checked=(*unsure, *report.not_checked),
         facts=facts.asked(),
     )
 

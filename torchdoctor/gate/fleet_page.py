@@ -69,7 +69,8 @@ def _map(fleet: Fleet) -> Iterator[str]:
         )
     yield "</table></div>"
     if len(rows) > _MOST_ROWS:
-        yield f'<p class="dim">and {len(rows) - _MOST_ROWS} more rows; --format json has every node</p>'
+        left = counted(len(rows) - _MOST_ROWS, "row")
+        yield f'<p class="dim">and {left} more; --format json has every node</p>'
     legend = ", ".join(f"{mark} {words}" for mark, words in _WORDS.items())
     yield f'<p class="dim">{legend}; empty: nothing found</p>'
 

@@ -6,6 +6,7 @@ imported, and a GPU is never touched.
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import os
 import platform
@@ -17,14 +18,16 @@ from torchdoctor.model import Fact, Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import FrameType, TracebackType
+    from types import TracebackType
 
     from torchdoctor.model import FactSource, Frame
 
 TENSORS = "memory.tensors"
 _PATHS = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _KEYS = re.compile(r"""\[["'](\w+)["']\]""")
-_TENSORS_SHOWN = 8  # of one line
+_TENSORS_SHOWN = 8
+_BELOW = 12  # frames below the user's
+_LINES = 20  # of one expression
 _ITEMS = 8  # of a list, tuple or dict
 _MODULES = 5_000  # searched for the name of a parameter
 _CHAIN = 32  # exceptions behind one
@@ -80,26 +83,31 @@ def modes() -> Iterator[Fact]:
 
 
 def tensors(error: BaseException, own: Frame | None) -> tuple[tuple[str, str], ...]:
-    """(name, what it is) of each tensor that the user's line, of frame ``own``, or the raising line names.
+    """(name, what it is) of each tensor that the user's line, of frame ``own``, names, then of those that the
+    lines below it in the stack name: the raising one, then from the outside in.
 
-    A parameter has its name in the user's model: ``net.2.weight``.
+    Each tensor once; a parameter has its name in the user's model: ``net.2.weight``.
     """
     stacks = [stack for one in _chain(error) if (stack := list(_frames(one)))]
-    places = [(stack, trace) for stack in stacks for trace in stack if own is not None and _is(trace, own)]
-    stack, here = places[-1] if places else (stacks[0] if stacks else [], None)
+    places = [(stack, at) for stack in stacks for at, one in enumerate(stack) if own and _is(one, own)]
+    stack, at = places[-1] if places else (stacks[0][-1:] if stacks else [], 0)
     found: dict[str, str] = {}
+    seen: list[object] = []
     modules: list[tuple[str, Any]] = []
-    for trace in filter(None, (here, *stack[-1:])):
-        for name, value in _named(trace.tb_frame, trace.tb_lineno):
-            if trace is here and _is_a(value, "torch.nn", "Module"):
+    below = stack[at + 1 :][-_BELOW:]
+    for trace in (*stack[at : at + 1], *below[-1:], *below[:-1]):
+        for name, value in _named(trace):
+            if trace is stack[at] and _is_a(value, "torch.nn", "Module"):
                 modules.append((name, value))
             told = describe(value)
-            if told is not None and len(found) < 2 * _TENSORS_SHOWN:
-                if trace is not here:
-                    name = _in_model(value, modules) or name
-                    if told in found.values() and name not in found:
-                        continue  # most likely the user's tensor under the name of a parameter
-                found.setdefault(name, told)
+            if told is None or len(found) == _TENSORS_SHOWN or any(value is one for one in seen):
+                continue
+            if trace is not stack[at]:
+                if name.startswith(_handed_on(trace)):
+                    continue
+                name = _in_model(value, modules) or name
+            seen.append(value)
+            found.setdefault(name, told)
     return tuple(found.items())
 
 
@@ -153,11 +161,11 @@ def _is(trace: TracebackType, frame: Frame) -> bool:
     return trace.tb_lineno == frame.line and frame.file == trace.tb_frame.f_code.co_filename
 
 
-def _named(frame: FrameType, line: int) -> Iterator[tuple[str, object]]:
-    """What the line of source names, as far as it is found without calling anything; items of containers."""
-    code = linecache.getline(frame.f_code.co_filename, line, frame.f_globals)
+def _named(trace: TracebackType) -> Iterator[tuple[str, object]]:
+    """What the failing expression names, as far as it is found without a call; also items of containers."""
+    frame, code = trace.tb_frame, _code(trace)
     local, outer = frame.f_locals, frame.f_globals
-    for path in dict.fromkeys(_PATHS.findall(code[:2_000])):
+    for path in dict.fromkeys(_PATHS.findall(code)):
         first, *rest = path.split(".")
         if first not in local and first not in outer:
             continue
@@ -174,6 +182,24 @@ def _named(frame: FrameType, line: int) -> Iterator[tuple[str, object]]:
         elif type(value) is dict:  # its keys are data, but for those that the line spells
             keys = (key for key in _KEYS.findall(code) if key in value)
             yield from ((f"{name}[{key!r}]", value[key]) for key in keys)
+
+
+def _handed_on(trace: TracebackType) -> tuple[str, ...]:
+    """``args`` and ``kwargs`` of a wrapper: what they hold has better names in other frames."""
+    code = trace.tb_frame.f_code
+    count = code.co_argcount + code.co_kwonlyargcount
+    starred = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return code.co_varnames[count : count + starred]
+
+
+def _code(trace: TracebackType) -> str:
+    """The line that was running, with those below it until its brackets are closed."""
+    frame, number, code = trace.tb_frame, trace.tb_lineno, ""
+    for line in range(number, number + _LINES):
+        code += linecache.getline(frame.f_code.co_filename, line, frame.f_globals)
+        if sum(map(code.count, "([{")) <= sum(map(code.count, ")]}")):
+            break
+    return code[:2_000]
 
 
 _MISSING = object()

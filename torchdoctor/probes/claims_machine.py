@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchdoctor.model import Reason
-from torchdoctor.probes.compatibility import SAFE_LOCKS, compiler_below, parse
+from torchdoctor.probes.compatibility import SAFE_LOCKS, compiler_below, gcc_for_headers, parse
 from torchdoctor.probes.derived import CannotTell, Claim, Derived, Facts, NotApplicable
 
 _LEAST_DISK = 1 << 30
@@ -94,6 +94,14 @@ def _takes_compiler(facts: Facts) -> Claim:
     return Claim(parse(version) < below, words)
 
 
+def _takes_headers(facts: Facts) -> Claim:
+    torch, version = facts.text("torch.version"), facts.text("compiler.cxx_version")
+    least = gcc_for_headers(parse(torch)) if torch else None
+    if not version or least is None or "clang" in facts.text("compiler.cxx").rpartition("/")[2]:
+        raise NotApplicable("no torch of the table, or no gcc")
+    return Claim(parse(version) >= least, f"gcc {version}, torch {torch} needs {least[0]} or later")
+
+
 def _older_libstdcxx(facts: Facts) -> Claim:
     own, system = facts.text("libstdcxx.glibcxx"), facts.text("libstdcxx.system_glibcxx")
     if not own or not system:
@@ -182,6 +190,9 @@ CLAIMS = (
     ),
     Derived(
         "toolkit.takes_compiler", ("toolkit.version", "compiler.cxx", "compiler.cxx_version"), _takes_compiler
+    ),
+    Derived(
+        "compiler.takes_headers", ("torch.version", "compiler.cxx_version", "compiler.cxx"), _takes_headers
     ),
     Derived("toolkit.matches_torch", ("toolkit.version", "torch.cuda"), _toolkit_matches),
     Derived(

@@ -85,6 +85,12 @@ def torch_for_numpy(numpy: Version) -> Version | None:
     return _column("numpy", "numpy", "torch").get(numpy[:1])
 
 
+def gcc_for_headers(torch: Version) -> Version | None:
+    """The first gcc that knows the C++ standard of this torch's headers; None: before the table."""
+    rows = _column("headers", "torch", "gcc")
+    return rows.get(max((one for one in rows if one <= torch), default=()))
+
+
 def compiler_below(cuda: Version, compiler: str) -> Version | None:
     """The first version of gcc or clang that nvcc of this CUDA refuses; None: not known."""
     return _column("compilers", "cuda", f"{compiler}_below").get(cuda[:2])

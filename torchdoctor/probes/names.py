@@ -400,6 +400,7 @@ CATALOGUE: dict[str, dict[str, str]] = {
         "library.shadowed": "bool: claim: another version of a CUDA library comes before the wheel's own",
         "openmp.duplicate": "bool: claim: two OpenMP runtimes that abort beside each other are loaded",
         "extension.lock_stale": "bool: claim: a lock file blocks extension builds though nobody builds",
+        "compiler.takes_headers": "bool: claim: the gcc that is found knows the C++ of torch's headers",
         "toolkit.takes_compiler": "bool: claim: nvcc of this toolkit takes the C++ compiler that is found",
         "toolkit.matches_torch": "bool: claim: the toolkit has the CUDA major version torch was built for",
         "libstdcxx.older_than_system": "bool: claim: the interpreter's libstdc++ is older than the system's",

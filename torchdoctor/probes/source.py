@@ -97,9 +97,9 @@ class ProbeSource:
         return self._facts.setdefault(name, Fact.unknown(name, Reason.NOT_ASKED, detail="no probe told it"))
 
     def all(self) -> tuple[Fact, ...]:
-        """Every fact, in the order of the catalogue; programs run beside each other."""
+        """Every fact, in the order of the catalogue, invasive ones if deep; programs run side by side."""
         self.start(FACTS)
-        return tuple(self.fetch(name) for name in FACTS)
+        return tuple(self.fetch(name) for name in FACTS if self._deep or not _is_invasive(name))
 
     def start(self, names: Iterable[str]) -> None:
         """Begin, without waiting, every program that one of these facts waits for."""
@@ -222,6 +222,10 @@ def _probe(name: str) -> Probe:
         if name in probe.names:
             return probe
     raise LookupError(f"no probe of torchdoctor.probes.{MODULES[name]} tells {name}")
+
+
+def _is_invasive(name: str) -> bool:
+    return MODULES[name] != CLAIMS and _probe(name).cost is Cost.INVASIVE
 
 
 def _derived(name: str) -> Derived:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from torchdoctor.model import CheckResult, Report, Verdict
+from torchdoctor.model import CheckResult, Report, Verdict, counted
 from torchdoctor.render import markdown
 from torchdoctor.render.checks import MARKS, grouped, summary, worst
 from torchdoctor.render.clean import clean
@@ -31,7 +31,11 @@ def to_markdown(report: Report, subject: str) -> str:
     blocks += _listed("Notes", report.notes)
     if good:
         rows = [f"- `{one.id}` {markdown.code(one.observed or '')}" for one in good]
-        blocks += [f"<details><summary>{len(good)} checks passed</summary>", "\n".join(rows), "</details>"]
+        blocks += [
+            f"<details><summary>{counted(len(good), 'check')} passed</summary>",
+            "\n".join(rows),
+            "</details>",
+        ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
@@ -43,7 +47,8 @@ def to_html(report: Report, subject: str) -> str:
     for group, members in grouped(bad):
         body.append(f"<h2>{_text(group or 'Findings')}</h2>")
         body += [_finding(one) for one in members]
-    body.append(_table("Could not determine", [(one.id, one.reason) for one in report.not_checked]))
+    untold = [(one.id, one.reason) for one in report.not_checked]
+    body.append(_table("Could not determine", untold).replace("<details>", "<details open>"))
     body.append(_table("Notes", [("", note) for note in report.notes]))
     for group, members in grouped(good):
         rows = [(f"{MARKS[one.verdict]} {one.id}", one.observed or "") for one in members]
