@@ -17,6 +17,7 @@ from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
 from torchdoctor.engine.rank import sort_key
 from torchdoctor.engine.select import INTERRUPTED, note, select
+from torchdoctor.extract.progress import is_step
 from torchdoctor.model import (
     Diagnosis,
     Ending,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 # what tells of ranks without being printed by one
 _OF_MANY = (EventKind.LAUNCHER, EventKind.SCHEDULER, EventKind.STACK, EventKind.NCCL, EventKind.WATCHDOG)
 
+_LAST = 3  # events at the end of a log that was cut in the middle
 # a log that was written without its standard error is what a person has who wonders
 _NOTHING = "The input holds no text. Python writes its errors to standard error: train.py > train.log 2>&1"
 
@@ -100,6 +102,8 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     notes.extend(note(finding, "the run continued after it") for finding in findings if finding.recovered)
     if kernel:
         notes.extend(_kernel_remarks(transcript, findings))
+    if outcome is Outcome.NO_FAILURE and transcript.ending is Ending.UNKNOWN:
+        notes.extend(_cut_off(transcript))
     return Report(
         outcome=outcome,
         source=transcript.sources,
@@ -111,6 +115,17 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
         facts=(*text_facts.environment(), *facts.asked()),
         faults=tuple(text_facts.faults),
     )
+
+
+def _cut_off(transcript: Transcript) -> list[str]:
+    """For a run that trained to the last of its lines, that nothing tells how it ended."""
+    last = next((one for one in reversed(transcript.events[-_LAST:]) if is_step(one.text)), None)
+    if last is None:
+        return []
+    from torchdoctor.engine.clocks import steps_in
+
+    at = " ".join(f"{word} {number}" for word, number in steps_in(last.text)) or f"line {last.line}"
+    return [f"No failure in what is here; the log ends at {at} without an end"]
 
 
 def _has_anchored_failure(live: list[Finding], transcript: Transcript) -> bool:
