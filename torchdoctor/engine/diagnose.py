@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import suspect
 from torchdoctor.engine.answer import answer
-from torchdoctor.engine.context import waited_by_chance, without_own_code
+from torchdoctor.engine.context import waited_by_chance, without_own_code, without_past
 from torchdoctor.engine.echo import mark_echoes
 from torchdoctor.engine.factbook import FactBook, TextFacts
 from torchdoctor.engine.finding import Finding
@@ -77,6 +77,7 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     live = without_own_code(live, transcript)
     live = [one for one in live if one.rule.id == INTERRUPTED or not waited_by_chance(one, transcript)]
     strange = suspect.unexplained(transcript, {number for finding in live for number in finding.events()})
+    live = without_past(live, strange, transcript)
     mark_echoes(live, strange)
     first, moments, alone = _ranks(transcript, live, strange)
     kept, set_aside = select(chains(live, rules, transcript, sort_key), transcript, strange, alone)
