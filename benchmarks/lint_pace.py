@@ -20,9 +20,8 @@ AIM_SECONDS, AIM_MIB = 10.0, 200.0
 def package(folder: Path, lines: int = 100_000) -> None:
     """Files of about 600 lines, of what the checks look at and of what they do not."""
     texts = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "torchdoctor").rglob("*.py"))]
-    texts += [
-        path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests/lint/fixtures").glob("*.py"))
-    ]
+    spelled = (ROOT / "tests/lint/spellings.cases").read_text(encoding="utf-8").split("\n=== ")
+    texts += [part.partition("\n")[2] for part in spelled]
     written = number = 0
     while written < lines:
         text = "import torch\n" + texts[number % len(texts)] + "\n" + texts[(number * 7 + 1) % len(texts)]

@@ -58,7 +58,9 @@ from real_failures import (
 PROGRAMS = Path(__file__).resolve().parent / "several_ranks"
 ROOT = PROGRAMS.parent.parent
 KEYS = ("two", "logs", "records", "send", "wrap")
-LIMIT_S = 55.0  # a time-out of 15 s, the start of torch, and what NCCL takes to write its records
+LIMIT_S = 75.0  # a time-out of 15 s, the start of torch, and what NCCL takes to write its records
+# torch waits four times as long before it ends a process whose collective timed out; 15 s by default
+DUMP_MS = "4000"
 ORPHANS_S = 20.0  # what ranks whose launcher is gone may still take
 READY_S = 40.0
 DOCTOR_S = 60.0
@@ -102,7 +104,7 @@ class Job:
         values |= {"INCIDENT": self.mark, "PATH": SEARCHED, "HOME": str(self.here), "RANKS": str(self.ranks)}
         records = f"{self.logs if self.case.get('records') else self.here}/nccl_trace_rank_"
         values |= {"TORCH_FR_BUFFER_SIZE": "2000", "TORCH_FR_DUMP_TEMP_FILE": records}
-        values |= {"TORCH_NCCL_DEBUG_INFO_TEMP_FILE": records, "OMP_NUM_THREADS": "1"}
+        values |= {"TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC": DUMP_MS, "OMP_NUM_THREADS": "1"}
         values |= {"PYTHONPATH": DOCTORS_PATH} if self.before else {}
         own = shlex.split(self.case.get("env").replace("PORT=PORT", f"PORT={self.port}"))
         return values | dict(item.split("=", 1) for item in own)
@@ -381,7 +383,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", "real-incidents")))
     parser.add_argument("--set", choices=("first", "second", "live", "wrap"), default="first")
     parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--jobs", type=int, default=5, help="how many incidents run at once (default 5)")
+    parser.add_argument("--jobs", type=int, default=8, help="how many incidents run at once (default 8)")
     parser.add_argument(
         "--only", nargs="+", default=[], metavar="NAME", help="cases with one of these in the name"
     )

@@ -476,3 +476,62 @@ def test_a_line_of_progress_from_the_third_second_on(
     line.put_late("waiting for NVML")
     line.clear()
     assert capsys.readouterr().err == "\r3 s  waiting for NVML\r" + " " * 21 + "\r"
+
+
+HOSTILE = "`<b>\x1b[31m|\x00‮ @x"
+
+
+def test_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Findings by group, what passed folded away; what the machine says is data."""
+    machine = faulty(tmp_path, torch__installed=True, env__leaked_debug=[HOSTILE], shm__free_bytes=1)
+    assert main(["check", "--facts", machine, "--format", "markdown"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("## ! 2 warnings, ")
+    assert "### Environment\n\n**! Variables meant for debugging" in text
+    assert "### Data\n\n**! Shared memory" in text
+    assert "checks passed</summary>" in text
+    assert main(["check", "--facts", machine, "--format", "html"]) == 0
+    page = capsys.readouterr().out
+    assert "<h2>Environment</h2>" in page
+    assert "<script" not in page
+    assert "<b>" not in page
+    assert "&lt;b&gt;" in page
+    for told in (text, page):
+        assert "\x1b" not in told
+        assert "‮" not in told
+
+
+def test_collect_env_is_a_superset_of_torchs_own_report_in_its_order(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    collect_env = pytest.importorskip("torch.utils.collect_env")
+    keys = [
+        line.partition(":")[0]
+        for line in collect_env.env_info_fmt.splitlines()
+        if ":" in line and not line.startswith("{")
+    ]
+    assert len(keys) > 20
+    assert main(["check", "--python", sys.executable, "--format", "collect-env"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = [next(n for n, line in enumerate(lines) if line.startswith(f"{key}:")) for key in keys]
+    assert at == sorted(at)
+    assert f"PyTorch version: {collect_env.torch.__version__}" in lines
+    assert any(line.startswith("[pip3] torch==") for line in lines)
+    assert f"python.executable: {sys.executable}" in lines
+
+
+def test_everything_in_reading_order_and_times(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--facts", LAPTOP, "-vv"]) == 0
+    text = capsys.readouterr().out
+    assert "\nChecked, nothing found: Environment\n" in text
+    assert "✓ debug-variables-set: env.leaked_debug: absent\n    looked for: Variables meant for" in text
+    assert "\nTimes:\n" in text
+    assert main(["check", "--facts", LAPTOP, "-v"]) == 0
+    assert "Times:" not in capsys.readouterr().out
+
+
+def test_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "--plan", "--facts", str(MACHINES / "h100.json")]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "python -m pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cu130"
+    )

@@ -171,10 +171,7 @@ class TestFormats:
             (("--run", "9", "clean.log"), "no run 9 in clean.log: it holds 1 run"),
             (("--run", "0", "clean.log"), "--run 0: give the number of a run"),
             (("--run", "1", "--each", "clean.log"), "choose one"),
-            (
-                ("--run", "1", "clean.log", "failed.log"),
-                "these 2 files are 2 incidents: name",
-            ),
+            (("--run", "1", "clean.log", "failed.log"), "these 2 files are 2 incidents: name"),
         ],
     )
     def test_runs_that_are_not_there(

@@ -90,10 +90,10 @@ class TestListAndShow:
         text = capsys.readouterr().out
         assert text.startswith("The test-folding of the tests\ntest-folding (tensor, fatal, cause)\n")
         for part in (
-            "  - The test-folding of tensor {number:int} {{failed}}\n    (RuntimeError)\n",
+            "  - The test-folding of tensor NUMBER {failed}\n    (RuntimeError)\n",
             "  1. Do without it. (loses work)\n     $ python train.py --without\n",
             "To decide\n  $ python train.py --decide\n",
-            "Confirmed when\n  match.number at least 5\n",
+            "Confirmed when\n  NUMBER at least 5\n",
             "  https://example.org/test-folding\n",
         ):
             assert part in text

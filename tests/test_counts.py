@@ -98,8 +98,7 @@ def test_the_check_sees(source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "source",
-    ["f'{len(a)} ranks' if len(a) > 1 else 'rank 0'", "f'{name} is set'", "f'{len(a)} active'"],
+    "source", ["f'{len(a)} ranks' if len(a) > 1 else 'rank 0'", "f'{name} is set'", "f'{len(a)} active'"]
 )
 def test_the_check_allows(source: str) -> None:
     assert unchecked_plurals("a.py", source) == []

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
+
+import click
 import pytest
 from command_tree import commands
 
+from torchdoctor.cli.examples import EXAMPLES
 from torchdoctor.cli.main import cli, main
 
 ALL = [(), *commands(cli)]
@@ -33,3 +38,38 @@ def test_help_tells_the_exit_codes(name: str, capsys: pytest.CaptureFixture[str]
     text = " ".join(capsys.readouterr().out.split())
     assert "Exit codes: 0 " in text
     assert "70 a fault of" in text
+
+
+def test_alone_it_says_what_to_do_first(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[1] for line in lines if line.startswith("  ")] == [
+        "torchdoctor explain train.log",
+        "torchdoctor run -- python train.py",
+        "torchdoctor check --python .venv",
+    ]
+
+
+def test_a_group_alone_shows_its_commands_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rules"]) == 2
+    assert capsys.readouterr().err.count("Usage:") == 1
+
+
+def test_every_help_ends_with_two_examples() -> None:
+    assert set(EXAMPLES) == {" ".join(path) for path in commands(cli)}
+
+
+@pytest.mark.parametrize("path", EXAMPLES)
+def test_examples_are_calls_that_the_command_takes(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*path.split(), "--help"]) == 0
+    shown = capsys.readouterr().out
+    for example in EXAMPLES[path]:
+        assert f"\n    torchdoctor {example}\n" in shown
+        words = shlex.split(example)
+        command: click.Command = cli
+        with contextlib.suppress(click.exceptions.Exit):
+            while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+                found = command.get_command(click.Context(command), words[0])
+                assert found is not None
+                command, words = found, words[1:]
+            command.make_context(path, list(words))

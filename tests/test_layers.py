@@ -29,10 +29,7 @@ LONG_FUNCTIONS = {
     ("torchdoctor/gate/checks_gpu.py", "_ecc"): "one counter after the other",
 }
 # what only one part of the package may say of an event: attribute -> the files that assign it
-OWNERS = {
-    "quoted": "torchdoctor/intake/quotation.py",
-    "recovered": "torchdoctor/intake/ending/",
-}
+OWNERS = {"quoted": "torchdoctor/intake/quotation.py", "recovered": "torchdoctor/intake/ending/"}
 # what begins as nothing is no decision
 _BEGINS = "torchdoctor/intake/elements.py"
 # names of modules that do not say what is in them
@@ -56,9 +53,7 @@ _SAY_NOTHING = frozenset(
     }
 )
 # imports across the order of the parts, each with its reason
-CROSSINGS = {
-    ("intake", "torchdoctor.extract.progress"): "the one place that says what is a training step",
-}
+CROSSINGS = {("intake", "torchdoctor.extract.progress"): "the one place that says what is a training step"}
 
 # what turns texts that nobody has checked into values
 _TEXTS = frozenset({"durations", "json_text", "number", "regular_file", "toml_text"})
@@ -88,16 +83,17 @@ ALLOWED = {
     "ddp": _ENGINE | {"render"},
     "watch": _ENGINE | {"render"},
     "share": _ENGINE,
+    "fleet": _ENGINE | {"render"},
     "workbench": _ENGINE | {"share"},
     "cli": _ENGINE
     | {"lint", "render", "selftest", "gate", "hooks", "ddp", "watch", "share", "workbench"}
-    | {"checkpoint", "hang"},
+    | {"checkpoint", "hang", "fleet"},
 }
 
 # Packages that only a few files may import, with the reason. A name that ends in "/" is a folder.
 FENCED = {
     "click": ("torchdoctor/cli/",),  # arguments are the command line's business
-    "rich": ("torchdoctor/render/text.py",),  # it costs as much start-up time as all of ours
+    "rich": ("torchdoctor/render/styled.py",),  # all of it costs as much start-up time as all of ours
     # run only in a child, or in the user's own process on the user's own call
     "torch": (
         "torchdoctor/probes/child/",
@@ -300,7 +296,7 @@ def test_the_check_sees(path: str, source: str, complaint: str) -> None:
     ("path", "source"),
     [
         ("torchdoctor/cli/explain.py", "import click\nfrom torchdoctor.render.text import render"),
-        ("torchdoctor/render/text.py", "from rich.text import Text\nfrom torchdoctor.model import Report"),
+        ("torchdoctor/render/styled.py", "from rich.cells import cell_len\nimport re"),
         (
             "torchdoctor/engine/match.py",
             "from torchdoctor import extract\nfrom torchdoctor.engine import rank",

@@ -93,10 +93,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             ["gate", "--facts", NODE, "-o", "folder"],
             "--output folder: this is a folder; name a file, or folder/",
         ),
-        (
-            ["gate", "--facts", NODE, "-o", "nope/v.json"],
-            "--output nope/v.json: there is no folder nope",
-        ),
+        (["gate", "--facts", NODE, "-o", "nope/v.json"], "--output nope/v.json: there is no folder nope"),
         (
             ["gate", "--facts", NODE, "--prometheus", "folder"],
             "--prometheus folder: this is a folder; name a file",

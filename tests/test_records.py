@@ -102,10 +102,21 @@ def test_what_it_cannot_be_is_refused() -> None:
             x: int = 1
             y: int
 
-    with pytest.raises(TypeError, match="Named: a record inherits from Record alone"):
+    with pytest.raises(TypeError, match="Named: what inherits from a record adds methods"):
 
         class Named(Fix):
             more: int = 3
+
+
+def test_a_class_with_more_methods_is_the_same_record() -> None:
+    class Loud(Point):
+        def shout(self) -> str:
+            return f"{self.x}!"
+
+    assert (Loud(1).shout(), Loud(1), Loud(1) == Point(1)) == ("1!", Loud(1), False)
+    assert dataclasses.replace(Loud(1), y=5).y == 5
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Loud(1).x = 2  # type: ignore[misc]
 
 
 def test_defining_one_takes_no_dataclasses() -> None:

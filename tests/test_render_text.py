@@ -45,15 +45,7 @@ def shown(
 ) -> str:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding, newline="")
-    render(
-        report,
-        stream=stream,
-        width=width,
-        height=height,
-        color=color,
-        verbose=verbose,
-        heading=heading,
-    )
+    render(report, stream=stream, width=width, height=height, color=color, verbose=verbose, heading=heading)
     stream.flush()
     return raw.getvalue().decode(encoding)
 

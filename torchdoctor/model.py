@@ -322,6 +322,28 @@ class Resemblance(Record):
     title: str
 
 
+class ReadingKind(str, Enum):
+    """What a failure that no rule knows is, by its form."""
+
+    LIBRARY_REFUSED = "library-refused"
+    ENDED_OUTSIDE = "ended-outside"
+    NATIVE_CRASH = "native-crash"
+
+
+@record(frozen=True, slots=True)
+class Reading(Record):
+    """What a failure that no rule knows says by itself: whose function wants what and got what.
+
+    ``owner`` is a package, a native library, or who ended the process; ``function`` its public function.
+    """
+
+    kind: ReadingKind
+    owner: str | None = None
+    function: str | None = None
+    wants: str | None = None
+    got: str | None = None
+
+
 @record(frozen=True, slots=True)
 class Suspect(Record):
     """For a failure that no rule knows: the exception that looks most like its cause.
@@ -335,6 +357,7 @@ class Suspect(Record):
     frame: Frame | None
     evidence: Evidence
     resembles: tuple[Resemblance, ...] = ()
+    reading: Reading | None = None
 
 
 @record(frozen=True, slots=True)
@@ -401,6 +424,7 @@ class CheckResult(Record):
     evidence: tuple[Evidence, ...] = ()
     action: str | None = None
     reason: str | None = None
+    group: str | None = None  # what it is about: the family of a rule
 
 
 @record(frozen=True, slots=True)

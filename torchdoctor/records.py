@@ -40,7 +40,7 @@ class _Kind(type):
     """The type of all records. The annotations of a class become its slots, their values its defaults.
 
     Raises TypeError for a default that all objects would share and could change, for a field without one
-    behind a field with one, and for a class that inherits from a record.
+    behind a field with one, and for a class that adds fields to those of a record that it inherits from.
     """
 
     _fields: dict[str, object]  # with their defaults
@@ -49,7 +49,10 @@ class _Kind(type):
 
     def __new__(mcs, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> _Kind:
         if bases and bases != (Record,):
-            raise TypeError(f"{name}: a record inherits from Record alone")
+            if "__annotations__" in space or len(bases) > 1:
+                raise TypeError(f"{name}: what inherits from a record adds methods to it and nothing else")
+            space["__slots__"] = ()
+            return super().__new__(mcs, name, bases, space)
         fields = {field: space.pop(field, _NONE) for field in space.get("__annotations__", ())}
         optional = False
         for field, value in fields.items():

@@ -237,10 +237,7 @@ class TestJoints:
     def test_the_fewest_pieces_out_of_one_file(self, script: ModuleType) -> None:
         files = [
             ("a.py", lambda: b"Frob error: "),
-            (
-                "b.so",
-                lambda: b"\x00Frob error: \x00is full of frobs\x00Frob error:\x00the grate\x00",
-            ),
+            ("b.so", lambda: b"\x00Frob error: \x00is full of frobs\x00Frob error:\x00the grate\x00"),
             ("c.so", lambda: b"\x00Frob error:\x00the grate is full of frobs\x00"),
         ]
         assert self.joined(script, "Frob error: the grate is full of frobs", files) == (

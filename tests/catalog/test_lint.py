@@ -20,7 +20,7 @@ from torchdoctor.workbench.lint import Catalog
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 # How many rules each list of exemptions may hold. Lower a number when a list has shrunk; never raise one.
-EXEMPTIONS = {"REGEX_ALLOWED": 0, "NO_POSITIVE": 0, "NO_NEAR_MISS": 0, "RISKIER_FIRST": 4}
+EXEMPTIONS = {"REGEX_ALLOWED": 0, "NO_POSITIVE": 0, "NO_NEAR_MISS": 0, "RISKIER_FIRST": 2}
 
 
 RULE = """id = "{id}"
@@ -144,7 +144,8 @@ def test_each_fault_of_a_rule_is_told(tree: Path, old: str, new: str, complaint:
 
 def test_no_fix_stands_behind_a_riskier_one(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fix = '[[fix]]\ndo = "Raise the number of slots above {match.slots}."\n'
-    change(tree, fix, fix + 'risk = "loses-work"\n[[fix]]\ndo = "Wait until a slot is free."\n')
+    riskier = '[[fix]]\ndo = "Kill who holds a slot."\nrisk = "loses-work"\n'
+    change(tree, fix, riskier + fix.replace(" above {match.slots}", ""))
     (told,) = (text for text in problems(tree) if "stands behind a riskier one" in text)
     assert told.startswith("memory/first.toml: fix 2 (safe) stands behind a riskier one (loses-work)")
     monkeypatch.setattr(lint, "RISKIER_FIRST", frozenset({"first", "second"}))

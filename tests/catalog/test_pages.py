@@ -154,7 +154,37 @@ def test_ways_out_keep_their_order_and_look_alikes_are_named(tree: Path) -> None
     text = in_text(page, 60)
     assert "\nExample\n  a line\n" in text
     assert "  1. Wait.\n     $ sleep 5\n     $ echo done\n  2. Take the machine apart. (needs root)\n" in text
-    assert "  torch 1.0 and later\n  - the pool `first` {n:int} is exhausted\n" in text
+    assert "  torch 1.0 and later\n  - the pool `first` N is exhausted\n" in text
+
+
+def test_values_of_the_message_and_groups_are_words_for_readers(examined: Catalog) -> None:
+    page = examined.pages()["memory/README.md"]
+    assert "1. Take OPTION out of PYTORCH_CUDA_ALLOC_CONF" in page
+    assert "- `Unrecognized CachingAllocator option: OPTION` – torch 1.10 to 2.8" in page
+    assert "**Can lead to** `@peer-death`, `@launcher-teardown`." in page
+    for name, text in examined.pages().items():
+        if name.endswith(".md"):
+            assert not re.search(r"\{\w+\.\w+\}|\bmatch\.", text), name
+
+
+def test_rules_print_the_same_text_only_where_they_share_a_whole_template(examined: Catalog) -> None:
+    def alike(rule_id: str) -> set[str]:
+        found = gather(examined.rules, rule_id).look_alikes
+        return {name for name, _, how in found if how == "prints the same text"}
+
+    assert "cuda-oom-other-process" in alike("cuda-oom-fragmentation")
+    assert "cuda-oom-too-big" not in alike("allocator-option-invalid")
+
+
+def test_a_site_has_a_page_for_each_rule_and_every_link_leads_to_one(tmp_path: Path) -> None:
+    assert main(["rules", "pages", "--site", str(tmp_path)]) == 0
+    rules = catalog.load()
+    texts = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+    assert {f"{rule_id}.md" for rule_id in rules.ids()} < texts.keys()
+    for name, text in texts.items():
+        assert set(re.findall(r"\]\(([^)#:]+\.md)\)", text)) <= texts.keys(), name
+    assert "# dtype-mismatch\n" in texts["dtype-mismatch.md"]
+    assert "(dtype-mismatch.md)" in texts["index.md"]
 
 
 def test_markdown_shows_texts_as_they_are(tree: Path) -> None:
@@ -163,7 +193,7 @@ def test_markdown_shows_texts_as_they_are(tree: Path) -> None:
     assert r"\_\_slots\_\_ \| and \*stars\*; see https://example.org/a_b_c" in page
     assert r"**first \[of\] \<pools>**" in page
     assert "````text\n```\nx\n````" in page
-    assert "- ``the pool `first` {n:int} is exhausted`` – torch 1.0 and later" in page
+    assert "- ``the pool `first` N is exhausted`` – torch 1.0 and later" in page
     assert "   ```sh\n   sleep 5\n   echo done\n   ```" in page
 
 

@@ -29,10 +29,7 @@ def test_it_has_what_a_custom_plugin_needs() -> None:
     assert rule["path"].startswith("/")
 
 
-@pytest.mark.parametrize(
-    ("options", "code"),
-    [([], 0), (["--gpus", "16"], 1), (["--facts", "/nowhere"], 2)],
-)
+@pytest.mark.parametrize(("options", "code"), [([], 0), (["--gpus", "16"], 1), (["--facts", "/nowhere"], 2)])
 def test_its_command_ends_as_the_detector_reads_it(options: list[str], code: int, tmp_path: Path) -> None:
     """0 is no problem, 1 a problem, everything else unknown."""
     recording = [] if "--facts" in options else ["--facts", "tests/gate/machines/hgx-h100x8.json"]

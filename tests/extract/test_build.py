@@ -59,9 +59,8 @@ def known(transcript: Transcript) -> dict[str, FactValue]:
         ("sh: line 1: /opt/cuda/bin/nvcc: No such file or directory", "nvcc-missing"),
         ("unable to execute 'x86_64-linux-gnu-gcc': No such file or directory", "compiler-missing"),
         (
-            "/usr/include/crt/host_config.h:143:2: error: #error -- unsupported GNU version! gcc "
-            "versions later "
-            "than 12 are not supported!",
+            "/usr/include/crt/host_config.h:143:2: error: #error -- unsupported GNU version! gcc versions "
+            "later than 12 are not supported!",
             "compiler-too-new",
         ),
         (

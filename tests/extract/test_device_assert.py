@@ -25,22 +25,19 @@ def values(text: str) -> dict[str, FactValue]:
     ("text", "kernel", "file"),
     [
         (
-            f"/pytorch/aten/src/ATen/native/cuda/Loss.cu:245: "
-            f"nll_loss_forward_reduce_cuda_kernel_2d: {WHERE} "
-            "Assertion `t >= 0 && t < n_classes` failed.",
+            f"/pytorch/aten/src/ATen/native/cuda/Loss.cu:245: nll_loss_forward_reduce_cuda_kernel_2d: "
+            f"{WHERE} Assertion `t >= 0 && t < n_classes` failed.",
             "nll_loss_forward_reduce_cuda_kernel_2d", "/pytorch/aten/src/ATen/native/cuda/Loss.cu",
         ),
         (  # whole signatures up to about torch 1.7
-            "/pytorch/aten/src/THC/THCTensorRandom.cuh:193: void sampleMultinomialOnce(long *, long, "
-            "int, T *, T *, "
-            f"int, int) [with T = float, AccT = float]: {WHERE} Assertion `THCNumerics<T>::ge(val, "
-            f"zero)` failed.",
+            f"/pytorch/aten/src/THC/THCTensorRandom.cuh:193: void sampleMultinomialOnce(long *, long, int, "
+            f"T *, T *, int, int) [with T = float, AccT = float]: {WHERE} Assertion "
+            f"`THCNumerics<T>::ge(val, zero)` failed.",
             "sampleMultinomialOnce", "/pytorch/aten/src/THC/THCTensorRandom.cuh",
         ),
         (  # a functor is known by its class
-            "/w/THCUNN/BCECriterion.cu:42: Acctype bce_functor<Dtype, Acctype>::operator()(Tuple) "
-            "[with Tuple = "
-            f"thrust::tuple<thrust::null_type>, Dtype = float]: {WHERE} Assertion `input >= 0. && "
+            f"/w/THCUNN/BCECriterion.cu:42: Acctype bce_functor<Dtype, Acctype>::operator()(Tuple) [with "
+            f"Tuple = thrust::tuple<thrust::null_type>, Dtype = float]: {WHERE} Assertion `input >= 0. && "
             f"input <= 1.` failed.",
             "bce_functor", "/w/THCUNN/BCECriterion.cu",
         ),
@@ -50,9 +47,8 @@ def values(text: str) -> dict[str, FactValue]:
             None, "C:/cb/work/aten/src/ATen/native/cuda/Indexing.cu",
         ),
         (  # glued to a progress bar
-            f" 3%|#3 | 13/412 [00:04<01:58, 3.36it/s]/w/ClassNLLCriterion.cu:101: void f(int): "
-            f"{WHERE} Assertion "
-            "`t >= 0 && t < n_classes` failed.",
+            f" 3%|#3 | 13/412 [00:04<01:58, 3.36it/s]/w/ClassNLLCriterion.cu:101: void f(int): {WHERE} "
+            f"Assertion `t >= 0 && t < n_classes` failed.",
             "f", "/w/ClassNLLCriterion.cu",
         ),
         (  # the head of the line was lost
@@ -61,21 +57,18 @@ def values(text: str) -> dict[str, FactValue]:
             "indexSelectLargeIndex", None,
         ),
         (  # back quotes inside the condition
-            f"/p/TensorCompare.cu:112: _assert_async_cuda_kernel: {WHERE} Assertion `probability "
-            f"tensor contains "
-            "either `inf`, `nan` or element < 0` failed.",
+            f"/p/TensorCompare.cu:112: _assert_async_cuda_kernel: {WHERE} Assertion `probability tensor "
+            f"contains either `inf`, `nan` or element < 0` failed.",
             "_assert_async_cuda_kernel", "/p/TensorCompare.cu",
         ),
         (
-            f"/tmp/torchinductor_u/on/conx.py:29: unknown: {WHERE} Assertion `index out of bounds: 0 "
-            f"<= tmp4 < 10` "
-            "failed.",
+            f"/tmp/torchinductor_u/on/conx.py:29: unknown: {WHERE} Assertion `index out of bounds: 0 <= "
+            f"tmp4 < 10` failed.",
             None, "/tmp/torchinductor_u/on/conx.py",
         ),
         (
-            "/root/pytorch/aten/src/ATen/native/hip/Loss.hip:250: void "
-            "at::native::nll_loss_forward(float *, int) "
-            "[scalar_t = float]: Device-side assertion `t >= 0 && t < n_classes' failed.",
+            "/root/pytorch/aten/src/ATen/native/hip/Loss.hip:250: void at::native::nll_loss_forward(float "
+            "*, int) [scalar_t = float]: Device-side assertion `t >= 0 && t < n_classes' failed.",
             "nll_loss_forward", "/root/pytorch/aten/src/ATen/native/hip/Loss.hip",
         ),
         (

@@ -217,12 +217,7 @@ def test_missing_library(text: str, library: str) -> None:
             "cxxabi",
             "libstdc++.so.6",
         ),
-        (
-            "/lib/libc.so.6: version `GLIBC_2.34' 未找到 (被 /c/x.so 需要)",
-            "GLIBC_2.34",
-            "glibc",
-            "libc.so.6",
-        ),
+        ("/lib/libc.so.6: version `GLIBC_2.34' 未找到 (被 /c/x.so 需要)", "GLIBC_2.34", "glibc", "libc.so.6"),
     ],
 )
 def test_missing_version(text: str, version: str, family: str, library: str) -> None:

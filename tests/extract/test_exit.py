@@ -81,12 +81,7 @@ Root Cause (first observed failure):
   traceback : Signal 6 (SIGABRT) received by PID 683
 """
     values = {name: fact.value for name, fact in extract(box, EventKind.EXCEPTION).items()}
-    assert values == {
-        "exit.code": -6,
-        "exit.signal": "SIGABRT",
-        "exit.pid": 683,
-        "exit.local_rank": 0,
-    }
+    assert values == {"exit.code": -6, "exit.signal": "SIGABRT", "exit.pid": 683, "exit.local_rank": 0}
 
 
 def test_box_without_its_root_part() -> None:

@@ -35,11 +35,7 @@ def watchdog(rank: int, seq: int, op: str = "ALLREDUCE", numel: int = 4096, ran:
         (
             "[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4, OpType=ALLGATHER, "
             "NumelIn=2048, NumelOut=4096, Timeout(ms)=25000) ran for 25089 milliseconds before timing out.",
-            {
-                "nccl.seq": 4,
-                "nccl.op": "ALLGATHER",
-                "nccl.timeout_ms": 25000,
-            },
+            {"nccl.seq": 4, "nccl.op": "ALLGATHER", "nccl.timeout_ms": 25000},
         ),
         (  # torch 1.8: no number, a shape
             "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(OpType=BROADCAST, "

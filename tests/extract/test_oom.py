@@ -37,8 +37,7 @@ def values(text: str, before: tuple[str, ...] = ()) -> dict[str, FactValue]:
 
 HINT = (
     " If reserved but unallocated memory is large try setting "
-    "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to"
-    " avoid fragmentation."
+    "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation."
 )
 
 
@@ -47,11 +46,9 @@ def new_report(
 ) -> str:
     self = f" Including non-PyTorch memory, this process has {own} memory in use." if own else ""
     return (
-        f"CUDA out of memory. Tried to allocate {want}. GPU 0 has a total capacity of {total} of "
-        f"which {free} is free."
-        f"{listed}{self} Of the allocated memory {allocated} is allocated by PyTorch, and {rest} is "
-        f"reserved by "
-        f"PyTorch but unallocated.{HINT}"
+        f"CUDA out of memory. Tried to allocate {want}. GPU 0 has a total capacity of {total} of which "
+        f"{free} is free.{listed}{self} Of the allocated memory {allocated} is allocated by PyTorch, and "
+        f"{rest} is reserved by PyTorch but unallocated.{HINT}"
     )
 
 
@@ -59,15 +56,13 @@ def new_report(
     ("text", "want", "total", "free", "allocated", "unallocated", "gpu"),
     [
         (  # 1.0 to 1.3 print the free part of the cache
-            "CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 10.91 GiB total capacity; 9.90 "
-            "GiB already "
-            "allocated; 13.31 MiB free; 75.00 MiB cached)",
+            "CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 10.91 GiB total capacity; 9.90 GiB "
+            "already allocated; 13.31 MiB free; 75.00 MiB cached)",
             20 * MIB, int(10.91 * GIB), int(13.31 * MIB), int(9.90 * GIB), 75 * MIB, 0,
         ),
         (  # 1.4 to 2.0 print the whole of it
-            "CUDA out of memory. Tried to allocate 60.00 MiB (GPU 1; 11.00 GiB total capacity; 4.00 "
-            "GiB already "
-            "allocated; 12.50 MiB free; 5.00 GiB reserved in total by PyTorch)",
+            "CUDA out of memory. Tried to allocate 60.00 MiB (GPU 1; 11.00 GiB total capacity; 4.00 GiB "
+            "already allocated; 12.50 MiB free; 5.00 GiB reserved in total by PyTorch)",
             60 * MIB, 11 * GIB, int(12.5 * MIB), 4 * GIB, GIB, 1,
         ),
         (  # torch_npu
@@ -77,28 +72,22 @@ def new_report(
             896 * MIB, 60 * GIB, 622 * MIB, 58 * GIB, GIB, 3,
         ),
         (  # 2.1 misspelt it
-            "CUDA out of memory. Tried to allocate 44.00 MiB. GPU 0 has a total capacty of 10.75 GiB "
-            "of which "
-            "25.50 MiB is free. Including non-PyTorch memory, this process has 10.70 GiB memory in "
-            "use. Of the "
-            "allocated memory 10.00 GiB is allocated by PyTorch, and 17.00 MiB is reserved by "
+            "CUDA out of memory. Tried to allocate 44.00 MiB. GPU 0 has a total capacty of 10.75 GiB of "
+            "which 25.50 MiB is free. Including non-PyTorch memory, this process has 10.70 GiB memory in "
+            "use. Of the allocated memory 10.00 GiB is allocated by PyTorch, and 17.00 MiB is reserved by "
             "PyTorch but unallocated.",
             44 * MIB, int(10.75 * GIB), int(25.5 * MIB), 10 * GIB, 17 * MIB, 0,
         ),
         (  # 2.2 and 2.3 left the number out
-            "CUDA out of memory. Tried to allocate 336.00 MiB. GPU  has a total capacity of 79.00 "
-            "GiB of which "
-            "141.25 MiB is free. Process 2109115 has 78.99 GiB memory in use. Of the allocated "
-            "memory 77.00 GiB is "
-            "allocated by PyTorch, and 283.50 MiB is reserved by PyTorch but unallocated.",
+            "CUDA out of memory. Tried to allocate 336.00 MiB. GPU  has a total capacity of 79.00 GiB of "
+            "which 141.25 MiB is free. Process 2109115 has 78.99 GiB memory in use. Of the allocated memory "
+            "77.00 GiB is allocated by PyTorch, and 283.50 MiB is reserved by PyTorch but unallocated.",
             336 * MIB, 79 * GIB, int(141.25 * MIB), 77 * GIB, int(283.5 * MIB), None,
         ),
         (
-            "HIP out of memory. Tried to allocate 978.00 MiB. GPU 2 has a total capacity of 16.00 "
-            "GiB of which 630.00 "
-            "MiB is free. Of the allocated memory 0 bytes is allocated by PyTorch, and 0 bytes is "
-            "reserved by PyTorch "
-            "but unallocated.",
+            "HIP out of memory. Tried to allocate 978.00 MiB. GPU 2 has a total capacity of 16.00 GiB of "
+            "which 630.00 MiB is free. Of the allocated memory 0 bytes is allocated by PyTorch, and 0 bytes "
+            "is reserved by PyTorch but unallocated.",
             978 * MIB, 16 * GIB, 630 * MIB, 0, 0, 2,
         ),
         (  # cudaMallocAsync, over several lines
@@ -110,10 +99,9 @@ def new_report(
             150 * GIB, 79 * GIB, 48 * GIB, 30 * GIB, None, 0,
         ),
         (
-            "MPS backend out of memory (MPS allocated: 11.00 GB, other allocations: 6.65 GB, max "
-            "allowed: 18.00 GB). "
-            "Tried to allocate 375.00 MB on private pool. Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 "
-            "to disable",
+            "MPS backend out of memory (MPS allocated: 11.00 GB, other allocations: 6.65 GB, max allowed: "
+            "18.00 GB). Tried to allocate 375.00 MB on private pool. Use "
+            "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 to disable",
             375 * MIB, 18 * GIB, None, 11 * GIB, None, None,
         ),
     ],
@@ -186,15 +174,13 @@ def test_fragmented(text: str, fragmented: bool) -> None:
         ),
         # the old report counts only the allocator's memory: a context of its own is no other process
         (
-            "CUDA out of memory. Tried to allocate 82.00 MiB (GPU 0; 10.76 GiB total capacity; 9.77 "
-            "GiB already "
-            "allocated; 44.44 MiB free; 9.83 GiB reserved in total by PyTorch)",
+            "CUDA out of memory. Tried to allocate 82.00 MiB (GPU 0; 10.76 GiB total capacity; 9.77 GiB "
+            "already allocated; 44.44 MiB free; 9.83 GiB reserved in total by PyTorch)",
             False,
         ),
         (
-            "CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 7.93 GiB total capacity; 2.81 "
-            "GiB already "
-            "allocated; 25.38 MiB free; 3.06 GiB reserved in total by PyTorch)",
+            "CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 7.93 GiB total capacity; 2.81 GiB "
+            "already allocated; 25.38 MiB free; 3.06 GiB reserved in total by PyTorch)",
             True,
         ),
         # Windows and WSL print a process size that no machine has

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from gate_machines import Altered
 
 from torchdoctor.cli.main import main
 from torchdoctor.gate.fleet import merge, table
-from torchdoctor.gate.hostlist import HostListError, hosts_of
+from torchdoctor.gate.fleet_page import to_html
+from torchdoctor.gate.hostlist import HostListError, fold, hosts_of
 from torchdoctor.gate.launch import looks_elsewhere, node_name, refuses
+from torchdoctor.gate.outcome import to_json
 
 CODES = {"fit": 0, "unfit": 10, "environment": 11, "inconclusive": 12}
 
@@ -94,6 +97,19 @@ def test_the_odd_version_is_named_and_of_two_nobody_is_odd(tmp_path: Path) -> No
     assert merge(str(tmp_path)).odd == ()
 
 
+def test_drift_names_a_setting_that_few_have_and_no_silence(tmp_path: Path) -> None:
+    usual = {"torch": "2.11.0", "limits": {"nofile": [1024, 1024]}, "variables": {}, "image": None}
+    for number in range(1, 5):
+        write(tmp_path, f"n{number}", fingerprint=usual)
+    low = {"torch": None, "limits": {"nofile": [256, 256]}, "variables": {"OMP_NUM_THREADS": "1"}}
+    write(tmp_path, "n5", fingerprint=low)
+    odd = {one.what: (one.usual, one.nodes) for one in merge(str(tmp_path)).odd}
+    assert odd == {
+        "limits.nofile": ("[1024, 1024]", (("n5", "[256, 256]"),)),
+        "variables.OMP_NUM_THREADS": ("not set", (("n5", "1"),)),
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -106,6 +122,14 @@ def test_the_odd_version_is_named_and_of_two_nobody_is_odd(tmp_path: Path) -> No
 )
 def test_lists_as_slurm_writes_them(text: str, expected: tuple[str, ...]) -> None:
     assert hosts_of(text) == expected
+    assert set(hosts_of(fold(expected))) == set(expected)
+
+
+def test_a_list_is_folded() -> None:
+    names = [f"gpu{number:03d}" for number in (3, 5, 4, 9)]
+    assert (
+        fold([*names, "login", "gpu9", "r1n08-ib", "r1n09-ib"]) == "login,gpu9,gpu[003-005,009],r1n[08-09]-ib"
+    )
 
 
 @pytest.mark.parametrize("text", ["gpu[1-", "gpu[a-b]", "gpu[5-1]", "gpu[1-999999999]", "gpu]1["])
@@ -226,3 +250,43 @@ def test_a_rank_that_was_left_in_the_environment_keeps_nobody_from_looking(
     monkeypatch.setenv("SLURMD_NODENAME", "n5")
     main(["gate", "--tier", "passive", "--gpus", "0", "-o", f"{tmp_path}/"])
     assert (tmp_path / "n5.json").exists()
+
+
+def test_the_page_has_a_row_for_what_is_said_and_a_column_for_what_was_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    xid = {"check": "xid", "weight": "fail", "suppressed": None}
+    late = {"check": "clock-sync", "weight": "warn", "suppressed": None}
+    for number in range(300):
+        write(
+            tmp_path,
+            f"gpu{number:03d}",
+            not_checked=[{"check": "kernel-log", "reason": "no", "required": False}],
+        )
+    write(tmp_path, "gpu300", "unfit", findings=[xid, late], reason="<b>td:xid79")
+    assert main(["gate", "merge", str(tmp_path), "--format", "html"]) == 10
+    page = capsys.readouterr().out
+    assert page.count("<tr>") == 1 + 2 + 1  # the head, two rows, a reason
+    assert [name for name in ("xid", "clock-sync", "kernel-log") if f'"check">{name}<' in page]
+    assert '<td>gpu[000-299]</td><td class="number">300</td>' in page
+    assert '<td class="cell fail" title="xid: fails">✗</td>' in page
+    assert "&lt;b&gt;td:xid79" in page
+    assert "<b>" not in page
+
+
+def test_a_thousand_verdicts(tmp_path: Path) -> None:
+    """In the time and memory that are promised, each a small part: the machine may be busy."""
+    import time
+    import tracemalloc
+
+    verdict = to_json(Altered().judge())
+    for number in range(1000):
+        (tmp_path / f"n{number}.json").write_text(verdict.replace("host-1", f"n{number}"), encoding="utf-8")
+    begun = time.process_time()
+    tracemalloc.start()
+    page = to_html(merge(str(tmp_path)))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(page) < 100_000
+    assert peak < 50 << 20
+    assert time.process_time() - begun < 10.0

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -76,14 +75,6 @@ def test_a_lost_gpu(tmp_path: Path, policy: str) -> None:
 def test_an_nvml_that_crashes_is_no_verdict(tmp_path: Path, policy: str) -> None:
     code, verdict = passive(tmp_path, {"crash": True}, "--gpus", "2", "--policy", policy)
     assert code == 12
-    assert "nvml" in {one["check"] for one in verdict["not_checked"] if one["required"]}
-
-
-def test_an_nvml_that_hangs_does_not_hold_us(tmp_path: Path, policy: str) -> None:
-    begun = time.monotonic()
-    code, verdict = passive(tmp_path, {"hang": True}, "--gpus", "2", "--policy", policy)
-    assert code == 12
-    assert time.monotonic() - begun < 10
     assert "nvml" in {one["check"] for one in verdict["not_checked"] if one["required"]}
 
 

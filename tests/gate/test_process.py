@@ -189,9 +189,8 @@ def test_mistakes_end_with_2(words: tuple[str, ...]) -> None:
 def test_a_look_at_a_healthy_node_imports_no_engine() -> None:
     """It costs a tenth of a second, and is needed where a torch died."""
     code = (
-        "import sys; from torchdoctor.cli.main import main; "
-        f"main(['gate', '--tier', 'passive', '--facts', {HEALTHY!r}]); "
-        "sys.exit('torchdoctor.engine.diagnose' in sys.modules)"
+        f"import sys; from torchdoctor.cli.main import main; main(['gate', '--tier', 'passive', '--facts', "
+        f"{HEALTHY!r}]); sys.exit('torchdoctor.engine.diagnose' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 

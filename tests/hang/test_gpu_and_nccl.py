@@ -131,6 +131,15 @@ def test_a_rank_that_never_reached_the_collective_of_others_that_wait_for_their_
     assert unsaid == []
 
 
+def test_a_rank_that_waits_for_its_gpu_while_another_has_ended() -> None:
+    """As two H200 showed it: rank 0 had printed its result and gone, rank 1 stood in synchronize."""
+    for world, answer in ((1, ("hang-cuda-sync", 200)), (2, ("collective-rank-branch", 0))):
+        left = seen(200, *SYNCHRONISES, rank=world - 1, world=world, tasks=READY, cpu=1.5)
+        found, _ = judge.judge([left], [200])
+        assert [(wait.rule, wait.pid) for wait in found] == [answer]
+    assert found[0].says[0] == "rank 1 of 2 waits for the GPU; not seen on this node: rank 0"
+
+
 def test_a_rank_that_works_is_waited_for_on_the_gpu_too() -> None:
     late = seen(100, *SYNCHRONISES, tasks=READY, cpu=1.5)
     away = seen(200, frame("/home/me/train.py", 60, "evaluate", "metric(x)"), rank=1, tasks=READY)

@@ -288,8 +288,7 @@ def through_proc(place: Place) -> str:
 
 @linux
 @pytest.mark.parametrize(
-    "log",
-    [standard_library, a_package, one_own_line, own_lines, a_link, a_linked_folder, dots, through_proc],
+    "log", [standard_library, a_package, one_own_line, own_lines, a_link, a_linked_folder, dots, through_proc]
 )
 def test_a_log_alone_has_no_program_run(place: Place, log: Callable[[Place], str]) -> None:
     given = examined(place)

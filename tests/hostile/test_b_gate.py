@@ -65,9 +65,7 @@ def test_a_device_stays_a_device(option: str, folder: Path) -> None:
 
 @ROOT_ONLY
 @pytest.mark.parametrize(
-    ("kind", "number"),
-    [(stat.S_IFBLK, (7, 250)), (stat.S_IFCHR, (10, 250))],
-    ids=["disk", "device"],
+    ("kind", "number"), [(stat.S_IFBLK, (7, 250)), (stat.S_IFCHR, (10, 250))], ids=["disk", "device"]
 )
 def test_a_disk_or_another_device_is_refused(kind: int, number: tuple[int, int], folder: Path) -> None:
     path = folder / "device"
@@ -482,8 +480,7 @@ def test_a_torch_that_dies_with_and_without_its_settings_blames_nobody(folder: P
 
 
 @pytest.mark.parametrize(
-    ("option", "kind"),
-    [("--policy", "pipe"), ("--facts", "held"), ("--policy", "zero"), ("--facts", "zero")],
+    ("option", "kind"), [("--policy", "pipe"), ("--facts", "held"), ("--policy", "zero"), ("--facts", "zero")]
 )
 def test_an_input_that_never_comes_holds_nobody(option: str, kind: str, folder: Path) -> None:
     path = "/dev/zero" if kind == "zero" else str(folder / "input")

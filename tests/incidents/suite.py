@@ -13,6 +13,8 @@ from incidents.world import KINDS, Incident, World, Written
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    Writer = Callable[[Incident, Path, World, random.Random], list[str]]
+
 SIZES = ((4, 2), (4, 4), (8, 4), (8, 8), (16, 8), (16, 4), (32, 8), (64, 8))
 RANK_NAMES = (
     "rank_{rank}.log", "rank{rank:02d}.txt", "slurm-812{job}_{rank}.out", "{host}_rank{rank}.log",
@@ -64,7 +66,7 @@ def build(folder: Path, count: int, seed: int = 20261128) -> list[Label]:
     return labels
 
 
-def _write(place: Path, contents: dict[str, list[str]]) -> list[str]:
+def write(place: Path, contents: dict[str, list[str]]) -> list[str]:
     names = []
     for name, lines in contents.items():
         path = place / name
@@ -90,7 +92,7 @@ def rank_files(case: Incident, place: Path, world: World, chance: random.Random)
             contents.setdefault(f"launcher-{line.host}.log", []).append(line.text)
         else:
             contents[file_of(line.rank)].append(line.text)
-    return _write(place, contents)
+    return write(place, contents)
 
 
 def _tagged(line: Written, style: str, world: World) -> str:
@@ -111,13 +113,13 @@ def node_files(case: Incident, place: Path, world: World, chance: random.Random)
     contents: dict[str, list[str]] = {f"{host}.log": [] for host in case.hosts}
     for line in case.lines:
         contents[f"{line.host}.log"].append(_tagged(line, style, world))
-    return _write(place, contents)
+    return write(place, contents)
 
 
-def one_file(case: Incident, place: Path, world: World, chance: random.Random) -> list[str]:
+def one_file(case: Incident, place: Path, world: World, chance: random.Random, style: str = "") -> list[str]:
     """All ranks in one file, in the order in which the lines came."""
-    style = chance.choice(["srun", "rank", "mpi"])
-    return _write(place, {"job.log": [_tagged(line, style, world) for line in case.lines]})
+    style = style or chance.choice(["srun", "rank", "mpi"])
+    return write(place, {"job.log": [_tagged(line, style, world) for line in case.lines]})
 
 
 def torchrun_folders(case: Incident, place: Path, world: World, chance: random.Random) -> list[str]:
@@ -137,7 +139,7 @@ def torchrun_folders(case: Incident, place: Path, world: World, chance: random.R
             contents[
                 f"{line.host}/{runs[line.host]}/attempt_0/{line.rank % world.per_host}/{stream}.log"
             ].append(line.text)
-    return _write(place, contents)
+    return write(place, contents)
 
 
 def pods(case: Incident, place: Path, world: World, chance: random.Random) -> list[str]:
@@ -153,7 +155,7 @@ def pods(case: Incident, place: Path, world: World, chance: random.Random) -> li
     for line in case.lines:
         rank = line.rank if line.rank is not None else case.hosts.index(line.host)
         contents[name(rank)].append(line.text)
-    return _write(place, contents)
+    return write(place, contents)
 
 
 @dataclass

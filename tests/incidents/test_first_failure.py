@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from incidents import causes
 from incidents.suite import build, rank_files, score
 from incidents.world import World
 from torchdoctor.catalog import RuleSet, load, rules_directory
@@ -36,11 +37,27 @@ def report_of(folder: Path, files: dict[str, str], rules: RuleSet) -> Report:
 
 def test_the_suite_is_answered(tmp_path: Path) -> None:
     """Two rounds over all kinds; benchmarks/incidents.py makes as many as are wanted."""
-    labels = build(tmp_path, 34, seed=4)
+    labels = build(tmp_path, 36, seed=4)
     found = score(labels)
     assert found.wrong == []
-    assert len({label.kind for label in labels}) == 17
+    assert len({label.kind for label in labels}) == 18
     assert len({label.layout for label in labels}) == 5
+
+
+def test_incidents_of_one_cause_in_four_layouts(tmp_path: Path) -> None:
+    found = causes.score(causes.build(tmp_path, 32, seed=5))
+    assert found.wrong == []
+    assert (found.decidable, found.tied) == (28, 4)
+
+
+def test_a_rank_that_came_late_is_in_no_other_branch(tmp_path: Path, rules: RuleSet) -> None:
+    world = World("late", 3, 8, 4)
+    report = explain(
+        rank_files(world.incident("late"), tmp_path, world, random.Random(1)), FactBook(), rules
+    ).report
+    assert report.diagnoses[0].rule == "nccl-timeout"
+    assert report.first_failure is not None
+    assert report.first_failure.decided_by == "it came to the collective when the others had given up"
 
 
 def test_the_suite_can_be_answered_wrongly(tmp_path: Path) -> None:
@@ -229,3 +246,24 @@ def test_the_ranks_in_the_middle_of_many_are_judged_too(
     assert first is not None
     assert (first.tie if case.tie else first.rank) == (case.tie or case.rank)
     assert case.tie or not first.tie
+
+
+@pytest.mark.parametrize(("step", "rank", "tie"), [(4, 0, (0, 1)), (8, 0, ())])
+def test_a_step_that_both_had_reached_does_not_show_that_the_run_went_on(
+    step: int, rank: int, tie: tuple[int, ...], tmp_path: Path, rules: RuleSet
+) -> None:
+    """torchrun --tee prints the lines of each rank when it gets to them: here after the other's traceback."""
+
+    def failed(rank: int) -> str:
+        lines = (
+            "Traceback (most recent call last):",
+            '  File "/w/train.py", line 20, in <module>',
+            "    loss.backward()",
+            "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",
+        )
+        return "".join(f"[default{rank}]:[rank{rank}]: {line}\n" for line in lines)
+
+    text = f"[default0]:step 4 loss 1.5\n{failed(0)}[default1]:step {step} loss 1.5\n{failed(1)}"
+    first = report_of(tmp_path, {"launcher.log": text}, rules).first_failure
+    assert first is not None
+    assert (first.rank, first.tie) == (rank, tie)

@@ -107,6 +107,22 @@ def test_a_rank_that_came_early_to_a_call_of_all_ranks_had_fewer_batches(
     assert (answer.frame.file, answer.frame.line) == ("/home/u/proj/train.py", 90)
 
 
+def test_a_state_that_is_gathered_is_no_step_of_training(tmp_path: Path, rules: RuleSet) -> None:
+    """As two H200 showed it: rank 0 gathers the whole state in its branch, rank 1 is at the barrier."""
+    gathers = call(40, "all_gather_into_tensor_coalesced", 8192, "train.py:22", "scheduled")
+    state = {
+        "filename": SITE + "distributed/checkpoint/state_dict.py",
+        "line": 1,
+        "name": "get_model_state_dict",
+    }
+    gathers["frames"].insert(2, state)
+    barrier = call(40, "all_reduce_barrier", 1, "train.py:25", "scheduled")
+    report = told(tmp_path, {0: [*steps(1, 39), gathers], 1: [*steps(1, 39), barrier]}, rules)
+    assert report.diagnoses[0].rule == "collective-rank-branch"
+    assert report.first_failure is not None
+    assert report.first_failure.rank == 0
+
+
 def test_a_call_in_the_middle_of_training_is_a_branch(tmp_path: Path, rules: RuleSet) -> None:
     """Rank 1 calls a broadcast of its own and goes on with its gradients."""
     ranks = {rank: waiting(40) for rank in range(4)}

@@ -1,10 +1,14 @@
-"""Incidents that benchmarks/real_incidents.py made on two H200 with NCCL and torch 2.11, in two runs."""
+"""Incidents that benchmarks/real_incidents.py made on two H200 with NCCL and torch 2.11, in two runs.
+
+``real.tar.gz`` holds what they left, a folder each; ``real.json`` says what is right.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -14,25 +18,36 @@ from torchdoctor.engine import FactBook
 from torchdoctor.engine.incident import explain
 from torchdoctor.render.json import to_json
 
-REAL = Path(__file__).resolve().parent / "real"
-sys.path.insert(0, str(REAL.parents[2] / "benchmarks"))
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "benchmarks"))
 import real_incidents  # noqa: E402
 from real_failures import Case, faults, read_programs  # noqa: E402
 from real_incidents import KEYS, PROGRAMS, judged, label_of  # noqa: E402
 
-LABELS = json.loads((REAL / "labels.json").read_text(encoding="utf-8"))
+LABELS = json.loads((HERE / "real.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("incidents") / "real"
+    with tarfile.open(HERE / "real.tar.gz") as archive:
+        for item in archive:
+            path = folder / item.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(archive.extractfile(item).read())  # type: ignore[union-attr]
+    return folder
 
 
 @pytest.mark.parametrize("label", LABELS, ids=lambda label: label["case"])
-def test_real_incident(label: dict[str, object]) -> None:
-    report = explain([str(REAL / str(label["case"]))], FactBook(), load()).report
+def test_real_incident(label: dict[str, object], real: Path) -> None:
+    report = explain([str(real / str(label["case"]))], FactBook(), load()).report
     found = judged(label, json.loads(to_json(report)))
     assert found["rank_right"], (found["told"], found["decided_by"])
     assert found["cause_right"], found["rule"]
 
 
-def test_the_records_are_kept() -> None:
-    records = [path for path in REAL.rglob("nccl_trace_rank_*") if os.path.getsize(path)]
+def test_the_records_are_kept(real: Path) -> None:
+    records = [path for path in real.rglob("nccl_trace_rank_*") if os.path.getsize(path)]
     assert len(records) >= 8
 
 

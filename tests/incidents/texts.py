@@ -85,6 +85,43 @@ def out_of_memory(rank: int, prefix: bool) -> list[str]:
     return dressed(lines[start:], rank, prefix)
 
 
+def illegal_access(rank: int, prefix: bool) -> list[str]:
+    lines = captured("cuda-illegal-access/h100-illegal")
+    return dressed(lines[: lines.index("")] if "" in lines else lines, rank, prefix)
+
+
+def missing_file(rank: int, prefix: bool) -> list[str]:
+    lines = (
+        "Traceback (most recent call last):",
+        '  File "/home/user/proj/launch.py", line 31, in <module>',
+        "    main(load_settings())",
+        '  File "/home/user/proj/launch.py", line 11, in load_settings',
+        "    with open(path) as file:",
+        "         ^^^^^^^^^^",
+        "FileNotFoundError: [Errno 2] No such file or directory: '/data/corpus/vocab.json'",
+    )
+    return dressed(lines, rank, prefix)
+
+
+def step_ended(host: str, tasks: list[int], code: int) -> str:
+    """srun on tasks of one node, as ``node05: tasks 8-10,13: Killed``."""
+    runs: list[list[int]] = []
+    for task in sorted(tasks):
+        if runs and task == runs[-1][-1] + 1:
+            runs[-1].append(task)
+        else:
+            runs.append([task])
+    named = ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
+    signals = {-15: "Terminated", -9: "Killed", -6: "Aborted (core dumped)"}
+    how = signals.get(code, f"Exited with exit code {code}")
+    return f"srun: error: {host}: task{'s' if len(tasks) > 1 else ''} {named}: {how}"
+
+
+def step_cancelled(host: str, at: float) -> str:
+    when = EPOCH + timedelta(seconds=at)
+    return f"slurmstepd: error: *** STEP 81234.0 ON {host} CANCELLED AT {when:%Y-%m-%dT%H:%M:%S} ***"
+
+
 def dataset_error(rank: int) -> list[str]:
     case = "dataloader-worker-error/h200x2-loader-rank1"
     lines = stretch(case, "[default1]:", "Traceback (most recent", "KeyError: 'segmentation'")

@@ -16,6 +16,7 @@ from incidents.texts import EPOCH
 KINDS = (
     "oom", "assert", "dataset", "user", "ecc", "sigkill", "sigsegv", "branch", "uneven", "slow", "limit",
     "two-causes", "steps-apart", "stuck", "same-on-all", "at-once", "half-and-half",
+    "late",
 )  # fmt: skip
 _STAMPS = (
     "{at:%Y-%m-%d %H:%M:%S},{ms:03d} INFO trainer: {text}",
@@ -56,9 +57,9 @@ class Incident:
 
 
 class World:
-    """A job of ``ranks`` processes on machines of ``per_host``; clocks are wrong by a second at most."""
+    """A job of ``ranks`` processes on machines of ``per_host``; clocks are wrong by ``skew_s`` at most."""
 
-    def __init__(self, name: str, seed: int, ranks: int, per_host: int, skew: bool = True) -> None:
+    def __init__(self, name: str, seed: int, ranks: int, per_host: int, skew_s: float = 1.0) -> None:
         self.random = random.Random(seed)
         self.name = name
         self.ranks = ranks
@@ -66,7 +67,7 @@ class World:
         word = self.random.choice(["node{:02d}", "gpu-{:03d}", "hgx{}", "cn-{:04d}"])
         base = self.random.choice([0, 1, 7, 31])
         self.hosts = [word.format(base + i) for i in range((ranks + per_host - 1) // per_host)]
-        self.skew = {host: self.random.uniform(-1.0, 1.0) if skew else 0.0 for host in self.hosts}
+        self.skew = {host: self.random.uniform(-skew_s, skew_s) for host in self.hosts}
         self.lines: list[Written] = []
         self.stamp = self.random.choice(_STAMPS)
         self.step_text = self.random.choice(_STEPS)
@@ -126,6 +127,8 @@ class World:
             self.say(rank, at, texts.own_exception(rank, self.prefix, name, "batch 1203 has 0 tokens"))
         elif kind == "ecc":
             self.say(rank, at, texts.memory_fault(rank))
+        elif kind == "illegal":
+            self.say(rank, at, texts.illegal_access(rank, self.prefix))
         elif kind == "sigsegv":
             self.say(rank, at, texts.segmentation_fault())
             code = -11
@@ -158,6 +161,8 @@ class World:
 
     def agents_report(self) -> None:
         """Every machine's launcher sums up its own processes, with its own clock and its own root cause."""
+        if not self.agents:
+            return
         for number, host in enumerate(self.hosts):
             members = [rank for rank in range(self.ranks) if self.host(rank) == host and rank in self.ended]
             if not members:
@@ -181,6 +186,32 @@ class World:
             lines += texts.box(ends, host)
             for offset, text in enumerate(lines):
                 self.lines.append(Written(last + offset * 1e-5, None, host, text))
+
+    def srun_reports(self, cancels: bool) -> None:
+        """srun tells the ends of tasks that are ranks; the first bad one may end all others."""
+        first = min(self.ended, key=lambda rank: self.ended[rank][1])
+        code, at = self.ended[first]
+        if cancels:
+            for rank in self.ended:
+                if self.ended[rank][1] > at:
+                    self.ended[rank] = (-15, at + 1.0)
+            self.lines = [line for line in self.lines if line.rank == first or line.at <= at + 1.0]
+            for rank in set(range(self.ranks)) - set(self.ended):
+                self.ended[rank] = (-15, at + 1.0)
+        told: dict[tuple[str, int], list[int]] = {}
+        for rank, (how, _) in self.ended.items():
+            if rank != first:
+                told.setdefault((self.host(rank), how), []).append(rank)
+
+        def tell(after: float, text: str) -> None:
+            self.lines.append(Written(after, None, self.hosts[0], text))
+
+        tell(at + 0.2, texts.step_ended(self.host(first), [first], code))
+        if cancels:
+            tell(at + 0.3, "srun: Terminating StepId=81234.0")
+            tell(at + 0.4, texts.step_cancelled(self.hosts[0], self.clock(0, at + 0.4)))
+        for (host, how), ranks in told.items():
+            tell(max(self.ended[rank][1] for rank in ranks) + 0.5, texts.step_ended(host, ranks, how))
 
     # ------------------------------------------------------------ incidents
 
@@ -289,6 +320,23 @@ class World:
             self.ended[rank] = (1, at + 0.1)
         self.agents_report()
         return self._made("same-on-all", None, tuple(range(self.ranks)))
+
+    def _missing(self, victim: int, steps: int) -> Incident:
+        """A file that no rank finds."""
+        for rank in range(self.ranks):
+            at = 5.0 + self.random.uniform(0.0, 0.3)
+            self.say(rank, at, texts.missing_file(rank, self.prefix))
+            self.ended[rank] = (1, at + 0.1)
+        return self._made("missing", None, tuple(range(self.ranks)))
+
+    def _late(self, victim: int, steps: int) -> Incident:
+        """One rank is busy for eleven minutes, then goes on alone; its watchdog ends it after the others."""
+        at = self.train(steps)
+        others = [rank for rank in range(self.ranks) if rank != victim]
+        self._collective(others, at, 4 * steps, "ALLREDUCE", 26214400)
+        later = at + 660 + self.random.uniform(0.0, 60.0)
+        self._collective([victim], later, 4 * steps + self.random.randrange(1, 4), "ALLREDUCE", 26214400)
+        return self._made("late", victim)
 
     def _at_once(self, victim: int, steps: int) -> Incident:
         """Two machines meet the same fault in the same moment; their clocks are no help."""

@@ -96,8 +96,7 @@ def test_kinds(line: str, kind: EventKind) -> None:
         "/p/Loss.cu:245: nll_loss_forward_reduce: block: [0,0,0], thread: [3,0,0] Assertion `t >= 0 && t < "
         "n_classes` failed.",
         "/p/THCUNN/BCECriterion.cu:42: Acctype bce<D>::operator()(T) [with T = f(a)]: block: [0,0,0], "
-        "thread: [1,0,0] "
-        "Assertion `input >= 0. && input <= 1.` failed.",
+        "thread: [1,0,0] Assertion `input >= 0. && input <= 1.` failed.",
         "C:\\w\\pytorch\\aten\\src\\ATen\\native\\cuda\\Loss.cu:257: block: [0,0,0], thread: [3,0,0] "
         "Assertion `t >= 0` failed.",
         "/r/aten/src/ATen/native/hip/Loss.hip:250: nll_loss: Device-side assertion `t >= 0' failed.",
@@ -183,9 +182,8 @@ def test_a_native_error_and_what_it_says() -> None:
 
 def test_a_watchdog_record_goes_on_without_tag() -> None:
     text = (
-        "[rank1]:[E1107 08:22:10.6 ProcessGroupNCCL.cpp:1595] [PG ID 0 Rank 1] Process group watchdog "
-        "thread terminated "
-        "with exception: CUDA error: device-side assert triggered\nCUDA kernel errors might be "
+        "[rank1]:[E1107 08:22:10.6 ProcessGroupNCCL.cpp:1595] [PG ID 0 Rank 1] Process group watchdog thread "
+        "terminated with exception: CUDA error: device-side assert triggered\nCUDA kernel errors might be "
         "asynchronously reported\n"
         "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n\nworker-0:1:2 [1] NCCL WARN "
         "Cuda failure 710\n"

@@ -25,6 +25,7 @@ ECHO = [
 ]  # fmt: skip
 PREFIXES: dict[str, Callable[[int, str], str]] = {
     "srun -l": lambda rank, line: f"{rank:3d}: {line}",
+    "srun -l, of a step of up to 100": lambda rank, line: f"{rank:2d}: {line}",
     "letter": lambda rank, line: f"R{rank}| {line}",
     "angle": lambda rank, line: f"<r{rank}> {line}",
     "of": lambda rank, line: f"[{rank}/64] {line}",

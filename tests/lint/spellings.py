@@ -1,7 +1,8 @@
 """The fixtures of a check: short sources that have its pitfall, and some that only look like it.
 
-A file ``fixtures/ID.py`` has a section after each line ``#: bad WHAT`` or ``#: good WHAT``, the section
-``#: prelude`` stands before each of them, and ``# <-`` marks the lines on which the check finds something.
+In ``spellings.cases`` those of a check stand behind the line ``=== ID``. Each begins with a line ``#: bad
+WHAT`` or ``#: good WHAT``; what follows ``#: prelude`` stands before each of them, and ``# <-`` marks the
+lines on which the check finds something.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-FIXTURES = Path(__file__).parent / "fixtures"
+CASES = Path(__file__).parent / "spellings.cases"
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,14 @@ class Spelling:
         return f"{self.check}: {self.kind} {self.what}"
 
 
+_PARTS = ("\n" + CASES.read_text(encoding="utf-8")).split("\n=== ")[1:]
+TEXTS = {name: f"{text}\n" for name, _, text in (part.partition("\n") for part in _PARTS)}  # by check
+
+
 def spellings(check: str) -> list[Spelling]:
     prelude = ""
     found: list[Spelling] = []
-    for part in ("\n" + (FIXTURES / f"{check}.py").read_text(encoding="utf-8")).split("\n#: ")[1:]:
+    for part in ("\n" + TEXTS[check]).split("\n#: ")[1:]:
         head, _, text = part.partition("\n")
         kind, _, what = head.partition(" ")
         if kind == "prelude":
@@ -42,4 +47,4 @@ def spellings(check: str) -> list[Spelling]:
 
 
 def all_spellings() -> list[Spelling]:
-    return [one for path in sorted(FIXTURES.glob("*.py")) for one in spellings(path.stem)]
+    return [one for check in TEXTS for one in spellings(check)]

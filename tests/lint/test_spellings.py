@@ -15,8 +15,4 @@ def test_found_where_it_is(spelling: Spelling) -> None:
     assert result.faults == ()
     assert {one.line for one in result.findings} == spelling.marked
     assert {one.check for one in result.findings} <= {spelling.check}
-
-
-@pytest.mark.parametrize("spelling", all_spellings(), ids=str)
-def test_a_bad_spelling_is_marked_and_a_good_one_is_not(spelling: Spelling) -> None:
     assert bool(spelling.marked) == (spelling.kind == "bad")

@@ -149,7 +149,20 @@ def test_drivers_of_windows_have_numbers_of_their_own() -> None:
     assert tell("driver.covers_torch_cuda", torch__cuda="12.8", **wsl) is True
     assert tell("driver.covers_torch_cuda", torch__cuda="13.0", **wsl) is False
     no_nvml = {**wsl, "driver__nvml_cuda": Fact.unknown("driver.nvml_cuda", Reason.CRASHED)}
-    assert tell("driver.cuda", **no_nvml) is State.UNKNOWN
+    assert tell("driver.cuda", **no_nvml) == "12.3"
+
+
+def test_compilers() -> None:
+    gcc = {"compiler__cxx": "/usr/bin/g++", "compiler__cxx_version": "14.2.0"}
+    clang = {"compiler__cxx": "/usr/bin/clang++-18", "compiler__cxx_version": "18.1.0"}
+    assert tell("toolkit.takes_compiler", toolkit__version="12.4.131", **gcc) is False
+    assert tell("toolkit.takes_compiler", toolkit__version="12.8", **gcc) is True
+    assert tell("toolkit.takes_compiler", toolkit__version="12.4", **clang) is False
+    assert tell("toolkit.takes_compiler", toolkit__version="99.0", **gcc) is State.UNKNOWN
+    old = {**gcc, "compiler__cxx_version": "9.4.0"}
+    assert tell("compiler.takes_headers", torch__version="2.12.0+cu130", **old) is True
+    assert tell("compiler.takes_headers", torch__version="2.13.0+cu130", **old) is False
+    assert tell("compiler.takes_headers", torch__version="2.13.0+cu130", **clang) is State.ABSENT
 
 
 def test_forward_compatibility() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 
 import pytest
 
@@ -60,16 +61,15 @@ def programs() -> Iterator[runner.Programs]:
 
 @pytest.fixture(scope="session")
 def attempt(executor: Forking, programs: runner.Programs) -> Try:
-    """Run a check on the CPU, spoilt or not, and judge it."""
+    """Run a check on the CPU, spoilt or not, and judge it; the same is run once."""
 
-    def run(
-        name: str, fault: str = "", seed: int = 0, limit_s: float = 0.0, way: runner.Executor | None = None
-    ) -> Judged:
+    def run(name: str, fault: str = "", limit_s: float = 0.0, way: runner.Executor | None = None) -> Judged:
         check = find(name)
         assert check is not None
-        job = Job(check, "cpu", seed, "repeat")
+        job = Job(check, "cpu", 2147483647, "repeat")
         limit_s = limit_s or check.limit_s
         words = runner.arguments(job, programs.path(check.file), "standard", limit_s, fault)
         return judge(job, (way or executor).run(job.id, words, limit_s), explain)
 
-    return run
+    once = cache(run)
+    return lambda name, fault="", **how: run(name, fault, **how) if how else once(name, fault)

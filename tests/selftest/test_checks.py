@@ -57,7 +57,7 @@ SPOILT = [
 
 @pytest.mark.parametrize("name", ON_CPU)
 def test_a_healthy_device_passes(attempt: Try, name: str) -> None:
-    judged = attempt(name, seed=2147483647)
+    judged = attempt(name)
     assert judged.result.verdict is Verdict.PASS, judged.result
     assert judged.not_checked == ()
 

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from watch.planted import unpacked
 
 from torchdoctor.model import CheckResult, Report, Verdict
 from torchdoctor.watch.report import report_of
@@ -330,7 +331,7 @@ def test_other_interpreters_find_the_same_statements(tmp_path: Path, python: str
     """Interpreters differ in when they call a trace function; torch is not to be had for all of them."""
     if subprocess.run([python, "-c", ""], capture_output=True).returncode != 0:
         pytest.skip(f"{python} does not run")
-    planted = Path(__file__).resolve().parent / "planted"
+    planted = unpacked()
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "__init__.py").write_text(FAKE_TORCH, encoding="utf-8")
     (tmp_path / "torch" / "_C.py").write_text(FAKE_CORE, encoding="utf-8")

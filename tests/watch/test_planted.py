@@ -1,4 +1,4 @@
-"""Statements planted in ``planted/`` that change a setting of the process: each is found, nothing else is.
+"""Statements of ``planted.cases`` that change a setting of the process: each is found, nothing else is.
 
 A line that changes something says so in a comment: ``# <- setting: before -> after, setting: *``; a ``*``
 stands for any value. All modules are imported by one child, which puts everything back after each.
@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from watch.planted import unpacked
 
 from torchdoctor.model import Report, Verdict
 from torchdoctor.watch.report import report_of
@@ -21,8 +22,7 @@ from torchdoctor.watch.target import Change, Run, Target, run
 
 pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="torch is what is watched")
 
-HERE = Path(__file__).resolve().parent
-PLANTED = HERE / "planted"
+PLANTED = unpacked()
 FILES = sorted(PLANTED.rglob("*.py"))
 MODULES = sorted(path.stem for path in PLANTED.glob("*.py") if path.stem != "__init__")
 
@@ -93,7 +93,7 @@ def marks(path: Path) -> Iterator[tuple[Expected, str]]:
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Run:
     script = tmp_path_factory.mktemp("watched") / "everything.py"
-    script.write_text(RESTORE.format(folder=str(HERE), modules=MODULES), encoding="utf-8")
+    script.write_text(RESTORE.format(folder=str(PLANTED.parent), modules=MODULES), encoding="utf-8")
     for name in ("CUDA_VISIBLE_DEVICES", "NCCL_DEBUG", "TOKENIZERS_PARALLELISM"):
         os.environ.pop(name, None)
     return run(Target("main", str(script)), sys.executable)

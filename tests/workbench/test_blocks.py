@@ -51,11 +51,7 @@ def test_a_file_is_read() -> None:
             place="fixtures/nccl-timeout.cases:3",
         ),
         Case(
-            "near",
-            "none",
-            of="nccl-timeout",
-            origin="reconstructed",
-            place="fixtures/nccl-timeout.cases:6",
+            "near", "none", of="nccl-timeout", origin="reconstructed", place="fixtures/nccl-timeout.cases:6"
         ),
     ]
     assert [case.near for case in cases] == [False, True]

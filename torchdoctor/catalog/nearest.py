@@ -12,11 +12,9 @@ import math
 import os
 import re
 from collections import Counter
+from collections.abc import Iterable
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from typing import NamedTuple
 
 MESSAGES = "messages.tsv"
 # of messages left out of the file, the rule is among the three nearest for 8 of 10 above this

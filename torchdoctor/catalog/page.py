@@ -10,11 +10,14 @@ from torchdoctor.catalog import template
 from torchdoctor.catalog.remarks import Example
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from torchdoctor.catalog.rule import Condition, ConditionalFix, Match, Rule
     from torchdoctor.catalog.ruleset import RuleSet
 
+_INSTALL = re.compile(r"\{install\.(\w+)\}")
+_VALUE = re.compile(r"\{\w+\.(\w+)\}|\bmatch\.(\w+)")
+_HOLE = re.compile(r"(?<!\{)\{(\w*):\w+\}")
 RISKS = {
     "changes-environment": "changes the environment",
     "needs-root": "needs root",
@@ -57,9 +60,16 @@ class Page:
 
 
 def gather(
-    rules: RuleSet, rule_id: str, versions: Sequence[str] = (), example: Example | None = None
+    rules: RuleSet,
+    rule_id: str,
+    versions: Sequence[str] = (),
+    example: Example | None = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
 ) -> Page:
-    """All that a page says. ``versions`` are the comments above the matches. Raises UnknownRuleError."""
+    """All that a page says. Raises UnknownRuleError.
+
+    ``versions`` are the comments above the matches, ``groups`` the named consequences of the catalog.
+    """
     rule, words = rules.rule(rule_id), rules.text(rule_id)
     example = example or Example()
     retired = ""
@@ -83,10 +93,10 @@ def gather(
         words.decide_with,
         words.decide_note,
         " ".join((words.more or "").split()),
-        joined(rule.confirm),
-        joined(rule.rule_out, " or "),
+        for_readers(joined(rule.confirm)),
+        for_readers(joined(rule.rule_out, " or ")),
         tuple(_look_alikes(rules, rule, example)),
-        rule.leads_to,
+        tuple(_consequences(rule, groups or {})),
         words.references,
     )
 
@@ -147,24 +157,49 @@ def summary(rule: Rule) -> dict[str, Any]:
 
 def _look_alikes(rules: RuleSet, rule: Rule, example: Example) -> Iterator[tuple[str, str, str]]:
     """Rules that are taken for this one easily, the nearest first, each once."""
-    own = {
-        literal for literal in rules.literals() if any(name == rule.id for name, _ in rules.places(literal))
-    }
-    sharing: dict[str, str] = {}
-    for literal in rules.literals():
-        if any(literal in mine or mine in literal for mine in own):
-            sharing.update((name, literal) for name, _ in rules.places(literal))
+    own = {match.patterns for match in rule.matches if match.patterns}
+    sharing = [
+        other.id for other in rules.rules() if not own.isdisjoint(match.patterns for match in other.matches)
+    ]
     found: dict[str, str] = dict.fromkeys(rule.refines, "the more general case, which this rule replaces")
     for other in rules.rules():
         if rule.id in other.refines:
             found.setdefault(other.id, "a special case, which replaces this rule where it is sure")
-    for name in sorted(sharing):
+    for name in sharing:
         found.setdefault(name, "prints the same text")
     for name in example.near:
         found.setdefault(name, "its logs look alike")
     for name, how in found.items():
         if name != rule.id and name in rules:
             yield name, rules.rule(name).title, how
+
+
+def _consequences(rule: Rule, groups: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """What the rule leads to: each group that it names whole by the group's name, then the others."""
+    left = list(rule.leads_to)
+    for name, members in groups.items():
+        others = [member for member in members if member != rule.id]
+        if len(others) > 1 and set(others) <= set(rule.leads_to):
+            yield f"@{name}"
+            left = [one for one in left if one not in others]
+    yield from left
+
+
+def for_readers(text: str) -> str:
+    """A text of a rule in which values of the message stand as {match.name}, for a page: as NAME."""
+    return _VALUE.sub(lambda found: (found[1] or found[2]).upper(), _INSTALL.sub(_install, text))
+
+
+def _install(found: re.Match[str]) -> str:
+    """For a page, which has no reader's machine: the command with its build as a word."""
+    tag = found[1] if found[1] not in ("torch", "same") else "BUILD"
+    return f"python -m pip install torch torchvision torchaudio --index-url https://download.pytorch.org/whl/{tag}"
+
+
+def _as_shown(pattern: str) -> str:
+    """A template for readers: the names of its holes in capitals, "…" for a hole without one."""
+    shown = _HOLE.sub(lambda found: found[1].upper() or "…", readable(pattern))
+    return shown.replace("{{", "{").replace("}}", "}")
 
 
 def readable(pattern: str) -> str:
@@ -215,4 +250,5 @@ def _shown(match: Match, versions: str) -> Shown:
         about.append("a text in which nothing failed")
     if match.where:
         about.append("where " + joined(match.where))
-    return Shown(versions, tuple(readable(pattern.pattern) for pattern in match.patterns), "; ".join(about))
+    texts = tuple(_as_shown(pattern.pattern) for pattern in match.patterns)
+    return Shown(versions, texts, for_readers("; ".join(about)))

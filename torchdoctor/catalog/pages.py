@@ -1,24 +1,38 @@
-"""Pages of rules: one for a terminal, and those that stand beside the rules, a family each."""
+"""Pages of rules: for a terminal, beside the rules (one a family), and for a site (one a rule)."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from torchdoctor.catalog.page import RISKS, Page, gather, joined
-from torchdoctor.catalog.remarks import EXAMPLES, Example, examples_text, rule_file, versions
+from torchdoctor.catalog.loader import read_groups
+from torchdoctor.catalog.page import RISKS, Page, for_readers, gather, joined
+from torchdoctor.catalog.remarks import EXAMPLES, Example, examples_text, read_examples, rule_file, versions
 from torchdoctor.model import counted
 
 if TYPE_CHECKING:
-    from torchdoctor.catalog.rule import ConditionalFix, Rule
+    from torchdoctor.catalog.rule import ConditionalFix
     from torchdoctor.catalog.ruleset import RuleSet
 
 README = "README.md"
 _MADE = "<!-- Written by `torchdoctor rules pages` from the rules and their fixtures; do not edit. -->"
 # what Markdown would take for markup; addresses stay as they are
 _MARKUP = re.compile(r"(https?://\S+)|([\\`*_<\[\]|~])")
+
+
+def page_of(rules: RuleSet, rule_id: str, folders: Sequence[str] = ()) -> Page:
+    """The page of a rule of the catalog, of an installed pack or of ``folders``, with all that stands beside
+    it there. Raises UnknownRuleError."""
+    from torchdoctor.catalog import rules_directory
+    from torchdoctor.catalog.packs import installed
+
+    family = rules.rule(rule_id).family
+    places = (rules_directory(), *folders, *(folder for _, folder in installed()[0]))
+    example = next((found[rule_id] for found in map(read_examples, places) if rule_id in found), None)
+    comments = versions(rule_file(places, family, rule_id))
+    return gather(rules, rule_id, comments, example, read_groups(places[0], []))
 
 
 def in_text(page: Page, width: int = 80) -> str:
@@ -66,22 +80,50 @@ def in_text(page: Page, width: int = 80) -> str:
 def files(rules: RuleSet, directory: str, examples: Mapping[str, Example]) -> dict[str, str]:
     """Every generated file of a rules directory: path within it -> text.
 
-    Reads the rule files for the comments above their matches.
+    Reads the rule files for the comments above their matches, and the groups.
     """
-    families: dict[str, list[Rule]] = {}
-    for rule in sorted(rules.rules(), key=lambda item: (item.family, item.id)):
-        families.setdefault(rule.family, []).append(rule)
-    made = {README: _index(families, rules), EXAMPLES: examples_text(examples)}
-    for family, members in families.items():
-        shown = [
-            gather(rules, rule.id, versions(rule_file([directory], family, rule.id)), examples.get(rule.id))
-            for rule in members
-        ]
-        made[f"{family}/{README}"] = _family(family, shown)
+    groups = read_groups(directory, [])
+    pages = _pages(rules, directory, examples, groups)
+    index = _index(pages, groups, lambda page: f"{page.family}/{README}#{page.id}")
+    made = {README: index, EXAMPLES: examples_text(examples)}
+    for family, members in pages.items():
+        made[f"{family}/{README}"] = _family(family, members)
     return made
 
 
-def _index(families: Mapping[str, Sequence[Rule]], rules: RuleSet) -> str:
+def site(rules: RuleSet, directory: str, examples: Mapping[str, Example]) -> dict[str, str]:
+    """One page a rule, ID.md, with an index of each family and of all: name of the file -> text."""
+    groups = read_groups(directory, [])
+    pages = _pages(rules, directory, examples, groups)
+    made = {"index.md": _index(pages, groups, lambda page: f"{page.id}.md")}
+    for family, members in pages.items():
+        rows = [f"- [{page.id}]({page.id}.md): {_plain(page.title)}" for page in members]
+        made[f"family-{family}.md"] = "\n".join([f"# {family}", "", *rows]) + "\n"
+        for page in members:
+            back = f"[{family}](family-{family}.md)"
+            made[f"{page.id}.md"] = "\n".join([f"# {page.id}", "", *_body(page), "", back]) + "\n"
+    return made
+
+
+def _pages(
+    rules: RuleSet,
+    directory: str,
+    examples: Mapping[str, Example],
+    groups: Mapping[str, Sequence[str]],
+) -> dict[str, list[Page]]:
+    families: dict[str, list[Page]] = {}
+    for rule in sorted(rules.rules(), key=lambda item: (item.family, item.id)):
+        comments = versions(rule_file([directory], rule.family, rule.id))
+        page = gather(rules, rule.id, comments, examples.get(rule.id), groups)
+        families.setdefault(rule.family, []).append(page)
+    return families
+
+
+def _index(
+    families: Mapping[str, Sequence[Page]],
+    groups: Mapping[str, Sequence[str]],
+    address: Callable[[Page], str],
+) -> str:
     total = sum(len(members) for members in families.values())
     lines = [
         _MADE,
@@ -89,15 +131,19 @@ def _index(families: Mapping[str, Sequence[Rule]], rules: RuleSet) -> str:
         "# What torchdoctor knows",
         "",
         f"{counted(total, 'rule')} in {counted(len(families), 'family', 'families')}. "
-        "`torchdoctor rules show ID` prints what the page of its family says of a rule.",
+        "`torchdoctor rules show ID` prints the page of a rule.",
         "",
         " · ".join(f"[{family}](#{family}) {len(members)}" for family, members in families.items()),
     ]
     for family, members in families.items():
         lines += ["", f"## {family}", "", "| rule | severity | what it is |", "|---|---|---|"]
-        for rule in members:
-            title = _plain(rule.title) + (" (retired)" if rule.id in rules.retired else "")
-            lines.append(f"| [{rule.id}]({family}/{README}#{rule.id}) | {rule.severity.value} | {title} |")
+        for page in members:
+            title = _plain(page.title) + (" (retired)" if page.retired else "")
+            lines.append(f"| [{page.id}]({address(page)}) | {page.severity} | {title} |")
+    if groups:
+        lines += ["", "## Groups", "", "Consequences that many causes share:", ""]
+    for name, members_of in groups.items():
+        lines.append(f"- `@{name}`: {', '.join(f'`{one}`' for one in members_of)}")
     return "\n".join(lines) + "\n"
 
 
@@ -159,11 +205,11 @@ def _fix_line(item: ConditionalFix) -> str:
     limits = [f"for {', '.join(item.wanted)}"] if item.wanted else []
     limits += [f"not for {', '.join(item.not_for)}"] if item.not_for else []
     limits += [f"when {when}"] if when else []
-    return fix.do + named + (f" [{'; '.join(limits)}]" if limits else "")
+    return for_readers(fix.do + named + (f" [{'; '.join(limits)}]" if limits else ""))
 
 
 def _commands(text: str | None) -> list[str]:
-    return (text or "").strip().splitlines()
+    return for_readers(text or "").strip().splitlines()
 
 
 def _fenced(lines: Sequence[str], language: str) -> list[str]:

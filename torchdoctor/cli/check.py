@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from torchdoctor.cli import verdicts
+from torchdoctor.cli import exit_codes, streams, verdicts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torchdoctor.cli.progress import Line
     from torchdoctor.engine import FactBook
-    from torchdoctor.model import Report
+    from torchdoctor.model import FactSource, Report
+    from torchdoctor.probes import ProbeSource
+    from torchdoctor.watch import Target
+
+
+_DOCUMENTS = ("markdown", "html", "collect-env")
 
 
 @click.command("check")
 @verdicts.python_option
-@verdicts.format_option()
+@verdicts.format_option(
+    "For people, JSON, JUnit XML, GitHub, Markdown, a page, or torch's own report (collect-env).",
+    *verdicts.CI,
+    *_DOCUMENTS,
+)
 @verdicts.fail_on_option()
 @verdicts.strict_option
 @click.option(
@@ -28,8 +41,8 @@ if TYPE_CHECKING:
     "--time-limit",
     type=click.FloatRange(1, 3600),
     metavar="SECONDS",
-    help="How long all of it may take, two thirds of it for `import torch`.  [default: 30; 300 with --target "
-    "or --model]",
+    help="How long all of it may take, two thirds of it for `import torch`.  [default: 30; 300 with "
+    "--deep, --target or --model]",
 )
 @click.option(
     "--target",
@@ -42,7 +55,17 @@ if TYPE_CHECKING:
     metavar="MODULE:FACTORY",
     help="Also predict what DistributedDataParallel would raise on this model (see: torchdoctor ddp --help).",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Also show the checks that passed, and full reasons.")
+@click.option(
+    "--deep",
+    is_flag=True,
+    help="Also do in small what a run does: a kernel, Inductor, workers, a collective.",
+)
+@click.option(
+    "--plan", is_flag=True, help="Say which torch fits this driver, GPU and Python, and the command for it."
+)
+@click.option(
+    "-v", "--verbose", count=True, help="Also show the checks that passed, and full reasons; -vv: times too."
+)
 def command(
     python: str | None,
     form: str,
@@ -53,7 +76,9 @@ def command(
     time_limit: float | None,
     target: str | None,
     model: str | None,
-    verbose: bool,
+    deep: bool,
+    plan: bool,
+    verbose: int,
 ) -> int:
     """Check this machine and its torch for what will fail, before you run anything.
 
@@ -64,64 +89,130 @@ def command(
     determined (with --strict), 70 a fault of torchdoctor.
     """
     from torchdoctor.engine import FactBook
-
-    if facts_file is not None:
-        for option, value in (("--python", python), ("--target", target), ("--model", model)):
-            if value is not None:
-                raise click.UsageError(f"--facts names a recorded machine, {option} is run on this one")
-        from torchdoctor.probes.recorded import load_facts
-
-        facts = FactBook(load_facts(facts_file))
-        report = _examined(facts, folders)
-    else:
-        limit_s = time_limit or (30.0 if target is None and model is None else 300.0)
-        facts, report = _live(python, limit_s, folders, target, model)
-    verdicts.show(report, form, partial(_subject, facts), verbose)
-    return verdicts.exit_code(report, fail_on, strict)
-
-
-def _live(
-    python: str | None, limit_s: float, folders: tuple[str, ...], target: str | None, model: str | None
-) -> tuple[FactBook, Report]:
-    from torchdoctor.cli.progress import Line
-    from torchdoctor.engine import FactBook
-    from torchdoctor.probes.descendants import ended_with_us
-    from torchdoctor.probes.interrupts import ended_by_signals
-    from torchdoctor.probes.opening import open_live, pick
+    from torchdoctor.probes import ProbeSource
     from torchdoctor.records import replace
 
+    if facts_file is not None:
+        for option, value in (
+            ("--python", python), ("--target", target), ("--model", model), ("--deep", deep or None),
+        ):  # fmt: skip
+            if value is not None:
+                raise click.UsageError(f"--facts names a recorded machine, {option} is run on this one")
     program = None
     if target is not None:
         from torchdoctor.watch import parse
 
         (program,) = parse((target,))
+    limit_s = time_limit or (300.0 if target or model or deep else 30.0)
+    deadline = time.monotonic() + limit_s
+    with _opened(facts_file, python, limit_s, deep) as (source, note, line):
+        facts = FactBook(source)
+        if plan:
+            return _planned(facts, form, line)
+        if form == "collect-env":
+            if not isinstance(source, ProbeSource):
+                raise click.UsageError(f"{facts_file}: a report, and no recording; collect-env needs one")
+            return _collected(source, line)
+        report = _examined(facts, folders)
+        if deep:
+            report = _deep(report, facts, line)
+        if isinstance(source, ProbeSource):
+            report = _with_programs(report, source, program, model, deadline)
+            report = replace(report, faults=(*source.faults, *report.faults))
+        line.clear()
+        _show(verdicts.with_note(report, note), form, facts, verbose)
+        if verbose > 1 and form == "text" and isinstance(source, ProbeSource):
+            streams.write_lines(source.paced())
+    return verdicts.exit_code(report, fail_on, strict)
+
+
+@contextlib.contextmanager
+def _opened(
+    facts_file: str | None, python: str | None, limit_s: float, deep: bool
+) -> Iterator[tuple[FactSource, str, Line]]:
+    """The recorded machine or this one, a note on the interpreter that was chosen, the line of progress."""
+    from torchdoctor.cli.progress import Line
+
     line = Line()
+    if facts_file is not None:
+        from torchdoctor.probes.recorded import load_facts
+
+        yield load_facts(facts_file), "", line
+        return
+    from torchdoctor.probes.descendants import ended_with_us
+    from torchdoctor.probes.interrupts import ended_by_signals
+    from torchdoctor.probes.opening import open_live, pick
+
     with ended_by_signals(), ended_with_us():
-        deadline = time.monotonic() + limit_s
         chosen = pick(python)
-        source = open_live(chosen.python, limit_s)
+        source = open_live(chosen.python, limit_s, deep=deep)
         source.tell = lambda what: line.put_late(f"waiting for {what}")
         try:
-            facts = FactBook(source)
-            report = _examined(facts, folders)
-            if program is not None:
-                from torchdoctor.watch import merged, run
-
-                report = merged(report, [run(program, chosen.python, _left(deadline))])
-            if model is not None:
-                from torchdoctor.ddp.report import merged as with_model
-                from torchdoctor.ddp.session import check_factory
-
-                report = with_model(report, check_factory(model, chosen.python, _left(deadline)))
+            yield source, chosen.note, line
         finally:
             line.clear()
             source.close()
-    report = replace(report, faults=(*source.faults, *report.faults))
-    return facts, verdicts.with_note(report, chosen.note)
 
 
-def _left(deadline: float) -> float:
-    return max(1.0, deadline - time.monotonic())
+def _planned(facts: FactBook, form: str, line: Line) -> int:
+    from torchdoctor.engine.plan import lines, plan, to_json
+
+    found = plan(facts)
+    line.clear()
+    with streams.shown():
+        streams.write(to_json(found) if form == "json" else "\n".join(lines(found)))
+    return 0 if found.torch else exit_codes.FINDINGS
+
+
+def _collected(source: ProbeSource, line: Line) -> int:
+    from torchdoctor.probes.collect_env import lines
+
+    told = list(lines(source.context))
+    line.clear()
+    with streams.shown():
+        streams.write("\n".join(told))
+    return 0
+
+
+def _show(report: Report, form: str, facts: FactBook, verbose: int) -> None:
+    if form not in _DOCUMENTS:
+        verdicts.show(report, form, partial(_subject, facts), bool(verbose), "torchdoctor.check")
+        return
+    from torchdoctor.render.checks_document import to_html, to_markdown
+
+    with streams.shown():
+        if form == "html":
+            streams.write_page(to_html(report, _subject(facts)))
+        else:
+            streams.write(to_markdown(report, _subject(facts)))
+
+
+def _deep(report: Report, facts: FactBook, line: Line) -> Report:
+    from torchdoctor.engine.deep import with_deep
+    from torchdoctor.probes.deep import USES
+
+    line.say(USES)
+    return with_deep(report, facts)
+
+
+def _with_programs(
+    report: Report, source: ProbeSource, program: Target | None, model: str | None, deadline: float
+) -> Report:
+    """What --target and --model ask for, in the time that is left."""
+
+    def left() -> float:
+        return max(1.0, deadline - time.monotonic())
+
+    if program is not None:
+        from torchdoctor.watch import merged, run
+
+        report = merged(report, [run(program, source.context.python, left())])
+    if model is not None:
+        from torchdoctor.ddp.report import merged as with_model
+        from torchdoctor.ddp.session import check_factory
+
+        report = with_model(report, check_factory(model, source.context.python, left()))
+    return report
 
 
 def _examined(facts: FactBook, folders: tuple[str, ...]) -> Report:

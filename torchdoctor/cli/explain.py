@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
@@ -16,11 +18,15 @@ from torchdoctor.number import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
 
     from torchdoctor.engine.incident import Answer, Publisher
+    from torchdoctor.model import Transcript
     from torchdoctor.probes import ProbeSource
 
     Heading = Callable[[Report, int], str]
+
+_PUBLIC = ("markdown", "html", "github")  # formats for others to read
 
 
 @click.command("explain", cls=PlainHelp)
@@ -36,17 +42,17 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "jsonl", "markdown", "html"]),
+    type=click.Choice(["text", "json", "jsonl", "markdown", "html", "github"]),
     default="text",
     show_default=True,
-    help="Text for people; one JSON report; one report per line; Markdown for an issue; or one HTML "
-    "page that needs no network.",
+    help="Text for people; one JSON report; one report per line; Markdown for an issue; one HTML page that "
+    "needs no network; or annotations and a step summary for GitHub Actions.",
 )
 @click.option(
     "--redact/--no-redact",
     default=None,
     help="Replace names of people, hosts and addresses, and secrets, with placeholders. The default for "
-    "Markdown and HTML.",
+    "Markdown, HTML and GitHub.",
 )
 @click.option("--offline", is_flag=True, help="Judge by the text alone, and look at nothing on this machine.")
 @click.option(
@@ -73,6 +79,14 @@ if TYPE_CHECKING:
     type=click.Choice(["unknown"]),
     help="Exit 4 when the text holds a failure that no rule knows.",
 )
+@click.option(
+    "-j", "--jobs", type=click.IntRange(1, 256), default=1, metavar="N", help="With --each: use N processes."
+)
+@click.option(
+    "--tee",
+    is_flag=True,
+    help="Pass standard input on to standard output while it is read; the report goes to standard error.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Show all evidence, facts, reasons and references.")
 def command(
     files: tuple[str, ...],
@@ -86,37 +100,46 @@ def command(
     facts_file: str | None,
     folders: tuple[str, ...],
     fail_on: str | None,
+    jobs: int,
+    tee: bool,
     verbose: bool,
 ) -> int:
     """Explain why a run failed: the cause, the lines that prove it, what followed, what to change.
 
     FILE is a log or a folder of logs; "-" is standard input, which is also read when something is piped in.
+    Ctrl-C or SIGTERM while that is read ends the reading, and what was read is explained.
 
     Exit codes: 0 done, 2 a usage error or an input that cannot be read (the others are still
-    done), 4 with --fail-on unknown, 70 a fault of torchdoctor.
+    done), 4 with --fail-on unknown, 130 or 143 after Ctrl-C or SIGTERM, 70 a fault of torchdoctor.
     """
     files = files or _piped()
-    _refuse_mistakes(files, each, run, offline, here, python, facts_file)
+    _refuse_mistakes(files, each, run, offline, here, python, facts_file, tee, jobs)
     number = _number(run)
     facts = _facts(facts_file)
     local = None if offline else _local(here, python)
     rules = loading.rules(folders)
-    stdin = _patient(sys.stdin.buffer) if STDIN in files else None
-    publish = _publisher() if (redact if redact is not None else form in ("markdown", "html")) else None
+    public = redact if redact is not None else form in _PUBLIC
+    publish = _publisher() if public else None
+    if form == "github":
+        publish = _in_workspace(publish)
     from torchdoctor.render import words
 
     heading: Heading | None = None
-    if each:
-        heading = words.heading_of_input
-        answers: Iterable[Answer] = explain_each(files, facts, rules, stdin, local, publish=publish)
-    elif number == ALL_RUNS:
-        heading = words.heading_of_run
-        answers = explain_runs(files, facts, rules, stdin, local, publish=publish)
-    else:
-        answers = [explain(files, facts, rules, stdin, local, run=number, publish=publish)]
     seen = _Seen()
-    with streams.shown():
+    with _standard_input(STDIN in files, tee) as stdin, _report_stream(tee), streams.shown():
+        if each:
+            heading = words.heading_of_input
+            answers: Iterable[Answer] = explain_each(
+                files, facts, rules, stdin, local, publish=publish, jobs=jobs
+            )
+        elif number == ALL_RUNS:
+            heading = words.heading_of_run
+            answers = explain_runs(files, facts, rules, stdin, local, publish=publish)
+        else:
+            answers = [explain(files, facts, rules, stdin, local, run=number, publish=publish)]
         _write(seen.watch(answers), form, heading, verbose)
+    if signal := getattr(stdin, "signal", 0):
+        return 128 + int(signal)
     if seen.faults:
         return exit_codes.OUR_FAULT
     if seen.unreadable:
@@ -140,11 +163,19 @@ def _refuse_mistakes(
     here: bool,
     python: str | None,
     facts_file: str | None,
+    tee: bool,
+    jobs: int,
 ) -> None:
     if STDIN in files and sys.stdin is None:
         raise click.UsageError("standard input is closed")
+    if tee and STDIN not in files:
+        raise click.UsageError("--tee passes standard input through: pipe a log in, and name no FILE or -")
     if run is not None and each:
         raise click.UsageError("--run takes the runs of one incident, --each takes several: choose one")
+    if jobs > 1 and (STDIN in files or not each):
+        raise click.UsageError(
+            "--jobs shares the files of --each among processes: add --each, and name files"
+        )
     if offline and (here or python):
         asks = "--here" if here else "--python"
         raise click.UsageError(f"--offline looks at nothing on this machine, {asks} does: choose one")
@@ -181,13 +212,24 @@ def _number(run: str | None) -> int | None:
     return number
 
 
-def _patient(stream: BinaryIO) -> BinaryIO:
-    from torchdoctor.cli.patience import AFTER_S, Patient
+def _standard_input(wanted: bool, tee: bool) -> AbstractContextManager[BinaryIO | None]:
+    """Standard input, where it is read; with a descriptor as ``Piped``."""
+    if not wanted:
+        return nullcontext()
+    try:
+        source = sys.stdin.fileno()
+    except (OSError, ValueError):  # put there by who called, not by the system
+        return nullcontext(sys.stdin.buffer)
+    if sys.platform == "win32":
+        return nullcontext(sys.stdin.buffer)
+    from torchdoctor.cli.piped import Piped
 
-    def tell() -> None:
-        streams.complain(f"still reading standard input, which has not ended after {AFTER_S:.0f} s")
+    return cast("AbstractContextManager[BinaryIO]", Piped(source, 1 if tee else None))
 
-    return cast("BinaryIO", Patient(stream, tell))
+
+def _report_stream(tee: bool) -> AbstractContextManager[object]:
+    """Standard error for the report, where standard output passes the input through."""
+    return redirect_stdout(sys.stderr) if tee else nullcontext()
 
 
 def _local(here: bool, python: str | None) -> Local:
@@ -198,10 +240,10 @@ def _local(here: bool, python: str | None) -> Local:
 
         named = resolve(python)
 
-    def probes(programs: bool) -> ProbeSource:
+    def probes(programs: bool, site: str) -> ProbeSource:
         from torchdoctor.probes.opening import open_for_log
 
-        return open_for_log(named, programs)
+        return open_for_log(named, programs, site)
 
     return Local(probes, sure=here or named is not None)
 
@@ -210,6 +252,19 @@ def _publisher() -> Publisher:
     from torchdoctor.share.publish import published
 
     return published
+
+
+def _in_workspace(publish: Publisher | None) -> Publisher:
+    """Files of the checkout as the repository names them, before the folders above them are replaced."""
+    from torchdoctor.render.github import in_workspace
+
+    root = os.environ.get("GITHUB_WORKSPACE", "")
+
+    def named(report: Report, transcript: Transcript, here: bool) -> Report:
+        report = in_workspace(report, root)
+        return publish(report, transcript, here) if publish is not None else report
+
+    return named
 
 
 def _facts(path: str | None) -> FactBook:
@@ -227,6 +282,9 @@ def _write(reports: Iterator[Report], form: str, heading: Heading | None, verbos
     if form in ("markdown", "html"):
         _write_document(list(reports), form, heading)
         return
+    if form == "github":
+        _write_github(reports)
+        return
     from torchdoctor.render.json import to_json
 
     if form == "jsonl" or not heading:
@@ -237,6 +295,14 @@ def _write(reports: Iterator[Report], form: str, heading: Heading | None, verbos
     for number, report in enumerate(reports):
         streams.write(("[" if number == 0 else ",") + to_json(report))
     streams.write("]")
+
+
+def _write_github(reports: Iterator[Report]) -> None:
+    from torchdoctor.render.github import step_summary, to_github
+
+    for report in reports:
+        sys.stdout.write(to_github(report))
+        streams.step_summary(step_summary(report))
 
 
 def _write_document(reports: list[Report], form: str, heading: Heading | None) -> None:

@@ -12,6 +12,7 @@ import click
 
 from torchdoctor.cli import (
     exit_codes,
+    gate_cleanup,
     gate_look,
     gate_merge,
     gate_pairs,
@@ -47,9 +48,9 @@ if TYPE_CHECKING:
 )
 @click.option("--prometheus", metavar="FILE", help="Write metrics to FILE for a textfile collector.")
 @verdicts.format_option(
-    "For people; JSON; one line of JSON per finding with the verdict last; or one line for a "
-    "scheduler.",
-    "jsonl", "reason",
+    "For people; JSON; one line of JSON per finding with the verdict last; one line for a scheduler; or for "
+    "CI, JUnit XML or GitHub's annotations and step summary.",
+    "jsonl", "reason", *verdicts.CI,
 )  # fmt: skip
 @click.option(
     "--exit-style",
@@ -233,6 +234,10 @@ def _show(outcome: GateOutcome, output: str, form: str, verbose: bool = False, e
         streams.write("\n".join(to_json_lines(outcome)))
     elif form == "reason":
         streams.write(reason(outcome))
+    elif form in verdicts.CI:
+        from torchdoctor.gate.checks_report import as_report
+
+        verdicts.for_ci(as_report(outcome), form, "torchdoctor.gate")
     elif not outcome.skipped:
         from torchdoctor.gate.text import render
         from torchdoctor.render import lines
@@ -249,5 +254,5 @@ def _mapped_fault(exit_style: str) -> int:
     return {"slurm": 0, "nagios": 3, "npd": 2}.get(exit_style, exit_codes.OUR_FAULT)
 
 
-for _module in (gate_verify, gate_merge, gate_pairs, gate_policy):
+for _module in (gate_verify, gate_cleanup, gate_merge, gate_pairs, gate_policy):
     command.add_command(_module.command)

@@ -28,7 +28,11 @@ from torchdoctor.cli import streams, verdicts
     metavar="FILE",
     help="For tests of pairs: which node is behind which switch (see gate pairs).",
 )
-@verdicts.format_option("A table, JSON, or the bare list of nodes for --exclude.", "exclude")
+@verdicts.format_option(
+    "A table, JSON, the bare list of nodes for --exclude, or a page: nodes, checks, and what differs.",
+    "exclude",
+    "html",
+)
 def command(folder: str, nodes: str, since: float, switches: str | None, form: str) -> int:
     """Join the verdict files in FOLDER, one per node, into one table and a list for --exclude.
 
@@ -46,6 +50,10 @@ def command(folder: str, nodes: str, since: float, switches: str | None, form: s
             streams.write(to_json(fleet))
         elif form == "exclude":
             streams.write(",".join(fleet.exclude))
+        elif form == "html":
+            from torchdoctor.gate.fleet_page import to_html
+
+            streams.write_page(to_html(fleet))
         else:
             streams.write_lines(table(fleet, streams.screen()[0]))
     return fleet.exit_code

@@ -11,7 +11,7 @@ from typing import NoReturn
 import click
 
 from torchdoctor import __version__
-from torchdoctor.cli import exit_codes, streams
+from torchdoctor.cli import examples, exit_codes, streams
 from torchdoctor.cli.plain import PlainHelp
 from torchdoctor.model import TorchdoctorError
 
@@ -27,7 +27,12 @@ _COMMANDS = {
     "checkpoint": ("checkpoint", "Say what is wrong with a file of weights, without loading it."),
     "selftest": ("selftest", "Test that this GPU, with this torch, computes correctly."),
     "gate": ("gate", "Decide whether this node is fit for a job, and whose fault it is if not."),
+    "stats": ("stats", "Count causes, nodes, GPUs and lines of code over many reports."),
     "lint": ("lint", "Find the pitfalls of training code in its source, before the run."),
+    "hook": ("hook", "Explain the uncaught exceptions of an environment where they appear."),
+    "mcp": ("mcp", "Serve coding agents, over the Model Context Protocol."),
+    "skill": ("skill", "Print where the instructions for coding agents are."),
+    "completion": ("completion", "Print the completion script of a shell."),
     "rules": ("rules", "Browse the failure catalog; check and measure it."),
 }
 
@@ -45,6 +50,7 @@ class Commands(PlainHelp, click.Group):
 
         command = import_module(f"torchdoctor.cli.{_COMMANDS[cmd_name][0]}").command
         assert isinstance(command, click.Command)
+        examples.add(command, cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -72,7 +78,10 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
-@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@click.pass_context
 @click.option(
     "--version",
     is_flag=True,
@@ -81,8 +90,10 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     callback=_version,
     help="Show the version and exit.",
 )
-def cli() -> None:
+def cli(ctx: click.Context) -> None:
     """The doctor for PyTorch: explains why a run failed, and what to change."""
+    if ctx.invoked_subcommand is None:
+        streams.write(examples.START)
 
 
 def run() -> NoReturn:

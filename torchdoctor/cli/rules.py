@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from torchdoctor import catalog
-from torchdoctor.cli import exit_codes, loading, rules_case, streams, verdicts
+from torchdoctor.cli import completion, exit_codes, loading, rules_case, streams, verdicts
 from torchdoctor.model import TorchdoctorError, counted
 
 _FORMAT = verdicts.format_option("For people, or for programs.")
@@ -59,23 +59,18 @@ def list_(family: str | None, folders: tuple[str, ...], form: str) -> None:
 
 
 @command.command("show", short_help="Show one rule: why it happens, what to do.")
-@click.argument("rule_id", metavar="ID")
+@click.argument("rule_id", metavar="ID", shell_complete=completion.rule_ids)
 @_RULES
 @_FORMAT
 def show(rule_id: str, folders: tuple[str, ...], form: str) -> None:
     """Show a rule: what it is, an example, why it happens, what to do, what looks similar."""
-    from torchdoctor.catalog.packs import installed
-    from torchdoctor.catalog.page import as_data, gather
-    from torchdoctor.catalog.pages import in_text
-    from torchdoctor.catalog.remarks import read_examples, rule_file, versions
+    from torchdoctor.catalog.page import as_data
+    from torchdoctor.catalog.pages import in_text, page_of
 
     rules = loading.rules(folders)
     if rule_id not in rules.ids() and _show_check(rule_id, form):
         return
-    places = (catalog.rules_directory(), *folders, *(folder for _, folder in installed()[0]))
-    family = rules.rule(rule_id).family
-    example = next((found[rule_id] for found in map(read_examples, places) if rule_id in found), None)
-    page = gather(rules, rule_id, versions(rule_file(places, family, rule_id)), example)
+    page = page_of(rules, rule_id, folders)
     if form == "json":
         _json(as_data(rules, rule_id, page))
     else:
@@ -161,12 +156,21 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
 @command.command("pages", short_help="Write the pages beside the rules.")
 @_FOLDER
 @_FIXTURES
-def pages(folder: str | None, fixtures: str | None) -> None:
+@click.option("--site", metavar="DIR", help="Write one page per rule into DIR instead, with indexes.")
+def pages(folder: str | None, fixtures: str | None, site: str | None) -> None:
     """Write the pages beside the rules: README.md, one page per family, the examples, the messages."""
-    from torchdoctor.workbench.lint import examine
+    if site is not None:
+        from torchdoctor.catalog.pages import site as made_for
+        from torchdoctor.catalog.remarks import read_examples
 
-    found = examine(_writable(folder), _fixtures(fixtures, folder))
-    made = {os.path.join(found.directory, name): text for name, text in found.pages().items()}
+        directory = folder or catalog.rules_directory()
+        written = made_for(catalog.load(folder), directory, read_examples(directory))
+        made = {os.path.join(site, name): text for name, text in written.items()}
+    else:
+        from torchdoctor.workbench.lint import examine
+
+        found = examine(_writable(folder), _fixtures(fixtures, folder))
+        made = {os.path.join(found.directory, name): text for name, text in found.pages().items()}
     changed = _write(made)
     streams.write_lines(
         [*(f"wrote {path}" for path in changed), f"{counted(len(made), 'file is', 'files are')} current"]

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from torchdoctor.cli import loading, streams
+from torchdoctor.cli import completion, loading, streams
 
 if TYPE_CHECKING:
     from torchdoctor.workbench.case import Case
 
 
 @click.command("case", short_help="Print, explain or add a labelled input.")
-@click.argument("name", metavar="ID[/NAME]")
+@click.argument("name", metavar="ID[/NAME]", shell_complete=completion.rule_ids)
 @click.option(
     "--explain", "explained", is_flag=True, help="Explain it, and compare the result with its label."
 )

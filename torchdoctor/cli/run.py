@@ -21,7 +21,7 @@ class _Command(PlainHelp, click.Command):
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
-            raise _Mistake(error.message, error.ctx) from None
+            raise _Mistake(error.format_message(), error.ctx) from None
 
 
 @click.command("run", cls=_Command, context_settings={"allow_interspersed_args": False})

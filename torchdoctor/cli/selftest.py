@@ -49,7 +49,9 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Compare with the measurements in this file; where there is none, write them into it.",
 )
-@verdicts.format_option("For people, JSON, or a page with charts of measured against expected.", "html")
+@verdicts.format_option(
+    "For people, JSON, a page with charts of measured against expected, or JUnit XML.", "html", "junit"
+)
 @verdicts.fail_on_option("failures")
 @verdicts.strict_option
 @click.option(
@@ -160,7 +162,7 @@ def _write(report: Report, form: str, python: str, verbose: bool) -> None:
         with streams.shown():
             streams.write_page(to_html(report, subject(report, python)))
         return
-    verdicts.show(report, form, lambda: subject(report, python), verbose=False)
+    verdicts.show(report, form, lambda: subject(report, python), verbose=False, suite="torchdoctor.selftest")
     if form == "text":
         with streams.shown():
             for text in passed(report, streams.screen()[0], verbose):

@@ -77,6 +77,18 @@ def write_page(text: str) -> None:
     write(text if encoding == "utf8" else text.encode("ascii", "xmlcharrefreplace").decode("ascii"))
 
 
+def step_summary(text: str) -> None:
+    """Add Markdown to the summary of a step of GitHub Actions, where there is one (GITHUB_STEP_SUMMARY)."""
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not path:
+        return
+    try:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        complain(f"GITHUB_STEP_SUMMARY {path}: cannot be written: {error.strerror}")
+
+
 @contextlib.contextmanager
 def shown() -> Iterator[None]:
     """For what has an exit code to give: a reader that leaves early (``head -1``) does not change it."""
@@ -101,7 +113,10 @@ def refuse(error: click.ClickException) -> None:
     """Say what is wrong with the call, as click does, with what was given as data."""
     shown = io.StringIO()
     error.show(shown)
-    about, _, _ = shown.getvalue().partition("Error: ")
+    about, said, _ = shown.getvalue().partition("Error: ")
+    if not said:  # the help itself, for a group without a command
+        _tell(about.rstrip("\n"))
+        return
     _tell("\n".join([*map(_clean, about.splitlines()), f"Error: {_clean(error.format_message())}"]))
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torchdoctor.probes.machine import Machine
 
 
+CI = ("junit", "github")
 _COUNTED: dict[str, set[str]] = {"fail": {"fail"}, "warn": {"fail", "warn"}, "never": set()}
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -113,8 +114,14 @@ def with_note(report: Report, note: str) -> Report:
     return replace(report, notes=(note, *report.notes)) if note else report
 
 
-def show(report: Report, form: str, subject: Callable[[], str], verbose: bool) -> None:
-    """Write the report as text or JSON; ``subject`` is asked only where it is shown."""
+def show(report: Report, form: str, subject: Callable[[], str], verbose: bool, suite: str = "") -> None:
+    """Write the report as text, JSON or for CI; ``subject`` is asked only where it is shown.
+
+    ``suite`` is the name that JUnit gives to the checks.
+    """
+    if form in CI:
+        for_ci(report, form, suite)
+        return
 
     def text(**screen: Any) -> None:
         from torchdoctor.render.checks import render_checks
@@ -122,6 +129,20 @@ def show(report: Report, form: str, subject: Callable[[], str], verbose: bool) -
         render_checks(report, subject=subject(), verbose=verbose, **screen)
 
     write(report, form, text)
+
+
+def for_ci(report: Report, form: str, suite: str) -> None:
+    """Write JUnit XML, or GitHub's annotations and the summary of the step."""
+    with streams.shown():
+        if form == "junit":
+            from torchdoctor.render.junit import to_junit
+
+            streams.write(to_junit(report, suite))
+        else:
+            from torchdoctor.render.github import step_summary, to_github
+
+            sys.stdout.write(to_github(report))
+            streams.step_summary(step_summary(report))
 
 
 def write(report: Report, form: str, text: Callable[..., None]) -> None:

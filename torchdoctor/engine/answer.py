@@ -9,17 +9,28 @@ from torchdoctor.engine.fixes import Advice
 from torchdoctor.engine.frames import user_frame
 from torchdoctor.engine.rank import reasons
 from torchdoctor.engine.select import Chain
-from torchdoctor.model import Diagnosis, Evidence, FirstFailure, Link, Transcript
+from torchdoctor.model import Diagnosis, Event, EventKind, Evidence, FirstFailure, Link, Severity, Transcript
 
 MAX_EVIDENCE = 8
 
 
 def answer(
-    chain: Chain, transcript: Transcript, facts: TextFacts, rules: RuleSet, first: FirstFailure | None
+    chain: Chain,
+    transcript: Transcript,
+    facts: TextFacts,
+    rules: RuleSet,
+    first: FirstFailure | None,
+    own: Event | None = None,
 ) -> Diagnosis:
-    """The diagnosis that the head of a chain is; ``first`` picks the place of the rank that failed first."""
+    """The diagnosis that the head of a chain is; ``first`` picks the place of the rank that failed first.
+
+    ``own`` is what that rank failed of: a launcher may tell it, which is of no rank.
+    """
     head, under = chain
     best = _best(head, first)
+    rank = best.event.rank
+    if rank is None and first is not None and own is not None and own.id in head.events():
+        rank = first.rank
     words = rules.text(head.rule.id)
     advice = Advice(best, head, facts)
     behind = (item.event for member in (head, *under) for item in member.occurrences)
@@ -27,12 +38,12 @@ def answer(
         rule=head.rule.id,
         family=head.rule.family,
         title=head.rule.title,
-        severity=head.rule.severity,
+        severity=_severity(head, under),
         role=head.role,
         standing=best.standing,
         why=words.why,
         more=words.more,
-        rank=best.event.rank,
+        rank=rank,
         frame=user_frame(best.event, transcript, behind),
         evidence=_evidence(best, head),
         missing=best.missing,
@@ -43,6 +54,17 @@ def answer(
         references=words.references,
         reasons=reasons(head, under, first),
     )
+
+
+def _severity(head: Finding, under: list[Finding]) -> Severity:
+    """That of the rule; a warning whose exception ended the process is no mere warning."""
+    severity = head.rule.severity
+    fatal = severity is Severity.WARNING and any(
+        item.event.kind is EventKind.EXCEPTION and item.event.frames and not item.event.recovered
+        for member in (head, *under)
+        for item in member.occurrences
+    )
+    return Severity.FATAL if fatal else severity
 
 
 def _best(head: Finding, first: FirstFailure | None) -> Occurrence:

@@ -105,7 +105,7 @@ def _one(
         return None
     observed = ", ".join(dict.fromkeys(in_words(item, facts.machine(item.fact)) for item in side.fail_if))
     if not failed:
-        return CheckResult(rule.id, Verdict.PASS, rule.title, observed=observed)
+        return CheckResult(rule.id, Verdict.PASS, rule.title, observed=observed, group=rule.family)
     words = rules.text(rule.id)
     evidence = tuple(
         Evidence(
@@ -121,6 +121,7 @@ def _one(
         evidence=evidence,
         action=_action(rule.id, facts, rules),
         reason=words.why,
+        group=rule.family,
     )
 
 

@@ -56,7 +56,8 @@ class Clocks:
         self._steps: dict[str, dict[tuple[tuple[str, int], ...], float]] = defaultdict(dict)
         self._alive: dict[int, list[float]] = defaultdict(list)
         self.progress: dict[int, list[tuple[int, tuple[tuple[str, int], ...]]]] = defaultdict(list)
-        self._marks: dict[str, list[int]] = defaultdict(list)  # lines that report progress, by file
+        # lines that report progress, by file
+        self._marks: dict[str, list[tuple[int, tuple[tuple[str, int], ...]]]] = defaultdict(list)
         self._sources: dict[int, str] = {}  # of the file in which a rank reports its steps
         self.hosts: dict[int, str] = {}
         one_machine = _one_machine(transcript.events)
@@ -73,7 +74,7 @@ class Clocks:
                 steps = steps_in(event.text)
                 if steps:
                     self.progress[event.rank].append((event.id, steps))
-                    self._marks[event.source].append(event.line)
+                    self._marks[event.source].append((event.line, steps))
                     self._sources[event.rank] = event.source
                     if at is not None:
                         clock = self.clock(event.rank)
@@ -132,8 +133,16 @@ class Clocks:
         return middle, min(spread, CLOCK_SKEW_S) if abs(middle) <= 3600 else CLOCK_SKEW_S
 
     def went_on_between(self, first: Event, second: Event) -> bool:
-        """Does the file of both report progress after the last line of the one and before the other?"""
-        return any(first.end_line < line < second.line for line in self._marks.get(first.source, ()))
+        """Does the file of both report progress after the last line of the one and before the other?
+
+        A step that the first one's rank had reported is none: launchers print the lines of each rank when
+        they get to them.
+        """
+        reached = {steps for _, steps in self.progress.get(first.rank if first.rank is not None else -1, ())}
+        return any(
+            first.end_line < line < second.line and steps not in reached
+            for line, steps in self._marks.get(first.source, ())
+        )
 
     def last_step(self, event: Event) -> tuple[int, ...] | None:
         """The last training step that the rank of an event reported before it."""

@@ -6,13 +6,10 @@ Rules write commands for a POSIX shell, and ``train.py`` for the script that was
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING
 
 from torchdoctor.engine.surroundings import suits
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # a word of a command -> the surroundings in which it means something
 _NEEDS = {
@@ -26,9 +23,9 @@ _NEEDS = {
     ("linux",): (
         "apt-get", "ldconfig", "ldd", "dmesg", "modprobe", "systemctl", "journalctl", "LD_LIBRARY_PATH",
         "sysctl", "/proc/", "/dev/shm", "/sys/", "dkms", "lspci", "getent", "ip -br", "fuser", "usermod",
-        "mount",
+        "mount", "nvidia-ctk", "apt-mark", "dmidecode", "ipmitool", "reboot", "poweroff",
     ),
-    ("windows",): ("winget", "reg add", "netstat -ano", "py -m", "findstr"),
+    ("windows",): ("winget", "reg add", "netstat -ano", "py -m", "findstr", "Get-Counter"),
     ("slurm",): ("sbatch", "srun", "scontrol", "sacct", "sinfo"),
     ("kubernetes",): ("kubectl",),
     ("docker", "podman"): ("docker run",),
@@ -36,14 +33,16 @@ _NEEDS = {
 # CUDA's names that mean the same to torch's ROCm build
 _HIP_TOO = frozenset({"torch.cuda", "CUDA_VISIBLE_DEVICES", "PYTORCH_CUDA_ALLOC_CONF"})
 _HIP_TOO |= {word for word in _NEEDS["nvidia",] if word.startswith("NCCL_")}
-_NOT_ON_JETSON = ("nvidia-smi",)
+# wheels of torch for CUDA are another index's on a Jetson
+_NOT_ON_JETSON = ("nvidia-smi", "pytorch.org/whl/", "+cu1")
+_CUDA_WHEEL = re.compile(r"whl/(?:nightly/)?(?:cu\d|\{)|\+cu\d")
 _SETTING = r"([A-Za-z_]\w*)=('[^']*'|\"[^\"]*\"|[^\s;&|]*)\s*"
 
 
 @cache
 def _word() -> re.Pattern[str]:
     words = sorted((word for some in _NEEDS.values() for word in some), key=len, reverse=True)
-    return re.compile(r"(?<![\w-])(?:" + "|".join(map(re.escape, words)) + r")(?![\w-])")
+    return re.compile(r"(?<![\w-])(?:" + "|".join(map(re.escape, words)) + r")(?:(?<=/)|(?![\w-]))")
 
 
 @cache
@@ -61,6 +60,8 @@ def needs(command: str) -> list[frozenset[str]]:
     for word in dict.fromkeys(match[0] for match in _word().finditer(command)):
         tags = next(tags for tags, words in _NEEDS.items() if word in words)
         found.append(frozenset((*tags, "amd") if word in _HIP_TOO else tags))
+    if _CUDA_WHEEL.search(command):
+        found.append(frozenset({"nvidia"}))
     return found
 
 

@@ -12,6 +12,7 @@ from torchdoctor.engine.echo import mark_echoes
 from torchdoctor.engine.factbook import FactBook, TextFacts
 from torchdoctor.engine.finding import Finding
 from torchdoctor.engine.judge import judge
+from torchdoctor.engine.lead import led
 from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
 from torchdoctor.engine.rank import sort_key
@@ -79,9 +80,11 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     strange = suspect.unexplained(transcript, {number for finding in live for number in finding.events()})
     live = without_past(live, strange, transcript)
     mark_echoes(live, strange)
-    first, moments, alone = _ranks(transcript, live, strange)
-    kept, set_aside = select(chains(live, rules, transcript, sort_key), transcript, strange, alone)
-    diagnoses = tuple(answer(chain, transcript, text_facts, rules, first) for chain in kept)
+    first, moments, own = _ranks(transcript, live, strange)
+    alone = own is not None and first is not None and any(one.rank == first.rank for one in strange)
+    found = led(chains(live, rules, transcript, sort_key), own)
+    kept, set_aside = select(found, transcript, strange, alone)
+    diagnoses = tuple(answer(chain, transcript, text_facts, rules, first, own) for chain in kept)
     outcome, who = _outcome(diagnoses, strange, transcript, first, written=not anchored)
     if who is not None:
         from torchdoctor.engine.resembles import with_resemblances
@@ -132,7 +135,7 @@ def _outcome(
         return Outcome.UNREADABLE, None
     if strange or suspect.has_failure(transcript):
         who = suspect.choose(strange, transcript, first.rank if first else None)
-        who = who or suspect.fallback(transcript) or suspect.named(transcript)
+        who = who or suspect.named(transcript) or suspect.fallback(transcript)
         return Outcome.UNRECOGNISED, who or suspect.written(transcript)
     told = suspect.named(transcript) or (suspect.written(transcript) if written else None)
     return (Outcome.UNRECOGNISED, told) if told is not None else (Outcome.NO_FAILURE, None)
@@ -140,8 +143,8 @@ def _outcome(
 
 def _ranks(
     transcript: Transcript, live: list[Finding], strange: list[Event]
-) -> tuple[FirstFailure | None, tuple[Moment, ...], bool]:
-    """Who failed first, the timeline, and whether the first one failed of something that no rule knows.
+) -> tuple[FirstFailure | None, tuple[Moment, ...], Event | None]:
+    """Who failed first, the timeline, and what that rank itself failed of; None where that is not told.
 
     What works this out is not even imported for a text of one process.
     """
@@ -149,14 +152,14 @@ def _ranks(
         event.rank is not None or event.local_rank is not None or event.kind in _OF_MANY
         for event in transcript.events
     ):
-        return None, (), False
+        return None, (), None
     from torchdoctor.engine.first import first_failure, incident
     from torchdoctor.engine.timeline import timeline
 
     case = incident(transcript, live, strange)
     first = first_failure(case)
-    alone = first is not None and first.rank in case.own and any(e.rank == first.rank for e in strange)
-    return first, timeline(case, first), alone
+    own = case.own.get(first.rank) if first is not None and first.rank is not None else None
+    return first, timeline(case, first), own.event if own is not None else None
 
 
 def _with_kernel_log(transcript: Transcript) -> tuple[Transcript, tuple[str, ...]]:

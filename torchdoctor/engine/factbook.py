@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
+from functools import cached_property
 
 from torchdoctor.engine import textfacts
 from torchdoctor.model import Event, Fact, FactSource, Reason, State, Transcript
@@ -118,7 +119,19 @@ class TextFacts:
             self._environment = {fact.name: fact for fact in extract.of_text(self.transcript)}
         if name in self._environment:
             return self._environment[name]
+        return self._of_machine(name)
+
+    def _of_machine(self, name: str) -> Fact:
+        """A fact of the machine; where the log's torch came from elsewhere, none of it is told of it."""
+        if name.startswith("torch.") and self.book.source is not None and self._ran_torch:
+            torch = self.book.machine("torch.version")
+            if torch.state is State.ABSENT:
+                return Fact.unknown(name, Reason.NOT_ASKED, torch.source, "the log's torch is another one")
         return self.book.machine(name)
+
+    @cached_property
+    def _ran_torch(self) -> bool:
+        return any(frame.package == "torch" for event in self.transcript.events for frame in event.frames)
 
     def search(self, compiled: re.Pattern[str], text: str, reach: int) -> re.Match[str] | None:
         """Search the first ``reach`` characters with a rule's regex, while there is time left for all."""

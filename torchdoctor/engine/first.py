@@ -8,6 +8,7 @@ from torchdoctor.engine.clocks import Clocks, Span
 from torchdoctor.engine.echo import PEER_CAUSES
 from torchdoctor.engine.ends import ABORT, CRASH_SIGNALS, OWN_SIGNALS, SENT_SIGNALS, End, ends
 from torchdoctor.engine.frames import outers
+from torchdoctor.engine.select import INTERRUPTED
 from torchdoctor.extract.nccl_ranks import GIVE_UP
 from torchdoctor.model import Event, EventKind, FirstFailure, Role, Transcript
 from torchdoctor.number import count
@@ -47,6 +48,7 @@ class Incident(Record):
     positions: dict[int, Position]
     ends: dict[int, End]
     ended_by: Event | None = None  # a scheduler that ended all ranks
+    stopped: Event | None = None  # somebody ended the run by hand
     nobodys: Event | None = None  # a failure whose rank the text does not name
     spawned: int | None = None  # the process that it came from, as torch.multiprocessing.spawn counts
     stacks: tuple[tuple[int, ...], str] | None = None  # ranks whose stacks stand elsewhere, and where
@@ -60,6 +62,7 @@ def incident(transcript: Transcript, findings: Sequence[Finding], unexplained: S
     soft: dict[int, Failure] = {}
     echoes: dict[int, Failure] = {}
     ended_by: Event | None = None
+    stopped: Event | None = None
     nobodys: Event | None = None
     said: dict[int, dict[str, None]] = {}
 
@@ -78,7 +81,9 @@ def incident(transcript: Transcript, findings: Sequence[Finding], unexplained: S
             event = occurrence.event
             if event.rank is not None and not event.recovered:
                 said.setdefault(event.rank, {})[rule.id] = None
-            if finding.role is not Role.CAUSE:
+            if rule.id == INTERRUPTED:
+                stopped = stopped or event
+            elif finding.role is not Role.CAUSE:
                 note(echoes, event, rule.id, rule.title)
             elif waits(event) or rule.id in PEER_CAUSES or event.text.startswith("flight record, "):
                 note(soft, event, rule.id, rule.title)
@@ -114,7 +119,20 @@ def incident(transcript: Transcript, findings: Sequence[Finding], unexplained: S
         places, stacks, told = positions(transcript), strays(transcript), whom(transcript)
     spawned = _spawned(nobodys, transcript) if nobodys is not None else None
     return Incident(
-        own, echoes, said, world, clocks, places, found, ended_by, nobodys, spawned, stacks, left, told
+        own,
+        echoes,
+        said,
+        world,
+        clocks,
+        places,
+        found,
+        ended_by,
+        stopped,
+        nobodys,
+        spawned,
+        stacks,
+        left,
+        told,
     )
 
 
@@ -205,7 +223,9 @@ def first_failure(case: Incident) -> FirstFailure | None:
         if strays is not None:
             return _answer(case, list(strays.ranks), strays.why)
     if not case.echoes:
-        return None
+        if case.stopped is None or not case.world:
+            return None
+        return FirstFailure(None, case.stopped.host, case.stopped.time, "no rank: somebody stopped the run")
     silent = case.world - set(case.echoes)
     if silent and len(silent) < len(case.echoes):
         return _answer(case, sorted(silent), "only this rank does not report another rank's failure")

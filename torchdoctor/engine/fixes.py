@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.engine import commands, install, surroundings
 from torchdoctor.engine.conditions import holds
 from torchdoctor.engine.wording import filled, first_known
-from torchdoctor.model import Fix, State
+from torchdoctor.model import Fact, Fix, State
 from torchdoctor.records import replace
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from torchdoctor.engine.factbook import TextFacts
     from torchdoctor.engine.finding import Finding, Occurrence
     from torchdoctor.engine.surroundings import Surroundings
-    from torchdoctor.model import Fact
 
 _PLACES = 8
 
@@ -44,16 +43,23 @@ class Advice:
         for conditional in words.fixes:
             with self._facts.guard(self._rule.id):
                 rank = surroundings.place(conditional, self._seen)
-                told = [
-                    holds(condition, first_known(condition.fact, self._places, self._facts))
-                    for condition in conditional.when
-                ]
+                told = [holds(condition, self._known(condition.fact)) for condition in conditional.when]
                 if rank is None or False in told or not commands.fits(conditional.fix.run or "", self._seen):
                     continue
                 texts = (filled(conditional.fix, self._values(item), sizes) for item in self._places)
                 found.extend((rank, self._adapted(fix)) for fix in [one for one in texts if one][:1])
+        last = 1 if any(rank < 2 for rank, _ in found) else 2
         found.sort(key=lambda item: item[0])
-        return tuple(fix for _, fix in found)
+        apart: dict[str, Fix] = {}  # one command is one way out
+        for rank, fix in found:
+            if rank <= last:
+                apart.setdefault(fix.run or fix.do, fix)
+        return tuple(apart.values())
+
+    def _known(self, name: str) -> Fact:
+        if name in install.FACTS:
+            return self._values(self._places[0])(name)
+        return first_known(name, self._places, self._facts)
 
     def _values(self, place: Occurrence) -> Callable[[str], Fact]:
         ask = self._ask(place)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from torchdoctor.engine.diagnose import diagnose, diagnose_runs
 from torchdoctor.engine.factbook import FactBook
-from torchdoctor.engine.provenance import printed_here
+from torchdoctor.engine.provenance import printed_here, site_of
 from torchdoctor.engine.runs import NoSuchRunError, chosen
 from torchdoctor.intake import IntakeError, files_below, is_pattern, matches, read_all
 from torchdoctor.model import Incident, Outcome, Report, Severity, Transcript, counted
@@ -28,6 +29,10 @@ READ_HERE = (
     "Facts out of files of this machine were used beside the text, and no program was run; --here asks its "
     "Python and tools too, --offline leaves all out"
 )
+USE_RUN = (
+    "A pipe carries the text alone: torchdoctor run -- CMD also sees the exit code, the interpreter, and the "
+    "stacks at Ctrl-C"
+)
 
 
 class Answer(NamedTuple):
@@ -40,11 +45,11 @@ class Answer(NamedTuple):
 class Local(NamedTuple):
     """This machine as a source of facts: opened only for a log that is from here, or said to be.
 
-    ``open`` takes whether programs may run, its Python and its tools. A log alone never decides that: they do
-    where the user is ``sure``.
+    ``open`` takes whether programs may run, its Python and its tools, and the folder of packages that the log
+    names. A log alone never decides the first: they do where the user is ``sure``.
     """
 
-    open: Callable[[bool], ProbeSource]
+    open: Callable[[bool, str], ProbeSource]
     sure: bool = False
 
 
@@ -108,7 +113,8 @@ def _answers(
         complaints = [str(error) for error in reading.unreadable]
         if report.outcome is Outcome.UNREADABLE:
             complaints.extend(report.notes)
-        report = replace(report, notes=(*reading.notes, *report.notes))
+        hint = (USE_RUN,) if report.outcome is Outcome.UNRECOGNISED and "<stdin>" in report.source else ()
+        report = replace(report, notes=(*reading.notes, *report.notes, *hint))
         if publish is not None:
             report = publish(report, reading.transcript, local is not None)
         answers.append(Answer(report, tuple(complaints)))
@@ -123,7 +129,7 @@ def _reports(
     from torchdoctor.probes.descendants import ended_with_us
 
     with ended_with_us() if local.sure else nullcontext():
-        source = local.open(local.sure)
+        source = local.open(local.sure, site_of(transcript))
         facts = FactBook(source)
         try:
             reports = _of_runs(transcript, facts, rules, run)
@@ -133,6 +139,13 @@ def _reports(
         from torchdoctor.engine.pitfalls import with_pitfalls
 
         reports = [with_pitfalls(report, transcript) for report in reports]
+    if any(one.family == "checkpoint" for report in reports for one in report.diagnoses):
+        from torchdoctor.engine.named_checkpoint import with_checkpoint
+
+        version = facts.machine("torch.version").value
+        folder = os.getcwd() if local.sure else None
+        torch = version if isinstance(version, str) else ""
+        reports = [with_checkpoint(report, transcript, folder, torch) for report in reports]
     if not facts.asked():
         return reports
     note = HERE if local.sure else READ_HERE
@@ -164,9 +177,30 @@ def explain_each(
     local: Local | None = None,
     *,
     publish: Publisher | None = None,
+    jobs: int = 1,
 ) -> Iterator[Answer]:
-    """One answer for each file, in order, as it is done: also those in a folder, or that match a pattern."""
-    for path in paths:
-        for one in (is_pattern(path) and matches(path)) or [path]:
-            for file in files_below(one) or [one]:
-                yield explain((file,), facts, rules, stdin, local, publish=publish)
+    """One answer for each file, in order, as it is done: also those in a folder, or that match a pattern.
+
+    ``jobs`` processes share the files, where the system can fork; standard input cannot be among them then.
+    """
+
+    def one(path: str) -> Answer:
+        return explain((path,), facts, rules, stdin, local, publish=publish)
+
+    files = (
+        file
+        for path in paths
+        for found in (is_pattern(path) and matches(path)) or [path]
+        for file in files_below(found) or [found]
+    )
+    if jobs == 1 or not hasattr(os, "fork"):
+        yield from map(one, files)
+        return
+    from torchdoctor.engine.jobs import in_order
+
+    yield from in_order(list(files), one, jobs, _lost)
+
+
+def _lost(path: str, reason: str) -> Answer:
+    told = f"{path}: {reason}"
+    return Answer(Report(Outcome.UNREADABLE, (path,), notes=(told,)), (told,))

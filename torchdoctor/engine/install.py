@@ -7,13 +7,10 @@ release notes on CUDA versions and architectures, NVIDIA's package index for Jet
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from torchdoctor.engine.conditions import order_key
 from torchdoctor.model import Fact, State
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 FACTS = {
     "install.torch": "text: command that installs the build of torch for this reader's machine",
@@ -61,6 +58,8 @@ def _build(
             return None
         return _STACK, _INDEX + (_ROCM if "amd" in device else "xpu")
     tag = variant if variant.startswith("cu") else _cuda(ask, seen)
+    if tag == "cu118" and "aarch64" in seen.get("board", ()):
+        return None  # the first CUDA wheels for ARM are of 12.6
     return (_LAST_CU118 if tag == "cu118" else _STACK), _INDEX + tag
 
 

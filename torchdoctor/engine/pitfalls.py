@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from torchdoctor.engine.provenance import unchanged
 from torchdoctor.lint import registry
 from torchdoctor.lint.examine import examine
 from torchdoctor.lint.sources import MOST_BYTES, Source
-from torchdoctor.model import Evidence
+from torchdoctor.model import Diagnosis, Evidence, Report, Transcript
 from torchdoctor.records import replace
-
-if TYPE_CHECKING:
-    from torchdoctor.model import Diagnosis, Report, Transcript
 
 MAX_SHOWN = 3
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 
 from torchdoctor.model import Transcript
 
@@ -11,6 +12,7 @@ MAX_FILES = 40
 # so many of the user's own lines must stand where the log says; one may be chance, or a template's
 ENOUGH = 2
 _LEAST_CODE = 12
+_SITES = ("/site-packages", "/dist-packages")
 _LIBRARIES = ("site-packages", "dist-packages", "node_modules")
 
 
@@ -36,6 +38,22 @@ def printed_here(transcript: Transcript) -> bool:
             else:
                 differ += 1
     return agree >= ENOUGH and agree > differ
+
+
+def site_of(transcript: Transcript) -> str:
+    """The folder of packages from which the torch in the log's frames came; empty where none tells it."""
+    sites = Counter(
+        frame.file.partition("/torch/")[0]
+        for event in transcript.events
+        for frame in event.frames
+        if frame.package == "torch" and frame.file.partition("/torch/")[0].endswith(_SITES)
+    )
+    if not sites:
+        return ""
+    from torchdoctor.engine.untrusted import is_plain_folder
+
+    site = sites.most_common(1)[0][0]
+    return site if is_plain_folder(site) else ""
 
 
 def unchanged(transcript: Transcript) -> dict[str, list[str]]:

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from typing import NamedTuple
 
 from torchdoctor.extract import flight
-from torchdoctor.extract.nccl_ranks import GIVE_UP, timeouts_in
+from torchdoctor.extract.nccl_ranks import GIVE_UP, picture, timeouts_in
 from torchdoctor.model import Transcript
 from torchdoctor.number import elements
 from torchdoctor.patterns import pattern
@@ -28,7 +28,7 @@ _GROUP = r"\[PG (?:ID )?\w+(?: PG GUID (?P<guid>\w+))?(?: ?\((?P<name>[^)]{0,60}
 class Position:
     """Where a rank stands: the collective it waits in, and how far its queue is."""
 
-    __slots__ = ("completed", "enqueued", "group", "numel", "op", "rank", "seq", "timed_out")
+    __slots__ = ("completed", "enqueued", "group", "late", "numel", "op", "rank", "seq", "timed_out")
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
@@ -39,6 +39,7 @@ class Position:
         self.completed: int | None = None
         self.timed_out = False  # it gave up itself, was not only told to
         self.group = ""
+        self.late = False  # it gave up long after the others
 
 
 class Stray(NamedTuple):
@@ -84,6 +85,8 @@ def positions(transcript: Transcript) -> dict[int, Position]:
                 place.op = one["op"]
                 if one["shape"] is not None:
                     place.numel = elements(one["shape"])
+    for rank in picture(transcript).late:
+        at(rank).late = True
     for record in flight.latest(transcript):
         if record.rank is None:
             continue
@@ -120,6 +123,9 @@ def stray(found: dict[int, Position], world: set[int], silent: set[int]) -> Stra
     ``world`` holds all ranks that the text names, ``silent`` those that print nothing about a failure.
     """
     known = _one_group(found)
+    late = tuple(sorted(rank for rank, place in known.items() if place.late))
+    if late:
+        return Stray(late, "it came to the collective when the others had given up")
     waiting = {rank: place for rank, place in known.items() if place.seq is not None}
     gave_up = {rank for rank, place in known.items() if place.timed_out}
     others = (world | set(known)) - gave_up

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.context_tags import BESIDE_OTHERS, DIMENSION, TAGS, USUAL
 from torchdoctor.engine.textfacts import frames_of
-from torchdoctor.model import EventKind, State
+from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, State, Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from torchdoctor.catalog.rule import ConditionalFix
-    from torchdoctor.model import Event, Fact, FactValue, Frame, Transcript
 
 Surroundings = dict[str, frozenset[str]]  # dimension -> the tags that hold; none for what is unknown
 
@@ -108,7 +107,11 @@ def _of_machine(dimension: str, ask: Callable[[str], Fact]) -> frozenset[str]:
 
 
 def place(fix: ConditionalFix, seen: Mapping[str, frozenset[str]]) -> int | None:
-    """Where a fix stands by its tags: 0 first, 1 as written, 2 last; None when it is another reader's."""
+    """Where a fix stands by its tags: None when it is another reader's, else 0 to 2.
+
+    0: for what is seen, first. 1: for all, or for what most have; as written. 2: for what few have and
+    nothing shows; only where there is no other.
+    """
     if any(tag in seen.get(DIMENSION[tag], ()) for tag in fix.not_for):
         return None
     return _rank(fix.wanted, seen)
@@ -129,6 +132,6 @@ def _rank(wanted: Collection[str], seen: Mapping[str, frozenset[str]]) -> int | 
                 rank = 0
         elif here - BESIDE_OTHERS:
             return None
-        elif dimension == "program":
+        elif not tags & USUAL:
             rank = 2
     return rank

@@ -86,7 +86,10 @@ def choose(candidates: list[Event], transcript: Transcript, first_rank: int | No
 
 
 def _suspect(event: Event, transcript: Transcript) -> Suspect:
-    return Suspect(event.type, event.text, event.rank, user_frame(event, transcript), quote(event))
+    from torchdoctor.engine.reading import read
+
+    frame = user_frame(event, transcript)
+    return Suspect(event.type, event.text, event.rank, frame, quote(event), reading=read(event, transcript))
 
 
 def fallback(transcript: Transcript) -> Suspect | None:
@@ -104,7 +107,8 @@ _NAMES_ERROR = r"\b[A-Z]\w*(?:Error|Exception)\b(?:: |\()(?!\d+\.\d)|\b(?:fatal 
 
 # how programs, NCCL's tests and the driver say in a line of their own that something failed
 _TELLS_FAILURE = (
-    _NAMES_ERROR + r"|^\W*(?:ERROR|FATAL)\b[ :]|\bterminate called\b|\bNCCL WARN\b|\bTest NCCL failure\b"
+    _NAMES_ERROR
+    + r"|^[^a-z]{0,60}\b(?:ERROR|FATAL)\b[\] :]|\bterminate called\b|\bNCCL WARN\b|\bTest NCCL failure\b"
     r"|\bNVRM: .{0,300}(?:Timeout|TimedOut)|\bfail(?:ed|ure) with\b|\bencountered error\b"
 )
 _RETURNED = r"NCCL INFO \S+:\d+ -> [1-9]"  # NCCL gives up, and shows through which of its functions

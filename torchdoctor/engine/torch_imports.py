@@ -38,6 +38,7 @@ _WAYS = {
     ),
 }
 
+_GROUP = "environment"
 _SHELL = (
     "Sources that were not built: build and install them. The rest of a torch, or a file or folder of your "
     "own with this name: move it away, and install torch (python -m pip install torch)."
@@ -46,7 +47,7 @@ _SHELL = (
 
 def with_import(report: Report, facts: FactBook) -> Report:
     """The report with a check on the interpreter and one on the import, where they say something new."""
-    results = tuple(_results(report, facts))
+    results = tuple(replace(result, group=_GROUP) for result in _results(report, facts))
     unsure = tuple(_unsure(facts))
     known = tuple(_with_error(result, facts) for result in report.checks)
     if not results and not unsure and known == report.checks:
@@ -58,7 +59,7 @@ def with_import(report: Report, facts: FactBook) -> Report:
         report,
         outcome=Outcome.DIAGNOSED if failed else report.outcome,
         checks=tuple(checks),
-        not_checked=(*report.not_checked, *unsure),
+        not_checked=(*unsure, *report.not_checked),
         facts=facts.asked(),
     )
 

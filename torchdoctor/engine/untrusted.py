@@ -25,6 +25,11 @@ def may_be_asked(path: str) -> bool:
     return not _KEPT_OUT.intersection(parts) and parts[0] not in _NO_DISK
 
 
+def is_plain_folder(path: str) -> bool:
+    """May files below this folder be looked for, of a path that stands in a stranger's text?"""
+    return may_be_asked(path) and not waits_for_mount(f"{path}/")
+
+
 def lines_of_user(path: str) -> list[str] | None:
     """The lines of a text file of this user; None for all else.
 
@@ -33,7 +38,7 @@ def lines_of_user(path: str) -> list[str] | None:
     """
     if not may_be_asked(path) or os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
         return None
-    if _waits_for_mount(path):
+    if waits_for_mount(path):
         return None
     try:
         data = _read(path)
@@ -69,7 +74,7 @@ def _is_ours(about: os.stat_result) -> bool:
     return stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid() and about.st_size <= MAX_BYTES
 
 
-def _waits_for_mount(path: str) -> bool:
+def waits_for_mount(path: str) -> bool:
     """Is what holds the path an automounter's folder, into which it would mount something now?"""
     best, kind = "", ""
     for place, what in _mounts():

@@ -7,16 +7,11 @@ print alike is no form. Unknown stays unknown; several may hold. The tags are th
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING
 
 from torchdoctor.context_tags import TAGS
-from torchdoctor.model import Fact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.model import Event, Frame, Transcript
+from torchdoctor.model import Event, Fact, Frame, Transcript
 
 NAMESPACE = "context"
 DIMENSIONS = ("system", "device", "board", "runtime", "python", "program", "backend")
@@ -207,6 +202,10 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
         device.pop("nvidia", None)
     elif "nvidia" in device:
         device.pop("apple", None)
+    if "jupyter" in runtime and "kaggle" not in runtime and "<ipython-input" in text.text:
+        at = text.text.find("/usr/local/lib/python3")  # where Colab keeps its packages
+        if at >= 0:
+            runtime.setdefault("colab", at)
     for notebook in ("colab", "kaggle"):
         if notebook in runtime:
             runtime.setdefault("jupyter", runtime[notebook])
@@ -230,7 +229,10 @@ def _interpreter(path: str) -> str:
         made = lower[at - 2] in ("venv", ".venv", "env", ".env")
         return f"{prefix}\\Scripts\\python.exe" if made else f"{prefix}\\python.exe"
     if at >= 3 and lower[at - 2] in ("lib", "lib64") and lower[at - 1].startswith("python") and not parts[0]:
-        return "/".join(parts[: at - 2]) + "/bin/python"
+        prefix = "/".join(parts[: at - 2])
+        return (
+            f"{prefix}/bin/python" if parts[at - 3] != ".local" else ""
+        )  # packages of a user, for any Python
     return ""
 
 

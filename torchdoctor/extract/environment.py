@@ -239,19 +239,16 @@ def _built(text: str, event: Event, found: _Found) -> None:
         found.put("torch.cpu_only", False, event)
 
 
-def _one(pattern: str, fact: str, group: str = "version") -> Callable[[str, Event, _Found], None]:
-    """A reader that puts one group of one pattern under one name."""
+def _one(
+    pattern: str, fact: str, value: Callable[[str], FactValue] = str, detail: str = ""
+) -> Callable[[str, Event, _Found], None]:
+    """A reader that puts the one group of a pattern under one name."""
 
     def read(text: str, event: Event, found: _Found) -> None:
         if hit := _PATTERNS[pattern].search(text):
-            found.put(fact, hit.group(group), event)
+            found.put(fact, value(hit[1]), event, detail)
 
     return read
-
-
-def _available(text: str, event: Event, found: _Found) -> None:
-    if hit := _PATTERNS["available"].search(text):
-        found.put("torch.cuda_available", hit.group("value") in ("True", "Yes"), event)
 
 
 def _torch_cuda(text: str, event: Event, found: _Found) -> None:
@@ -313,16 +310,6 @@ def _shm(text: str, event: Event, found: _Found) -> None:
             found.put("shm.size_bytes", int(float(hit.group("size")) * _UNITS[hit.group("unit")]), event)
 
 
-def _shm_note(text: str, event: Event, found: _Found) -> None:
-    if hit := _PATTERNS["shm-note"].search(text):
-        found.put("shm.size_bytes", int(hit.group("size")) * 1024**2, event, "the container's start banner")
-
-
-def _nofile(text: str, event: Event, found: _Found) -> None:
-    if hit := _PATTERNS["nofile"].search(text):
-        found.put("limits.nofile", int(hit.group("value")), event)
-
-
 def _frames(event: Event, found: _Found) -> None:
     for frame in event.frames:
         if "python" in frame.file or "Python" in frame.file or "envs" in frame.file:
@@ -341,6 +328,8 @@ def _path(path: str, event: Event, found: _Found) -> None:
         found.put("conda.env", hit.group("name"), event)
 
 
+_AVAILABLE = _one("available", "torch.cuda_available", lambda word: word in ("True", "Yes"))
+_GLIBC = _one("glibc", "os.glibc")
 # A literal that stands in every text of the kind, and who reads it.
 _READERS: tuple[tuple[str, Callable[[str, Event, _Found], None]], ...] = (
     ("torch", _packages),
@@ -349,8 +338,8 @@ _READERS: tuple[tuple[str, Callable[[str, Event, _Found], None]], ...] = (
     ("numpy", _packages),
     ("triton", _packages),
     ("used to build PyTorch", _built),
-    ("Is CUDA available", _available),
-    ("is_available()", _available),
+    ("Is CUDA available", _AVAILABLE),
+    ("is_available()", _AVAILABLE),
     ("torch.version.cuda", _torch_cuda),
     ("sm_", _arch),
     ("Minimum and Maximum cuda", _range),
@@ -359,11 +348,11 @@ _READERS: tuple[tuple[str, Callable[[str, Event, _Found], None]], ...] = (
     ("NCCL version", _one("nccl", "nccl.version_in_text")),
     ("Python", _python),
     ("/python", _path),
-    ("libc", _one("glibc", "os.glibc")),
-    ("GLIBC", _one("glibc", "os.glibc")),
+    ("libc", _GLIBC),
+    ("GLIBC", _GLIBC),
     ("CUDA_VISIBLE_DEVICES", _visible),
     ("LD_LIBRARY_PATH", _library_path),
     ("/dev/shm", _shm),
-    ("SHMEM", _shm_note),
-    ("open files", _nofile),
+    ("SHMEM", _one("shm-note", "shm.size_bytes", lambda mib: int(mib) << 20, "the container's start banner")),
+    ("open files", _one("nofile", "limits.nofile", int)),
 )

@@ -27,6 +27,8 @@ _BY_LIBRARY = (
     "/deepspeed/",
     "/megatron/core/",
 )
+# calls that gather a state to save it, or spread one that was loaded
+_OF_A_STATE = ("torch/distributed/checkpoint/", "/_state_dict_utils.py")
 _LARGE = 1024  # elements; a loss, a metric or a flag that is averaged has fewer
 
 
@@ -63,7 +65,10 @@ class Waits:
 
 def is_training(call: Call) -> bool:
     """Does a step of training make this call, as far as its kind, size and frames tell?"""
-    if any(part in frame.file.replace("\\", "/") for frame in call.event.frames for part in _BY_LIBRARY):
+    files = [frame.file.replace("\\", "/") for frame in call.event.frames]
+    if any(part in file for file in files for part in _OF_A_STATE):
+        return False
+    if any(part in file for file in files for part in _BY_LIBRARY):
         return True
     return call.op in _TRAINING and (elements(call) >= _LARGE or (not call.place and elements(call) > 1))
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchdoctor.model import Event, Transcript
+from torchdoctor.extract.progress import is_step
+from torchdoctor.model import Event, EventKind, Transcript, moment_of
 from torchdoctor.number import elements
 from torchdoctor.patterns import pattern
 from torchdoctor.records import Record, record
@@ -53,8 +54,11 @@ _GRADIENT_NUMEL = 1024
 
 DEFAULT_TIMEOUT_MS = 600_000  # of NCCL groups since torch 2.2
 
+AT_ONCE_S = 10.0  # within which ranks that wait for each other give up, with clocks that differ
+
 _COUNTS = ("/", "examples", "documents", "files", "samples", "lines", "records", "shards", "rows")
 _WINDOW = 40  # events before the first timeout in which an epoch's end or a progress bar counts
+_ALIKE = 3  # lines that count
 _SCALE = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
 
 
@@ -69,6 +73,7 @@ class Timeout(Record):
     numel_in: int | None
     timeout_ms: int | None
     elapsed_ms: int | None
+    time: str | None = None
 
 
 @record(frozen=True, slots=True)
@@ -81,6 +86,7 @@ class Picture(Record):
     ops_differ: bool | None = None
     numel_differ: bool | None = None
     epoch_end: bool = False
+    late: tuple[int, ...] = ()
     progress: bool | None = None
 
 
@@ -123,6 +129,7 @@ def timeouts_in(event: Event) -> Iterator[Timeout]:
             numel,
             _number(r"Timeout\(ms\)=(\d{1,18})", body),
             _number(r"ran for (\d{1,18}) milli", body),
+            event.time,
         )
 
 
@@ -164,6 +171,8 @@ def _draw(transcript: Transcript) -> Picture:
             if giver is not None:
                 givers.add(giver)
     compared, same_group = ([], None) if several and not groups else _comparable(list(first.values()), groups)
+    late = _late(compared)
+    compared = [item for item in compared if item.rank not in late]
     start = waited[0].id if waited else None
     return Picture(
         ranks=tuple(sorted(first)),
@@ -172,8 +181,22 @@ def _draw(transcript: Transcript) -> Picture:
         ops_differ=_differ([_call(item) for item in compared]),
         numel_differ=_differ([item.numel_in for item in compared]),
         epoch_end=_epoch_ended(transcript, start, compared) if start is not None else False,
+        late=late,
         progress=_progress(transcript, waited, list(first.values()), givers | set(first)) if waited else None,
     )
+
+
+def _late(timeouts: list[Timeout]) -> tuple[int, ...]:
+    """The ranks that gave up long after the first ones did, at a number beyond theirs: they came late."""
+    told = [
+        (moment.timestamp(), item.seq, item.rank)
+        for item in timeouts
+        if item.seq is not None and item.rank is not None
+        if (moment := moment_of(f"2000{item.time[1:]}" if item.time and item.time[0] == "-" else item.time))
+    ]
+    begun = min((at for at, _, _ in told), default=0.0)
+    reached = max((seq for at, seq, _ in told if at - begun <= AT_ONCE_S), default=0)
+    return tuple(sorted(rank for at, seq, rank in told if at - begun > AT_ONCE_S and seq > reached))
 
 
 def _call(item: Timeout) -> str | None:
@@ -299,4 +322,21 @@ def _progress(
                     return True
         if same and (event.id < start or words not in before):  # the text may begin with the timeout
             before[words] = done
+    return _kept_counting(transcript, waited[0], gave_up)
+
+
+def _kept_counting(transcript: Transcript, first: Event, gave_up: set[int]) -> bool:
+    """Are the last lines before the others gave up those of one rank, alike but for a number that rises?"""
+    latest: list[list[int]] = []
+    words = ""
+    for event in reversed(transcript.events[max(0, first.id - _WINDOW) : first.id]):
+        if event.kind is not EventKind.LOG or event.source != first.source or event.rank is None:
+            continue
+        other = pattern(r"\d+").sub("", event.text)
+        if (words and other != words) or event.rank in gave_up or is_step(event.text):
+            break
+        words = other
+        latest.append([int(digits) for digits in pattern(r"\d{1,15}").findall(event.text)])
+        if len(latest) == _ALIKE:
+            return any(one > two > three for one, two, three in zip(*latest, strict=False))
     return False

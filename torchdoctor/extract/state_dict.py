@@ -84,7 +84,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     missing, cut_missing = _section(text, _HEADINGS[0])
     unexpected, cut_unexpected = _section(text, _HEADINGS[1])
     old = not missing and not unexpected and _old_style(text, missing, unexpected)
-    mismatches = [(name, _sizes(one), _sizes(two)) for name, one, two in _PATTERNS["mismatch"].findall(text)]
+    mismatches = mismatched(text)
     if not missing and not unexpected and not mismatches:
         return
     cut = cut_missing or cut_unexpected
@@ -114,6 +114,11 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield "prefix_share", round(share, 3)
     yield "wrapped_in", _container(unexpected)
     yield "other_architecture", bool(mismatches) and bool(left)
+
+
+def mismatched(text: str) -> list[Shapes]:
+    """The parameters whose shapes differ, as load_state_dict lists them."""
+    return [(name, _sizes(one), _sizes(two)) for name, one, two in _PATTERNS["mismatch"].findall(text)]
 
 
 def _whole(event: Event, transcript: Transcript) -> str:

@@ -120,9 +120,12 @@ def commands(limit_s: float) -> tuple[Command, ...]:
     )
 
 
-def collect(machine: Machine, limit_s: float) -> Facts:
-    """Ask all programs side by side. Blocks ``limit_s`` and the seconds that ending them takes, at most."""
-    asked = commands(limit_s)
+def collect(machine: Machine, limit_s: float, only: tuple[str, ...] = ()) -> Facts:
+    """Ask all programs, or ``only`` some, side by side.
+
+    Blocks ``limit_s`` and the seconds that ending them takes, at most.
+    """
+    asked = [command for command in commands(limit_s) if not only or command.label in only]
     for command in asked:
         machine.start(command)
     ended: dict[str, Outcome] = {}

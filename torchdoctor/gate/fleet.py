@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torchdoctor.gate import pairs, verdict_file
 from torchdoctor.gate.finding import EXIT, Verdict
+from torchdoctor.gate.hostlist import fold
 from torchdoctor.model import Record, TorchdoctorError, counted
 from torchdoctor.records import record, replace
 
@@ -39,6 +41,8 @@ class Node(Record):
     seconds: float | None = None
     time_s: float = 0.0
     file: str = ""
+    marks: tuple[tuple[str, str], ...] = ()  # the worst of each check that did not just pass: ✗, ! or ?
+    fingerprint: Mapping[str, Any] | None = None
 
 
 @record(frozen=True, slots=True)
@@ -99,38 +103,36 @@ def merge(
         raise FleetError(f"{folder}: {error.strerror}; name the folder that the nodes wrote to") from None
     if not names and not expected:
         raise FleetError(f"{folder}: holds no verdict (*.json, as torchdoctor gate -o writes them)")
-    found: dict[str, tuple[Node, dict[str, Any]]] = {}
+    found: dict[str, Node] = {}
     notes: list[str] = []
     for name in names[:_MOST_FILES]:
-        node, data = _read(os.path.join(folder, name), name.removesuffix(".json"))
+        node = _read(os.path.join(folder, name), name.removesuffix(".json"))
         if node.verdict is not None and node.time_s < newer_than_s:
             notes.append(f"{name}: from an earlier run, ignored")
             continue
         held = found.get(node.name)
         if held is not None:
             notes.append(f"{node.name}: several verdicts; the newest counts")
-        if held is None or node.time_s >= held[0].time_s:
-            found[node.name] = (node, data)
+        if held is None or node.time_s >= held.time_s:
+            found[node.name] = node
     for name in expected:
         if name not in found:
-            found[name] = (Node(name, None, _ABSENT), {})
+            found[name] = Node(name, None, _ABSENT)
     isolation = _of_pairs(folder, found, switches)
     notes += isolation.notes
-    ranked = sorted((node for node, _ in found.values()), key=_rank)
+    ranked = sorted(found.values(), key=_rank)
     notes += _shared_caches(found)
     return Fleet(tuple(ranked), _odd_ones(found), tuple(dict.fromkeys(notes)), isolation.fabric)
 
 
-def _of_pairs(
-    folder: str, found: dict[str, tuple[Node, dict[str, Any]]], switches: Mapping[str, str] | None
-) -> pairs.Isolation:
+def _of_pairs(folder: str, found: dict[str, Node], switches: Mapping[str, str] | None) -> pairs.Isolation:
     """Tests of pairs that lie there too: who is to blame after them is unfit, whatever it says of itself."""
     tests = pairs.read(folder)
     isolation = pairs.isolate(sorted({node for one in tests for node in one.nodes}), tests, switches)
     for name, why in isolation.blamed:
-        node, data = found.get(name, (Node(name, None, ""), {}))
+        node = found.get(name, Node(name, None, ""))
         if node.verdict is not Verdict.UNFIT:
-            found[name] = (replace(node, verdict=Verdict.UNFIT, reason=f"td:pair {why}"), data)
+            found[name] = replace(node, verdict=Verdict.UNFIT, reason=f"td:pair {why}")
     return isolation
 
 
@@ -141,10 +143,11 @@ def _rank(node: Node) -> tuple[int, list[int | str]]:
     return _ORDER.index(node.verdict or Verdict.INCONCLUSIVE), parts
 
 
-def _read(path: str, name: str) -> tuple[Node, dict[str, Any]]:
+def _read(path: str, name: str) -> Node:
     try:
         data = verdict_file.read(path)
         seconds = data.get("seconds", {}).get("total")
+        fingerprint = data.get("fingerprint")
         return Node(
             name,
             Verdict(data["verdict"]),
@@ -153,22 +156,47 @@ def _read(path: str, name: str) -> tuple[Node, dict[str, Any]]:
             float(seconds) if isinstance(seconds, (int, float)) else None,
             float(data.get("time_s") or 0.0),
             path,
-        ), data
+            _marks(data),
+            fingerprint if isinstance(fingerprint, dict) else None,
+        )
     except verdict_file.VerdictError as error:
-        return Node(name, None, str(error), file=path), {}
+        return Node(name, None, str(error), file=path)
     except (ValueError, TypeError, AttributeError):
-        return Node(name, None, "is broken", file=path), {}
+        return Node(name, None, "is broken", file=path)
 
 
-def _odd_ones(found: dict[str, tuple[Node, dict[str, Any]]]) -> tuple[Odd, ...]:
-    """Versions and settings in which a minority differs from most: a job wants them the same everywhere."""
+def _marks(data: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    found: dict[str, str] = {}
+    said = [(one, "?") for one in verdict_file.objects(data, "not_checked")]
+    said += [
+        (one, "✗" if one.get("weight") == "fail" and not one.get("suppressed") else "!")
+        for one in verdict_file.objects(data, "findings")
+        if one.get("weight") in ("fail", "warn")
+    ]
+    for one, mark in said:
+        check = sys.intern(str(one.get("check")))
+        found[check] = min(mark, found.get(check, mark), key="✗!?".index)
+    return tuple(sorted(found.items()))
+
+
+def _odd_ones(found: Mapping[str, Node]) -> tuple[Odd, ...]:
+    """Versions and settings in which a minority differs from most: a job wants them the same everywhere.
+
+    What a node did not say is no difference; a name that only some nodes set is one.
+    """
     values: dict[str, dict[str, str]] = {}
-    for name, (_, data) in found.items():
-        fingerprint = data.get("fingerprint")
-        for key, value in (fingerprint if isinstance(fingerprint, dict) else {}).items():
-            values.setdefault(str(key), {})[name] = json.dumps(value, sort_keys=True)
+    for name, node in found.items():
+        for key, value in (node.fingerprint or {}).items():
+            if isinstance(value, dict):
+                values.setdefault(key, {})[name] = _ABSENT
+                for inner, one in value.items():
+                    values.setdefault(f"{key}.{inner}", {})[name] = json.dumps(one, sort_keys=True)
+            elif value not in (None, "", []):
+                values.setdefault(key, {})[name] = json.dumps(value, sort_keys=True)
     odd: list[Odd] = []
-    for key, by_node in sorted(values.items()):
+    for key, told in sorted(values.items()):
+        of_group = values.get(key.partition(".")[0], {}) if "." in key else told
+        by_node = {name: told.get(name, "not set") for name in of_group}
         (usual, count), *others = Counter(by_node.values()).most_common()
         if others and len(by_node) >= _LEAST_NODES and count * 2 > len(by_node):
             minority = tuple(
@@ -178,13 +206,12 @@ def _odd_ones(found: dict[str, tuple[Node, dict[str, Any]]]) -> tuple[Odd, ...]:
     return tuple(odd)
 
 
-def _shared_caches(found: dict[str, tuple[Node, dict[str, Any]]]) -> list[str]:
+def _shared_caches(found: Mapping[str, Node]) -> list[str]:
     """Caches on a network's disk that nodes with different GPUs share: they build over each other there."""
     users: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for name, (_, data) in found.items():
-        fingerprint = data.get("fingerprint")
-        shared = fingerprint.get("shared_caches") if isinstance(fingerprint, dict) else None
-        arches = fingerprint.get("architectures") if isinstance(fingerprint, dict) else None
+    for name, node in found.items():
+        shared = (node.fingerprint or {}).get("shared_caches")
+        arches = (node.fingerprint or {}).get("architectures")
         if isinstance(shared, dict) and isinstance(arches, list) and arches:
             for what, share in shared.items():
                 kind = ", ".join(f"sm_{str(one).replace('.', '')}" for one in arches)
@@ -201,19 +228,23 @@ def _plain(value: str) -> str:
     return value.strip('"')
 
 
+def told(node: Node) -> str:
+    """Its verdict in a word."""
+    return node.verdict.value if node.verdict is not None else "undetermined"
+
+
 def table(fleet: Fleet, width: int = 100) -> list[str]:
     """The table for people: node, verdict, seconds, reason; then what differs, and whom to leave out."""
     column = max(len("node"), *(len(node.name) for node in fleet.nodes))
     lines = [f"{'node':{column}}  verdict       seconds  reason"]
     for node in fleet.nodes:
-        told = node.verdict.value if node.verdict is not None else "undetermined"
         seconds = f"{node.seconds:7.1f}" if node.seconds is not None else f"{'-':>7}"
-        lines.append(f"{node.name:{column}}  {told:12}  {seconds}  {node.reason}"[: max(width, 60)].rstrip())
-    counts = Counter(
-        node.verdict.value if node.verdict is not None else "undetermined" for node in fleet.nodes
-    )
-    told = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-    lines += ["", f"{counted(len(fleet.nodes), 'node')}: {told}"]
+        lines.append(
+            f"{node.name:{column}}  {told(node):12}  {seconds}  {node.reason}"[: max(width, 60)].rstrip()
+        )
+    counts = Counter(map(told, fleet.nodes))
+    summary = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    lines += ["", f"{counted(len(fleet.nodes), 'node')}: {summary}"]
     for odd in fleet.odd:
         others = ", ".join(f"{name} {value}" for name, value in odd.nodes[:6])
         more = f" and {len(odd.nodes) - 6} more" if len(odd.nodes) > 6 else ""
@@ -221,7 +252,7 @@ def table(fleet: Fleet, width: int = 100) -> list[str]:
     lines += [f"the fabric: {one}" for one in fleet.fabric]
     lines.extend(fleet.notes)
     if fleet.exclude:
-        lines += ["", f"--exclude={','.join(fleet.exclude)}"]
+        lines += ["", f"--exclude={fold(fleet.exclude)}"]
     return lines
 
 

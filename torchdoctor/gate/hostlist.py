@@ -9,7 +9,7 @@ from torchdoctor.model import TorchdoctorError
 from torchdoctor.number import count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _MOST_NODES = 100_000
 _MOST_TEXT = 1 << 20
@@ -27,6 +27,31 @@ def hosts_of(text: str) -> tuple[str, ...]:
     for part in _parts(text.strip()):
         names |= dict.fromkeys(_expanded(part, _MOST_NODES - len(names)))
     return tuple(names)
+
+
+def fold(names: Iterable[str]) -> str:
+    """The nodes as Slurm lists them, with the last number of their names in brackets: ``gpu[003-005,9]``."""
+    groups: dict[tuple[str, int, str], set[int]] = {}
+    for name in names:
+        parts = re.fullmatch(r"(.*?)(\d{0,18})(\D*)", name, re.DOTALL)
+        assert parts is not None
+        head, digits, tail = parts.groups()
+        groups.setdefault((head, len(digits), tail), set()).add(int(digits or 0))
+    found = []
+    for (head, width, tail), numbers in sorted(groups.items()):
+        listed = ",".join(_runs(sorted(numbers), width)) if width else ""
+        found.append(f"{head}[{listed}]{tail}" if len(numbers) > 1 else f"{head}{listed}{tail}")
+    return ",".join(found)
+
+
+def _runs(numbers: list[int], width: int) -> Iterator[str]:
+    first = last = numbers[0]
+    for number in (*numbers[1:], -1):
+        if number == last + 1:
+            last = number
+            continue
+        yield f"{first:0{width}d}" + (f"-{last:0{width}d}" if last > first else "")
+        first = last = number
 
 
 def _parts(text: str) -> Iterator[str]:

@@ -49,6 +49,7 @@ _PASSIVE_S = 6.0
 # beyond the hard limit, for a verdict that a dead disk or process holds up; then nothing does
 _GRACE_S = 5.0
 _BREATH_S = 0.05
+_LIMITS = ("nofile", "memlock", "nproc", "shm_bytes", "governor")
 _TRY_S = 3.0  # less is not worth another import of torch
 
 
@@ -200,6 +201,12 @@ def fingerprint(known: Facts) -> Mapping[str, Any]:
     """What should be the same on all nodes of a job."""
     job = known.value("env.nccl_variables") or known.value("env.leaked")
     nccl = {name: value for name, value in job.items() if "NCCL_" in name} if isinstance(job, dict) else {}
+    settings = known.value("env.settings")
+    variables = {
+        name: value
+        for name, value in (settings.items() if isinstance(settings, dict) else ())
+        if "NCCL_" not in name and name != "CUDA_VISIBLE_DEVICES"  # told already; the job's own
+    }
     return {
         "driver": known.text("driver.nvml_version") or known.text("node.driver_version") or None,
         "kernel": known.text("node.kernel") or None,
@@ -210,7 +217,11 @@ def fingerprint(known: Facts) -> Mapping[str, Any]:
         "nccl": known.text("env.nccl") or None,
         "cudnn": known.value("env.cudnn"),
         "nccl_variables": nccl,
+        "variables": variables,
+        "packages": known.text("env.packages") or None,
         "image": known.text("env.image") or None,
+        "gpu_firmware": sorted({str(one) for _, one in known.each("gpu.firmware")}),
+        "limits": {name: known.value(f"node.{name}") for name in _LIMITS if known.value(f"node.{name}")},
         "network_firmware": sorted({str(row[1]) for row in known.rows("node.ib_firmware", 2)}),
         "architectures": sorted({str(row[2]) for row in known.rows("env.devices", 3)}),
         "shared_caches": known.value("env.shared") or {},

@@ -88,9 +88,14 @@ def _finding(one: Finding, width: int) -> Iterator[tuple[str, str]]:
             yield from _wrap(text, width)
     if one.retest:
         yield from _wrap(one.retest, width)
-    do = "; ".join(part for part in (_DO[one.action], one.advice) if part)
+    do = advice(one)
     if do:
         yield from _wrap(f"Do: {do}", width)
+
+
+def advice(one: Finding) -> str:
+    """What to do about it; "" for nothing."""
+    return "; ".join(part for part in (_DO[one.action], one.advice) if part)
 
 
 def _steps(one: Finding, node: str, file: str, width: int) -> Iterator[tuple[str, str]]:

@@ -96,11 +96,13 @@ def together(stands: Sequence[Stand]) -> Iterator[Wait]:
     elif still and (outside or len({_where(one) for one in waiting}) > 1):
         yield from _branch(still, [one for one in stands if one not in still], missing)
     elif still and missing:
-        yield from _absent(still, missing, world)
+        yield from _absent(still, f"in {still[0].call}", missing, world)
     elif still and len(still) == len(stands):
         yield from _nccl_init(still)
     elif outside and not waiting and not meeting:
         yield from _behind([one for one in stands if one.kind == "gpu"], outside)
+    elif missing and all(one.kind == "gpu" for one in stands):
+        yield from _absent(stands, "for the GPU", missing, world)
 
 
 def _world(stands: Sequence[Stand]) -> int:
@@ -237,12 +239,12 @@ def _works(one: Stand) -> bool:
     return not one.seen.same(one.stack) or spins
 
 
-def _absent(waiting: Sequence[Stand], missing: Sequence[int], world: int) -> Iterator[Wait]:
+def _absent(waiting: Sequence[Stand], where: str, missing: Sequence[int], world: int) -> Iterator[Wait]:
     listed = ", ".join(map(str, missing[:16]))
     yield Wait(
-        "collective-rank-branch", waiting[0].seen.pid,
-        (f"{_named(waiting)} of {world} wait in {waiting[0].call}; not seen on this node: ranks "
-         f"{listed}", *_lines(waiting)),
+        "collective-rank-branch", 0,
+        (f"{_named(waiting)} of {world} {'wait' if len(waiting) > 1 else 'waits'} {where}; not seen on this "
+         f"node: rank{'s' * (len(missing) != 1)} {listed}", *_lines(waiting)),
         _own(waiting),
         (Fix("Look at the missing ranks: on their nodes, torchdoctor hang --all; here, whether they "
              "ended."),),

@@ -156,6 +156,9 @@ def _shipped(path: str) -> str:
                 return first.removesuffix(".py")
             if first in _SPARK:
                 return first
+    at = path.rfind("/pip-install-")
+    if at >= 0:  # pip-install-ulfkr2zw/flash-attn_4b67593759ae48ef/setup.py: what pip unpacked to build it
+        return path[at + 1 :].split("/")[1].partition("_")[0]
     at = path.rfind("/spark/python/")
     rest = path[at + 14 :].removeprefix("lib/") if at >= 0 else ""
     first = rest.partition("/")[0]
@@ -168,6 +171,8 @@ def _shipped(path: str) -> str:
 
 
 def _pseudo(path: str) -> str:
+    if path.startswith("<pip-setuptools-caller"):
+        return "pip"
     if path.startswith(
         ("<frozen", "<attrs", "<__array_function__", "<decorator-gen", "<eval_with_key>", "<torch_package")
     ):
@@ -214,6 +219,8 @@ def as_one_stack(frames: list[Frame], short: bool = False) -> list[Frame]:
     if len(frames) > 1 and frames[0].file == "<string>" and "multiprocessing" in frames[1].file:
         # the command line of a spawned child: from multiprocessing.spawn import spawn_main; …
         frames = [_of(frames[0], "python"), *frames[1:]]
+    if any("pip-install-" in frame.file or frame.package == "pip" for frame in frames):
+        frames = [_of(frame, "pip") if frame.file == "<string>" else frame for frame in frames]
     if not short and not any(
         frame.package == "PyInstaller" or frame.file.startswith(("torch/", "torch\\")) for frame in frames
     ):

@@ -12,7 +12,7 @@ import stat
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from torchdoctor.intake.log_names import ARCHIVES, LOG_SUFFIXES, is_dump, may_be_dump, may_be_log
-from torchdoctor.intake.source import IntakeError, is_binary, open_binary
+from torchdoctor.intake.source import IntakeError, Resumed, is_binary, open_binary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -282,7 +282,7 @@ class Found:
         except (PackedError, OSError) as error:
             self.notes.add(full, str(error))
             return
-        joined = cast("BinaryIO", Joined(head, file))
+        joined = cast("BinaryIO", Resumed(head, file))
         try:
             if is_dump(head):
                 yield Input(full, lambda: joined, None, of)
@@ -311,26 +311,6 @@ class Found:
                 yield Input(full, lambda: joined, None, of)
         finally:
             joined.close()
-
-
-class Joined:
-    """A file of which the first bytes were read already."""
-
-    def __init__(self, head: bytes, file: BinaryIO) -> None:
-        self.head = head
-        self.file = file
-
-    def read(self, size: int = -1) -> bytes:
-        if self.head:
-            if size < 0 or size >= len(self.head):
-                data, self.head = self.head, b""
-                return data
-            data, self.head = self.head[:size], self.head[size:]
-            return data
-        return self.file.read(size)
-
-    def close(self) -> None:
-        self.file.close()
 
 
 def unpacked(file: BinaryIO, kind: str, budget: Budget, name: str) -> BinaryIO:

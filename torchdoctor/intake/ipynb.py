@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, BinaryIO, cast
+from collections.abc import Iterator
+from typing import BinaryIO, cast
 
 from torchdoctor import json_text
-from torchdoctor.intake.structured import Resumed, gathered
+from torchdoctor.intake.source import Resumed, Tally
+from torchdoctor.intake.structured import gathered
 from torchdoctor.intake.wrapped import Lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from torchdoctor.intake.source import Tally
 
 # A notebook must be parsed whole; one beyond this, pictures not counted, is read as plain text instead.
 NOTEBOOK_BYTES = 24 << 20

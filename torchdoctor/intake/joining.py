@@ -6,18 +6,13 @@ else they share.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import is_step
 from torchdoctor.intake.runs import JOB
-from torchdoctor.model import Ending, EventKind, Form, counted, moment_of
+from torchdoctor.model import Ending, Event, EventKind, Form, Transcript, counted, moment_of
 from torchdoctor.patterns import pattern
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from torchdoctor.model import Event, Transcript
 
 _APART_S = 86_400.0  # clocks in other zones differ by less
 _CLOSE_S = 2.0  # clocks of two machines may differ by this much
@@ -165,8 +160,11 @@ class _Groups:
 
     def by_watcher(self) -> None:
         """What a launcher, a scheduler or a tool wrote, with the run that lies nearest among the files."""
-        runs = [group for group in self.all() if not group.companion]
-        for group in self.all():
+        groups = self.all()
+        runs = [group for group in groups if not group.companion] or [
+            one for one in groups if len(one.members) > 1
+        ]
+        for group in groups:
             if group.companion and runs:
                 shared = [_shared_folders(one.path, group.path) for one in runs]
                 if shared.count(max(shared)) == 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from torchdoctor.intake.times import ANY
 from torchdoctor.patterns import pattern
@@ -110,6 +111,21 @@ def service_shape(lines: list[str]) -> Shape | None:
     lines = [line for line in lines if line and not line.isspace()]
     tagged = sum(pattern(tag).match(line) is not None for line in lines)
     return Shape(tag) if tagged >= 2 and tagged * 10 >= len(lines) * 6 else None
+
+
+def label_column(lines: list[str]) -> int:
+    """Where the colon behind the numbers stands that ``srun -l`` pads with spaces; 0 without such labels.
+
+    Numbers that only rise count lines.
+    """
+    lines = [line for line in lines if line and not line.isspace()]
+    found = [one[0] for line in lines if (one := pattern(r" {0,5}\d{1,6}(?=: |:$)").match(line))]
+    column = max(map(len, found), default=0)
+    labels = [int(label) for label in found if len(label) == column]
+    rising = all(before < label for before, label in pairwise(labels))
+    if len(labels) < _FEW or rising or len(labels) * 10 < len(lines) * 6:
+        return 0
+    return column if any(label[0] == " " for label in found) else 0
 
 
 # A shell says no more than the word; py-spy and faulthandler begin each thread so.

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 from torchdoctor.intake.lines import literals_of
 from torchdoctor.intake.scan import BLOCK_BYTES, Scanner
 from torchdoctor.intake.shares import Measure
 from torchdoctor.intake.source import is_binary
 from torchdoctor.intake.window import FIRST_BEFORE, REACH, Block
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 HEAD_BYTES = Measure().whole
 TAIL_BYTES = 4 << 20
@@ -125,13 +122,16 @@ class _Stream:
 
     def _cut(self) -> None:
         data = b"".join(self._rest)
-        cut = data.rfind(b"\n") + 1
-        if not cut and len(data) >= _LONGEST:
-            cut = len(data)
-        for start in range(0, cut, _LONGEST):
-            self._block(data[start : min(cut, start + _LONGEST)])
-        self._rest = [data[cut:]]
-        self._waiting = len(data) - cut
+        start = 0
+        while len(data) - start >= BLOCK_BYTES:
+            cut = data.rfind(b"\n", start, start + BLOCK_BYTES) + 1 or data.find(b"\n", start) + 1
+            if not cut and len(data) - start < _LONGEST:
+                break
+            cut = min(cut or len(data), start + _LONGEST)
+            self._block(data[start:cut])
+            start = cut
+        self._rest = [data[start:]]
+        self._waiting = len(data) - start
 
     def _block(self, data: bytes) -> None:
         ends, hot = self._look(data)

@@ -77,6 +77,23 @@ def placed(parts: list[Transcript]) -> list[Transcript]:
     return result
 
 
+def of_nodes(part: Transcript) -> Transcript:
+    """Without the ranks of ``srun -l`` where its tasks are launchers: other ranks stand behind them."""
+    labelled = [event for event in part.events if event.stream[:1].isdecimal()]
+    told: dict[str, set[tuple[int | None, int | None]]] = {}
+    for event in labelled:
+        label, _, tag = event.stream.partition("/")
+        if tag and label.isdecimal():
+            told.setdefault(label, set()).add((event.rank, event.local_rank))
+    if all(
+        len(places) == 1 and {int(label)} == {rank for rank, _ in places} for label, places in told.items()
+    ):
+        return part
+    wrong = {event.id for event in labelled if "/rank" not in event.stream}
+    events = (replace(event, rank=None) if event.id in wrong else event for event in part.events)
+    return replace(part, events=tuple(events))
+
+
 def ranks_of_locals(events: Sequence[Event]) -> dict[int, int | None]:
     """The rank of each local rank that speaks in a file, by its own words, else by those of its neighbours.
 

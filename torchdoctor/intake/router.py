@@ -9,6 +9,7 @@ from torchdoctor.intake.keep import Keep
 from torchdoctor.intake.learning import (
     Shape,
     common_shape,
+    label_column,
     marker,
     quotation_shape,
     service_shape,
@@ -54,6 +55,7 @@ class Router:
         self.unfolder = Unfolder()
         self.named = ""  # the class of the exception that a report's field named
         self.long = (0, "")  # the pieces of a log record that is one long line, as far as they came
+        self.column = 0  # of the colon behind the padded numbers of srun -l
         self.before = ""  # the line before, which a prefix has in common with the next one
 
     def physical(self, number: int, text: str, joined: bool) -> None:
@@ -118,6 +120,9 @@ class Router:
     def prime(self, texts: list[str]) -> None:
         """Learn from the first lines what all lines begin with."""
         bare = [part for text in texts if len(text) < 2_000 for part in clean(text)[:1]]
+        self.column = label_column(bare)
+        if self.column:
+            return
         rest = [text[split(text, [])[2] :] for text in bare]
         shape = common_shape(rest) or service_shape(rest) or quotation_shape(rest)
         if shape is not None:
@@ -126,6 +131,8 @@ class Router:
     def logical(self, number: int, text: str, joined: bool) -> None:
         if len(text) > 128:
             text = bounded(text)
+        if self.column and text[:1] == " " and text[self.column : self.column + 1] == ":":
+            text = text.lstrip(" ") if text[: self.column].lstrip(" ").isdecimal() else text
         apart = self.interleaved.take(number, text)
         if apart is None:
             self._logical(number, text, joined)

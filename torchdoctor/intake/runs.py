@@ -41,7 +41,9 @@ def split(drafts: list[Draft]) -> list[list[Draft]]:
     """The drafts of each run, in order; one list where nothing shows that there are several."""
     parts: list[list[Draft]] = []
     begin, end, job = 0, -1, ""
-    several = any(one.rank is not None or one.kind in _OF_MANY for one in drafts)
+    several = any(
+        one.rank is not None or one.local_rank is not None or one.kind in _OF_MANY for one in drafts
+    )
     for index, draft in enumerate(drafts):
         number = _job(draft)
         at = -1

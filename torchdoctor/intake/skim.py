@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from torchdoctor.intake.inputs import Input
-    from torchdoctor.intake.live import Output
     from torchdoctor.intake.router import Router
     from torchdoctor.intake.scan import Scanner
+    from torchdoctor.intake.window import Block
 
 # By so many lines it is learned what lines begin with.
 HEAD_LINES = 80
@@ -73,9 +73,10 @@ class Skim:
         self._scanner.spent = False
         return self._scanner
 
-    def read_output(self, output: Output, router: Router, tally: Tally) -> None:
-        """What was kept of the output of a program."""
-        whole, blocks, notes = output.read()
+    def read_kept(
+        self, whole: bytes | None, blocks: list[Block], notes: list[str], router: Router, tally: Tally
+    ) -> None:
+        """What was kept of the output of a program, as ``Output.read`` gives it."""
         tally.notes += notes
         if whole is not None:
             feed(router, physical_lines(BytesIO(whole), "", tally))

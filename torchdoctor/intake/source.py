@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from typing import BinaryIO
 
 from torchdoctor.model import TorchdoctorError
@@ -39,6 +40,20 @@ class Tally:
         self.lines = 0
         self.binary = False
         self.notes: list[str] = []
+
+
+class Resumed:
+    """A stream of which the beginning was read already: the bytes again, then the rest."""
+
+    def __init__(self, data: bytes, rest: BinaryIO) -> None:
+        self._begun = BytesIO(data)
+        self._rest = rest
+
+    def read(self, size: int = -1) -> bytes:
+        return self._begun.read(size) or self._rest.read(size)
+
+    def close(self) -> None:
+        self._rest.close()
 
 
 def open_binary(path: str, stdin: BinaryIO | None) -> BinaryIO:

@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-from io import BufferedReader, BytesIO
-from typing import TYPE_CHECKING, BinaryIO
+from collections.abc import Callable
+from io import BufferedReader
+from typing import BinaryIO
 
+from torchdoctor.intake.source import Resumed, Tally
 from torchdoctor.model import Transcript
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from torchdoctor.intake.source import Tally
 
 HEAD = 4096
 _PIECE = 1 << 20
-
-
-class Resumed:
-    """A stream of which the beginning was read already: the bytes again, then the rest."""
-
-    def __init__(self, data: bytes, rest: BinaryIO) -> None:
-        self._parts: Iterator[BinaryIO] = iter((rest,))
-        self._file: BinaryIO = BytesIO(data)
-
-    def read(self, size: int) -> bytes:
-        while True:
-            data = self._file.read(size)
-            if data:
-                return data
-            following = next(self._parts, None)
-            if following is None:
-                return b""
-            self._file = following
 
 
 def is_notebook(file: BinaryIO) -> bool:

@@ -54,7 +54,7 @@ def read_all(
     """Like ``read``, by incident, with what could not be read. Raises IntakeError when nothing could."""
     parts, notes, unreadable = _read_inputs(paths, stdin, triggers)
     placed = _placed(parts)
-    if len(parts) == 1:
+    if len(parts) == 1 or hasattr(stdin, "label"):  # one command wrote all of them
         return Reading((_merged(placed, notes),), unreadable)
     from torchdoctor.intake.joining import joined
 
@@ -160,7 +160,7 @@ def _read_input(item: Input, skim: Skim, base: int) -> Transcript:
     _place(router, item.name)
     try:
         if hasattr(file, "label"):
-            skim.read_output(cast("Output", file), router, tally)
+            skim.read_kept(*cast("Output", file).read(), router, tally)
         elif item.name.endswith(".ipynb") or is_notebook(file):
             from torchdoctor.intake.ipynb import cell_outputs
 
@@ -186,6 +186,10 @@ def _counts(name: str) -> bool:
 
 def _placed(parts: list[Transcript]) -> list[Transcript]:
     """The parts with the ranks that the names of their files tell; one plain name tells none."""
+    if any("/" in event.stream and event.stream[0].isdecimal() for part in parts for event in part.events):
+        from torchdoctor.intake.placing import of_nodes
+
+        parts = [of_nodes(part) for part in parts]
     names = [source for part in parts for source in part.sources]
     locals_ = (event.local_rank for part in parts for event in part.events)
     if not (len(names) > 1 or any(map(_counts, names))) and all(local is None for local in locals_):

@@ -32,12 +32,15 @@ def _cuda(facts: Facts) -> Claim:
     version = facts.text("driver.version")
     if not version:
         return Claim(None, "no NVIDIA driver")
-    if facts.get("os.wsl") or facts.get("os.name") != "linux":
-        raise CannotTell("the table knows Linux drivers only")
-    cuda = cuda_of_driver(parse(version))
+    cuda = cuda_of_driver(parse(version), _system(facts))
     if cuda is None:
         raise CannotTell(f"driver {version} is older than the table")
     return Claim(f"{cuda[0]}.{cuda[1]}", f"by the table for driver {version}")
+
+
+def _system(facts: Facts) -> str:
+    """Whose numbers the driver has: in WSL it is that of Windows."""
+    return "windows" if facts.get("os.wsl") or facts.get("os.name") == "windows" else "linux"
 
 
 def _present(facts: Facts) -> Claim:
@@ -106,8 +109,8 @@ def _minor(facts: Facts, cuda: str, has: str) -> bool:
     if wanted[0] != available[0] or wanted[0] < 11:
         return False
     version = facts.text("driver.version")
-    # Windows and WSL drivers have other numbers; every driver with 11.1 or later is past the least one.
-    if facts.get("os.name") != "linux" or facts.get("os.wsl") or not version:
+    # the table has no Windows driver for CUDA 13: one that has 11.1 or later is past the least one
+    if not version or _system(facts) == "windows":
         return available >= (11, 1)
     return runs_minor(parse(version), wanted)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchdoctor.model import Reason
-from torchdoctor.probes.compatibility import SAFE_LOCKS, parse
+from torchdoctor.probes.compatibility import SAFE_LOCKS, compiler_below, gcc_for_headers, parse
 from torchdoctor.probes.derived import CannotTell, Claim, Derived, Facts, NotApplicable
 
 _LEAST_DISK = 1 << 30
@@ -79,6 +79,27 @@ def _toolkit_matches(facts: Facts) -> Claim:
     if not toolkit or not torch:
         raise NotApplicable("no toolkit, or torch is not built for CUDA")
     return Claim(parse(toolkit)[0] == parse(torch)[0], f"toolkit {toolkit}, torch for CUDA {torch}")
+
+
+def _takes_compiler(facts: Facts) -> Claim:
+    toolkit, path = facts.text("toolkit.version"), facts.text("compiler.cxx")
+    version = facts.text("compiler.cxx_version")
+    if not toolkit or not version:
+        raise NotApplicable("no toolkit, or no compiler")
+    kind = "clang" if "clang" in path.rpartition("/")[2] else "gcc"
+    below = compiler_below(parse(toolkit), kind)
+    if below is None:
+        raise CannotTell(f"which {kind} CUDA {toolkit} takes is not known yet")
+    words = f"{kind} {version}, CUDA {toolkit} takes those before {'.'.join(map(str, below))}"
+    return Claim(parse(version) < below, words)
+
+
+def _takes_headers(facts: Facts) -> Claim:
+    torch, version = facts.text("torch.version"), facts.text("compiler.cxx_version")
+    least = gcc_for_headers(parse(torch)) if torch else None
+    if not version or least is None or "clang" in facts.text("compiler.cxx").rpartition("/")[2]:
+        raise NotApplicable("no torch of the table, or no gcc")
+    return Claim(parse(version) >= least, f"gcc {version}, torch {torch} needs {least[0]} or later")
 
 
 def _older_libstdcxx(facts: Facts) -> Claim:
@@ -166,6 +187,12 @@ CLAIMS = (
     Derived("openmp.duplicate", ("openmp.runtimes",), _openmp_duplicate),
     Derived(
         "extension.lock_stale", ("extension.locks", "torch.version", "extension.lock_owner"), _lock_stale
+    ),
+    Derived(
+        "toolkit.takes_compiler", ("toolkit.version", "compiler.cxx", "compiler.cxx_version"), _takes_compiler
+    ),
+    Derived(
+        "compiler.takes_headers", ("torch.version", "compiler.cxx_version", "compiler.cxx"), _takes_headers
     ),
     Derived("toolkit.matches_torch", ("toolkit.version", "torch.cuda"), _toolkit_matches),
     Derived(

@@ -166,9 +166,9 @@ def _torchvision_fits(facts: Facts) -> Claim:
     if claim is not None:
         return claim
     torch, version = facts.text("torch.version"), facts.text("torchvision.version")
-    wanted = compatibility.TORCHVISION.get(parse(torch)[:2])
+    wanted = compatibility.vision_of(parse(torch))
     if wanted is None:
-        raise CannotTell(f"no table says which torchvision belongs to torch {torch}")
+        raise CannotTell(f"which torchvision belongs to torch {torch} is not known yet")
     number = ".".join(str(part) for part in wanted)
     return Claim(
         parse(version)[:2] == wanted, f"torch {torch} belongs to torchvision {number}, not {version}"
@@ -208,8 +208,9 @@ def _triton_fits(facts: Facts) -> Claim:
 def _numpy_fits(facts: Facts) -> Claim:
     numpy, torch = _companion(facts, "numpy"), _version(facts)
     says = f"NumPy {numpy}, torch {torch}"
-    if parse(numpy)[0] >= 2 and parse(torch)[:2] < compatibility.NUMPY_2 and compatibility.is_release(torch):
-        return Claim(False, f"{says}: torch before 2.3 is built for NumPy 1")
+    oldest = compatibility.torch_for_numpy(parse(numpy))
+    if oldest is not None and parse(torch) < oldest and compatibility.is_release(torch):
+        return Claim(False, f"{says}: torch before {oldest[0]}.{oldest[1]} is built for NumPy 1")
     if facts.maybe("torch.numpy_ok") is False:
         return Claim(False, f"{says}: {facts.maybe('torch.numpy_error')}")
     return Claim(True, says)

@@ -23,6 +23,11 @@ _TRITON = (
     "triton-rocm",
 )
 
+# compiled for one release of torch, or changed with it; torchvision and torchaudio have rules of their own
+_PINNING = (
+    "xformers", "flash-attn", "vllm", "sglang", "bitsandbytes", "torchtext", "torchdata", "torchcodec",
+    "fastai", "pytorch3d", "torch-tensorrt", "intel-extension-for-pytorch",
+)  # fmt: skip
 # fact -> names under which the package is distributed
 _PACKAGES: dict[str, tuple[str, ...]] = {
     "numpy": ("numpy",),
@@ -49,7 +54,7 @@ def _look(context: Context) -> Iterator[Fact]:
         yield from missing(context, _NAMES)
         return
     every = tuple(name for names in _PACKAGES.values() for name in names)
-    present = distributions.installed(context, (*every, "torch"))
+    present = distributions.installed(context, (*every, *_PINNING, "torch"))
     for fact, names in _PACKAGES.items():
         own = _first(present, names)
         if own is None:
@@ -64,6 +69,7 @@ def _look(context: Context) -> Iterator[Fact]:
     yield _wish(
         context, "torch.wants_triton", _first(present, ("torch",)), triton.name if triton else "triton"
     )
+    yield told("torch.pinned_otherwise", partial(_pinned_otherwise, context, present))
     apex = _first(present, ("apex",))
     yield told("apex.is_nvidia", lambda: _is_nvidia_apex(context, apex))
 
@@ -76,6 +82,26 @@ def _wish(context: Context, fact: str, own: Distribution | None, name: str) -> F
     if own is None:
         return Fact.absent(fact, "sys.path", "not installed")
     return told(fact, partial(distributions.wanted, context, own, name), own.metadata)
+
+
+def _pinned_otherwise(
+    context: Context, present: Mapping[str, tuple[Distribution, ...]]
+) -> tuple[str, ...] | None:
+    """What asks for another torch; patch releases count as pip counts them."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    torch = _first(present, ("torch",))
+    if torch is None:
+        return None
+    found = []
+    for own in filter(None, (_first(present, (name,)) for name in _PINNING)):
+        wish = distributions.wanted(context, own, "torch") or ""
+        try:
+            if not SpecifierSet(wish).contains(torch.version, prereleases=True):
+                found.append(f"{own.name} {own.version} wants torch{wish}")
+        except InvalidSpecifier:
+            continue
+    return tuple(found) or None
 
 
 def _build(context: Context, own: Distribution | None) -> FactValue:

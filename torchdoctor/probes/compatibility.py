@@ -1,83 +1,17 @@
-"""What fits what: driver and CUDA, torch and its companions, GPU code and GPUs. Tables with their sources."""
+"""What fits what: driver and CUDA, torch and its companions, GPU code and GPUs.
+
+The tables lie in ``tables/``, each row with its source and the day on which it was looked up; a release that
+none of them has is not known yet.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Mapping
+from functools import cache
 
 Version = tuple[int, ...]
-
-# CUDA release -> first Linux driver that supports all of it.
-# Source: CUDA Toolkit release notes, table "CUDA Toolkit and Corresponding Driver Versions" (up to 13.2).
-DRIVER_OF_CUDA: dict[Version, Version] = {
-    (8, 0): (367, 48),
-    (9, 0): (384, 81),
-    (9, 1): (390, 46),
-    (9, 2): (396, 26),
-    (10, 0): (410, 48),
-    (10, 1): (418, 39),
-    (10, 2): (440, 33),
-    (11, 0): (450, 36, 6),
-    (11, 1): (455, 23),
-    (11, 2): (460, 27, 3),
-    (11, 3): (465, 19, 1),
-    (11, 4): (470, 42, 1),
-    (11, 5): (495, 29, 5),
-    (11, 6): (510, 39, 1),
-    (11, 7): (515, 43, 4),
-    (11, 8): (520, 61, 5),
-    (12, 0): (525, 60, 13),
-    (12, 1): (530, 30, 2),
-    (12, 2): (535, 54, 3),
-    (12, 3): (545, 23, 6),
-    (12, 4): (550, 54, 14),
-    (12, 5): (555, 42, 2),
-    (12, 6): (560, 28, 3),
-    (12, 8): (570, 26),
-    (12, 9): (575, 51, 3),
-    (13, 0): (580, 65, 6),
-    (13, 1): (590, 44, 1),
-    (13, 2): (595, 45, 4),
-}
-
-# CUDA major version -> first Linux driver that runs every minor version of it, with a limited feature set.
-# Source: the same notes, table "Minimum Required Driver Version for CUDA Minor Version Compatibility", and
-# its note on 11.0, which was released with an earlier driver.
-DRIVER_OF_MAJOR: dict[int, Version] = {11: (450, 80, 2), 12: (525, 60, 13), 13: (580, 65, 6)}
-
-# torch release -> torchvision release. Source: README of pytorch/vision up to 2.3; from then on the metadata
-# of the torchvision wheels, which name one torch release.
-TORCHVISION: dict[Version, Version] = {
-    (1, 2): (0, 4),
-    (1, 3): (0, 4),
-    (1, 4): (0, 5),
-    (1, 5): (0, 6),
-    (1, 6): (0, 7),
-    (1, 7): (0, 8),
-    (1, 8): (0, 9),
-    (1, 9): (0, 10),
-    (1, 10): (0, 11),
-    (1, 11): (0, 12),
-    (1, 12): (0, 13),
-    (1, 13): (0, 14),
-    (2, 0): (0, 15),
-    (2, 1): (0, 16),
-    (2, 2): (0, 17),
-    (2, 3): (0, 18),
-    (2, 4): (0, 19),
-    (2, 5): (0, 20),
-    (2, 6): (0, 21),
-    (2, 7): (0, 22),
-    (2, 8): (0, 23),
-    (2, 9): (0, 24),
-    (2, 10): (0, 25),
-    (2, 11): (0, 26),
-    (2, 12): (0, 27),
-    (2, 13): (0, 28),
-    (2, 14): (0, 29),
-}
-
-# torchaudio up to 1.13 lags one major version behind; from 2.0 on it has torch's own number.
-# Source: the compatibility matrix in the installation page of torchaudio 2.11.
 
 # Packages built for torch's stable ABI: from which release on, and for which torch and all later ones.
 # Sources: the same page of torchaudio; release notes of pytorch/vision 0.29.1.
@@ -86,15 +20,26 @@ STABLE_ABI: dict[str, tuple[Version, Version]] = {
     "torchvision": ((0, 29, 1), (2, 14)),
 }
 
-# The first torch whose wheels are built for NumPy 2. Source: pytorch/pytorch issues 107302 and 132179.
-NUMPY_2: Version = (2, 3)
-
 # The first torch whose extension builds use a lock of the operating system (torch/utils/cpp_extension.py).
 SAFE_LOCKS: Version = (2, 14)
 
 # GPU code for these architectures runs only on themselves: they are of embedded boards, whose binaries do not
 # mix with those of the cards of their generation. Source: DEVICE_REQUIREMENT in torch/cuda/__init__.py.
 EMBEDDED: frozenset[int] = frozenset({53, 62, 72, 87, 101})
+
+
+@cache
+def table(name: str) -> tuple[Mapping[str, str], ...]:
+    """The rows of ``tables/NAME.tsv`` by column; "-" stands for what there is not."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "tables", f"{name}.tsv")
+    with open(path, encoding="utf-8") as stream:
+        head, *rows = (line.rstrip("\n").split("\t") for line in stream)
+    return tuple(dict(zip(head, row, strict=True)) for row in rows)
+
+
+@cache
+def _column(name: str, key: str, value: str) -> Mapping[Version, Version]:
+    return {parse(row[key]): parse(row[value]) for row in table(name) if row[value] != "-"}
 
 
 def parse(text: str) -> Version:
@@ -110,18 +55,45 @@ def is_release(text: str) -> bool:
     return re.fullmatch(r"\d+(?:\.\d+)*(?:\.post\d+)?(?:\+(?:cpu|cu\d+|rocm[\d.]+|xpu))?", text) is not None
 
 
-def cuda_of_driver(driver: Version) -> Version | None:
-    """The highest CUDA release a Linux driver supports; None when it is older than the table.
+def cuda_of_driver(driver: Version, system: str = "linux") -> Version | None:
+    """The highest CUDA release that a driver supports; None when it is older than the table.
 
     A driver newer than the table supports at least what the table ends with.
     """
-    return max((cuda for cuda, least in DRIVER_OF_CUDA.items() if driver >= least), default=None)
+    needed = _column("driver", "cuda", system)
+    return max((cuda for cuda, least in needed.items() if driver >= least), default=None)
 
 
-def runs_minor(driver: Version, cuda: Version) -> bool:
+def runs_minor(driver: Version, cuda: Version, system: str = "linux") -> bool:
     """Does the driver run this CUDA release by minor-version compatibility?"""
-    least = DRIVER_OF_MAJOR.get(cuda[0])
+    least = _column("driver_major", "cuda", system).get(cuda[:1])
     return least is not None and driver >= least
+
+
+def vision_of(torch: Version) -> Version | None:
+    """The torchvision that belongs to a torch release, by the pins of its wheels; None: not known yet."""
+    pinned = {
+        parse(row["torch"])[:2]: parse(row["release"])[:2]
+        for row in table("companions")
+        if row["package"] == "torchvision" and re.fullmatch(r"[\d.]+", row["torch"])
+    }
+    return pinned.get(torch[:2])
+
+
+def torch_for_numpy(numpy: Version) -> Version | None:
+    """The first torch whose wheels are built for this major version of NumPy; None: any, or not known."""
+    return _column("numpy", "numpy", "torch").get(numpy[:1])
+
+
+def gcc_for_headers(torch: Version) -> Version | None:
+    """The first gcc that knows the C++ standard of this torch's headers; None: before the table."""
+    rows = _column("headers", "torch", "gcc")
+    return rows.get(max((one for one in rows if one <= torch), default=()))
+
+
+def compiler_below(cuda: Version, compiler: str) -> Version | None:
+    """The first version of gcc or clang that nvcc of this CUDA refuses; None: not known."""
+    return _column("compilers", "cuda", f"{compiler}_below").get(cuda[:2])
 
 
 def audio_of(torch: Version) -> Version:

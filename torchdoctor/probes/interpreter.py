@@ -109,7 +109,10 @@ def _start_error(context: Context, outcome: Outcome) -> Iterator[Fact]:
     elif outcome.ok:
         detail = f"{context.python} ran and said nothing: is it a Python interpreter?"
     yield version
-    yield Fact.known("python.start_error", detail, "interpreter")
+    if outcome.timed_out:  # a slow disk is no interpreter that does not run
+        yield Fact.unknown("python.start_error", reason, "interpreter", detail)
+    else:
+        yield Fact.known("python.start_error", detail, "interpreter")
 
 
 def missing(context: Context, names: tuple[str, ...]) -> Iterator[Fact]:

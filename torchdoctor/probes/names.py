@@ -77,6 +77,9 @@ CATALOGUE: dict[str, dict[str, str]] = {
         "torch.device_names": "list: their names as torch tells them",
         "torch.device_capability": "list: their compute capability as torch tells it",
     },
+    "deep": {
+        "deep.steps": "list: [step, ok fail died late or skip, detail, seconds, traceback]; only with --deep",
+    },
     "companions": {
         "numpy.version": "text: installed version; absent when not installed",
         "torchvision.version": "text: installed version; absent when not installed",
@@ -86,6 +89,7 @@ CATALOGUE: dict[str, dict[str, str]] = {
         "torchaudio.wants_torch": "text: torch version its metadata asks for; absent when it asks for none",
         "triton.version": "text: installed version; absent when not installed",
         "triton.distribution": "text: name of the package that brings triton",
+        "torch.pinned_otherwise": "list: packages that ask for another torch; absent when there are none",
         "torch.wants_triton": "text: triton version torch's metadata asks for; absent when it asks for none",
         "xformers.version": "text: installed version; absent when not installed",
         "flash_attn.version": "text: installed version; absent when not installed",
@@ -396,6 +400,8 @@ CATALOGUE: dict[str, dict[str, str]] = {
         "library.shadowed": "bool: claim: another version of a CUDA library comes before the wheel's own",
         "openmp.duplicate": "bool: claim: two OpenMP runtimes that abort beside each other are loaded",
         "extension.lock_stale": "bool: claim: a lock file blocks extension builds though nobody builds",
+        "compiler.takes_headers": "bool: claim: the gcc that is found knows the C++ of torch's headers",
+        "toolkit.takes_compiler": "bool: claim: nvcc of this toolkit takes the C++ compiler that is found",
         "toolkit.matches_torch": "bool: claim: the toolkit has the CUDA major version torch was built for",
         "libstdcxx.older_than_system": "bool: claim: the interpreter's libstdc++ is older than the system's",
         "cpu.usable": "float: processors' worth of time: the lower of affinity and quota",

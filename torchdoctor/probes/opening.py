@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
-from torchdoctor.model import TorchdoctorError
+from torchdoctor.model import Fact, Reason, TorchdoctorError
 from torchdoctor.probes.candidates import Chosen, find
 from torchdoctor.probes.interpreter import choose, python_in
 from torchdoctor.probes.live import LiveMachine
+from torchdoctor.probes.names import MODULES
 from torchdoctor.probes.probe import Limits
 from torchdoctor.probes.source import ProbeSource
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# what only an interpreter tells of itself, and what is tried in it
+_BY_INTERPRETER = ("interpreter", "torch_import", "torch_cuda", "deep")
 # Facts whose programs take longest: to be started before anything else is done.
 SLOW = ("torch.cuda_available", "python.path", "gpu.nvml_count")
 
@@ -24,19 +31,42 @@ def pick(python: str | None) -> Chosen:
     return Chosen(resolve(python)) if python else find()
 
 
-def open_live(python: str, limit_s: float | None = None) -> ProbeSource:
+def open_live(python: str, limit_s: float | None = None, *, deep: bool = False) -> ProbeSource:
     """This machine, with its slow programs already started; ``limit_s`` is for all of them. To be closed."""
-    source = ProbeSource(python=python, limits=Limits.within(limit_s) if limit_s else None)
+    source = ProbeSource(python=python, limits=Limits.within(limit_s) if limit_s else None, deep=deep)
     source.start(SLOW)
     return source
 
 
-def open_for_log(python: str | None, programs: bool) -> ProbeSource:
+def open_for_log(python: str | None, programs: bool, site: str = "") -> ProbeSource:
     """This machine as the place that a log comes from; nothing is started yet. To be closed.
 
-    Without ``programs`` neither its Python nor a tool is run: facts come out of files alone.
+    Without ``programs`` neither its Python nor a tool is run: facts come out of files alone. Where no
+    ``python`` is named, ``site`` is the folder from which the log's torch came: of an environment that is not
+    the active one, only the files of packages there are read, whatever may run.
     """
-    return ProbeSource(LiveMachine(programs=programs), python or choose()[0])
+    chosen = python or choose()[0]
+    source = ProbeSource(LiveMachine(programs=programs), chosen)
+    inside = site.startswith(os.path.dirname(os.path.dirname(chosen)).rstrip(os.sep) + os.sep)
+    if site and not python and not (programs and inside):
+        source.know(() if inside else _untold(site))
+        source.know(_of_site(site))
+    return source
+
+
+def _untold(site: str) -> Iterator[Fact]:
+    detail = "the log names this environment, and its interpreter is not run"
+    for name, module in MODULES.items():
+        if module in _BY_INTERPRETER:
+            yield Fact.unknown(name, Reason.NOT_ASKED, site, detail)
+
+
+def _of_site(site: str) -> Iterator[Fact]:
+    """What is known of the environment that a folder of packages belongs to, without its interpreter."""
+    library = os.path.dirname(site)
+    yield Fact.known("python.path", (library, site), site)
+    yield Fact.known("python.prefix", os.path.dirname(os.path.dirname(library)), site)
+    yield Fact.known("torch.path", os.path.join(site, "torch"), site)
 
 
 def resolve(python: str) -> str:

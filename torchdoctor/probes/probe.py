@@ -34,12 +34,13 @@ class Limits:
     tool_s: float = 10.0
     files_s: float = 5.0
     total_s: float | None = None
+    deep_s: float = 120.0
 
     @staticmethod
     def within(total_s: float) -> Limits:
         """Shares of a limit for all: they run beside each other, and the import of torch takes longest."""
         third = total_s / 3
-        return Limits(third, 2 * third, third, third, third / 2, third / 6, total_s)
+        return Limits(third, 2 * third, third, third, third / 2, third / 6, total_s, deep_s=2 * third)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ _TELL_S = 0.5
 # what a person waits for, by module
 _WORDS = {
     "interpreter": "the interpreter", "torch_package": "the interpreter", "torch_import": "import torch",
-    "torch_cuda": "torch to start CUDA", "nvml": "NVML", "toolchain": "compilers",
+    "torch_cuda": "torch to start CUDA", "deep": "what --deep does", "nvml": "NVML", "toolchain": "compilers",
 }  # fmt: skip
 # The programs that take longest begin first.
 _EARLY = ("torch_cuda", "torch_import", "interpreter", "nvml", "toolchain")
@@ -46,12 +46,17 @@ class ProbeSource:
         self.machine = machine if machine is not None else LiveMachine()
         self.context = Context(self.machine, self.fetch, python or "", limits or Limits())
         self.faults: list[str] = []
+        self._paces: dict[str, float] = {}
         self.tell: Callable[[str], None] | None = None  # is told, while we wait, what for
         self._deep = deep
         self._facts: dict[str, Fact] = {}
         self._asking: dict[str, None] = {}
         total_s = self.context.limits.total_s
         self._deadline = None if total_s is None else time.monotonic() + total_s
+
+    def know(self, facts: Iterable[Fact]) -> None:
+        """Take these facts as they are; what is asked from now on follows from them."""
+        self._facts.update((fact.name, fact) for fact in facts)
 
     def names(self) -> Sequence[str]:
         """Every fact name this source can be asked for."""
@@ -92,9 +97,9 @@ class ProbeSource:
         return self._facts.setdefault(name, Fact.unknown(name, Reason.NOT_ASKED, detail="no probe told it"))
 
     def all(self) -> tuple[Fact, ...]:
-        """Every fact, in the order of the catalogue; programs run beside each other."""
+        """Every fact, in the order of the catalogue, invasive ones if deep; programs run side by side."""
         self.start(FACTS)
-        return tuple(self.fetch(name) for name in FACTS)
+        return tuple(self.fetch(name) for name in FACTS if self._deep or not _is_invasive(name))
 
     def start(self, names: Iterable[str]) -> None:
         """Begin, without waiting, every program that one of these facts waits for."""
@@ -146,7 +151,17 @@ class ProbeSource:
         return found
 
     def _look(self, probe: Probe) -> list[Fact]:
-        return self._guard(partial(probe.look, self.context), probe.names)
+        begun = time.monotonic()
+        found = self._guard(partial(probe.look, self.context), probe.names)
+        # the first name says which part of a module it was
+        self._paces[f"{MODULES[probe.names[0]]} ({probe.names[0]} …)"] = time.monotonic() - begun
+        return found
+
+    def paced(self) -> Iterator[str]:
+        """How long each probe took, slowest first, what it waited for included."""
+        yield "Times:"
+        for name, seconds in sorted(self._paces.items(), key=lambda item: -item[1]):
+            yield f"    {seconds:7.3f} s  {name}"
 
     def _guard(self, look: Callable[[], Iterable[Fact]], names: Sequence[str]) -> list[Fact]:
         """What a probe tells before it ends, well or not; the rest of its names UNKNOWN."""
@@ -207,6 +222,10 @@ def _probe(name: str) -> Probe:
         if name in probe.names:
             return probe
     raise LookupError(f"no probe of torchdoctor.probes.{MODULES[name]} tells {name}")
+
+
+def _is_invasive(name: str) -> bool:
+    return MODULES[name] != CLAIMS and _probe(name).cost is Cost.INVASIVE
 
 
 def _derived(name: str) -> Derived:

@@ -5,13 +5,13 @@ Plain lines, no library: ``check`` is to start fast. Texts are data and are clea
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 from torchdoctor.model import CheckResult, Evidence, Report, Verdict
 from torchdoctor.render.lines import INDENT, wrap, write
 
-_MARKS = {Verdict.PASS: "✓", Verdict.WARN: "!", Verdict.FAIL: "✗", Verdict.UNKNOWN: "?", Verdict.SKIP: "–"}
+MARKS = {Verdict.PASS: "✓", Verdict.WARN: "!", Verdict.FAIL: "✗", Verdict.UNKNOWN: "?", Verdict.SKIP: "–"}
 _UNTOLD_SHOWN = 6
 
 
@@ -26,23 +26,27 @@ def render_checks(
 ) -> None:
     """Write the results. ``subject`` says what was examined. Raises OSError as the stream does."""
     lines = _lines(report, subject, max(width, 40), verbose)
-    write(((_MARKS[verdict] if verdict else "", text) for verdict, text in lines), stream, color)
+    write(((MARKS[verdict] if verdict else "", text) for verdict, text in lines), stream, color)
 
 
 def _lines(report: Report, subject: str, width: int, verbose: bool) -> Iterator[tuple[Verdict | None, str]]:
     bad = [one for one in report.checks if one.verdict in (Verdict.FAIL, Verdict.WARN)]
     good = [one for one in report.checks if one.verdict is Verdict.PASS]
-    head, *more = wrap(_summary(report), width - 2, indent="", hang=2)
-    yield _worst(report), head
+    head, *more = wrap(summary(report), width - 2, indent="", hang=2)
+    yield worst(report), head
     yield from ((None, line) for line in more)
     if subject:
         yield from ((None, line) for line in wrap(subject, width, hang=2, indent="  "))
-    for one in bad:
-        yield None, ""
-        head, *more = wrap(f"{one.title}  [{one.id}]", width - 2, indent="", hang=2)
-        yield one.verdict, head
-        yield from ((None, line) for line in more)
-        yield from ((None, line) for line in _body(one, width, verbose))
+    for group, members in grouped(bad):
+        if group:
+            yield None, ""
+            yield None, f"{group}:"
+        for one in members:
+            yield None, ""
+            head, *more = wrap(f"{one.title}  [{one.id}]", width - 2, indent="", hang=2)
+            yield one.verdict, head
+            yield from ((None, line) for line in more)
+            yield from ((None, line) for line in _body(one, width, verbose))
     if report.not_checked:
         yield None, ""
         yield Verdict.UNKNOWN, "Could not determine:"
@@ -60,23 +64,33 @@ def _lines(report: Report, subject: str, width: int, verbose: bool) -> Iterator[
         yield None, "Notes:"
         for note in report.notes:
             yield from ((None, line) for line in wrap(note, width, hang=2))
-    if verbose and good:
+    for group, members in grouped(good) if verbose else ():
         yield None, ""
-        yield Verdict.PASS, "Checked, nothing found:"
-        for one in good:
-            yield from (
-                (None, line) for line in wrap(f"{one.title} ({one.id}): {one.observed}", width, hang=2)
-            )
+        yield None, f"Checked, nothing found: {group}" if group else "Checked, nothing found:"
+        for one in members:
+            for at, line in enumerate(wrap(f"{one.id}: {one.observed}", width - 2, indent="", hang=2)):
+                yield (None, INDENT[:2] + line) if at else (one.verdict, line)
+            yield from ((None, line) for line in wrap(f"looked for: {one.title}", width, hang=2))
 
 
-def _worst(report: Report) -> Verdict:
+def grouped(results: Iterable[CheckResult]) -> tuple[tuple[str, tuple[CheckResult, ...]], ...]:
+    """Results under what they are about, in the order in which the groups come first."""
+    found: dict[str, list[CheckResult]] = {}
+    for one in results:
+        found.setdefault((one.group or "").capitalize(), []).append(one)
+    return tuple((group, tuple(members)) for group, members in found.items())
+
+
+def worst(report: Report) -> Verdict:
+    """The verdict whose mark stands before all: the worst one, unknown where nothing passed."""
     verdicts = {one.verdict for one in report.checks}
     bad = (Verdict.FAIL, Verdict.WARN, Verdict.UNKNOWN)
     untold = Verdict.UNKNOWN if report.not_checked and Verdict.PASS not in verdicts else Verdict.PASS
     return next((one for one in bad if one in verdicts), untold)
 
 
-def _summary(report: Report) -> str:
+def summary(report: Report) -> str:
+    """``1 problem, 12 checks passed``."""
     numbers = {
         verdict: sum(one.verdict is verdict for one in report.checks)
         for verdict in (Verdict.FAIL, Verdict.WARN, Verdict.PASS)

@@ -74,8 +74,7 @@ def _body(one: Diagnosis, width: int, verbose: bool) -> Iterator[str]:
     if len(one.evidence) > _SHOWN and not verbose:
         yield f"{INDENT}and {len(one.evidence) - _SHOWN} more (-v shows them)"
     if one.frame is not None:
-        at = one.frame.file if one.frame.line is None else f"{one.frame.file}:{one.frame.line}"
-        yield from wrap(f"--> {at}, in {one.frame.function}  {one.frame.code}".rstrip(), width, 4)
+        yield from wrap(f"--> {words.frame(one.frame)}  {one.frame.code}".rstrip(), width, 4)
     for text in one.missing:
         yield from wrap(f"Could not be told: {text}", width, 2)
     for fix in one.fixes[: None if verbose else _FIXES]:

@@ -31,6 +31,23 @@ def to_html(reports: Sequence[Report], *, headings: Sequence[str] = ()) -> str:
     return page(title, "\n".join(sections))
 
 
+def fragment(report: Report, *, brief: bool = False) -> str:
+    """The report for a notebook, without a style of its own; ``brief`` folds all but the answer away."""
+    first = report.diagnoses[0] if report.diagnoses else None
+    if not brief or first is None:
+        return f"<div>{''.join(_report(report))}</div>"
+    sign, _ = _mark(first)
+    memory = [one for one in first.evidence if one.fact and one.fact.startswith("memory.")]
+    return (
+        f"<div><p><strong>{sign} {_text(first.title)}</strong> "
+        f"<code>{_text(first.rule)}</code> {_text(words.standing(first))}</p>"
+        + (_frame(first.frame) if first.frame is not None else "")
+        + _list(_text(one.text) for one in memory)
+        + _fixes(first)
+        + f"{_folded('The whole report', ''.join(_report(report)))}</div>"
+    )
+
+
 def _title(report: Report) -> str:
     if report.outcome is Outcome.DIAGNOSED and report.diagnoses:
         return report.diagnoses[0].title
@@ -167,6 +184,7 @@ def _suspect(report: Report) -> Iterable[str]:
     yield _section("What looks most like the cause", f"{place}<pre>{_lines(kind + item.message)}</pre>")
     if item.frame is not None:
         yield _section("Where", _frame(item.frame))
+    yield f"<p>{_text(words.reading(item.reading))}</p>" if item.reading is not None else ""
     if item.resembles:
         names = "".join(f"<li>{_text(f'{one.title} ({one.rule})')}</li>" for one in item.resembles)
         yield _section(words.RESEMBLES, f"<ul>{names}</ul>")

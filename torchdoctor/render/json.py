@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Incident,
         Link,
         Moment,
+        Reading,
         Run,
         Suspect,
     )
@@ -38,14 +39,15 @@ _TIME = (
 
 def to_json(report: Report) -> str:
     """One line of JSON, without the line break; the same report always gives the same text."""
-    return _dump(_report(report))
+    return _dump(to_dict(report))
 
 
 def _dump(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
-def _report(report: Report) -> dict[str, Any]:
+def to_dict(report: Report) -> dict[str, Any]:
+    """The object itself: dictionaries, lists, texts, numbers, None."""
     return {
         "schema": report.schema,
         "outcome": report.outcome.value,
@@ -153,6 +155,19 @@ def _suspect(item: Suspect | None) -> dict[str, Any] | None:
         "frame": _frame(item.frame),
         "evidence": [_evidence(item.evidence)],
         "resembles": [{"rule": _text(one.rule), "title": _text(one.title)} for one in item.resembles],
+        "reading": _reading(item.reading),
+    }
+
+
+def _reading(item: Reading | None) -> dict[str, Any] | None:
+    if item is None:
+        return None
+    return {
+        "kind": item.kind.value,
+        "owner": _text_or_null(item.owner),
+        "function": _text_or_null(item.function),
+        "wants": _text_or_null(item.wants),
+        "got": _text_or_null(item.got),
     }
 
 
@@ -194,6 +209,7 @@ def _check(item: CheckResult) -> dict[str, Any]:
         "evidence": [_evidence(one) for one in item.evidence],
         "action": _text_or_null(item.action),
         "reason": _text_or_null(item.reason),
+        "group": _text_or_null(item.group),
     }
 
 

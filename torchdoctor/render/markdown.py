@@ -187,6 +187,7 @@ def _suspect(report: Report, chars: int) -> Iterable[str]:
         yield code(place)
     if item.frame is not None:
         yield _frame(item.frame, chars)
+    yield escape(words.reading(item.reading))
     if item.resembles:
         names = "\n".join(f"- {escape(one.title)} ({code(one.rule)})" for one in item.resembles)
         yield _titled(words.RESEMBLES, names)

@@ -1,18 +1,16 @@
 """Reports for people at a terminal: the verdict, what proves it, where it is, what to do.
 
-Text from a log or a rule is data: it goes through ``clean`` and into ``Text`` objects, never through markup.
+Text from a log or a rule is data: it goes through ``clean`` before it becomes a line.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console
-from rich.text import Text
-
 from torchdoctor.model import Outcome, Severity, Standing
 from torchdoctor.render import words
 from torchdoctor.render.clean import clean, encodable
+from torchdoctor.render.styled import Styled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,53 +45,34 @@ def render(
     ``width`` and ``height`` are in cells and lines; what is higher repeats the verdict at its end.
     ``heading`` is put above the report, for one of several. Raises OSError as the stream does.
     """
-    console = _Console(
-        file=stream,
-        width=max(width, 20),
-        color_system="standard" if color else None,
-        force_terminal=color,
-        force_jupyter=False,
-        no_color=not color,
-        markup=False,
-        emoji=False,
-        highlight=False,
-        legacy_windows=False,
-        _environ={},  # Rich would make a number of whatever COLUMNS and LINES hold
-    )
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    page = _Page(console, encoding, verbose, words.long_folder(report.source, console.width))
+    width = max(width, 20)
+    page = _Page(width, encoding, verbose, words.long_folder(report.source, width))
     if heading is not None:
         page.line(heading, "bold")
     _report(page, report)
     if len(page.lines) >= height:
         page.gap()
         page.lines.extend(page.verdict)
-    # Every line is cut or wrapped by now; Rich must not do it again.
-    console.print(Text("\n").join(page.lines), soft_wrap=True)
-
-
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        """Leave it to the caller that the reader has gone: Rich would end the program with 1."""
-        raise BrokenPipeError
+    stream.write("".join(f"{line.ansi() if color else line.plain}\n" for line in page.lines))
+    stream.flush()
 
 
 class _Page:
     """Lines of a given width, made of cleaned text; indents are in cells."""
 
-    def __init__(self, console: Console, encoding: str, verbose: bool, folder: str) -> None:
-        self.width = console.width
+    def __init__(self, width: int, encoding: str, verbose: bool, folder: str) -> None:
+        self.width = width
         self.verbose = verbose
-        self.lines: list[Text] = []
-        self.verdict: list[Text] = []
-        self._console = console
+        self.lines: list[Styled] = []
+        self.verdict: list[Styled] = []
         self._encoding = encoding
         self._folder = folder
-        self._ellipsis = self.text("…")
+        self._ellipsis = encodable("…", encoding)
 
-    def text(self, value: str, style: str = "") -> Text:
+    def text(self, value: str, style: str = "") -> Styled:
         """The value as one printable line in characters that the stream has."""
-        return Text(encodable(clean(value), self._encoding), style)
+        return Styled(encodable(clean(value), self._encoding), style)
 
     def room(self, used: int) -> int:
         return max(self.width - used, 8)
@@ -106,42 +85,38 @@ class _Page:
 
     def gap(self) -> None:
         if self.lines and self.lines[-1].plain:
-            self.lines.append(Text())
+            self.lines.append(Styled())
 
     def head(self, title: str) -> None:
         self.gap()
-        self.wrap(Text(title, "bold"), indent=2)
+        self.wrap(Styled(title, "bold"), indent=2)
 
     def line(self, value: str, style: str = "", *, indent: int = 0) -> None:
         """One line, cut at the width."""
         self.wrap(self.text(value, style), indent=indent, limit=1)
 
     def wrap(
-        self, text: Text, *, indent: int = 0, lead: Text | None = None, limit: int | None = None
+        self, text: Styled, *, indent: int = 0, lead: Styled | None = None, limit: int | None = None
     ) -> None:
         """A paragraph of at most ``limit`` lines, the last of them cut with an ellipsis.
 
         ``lead`` (a mark, a number, a place) stands before it; its further lines hang under its first word.
         """
-        first = Text(" " * indent)
-        if lead is not None:
-            first.append_text(lead)
-        hang = first.cell_len
+        first = Styled(" " * indent) + (lead or Styled())
+        hang = first.cells
         room = self.room(hang)
-        parts = list(text.wrap(self._console, room)) if limit != 1 else [text.copy()]
+        parts = text.wrapped(room) if limit != 1 else [text]
         for number, part in enumerate(parts[:limit], start=1):
-            part.rstrip()
-            cut = part.cell_len > room or (number == limit and number < len(parts))
-            if cut:
-                part.truncate(min(room - self._ellipsis.cell_len, part.cell_len))
-                part.append_text(self._ellipsis)
-            self.lines.append((first if number == 1 else Text(" " * hang)).append_text(part))
+            part = part.rstrip()
+            if part.cells > room or (number == limit and number < len(parts)):
+                part = part.cut(room, self._ellipsis)
+            self.lines.append((first if number == 1 else Styled(" " * hang)) + part)
 
     def command(self, value: str, *, indent: int) -> None:
         """A command to copy: never cut, whatever the width."""
         for number, part in enumerate(value.strip().splitlines()):
             mark = words.prompt(value) if number == 0 else "  "
-            self.lines.append(Text.assemble(" " * indent, (mark, _DIM), self.text(part, "cyan")))
+            self.lines.append(Styled(" " * indent) + Styled(mark, _DIM) + self.text(part, "cyan"))
 
     def place(self, item: Evidence, rank: int | None = None) -> str:
         """Where a piece of evidence stands, without the folder that all inputs lie in."""
@@ -232,7 +207,7 @@ def _proof(page: _Page, item: Evidence) -> None:
     """The line that decides, as high as it must be and no higher."""
     page.gap()
     place, text = page.place(item), item.text if page.verbose else words.evidence(item)
-    quote = Text.assemble(page.text(place, _DIM), "  " if place else "", page.text(text))
+    quote = page.text(place, _DIM) + ("  " if place else "") + page.text(text)
     page.wrap(quote, indent=4, limit=page.limit(page.quote_lines()))
 
 
@@ -256,7 +231,7 @@ def _consequences(page: _Page, item: Diagnosis) -> None:
     page.head("What followed from it")
     shown = item.leads_to if page.verbose else item.leads_to[:_CONSEQUENCES_SHOWN]
     for link in shown:
-        page.wrap(Text.assemble(page.text(link.title), "  ", page.text(link.rule, _DIM)), indent=4)
+        page.wrap(page.text(link.title) + "  " + page.text(link.rule, _DIM), indent=4)
         _quotes(page, [(page.place(link.evidence, link.rank), link.evidence.text)], indent=6, limit=1)
     page.more(len(item.leads_to) - len(shown))
 
@@ -274,7 +249,7 @@ def _timeline(page: _Page, report: Report) -> None:
     for row, told in zip(rows, timeline.heads(rows), strict=True):
         lead = page.text(told, "bold" if row.strong else "")
         text = page.text(words.without_stamp(row.text))
-        wide = lead.cell_len + 28 <= page.width
+        wide = lead.cells + 28 <= page.width
         if not wide:
             page.wrap(page.text(" ".join(told.split()), "bold" if row.strong else ""), indent=4)
         page.wrap(text, indent=4 if wide else 6, lead=lead if wide else None, limit=page.limit(1))
@@ -287,57 +262,57 @@ def _quotes(page: _Page, quotes: Sequence[tuple[str, str]], *, indent: int, limi
     The first takes at most ``limit`` lines of the page, each further one half, unless all is asked for.
     """
     places = [page.text(place, _DIM) for place, _ in quotes]
-    column = max(place.cell_len for place in places)
+    column = max(place.cells for place in places)
     beside = column <= (page.width - indent) // 3
     for number, (place, (_, text)) in enumerate(zip(places, quotes, strict=True)):
         lines = limit if number == 0 else max(limit // 2, 1)
         if beside:
-            lead = Text.assemble(place, " " * (column - place.cell_len + (2 if column else 0)))
-        elif place.cell_len + 2 + len(text) <= page.room(indent):
-            lead = Text.assemble(place, "  ")
+            lead = place + " " * (column - place.cells + (2 if column else 0))
+        elif place.cells + 2 + len(text) <= page.room(indent):
+            lead = place + "  "
         else:
             _place_alone(page, place, indent=indent)
-            lead = Text("  ")
+            lead = Styled("  ")
         _quote(page, text, indent=indent, lead=lead, limit=page.limit(lines))
 
 
-def _quote(page: _Page, text: str, *, indent: int, lead: Text, limit: int | None) -> None:
+def _quote(page: _Page, text: str, *, indent: int, lead: Styled, limit: int | None) -> None:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for number, line in enumerate(lines):
         before = len(page.lines)
         shown = line + " …" if limit == 1 and number + 1 < len(lines) else line
-        if limit == 1 and len(shown) > page.room(indent + lead.cell_len):
+        if limit == 1 and len(shown) > page.room(indent + lead.cells):
             shown = words.without_stamp(shown)
         page.wrap(page.text(shown), indent=indent, lead=lead, limit=limit)
-        lead = Text(" " * lead.cell_len)
+        lead = Styled(" " * lead.cells)
         if limit is not None:
             limit -= len(page.lines) - before
             if limit <= 0:
                 return
 
 
-def _place_alone(page: _Page, place: Text, *, indent: int, lead: Text | None = None) -> None:
+def _place_alone(page: _Page, place: Styled, *, indent: int, lead: Styled | None = None) -> None:
     """A path that is too long loses its beginning: its end says more."""
-    lead = lead or Text()
-    surplus = place.cell_len - page.room(indent + lead.cell_len)
+    lead = lead or Styled()
+    surplus = place.cells - page.room(indent + lead.cells)
     if surplus > 0:
         mark = page.text("…", _DIM)
-        place = mark.append_text(place[surplus + mark.cell_len :])
-    page.lines.append(Text.assemble(" " * indent, lead, place))
+        place = mark + place[surplus + mark.cells :]
+    page.lines.append(Styled(" " * indent) + lead + place)
 
 
 def _frame(page: _Page, frame: Frame) -> None:
     """The arrow points at code of the reader's own; that of others is only named."""
     if frame.package:
         return page.wrap(page.text(words.foreign(frame), _DIM), indent=2)
-    arrow = Text("--> ", "bold blue")
+    arrow = Styled("--> ", "bold blue")
     place = page.text(frame.file if frame.line is None else f"{frame.file}:{frame.line}", "bold")
     inside = page.text(f", in {frame.function}" if frame.function else "")
-    if 2 + arrow.cell_len + place.cell_len + inside.cell_len > page.width:
+    if 2 + arrow.cells + place.cells + inside.cells > page.width:
         _place_alone(page, place, indent=2, lead=arrow)
         page.wrap(inside[2:], indent=6)
     else:
-        page.wrap(Text.assemble(place, inside), indent=2, lead=arrow)
+        page.wrap(place + inside, indent=2, lead=arrow)
     if frame.code:
         page.wrap(page.text(frame.code.strip()), indent=6, limit=1)
 
@@ -350,11 +325,11 @@ def _fixes(page: _Page, fixes: Sequence[Fix]) -> None:
     for number, fix in enumerate(shown, start=1):
         text = page.text(" ".join(fix.do.split()))
         if fix.risk != "safe":
-            text.append_text(page.text(f" ({words.RISKS.get(fix.risk, fix.risk)})", "yellow"))
-        lead = Text(f"{number}. " if len(shown) > 1 else "")
+            text += page.text(f" ({words.RISKS.get(fix.risk, fix.risk)})", "yellow")
+        lead = Styled(f"{number}. " if len(shown) > 1 else "")
         page.wrap(text, indent=4, lead=lead)
         if fix.run:
-            page.command(fix.run, indent=4 + lead.cell_len)
+            page.command(fix.run, indent=4 + lead.cells)
     page.more(len(fixes) - len(shown))
 
 
@@ -367,7 +342,7 @@ def _others(page: _Page, title: str, items: Sequence[Diagnosis]) -> None:
         certain = item.standing is Standing.CONFIRMED
         mark, style = _mark(item) if certain else _UNKNOWN
         rule = item.rule if certain else f"{item.rule}, {item.standing.value}"
-        text = Text.assemble(page.text(item.title), "  ", page.text(rule, _DIM))
+        text = page.text(item.title) + "  " + page.text(rule, _DIM)
         page.wrap(text, indent=4, lead=page.text(mark + " ", style))
         _quotes(
             page, [(page.place(one), one.text) for one in item.evidence[:1]] or [("", "")], indent=6, limit=1
@@ -391,10 +366,13 @@ def _unrecognised(page: _Page, report: Report) -> None:
 def _suspect(page: _Page, item: Suspect) -> None:
     page.head("What looks most like the cause")
     text = ": ".join(part for part in (item.type, item.message) if part)
-    _quote(page, text, indent=4, lead=Text(), limit=page.limit(6))
+    _quote(page, text, indent=4, lead=Styled(), limit=page.limit(6))
     if place := page.place(item.evidence, item.rank):
         _place_alone(page, page.text(place, _DIM), indent=4)
     if item.frame is not None:
         page.gap()
         _frame(page, item.frame)
+    if item.reading is not None:
+        page.gap()
+        page.wrap(page.text(words.reading(item.reading)), indent=2)
     page.paragraphs(words.RESEMBLES, [f"{one.title} ({one.rule})" for one in item.resembles])

@@ -6,12 +6,22 @@ import os.path
 import re
 from typing import TYPE_CHECKING
 
-from torchdoctor.model import Outcome, Role, Severity, Standing, counted
+from torchdoctor.model import Outcome, ReadingKind, Role, Severity, Standing, counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from torchdoctor.model import Diagnosis, Evidence, Fact, FirstFailure, Frame, Incident, Report, Suspect
+    from torchdoctor.model import (
+        Diagnosis,
+        Evidence,
+        Fact,
+        FirstFailure,
+        Frame,
+        Incident,
+        Reading,
+        Report,
+        Suspect,
+    )
 
 # the head above rules that are no diagnosis
 RESEMBLES = "Resembles these, but this message is not known for them"
@@ -69,7 +79,7 @@ def foreign(frame: Frame) -> str:
 
 def search_line(item: Suspect) -> str:
     """The message without names and numbers, to paste into a tracker."""
-    message = next((line for line in item.message.splitlines() if line.strip()), "")
+    message = next((line for line in item.message.splitlines() if line.strip()), "")[:1_000]
     bare = re.sub(
         r"https?://\S+|(?:[A-Za-z]:)?[\w.~-]*(?:[\\/][\w.<>-]+)+|0x[0-9a-fA-F]+|'[^']*'|\"[^\"]*\"|`[^`]*`"
         r"|(?<![A-Za-z_])\d[\d.,x]*",
@@ -153,6 +163,23 @@ def heading_of_run(report: Report, index: int) -> str:
     return f"{run.file}, run {run.number} of {len(report.runs)}, lines {run.line} to {run.end_line}"
 
 
+def reading(item: Reading | None) -> str:
+    """What the failure says by itself, as a sentence; "" where it says no more than its message."""
+    if item is None:
+        return ""
+    if item.kind is ReadingKind.ENDED_OUTSIDE:
+        by = f", by {item.owner}" if item.owner else ""
+        return f"The process was ended from outside{by}; this text does not say why."
+    if item.kind is ReadingKind.NATIVE_CRASH:
+        of = f" of {item.owner}" if item.owner else ""
+        called = f", called by {item.function}" if item.function else ""
+        return f"The process crashed in native code{of}{called}."
+    refused = f"{item.owner} refused the call" + (f" of {item.function}" if item.function else "")
+    told = [f"it wants: {item.wants}"] if item.wants else []
+    told += [f"it got: {item.got}"] if item.got else []
+    return f"{refused}; {'; '.join(told)}." if told else f"{refused}."
+
+
 def incidents(report: Report) -> list[str]:
     """Where the inputs are several incidents, one line for each."""
     return [f"{sources(one.source)}: {_came_of(one)}" for one in report.incidents]
@@ -189,6 +216,12 @@ def place(item: Evidence, rank: int | None = None, folder: str = "") -> str:
     if item.file and item.line:
         where += f":{item.line}"
     return f"{where} (rank {rank})" if rank is not None and where else where
+
+
+def frame(item: Frame) -> str:
+    """``train.py:12, in forward``."""
+    where = item.file if item.line is None else f"{item.file}:{item.line}"
+    return f"{where}, in {item.function}" if item.function else where
 
 
 def long_folder(sources: Sequence[str], width: int) -> str:

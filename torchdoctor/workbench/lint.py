@@ -15,7 +15,7 @@ from torchdoctor.catalog.pages import files
 from torchdoctor.catalog.reader import CatalogError
 from torchdoctor.catalog.remarks import rule_file, versions
 from torchdoctor.catalog.rule import Rule
-from torchdoctor.engine import textfacts
+from torchdoctor.engine import install, textfacts
 from torchdoctor.model import Outcome, Severity, Standing, counted
 from torchdoctor.workbench import golden, lint_patterns, lint_rules, literals
 from torchdoctor.workbench.blocks import SUFFIX
@@ -30,9 +30,7 @@ REGEX_ALLOWED: frozenset[str] = frozenset()  # may use a regular expression
 NO_POSITIVE: frozenset[str] = frozenset()  # need no fixture
 NO_NEAR_MISS: frozenset[str] = frozenset()  # need no near miss
 # Their riskier fix stands first: it is the repair; what follows is another case, a last resort or aftercare.
-RISKIER_FIRST: frozenset[str] = frozenset(
-    {"checkpoint-class-missing", "driver-gpu-lost", "gpu-memory-held", "windows-dll-load"}
-)
+RISKIER_FIRST: frozenset[str] = frozenset({"driver-gpu-lost", "gpu-memory-held"})
 
 _SILENT = {CLEAN: (NONE, Outcome.NO_FAILURE), UNKNOWN: (UNRECOGNISED, Outcome.UNRECOGNISED)}
 
@@ -142,7 +140,7 @@ def fact_names() -> dict[str, str]:
     """Every fact that a condition may name: name -> type and meaning."""
     from torchdoctor.probes import FACTS
 
-    return {**FACTS, **extract.catalogue(), **textfacts.FACTS}
+    return {**FACTS, **extract.catalogue(), **textfacts.FACTS, **install.FACTS}
 
 
 def _evidence(rules: RuleSet, cases: Sequence[Case]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from torchdoctor.catalog.loader import published_ids
 from torchdoctor.catalog.rule import Condition, ConditionalFix, Rule, RuleText
 from torchdoctor.engine import wording
 from torchdoctor.model import Role
+from torchdoctor.workbench import lint_words
 from torchdoctor.workbench.case import UNFINISHED
 
 _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -23,9 +24,9 @@ _RUNS_CODE = re.compile(
 _HOLE_TYPES = {"int": "int", "size": "int", "float": "float"}
 _NUMBERS = frozenset({"int", "float"})
 _TEXTS = frozenset({"text", "str", "version"})
-# which of two risks is the greater; a restart and a command as root cost about the same, and code of others
-# may do anything
-_RISK = {"safe": 0, "changes-environment": 1, "needs-root": 2, "loses-work": 2, "runs-code": 3}
+# which of two risks is the greater: what an expert does first may be an installation, but is no restart and
+# no command as root where something else helps; code of others may do anything
+_RISK = {"safe": 0, "changes-environment": 0, "needs-root": 1, "loses-work": 1, "runs-code": 2}
 # what the constant of a word may be, for a fact of a type
 _PYTHON = {"int": (int,), "float": (int, float), "bool": (bool,), "list": (tuple,)}
 
@@ -56,10 +57,12 @@ def static(rule: Rule, rules: RuleSet, facts: Mapping[str, str], versions: Seque
 
 
 def _words(rule: Rule, words: RuleText, versions: Sequence[str]) -> Iterator[str]:
-    texts = [rule.title, words.why, words.decide_with or "", *words.references]
+    texts = [rule.title, words.why, words.more or "", words.decide_with or "", words.decide_note or ""]
+    texts.extend(words.references)
     texts.extend(f"{item.fix.do} {item.fix.run or ''}" for item in words.fixes)
     if any(UNFINISHED in text for text in (*texts, *versions)):
         yield f"a {UNFINISHED} of the stub is left"
+    yield from lint_words.problems(words)
     if len(words.why) < _LEAST_WHY:
         yield "why is too short to explain anything"
     if not words.fixes and rule.role is Role.CAUSE:
@@ -77,15 +80,33 @@ def _words(rule: Rule, words: RuleText, versions: Sequence[str]) -> Iterator[str
 
 
 def risk_order(fixes: Sequence[ConditionalFix]) -> str | None:
-    """What is wrong with the order of fixes; None when none stands behind a riskier one."""
-    for number in range(1, len(fixes)):
-        before, after = fixes[number - 1].fix, fixes[number].fix
-        if _RISK[before.risk] > _RISK[after.risk]:
+    """What is wrong with the order of fixes; None when none stands behind a riskier one.
+
+    What is for some readers, or under a condition, takes its place by how well it fits, not by its risk;
+    only what runs code of others is always last.
+    """
+    before: ConditionalFix | None = None
+    for number, item in enumerate(fixes, start=1):
+        if (
+            before
+            and _RISK[before.fix.risk] > _RISK[item.fix.risk]
+            and (_for_all(item) or _runs_code(before))
+        ):
             return (
-                f"fix {number + 1} ({after.risk}) stands behind a riskier one ({before.risk}): "
+                f"fix {number} ({item.fix.risk}) stands behind a riskier one ({before.fix.risk}): "
                 "fixes stand from simple and safe to hard and risky"
             )
+        if _for_all(item) or _runs_code(item):
+            before = item
     return None
+
+
+def _for_all(item: ConditionalFix) -> bool:
+    return not (item.when or item.wanted or item.not_for or wording.names(item.fix.do))
+
+
+def _runs_code(item: ConditionalFix) -> bool:
+    return item.fix.risk == "runs-code"
 
 
 def _conditions(rule: Rule, words: RuleText) -> Iterator[Condition]:

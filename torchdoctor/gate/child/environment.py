@@ -12,6 +12,7 @@ import ctypes
 import errno
 import fcntl
 import glob
+import hashlib
 import json
 import os
 import re
@@ -326,6 +327,17 @@ def devices(torch: Any) -> None:
             fact(f"kernel.{index}", f"{type(error).__name__}: {str(error).splitlines()[0][:300]}")
 
 
+def packages() -> str:
+    """A digest of the installed distributions and their versions: the same where these are."""
+    names = set()
+    for folder in sys.path:
+        with contextlib.suppress(OSError):
+            names |= {
+                name for name in os.listdir(folder or ".") if name.endswith((".dist-info", ".egg-info"))
+            }
+    return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()[:16]
+
+
 def leaks(name: str) -> bool:
     return name in LEAKED or name.startswith("TORCH_NCCL_")
 
@@ -341,6 +353,7 @@ def main() -> None:
     fact("settings", settings)
     fact("nccl_variables", {name: value for name, value in os.environ.items() if "NCCL_" in name})
     fact("image", next((os.environ[name] for name in IMAGES if os.environ.get(name)), ""))
+    fact("packages", packages())
     write({"stage": "caches"})
     folders()
     write({"stage": "addresses"})

@@ -13,7 +13,7 @@ from torchdoctor import catalog
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.incident import STDIN, Local, explain
 from torchdoctor.engine.select import INTERRUPTED
-from torchdoctor.model import Outcome, Report, Severity, Standing, TorchdoctorError
+from torchdoctor.model import Outcome, Report, Role, Severity, Standing, TorchdoctorError
 from torchdoctor.records import replace
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ def local(python: str) -> Local:
     """This machine, with the interpreter of the command; "" where it is not known."""
     from torchdoctor.probes.opening import InterpreterError, open_for_log, resolve
 
-    def probes(programs: bool) -> ProbeSource:
+    def probes(programs: bool, site: str) -> ProbeSource:
         try:
-            return open_for_log(resolve(python) if python else None, programs)
+            return open_for_log(resolve(python) if python else None, programs, site)
         except InterpreterError:  # the command took it away
-            return open_for_log(None, programs)
+            return open_for_log(None, programs, site)
 
     return Local(probes, sure=True)
 
@@ -73,10 +73,10 @@ def _with_stops(report: Report, stops: Sequence[Stop], stopped: bool) -> Report:
     last = stops[-1].report
     notes = [f"{stop.occasion}: {place}" for stop in stops for place in stop.standing]
     notes += [f"{item.id}: {item.reason}" for item in last.not_checked]
-    waits = last.diagnoses if last.outcome is Outcome.DIAGNOSED else ()
+    waits = last.diagnoses if last.outcome is Outcome.DIAGNOSED or (stopped and not report.diagnoses) else ()
     if waits:
         sure = [
-            one for one in report.diagnoses if one.rule != INTERRUPTED
+            one for one in report.diagnoses if one.rule != INTERRUPTED and one.role is Role.CAUSE
             and one.severity is Severity.FATAL and one.standing is Standing.CONFIRMED
         ]  # fmt: skip
         others = [one for one in report.diagnoses if one not in sure and one.rule != INTERRUPTED]

@@ -29,7 +29,7 @@ def save(folder: str, report: Report, output: Output, machine: Local | None) -> 
     _write(folder, LOG, Redactor([log], [host], users)(log))
     if machine is None:
         return
-    source = machine.open(True)
+    source = machine.open(True, "")
     try:
         record(source, os.path.join(folder, FACTS))
     finally:

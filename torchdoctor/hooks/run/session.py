@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 
-from torchdoctor.hooks.run.child import Child, is_alone
+from torchdoctor.hooks.run.child import Child, StartError, is_alone
 from torchdoctor.hooks.run.relay import Relay, write_all
 from torchdoctor.hooks.run.stops import INTERRUPT_S, Looking, Stop, reads_terminal
 from torchdoctor.hooks.run.terminal import Terminal, foreground
@@ -54,8 +54,18 @@ class Session:
         forward = self.terminal is None and _is_terminal(0) and foreground(0) == os.getpgrp()
         # in a pipeline the others need the foreground as well
         own = self.terminal is not None or not forward or is_alone()
-        self.child = Child(wish.argv, self.terminal, own, forward and own)
+        self.child = self._start(own, forward and own)
         self._relays = self._start_relays()
+
+    def _start(self, own_group: bool, forward: bool) -> Child:
+        if self.terminal is None:
+            return Child(self.wish.argv, None, own_group, forward)
+        self.terminal.take()  # before the first line is printed
+        try:
+            return Child(self.wish.argv, self.terminal)
+        except StartError:
+            self.terminal.give_back()
+            raise
 
     def _start_relays(self) -> list[Relay]:
         pairs = [(self.terminal.master, 1, 0)] if self.terminal is not None else []
@@ -86,8 +96,6 @@ class Session:
     def run(self) -> None:
         """Until the command has ended and all that it printed was passed on; the terminal is as before."""
         with self._signals():
-            if self.terminal is not None:
-                self.terminal.take()
             try:
                 while not self.child.look():
                     self._turn()
@@ -123,8 +131,9 @@ class Session:
             self._type(terminal)
         if self._typed and terminal is not None:
             self._send(terminal)
-        if self.child.stopped:
-            self._stop_too()
+        stopped, self.child.stopped = self.child.stopped, 0
+        if stopped in _JOB_STOPS and self.child.forward:
+            self._suspend()
         if self.watch.due() <= 0:
             self.watch.look(self.child.pid)
         self._follow_looks()
@@ -164,17 +173,17 @@ class Session:
             self._go_on()
         elif number in (0, signal.SIGCHLD, signal.SIGWINCH) or (number in _KEYS and not child.own_group):
             pass  # a look is over; or the keyboard told the command as well
+        elif number == signal.SIGTSTP and terminal is not None:
+            self._suspend()
         elif number == signal.SIGINT:
             self._interrupt(lambda: child.tell(signal.SIGINT, group=True))
         else:
             child.tell(number, group=number in _KEYS)
 
-    def _stop_too(self) -> None:
-        """The keyboard stopped the command: so are we, until the shell lets us go on."""
-        number, self.child.stopped = self.child.stopped, 0
-        if number not in _JOB_STOPS or not (self.terminal or self.child.forward):
-            return
+    def _suspend(self) -> None:
+        """The keyboard stops the command, and us, until the shell lets us go on."""
         if self.terminal is not None:
+            self.child.tell(signal.SIGSTOP, group=True)
             self.terminal.give_back()
         os.kill(os.getpid(), signal.SIGSTOP)
 
@@ -195,6 +204,9 @@ class Session:
             data = b""
         if not data:  # the terminal has gone
             terminal.keys = False
+            return
+        if terminal.suspends(data, self.child.pid):
+            self._suspend()
             return
         at = terminal.interrupts(data)
         if at < 0:

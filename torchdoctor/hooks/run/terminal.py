@@ -62,11 +62,21 @@ class Terminal:
 
     def interrupts(self, typed: bytes) -> int:
         """Where in what was typed is the key that interrupts, as the program has it set? -1: nowhere."""
+        return self._place(typed, termios.VINTR)
+
+    def suspends(self, typed: bytes, group: int) -> bool:
+        """Is there the key that stops a job, and would it be for this process group?
+
+        The kernel stops no group whose parents are in another session, as the command's are.
+        """
+        return foreground(self.master) == group and self._place(typed, termios.VSUSP) >= 0
+
+    def _place(self, typed: bytes, which: int) -> int:
         try:
             modes = termios.tcgetattr(self.master)
         except termios.error:
             return -1
-        key = modes[6][termios.VINTR]
+        key = modes[6][which]
         return typed.find(key) if modes[3] & termios.ISIG and key != b"\0" else -1
 
     def become_controlling(self) -> None:

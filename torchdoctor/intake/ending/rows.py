@@ -123,7 +123,9 @@ NOT_GOOD = Table((
 ))  # fmt: skip
 
 # whoever started a program says how it exited
-STATUS = Table((Row("exit", r"\b(?:finished|exited) with (?:exit )?(?:code|status) 0\b", "IDEs, launchers"),))
+STATUS = Table((
+    Row("finished exited", r"\b(?:finished|exited) with (?:exit )?(?:code|status) 0\b", "IDEs, launchers"),
+))  # fmt: skip
 
 # the run ended badly, said by whoever watched it
 BAD = Table((

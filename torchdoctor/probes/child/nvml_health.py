@@ -57,7 +57,16 @@ def examine(gpus: Any, nvml: Any) -> None:
     gpus.each("gpu.nvlink_errors", lambda gpu: link_errors(nvml, gpu))
     gpus.each("gpu.nvlinks_down", lambda gpu: down(nvml, gpu))
     gpus.each("gpu.fabric_status", lambda gpu: fabric_status(nvml, gpu))
+    gpus.each("gpu.firmware", lambda gpu: firmware(nvml, gpu))
     gpus.each("gpu.serials", lambda gpu: base.text(nvml.nvmlDeviceGetSerial(gpu)))
+
+
+def firmware(nvml: Any, gpu: Any) -> str:
+    """The versions of its VBIOS and of the GSP's firmware, which comes with the driver."""
+    found = str(base.text(nvml.nvmlDeviceGetVbiosVersion(gpu)))
+    with contextlib.suppress(nvml.NVMLError, AttributeError):
+        found += f", GSP {base.text(nvml.nvmlDeviceGetGspFirmwareVersion(gpu))}"
+    return found
 
 
 def sram(nvml: Any, gpu: Any) -> tuple[bool, int, int]:

@@ -1,0 +1,249 @@
+"""What is advised to whom: gating by surroundings, commands in the reader's shell, torch from the right place."""
+
+# ruff: noqa: E501 - a row of a table is one line
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from torchdoctor import catalog
+from torchdoctor.catalog import RuleSet
+from torchdoctor.catalog.rule import ConditionalFix
+from torchdoctor.engine import FactBook, diagnose
+from torchdoctor.engine.commands import adapted, fits
+from torchdoctor.engine.factbook import TextFacts
+from torchdoctor.engine.install import FACTS, command
+from torchdoctor.engine.surroundings import of_event, place
+from torchdoctor.intake import read_text
+from torchdoctor.model import Diagnosis, Fact, FactValue, Fix
+from torchdoctor.probes.recorded import RecordedFacts
+
+MACHINES: dict[str, dict[str, FactValue]] = json.loads(
+    (Path(__file__).parent / "machines.json").read_text("utf-8")
+)
+# what is another platform's on a machine, seen without the engine's own table
+LINUX = r"\bapt-get\b|\bldconfig\b|LD_LIBRARY_PATH|\bdmesg\b|/dev/shm|\bsudo (?!\$)|/proc/"
+NVIDIA = r"nvidia-smi|whl/cu\d|\bnvcc\b|compute-sanitizer|CUDA_LAUNCH_BLOCKING"
+MAC = r"\bbrew\b|xcode-select|PYTORCH_MPS"
+WINDOWS = r"\bwinget\b|\$env:|findstr|\bpy -m\b"
+POSIX = r"\bexport \w|\$\(|\| grep|2>/dev/null|^\w+=\S+ python"
+FOREIGN = {
+    "windows-rtx": f"{LINUX}|{MAC}|{POSIX}|rocm",
+    "windows-radeon": f"{LINUX}|{MAC}|{POSIX}|{NVIDIA}",
+    "macbook": f"{LINUX}|{NVIDIA}|{WINDOWS}|whl/|HSA_OVERRIDE|CUDA_VISIBLE_DEVICES",
+    "wsl": f"{MAC}|{WINDOWS}|rocm",
+    "jetson": rf"{MAC}|{WINDOWS}|nvidia-smi|download\.pytorch\.org|rocm",
+    "rocm-workstation": f"{MAC}|{WINDOWS}|{NVIDIA}",
+    "arc": f"{MAC}|{WINDOWS}|{NVIDIA}|rocm",
+    "pod": f"{MAC}|{WINDOWS}|docker run|rocm",
+    "docker": f"{MAC}|{WINDOWS}|kubectl|rocm",
+    "grace-hopper": f"{MAC}|{WINDOWS}|whl/cu118|rocm",
+}
+
+
+@pytest.fixture(scope="module")
+def rules() -> RuleSet:
+    return catalog.load()
+
+
+def known(facts: dict[str, FactValue]) -> RecordedFacts:
+    return RecordedFacts(
+        {
+            name: Fact.known(name, tuple(value) if isinstance(value, list) else value)
+            for name, value in facts.items()
+        }
+    )
+
+
+def first(text: str, rules: RuleSet) -> Diagnosis:
+    return diagnose(read_text(text), FactBook(None), rules).diagnoses[0]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_no_rule_shows_a_command_of_another_platform(machine: str, rules: RuleSet) -> None:
+    transcript = read_text("ValueError: no such thing\n")
+    event = transcript.events[0]
+    facts = TextFacts(transcript, FactBook(known(MACHINES[machine])))
+    seen = of_event(event, transcript, lambda name: facts.fact(name, event))
+    shown = {name: command(name, seen, lambda name: facts.fact(name, event)).value for name in FACTS}
+    wrong = []
+    for rule in rules.ids():
+        words = rules.text(rule)
+        runs = [item.fix.run for item in words.fixes if place(item, seen) is not None]
+        for run in (words.decide_with, *runs):
+            wanted = re.findall(r"\{(install\.\w+)\}", run or "")
+            if not run or not fits(run, seen) or not all(shown[name] for name in wanted):
+                continue  # as the engine does with a command that cannot be written out
+            for name in wanted:
+                run = run.replace(f"{{{name}}}", str(shown[name]))
+            text = adapted(run, seen, None) or ""
+            wrong += [f"{rule}: {text}"] * bool(re.search(FOREIGN[machine], text, re.MULTILINE))
+    assert wrong == [], "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "not_for", "rank"),
+    [
+        ((), (), 1),
+        (("windows",), (), 0),
+        (("macos",), (), None),
+        (("nvidia",), (), 1),  # what most have is no reason to stand first
+        (("slurm",), (), 2),  # nothing shows it
+        (("windows", "slurm"), (), 2),
+        ((), ("windows",), None),
+        ((), ("serve",), 1),
+    ],
+)
+def test_a_fix_stands_where_its_tags_put_it(
+    wanted: tuple[str, ...], not_for: tuple[str, ...], rank: int | None
+) -> None:
+    seen = {"system": frozenset({"windows"}), "device": frozenset({"nvidia"})}
+    assert place(ConditionalFix(Fix("Do it."), (), wanted, not_for), seen) == rank
+
+
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [
+        ("A=1 B='x y' python train.py", "$env:A = '1'; $env:B = 'x y'; python fit.py"),
+        ("export A=1 && python train.py", "$env:A = '1'; python fit.py"),
+        ("unset A B", "Remove-Item Env:A; Remove-Item Env:B"),
+        ("pip list | grep torch", None),
+        ("python -c 'import train'", "python -c 'import fit'"),
+    ],
+)
+def test_a_command_is_written_for_the_shell_and_the_script(run: str, told: str | None) -> None:
+    assert adapted(run, {"system": frozenset({"windows"})}, "fit.py") == told
+
+
+@pytest.mark.parametrize(
+    ("name", "machine", "told"),
+    [
+        ("torch", {}, "python -m pip install --force-reinstall torch torchvision torchaudio --index-url {}cu126"),
+        ("torch", {"gpu.lowest_capability": 12.0}, "{}cu128"),
+        ("torch", {"gpu.lowest_capability": 12.0, "driver.cuda": "13.0"}, "{}cu130"),
+        ("torch", {"gpu.lowest_capability": 6.1, "driver.cuda": "13.0"}, "{}cu126"),
+        ("torch", {"driver.cuda": "11.4"}, "torch==2.7.1 torchvision==0.22.1 torchaudio==2.7.1 --index-url {}cu118"),
+        ("torch", {"gpu.vendors": ("amd",)}, "{}rocm6.4"),
+        ("torch", {"gpu.vendors": ("intel",)}, "{}xpu"),
+        ("torch", {"os.name": "macos"}, "--force-reinstall torch torchvision torchaudio"),
+        ("torch", {"os.kernel": "5.15.148-tegra"}, "https://pypi.jetson-ai-lab.io/jp6/cu126"),
+        ("torch", {"os.kernel": "5.10.120-tegra"}, None),
+        ("torch", {"python.executable": "/v/bin/python"}, "/v/bin/python -m pip install"),
+        ("cu118", {"gpu.vendors": ("amd",)}, None),
+        ("same", {"torch.version": "2.3.1+cu121"}, "torch==2.3.1 --index-url {}cu121"),
+        ("same", {"torch.version": "2.3.1"}, "--force-reinstall torch==2.3.1"),
+        ("cpu", {}, "{}cpu"),
+    ],
+)  # fmt: skip
+def test_torch_is_installed_for_this_machine(
+    name: str, machine: dict[str, FactValue], told: str | None
+) -> None:
+    transcript = read_text("ValueError: no such thing\n")
+    event = transcript.events[0]
+    facts = TextFacts(transcript, FactBook(known(machine)))
+    seen = of_event(event, transcript, lambda name: facts.fact(name, event))
+    fact = command(f"install.{name}", seen, lambda name: facts.fact(name, event))
+    if told is None:
+        assert fact.value is None
+    else:
+        wanted = told.replace("{}", "https://download.pytorch.org/whl/")
+        assert wanted in str(fact.value)
+        assert str(fact.value).endswith(wanted.rpartition(" ")[2]) or wanted.endswith("install")
+
+
+OOM = (
+    "Traceback (most recent call last):\n"
+    '  File "{path}", line 88, in {function}\n    out = model(x)\n'
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.56 GiB "
+    "of which 1.00 GiB is free. Of the allocated memory 21.00 GiB is allocated by PyTorch, and 100.00 MiB is reserved "
+    "by PyTorch but unallocated.\n"
+)
+LABEL = "RuntimeError: CUDA error: device-side assert triggered\nIndexError: Target {} is out of bounds.\n"
+SHM = "{}RuntimeError: DataLoader worker (pid 37) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory.\n"
+GFX = "AMD Radeon RX {} gfx{}\nRuntimeError: HIP error: invalid device function\n"
+TIMEOUT = (
+    "[rank1]:[E1119 13:21:12.512786305 ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum={}, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600000 milliseconds "
+    "before timing out.\n"
+)
+PORT = (
+    "{}RuntimeError: The server socket has failed to bind to [::]:{} (errno: 98 - Address already in use).\n"
+)
+HUB = "huggingface_hub.errors.HfHubHTTPError: {} for url: https://huggingface.co/api/models/a/b\n"
+
+
+# of each rule with such a value: which value puts which fix first
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        (OOM.format(path="/home/me/train.py", function="train"), "Halve the batch size"),
+        (OOM.format(path="/x/lib/python3.10/site-packages/vllm/v1/worker.py", function="execute_model"), "Lower --gpu"),
+        (OOM.format(path="/home/me/ComfyUI/execution.py", function="process"), "Start ComfyUI with --lowvram"),
+        (OOM.format(path="/x/lib/python3.10/site-packages/sglang/srt/model.py", function="forward"), "Lower --mem-frac"),
+        (SHM.format("docker run --rm -it image python train.py\n"), "Give the container a larger /dev/shm"),
+        (SHM.format("KUBERNETES_SERVICE_HOST=10.0.0.1\n"), "Mount an emptyDir"),
+        (GFX.format("7600 XT", "1102"), "Let the card pose as gfx1100"),
+        (GFX.format("6600", "1032"), "Let the card pose as gfx1030"),
+        (TIMEOUT.format(1), "Test direct access between the GPUs"),
+        (TIMEOUT.format(469), "Read the output of the rank"),
+        (PORT.format("SLURM_JOB_ID=3\n", 12211), "Choose a port of its own for each job, since 12211"),
+        (PORT.format("", 29500), "Choose another port for this job, since 29500"),
+        ("IndexError: Target 10 is out of bounds.\n", "Give the last layer one output for each class: label 10"),
+        ("IndexError: Target -1 is out of bounds.\n", "Pass ignore_index=-1"),
+        ("RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x768 and 512x10)\n", "Set in_features to what"),
+        ("RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x9 and 8x10)\n", "Set in_features to what"),
+    ],
+)  # fmt: skip
+def test_a_value_puts_its_fix_first(text: str, start: str, rules: RuleSet) -> None:
+    fixes = first(text, rules).fixes
+    assert fixes[0].do.startswith(start), [fix.do for fix in fixes]
+
+
+@pytest.mark.parametrize(
+    ("text", "never"),
+    [
+        # training advice where a server ran
+        (OOM.format(path="/x/lib/python3.10/site-packages/vllm/v1/worker.py", function="execute_model"),
+         "accumulation|gradient_checkpointing|Train in"),
+        # an IndexError on the CPU leaves CUDA as it was
+        ("IndexError: index 7 is out of bounds for dimension 0 with size 5\n", "CUDA is unusable|estart the process"),
+        ("IndexError: Target 10 is out of bounds.\n", "CUDA is unusable|estart the process"),
+        # autocast does not touch float64
+        ("RuntimeError: mat1 and mat2 must have the same dtype, but got Double and Float\n", "under torch.autocast"),
+        # a Mac has no CUDA, and no libraries of Linux
+        ('Traceback (most recent call last):\n  File "/Users/me/a.py", line 3, in <module>\n    x.cuda()\n'
+         "AssertionError: Torch not compiled with CUDA enabled\n", "CUDA build|nvidia|LD_LIBRARY_PATH"),
+        # the minimum of a driver never contradicts the reader's own
+        ("RuntimeError: The NVIDIA driver on your system is too old (found version 11040).\n"
+         "| NVIDIA-SMI 470.10  Driver Version: 470.10  CUDA Version: 11.4 |\n", "CUDA 12 build"),
+    ],
+)  # fmt: skip
+def test_advice_that_is_wrong_for_this_reader_is_never_shown(text: str, never: str, rules: RuleSet) -> None:
+    shown = [f"{fix.do} {fix.run or ''}" for fix in first(text, rules).fixes]
+    assert shown
+    assert not [text for text in shown if re.search(never, text)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "needed", "never"),
+    [
+        ("gloo-peer-lost", "30 minutes", "NCCL_|10 minutes"),
+        ("gloo-connect", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"),
+        ("meta-tensor-no-data", "to_empty", r"\.to\(device\)"),
+        ("extension-stale-lock", "lock", "wheel"),
+        ("cudnn-execution-failed", "contiguous", "^Free memory"),
+        ("scheduler-oom-kill", "--mem=", ""),
+        ("libtorch-mixed", "server", ""),
+    ],
+)
+def test_advice_of_a_rule_keeps_what_was_found_wrong(
+    rule: str, needed: str, never: str, rules: RuleSet
+) -> None:
+    fixes = rules.text(rule).fixes
+    text = " ".join(f"{item.fix.do} {item.fix.run or ''}" for item in fixes)
+    assert needed in text
+    assert not (never and re.search(never, fixes[0].fix.do if never.startswith("^") else text))

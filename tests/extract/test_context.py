@@ -1,0 +1,84 @@
+"""The reader's surroundings, each from a form that only they print, with its line."""
+
+# ruff: noqa: E501 - a row of a table is one line
+
+from __future__ import annotations
+
+import pytest
+
+from torchdoctor.extract.context import extract
+from torchdoctor.intake import read_text
+from torchdoctor.model import Fact, Transcript
+
+RAISED = "RuntimeError: CUDA error: unknown error\n"
+
+
+def facts(text: str) -> dict[str, Fact]:
+    transcript: Transcript = read_text(text)
+    event = transcript.events[-1]
+    return {fact.name.partition(".")[2]: fact for fact in extract(event, transcript)}
+
+
+def frames(*paths: str) -> str:
+    lines = "".join(f'  File "{path}", line 3, in <module>\n    run()\n' for path in paths)
+    return f"Traceback (most recent call last):\n{lines}RuntimeError: it broke\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "dimension", "tags"),
+    [
+        (frames(r"C:\Users\me\train.py"), "system", ("windows",)),
+        (frames("/Users/me/train.py"), "system", ("macos",)),
+        (frames("/home/me/train.py"), "system", ("linux",)),
+        (frames("/mnt/c/me/train.py"), "system", ("wsl", "linux")),
+        (frames("/Users/me/train.py"), "device", ("apple",)),
+        ("AMD Radeon RX 7600 XT gfx1102\nRuntimeError: HIP error: invalid device function\n", "device", ("amd",)),
+        ("GPU 0: NVIDIA GeForce RTX 3090\n" + RAISED, "device", ("nvidia",)),
+        ("torch 2.9.0+xpu\nRuntimeError: XPU out of memory\n", "device", ("intel",)),
+        ("Linux-5.15.148-tegra-aarch64\n" + RAISED, "board", ("jetson", "aarch64")),
+        ("NVIDIA H100 80GB HBM3\n" + RAISED, "board", ("datacenter",)),
+        ("root@c295e3b7cf53:/work# python a.py\n" + RAISED, "runtime", ("docker",)),
+        ("KUBERNETES_SERVICE_HOST=10.0.0.1\n" + RAISED, "runtime", ("kubernetes",)),
+        ("srun: error: node1: task 1: Exited with exit code 1\n" + RAISED, "runtime", ("slurm",)),
+        (frames("/content/train.py"), "runtime", ("colab", "jupyter")),
+        (frames("/kaggle/working/a.py"), "runtime", ("kaggle", "jupyter")),
+        (frames("/home/runner/work/a.py"), "runtime", ("ci",)),
+        (frames(r"D:\ComfyUI_windows_portable\python_embeded\Lib\site-packages\torch\x.py"), "python", ("embedded",)),
+        (frames("/opt/conda/envs/a/lib/python3.10/site-packages/torch/x.py"), "python", ("conda",)),
+        (frames("/work/.venv/lib/python3.10/site-packages/torch/x.py"), "python", ("venv",)),
+        (frames("/x/lib/python3.10/site-packages/vllm/v1/a.py"), "program", ("vllm",)),
+        (frames("/x/lib/python3.10/site-packages/transformers/trainer.py"), "program", ("trainer",)),
+        ("RuntimeError: Gloo connectFullMesh failed\n", "backend", ("gloo",)),
+    ],
+)  # fmt: skip
+def test_each_dimension_from_its_forms(text: str, dimension: str, tags: tuple[str, ...]) -> None:
+    assert facts(text)[dimension].value == tags
+
+
+def test_unknown_stays_unknown_and_a_hint_is_no_place() -> None:
+    assert not {"system", "device", "board", "runtime"} & facts("ValueError: no such thing\n").keys()
+    hint = "RuntimeError: within a container from https://hub.docker.com/r/pytorch/pytorch use docker run\n"
+    assert "runtime" not in facts(hint)
+
+
+def test_a_fact_names_its_line() -> None:
+    assert facts("epoch 1\nsrun: error: n1: task 1: Killed\n" + RAISED)["runtime"].source.endswith(":2")
+
+
+@pytest.mark.parametrize(
+    ("path", "interpreter"),
+    [
+        ("/home/me/venv/lib/python3.10/site-packages/torch/x.py", "/home/me/venv/bin/python"),
+        (r"C:\app\python_embeded\Lib\site-packages\torch\x.py", r"C:\app\python_embeded\python.exe"),
+        (r"C:\app\.venv\Lib\site-packages\torch\x.py", r"C:\app\.venv\Scripts\python.exe"),
+        ("/home/me/.local/lib/python3.10/site-packages/torch/x.py", None),
+        ("/usr/lib/python3/dist-packages/torch/x.py", None),
+    ],
+)
+def test_the_interpreter_that_ran(path: str, interpreter: str | None) -> None:
+    fact = facts(frames("/home/me/a.py", path)).get("interpreter")
+    assert (fact.value if fact is not None else None) == interpreter
+
+
+def test_the_script_that_was_started() -> None:
+    assert facts(frames("/home/me/run_clm.py", "/x/site-packages/torch/x.py"))["script"].value == "run_clm.py"

@@ -1,3 +1,0 @@
-import torch
-
-torch.autograd.set_detect_anomaly(True)  # <- anomaly-mode: False -> True

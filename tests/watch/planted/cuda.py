@@ -1,3 +1,0 @@
-import torch
-
-torch.cuda._initialized = True  # <- cuda-initialized: False -> True

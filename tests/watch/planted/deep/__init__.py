@@ -1,1 +1,0 @@
-"""A package whose inner module switches gradients off."""

@@ -1,3 +1,0 @@
-from planted.deep import switch
-
-switch.off(1)

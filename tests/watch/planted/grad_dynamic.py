@@ -1,3 +1,0 @@
-import importlib
-
-importlib.import_module("planted.deep.inner")

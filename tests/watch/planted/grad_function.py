@@ -1,9 +1,0 @@
-import torch
-
-
-def prepare():
-    for _ in range(2):
-        torch.autograd.set_grad_enabled(mode=False)  # <- grad-mode: True -> False
-
-
-prepare()

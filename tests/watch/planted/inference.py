@@ -1,4 +1,0 @@
-import torch
-
-mode = torch.inference_mode()
-mode.__enter__()  # <- inference-mode: False -> True, grad-mode: True -> False

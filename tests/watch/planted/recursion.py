@@ -1,3 +1,0 @@
-import sys
-
-sys.setrecursionlimit(sys.getrecursionlimit() + 1234)  # <- recursion-limit: * -> *

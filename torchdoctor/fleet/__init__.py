@@ -1,0 +1,1 @@
+"""Many reports: what fails how often, since when, and where."""

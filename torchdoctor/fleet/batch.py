@@ -1,0 +1,33 @@
+"""Reports on many logs as lines of JSON, for engines that hand out the logs: Ray Data, Spark, job arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from io import BytesIO
+from typing import BinaryIO, cast
+
+from torchdoctor import catalog
+from torchdoctor.engine.factbook import FactBook
+from torchdoctor.engine.incident import STDIN, USE_RUN, explain
+from torchdoctor.records import replace
+from torchdoctor.render.json import to_json
+
+
+def report_lines(paths: Sequence[str], contents: Sequence[bytes] | None = None) -> list[str]:
+    """One report for each log (``torchdoctor.report/1``), in order, as ``stats`` reads them. Asks no probe.
+
+    ``contents`` are the logs themselves where this machine cannot open the paths. What cannot be read has a
+    report of outcome ``unreadable``. Raises ValueError where the two differ in length.
+    """
+    rules, _ = catalog.load_with_packs()
+    lines = []
+    given: Sequence[bytes | None] = contents if contents is not None else [None] * len(paths)
+    for path, data in zip(paths, given, strict=True):
+        if data is None:
+            report = explain((path,), FactBook(None), rules).report
+        else:
+            report = explain((STDIN,), FactBook(None), rules, cast(BinaryIO, BytesIO(data))).report
+            notes = tuple(note for note in report.notes if note != USE_RUN)
+            report = replace(report, source=(path,), notes=notes)
+        lines.append(to_json(report))
+    return lines
