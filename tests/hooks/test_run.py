@@ -450,16 +450,21 @@ def test_slurm_output_files_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 RANKS = """
 import torch, torch.distributed as dist
-dist.init_process_group("gloo")
-values = torch.zeros(3)
-dist.all_reduce(values)
+from torch.distributed.elastic.multiprocessing.errors import record
 
 def step(batch):
     return batch["label"]
 
-if dist.get_rank() == 1:
-    step({"image": 1})
-dist.all_reduce(values)
+@record
+def main():
+    dist.init_process_group("gloo")
+    values = torch.zeros(3)
+    dist.all_reduce(values)
+    if dist.get_rank() == 1:
+        step({"image": 1})
+    dist.all_reduce(values)
+
+main()
 """
 
 
@@ -473,4 +478,5 @@ def test_logs_of_torchrun_ranks_are_read(tmp_path: Path) -> None:
     report = json.loads(ended.stderr.splitlines()[-1])
     assert report["first_failure"]["rank"] == 1
     assert report["diagnoses"][0]["frame"]["code"] == 'return batch["label"]'
-    assert report["diagnoses"][0]["evidence"][0]["file"].endswith("/1/stderr.log")
+    read = {source.rpartition("/attempt_0/")[2] for source in report["source"]}
+    assert {"<output>", "1/stderr.log", "1/error.json"} <= read
