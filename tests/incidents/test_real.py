@@ -1,4 +1,4 @@
-"""Incidents that benchmarks/real_incidents.py made on two H200 with NCCL and torch 2.11, in two runs.
+"""Incidents that benchmarks/real_incidents.py made on two H200 with NCCL and torch 2.11, in three runs.
 
 ``real.tar.gz`` holds what they left, a folder each; ``real.json`` says what is right.
 """
