@@ -45,7 +45,8 @@ def read(
     ones are in the notes.
     """
     parts, notes, _ = _read_inputs(paths, stdin, triggers)
-    return _merged(_placed(parts), notes)
+    parts, earlier = _by_attempts(parts)
+    return _behind(earlier, _merged(_placed(parts), notes))
 
 
 def read_all(
@@ -53,16 +54,32 @@ def read_all(
 ) -> Reading:
     """Like ``read``, by incident, with what could not be read. Raises IntakeError when nothing could."""
     parts, notes, unreadable = _read_inputs(paths, stdin, triggers)
+    parts, earlier = _by_attempts(parts)
     placed = _placed(parts)
     if len(parts) == 1 or hasattr(stdin, "label"):  # one command wrote all of them
-        return Reading((_merged(placed, notes),), unreadable)
+        return Reading((_behind(earlier, _merged(placed, notes)),), unreadable)
     from torchdoctor.intake.joining import joined
 
     groups, why = joined(placed)
     if len(groups) == 1:
-        return Reading((_merged(placed, notes),), unreadable, (why,))
-    incidents = tuple(_merged(_placed(_in_a_row(parts[number] for number in group)), ()) for group in groups)
-    return Reading(incidents, unreadable, (why, *notes))
+        return Reading((_behind(earlier, _merged(placed, notes)),), unreadable, (why,))
+    first, *others = (_merged(_placed(_in_a_row(parts[number] for number in group)), ()) for group in groups)
+    return Reading((_behind(earlier, first), *others), unreadable, (why, *notes))
+
+
+def _by_attempts(parts: list[Transcript]) -> tuple[list[Transcript], tuple[Transcript, ...]]:
+    """The parts of torchelastic's last attempt, those of none among them, and each earlier one as a run."""
+    numbers = [pattern(r"[\\/]attempt_(\d{1,4})[\\/]").search(part.sources[0]) for part in parts]
+    known = sorted({int(found[1]) for found in numbers if found})
+    if len(known) < 2:
+        return parts, ()
+    of = [int(found[1]) if found else known[-1] for found in numbers]
+    attempts = [_in_a_row(p for p, number in zip(parts, of, strict=True) if number == one) for one in known]
+    return attempts[-1], tuple(_merged(_placed(attempt), ()) for attempt in attempts[:-1])
+
+
+def _behind(earlier: tuple[Transcript, ...], last: Transcript) -> Transcript:
+    return replace(last, earlier=(*earlier, *last.earlier)) if earlier else last
 
 
 def _in_a_row(parts: Iterable[Transcript]) -> list[Transcript]:
