@@ -101,7 +101,7 @@ def test_the_lint_neither_records_nor_forgets_it(
 ) -> None:
     monkeypatch.setattr(
         "torchdoctor.workbench.lint_patterns.problems", lambda *_: ()
-    )  # slow, and tested apart
+    )
     monkeypatch.setenv("XDG_CACHE_HOME", str(root / "cache"))
     monkeypatch.chdir(root)
     for name in ("clean", "texts"):
