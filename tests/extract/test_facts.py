@@ -14,7 +14,7 @@ OF_THE_SAMPLE = {"assert.kernel"}
 
 def test_every_fact_of_a_message_is_read() -> None:
     rules = "\n".join(path.read_text(encoding="utf-8") for path in RULES.rglob("*.toml"))
-    # the engine asks for the surroundings itself
-    named = (name for space, name in NAMESPACES.items() if space != "context")
-    modules = (import_module(f"torchdoctor.extract.{name}") for name in named)
-    assert {name for module in modules for name in module.FACTS if name not in rules} == OF_THE_SAMPLE
+    modules = (import_module(f"torchdoctor.extract.{name}") for name in NAMESPACES.values())
+    unread = {name for module in modules for name in module.FACTS if name not in rules}
+    # `for` of a fix reads the facts of context.py
+    assert {name for name in unread if not name.startswith("context.")} == OF_THE_SAMPLE

@@ -34,6 +34,7 @@ EXAMPLES = {
     "gate policy learn": ("gate policy learn -o site.toml", "gate policy learn --help"),
     "gate policy check": ("gate policy check site.toml", "gate policy check --help"),
     "gate verify": ("gate verify verdict.json", "gate verify --format json verdict.json"),
+    "gate cleanup": ("gate cleanup", "gate cleanup --kill"),
     "stats": ("stats reports.jsonl", "stats --format html reports.jsonl"),
     "lint": ("lint train.py src/", "lint --fix --advice ."),
     "hook": ("hook enable --python .venv", "hook status --python .venv"),
