@@ -59,6 +59,11 @@ def test_what_glog_checks_of_cuda_is_none_of_torch() -> None:
 
 
 def test_an_exception_of_python_beside_a_program_in_cuda_is_torchs() -> None:
-    transcript = read_text("Test NCCL failure common.cu:777 'no'\nRuntimeError: NCCL Error 2: no\n")
-    assert is_foreign("nccl-system-error", transcript.events[0], transcript)
-    assert not is_foreign("nccl-system-error", transcript.events[1], transcript)
+    transcript = read_text("main.cu:777 'no'\nRuntimeError: CUDA error: no\n")
+    assert is_foreign("cuda-illegal-access", transcript.events[0], transcript)
+    assert not is_foreign("cuda-illegal-access", transcript.events[1], transcript)
+
+
+def test_what_nccl_says_in_its_own_tests_holds_without_torch() -> None:
+    transcript = read_text("Test NCCL failure common.cu:777 'no'\n")
+    assert not is_foreign("nccl-system-error", transcript.events[0], transcript)

@@ -22,7 +22,7 @@ def outcome(*lines: str) -> tuple[Outcome, str]:
     [
         "ONNX: export failure  0.4s: the graph has a cycle",
         f"{NCCL}graph/xml.h:77 NCCL WARN Attribute zone of node hub not found",
-        "node-2: Test NCCL failure common.cu:961 'remote process exited or there was a network error'",
+        "node-2: Test NCCL failure common.cu:961 'the pool of frobnicators is dry'",
         "[   81.555058] NVRM: GPU3 _someRpc: ******* Heartbeat Timeout *******",
         "export stage: FancyCheckerError: no such table",
         "        FancyCheckerError: no such table",

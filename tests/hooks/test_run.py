@@ -16,7 +16,9 @@ from hang.programs import LOCK_ORDER, READY
 from run_screen import QUIET, RUN, Screen, environment
 
 from torchdoctor.cli.main import main
+from torchdoctor.hooks.run import stops
 from torchdoctor.hooks.run.watch import Watch, interpreter_of
+from torchdoctor.model import Fact
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pseudo-terminals and /proc")
 
@@ -363,6 +365,31 @@ def test_ctrl_c_on_a_hang_says_what_hangs(tmp_path: Path) -> None:
 def test_what_works_in_silence_is_no_stall() -> None:
     ended = piped([*RUN, "--offline", "--stall", "1s", "--kill-on-stall", "--", sys.executable, "-c", BUSY])
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("files", "shares", "works"),
+    [
+        (["/dev/nvidia1", "/dev/nvidiactl"], (99, 0), False),
+        (["/dev/nvidia1"], (0, 7), True),
+        (["/dev/nvidia6"], (0, 7), True),  # a container of the host's GPUs
+        (["/dev/nvidia0"], (None, 7), False),
+        (["/dev/null"], (99, 99), False),
+        (["/dev/nvidia0"], None, False),
+    ],
+)
+def test_a_gpu_at_work_is_no_stall(
+    files: list[str], shares: object, works: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Source:
+        def fetch(self, name: str) -> Fact:
+            return Fact.known(name, shares)  # type: ignore[arg-type]
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(stops.procfs, "open_files", lambda pid: dict(enumerate(files)))
+    monkeypatch.setattr("torchdoctor.probes.opening.open_for_log", lambda *_: Source())
+    assert stops.gpus_work([os.getpid()]) is works
 
 
 # ------------------------------------------------------------------------------ interpreters and ranks

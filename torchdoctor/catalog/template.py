@@ -51,12 +51,13 @@ class Template:
         self.holes = holes
 
 
-# forums and translators turn a program's quotation marks into those of print
+# forums and translators turn a program's quotation marks, colons, commas and brackets into those of print
 _QUOTES = {0x2018: "'", 0x2019: "'", 0x201C: '"', 0x201D: '"'}
+_QUOTES |= {0xFF1A: ":", 0xFF0C: ",", 0xFF08: "(", 0xFF09: ")", 0xFF3B: "[", 0xFF3D: "]"}
 
 
 def fold(text: str) -> str:
-    """The text with every run of white space turned into one space, and its quotation marks into ASCII's."""
+    """The text with every run of white space turned into one space, and its marks of print into ASCII's."""
     if not text.isascii():
         text = text.translate(_QUOTES)
     return " ".join(text.split())

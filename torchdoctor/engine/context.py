@@ -6,7 +6,8 @@ from collections import Counter
 
 from torchdoctor.engine.finding import Finding
 from torchdoctor.engine.frames import outers
-from torchdoctor.extract.progress import is_progress, is_step
+from torchdoctor.extract.progress import is_progress, is_step, steps_shown
+from torchdoctor.intake.ending import rows
 from torchdoctor.intake.ending.event import is_failure
 from torchdoctor.model import Event, EventKind, Role, Severity, Transcript
 from torchdoctor.patterns import pattern
@@ -94,6 +95,18 @@ def ended(live: list[Finding], strange: list[Event], transcript: Transcript) -> 
     )
 
 
+def without_past(live: list[Finding], strange: list[Event], transcript: Transcript) -> list[Finding]:
+    """The findings, less errors that a process printed and took steps after, where another one ended it."""
+    if not ended(live, strange, transcript):
+        return live
+    return [one for one in live if not all(_passed(item.event, transcript) for item in one.occurrences)]
+
+
+def _passed(event: Event, transcript: Transcript) -> bool:
+    printed = event.kind is EventKind.LOG and event.level is None and rows.TROUBLE.search(event.text[:400])
+    return bool(printed) and not is_step(event.text) and steps_after(event, transcript) >= _STEPS
+
+
 def waited_by_chance(finding: Finding, transcript: Transcript) -> bool:
     """Was a run that moved stopped by hand, so that where its stack stood is a moment of it and no hang?"""
     return all(_stopped(one.event) and _moved(one.event, transcript) for one in finding.occurrences)
@@ -105,7 +118,7 @@ def _stopped(event: Event) -> bool:
 
 def _moved(event: Event, transcript: Transcript) -> bool:
     before = transcript.events[max(0, event.id - _LOOK_BACK) : event.id]
-    return sum(is_step(one.text) or is_progress(one.text) for one in before) >= _STEPS
+    return sum(steps_shown(one.text) for one in before) >= _STEPS
 
 
 def without_own_code(live: list[Finding], transcript: Transcript) -> list[Finding]:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import suspect
 from torchdoctor.engine.answer import answer
-from torchdoctor.engine.context import waited_by_chance, without_own_code
+from torchdoctor.engine.context import waited_by_chance, without_own_code, without_past
 from torchdoctor.engine.echo import mark_echoes
 from torchdoctor.engine.factbook import FactBook, TextFacts
 from torchdoctor.engine.finding import Finding
+from torchdoctor.engine.frames import SPAWNED
 from torchdoctor.engine.judge import judge
 from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
@@ -79,6 +80,7 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     live = without_own_code(live, transcript)
     live = [one for one in live if one.rule.id == INTERRUPTED or not waited_by_chance(one, transcript)]
     strange = suspect.unexplained(transcript, {number for finding in live for number in finding.events()})
+    live = without_past(live, strange, transcript)
     mark_echoes(live, strange)
     first, moments, own = _ranks(transcript, live, strange)
     unknown = own is not None and first is not None and any(one.rank == first.rank for one in strange)
@@ -167,7 +169,10 @@ def _ranks(
     What works this out is not even imported for a text of one process.
     """
     if not any(
-        event.rank is not None or event.local_rank is not None or event.kind in _OF_MANY
+        event.rank is not None
+        or event.local_rank is not None
+        or event.kind in _OF_MANY
+        or event.text.startswith(SPAWNED)
         for event in transcript.events
     ):
         return None, (), None

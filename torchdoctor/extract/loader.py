@@ -55,12 +55,15 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             yield "collating", True
         return
     files = [frame.file.replace("\\", "/") for frame in event.frames]
+    frames = [*event.frames]
+    for relation in event.relations:  # what a worker's exception wraps says where it was raised
+        frames += transcript.events[relation.event].frames
     fetching = any(mark in file for file in files for mark in _FETCHING)
     yield "fetching", fetching
     yield "collating", collating or fetching
-    sample = _sample_frame(event.frames)
+    sample = _sample_frame(frames)
     if sample is not None and sample.code:
-        by_index = sample is _last_own(event.frames) and pattern(_BY_INDEX).search(sample.code) is not None
+        by_index = sample is _last_own(frames) and pattern(_BY_INDEX).search(sample.code) is not None
         yield "by_sample_index", by_index
 
 
@@ -79,12 +82,12 @@ def _stuck_child(event: Event) -> bool:
     return any(mark in places for mark in _LOCKS) and any(mark in places for mark in _FORKED)
 
 
-def _sample_frame(frames: tuple[Frame, ...]) -> Frame | None:
+def _sample_frame(frames: list[Frame]) -> Frame | None:
     """The innermost __getitem__ that is the user's own."""
     own = [frame for frame in frames if frame.function.endswith("__getitem__") and not frame.package]
     return own[-1] if own else None
 
 
-def _last_own(frames: tuple[Frame, ...]) -> Frame | None:
+def _last_own(frames: list[Frame]) -> Frame | None:
     own = [frame for frame in frames if not frame.package]
     return own[-1] if own else None

@@ -8,8 +8,8 @@ from torchdoctor.patterns import Patterns
 
 _STEP_STARTS = (
     "epoch", "step", "iter", "[epoch", "batch", "ep ", "train:", "val:", "train ", "it ", "[epoch",
-    "global step", "[iter", "training:", "|epoch", "| epoch", "epoch:", "validation", "eval", "[train",
-    "[step",
+    "global step", "global_step", "[iter", "training:", "|epoch", "| epoch", "epoch:", "validation", "eval",
+    "[train", "[step",
 )  # fmt: skip
 _SOURCES = {
     "bar": r"\d%\||\d+(?:\.\d+)?(?:it|ex|tok|[kMG]?B)/s|s/it|\?it/s|^ *\d{1,3}% +\d+/\d+",
@@ -37,6 +37,14 @@ def is_step(line: str) -> bool:
     if low.startswith(_STEP_STARTS):
         return any(c.isdecimal() for c in low)
     return ("loss" in low or "acc" in low or "lr" in low) and bool(_PATTERNS["metric"].search(low))
+
+
+def steps_shown(line: str) -> int:
+    """How many steps a line shows: the count of a bar, one for a step, none for another line."""
+    if is_progress(line):
+        counted = _PATTERNS["count"].search(line)
+        return int(counted["at"]) if counted and counted["at"] else 1
+    return int(is_step(line))
 
 
 def advances(lines: Iterable[str]) -> bool:

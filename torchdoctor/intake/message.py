@@ -106,7 +106,7 @@ class Message:
             if self.cpp <= CPP_FRAMES:
                 self._add(line)
             return True
-        if stripped.startswith('File "') and ", in " not in stripped and not self._places():
+        if stripped.startswith('File "') and ", in " not in stripped and not self.quotes_code():
             return False  # where Python could not read a file: the head of another exception
         indent = len(body) - len(body.lstrip())
         if is_hint(stripped):
@@ -121,7 +121,7 @@ class Message:
         self._add(line)
         return True
 
-    def _places(self) -> bool:
+    def quotes_code(self) -> bool:
         """Does the message quote source code, as TorchScript's do, or announce to?"""
         return ends_open(self.draft) or any('File "' in part for part in self.draft.parts)
 

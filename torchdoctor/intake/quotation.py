@@ -54,6 +54,8 @@ _DIRECTIVE = r"\.\. [a-z][\w-]*::"
 _ROW = r"\|[^`]*`[^`]+`.*\|$"
 _COMMENT = r"(?:#(?!\d+[ :])|//|/\*|\*/|<!--|--\[\[|;;) ?\S"
 _ITEM = r"(?:[-*+\u2022\u2023\u25aa\u25cf\u2013] |\(?\d{1,2}[.)] )\s*"
+# a key and its text in TOML, Python or YAML-like settings
+_ASSIGNED = r"[A-Za-z_][\w.-]* += +([\"']).{8,}\1,?$"
 _OPTION = r"-{1,2}[A-Za-z][\w-]*(?:[ =,<\[].*)?$"
 # a string in an expression, as in any language of braces: TORCH_CHECK(x, "…"), msg = '…', ["…", …
 _STRING = r"(?:[\w>)\]]\(|[(\[{,] ?|[^=]=\s?)[frbu]{0,2}([\"'`])(?P<text>(?:(?!\1).){8,})\1"
@@ -143,6 +145,8 @@ def _by_head(raw: str) -> Quoted:
             return Quoted.NO if pattern(_HEAD).match(text, item.end()) else Quoted.WRITTEN
     if first == "-" and pattern(_OPTION).match(text):
         return Quoted.SOURCE
+    if "=" in text and pattern(_ASSIGNED).match(text):
+        return Quoted.WRITTEN
     for heads, form in _HEADS:
         if first in heads and pattern(form).match(text):
             return Quoted.WRITTEN

@@ -126,7 +126,9 @@ def _is_start(drafts: list[Draft], begin: int, end: int, index: int, several: bo
         return True
     if draft.rank is not None or draft.kind is not EventKind.LOG:
         return False
-    first = [shape(one.raw) for one in drafts[begin : min(begin + _HEAD, end)] if _tells(one)]
+    head = [one for one in drafts[begin : min(begin + _HEAD, end)] if _tells(one)]
+    # a launcher prints the lines of each rank when it gets to them: those of another one begin nothing
+    first = [shape(one.raw) for one in head if one.stream == draft.stream]
     if shape(draft.raw) not in first or not _tells(draft):
         return False
     here = {shape(one.raw) for one in drafts[index : index + _HEAD]}

@@ -261,7 +261,8 @@ class TracebackReader:
                     return self._exception(line, *head)
                 if draft.parts or draft.headed:
                     return DONE
-        own_code = (draft.type or "").endswith("CompilationError")  # Triton quotes the kernel in the message
+        # Triton and TorchScript quote the source in the message
+        own_code = (draft.type or "").endswith("CompilationError") or message.quotes_code()
         loose = (self.heads > 1 or self.headless) and not own_code
         if loose and draft.parts and not self.outers and is_code(stripped):
             return TAKEN if self.heads > 1 and indent >= 4 else DONE  # source lines of another process

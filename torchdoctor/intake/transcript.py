@@ -295,11 +295,25 @@ def _merged(parts: Sequence[Transcript], notes: tuple[str, ...]) -> Transcript:
     events = tuple(event for part in parts for event in part.events)
     forms = [part.form for part in parts]
     form = next((f for f in (Form.LOG, Form.BINARY) if f in forms), Form.EMPTY)
-    endings = {part.ending for part in parts if part.form not in (Form.EMPTY, Form.BINARY)}
-    ending = Ending.BAD if Ending.BAD in endings else endings.pop() if len(endings) == 1 else Ending.UNKNOWN
     return Transcript(
-        tuple(source for part in parts for source in part.sources), events, form, ending,
+        tuple(source for part in parts for source in part.sources), events, form, _ending(parts),
         sum(part.lines_read for part in parts), sum(part.bytes_read for part in parts),
         tuple(note for part in parts for note in part.notes) + notes,
         tuple(run for part in parts for run in part.earlier),
     )  # fmt: skip
+
+
+def _ending(parts: Sequence[Transcript]) -> Ending:
+    """Bad where one is, good where all are; of the streams of one rank one that ends well is enough."""
+    ends: dict[int | None, set[Ending]] = {}
+    for part in parts:
+        if part.form not in (Form.EMPTY, Form.BINARY):
+            event = part.events[0] if part.events else None
+            rank = None if event is None else event.local_rank if event.rank is None else event.rank
+            ends.setdefault(rank, set()).add(part.ending)
+    if any(Ending.BAD in found for found in ends.values()):
+        return Ending.BAD
+    good = all(
+        found == {Ending.GOOD} or (rank is not None and Ending.GOOD in found) for rank, found in ends.items()
+    )
+    return Ending.GOOD if good and ends else Ending.UNKNOWN

@@ -41,7 +41,8 @@ def mark_asked_for(drafts: list[Draft]) -> None:
         if draft.line - before.end_line <= 2 and not before.frames and _is_verdict(draft.raw):
             before.recovered = True
     for draft in drafts:
-        over = draft.recovered or draft.ignored or _cancelled(draft)
+        ignored = draft.ignored and not rows.DIED.search(draft.text()[:_LONG])
+        over = draft.recovered or ignored or _cancelled(draft)
         draft.recovered = over or rows.HARMLESS.search(draft.raw[:_LONG]) is not None
         # the word of the test may have been taken for the end of the message
         last = len(draft.parts) > 1 and _is_verdict(draft.parts[-1])

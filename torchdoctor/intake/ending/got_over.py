@@ -73,7 +73,7 @@ def _went_on(drafts: list[Draft], index: int, ending: Ending, good: int, steps: 
 def caught(drafts: list[Draft], index: int) -> bool:
     """Did the program say that it caught this exception, or what it does instead, and get on then?"""
     failed = drafts[index]
-    if failed.kind is not EventKind.EXCEPTION or not failed.frames:
+    if failed.kind is not EventKind.EXCEPTION or not failed.frames or rows.DIED.search(failed.text()[:_MOST]):
         return False
     behind = [one.text()[:400] for one in drafts[index + 1 : index + 1 + _MOST] if _goes_on(one, failed)]
     if len(behind) < 2 or any(rows.GAVE_UP.search(text) for text in behind):

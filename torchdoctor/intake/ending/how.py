@@ -37,6 +37,8 @@ def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
         good = -1  # ComfyUI says so after a failed prompt, too
     if _exited_badly(drafts):
         return Ending.BAD, -1
+    if good == failure + 1 and failure >= 0 and rows.STATUS.search(drafts[good].text()):
+        return Ending.UNKNOWN, -1  # the program's own last word was of a failure, though it exited with 0
     if failure < 0:
         return (Ending.GOOD, good) if good >= 0 else (Ending.UNKNOWN, -1)
     if good > failure and (strength == 2 or steps >= 2):

@@ -122,6 +122,11 @@ NOT_GOOD = Table((
     ),
 ))  # fmt: skip
 
+# whoever started a program says how it exited
+STATUS = Table((
+    Row("finished exited", r"\b(?:finished|exited) with (?:exit )?(?:code|status) 0\b", "IDEs, launchers"),
+))  # fmt: skip
+
 # the run ended badly, said by whoever watched it
 BAD = Table((
     Row("fail fatal aborted killed dumped cancelled memory traceback",
@@ -159,6 +164,10 @@ NO_TROUBLE = Table((
     ),
     Row("error exception failure traceback",
         r"\b(?:no|without(?: any| an?)?) (?:\w+ )?(?:errors?|exceptions?|failures?|traceback)\b", "scripts"),
+))  # fmt: skip
+# the death of another process is told, wherever it is raised: torch's handler of SIGCHLD
+DIED = Table((
+    Row("worker", r"DataLoader worker \(pid.{1,40}\) (?:is killed by signal|exited unexpectedly)", "torch"),
 ))  # fmt: skip
 # NCCL, the kernel and torch's C++ write at the level of a warning what ended a call of theirs
 REPORTED = Table((
