@@ -185,7 +185,7 @@ def seeded(gpus: int) -> list[Seeded]:
             f"hbm@{one}": ("warn", r"GB/s, expected at least"),
             f"h2d@{one}": ("warn", r"GB/s, expected at least"),
             f"d2h@{one}": ("warn", r"GB/s, expected at least"),
-            f"jitter@{one}": ("fail", r"1\.[23]\d* × the median"),
+            f"jitter@{one}": ("warn", r"1\.[23]\d* × the median"),
         }),
         Seeded("crash", ("gemm-exact", "lstsq-rank"), {
             f"gemm-exact@{one}": ("fail", r"crashed: ended by SIGSEGV"),
@@ -193,7 +193,7 @@ def seeded(gpus: int) -> list[Seeded]:
         }),
         Seeded("hang", ("nan",), {
             f"nan@{one}": ("fail", r"stuck: no further output for"),
-        }, ("--time-limit", "0.25")),
+        }, ("--stretch", "0.25")),
         Seeded("garbage", ("gemm-exact", "nan"), {
             f"gemm-exact@{one}": ("unknown", r"ended without a result"),
             f"nan@{one}": ("unknown", r"ended without a result"),

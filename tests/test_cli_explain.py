@@ -330,7 +330,7 @@ class TestBadInput:
         assert note.endswith("> train.log 2>&1")
         (folder / "full.log").write_bytes(b"epoch 1\n")
         assert explain("--format", "json", "empty.log", "full.log") == 0
-        (note,) = json.loads(capsys.readouterr().out)["notes"]
+        note, _ = json.loads(capsys.readouterr().out)["notes"]
         assert note == "2 files, taken as one incident because only one of them is the log of a run"
 
     def test_damaged_archive_without_a_line(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

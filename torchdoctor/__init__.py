@@ -4,7 +4,7 @@ What a program may call is imported when it is asked for: ``import torchdoctor``
 PYTEST_DONT_REWRITE: a hook may have imported this before pytest began.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # name -> the module that holds it, "" for a module of that name; __init__.pyi says it to type checkers
 _HOMES = {

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
+import jsonschema
 import pytest
 from probe_machines import stated
 
@@ -19,6 +22,7 @@ from torchdoctor.probes.compatibility import (
     vision_of,
 )
 
+SCHEMA = Path(__file__).parents[2] / "torchdoctor" / "schema" / "plan-1.json"
 NAMES = ("torch", "companions", "driver", "driver_major", "compilers", "headers", "numpy", "builds")
 
 
@@ -65,7 +69,7 @@ def test_plan(
         assert told[-1] == (
             f"python -m pip install torch=={torch} --index-url https://download.pytorch.org/whl/{build}"
         )
-    assert '"schema": "torchdoctor.plan/1"' in to_json(found)
+    jsonschema.validate(json.loads(to_json(found)), json.loads(SCHEMA.read_text(encoding="utf-8")))
 
 
 def test_no_wheel_for_musl() -> None:

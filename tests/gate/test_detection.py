@@ -179,6 +179,14 @@ def seeds() -> list[Seed]:
             gpu=1,
         ),
         Seed(
+            "43 of four processes of the self-check itself",
+            log(*(xid(43, f"pid={pid}, name=torchdoctor, Ch 00000008") for pid in (11, 22, 33, 44))),
+            FIT,
+            "xid43",
+            Action.NONE,
+            gpu=1,
+        ),
+        Seed(
             "154 set",
             log(xid(154, "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)")),
             UNFIT,

@@ -19,6 +19,7 @@ from torchdoctor.gate.steps import _OF_ACTION, steps
 from torchdoctor.gate.supervisor import Run, Wish
 from torchdoctor.gate.text import render
 from torchdoctor.model import Blame
+from torchdoctor.probes.machine import Outcome
 
 NODE = str(MACHINES["hgx-h100x8"])
 
@@ -151,3 +152,16 @@ def test_verify_of_what_cannot_be_looked_at_again(tmp_path: Path, capsys: pytest
     (tmp_path / "v.json").write_text('{"schema": "x"}')
     assert main(["gate", "verify", verdict]) == 2
     assert "is not a verdict of schema" in capsys.readouterr().err
+
+
+def test_who_holds_memory_is_named_and_no_recording_keeps_the_name() -> None:
+    it = Altered()
+    it.gpu("gpu.memory_used_bytes", 1, 40_000_000_000)
+    it.put("gpu.processes", [[1, 4242, 40_000_000_000, "compute"]])
+    it.put("gpu.owners", [[4242, "python", "mia", 7200, True]])
+    (found,) = [one for one in it.judge().findings if one.check == "leftovers"]
+    assert found.observed == "40.0 GB used by process 4242 (python of mia)"
+    told = Outcome(
+        exit_code=0, lines=({"name": "gpu.owners", "value": [[4242, "python", "mia", 7200, True]]},)
+    )
+    assert "mia" not in record({"gate-nvml": told})

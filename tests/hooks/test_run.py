@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import os
-import pty
-import select
 import signal
-import struct
 import subprocess
 import sys
-import termios
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from hang.programs import LOCK_ORDER, READY
+from run_screen import QUIET, RUN, Screen, environment
 
 from torchdoctor.cli.main import main
+from torchdoctor.hooks.run import stops
 from torchdoctor.hooks.run.watch import Watch, interpreter_of
-
-ROOT = str(Path(__file__).resolve().parents[2])
-RUN = [sys.executable, "-m", "torchdoctor", "run"]
-QUIET = [*RUN, "-q", "--"]
+from torchdoctor.model import Fact
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pseudo-terminals and /proc")
 
@@ -84,56 +77,8 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-def environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": ROOT, **more}
-
-
 def piped(command: Sequence[str], **options: object) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(command, capture_output=True, timeout=60, env=environment(), check=False, **options)  # type: ignore[call-overload,no-any-return]
-
-
-class Screen:
-    """A terminal that a program runs on, and all that it was sent."""
-
-    def __init__(self, command: Sequence[str]) -> None:
-        self.pid, self.terminal = pty.fork()
-        if self.pid == 0:
-            os.execvpe(command[0], list(command), environment(PS1="$ ", TERM="xterm", NO_COLOR="1"))
-        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 90, 0, 0))
-        self.text = b""
-        self.code: int | None = None
-        self._passed = 0
-
-    def until(self, words: bytes = b"", limit_s: float = 30.0) -> bytes:
-        """All of the text, once these words came after those waited for before; else to its end."""
-        deadline = time.monotonic() + limit_s
-        while not words or words not in self.text[self._passed :]:
-            assert time.monotonic() < deadline, self.text
-            if select.select([self.terminal], [], [], 0.1)[0]:
-                try:
-                    data = os.read(self.terminal, 65536)
-                except OSError:
-                    data = b""
-                if not data:
-                    assert not words, self.text
-                    self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-                    break
-                self.text += data
-        self._passed = self.text.find(words, self._passed) + len(words)
-        return self.text
-
-    def type(self, keys: bytes) -> None:
-        os.write(self.terminal, keys)
-
-    def __enter__(self) -> Screen:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.code is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
-        os.close(self.terminal)
 
 
 # ------------------------------------------------------------------------------------------- through pipes
@@ -305,33 +250,24 @@ def test_plain_pipes_of_windows(program: str) -> None:
 BAR = """
 import os, shutil, sys, time
 print("columns", shutil.get_terminal_size().columns, os.isatty(0), os.isatty(1), os.isatty(2))
-print("\\x1b[31mred\\x1b[0m")
-try:
-    from tqdm import tqdm
-except ImportError:
-    tqdm = lambda it: (sys.stderr.write(f"\\r{i:3}% |{'#' * i}") and i for i in it)
-for _ in tqdm(range(40)):
+for done in range(40):
+    sys.stderr.write(f"\\r\\x1b[32m{done:3}%\\x1b[0m |{'#' * done}")
+    sys.stderr.flush()
     time.sleep(0.005)
-name = input("name? ")
-print("hello", name)
+print("\\nhello", input("name? "))
 """
 
 
-def test_a_progress_bar_and_a_prompt_look_as_without_us() -> None:
-    pyte = pytest.importorskip("pyte")
+def test_a_bar_and_a_prompt_are_those_without_us() -> None:
     shown = []
     for before in ([], QUIET):
         with Screen([*before, sys.executable, "-c", BAR]) as screen:
             screen.until(b"name? ")
             screen.type(b"Bo\x7fob\n")
-            screen.until()
-            terminal = pyte.Screen(90, 30)
-            pyte.ByteStream(terminal).feed(screen.text)
-            # the bar shows how fast it went
-            shown.append(([line for line in terminal.display if "it/s" not in line], screen.code))
+            shown.append((screen.until(), screen.code))
     assert shown[0] == shown[1]
-    assert "hello Bob" in "\n".join(shown[0][0])
-    assert "columns 90 True True True" in shown[0][0][0]
+    assert b"hello Bob" in shown[0][0]
+    assert b"columns 90 True True True" in shown[0][0]
 
 
 def test_ctrl_c_takes_the_stacks_first(program: str) -> None:
@@ -429,6 +365,31 @@ def test_ctrl_c_on_a_hang_says_what_hangs(tmp_path: Path) -> None:
 def test_what_works_in_silence_is_no_stall() -> None:
     ended = piped([*RUN, "--offline", "--stall", "1s", "--kill-on-stall", "--", sys.executable, "-c", BUSY])
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("files", "shares", "works"),
+    [
+        (["/dev/nvidia1", "/dev/nvidiactl"], (99, 0), False),
+        (["/dev/nvidia1"], (0, 7), True),
+        (["/dev/nvidia6"], (0, 7), True),  # a container of the host's GPUs
+        (["/dev/nvidia0"], (None, 7), False),
+        (["/dev/null"], (99, 99), False),
+        (["/dev/nvidia0"], None, False),
+    ],
+)
+def test_a_gpu_at_work_is_no_stall(
+    files: list[str], shares: object, works: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Source:
+        def fetch(self, name: str) -> Fact:
+            return Fact.known(name, shares)  # type: ignore[arg-type]
+
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(stops.procfs, "open_files", lambda pid: dict(enumerate(files)))
+    monkeypatch.setattr("torchdoctor.probes.opening.open_for_log", lambda *_: Source())
+    assert stops.gpus_work([os.getpid()]) is works
 
 
 # ------------------------------------------------------------------------------ interpreters and ranks

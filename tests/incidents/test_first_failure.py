@@ -267,3 +267,53 @@ def test_a_step_that_both_had_reached_does_not_show_that_the_run_went_on(
     first = report_of(tmp_path, {"launcher.log": text}, rules).first_failure
     assert first is not None
     assert (first.rank, first.tie) == (rank, tie)
+
+
+def test_a_warning_of_a_rank_that_ended_well_in_its_other_stream_is_a_note(
+    tmp_path: Path, rules: RuleSet
+) -> None:
+    """torchrun --redirects 3: the warning stands in stderr.log, the end in stdout.log."""
+    warned = (
+        "/opt/venv/lib/python3.12/site-packages/torch/distributed/c10d_logger.py:83: UserWarning: barrier(): "
+        "using the device under current context. You can specify `device_id` in `init_process_group` to mute "
+        "this warning.\n  return func(*args, **kwargs)\n"
+    )
+    out = "ranks/none_x/attempt_0/{0}/stdout.log"
+    files = {out.format(rank): f"rank {rank}: step 0\nrank {rank}: finished\n" for rank in range(2)}
+    report = report_of(tmp_path, {**files, "ranks/none_x/attempt_0/0/stderr.log": warned}, rules)
+    assert (report.outcome, report.diagnoses) == (Outcome.NO_FAILURE, ())
+    cut = {**files, "ranks/none_x/attempt_0/1/stdout.log": "rank 1: step 0 loss 1.0\n"}
+    report = report_of(tmp_path, {**cut, "ranks/none_x/attempt_0/0/stderr.log": warned}, rules)
+    assert [one.rule for one in report.diagnoses] == ["dist-barrier-device"]
+
+
+@pytest.mark.parametrize(("ranks", "rank"), [((0, 1), None), ((1, 2), 1)])
+def test_where_all_lost_the_store_no_rank_failed_first(
+    ranks: tuple[int, ...], rank: int | None, tmp_path: Path, rules: RuleSet
+) -> None:
+    """As two H200 showed it: the launcher hosts the store, and was killed. A rank 0 that is not there may."""
+    lost = "torch.distributed.DistNetworkError: Broken pipe"
+    text = (
+        f'Traceback (most recent call last):\n  File "/w/train.py", line 16, in <module>\n    f()\n{lost}\n'
+    )
+    first = report_of(tmp_path, {f"rank_{one}.log": text for one in ranks}, rules).first_failure
+    assert first is not None
+    assert first.rank == rank
+
+
+def test_a_spawned_process_is_named_where_nothing_else_tells_a_rank(tmp_path: Path, rules: RuleSet) -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/w/launch.py", line 35, in <module>\n    mp.spawn(worker, nprocs=2)\n'
+        '  File "/opt/venv/lib/python3.12/site-packages/torch/multiprocessing/spawn.py", line 211, in join\n'
+        "    raise ProcessRaisedException(msg, error_index, failed_process.pid)\n"
+        "torch.multiprocessing.spawn.ProcessRaisedException: \n\n"
+        "-- Process 1 terminated with the following error:\nTraceback (most recent call last):\n"
+        '  File "/opt/venv/lib/python3.12/site-packages/torch/multiprocessing/spawn.py", line 87, in _wrap\n'
+        '    fn(i, *args)\n  File "/w/launch.py", line 13, in schedule\n    raise ValueError(step)\n'
+        "ValueError: 21\n"
+    )
+    report = report_of(tmp_path, {"output.log": text}, rules)
+    assert report.diagnoses[0].rule == "own-code-error"
+    assert report.first_failure is not None
+    assert report.first_failure.rank == 1

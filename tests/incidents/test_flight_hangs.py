@@ -160,6 +160,24 @@ def test_a_rank_that_issues_no_more_calls_is_slow_or_done(tmp_path: Path, rules:
     assert "never called collective 40" in report.first_failure.decided_by
 
 
+def test_where_the_late_rank_stands_is_read_from_its_own_dump(tmp_path: Path, rules: RuleSet) -> None:
+    """As two H200 showed it: two threads of rank 1 wait for each other's lock, faulthandler printed both."""
+    ranks = {rank: waiting(40) for rank in range(2)}
+    ranks[1] = [*steps(1, 38), call(39, at="loop.py:22")]
+    (tmp_path / "rank_1.log").write_text(
+        "Timeout (0:00:12)!\nThread 0x00007fefdd8df6c0 (most recent call first):\n"
+        '  File "/home/u/proj/train.py", line 13 in flush\n'
+        '  File "/usr/lib/python3.12/threading.py", line 1030 in _bootstrap\n\n'
+        "Thread 0x00007ff313bc5140 (most recent call first):\n"
+        '  File "/home/u/proj/train.py", line 27 in <module>\n'
+    )
+    report = told(tmp_path, ranks, rules)
+    assert report.first_failure is not None
+    assert report.first_failure.rank == 1
+    assert report.diagnoses[0].frame is not None
+    assert report.diagnoses[0].frame.line == 27
+
+
 def test_its_stack_beside_the_records_settles_it(tmp_path: Path, rules: RuleSet) -> None:
     ranks = {rank: waiting(40) for rank in range(4)}
     ranks[1] = steps(1, 39)

@@ -189,3 +189,18 @@ def test_the_first_failure_is_named(
     assert {moment.rank for moment in report.timeline if moment.role is Part.ECHO} == set(range(RANKS)) - {
         VICTIM
     }
+
+
+def test_the_last_attempt_of_torchrun_is_judged(tmp_path: Path, rules: RuleSet) -> None:
+    for attempt, error in enumerate(("KeyError: 'lr'", "ZeroDivisionError: division by zero")):
+        for rank in range(2):
+            log = tmp_path / "none_x" / f"attempt_{attempt}" / str(rank) / "stderr.log"
+            log.parent.mkdir(parents=True)
+            frame = '  File "/w/t.py", line 9, in f\n    g()\n'
+            log.write_text(f"Traceback (most recent call last):\n{frame}{error}\n")
+    report = explain([str(tmp_path)], FactBook(), rules).report
+    assert report.first_failure is not None
+    assert report.first_failure.tie == (0, 1)
+    assert report.diagnoses[0].evidence[0].text == "ZeroDivisionError: division by zero"
+    assert [run.rule for run in report.runs] == ["own-code-error", "own-code-error"]
+    assert "attempt_0/0/stderr.log: run 1 ended by own-code-error" in report.notes[1]

@@ -34,7 +34,9 @@ def run(
             together.append([])
         together[-1].append(job.check.name)
 
-    runner.run_lanes([[jobs]], executor, argv, begun, lambda job, outcome: ended.update({job.id: outcome}))
+    runner.run_lanes(
+        [[jobs]], executor, argv, begun, lambda job, outcome: ended.update({job.id: outcome}), lambda: False
+    )
     judged = {job.check.name: judge(job, ended[job.id], explain).result for job in jobs}
     return {name: (one.verdict, one.reason or "") for name, one in judged.items()}, together
 

@@ -56,17 +56,18 @@ def report(name: str = "selftest.hbm@cuda:0.hbm", value: float = 3000.0, verdict
     )
 
 
-def test_a_bar_is_as_long_as_the_share_of_its_mark() -> None:
-    widths = {}
-    for value in (1200.0, 2400.0, 9000.0):
+def test_a_bar_ends_at_its_share_of_the_mark_in_decades() -> None:
+    places = {}
+    for value in (240.0, 1200.0, 2400.0, 24000.0, 2.4e9):
         page = Page(to_html(report(value=value)))
         (bar,) = (attributes for tag, attributes in page.seen if tag == "rect")
-        widths[value] = float(bar["width"] or 0)
         (mark,) = (attributes for tag, attributes in page.seen if tag == "line")
-        start, end = float(bar["x"] or 0), float(mark["x1"] or 0)
-    assert widths[2400.0] == pytest.approx(end - start)
-    assert widths[1200.0] == pytest.approx(widths[2400.0] / 2)
-    assert widths[9000.0] == pytest.approx(widths[2400.0] * 1.5)
+        half = float(mark["x1"] or 0) - float(bar["x"] or 0)
+        places[value] = float(bar["width"] or 0) / half - 1  # of the way from the mark to an edge
+    assert places[2400.0] == pytest.approx(0)
+    assert places[1200.0] == pytest.approx(-0.602, abs=0.01)  # the narrowest scale has half a decade
+    assert (places[240.0], places[24000.0]) == (pytest.approx(-1, abs=0.01), pytest.approx(1))
+    assert places[2.4e9] == pytest.approx(1)
 
 
 def test_only_what_has_a_limit_that_is_not_zero_is_drawn() -> None:

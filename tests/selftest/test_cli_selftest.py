@@ -38,8 +38,19 @@ def test_a_healthy_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*LSTSQ, "--only", "lstsq-rank", "--seed", "11", "--strict"]) == 0  # named twice, run once
     out = capsys.readouterr().out
     assert out.startswith("✓ 1 check passed\n")
-    assert "behaviour of the library, not broken hardware" in out.replace("\n      ", " ")
+    assert "not broken hardware (torchdoctor rules show lstsq-rank-deficient)" in " ".join(out.split())
     assert "Seed 11" in out
+
+
+@needs_torch
+def test_a_limit_for_all_of_it(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHDOCTOR_FAULT", "hang")
+    words = ["selftest", "--python", sys.executable, "--device", "cpu", "--only", "fft", "--only", "linalg"]
+    begun = time.monotonic()
+    assert main([*words, "--time-limit", "5", "--strict", "--format", "json"]) == 3
+    assert time.monotonic() - begun < 30  # each of them alone may take 60 s or more
+    untold = json.loads(capsys.readouterr().out)["not_checked"]
+    assert {one["id"] for one in untold} == {"fft@cpu", "linalg@cpu"}
 
 
 @pytest.mark.usefixtures("imported")

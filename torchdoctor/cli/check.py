@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from torchdoctor.engine import FactBook
     from torchdoctor.model import FactSource, Report
     from torchdoctor.probes import ProbeSource
+    from torchdoctor.probes.probe import Limits
     from torchdoctor.watch import Target
 
 
+_IMPORT_S = 20.0
 _DOCUMENTS = ("markdown", "html", "collect-env")
 
 
@@ -41,7 +43,7 @@ _DOCUMENTS = ("markdown", "html", "collect-env")
     "--time-limit",
     type=click.FloatRange(1, 3600),
     metavar="SECONDS",
-    help="How long all of it may take, two thirds of it for `import torch`.  [default: 30; 300 with "
+    help="How long all of it may take, two thirds for `import torch` (else 20 s).  [default: 30; 300 with "
     "--deep, --target or --model]",
 )
 @click.option(
@@ -90,6 +92,7 @@ def command(
     """
     from torchdoctor.engine import FactBook
     from torchdoctor.probes import ProbeSource
+    from torchdoctor.probes.probe import Limits
     from torchdoctor.records import replace
 
     if facts_file is not None:
@@ -105,7 +108,8 @@ def command(
         (program,) = parse((target,))
     limit_s = time_limit or (300.0 if target or model or deep else 30.0)
     deadline = time.monotonic() + limit_s
-    with _opened(facts_file, python, limit_s, deep) as (source, note, line):
+    limits = Limits.within(limit_s, None if time_limit else _IMPORT_S)
+    with _opened(facts_file, python, limits, deep) as (source, note, line):
         facts = FactBook(source)
         if plan:
             return _planned(facts, form, line)
@@ -128,7 +132,7 @@ def command(
 
 @contextlib.contextmanager
 def _opened(
-    facts_file: str | None, python: str | None, limit_s: float, deep: bool
+    facts_file: str | None, python: str | None, limits: Limits, deep: bool
 ) -> Iterator[tuple[FactSource, str, Line]]:
     """The recorded machine or this one, a note on the interpreter that was chosen, the line of progress."""
     from torchdoctor.cli.progress import Line
@@ -145,7 +149,7 @@ def _opened(
 
     with ended_by_signals(), ended_with_us():
         chosen = pick(python)
-        source = open_live(chosen.python, limit_s, deep=deep)
+        source = open_live(chosen.python, limits, deep=deep)
         source.tell = lambda what: line.put_late(f"waiting for {what}")
         try:
             yield source, chosen.note, line
@@ -166,8 +170,9 @@ def _planned(facts: FactBook, form: str, line: Line) -> int:
 
 def _collected(source: ProbeSource, line: Line) -> int:
     from torchdoctor.probes.collect_env import lines
+    from torchdoctor.share.publish import published_lines
 
-    told = list(lines(source.context))
+    told = published_lines(lines(source.context))
     line.clear()
     with streams.shown():
         streams.write("\n".join(told))
@@ -184,7 +189,10 @@ def _show(report: Report, form: str, facts: FactBook, verbose: int) -> None:
         if form == "html":
             streams.write_page(to_html(report, _subject(facts)))
         else:
-            streams.write(to_markdown(report, _subject(facts)))
+            from torchdoctor.share.publish import published, published_lines
+
+            (subject,) = published_lines((_subject(facts),))[:1]
+            streams.write(to_markdown(published(report, here=True), subject))
 
 
 def _deep(report: Report, facts: FactBook, line: Line) -> Report:

@@ -122,18 +122,14 @@ def command(
     publish = _publisher() if public else None
     if form == "github":
         publish = _in_workspace(publish)
-    from torchdoctor.render import words
-
-    heading: Heading | None = None
+    heading = _heading(each, number)
     seen = _Seen()
     with _standard_input(STDIN in files, tee) as stdin, _report_stream(tee), streams.shown():
         if each:
-            heading = words.heading_of_input
             answers: Iterable[Answer] = explain_each(
                 files, facts, rules, stdin, local, publish=publish, jobs=jobs
             )
         elif number == ALL_RUNS:
-            heading = words.heading_of_run
             answers = explain_runs(files, facts, rules, stdin, local, publish=publish)
         else:
             answers = [explain(files, facts, rules, stdin, local, run=number, publish=publish)]
@@ -145,6 +141,14 @@ def command(
     if seen.unreadable:
         return exit_codes.USAGE
     return exit_codes.UNKNOWN_FAILURE if fail_on and Outcome.UNRECOGNISED in seen.outcomes else 0
+
+
+def _heading(each: bool, number: int | None) -> Heading | None:
+    if not each and number != ALL_RUNS:
+        return None
+    from torchdoctor.render import words
+
+    return words.heading_of_input if each else words.heading_of_run
 
 
 def _piped() -> tuple[str, ...]:

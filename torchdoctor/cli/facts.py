@@ -55,12 +55,13 @@ def command(
     from torchdoctor.probes.descendants import ended_with_us
     from torchdoctor.probes.interrupts import ended_by_signals
     from torchdoctor.probes.opening import open_live, pick
+    from torchdoctor.probes.probe import Limits
 
     chosen = pick(python)
     if chosen.note:
         streams.complain(chosen.note)
     with ended_by_signals(), ended_with_us():
-        source = open_live(chosen.python, time_limit)
+        source = open_live(chosen.python, Limits(import_s=time_limit) if time_limit else None)
         try:
             if save is not None:
                 from torchdoctor.probes.recording import save as save_recording

@@ -56,11 +56,16 @@ if TYPE_CHECKING:
 @verdicts.strict_option
 @click.option(
     "--time-limit",
-    "limit_scale",
+    type=click.FloatRange(1, 86400),
+    metavar="SECONDS",
+    help="How long all of it may take; what has not finished by then is not determined.",
+)
+@click.option(
+    "--stretch",
     type=click.FloatRange(0.01, 100),
     default=1.0,
     metavar="FACTOR",
-    help="Stretch every check's time limit, for a slow machine.",
+    help="Multiply each check's own time limit, for a slow machine.",
 )
 @click.option(
     "--share/--isolate",
@@ -81,7 +86,8 @@ def command(
     form: str,
     fail_on: str,
     strict: bool,
-    limit_scale: float,
+    time_limit: float | None,
+    stretch: float,
     share: bool | None,
     verbose: bool,
 ) -> int:
@@ -114,7 +120,8 @@ def command(
         only=tuple(_check(name) for name in dict.fromkeys(names)),
         level=Level(level),
         seed=seed,
-        limit_scale=limit_scale,
+        limit_scale=stretch,
+        time_limit_s=time_limit,
         fault=os.environ.get("TORCHDOCTOR_FAULT", ""),
         share=share,
         baseline=baseline or "",

@@ -11,12 +11,13 @@ from torchdoctor.engine.context import waited_by_chance, without_own_code, witho
 from torchdoctor.engine.echo import mark_echoes
 from torchdoctor.engine.factbook import FactBook, TextFacts
 from torchdoctor.engine.finding import Finding
+from torchdoctor.engine.frames import SPAWNED
 from torchdoctor.engine.judge import judge
-from torchdoctor.engine.lead import led
 from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
 from torchdoctor.engine.rank import sort_key
 from torchdoctor.engine.select import INTERRUPTED, note, select
+from torchdoctor.extract.progress import is_step
 from torchdoctor.model import (
     Diagnosis,
     Ending,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 # what tells of ranks without being printed by one
 _OF_MANY = (EventKind.LAUNCHER, EventKind.SCHEDULER, EventKind.STACK, EventKind.NCCL, EventKind.WATCHDOG)
 
+_LAST = 3  # events at the end of a log that was cut in the middle
 # a log that was written without its standard error is what a person has who wonders
 _NOTHING = "The input holds no text. Python writes its errors to standard error: train.py > train.log 2>&1"
 
@@ -82,7 +84,11 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     mark_echoes(live, strange)
     first, moments, own = _ranks(transcript, live, strange)
     alone = own is not None and first is not None and any(one.rank == first.rank for one in strange)
-    found = led(chains(live, rules, transcript, sort_key), own)
+    found = chains(live, rules, transcript, sort_key)
+    if own is not None:
+        from torchdoctor.engine.lead import led
+
+        found = led(found, own)
     kept, set_aside = select(found, transcript, strange, alone)
     diagnoses = tuple(answer(chain, transcript, text_facts, rules, first, own) for chain in kept)
     outcome, who = _outcome(diagnoses, strange, transcript, first, written=not anchored)
@@ -97,6 +103,8 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     notes.extend(note(finding, "the run continued after it") for finding in findings if finding.recovered)
     if kernel:
         notes.extend(_kernel_remarks(transcript, findings))
+    if outcome is Outcome.NO_FAILURE and transcript.ending is Ending.UNKNOWN:
+        notes.extend(_cut_off(transcript))
     return Report(
         outcome=outcome,
         source=transcript.sources,
@@ -108,6 +116,17 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
         facts=(*text_facts.environment(), *facts.asked()),
         faults=tuple(text_facts.faults),
     )
+
+
+def _cut_off(transcript: Transcript) -> list[str]:
+    """For a run that trained to the last of its lines, that nothing tells how it ended."""
+    last = next((one for one in reversed(transcript.events[-_LAST:]) if is_step(one.text)), None)
+    if last is None:
+        return []
+    from torchdoctor.engine.clocks import steps_in
+
+    at = " ".join(f"{word} {number}" for word, number in steps_in(last.text)) or f"line {last.line}"
+    return [f"No failure in what is here; the log ends at {at} without an end"]
 
 
 def _has_anchored_failure(live: list[Finding], transcript: Transcript) -> bool:
@@ -149,7 +168,10 @@ def _ranks(
     What works this out is not even imported for a text of one process.
     """
     if not any(
-        event.rank is not None or event.local_rank is not None or event.kind in _OF_MANY
+        event.rank is not None
+        or event.local_rank is not None
+        or event.kind in _OF_MANY
+        or event.text.startswith(SPAWNED)
         for event in transcript.events
     ):
         return None, (), None

@@ -11,8 +11,9 @@ PEER_CAUSES = frozenset(  # those of them that can be causes, too
     ("gloo-connect", "nccl-system-error", "nccl-internal-error", "nccl-socket-interface",
      "nccl-ib-unacknowledged", "dist-rendezvous-timeout")
 )  # fmt: skip
+STORE_LOST = "dist-store-lost"
 PEER_DEATH = PEER_CAUSES | frozenset(
-    ("nccl-timeout", "nccl-remote-error", "nccl-aborted", "nccl-heartbeat", "dist-store-lost",
+    ("nccl-timeout", "nccl-remote-error", "nccl-aborted", "nccl-heartbeat", STORE_LOST,
      "dist-store-timeout", "gloo-peer-lost")
 )  # fmt: skip
 WORKER_DEATH = frozenset(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.engine.clocks import Clocks, Span
-from torchdoctor.engine.echo import PEER_CAUSES
+from torchdoctor.engine.echo import PEER_CAUSES, STORE_LOST
 from torchdoctor.engine.ends import ABORT, CRASH_SIGNALS, OWN_SIGNALS, SENT_SIGNALS, End, ends
-from torchdoctor.engine.frames import outers
+from torchdoctor.engine.frames import SPAWNED, outers
 from torchdoctor.engine.select import INTERRUPTED
 from torchdoctor.extract.nccl_ranks import GIVE_UP
 from torchdoctor.model import Event, EventKind, FirstFailure, Role, Transcript
@@ -137,11 +137,10 @@ def incident(transcript: Transcript, findings: Sequence[Finding], unexplained: S
 
 
 def _spawned(event: Event, transcript: Transcript) -> int | None:
-    """The number in "-- Process 1 terminated with the following error:" around an exception."""
-    head = "-- Process "
+    """The number of the spawned process that an exception comes from."""
     for outer in (event, *outers([event], transcript)):
-        if outer.text.startswith(head):
-            return count(outer.text[len(head) :].split(" ", 1)[0])
+        if outer.text.startswith(SPAWNED):
+            return count(outer.text[len(SPAWNED) :].split(" ", 1)[0])
     return None
 
 
@@ -227,6 +226,9 @@ def first_failure(case: Incident) -> FirstFailure | None:
             return None
         return FirstFailure(None, case.stopped.host, case.stopped.time, "no rank: somebody stopped the run")
     silent = case.world - set(case.echoes)
+    if 0 in case.echoes and not silent and all(one.rule == STORE_LOST for one in case.echoes.values()):
+        event = case.echoes[0].event
+        return FirstFailure(None, event.host, event.time, "no rank: what hosts the store of all has ended")
     if silent and len(silent) < len(case.echoes):
         return _answer(case, sorted(silent), "only this rank does not report another rank's failure")
     if len(case.echoes) == 1:
@@ -236,6 +238,8 @@ def first_failure(case: Incident) -> FirstFailure | None:
 
 def _of_nobody(case: Incident, event: Event) -> FirstFailure | None:
     """A failure is printed without its rank: it is of a rank that reports no failure of another one."""
+    if case.spawned is not None and not case.world:  # no process says its rank: the number is all there is
+        return FirstFailure(case.spawned, event.host, event.time, "the spawned process that ended first")
     left = case.world - set(case.echoes)
     left -= {rank for rank, end in case.ends.items() if end.code in SENT_SIGNALS}
     if not left:

@@ -12,6 +12,8 @@ NEAR = 512
 # of what followed from an answer so many events are looked at for a frame
 MOST_EVENTS = 8
 
+# as torch.multiprocessing.spawn counts its processes: "-- Process 1 terminated with the following error:"
+SPAWNED = "-- Process "
 # nobody's code: what other packages wrap their functions in
 _PLUMBING = frozenset({"torch", "python", "typing_extensions", "decorator", "attrs", "wrapt"})
 
@@ -109,7 +111,7 @@ _SOURCES: tuple[Source, ...] = (_raised, _around, _nearby, _shown, _package)
 def own_frame(event: Event, transcript: Transcript) -> Frame | None:
     """The innermost frame of a file of the user's in the event or in what stands behind it."""
     if event.kind is EventKind.STACK:
-        event = _waited_for(event, transcript)
+        event = _waited_for(_since(event, transcript), transcript)
     members = list(related(event, transcript))
     if event.kind is not EventKind.EXCEPTION:
         below = _stack_below(event, transcript)
@@ -146,10 +148,23 @@ _PARENT = (
     "multiprocessing/connection.py", "multiprocessing/process.py", "multiprocessing/popen_fork.py",
     "concurrent/futures/_base.py", "concurrent/futures/process.py",
 )  # fmt: skip
+_RECORD = "flight record, "
 _CHILD = (
     "torch/utils/data/_utils/worker.py", "multiprocessing/pool.py", "multiprocessing/process.py",
     "concurrent/futures/process.py",
 )  # fmt: skip
+
+
+def _since(stack: Event, transcript: Transcript) -> Event:
+    """For the record of a call that has completed: where a dump shows the rank's main thread, if one does."""
+    if not stack.text.startswith(_RECORD) or " is completed" not in stack.text or stack.rank is None:
+        return stack
+    dumps = (
+        one
+        for one in transcript.events
+        if one.kind is EventKind.STACK and one.rank == stack.rank and not one.text.startswith(_RECORD)
+    )
+    return next((one for one in dumps if one.frames and one.frames[0].function == "<module>"), stack)
 
 
 def _waited_for(stack: Event, transcript: Transcript) -> Event:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from torchdoctor.engine.diagnose import diagnose, diagnose_runs
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.provenance import printed_here, site_of
-from torchdoctor.engine.runs import NoSuchRunError, chosen
 from torchdoctor.intake import IntakeError, files_below, is_pattern, matches, read_all
 from torchdoctor.model import Incident, Outcome, Report, Severity, Transcript, counted
 from torchdoctor.records import replace
@@ -103,6 +102,8 @@ def _answers(
             complaints = [text for path in paths for text in explain((path,), facts, rules, stdin).unreadable]
         return [Answer(Report(Outcome.UNREADABLE, tuple(paths), notes=tuple(complaints)), tuple(complaints))]
     if run is not None and len(reading.incidents) > 1:
+        from torchdoctor.engine.runs import NoSuchRunError
+
         files = counted(len(reading.transcript.sources), "file")
         many = f"these {files} are {counted(len(reading.incidents), 'incident')}"
         raise NoSuchRunError(f"--run takes the runs of one incident, and {many}: name the files of one")
@@ -155,6 +156,8 @@ def _reports(
 def _of_runs(transcript: Transcript, facts: FactBook, rules: RuleSet, run: int | None) -> list[Report]:
     if run is None:
         return [diagnose(transcript, facts, rules)]
+    from torchdoctor.engine.runs import chosen
+
     reports = diagnose_runs(transcript, facts, rules)
     return reports if run == ALL_RUNS else [chosen(reports, run)]
 

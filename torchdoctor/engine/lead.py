@@ -11,13 +11,11 @@ if TYPE_CHECKING:
     from torchdoctor.model import Event
 
 
-def led(found: list[Chain], own: Event | None) -> list[Chain]:
+def led(found: list[Chain], own: Event) -> list[Chain]:
     """The chains, that of ``own`` first: the event that the first failing rank itself failed of.
 
     A cause that stands there is no consequence of what only tells that others were ended.
     """
-    if own is None:
-        return found
     for chain in found:
         head, under = chain
         causes = [

@@ -27,7 +27,7 @@ def with_runs(reports: Sequence[Report], parts: Sequence[Transcript]) -> list[Re
         return list(reports)
     pairs = zip(parts, reports, strict=True)
     runs = tuple(_run(number, part, told) for number, (part, told) in enumerate(pairs, 1))
-    earlier = tuple(_note(run, told) for run, told in zip(runs[:-1], reports, strict=False))
+    earlier = tuple(_note(run, told, runs[-1]) for run, told in zip(runs[:-1], reports, strict=False))
     listed = [replace(one, runs=runs) for one in reports]
     return [*listed[:-1], replace(listed[-1], notes=(*earlier, *listed[-1].notes))]
 
@@ -50,11 +50,12 @@ def _run(number: int, part: Transcript, report: Report) -> Run:
     return Run(number, part.sources[0], first, last, started, report.outcome, rule)
 
 
-def _note(run: Run, report: Report) -> str:
+def _note(run: Run, report: Report, last: Run) -> str:
     named = f"run {run.number}"
-    if run.started and len(run.started) >= 16:
-        named = f"run of {run.started[11:16]}"
-    head = f"earlier in this file: {named}"
+    clock = (run.started or "").partition("T")[2][:5]
+    if clock:
+        named = f"run of {clock}"
+    head = f"earlier in {'this file' if run.file == last.file else run.file}: {named}"
     behind = f"lines {run.line} to {run.end_line}, shown by --run {run.number}"
     if not report.diagnoses:
         return f"{head}: {_WORDS[report.outcome]} ({behind})"

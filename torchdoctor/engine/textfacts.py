@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
+from torchdoctor.extract import once_a_text
 from torchdoctor.extract.progress import is_progress, is_step
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, Transcript
 from torchdoctor.patterns import Patterns
@@ -103,15 +104,11 @@ def frames_of(event: Event, transcript: Transcript) -> list[Frame]:
     frames = [frame for member in related(event, transcript) for frame in member.frames]
     if frames or event.kind not in (EventKind.EXCEPTION, EventKind.LOG) or event.quoted:
         return frames
-    if not _apart or _apart[0][0] is not transcript:
-        _apart[:] = [(transcript, *_message_and_stack(transcript))]
-    _, message, stack = _apart[0]
+    message, stack = _message_and_stack(transcript)
     return list(stack) if message in (event.id, -1) else []
 
 
-_apart: list[tuple[Transcript, int | None, tuple[Frame, ...]]] = []
-
-
+@once_a_text
 def _message_and_stack(transcript: Transcript) -> tuple[int | None, tuple[Frame, ...]]:
     """A report may give message and frames in blocks of their own: (id of the message, frames).
 

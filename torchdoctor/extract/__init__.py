@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
+from typing import TypeVar
 
 from torchdoctor.model import Event, Fact, FactValue, Reason, Transcript
 
+T = TypeVar("T")
 # what an extractor finds in an event: a name within its namespace with the value, None for what is not there,
 # and perhaps the words behind it; as a fact where it stands elsewhere or cannot be told
 Found = tuple[str, FactValue] | tuple[str, FactValue, str] | Fact
@@ -50,6 +52,18 @@ def of_event(namespace: str, event: Event, transcript: Transcript) -> Iterator[F
             yield Fact.absent(f"{namespace}.{found[0]}", source_of(event))
         else:
             yield Fact.known(f"{namespace}.{found[0]}", found[1], source_of(event), *found[2:])
+
+
+def once_a_text(read: Callable[[Transcript], T]) -> Callable[[Transcript], T]:
+    """``read``, which keeps its answer for the transcript that it was asked of last."""
+    kept: list[tuple[Transcript, T]] = []
+
+    def asked(transcript: Transcript) -> T:
+        if not kept or kept[0][0] is not transcript:
+            kept[:] = [(transcript, read(transcript))]
+        return kept[0][1]
+
+    return asked
 
 
 def untold(name: str, event: Event, missing: str) -> Fact:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from torchdoctor.extract import Found, source_of
+from torchdoctor.extract import Found, once_a_text, source_of
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Transcript
 from torchdoctor.number import count
 from torchdoctor.patterns import pattern
@@ -318,6 +318,7 @@ def _last_word(transcript: Transcript) -> tuple[str, str] | None:
     return None
 
 
+@once_a_text
 def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     error = _first(transcript)
     if error is None:
@@ -359,13 +360,9 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     return tuple(found)
 
 
-# The facts are the same for every event of a text, and rules ask for them event by event.
-_last: tuple[Transcript, tuple[Fact, ...]] | None = None
-
-
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
-    """Facts of the build in the text; nothing when no compiler, linker or shell reports an error in it."""
-    global _last
-    if _last is None or _last[0] is not transcript:
-        _last = (transcript, _facts(transcript))
-    yield from _last[1]
+    """Facts of the build in the text; nothing when no compiler, linker or shell reports an error in it.
+
+    They are the same for every event of a text, and rules ask for them event by event.
+    """
+    yield from _facts(transcript)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from torchdoctor.extract import once_a_text
 from torchdoctor.model import Event, EventKind, Transcript
 from torchdoctor.number import count, elements
 from torchdoctor.patterns import pattern
@@ -80,14 +81,10 @@ class Record(Frozen):
         return elements(shape[1]) if shape else None
 
 
-_last: list[tuple[Transcript, list[Record]]] = []
-
-
+@once_a_text
 def records(transcript: Transcript) -> list[Record]:
-    """All records of a text, one for each rank and process group; kept for the transcript asked last."""
-    if not _last or _last[0][0] is not transcript:
-        _last[:] = [(transcript, list(_read(transcript)))]
-    return _last[0][1]
+    """All records of a text, one for each rank and process group."""
+    return list(_read(transcript))
 
 
 def latest(transcript: Transcript) -> list[Record]:

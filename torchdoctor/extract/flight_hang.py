@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from torchdoctor.extract import once_a_text
 from torchdoctor.extract.flight import Call, Record, records, sizes_differ, waited_at
 from torchdoctor.model import Transcript
 from torchdoctor.number import elements as elements_of
@@ -90,27 +91,23 @@ class Together(Frozen):
     sizes_differ: bool  # in some call in which a rank waits
 
 
-_last: list[tuple[Transcript, Together]] = []
-
-
+@once_a_text
 def together(transcript: Transcript) -> Together:
-    """What the records say together; kept for the transcript asked last."""
-    if not _last or _last[0][0] is not transcript:
-        everything = records(transcript)
-        groups: dict[str, list[Record]] = defaultdict(list)
-        for record in everything:
-            groups[record.group].append(record)
-        odd: dict[tuple[str, int | None], Astray] = {
-            (name, one.rank): one for name, group in groups.items() for one in _astray(group, everything)
-        }
-        uneven = any(
-            sizes_differ(waited_at(seq, group))
-            for group in groups.values()
-            if len(group) > 1
-            for seq in {call.seq for record in group for call in record.calls}
-        )
-        _last[:] = [(transcript, Together(groups, odd, *last_waited_for(everything), uneven))]
-    return _last[0][1]
+    """What the records say together."""
+    everything = records(transcript)
+    groups: dict[str, list[Record]] = defaultdict(list)
+    for record in everything:
+        groups[record.group].append(record)
+    odd: dict[tuple[str, int | None], Astray] = {
+        (name, one.rank): one for name, group in groups.items() for one in _astray(group, everything)
+    }
+    uneven = any(
+        sizes_differ(waited_at(seq, group))
+        for group in groups.values()
+        if len(group) > 1
+        for seq in {call.seq for record in group for call in record.calls}
+    )
+    return Together(groups, odd, *last_waited_for(everything), uneven)
 
 
 def _astray(group: Sequence[Record], everything: Sequence[Record]) -> Iterator[Astray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found, flight
+from torchdoctor.extract import Found, flight, once_a_text
 from torchdoctor.extract.nccl_stacks import averages, is_main, wait_of
 from torchdoctor.model import Event, EventKind, Frame, Transcript
 from torchdoctor.records import Record, record
@@ -49,17 +49,9 @@ class Stand(Record):
     own_code: bool
 
 
-_last: list[tuple[Transcript, list[Stand]]] = []
-
-
+@once_a_text
 def stands(transcript: Transcript) -> list[Stand]:
-    """The last known stand of each rank, and of each process without one; kept for the text asked last."""
-    if not _last or _last[0][0] is not transcript:
-        _last[:] = [(transcript, _all(transcript))]
-    return _last[0][1]
-
-
-def _all(transcript: Transcript) -> list[Stand]:
+    """The last known stand of each rank, and of each process without one."""
     ranked: dict[int, Stand] = {}
     others: list[Stand] = []
     # a stack says more than a record of the same rank, which comes first to be replaced

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found, untold
+from torchdoctor.extract import Found, once_a_text, untold
 from torchdoctor.extract.nccl_ranks import GIVE_UP, Timeout, picture, timeouts_in
 from torchdoctor.model import Event, EventKind, Transcript
 from torchdoctor.patterns import pattern
@@ -210,13 +210,9 @@ def _next(at: int, event: Event, transcript: Transcript) -> Event | None:
     return None
 
 
-_warned: list[tuple[Transcript, str]] = []
-
-
+@once_a_text
 def _warnings(transcript: Transcript) -> str:
-    """All different NCCL WARN messages of the text, joined; kept for the transcript that was asked last."""
-    if _warned and _warned[0][0] is transcript:
-        return _warned[0][1]
+    """All different NCCL WARN messages of the text, joined."""
     messages: dict[str, None] = {}
     for event in transcript.events:
         if "NCCL WARN" in event.text and not event.quoted:
@@ -225,7 +221,6 @@ def _warnings(transcript: Transcript) -> str:
                 if message and not any(mark in message for mark in _HARMLESS):
                     messages[message] = None
     text = " | ".join(messages)[:LIMIT]
-    _warned[:] = [(transcript, text)]
     return text
 
 

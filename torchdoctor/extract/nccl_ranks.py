@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from torchdoctor.extract import once_a_text
 from torchdoctor.extract.progress import is_step
 from torchdoctor.model import Event, EventKind, Transcript, moment_of
 from torchdoctor.number import elements
@@ -90,16 +91,6 @@ class Picture(Record):
     progress: bool | None = None
 
 
-_last: list[tuple[Transcript, Picture]] = []
-
-
-def picture(transcript: Transcript) -> Picture:
-    """The claims over all watchdog lines of a text; kept for the transcript that was asked last."""
-    if not _last or _last[0][0] is not transcript:
-        _last[:] = [(transcript, _draw(transcript))]
-    return _last[0][1]
-
-
 def timeouts_in(event: Event) -> Iterator[Timeout]:
     """Every watchdog timeout that an event's text holds, those it quotes as a reason included.
 
@@ -138,7 +129,9 @@ def _number(source: str, text: str) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def _draw(transcript: Transcript) -> Picture:
+@once_a_text
+def picture(transcript: Transcript) -> Picture:
+    """The claims over all watchdog lines of a text."""
     first: dict[int, Timeout] = {}
     latest: dict[int, Timeout] = {}
     said: set[tuple[int, int | None, int | None]] = set()

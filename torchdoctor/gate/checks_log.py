@@ -176,10 +176,14 @@ def _nvlink(look: Look, pci: str, code: int, live: list[Event]) -> Iterator[Find
 
 
 def _repeated_by_jobs(look: Look, events: list[Event]) -> Iterator[Finding]:
-    """Several jobs that fail on one GPU speak against the GPU; the active checks decide."""
+    """Several jobs that fail on one GPU speak against the GPU; the active checks decide.
+
+    What torchdoctor selftest provokes (device-assert) is no job: its processes have its name.
+    """
     jobs: dict[str, set[int]] = {}
     for event in events:
-        if event.kind == "APP" and event.pid >= 0 and look.log.live(event):
+        ours = event.process == "torchdoctor"
+        if event.kind == "APP" and event.pid >= 0 and not ours and look.log.live(event):
             jobs.setdefault(event.pci, set()).add(event.pid)
     for pci, pids in jobs.items():
         if len(pids) >= look.limit("app_xid_jobs_warn"):

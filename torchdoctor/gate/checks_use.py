@@ -37,10 +37,11 @@ def _on(value: object) -> str:
 
 def _leftovers(look: Look) -> Said:
     """Memory that is taken before the job begins, and by whom."""
+    owners = {str(row[0]): f" ({row[1]} of {row[2]})" for row in look.facts.rows("gpu.owners", 3)}
     by_gpu: dict[int, list[str]] = {}
     for row in look.facts.rows("gpu.processes", 3):
         if isinstance(row[0], int):
-            by_gpu.setdefault(row[0], []).append(str(row[1]))
+            by_gpu.setdefault(row[0], []).append(f"{row[1]}{owners.get(str(row[1]), '')}")
     for gpu in range(look.count):
         if not look.mine(gpu):
             continue

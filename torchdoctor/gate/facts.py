@@ -23,6 +23,7 @@ _TELLER = {
     "kernel": KERNEL,
     "dcgm": "gate-dcgm",
 }
+_OWNERS = "gpu.owners"  # names of people
 _FALLBACK = {NVML: "nvml"}  # recordings of `facts --save` have the first half of it
 # A mount answers in milliseconds; a server under load may take seconds, and is no fault yet
 MOUNTS_S = 4.0
@@ -158,7 +159,7 @@ def told(outcomes: Iterable[Outcome]) -> Iterable[tuple[str, Known]]:
 
 
 def record(outcomes: Mapping[str, Outcome]) -> str:
-    """What the programs told, as a recording that ``--facts`` reads; the host's name is replaced."""
+    """What the programs told, as ``--facts`` reads it: no users, and the host has another name."""
     import json
 
     import torchdoctor
@@ -169,7 +170,8 @@ def record(outcomes: Mapping[str, Outcome]) -> str:
     names = Pseudonyms(hosts=(str(host.value),) if host is not None and host.value else (), users=(), home="")
     programs: dict[str, Json] = {}
     for label, outcome in outcomes.items():
-        entry: dict[str, Json] = {"seconds": outcome.seconds, "lines": list(outcome.lines)}
+        lines: list[Json] = [line for line in outcome.lines if line.get("name") != _OWNERS]
+        entry: dict[str, Json] = {"seconds": outcome.seconds, "lines": lines}
         if outcome.exit_code is not None:
             entry["exit_code"] = outcome.exit_code
         if outcome.signal is not None:

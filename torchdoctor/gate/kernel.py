@@ -29,6 +29,7 @@ class Event:
     sxid: int = -1
     kind: str = ""
     pid: int = -1
+    process: str = ""
     unit: str = ""
     severity: str = ""
     link: int = -1
@@ -107,6 +108,7 @@ def _event(at_s: float, text: str) -> Event | None:
         number("sxid"),
         code.kind if code is not None else "",
         number("pid"),
+        words("process"),
         unit,
         words("severity"),
         number("link"),

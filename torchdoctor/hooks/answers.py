@@ -158,22 +158,26 @@ def _of(report: Report) -> dict[str, Any]:
 
 
 def fitted(data: dict[str, Any], rest: str) -> str:
-    """The data as JSON of at most LIMIT bytes; where something was cut, ``cut`` says so. ``rest`` is the
+    """The data as JSON of at most LIMIT bytes. ``cut`` says whether something is missing, ``rest`` is the
     pointer to all of it."""
-    whole = _cut(data, 10**9, 10**9)
-    for chars, items in ((10**9, 10**9), *_SIZES):
-        told = _cut(data, chars, items)
-        text = json.dumps({**told, "cut": told != whole, "rest": rest[:500]}, separators=(",", ":"))
+    text = ""
+    for chars, items in _SIZES:
+        cut: list[bool] = []
+        told = _cut(data, chars, items, cut)
+        text = json.dumps({**told, "cut": any(cut), "rest": rest[:500]}, separators=(",", ":"))
         if len(text) <= LIMIT:
             break
     return text
 
 
-def _cut(value: Any, chars: int, items: int) -> Any:
+def _cut(value: Any, chars: int, items: int, cut: list[bool]) -> Any:
+    """The value with texts and lists of at most that size; ``cut`` gets a True for each that was longer."""
     if isinstance(value, str):
-        return value if len(value) <= chars else value[:chars] + " …"
+        cut.append(len(value) > chars)
+        return value[:chars] + " …" if cut[-1] else value
     if isinstance(value, list):
-        return [_cut(one, chars, items) for one in value[:items]]
+        cut.append(len(value) > items)
+        return [_cut(one, chars, items, cut) for one in value[:items]]
     if isinstance(value, dict):
-        return {name: _cut(one, chars, items) for name, one in value.items() if name not in _LEFT_OUT}
+        return {name: _cut(one, chars, items, cut) for name, one in value.items() if name not in _LEFT_OUT}
     return value

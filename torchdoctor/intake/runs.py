@@ -1,8 +1,9 @@
 """Several runs one after another in one input: appended logs, restarts, commands at a prompt.
 
 An input is parted only where a run had an end of its own and a sign shows that a program starts: a command at
-a prompt, nohup's first line, another job's number, the first lines of the run again, or the end of another
-main program, of which a process has only one. Time, process ids and step numbers part nothing.
+a prompt, nohup's first line, another job's number, a new attempt of torchelastic, the first lines of the run
+again, or the end of another main program, of which a process has only one. Time, process ids and step numbers
+part nothing.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ _STARTS = (
     r"(?:python\S*|torchrun|accelerate|deepspeed|srun|mpirun|bash|sh|\./\S+|conda run)\b"
 )
 JOB = r"(?i)\b(?:slurm[_ ])?job[ _]?id\b\W{1,4}(?P<id>\d{3,12})\b"
+# torchelastic's agent, which starts all processes again
+_ATTEMPT = r"will restart worker group|Restarting worker group|Rendezvous'ing worker group"
 _REFUSED = r"^\S+\.py: error: "
 _REPORTERS = frozenset(("CalledProcessError", "ChildFailedError", "ProcessRaisedException", "SystemExit"))
 _SCRIPT = r"(?<![\w/.-])(?P<script>[\w./~-]+\.(?:py|sh)|-m [\w.]+)"
@@ -114,6 +117,8 @@ def _linked(one: Draft, two: Draft) -> bool:
 def _is_start(drafts: list[Draft], begin: int, end: int, index: int, several: bool) -> bool:
     """Does a program start here, behind the end of a run that began at ``begin``?"""
     draft = drafts[index]
+    if "orker group" in draft.raw and pattern(_ATTEMPT).search(draft.raw[:400]):
+        return True
     if index - end > _BEHIND or draft.kind in (EventKind.EXCEPTION, EventKind.WARNING):
         return False
     raw = draft.raw.strip()
@@ -121,7 +126,9 @@ def _is_start(drafts: list[Draft], begin: int, end: int, index: int, several: bo
         return True
     if draft.rank is not None or draft.kind is not EventKind.LOG:
         return False
-    first = [shape(one.raw) for one in drafts[begin : min(begin + _HEAD, end)] if _tells(one)]
+    head = [one for one in drafts[begin : min(begin + _HEAD, end)] if _tells(one)]
+    # a launcher prints the lines of each rank when it gets to them: those of another one begin nothing
+    first = [shape(one.raw) for one in head if one.stream == draft.stream]
     if shape(draft.raw) not in first or not _tells(draft):
         return False
     here = {shape(one.raw) for one in drafts[index : index + _HEAD]}

@@ -45,7 +45,8 @@ def read(
     ones are in the notes.
     """
     parts, notes, _ = _read_inputs(paths, stdin, triggers)
-    return _merged(_placed(parts), notes)
+    parts, earlier = _by_attempts(parts)
+    return _behind(earlier, _merged(_placed(parts), notes))
 
 
 def read_all(
@@ -53,16 +54,32 @@ def read_all(
 ) -> Reading:
     """Like ``read``, by incident, with what could not be read. Raises IntakeError when nothing could."""
     parts, notes, unreadable = _read_inputs(paths, stdin, triggers)
+    parts, earlier = _by_attempts(parts)
     placed = _placed(parts)
     if len(parts) == 1 or hasattr(stdin, "label"):  # one command wrote all of them
-        return Reading((_merged(placed, notes),), unreadable)
+        return Reading((_behind(earlier, _merged(placed, notes)),), unreadable)
     from torchdoctor.intake.joining import joined
 
     groups, why = joined(placed)
     if len(groups) == 1:
-        return Reading((_merged(placed, notes),), unreadable, (why,))
-    incidents = tuple(_merged(_placed(_in_a_row(parts[number] for number in group)), ()) for group in groups)
-    return Reading(incidents, unreadable, (why, *notes))
+        return Reading((_behind(earlier, _merged(placed, notes)),), unreadable, (why,))
+    first, *others = (_merged(_placed(_in_a_row(parts[number] for number in group)), ()) for group in groups)
+    return Reading((_behind(earlier, first), *others), unreadable, (why, *notes))
+
+
+def _by_attempts(parts: list[Transcript]) -> tuple[list[Transcript], tuple[Transcript, ...]]:
+    """The parts of torchelastic's last attempt, those of none among them, and each earlier one as a run."""
+    numbers = [pattern(r"[\\/]attempt_(\d{1,4})[\\/]").search(part.sources[0]) for part in parts]
+    known = sorted({int(found[1]) for found in numbers if found})
+    if len(known) < 2:
+        return parts, ()
+    of = [int(found[1]) if found else known[-1] for found in numbers]
+    attempts = [_in_a_row(p for p, number in zip(parts, of, strict=True) if number == one) for one in known]
+    return attempts[-1], tuple(_merged(_placed(attempt), ()) for attempt in attempts[:-1])
+
+
+def _behind(earlier: tuple[Transcript, ...], last: Transcript) -> Transcript:
+    return replace(last, earlier=(*earlier, *last.earlier)) if earlier else last
 
 
 def _in_a_row(parts: Iterable[Transcript]) -> list[Transcript]:
@@ -278,11 +295,25 @@ def _merged(parts: Sequence[Transcript], notes: tuple[str, ...]) -> Transcript:
     events = tuple(event for part in parts for event in part.events)
     forms = [part.form for part in parts]
     form = next((f for f in (Form.LOG, Form.BINARY) if f in forms), Form.EMPTY)
-    endings = {part.ending for part in parts if part.form not in (Form.EMPTY, Form.BINARY)}
-    ending = Ending.BAD if Ending.BAD in endings else endings.pop() if len(endings) == 1 else Ending.UNKNOWN
     return Transcript(
-        tuple(source for part in parts for source in part.sources), events, form, ending,
+        tuple(source for part in parts for source in part.sources), events, form, _ending(parts),
         sum(part.lines_read for part in parts), sum(part.bytes_read for part in parts),
         tuple(note for part in parts for note in part.notes) + notes,
         tuple(run for part in parts for run in part.earlier),
     )  # fmt: skip
+
+
+def _ending(parts: Sequence[Transcript]) -> Ending:
+    """Bad where one is, good where all are; of the streams of one rank one that ends well is enough."""
+    ends: dict[int | None, set[Ending]] = {}
+    for part in parts:
+        if part.form not in (Form.EMPTY, Form.BINARY):
+            event = part.events[0] if part.events else None
+            rank = None if event is None else event.local_rank if event.rank is None else event.rank
+            ends.setdefault(rank, set()).add(part.ending)
+    if any(Ending.BAD in found for found in ends.values()):
+        return Ending.BAD
+    good = all(
+        found == {Ending.GOOD} or (rank is not None and Ending.GOOD in found) for rank, found in ends.items()
+    )
+    return Ending.GOOD if good and ends else Ending.UNKNOWN

@@ -31,9 +31,9 @@ def pick(python: str | None) -> Chosen:
     return Chosen(resolve(python)) if python else find()
 
 
-def open_live(python: str, limit_s: float | None = None, *, deep: bool = False) -> ProbeSource:
-    """This machine, with its slow programs already started; ``limit_s`` is for all of them. To be closed."""
-    source = ProbeSource(python=python, limits=Limits.within(limit_s) if limit_s else None, deep=deep)
+def open_live(python: str, limits: Limits | None = None, *, deep: bool = False) -> ProbeSource:
+    """This machine, with its slow programs already started. To be closed."""
+    source = ProbeSource(python=python, limits=limits, deep=deep)
     source.start(SLOW)
     return source
 

@@ -37,10 +37,11 @@ class Limits:
     deep_s: float = 120.0
 
     @staticmethod
-    def within(total_s: float) -> Limits:
+    def within(total_s: float, import_s: float | None = None) -> Limits:
         """Shares of a limit for all: they run beside each other, and the import of torch takes longest."""
         third = total_s / 3
-        return Limits(third, 2 * third, third, third, third / 2, third / 6, total_s, deep_s=2 * third)
+        longest = 2 * third if import_s is None else import_s
+        return Limits(third, longest, third, third, third / 2, third / 6, total_s, deep_s=2 * third)
 
 
 @dataclass(frozen=True, slots=True)

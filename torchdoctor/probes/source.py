@@ -102,7 +102,20 @@ class ProbeSource:
         return tuple(self.fetch(name) for name in FACTS if self._deep or not _is_invasive(name))
 
     def start(self, names: Iterable[str]) -> None:
-        """Begin, without waiting, every program that one of these facts waits for."""
+        """Begin, without waiting, every program that one of these facts waits for.
+
+        Whether one is needed is asked of the disk, which may be dead: a limit for all counts there too.
+        """
+        if self._deadline is None:
+            self._begin(names)
+            return
+        import threading
+
+        thread = threading.Thread(target=self._begin, args=(tuple(names),), daemon=True)
+        thread.start()
+        thread.join(self.context.limits.files_s)
+
+    def _begin(self, names: Iterable[str]) -> None:
         wanted = list(_behind(names))
         for module in _EARLY:
             for probe in _probes(module):

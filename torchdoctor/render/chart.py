@@ -15,8 +15,8 @@ from torchdoctor.render.clean import clean
 
 _ROW, _NAME, _BAR, _WIDTH = 22, 330, 300, 860
 _BARS_SHOWN = 60
-# of the limit, at which a bar ends: what is far beyond would make all others invisible
-_LONGEST = 1.5
+# decades to both sides of the limit, at least and at most; what is farther off ends at the edge
+_NARROWEST, _WIDEST = 0.5, 3.0
 _WORDS = {
     Verdict.FAIL: "failed",
     Verdict.WARN: "warning",
@@ -32,7 +32,8 @@ _STYLE = """
 body{font:15px/1.45 system-ui,sans-serif;color:var(--ink);background:var(--back);
 max-width:60rem;margin:2rem auto;padding:0 1rem}
 h1{font-size:1.4rem}h2{font-size:1.1rem;margin-top:2rem}p,li{overflow-wrap:anywhere}small,.faint{color:var(--faint)}
-table{border-collapse:collapse;width:100%}
+table{border-collapse:collapse;width:100%;table-layout:fixed}
+th:nth-child(1){width:6.5rem}th:nth-child(2){width:28%}th:nth-child(4){width:26%}
 td,th{border-top:1px solid var(--line);padding:.35rem .6rem .35rem 0;text-align:left;
 vertical-align:top;overflow-wrap:anywhere}
 .pass{color:var(--pass)}.warn,.unknown{color:var(--warn)}.fail{color:var(--fail)}.skip{color:var(--faint)}
@@ -71,8 +72,8 @@ def to_html(report: Report, subject: str = "") -> str:
         f"<title>{title}</title><style>{_STYLE}</style></head><body>",
         f"<h1>{_summary(report)}</h1><p>{_text(subject)}</p>",
         *_table(report.checks),
-        *_chart("Speeds: at least the mark", least),
-        *_chart("Errors and times: at most the mark", most),
+        *_chart("Speeds: at least the mark (logarithmic)", least),
+        *_chart("Errors and times: at most the mark (logarithmic)", most),
         *_list("Could not tell", [f"{item.id}: {item.reason}" for item in report.not_checked]),
         *_list("Notes", report.notes),
         "</body></html>",
@@ -138,10 +139,11 @@ def _chart(title: str, found: Sequence[Bar]) -> Iterator[str]:
     height = _ROW * len(shown) + 4
     yield f"<h2>{title}</h2>"
     yield f'<svg viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{title}">'
-    mark = _NAME + _BAR / _LONGEST
+    span = min(max(_NARROWEST, *map(_distance, shown)), _WIDEST)
+    mark = _NAME + _BAR / 2
     for number, bar in enumerate(shown):
         top = number * _ROW
-        length = max(1.0, min(bar.share, _LONGEST) * _BAR / _LONGEST)
+        length = min(max(1.0, (_decades(bar) / span + 1) * _BAR / 2), float(_BAR))
         kind = bar.verdict if bar.verdict in ("pass", "warn", "fail") else "warn"
         unit = f" {bar.unit}" if bar.unit else ""
         yield (
@@ -156,9 +158,13 @@ def _chart(title: str, found: Sequence[Bar]) -> Iterator[str]:
         yield f'<p class="faint">and {len(order) - len(shown)} more, farther from their limits</p>'
 
 
+def _decades(bar: Bar) -> float:
+    """From its limit, in powers of ten; below zero for less."""
+    return math.log10(min(max(bar.share, 1e-30), 1e30))
+
+
 def _distance(bar: Bar) -> float:
-    """From its limit, as a factor either way."""
-    return abs(math.log(min(max(bar.share, 1e-30), 1e30)))
+    return abs(_decades(bar))
 
 
 def _cut(name: str, most: int = 50) -> str:

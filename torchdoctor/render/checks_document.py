@@ -47,7 +47,8 @@ def to_html(report: Report, subject: str) -> str:
     for group, members in grouped(bad):
         body.append(f"<h2>{_text(group or 'Findings')}</h2>")
         body += [_finding(one) for one in members]
-    body.append(_table("Could not determine", [(one.id, one.reason) for one in report.not_checked]))
+    untold = [(one.id, one.reason) for one in report.not_checked]
+    body.append(_table("Could not determine", untold).replace("<details>", "<details open>"))
     body.append(_table("Notes", [("", note) for note in report.notes]))
     for group, members in grouped(good):
         rows = [(f"{MARKS[one.verdict]} {one.id}", one.observed or "") for one in members]

@@ -48,6 +48,10 @@ class SelfCheck:
     shares: bool = False
     measures: bool = False
 
+    def fault(self, why: str) -> str:
+        """The title where it failed or warned."""
+        return FAULTS.get(self.name) or f"{self.title}: {why}"
+
     @property
     def file(self) -> str:
         return self.module or self.name.replace("-", "_")
@@ -61,9 +65,22 @@ XID = (
 QUICK, STANDARD, DEEP = Level.QUICK, Level.STANDARD, Level.DEEP
 DEVICE, GPU, GPUS, HOST = Place.DEVICE, Place.GPU, Place.GPUS, Place.HOST
 GELS = (
-    "Without full rank the driver gels, the only one on CUDA, has no defined answer: behaviour of the "
-    "library, not broken hardware (torchdoctor rules show lstsq-rank-deficient)"
+    "without full rank gels, the only driver on CUDA, has no defined answer: not broken hardware "
+    "(torchdoctor rules show lstsq-rank-deficient)"
 )
+FAULTS = {
+    "gemm-exact": "Matrix products of whole numbers are not exact",
+    "bit-equal": "The same computation gives other bits when repeated",
+    "bit-equal-hot": "The same computation gives other bits after 20 s of load",
+    "graphs": "Steps recorded as a CUDA graph give other bits than without",
+    "memory": "Memory does not read back as written, or does not recover from running out",
+    "jitter": "The times of one kernel scatter",
+    "extension": "A small extension is not built, or computes a wrong result",
+    "h2d": "Copies from host to GPU are slow",
+    "d2h": "Copies from GPU to host are slow",
+    "hbm": "The GPU's own memory is slow",
+    "gemm-rate": "Matrix products are slow",
+}
 ASSERT = "Indices out of range: the error, its cause by name, and what a new process computes afterwards"
 
 

@@ -125,7 +125,7 @@ def judge(job: Job, outcome: Outcome, explain: Explain, measure: Measure | None 
     result = CheckResult(
         job.id,
         verdict,
-        job.check.title,
+        job.check.fault(reason) if verdict in (Verdict.FAIL, Verdict.WARN) else job.check.title,
         blame=_blame(job, cases, verdict),
         observed=_observed(cases, verdict, reason),
         expected=_expected(cases, verdict),
@@ -283,10 +283,11 @@ def _notes(job: Job, cases: Sequence[Case]) -> tuple[str, ...]:
     notes = [case for case in cases if case.verdict == "note"]
     if not notes:
         return ()
+    if job.check.remark:
+        return (f"{job.id}: {job.check.remark}",)
     shown = "; ".join(case.words for case in notes[:_NOTES_SHOWN])
     more = f"; {len(notes) - _NOTES_SHOWN} more in the JSON" if len(notes) > _NOTES_SHOWN else ""
-    remark = f"{job.check.remark}. " if job.check.remark else ""
-    return (f"{job.id}: {remark}{shown}{more}",)
+    return (f"{job.id}: {shown}{more}",)
 
 
 def _facts(job: Job, case: Case) -> tuple[Fact, ...]:

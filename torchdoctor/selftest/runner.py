@@ -114,10 +114,12 @@ def run_lanes(
     argv: Callable[[Job], tuple[tuple[str, ...], float]],
     begun: Begun,
     done: Done,
+    over: Callable[[], bool],
 ) -> None:
     """Run each lane's jobs in turn, the lanes side by side; ``begun`` and ``done`` come from threads.
 
-    The jobs of a lane stand in groups; those of one share a process for as long as it lives.
+    The jobs of a lane stand in groups; those of one share a process for as long as it lives. Once the time is
+    ``over`` what runs is ended, and is not done.
     """
     stopped = threading.Event()
     faults: list[BaseException] = []
@@ -146,7 +148,7 @@ def run_lanes(
         for thread in threads:
             thread.start()
         for thread in threads:
-            while thread.is_alive():
+            while thread.is_alive() and not over():
                 thread.join(_BREATH_S)
     finally:
         stopped.set()

@@ -22,7 +22,8 @@ _ORDER = {Verdict.FAIL: 0, Verdict.WARN: 1, Verdict.UNKNOWN: 2, Verdict.PASS: 3,
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to test. ``only`` empty means all of the level; ``limit_scale`` stretches every time limit.
+    """What to test. ``only`` empty means all of the level; ``limit_scale`` stretches every time limit, and
+    ``time_limit_s`` is that of the whole.
 
     ``fault`` spoils every program on purpose, or with @DEVICE those of one device, to test the tests.
     ``share`` lets the checks that allow it share a process; one that crashes takes no other along.
@@ -35,6 +36,7 @@ class Request:
     level: Level = Level.STANDARD
     seed: int = 0
     limit_scale: float = 1.0
+    time_limit_s: float | None = None
     fault: str = ""
     fork: bool = True
     share: bool | None = None
@@ -146,6 +148,9 @@ class _Session:
         drift = baseline.Drift(before, found, request.seed, measure) if before is not None else None
         measure = drift.judge if drift is not None else measure
         judged = [judge(job, ended, explain, measure) for job, ended in self._ended]
+        late = f"not finished when the time limit of {request.time_limit_s or 0:g} s was over"
+        finished = {job.id for job, _ in self._ended}
+        judged += [_not_run(job, late) for job in jobs if job.id not in finished]
         try:
             notes += self._kept(found, judged, drift)
         except baseline.BaselineError as error:
@@ -170,6 +175,7 @@ class _Session:
 
     def _survey(self) -> survey.Survey:
         limit_s = survey.SURVEY_S * self._request.limit_scale
+        limit_s = min(limit_s, self._request.time_limit_s or limit_s)
         return survey.read(self._executor.run("survey", (f"{standalone.FOLDER}/survey.py",), limit_s))
 
     def _plan(self, devices: Sequence[str]) -> list[Job]:
@@ -223,7 +229,13 @@ class _Session:
             for job in stage:
                 lanes.setdefault(job.device, []).append(job)
             groups = [self._groups(lane) for lane in lanes.values()]
-            runner.run_lanes(groups, self._executor, self._argv, self._job_begun, self._job_done)
+            runner.run_lanes(groups, self._executor, self._argv, self._job_begun, self._job_done, self._over)
+            if self._over():
+                break
+
+    def _over(self) -> bool:
+        limit_s = self._request.time_limit_s
+        return limit_s is not None and time.monotonic() - self._begun >= limit_s
 
     def _groups(self, lane: Sequence[Job]) -> list[list[Job]]:
         """Those that may share a process first, then the others, alone."""

@@ -8,7 +8,7 @@ from dataclasses import fields
 from enum import Enum
 from typing import Any
 
-from torchdoctor.model import Record, Report, Transcript
+from torchdoctor.model import Outcome, Record, Report, Transcript
 from torchdoctor.records import replace
 from torchdoctor.share.redaction import Redactor
 
@@ -44,6 +44,18 @@ def published(report: Report, transcript: Transcript | None = None, here: bool =
         f"; placeholders: {names}" if names else ""
     )
     return replace(result, notes=(*result.notes, note))
+
+
+def published_lines(lines: Iterable[str]) -> tuple[str, ...]:
+    """Lines about this machine without names, addresses and secrets; a last one lists what was replaced.
+
+    A package with its version is left as it is: some versions look like addresses.
+    """
+    told = tuple(lines)
+    kept = {at: line for at, line in enumerate(told) if line.startswith("[pip3]")}
+    notes = tuple("" if at in kept else line for at, line in enumerate(told))
+    found = published(Report(Outcome.NO_FAILURE, notes=notes), here=True).notes
+    return tuple(kept.get(at, line) for at, line in enumerate(found))
 
 
 def _this_machine() -> set[str]:

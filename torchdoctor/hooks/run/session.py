@@ -261,7 +261,7 @@ class Session:
             self._passed_on()
         if self.wish.stall_s is not None and self._looking is None and now >= self._stall_due():
             silent = f"{now - max(relay.at for relay in self._relays):.0f} s"
-            self._looking = Looking.at_stall(self.child.pid, silent, self._woken)
+            self._looking = Looking.at_stall(self.child.pid, silent, self._woken, gpus=not self.wish.offline)
 
     def _stall_due(self) -> float:
         last = max((relay.at for relay in self._relays), default=0.0)

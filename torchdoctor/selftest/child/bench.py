@@ -109,13 +109,13 @@ class Bench:
         """Is this part of the program wanted?"""
         return self.topic in ("", topic)
 
-    def within(self, case: str, measured: float, limit: float, source: str, unit: str = "") -> None:
-        """Passes when ``measured`` is at most ``limit``; a NaN fails."""
-        good = measured <= limit
+    def within(
+        self, case: str, measured: float, limit: float, source: str, unit: str = "", beyond: str = "fail"
+    ) -> None:
+        """Passes when ``measured`` is at most ``limit``; else, and with a NaN, the verdict is ``beyond``."""
+        verdict = "pass" if measured <= limit else beyond
         told = f"{measured:.3g}{unit}"
-        self.told(
-            case, "pass" if good else "fail", told, f"at most {limit:.3g}{unit}", source, measured, limit
-        )
+        self.told(case, verdict, told, f"at most {limit:.3g}{unit}", source, measured, limit)
 
     def exact(self, case: str, wrong: int, source: str, where: str = "") -> None:
         """Passes when nothing is wrong; ``where`` names the places."""

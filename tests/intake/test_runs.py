@@ -1,0 +1,74 @@
+"""Where an input is parted into runs, and where it is not; the last run is judged."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchdoctor.catalog import RuleSet, load
+from torchdoctor.engine import FactBook, diagnose
+from torchdoctor.intake import read_text
+
+FRAMES = 'Traceback (most recent call last):\n  File "/w/train.py", line 9, in <module>\n    main(cfg)\n'
+KEY = f"{FRAMES}KeyError: 'lr'\n"
+FULL = f"{FRAMES}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 200.00 GiB. GPU 0 has a total \
+capacity of 79.18 GiB of which 38.66 GiB is free.\n"
+BANNER = "Namespace(lr=0.1, epochs=3)\nloading dataset from /data/x\nmodel has 12 M parameters\n"
+STEPS = "epoch 1 step 10 loss 2.1\nepoch 1 step 20 loss 2.0\nepoch 1 step 30 loss 1.9\n"
+DONE = "Training finished.\n"
+AGENT = "0309 14:00:09.500 639 torch/distributed/elastic/"
+FAILED = (
+    f"E{AGENT}multiprocessing/api.py:986] failed (exitcode: 1) local_rank: 0 (pid: 4001) of binary: python\n"
+)
+AGAIN = f"I{AGENT}agent/server/api.py:900] [default] Worker group FAILED. will restart worker group\n"
+OOM, OWN = "cuda-oom-too-big", "own-code-error"
+
+
+def of_rank(rank: int, text: str) -> str:
+    return "".join(f"[rank{rank}]: {line}\n" for line in text.splitlines())
+
+
+@pytest.fixture(scope="module")
+def rules() -> RuleSet:
+    return load()
+
+
+@pytest.mark.parametrize(
+    ("text", "answers"),
+    [
+        (f"$ python train.py\n{BANNER}{KEY}$ python train.py\n{BANNER}{STEPS}{DONE}", [OWN, None]),
+        (f"{BANNER}{STEPS}{FULL}{BANNER}{STEPS}{KEY}", [OOM, OWN]),
+        (f"SLURM_JOB_ID: 81234\n{BANNER}{FULL}SLURM_JOB_ID: 81235\n{BANNER}{STEPS}{DONE}", [OOM, None]),
+        (f"nohup: ignoring input\n{BANNER}{FULL}nohup: ignoring input\n{BANNER}{STEPS}", [OOM, None]),
+        (of_rank(0, FULL) + FAILED + AGAIN + of_rank(0, f"{STEPS}{STEPS}{KEY}") + FAILED, [OOM, OWN]),
+    ],
+    ids=["prompt", "banner", "job", "nohup", "attempt"],
+)  # fmt: skip
+def test_a_sign_of_a_start_behind_an_end_parts_runs(
+    text: str, answers: list[str | None], rules: RuleSet
+) -> None:
+    report = diagnose(read_text(text), FactBook(), rules)
+    assert [run.rule for run in report.runs] == answers
+    assert (report.diagnoses[0].rule if report.diagnoses else None) == answers[-1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{BANNER}{STEPS}{BANNER}{STEPS}{KEY}",  # no end of its own
+        f"{BANNER}epoch 1 step 1 loss 2\nepoch 1 step 2 loss 2\nepoch 2 step 1 loss 2\n{KEY}",
+        "2026-03-09 01:00:00 INFO t: step 1 loss 2\n2026-03-09 09:00:00 INFO t: step 2 loss 2\n" + KEY,
+        of_rank(0, "01:00:05 step 1 loss 2") + of_rank(1, f"01:00:01 step 1 loss 2\n{KEY}") + of_rank(0, KEY),
+        "".join(f"[default{n}]:{line}\n" for n in (0, 2) for line in (KEY + FULL).splitlines()),
+    ],
+    ids=["unfinished", "epochs", "pause", "time runs back", "local ranks"],
+)
+def test_what_parts_nothing(text: str, rules: RuleSet) -> None:
+    report = diagnose(read_text(text), FactBook(), rules)
+    assert report.runs == ()
+    assert report.diagnoses
+
+
+def test_a_run_that_is_cut_says_where(rules: RuleSet) -> None:
+    cut = "No failure in what is here; the log ends at epoch 1 step 30 without an end"
+    assert diagnose(read_text(BANNER + STEPS), FactBook(), rules).notes == (cut,)
+    assert diagnose(read_text(BANNER + STEPS + DONE), FactBook(), rules).notes == ()
