@@ -1,4 +1,4 @@
-"""Incidents that benchmarks/real_incidents.py made on two H200 with NCCL and torch 2.11, in two runs.
+"""Incidents that benchmarks/real_incidents.py made on two H200 with NCCL and torch 2.11, in three runs.
 
 ``real.tar.gz`` holds what they left, a folder each; ``real.json`` says what is right.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import tarfile
 from pathlib import Path
@@ -44,6 +45,16 @@ def test_real_incident(label: dict[str, object], real: Path) -> None:
     found = judged(label, json.loads(to_json(report)))
     assert found["rank_right"], (found["told"], found["decided_by"])
     assert found["cause_right"], found["rule"]
+
+
+def test_a_rank_that_went_on_after_its_first_send_does_not_wait_in_one(real: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(real / "third/reply-never-sent", tmp_path / "went-on"))
+    log = (folder / "launcher.log").read_text(encoding="utf-8")
+    at = log.index("[default1]:[rank1]:[E")
+    log = f"{log[:at]}[default0]:rank 0: step 8 value 0.0000\n{log[at:]}"
+    (folder / "launcher.log").write_text(log, encoding="utf-8")
+    report = explain([str(folder)], FactBook(), load()).report
+    assert report.diagnoses[0].rule == "dist-timeout-long-rank0-work"
 
 
 def test_the_records_are_kept(real: Path) -> None:

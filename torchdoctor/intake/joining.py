@@ -45,6 +45,7 @@ class _Group:
         days = [time[2:] if time[:1] == "-" else time[5:] for time in stamps]
         self.low, self.high = (_seconds(min(days)), _seconds(max(days))) if days else (None, None)
         self.companion = _is_companion(part)
+        self.stacks = self.companion and any(event.kind is EventKind.STACK for event in events)
 
     def may_join(self, other: _Group) -> bool:
         """Does nothing speak against it: another job, another year, times too far apart?"""
@@ -139,14 +140,16 @@ class _Groups:
                 before = self._of[first.setdefault(name, number)]
                 self.join(before, self._of[number], f"they name the same {word}, {name}")
 
-    def by_streams(self) -> None:
-        """Files whose names differ only in the stream of a program that they hold."""
+    def by_kind(self) -> None:
+        """Stacks in one folder, and files whose names differ only in the stream of a program."""
         first: dict[str, int] = {}
         for group in self.all():
-            name = pattern(_STREAMS).sub("*", group.path)
+            name, why = pattern(_STREAMS).sub("*", group.path), "they are two streams of one program"
+            if group.stacks:
+                name, why = f"{group.path.rpartition('/')[0]}/*", "they are stacks that lie together"
             if "*" in name:
                 before = self._of[first.setdefault(name, group.members[0])]
-                self.join(before, group, "they are two streams of one program")
+                self.join(before, group, why)
 
     def by_time(self) -> None:
         """Files whose times overlap."""
@@ -197,7 +200,7 @@ def joined(parts: Sequence[Transcript]) -> tuple[list[list[int]], str]:
     groups.by_name("jobs", "job")
     groups.by_name("hosts", "host")
     groups.by_name("processes", "process")
-    groups.by_streams()
+    groups.by_kind()
     groups.by_time()
     groups.by_watcher()
     found = groups.all()
