@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from torchdoctor.lint import flow
-from torchdoctor.lint.constants import constant, number
+from torchdoctor.lint.constants import constant, given, number
 from torchdoctor.lint.finding import Check, Finding, inserting
 from torchdoctor.lint.index import Binding, dotted_text
 from torchdoctor.lint.training import iterations
@@ -40,29 +40,27 @@ class SamplerSetEpoch(Check):
         if scene.methods("set_epoch"):
             return
         for call in scene.calls(_SAMPLER):
-            if flow.spread(call) or flow.is_false(flow.argument(call, 3, "shuffle")):
-                continue
-            if isinstance(constant(scene, flow.argument(call, 3, "shuffle")), bool) and not constant(
-                scene, flow.argument(call, 3, "shuffle")
-            ):
+            shuffles = constant(scene, flow.argument(call, 3, "shuffle"))
+            if flow.spread(call) or shuffles is False:
                 continue
             for loader in scene.calls(LOADER):
-                given = flow.argument(loader, 3, "sampler")
-                if given is None or call not in scene.values(given):
+                order = flow.argument(loader, 3, "sampler")
+                if order is None or call not in scene.values(order):
                     continue
-                epoch = _epoch_loop(scene, loader)
+                epoch = _epoch_loop(scene, loader, said=shuffles is True)
                 if epoch is not None:
                     says = f"line {epoch.lineno} goes through its loader again and again, in one order"
                     yield self.at(call, says, scene, _set_epoch(scene, call, loader, epoch))
                     break
 
 
-def _epoch_loop(scene: Scene, loader: ast.Call) -> Loop | None:
-    """A loop that trains on a loader several times: around the loop over it, here or in the caller."""
+def _epoch_loop(scene: Scene, loader: ast.Call, *, said: bool) -> Loop | None:
+    """A loop that trains on a loader several times, or one ``said`` to shuffle: around the loop over it, here
+    or in the caller."""
     for loop in scene.index.loops:
         if isinstance(loop, ast.While) or not _goes_through(scene, loop.iter, loader):
             continue
-        if not any(flow.method(step.call) in ("backward", "step") for step in scene.steps(loop)):
+        if not said and not any(flow.method(step.call) in ("backward", "step") for step in scene.steps(loop)):
             continue
         around = [one for one in iterations(scene, loop) if not _goes_through_loop(scene, one.loop, loader)]
         if around:
@@ -131,12 +129,11 @@ class LoaderShuffleAndSampler(Check):
 
     def run(self, scene: Scene) -> Iterator[Finding]:
         for call in scene.calls(LOADER):
-            shuffle = flow.argument(call, 2, "shuffle")
-            if constant(scene, shuffle) is not True:
+            if constant(scene, given(scene, call, 2, "shuffle")) is not True:
                 continue
             for at, name in ((3, "sampler"), (4, "batch_sampler")):
-                given = flow.argument(call, at, name)
-                if given is not None and not _may_be_none(scene, given):
+                order = given(scene, call, at, name)
+                if order is not None and not _may_be_none(scene, order):
                     place = next((one for one in call.keywords if one.arg == "shuffle"), None)
                     on_line = place is not None and place.lineno != call.lineno
                     yield self.at(place if on_line else call, f"{name}= is given as well", scene)  # type: ignore[arg-type]
@@ -160,10 +157,10 @@ def _may_be_none(scene: Scene, node: ast.expr) -> bool:
 
 def workers(scene: Scene, loader: ast.Call) -> int | None:
     """The number of workers of a loader: 0 where none is asked for, None where it cannot be told."""
-    given = flow.argument(loader, 5, "num_workers")
-    if given is None:
+    count = flow.argument(loader, 5, "num_workers")
+    if count is None:
         return None if flow.spread(loader) else 0
-    return number(scene, given)
+    return number(scene, count)
 
 
 class IterableDatasetDuplicates(Check):
@@ -185,9 +182,9 @@ class IterableDatasetDuplicates(Check):
             count = workers(scene, call)
             if not count or count < 2 or flow.keyword(call, "worker_init_fn") is not None:
                 continue
-            given = flow.argument(call, 0, "dataset")
-            owner = scene.owner(given) if given is not None else None
-            if owner is None or "iterable" not in scene.kinds(given):
+            data = flow.argument(call, 0, "dataset")
+            owner = scene.owner(data) if data is not None else None
+            if owner is None or "iterable" not in scene.kinds(data):
                 continue
             method = scene.find_method(owner, "__iter__")
             if method is not None and not _draws(method):

@@ -10,9 +10,9 @@ from torchdoctor.lint.checks.loading import LOADER
 from torchdoctor.lint.constants import constant, number
 from torchdoctor.lint.finding import Check, Finding
 from torchdoctor.lint.index import Binding
-from torchdoctor.lint.kinds import is_loader
+from torchdoctor.lint.kinds import goes_over_batches, is_loader
 from torchdoctor.lint.modes import sets_mode
-from torchdoctor.lint.training import backward
+from torchdoctor.lint.training import backward, runs_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +28,29 @@ def from_batch(scene: Scene, node: ast.AST) -> bool:
         if isinstance(value, ast.Call) and "module" in scene.kinds(value.func):
             return True
     return False
+
+
+def _model_output(scene: Scene, node: ast.expr) -> bool:
+    """Is it what something out of sight makes of a batch, or a part of the model in forward()?"""
+    for value in scene.values(node):
+        if not isinstance(value, ast.Call) or not value.args or scene.called(value) or scene.target(value):
+            continue
+        if isinstance(value.func, ast.Name) and any(_batch(scene, one) for one in value.args):
+            return runs_model(scene, value.func)
+        function = flow.named_function(value)
+        owner = scene.owner(value.func.value) if isinstance(value.func, ast.Attribute) else None
+        if owner is not None and function is not None and function.name == "forward":
+            return "torch.nn.Module" in scene.bases(owner) and owner is scene.index.class_of.get(
+                flow.up(function)
+            )
+    return False
+
+
+def _batch(scene: Scene, node: ast.expr) -> bool:
+    return any(
+        isinstance(one, Binding) and isinstance(one.node, ast.For) and goes_over_batches(scene, one.node.iter)
+        for one in scene.values(node)
+    )
 
 
 class SqueezeNoDim(Check):
@@ -48,7 +71,7 @@ class SqueezeNoDim(Check):
             else:
                 bare = not name and not call.args and not call.keywords
                 given = flow.receiver(call) if bare else None
-            if given is not None and from_batch(scene, given):
+            if given is not None and (from_batch(scene, given) or _model_output(scene, given)):
                 yield self.at(call, "a batch of one sample would lose its batch dimension", scene)
 
 
@@ -180,6 +203,7 @@ class GridAlignCorners(Check):
                     yield self.at(call, "align_corners= is left to the version of torch", scene)
 
 
+_BATCH = ("batch_size", "batch", "bs", "b", "bsz")
 _RECURRENT = ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
 
 
@@ -228,14 +252,18 @@ class BatchFirst(Check):
         return ""
 
     def _loader(self, scene: Scene, node: ast.AST | None) -> bool:
-        """A loader over tensors whose first dimension is that of the samples, without a collate_fn."""
+        """A loader that puts samples together itself: without a collate_fn, in batches or over tensors."""
         for value in scene.values(node):
             if isinstance(value, ast.Call) and scene.called(value) == LOADER:
                 data = scene.values(flow.argument(value, 0, "dataset"))
                 plain = flow.argument(value, 6, "collate_fn") is None
-                return plain and any(
-                    isinstance(one, ast.Call) and scene.called(one) == "torch.utils.data.TensorDataset"
-                    for one in data
+                size = number(scene, flow.argument(value, 1, "batch_size"))
+                return plain and (
+                    (size is not None and not flow.spread(value))
+                    or any(
+                        isinstance(one, ast.Call) and scene.called(one) == "torch.utils.data.TensorDataset"
+                        for one in data
+                    )
                 )
         return False
 
@@ -250,7 +278,7 @@ class BatchFirst(Check):
             if (
                 isinstance(target, ast.Name)
                 and text in (f"{name}.size(0)", f"{name}.shape[0]")
-                and target.id.lower() in ("batch_size", "batch", "bs", "b", "bsz")
+                and target.id.lower() in _BATCH
             ):
                 return "its first dimension is called the batch"
             if (
@@ -259,14 +287,7 @@ class BatchFirst(Check):
                 and len(target.elts) == 3
             ):
                 first = target.elts[0]
-                if isinstance(first, ast.Name) and first.id.lower() in (
-                    "batch_size",
-                    "batch",
-                    "bs",
-                    "b",
-                    "bsz",
-                    "n",
-                ):
+                if isinstance(first, ast.Name) and first.id.lower() in (*_BATCH, "n"):
                     return "its first dimension is called the batch"
         return ""
 
@@ -279,13 +300,6 @@ class BatchFirst(Check):
         root = flow.named_function(call) or scene.tree
         for node in flow.walk(root):
             if (
-                isinstance(node, ast.Subscript)
-                and isinstance(node.value, ast.Name)
-                and isinstance(out, ast.Name)
-                and node.value.id == out.id
-                and ast.unparse(node.slice) in ("(:, -1)", "(:, -1, :)", ":, -1", ":, -1, :")
-                and call in scene.values(node.value)
-            ) or (
                 isinstance(node, ast.Subscript)
                 and isinstance(node.value, ast.Name)
                 and isinstance(out, ast.Name)
