@@ -11,12 +11,16 @@ from torchdoctor.model import (
     FirstFailure,
     Fix,
     Frame,
+    Incident,
     Link,
     NotChecked,
     Outcome,
+    Reading,
+    ReadingKind,
     Reason,
     Report,
     Role,
+    Run,
     Severity,
     Standing,
     Suspect,
@@ -102,9 +106,21 @@ UNRECOGNISED = Report(
         1,
         Frame("widget.py", 3, "turn", "raise BrokenWidgetError()"),
         Evidence("BrokenWidgetError: the widget broke", "train.log", 7, 1),
+        reading=Reading(ReadingKind.LIBRARY_REFUSED, "widgets", "widgets.core.turn", "3-D", "2-D"),
     ),
     first_failure=FirstFailure(0, None, None, "order of lines only", (0, 1)),
+    runs=(
+        Run(1, "train.log", 1, 6, "2026-03-09T03:12:00", Outcome.DIAGNOSED, "cuda-assert-label-range"),
+        Run(2, "train.log", 7, 9, None, Outcome.UNRECOGNISED),
+    ),
+    incidents=(
+        Incident(("train.log",), Outcome.UNRECOGNISED),
+        Incident(
+            ("other.log",), Outcome.DIAGNOSED, (LABEL_RANGE,), FirstFailure(3, None, None, "time stamps")
+        ),
+    ),
 )
+
 
 NO_FAILURE = Report(Outcome.NO_FAILURE, ("train.log",), notes=("A warning that means nothing.",))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from command_tree import commands
 
+from torchdoctor import catalog
 from torchdoctor.cli.main import cli, main
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -92,6 +93,17 @@ def test_help(path: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_messages(path: Path) -> None:
     problems = {text: bad for text in literals(path.read_text(encoding="utf-8")) if (bad := found(text))}
+    assert problems == {}
+
+
+def test_rules() -> None:
+    rules = catalog.load()
+    problems = {}
+    for name in rules.ids():
+        words = rules.text(name)
+        told = [words.why, words.more or "", words.decide_note or "", *(item.fix.do for item in words.fixes)]
+        if bad := [problem for text in told for problem in found(text)]:
+            problems[name] = bad
     assert problems == {}
 
 

@@ -83,6 +83,7 @@ def test_the_fields_that_others_rely_on() -> None:
     assert first["leads_to"][1]["evidence"][0]["line"] == 1990
     assert first["fixes"][0]["run"] is None
     assert first["decide_with"] == "CUDA_LAUNCH_BLOCKING=1 python train.py"
+    assert (first["more"], first["decide_note"]) == (None, None)
     assert data["first_failure"] == {
         "rank": 3,
         "host": "node12",

@@ -408,3 +408,9 @@ def test_the_proof_is_whole_in_narrow_terminals_too(width: int) -> None:
     cause = replace(sample_reports.LABEL_RANGE, evidence=(Evidence(text, "rank0.log", 16, 0),))
     told = "".join(shown(Report(Outcome.DIAGNOSED, (), (cause,)), width=width).split())
     assert "".join(text.split()) in told
+
+
+def test_incidents_and_the_reading_are_said() -> None:
+    text = " ".join(shown(sample_reports.UNRECOGNISED, width=200).split())
+    assert "widgets refused the call of widgets.core.turn; it wants: 3-D; it got: 2-D." in text
+    assert "Incidents train.log: a failure that no rule knows other.log: A class label lies outside" in text

@@ -18,7 +18,7 @@ TAGS: dict[str, tuple[str, ...]] = {
     ),
     "program": (
         "trainer", "lightning", "accelerate", "deepspeed", "fsdp", "peft", "diffusers", "vllm", "sglang",
-        "comfyui", "ultralytics", "megatron", "webui",
+        "tgi", "comfyui", "ultralytics", "megatron", "webui",
     ),
     "owner": ("user", "torch", "package"),
     "backend": ("nccl", "gloo", "mpi"),

@@ -15,3 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 @pytest.fixture(scope="session")
 def examined() -> Catalog:
     return examine(catalog.rules_directory(), str(ROOT / "fixtures"))
+
+
+@pytest.fixture(scope="session")
+def pages(examined: Catalog) -> dict[str, str]:
+    return examined.pages()

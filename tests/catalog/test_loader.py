@@ -125,6 +125,16 @@ def test_all_mistakes_of_all_files_are_reported_at_once(tree: Path) -> None:
             'why = "B"\nconfirm = [{ fact = "a.b", matches_version = "new" }]',
             "matches_version takes a specifier",
         ),
+        (
+            'text = "some literal text of x"',
+            'text = "some literal text of x"\n[[fix]]\ndo = "Do it."\nfor = ["widnows"]',
+            'did you mean "windows"?',
+        ),
+        (
+            'text = "some literal text of x"',
+            'text = "some literal text of x"\n[[fix]]\ndo = "Do it."\nnotfor = ["windows"]',
+            'did you mean "not_for"?',
+        ),
     ],
 )
 def test_each_mistake_says_what_would_be_right(tree: Path, old: str, new: str, message: str) -> None:

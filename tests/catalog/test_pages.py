@@ -19,30 +19,31 @@ from torchdoctor.workbench.lint import Catalog
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def test_they_are_current(examined: Catalog) -> None:
+def test_they_are_current(examined: Catalog, pages: dict[str, str]) -> None:
     stale = [
         name
-        for name, text in examined.pages().items()
+        for name, text in pages.items()
         if not (Path(examined.directory) / name).exists()
         or (Path(examined.directory) / name).read_bytes() != text.encode()
     ]
     assert stale == [], "`torchdoctor rules pages` writes them"
 
 
-def test_they_come_out_the_same_twice(examined: Catalog) -> None:
-    assert examined.pages() == examined.pages()
+def test_they_come_out_the_same_twice(examined: Catalog, pages: dict[str, str]) -> None:
+    assert examined.pages() == pages
 
 
-def test_no_page_is_left_of_a_family_that_is_gone(examined: Catalog) -> None:
+def test_no_page_is_left_of_a_family_that_is_gone(examined: Catalog, pages: dict[str, str]) -> None:
     there = {
         path.relative_to(examined.directory).as_posix()
         for path in Path(examined.directory).rglob("README.md")
     }
-    assert there == set(examined.pages()) - {EXAMPLES, MESSAGES}
+    assert there == set(pages) - {EXAMPLES, MESSAGES}
 
 
-def test_every_rule_has_a_section_and_every_link_leads_to_one(examined: Catalog) -> None:
-    pages = examined.pages()
+def test_every_rule_has_a_section_and_every_link_leads_to_one(
+    examined: Catalog, pages: dict[str, str]
+) -> None:
     anchors: dict[str, set[str]] = {
         name: set(re.findall(r"^## (\S+)$", text, re.MULTILINE)) for name, text in pages.items()
     }
@@ -75,10 +76,12 @@ def test_examples_prefer_real_logs(examined: Catalog) -> None:
                 assert answer.case.origin == "reconstructed" or not answer.report.diagnoses[0].evidence
 
 
-def test_show_says_the_same(examined: Catalog, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_says_the_same(
+    examined: Catalog, pages: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["rules", "show", "cuda-assert-label-range"]) == 0
     shown = capsys.readouterr().out
-    page = examined.pages()["cuda-runtime/README.md"]
+    page = pages["cuda-runtime/README.md"]
     section = page.split("\n## cuda-assert-label-range\n")[1].split("\n## ")[0]
     order = [
         "Example",
@@ -157,12 +160,12 @@ def test_ways_out_keep_their_order_and_look_alikes_are_named(tree: Path) -> None
     assert "  torch 1.0 and later\n  - the pool `first` N is exhausted\n" in text
 
 
-def test_values_of_the_message_and_groups_are_words_for_readers(examined: Catalog) -> None:
-    page = examined.pages()["memory/README.md"]
-    assert "1. Take OPTION out of PYTORCH_CUDA_ALLOC_CONF" in page
+def test_values_of_the_message_and_groups_are_words_for_readers(pages: dict[str, str]) -> None:
+    page = pages["memory/README.md"]
+    assert r"1. Take OPTION out of PYTORCH\_CUDA\_ALLOC\_CONF" in page
     assert "- `Unrecognized CachingAllocator option: OPTION` – torch 1.10 to 2.8" in page
     assert "**Can lead to** `@peer-death`, `@launcher-teardown`." in page
-    for name, text in examined.pages().items():
+    for name, text in pages.items():
         if name.endswith(".md"):
             assert not re.search(r"\{\w+\.\w+\}|\bmatch\.", text), name
 

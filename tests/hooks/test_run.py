@@ -106,11 +106,13 @@ def test_signals_are_passed_on(number: signal.Signals, how: str, program: str) -
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), start_new_session=True,
         )  # fmt: skip
         assert process.stdout is not None
+        assert process.stderr is not None
         begun = b"".join(iter(process.stdout.readline, b"ready\n"))
+        first = process.stderr.readline()
         process.send_signal(number)
         output, errors = process.communicate(timeout=30)
         code = process.returncode if process.returncode >= 0 else 128 - process.returncode
-        ends.append((code, begun + output, errors.splitlines()[-1]))
+        ends.append((code, begun + output, first, errors.splitlines()[-1:]))
     assert ends[0] == ends[1]
 
 
@@ -220,6 +222,20 @@ def test_an_output_that_cannot_be_written_is_told(program: str) -> None:
         )  # fmt: skip
     assert ended.returncode == 1
     assert b"the output cannot be written: No space left on device" in ended.stderr
+
+
+@pytest.mark.parametrize("code", ["raise SystemExit(5)", "import os; os.kill(os.getpid(), 15)"])
+def test_a_reader_that_does_not_read_holds_nobody_up(code: str) -> None:
+    noisy = f"print('x' * 100_000, flush=True); {code}"  # more than one pipe holds, less than two
+    with subprocess.Popen(
+        [*QUIET, sys.executable, "-c", noisy], stdout=subprocess.PIPE, env=environment()
+    ) as process:
+        assert process.stdout is not None
+        assert os.read(process.stdout.fileno(), 10) == b"x" * 10
+        wait_for(lambda: not Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text())
+        time.sleep(0.3)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == (5 if "Exit" in code else 143)
 
 
 def test_a_fault_of_ours_keeps_the_code(program: str) -> None:
@@ -434,16 +450,21 @@ def test_slurm_output_files_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 RANKS = """
 import torch, torch.distributed as dist
-dist.init_process_group("gloo")
-values = torch.zeros(3)
-dist.all_reduce(values)
+from torch.distributed.elastic.multiprocessing.errors import record
 
 def step(batch):
     return batch["label"]
 
-if dist.get_rank() == 1:
-    step({"image": 1})
-dist.all_reduce(values)
+@record
+def main():
+    dist.init_process_group("gloo")
+    values = torch.zeros(3)
+    dist.all_reduce(values)
+    if dist.get_rank() == 1:
+        step({"image": 1})
+    dist.all_reduce(values)
+
+main()
 """
 
 
@@ -457,4 +478,5 @@ def test_logs_of_torchrun_ranks_are_read(tmp_path: Path) -> None:
     report = json.loads(ended.stderr.splitlines()[-1])
     assert report["first_failure"]["rank"] == 1
     assert report["diagnoses"][0]["frame"]["code"] == 'return batch["label"]'
-    assert report["diagnoses"][0]["evidence"][0]["file"].endswith("/1/stderr.log")
+    read = {source.rpartition("/attempt_0/")[2] for source in report["source"]}
+    assert {"<output>", "1/stderr.log", "1/error.json"} <= read

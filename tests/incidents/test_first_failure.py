@@ -269,6 +269,22 @@ def test_a_step_that_both_had_reached_does_not_show_that_the_run_went_on(
     assert (first.rank, first.tie) == (rank, tie)
 
 
+def test_what_no_rule_knows_on_the_first_rank_comes_before_what_one_knows_on_a_later(
+    tmp_path: Path, rules: RuleSet
+) -> None:
+    later = OWN.replace("proj.Spent: no units left", "KeyError: 'lr'")
+    files = {
+        "rank_0.log": stamped(("09.000", "step=3"), ("10.000", "failed")) + OWN,
+        "rank_1.log": stamped(("29.000", "step=9"), ("40.000", "failed")) + later,
+    }
+    report = report_of(tmp_path, files, rules)
+    assert report.first_failure is not None
+    assert (report.outcome, report.first_failure.rank) == (Outcome.UNRECOGNISED, 0)
+    assert report.suspect is not None
+    assert (report.suspect.type, report.suspect.rank) == ("proj.Spent", 0)
+    assert any("own-code-error" in note for note in report.notes)
+
+
 def test_a_warning_of_a_rank_that_ended_well_in_its_other_stream_is_a_note(
     tmp_path: Path, rules: RuleSet
 ) -> None:

@@ -18,6 +18,7 @@ BOX = (
 )
 KILLED = "[ 4711.5] Out of memory: Killed process {} (python) total-vm:9kB, anon-rss:8kB, file-rss:0kB\n"
 TABLE = "Package    Version\n---------- -------\ntorch      2.7.1\n"
+STACK = 'Process 7: python t.py\nPython v3.11.9 (x)\n\nThread 7 (active): "MainThread"\n    main (t.py:31)\n'
 
 
 def at(time: str, text: str) -> str:
@@ -35,6 +36,7 @@ def at(time: str, text: str) -> str:
         ({"train.out": ONE, "train.err": TWO}, "they are two streams of one program"),
         ({"a.log": at("14:00:05", ONE), "b.log": at("14:00:05", TWO)}, "their times overlap"),
         ({"a.log": ONE, "agent.log": BOX}, "only one of them is the log of a run"),
+        ({"a.txt": STACK, "b.txt": STACK}, "they are stacks that lie together"),
         ({"a.log": ONE, "pip.txt": TABLE}, "only one of them is the log of a run"),
     ],
 )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from torchdoctor.cli.progress import Line
     from torchdoctor.model import Report
     from torchdoctor.selftest.registry import SelfCheck
-    from torchdoctor.selftest.session import Progress
+    from torchdoctor.selftest.session import Progress, Request
 
 
 @click.command("selftest")
@@ -111,7 +111,7 @@ def command(
         return 0
     from torchdoctor.probes.opening import pick
     from torchdoctor.selftest.registry import Level
-    from torchdoctor.selftest.session import Request, run
+    from torchdoctor.selftest.session import Request
 
     chosen = pick(python)
     request = Request(
@@ -126,16 +126,20 @@ def command(
         share=share,
         baseline=baseline or "",
     )
+    report = verdicts.with_note(_run(request), chosen.note)
+    _write(report, form, request.python, verbose)
+    return verdicts.exit_code(report, fail_on, strict)
+
+
+def _run(request: Request) -> Report:
     from torchdoctor.cli.progress import Line
+    from torchdoctor.selftest.session import run
 
     line = Line()
     try:
-        report = run(request, partial(_show, line) if line.wanted else None, line.say)
+        return run(request, partial(_show, line) if line.wanted else None, line.say)
     finally:
         line.clear()
-    report = verdicts.with_note(report, chosen.note)
-    _write(report, form, request.python, verbose)
-    return verdicts.exit_code(report, fail_on, strict)
 
 
 def _check(name: str) -> SelfCheck:

@@ -83,7 +83,8 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     live = without_past(live, strange, transcript)
     mark_echoes(live, strange)
     first, moments, own = _ranks(transcript, live, strange)
-    alone = own is not None and first is not None and any(one.rank == first.rank for one in strange)
+    unknown = own is not None and first is not None and any(one.rank == first.rank for one in strange)
+    alone = first.rank if first is not None and unknown else None
     found = chains(live, rules, transcript, sort_key)
     if own is not None:
         from torchdoctor.engine.lead import led

@@ -133,24 +133,33 @@ def _reports(
         source = local.open(local.sure, site_of(transcript))
         facts = FactBook(source)
         try:
-            reports = _of_runs(transcript, facts, rules, run)
+            reports = _with_checkpoints(
+                _of_runs(transcript, facts, rules, run), transcript, facts, local.sure
+            )
         finally:
             source.close()
     if any(report.diagnoses for report in reports):
         from torchdoctor.engine.pitfalls import with_pitfalls
 
         reports = [with_pitfalls(report, transcript) for report in reports]
-    if any(one.family == "checkpoint" for report in reports for one in report.diagnoses):
-        from torchdoctor.engine.named_checkpoint import with_checkpoint
-
-        version = facts.machine("torch.version").value
-        folder = os.getcwd() if local.sure else None
-        torch = version if isinstance(version, str) else ""
-        reports = [with_checkpoint(report, transcript, folder, torch) for report in reports]
     if not facts.asked():
         return reports
     note = HERE if local.sure else READ_HERE
     return [replace(report, notes=(*report.notes, note)) for report in reports]
+
+
+def _with_checkpoints(
+    reports: list[Report], transcript: Transcript, facts: FactBook, sure: bool
+) -> list[Report]:
+    if not any(one.family == "checkpoint" for report in reports for one in report.diagnoses):
+        return reports
+    from torchdoctor.engine.named_checkpoint import with_checkpoint
+    from torchdoctor.probes.search_paths import current_folder
+
+    version = facts.machine("torch.version").value
+    folder = current_folder() if sure else ""
+    torch = version if isinstance(version, str) else ""
+    return [with_checkpoint(report, transcript, folder, torch) for report in reports]
 
 
 def _of_runs(transcript: Transcript, facts: FactBook, rules: RuleSet, run: int | None) -> list[Report]:

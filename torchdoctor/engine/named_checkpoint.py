@@ -32,10 +32,10 @@ _SUFFIXES = "pt|pth|bin|ckpt|safetensors|distcp|pkl|tar"
 _FILE = rf"(?<![\w.~/-])(?:/|\./)?[\w.@+~-]+(?:/[\w.@+~=-]+)*\.(?:{_SUFFIXES})\b"
 
 
-def with_checkpoint(report: Report, transcript: Transcript, folder: str | None, torch: str) -> Report:
+def with_checkpoint(report: Report, transcript: Transcript, folder: str, torch: str) -> Report:
     """The report with what the file says that its checkpoint diagnosis is about: facts, evidence, fixes.
 
-    A relative name counts below ``folder``, where there is one. ``torch``: the version that loads it, or "".
+    A relative name counts below ``folder``, unless that is "". ``torch``: the version that loads it, or "".
     The file is read in a child, which is ended after two seconds; nothing in it is executed.
     """
     for number, diagnosis in enumerate(report.diagnoses):
@@ -64,7 +64,7 @@ def _events(diagnosis: Diagnosis, transcript: Transcript) -> list[Event]:
     return []
 
 
-def _named(events: list[Event], folder: str | None) -> Iterator[str]:
+def _named(events: list[Event], folder: str) -> Iterator[str]:
     """Paths that may be files of weights, by their text alone."""
     seen = set()
     for event in events:
@@ -73,7 +73,7 @@ def _named(events: list[Event], folder: str | None) -> Iterator[str]:
             for found in pattern(_FILE).finditer(text[:8000]):
                 path = found[0]
                 if not path.startswith("/"):
-                    if folder is None:
+                    if not folder:
                         continue
                     path = os.path.join(folder, path.removeprefix("./"))
                 if path not in seen and may_be_asked(path) and not waits_for_mount(path):

@@ -15,11 +15,12 @@ Chain = tuple[Finding, list[Finding]]
 
 
 def select(
-    found: list[Chain], transcript: Transcript, strange: list[Event], alone: bool
+    found: list[Chain], transcript: Transcript, strange: list[Event], alone: int | None
 ) -> tuple[list[Chain], list[str]]:
     """The chains that are diagnoses, in order, and notes on those that are none.
 
-    ``strange`` are the exceptions that no rule knows; ``alone``: one of them is the first failing rank's own.
+    ``strange`` are the exceptions that no rule knows; ``alone`` is the rank that failed first, if of
+    one of these.
     """
     notes: list[str] = []
     by_hand = any(head.rule.id == INTERRUPTED for head, _ in found)
@@ -29,11 +30,11 @@ def select(
         if chain[0].role is Role.CAUSE and chain[0].rule.severity is Severity.FATAL
         if not by_hand or not is_context(chain[0], transcript)
     ]
-    # a failure no rule knows explains consequences and warnings better than they explain it; that of a rank
-    # alone explains the loss of a peer on others, too
+    # a failure no rule knows explains consequences and warnings better than they explain it; that of the rank
+    # that failed first comes before whatever others lost or failed of later
     unknown_cause = bool(strange) and (
         all(got_over(head, strange, transcript) for head, _ in causes)
-        or (alone and all(chain[0].rule.id in PEER_CAUSES for chain in causes))
+        or (alone is not None and all(_is_of_others(head, alone) for head, _ in causes))
     )
     failure = suspect.has_failure(transcript)
     over = ended([head for head, _ in found], strange, transcript)
@@ -49,6 +50,11 @@ def select(
             chain[0].doubt()  # what a process only said is never sure to be what ended it
         kept.append(chain)
     return _without_rivals(kept, notes), notes
+
+
+def _is_of_others(head: Finding, rank: int) -> bool:
+    """Is it the loss of a peer, or a failure on other ranks than this one alone?"""
+    return head.rule.id in PEER_CAUSES or all(one.event.rank not in (None, rank) for one in head.occurrences)
 
 
 def _beside_the_end(chain: Chain, transcript: Transcript, over: bool, by_hand: bool) -> str:

@@ -47,7 +47,7 @@ def of_event(event: Event, transcript: Transcript, ask: Callable[[str], Fact]) -
     if event.frames or frames:
         found["owner"] = frozenset({owner((event.frames or frames)[-1])})
     phases = _phases(event, frames)
-    if found.get("program", frozenset()) & {"vllm", "sglang"} and "train" not in phases:
+    if found.get("program", frozenset()) & {"vllm", "sglang", "tgi"} and "train" not in phases:
         phases |= {"serve"}
     if phases:
         found["phase"] = frozenset(phases)

@@ -80,6 +80,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "diffusers": ("/diffusers/",),
     "vllm": ("/vllm/", "vllm.", "(EngineCore", "vllm serve", "llm_engine.py:"),
     "sglang": ("/sglang/", "sglang.", "sgl_kernel"),
+    "tgi": ("text_generation_server", "text_generation_launcher", "text-generation-launcher"),
     "comfyui": ("ComfyUI",),
     "ultralytics": ("/ultralytics/", "Ultralytics"),
     "megatron": ("/megatron/", "Megatron"),

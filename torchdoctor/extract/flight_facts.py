@@ -13,6 +13,7 @@ FACTS: dict[str, str] = {
     "flight.state": "str: scheduled, started or completed",
     "flight.someone_behind": "bool: a rank never called the collective in which others wait",
     "flight.last_of_the_late": "bool: this is the last call of such a rank",
+    "flight.late_in_p2p": "bool: the last that such a rank printed is that it sends or receives, unbatched",
     "flight.calls_differ": "bool: at the same number the ranks are in different kinds of collectives",
     "flight.sizes_differ": "bool: at the same call the ranks pass tensors of different size or type",
     "flight.waits_elsewhere": "bool: this rank waits in another call, or group, than the others of its group",
@@ -20,6 +21,9 @@ FACTS: dict[str, str] = {
     "flight.circle": "bool: ranks wait for each other in different process groups, in a circle",
     "flight.pending": "bool: a collective did not finish on some rank",
 }
+
+# torch 2.9 to 2.13, ProcessGroupNCCL.cpp
+_UNBATCHED = "An unbatched P2P op (send/recv) was called on this ProcessGroup"
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
@@ -45,6 +49,7 @@ def _compared(event: Event, call: Call, group: list[Record], transcript: Transcr
         yield "someone_behind", bool(behind)
         last = event.rank in behind and event.rank in seen.roots
         yield "last_of_the_late", last
+        yield "late_in_p2p", last and _in_p2p(event, transcript)
     mine = seen.astray.get((call.group, event.rank))
     if mine is not None and mine.call is not None and mine.call.group != call.group and seen.roots:
         mine = None  # what it waits for elsewhere is a rank that is late
@@ -55,3 +60,12 @@ def _compared(event: Event, call: Call, group: list[Record], transcript: Transcr
         return
     yield "calls_differ", len({one.op for one in same}) > 1
     yield "sizes_differ", sizes_differ(same)
+
+
+def _in_p2p(event: Event, transcript: Transcript) -> bool:
+    """torch says so once a group, before it sets up the communicator; a rank that went on prints more."""
+    own = [one for one in transcript.events if one.rank == event.rank]
+    told = next((one for one in own if _UNBATCHED in one.text), None)
+    return told is not None and not any(
+        one.kind is EventKind.LOG and one.source == told.source and one.id > told.id for one in own
+    )

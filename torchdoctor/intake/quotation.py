@@ -146,7 +146,7 @@ def _by_head(raw: str) -> Quoted:
     if first == "-" and pattern(_OPTION).match(text):
         return Quoted.SOURCE
     if "=" in text and pattern(_ASSIGNED).match(text):
-        return Quoted.WRITTEN
+        return Quoted.SOURCE
     for heads, form in _HEADS:
         if first in heads and pattern(form).match(text):
             return Quoted.WRITTEN

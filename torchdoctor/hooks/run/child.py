@@ -70,17 +70,13 @@ class Child:
         elif self.own_group:
             os.setpgid(0, 0)
             if self.forward:
-                self.put_forward()
+                from torchdoctor.hooks.run.terminal import put_forward
+
+                put_forward(0, os.getpid())
         if sys.platform.startswith("linux"):
             import ctypes
 
             ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-
-    def put_forward(self) -> None:
-        """Give the terminal to the command, as a shell does; ``pid`` is known only to us, not to it."""
-        from torchdoctor.hooks.run.terminal import put_forward
-
-        put_forward(0, getattr(self, "pid", os.getpid()))
 
     @property
     def pipes(self) -> list[IO[bytes] | None]:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from torchdoctor.intake.live import Output
 
 _PIECE = 1 << 16
-_PATIENCE_S = 1.0  # for what is in a pipe when the command has ended, while a reader of ours is slow
+_PATIENCE_S = 0.2
 _CAT = ("/bin/cat", "/usr/bin/cat")
 
 
@@ -39,11 +39,16 @@ class Relay:
         self._thread = threading.Thread(target=self._copy, daemon=True)
         self._thread.start()
 
-    def finish(self) -> None:
-        """The command has ended: pass on what it left. Others that still print go on, through a program."""
+    def finish(self, give_up: Callable[[], bool]) -> None:
+        """The command has ended: pass on what it left, as slowly as it is read, until ``give_up``.
+
+        Others that still print go on, through a program.
+        """
         os.write(self._waker, b"\0")
         while self._thread.is_alive():
             self._thread.join(_PATIENCE_S)
+            if self._thread.is_alive() and give_up():
+                return
         for number in (self._wake, self._waker):
             os.close(number)
         if self._open:

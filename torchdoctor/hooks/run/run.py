@@ -41,7 +41,8 @@ def run(wish: Wish) -> int:
         _fault(wish, error)
     ended = session.code  # waits for it, whatever broke
     code = KILLED if session.killed else ended if ended >= 0 else 128 - ended
-    if code != 0 and not (session.readers_gone and ended == -_SIGPIPE):
+    wanted = not wish.quiet or wish.file is not None or wish.folder is not None
+    if code != 0 and wanted and not (session.readers_gone and ended == -_SIGPIPE):
         _explain(session)
     return code
 

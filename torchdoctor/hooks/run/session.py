@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from torchdoctor.hooks.run.child import Child, StartError, is_alone
 from torchdoctor.hooks.run.relay import Relay, write_all
 from torchdoctor.hooks.run.stops import INTERRUPT_S, Looking, Stop, reads_terminal
-from torchdoctor.hooks.run.terminal import Terminal, foreground
+from torchdoctor.hooks.run.terminal import Terminal, foreground, put_forward
 from torchdoctor.hooks.run.watch import Watch
 from torchdoctor.hooks.run.wish import Ran, Wish
 from torchdoctor.intake.live import Output
@@ -23,9 +23,11 @@ _PASSED = ("SIGHUP", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGQUIT", "SIG
 _OURS = ("SIGINT", "SIGTSTP", "SIGCONT", "SIGWINCH", "SIGCHLD")
 # of those, what the keyboard sends to all in the foreground
 _KEYS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGHUP)
+_ENDS = frozenset((signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
 _JOB_STOPS = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 _TYPED_BYTES = 4096
 _LONG_S = 3600.0
+_LAST_WORDS_S = 1.0  # so long a slow reader may take for what a command left that a signal ended
 _AGAIN_S = 15.0  # what was found to work after all is looked at again so much later, or after half the limit
 
 
@@ -50,11 +52,17 @@ class Session:
         self._wake, self._waker = os.pipe()
         for number in (self._wake, self._waker):
             os.set_blocking(number, False)
-        self.terminal = Terminal(1, _is_terminal(0)) if _is_terminal(1) else None
+        self.terminal = _terminal()
         forward = self.terminal is None and _is_terminal(0) and foreground(0) == os.getpgrp()
         # in a pipeline the others need the foreground as well
         own = self.terminal is not None or not forward or is_alone()
-        self.child = self._start(own, forward and own)
+        self._handlers = contextlib.ExitStack()
+        self._handlers.enter_context(self._signals())
+        try:
+            self.child = self._start(own, forward and own)
+        except BaseException:
+            self._handlers.close()
+            raise
         self._relays = self._start_relays()
 
     def _start(self, own_group: bool, forward: bool) -> Child:
@@ -95,7 +103,7 @@ class Session:
 
     def run(self) -> None:
         """Until the command has ended and all that it printed was passed on; the terminal is as before."""
-        with self._signals():
+        with self._handlers:
             try:
                 while not self.child.look():
                     self._turn()
@@ -103,14 +111,21 @@ class Session:
                 self._end()
 
     def _end(self) -> None:
+        ended = time.monotonic()
         for relay in self._relays:
-            relay.finish()
+            relay.finish(lambda: self._told_to_end(ended))
         if self.terminal is not None:
             self.terminal.give_back()
         elif self.child.forward:
-            from torchdoctor.hooks.run.terminal import put_forward
-
             put_forward(0, os.getpgrp())
+
+    def _told_to_end(self, ended: float) -> bool:
+        """Would the command by itself no longer wait for its reader? A signal ended it, or would have now."""
+        if self.code < 0 and time.monotonic() - ended > _LAST_WORDS_S:
+            return True
+        with contextlib.suppress(BlockingIOError):
+            return bool(_ENDS.intersection(os.read(self._wake, 512)))
+        return False
 
     # ------------------------------------------------------------------ one turn of the loop
 
@@ -192,7 +207,7 @@ class Session:
             self.terminal.take()
             self.terminal.resize()
         elif self.child.forward and foreground(0) == os.getpgrp():
-            self.child.put_forward()
+            put_forward(0, self.child.pid)
         self.child.tell(signal.SIGCONT, group=True)
 
     # ----------------------------------------------------------------------------------- keys
@@ -286,6 +301,13 @@ class Session:
             text = text.replace("\n", "\r\n")
         with contextlib.suppress(OSError):
             write_all(2, text.encode("utf-8", "backslashreplace"))
+
+
+def _terminal() -> Terminal | None:
+    """One for the command where standard output is a terminal; without any left it gets pipes."""
+    with contextlib.suppress(OSError):
+        return Terminal(1, _is_terminal(0)) if _is_terminal(1) else None
+    return None
 
 
 def _is_terminal(number: int) -> bool:
