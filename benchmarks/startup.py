@@ -18,7 +18,7 @@ import tempfile
 import time
 
 BASELINE = ("-c", "import click, rich.console")
-BOUNDS = {"text": 1.3, "json": 1.1}
+BOUNDS = {"text": 1.3, "json": 1.2}
 
 # One process, one step after the other; each is charged with what it is the first to import.
 _PARTS = """
