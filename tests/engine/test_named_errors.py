@@ -135,3 +135,50 @@ Traceback (most recent call last):
 ModuleNotFoundError: No module named 'extra'"""
     report = diagnose(intake.read_text(text), FactBook(), load())
     assert [one.rule for one in report.diagnoses] == ["own-code-error"]
+
+
+RAISED = """\
+Traceback (most recent call last):
+  File "train.py", line 77, in forward
+    z = z.view(b, -1, self.dim)
+RuntimeError: shape '[8, 321, -1, 256]' is invalid for input of size 1310720"""
+MANY = "\n".join(f"epoch 1 step {number} loss 2.{number}" for number in range(100, 150))
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        pytest.param(f"{RAISED}\n{MANY}\nKilled", "unrecognised", id="an earlier end, and many steps"),
+        pytest.param(f"{RAISED}\n{STEPS}\nKilled", "view-invalid-shape", id="a few steps of a buffer"),
+        pytest.param(
+            f"error!! index 4 is out of bounds for dimension 0 with size 4\n{STEPS}\n{RAISED}",
+            "view-invalid-shape",
+            id="an error that was printed and got over",
+        ),
+        pytest.param(
+            "terminate called without an active exception\n"
+            "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f00>\n"
+            'Traceback (most recent call last):\n  File "/e/torch/utils/data/_utils/signal_handling.py", '
+            "line 66, in handler\n    _error_if_any_worker_fails()\nRuntimeError: DataLoader worker (pid 49) "
+            "is killed by signal: Aborted. \nscores:\ntensor([0.2, 0.3])",
+            "dataloader-worker-segfault",
+            id="the death of a worker under an ignored exception",
+        ),
+        pytest.param(
+            "ONNX: export failure  0.1s: Unsupported ONNX opset version: 17\n\n"
+            "Process finished with exit code 0",
+            "onnx-opset",
+            id="a program whose last word is of a failure, and exit code 0",
+        ),
+    ],
+)  # fmt: skip
+def test_what_ended_the_run_is_the_answer(text: str, rule: str) -> None:
+    report = diagnose(intake.read_text(text), FactBook(), load())
+    assert (report.diagnoses[0].rule if report.diagnoses else report.outcome.value) == rule
+
+
+def test_a_key_and_its_text_in_settings_are_source() -> None:
+    assert (
+        outcome('text  = "exit code 139 (interrupted by signal 11)"', 'risk = "safe"')[0]
+        is Outcome.NO_FAILURE
+    )

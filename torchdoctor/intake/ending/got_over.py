@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _NEAR = 3  # events in which a program says what it does instead
 _MOST = 400
+_MANY = 40  # lines of steps, more than another rank or a buffer shows behind the end of a process
 _GETS_ON = r"(?i)(?<![\d.])\d+ ?/ ?\d+(?![\d.])|\d%|(?:=|: ?|\s)-?\d+\.\d+"
 # programs that speak when another one has ended
 _OTHERS = (
@@ -29,8 +30,9 @@ _OTHERS = (
 
 
 def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
-    """Mark failures after which the same stream plainly went on; none when the last event is a failure."""
+    """Mark failures after which the same stream plainly went on; few when the last event is a failure."""
     if ending is Ending.BAD:
+        _mark_passed(drafts)
         return
     steps: dict[str, int] = {}
     retried = False
@@ -57,6 +59,16 @@ def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
                 well = ending is Ending.GOOD and index < good
                 draft.recovered = well or came_later(drafts, index)
             retried = retried or rows.AGAIN.search(text) is not None
+
+
+def _mark_passed(drafts: list[Draft]) -> None:
+    """Of an input that ended badly, mark the exceptions after which its stream took many steps until then."""
+    steps: dict[str, int] = {}
+    for draft in reversed(drafts):
+        if draft.kind in (EventKind.EXCEPTION, EventKind.CRASH) and steps.get(draft.stream, 0) >= _MANY:
+            draft.recovered = True
+        elif draft.kind is EventKind.LOG and (is_step(draft.raw[:600]) or is_progress(draft.raw[:600])):
+            steps[draft.stream] = steps.get(draft.stream, 0) + 1 + draft.end_line - draft.line
 
 
 def _went_on(drafts: list[Draft], index: int, ending: Ending, good: int, steps: int, retried: bool) -> bool:
