@@ -72,3 +72,12 @@ def test_a_run_that_is_cut_says_where(rules: RuleSet) -> None:
     cut = "No failure in what is here; the log ends at epoch 1 step 30 without an end"
     assert diagnose(read_text(BANNER + STEPS), FactBook(), rules).notes == (cut,)
     assert diagnose(read_text(BANNER + STEPS + DONE), FactBook(), rules).notes == ()
+
+
+def test_a_banner_whose_first_line_the_message_before_took_is_known_by_the_rest(rules: RuleSet) -> None:
+    head = ">>>>start: run_{0}>>>>\ntrain 1822{0}\nval 253{0}\ntest 516{0}\nlr of the model: 0.0003\n"
+    inner = '  File "/v/lib/python3.9/site-packages/torch/nn/modules/module.py", line 1102, in _call_impl\n'
+    shape = f"{FRAMES}{inner}RuntimeError: shape '[8, -1, 256]' is invalid for input of size 1310720\n"
+    text = f"{head.format(1)}{STEPS}{shape}{head.format(2)}{STEPS}Killed\n"
+    report = diagnose(read_text(text), FactBook(), rules)
+    assert [run.rule for run in report.runs] == ["view-invalid-shape", "host-oom-killed"]

@@ -248,8 +248,10 @@ def log_value(name: str, transcript: Transcript) -> FactValue:
         paths = "\n".join(frame.file for event in transcript.events for frame in event.frames)
         if _PATTERNS["environment"].search(paths):
             return True
-        # what was written counts too: a typed command names what it ran
-        return bool(_PATTERNS["torch"].search("\n".join(event.text for event in transcript.events)))
+        # what was written counts too: a typed command names what it ran, and so did the runs before
+        if _PATTERNS["torch"].search("\n".join(event.text for event in transcript.events)):
+            return True
+        return any(log_value(name, run) for run in transcript.earlier)
     if key == "platform":
         text = _texts(transcript.events) + _frame_text(f for event in transcript.events for f in event.frames)
         paths = " ".join(frame.file for event in transcript.events for frame in event.frames)

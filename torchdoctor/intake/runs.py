@@ -126,12 +126,12 @@ def _is_start(drafts: list[Draft], begin: int, end: int, index: int, several: bo
         return True
     if draft.rank is not None or draft.kind is not EventKind.LOG:
         return False
-    head = [one for one in drafts[begin : min(begin + _HEAD, end)] if _tells(one)]
+    head = [one for one in drafts[begin : min(begin + _HEAD, end)] if not _moves(one)]
     # a launcher prints the lines of each rank when it gets to them: those of another one begin nothing
     first = [shape(one.raw) for one in head if one.stream == draft.stream]
     if shape(draft.raw) not in first or not _tells(draft):
         return False
-    here = {shape(one.raw) for one in drafts[index : index + _HEAD]}
+    here = {shape(one.raw) for one in drafts[max(end + 1, index - _HEAD) : index + _HEAD]}
     return len(here & set(first)) >= (_ALIKE if several else min(_ALIKE, len(set(first))))
 
 
@@ -150,5 +150,8 @@ def _script(draft: Draft) -> str:
 
 def _tells(draft: Draft) -> bool:
     """Is it a line by which the start of a program is known again, not one of its steps?"""
-    text = draft.raw
-    return sum(c.isalpha() for c in text) >= 5 and not is_step(text) and not is_progress(text)
+    return sum(c.isalpha() for c in draft.raw) >= 5 and not _moves(draft)
+
+
+def _moves(draft: Draft) -> bool:
+    return is_step(draft.raw) or is_progress(draft.raw)
