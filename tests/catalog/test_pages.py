@@ -162,7 +162,7 @@ def test_ways_out_keep_their_order_and_look_alikes_are_named(tree: Path) -> None
 
 def test_values_of_the_message_and_groups_are_words_for_readers(pages: dict[str, str]) -> None:
     page = pages["memory/README.md"]
-    assert "1. Take OPTION out of PYTORCH_CUDA_ALLOC_CONF" in page
+    assert r"1. Take OPTION out of PYTORCH\_CUDA\_ALLOC\_CONF" in page
     assert "- `Unrecognized CachingAllocator option: OPTION` – torch 1.10 to 2.8" in page
     assert "**Can lead to** `@peer-death`, `@launcher-teardown`." in page
     for name, text in pages.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from case_files import catalogued
 
@@ -185,6 +187,13 @@ LEFT_OUT = [
 ]
 
 
+# two cases of each rule in whose fixtures a value makes another fix the first
+FIRST = [
+    tuple(line.split("\t"))
+    for line in (Path(__file__).parent / "first_fix.tsv").read_text("utf-8").splitlines()
+]
+
+
 @pytest.fixture(scope="module")
 def rules() -> RuleSet:
     return catalog.load()
@@ -210,6 +219,11 @@ def test_what_runs_code_of_the_file_stands_last_and_says_so(rules: RuleSet) -> N
     assert risks == sorted(risks)
     assert any(risks)
     assert [fix.risk == "runs-code" for fix in fixes] == risks
+
+
+@pytest.mark.parametrize(("case", "start"), FIRST)
+def test_a_value_chooses_the_first_fix(case: str, start: str, rules: RuleSet) -> None:
+    assert _fixes(case, rules)[0].do.startswith(start)
 
 
 @pytest.mark.parametrize(("case", "command"), COMMANDS)

@@ -72,7 +72,7 @@ def test_the_programs_are_sound() -> None:
 
 LINGERS = """
 import socket, subprocess, sys
-subprocess.Popen([sys.executable, "-c", "import time; time.sleep(61.875)"], start_new_session=True)
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(NUMBER)"], start_new_session=True)
 print(f"step 20 on {socket.gethostname()}", flush=True)
 sys.stdin.read()
 """
@@ -80,19 +80,23 @@ sys.stdin.read()
 
 def test_an_incident_ends_with_all_that_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(real_incidents, "ORPHANS_S", 0.0)
+    line = f"time.sleep(60.{os.getpid():07})"  # of no other run of this test
     values = {
         "rule": "interrupted",
         "rank": "none",
         "run": "python a.py",
         "send": "SIGINT group when step 20",
     }
-    case = Case("lingers", 1, {**values, "says": "KeyboardInterrupt"}, {"a.py": LINGERS})
+    case = Case(
+        "lingers",
+        1,
+        {**values, "says": "KeyboardInterrupt"},
+        {"a.py": LINGERS.replace("time.sleep(NUMBER)", line)},
+    )
     label = real_incidents.made(case, tmp_path, 2)
     assert label["unplanned"] == ""
     assert label["ranks"] == [[]]
     (log,) = (tmp_path / "lingers").iterdir()
     assert 'File "/workspace/run/a.py"' in log.read_text()
-    assert b"time.sleep(61.875)" not in b"".join(
-        path.read_bytes() for path in Path("/proc").glob("[1-9]*/cmdline")
-    )
+    assert line.encode() not in b"".join(path.read_bytes() for path in Path("/proc").glob("[1-9]*/cmdline"))
     assert judged(label, real_incidents.ask("explain", "--offline", str(log.parent)))["cause_right"]

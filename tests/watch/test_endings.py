@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from watch.planted import unpacked
+from planted_modules import unpacked
 
 from torchdoctor.model import CheckResult, Report, Verdict
 from torchdoctor.watch.report import report_of

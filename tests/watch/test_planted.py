@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from watch.planted import unpacked
+from planted_modules import unpacked
 
 from torchdoctor.model import Report, Verdict
 from torchdoctor.watch.report import report_of

@@ -7,7 +7,6 @@ else they share.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import takewhile
 
 from torchdoctor.extract.progress import is_step
 from torchdoctor.intake.runs import JOB
@@ -17,6 +16,7 @@ from torchdoctor.patterns import pattern
 _APART_S = 86_400.0  # clocks in other zones differ by less
 _CLOSE_S = 2.0  # clocks of two machines may differ by this much
 _LISTENED = 600  # events at either end of a file in which a job or a process is looked for
+_NEAR = 64  # groups among which other ranks of the same job are looked for
 _HEAD = 400  # characters of them
 _PROCESS = r"(?i)\b(?:pid|process)\b[ :=#]{1,3}(\d{3,10})\b|^[\w.-]+:(\d{3,10}):\d+ \[\d+\] NCCL "
 _JOB_IN_NAME = r"(?i)(?:^|[/_.-])(?:slurm|job)[_-]?(\d{3,12})(?!\d)"
@@ -125,7 +125,7 @@ class _Groups:
         for group in self.all():
             if group.ranks or group.locals:
                 known = next(
-                    (one for one in whole if _is_of_others(one, group) and one.may_join(group)), None
+                    (one for one in whole[-_NEAR:] if _is_of_others(one, group) and one.may_join(group)), None
                 )
                 if known is None:
                     whole.append(group)
@@ -164,20 +164,21 @@ class _Groups:
     def by_watcher(self) -> None:
         """What a launcher, a scheduler or a tool wrote, with the run that lies nearest among the files."""
         groups = self.all()
-        runs = [group for group in groups if not group.companion] or [
-            one for one in groups if len(one.members) > 1
-        ]
+        runs = [one for one in groups if not one.companion] or [one for one in groups if len(one.members) > 1]
+        below: dict[str, list[int]] = {}
+        for run in runs:
+            for folder in _folders(run.path):
+                below.setdefault(folder, []).append(run.members[0])
         for group in groups:
-            if group.companion and runs:
-                shared = [_shared_folders(one.path, group.path) for one in runs]
-                if shared.count(max(shared)) == 1:
-                    one = self._of[runs[shared.index(max(shared))].members[0]]
-                    self.join(one, group, "only one of them is the log of a run")
+            near = next((below[folder] for folder in _folders(group.path) if folder in below), [])
+            if group.companion and len(near) == 1:
+                self.join(self._of[near[0]], group, "only one of them is the log of a run")
 
 
-def _shared_folders(one: str, other: str) -> int:
-    pairs = zip(one.split("/"), other.split("/"), strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+def _folders(path: str) -> list[str]:
+    """The folders that a path lies in, from the innermost to the root, which is empty."""
+    parts = path.split("/")
+    return ["/".join(parts[:end]) for end in range(len(parts) - 1, -1, -1)]
 
 
 def _is_of_others(one: _Group, other: _Group) -> bool:

@@ -32,6 +32,36 @@ def constant(scene: Scene, node: ast.AST | None) -> object:
     return one[1] if one is not None else None
 
 
+def given(scene: Scene, call: ast.Call, at: int, name: str) -> ast.expr | None:
+    """An argument by its position or name, or out of ``**name`` where that is one dict of this file that
+    nothing changes."""
+    found = flow.argument(call, at, name)
+    for one in call.keywords if found is None else ():
+        if one.arg is None:
+            made = scene.values(one.value)
+            if len(made) == 1 and (one.value is made[0] or _only_spread(scene, one.value)):
+                found = _entry(made[0], name)
+    return found
+
+
+def _entry(made: object, name: str) -> ast.expr | None:
+    """What stands under a key of ``{…}`` or ``dict(…)``."""
+    if isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and made.func.id == "dict":
+        return flow.keyword(made, name) if not made.args else None
+    if isinstance(made, ast.Dict) and None not in made.keys:
+        for key, value in zip(made.keys, made.values, strict=True):
+            if isinstance(key, ast.Constant) and key.value == name:
+                return value
+    return None
+
+
+def _only_spread(scene: Scene, node: ast.expr) -> bool:
+    """Is it a name that is used as ``**name`` alone?"""
+    return isinstance(node, ast.Name) and all(
+        isinstance(at := flow.up(one), ast.keyword) and at.arg is None for one in scene.uses(node.id)
+    )
+
+
 def number(scene: Scene, node: ast.AST | None) -> int | None:
     """The whole number that an expression is; for an argument of the program its default."""
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:

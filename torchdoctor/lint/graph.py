@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.lint import flow
 from torchdoctor.lint.index import Binding
-from torchdoctor.lint.kinds import is_loader
+from torchdoctor.lint.kinds import goes_over_batches, is_loader
 from torchdoctor.lint.names import words
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _call(scene: Scene, node: ast.Call, depth: int) -> bool | None:
         name = node.func.id
     if name in _CUTTING_CALLS or name.startswith("numpy."):
         return True
-    if name == "torch.autograd.Variable":
+    if name in ("torch.autograd.Variable", "torch.as_tensor"):
         return cut(scene, node.args[0], depth - 1) if node.args else None
     if name.startswith("torch.nn.functional.") or _is_loss(scene, node):
         return _all(scene, tuple(node.args), depth) if node.args and not flow.spread(node) else None
@@ -112,6 +112,18 @@ def _name(scene: Scene, node: ast.Name, depth: int) -> bool | None:
     if False in told:
         return False
     return True if all(told) else None
+
+
+def _trained_on(scene: Scene, one: Binding) -> bool:
+    """Is it part of a batch, ``for x, y in batches``, in a loop that trains on them?"""
+    loop = one.node
+    return (
+        isinstance(loop, ast.For)
+        and bool(one.path)
+        and not isinstance(loop.iter, ast.Call)
+        and goes_over_batches(scene, loop.iter)
+        and {"zero_grad", "step"} <= {flow.method(call) for call in flow.calls_under(loop)}
+    )
 
 
 def _filled(scene: Scene, node: ast.Name) -> bool:
@@ -151,7 +163,7 @@ def _added(scene: Scene, node: ast.Name) -> list[Binding]:
 def _binding(scene: Scene, one: Binding, depth: int) -> bool | None:
     if one.how in ("assign", "aug") and one.value is not None and not one.path:
         return cut(scene, one.value, depth - 1)
-    if one.how == "for" and is_loader(scene, one.value):
+    if one.how == "for" and (is_loader(scene, one.value) or _trained_on(scene, one)):
         return True  # data
     if one.how == "param" and isinstance(one.node, ast.arg) and one.node.annotation is not None:
         return True if scene.name(one.node.annotation) == "torch.LongTensor" else None

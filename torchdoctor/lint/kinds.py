@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchdoctor.lint import flow
+from torchdoctor.lint.index import Binding
 
 if TYPE_CHECKING:
     from torchdoctor.lint.questions import Questions
@@ -143,3 +144,23 @@ def is_loader(scene: Questions, node: ast.AST | None, depth: int = 4) -> bool:
             isinstance(one, ast.Call) and is_loader(scene, one, depth - 1) for one in scene.values(node)
         )
     return False
+
+
+def goes_over_batches(scene: Questions, node: ast.expr) -> bool:
+    """Does a loop go over batches: a loader, or something from outside this file that is no count?"""
+    if is_loader(scene, node):
+        return True
+    while (
+        isinstance(node, ast.Call) and flow.method(node) in ("enumerate", "tqdm", "iter", "zip") and node.args
+    ):
+        node = node.args[0]
+    if isinstance(node, ast.Name):
+        return all(_from_outside(scene, one) for one in scene.values(node))
+    return isinstance(node, ast.Attribute) and "loader" in node.attr
+
+
+def _from_outside(scene: Questions, value: object) -> bool:
+    """A parameter, or a name that nothing in this file binds."""
+    if isinstance(value, Binding):
+        return value.how == "param"
+    return isinstance(value, ast.Name) and not scene.lookup(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from typing import TYPE_CHECKING
 
 from torchdoctor.lint import flow
@@ -107,6 +108,12 @@ def acts_as(scene: Scene, node: ast.AST | None, kind: str) -> bool:
     return bool(done & _DEEDS[kind]) and _WORDS[kind] in text.lower()
 
 
+def runs_model(scene: Scene, func: ast.expr) -> bool:
+    """Is a model called: one by what it is or what is done with it, or a name that nothing here binds?"""
+    unbound = isinstance(func, ast.Name) and not scene.lookup(func) and not hasattr(builtins, func.id)
+    return unbound or acts_as(scene, func, "module")
+
+
 # what is done to a thing of that kind alone, and the word that its name has then
 _DEEDS = {
     "optimizer": frozenset(("zero_grad", "step")),
@@ -128,14 +135,27 @@ def accumulates(scene: Scene, item: Backward) -> Iterator[tuple[Loop, ast.If]]:
                 continue
             if flow.named_function(test) is not flow.named_function(one.anchor):
                 continue
-            made = [flow.method(call) for stmt in test.body for call in flow.calls_under(stmt)]
+            now_and_then = _now_and_then(one.loop, test)
+            made = [flow.method(call) for stmt in now_and_then for call in flow.calls_under(stmt)]
             elsewhere = [
                 call
                 for call in flow.calls_under(one.loop)
-                if flow.method(call) == "zero_grad" and not flow.inside(call, test)
+                if flow.method(call) == "zero_grad"
+                and not any(flow.inside(call, stmt) for stmt in (test, *now_and_then))
             ]
             if "step" in made and "zero_grad" in made and not elsewhere:
                 yield one.loop, test
+
+
+def _now_and_then(loop: Loop, test: ast.If) -> list[ast.stmt]:
+    """What runs when the count is full: the body, or behind ``if n % k: continue`` the rest of the loop."""
+    skips = len(test.body) == 1 and isinstance(test.body[0], ast.Continue) and test in loop.body
+    if not skips:
+        return test.body
+    remains = isinstance(test.test, ast.BinOp) or (
+        isinstance(test.test, ast.Compare) and isinstance(test.test.ops[0], ast.NotEq)
+    )
+    return loop.body[loop.body.index(test) + 1 :] if remains else []
 
 
 def _counts(scene: Scene, test: ast.expr) -> bool:

@@ -31,20 +31,18 @@ class StateDictFiltered(Check):
         "Load it whole with strict=False, and look at what it returns: missing_keys and unexpected_keys.",
         "Or count what is left: assert len(kept) == len(model.state_dict()).",
     )
-    words = ("load_state_dict",)
+    words = ("state_dict",)
 
     def run(self, scene: Scene) -> Iterator[Finding]:
-        loads = scene.methods("load_state_dict")
-        if not loads:
-            return
+        loads = bool(scene.methods("load_state_dict"))
         kept: list[ast.DictComp | ast.Call] = [*scene.index.comprehensions, *scene.methods("dict")]
-        for node in kept:
+        for node in kept if loads else ():
             if self._keeps(scene, node) and not self._looked_at(scene, node) and self._loaded(scene, node):
                 yield self.at(
                     node, "what the model does not have is dropped, and nothing tells how much", scene
                 )
         for loop in scene.index.loops:
-            if isinstance(loop, ast.For):
+            if isinstance(loop, ast.For) and (loads or self._copies_file(scene, loop)):
                 test = self._loop(scene, loop)
                 if test is not None:
                     yield self.at(
@@ -155,6 +153,17 @@ class StateDictFiltered(Check):
             if any(self._copies(one, key) for one in rest):
                 return test
         return None
+
+    def _copies_file(self, scene: Scene, loop: ast.For) -> bool:
+        """Does it copy what torch.load gave, tensor by tensor?"""
+        base = flow.receiver(loop.iter) if isinstance(loop.iter, ast.Call) else loop.iter
+        made = [
+            one
+            for part in scene.values(base)
+            for one in (scene.values(part.value) if isinstance(part, ast.Subscript) else (part,))
+        ]
+        copies = any(flow.method(call) == "copy_" for call in flow.calls_under(loop))
+        return copies and any(scene.called(one) == "torch.load" for one in made if isinstance(one, ast.Call))
 
     def _key(self, loop: ast.For) -> str:
         """The name of the key: ``for k, v in ckpt.items()``, ``for k in ckpt``, ``for k in ckpt.keys()``."""
@@ -330,6 +339,8 @@ class WeightsOnlyFalse(Check):
             ):
                 return "the command line"
             return ""
+        if isinstance(value, Binding) and value.path == (0,) and isinstance(value.value, ast.Call):
+            return "urlretrieve()" if flow.method(value.value) == "urlretrieve" else ""  # path, headers
         if isinstance(value, ast.Call):
             if flow.method(value) in _FOREIGN:
                 return f"{flow.method(value)}()"

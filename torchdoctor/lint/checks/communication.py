@@ -101,6 +101,7 @@ class GatherNoGrad(Check):
             for made in flow.calls_under(one):
                 name = scene.called(made)
                 functional = name.startswith("torch.nn.functional.") and ("loss" in name or "entropy" in name)
+                functional |= one.name == "forward" and name.endswith(".log_softmax")
                 found = backward(scene, made)
                 if (functional or found is not None) and gradients_off(scene, made) is None:
                     return True

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from torchdoctor.lint import flow
 from torchdoctor.lint.contexts import gradients_off
 from torchdoctor.lint.finding import Check, Finding
-from torchdoctor.lint.index import Binding, dotted_text
-from torchdoctor.lint.kinds import is_loader
+from torchdoctor.lint.index import dotted_text
+from torchdoctor.lint.kinds import goes_over_batches, is_loader
 from torchdoctor.lint.modes import minds_mode, sets_mode
 from torchdoctor.lint.names import words
 from torchdoctor.lint.training import backward
@@ -29,24 +29,11 @@ _DIFFERENTIATES = words(
 def _loops(scene: Scene) -> Iterator[ast.AST]:
     """The loops over batches, those of generators among them."""
     for loop in scene.index.loops:
-        if not isinstance(loop, ast.While) and _batches(scene, loop.iter):
+        if not isinstance(loop, ast.While) and goes_over_batches(scene, loop.iter):
             yield loop
     for made in scene.index.generators:
         if is_loader(scene, made.generators[0].iter):
             yield made
-
-
-def _batches(scene: Scene, node: ast.expr) -> bool:
-    """Does a loop go over batches: a loader, or something from outside that is no count?"""
-    if is_loader(scene, node):
-        return True
-    while (
-        isinstance(node, ast.Call) and flow.method(node) in ("enumerate", "tqdm", "iter", "zip") and node.args
-    ):
-        node = node.args[0]
-    if isinstance(node, ast.Name):
-        return all(isinstance(one, Binding) and one.how == "param" for one in scene.values(node))
-    return isinstance(node, ast.Attribute) and "loader" in node.attr
 
 
 class EvalWithoutNoGrad(Check):

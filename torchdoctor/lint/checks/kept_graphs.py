@@ -72,7 +72,8 @@ class LossAccumulatedWithGraph(Check):
             if text in flow.names_in(other.loss) or dotted_text(other.loss) == text:
                 return False
         if text.startswith("self."):
-            return isinstance(total, ast.Attribute) and not _reset(root, text, node)
+            again = loop if loop is not None and flow.inside(node, loop) else root
+            return isinstance(total, ast.Attribute) and not _reset(again, text, node)
         return (
             loop is not None
             and flow.inside(node, loop)
@@ -199,7 +200,7 @@ _OF_LISTS = frozenset(("append", "extend", "clear", "insert", "pop", "sort"))
 
 
 def _reset(root: ast.AST, text: str, but: ast.AST) -> bool:
-    """Is the total begun anew in the same function?"""
+    """Is the total begun anew in the loop, or in the function that the loop calls?"""
     return any(
         isinstance(node, ast.Assign)
         and node is not but

@@ -6,10 +6,11 @@ import ast
 from typing import TYPE_CHECKING
 
 from torchdoctor.lint import flow
-from torchdoctor.lint.constants import constant, number
+from torchdoctor.lint.constants import constant, given, number
 from torchdoctor.lint.finding import Check, Finding, inserting
 from torchdoctor.lint.index import Binding, dotted_text
-from torchdoctor.lint.training import iterations
+from torchdoctor.lint.modes import sets_mode
+from torchdoctor.lint.training import backward, iterations
 from torchdoctor.model import counted
 
 if TYPE_CHECKING:
@@ -40,29 +41,27 @@ class SamplerSetEpoch(Check):
         if scene.methods("set_epoch"):
             return
         for call in scene.calls(_SAMPLER):
-            if flow.spread(call) or flow.is_false(flow.argument(call, 3, "shuffle")):
-                continue
-            if isinstance(constant(scene, flow.argument(call, 3, "shuffle")), bool) and not constant(
-                scene, flow.argument(call, 3, "shuffle")
-            ):
+            shuffles = constant(scene, flow.argument(call, 3, "shuffle"))
+            if flow.spread(call) or shuffles is False:
                 continue
             for loader in scene.calls(LOADER):
-                given = flow.argument(loader, 3, "sampler")
-                if given is None or call not in scene.values(given):
+                order = flow.argument(loader, 3, "sampler")
+                if order is None or call not in scene.values(order):
                     continue
-                epoch = _epoch_loop(scene, loader)
+                epoch = _epoch_loop(scene, loader, said=shuffles is True)
                 if epoch is not None:
                     says = f"line {epoch.lineno} goes through its loader again and again, in one order"
                     yield self.at(call, says, scene, _set_epoch(scene, call, loader, epoch))
                     break
 
 
-def _epoch_loop(scene: Scene, loader: ast.Call) -> Loop | None:
-    """A loop that trains on a loader several times: around the loop over it, here or in the caller."""
+def _epoch_loop(scene: Scene, loader: ast.Call, *, said: bool) -> Loop | None:
+    """A loop that trains on a loader several times, or one ``said`` to shuffle: around the loop over it, here
+    or in the caller."""
     for loop in scene.index.loops:
         if isinstance(loop, ast.While) or not _goes_through(scene, loop.iter, loader):
             continue
-        if not any(flow.method(step.call) in ("backward", "step") for step in scene.steps(loop)):
+        if not said and not any(flow.method(step.call) in ("backward", "step") for step in scene.steps(loop)):
             continue
         around = [one for one in iterations(scene, loop) if not _goes_through_loop(scene, one.loop, loader)]
         if around:
@@ -131,12 +130,11 @@ class LoaderShuffleAndSampler(Check):
 
     def run(self, scene: Scene) -> Iterator[Finding]:
         for call in scene.calls(LOADER):
-            shuffle = flow.argument(call, 2, "shuffle")
-            if constant(scene, shuffle) is not True:
+            if constant(scene, given(scene, call, 2, "shuffle")) is not True:
                 continue
             for at, name in ((3, "sampler"), (4, "batch_sampler")):
-                given = flow.argument(call, at, name)
-                if given is not None and not _may_be_none(scene, given):
+                order = given(scene, call, at, name)
+                if order is not None and not _may_be_none(scene, order):
                     place = next((one for one in call.keywords if one.arg == "shuffle"), None)
                     on_line = place is not None and place.lineno != call.lineno
                     yield self.at(place if on_line else call, f"{name}= is given as well", scene)  # type: ignore[arg-type]
@@ -160,10 +158,10 @@ def _may_be_none(scene: Scene, node: ast.expr) -> bool:
 
 def workers(scene: Scene, loader: ast.Call) -> int | None:
     """The number of workers of a loader: 0 where none is asked for, None where it cannot be told."""
-    given = flow.argument(loader, 5, "num_workers")
-    if given is None:
+    count = flow.argument(loader, 5, "num_workers")
+    if count is None:
         return None if flow.spread(loader) else 0
-    return number(scene, given)
+    return number(scene, count)
 
 
 class IterableDatasetDuplicates(Check):
@@ -185,9 +183,9 @@ class IterableDatasetDuplicates(Check):
             count = workers(scene, call)
             if not count or count < 2 or flow.keyword(call, "worker_init_fn") is not None:
                 continue
-            given = flow.argument(call, 0, "dataset")
-            owner = scene.owner(given) if given is not None else None
-            if owner is None or "iterable" not in scene.kinds(given):
+            data = flow.argument(call, 0, "dataset")
+            owner = scene.owner(data) if data is not None else None
+            if owner is None or "iterable" not in scene.kinds(data):
                 continue
             method = scene.find_method(owner, "__iter__")
             if method is not None and not _draws(method):
@@ -197,3 +195,86 @@ class IterableDatasetDuplicates(Check):
 def _draws(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Does it yield without an end? Then it draws, or shares a queue, and nothing comes twice for sure."""
     return any(isinstance(one, ast.While) and flow.is_true(one.test) for one in flow.walk(method))
+
+
+class BatchnormLastBatch(Check):
+    id = "batchnorm-last-batch"
+    group = 2
+    title = "The last batch may hold one sample, which BatchNorm1d refuses"
+    why = """In training mode batch norm needs more than one value per channel. Where the number of samples
+    leaves one for the last batch: ValueError, Expected more than 1 value per channel when training, at the
+    end of the epoch."""
+    fix = ("Give the training loader drop_last=True.",)
+    words = ("BatchNorm1d",)
+
+    def run(self, scene: Scene) -> Iterator[Finding]:
+        for loop in scene.index.loops:
+            if isinstance(loop, ast.While):
+                continue
+            loader = self._leaves_some(scene, loop.iter)
+            if loader is None or not any(
+                backward(scene, step.call) is not None for step in scene.steps(loop)
+            ):
+                continue
+            for call in flow.calls_under(loop):
+                if (
+                    call.args
+                    and not scene.called(call)
+                    and self._has_norm(scene, call.func)
+                    and not self._evaluates(scene, call)
+                ):
+                    yield self.at(
+                        call, f"the loader of line {loader.lineno} keeps a last batch of any size", scene
+                    )
+                    break
+
+    def _leaves_some(self, scene: Scene, node: ast.expr) -> ast.Call | None:
+        if isinstance(node, ast.Call) and flow.method(node) in ("enumerate", "tqdm", "zip") and node.args:
+            node = node.args[0]
+        for value in scene.values(node):
+            if isinstance(value, ast.Call) and scene.called(value) == LOADER and not flow.spread(value):
+                drop = flow.argument(value, 8, "drop_last")
+                size = number(scene, flow.argument(value, 1, "batch_size"))
+                if (
+                    (drop is None or constant(scene, drop) is False)
+                    and size is not None
+                    and size > 1
+                    and flow.keyword(value, "batch_sampler") is None
+                ):
+                    return value
+        return None
+
+    def _has_norm(self, scene: Scene, func: ast.expr) -> bool:
+        values = scene.values(func)
+        return bool(values) and all(
+            isinstance(one, ast.Call) and self._norm_in(scene, one, 3) for one in values
+        )
+
+    def _norm_in(self, scene: Scene, call: ast.Call, depth: int) -> bool:
+        if depth == 0:
+            return False
+        owner = scene.local_class(call.func)
+        if owner is not None:
+            return any(
+                self._norm_in(scene, made, depth - 1)
+                for method in owner.methods.values()
+                for made in flow.calls_under(method)
+                if scene.local_class(made.func) is not owner
+            )
+        name = scene.called(call)
+        if name == "torch.nn.BatchNorm1d":
+            return True
+        return name == "torch.nn.Sequential" and any(
+            isinstance(one, ast.Call) and self._norm_in(scene, one, depth - 1) for one in call.args
+        )
+
+    def _evaluates(self, scene: Scene, call: ast.Call) -> bool:
+        root = flow.named_function(call) or scene.tree
+        text = ast.unparse(call.func)
+        said = [
+            sets_mode(scene, one, text)
+            for one in flow.calls_under(root)
+            if flow.start(one) < flow.start(call)
+        ]
+        modes = [one for one in said if one is not None]
+        return bool(modes) and modes[-1] is False

@@ -7,11 +7,9 @@ import re
 from typing import TYPE_CHECKING
 
 from torchdoctor.lint import flow
-from torchdoctor.lint.checks.parameters import isinstance_of
-from torchdoctor.lint.constants import constant
+from torchdoctor.lint.constants import constant, given
 from torchdoctor.lint.finding import Check, Edit, Finding
 from torchdoctor.lint.graph import leaf
-from torchdoctor.lint.index import dotted_text
 from torchdoctor.lint.training import acts_as
 
 if TYPE_CHECKING:
@@ -58,22 +56,21 @@ class DataAttribute(Check):
 
     def run(self, scene: Scene) -> Iterator[Finding]:
         for node in scene.index.attributes.get("data", ()):
-            if self._tensor(scene, node.value):
+            if _changed_in_place(node) or self._tensor(scene, node.value):
                 yield self.at(node, f"{ast.unparse(node.value)[:50]}.data", scene)
 
     def _tensor(self, scene: Scene, base: ast.expr) -> bool:
         if isinstance(base, ast.Attribute):
             if base.attr in ("grad", "weight", "bias"):
-                return base.attr == "grad" or self._of_layer(scene, base)
+                return True
             return any(leaf(scene, one) for one in scene.values(base))
         if not isinstance(base, ast.Name):
             return False
         for one in scene.reaching(base):
-            if (
-                one.how == "for"
-                and isinstance(one.value, ast.Call)
-                and flow.method(one.value) in ("parameters", "named_parameters")
-            ):
+            value: ast.AST | None = one.value if one.how == "for" else None
+            if isinstance(value, ast.Call) and flow.method(value) == "zip" and one.path:
+                value = value.args[one.path[0]] if one.path[0] < len(value.args) else None
+            if isinstance(value, ast.Call) and flow.method(value) in ("parameters", "named_parameters"):
                 return True
         return any(leaf(scene, one) or self._output(scene, one) for one in scene.values(base))
 
@@ -93,11 +90,15 @@ class DataAttribute(Check):
             and value.func.id in ("net", "model")
         )
 
-    def _of_layer(self, scene: Scene, base: ast.Attribute) -> bool:
-        told = isinstance_of(scene, base, dotted_text(base.value))
-        if any(one.startswith("torch.nn.") for one in told):
-            return True
-        return "module" in scene.kinds(base.value)
+
+def _changed_in_place(node: ast.Attribute) -> bool:
+    """``x.data.copy_(…)``: only tensors have such methods."""
+    method = flow.up(node)
+    return (
+        isinstance(method, ast.Attribute)
+        and isinstance(flow.up(method), ast.Call)
+        and re.fullmatch(r"[a-z]\w*[a-z]_", method.attr) is not None
+    )
 
 
 class VariableVolatile(Check):
@@ -184,9 +185,11 @@ class FindUnusedAlways(Check):
     words = ("find_unused_parameters",)
 
     def run(self, scene: Scene) -> Iterator[Finding]:
+        told: set[ast.expr] = set()
         for call in scene.index.calls:
-            given = flow.keyword(call, "find_unused_parameters")
-            if given is not None and constant(scene, given) is True:
+            value = given(scene, call, len(call.args), "find_unused_parameters")
+            if value is not None and value not in told and constant(scene, value) is True:
+                told.add(value)
                 yield self.at(call, "it is on for every step", scene)
 
 

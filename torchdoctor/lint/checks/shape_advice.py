@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.lint import flow
 from torchdoctor.lint.checks.loading import LOADER
-from torchdoctor.lint.constants import constant, number
+from torchdoctor.lint.constants import number
 from torchdoctor.lint.finding import Check, Finding
 from torchdoctor.lint.index import Binding
-from torchdoctor.lint.kinds import is_loader
-from torchdoctor.lint.modes import sets_mode
-from torchdoctor.lint.training import backward
+from torchdoctor.lint.kinds import goes_over_batches, is_loader
+from torchdoctor.lint.training import runs_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +29,43 @@ def from_batch(scene: Scene, node: ast.AST) -> bool:
     return False
 
 
+def _model_output(scene: Scene, node: ast.expr) -> bool:
+    """Is it what something out of sight makes of a batch, or a part of the model in forward()?"""
+    for value in scene.values(node):
+        if not isinstance(value, ast.Call) or not value.args or scene.called(value) or scene.target(value):
+            continue
+        if isinstance(value.func, ast.Name) and any(_batch(scene, one) for one in value.args):
+            return runs_model(scene, value.func)
+        function = flow.named_function(value)
+        owner = scene.owner(value.func.value) if isinstance(value.func, ast.Attribute) else None
+        if owner is not None and function is not None and function.name == "forward":
+            return "torch.nn.Module" in scene.bases(owner) and owner is scene.index.class_of.get(
+                flow.up(function)
+            )
+    return False
+
+
+def _bare(scene: Scene, node: ast.expr) -> bool:
+    """``x.squeeze()`` or ``torch.squeeze(x)``, without a dimension."""
+    if not isinstance(node, ast.Call) or flow.method(node) != "squeeze" or node.keywords:
+        return False
+    name = scene.called(node)
+    return len(node.args) == (name == "torch.squeeze") and name in ("", "torch.squeeze")
+
+
+def _all_alike(scene: Scene, around: ast.AST) -> bool:
+    """``loss(a.squeeze(), b.squeeze())``: what both lose does not matter."""
+    given = around.args if isinstance(around, ast.Call) else []
+    return len(given) > 1 and all(_bare(scene, one) for one in given)
+
+
+def _batch(scene: Scene, node: ast.expr) -> bool:
+    return any(
+        isinstance(one, Binding) and isinstance(one.node, ast.For) and goes_over_batches(scene, one.node.iter)
+        for one in scene.values(node)
+    )
+
+
 class SqueezeNoDim(Check):
     id = "squeeze-no-dim"
     group = 2
@@ -42,13 +78,13 @@ class SqueezeNoDim(Check):
     def run(self, scene: Scene) -> Iterator[Finding]:
         for call in scene.methods("squeeze"):
             name = scene.called(call)
-            if name == "torch.squeeze":
-                bare = len(call.args) == 1 and not call.keywords
-                given: ast.expr | None = call.args[0] if bare else None
-            else:
-                bare = not name and not call.args and not call.keywords
-                given = flow.receiver(call) if bare else None
-            if given is not None and from_batch(scene, given):
+            given = call.args[0] if name == "torch.squeeze" and call.args else flow.receiver(call)
+            if (
+                given is not None
+                and _bare(scene, call)
+                and not _all_alike(scene, flow.up(call))
+                and (from_batch(scene, given) or _model_output(scene, given))
+            ):
                 yield self.at(call, "a batch of one sample would lose its batch dimension", scene)
 
 
@@ -180,6 +216,7 @@ class GridAlignCorners(Check):
                     yield self.at(call, "align_corners= is left to the version of torch", scene)
 
 
+_BATCH = ("batch_size", "batch", "bs", "b", "bsz")
 _RECURRENT = ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
 
 
@@ -228,14 +265,18 @@ class BatchFirst(Check):
         return ""
 
     def _loader(self, scene: Scene, node: ast.AST | None) -> bool:
-        """A loader over tensors whose first dimension is that of the samples, without a collate_fn."""
+        """A loader that puts samples together itself: without a collate_fn, in batches or over tensors."""
         for value in scene.values(node):
             if isinstance(value, ast.Call) and scene.called(value) == LOADER:
                 data = scene.values(flow.argument(value, 0, "dataset"))
                 plain = flow.argument(value, 6, "collate_fn") is None
-                return plain and any(
-                    isinstance(one, ast.Call) and scene.called(one) == "torch.utils.data.TensorDataset"
-                    for one in data
+                size = number(scene, flow.argument(value, 1, "batch_size"))
+                return plain and (
+                    (size is not None and not flow.spread(value))
+                    or any(
+                        isinstance(one, ast.Call) and scene.called(one) == "torch.utils.data.TensorDataset"
+                        for one in data
+                    )
                 )
         return False
 
@@ -250,7 +291,7 @@ class BatchFirst(Check):
             if (
                 isinstance(target, ast.Name)
                 and text in (f"{name}.size(0)", f"{name}.shape[0]")
-                and target.id.lower() in ("batch_size", "batch", "bs", "b", "bsz")
+                and target.id.lower() in _BATCH
             ):
                 return "its first dimension is called the batch"
             if (
@@ -259,14 +300,7 @@ class BatchFirst(Check):
                 and len(target.elts) == 3
             ):
                 first = target.elts[0]
-                if isinstance(first, ast.Name) and first.id.lower() in (
-                    "batch_size",
-                    "batch",
-                    "bs",
-                    "b",
-                    "bsz",
-                    "n",
-                ):
+                if isinstance(first, ast.Name) and first.id.lower() in (*_BATCH, "n"):
                     return "its first dimension is called the batch"
         return ""
 
@@ -283,98 +317,8 @@ class BatchFirst(Check):
                 and isinstance(node.value, ast.Name)
                 and isinstance(out, ast.Name)
                 and node.value.id == out.id
-                and ast.unparse(node.slice) in ("(:, -1)", "(:, -1, :)", ":, -1", ":, -1, :")
-                and call in scene.values(node.value)
-            ) or (
-                isinstance(node, ast.Subscript)
-                and isinstance(node.value, ast.Name)
-                and isinstance(out, ast.Name)
-                and node.value.id == out.id
                 and ast.unparse(node.slice).strip("()") in (":, -1", ":, -1, :")
                 and any(one.node is holder for one in scene.reaching(node.value))
             ):
                 return "the last step is read from the second dimension of its output"
         return ""
-
-
-class BatchnormLastBatch(Check):
-    id = "batchnorm-last-batch"
-    group = 2
-    title = "The last batch may hold one sample, which BatchNorm1d refuses"
-    why = """In training mode batch norm needs more than one value per channel. Where the number of samples
-    leaves one for the last batch: ValueError, Expected more than 1 value per channel when training, at the
-    end of the epoch."""
-    fix = ("Give the training loader drop_last=True.",)
-    words = ("BatchNorm1d",)
-
-    def run(self, scene: Scene) -> Iterator[Finding]:
-        for loop in scene.index.loops:
-            if isinstance(loop, ast.While):
-                continue
-            loader = self._leaves_some(scene, loop.iter)
-            if loader is None or not any(
-                backward(scene, step.call) is not None for step in scene.steps(loop)
-            ):
-                continue
-            for call in flow.calls_under(loop):
-                if (
-                    call.args
-                    and not scene.called(call)
-                    and self._has_norm(scene, call.func)
-                    and not self._evaluates(scene, call)
-                ):
-                    yield self.at(
-                        call, f"the loader of line {loader.lineno} keeps a last batch of any size", scene
-                    )
-                    break
-
-    def _leaves_some(self, scene: Scene, node: ast.expr) -> ast.Call | None:
-        if isinstance(node, ast.Call) and flow.method(node) in ("enumerate", "tqdm", "zip") and node.args:
-            node = node.args[0]
-        for value in scene.values(node):
-            if isinstance(value, ast.Call) and scene.called(value) == LOADER and not flow.spread(value):
-                drop = flow.argument(value, 8, "drop_last")
-                size = number(scene, flow.argument(value, 1, "batch_size"))
-                if (
-                    (drop is None or constant(scene, drop) is False)
-                    and size is not None
-                    and size > 1
-                    and flow.keyword(value, "batch_sampler") is None
-                ):
-                    return value
-        return None
-
-    def _has_norm(self, scene: Scene, func: ast.expr) -> bool:
-        values = scene.values(func)
-        return bool(values) and all(
-            isinstance(one, ast.Call) and self._norm_in(scene, one, 3) for one in values
-        )
-
-    def _norm_in(self, scene: Scene, call: ast.Call, depth: int) -> bool:
-        if depth == 0:
-            return False
-        owner = scene.local_class(call.func)
-        if owner is not None:
-            return any(
-                self._norm_in(scene, made, depth - 1)
-                for method in owner.methods.values()
-                for made in flow.calls_under(method)
-                if scene.local_class(made.func) is not owner
-            )
-        name = scene.called(call)
-        if name == "torch.nn.BatchNorm1d":
-            return True
-        return name == "torch.nn.Sequential" and any(
-            isinstance(one, ast.Call) and self._norm_in(scene, one, depth - 1) for one in call.args
-        )
-
-    def _evaluates(self, scene: Scene, call: ast.Call) -> bool:
-        root = flow.named_function(call) or scene.tree
-        text = ast.unparse(call.func)
-        said = [
-            sets_mode(scene, one, text)
-            for one in flow.calls_under(root)
-            if flow.start(one) < flow.start(call)
-        ]
-        modes = [one for one in said if one is not None]
-        return bool(modes) and modes[-1] is False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from torchdoctor.lint import flow
@@ -11,6 +12,7 @@ from torchdoctor.lint.devices import on_cuda
 from torchdoctor.lint.finding import Check, Finding
 from torchdoctor.lint.index import Binding
 from torchdoctor.lint.names import words
+from torchdoctor.lint.training import runs_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,14 +46,23 @@ class BenchmarkWithDeterministic(Check):
             if beside and not later:
                 yield self.at(node, f"line {getattr(beside[0], 'lineno', 1)} asks for determinism", scene)
 
-    def _set(self, scene: Scene, name: str, on: bool = True) -> Iterator[ast.Assign]:
+    def _set(self, scene: Scene, name: str, on: bool = True) -> Iterator[ast.AST]:
         for node in scene.index.assigns:
-            if (
-                isinstance(node, ast.Assign)
-                and isinstance(node.value, ast.Constant)
-                and node.value.value is on
-            ) and any(scene.name(target) == f"{_CUDNN}.{name}" for target in node.targets):
-                yield node
+            for target in node.targets if isinstance(node, ast.Assign) else ():
+                if any(
+                    scene.name(one) == f"{_CUDNN}.{name}"
+                    and isinstance(value, ast.Constant)
+                    and value.value is on
+                    for one, value in _pairs(target, node.value)
+                ):
+                    yield node
+
+
+def _pairs(target: ast.expr, value: ast.expr | None) -> list[tuple[ast.expr, ast.expr | None]]:
+    """What an assignment gives to what: ``a, b = x, y`` part by part."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        return list(zip(target.elts, value.elts, strict=False))
+    return [(target, value)]
 
 
 _FRESH = frozenset(
@@ -105,10 +116,24 @@ class NonBlockingUnpinned(Check):
 
 
 _CLOCKS = frozenset(
-    ("time.time", "time.perf_counter", "time.monotonic", "timeit.default_timer", "time.perf_counter_ns")
+    (
+        "time.time",
+        "time.perf_counter",
+        "time.monotonic",
+        "timeit.default_timer",
+        "time.perf_counter_ns",
+        "datetime.datetime.now",
+        "datetime.datetime.utcnow",
+    )
 )
 _WAITS = frozenset(
     ["synchronize", "item", "cpu", "numpy", "tolist", "elapsed_time", "record", "wait_event", "barrier"]
+)
+
+
+# torch.relu, torch.nn.functional.conv2d; not what waits or is no kernel: save, equal, torch.cuda.…
+_COMPUTES = re.compile(
+    r"torch\.(?:(?:nn\.functional|linalg|fft)\.)?(?!save|equal|allclose|is_|numel)[a-z]\w*"
 )
 
 
@@ -143,7 +168,10 @@ class TimingWithoutSynchronize(Check):
             ]
             if any(flow.method(step.call) in _WAITS for step in between):
                 continue
-            work = next((step.call for step in between if self._on_gpu(scene, step.call)), None)
+            work: ast.expr | None = next(
+                (step.call for step in between if self._on_gpu(scene, step.call)),
+                next((one for one in _products(scene, root) if begin.lineno < one.lineno < end.lineno), None),
+            )
             if work is not None:
                 yield self.at(node, f"line {work.lineno} only starts its kernels", scene)
 
@@ -167,10 +195,14 @@ class TimingWithoutSynchronize(Check):
 
     def _on_gpu(self, scene: Scene, call: ast.Call) -> bool:
         """Does it run something on a GPU: a model that was moved there, or a tensor made there?"""
-        if on_cuda(scene, call) and scene.called(call):
+        name = scene.called(call)
+        given = any(_held_on_gpu(scene, one) for one in call.args)
+        if name and (on_cuda(scene, call) or (given and _COMPUTES.fullmatch(name))):
             return True
-        if scene.called(call) or not isinstance(call.func, ast.Name | ast.Attribute) or not call.args:
+        if name or not isinstance(call.func, ast.Name | ast.Attribute) or not call.args:
             return False
+        if given and runs_model(scene, call.func):
+            return True
         binds = scene.reaching(call.func)
         return any(
             one.value is not None
@@ -178,3 +210,21 @@ class TimingWithoutSynchronize(Check):
             for one in binds
             if one.how == "assign"
         )
+
+
+def _products(scene: Scene, root: ast.AST) -> list[ast.BinOp]:
+    """The matrix products of tensors on a GPU, ``a @ b``."""
+    return [
+        node
+        for node in flow.walk(root)
+        if isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.MatMult)
+        and (_held_on_gpu(scene, node.left) or _held_on_gpu(scene, node.right))
+    ]
+
+
+def _held_on_gpu(scene: Scene, node: ast.expr) -> bool:
+    """Is it a tensor that the expression, or an assignment of the name, puts on a GPU?"""
+    binds = scene.reaching(node) if isinstance(node, ast.Name) else []
+    made = [one.value if one.how == "assign" and not one.path else None for one in binds] or [node]
+    return any(isinstance(one, ast.Call) and on_cuda(scene, one) for one in made)

@@ -1,4 +1,4 @@
-"""Modules that change a setting of the process, out of ``planted.cases``: each stands behind ``=== FILE``."""
+"""Modules that change a setting of the process: in ``watch/planted.cases``, each behind ``=== FILE``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def unpacked() -> Path:
     """They as the package ``planted`` in a folder that goes with the process."""
     folder = Path(tempfile.mkdtemp(prefix="torchdoctor-")).resolve() / "planted"
     atexit.register(shutil.rmtree, folder.parent, ignore_errors=True)
-    held = "\n" + Path(__file__).with_suffix(".cases").read_text(encoding="utf-8")
+    held = "\n" + (Path(__file__).parent / "watch" / "planted.cases").read_text(encoding="utf-8")
     for part in held.split("\n=== ")[1:]:
         name, _, text = part.partition("\n")
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
