@@ -71,6 +71,7 @@ _HEADS = (
     ("#/*<-;", _COMMENT),
     ("|", _ROW),
     ("\"'", r"[\"'].{8,}[\"'],?$"),  # an item of a list in a program
+    ("\"'", r"([\"'])\S+ \S+ (?:(?!\1).)+\1 [a-z]+ [a-z]"),  # a message, and words on it
 )
 _HEAD = r"[`*_\"]{0,3}(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Unsupported)\b"
 
