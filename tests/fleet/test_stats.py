@@ -149,7 +149,7 @@ def test_names_are_bounded(
     monkeypatch.setattr(stats, "NAMES", 3)
     found = told(tmp_path, *(report(f"rule{n}", None) for n in range(5)), capsys=capsys)
     assert len(found["causes"]) == 3
-    assert "2 failures of further causes, beyond the first 3, are not listed" in found["notes"]
+    assert "further causes, beyond the first 3, are not listed: 2 failures" in found["notes"]
 
 
 def test_the_page_and_the_text_show_hostile_names_as_data(

@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING
 
 from torchdoctor.cli import streams
+from torchdoctor.model import counted
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -105,7 +106,9 @@ class Piped:
         waited = time.monotonic() - self._began
         if self._on_terminal and waited >= PROGRESS_S:
             self._shown = True
-            self._show(f"\r{self._size / (1 << 20):.1f} MiB, {self._lines:,} lines read, {waited:.0f} s")
+            self._show(
+                f"\r{self._size / (1 << 20):.1f} MiB, {counted(self._lines, 'line')} read, {waited:.0f} s"
+            )
         elif not self._on_terminal and waited >= PATIENCE_S and not self._told:
             self._told = True
             streams.complain(f"still reading standard input, which has not ended after {PATIENCE_S:.0f} s")

@@ -12,7 +12,7 @@ from torchdoctor import json_text
 from torchdoctor.fleet.failure import Failure, failures
 from torchdoctor.intake import IntakeError
 from torchdoctor.intake.source import open_binary
-from torchdoctor.model import Record, TorchdoctorError
+from torchdoctor.model import Record, TorchdoctorError, counted
 from torchdoctor.records import record
 
 LINE_BYTES: Final = 16 << 20
@@ -123,7 +123,7 @@ class Tally:
         tables = {kind: names.table(last, self._titles) for kind, names in self._kinds.items()}
         tables["nodes"] = _against_chance(tables["nodes"])
         more = [
-            f"{names.others:,} failures of further {kind}, beyond the first {NAMES:,}, are not listed"
+            f"further {kind}, beyond the first {NAMES:,}, are not listed: {counted(names.others, 'failure')}"
             for kind, names in self._kinds.items() if names.others
         ]  # fmt: skip
         return Stats(

@@ -15,6 +15,7 @@ from torchdoctor.intake.scan import BLOCK_BYTES, Scanner
 from torchdoctor.intake.shares import Measure
 from torchdoctor.intake.source import is_binary
 from torchdoctor.intake.window import FIRST_BEFORE, REACH, Block
+from torchdoctor.model import counted
 
 HEAD_BYTES = Measure().whole
 TAIL_BYTES = 4 << 20
@@ -75,7 +76,7 @@ class Output:
             yield whole
         for block in blocks:
             data = block.load()
-            yield data or f"[{block.ends:,} lines were not kept]\n".encode()
+            yield data or f"[not kept: {counted(block.ends, 'line')}]\n".encode()
 
     def _look(self, data: bytes) -> tuple[int, list[int]]:
         if self._scanner is None:

@@ -10,7 +10,7 @@ from typing import Final
 
 from torchdoctor.hang import procfs, report, stacks, targets
 from torchdoctor.hang.look import WORKING_SHARE, look
-from torchdoctor.model import Outcome, Record, Report
+from torchdoctor.model import Outcome, Record, Report, counted
 from torchdoctor.records import record
 
 INTERRUPT_S: Final = 1.0  # a person waits
@@ -75,7 +75,11 @@ class Looking:
             seen, untold = look(targets.of_pids([self._pid]), self._interval_s, spy)
             places = tuple(report.standing(seen))
             more = len(places) - _SHOWN
-            shown = places if more <= 0 else (*places[:_SHOWN], f"and {more} more processes")
+            shown = (
+                places
+                if more <= 0
+                else (*places[:_SHOWN], f"and {counted(more, 'other process', 'other processes')}")
+            )
             found = report.of_looks(seen, untold, (self._pid,), spy)
             busy = sum(one.busy() for one in seen) >= WORKING_SHARE
             if self._gpus and not busy and found.outcome is not Outcome.DIAGNOSED:
