@@ -115,14 +115,21 @@ def _name(scene: Scene, node: ast.Name, depth: int) -> bool | None:
 
 
 def _trained_on(scene: Scene, one: Binding) -> bool:
-    """Is it part of a batch, ``for x, y in batches``, in a loop that trains on them?"""
+    """Is it part of a batch, ``for x, y in batches``, in a loop that steps the parameters of a model?"""
     loop = one.node
     return (
         isinstance(loop, ast.For)
         and bool(one.path)
         and not isinstance(loop.iter, ast.Call)
         and goes_over_batches(scene, loop.iter)
-        and {"zero_grad", "step"} <= {flow.method(call) for call in flow.calls_under(loop)}
+        and any(
+            isinstance(made, ast.Call)
+            and "optimizer" in scene.kinds(made)
+            and any(isinstance(given, ast.Call) and flow.method(given) == "parameters" for given in made.args)
+            for call in flow.calls_under(loop)
+            if flow.method(call) == "step"
+            for made in scene.values(flow.receiver(call))
+        )
     )
 
 

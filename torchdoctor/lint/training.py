@@ -111,7 +111,7 @@ def acts_as(scene: Scene, node: ast.AST | None, kind: str) -> bool:
 def runs_model(scene: Scene, func: ast.expr) -> bool:
     """Is a model called: one by what it is or what is done with it, or a name that nothing here binds?"""
     unbound = isinstance(func, ast.Name) and not scene.lookup(func) and not hasattr(builtins, func.id)
-    return unbound or acts_as(scene, func, "module")
+    return (unbound and not scene.index.stars) or acts_as(scene, func, "module")
 
 
 # what is done to a thing of that kind alone, and the word that its name has then

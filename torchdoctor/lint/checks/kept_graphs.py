@@ -69,7 +69,7 @@ class LossAccumulatedWithGraph(Check):
             return False
         root = flow.named_function(node) or scene.tree
         for other in backwards(scene):
-            if text in flow.names_in(other.loss) or dotted_text(other.loss) == text:
+            if text.removeprefix("self.") in flow.names_in(other.loss) or dotted_text(other.loss) == text:
                 return False
         if text.startswith("self."):
             again = loop if loop is not None and flow.inside(node, loop) else root
