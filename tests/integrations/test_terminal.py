@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
-import pyte
 import pytest
 from run_screen import HEIGHT, QUIET, WIDTH, Screen
+
+pyte = pytest.importorskip("pyte")
 
 PROGRAM = """
 import time
