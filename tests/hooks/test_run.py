@@ -104,6 +104,7 @@ def test_signals_are_passed_on(number: signal.Signals, how: str, program: str) -
         process = subprocess.Popen(
             [*before, sys.executable, program, how],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), start_new_session=True,
+            preexec_fn=lambda: signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None,
         )  # fmt: skip
         assert process.stdout is not None
         assert process.stderr is not None

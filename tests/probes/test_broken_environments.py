@@ -228,7 +228,7 @@ BROKEN = (
     Case("the job ends", do=env(SLURM_JOB_END_TIME=str(int(time.time()) + 300)), finds=("job-time-short",)),
     Case("a proxy for http alone", do=env(HTTP_PROXY="http://u:secret@p:1"), notes=("proxy-for-http-only",)),
     Case("few open files", do=few_files, notes=("too-many-open-files",)),
-    Case("a user without a name", do=nameless, finds=("user-without-name",)),
+    Case("a user without a name", do=nameless, finds=("container-user-missing",)),
     Case("a stale lock", do=file("{work}/built/op/lock", "", TORCH_EXTENSIONS_DIR="{work}/built"),
          finds=() if IN_CONTAINER else ("extension-stale-lock",),
          untold=("extension-stale-lock",) if IN_CONTAINER else ()),

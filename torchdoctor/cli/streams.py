@@ -142,7 +142,7 @@ def abandon(stream: TextIO) -> None:
 def screen() -> tuple[int, int]:
     """Width and height of the output in cells; COLUMNS and LINES come first.
 
-    A pipe is a little wider than a terminal, and no text is higher than it.
+    A pipe is a little wider than a terminal, and as high as can be.
     """
     width, height = (_number(name) for name in ("COLUMNS", "LINES"))
     if not width or not height:
@@ -150,7 +150,7 @@ def screen() -> tuple[int, int]:
             size = os.get_terminal_size(sys.stdout.fileno())
             known = (size.columns or _TERMINAL[0], size.lines or _TERMINAL[1])
         except (OSError, ValueError, AttributeError):
-            known = (PIPE_WIDTH, sys.maxsize)
+            known = (PIPE_WIDTH, _WIDEST)
         width, height = width or known[0], height or known[1]
     return width, height
 
