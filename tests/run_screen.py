@@ -58,6 +58,15 @@ class Screen:
     def type(self, keys: bytes) -> None:
         os.write(self.terminal, keys)
 
+    def press(self, key: bytes, words: bytes) -> None:
+        """Type a key until the words come: what a stopped program is sent is lost, as with any program."""
+        for _ in range(10):
+            self.type(key)
+            with contextlib.suppress(AssertionError):
+                self.until(words, 3.0)
+                return
+        raise AssertionError(self.text)
+
     def __enter__(self) -> Screen:
         return self
 

@@ -331,8 +331,7 @@ def test_ctrl_z_stops_the_job_and_fg_goes_on(program: str) -> None:
         screen.type(b"fg\n")
         screen.until(b"fg\r\n")
         screen.until(b"handles")
-        screen.type(b"\x1a")
-        screen.until(b"Stopped")
+        screen.press(b"\x1a", b"Stopped")
         screen.type(b"bg; kill %1; wait %1; echo ended $?; exit\n")
         assert b"ended 40" in screen.until()
 
