@@ -24,6 +24,15 @@ LOADER = "torch.utils.data.DataLoader"
 _SAMPLER = "torch.utils.data.DistributedSampler"
 
 
+def loaders_behind(scene: Scene, node: ast.expr) -> Iterator[ast.Call]:
+    """The DataLoaders that a loop over ``node`` may go over, of those whose arguments are all in sight."""
+    if isinstance(node, ast.Call) and flow.method(node) in ("enumerate", "tqdm", "zip") and node.args:
+        node = node.args[0]
+    for value in scene.values(node):
+        if isinstance(value, ast.Call) and scene.called(value) == LOADER and not flow.spread(value):
+            yield value
+
+
 class SamplerSetEpoch(Check):
     id = "sampler-set-epoch"
     title = "The epoch of a shuffling DistributedSampler is never set"
@@ -229,19 +238,16 @@ class BatchnormLastBatch(Check):
                     break
 
     def _leaves_some(self, scene: Scene, node: ast.expr) -> ast.Call | None:
-        if isinstance(node, ast.Call) and flow.method(node) in ("enumerate", "tqdm", "zip") and node.args:
-            node = node.args[0]
-        for value in scene.values(node):
-            if isinstance(value, ast.Call) and scene.called(value) == LOADER and not flow.spread(value):
-                drop = flow.argument(value, 8, "drop_last")
-                size = number(scene, flow.argument(value, 1, "batch_size"))
-                if (
-                    (drop is None or constant(scene, drop) is False)
-                    and size is not None
-                    and size > 1
-                    and flow.keyword(value, "batch_sampler") is None
-                ):
-                    return value
+        for loader in loaders_behind(scene, node):
+            drop = flow.argument(loader, 8, "drop_last")
+            size = number(scene, flow.argument(loader, 1, "batch_size"))
+            if (
+                (drop is None or constant(scene, drop) is False)
+                and size is not None
+                and size > 1
+                and flow.keyword(loader, "batch_sampler") is None
+            ):
+                return loader
         return None
 
     def _has_norm(self, scene: Scene, func: ast.expr) -> bool:

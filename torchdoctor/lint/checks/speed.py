@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchdoctor.lint import flow
-from torchdoctor.lint.checks.loading import LOADER
+from torchdoctor.lint.checks.loading import loaders_behind
 from torchdoctor.lint.devices import on_cuda
 from torchdoctor.lint.finding import Check, Finding
 from torchdoctor.lint.index import Binding
@@ -105,13 +105,10 @@ class NonBlockingUnpinned(Check):
         return flow.keyword(call, "pin_memory") is not None or flow.keyword(call, "device") is not None
 
     def _loader(self, scene: Scene, node: ast.expr) -> ast.Call | None:
-        if isinstance(node, ast.Call) and flow.method(node) in ("enumerate", "tqdm", "zip") and node.args:
-            node = node.args[0]
-        for value in scene.values(node):
-            if isinstance(value, ast.Call) and scene.called(value) == LOADER and not flow.spread(value):
-                given = flow.argument(value, 7, "pin_memory")
-                if given is None or flow.is_false(given):
-                    return value
+        for loader in loaders_behind(scene, node):
+            given = flow.argument(loader, 7, "pin_memory")
+            if given is None or flow.is_false(given):
+                return loader
         return None
 
 
