@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
+from collections.abc import Iterator
 
 from torchdoctor.model import Transcript
 
@@ -25,19 +26,8 @@ def printed_here(transcript: Transcript) -> bool:
     quoted = _quoted(transcript)
     if sum(map(len, quoted.values())) < ENOUGH:
         return False
-    from torchdoctor.engine.untrusted import lines_of_user
-
-    agree = differ = 0
-    for path, lines in quoted.items():
-        text = lines_of_user(path)
-        if text is None:
-            continue
-        for number, code in lines.items():
-            if number <= len(text) and text[number - 1].strip() == code:
-                agree += 1
-            else:
-                differ += 1
-    return agree >= ENOUGH and agree > differ
+    stand = [one for _, _, same in _compared(quoted) for one in same]
+    return sum(stand) >= ENOUGH and 2 * sum(stand) > len(stand)
 
 
 def site_of(transcript: Transcript) -> str:
@@ -58,14 +48,17 @@ def site_of(transcript: Transcript) -> str:
 
 def unchanged(transcript: Transcript) -> dict[str, list[str]]:
     """path -> lines, of the user's own files that stand as the log quotes them."""
+    return {path: lines for path, lines, same in _compared(_quoted(transcript)) if all(same)}
+
+
+def _compared(quoted: dict[str, dict[int, str]]) -> Iterator[tuple[str, list[str], list[bool]]]:
+    """Of each file that can be read: path, lines, and for each quoted line whether it stands there."""
     from torchdoctor.engine.untrusted import lines_of_user
 
-    found = {}
-    for path, quoted in _quoted(transcript).items():
+    for path, codes in quoted.items():
         lines = lines_of_user(path)
-        if lines and all(n <= len(lines) and lines[n - 1].strip() == code for n, code in quoted.items()):
-            found[path] = lines
-    return found
+        if lines is not None:
+            yield path, lines, [n <= len(lines) and lines[n - 1].strip() == code for n, code in codes.items()]
 
 
 def _quoted(transcript: Transcript) -> dict[str, dict[int, str]]:

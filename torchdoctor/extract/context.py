@@ -13,7 +13,6 @@ from functools import cache
 from torchdoctor.context_tags import TAGS
 from torchdoctor.model import Event, Fact, Frame, Transcript
 
-NAMESPACE = "context"
 DIMENSIONS = ("system", "device", "board", "runtime", "python", "program", "backend")
 
 FACTS: dict[str, str] = {
