@@ -52,7 +52,6 @@ def examine(gpus: Any, nvml: Any) -> None:
         "gpu.power_limit_default_w",
         lambda gpu: round(nvml.nvmlDeviceGetPowerManagementDefaultLimit(gpu) / 1000, 1),
     )
-    gpus.each("gpu.utilization", lambda gpu: nvml.nvmlDeviceGetUtilizationRates(gpu).gpu)
     gpus.each("gpu.performance_state", nvml.nvmlDeviceGetPerformanceState)
     gpus.each("gpu.nvlink_errors", lambda gpu: link_errors(nvml, gpu))
     gpus.each("gpu.nvlinks_down", lambda gpu: down(nvml, gpu))
