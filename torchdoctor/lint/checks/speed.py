@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from torchdoctor.lint import flow
@@ -165,10 +166,9 @@ class TimingWithoutSynchronize(Check):
             ]
             if any(flow.method(step.call) in _WAITS for step in between):
                 continue
-            work: ast.expr | None = next(
-                (step.call for step in between if self._on_gpu(scene, step.call)),
-                next((one for one in _products(scene, root) if begin.lineno < one.lineno < end.lineno), None),
-            )
+            calls = (step.call for step in between if self._on_gpu(scene, step.call))
+            products = (one for one in _products(scene, root) if begin.lineno < one.lineno < end.lineno)
+            work: ast.expr | None = next(chain(calls, products), None)
             if work is not None:
                 yield self.at(node, f"line {work.lineno} only starts its kernels", scene)
 
@@ -209,15 +209,15 @@ class TimingWithoutSynchronize(Check):
         )
 
 
-def _products(scene: Scene, root: ast.AST) -> list[ast.BinOp]:
+def _products(scene: Scene, root: ast.AST) -> Iterator[ast.BinOp]:
     """The matrix products of tensors on a GPU, ``a @ b``."""
-    return [
-        node
-        for node in flow.walk(root)
-        if isinstance(node, ast.BinOp)
-        and isinstance(node.op, ast.MatMult)
-        and (_held_on_gpu(scene, node.left) or _held_on_gpu(scene, node.right))
-    ]
+    for node in flow.walk(root):
+        if (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.MatMult)
+            and (_held_on_gpu(scene, node.left) or _held_on_gpu(scene, node.right))
+        ):
+            yield node
 
 
 def _held_on_gpu(scene: Scene, node: ast.expr) -> bool:
