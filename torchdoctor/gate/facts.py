@@ -23,7 +23,6 @@ _TELLER = {
     "kernel": KERNEL,
     "dcgm": "gate-dcgm",
 }
-_OWNERS = "gpu.owners"  # names of people
 _FALLBACK = {NVML: "nvml"}  # recordings of `facts --save` have the first half of it
 # A mount answers in milliseconds; a server under load may take seconds, and is no fault yet
 MOUNTS_S = 4.0
@@ -164,13 +163,14 @@ def record(outcomes: Mapping[str, Outcome]) -> str:
 
     import torchdoctor
     from torchdoctor.probes.pseudonyms import Pseudonyms
+    from torchdoctor.probes.recording import PRIVATE
 
     known = dict(told(outcomes.values()))
     host = known.get("node.hostname")
     names = Pseudonyms(hosts=(str(host.value),) if host is not None and host.value else (), users=(), home="")
     programs: dict[str, Json] = {}
     for label, outcome in outcomes.items():
-        lines: list[Json] = [line for line in outcome.lines if line.get("name") != _OWNERS]
+        lines: list[Json] = [line for line in outcome.lines if line.get("name") not in PRIVATE]
         entry: dict[str, Json] = {"seconds": outcome.seconds, "lines": lines}
         if outcome.exit_code is not None:
             entry["exit_code"] = outcome.exit_code

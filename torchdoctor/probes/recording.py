@@ -39,7 +39,7 @@ _TOP = ("schema", "about", "facts", "reads", "programs")
 _ABOUT = ("torchdoctor", "recorded", "note")
 _FACT = ("state", "value", "reason", "source", "detail")
 # whose processes run on this machine now is nobody else's business
-_PRIVATE = frozenset({"gpu.owners", "gpu.neighbours"})
+PRIVATE = frozenset({"gpu.owners", "gpu.neighbours"})
 _OUTCOME = ("exit_code", "signal", "timed_out", "seconds", "lines", "stdout", "stderr", "start_error", "note")
 
 
@@ -120,7 +120,7 @@ def to_text(source: ProbeSource, recorded: str) -> str:
     answers, programs = source.machine.remembered()
     names = _pseudonyms(source.machine)
     data: dict[str, dict[str, Json]] = {
-        "facts": {fact.name: _fact_json(fact, names) for fact in facts if fact.name not in _PRIVATE},
+        "facts": {fact.name: _fact_json(fact, names) for fact in facts if fact.name not in PRIVATE},
     }
     for (operation, subject), found in sorted(answers.items()):
         key = f"{operation} {names.text(subject)}"
@@ -195,7 +195,7 @@ def _outcome_json(outcome: Outcome) -> Json:
     for name in _OUTCOME:
         value = getattr(outcome, name)
         if name == "lines":
-            value = [line for line in value if line.get("name") not in _PRIVATE]
+            value = [line for line in value if line.get("name") not in PRIVATE]
         # an exit code of 0 is worth writing, though it equals False
         if value is not None and value is not False and value not in ("", []):
             found[name] = value
