@@ -13,19 +13,18 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING
+
+import psutil
 
 from torchdoctor.gate import facts
 from torchdoctor.gate.facts import Facts
 from torchdoctor.model import Record, State, TorchdoctorError, counted
 from torchdoctor.probes.live import LiveMachine
 from torchdoctor.probes.machine import Command
+from torchdoctor.probes.search_paths import program_on_path
 from torchdoctor.probes.spawn import Running
 from torchdoctor.records import record, replace
 from torchdoctor.render.clean import clean
-
-if TYPE_CHECKING:
-    import psutil
 
 _LOOK_S = 8.0
 _SQUEUE_S = 5.0
@@ -94,8 +93,6 @@ def _holder(
     job_runs: Callable[[str], bool | None],
     reapers: frozenset[str],
 ) -> Holder:
-    import psutil
-
     try:
         process = psutil.Process(pid)
         with process.oneshot():
@@ -122,8 +119,6 @@ def job_of(process: psutil.Process) -> str:
 
 
 def _variables(process: psutil.Process) -> dict[str, str]:
-    import psutil
-
     try:
         return process.environ()
     except (psutil.Error, OSError):  # of another user
@@ -139,8 +134,6 @@ def _of_job(job: str, runs: bool | None) -> tuple[Standing, str]:
 
 
 def _of_parent(process: psutil.Process, reapers: frozenset[str]) -> tuple[Standing, str]:
-    import psutil
-
     parent = process.parent()
     if parent is not None and parent.name() not in reapers:
         return Standing.IN_USE, f"process {parent.pid} ({parent.name()}) started it"
@@ -154,8 +147,6 @@ def _of_parent(process: psutil.Process, reapers: frozenset[str]) -> tuple[Standi
 
 def slurm_runs(job: str) -> bool | None:
     """Does Slurm know the job as one that has not ended? None where squeue does not say. Blocks five s."""
-    from torchdoctor.probes.search_paths import program_on_path
-
     squeue = program_on_path("squeue")
     if not squeue or not job.isdecimal():
         return None
@@ -176,8 +167,6 @@ def look() -> Facts:
 
 def ended(found: Sequence[Holder]) -> tuple[Holder, ...]:
     """The same after the left-over ones were ended, gently first. Blocks ten seconds at most."""
-    import psutil
-
     refused: dict[int, str] = {}
     told: list[psutil.Process] = []
     for one in found:
