@@ -28,6 +28,16 @@ _WORDS = {
 _EARLY = ("torch_cuda", "torch_import", "interpreter", "nvml", "toolchain")
 
 
+def _given_up(work: Callable[[], object], limit_s: float) -> bool:
+    """Do it in a thread that is left alone after the limit: a dead disk stops whoever looks at it."""
+    import threading
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(limit_s)
+    return thread.is_alive()
+
+
 class ProbeSource:
     """The facts of ``machine`` and of the interpreter ``python`` on it, each looked at when it is asked for.
 
@@ -109,11 +119,7 @@ class ProbeSource:
         if self._deadline is None:
             self._begin(names)
             return
-        import threading
-
-        thread = threading.Thread(target=self._begin, args=(tuple(names),), daemon=True)
-        thread.start()
-        thread.join(self.context.limits.files_s)
+        _given_up(partial(self._begin, tuple(names)), self.context.limits.files_s)
 
     def _begin(self, names: Iterable[str]) -> None:
         wanted = list(_behind(names))
@@ -148,17 +154,12 @@ class ProbeSource:
         return self._within_limit(probe)
 
     def _within_limit(self, probe: Probe) -> Iterable[Fact]:
-        """A dead network disk stops whoever looks at it, so a thread looks, which can be given up."""
-        import threading
-
+        """What looks at a disk does so within the limit of files."""
         for name in probe.needs:
             self.fetch(name)
         found: list[Fact] = []
-        thread = threading.Thread(target=lambda: found.extend(self._look(probe)), daemon=True)
-        thread.start()
         limit_s = self.context.limits.files_s
-        thread.join(limit_s)
-        if thread.is_alive():
+        if _given_up(lambda: found.extend(self._look(probe)), limit_s):
             detail = f"no answer within {limit_s:.0f} s"
             return tuple(Fact.unknown(name, Reason.TIMED_OUT, detail=detail) for name in probe.names)
         return found
