@@ -11,7 +11,7 @@ from torchdoctor.fleet.failure import monday
 from torchdoctor.fleet.stats import Count, Stats
 from torchdoctor.model import counted
 from torchdoctor.render.clean import clean
-from torchdoctor.render.page import page
+from torchdoctor.render.page import page, safe
 
 SCHEMA = "torchdoctor.stats/1"
 TOP = 10
@@ -117,7 +117,7 @@ def to_html(stats: Stats, top: int = TOP) -> str:
     body = [f"<h1>{escape(_headline(stats))}</h1>"]
     if stats.weeks:
         body.append(f"<h2>Failures by week</h2>{_columns(dict(stats.weeks), weeks)}")
-    body += [f'<p><span class="mark warn">!</span>{_text(words)}</p>' for words in _odd(stats)]
+    body += [f'<p><span class="mark warn">!</span>{safe(words)}</p>' for words in _odd(stats)]
     for kind, title in _KINDS.items():
         rows: Sequence[Count] = getattr(stats, kind)
         if rows:
@@ -125,7 +125,7 @@ def to_html(stats: Stats, top: int = TOP) -> str:
             body.append(f"<h2>{title}</h2><table>{cells}</table>")
             if len(rows) > top:
                 body.append(f'<p class="dim">and {len(rows) - top:,} more</p>')
-    body += [f'<p class="dim">{_text(note)}</p>' for note in stats.notes]
+    body += [f'<p class="dim">{safe(note)}</p>' for note in stats.notes]
     return page("Failures", "\n".join(body))
 
 
@@ -141,9 +141,9 @@ def _row(row: Count, most: int, weeks: range) -> str:
     wide = max(1, round(160 * row.count / most))
     bar = f'<svg width="160" height="12"><rect width="{wide}" height="12" fill="currentColor"/></svg>'
     new = ' <span class="mark warn">new</span>' if row.new else ""
-    title = f'<br><span class="dim">{_text(row.title)}</span>' if row.title else ""
+    title = f'<br><span class="dim">{safe(row.title)}</span>' if row.title else ""
     return (
-        f"<tr><td>{_text(row.name)}{new}{title}</td><td>{row.count:,}</td><td>{bar}</td><td>{spark}</td></tr>"
+        f"<tr><td>{safe(row.name)}{new}{title}</td><td>{row.count:,}</td><td>{bar}</td><td>{spark}</td></tr>"
     )
 
 
@@ -162,7 +162,3 @@ def _columns(counts: dict[int, int], weeks: range) -> str:
     ends = f"{monday(weeks[0])} to {monday(weeks[-1])}, at most {most:,} a week"
     svg = f'<svg width="{width}" height="{_HEIGHT + 6}" role="img" aria-label="{ends}">{"".join(parts)}</svg>'
     return f'<div class="draw">{svg}</div><p class="dim">{ends}</p>'
-
-
-def _text(text: str) -> str:
-    return escape(clean(text))

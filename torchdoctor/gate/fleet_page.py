@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from html import escape
 
 from torchdoctor.gate.fleet import Fleet, Node, told
 from torchdoctor.gate.hostlist import fold
 from torchdoctor.model import counted
-from torchdoctor.render.clean import clean
-from torchdoctor.render.page import page
+from torchdoctor.render.page import page, safe
 
 _KINDS = {"✗": "fail", "!": "warn", "?": "ask", "": ""}
 _WORDS = {"✗": "fails", "!": "warning", "?": "could not be determined"}
@@ -43,7 +41,7 @@ def to_html(fleet: Fleet) -> str:
     body = [f"{_STYLE}<h1>{title}: {head}</h1>", *_map(fleet), *_drift(fleet), *_reasons(fleet)]
     body += _list("The fabric", fleet.fabric) + _list("Notes", fleet.notes)
     if fleet.exclude:
-        body.append(f"<h2>Leave out</h2><pre>--exclude={_text(fold(fleet.exclude))}</pre>")
+        body.append(f"<h2>Leave out</h2><pre>--exclude={safe(fold(fleet.exclude))}</pre>")
     return page(f"torchdoctor gate: {title}", "\n".join(body))
 
 
@@ -56,15 +54,15 @@ def _map(fleet: Fleet) -> Iterator[str]:
     checks = sorted({check for _, marks in rows for check, _ in marks}, key=lambda one: (-worst[one], one))
     yield '<h2>Nodes and checks</h2><div class="draw"><table class="map">'
     yield "<tr><th>Nodes</th><th></th><th>Verdict</th>"
-    yield "".join(f'<th class="check">{_text(check)}</th>' for check in checks) + "</tr>"
+    yield "".join(f'<th class="check">{safe(check)}</th>' for check in checks) + "</tr>"
     for (verdict, marks), nodes in list(rows.items())[:_MOST_ROWS]:
         found = dict(marks)
         cells = "".join(_cell(check, found.get(check, "")) for check in checks)
         names = fold(node.name for node in nodes)
         short = names if len(names) <= 60 else f"{names[:57]}…"
-        whole = f' title="{_text(names[:_MOST_NAMES])}"' if short != names else ""
+        whole = f' title="{safe(names[:_MOST_NAMES])}"' if short != names else ""
         yield (
-            f'<tr><td{whole}>{_text(short)}</td><td class="number">{len(nodes)}</td>'
+            f'<tr><td{whole}>{safe(short)}</td><td class="number">{len(nodes)}</td>'
             f'<td class="{_VERDICTS[verdict]}">{verdict}</td>{cells}</tr>'
         )
     yield "</table></div>"
@@ -76,7 +74,7 @@ def _map(fleet: Fleet) -> Iterator[str]:
 
 
 def _cell(check: str, mark: str) -> str:
-    title = f' title="{_text(check)}: {_WORDS[mark]}"' if mark else ""
+    title = f' title="{safe(check)}: {_WORDS[mark]}"' if mark else ""
     return f'<td class="cell {_KINDS[mark]}"{title}>{mark}</td>'
 
 
@@ -91,8 +89,8 @@ def _drift(fleet: Fleet) -> Iterator[str]:
             values.setdefault(value, []).append(name)
         for value, names in sorted(values.items(), key=lambda item: -len(item[1])):
             yield (
-                f"<tr><td>{_text(odd.what)}</td><td>{_text(odd.usual)}</td><td>{_text(value)}</td>"
-                f"<td>{_text(fold(names)[:_MOST_NAMES])}</td></tr>"
+                f"<tr><td>{safe(odd.what)}</td><td>{safe(odd.usual)}</td><td>{safe(value)}</td>"
+                f"<td>{safe(fold(names)[:_MOST_NAMES])}</td></tr>"
             )
     yield "</table>"
 
@@ -105,8 +103,8 @@ def _reasons(fleet: Fleet) -> Iterator[str]:
     for node in found[:_MOST_REASONS]:
         verdict = told(node)
         yield (
-            f'<tr><td>{_text(node.name)}</td><td class="{_VERDICTS[verdict]}">{verdict}</td>'
-            f"<td>{_text(node.reason)}</td></tr>"
+            f'<tr><td>{safe(node.name)}</td><td class="{_VERDICTS[verdict]}">{verdict}</td>'
+            f"<td>{safe(node.reason)}</td></tr>"
         )
     yield "</table>"
     if len(found) > _MOST_REASONS:
@@ -114,9 +112,5 @@ def _reasons(fleet: Fleet) -> Iterator[str]:
 
 
 def _list(title: str, texts: tuple[str, ...]) -> list[str]:
-    items = "".join(f"<li>{_text(text)}</li>" for text in texts[:_MOST_REASONS])
+    items = "".join(f"<li>{safe(text)}</li>" for text in texts[:_MOST_REASONS])
     return [f"<h2>{title}</h2><ul>{items}</ul>"] if texts else []
-
-
-def _text(text: str) -> str:
-    return escape(clean(text))

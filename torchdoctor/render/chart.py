@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from torchdoctor.model import CheckResult, Report, State, Verdict
-from torchdoctor.render.clean import clean
+from torchdoctor.render.page import safe
 
 _ROW, _NAME, _BAR, _WIDTH = 22, 330, 300, 860
 _BARS_SHOWN = 60
@@ -70,7 +69,7 @@ def to_html(report: Report, subject: str = "") -> str:
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">',
         f"<title>{title}</title><style>{_STYLE}</style></head><body>",
-        f"<h1>{_summary(report)}</h1><p>{_text(subject)}</p>",
+        f"<h1>{_summary(report)}</h1><p>{safe(subject)}</p>",
         *_table(report.checks),
         *_chart("Speeds: at least the mark (logarithmic)", least),
         *_chart("Errors and times: at most the mark (logarithmic)", most),
@@ -118,14 +117,14 @@ def _table(checks: Sequence[CheckResult]) -> Iterator[str]:
     yield "<table><tr><th>Result</th><th>Check</th><th>Measured</th><th>Expected</th></tr>"
     for one in checks:
         details = [one.reason or "", *(item.text for item in one.evidence)]
-        more = "".join(f"<br><small>{_text(text)}</small>" for text in details if text)
-        action = f"<br><small>Do: <code>{_text(one.action)}</code></small>" if one.action else ""
-        source = f"<br><small>{_text(one.threshold_source)}</small>" if one.threshold_source else ""
+        more = "".join(f"<br><small>{safe(text)}</small>" for text in details if text)
+        action = f"<br><small>Do: <code>{safe(one.action)}</code></small>" if one.action else ""
+        source = f"<br><small>{safe(one.threshold_source)}</small>" if one.threshold_source else ""
         yield (
             f'<tr><td class="{one.verdict.value}">{_WORDS[one.verdict]}</td>'
-            f"<td>{_text(one.id)}<br><small>{_text(one.title)}</small></td>"
-            f"<td>{_text(one.observed or '')}{more}{action}</td>"
-            f"<td>{_text(one.expected or '')}{source}</td></tr>"
+            f"<td>{safe(one.id)}<br><small>{safe(one.title)}</small></td>"
+            f"<td>{safe(one.observed or '')}{more}{action}</td>"
+            f"<td>{safe(one.expected or '')}{source}</td></tr>"
         )
     yield "</table>"
 
@@ -147,11 +146,11 @@ def _chart(title: str, found: Sequence[Bar]) -> Iterator[str]:
         kind = bar.verdict if bar.verdict in ("pass", "warn", "fail") else "warn"
         unit = f" {bar.unit}" if bar.unit else ""
         yield (
-            f"<g><title>{_text(f'{bar.name}: {bar.verdict}; {bar.source}')}</title>"
-            f'<text x="{_NAME - 8}" y="{top + 15}" text-anchor="end">{_text(_cut(bar.name))}</text>'
+            f"<g><title>{safe(f'{bar.name}: {bar.verdict}; {bar.source}')}</title>"
+            f'<text x="{_NAME - 8}" y="{top + 15}" text-anchor="end">{safe(_cut(bar.name))}</text>'
             f'<rect class="{kind}" x="{_NAME}" y="{top + 4}" width="{length:.1f}" height="{_ROW - 8}"/>'
             f'<text class="faint" x="{_NAME + _BAR + 10}" y="{top + 15}">'
-            f"{bar.value:.4g} of {bar.limit:.4g}{_text(unit)}</text></g>"
+            f"{bar.value:.4g} of {bar.limit:.4g}{safe(unit)}</text></g>"
         )
     yield f'<line x1="{mark:.1f}" x2="{mark:.1f}" y1="0" y2="{height}"/></svg>'
     if len(shown) < len(order):
@@ -173,8 +172,4 @@ def _cut(name: str, most: int = 50) -> str:
 
 def _list(title: str, texts: Sequence[str]) -> Iterator[str]:
     if texts:
-        yield f"<h2>{title}</h2><ul>{''.join(f'<li>{_text(text)}</li>' for text in texts)}</ul>"
-
-
-def _text(text: str) -> str:
-    return escape(clean(text))
+        yield f"<h2>{title}</h2><ul>{''.join(f'<li>{safe(text)}</li>' for text in texts)}</ul>"

@@ -53,6 +53,11 @@ def page(title: str, body: str) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">'
-        f"<title>{escape(clean(title))}</title><style>{_STYLE}</style></head>\n<body>\n{body}\n"
+        f"<title>{safe(title)}</title><style>{_STYLE}</style></head>\n<body>\n{body}\n"
         '<p class="dim">Made by torchdoctor; the page loads nothing.</p>\n</body></html>\n'
     )
+
+
+def safe(value: str) -> str:
+    """A text from a log or a machine, as it stands in HTML or SVG."""
+    return escape(clean(value))
