@@ -72,12 +72,16 @@ def runs_minor(driver: Version, cuda: Version, system: str = "linux") -> bool:
 
 def vision_of(torch: Version) -> Version | None:
     """The torchvision that belongs to a torch release, by the pins of its wheels; None: not known yet."""
-    pinned = {
+    return _visions().get(torch[:2])
+
+
+@cache
+def _visions() -> dict[Version, Version]:
+    return {
         parse(row["torch"])[:2]: parse(row["release"])[:2]
         for row in table("companions")
         if row["package"] == "torchvision" and re.fullmatch(r"[\d.]+", row["torch"])
     }
-    return pinned.get(torch[:2])
 
 
 def torch_for_numpy(numpy: Version) -> Version | None:
