@@ -31,6 +31,7 @@ def outcome(*lines: str) -> tuple[Outcome, str]:
 def test_a_line_that_names_an_error_is_the_suspect(line: str) -> None:
     found, shown = outcome("loading the model", line)
     assert found is Outcome.UNRECOGNISED
+    assert shown
     assert shown.split() == line.split() or line.endswith(shown)
 
 

@@ -1,6 +1,6 @@
 """A stand-in for NVML's Python binding: GPUs as FAKE_NVML says, as JSON; what is not told is not supported.
 
-{"gpus": 2, "hang": true, "crash": true, "lost": [1], "width": [16, 8]}
+{"gpus": 2, "crash": true, "lost": [1], "width": [16, 8]}
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,8 +39,6 @@ class NVMLError_InvalidArgument(NVMLError):
 
 
 def nvmlInit() -> None:
-    if TOLD.get("hang"):
-        time.sleep(100)
     if TOLD.get("crash"):
         os.kill(os.getpid(), signal.SIGSEGV)
     if TOLD.get("error"):
