@@ -379,6 +379,10 @@ class Verdict(str, Enum):
     SKIP = "skip"
 
 
+# in which a report lists checks: the worst first
+VERDICT_ORDER = {Verdict.FAIL: 0, Verdict.WARN: 1, Verdict.UNKNOWN: 2, Verdict.PASS: 3, Verdict.SKIP: 4}
+
+
 class Blame(str, Enum):
     NODE = "node"
     ENVIRONMENT = "environment"

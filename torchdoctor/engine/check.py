@@ -7,7 +7,17 @@ from torchdoctor.catalog.rule import Check, Condition, Rule
 from torchdoctor.engine.conditions import every, holds, in_words
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.wording import filled
-from torchdoctor.model import CheckResult, Evidence, Fact, NotChecked, Outcome, Report, Severity, Verdict
+from torchdoctor.model import (
+    VERDICT_ORDER,
+    CheckResult,
+    Evidence,
+    Fact,
+    NotChecked,
+    Outcome,
+    Report,
+    Severity,
+    Verdict,
+)
 from torchdoctor.probes.source import waits
 from torchdoctor.records import replace
 
@@ -36,8 +46,7 @@ def check(facts: FactBook, rules: RuleSet, only: tuple[str, ...] = ()) -> Report
         else:
             results.append(outcome)
     results = _without_general(results, rules)
-    order = {Verdict.FAIL: 0, Verdict.WARN: 1, Verdict.UNKNOWN: 2, Verdict.PASS: 3, Verdict.SKIP: 4}
-    results.sort(key=lambda result: (order[result.verdict], result.id))
+    results.sort(key=lambda result: (VERDICT_ORDER[result.verdict], result.id))
     failed = any(result.verdict in (Verdict.FAIL, Verdict.WARN) for result in results)
     return Report(
         outcome=Outcome.DIAGNOSED if failed else Outcome.NO_FAILURE,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.model import (
+    VERDICT_ORDER,
     Blame,
     CheckResult,
     Evidence,
@@ -44,12 +45,11 @@ def with_deep(report: Report, facts: FactBook) -> Report:
         for step, state, detail, *_ in rows
         if state == "late"
     ]
-    order = {Verdict.FAIL: 0, Verdict.WARN: 1, Verdict.UNKNOWN: 2, Verdict.PASS: 3, Verdict.SKIP: 4}
     bad = any(result.verdict is Verdict.FAIL for result in results)
     return replace(
         report,
         outcome=Outcome.DIAGNOSED if bad else report.outcome,
-        checks=tuple(sorted((*results, *report.checks), key=lambda one: order[one.verdict])),
+        checks=tuple(sorted((*results, *report.checks), key=lambda one: VERDICT_ORDER[one.verdict])),
         not_checked=(*report.not_checked, *late),
         notes=(*report.notes, *(f"{step}: {detail}" for step, state, detail, *_ in rows if state == "skip")),
     )

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.last_words import Cause, cause, settings
 from torchdoctor.model import (
+    VERDICT_ORDER,
     Blame,
     CheckResult,
     Evidence,
@@ -52,8 +53,7 @@ def with_import(report: Report, facts: FactBook) -> Report:
     known = tuple(_with_error(result, facts) for result in report.checks)
     if not results and not unsure and known == report.checks:
         return report
-    order = {Verdict.FAIL: 0, Verdict.WARN: 1, Verdict.UNKNOWN: 2, Verdict.PASS: 3, Verdict.SKIP: 4}
-    checks = sorted((*results, *known), key=lambda result: order[result.verdict])
+    checks = sorted((*results, *known), key=lambda result: VERDICT_ORDER[result.verdict])
     failed = any(result.verdict is Verdict.FAIL for result in results)
     return replace(
         report,

@@ -6,12 +6,21 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from torchdoctor.model import Blame, CheckResult, Evidence, NotChecked, Outcome, Report, Verdict, counted
+from torchdoctor.model import (
+    VERDICT_ORDER,
+    Blame,
+    CheckResult,
+    Evidence,
+    NotChecked,
+    Outcome,
+    Report,
+    Verdict,
+    counted,
+)
 from torchdoctor.watch.meaning import Meaning, meaning_of, subject
 from torchdoctor.watch.target import Change, Place, Run
 
 _STACK_SHOWN = 8
-_ORDER = {Verdict.FAIL: 0, Verdict.WARN: 1, Verdict.UNKNOWN: 2, Verdict.PASS: 3, Verdict.SKIP: 4}
 # rules that say: what the target asks for is not on this machine
 _NO_GPU = ("torch-cpu-only", "no-cuda-gpus", "driver-not-found", "hip-no-device", "invalid-device-ordinal")
 _TORCH_MISSING = "torch-missing"
@@ -58,7 +67,7 @@ def merged(report: Report, runs: Sequence[Run]) -> Report:
             notes.append(
                 f"{run.target.words}: forks at {run.forked[-1].words}; the child's settings are its own"
             )
-    checks = sorted((*results, *report.checks), key=lambda result: _ORDER[result.verdict])
+    checks = sorted((*results, *report.checks), key=lambda result: VERDICT_ORDER[result.verdict])
     failed = any(result.verdict in (Verdict.FAIL, Verdict.WARN) for result in results)
     return replace(
         report,
