@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from torchdoctor.engine.surroundings import suits
+from torchdoctor.patterns import pattern
 
 # a word of a command -> the surroundings in which it means something
 _NEEDS = {
@@ -35,7 +36,7 @@ _HIP_TOO = frozenset({"torch.cuda", "CUDA_VISIBLE_DEVICES", "PYTORCH_CUDA_ALLOC_
 _HIP_TOO |= {word for word in _NEEDS["nvidia",] if word.startswith("NCCL_")}
 # wheels of torch for CUDA are another index's on a Jetson
 _NOT_ON_JETSON = ("nvidia-smi", "pytorch.org/whl/", "+cu1")
-_CUDA_WHEEL = re.compile(r"whl/(?:nightly/)?(?:cu\d|\{)|\+cu\d")
+_CUDA_WHEEL = r"whl/(?:nightly/)?(?:cu\d|\{)|\+cu\d"
 _SETTING = r"([A-Za-z_]\w*)=('[^']*'|\"[^\"]*\"|[^\s;&|]*)\s*"
 
 
@@ -45,13 +46,11 @@ def _word() -> re.Pattern[str]:
     return re.compile(r"(?<![\w-])(?:" + "|".join(map(re.escape, words)) + r")(?:(?<=/)|(?![\w-]))")
 
 
-@cache
-def _posix_only() -> re.Pattern[str]:
-    """What a POSIX shell does and PowerShell does not, or not so."""
-    return re.compile(
-        r"\$[(A-Za-z_{\[]|`|/dev/|2>|&>|<<|\|(?! *findstr)|;\s*do\b|\\\n|\b(?:grep|ls|which|sed|md5sum"
-        r"|find|rm|cat|ulimit|kill|ps|pgrep|bash|env|test|stat|sudo|setsid|tmux)\b"
-    )
+# what a POSIX shell does and PowerShell does not, or not so
+_POSIX_ONLY = (
+    r"\$[(A-Za-z_{\[]|`|/dev/|2>|&>|<<|\|(?! *findstr)|;\s*do\b|\\\n|\b(?:grep|ls|which|sed|md5sum"
+    r"|find|rm|cat|ulimit|kill|ps|pgrep|bash|env|test|stat|sudo|setsid|tmux)\b"
+)
 
 
 def needs(command: str) -> list[frozenset[str]]:
@@ -60,7 +59,7 @@ def needs(command: str) -> list[frozenset[str]]:
     for word in dict.fromkeys(match[0] for match in _word().finditer(command)):
         tags = next(tags for tags, words in _NEEDS.items() if word in words)
         found.append(frozenset((*tags, "amd") if word in _HIP_TOO else tags))
-    if _CUDA_WHEEL.search(command):
+    if pattern(_CUDA_WHEEL).search(command):
         found.append(frozenset({"nvidia"}))
     return found
 
@@ -81,7 +80,7 @@ def adapted(command: str, seen: Mapping[str, frozenset[str]], script: str | None
             command = re.sub(r"\b(import|from) train\b", rf"\1 {module}", command)
     if "windows" not in seen.get("system", ()):
         return command
-    if _posix_only().search(command):
+    if pattern(_POSIX_ONLY).search(command):
         return None
     parts = [_for_powershell(part) for part in re.split(r"\s*&&\s*", command)]
     return "; ".join(part for part in parts if part)

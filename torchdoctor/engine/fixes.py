@@ -47,7 +47,9 @@ class Advice:
                 if rank is None or False in told or not commands.fits(conditional.fix.run or "", self._seen):
                     continue
                 texts = (filled(conditional.fix, self._values(item), sizes) for item in self._places)
-                found.extend((rank, self._adapted(fix)) for fix in [one for one in texts if one][:1])
+                fix = next(filter(None, texts), None)
+                if fix is not None:
+                    found.append((rank, self._adapted(fix)))
         last = 1 if any(rank < 2 for rank, _ in found) else 2
         found.sort(key=lambda item: item[0])
         apart: dict[str, Fix] = {}  # one command is one way out

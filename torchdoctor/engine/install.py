@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 from torchdoctor.engine.conditions import order_key
 from torchdoctor.model import Fact, State
+from torchdoctor.patterns import pattern
 
 FACTS = {
     "install.torch": "text: command that installs the build of torch for this reader's machine",
@@ -25,7 +26,7 @@ _JETPACK_6 = "https://pypi.jetson-ai-lab.io/jp6/cu126"
 _STACK = "torch torchvision torchaudio"
 _LAST_CU118 = "torch==2.7.1 torchvision==0.22.1 torchaudio==2.7.1"
 _ROCM = "rocm6.4"
-_PATH = re.compile(r"[\w.:\\/~-]+")
+_PATH = r"[\w.:\\/~-]+"
 
 
 def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> Fact:
@@ -90,7 +91,7 @@ def _jetpack(ask: Callable[[str], Fact]) -> int | None:
 def _pip(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> str:
     """pip of the interpreter that ran, so that no other one gets the package."""
     interpreter = _text(ask("context.interpreter")) or _text(ask("python.executable"))
-    if not _PATH.fullmatch(interpreter):
+    if not pattern(_PATH).fullmatch(interpreter):
         interpreter = ""
     if "uv" in seen.get("python", ()):
         return "uv pip install" + (f" --python {interpreter}" if interpreter else "")

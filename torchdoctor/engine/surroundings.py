@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from functools import cache
 from typing import TYPE_CHECKING
 
 from torchdoctor.context_tags import BESIDE_OTHERS, DIMENSION, TAGS, USUAL
 from torchdoctor.engine.textfacts import frames_of
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, State, Transcript
+from torchdoctor.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -27,11 +26,6 @@ _PHASES = {
 }
 _SERVERS = frozenset({"vllm", "sglang", "uvicorn", "fastapi", "starlette", "tritonserver", "lmdeploy"})
 _BUILDS = ("cpp_extension", "setup.py", "setuptools", "/pip/")
-
-
-@cache
-def _phase(name: str) -> re.Pattern[str]:
-    return re.compile(_PHASES[name])
 
 
 def of_event(event: Event, transcript: Transcript, ask: Callable[[str], Fact]) -> Surroundings:
@@ -62,7 +56,7 @@ def owner(frame: Frame) -> str:
 def _phases(event: Event, frames: list[Frame]) -> set[str]:
     names = [frame.function for frame in frames]
     paths = " ".join(frame.file for frame in frames)
-    phases = {phase for phase in _PHASES if any(_phase(phase).search(name) for name in names)}
+    phases = {phase for phase in _PHASES if any(pattern(_PHASES[phase]).search(name) for name in names)}
     if event.kind is EventKind.BUILD or any(part in paths for part in _BUILDS):
         phases.add("build")
     if any(frame.code.startswith(("import ", "from ")) for frame in frames[:-1]):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
 
 from torchdoctor.context_tags import TAGS
+from torchdoctor.extract import once_a_text
 from torchdoctor.model import Event, Fact, Frame, Transcript
+from torchdoctor.patterns import pattern
 
 DIMENSIONS = ("system", "device", "board", "runtime", "python", "program", "backend")
 
@@ -91,13 +92,11 @@ _FORMS: dict[str, tuple[str, ...]] = {
 # A build of torch for AMD or Apple says "cuda" of its devices, too, and drops NVIDIA's names in its hints.
 _OWN_NAMES = ("GeForce", "Tesla ", "RTX ", "NVIDIA-SMI", "libcuda.so", "CUDA error", "CUDA out of memory")
 # What is torch's hint or a package's address in a message, and not where it was printed.
-_SCRIPT = re.compile(r"(?:.{0,300}[\\/])?[\w.-]+\.py")
+_SCRIPT = r"(?:.{0,300}[\\/])?[\w.-]+\.py"
 _HINTS = ("hub.docker.com", "/issues/", "https://github.com", "docs.nvidia.com", "pytorch.org/docs")
 
 
-@cache
-def _drive() -> re.Pattern[str]:
-    return re.compile(r"(?<![A-Za-z])[A-Za-z]:[\\/]{1,2}\w|\\[\w.-]+\\|root@[0-9a-f]{12}:")
+_DRIVE = r"(?<![A-Za-z])[A-Za-z]:[\\/]{1,2}\w|\\[\w.-]+\\|root@[0-9a-f]{12}:"
 
 
 class _Text:
@@ -159,7 +158,19 @@ def _edges(events: tuple[Event, ...]) -> list[Event]:
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
-    """The surroundings of the whole text; ``event`` does not matter."""
+    """The surroundings of the whole text, and the script that the event's frames name."""
+    yield from _of_text(transcript)
+    script = _script(event, transcript)
+    if script:
+        yield Fact.known("context.script", script, "text")
+
+
+@once_a_text
+def _of_text(transcript: Transcript) -> tuple[Fact, ...]:
+    return tuple(_found(transcript))
+
+
+def _found(transcript: Transcript) -> Iterator[Fact]:
     text = _Text(transcript)
     seen: dict[str, dict[str, int]] = {name: {} for name in DIMENSIONS}
     for name in DIMENSIONS:
@@ -174,9 +185,6 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
     interpreter = next(filter(None, map(_interpreter, text.paths)), None)
     if interpreter:
         yield Fact.known("context.interpreter", interpreter, "text")
-    script = _script(event, transcript)
-    if script:
-        yield Fact.known("context.script", script, "text")
     ranks = len({one.rank for one in transcript.events if one.rank is not None})
     if ranks:
         yield Fact.known("context.ranks", ranks, "text")
@@ -184,7 +192,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
 
 def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
     """One system where its paths tell; a device by what only its own programs print."""
-    for found in _drive().finditer(text.text):
+    for found in pattern(_DRIVE).finditer(text.text):
         dimension, tag = ("runtime", "docker") if found[0].startswith("root@") else ("system", "windows")
         seen[dimension].setdefault(tag, found.start())
     system, device, runtime, python = (seen[name] for name in ("system", "device", "runtime", "python"))
@@ -246,4 +254,4 @@ def _script(event: Event, transcript: Transcript) -> str:
 
 
 def _started(frame: Frame) -> bool:
-    return not frame.package and frame.function == "<module>" and bool(_SCRIPT.fullmatch(frame.file))
+    return not frame.package and frame.function == "<module>" and bool(pattern(_SCRIPT).fullmatch(frame.file))
