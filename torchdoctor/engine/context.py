@@ -79,7 +79,7 @@ def _repeats_after(event: Event, transcript: Transcript) -> bool:
     """Does the same stream print lines of one form behind an event, other numbers in them, as a loop does?"""
     shapes = Counter(
         pattern(r"\d+").sub("0", other.text[:_COLUMNS])
-        for other in transcript.events[event.id + 1 :][:_LOOK_BACK]
+        for other in transcript.events[event.id + 1 : event.id + 1 + _LOOK_BACK]
         if other.kind is EventKind.LOG and other.stream == event.stream and not is_failure(other)
     )
     return max(shapes.values(), default=0) >= _LOOPS

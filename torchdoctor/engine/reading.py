@@ -36,10 +36,10 @@ _RAISED_BY_C = ("RuntimeError", "IndexError", "ValueError", "TypeError", "NotImp
 
 def read(event: Event, transcript: Transcript) -> Reading | None:
     """The reading of one event; None where it says no more than its text."""
-    facts = {fact.name: fact.value for fact in of_event("exit", event, transcript)}
-    signal = facts.get("exit.signal")
     if event.kind is EventKind.EXCEPTION and event.type != "SignalException":
         return _refused(event, transcript)
+    facts = {fact.name: fact.value for fact in of_event("exit", event, transcript)}
+    signal = facts.get("exit.signal")
     if signal in _CRASHES or "terminate called" in event.text:
         return _crashed(event, transcript)
     if signal is not None or pattern(_SENT).search(event.text[:2_000]):

@@ -17,10 +17,6 @@ _REPORTERS = frozenset((
     "EOFError", "ConnectionResetError", "RayTaskError", "StopIteration", "GeneratorExit",
 ))  # fmt: skip
 
-_FAILURES = frozenset(
-    {EventKind.EXCEPTION, EventKind.CRASH, EventKind.DEVICE_ASSERT, EventKind.SCHEDULER, EventKind.WATCHDOG}
-)
-
 
 def _is_reporter(event: Event) -> bool:
     # torch.multiprocessing.spawn had no class of its own for it until 1.6
@@ -95,7 +91,7 @@ def _suspect(event: Event, transcript: Transcript) -> Suspect:
 def fallback(transcript: Transcript) -> Suspect | None:
     """Where no exception is left: the last line that says something failed."""
     for event in reversed(transcript.events):
-        serious = event.kind in _FAILURES or event.level in ("ERROR", "CRITICAL", "FATAL")
+        serious = event.kind is EventKind.SCHEDULER or event.level in ("ERROR", "CRITICAL", "FATAL")
         if is_failure(event) or (serious and not event.quoted and not event.recovered):
             return _suspect(event, transcript)
     return None
@@ -171,4 +167,4 @@ def _failed(event: Event, ended_well: bool) -> bool:
         )
     if event.kind is EventKind.LAUNCHER:  # the box that torchrun draws; its head may be cut off
         return not ended_well and pattern(r"(?m)^\s*exitcode *: ?-?[1-9]").search(event.text) is not None
-    return event.kind in _FAILURES
+    return event.kind in (EventKind.CRASH, EventKind.DEVICE_ASSERT, EventKind.WATCHDOG)
