@@ -547,10 +547,11 @@ def test_what_is_pasted_into_an_issue_names_nobody(
     monkeypatch.setenv("USER", "adalovelace")
     facts = {"torch__installed": True, "env__leaked_debug": ["CUDA_X=1: /home/adalovelace/x"]}
     machine = faulty(tmp_path, **facts)
-    assert main(["check", "--facts", machine, "--format", "markdown"]) == 0
-    text = capsys.readouterr().out
-    assert "CUDA_X=1" in text
-    assert "adalovelace" not in text
+    for form in ("markdown", "github"):
+        assert main(["check", "--facts", machine, "--format", form]) == 0
+        text = capsys.readouterr().out
+        assert "CUDA_X=1" in text
+        assert "adalovelace" not in text
     monkeypatch.setenv("PYTHONPATH", "/home/adalovelace/lib")
     assert main(["check", "--python", sys.executable, "--format", "collect-env"]) == 0
     text = capsys.readouterr().out

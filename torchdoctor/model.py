@@ -311,7 +311,7 @@ class Diagnosis(Record):
     references: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     more: str | None = None  # what goes beyond ``why``
-    decide_note: str | None = None  # how to tell, where no command does
+    decide_note: str | None = None  # how to read what it prints, or how to tell where no command does
 
 
 @record(frozen=True, slots=True)

@@ -95,4 +95,4 @@ def test_authors_find_the_rule_of_a_new_wording(capsys: pytest.CaptureFixture[st
     assert found[0]["rule"] == "dtype-mismatch"
     assert found[0]["likeness"] > LEAST
     assert main(["rules", "nearest", "qwertz"]) == 0
-    assert capsys.readouterr().out == "no rule knows a message with words of this one\n"
+    assert capsys.readouterr().out == "no known message is near enough: give more of its words\n"

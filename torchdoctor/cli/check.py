@@ -180,6 +180,10 @@ def _collected(source: ProbeSource, line: Line) -> int:
 
 
 def _show(report: Report, form: str, facts: FactBook, verbose: int) -> None:
+    if form == "github":  # which everybody reads who sees the run
+        from torchdoctor.share.publish import published
+
+        report = published(report, here=True)
     if form not in _DOCUMENTS:
         verdicts.show(report, form, partial(_subject, facts), bool(verbose), "torchdoctor.check")
         return

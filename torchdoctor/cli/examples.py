@@ -56,7 +56,7 @@ EXAMPLES = {
     "rules case": ("rules case dataloader-shm", "rules case dataloader-shm/allocate-in-worker --explain"),
     "rules facts": ("rules facts", "rules facts --format json"),
     "rules nearest": (
-        'rules nearest "CUDA out of memory"',
+        'rules nearest "mat1 and mat2 shapes cannot be multiplied"',
         'rules nearest --format json "expected scalar type Half"',
     ),
     "rules eval": ("rules eval fixtures", "rules eval --only 'dataloader-*' fixtures"),

@@ -295,7 +295,7 @@ def nearest(message: str, form: str) -> None:
         _json([one._asdict() for one in found])
         return
     lines = (f"{one.likeness:.2f}  {one.rule}\n      {one.message}" for one in found)
-    streams.write_lines(lines if found else ["no rule knows a message with words of this one"])
+    streams.write_lines(lines if found else ["no known message is near enough: give more of its words"])
 
 
 @command.command("eval", short_help="Measure the rules on labelled inputs.")
