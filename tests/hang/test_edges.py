@@ -220,6 +220,32 @@ train()
     assert [one.rule for one in report.diagnoses] == ["hang-slow"]
 
 
+@pytest.mark.parametrize(
+    ("computes", "rule"), [("sum(range(10**12))", "hang-gil"), ("while True: pass", "hang-slow")]
+)
+@pytest.mark.parametrize("other", ["time.sleep(600)", "while True: time.sleep(0.002)"])
+def test_who_computes_keeps_the_lock_only_in_native_code(computes: str, rule: str, other: str) -> None:
+    program = f"""
+import threading
+
+def idle():
+    {other}
+
+def compute():
+    {computes}
+
+threading.Thread(target=idle, daemon=True).start()
+time.sleep(0.2)
+ready()
+compute()
+"""
+    if "while" not in other:
+        rule = "hang-slow"  # nobody asks for the lock
+    with running(program) as process:
+        report = hang.examine([process.pid])
+    assert [one.rule for one in report.diagnoses] == [rule]
+
+
 # -- bounds
 
 

@@ -12,7 +12,7 @@ from torchdoctor.cli import streams, verdicts
 @click.command("stats")
 @verdicts.format_option("Tables, JSON, or one HTML page with charts that needs no network.", "html")
 @click.option(
-    "--top", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="How many rows of each table."
+    "--top", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="Rows of each table."
 )
 @click.argument("reports", metavar="REPORTS.jsonl…", nargs=-1, required=True)
 def command(form: str, top: int, reports: tuple[str, ...]) -> int:

@@ -61,6 +61,12 @@ class Seen(Record):
             return 0.0
         return max(0.0, later.cpu_s - earlier[tid]) / self.interval_s
 
+    def pauses(self, tid: int) -> float:
+        """How often a second, between the looks, a thread gave the processor up by itself."""
+        earlier = {task.tid: task.pauses for task in self.first.tasks}
+        later = next((task.pauses for task in self.second.tasks if task.tid == tid), 0)
+        return (later - earlier.get(tid, later)) / self.interval_s if self.interval_s > 0 else 0.0
+
     @property
     def still(self) -> bool:
         """Its Python threads stand where they stood, and it hardly used a processor."""

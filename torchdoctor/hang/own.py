@@ -22,6 +22,8 @@ _REMOTE: Final = (
     "web_pdb/__init__.py",
 )
 _ASKS: Final = re.compile(r"\b(?:input|raw_input|getpass|getpass\.getpass|prompt|confirm)\s*\(|\bstdin\b")
+# so often a second somebody who waits for the interpreter's lock wakes up, at least
+_AWAKE: Final = 20.0
 _SYNCHRONISES: Final = re.compile(r"\.(?:item|cpu|tolist|numpy|synchronize|nonzero|wait)\s*\(|\bprint\s*\(")
 _LOCKS: Final = re.compile(r"^(?:async\s+)?with\b|\.acquire\s*\(|\.join\s*\(")
 # file systems whose server is elsewhere, by the heads of the kernel's functions that wait for it
@@ -197,8 +199,8 @@ def gil(one: Seen, _: Group) -> Iterator[Wait]:
             or len(one.after.stacks) < 2
         ):
             continue
-        if task.state not in "SDR" or (task.state == "R" and one.busy(task.tid) < 0.9):
-            continue  # stopped, or on and off
+        if task.state not in "SDR" or (task.state == "R" and not _keeps_lock(one, stack)):
+            continue  # stopped, on and off, or Python's own code, which gives the lock up when it is asked
         sleeps = task.state in "SD"
         says = [
             f"thread {stack.name or stack.tid} of process {one.pid} holds the interpreter's lock in "
@@ -216,6 +218,23 @@ def gil(one: Seen, _: Group) -> Iterator[Wait]:
             decide_with=f"py-spy dump --native --pid {one.pid}",
         )  # fmt: skip
         return
+
+
+def _keeps_lock(one: Seen, holder: Stack) -> bool:
+    """Does a thread that computes keep the lock from one that asks for it?
+
+    Who waits for the lock sleeps in a futex and wakes up at each switch interval (5 ms) to ask again. Code of
+    Python hands it over then; native code does not, and what a thread asks for it never gets.
+    """
+    calls = {task.tid: task.call for task in one.first.tasks}
+    asked = any(
+        task.tid != holder.tid
+        and "futex" in (task.call, calls.get(task.tid))
+        and one.pauses(task.tid) >= _AWAKE
+        for task in map(one.task, one.after.stacks)
+        if task is not None
+    )
+    return asked and one.busy(holder.tid) >= 0.9 and one.pauses(holder.tid) < _AWAKE
 
 
 def on_gpu(one: Seen) -> Standing | None:

@@ -53,6 +53,7 @@ class Task(Record):
     """One thread: its state letter, the kernel's function that it waits in, its call, its processor time.
 
     ``call`` is "" where that may not be read, ``argument`` the first number that the call was given.
+    ``pauses`` counts how often it gave the processor up by itself.
     """
 
     tid: int
@@ -62,6 +63,7 @@ class Task(Record):
     call: str = ""
     argument: int = -1
     cpu_s: float = 0.0
+    pauses: int = 0
 
 
 @record(frozen=True, slots=True)
@@ -146,7 +148,10 @@ def _tasks(pid: int) -> Iterator[Task]:
         name, rest = fields
         call, argument = _call(_text(f"{folder}/syscall", 256))
         cpu = (int(rest[11]) + int(rest[12])) / _TICKS
-        yield Task(tid, name, rest[0], _text(f"{folder}/wchan", 128).strip("\0 \n"), call, argument, cpu)
+        waits_in = _text(f"{folder}/wchan", 128).strip("\0 \n")
+        _, _, pauses = _text(f"{folder}/status", 4096).partition("\nvoluntary_ctxt_switches:")
+        count = int(pauses.split("\n", 1)[0] or 0)
+        yield Task(tid, name, rest[0], waits_in, call, argument, cpu, count)
 
 
 def _call(text: str) -> tuple[str, int]:
