@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.catalog import RuleSet, load, rules_directory
+from torchdoctor.catalog import RuleSet, rules_directory
 from torchdoctor.catalog.loader import read_groups
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.echo import PEER_DEATH, WORKER_DEATH
@@ -52,11 +52,6 @@ LATER = (
     "store_based_barrier_key:1 (world_size=4, worker_count=3, timeout=0:30:00)",
     "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 3/4 clients joined.",
 )
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
 
 
 def _report(text: str, rules: RuleSet) -> Report:

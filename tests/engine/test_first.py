@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.catalog import RuleSet, load
+from torchdoctor.catalog import RuleSet
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.match import Haystack
@@ -15,11 +15,6 @@ LOST = (
     "addr=[gpu-b]:41022, remote=[gpu-a]:29500): Failed to recv, got 0 bytes. Connection was likely closed. "
     "Did the remote server shutdown or crash?\n"
 )
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from case_files import catalogued
 from pace import bounded
 
 from torchdoctor import intake
-from torchdoctor.catalog import load
 from torchdoctor.catalog.ruleset import RuleSet
 from torchdoctor.engine import FactBook, diagnose
 from torchdoctor.model import Outcome
@@ -18,11 +17,6 @@ from torchdoctor.model import Outcome
 EACH = 60
 # generous: a busy machine may be ten times slower than a quiet one
 LIMIT_S = 3.0
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
 
 
 def cut(data: bytes, other: bytes, rng: random.Random) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.catalog import RuleSet, load
+from torchdoctor.catalog import RuleSet
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.intake import read_text
@@ -60,11 +60,6 @@ PRINTING = {
     "between prompts": "$ python train.py\n{}\n$ \n",
     "in a report": "I get this error in my job:\n\n```\n{}\n```\n\nWhat does it mean? I have no idea.\n",
 }
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
 
 
 def _found(text: str, rules: RuleSet) -> tuple[Diagnosis, ...]:

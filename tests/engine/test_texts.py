@@ -6,9 +6,7 @@ import random
 import re
 from pathlib import Path
 
-import pytest
-
-from torchdoctor.catalog import RuleSet, load
+from torchdoctor.catalog import RuleSet
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.intake import read
@@ -29,11 +27,6 @@ def _own_files() -> list[Path]:
     others += ROOT.glob("deploy/*/*.sh")
     chosen = random.Random(9).sample(sorted(others), MANY - min(len(pages), 20))
     return [*sorted(pages)[:20], *chosen]
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
 
 
 def test_texts_that_are_no_logs(rules: RuleSet) -> None:

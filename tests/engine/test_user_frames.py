@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from case_files import catalogued
 
-from torchdoctor.catalog import RuleSet, load
+from torchdoctor.catalog import RuleSet
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.intake import read_text
@@ -22,11 +22,6 @@ OOM = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
     "15.77 GiB of which 1.02 GiB is free."
 )
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
 
 
 def _frame(text: str, rules: RuleSet) -> Frame | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.catalog import RuleSet, load
+from torchdoctor.catalog import RuleSet
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.intake import read_text
@@ -24,11 +24,6 @@ STRANGE = (
     f'{RAISED}  File "/v/lib/python3.11/site-packages/tracker/core.py", line 8, in put\n    raise Lost(key)\n'
     "tracker.core.LostError: no such series\n"
 )
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
 
 
 def _report(text: str, rules: RuleSet) -> Report:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from torchdoctor.catalog import RuleSet, load
+from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import FactBook
 from torchdoctor.engine.incident import explain
 
@@ -44,11 +44,6 @@ PREFIXES: dict[str, Callable[[int, str], str]] = {
     "jobset": lambda rank, line: f"[pod/train-workers-0-{rank}-x7k2p/main] {line}",
     "json": lambda rank, line: json.dumps({"time": "2026-03-09T14:00:00", "rank": rank, "message": line}),
 }
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
 
 
 @pytest.mark.parametrize("ranks", [4, 48])

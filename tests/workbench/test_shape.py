@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from case_files import put
 
-from torchdoctor import catalog
 from torchdoctor.catalog import RuleSet
 from torchdoctor.cli.main import main
 from torchdoctor.workbench.cases import read_all
@@ -23,11 +22,6 @@ ASSERT = (
     "../aten/src/ATen/native/cuda/Loss.cu:250: nll_loss_forward_reduce_cuda_kernel_2d: block: [0,0,0], "
     "thread: [{thread},0,0] Assertion `t >= 0 && t < n_classes` failed.\n"
 )
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return catalog.load()
 
 
 @pytest.mark.parametrize(
