@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from pathlib import Path
+
 import pytest
 from extracted import values
 
-from torchdoctor.extract import of_event, store, torch_in_folder
+from torchdoctor.extract import NAMESPACES, of_event, store, torch_in_folder
 from torchdoctor.model import Event, EventKind, FactValue, Frame, State, Transcript
 
 
@@ -360,3 +363,18 @@ def test_a_forked_child_in_a_lock() -> None:
     assert extract(child, EventKind.STACK)["child_waits_for_lock"] is True
     parent = (Frame("multiprocessing/popen_fork.py", 27, "poll"),)
     assert "child_waits_for_lock" not in extract(parent, EventKind.STACK)
+
+
+# A fact that nothing reads is not read out of a text either
+RULES = Path(__file__).parents[2] / "rules"
+
+# what the sample of a rule in the documentation asks for
+OF_THE_SAMPLE = {"assert.kernel"}
+
+
+def test_every_fact_of_a_message_is_read() -> None:
+    rules = "\n".join(path.read_text(encoding="utf-8") for path in RULES.rglob("*.toml"))
+    modules = (import_module(f"torchdoctor.extract.{name}") for name in NAMESPACES.values())
+    unread = {name for module in modules for name in module.FACTS if name not in rules}
+    # `for` of a fix reads the facts of context.py
+    assert {name for name in unread if not name.startswith("context.")} == OF_THE_SAMPLE
