@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.catalog import RuleSet, load
+from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import FactBook, diagnose
 from torchdoctor.intake import read_text
 from torchdoctor.model import Outcome
@@ -23,11 +23,6 @@ CALL = (f"{SITE}/torch/nn/modules/module.py", "_wrapped_call_impl", "return self
 LINEAR = (f"{SITE}/torch/nn/functional.py", "linear", "return torch._C._nn.linear(a, b)")
 WRAPPER = (f"{SITE}/widgets/core.py", "inner", "return func(*args, **kwargs)")
 WIDGET = (f"{SITE}/widgets/core.py", "turn", 'raise ValueError("no")')
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
 
 
 @pytest.mark.parametrize(
