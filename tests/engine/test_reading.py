@@ -55,6 +55,21 @@ def rules() -> RuleSet:
             "torch refused the call of nn.Conv2d.",
         ),
         (
+            raised(
+                "ValueError: no rank",
+                ("/w/net.py", "<module>", "conf = widgets.Config(2)"),
+                ("<string>", "__init__", ""),
+                (f"{SITE}/widgets/core.py", "__post_init__", "raise"),
+            ),
+            ("library-refused", "widgets", "widgets.Config", None, None),
+            "widgets refused the call of widgets.Config.",
+        ),
+        (
+            raised("ValueError: no mode", MINE, (f"{SITE}/widgets/_impl.py", "stretch", "raise")),
+            ("library-refused", "widgets", "stretch", None, None),
+            "widgets refused the call of stretch.",
+        ),
+        (
             raised("RuntimeError: no frob", ("/w/net.py", "forward", "y = torch.frob(x.sum(1))")),
             ("library-refused", "torch", "torch.frob", None, None),
             "torch refused the call of torch.frob.",

@@ -97,15 +97,16 @@ def _called(frames: tuple[Frame, ...], innermost_last: bool = True) -> tuple[str
     inside: list[Frame] = []
     outside = ""
     for frame in reversed(ordered):
-        if frame.package not in (owner, "python"):
+        if frame.package not in (owner, "python") and frame.file != "<string>":  # a dataclass's own __init__
             outside = frame.code
             break
         inside.insert(0, frame)
-    names = (_public_name(frame, owner) for frame in inside if frame.package == owner)
-    function = next((name for name in names if name is not None), None)
-    if inside[0].function == "__init__":
-        return owner, _on_line(outside, owner, made=True) or function
-    return owner, function or _on_line(outside, owner)
+    own = [frame for frame in inside if frame.package == owner]
+    if inside[0].function == "__init__" and (made := _on_line(outside, owner, made=True)) is not None:
+        return owner, made
+    names = (_public_name(frame, owner) for frame in own)
+    function = next((name for name in names if name is not None), None) or _on_line(outside, owner)
+    return owner, function or next((one.function for one in own if _is_public(one)), None)
 
 
 def _on_line(code: str, owner: str, made: bool = False) -> str | None:
@@ -129,10 +130,14 @@ def _public_name(frame: Frame, owner: str) -> str | None:
     path = re.split(r"(?:site|dist)-packages/", frame.file.replace("\\", "/"))[-1]
     at = path.find(f"{owner}/")
     parts = path[at if at >= 0 else 0 :].removesuffix(".py").removesuffix("/__init__").split("/")
-    parts.append(frame.function)
-    if any(not part or part[0] in "_<" for part in parts) or pattern(_FORWARDS).search(frame.code):
+    if not _is_public(frame) or any(part[:1] in ("_", "") for part in parts):
         return None
-    return ".".join(parts)
+    return ".".join((*parts, frame.function))
+
+
+def _is_public(frame: Frame) -> bool:
+    """A function with a name of its own, and no wrapper that only passes its arguments on."""
+    return frame.function[:1] not in ("_", "<", "") and not pattern(_FORWARDS).search(frame.code)
 
 
 def _cut(text: str) -> str:
