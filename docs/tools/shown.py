@@ -1,7 +1,7 @@
 """What README.md shows of each command: run for real, written between its marks, compared by a test.
 
-``python docs/tools/shown.py`` runs the examples and writes README.md and the pictures; ``--check NAME…`` runs
-some of them and says what README.md shows otherwise. Numbers of a machine (times, processes) are not compared.
+``python docs/tools/shown.py`` runs the examples and writes README.md and the pictures; ``--check NAME…``
+runs some of them and says what README.md shows otherwise. Numbers of a machine are not compared.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,7 +77,7 @@ class Example(NamedTuple):
     """One call: what it is given, and which part of the output is shown, from a line to a line."""
 
     call: str
-    files: dict[str, str] = {}
+    files: Mapping[str, str] = MappingProxyType({})
     first: str = ""  # a program that runs before, to its end
     beside: str = ""  # a program that runs beside it; PID in the call is its process
     start: str = ""  # how the first shown line begins
