@@ -1,7 +1,7 @@
 """Real incidents of several ranks: makes them, keeps their logs, and asks who failed first and of what.
 
     python benchmarks/real_incidents.py --set first --out "$OUT"     # NCCL; without enough GPUs, gloo
-    python benchmarks/real_incidents.py --set second --ranks 4 --out "$OUT"
+    python benchmarks/real_incidents.py --set third --ranks 4 --out "$OUT"
     python benchmarks/real_incidents.py --set live --out "$OUT"      # `torchdoctor hang` on live jobs
     python benchmarks/real_incidents.py --set wrap --out "$OUT"      # `torchdoctor run --` around torchrun
     python benchmarks/real_incidents.py --evaluate "$OUT"            # judge logs made before, anywhere
@@ -381,7 +381,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     parser.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", "real-incidents")))
-    parser.add_argument("--set", choices=("first", "second", "live", "wrap"), default="first")
+    parser.add_argument("--set", choices=("first", "second", "third", "live", "wrap"), default="first")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=8, help="how many incidents run at once (default 8)")
     parser.add_argument(
