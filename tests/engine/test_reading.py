@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.catalog import RuleSet, load
+from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import FactBook, diagnose
 from torchdoctor.intake import read_text
 from torchdoctor.model import Outcome
@@ -24,11 +24,6 @@ LINEAR = (f"{SITE}/torch/nn/functional.py", "linear", "return torch._C._nn.linea
 WRAPPER = (f"{SITE}/widgets/core.py", "inner", "return func(*args, **kwargs)")
 MADE = ("/w/net.py", "__init__", 'self.conv = nn.Conv2d(4, 8, 3, padding_mode="x")')
 WIDGET = (f"{SITE}/widgets/core.py", "turn", 'raise ValueError("no")')
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
 
 
 @pytest.mark.parametrize(

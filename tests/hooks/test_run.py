@@ -365,6 +365,23 @@ def test_a_stall_is_told_and_ended() -> None:
     assert "s without output: process" in report["notes"][0]
 
 
+def test_markdown_of_a_stall_names_nobody(tmp_path: Path) -> None:
+    script = tmp_path / "home" / "marlene" / "wait.py"
+    script.parent.mkdir(parents=True)
+    script.write_text(LOCKED.replace("acquire()\n", "acquire(timeout=6)\n"))
+    options = ["--offline", "--format", "markdown", "--stall", "1s"]
+    ended = piped([*RUN, *options, "--", sys.executable, str(script)])
+    assert ended.returncode == 0
+    assert b"without output" in ended.stderr
+    assert b"wait.py" in ended.stderr
+    assert b"marlene" not in ended.stderr
+
+
+def test_the_engine_is_loaded_only_for_a_report() -> None:
+    code = "import sys, torchdoctor.hooks.run.session; print([m for m in sys.modules if '.engine' in m])"
+    assert piped([sys.executable, "-c", code]).stdout == b"[]\n"
+
+
 def test_ctrl_c_on_a_hang_says_what_hangs(tmp_path: Path) -> None:
     (tmp_path / "locks.py").write_text(READY + LOCK_ORDER)
     with Screen([*RUN, "--offline", "--", sys.executable, str(tmp_path / "locks.py")]) as screen:
