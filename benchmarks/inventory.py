@@ -62,19 +62,19 @@ def main() -> int:
     # what this machine may install is no matter here: nothing is
     os.environ["PIP_CONSTRAINT"] = os.devnull
     judge = Judge()
-    rows: list[Row] = []
     left: list[Answer] = []
+    worse = False
     for source in _archives(options.sources):
         try:
             for program, files in members(source):
                 found = _rows(program, files, judge, left)
                 print("\n".join(inventory_table.shown(found).splitlines()[1:]), flush=True)
-                rows += found
+                worse |= _kept(found, options.accept)
         except (OSError, subprocess.CalledProcessError) as error:
             print(f"{source}: could not be had, {error}", flush=True)
-    if options.open:
-        Path(options.open).write_text("".join(map(_line, left)), encoding="utf-8")
-    return _kept(rows, options.accept)
+        if options.open:
+            Path(options.open).write_text("".join(map(_line, left)), encoding="utf-8")
+    return 1 if worse else 0
 
 
 def _archives(sources: list[str]) -> Iterator[str]:
@@ -129,8 +129,8 @@ def _line(answer: Answer) -> str:
     return "\t".join((message.package, answer.kind, message.kind, place, shown)) + "\n"
 
 
-def _kept(rows: list[Row], accept: bool) -> int:
-    """Write the rows into the table, in the place of what it has of the same versions."""
+def _kept(rows: list[Row], accept: bool) -> bool:
+    """Write the rows into the table, in the place of its own of the same versions. Is anything worse?"""
     before = inventory_table.read()
     grown = inventory_table.grown(before, rows)
     ticks = [f"{one.package} {one.version}: {one.tick} answered with a tick" for one in rows if one.tick]
@@ -138,11 +138,11 @@ def _kept(rows: list[Row], accept: bool) -> int:
         print(line)
     if grown and not accept:
         print(f"{inventory_table.PLACE.name} is not written; --accept writes it")
-        return 1
+        return True
     new = {(one.package, one.version, one.part) for one in rows}
     kept = [one for one in before if (one.package, one.version, one.part) not in new]
     inventory_table.PLACE.write_text(inventory_table.text([*kept, *rows]), encoding="utf-8")
-    return 1 if grown or ticks else 0
+    return bool(grown or ticks)
 
 
 if __name__ == "__main__":
