@@ -142,7 +142,7 @@ def why_internal(message: Message) -> str:
     if message.caught:
         return "caught in the same function"
     if kind and not _ERROR_NAME.search(kind) and private:
-        return "control flow: its class is no error"
+        return "control flow: its class is not named an error"
     if kind == "AssertionError" and private:
         return "assertion in a private module"
     if kind == "AssertionError" and message.places and message.places[0].function[:1] == "_":
