@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from torchdoctor.cli import findings, verdicts
 
+if TYPE_CHECKING:
+    _Parameter = click.ParamType[float]
+else:
+    _Parameter = click.ParamType  # before click 8.3 it takes no type
 
-class Duration(click.ParamType[float]):
+
+class Duration(_Parameter):
     """``90``, ``90s``, ``10m``, ``2h``."""
 
     name = "duration"
