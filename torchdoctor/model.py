@@ -202,6 +202,15 @@ class Event(Record):
     count: int = 1
     message_line: int = 0  # line on which the message begins; 0 when that is ``line``
 
+    def place(self, offset: int = 0) -> str:
+        """Where a fact of it stands: its file and line, or so many lines below."""
+        return f"text:{self.source}:{self.line + offset}"
+
+    @property
+    def flight_record(self) -> bool:
+        """Is it a statement of a flight record, as ``intake/flight.py`` words them?"""
+        return self.text.startswith("flight record, ")
+
 
 class Form(str, Enum):
     """What kind of document the input is."""
