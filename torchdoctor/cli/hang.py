@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from torchdoctor.cli import findings, verdicts
+from torchdoctor.cli import findings, progress, verdicts
 
 if TYPE_CHECKING:
     _Parameter = click.ParamType[float]
@@ -90,7 +90,8 @@ def command(
             else:
                 found = targets.all_of_torch(os.getpid()) if every else targets.of_job(job, os.getpid())
                 roots = list(found)
-            said = report.examine(found, roots, interval)
+            with progress.waiting("looking at the processes"):
+                said = report.examine(found, roots, interval)
             clear = (
                 f"{'Nothing hangs' if said.diagnoses else 'Nothing found'} in {', '.join(said.source[:4])}"
             )
