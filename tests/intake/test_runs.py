@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.catalog import RuleSet, load
+from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import FactBook, diagnose
 from torchdoctor.intake import read_text
 
@@ -30,11 +30,6 @@ LSF = (
 
 def of_rank(rank: int, text: str) -> str:
     return "".join(f"[rank{rank}]: {line}\n" for line in text.splitlines())
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
 
 
 @pytest.mark.parametrize(

@@ -65,12 +65,12 @@ def list_(family: str | None, folders: tuple[str, ...], form: str) -> None:
 def show(rule_id: str, folders: tuple[str, ...], form: str) -> None:
     """Show a rule: what it is, an example, why it happens, what to do, what looks similar."""
     from torchdoctor.catalog.page import as_data
-    from torchdoctor.catalog.pages import in_text, page_of
+    from torchdoctor.catalog.pages import gathered, in_text
 
     rules = loading.rules(folders)
     if rule_id not in rules.ids() and _show_check(rule_id, form):
         return
-    page = page_of(rules, rule_id, folders)
+    page = gathered(rules, rule_id, folders)
     if form == "json":
         _json(as_data(rules, rule_id, page))
     else:
@@ -153,12 +153,12 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
     return exit_codes.FINDINGS if wrong else 0
 
 
-@command.command("pages", short_help="Write the pages beside the rules.")
+@command.command("pages", short_help="Write what the pages of rules show.")
 @_FOLDER
 @_FIXTURES
-@click.option("--site", metavar="DIR", help="Write one page per rule into DIR instead, with indexes.")
+@click.option("--site", metavar="DIR", help="Write the pages instead: one per rule into DIR, with indexes.")
 def pages(folder: str | None, fixtures: str | None, site: str | None) -> None:
-    """Write the pages beside the rules: README.md, one page per family, the examples, the messages."""
+    """Write, beside the rules, the examples that their pages show, and the messages they are known by."""
     if site is not None:
         from torchdoctor.catalog.pages import site as made_for
         from torchdoctor.catalog.remarks import read_examples

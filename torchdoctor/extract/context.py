@@ -30,7 +30,7 @@ _EVENT_CHARS = 4_000
 _FORMS: dict[str, tuple[str, ...]] = {
     "wsl": ("microsoft-standard", "/mnt/c/", "/usr/lib/wsl", "WSL2", "Windows Subsystem for Linux"),
     "windows": ("WinError", ".dll", "cl.exe", "Platform: Windows", "[MSC v.", "win32", "Windows fatal"),
-    "macos": ("/Users/", "macOS", ".dylib", "darwin", "MPS backend", "MPS device", "/opt/homebrew/", "zsh: "),
+    "macos": ("/Users/", "macOS", ".dylib", "darwin", "MPS backend", "MPS device", "/opt/homebrew/"),
     "linux": (
         "/home/", "/usr/lib/", "/usr/local/lib/", "/root/", "/opt/conda/", "/workspace/", "/data/", "/mnt/",
         ".so.", "ubuntu", "Ubuntu", "/proc/", "/dev/shm",
@@ -123,7 +123,7 @@ class _Text:
         from bisect import bisect_right
 
         event = self._events[bisect_right(self._starts, at) - 1]
-        return f"text:{event.source}:{event.line}"
+        return event.place()
 
     def find(self, form: str) -> int:
         """Where the form stands outside a line that is somebody's hint; -1 where it does not."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found, source_of
+from torchdoctor.extract import Found
 from torchdoctor.model import Event, EventKind, Fact, Frame, Reason, Transcript
 from torchdoctor.number import amount, count
 from torchdoctor.patterns import Patterns
@@ -136,7 +136,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     for name in ("want_bytes", "total_bytes", "free_bytes", "allocated_bytes", "unallocated_bytes", "gpu"):
         yield name, getattr(numbers, name)
     yield "limited", numbers.limited
-    yield numbers.short(source_of(event))
+    yield numbers.short(event.place())
     yield from numbers.claims()
     yield from _history(event, transcript)
     yield from _from_frames(_frames(event, transcript))
@@ -336,7 +336,7 @@ def _sums(event: Event, transcript: Transcript) -> Found:
             found = _PATTERNS["sums"].search(line[:LINE_CHARS])
             if found is not None:
                 words = line.strip()[:200]
-                return Fact.known("oom.sums_losses", found.group(), source_of(one, offset), words)
+                return Fact.known("oom.sums_losses", found.group(), one.place(offset), words)
     return "sums_losses", None
 
 

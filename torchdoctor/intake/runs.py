@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.progress import is_progress, is_step
+from torchdoctor.extract.progress import moves
 from torchdoctor.intake.ending.event import goodness
 from torchdoctor.intake.keep import shape
 from torchdoctor.intake.lines import is_prompt
@@ -152,7 +152,7 @@ def _is_start(drafts: list[Draft], begin: int, end: int, index: int, several: bo
         return True
     if draft.rank is not None or draft.kind is not EventKind.LOG:
         return False
-    head = [one for one in drafts[begin : min(begin + _HEAD, end)] if not _moves(one)]
+    head = [one for one in drafts[begin : min(begin + _HEAD, end)] if not moves(one.raw)]
     # a launcher prints the lines of each rank when it gets to them: those of another one begin nothing
     first = {shape(one.raw): one.raw for one in reversed(head) if one.stream == draft.stream}
     known = first.get(shape(draft.raw))
@@ -187,8 +187,4 @@ def _script(draft: Draft) -> str:
 
 def _tells(draft: Draft) -> bool:
     """Is it a line by which the start of a program is known again, not one of its steps?"""
-    return sum(c.isalpha() for c in draft.raw) >= 5 and not _moves(draft)
-
-
-def _moves(draft: Draft) -> bool:
-    return is_step(draft.raw) or is_progress(draft.raw)
+    return sum(c.isalpha() for c in draft.raw) >= 5 and not moves(draft.raw)
