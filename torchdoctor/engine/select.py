@@ -94,7 +94,7 @@ def _why_not(
         return "a line in the log of a run that ended well"
     if severity is Severity.WARNING and transcript.ending is Ending.GOOD:
         return "a warning in a run that ended well"
-    if severity is Severity.INFO and not failure:
+    if severity is Severity.INFO and not failure and head.rule.id != INTERRUPTED:
         return "a remark, nothing failed"
     return ""
 
