@@ -16,6 +16,7 @@ _FAILURES = (
     EventKind.BUILD,
 )
 
+_PROSE = 10  # words
 _LAUNCHER_FAILED = r"exit ?code:? -?[1-9]|return code = -?[1-9]|non-zero|\breceived SIG[A-Z]+"
 _REPORTS = (EventKind.NCCL, EventKind.KERNEL_LOG, EventKind.WARNING)
 
@@ -87,7 +88,15 @@ def _tells_failure(draft: Draft | Event, text: str) -> bool:
     if draft.level is not None:
         return True
     low = pattern(rows.NO_TROUBLE.pattern).sub(" ", text.lower())
-    return rows.TROUBLE.search(low) is not None
+    found = rows.TROUBLE.search(low)
+    return found is not None and not _within_words(low[: found.start()])
+
+
+def _within_words(before: str) -> bool:
+    """Do so many words stand before it, and no mark of a program's, as in what people and models write?"""
+    if pattern(r"[:=|{}<>\[\]]").search(before):
+        return False
+    return sum(word.strip(",.'\"()").isalpha() for word in before.split()) >= _PROSE
 
 
 def level(draft: Draft | Event) -> str:
