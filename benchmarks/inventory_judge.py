@@ -32,6 +32,12 @@ _LINES = {
 _SESSION = """Traceback (most recent call last):
   File "/home/ann/serve.py", line 12, in <module>
     session = onnxruntime.InferenceSession(path)
+  File "/opt/env/lib/python3.11/site-packages/onnxruntime/capi/onnxruntime_inference_collection.py", \
+line 465, in __init__
+    self._create_inference_session(providers, provider_options, disabled_optimizers)
+  File "/opt/env/lib/python3.11/site-packages/onnxruntime/capi/onnxruntime_inference_collection.py", \
+line 537, in _create_inference_session
+    sess.initialize_session(providers, provider_options, disabled_optimizers)
 onnxruntime.capi.onnxruntime_pybind11_state.RuntimeException: [ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : {}
 """
 _HEAD = """Traceback (most recent call last):
