@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 FactValue: TypeAlias = "str | int | float | bool | tuple[FactValue, ...] | None"
 
 REPORT_SCHEMA = "torchdoctor.report/1"
+SITE = ""  # where the documentation is published, with a "/" at its end; "" while it is nowhere
 
 
 class TorchdoctorError(Exception):
@@ -31,6 +32,11 @@ class TorchdoctorError(Exception):
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))
         self.problems = problems
+
+
+def page_of(rule: str, family: str) -> str:
+    """Where the page of a rule, or of a check of ``lint``, lies in the documentation."""
+    return f"{SITE}{'lint' if family == 'lint' else 'rules'}/{rule}/"
 
 
 def counted(count: int, one: str, many: str = "") -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import random
 import re
 from pathlib import Path
@@ -83,40 +82,6 @@ def test_what_says_that_it_can_be_repaired_is(id_: str) -> None:
         taken = set(one.text.split("\n")) - set(source.text.split("\n"))
         assert {line for line in taken if not line.endswith("# <-")} == set()
     assert mended >= 3
-
-
-def test_the_page_is_that_of_the_checks() -> None:
-    """Written anew by UPDATE_DOCS=1."""
-    path = ROOT / "docs" / "lint.md"
-    text = path.read_text(encoding="utf-8")
-    head, mark, _ = text.partition("<!-- checks -->\n")
-    assert mark
-    examples = {id_: example(id_) for id_ in CATALOG}
-    wanted = head + mark + page.markdown(examples)
-    if os.environ.get("UPDATE_DOCS"):
-        path.write_text(wanted, encoding="utf-8")
-    assert text == wanted or os.environ.get("UPDATE_DOCS")
-
-
-def example(id_: str) -> str:
-    """The first bad spelling, without the imports that all share, with the empty lines that ruff wants."""
-    raw = TEXTS[id_]
-    first = re.search(r"^#: bad .*\n((?:(?!#: ).*\n)*)", raw, re.MULTILINE)
-    assert first
-    lines: list[str] = []
-    before = ""
-    for line in first[1].replace("  # <-", "").strip("\n").split("\n"):
-        if line and not line[0].isspace():
-            kind = line.split()[0].rstrip(":")
-            gap = 2 if {kind, before} & {"def", "class"} else int(before == "import")
-            kind = "import" if kind == "from" else kind
-            if before and not (before == kind == "import") and (gap or not lines[-1]):
-                while lines[-1] == "":
-                    lines.pop()
-                lines += [""] * max(gap, 1)
-            before = kind
-        lines.append(line)
-    return "\n".join(lines)
 
 
 # Each pitfall in the spellings of the fixtures, on the marked lines and nowhere else

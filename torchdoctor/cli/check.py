@@ -109,9 +109,7 @@ def command(
     deadline = time.monotonic() + limit_s
     limits = Limits.within(limit_s, None if time_limit else _IMPORT_S)
     with _opened(facts_file, python, limits, deep) as (source, note, line):
-        from torchdoctor.engine import FactBook  # the programs run while it loads
-
-        facts = FactBook(source)
+        facts = _facts(source)
         if plan:
             return _planned(facts, form, line)
         if form == "collect-env":
@@ -157,6 +155,12 @@ def _opened(
         finally:
             line.clear()
             source.close()
+
+
+def _facts(source: FactSource) -> FactBook:
+    from torchdoctor.engine import FactBook  # the programs run while it loads
+
+    return FactBook(source)
 
 
 def _planned(facts: FactBook, form: str, line: Line) -> int:

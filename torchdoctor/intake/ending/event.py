@@ -16,6 +16,7 @@ _FAILURES = (
     EventKind.BUILD,
 )
 
+_LAUNCHER_FAILED = r"exit ?code:? -?[1-9]|return code = -?[1-9]|non-zero|\breceived SIG[A-Z]+"
 _REPORTS = (EventKind.NCCL, EventKind.KERNEL_LOG, EventKind.WARNING)
 
 # an exception's class with its message, or what a program calls an error
@@ -64,7 +65,7 @@ def is_failure(draft: Draft | Event) -> bool:
         return (
             draft.level in ("ERROR", "CRITICAL")
             or "FAILED" in text
-            or bool(pattern(r"exit ?code:? -?[1-9]|return code = -?[1-9]|non-zero").search(text))
+            or bool(pattern(_LAUNCHER_FAILED).search(text))
         )
     if draft.kind is EventKind.SCHEDULER:
         return "error" in text or "CANCELLED" in text or "OOM" in text or "Failed" in text
