@@ -142,8 +142,8 @@ def _kept(rows: list[Row], accept: bool) -> bool:
     if grown and not accept:
         print(f"{inventory_table.PLACE.name} is not written; --accept writes it")
         return True
-    new = {(one.package, one.version, one.part) for one in rows}
-    kept = [one for one in before if (one.package, one.version, one.part) not in new]
+    new = {(one.package, one.version) for one in rows}
+    kept = [one for one in before if (one.package, one.version) not in new]
     inventory_table.PLACE.write_text(inventory_table.text([*kept, *rows]), encoding="utf-8")
     return bool(grown or ticks)
 

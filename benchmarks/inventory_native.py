@@ -18,7 +18,7 @@ from inventory_message import Hole, Message, Parts, of_percent
 VOICES: tuple[tuple[str, bytes], ...] = (
     ("check", rb"torchCheckFail|3c105ErrorC|2at5ErrorC|nvte_\w+"),
     ("nccl", rb"ncclDebugLog|ncclGetErrorString"),
-    ("ptxas", rb"ptxas fatal|ptxas-options"),
+    ("ptxas", rb"assembly aborted due to errors"),
     ("rocblas", rb"rocblas_status_to_string"),
     ("hip", rb"hipGetErrorString"),
     ("ort", rb"OnnxRuntimeException"),
