@@ -183,7 +183,8 @@ AROUND = Table((
     Row(
         "fall fell skipp retry again continuing going instead not ignoring",
         r"(?<!no )(?<!without )\b(?:falling back|falls? back|fell back|fallback|skipp(?:ing|ed)|retrying"
-        r"|will retry|trying again|continuing|going on|instead|not available, using|ignoring)\b",
+        r"|will retry|trying again|continuing|going on|instead|not available, using|ignoring)\b"
+        r"(?!(?: \w{1,20}){0,3}\s{0,4}[:=]\s{0,8}\d)",  # a count: "number of skipped iterations: 0"
         "libraries, scripts",
     ),
 ))  # fmt: skip
