@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from torchdoctor.engine import commands, install, surroundings
+from torchdoctor.engine import commands, surroundings
 from torchdoctor.engine.conditions import holds
 from torchdoctor.engine.wording import filled, first_known
 from torchdoctor.model import Fact, Fix, State
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torchdoctor.engine.surroundings import Surroundings
 
 _PLACES = 8
+_INSTALL = "install."
 
 
 class Advice:
@@ -59,13 +60,21 @@ class Advice:
         return tuple(apart.values())
 
     def _known(self, name: str) -> Fact:
-        if name in install.FACTS:
+        if name.startswith(_INSTALL):
             return self._values(self._places[0])(name)
         return first_known(name, self._places, self._facts)
 
     def _values(self, place: Occurrence) -> Callable[[str], Fact]:
         ask = self._ask(place)
-        return lambda name: install.command(name, self._seen, ask) if name in install.FACTS else ask(name)
+
+        def value(name: str) -> Fact:
+            if not name.startswith(_INSTALL):
+                return ask(name)
+            from torchdoctor.engine.install import command
+
+            return command(name, self._seen, ask)
+
+        return value
 
     def _adapted(self, fix: Fix) -> Fix:
         return replace(fix, run=self.command(fix.run))

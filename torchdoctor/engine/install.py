@@ -1,7 +1,8 @@
 """The one place that says how torch is installed: which build, from where, into which interpreter.
 
 Rules name a variant as ``{install.torch}`` in a command. Sources: pytorch.org/get-started/locally, the
-release notes on CUDA versions and architectures, NVIDIA's package index for Jetson.
+release notes on CUDA versions and architectures, NVIDIA's wheels and package index for Jetson, AMD's package
+index for Windows.
 """
 
 from __future__ import annotations
@@ -22,10 +23,36 @@ FACTS = {
     "install.cu128": "text: command that installs a build for CUDA 12.8, which has Turing to Blackwell",
 }
 _INDEX = "https://download.pytorch.org/whl/"
-_JETPACK_6 = "https://pypi.jetson-ai-lab.io/jp6/cu126"
 _STACK = "torch torchvision torchaudio"
+# JetPack -> (packages, index); of the one before 5 no wheel of a torch is left that programs of today take
+_JETSON = {
+    5: (
+        "https://developer.download.nvidia.com/compute/redist/jp/v512/pytorch/"
+        "torch-2.1.0a0+41361538.nv23.06-cp38-cp38-linux_aarch64.whl",
+        "",
+    ),
+    6: (_STACK, "https://pypi.jetson-ai-lab.io/jp6/cu126"),
+    7: (_STACK, "https://pypi.jetson-ai-lab.io/sbsa/cu130"),
+}
+# what tells the JetPack: L4T's release, the kernel, the address of a wheel, the Python that belongs to it
+_JETPACK = (
+    (
+        r"R(\d\d) ?\(release\)|L4T ?R?(\d\d)\.|l4t-[a-z]+:r(\d\d)\.",
+        {"34": 5, "35": 5, "36": 6, "38": 7, "39": 7},
+    ),
+    (r"[Jj]et[Pp]ack[ :]*(\d)|/jp/v(\d)\d", {"5": 5, "6": 6, "7": 7}),
+    (r"\b(\d\.\d+)\.\d+-tegra", {"5.10": 5, "5.15": 6, "6.8": 7}),
+    (
+        r"/python(3\.\d+)/|cp(3\d+)-linux_aarch64",
+        {"3.8": 5, "3.10": 6, "3.12": 7, "38": 5, "310": 6, "312": 7},
+    ),
+)
+_AMD_ON_WINDOWS = (
+    '"torch[device-all]" "torchvision[device-all]" torchaudio',
+    "https://stable.repo.amd.com/rocm/whl-next/",
+)
 _LAST_CU118 = "torch==2.7.1 torchvision==0.22.1 torchaudio==2.7.1"
-_ROCM = "rocm6.4"
+_ROCM = "rocm7.2"
 _PATH = r"[\w.:\\/~-]+"
 
 
@@ -46,7 +73,7 @@ def _build(
     device, system = seen.get("device", frozenset()), seen.get("system", frozenset())
     version = _text(ask("torch.version"))
     if "jetson" in seen.get("board", ()):
-        return (_STACK, _JETPACK_6) if _jetpack(ask) != 5 else None
+        return _JETSON.get(_jetpack(ask))
     if "macos" in system:
         return None if variant.startswith("cu") else (_STACK, "")
     if variant == "same" and version:
@@ -55,8 +82,10 @@ def _build(
     if variant == "cpu":
         return _STACK, f"{_INDEX}cpu"
     if "nvidia" not in device and {"amd", "intel"} & device:
-        if variant.startswith("cu") or ("amd" in device and "windows" in system):
+        if variant.startswith("cu"):
             return None
+        if "amd" in device and "windows" in system:
+            return _AMD_ON_WINDOWS
         return _STACK, _INDEX + (_ROCM if "amd" in device else "xpu")
     tag = variant if variant.startswith("cu") else _cuda(ask, seen)
     if tag == "cu118" and "aarch64" in seen.get("board", ()):
@@ -80,12 +109,17 @@ def _cuda(ask: Callable[[str], Fact], seen: Mapping[str, frozenset[str]]) -> str
     return "cu128" if "aarch64" in seen.get("board", ()) or (highest and highest >= (12, 8)) else "cu126"
 
 
-def _jetpack(ask: Callable[[str], Fact]) -> int | None:
-    """JetPack 5 has kernel 5.10 and L4T R35, JetPack 6 kernel 5.15 and R36."""
-    text = _text(ask("log.text")) + _text(ask("os.kernel"))
-    if re.search(r"R35 \(release\)|R35\.\d|5\.10\.\d+-tegra|[Jj]et[Pp]ack ?5|v512", text):
-        return 5
-    return 6 if re.search(r"R36|5\.15\.\d+-tegra|[Jj]et[Pp]ack ?6", text) else None
+def _jetpack(ask: Callable[[str], Fact]) -> int:
+    """The JetPack of a Jetson, by the surest sign of it; 0 where nothing shows it."""
+    text = "\n".join(
+        _text(ask(name)) for name in ("log.text", "os.kernel", "context.interpreter", "event.frames")
+    )
+    for form, known in _JETPACK:
+        for found in pattern(form).finditer(text):
+            release = known.get(found[found.lastindex or 0], 0)
+            if release:
+                return release
+    return 0
 
 
 def _pip(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> str:

@@ -30,7 +30,7 @@ _EVENT_CHARS = 4_000
 _FORMS: dict[str, tuple[str, ...]] = {
     "wsl": ("microsoft-standard", "/mnt/c/", "/usr/lib/wsl", "WSL2", "Windows Subsystem for Linux"),
     "windows": ("WinError", ".dll", "cl.exe", "Platform: Windows", "[MSC v.", "win32", "Windows fatal"),
-    "macos": ("/Users/", "macOS", ".dylib", "darwin", "MPS backend", "MPS device", "/opt/homebrew/", "zsh: "),
+    "macos": ("/Users/", "macOS", ".dylib", "darwin", "MPS backend", "MPS device", "/opt/homebrew/"),
     "linux": (
         "/home/", "/usr/lib/", "/usr/local/lib/", "/root/", "/opt/conda/", "/workspace/", "/data/", "/mnt/",
         ".so.", "ubuntu", "Ubuntu", "/proc/", "/dev/shm",
@@ -38,6 +38,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "amd": (
         "HIP error", "HIP out of memory", "ROCm", "+rocm", "/rocm", "hipError", "Radeon", "gfx9", "gfx10",
         "gfx11", "gfx12", "MIOpen", "rocBLAS", "RCCL", "amdgpu", "HIP_VISIBLE_DEVICES", "HIP initialization",
+        "Memory access fault by GPU", "HSA_STATUS", "No HIP GPUs",
     ),
     "intel": ("+xpu", "torch.xpu", "XPU out of memory", "oneAPI", "level_zero", "Intel(R) Arc"),
     "apple": ("MPS backend", "MPS device", "mps:0", "Apple M", "PYTORCH_MPS", "torch.mps", "torch/mps"),
@@ -47,10 +48,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     ),
     "jetson": ("tegra", "jetson", "Jetson", "JetPack", "jetpack", "(nvgpu)", "l4t", "L4T"),
     "aarch64": ("aarch64", "ARMv8", "GH200", "GB200", "GB10"),
-    "desktop": ("GeForce", "RTX 20", "RTX 30", "RTX 40", "RTX 50", "GTX ", "Radeon RX", "TITAN"),
-    "datacenter": (
-        "A100", "H100", "H200", "V100", "P100", "Tesla ", "B200", "L40S", "MI210", "MI250", "MI300", "HGX",
-    ),
+    "desktop": ("GeForce", "TITAN", "Radeon RX"),  # what a maker calls the cards that also draw
     "docker": (
         "docker run", "docker exec", "docker-compose", "docker compose", ".dockerenv", "nvcr.io/",
         "This container image and its contents", "_1  | ", "/vllm-workspace/", "/sgl-workspace/",
@@ -94,9 +92,18 @@ _OWN_NAMES = ("GeForce", "Tesla ", "RTX ", "NVIDIA-SMI", "libcuda.so", "CUDA err
 # What is torch's hint or a package's address in a message, and not where it was printed.
 _SCRIPT = r"(?:.{0,300}[\\/])?[\w.-]+\.py"
 _HINTS = ("hub.docker.com", "/issues/", "https://github.com", "docs.nvidia.com", "pytorch.org/docs")
+# a table's line on what is not there: "HIP runtime version: N/A"
+_NOTHING = r": *(?:N/A|None|False|No CUDA|Could not collect)\s*$"
 
-
-_DRIVE = r"(?<![A-Za-z])[A-Za-z]:[\\/]{1,2}\w|\\[\w.-]+\\|root@[0-9a-f]{12}:"
+_DRIVE = r"(?<![\w.@:/-])[A-Za-z]:[\\/]{1,2}\w"
+_BACKSLASHES = r"\w[\w.-]+(?:\\[\w.-]{2,})+\.(?:py|pyd|exe|dll|lib|cu|cpp|h)\b"
+_CONTAINER_PROMPT = r"root@[0-9a-f]{12}:"
+# where the files of users and programs lie, from the root; /usr/local, /opt and /tmp are on Macs, too
+_PLACES = {
+    "windows": r"[A-Za-z]:[\\/]|[^/]*\\",
+    "macos": r"/(?:Users|Applications|Library|System|private)/|/opt/homebrew/|/usr/local/Cellar/",
+    "linux": r"/(?!usr/local/|opt/|tmp/|var/)\w",
+}
 
 
 class _Text:
@@ -135,7 +142,7 @@ class _Text:
     def _in_hint(self, at: int) -> bool:
         end = self.text.find("\n", at)
         line = self.text[self.text.rfind("\n", 0, at) + 1 : end if end >= 0 else None]
-        return any(hint in line for hint in _HINTS)
+        return any(hint in line for hint in _HINTS) or pattern(_NOTHING).search(line) is not None
 
 
 def _edges(events: tuple[Event, ...]) -> list[Event]:
@@ -192,16 +199,10 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
 
 def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
     """One system where its paths tell; a device by what only its own programs print."""
-    for found in pattern(_DRIVE).finditer(text.text):
-        dimension, tag = ("runtime", "docker") if found[0].startswith("root@") else ("system", "windows")
-        seen[dimension].setdefault(tag, found.start())
     system, device, runtime, python = (seen[name] for name in ("system", "device", "runtime", "python"))
-    for tag in ("wsl", "windows", "macos"):
-        if tag in system:
-            at = system[tag]
-            system.clear()
-            system.update({tag: at, "linux": at} if tag == "wsl" else {tag: at})
-            break
+    _settle_system(system, text)
+    if (found := pattern(_CONTAINER_PROMPT).search(text.text)) is not None:
+        runtime.setdefault("docker", found.start())
     if "macos" in system:
         at = device.get("apple", system["macos"])
         device.clear()
@@ -219,10 +220,37 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
             runtime.setdefault("jupyter", runtime[notebook])
     for tag in ("embedded", "uv", "venv", "conda"):  # the nearest to the program says whose packages it has
         if tag in python:
-            at = python[tag]
-            python.clear()
-            python[tag] = at
+            _only(python, tag, python[tag])
             break
+
+
+def _settle_system(system: dict[str, int], text: _Text) -> None:
+    """The system on which the files of the frames lie; where they do not tell, what else the text shows."""
+    for form in (_DRIVE, _BACKSLASHES):
+        if (found := pattern(form).search(text.text)) is not None:
+            system.setdefault("windows", found.start())
+    for tag, form in _PLACES.items():
+        path = next(filter(pattern(form).match, text.paths), None)
+        if path is not None:
+            at = text.text.find(path)
+            if tag == "linux" and "wsl" in system:
+                break
+            _only(system, tag, at)
+            return
+    tag = next((tag for tag in ("wsl", "windows", "macos") if tag in system), "")
+    if tag:
+        _only(system, tag, system[tag])
+        if tag == "wsl":
+            system["linux"] = system[tag]
+    elif not system:
+        path = next((path for path in text.paths if path.startswith("/")), None)
+        if path is not None:
+            system["linux"] = text.text.find(path)
+
+
+def _only(tags: dict[str, int], tag: str, at: int) -> None:
+    tags.clear()
+    tags[tag] = at
 
 
 def _interpreter(path: str) -> str:
