@@ -33,6 +33,8 @@ class Advice:
         self._seen: Surroundings = surroundings.of_event(best.event, facts.transcript, self._ask(best))
         script = self._ask(best)("context.script")
         self._script = str(script.value) if script.state is State.KNOWN else None
+        interpreter = self._ask(best)("context.interpreter")
+        self._interpreter = commands.plain(interpreter.value if interpreter.state is State.KNOWN else "")
 
     def _ask(self, place: Occurrence) -> Callable[[str], Fact]:
         return partial(self._facts.fact, event=place.event, captures=place.captures)
@@ -83,7 +85,7 @@ class Advice:
         """A command of the rule in this reader's shell; None where it is not for his platform."""
         if not command or not commands.fits(command, self._seen):
             return None
-        return commands.adapted(command, self._seen, self._script)
+        return commands.adapted(command, self._seen, self._script, self._interpreter)
 
 
 def _places(best: Occurrence, head: Finding) -> Sequence[Occurrence]:

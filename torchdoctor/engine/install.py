@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from torchdoctor.engine.commands import plain
 from torchdoctor.engine.conditions import order_key
 from torchdoctor.model import Fact, State
 from torchdoctor.patterns import pattern
@@ -17,6 +18,8 @@ from torchdoctor.patterns import pattern
 FACTS = {
     "install.torch": "text: command that installs the build of torch for this reader's machine",
     "install.same": "text: command that installs the version there is once more",
+    "install.amd": "text: command that installs AMD's own build of torch, with code for more cards",
+    "install.rocm6": "text: command that installs the last build for ROCm 6, which has Vega",
     "install.cpu": "text: command that installs the CPU build",
     "install.cu118": "text: command that installs the last build for CUDA 11.8, for drivers before 525",
     "install.cu126": "text: command that installs a build for CUDA 12.6, which has Maxwell to Hopper",
@@ -47,13 +50,17 @@ _JETPACK = (
         {"3.8": 5, "3.10": 6, "3.12": 7, "38": 5, "310": 6, "312": 7},
     ),
 )
-_AMD_ON_WINDOWS = (
+_OF_AMD = (
     '"torch[device-all]" "torchvision[device-all]" torchaudio',
     "https://stable.repo.amd.com/rocm/whl-next/",
 )
 _LAST_CU118 = "torch==2.7.1 torchvision==0.22.1 torchaudio==2.7.1"
+# the last release for drivers before CUDA 11, of which no later build runs
+_OLD = {
+    "cu102": "torch==1.12.1+cu102 torchvision==0.13.1+cu102 torchaudio==0.12.1+cu102",
+    "cu101": "torch==1.8.1+cu101 torchvision==0.9.1+cu101 torchaudio==0.8.1",
+}
 _ROCM = "rocm7.2"
-_PATH = r"[\w.:\\/~-]+"
 
 
 def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> Fact:
@@ -84,10 +91,16 @@ def _build(
     if "nvidia" not in device and {"amd", "intel"} & device:
         if variant.startswith("cu"):
             return None
-        if "amd" in device and "windows" in system:
-            return _AMD_ON_WINDOWS
+        if variant == "rocm6":
+            return None if "windows" in system else (_STACK, f"{_INDEX}rocm6.4")
+        if variant == "amd" or ("amd" in device and "windows" in system):
+            return _OF_AMD
         return _STACK, _INDEX + (_ROCM if "amd" in device else "xpu")
+    if variant in ("amd", "rocm6"):
+        return None
     tag = variant if variant.startswith("cu") else _cuda(ask, seen)
+    if variant == "torch" and tag in _OLD:
+        return _OLD[tag], f"{_INDEX}{tag}"
     if tag == "cu118" and "aarch64" in seen.get("board", ()):
         return None  # the first CUDA wheels for ARM are of 12.6
     return (_LAST_CU118 if tag == "cu118" else _STACK), _INDEX + tag
@@ -99,14 +112,20 @@ def _cuda(ask: Callable[[str], Fact], seen: Mapping[str, frozenset[str]]) -> str
     highest = order_key(driver.value) if driver.state is State.KNOWN and driver.value else None
     if lowest.state is State.KNOWN and isinstance(lowest.value, (int, float)):
         if lowest.value < 7.5:
-            return "cu118" if highest and highest < (12,) else "cu126"
+            return _old(highest) or ("cu118" if highest and highest < (12,) else "cu126")
         if lowest.value >= 10:
             return "cu130" if highest and highest >= (13,) else "cu128"
     if highest and highest < (12,):
-        return "cu118"
+        return _old(highest) or "cu118"
     if highest and highest >= (13,):
         return "cu130"
     return "cu128" if "aarch64" in seen.get("board", ()) or (highest and highest >= (12, 8)) else "cu126"
+
+
+def _old(highest: tuple[float, ...] | None) -> str:
+    if not highest or highest >= (11,):
+        return ""
+    return "cu102" if highest >= (10, 2) else "cu101"
 
 
 def _jetpack(ask: Callable[[str], Fact]) -> int:
@@ -124,9 +143,7 @@ def _jetpack(ask: Callable[[str], Fact]) -> int:
 
 def _pip(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> str:
     """pip of the interpreter that ran, so that no other one gets the package."""
-    interpreter = _text(ask("context.interpreter")) or _text(ask("python.executable"))
-    if not pattern(_PATH).fullmatch(interpreter):
-        interpreter = ""
+    interpreter = plain(_text(ask("context.interpreter")) or _text(ask("python.executable")))
     if "uv" in seen.get("python", ()):
         return "uv pip install" + (f" --python {interpreter}" if interpreter else "")
     return f"{interpreter or 'python'} -m pip install"

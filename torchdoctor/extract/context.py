@@ -21,6 +21,7 @@ FACTS: dict[str, str] = {
     "context.interpreter": "text: the interpreter that ran, from the paths of its frames",
     "context.script": "text: the script that was started, from the outermost frame of the user's",
     "context.ranks": "int: how many ranks are named",
+    "context.tasks_per_node": "int: how many tasks of a node a job script or srun asks for",
 }
 
 _EDGE_CHARS = 100_000  # of a long text its beginning and its end are searched
@@ -30,7 +31,10 @@ _EVENT_CHARS = 4_000
 _FORMS: dict[str, tuple[str, ...]] = {
     "wsl": ("microsoft-standard", "/mnt/c/", "/usr/lib/wsl", "WSL2", "Windows Subsystem for Linux"),
     "windows": ("WinError", ".dll", "cl.exe", "Platform: Windows", "[MSC v.", "win32", "Windows fatal"),
-    "macos": ("/Users/", "macOS", ".dylib", "darwin", "MPS backend", "MPS device", "/opt/homebrew/"),
+    "macos": (
+        "/Users/", "macOS", ".dylib", "darwin", "MPS backend", "MPS device", "/opt/homebrew/",
+        "/Library/Frameworks/",
+    ),
     "linux": (
         "/home/", "/usr/lib/", "/usr/local/lib/", "/root/", "/opt/conda/", "/workspace/", "/data/", "/mnt/",
         ".so.", "ubuntu", "Ubuntu", "/proc/", "/dev/shm",
@@ -51,7 +55,8 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "desktop": ("GeForce", "TITAN", "Radeon RX"),  # what a maker calls the cards that also draw
     "docker": (
         "docker run", "docker exec", "docker-compose", "docker compose", ".dockerenv", "nvcr.io/",
-        "This container image and its contents", "_1  | ", "/vllm-workspace/", "/sgl-workspace/",
+        "docker: Error response", "nvidia-container-cli", "This container image and its contents", "_1  | ",
+        "/vllm-workspace/", "/sgl-workspace/",
     ),
     "podman": ("podman run", "podman exec"),
     "kubernetes": (
@@ -96,12 +101,18 @@ _HINTS = ("hub.docker.com", "/issues/", "https://github.com", "docs.nvidia.com",
 _NOTHING = r": *(?:N/A|None|False|No CUDA|Could not collect)\s*$"
 
 _DRIVE = r"(?<![\w.@:/-])[A-Za-z]:[\\/]{1,2}\w"
+_TASKS = r"--n?tasks-per-node[= ](\d{1,4})\b"
 _BACKSLASHES = r"\w[\w.-]+(?:\\[\w.-]{2,})+\.(?:py|pyd|exe|dll|lib|cu|cpp|h)\b"
-_CONTAINER_PROMPT = r"root@[0-9a-f]{12}:"
+# what has more spellings than one: a new container's prompt, AMD's names of cards, the tag of an L4T image
+_SPELLINGS = (
+    ("runtime", "docker", r"root@[0-9a-f]{12}:"),
+    ("device", "amd", r"\b(?:AMD|RX)[ -]?\d{4} ?(?:XTX?|GRE)\b"),
+    ("board", "jetson", r"[:_-]r3\d\.\d+\.\d+\b"),
+)
 # where the files of users and programs lie, from the root; /usr/local, /opt and /tmp are on Macs, too
 _PLACES = {
     "windows": r"[A-Za-z]:[\\/]|[^/]*\\",
-    "macos": r"/(?:Users|Applications|Library|System|private)/|/opt/homebrew/|/usr/local/Cellar/",
+    "macos": r"/(?:Users|Applications|Library|System|Volumes|private)/|/opt/homebrew/|/usr/local/Cellar/",
     "linux": r"/(?!usr/local/|opt/|tmp/|var/)\w",
 }
 
@@ -192,6 +203,9 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
     interpreter = next(filter(None, map(_interpreter, text.paths)), None)
     if interpreter:
         yield Fact.known("context.interpreter", interpreter, "text")
+    tasks = pattern(_TASKS).search(text.text)
+    if tasks is not None:
+        yield Fact.known("context.tasks_per_node", int(tasks[1]), text.source(tasks.start()))
     ranks = len({one.rank for one in transcript.events if one.rank is not None})
     if ranks:
         yield Fact.known("context.ranks", ranks, "text")
@@ -199,10 +213,11 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
 
 def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
     """One system where its paths tell; a device by what only its own programs print."""
+    for dimension, tag, form in _SPELLINGS:
+        if (found := pattern(form).search(text.text)) is not None:
+            seen[dimension].setdefault(tag, found.start())
     system, device, runtime, python = (seen[name] for name in ("system", "device", "runtime", "python"))
     _settle_system(system, text)
-    if (found := pattern(_CONTAINER_PROMPT).search(text.text)) is not None:
-        runtime.setdefault("docker", found.start())
     if "macos" in system:
         at = device.get("apple", system["macos"])
         device.clear()
