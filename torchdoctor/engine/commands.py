@@ -37,7 +37,7 @@ _HIP_TOO |= {word for word in _NEEDS["nvidia",] if word.startswith("NCCL_")}
 # wheels of torch for CUDA are another index's on a Jetson
 _NOT_ON_JETSON = ("nvidia-smi", "pytorch.org/whl/", "+cu1")
 _CUDA_WHEEL = r"whl/(?:nightly/)?(?:cu\d|\{)|\+cu\d"
-_PIP = r"(?<![\w./-])(?<!uv )(?:python3? -m )?pip (install|uninstall|list|show|check|index|debug)\b"
+_PIP = r"(?<![\w./-])(?<!uv )(?<!-m )(?:python3? -m )?pip (install|uninstall|list|show|check|index|debug)\b"
 _OTHER_ENVIRONMENT = r"\bconda run\b|\bvenv\b"
 _ROOT = frozenset(
     {"docker", "podman", "kubernetes", "colab", "kaggle"}

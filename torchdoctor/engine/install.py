@@ -24,6 +24,7 @@ FACTS = {
     "install.cu118": "text: command that installs the last build for CUDA 11.8, for drivers before 525",
     "install.cu126": "text: command that installs a build for CUDA 12.6, which has Maxwell to Hopper",
     "install.cu128": "text: command that installs a build for CUDA 12.8, which has Turing to Blackwell",
+    "install.cu130": "text: command that installs a build for CUDA 13, which has the newest boards",
 }
 _INDEX = "https://download.pytorch.org/whl/"
 _STACK = "torch torchvision torchaudio"
@@ -88,16 +89,18 @@ def _build(
         return f"torch=={release}", _INDEX + tag if re.fullmatch(r"cu\d+|cpu|xpu|rocm[\d.]+", tag) else ""
     if variant == "cpu":
         return _STACK, f"{_INDEX}cpu"
+    if variant in ("amd", "rocm6"):
+        if device and "amd" not in device:
+            return None
+        if variant == "amd":
+            return _OF_AMD
+        return None if "windows" in system else (_STACK, f"{_INDEX}rocm6.4")
     if "nvidia" not in device and {"amd", "intel"} & device:
         if variant.startswith("cu"):
             return None
-        if variant == "rocm6":
-            return None if "windows" in system else (_STACK, f"{_INDEX}rocm6.4")
-        if variant == "amd" or ("amd" in device and "windows" in system):
+        if "amd" in device and "windows" in system:
             return _OF_AMD
         return _STACK, _INDEX + (_ROCM if "amd" in device else "xpu")
-    if variant in ("amd", "rocm6"):
-        return None
     tag = variant if variant.startswith("cu") else _cuda(ask, seen)
     if variant == "torch" and tag in _OLD:
         return _OLD[tag], f"{_INDEX}{tag}"

@@ -21,6 +21,7 @@ FACTS: dict[str, str] = {
     "context.interpreter": "text: the interpreter that ran, from the paths of its frames",
     "context.script": "text: the script that was started, from the outermost frame of the user's",
     "context.ranks": "int: how many ranks are named",
+    "context.gfx": "text: architecture of the AMD card, as ROCm names it; unknown among several",
     "context.tasks_per_node": "int: how many tasks of a node a job script or srun asks for",
 }
 
@@ -101,12 +102,14 @@ _HINTS = ("hub.docker.com", "/issues/", "https://github.com", "docs.nvidia.com",
 _NOTHING = r": *(?:N/A|None|False|No CUDA|Could not collect)\s*$"
 
 _DRIVE = r"(?<![\w.@:/-])[A-Za-z]:[\\/]{1,2}\w"
+_OWN_GFX = r"(?:amdhsa--|GPU arch ?: ?|gcnArchName[=: '\"]+)(gfx\d{3,4}[a-f]?)\b"
 _TASKS = r"--n?tasks-per-node[= ](\d{1,4})\b"
 _BACKSLASHES = r"\w[\w.-]+(?:\\[\w.-]{2,})+\.(?:py|pyd|exe|dll|lib|cu|cpp|h)\b"
 # what has more spellings than one: a new container's prompt, AMD's names of cards, the tag of an L4T image
 _SPELLINGS = (
     ("runtime", "docker", r"root@[0-9a-f]{12}:"),
     ("device", "amd", r"\b(?:AMD|RX)[ -]?\d{4} ?(?:XTX?|GRE)\b"),
+    ("system", "windows", r"\bWindows-\d+-10\.0"),
     ("board", "jetson", r"[:_-]r3\d\.\d+\.\d+\b"),
 )
 # where the files of users and programs lie, from the root; /usr/local, /opt and /tmp are on Macs, too
@@ -203,12 +206,23 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
     interpreter = next(filter(None, map(_interpreter, text.paths)), None)
     if interpreter:
         yield Fact.known("context.interpreter", interpreter, "text")
+    yield from _gfx(text)
     tasks = pattern(_TASKS).search(text.text)
     if tasks is not None:
         yield Fact.known("context.tasks_per_node", int(tasks[1]), text.source(tasks.start()))
     ranks = len({one.rank for one in transcript.events if one.rank is not None})
     if ranks:
         yield Fact.known("context.ranks", ranks, "text")
+
+
+def _gfx(text: _Text) -> Iterator[Fact]:
+    """What a card says of itself, or an error of it; else the only name that is there."""
+    own = pattern(_OWN_GFX).search(text.text)
+    names = {found[0] for found in pattern(r"\bgfx\d{3,4}[a-f]?\b").finditer(text.text)}
+    if own is not None:
+        yield Fact.known("context.gfx", own[1], text.source(own.start()))
+    elif len(names) == 1:
+        yield Fact.known("context.gfx", names.pop(), "text")
 
 
 def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
