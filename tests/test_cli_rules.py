@@ -168,7 +168,8 @@ class TestCasesBesideOwnRules:
         assert main(["rules", "pages", "--rules", "rules"]) == 0
         examples = json.loads((rules / "examples.json").read_text(encoding="utf-8"))
         assert examples["test-folding"]["lines"] == ["RuntimeError: The test-folding of tensor 7 {failed}"]
-        assert "The test-folding of tensor 7" in (rules / "tensor" / "README.md").read_text("utf-8")
+        assert main(["rules", "pages", "--rules", "rules", "--site", "site"]) == 0
+        assert "The test-folding of tensor 7" in Path("site", "test-folding.md").read_text("utf-8")
 
     def test_lint_runs_them(self, rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
         put(rules.parent / "fixtures", "test-folding/first", "test-folding", "epoch 1 done\n")

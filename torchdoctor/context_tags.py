@@ -7,14 +7,14 @@ from __future__ import annotations
 
 TAGS: dict[str, tuple[str, ...]] = {
     "system": ("linux", "windows", "macos", "wsl"),
-    "device": ("nvidia", "amd", "intel", "apple", "cpu"),
+    "device": ("nvidia", "amd", "intel", "apple"),
     "board": ("desktop", "jetson", "aarch64"),
     "runtime": (
-        "bare", "docker", "podman", "kubernetes", "slurm", "ray", "colab", "kaggle", "jupyter", "ci",
+        "docker", "podman", "kubernetes", "slurm", "ray", "colab", "kaggle", "jupyter", "ci",
     ),
     "python": ("venv", "conda", "uv", "system-python", "embedded"),
     "phase": (
-        "install", "import", "build", "load", "train", "validate", "infer", "serve", "export", "end",
+        "import", "build", "load", "train", "validate", "infer", "serve", "export",
     ),
     "program": (
         "trainer", "lightning", "accelerate", "deepspeed", "fsdp", "peft", "diffusers", "vllm", "sglang",
@@ -28,4 +28,4 @@ DIMENSION = {tag: dimension for dimension, tags in TAGS.items() for tag in tags}
 # What most readers have: naming it keeps a fix from others, and is no reason to put it first.
 USUAL = frozenset({"linux", "nvidia", "train", "user", "desktop"})
 # What says nothing of its neighbours: a notebook, a CI job and Ray may run in any container.
-BESIDE_OTHERS = frozenset({"cpu", "ray", "jupyter", "ci"})
+BESIDE_OTHERS = frozenset({"ray", "jupyter", "ci"})

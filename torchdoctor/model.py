@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 FactValue: TypeAlias = "str | int | float | bool | tuple[FactValue, ...] | None"
 
 REPORT_SCHEMA = "torchdoctor.report/1"
+SITE = ""  # where the documentation is published, with a "/" at its end; "" while it is nowhere
 
 
 class TorchdoctorError(Exception):
@@ -31,6 +32,11 @@ class TorchdoctorError(Exception):
     def __init__(self, *problems: str) -> None:
         super().__init__("\n".join(problems))
         self.problems = problems
+
+
+def page_of(rule: str, family: str) -> str:
+    """Where the page of a rule, or of a check of ``lint``, lies in the documentation."""
+    return f"{SITE}{'lint' if family == 'lint' else 'rules'}/{rule}/"
 
 
 def counted(count: int, one: str, many: str = "") -> str:
@@ -195,6 +201,15 @@ class Event(Record):
     recovered: bool = False
     count: int = 1
     message_line: int = 0  # line on which the message begins; 0 when that is ``line``
+
+    def place(self, offset: int = 0) -> str:
+        """Where a fact of it stands: its file and line, or so many lines below."""
+        return f"text:{self.source}:{self.line + offset}"
+
+    @property
+    def flight_record(self) -> bool:
+        """Is it a statement of a flight record, as ``intake/flight.py`` words them?"""
+        return self.text.startswith("flight record, ")
 
 
 class Form(str, Enum):

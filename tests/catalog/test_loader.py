@@ -1,3 +1,5 @@
+"""None"""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -6,8 +8,12 @@ import pytest
 
 from torchdoctor.catalog import UnknownRuleError, load
 from torchdoctor.catalog.compile import compile_tree
+from torchdoctor.catalog.page import gather
+from torchdoctor.catalog.pages import in_text
 from torchdoctor.catalog.reader import CatalogError
 from torchdoctor.catalog.ruleset import RuleSet, word_of
+from torchdoctor.engine import FactBook, diagnose
+from torchdoctor.intake import read_text
 from torchdoctor.model import Role, Severity
 
 # the sample of the design, word for word
@@ -284,3 +290,77 @@ def test_what_a_command_finds_is_named_in_its_sources(command: str) -> None:
         )
     )
     assert named <= set(rules)
+
+
+# Retired rules: they load, match nothing, and nothing may lead to them
+RULE = """id = "{id}"
+family = "memory"
+severity = "fatal"
+role = "cause"
+title = "{id} happened"
+why = "Because."
+{more}
+[[match]]
+text = "the pool of {id} is exhausted"
+"""
+
+RETIRED = 'retired = "0.4: two causes in one"\nreplaced_by = ["new-one"]'
+
+LOG = (
+    'Traceback (most recent call last):\n  File "/home/me/a.py", line 1, in f\n    g()\n'
+    "RuntimeError: the pool of {} is exhausted\n"
+)
+
+
+@pytest.fixture
+def retired_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "rules" / "memory").mkdir(parents=True)
+    retired_write(tmp_path / "rules", "new-one")
+    retired_write(tmp_path / "rules", "old-one", RETIRED)
+    return tmp_path / "rules"
+
+
+def retired_write(root: Path, rule_id: str, more: str = "") -> None:
+    (root / "memory" / f"{rule_id}.toml").write_text(RULE.format(id=rule_id, more=more), encoding="utf-8")
+
+
+def test_it_loads_and_never_matches(retired_tree: Path) -> None:
+    rules = load(str(retired_tree))
+    assert rules.retired == {"old-one": ("new-one",)}
+    assert rules.rule("old-one").matches == ()
+    for name, expected in (("new-one", ["new-one"]), ("old-one", [])):
+        report = diagnose(read_text(LOG.format(name)), FactBook(None), rules)
+        assert [item.rule for item in report.diagnoses] == expected
+
+
+def test_its_page_names_the_rule_in_its_place(retired_tree: Path) -> None:
+    page = in_text(gather(load(str(retired_tree)), "old-one"))
+    assert "Retired: 0.4: two causes in one. Its failures are told by new-one." in page
+
+
+@pytest.mark.parametrize("key", ["leads_to", "refines"])
+@pytest.mark.parametrize("name", ["old-one", "@gone"])
+def test_nothing_names_it(retired_tree: Path, key: str, name: str) -> None:
+    (retired_tree / "groups.toml").write_text('gone = ["old-one"]\n', encoding="utf-8")
+    retired_write(retired_tree, "third", f'{key} = ["{name}"]')
+    with pytest.raises(CatalogError) as error:
+        load(str(retired_tree))
+    assert error.value.problems == (
+        f'memory/third.toml: {key} names the retired rule "old-one"; name new-one',
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "complaint"),
+    [
+        ('replaced_by = ["new-one"]', "replaced_by stands only beside retired"),
+        ('retired = "0.4: gone"\nreplaced_by = ["new-on"]', 'unknown rule "new-on"; did you mean "new-one"'),
+        ('retired = "0.4: gone"\nreplaced_by = ["old-one"]', 'replaced_by names the retired rule "old-one"'),
+        ("retired = true", "retired must be text"),
+    ],
+)
+def test_faulty_retirements(retired_tree: Path, more: str, complaint: str) -> None:
+    retired_write(retired_tree, "third", more)
+    with pytest.raises(CatalogError, match=complaint):
+        load(str(retired_tree))

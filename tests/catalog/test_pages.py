@@ -1,4 +1,4 @@
-"""The pages: current, the same bytes each time, and the same that ``rules show`` prints."""
+"""What pages are made of is current and the same bytes each time; they say what ``rules show`` prints."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from torchdoctor import catalog
-from torchdoctor.catalog.nearest import MESSAGES
 from torchdoctor.catalog.page import gather, readable
-from torchdoctor.catalog.pages import files, in_text
-from torchdoctor.catalog.remarks import EXAMPLES, Example, rule_file, versions
+from torchdoctor.catalog.pages import in_text, site
+from torchdoctor.catalog.remarks import Example, rule_file, versions
 from torchdoctor.cli.main import main
 from torchdoctor.workbench.examples import MAX_LENGTH, MAX_LINES, collect
 from torchdoctor.workbench.lint import Catalog
@@ -31,27 +30,6 @@ def test_they_are_current(examined: Catalog, pages: dict[str, str]) -> None:
 
 def test_they_come_out_the_same_twice(examined: Catalog, pages: dict[str, str]) -> None:
     assert examined.pages() == pages
-
-
-def test_no_page_is_left_of_a_family_that_is_gone(examined: Catalog, pages: dict[str, str]) -> None:
-    there = {
-        path.relative_to(examined.directory).as_posix()
-        for path in Path(examined.directory).rglob("README.md")
-    }
-    assert there == set(pages) - {EXAMPLES, MESSAGES}
-
-
-def test_every_rule_has_a_section_and_every_link_leads_to_one(
-    examined: Catalog, pages: dict[str, str]
-) -> None:
-    anchors: dict[str, set[str]] = {
-        name: set(re.findall(r"^## (\S+)$", text, re.MULTILINE)) for name, text in pages.items()
-    }
-    for rule in examined.rules.rules():
-        assert rule.id in anchors[f"{rule.family}/README.md"]
-    links = re.findall(r"\]\(([\w/-]+/README\.md)#([\w-]+)\)", pages["README.md"])
-    assert len(links) == len(examined.rules)
-    assert all(anchor in anchors[name] for name, anchor in links)
 
 
 def test_every_rule_that_matches_has_an_example(examined: Catalog) -> None:
@@ -76,13 +54,18 @@ def test_examples_prefer_real_logs(examined: Catalog) -> None:
                 assert answer.case.origin == "reconstructed" or not answer.report.diagnoses[0].evidence
 
 
+@pytest.fixture(scope="module")
+def made(examined: Catalog) -> dict[str, str]:
+    """The pages of a site."""
+    return site(examined.rules, examined.directory, collect(examined.answers))
+
+
 def test_show_says_the_same(
-    examined: Catalog, pages: dict[str, str], capsys: pytest.CaptureFixture[str]
+    examined: Catalog, made: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["rules", "show", "cuda-assert-label-range"]) == 0
     shown = capsys.readouterr().out
-    page = pages["cuda-runtime/README.md"]
-    section = page.split("\n## cuda-assert-label-range\n")[1].split("\n## ")[0]
+    section = made["cuda-assert-label-range.md"]
     order = [
         "Example",
         "Why",
@@ -160,14 +143,13 @@ def test_ways_out_keep_their_order_and_look_alikes_are_named(tree: Path) -> None
     assert "  torch 1.0 and later\n  - the pool `first` N is exhausted\n" in text
 
 
-def test_values_of_the_message_and_groups_are_words_for_readers(pages: dict[str, str]) -> None:
-    page = pages["memory/README.md"]
+def test_values_of_the_message_and_groups_are_words_for_readers(made: dict[str, str]) -> None:
+    page = made["allocator-option-invalid.md"]
     assert r"1. Take OPTION out of PYTORCH\_CUDA\_ALLOC\_CONF" in page
     assert "- `Unrecognized CachingAllocator option: OPTION` – torch 1.10 to 2.8" in page
     assert "**Can lead to** `@peer-death`, `@launcher-teardown`." in page
-    for name, text in pages.items():
-        if name.endswith(".md"):
-            assert not re.search(r"\{\w+\.\w+\}|\bmatch\.", text), name
+    for name, text in made.items():
+        assert not re.search(r"\{\w+\.\w+\}|\bmatch\.", text), name
 
 
 def test_rules_print_the_same_text_only_where_they_share_a_whole_template(examined: Catalog) -> None:
@@ -191,8 +173,8 @@ def test_a_site_has_a_page_for_each_rule_and_every_link_leads_to_one(tmp_path: P
 
 
 def test_markdown_shows_texts_as_they_are(tree: Path) -> None:
-    made = files(catalog.load(str(tree)), str(tree), {"first": Example("first/one", ("```", "x"), ())})
-    page = made["memory/README.md"]
+    made = site(catalog.load(str(tree)), str(tree), {"first": Example("first/one", ("```", "x"), ())})
+    page = made["first.md"]
     assert r"\_\_slots\_\_ \| and \*stars\*; see https://example.org/a_b_c" in page
     assert r"**first \[of\] \<pools>**" in page
     assert "````text\n```\nx\n````" in page
@@ -202,12 +184,11 @@ def test_markdown_shows_texts_as_they_are(tree: Path) -> None:
 
 def test_the_command_writes_what_changed_only(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rules", "pages", "--rules", str(tree)]) == 0
-    assert "README.md" in capsys.readouterr().out
-    before = {path: path.stat().st_mtime_ns for path in tree.rglob("README.md")}
-    assert len(before) == 2
+    assert "examples.json" in capsys.readouterr().out
+    before = {path: path.stat().st_mtime_ns for path in tree.iterdir()}
     assert main(["rules", "pages", "--rules", str(tree)]) == 0
-    assert capsys.readouterr().out == "4 files are current\n"
-    assert {path: path.stat().st_mtime_ns for path in tree.rglob("README.md")} == before
+    assert capsys.readouterr().out == "2 files are current\n"
+    assert {path: path.stat().st_mtime_ns for path in tree.iterdir()} == before
 
 
 @pytest.mark.parametrize(

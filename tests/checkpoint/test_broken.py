@@ -1,4 +1,4 @@
-"""Each way of being broken is named by its own rule, and nothing else fatal comes before it."""
+"""Each way of being broken is named by its own rule; a short run of the fuzzer."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pytest
 
 from checkpoint import made
 from checkpoint.broken import BROKEN, copied, entries, good, packed, tensors
+from checkpoint.mutations import examine as survives
+from checkpoint.mutations import mutations
 from torchdoctor import catalog
 from torchdoctor.checkpoint.report import examine
 from torchdoctor.checkpoint.target import Target
@@ -88,3 +90,21 @@ def test_a_compressed_archive_is_read(tmp_path: Path) -> None:
 def test_every_rule_named_here_is_in_the_catalog() -> None:
     known = set(catalog.load().ids())
     assert {rule for _, rule in BROKEN.values()} <= known
+
+
+# A short run of the fuzzer; ``benchmarks/checkpoint_fuzz.py`` makes the long one
+def test_no_mutation_makes_it_raise(tmp_path: Path) -> None:
+    for data in mutations(1500, seed=2):
+        survives(data, tmp_path / "model.pt")
+
+
+def test_random_instructions(tmp_path: Path) -> None:
+    """Pickles of random opcodes: the machine must end each in a value, a fault or a budget."""
+    import random
+
+    chance = random.Random(5)
+    codes = b"(0123NIJKMLFGSTUVXRQPbcioaselduthjgqrp})]."
+    codes += b"\x80\x81\x85\x86\x87\x88\x89\x8a\x8c\x8f\x90\x91\x92\x93\x94"
+    for _ in range(1500):
+        body = bytes(chance.choice(codes) for _ in range(chance.randrange(1, 200)))
+        survives(b"\x80\x02" + body, tmp_path / "model.pkl")

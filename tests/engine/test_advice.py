@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from torchdoctor import catalog
 from torchdoctor.catalog import RuleSet
 from torchdoctor.catalog.rule import ConditionalFix
 from torchdoctor.engine import FactBook, diagnose
@@ -43,11 +42,6 @@ FOREIGN = {
     "docker": f"{MAC}|{WINDOWS}|kubectl|rocm",
     "grace-hopper": f"{MAC}|{WINDOWS}|whl/cu118|rocm",
 }
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return catalog.load()
 
 
 def known(facts: dict[str, FactValue]) -> RecordedFacts:

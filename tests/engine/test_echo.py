@@ -1,19 +1,22 @@
-"""A rank that reports the loss of another one is never the cause."""
+"""Ranks: which failed first, and one that reports the loss of another is never the cause."""
 
 from __future__ import annotations
 
 import pytest
 
-from torchdoctor.catalog import RuleSet, load, rules_directory
+from torchdoctor.catalog import RuleSet, rules_directory
 from torchdoctor.catalog.loader import read_groups
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.echo import PEER_DEATH, WORKER_DEATH
 from torchdoctor.engine.factbook import FactBook
+from torchdoctor.engine.match import Haystack
 from torchdoctor.intake import read_text
 from torchdoctor.model import Report, Role
 
 PACKAGES = "/opt/venv/lib/python3.11/site-packages"
+
 C10D = "torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d"
+
 OWN = """\
 [rank2]: Traceback (most recent call last):
 [rank2]:   File "/home/ml/sft/sft.py", line 17, in <module>
@@ -22,6 +25,7 @@ OWN = """\
 [rank2]:     return [ord(c) % 50 for c in row["text"]]
 [rank2]: KeyError: 'text'
 """
+
 STACK = f"""\
 [rank0]: Traceback (most recent call last):
 [rank0]:   File "/home/ml/sft/sft.py", line 14, in main
@@ -29,6 +33,7 @@ STACK = f"""\
 [rank0]:   File "{PACKAGES}/torch/distributed/distributed_c10d.py", line 2810, in all_reduce
 [rank0]:     work = group.allreduce([tensor], opts)
 """
+
 ECHOES = (
     "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [::1]:3021",
     "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:598] Read error [127.0.0.1]:911: "
@@ -47,16 +52,12 @@ ECHOES = (
     "RuntimeError: [3] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-"
     "value store by key '0', but store->get('0') got error: Connection reset by peer",
 )
+
 LATER = (
     "RuntimeError: Timed out initializing process group in store based barrier on rank: 0, for key: "
     "store_based_barrier_key:1 (world_size=4, worker_count=3, timeout=0:30:00)",
     "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 3/4 clients joined.",
 )
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
 
 
 def _report(text: str, rules: RuleSet) -> Report:
@@ -101,3 +102,39 @@ def test_a_refused_connection_stays_a_cause(rules: RuleSet) -> None:
     text = "[../third_party/gloo/gloo/transport/tcp/pair.cc:152] connect [127.0.1.1]:3021: Connection refused"
     report = _report(_echo(f"RuntimeError: {text}"), rules)
     assert [(d.rule, d.role) for d in report.diagnoses] == [("gloo-connect", Role.CAUSE)]
+
+
+# Which rank failed first, where a scheduler counts tasks and ranks print their own lines
+LOST = (
+    "[rank5]:[W108 20:01:12.118220041 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=82, "
+    "addr=[gpu-b]:41022, remote=[gpu-a]:29500): Failed to recv, got 0 bytes. Connection was likely closed. "
+    "Did the remote server shutdown or crash?\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("end", "rank"),
+    [
+        # the task is a launcher of several ranks: as a rank it would have printed its exception
+        ("srun: error: gpu-b: task 1: Exited with exit code 1", 5),
+        ("srun: error: gpu-b: task 1: Killed", 1),
+        ("srun: error: gpu-b: task 1: Exited with exit code 137", 1),
+    ],
+)
+def test_a_task_of_srun_that_left_by_itself_and_printed_nothing_is_no_rank(
+    end: str, rank: int, rules: RuleSet
+) -> None:
+    report = diagnose(read_text(f"{LOST}{end}\n"), FactBook(None), rules)
+    assert report.first_failure is not None
+    assert report.first_failure.rank == rank
+
+
+def test_of_two_ranks_the_one_that_says_it_once_among_many_is_judged() -> None:
+    """The literal stands in more events than are looked at, and all but one are of rank 0."""
+    again = [f"[rank0]: RuntimeError: CUDA out of memory. Tried to allocate {n}.00 MiB" for n in range(90)]
+    once = "[rank1]: RuntimeError: CUDA out of memory. Tried to allocate 7.00 GiB"
+    lines = [*again[:60], once, *again[60:]]
+    haystack = Haystack(read_text("\n".join(f"{line}\n[rank0]: step" for line in lines)))
+    found = [haystack.events[number].rank for number in haystack.events_with("CUDA out of memory")]
+    assert len(found) < len(haystack.events)
+    assert found.count(1) == 1

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from case_files import catalogued
 
-from torchdoctor import catalog
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import FactBook, diagnose
 from torchdoctor.engine.wording import duration
@@ -192,11 +191,6 @@ FIRST = [
     tuple(line.split("\t"))
     for line in (Path(__file__).parent / "first_fix.tsv").read_text("utf-8").splitlines()
 ]
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return catalog.load()
 
 
 def _fixes(case: str, rules: RuleSet) -> tuple[Fix, ...]:

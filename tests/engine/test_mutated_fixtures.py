@@ -1,8 +1,9 @@
-"""No input makes the engine raise or hang: cases cut, doubled, interleaved, spliced, bytes flipped."""
+"""No input makes the engine raise or hang: cases changed in every way, and a time for regexes."""
 
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -10,19 +11,15 @@ from case_files import catalogued
 from pace import bounded
 
 from torchdoctor import intake
-from torchdoctor.catalog import load
 from torchdoctor.catalog.ruleset import RuleSet
-from torchdoctor.engine import FactBook, diagnose
+from torchdoctor.engine import FactBook, diagnose, factbook
+from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.model import Outcome
 
 EACH = 60
+
 # generous: a busy machine may be ten times slower than a quiet one
 LIMIT_S = 3.0
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
 
 
 def cut(data: bytes, other: bytes, rng: random.Random) -> bytes:
@@ -81,3 +78,18 @@ def test_a_hostile_text_of_all_literals_is_bounded(rules: RuleSet, tmp_path: Pat
     )
     report = bounded(10 * LIMIT_S, lambda: diagnose(intake.read([str(path)]), FactBook(), rules))
     assert report.faults == ()
+
+
+# Regexes of rules have a time for one text, all together
+def test_what_is_spent_is_told_and_not_spent_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = TextFacts(intake.read_text("RuntimeError: x\n"), FactBook(None))
+    pattern = re.compile("ab")
+    assert facts.search(pattern, "--ab", 4) is not None
+    assert facts.search(pattern, "--ab", 3) is None  # beyond its reach
+    assert facts.notes == []
+    clock = iter((0.0, 2 * factbook.REGEX_S))
+    monkeypatch.setattr(factbook.time, "perf_counter", lambda: next(clock))
+    assert facts.search(pattern, "--ab", 4) is not None
+    assert facts.search(pattern, "--ab", 4) is None
+    (note,) = facts.notes
+    assert "was not searched" in note

@@ -1,4 +1,4 @@
-"""A log that names a file of weights which lies here: the file itself names the cause."""
+"""What the files that a log names add to the answer: a checkpoint that lies here, a program."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ def load_weights(model, path):
 if __name__ == "__main__":
     load_weights(build_the_model(), "weights/epoch7.pt")
 """
+
 LOG = """\
 loading {file}
 Traceback (most recent call last):
@@ -36,12 +37,15 @@ Traceback (most recent call last):
     {code}
 {message}
 """
+
 REFUSED = (
     6, "_pickle.UnpicklingError: Weights only load failed. In PyTorch 2.6, we changed the default value of "
     "the `weights_only` argument in `torch.load` from `False` to `True`.\n\tWeightsUnpickler error: "
     "Unsupported global: GLOBAL argparse.Namespace was not an allowed global by default.",
 )  # fmt: skip
+
 CORRUPT = (6, "_pickle.UnpicklingError: invalid load key, 'v'.")
+
 MISMATCH = (
     7, "RuntimeError: Error(s) in loading state_dict for Net:\n\tsize mismatch for {name}: copying a param "
     "with shape torch.Size({have}) from checkpoint, the shape in current model is torch.Size({want}).",
@@ -139,3 +143,81 @@ def facts_of_tensors(path: Path) -> dict[str, tuple[int, ...]]:
     weights = inspect(str(path)).weights
     assert weights is not None
     return {name: tensor.shape for name, tensor in weights.tensors.items()}
+
+
+# ``explain`` names what ``lint`` finds in the program that failed
+SCRIPT_PITFALLS = """\
+import torch
+from torch import nn
+
+
+def train_one_epoch(model, opt):
+    for batch, target in loader:
+        opt.zero_grad()
+        loss = torch.tensor(nn.functional.mse_loss(model(batch), target).item())
+        loss.backward()
+        opt.step()
+
+
+if __name__ == "__main__":
+    model = nn.Linear(4, 1)
+    train_one_epoch(model, torch.optim.SGD(model.parameters(), lr=0.1))
+"""
+
+LOG_PITFALLS = """\
+Traceback (most recent call last):
+  File "{path}", line 15, in <module>
+    train_one_epoch(model, torch.optim.SGD(model.parameters(), lr=0.1))
+  File "{path}", line 9, in train_one_epoch
+    loss.backward()
+  File "/opt/env/lib/python3.11/site-packages/torch/_tensor.py", line 623, in backward
+    torch.autograd.backward(
+RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn
+"""
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    (tmp_path / "train.py").write_text(SCRIPT_PITFALLS, encoding="utf-8")
+    path = tmp_path / "train.log"
+    path.write_text(LOG_PITFALLS.format(path=tmp_path / "train.py"), encoding="utf-8")
+    return path
+
+
+def pitfalls(log: Path, capsys: pytest.CaptureFixture[str], *options: str) -> list[tuple[str, int, bool]]:
+    """(id, line, against) of each piece of evidence out of the program."""
+    assert main(["explain", str(log), "--format", "json", *options]) == 0
+    first = json.loads(capsys.readouterr().out)["diagnoses"][0]
+    assert (first["rule"], first["standing"]) == ("no-grad-fn", "confirmed")
+    return [
+        (one["text"].split()[2].rstrip(","), one["line"], one["against"])
+        for one in first["evidence"]
+        if one["file"] and one["file"].endswith("train.py")
+    ]
+
+
+def test_the_pitfall_behind_the_failure_is_named(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert pitfalls(log, capsys) == [("graph-cut", 9, False)]
+
+
+def test_nothing_is_read_offline(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert pitfalls(log, capsys, "--offline") == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("loss = torch.tensor(nn.functional.mse_loss(model(batch), target).item())", "loss = step(batch)"),
+        ("loss.backward()", "loss.backward()  # torchdoctor: ignore[graph-cut]"),
+        ("opt.zero_grad()", "pass"),
+        ("import torch\n", "import torch\nimport os\n"),
+    ],
+    ids=["no pitfall", "ignored", "one of another rule", "another version of the file"],
+)
+def test_what_the_program_does_not_show_is_not_named(
+    log: Path, capsys: pytest.CaptureFixture[str], old: str, new: str
+) -> None:
+    script = log.with_name("train.py")
+    script.write_text(script.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    named = [] if old != "opt.zero_grad()" else ["graph-cut"]
+    assert [one for one, _, _ in pitfalls(log, capsys, "--here")] == named

@@ -1,14 +1,18 @@
-"""Messages of every kind of event: confirmed where a run prints them, not where a text only holds them."""
+"""Messages that a text only holds, and causes that only a warning names: none is confirmed."""
 
 from __future__ import annotations
 
+import random
+import re
+from pathlib import Path
+
 import pytest
 
-from torchdoctor.catalog import RuleSet, load
+from torchdoctor.catalog import RuleSet
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
-from torchdoctor.intake import read_text
-from torchdoctor.model import Diagnosis, Severity, Standing
+from torchdoctor.intake import read, read_text
+from torchdoctor.model import Diagnosis, Outcome, Report, Severity, Standing
 
 MESSAGES = (
     "RuntimeError: mat1 and mat2 shapes cannot be multiplied (6x512 and 800x120)",
@@ -23,6 +27,7 @@ MESSAGES = (
     "ERROR: Could not find a version that satisfies the requirement torch==2.1.2+cpu (from versions: none)",
     "Failed to initialize NVML: Unknown Error",
 )
+
 HOLDING = {
     "comment": "import torch\n\n# {}\nx = torch.rand(3)\nprint(x)\n",
     "comment behind code": "import os\n\ndef f(x):\n    return x  # {}\n",
@@ -52,6 +57,7 @@ HOLDING = {
     "commit": 'commit 0d3c1b2a\nAuthor: A <a@example.org>\n\n    Fix "{}"\n\n    It came from the loader.\n',
     "changes": '## 1.4.2\n\n- Fixed "{}" in eval.\n- Faster start.\n\n## 1.4.1\n\n- First release with it.\n',
 }
+
 PRINTING = {
     "alone": "{}\n",
     "behind steps": "epoch 0 loss 2.3\nepoch 1 loss 2.2\n{}\n",
@@ -62,17 +68,13 @@ PRINTING = {
 }
 
 
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
-
-
 def _found(text: str, rules: RuleSet) -> tuple[Diagnosis, ...]:
     return diagnose(read_text(text), FactBook(None), rules).diagnoses
 
 
 # an exception's class at the head of an item is an anchor
 LISTS = ("YAML", "Markdown list")
+
 SOURCES = ("comment", "comment behind code", "exception in a program", "logging in a program")
 
 
@@ -113,3 +115,113 @@ def test_a_run_that_prints_a_message_gives_one(name: str, rules: RuleSet) -> Non
 def test_a_logger_prints_class_and_message(rules: RuleSet) -> None:
     text = "2025-03-02 10:11:12,345 ERROR trainer: IndexError: Target 10 is out of bounds.\n"
     assert [item.rule for item in _found(text, rules)] == ["cuda-assert-label-range"]
+
+
+# Texts that are no logs: sources, rules, pages. Possible at most, and seldom that
+ROOT = Path(__file__).resolve().parents[2]
+
+# a page that shows a program's output in a fence is what a pasted issue is
+SHOWS_OUTPUT = re.compile(r"^```(?:(?!^```).)*^\w+Error: ", re.DOTALL | re.MULTILINE)
+
+MANY = 60
+
+MOST_ALARMS = 0.2
+
+
+def _own_files() -> list[Path]:
+    """Pages, programs, tests, scripts and rules of this repository: they are full of error messages."""
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("deploy/*/*.md")]
+    pages = [path for path in pages if not SHOWS_OUTPUT.search(path.read_text(encoding="utf-8"))]
+    others = [*ROOT.glob("torchdoctor/**/*.py"), *ROOT.glob("tests/**/*.py"), *ROOT.glob("rules/*/*.toml")]
+    others += ROOT.glob("deploy/*/*.sh")
+    chosen = random.Random(9).sample(sorted(others), MANY - min(len(pages), 20))
+    return [*sorted(pages)[:20], *chosen]
+
+
+def test_texts_that_are_no_logs(rules: RuleSet) -> None:
+    alarms: dict[str, Standing] = {}
+    for path in _own_files():
+        found = diagnose(read([str(path)]), FactBook(), rules).diagnoses
+        fatal = [item for item in found if item.severity is Severity.FATAL]
+        if fatal:
+            alarms[str(path.relative_to(ROOT))] = fatal[0].standing
+    assert Standing.CONFIRMED not in alarms.values(), alarms
+    assert len(alarms) <= MOST_ALARMS * MANY, alarms
+
+
+# Causes that only a warning or a line of a log names, beside a failure
+DRIVER = (
+    "/v/lib/python3.10/site-packages/torch/cuda/__init__.py:141: UserWarning: CUDA initialization: Found no "
+    "NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver\n"
+    "  return torch._C._cuda_getDeviceCount() > 0\n"
+)
+
+NVIDIA_SMI = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n"
+
+STEPS = "epoch 0 loss 1.09\nepoch 1 loss 0.94\n"
+
+RAISED = 'Traceback (most recent call last):\n  File "/w/run.py", line 66, in <module>\n    go()\n'
+
+SHAPE = f"{RAISED}RuntimeError: mat1 and mat2 shapes cannot be multiplied (1x300 and 384x128)\n"
+
+NO_GPU = f"{RAISED}RuntimeError: No CUDA GPUs are available\n"
+
+STRANGE = (
+    f'{RAISED}  File "/v/lib/python3.11/site-packages/tracker/core.py", line 8, in put\n    raise Lost(key)\n'
+    "tracker.core.LostError: no such series\n"
+)
+
+
+def _report(text: str, rules: RuleSet) -> Report:
+    return diagnose(read_text(text), FactBook(None), rules)
+
+
+@pytest.mark.parametrize("said", [DRIVER, NVIDIA_SMI])
+def test_a_failure_of_another_cause_comes_before_what_was_only_said(said: str, rules: RuleSet) -> None:
+    assert _report(said + SHAPE, rules).diagnoses[0].rule == "matmul-shape"
+
+
+@pytest.mark.parametrize("said", [DRIVER, NVIDIA_SMI])
+def test_a_failure_that_follows_from_it_stands_under_it(said: str, rules: RuleSet) -> None:
+    (only,) = _report(said + NO_GPU, rules).diagnoses
+    assert (only.rule, [link.rule for link in only.leads_to]) == ("driver-not-found", ["no-cuda-gpus"])
+
+
+def test_a_run_that_trained_on_failed_of_what_no_rule_knows(rules: RuleSet) -> None:
+    report = _report(DRIVER + STEPS + STRANGE, rules)
+    assert report.outcome is Outcome.UNRECOGNISED
+    assert report.suspect is not None
+    assert report.suspect.type == "tracker.core.LostError"
+    assert any("driver-not-found" in note for note in report.notes)
+
+
+def test_a_warning_without_a_link_to_the_end_is_not_why(rules: RuleSet) -> None:
+    report = _report(DRIVER + STRANGE, rules)
+    assert report.outcome is Outcome.UNRECOGNISED
+    assert any("driver-not-found" in note for note in report.notes)
+
+
+def test_what_was_raised_comes_before_a_warning_of_a_library(rules: RuleSet) -> None:
+    scheduler = (
+        "/v/torch/optim/lr_scheduler.py:134: UserWarning: "
+        "Detected call of `lr_scheduler.step()` before `optimizer.step()`.\n"
+    )
+    aborted = f"{RAISED}RuntimeError: NCCL communicator was aborted on rank 19.\n"
+    box = (
+        "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0 (pid: 8851) "
+        "of binary: python\n"
+    )
+    assert [item.rule for item in _report(scheduler + aborted, rules).diagnoses] == [
+        "nccl-aborted",
+        "scheduler-order",
+    ]
+    assert _report(scheduler + box, rules).diagnoses[0].rule == "scheduler-order"
+
+
+def test_bitsandbytes_without_a_driver(rules: RuleSet) -> None:
+    warned = (
+        "/v/lib/python3.10/site-packages/bitsandbytes/cextension.py:34: UserWarning: The installed version "
+        "of bitsandbytes was compiled without GPU support. 8-bit optimizers are unavailable.\n"
+    )
+    (only,) = _report(warned + NO_GPU + NVIDIA_SMI, rules).diagnoses
+    assert only.rule == "driver-not-found"

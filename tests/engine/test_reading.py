@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.catalog import RuleSet, load
+from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import FactBook, diagnose
 from torchdoctor.intake import read_text
 from torchdoctor.model import Outcome
@@ -22,12 +22,8 @@ MINE = ("/w/train.py", "<module>", "net(x)")
 CALL = (f"{SITE}/torch/nn/modules/module.py", "_wrapped_call_impl", "return self._call_impl(*args, **kwargs)")
 LINEAR = (f"{SITE}/torch/nn/functional.py", "linear", "return torch._C._nn.linear(a, b)")
 WRAPPER = (f"{SITE}/widgets/core.py", "inner", "return func(*args, **kwargs)")
+MADE = ("/w/net.py", "__init__", 'self.conv = nn.Conv2d(4, 8, 3, padding_mode="x")')
 WIDGET = (f"{SITE}/widgets/core.py", "turn", 'raise ValueError("no")')
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
 
 
 @pytest.mark.parametrize(
@@ -47,6 +43,36 @@ def rules() -> RuleSet:
             raised("widgets.BrokenError: it broke", MINE, WIDGET),
             ("library-refused", "widgets", "widgets.core.turn", None, None),
             "widgets refused the call of widgets.core.turn.",
+        ),
+        (
+            raised("ValueError: no mode", MADE, (f"{SITE}/torch/nn/modules/conv.py", "__init__", "raise")),
+            ("library-refused", "torch", "nn.Conv2d", None, None),
+            "torch refused the call of nn.Conv2d.",
+        ),
+        (
+            raised(
+                "ValueError: no rank",
+                ("/w/net.py", "<module>", "conf = widgets.Config(2)"),
+                ("<string>", "__init__", ""),
+                (f"{SITE}/widgets/core.py", "__post_init__", "raise"),
+            ),
+            ("library-refused", "widgets", "widgets.Config", None, None),
+            "widgets refused the call of widgets.Config.",
+        ),
+        (
+            raised("ValueError: no mode", MINE, (f"{SITE}/widgets/_impl.py", "stretch", "raise")),
+            ("library-refused", "widgets", "stretch", None, None),
+            "widgets refused the call of stretch.",
+        ),
+        (
+            raised("RuntimeError: no frob", ("/w/net.py", "forward", "y = torch.frob(x.sum(1))")),
+            ("library-refused", "torch", "torch.frob", None, None),
+            "torch refused the call of torch.frob.",
+        ),
+        (
+            raised("RuntimeError: frob(): no frob", CALL, ("/w/net.py", "forward", "y = self.a(x)")),
+            ("library-refused", "torch", "frob", None, None),
+            "torch refused the call of frob.",
         ),
         (raised("proj.Spent: no units left", MINE), None, ""),  # its own exception, of no library
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.catalog import RuleSet, load
+from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import FactBook, diagnose
 from torchdoctor.intake import read_text
 from torchdoctor.model import Outcome
@@ -12,11 +12,6 @@ from torchdoctor.model import Outcome
 NCCL = "n1:881:890 [0] "
 GIVES_UP = f"{NCCL}NCCL INFO init.cu:568 -> 1\n"
 WARNS = f"{NCCL}transport/p2p.cu:548 NCCL WARN failed to open CUDA handle : 64 peers\n"
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
 
 
 @pytest.mark.parametrize(

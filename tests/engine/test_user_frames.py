@@ -7,26 +7,24 @@ from pathlib import Path
 import pytest
 from case_files import catalogued
 
-from torchdoctor.catalog import RuleSet, load
+from torchdoctor.catalog import RuleSet
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
+from torchdoctor.engine.textfacts import event_value
 from torchdoctor.intake import read_text
-from torchdoctor.model import Frame
+from torchdoctor.model import EventKind, Frame, Transcript
 from torchdoctor.workbench.case import transcript
 from torchdoctor.workbench.evaluate import Evaluation, Result
 from torchdoctor.workbench.labelled import cases
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
+
 PACKAGES = "/opt/venv/lib/python3.11/site-packages"
+
 OOM = (
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of "
     "15.77 GiB of which 1.02 GiB is free."
 )
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
 
 
 def _frame(text: str, rules: RuleSet) -> Frame | None:
@@ -164,10 +162,12 @@ def test_the_frame_of_a_pool_is_that_of_its_worker(rules: RuleSet) -> None:
 
 
 SHAPES = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (6x512 and 800x120)"
+
 LINEAR = (
     f'  File "{PACKAGES}/torch/nn/modules/linear.py", line 134, in forward\n'
     "    return F.linear(input, self.weight, self.bias)\n"
 )
+
 NO_OWN = f"Traceback (most recent call last):\n{LINEAR}{SHAPES}\n\n"
 
 
@@ -194,6 +194,7 @@ def test_output_that_its_author_quoted(above: str, rules: RuleSet) -> None:
 
 
 LINE = "\u2500" * 22
+
 BOX = f"""\
 {LINE} Traceback (most recent call last) {LINE}
   /home/adminuser/venv/lib/python3.11/site-packages/streamlit/runtime/scriptrunn
@@ -253,6 +254,7 @@ Traceback (most recent call last):
 torch._dynamo.exc.UserError: Could not guard on data-dependent expression u0 > 0 (unhinted: u0 > 0).
 
 """
+
 USER_CODE = '  File "/h/post.py", line 57, in nms\n    if keep.numel() > 0:\n'
 
 
@@ -343,3 +345,37 @@ def test_the_frame_that_raised_stands_before_that_of_what_was_handled(rules: Rul
 
 
 CAUSED = "The above exception was the direct cause of the following exception"
+
+# A report that gives the message and the frames in blocks of their own
+MESSAGE = "AttributeError: Can't pickle local object 'build.<locals>.collate'\n"
+
+STACK = (
+    "Traceback (most recent call last):\n"
+    '  File "/home/u/train.py", line 22, in fit\n    for batch in loader:\n'
+    '  File "/usr/lib/python3.10/multiprocessing/reduction.py", line 60, in dump\n'
+    "    ForkingPickler(file, protocol).dump(obj)\n"
+)
+
+
+def frames(transcript: Transcript, of: str) -> object:
+    (event,) = (one for one in transcript.events if one.kind is EventKind.EXCEPTION and one.type == of)
+    return event_value("event.frames", event, transcript)
+
+
+def test_the_only_message_has_the_only_stack() -> None:
+    told = frames(read_text(f"{MESSAGE}\nThe stack:\n{STACK}"), "AttributeError")
+    assert told == "/home/u/train.py:fit | /usr/lib/python3.10/multiprocessing/reduction.py:dump"
+
+
+def test_of_two_messages_nobody_knows_whose_it_is() -> None:
+    assert frames(read_text(f"{MESSAGE}ValueError: too late\n\n{STACK}"), "ValueError") == ""
+
+
+def test_of_two_stacks_neither_is_taken() -> None:
+    other = STACK.replace("train.py", "eval.py").replace("22", "7")
+    assert frames(read_text(f"{MESSAGE}\n{STACK}\nand\n{other}"), "AttributeError") == ""
+
+
+def test_a_message_with_frames_keeps_its_own() -> None:
+    whole = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n    f()\nKeyError: 1\n'
+    assert frames(read_text(f"{whole}\nlater\n{STACK}"), "KeyError") == "a.py:<module>"

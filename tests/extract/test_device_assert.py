@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from extracted import facts
 
-from torchdoctor.extract import device_assert, of_event
-from torchdoctor.model import Event, EventKind, Fact, FactValue, State, Transcript
+from torchdoctor.model import Event, EventKind, Fact, State
 
 WHERE = "block: [0,0,0], thread: [3,0,0]"
 
 
 def extract(text: str) -> dict[str, Fact]:
-    event = Event(0, EventKind.DEVICE_ASSERT, text, "run.log", 4, 4)
-    found = list(of_event("assert", event, Transcript(("run.log",), (event,))))
-    assert {fact.name for fact in found} <= set(device_assert.FACTS)
-    return {fact.name.removeprefix("assert."): fact for fact in found}
-
-
-def values(text: str) -> dict[str, FactValue]:
-    return {name: fact.value for name, fact in extract(text).items() if fact.state is State.KNOWN}
+    return facts("assert", Event(0, EventKind.DEVICE_ASSERT, text, "run.log", 4, 4))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +79,7 @@ def values(text: str) -> dict[str, FactValue]:
     ],
 )  # fmt: skip
 def test_forms(text: str, kernel: str | None, file: str | None) -> None:
-    found = values(text)
+    found = {name: fact.value for name, fact in extract(text).items()}
     assert (found.get("kernel"), found.get("file")) == (kernel, file)
 
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from extracted import facts
 
-from torchdoctor.extract import exit as exits
-from torchdoctor.extract import of_event
 from torchdoctor.intake import read_text
-from torchdoctor.model import Event, EventKind, Fact, FactValue, State, Transcript
+from torchdoctor.model import Event, EventKind, Fact, FactValue, State
 
 
 def extract(text: str, kind: EventKind = EventKind.LOG) -> dict[str, Fact]:
-    event = Event(0, kind, text, "job.log", 7, 7)
-    found = list(of_event("exit", event, Transcript(("job.log",), (event,))))
-    assert {fact.name for fact in found} <= set(exits.FACTS)
-    return {fact.name: fact for fact in found}
+    return facts("exit", Event(0, kind, text, "job.log", 7, 7))
 
 
 @pytest.mark.parametrize(
@@ -50,12 +46,12 @@ def extract(text: str, kind: EventKind = EventKind.LOG) -> dict[str, Fact]:
 )
 def test_forms(text: str, code: int | None, signal: str | None) -> None:
     found = extract(text)
-    value: FactValue = found["exit.code"].value if "exit.code" in found else None
+    value: FactValue = found["code"].value if "code" in found else None
     assert value == code
     if signal is None:
-        assert found["exit.signal"].state is State.ABSENT
+        assert found["signal"].state is State.ABSENT
     else:
-        assert found["exit.signal"].value == signal
+        assert found["signal"].value == signal
 
 
 def test_box_names_the_root_cause_first() -> None:
@@ -81,12 +77,12 @@ Root Cause (first observed failure):
   traceback : Signal 6 (SIGABRT) received by PID 683
 """
     values = {name: fact.value for name, fact in extract(box, EventKind.EXCEPTION).items()}
-    assert values == {"exit.code": -6, "exit.signal": "SIGABRT", "exit.pid": 683, "exit.local_rank": 0}
+    assert values == {"code": -6, "signal": "SIGABRT", "pid": 683, "local_rank": 0}
 
 
 def test_box_without_its_root_part() -> None:
     found = extract("  rank      : 3 (local_rank: 3)\n  exitcode  : 1 (pid: 9)\n  error_file: <N/A>")
-    assert found["exit.local_rank"].value == 3
+    assert found["local_rank"].value == 3
 
 
 @pytest.mark.parametrize(
@@ -105,7 +101,7 @@ def test_other_lines_say_nothing(text: str) -> None:
 
 
 def test_source_names_the_line() -> None:
-    assert extract("Killed")["exit.signal"].source == "text:job.log:7"
+    assert extract("Killed")["signal"].source == "text:job.log:7"
 
 
 @pytest.mark.parametrize(
@@ -125,4 +121,4 @@ def test_source_names_the_line() -> None:
 def test_a_shell_that_speaks_another_language(line: str, signal: str) -> None:
     (event,) = read_text(f"{line}\n").events
     assert event.kind is EventKind.CRASH
-    assert extract(event.text, event.kind)["exit.signal"].value == signal
+    assert extract(event.text, event.kind)["signal"].value == signal

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from extracted import values
 
-from torchdoctor.extract import of_event, torch_compile
-from torchdoctor.model import Event, EventKind, FactValue, State, Transcript
+from torchdoctor.extract import torch_compile
+from torchdoctor.model import Event, EventKind, FactValue
 
 
-def facts(name: str | None, text: str) -> dict[str, FactValue]:
-    event = Event(0, EventKind.EXCEPTION, text, "job.log", 1, 1, type=name)
-    found = list(of_event("compile", event, Transcript(("job.log",), (event,))))
-    assert {fact.name for fact in found} <= set(torch_compile.FACTS)
-    return {fact.name: fact.value for fact in found if fact.state is State.KNOWN}
+def compiled(name: str | None, text: str) -> dict[str, FactValue]:
+    return values("compile", Event(0, EventKind.EXCEPTION, text, "job.log", 1, 1, type=name))
 
 
 BACKEND = "torch._dynamo.exc.BackendCompilerFailed"
@@ -91,14 +89,14 @@ FAKE = "torch._dynamo.exc.TorchRuntimeError"
 )
 def test_wrapped_error(name: str, text: str, wrapped: tuple[str, str], internal: bool) -> None:
     assert torch_compile.wrapped(text) == wrapped
-    assert facts(name, text) == ({"compile.inner_internal": True} if internal else {})
+    assert compiled(name, text) == ({"inner_internal": True} if internal else {})
 
 
 @pytest.mark.parametrize(
     ("name", "text"), [("ValueError", "bad value"), (None, "epoch 1"), ("KeyError", "'backend'")]
 )
 def test_other_events_have_no_facts(name: str | None, text: str) -> None:
-    assert facts(name, text) == {}
+    assert compiled(name, text) == {}
 
 
 def test_function_and_reason_of_too_many_recompilations_stand_in_the_lines_below() -> None:
@@ -107,15 +105,8 @@ def test_function_and_reason_of_too_many_recompilations_stand_in_the_lines_below
         "   function: 'forward' (/home/user/decoder.py:41)",
         "   last reason: 0/7: L['pos'] == 7",
     )
-    events = tuple(
-        Event(number, EventKind.LOG, text, "run.log", number + 1, number + 1)
-        for number, text in enumerate(lines)
-    )
-    found = {
-        fact.name: fact.value for fact in of_event("compile", events[0], Transcript(("run.log",), events))
-    }
-    assert found == {
-        "compile.recompiled": "forward",
-        "compile.recompiled_at": "/home/user/decoder.py:41",
-        "compile.last_reason": "L['pos'] == 7",
+    assert values("compile", *lines) == {
+        "recompiled": "forward",
+        "recompiled_at": "/home/user/decoder.py:41",
+        "last_reason": "L['pos'] == 7",
     }

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from extracted import facts
 
-from torchdoctor.extract import of_event, xid
+from torchdoctor.extract import of_event
 from torchdoctor.model import Event, EventKind, Fact, FactValue, State, Transcript
 
 
 def extract(text: str) -> dict[str, Fact]:
-    event = Event(0, EventKind.KERNEL_LOG, text, "dmesg.txt", 3, 3)
-    found = list(of_event("xid", event, Transcript(("dmesg.txt",), (event,))))
-    assert {fact.name for fact in found} <= set(xid.FACTS)
-    return {fact.name.removeprefix("xid."): fact for fact in found}
+    return facts("xid", Event(0, EventKind.KERNEL_LOG, text, "dmesg.txt", 3, 3))
 
 
-def values(text: str) -> dict[str, FactValue]:
+def known(text: str) -> dict[str, FactValue]:
     return {name: fact.value for name, fact in extract(text).items() if fact.state is State.KNOWN}
 
 
@@ -59,13 +57,13 @@ def test_forms(text: str, code: int, pci: str, pid: int | None) -> None:
 
 
 def test_the_process_name_is_not_searched_for_numbers() -> None:
-    found = values("NVRM: Xid (PCI:0000:41:00): 43, pid=7, name=Xid (PCI:0000:41:00): 79, Ch 00000008")
+    found = known("NVRM: Xid (PCI:0000:41:00): 43, pid=7, name=Xid (PCI:0000:41:00): 79, Ch 00000008")
     assert found["code"] == 43
     assert found["process"] == "Xid (PCI:0000:41:00): 79"
 
 
 def test_nvlink5_subcode() -> None:
-    found = values(
+    found = known(
         "NVRM: Xid (PCI:0000:dc:00): 149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 08 (0x004505c6 "
         "0x00000002 0x0 0x0)"
     )
@@ -73,7 +71,7 @@ def test_nvlink5_subcode() -> None:
 
 
 def test_nvlink5_nonfatal() -> None:
-    found = values(
+    found = known(
         "NVRM: Xid (PCI:0000:ba:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000008)"
     )
     assert (found["severity"], found["link"]) == ("nonfatal", 13)
@@ -84,7 +82,7 @@ def test_nvlink5_without_its_words_has_no_severity() -> None:
 
 
 def test_consequence_names_its_reason() -> None:
-    found = values(
+    found = known(
         "NVRM: Xid (PCI:0000:dc:00): 45, pid=18, name=python3, Ch 00000001 caused by previous Xid 149"
     )
     assert found["caused_by"] == 149
@@ -101,12 +99,12 @@ def test_consequence_names_its_reason() -> None:
     ],
 )
 def test_recovery_action_is_the_new_state(state: str, action: str) -> None:
-    found = values(f"NVRM: Xid (PCI:0000:4f:00): 154, pid='<unknown>', name=<unknown>, {state}")
+    found = known(f"NVRM: Xid (PCI:0000:4f:00): 154, pid='<unknown>', name=<unknown>, {state}")
     assert found["recovery"] == action
 
 
 def test_sxid() -> None:
-    found = values(
+    found = known(
         "nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV error"
     )
     assert (found["sxid"], found["severity"], found["link"]) == (12028, "nonfatal", 32)
@@ -123,7 +121,7 @@ def test_sxid() -> None:
     ],
 )
 def test_off_the_bus_without_a_number(text: str) -> None:
-    assert values(text)["code"] == 79
+    assert known(text)["code"] == 79
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import pytest
 from gate_machines import Altered, Change, result, xid
+from gate_noise import look, originals
 
 from torchdoctor.gate.finding import Action, Verdict
 from torchdoctor.gate.policy import Policy, Suppression
@@ -682,3 +684,14 @@ def test_a_suppressed_fault_is_told_and_does_not_count() -> None:
     outcome = it.judge()
     assert outcome.verdict is UNFIT
     assert "expired" in outcome.suppressions[0]
+
+
+# Healthy machines with noise are never unfit; benchmarks/gate_replays.py looks at 30,000 of them
+def test_no_healthy_look_is_unfit() -> None:
+    base = originals()
+    seen: Counter[tuple[str, bool]] = Counter()
+    for number in range(400):
+        drawn, outcome = look(number, base)
+        seen[drawn.machine, drawn.busy] += 1
+        assert outcome.verdict is Verdict.FIT, (number, drawn, outcome.findings, outcome.untold)
+    assert len(seen) == 2 * len(base)

@@ -1,9 +1,12 @@
-"""The skill, the server without its extra, and answers that fit."""
+"""The skill, the server without its extra, completion, and `torchdoctor hook`."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -53,3 +56,110 @@ def test_any_answer_fits(number: int) -> None:
     assert data["outcome"] == "diagnosed"
     assert data["cut"] == (number > 1)
     assert data["rest"] == "torchdoctor explain"
+
+
+# Completion, in the shells that are here and as they ask for it
+BIN = Path(sys.executable).parent
+
+ASK = """
+export PATH={bin}:$PATH
+eval "$(torchdoctor completion bash)"
+complete -p torchdoctor
+COMP_WORDS=(torchdoctor rules show nccl-t) COMP_CWORD=3
+_torchdoctor_completion torchdoctor
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_ids() -> None:
+    ended = subprocess.run(
+        ["bash", "--norc", "-c", ASK.format(bin=BIN)], capture_output=True, text=True, timeout=60
+    )
+    head, *words = ended.stdout.split("\n")
+    assert head.endswith("_torchdoctor_completion torchdoctor")
+    assert "nccl-timeout" in words
+    assert all(word.startswith("nccl-t") for word in words if word)
+
+
+@pytest.mark.parametrize(
+    ("shell", "word"), [("zsh", "#compdef torchdoctor"), ("fish", "complete --no-files")]
+)
+def test_other_shells(shell: str, word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    assert word in capsys.readouterr().out
+    if shutil.which(shell):
+        assert main(["completion", shell]) == 0
+        script = capsys.readouterr().out
+        subprocess.run([shell, "-n"], input=script, text=True, check=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("torchdoctor rules show zero-grad-m", "zero-grad-missing"),  # a pitfall of lint
+        ("torchdoctor rules case matmul-s", "matmul-shape"),
+        ("torchdoctor expl", "explain"),
+    ],
+)
+def test_what_is_completed(words: str, expected: str) -> None:
+    parts = words.split()
+    environment = {
+        "_TORCHDOCTOR_COMPLETE": "fish_complete", "COMP_WORDS": " ".join(parts[:-1]), "COMP_CWORD": parts[-1],
+    }  # fmt: skip
+    ended = subprocess.run([BIN / "torchdoctor"], capture_output=True, text=True, timeout=60, env=environment)
+    assert expected in [line.split("\t")[0].partition(",")[2] for line in ended.stdout.splitlines()]
+
+
+# ``torchdoctor hook``, in an environment of its own
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("venv")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def site(python: Path) -> Path:
+    return next(python.parents[1].glob("lib/python3*/site-packages"))
+
+
+def test_from_refusal_to_a_note_and_back(python: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["hook", "enable", "--python", str(python)]) == 2
+    assert f"{python} -m pip install torchdoctor" in capsys.readouterr().err
+    assert list(site(python).glob("*hook*")) == []
+    paths = [str(ROOT), *(path for path in sys.path if "site-packages" in path)]
+    (site(python) / "_paths.pth").write_text("\n".join(paths), encoding="utf-8")
+
+    file = site(python) / "torchdoctor_hook.pth"
+    for verb, answer in (
+        ("status", f"disabled: {file} is not there"),
+        ("enable", f"enabled: {file}"),
+        ("enable", f"enabled: {file}"),
+        ("status", f"enabled: {file}"),
+    ):
+        assert main(["hook", verb, "--python", str(python)]) == 0
+        assert capsys.readouterr().out.strip() == answer
+
+    def failing(**environment: str) -> str:
+        ended = subprocess.run(
+            [str(python), "-c", "{}['b']"], capture_output=True, text=True, env={**os.environ, **environment}
+        )
+        assert ended.returncode == 1
+        return ended.stderr
+
+    assert "✗ torchdoctor: " in failing(PYTHONIOENCODING="utf-8")
+    assert "torchdoctor:" not in failing(TORCHDOCTOR_HOOK="0")
+    (site(python) / "_paths.pth").unlink()  # as when torchdoctor is uninstalled and the file stays
+    assert failing() == failing(TORCHDOCTOR_HOOK="0")
+    assert main(["hook", "disable", "--python", str(python)]) == 0
+    assert main(["hook", "disable", "--python", str(python)]) == 0
+    assert not file.exists()
+
+
+def test_what_is_no_interpreter_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["hook", "status", "--python", "/bin/cat"]) == 2
+    assert "/bin/cat does not answer: " in capsys.readouterr().err
+    assert main(["hook", "status", "--python", "/nowhere/python"]) == 2

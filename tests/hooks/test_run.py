@@ -214,15 +214,18 @@ def test_the_report_comes_behind_the_output(program: str, tmp_path: Path) -> Non
     )
 
 
-def test_an_output_that_cannot_be_written_is_told(program: str) -> None:
+@pytest.mark.parametrize(
+    ("code", "ends"), [("while True: print('x' * 1000)", 1), ("import os; os.write(1, b'x')", 0)]
+)
+def test_an_output_that_cannot_be_written_is_told(program: str, code: str, ends: int) -> None:
     with open("/dev/full", "wb") as full:
-        noisy = "while True: print('x' * 1000)"
         ended = subprocess.run(
-            [*RUN, "--offline", "--", sys.executable, "-c", noisy],
+            [*RUN, "--offline", "--", sys.executable, "-c", code],
             stdout=full, stderr=subprocess.PIPE, env=environment(), timeout=60, check=False,
         )  # fmt: skip
-    assert ended.returncode == 1
+    assert ended.returncode == ends
     assert b"the output cannot be written: No space left on device" in ended.stderr
+    assert b"internal error" not in ended.stderr
 
 
 @pytest.mark.parametrize("code", ["raise SystemExit(5)", "import os; os.kill(os.getpid(), 15)"])
@@ -363,6 +366,23 @@ def test_a_stall_is_told_and_ended() -> None:
     assert report["outcome"] == "unrecognised"
     assert "futex" in report["suspect"]["message"]
     assert "s without output: process" in report["notes"][0]
+
+
+def test_markdown_of_a_stall_names_nobody(tmp_path: Path) -> None:
+    script = tmp_path / "home" / "marlene" / "wait.py"
+    script.parent.mkdir(parents=True)
+    script.write_text(LOCKED.replace("acquire()\n", "acquire(timeout=6)\n"))
+    options = ["--offline", "--format", "markdown", "--stall", "1s"]
+    ended = piped([*RUN, *options, "--", sys.executable, str(script)])
+    assert ended.returncode == 0
+    assert b"without output" in ended.stderr
+    assert b"wait.py" in ended.stderr
+    assert b"marlene" not in ended.stderr
+
+
+def test_the_engine_is_loaded_only_for_a_report() -> None:
+    code = "import sys, torchdoctor.hooks.run.session; print([m for m in sys.modules if '.engine' in m])"
+    assert piped([sys.executable, "-c", code]).stdout == b"[]\n"
 
 
 def test_ctrl_c_on_a_hang_says_what_hangs(tmp_path: Path) -> None:

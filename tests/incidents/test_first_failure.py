@@ -10,7 +10,7 @@ import pytest
 from incidents import causes
 from incidents.suite import build, rank_files, score
 from incidents.world import World
-from torchdoctor.catalog import RuleSet, load, rules_directory
+from torchdoctor.catalog import RuleSet, rules_directory
 from torchdoctor.catalog.loader import read_groups
 from torchdoctor.engine import FactBook
 from torchdoctor.engine.echo import PEER_CAUSES
@@ -18,11 +18,6 @@ from torchdoctor.engine.incident import explain
 from torchdoctor.model import Outcome, Part, Report, Role
 
 FLIGHT = Path(__file__).resolve().parent / "flight"
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
 
 
 def report_of(folder: Path, files: dict[str, str], rules: RuleSet) -> Report:

@@ -9,17 +9,12 @@ from typing import Any
 
 import pytest
 
-from torchdoctor.catalog import RuleSet, load
+from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import FactBook
 from torchdoctor.engine.incident import explain
 from torchdoctor.model import Report, Standing
 
 SITE = "/opt/venv/lib/python3.12/site-packages/torch/"
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
 
 
 def call(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from torchdoctor.catalog import RuleSet, load
+from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import FactBook
 from torchdoctor.engine.incident import explain
 from torchdoctor.model import Part
@@ -154,11 +154,6 @@ def actions(folder: Path) -> list[str]:
         archive.writestr("test-gpu/1_Set up job.txt", "2026-03-09T13:59:00.0000000Z Current runner version\n")
         archive.writestr("test-gpu/5_Run torchrun.txt", "\ufeff" + "\n".join(lines) + "\n")
     return [str(folder / "logs_123.zip")]
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
 
 
 @pytest.mark.parametrize(

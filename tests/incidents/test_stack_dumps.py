@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from torchdoctor.catalog import RuleSet, load
+from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import FactBook
 from torchdoctor.engine.incident import explain
 from torchdoctor.model import Report, Standing
@@ -217,11 +217,6 @@ FORMS: dict[str, Callable[[Stack], str]] = {
     "gdb": gdb,
     "py-bt": py_bt,
 }
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
 
 
 def report_of(folder: Path, stacks: dict[int, str], layout: str, rules: RuleSet) -> Report:

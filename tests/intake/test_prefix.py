@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
+from torchdoctor.catalog import RuleSet
+from torchdoctor.engine import FactBook
+from torchdoctor.engine.incident import explain
 from torchdoctor.intake import read_text
+from torchdoctor.intake.learning import common_shape, shape_of
 from torchdoctor.intake.prefix import split
 from torchdoctor.intake.times import kernel_time, match_time
+from torchdoctor.model import EventKind
 
 MESSAGE = "RuntimeError: x"
 
@@ -215,3 +224,130 @@ def test_a_line_that_mpirun_tags_in_each_of_its_pieces() -> None:
     (event,) = read_text(text).events
     assert event.rank == 19
     assert event.text == "NCCL communicator was aborted on rank 19."
+
+
+# Prefixes that no list knows
+BODIES = [
+    "loading weights",
+    "step 1 loss 2.5",
+    "Traceback (most recent call last):",
+    '  File "/app/train.py", line 7, in <module>',
+    "    main()",
+    "RuntimeError: CUDA error: an illegal memory access was encountered",
+    "[main] shutting down",
+]
+
+
+def test_shape_generalises_numbers() -> None:
+    shape = shape_of("<job-12/3> ")
+    assert shape.pattern.match("<job-7/44> hello")
+    assert not shape.pattern.match("<task-7/44> hello")
+
+
+def test_common_shape_finds_what_every_line_begins_with() -> None:
+    shape = common_shape([f"trainer_{i % 2}> {body}" for i, body in enumerate(BODIES)])
+    assert shape is not None
+    head = shape.pattern.match("trainer_9> hello")
+    assert head is not None
+    assert head[0] == "trainer_9> "
+
+
+def test_common_shape_of_indented_paste() -> None:
+    shape = common_shape(["    " + body for body in BODIES])
+    assert shape is not None
+    assert shape.tag is False
+    head = shape.pattern.match("    Traceback")
+    assert head is not None
+    assert head[0] == "    "
+
+
+def test_no_shape_for_logs_that_repeat_a_word() -> None:
+    assert common_shape([f"Epoch {i}: loss {i / 7:.3f}" for i in range(30)]) is None
+    assert common_shape(BODIES) is None
+    assert common_shape(["x> one", "x> two"]) is None
+
+
+def test_identity_keeps_names_and_drops_counters() -> None:
+    shape = shape_of("[w1] ")
+    assert shape.identity("[w1] ") == "w1"
+    assert shape.identity("[w2] ") == "w2"
+    counter = shape_of("[line 1] ")
+    names = {counter.identity(f"[line {i}] ") for i in range(1000)}
+    assert len(names) <= 81  # until then they may be as many ranks in their order
+    scattered = shape_of("[request 1] ")
+    names = {scattered.identity(f"[request {i * 7919 % 100_003}] ") for i in range(100)}
+    assert len(names) < 12
+    ranks = shape_of("<r1> ")
+    assert {ranks.identity(f"<r{i % 64}> ") for i in range(1000)} == {f"r{i}" for i in range(64)}
+
+
+def test_traceback_behind_unknown_prefix_comes_out_whole() -> None:
+    text = "\n".join(f"<job-{i % 2}/k8> {body}" for body in BODIES for i in range(2))
+    events = [e for e in read_text(text).events if e.kind is EventKind.EXCEPTION]
+    assert {e.text for e in events} == {"CUDA error: an illegal memory access was encountered"}
+    assert all([f.line for f in e.frames] == [7] for e in events)
+
+
+def test_long_indented_messages_are_no_indented_paste() -> None:
+    frames = ['  File "/app/train.py", line 7, in <module>', "    main()"] * 3
+    keys = [f"  size of layer.{n} differs" for n in range(40)]
+    lines = ["Traceback (most recent call last):", *frames, "RuntimeError: bad keys", *keys]
+    assert common_shape(lines) is None
+    (event,) = read_text("\n".join(lines)).events
+    assert event.text.split("\n") == ["bad keys", *keys]
+    assert event.end_line == len(lines)
+
+
+# Ranks interleaved in one file behind prefixes that nobody wrote a template for
+FRAMES = [
+    "Traceback (most recent call last):",
+    '  File "/w/train.py", line 9, in step',
+    "    self.quota.charge()",
+]
+
+OWN = [*FRAMES, "proj.Spent: no units left"]
+
+ECHO = [
+    FRAMES[0], '  File "/w/train.py", line 5, in step', "    dist.all_reduce(x)",
+    "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:538] Connection closed by peer "
+    "[10.2.0.17]:41822",
+]  # fmt: skip
+
+PREFIXES: dict[str, Callable[[int, str], str]] = {
+    "srun -l": lambda rank, line: f"{rank:3d}: {line}",
+    "srun -l, of a step of up to 100": lambda rank, line: f"{rank:2d}: {line}",
+    "letter": lambda rank, line: f"R{rank}| {line}",
+    "angle": lambda rank, line: f"<r{rank}> {line}",
+    "of": lambda rank, line: f"[{rank}/64] {line}",
+    "number": lambda rank, line: f"[{rank}] {line}",
+    "colon": lambda rank, line: f"p{rank}: {line}",
+    "word": lambda rank, line: f"proc {rank}: {line}",
+    "at": lambda rank, line: f"@{rank}@ {line}",
+    "hash": lambda rank, line: f"task_{rank}# {line}",
+    "abbreviated": lambda rank, line: f"[rk:{rank}] {line}",
+    "greater": lambda rank, line: f"{rank}> {line}",
+    "tab": lambda rank, line: f"{rank}\t{line}",
+    "node and rank": lambda rank, line: f"[Rank {rank} | Node {rank // 8}] {line}",
+    "variable": lambda rank, line: f"GLOBAL_RANK={rank} {line}",
+    "compose": lambda rank, line: f"worker-{rank}  | {line}",
+    "stern": lambda rank, line: f"job-worker-{rank} pytorch {line}",
+    "jobset": lambda rank, line: f"[pod/train-workers-0-{rank}-x7k2p/main] {line}",
+    "json": lambda rank, line: json.dumps({"time": "2026-03-09T14:00:00", "rank": rank, "message": line}),
+}
+
+
+@pytest.mark.parametrize("ranks", [4, 48])
+@pytest.mark.parametrize("name", PREFIXES)
+def test_each_line_finds_its_rank(name: str, ranks: int, tmp_path: Path, rules: RuleSet) -> None:
+    prefix, victim = PREFIXES[name], ranks // 2
+    lines = [prefix(rank, f"step {step} loss 0.5") for step in range(12) for rank in range(ranks)]
+    order = [victim, *(rank for rank in range(ranks) if rank != victim)]
+    for number in range(4):
+        lines += [prefix(rank, (OWN if rank == victim else ECHO)[number]) for rank in order]
+    (tmp_path / "job.log").write_text("\n".join(lines) + "\n")
+    report = explain([str(tmp_path / "job.log")], FactBook(), rules).report
+    assert report.suspect is not None
+    assert report.suspect.type == "proj.Spent"
+    assert report.first_failure is not None
+    assert (report.first_failure.rank, report.first_failure.tie) == (victim, ())
+    assert len(report.timeline) == ranks

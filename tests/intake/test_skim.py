@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import pytest
 from case_files import catalogued
 
-from torchdoctor.catalog import load
 from torchdoctor.engine import FactBook
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.intake import parallel, read, scan, skim
@@ -29,11 +28,6 @@ if TYPE_CHECKING:
 FULL = Measure(whole=1 << 40)
 # nothing is read for being new, so that literals and signs alone must find what counts
 TIGHT = Measure(whole=1 << 14, head=40, tail=60, novel=0)
-
-
-@pytest.fixture(scope="module")
-def rules() -> RuleSet:
-    return load()
 
 
 def noise(seed: int, lines: int, ranks: int = 0) -> bytes:

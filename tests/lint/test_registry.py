@@ -1,25 +1,33 @@
-"""Every check of the catalog is there, with texts and cases, with the group and cause of the catalog."""
+"""Every check is there, finds its pitfall in every spelling, and raises on no broken source."""
 
 from __future__ import annotations
 
 import csv
-import os
+import random
 import re
 from pathlib import Path
 
 import pytest
-from lint.spellings import TEXTS, spellings
+from lint.spellings import TEXTS, Spelling, all_spellings, spellings
 
 from torchdoctor.lint import page, registry
+from torchdoctor.lint.examine import examine
 from torchdoctor.lint.finding import Check
+from torchdoctor.lint.registry import default_ids
+from torchdoctor.lint.repair import repaired
+from torchdoctor.lint.sources import Source
 
 HERE = Path(__file__).parent
+
 ROOT = HERE.parent.parent
+
 CATALOG = {
     row["id"]: row
     for row in csv.DictReader((HERE / "catalog.tsv").read_text(encoding="utf-8").splitlines(), delimiter="\t")
 }
+
 CHECKS = registry.all_checks()
+
 _ids = [*CATALOG]
 
 
@@ -76,35 +84,80 @@ def test_what_says_that_it_can_be_repaired_is(id_: str) -> None:
     assert mended >= 3
 
 
-def test_the_page_is_that_of_the_checks() -> None:
-    """Written anew by UPDATE_DOCS=1."""
-    path = ROOT / "docs" / "lint.md"
-    text = path.read_text(encoding="utf-8")
-    head, mark, _ = text.partition("<!-- checks -->\n")
-    assert mark
-    examples = {id_: example(id_) for id_ in CATALOG}
-    wanted = head + mark + page.markdown(examples)
-    if os.environ.get("UPDATE_DOCS"):
-        path.write_text(wanted, encoding="utf-8")
-    assert text == wanted or os.environ.get("UPDATE_DOCS")
+# Each pitfall in the spellings of the fixtures, on the marked lines and nowhere else
+@pytest.mark.parametrize("spelling", all_spellings(), ids=str)
+def test_found_where_it_is(spelling: Spelling) -> None:
+    result = examine(Source("x.py", spelling.text), frozenset([spelling.check, "syntax-error"]))
+    assert result.faults == ()
+    assert {one.line for one in result.findings} == spelling.marked
+    assert {one.check for one in result.findings} <= {spelling.check}
+    assert bool(spelling.marked) == (spelling.kind == "bad")
 
 
-def example(id_: str) -> str:
-    """The first bad spelling, without the imports that all share, with the empty lines that ruff wants."""
-    raw = TEXTS[id_]
-    first = re.search(r"^#: bad .*\n((?:(?!#: ).*\n)*)", raw, re.MULTILINE)
-    assert first
-    lines: list[str] = []
-    before = ""
-    for line in first[1].replace("  # <-", "").strip("\n").split("\n"):
-        if line and not line[0].isspace():
-            kind = line.split()[0].rstrip(":")
-            gap = 2 if {kind, before} & {"def", "class"} else int(before == "import")
-            kind = "import" if kind == "from" else kind
-            if before and not (before == kind == "import") and (gap or not lines[-1]):
-                while lines[-1] == "":
-                    lines.pop()
-                lines += [""] * max(gap, 1)
-            before = kind
-        lines.append(line)
+# Sources that are cut, mixed and misspelt: no check raises, whatever the tree looks like
+ALL = default_ids(True)
+
+WHOLE = [one.text for one in all_spellings()]
+
+LINES = [line for text in WHOLE for line in text.split("\n") if line.strip()]
+
+WORDS = sorted({word for line in LINES for word in line.replace("(", " ").replace(")", " ").split()})
+
+
+def broken(seed: int) -> str:
+    """A fixture with a few lines lost, doubled, moved, or taken from others, and a few words exchanged."""
+    draw = random.Random(seed)
+    lines = draw.choice(WHOLE).split("\n")
+    for _ in range(draw.randint(1, 6)):
+        at = draw.randrange(len(lines))
+        kind = draw.randrange(6)
+        if kind == 0:
+            del lines[at]
+            lines = lines or [""]
+        elif kind == 1:
+            lines.insert(at, draw.choice(LINES))
+        elif kind == 2:
+            lines[at] = lines[at].replace(draw.choice(WORDS), draw.choice(WORDS))
+        elif kind == 3:
+            lines[at] = "    " + lines[at]
+        elif kind == 4:
+            lines[at:at] = draw.choice(WHOLE).split("\n")
+        else:
+            lines[at] = lines[at][: draw.randint(0, len(lines[at]))]
     return "\n".join(lines)
+
+
+@pytest.mark.parametrize("start", range(0, 400, 100))
+def test_no_check_raises(start: int) -> None:
+    parsed = 0
+    for seed in range(start, start + 100):
+        text = broken(seed)
+        result = examine(Source("x.py", text), ALL)
+        assert result.faults == (), seed
+        parsed += not any(one.check == "syntax-error" for one in result.findings)
+    assert parsed > 20
+
+
+def test_all_of_them_in_one_file() -> None:
+    result = examine(Source("x.py", "\n".join(WHOLE)), ALL)
+    assert result.faults == ()
+    assert len(result.findings) > 100
+
+
+@pytest.mark.parametrize("start", range(0, 100, 50))
+def test_a_repair_leaves_a_source_that_parses(start: int) -> None:
+    for seed in range(start, start + 50):
+        before = Source("x.py", broken(seed))
+        after, result = repaired(before, ALL)
+        if after.text != before.text:
+            assert not any(one.check == "syntax-error" for one in result.findings), seed
+
+
+def test_names_that_stand_for_themselves() -> None:
+    text = (
+        "import torch\nfrom torch import nn\na = b\nb = a\nc = c\ndef f(x=None):\n    return f(x)\n"
+        "class A(A):\n    def __init__(self):\n        self.a = self.a\nclass B(C): pass\nclass C(B): pass\n"
+        "x = B()\nx.forward(1)\na.backward()\nc.step()\nf().backward()\nx, y = y, x\ny.backward()\n"
+        "g = lambda: g()\ng().backward()\nmodel = model\nfor m in m:\n    m(m).backward()\n    m.step()\n"
+    )
+    assert examine(Source("x.py", text), ALL).faults == ()

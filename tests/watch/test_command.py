@@ -93,7 +93,7 @@ def test_the_json_is_a_report(folder: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.parametrize(
-    "command", [["globals", "quiet"], ["globals", "train.py"], ["ddp", "quiet:f"], ["check"]]
+    "command", [["globals", "quiet"], ["globals", "train.py"], ["ddp", "quiet:f"], ["selftest"], ["check"]]
 )
 def test_without_torch_every_command_says_so(
     folder: Path, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

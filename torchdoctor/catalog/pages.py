@@ -1,28 +1,26 @@
-"""Pages of rules: for a terminal, beside the rules (one a family), and for a site (one a rule)."""
+"""Pages of rules: for a terminal, and for a site (one a rule)."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from torchdoctor.catalog.loader import read_groups
 from torchdoctor.catalog.page import RISKS, Page, for_readers, gather, joined
-from torchdoctor.catalog.remarks import EXAMPLES, Example, examples_text, read_examples, rule_file, versions
-from torchdoctor.model import counted
+from torchdoctor.catalog.remarks import Example, read_examples, rule_file, versions
+from torchdoctor.model import counted, page_of
 
 if TYPE_CHECKING:
     from torchdoctor.catalog.rule import ConditionalFix
     from torchdoctor.catalog.ruleset import RuleSet
 
-README = "README.md"
-_MADE = "<!-- Written by `torchdoctor rules pages` from the rules and their fixtures; do not edit. -->"
 # what Markdown would take for markup; addresses stay as they are
 _MARKUP = re.compile(r"(https?://\S+)|([\\`*_<\[\]|~])")
 
 
-def page_of(rules: RuleSet, rule_id: str, folders: Sequence[str] = ()) -> Page:
+def gathered(rules: RuleSet, rule_id: str, folders: Sequence[str] = ()) -> Page:
     """The page of a rule of the catalog, of an installed pack or of ``folders``, with all that stands beside
     it there. Raises UnknownRuleError."""
     from torchdoctor.catalog import rules_directory
@@ -74,28 +72,15 @@ def in_text(page: Page, width: int = 80) -> str:
             lines += _wrapped(f"({way.about})", width, "    ", "    " if way.texts else "  - ")
     if page.references:
         lines += ["", "Read more", *(f"  {address}" for address in page.references)]
+    lines += ["", *_wrapped(f"Page: {page_of(page.id, page.family)}", width, "  ", "")]
     return "\n".join(lines)
-
-
-def files(rules: RuleSet, directory: str, examples: Mapping[str, Example]) -> dict[str, str]:
-    """Every generated file of a rules directory: path within it -> text.
-
-    Reads the rule files for the comments above their matches, and the groups.
-    """
-    groups = read_groups(directory, [])
-    pages = _pages(rules, directory, examples, groups)
-    index = _index(pages, groups, lambda page: f"{page.family}/{README}#{page.id}")
-    made = {README: index, EXAMPLES: examples_text(examples)}
-    for family, members in pages.items():
-        made[f"{family}/{README}"] = _family(family, members)
-    return made
 
 
 def site(rules: RuleSet, directory: str, examples: Mapping[str, Example]) -> dict[str, str]:
     """One page a rule, ID.md, with an index of each family and of all: name of the file -> text."""
     groups = read_groups(directory, [])
     pages = _pages(rules, directory, examples, groups)
-    made = {"index.md": _index(pages, groups, lambda page: f"{page.id}.md")}
+    made = {"index.md": _index(pages, groups)}
     for family, members in pages.items():
         rows = [f"- [{page.id}]({page.id}.md): {_plain(page.title)}" for page in members]
         made[f"family-{family}.md"] = "\n".join([f"# {family}", "", *rows]) + "\n"
@@ -122,12 +107,9 @@ def _pages(
 def _index(
     families: Mapping[str, Sequence[Page]],
     groups: Mapping[str, Sequence[str]],
-    address: Callable[[Page], str],
 ) -> str:
     total = sum(len(members) for members in families.values())
     lines = [
-        _MADE,
-        "",
         "# What torchdoctor knows",
         "",
         f"{counted(total, 'rule')} in {counted(len(families), 'family', 'families')}. "
@@ -139,20 +121,11 @@ def _index(
         lines += ["", f"## {family}", "", "| rule | severity | what it is |", "|---|---|---|"]
         for page in members:
             title = _plain(page.title) + (" (retired)" if page.retired else "")
-            lines.append(f"| [{page.id}]({address(page)}) | {page.severity} | {title} |")
+            lines.append(f"| [{page.id}]({page.id}.md) | {page.severity} | {title} |")
     if groups:
         lines += ["", "## Groups", "", "Consequences that many causes share:", ""]
     for name, members_of in groups.items():
         lines.append(f"- `@{name}`: {', '.join(f'`{one}`' for one in members_of)}")
-    return "\n".join(lines) + "\n"
-
-
-def _family(family: str, pages: Sequence[Page]) -> str:
-    lines = [_MADE, "", f"# {family}", "", f"{counted(len(pages), 'rule')}. [All families](../{README})", ""]
-    lines += [f"- [{page.id}](#{page.id}): {_plain(page.title)}" for page in pages]
-    for page in pages:
-        lines += ["", f"## {page.id}", ""]
-        lines += _body(page)
     return "\n".join(lines) + "\n"
 
 

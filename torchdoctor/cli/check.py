@@ -90,7 +90,6 @@ def command(
     Exit codes: 0 nothing at or above --fail-on, 1 findings, 2 a usage error, 3 something could not be
     determined (with --strict), 70 a fault of torchdoctor.
     """
-    from torchdoctor.engine import FactBook
     from torchdoctor.probes import ProbeSource
     from torchdoctor.probes.probe import Limits
     from torchdoctor.records import replace
@@ -110,7 +109,7 @@ def command(
     deadline = time.monotonic() + limit_s
     limits = Limits.within(limit_s, None if time_limit else _IMPORT_S)
     with _opened(facts_file, python, limits, deep) as (source, note, line):
-        facts = FactBook(source)
+        facts = _facts(source)
         if plan:
             return _planned(facts, form, line)
         if form == "collect-env":
@@ -156,6 +155,12 @@ def _opened(
         finally:
             line.clear()
             source.close()
+
+
+def _facts(source: FactSource) -> FactBook:
+    from torchdoctor.engine import FactBook  # the programs run while it loads
+
+    return FactBook(source)
 
 
 def _planned(facts: FactBook, form: str, line: Line) -> int:

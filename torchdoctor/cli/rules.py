@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from torchdoctor import catalog
-from torchdoctor.cli import completion, exit_codes, loading, rules_case, streams, verdicts
+from torchdoctor.cli import completion, exit_codes, loading, progress, rules_case, streams, verdicts
 from torchdoctor.model import TorchdoctorError, counted
 
 _FORMAT = verdicts.format_option("For people, or for programs.")
@@ -65,12 +65,12 @@ def list_(family: str | None, folders: tuple[str, ...], form: str) -> None:
 def show(rule_id: str, folders: tuple[str, ...], form: str) -> None:
     """Show a rule: what it is, an example, why it happens, what to do, what looks similar."""
     from torchdoctor.catalog.page import as_data
-    from torchdoctor.catalog.pages import in_text, page_of
+    from torchdoctor.catalog.pages import gathered, in_text
 
     rules = loading.rules(folders)
     if rule_id not in rules.ids() and _show_check(rule_id, form):
         return
-    page = page_of(rules, rule_id, folders)
+    page = gathered(rules, rule_id, folders)
     if form == "json":
         _json(as_data(rules, rule_id, page))
     else:
@@ -137,7 +137,8 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
     summary: tuple[str, ...]
     for folder, inputs in places:
         try:
-            found = examine(folder or catalog.rules_directory(), inputs)
+            with progress.waiting("running the cases"):
+                found = examine(folder or catalog.rules_directory(), inputs)
         except CatalogError as error:
             problems, summary = error.problems, ()
         else:
@@ -153,12 +154,12 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
     return exit_codes.FINDINGS if wrong else 0
 
 
-@command.command("pages", short_help="Write the pages beside the rules.")
+@command.command("pages", short_help="Write what the pages of rules show.")
 @_FOLDER
 @_FIXTURES
-@click.option("--site", metavar="DIR", help="Write one page per rule into DIR instead, with indexes.")
+@click.option("--site", metavar="DIR", help="Write the pages instead: one per rule into DIR, with indexes.")
 def pages(folder: str | None, fixtures: str | None, site: str | None) -> None:
-    """Write the pages beside the rules: README.md, one page per family, the examples, the messages."""
+    """Write, beside the rules, the examples that their pages show, and the messages they are known by."""
     if site is not None:
         from torchdoctor.catalog.pages import site as made_for
         from torchdoctor.catalog.remarks import read_examples
@@ -169,7 +170,8 @@ def pages(folder: str | None, fixtures: str | None, site: str | None) -> None:
     else:
         from torchdoctor.workbench.lint import examine
 
-        found = examine(_writable(folder), _fixtures(fixtures, folder))
+        with progress.waiting("running the cases"):
+            found = examine(_writable(folder), _fixtures(fixtures, folder))
         made = {os.path.join(found.directory, name): text for name, text in found.pages().items()}
     changed = _write(made)
     streams.write_lines(
@@ -309,7 +311,8 @@ def evaluate(folder: str, only: str | None, folders: tuple[str, ...], form: str)
     from torchdoctor.workbench.scoreboard import in_words
 
     patterns = [item.strip() for item in (only or "").split(",") if item.strip()]
-    result = evaluate(folder, loading.rules(folders), patterns)
+    with progress.waiting("running the cases"):
+        result = evaluate(folder, loading.rules(folders), patterns)
     if form == "json":
         _json(result.as_data())
     else:

@@ -6,7 +6,7 @@ from collections import Counter
 
 from torchdoctor.engine.finding import Finding
 from torchdoctor.engine.frames import outers
-from torchdoctor.extract.progress import is_progress, is_step, steps_shown
+from torchdoctor.extract.progress import is_step, moves, steps_shown
 from torchdoctor.intake.ending import rows
 from torchdoctor.intake.ending.event import is_failure
 from torchdoctor.model import Event, EventKind, Role, Severity, Transcript
@@ -58,7 +58,7 @@ def steps_after(event: Event, transcript: Transcript) -> int:
     for other in transcript.events[event.id + 1 :]:
         if other.kind is not EventKind.LOG or other.stream != event.stream:
             continue
-        found += is_step(other.text) or is_progress(other.text)
+        found += moves(other.text)
         if found >= _STEPS:
             break
     return found

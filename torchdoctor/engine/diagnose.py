@@ -15,7 +15,7 @@ from torchdoctor.engine.judge import judge
 from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
 from torchdoctor.engine.rank import sort_key
-from torchdoctor.engine.select import INTERRUPTED, note, select
+from torchdoctor.engine.select import INTERRUPTED, led, note, select
 from torchdoctor.extract.progress import is_step
 from torchdoctor.model import (
     Diagnosis,
@@ -86,8 +86,6 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     alone = first.rank if first is not None and unknown else None
     found = chains(live, rules, transcript, sort_key)
     if own is not None:
-        from torchdoctor.engine.lead import led
-
         found = led(found, own)
     kept, set_aside = select(found, transcript, strange, alone)
     diagnoses: tuple[Diagnosis, ...] = ()

@@ -85,7 +85,7 @@ def incident(transcript: Transcript, findings: Sequence[Finding], unexplained: S
                 stopped = stopped or event
             elif finding.role is not Role.CAUSE:
                 note(echoes, event, rule.id, rule.title)
-            elif waits(event) or rule.id in PEER_CAUSES or event.text.startswith("flight record, "):
+            elif waits(event) or rule.id in PEER_CAUSES or event.flight_record:
                 note(soft, event, rule.id, rule.title)
             elif rule.severity.value == "fatal" or event.kind in _OF_A_RANK:
                 note(own, event, rule.id, rule.title)
@@ -110,7 +110,7 @@ def incident(transcript: Transcript, findings: Sequence[Finding], unexplained: S
     left = frozenset(world - set(found)) if found else frozenset()
     places: dict[int, Position] = {}
     stacks = told = None
-    recorded = any(event.text.startswith("flight record, ") for event in transcript.events)
+    recorded = any(event.flight_record for event in transcript.events)
     if len(world) > 1 or recorded:
         from torchdoctor.engine.sequences import positions
         from torchdoctor.extract.flight_hang import whom

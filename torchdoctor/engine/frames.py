@@ -148,7 +148,6 @@ _PARENT = (
     "multiprocessing/connection.py", "multiprocessing/process.py", "multiprocessing/popen_fork.py",
     "concurrent/futures/_base.py", "concurrent/futures/process.py",
 )  # fmt: skip
-_RECORD = "flight record, "
 _CHILD = (
     "torch/utils/data/_utils/worker.py", "multiprocessing/pool.py", "multiprocessing/process.py",
     "concurrent/futures/process.py",
@@ -157,12 +156,12 @@ _CHILD = (
 
 def _since(stack: Event, transcript: Transcript) -> Event:
     """For the record of a call that has completed: where a dump shows the rank's main thread, if one does."""
-    if not stack.text.startswith(_RECORD) or " is completed" not in stack.text or stack.rank is None:
+    if not stack.flight_record or " is completed" not in stack.text or stack.rank is None:
         return stack
     dumps = (
         one
         for one in transcript.events
-        if one.kind is EventKind.STACK and one.rank == stack.rank and not one.text.startswith(_RECORD)
+        if one.kind is EventKind.STACK and one.rank == stack.rank and not one.flight_record
     )
     return next((one for one in dumps if one.frames and one.frames[0].function == "<module>"), stack)
 

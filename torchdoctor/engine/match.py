@@ -192,9 +192,7 @@ def match_event(match: Match, event: Event, text: str, facts: TextFacts) -> Occu
             snippet = found.group()
         for name, kind in pattern.holes:
             value = template.value_of(kind, found.group(name))
-            captures[f"match.{name}"] = Fact.known(
-                f"match.{name}", value, f"text:{event.source}:{event.line}"
-            )
+            captures[f"match.{name}"] = Fact.known(f"match.{name}", value, event.place())
     if match.where:
         told = every(holds(item, facts.fact(item.fact, event, captures)) for item in match.where)
         if told is not True:

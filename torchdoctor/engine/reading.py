@@ -31,12 +31,17 @@ _IN_ORDER = rf"(?i)\b{_WANTS}:? (?P<wants>[^\n]{{1,160}}?){_BUT}\b:? (?P<got>[^\
 _REVERSED = rf"(?i)\b{_GOT}:? (?P<got>[^\n]{{1,160}}?)[,;]? (?:but )?\b{_WANTS}:? (?P<wants>[^\n]{{1,160}})"
 _FORMS = (_REVERSED, _IN_ORDER, r"\bmust (?:be|have) (?P<wants>[^\n]{1,160})")
 _FORWARDS = r"\b(?:func|fn|f|function|method|wrapped|callable)\(\*\w+, \*\*\w+\)"
+# a function that names itself at the head of its message: "conv2d(): ", "linalg.solve: "
+_SPEAKS = r"^(?P<function>(?:torch|linalg|fft|sparse)\.[\w.]+(?=\(\)|:)|\w+(?=\(\)))(?:\(\):?|:) "
+_CALL = r"(?<![\w.])([A-Za-z_][\w.]*)\("
+_OPERATOR = r"\s(?:[-+*/%@|&^<>]|\*\*|//|[<>=!]=|in)\s|[\w\])](?:\*\*|[@+*/]=?)[\w(\[]"
+_NICKNAMES = {"torch": ("torch", "F", "nn"), "numpy": ("np",)}
 _RAISED_BY_C = ("RuntimeError", "IndexError", "ValueError", "TypeError", "NotImplementedError")
 
 
 def read(event: Event, transcript: Transcript) -> Reading | None:
     """The reading of one event; None where it says no more than its text."""
-    if event.kind is EventKind.EXCEPTION and event.type != "SignalException":
+    if event.kind is EventKind.EXCEPTION and (event.type or "").rpartition(".")[2] != "SignalException":
         return _refused(event, transcript)
     facts = {fact.name: fact.value for fact in of_event("exit", event, transcript)}
     signal = facts.get("exit.signal")
@@ -65,30 +70,59 @@ def _crashed(event: Event, transcript: Transcript) -> Reading:
 def _refused(event: Event, transcript: Transcript) -> Reading | None:
     owner, function = _called(event.frames)
     kind = (event.type or "").rpartition(".")[2]
-    if not owner and kind in _RAISED_BY_C and log_value("log.torch_seen", transcript):
+    if not owner and kind in _RAISED_BY_C:
         code = event.frames[-1].code.lstrip() if event.frames else ""
-        owner = "" if code.startswith(("raise", "assert")) else "torch"
+        function = _on_line(code, "torch") or _method_on(code)
+        seen = (function or "").startswith("torch.") or log_value("log.torch_seen", transcript)
+        owner = "torch" if seen and not code.startswith(("raise", "assert")) else ""
     if not owner:
         return None
     text = event.text[:4_000]
+    if function is None and (head := pattern(_SPEAKS).search(text)) is not None:
+        function = head["function"]
     told = next((found for form in _FORMS if (found := pattern(form).search(text)) is not None), None)
     said = {name: _cut(value) for name, value in (told.groupdict() if told is not None else {}).items()}
     return Reading(ReadingKind.LIBRARY_REFUSED, owner, function, said.get("wants"), said.get("got"))
 
 
 def _called(frames: tuple[Frame, ...], innermost_last: bool = True) -> tuple[str, str | None]:
-    """The package of the innermost frame, and its function that was called from outside of it."""
+    """The package of the innermost frame, and its function that was called from outside of it.
+
+    A class is called by its name, which the line of the call has and no frame of the package.
+    """
     ordered = frames if innermost_last else tuple(reversed(frames))
     owner = next((one.package for one in reversed(ordered) if one.package != "python"), "")
     if not owner:
         return "", None
     inside: list[Frame] = []
+    outside = ""
     for frame in reversed(ordered):
-        if frame.package not in (owner, "python"):
+        if frame.package not in (owner, "python") and frame.file != "<string>":  # a dataclass's own __init__
+            outside = frame.code
             break
         inside.insert(0, frame)
-    names = (_public_name(frame, owner) for frame in inside if frame.package == owner)
-    return owner, next((name for name in names if name is not None), None)
+    own = [frame for frame in inside if frame.package == owner]
+    if inside[0].function == "__init__" and (made := _on_line(outside, owner, made=True)) is not None:
+        return owner, made
+    names = (_public_name(frame, owner) for frame in own)
+    function = next((name for name in names if name is not None), None) or _on_line(outside, owner)
+    return owner, function or next((one.function for one in own if _is_public(one)), None)
+
+
+def _on_line(code: str, owner: str, made: bool = False) -> str | None:
+    """The function of a package that a line calls, or the class it makes; None where it calls several."""
+    names = set(pattern(_CALL).findall(code))
+    roots = _NICKNAMES.get(owner, (owner,))
+    of = {
+        name for name in names if name.split(".")[0] in roots or (made and name.split(".")[-1][:1].isupper())
+    }
+    return of.pop() if len(of) == 1 else None
+
+
+def _method_on(code: str) -> str | None:
+    """The one method that a line calls; of what is the user's own, ``self.net(x)``, none is torch's."""
+    names = {name for name in pattern(_CALL).findall(code) if "." in name and not name.startswith("self.")}
+    return names.pop() if len(names) == 1 and not pattern(_OPERATOR).search(code) else None
 
 
 def _public_name(frame: Frame, owner: str) -> str | None:
@@ -96,10 +130,14 @@ def _public_name(frame: Frame, owner: str) -> str | None:
     path = re.split(r"(?:site|dist)-packages/", frame.file.replace("\\", "/"))[-1]
     at = path.find(f"{owner}/")
     parts = path[at if at >= 0 else 0 :].removesuffix(".py").removesuffix("/__init__").split("/")
-    parts.append(frame.function)
-    if any(not part or part[0] in "_<" for part in parts) or pattern(_FORWARDS).search(frame.code):
+    if not _is_public(frame) or any(part[:1] in ("_", "") for part in parts):
         return None
-    return ".".join(parts)
+    return ".".join((*parts, frame.function))
+
+
+def _is_public(frame: Frame) -> bool:
+    """A function with a name of its own, and no wrapper that only passes its arguments on."""
+    return frame.function[:1] not in ("_", "<", "") and not pattern(_FORWARDS).search(frame.code)
 
 
 def _cut(text: str) -> str:

@@ -6,7 +6,7 @@ from torchdoctor.engine.context import went_on
 from torchdoctor.engine.finding import quote
 from torchdoctor.engine.frames import user_frame
 from torchdoctor.engine.textfacts import related
-from torchdoctor.intake.ending.event import is_failure
+from torchdoctor.intake.ending.event import is_failure, names_error, tells_failure
 from torchdoctor.model import Ending, Event, EventKind, Quoted, RelationKind, Suspect, Transcript
 from torchdoctor.patterns import pattern
 
@@ -97,16 +97,6 @@ def fallback(transcript: Transcript) -> Suspect | None:
     return None
 
 
-# an exception's class with its message, or what a program calls an error
-_NAMES_ERROR = r"\b[A-Z]\w*(?:Error|Exception)\b(?:: |\()(?!\d+\.\d)|\b(?:fatal )?error: (?!\d)\S"
-
-
-# how programs, NCCL's tests and the driver say in a line of their own that something failed
-_TELLS_FAILURE = (
-    _NAMES_ERROR
-    + r"|^[^a-z]{0,60}\b(?:ERROR|FATAL)\b[\] :]|\bterminate called\b|\bNCCL WARN\b|\bTest NCCL failure\b"
-    r"|\bNVRM: .{0,300}(?:Timeout|TimedOut)|\bfail(?:ed|ure) with\b|\bencountered error\b"
-)
 _RETURNED = r"NCCL INFO \S+:\d+ -> [1-9]"  # NCCL gives up, and shows through which of its functions
 _REMARKS = ("INFO", "DEBUG", "TRACE", "NOTICE")
 
@@ -118,7 +108,7 @@ def named(transcript: Transcript) -> Suspect | None:
     for event in transcript.events:
         if event.quoted or event.recovered or event.level in _REMARKS:
             continue
-        if pattern(_TELLS_FAILURE).search(event.text[:2_000]) and not _went_on(event, transcript):
+        if tells_failure(event.text[:2_000]) and not _went_on(event, transcript):
             return _suspect(event, transcript)
     return None
 
@@ -136,7 +126,7 @@ def written(transcript: Transcript) -> Suspect | None:
     for event in transcript.events:
         if event.quoted is not Quoted.WRITTEN or event.recovered:
             continue
-        if pattern(_NAMES_ERROR).search(event.text[:2_000]):
+        if names_error(event.text[:2_000]):
             return Suspect(event.type, event.text, event.rank, None, quote(event))
     return None
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from torchdoctor.extract import once_a_text
-from torchdoctor.extract.progress import is_progress, is_step
+from torchdoctor.extract.progress import moves
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, Transcript
 from torchdoctor.patterns import Patterns
 
@@ -201,7 +201,7 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         return _texts(transcript.events[event.id + 1 : event.id + 1 + NEIGHBOURS])
     if key == "after_progress":
         earlier = transcript.events[max(0, event.id - NEIGHBOURS) : event.id]
-        return sum(1 for item in earlier if _moves(item)) >= 2
+        return sum(item.kind is EventKind.LOG and moves(item.text) for item in earlier) >= 2
     frames = frames_of(event, transcript)
     if key == "frames":
         return _frame_text(frames)
@@ -263,11 +263,7 @@ def log_value(name: str, transcript: Transcript) -> FactValue:
     return None
 
 
-def _moves(event: Event) -> bool:
-    return event.kind is EventKind.LOG and (is_step(event.text) or is_progress(event.text))
-
-
 def known(name: str, value: FactValue, event: Event | None = None) -> Fact:
     """A fact read out of the text, with the place it stands at."""
-    source = f"text:{event.source}:{event.line}" if event else "text"
+    source = event.place() if event else "text"
     return Fact.known(name, value, source) if value is not None else Fact.absent(name, source)

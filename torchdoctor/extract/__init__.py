@@ -26,7 +26,6 @@ NAMESPACES = {
     "compile": "torch_compile",
     "loss": "loss",
     "trainable": "trainable",
-    "checksum": "checksum",
     "listing": "torch_in_folder",
     "process_table": "tools.gpu_processes",
     "ps": "tools.ps",
@@ -49,9 +48,9 @@ def of_event(namespace: str, event: Event, transcript: Transcript) -> Iterator[F
         if isinstance(found, Fact):
             yield found
         elif found[1] is None:
-            yield Fact.absent(f"{namespace}.{found[0]}", source_of(event))
+            yield Fact.absent(f"{namespace}.{found[0]}", event.place())
         else:
-            yield Fact.known(f"{namespace}.{found[0]}", found[1], source_of(event), *found[2:])
+            yield Fact.known(f"{namespace}.{found[0]}", found[1], event.place(), *found[2:])
 
 
 def once_a_text(read: Callable[[Transcript], T]) -> Callable[[Transcript], T]:
@@ -68,12 +67,7 @@ def once_a_text(read: Callable[[Transcript], T]) -> Callable[[Transcript], T]:
 
 def untold(name: str, event: Event, missing: str) -> Fact:
     """A fact that the text does not settle; ``missing`` says what would."""
-    return Fact.unknown(name, Reason.NOT_ASKED, source_of(event), missing)
-
-
-def source_of(event: Event, offset: int = 0) -> str:
-    """Where a fact stands: the event's file and line, or so many lines below it."""
-    return f"text:{event.source}:{event.line + offset}"
+    return Fact.unknown(name, Reason.NOT_ASKED, event.place(), missing)
 
 
 def of_text(transcript: Transcript) -> Iterator[Fact]:

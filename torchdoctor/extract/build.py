@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from torchdoctor.extract import Found, once_a_text, source_of
+from torchdoctor.extract import Found, once_a_text
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Transcript
 from torchdoctor.number import count
 from torchdoctor.patterns import pattern
@@ -202,7 +202,7 @@ def _error_in(event: Event, line: str) -> _Error | None:
         if compiler == "gcc" and pattern(_CLANG).search(text):
             compiler = "clang"
         file = (found.group("file") or "").strip()
-        return _Error(text, file, compiler, source_of(event), event.id)
+        return _Error(text, file, compiler, event.place(), event.id)
     return None
 
 
@@ -212,7 +212,7 @@ def _killed(transcript: Transcript) -> _Error | None:
         if event.kind is EventKind.CRASH and event.text.split()[-1:] == ["Killed"] and not event.quoted:
             before = transcript.events[max(0, event.id - 3) : event.id]
             if any(other.kind is EventKind.BUILD and "FAILED: " in other.text for other in before):
-                return _Error("Killed", "", "shell", source_of(event), event.id)
+                return _Error("Killed", "", "shell", event.place(), event.id)
     return None
 
 
@@ -314,7 +314,7 @@ def _last_word(transcript: Transcript) -> tuple[str, str] | None:
         if found is None:
             continue
         own = found.group(1) == "nvcc" and event.kind is EventKind.BUILD
-        return source_of(event), "extension" if own else "other"
+        return event.place(), "extension" if own else "other"
     return None
 
 

@@ -144,7 +144,7 @@ class _Text:
         from bisect import bisect_right
 
         event = self._events[bisect_right(self._starts, at) - 1]
-        return f"text:{event.source}:{event.line}"
+        return event.place()
 
     def find(self, form: str) -> int:
         """Where the form stands outside a line that is somebody's hint; -1 where it does not."""

@@ -95,10 +95,10 @@ class _Found:
         self.explicit: set[str] = set()
 
     def put(self, name: str, value: FactValue, event: Event, detail: str = "") -> None:
-        self.facts[name] = Fact.known(name, value, f"text:{event.source}:{event.line}", detail)
+        self.facts[name] = Fact.known(name, value, event.place(), detail)
 
     def absent(self, name: str, event: Event) -> None:
-        self.facts[name] = Fact.absent(name, f"text:{event.source}:{event.line}")
+        self.facts[name] = Fact.absent(name, event.place())
 
     def value(self, name: str) -> FactValue:
         fact = self.facts.get(name)

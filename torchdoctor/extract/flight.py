@@ -103,7 +103,7 @@ def _read(transcript: Transcript) -> Iterator[Record]:
     places: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
     calls: dict[tuple[str, str, EventKind], list[Call]] = defaultdict(list)
     for event in transcript.events:
-        if not event.text.startswith("flight record, group "):
+        if not event.flight_record:
             continue
         status = pattern(_STATUS).match(event.text)
         if status:

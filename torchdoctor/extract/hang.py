@@ -34,7 +34,6 @@ _NATIVE_WAITS = (
     "ncclGroupEnd", "ncclAllReduce", "cudaStreamSynchronize", "cudaEventSynchronize",
     "cuStreamSynchronize", "gloo::", "ProcessGroupNCCL", "ProcessGroupGloo", "TCPStore",
 )  # fmt: skip
-_RECORD = "flight record, "
 _STACK_OF_COLLECTIVE = "Stack trace of the failed collective"
 
 
@@ -55,7 +54,7 @@ def stands(transcript: Transcript) -> list[Stand]:
     ranked: dict[int, Stand] = {}
     others: list[Stand] = []
     # a stack says more than a record of the same rank, which comes first to be replaced
-    for event in sorted(transcript.events, key=lambda event: not event.text.startswith(_RECORD)):
+    for event in sorted(transcript.events, key=lambda event: not event.flight_record):
         stand = stand_of(event)
         if stand is None:
             continue
@@ -68,7 +67,7 @@ def stands(transcript: Transcript) -> list[Stand]:
 
 def stand_of(event: Event) -> Stand | None:
     """Where the thread of an event stands; None for other threads than the main one, and for other events."""
-    record = flight.call_of(event) if event.text.startswith(_RECORD) else None
+    record = flight.call_of(event) if event.flight_record else None
     if event.quoted or not (event.frames or record):
         return None
     if event.kind is EventKind.WATCHDOG:
@@ -134,7 +133,7 @@ def strays(transcript: Transcript) -> tuple[tuple[int, ...], str] | None:
     Where all that is known are flight records, those say more by their numbers.
     """
     found = [stand for stand in stands(transcript) if stand.rank is not None]
-    if all(stand.event.text.startswith(_RECORD) for stand in found):
+    if all(stand.event.flight_record for stand in found):
         return None
     if len(found) < 2:
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found, source_of
+from torchdoctor.extract import Found
 from torchdoctor.model import Event, Fact, Transcript
 from torchdoctor.patterns import Patterns
 
@@ -49,7 +49,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts about host memory as far as the text up to and around this event tells; any event may ask."""
     record = next((one for one in transcript.events if not one.quoted and _is_record(one.text)), None)
     if record is not None:
-        yield Fact.known("host_memory.kill_recorded", True, source_of(record), record.text[:120])
+        yield Fact.known("host_memory.kill_recorded", True, record.place(), record.text[:120])
     found = _PATTERNS["victim"].search(event.text) or _PATTERNS["task"].search(event.text)
     if found is not None:
         name = found.group("name").strip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found, source_of
+from torchdoctor.extract import Found
 from torchdoctor.model import Event, Fact, Transcript
 from torchdoctor.patterns import Patterns
 
@@ -81,7 +81,7 @@ def _lines(transcript: Transcript, *words: str) -> Iterator[tuple[str, str]]:
     for event in transcript.events:
         if any(word in event.text for word in words):
             for offset, line in enumerate(event.text.split("\n")):
-                yield line[:LINE_CHARS], source_of(event, offset)
+                yield line[:LINE_CHARS], event.place(offset)
 
 
 def _shown_by_pip(package: str, transcript: Transcript) -> tuple[str, str] | None:

@@ -16,14 +16,10 @@ from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "loss.not_a_number": "bool: a loss in the line is NaN or infinite",
-    "loss.norm_stuck": "bool: three gradient norms in succession are NaN, and none after them is a number",
 }
 
 LINE_CHARS = 4000
-LOOK_AHEAD = 64
 LOOK_BACK = 60  # rows of a table between its heads and the one at hand
-# A scaler of half precision skips a step or two in sound runs, and the norm of those is NaN, too.
-STUCK = 3
 
 _NAMES = (
     r"(?P<name>[A-Za-z_/.\-]{0,24}(?:[Ll]oss|LOSS|[Pp]pl|[Pp]erplexity)"
@@ -34,23 +30,17 @@ _VALUE = r"(?P<value>[-+]?(?:nan|NaN|NAN|inf|Inf|INF|Infinity))(?![\w.\-])"
 _NAMED = _NAMES + _BETWEEN + _VALUE
 # a row of YOLO's table, whose heads stand above: epoch, memory, then the losses
 _ROW = r"(?:^|[\s|])\d{1,5}/\d{1,5}\s+\d{1,4}(?:\.\d{1,3})?[GM]\s+(?:\S+\s+){0,4}?(?:nan|inf)\b"
-_NORM = (
-    r"\bgrad(?:ient)?[_ ]?norm['\"]?(?:[\s:=|]|tensor\(|\x1b\[[\d;]{0,8}m){1,6}"
-    r"(?P<value>[-+]?(?:nan|inf|\d{1,12}(?:\.\d{1,20})?))(?![\w.\-])"
-)
 _RECORDS = ("best", "min", "lowest", "last", "prev", "record", "top")
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
-    """Facts of one line that prints a loss or a gradient norm; nothing when none in it is NaN or infinite."""
+    """Facts of one line that prints a loss; nothing when none in it is NaN or infinite."""
     text = event.text[:LINE_CHARS]
     lower = text.lower()
     if "nan" not in lower and "inf" not in lower:
         return
     if _named(text) or pattern(_ROW).search(text) or _in_column(event, transcript):
         yield "not_a_number", True
-    elif _norm(text) == "nan" and _stuck(event, transcript):
-        yield "norm_stuck", True
 
 
 def _named(text: str) -> bool:
@@ -90,22 +80,3 @@ def _in_column(event: Event, transcript: Transcript) -> bool:
             for head, value in named
         )
     return False
-
-
-def _norm(text: str) -> str | None:
-    """The gradient norm that a line prints, without a mean in brackets behind it."""
-    found = pattern(_NORM, re.IGNORECASE).search(text[:LINE_CHARS])
-    return None if found is None else found.group("value").lower().lstrip("+-")
-
-
-def _stuck(event: Event, transcript: Transcript) -> bool:
-    """Whether the next norms are NaN as well, while the losses beside them are numbers."""
-    count = 1
-    for other in transcript.events[event.id + 1 : event.id + 1 + LOOK_AHEAD]:
-        norm = _norm(other.text)
-        if norm is None:
-            continue
-        if norm != "nan" or pattern(_NAMED).search(other.text[:LINE_CHARS]):
-            return False
-        count += 1
-    return count >= STUCK

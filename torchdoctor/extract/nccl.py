@@ -106,7 +106,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
 def _stack(event: Event, transcript: Transcript) -> Iterator[Found]:
     from torchdoctor.extract.nccl_stacks import averages, stacks_differ, wait_of
 
-    if event.text.startswith("flight record, "):
+    if event.flight_record:
         yield from _record(event, transcript)
         return
     if wait_of(event) is None and not averages(event):

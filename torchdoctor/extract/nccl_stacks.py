@@ -32,7 +32,7 @@ def wait_of(event: Event) -> Wait | None:
 
 def is_main(event: Event) -> bool:
     """True for the thread that runs the program: py-spy names it, else its outermost frame is the module."""
-    if "MainThread" in event.text or event.text.startswith("flight record, "):
+    if "MainThread" in event.text or event.flight_record:
         return True
     return any(frame.function == "<module>" for frame in event.frames[:4])
 

@@ -39,6 +39,11 @@ def is_step(line: str) -> bool:
     return ("loss" in low or "acc" in low or "lr" in low) and bool(_PATTERNS["metric"].search(low))
 
 
+def moves(line: str) -> bool:
+    """True for a line by which a run shows that it gets on: a step, or a bar."""
+    return is_step(line) or is_progress(line)
+
+
 def steps_shown(line: str) -> int:
     """How many steps a line shows: the count of a bar, one for a step, none for another line."""
     if is_progress(line):

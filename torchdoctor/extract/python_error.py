@@ -66,6 +66,12 @@ _FORMS = {
     "UnicodeEncodeError": r"codec can't encode",
     "JSONDecodeError": r"Expecting|Extra data|Invalid|Unterminated",
     "OverflowError": r"Python int too large|int too (?:big|large)|math range|cannot convert float",
+    "RecursionError": r"maximum recursion depth exceeded",
+    "RuntimeError": (
+        r"(?:dictionary|Set|deque|OrderedDict) (?:changed size|keys changed|mutated) during iteration"
+        r"|generator raised StopIteration|^super\(\): |^cannot schedule new futures after"
+        r"|^(?:release unlocked lock|can't start new thread|threads can only be started once)"
+    ),
     "UnpicklingError": r"pickle data was truncated|invalid load key|unpickling stack",
     **dict.fromkeys(("AssertionError", "NotImplementedError", "StopIteration"), r""),
 }

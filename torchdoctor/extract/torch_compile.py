@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found, source_of
+from torchdoctor.extract import Found
 from torchdoctor.model import Event, Fact, Transcript
 from torchdoctor.patterns import pattern
 
@@ -106,10 +106,10 @@ def _recompiled(event: Event, transcript: Transcript) -> Iterator[Found]:
             continue
         named = pattern(r"function: '(?P<name>[^'\n]{1,200})' \((?P<at>[^)\n]{1,300})\)").search(item.text)
         if named is not None:
-            yield Fact.known("compile.recompiled", named["name"], source_of(item))
-            yield Fact.known("compile.recompiled_at", named["at"], source_of(item))
+            yield Fact.known("compile.recompiled", named["name"], item.place())
+            yield Fact.known("compile.recompiled_at", named["at"], item.place())
         reason = pattern(r"last reason: (?:\d+/\d+: )?(?P<reason>[^\n]{1,200})").search(item.text)
         if reason is not None:
             words = " ".join(reason["reason"].split())
-            yield Fact.known("compile.last_reason", words, source_of(item))
+            yield Fact.known("compile.last_reason", words, item.place())
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found, source_of
+from torchdoctor.extract import Found
 from torchdoctor.model import Event, Fact, Transcript
 from torchdoctor.patterns import pattern
 
@@ -33,5 +33,5 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         found = pattern(_ENTRY).search(other.text[:2_000]) if left > 0 else None
         left -= 1
         if found is not None and not other.frames and other.type is None:
-            yield Fact.known("listing.torch", found.group("name"), source_of(other), other.text[:200])
+            yield Fact.known("listing.torch", found.group("name"), other.place(), other.text[:200])
             return

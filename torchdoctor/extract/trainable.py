@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from torchdoctor.extract import Found, source_of
+from torchdoctor.extract import Found
 from torchdoctor.model import Event, Fact, Transcript
 
 FACTS: dict[str, str] = {
@@ -42,5 +42,5 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             if counts:
                 found = counts[-1]
                 count = float(re.sub("[,_]", "", found["number"])) * _UNITS[found["unit"]]
-                yield Fact.known("trainable.params", round(count), source_of(earlier))
+                yield Fact.known("trainable.params", round(count), earlier.place())
                 return

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from torchdoctor.model import CheckResult, NotChecked, Report, Verdict
+from torchdoctor.probes.descendants import die_with_parent
 from torchdoctor.selftest.registry import Level, find
 from torchdoctor.selftest.session import Progress, Request, run
 
@@ -24,7 +25,6 @@ SPEEDS = frozenset(("h2d", "d2h", "hbm", "gemm-rate", "p2p", "jitter"))
 _WITHOUT_GPU = ("dataloader",)
 _COMPUTED = ("gemm-exact", "bit-equal", "bit-equal-hot", "nan", "memory")
 _IDLE_S = 10.0
-_PR_SET_PDEATHSIG = 1  # of prctl(2)
 # the longest limit of a check, stretched or shortened to the time that there is
 _LONGEST_S = 120.0
 Show = Callable[[Progress], None] | None
@@ -39,16 +39,6 @@ class Wish:
     limit_s: float
     fault: str = ""
     device: str = "cuda"
-
-
-def die_with_parent() -> None:
-    """End when the supervisor is killed, and with us whatever we started, which watches us."""
-    import contextlib
-    import ctypes
-    import signal
-
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 def measure(wish: Wish, show: Show = None) -> tuple[Report, Report | None]:

@@ -99,9 +99,9 @@ def show_rule(rule_id: str) -> str:
 
 def page(rule_id: str) -> str:
     """The whole page. Raises UnknownRuleError."""
-    from torchdoctor.catalog.pages import in_text, page_of
+    from torchdoctor.catalog.pages import gathered, in_text
 
-    return in_text(page_of(catalog.load_with_packs()[0], rule_id), 100)
+    return in_text(gathered(catalog.load_with_packs()[0], rule_id), 100)
 
 
 def search_rules(query: str) -> str:

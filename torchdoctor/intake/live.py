@@ -14,7 +14,7 @@ from torchdoctor.intake.lines import literals_of
 from torchdoctor.intake.scan import BLOCK_BYTES, Scanner
 from torchdoctor.intake.shares import Measure
 from torchdoctor.intake.source import is_binary
-from torchdoctor.intake.window import FIRST_BEFORE, REACH, Block
+from torchdoctor.intake.window import FIRST_BEFORE, REACH, Block, index_of
 from torchdoctor.model import counted
 
 HEAD_BYTES = Measure().whole
@@ -151,11 +151,11 @@ class _Stream:
     def _retire(self, block: Block, following: Block) -> None:
         """Keep of a block that leaves the tail what events in it, or near its ends, may reach."""
         lines = range(block.ends + 1)
-        needed = [(_index(mark) - FIRST_BEFORE, _index(mark) + REACH) for mark in block.hot]
+        needed = [(index_of(mark) - FIRST_BEFORE, index_of(mark) + REACH) for mark in block.hot]
         if following.hot:
-            needed.append((block.ends + _index(following.hot[0]) - FIRST_BEFORE, block.ends))
+            needed.append((block.ends + index_of(following.hot[0]) - FIRST_BEFORE, block.ends))
         if self._before is not None and self._before.hot:
-            needed.append((0, _index(self._before.hot[-1]) - self._before.ends + REACH))
+            needed.append((0, index_of(self._before.hot[-1]) - self._before.ends + REACH))
         self._before = block._replace(load=_NOTHING)
         low = max(0, min((low for low, _ in needed), default=0))
         high = min(lines.stop, max((high for _, high in needed), default=0))
@@ -189,10 +189,6 @@ class _Stream:
             ends, hot = self._look(rest)
             found.append(Block(0, ends, hot, partial(bytes, rest), len(rest)))
         return found
-
-
-def _index(mark: int) -> int:
-    return mark if mark >= 0 else ~mark
 
 
 def _closed(data: bytes) -> bytes:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
-from torchdoctor.extract.progress import is_progress, is_step
+from torchdoctor.extract.progress import moves
 from torchdoctor.intake.elements import Draft, is_anchored
 from torchdoctor.intake.lines import is_prompt
 from torchdoctor.model import Event, EventKind, Quoted
@@ -207,7 +207,7 @@ def shows_output(events: Sequence[Event]) -> bool:
         is_anchored(event)
         or event.quoted is Quoted.SOURCE
         or event.kind in _PRINTED
-        or (event.kind is EventKind.LOG and (is_step(event.text) or is_progress(event.text)))
+        or (event.kind is EventKind.LOG and moves(event.text))
         for event in events
     )
 

@@ -49,6 +49,11 @@ class Block(NamedTuple):
     size: int
 
 
+def index_of(mark: int) -> int:
+    """The index of a hot line, as ``Scanner.look`` marks it."""
+    return mark if mark >= 0 else ~mark
+
+
 def scanned(read: Iterator[bytes], scanner: Scanner) -> Iterator[Block]:
     """The blocks of a stream of bytes, looked at one by one."""
     number = 1
@@ -151,7 +156,7 @@ class Feeder:
             lines.pop()
         first = block.first
         for mark in block.hot:
-            index = mark if mark >= 0 else ~mark
+            index = index_of(mark)
             hot = first + index
             if (
                 index >= len(lines) or self.left <= 0

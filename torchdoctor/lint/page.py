@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchdoctor.lint import registry
 from torchdoctor.lint.finding import FAMILY
+from torchdoctor.model import page_of
 
 if TYPE_CHECKING:
     from torchdoctor.lint.finding import Check
@@ -65,40 +66,33 @@ def as_data(check: Check) -> dict[str, Any]:
     }
 
 
-def markdown(examples: dict[str, str]) -> str:
-    """The section on each check of the documentation. ``examples`` holds code that has the pitfall, by id."""
-    lines: list[str] = []
+def site(examples: dict[str, str]) -> dict[str, str]:
+    """One page a check, ID.md, with an index: name of the file -> text.
+
+    ``examples`` holds code that has the pitfall, by id.
+    """
+    lines = ["# What lint looks for", ""]
     for group, head in _GROUPS.items():
-        chosen = [one for one in registry.all_checks().values() if one.group == group]
-        lines += [
-            f"## {head[0].upper()}{head[1:]}",
-            "",
-            "| id | pitfall | when it runs | repair |",
-            "|---|---|---|---|",
-        ]
-        for one in chosen:
-            mended = "`--fix`" if one.fixable else ""
-            lines.append(f"| [`{one.id}`](#{one.id}) | {one.title} | {_code(one.cause)} | {mended} |")
+        lines += [f"## {head[0].upper()}{head[1:]}", "", "| check | pitfall | repair |", "|---|---|---|"]
+        for id_, one in registry.all_checks().items():
+            if one.group == group:
+                lines.append(f"| [{id_}]({id_}.md) | {one.title} | {'`--fix`' if one.fixable else ''} |")
         lines.append("")
-        for one in chosen:
-            lines += _section(one, examples.get(one.id, ""))
-    return "\n".join(lines)
+    made = {f"{id_}.md": _page(one, examples.get(id_, "")) for id_, one in registry.all_checks().items()}
+    return {"index.md": "\n".join(lines), **made}
 
 
-def _section(check: Check, example: str) -> list[str]:
-    lines = [f"### {check.id}", "", f"**{check.title}.** {' '.join(check.why.split())}", ""]
-    if example:
-        lines += ["```python", example, "```", ""]
-    lines += [f"- {one}" for one in check.fix]
+def _page(check: Check, example: str) -> str:
+    lines = [f"# {check.id}", "", f"**{check.title}** ({_GROUPS[check.group]})", ""]
+    lines += ["```python", example, "```", ""] if example else []
+    lines += [" ".join(check.why.split()), "", "**What to do**", "", *(f"- {one}" for one in check.fix), ""]
+    if check.fixable:
+        lines += ["`torchdoctor lint --fix` does it where that is safe.", ""]
     if check.cause:
-        lines.append(f"- When it runs it shows as {_code(check.cause)}.")
+        lines += [f"When it runs it shows as [{check.cause}](../rules/{check.cause}.md).", ""]
     if check.overlaps:
-        lines.append(f"- Other linters: {check.overlaps}.")
-    return [*lines, ""]
-
-
-def _code(word: str) -> str:
-    return f"`{word}`" if word else ""
+        lines += [f"Other linters: {check.overlaps}.", ""]
+    return "\n".join([*lines, "[All checks](index.md)", ""])
 
 
 def in_text(check: Check, width: int) -> str:
@@ -122,5 +116,5 @@ def in_text(check: Check, width: int) -> str:
         parts += ["", "When it runs", f"  It shows as {check.cause} (torchdoctor rules show {check.cause})."]
     if check.overlaps:
         parts += ["", "Other linters", wrapped(check.overlaps)]
-    parts += ["", f"To hide one: # torchdoctor: ignore[{check.id}]"]
+    parts += ["", f"To hide one: # torchdoctor: ignore[{check.id}]", f"Page: {page_of(check.id, FAMILY)}"]
     return "\n".join(parts)

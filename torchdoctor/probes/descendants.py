@@ -8,8 +8,9 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from typing import Any
 
-_SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37  # of prctl(2)
+_SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 1, 36, 37  # of prctl(2)
 _ROUNDS = 3
 _REAP_S = 0.3
 
@@ -36,6 +37,11 @@ def ended_with_us() -> Iterator[None]:
 def adopt_orphans() -> None:
     """Become the parent of what our children leave behind, for good. Linux only, else nothing."""
     _become_reaper(1)
+
+
+def die_with_parent() -> None:
+    """Be killed when our parent is gone, which watches us. Linux only, else nothing."""
+    _control(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def kill(spared: frozenset[int] = frozenset()) -> list[int]:
@@ -91,16 +97,21 @@ def pids() -> list[int]:
 
 
 def _become_reaper(value: int) -> None:
-    import ctypes
-
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, value, 0, 0, 0)
+    _control(_SET_CHILD_SUBREAPER, value)
 
 
 def _reaper() -> int:
     import ctypes
 
     value = ctypes.c_int(0)
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_GET_CHILD_SUBREAPER, ctypes.byref(value), 0, 0, 0)
+    _control(_GET_CHILD_SUBREAPER, ctypes.byref(value))
     return value.value
+
+
+def _control(what: int, value: Any) -> None:
+    """prctl(2), where there is one."""
+    import ctypes
+
+    if sys.platform.startswith("linux"):
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(what, value, 0, 0, 0)

@@ -201,6 +201,8 @@ def _diagnosis(page: _Page, item: Diagnosis) -> None:
         page.paragraphs("Could not be determined", item.missing)
         page.paragraphs("Why this one", item.reasons)
         page.paragraphs("Read more", item.references)
+    page.gap()
+    page.wrap(page.text(words.page(item), _DIM), indent=2)
 
 
 def _proof(page: _Page, item: Evidence) -> None:

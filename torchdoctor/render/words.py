@@ -6,7 +6,7 @@ import os.path
 import re
 from typing import TYPE_CHECKING
 
-from torchdoctor.model import Outcome, ReadingKind, Role, Severity, Standing, counted
+from torchdoctor.model import Outcome, ReadingKind, Role, Severity, Standing, counted, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -219,6 +219,11 @@ def place(item: Evidence, rank: int | None = None, folder: str = "") -> str:
     if item.file and item.line:
         where += f":{item.line}"
     return f"{where} (rank {rank})" if rank is not None and where else where
+
+
+def page(item: Diagnosis) -> str:
+    """Where to read more on a rule: in the documentation, or printed."""
+    return f"Page: {page_of(item.rule, item.family)} (torchdoctor rules show {item.rule})"
 
 
 def frame(item: Frame) -> str:

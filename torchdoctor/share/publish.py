@@ -30,8 +30,8 @@ def published(report: Report, transcript: Transcript | None = None, here: bool =
     hosts = {event.host for event in events if event.host}
     users: set[str] = set()
     if here:
-        users = {os.environ.get(name, "") for name in ("USER", "LOGNAME", "USERNAME")} - {""}
-        hosts |= _this_machine()
+        users, own = names_here()
+        hosts |= own
     redactor = Redactor([*_texts(report), *(event.text for event in events)], hosts, users)
     result: Report = _walk(report, redactor)
     replaced = redactor.replaced()
@@ -58,12 +58,14 @@ def published_lines(lines: Iterable[str]) -> tuple[str, ...]:
     return tuple(kept.get(at, line) for at, line in enumerate(found))
 
 
-def _this_machine() -> set[str]:
+def names_here() -> tuple[set[str], set[str]]:
+    """Names of the person at this machine, and of the machine."""
+    users = {os.environ.get(name, "") for name in ("USER", "LOGNAME", "USERNAME")} - {""}
     try:
         name = os.uname().nodename
     except AttributeError:  # Windows
         name = os.environ.get("COMPUTERNAME", "")
-    return {part for part in (name, name.partition(".")[0]) if part}
+    return users, {part for part in (name, name.partition(".")[0]) if part}
 
 
 def _texts(value: object) -> Iterator[str]:

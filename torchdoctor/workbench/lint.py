@@ -11,9 +11,8 @@ from torchdoctor import extract
 from torchdoctor.catalog import RuleSet
 from torchdoctor.catalog.compile import compile_tree
 from torchdoctor.catalog.nearest import MESSAGES, messages_text
-from torchdoctor.catalog.pages import files
 from torchdoctor.catalog.reader import CatalogError
-from torchdoctor.catalog.remarks import rule_file, versions
+from torchdoctor.catalog.remarks import EXAMPLES, examples_text, rule_file, versions
 from torchdoctor.catalog.rule import Rule
 from torchdoctor.engine import install, textfacts
 from torchdoctor.model import Outcome, Severity, Standing, counted
@@ -54,9 +53,9 @@ class Catalog:
     unreadable: tuple[str, ...]
 
     def pages(self) -> dict[str, str]:
-        """The generated files: path within the rules directory -> text."""
-        made = files(self.rules, self.directory, collect(self.answers))
-        return {**made, MESSAGES: messages_text(decisive(self.answers))}
+        """The generated files: name within the rules directory -> text."""
+        examples = examples_text(collect(self.answers))
+        return {EXAMPLES: examples, MESSAGES: messages_text(decisive(self.answers))}
 
     def golden(self, before: str | None = None) -> str:
         """The golden table of the answers; new cases that show nothing new are not recorded.
@@ -195,8 +194,8 @@ def fault_of(answer: Answer) -> str | None:
 
 
 def _stale_pages(catalog: Catalog) -> Iterator[str]:
-    """Pages exist where somebody wrote them once; from then on they must be what the rules give."""
-    if not os.path.exists(os.path.join(catalog.directory, "README.md")):
+    """What is recorded beside the rules exists where somebody wrote it once; from then on it must be true."""
+    if not os.path.exists(os.path.join(catalog.directory, EXAMPLES)):
         return
     for name, text in catalog.pages().items():
         try:

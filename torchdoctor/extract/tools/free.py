@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found, source_of
+from torchdoctor.extract import Found
 from torchdoctor.model import Event, Fact, Transcript
 
 FACTS: dict[str, str] = {
@@ -26,7 +26,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     total = _amount(cells[1])
     available = _amount(cells[1 + columns.index("available")])
     if total and available is not None:
-        source = source_of(below[0])
+        source = below[0].place()
         yield Fact.known("free.available_share", available / total, source, below[0].text[:200])
 
 

@@ -93,7 +93,7 @@ class Table:
         self._place: Event | None = None
 
     def _put(self, name: str, value: FactValue, event: Event) -> None:
-        self._facts[name] = Fact.known(name, value, f"text:{event.source}:{event.line}")
+        self._facts[name] = Fact.known(name, value, event.place())
 
     def read(self, text: str, event: Event) -> None:
         """Take in one event's text; most are passed over after a few substring tests."""

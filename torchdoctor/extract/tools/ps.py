@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found, source_of
+from torchdoctor.extract import Found
 from torchdoctor.model import Event, Fact, Transcript
 from torchdoctor.patterns import pattern
 
@@ -34,5 +34,5 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         if not pid.isdecimal() or len(pid) > 10:
             return
         if cells[state][:1] in "Tt" and pattern(_PYTHON).search(cells[-1]):
-            yield Fact.known("ps.stopped", int(pid), source_of(row), row.text[:200])
+            yield Fact.known("ps.stopped", int(pid), row.place(), row.text[:200])
             return

@@ -13,7 +13,8 @@ from torchdoctor import catalog
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.incident import STDIN, Local, explain
 from torchdoctor.engine.select import INTERRUPTED
-from torchdoctor.model import Outcome, Report, Role, Severity, Standing, TorchdoctorError
+from torchdoctor.model import Outcome, Report, Role, Severity, Standing
+from torchdoctor.number import count
 from torchdoctor.records import replace
 
 if TYPE_CHECKING:
@@ -50,20 +51,11 @@ def of_run(
     stops: Sequence[Stop] = (),
     *,
     stopped: bool = False,
-    redact: bool = False,
 ) -> Report:
-    """What happened. ``logs`` are further files of the same run; ``stopped``: it ended because of a stop.
-
-    ``redact``: names of people and machines, and secrets, are replaced.
-    """
-    rules = catalog.load()
+    """What happened. ``logs`` are further files of the same run; ``stopped``: it ended because of a stop."""
+    rules, _ = catalog.load_with_packs()
     answer = explain((STDIN, *logs), FactBook(None), rules, cast("BinaryIO", output), machine)
-    report = _with_stops(answer.report, stops, stopped)
-    if not redact:
-        return report
-    from torchdoctor.share.publish import published
-
-    return published(report, here=True)
+    return _with_stops(answer.report, stops, stopped)
 
 
 def _with_stops(report: Report, stops: Sequence[Stop], stopped: bool) -> Report:
@@ -102,26 +94,9 @@ def written(report: Report, form: str, stream: int | None = None) -> str:
     text = io.StringIO()
     on_terminal = stream is not None and os.isatty(stream)
     size = os.get_terminal_size(stream) if on_terminal and stream is not None else (100, sys.maxsize)
-    color = on_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    render(report, stream=text, width=size[0] or 80, height=size[1] or 24, color=color)
+    named = count(os.environ.get("COLUMNS")) if stream is not None else None
+    asked = stream is not None and bool(os.environ.get("FORCE_COLOR"))
+    able = asked or (on_terminal and os.environ.get("TERM") != "dumb")
+    color = able and not os.environ.get("NO_COLOR")
+    render(report, stream=text, width=named or size[0] or 80, height=size[1] or 24, color=color)
     return text.getvalue()
-
-
-class SaveError(TorchdoctorError):
-    """A place that nothing can be written to."""
-
-
-def check_places(file: str | None, folder: str | None) -> None:
-    """Raises SaveError when the report or the bundle could not be written, before the command starts."""
-    if file is not None:
-        above = os.path.dirname(file) or "."
-        if os.path.isdir(file) or not os.access(file if os.path.exists(file) else above, os.W_OK):
-            raise SaveError(f"-o {file}: cannot be written; name a file in a folder of yours")
-    if folder is not None:
-        try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            used = bool(os.listdir(folder))
-        except OSError as error:
-            raise SaveError(f"--save {folder}: {error.strerror}; name a new or empty folder") from None
-        if used or not os.access(folder, os.W_OK):
-            raise SaveError(f"--save {folder}: not an empty folder that can be written to; name a new one")

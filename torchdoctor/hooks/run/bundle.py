@@ -19,14 +19,14 @@ _REPORTS = {"report.json": "json", "report.md": "markdown", "report.txt": "text"
 def save(folder: str, report: Report, output: Output, machine: Local | None) -> None:
     """Write the bundle; the report is redacted already. Raises OSError. Blocks while the machine is read."""
     from torchdoctor.probes.recording import save as record
+    from torchdoctor.share.publish import names_here
     from torchdoctor.share.redaction import Redactor
 
     for name, form in _REPORTS.items():
         _write(folder, name, written(report, form))
     log = b"".join(output.text()).decode("utf-8", "replace")
-    host = os.uname().nodename if hasattr(os, "uname") else ""
-    users = [os.environ.get(name, "") for name in ("USER", "LOGNAME", "USERNAME")]
-    _write(folder, LOG, Redactor([log], [host], users)(log))
+    users, hosts = names_here()
+    _write(folder, LOG, Redactor([log], hosts, users)(log))
     if machine is None:
         return
     source = machine.open(True, "")

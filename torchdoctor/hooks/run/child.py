@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -12,12 +11,12 @@ from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
 from torchdoctor.model import TorchdoctorError
+from torchdoctor.probes.descendants import die_with_parent
 
 if TYPE_CHECKING:
     from torchdoctor.hooks.run.terminal import Terminal
 
 NOT_EXECUTABLE, NOT_FOUND = 126, 127  # as shells, env and timeout have them
-_SET_PARENT_DEATH_SIGNAL = 1  # of prctl(2)
 
 
 class StartError(TorchdoctorError):
@@ -73,10 +72,7 @@ class Child:
                 from torchdoctor.hooks.run.terminal import put_forward
 
                 put_forward(0, os.getpid())
-        if sys.platform.startswith("linux"):
-            import ctypes
-
-            ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        die_with_parent()
 
     @property
     def pipes(self) -> list[IO[bytes] | None]:

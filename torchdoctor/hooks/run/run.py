@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from torchdoctor import catalog
-from torchdoctor.hooks.run import answer
+from torchdoctor.hooks.run import places
 from torchdoctor.hooks.run.child import StartError
 from torchdoctor.intake.live import Output
 from torchdoctor.model import TorchdoctorError
@@ -25,9 +25,9 @@ _SIGPIPE = 13
 
 def run(wish: Wish) -> int:
     """Run the command; its exit code, 128 + n for a signal. A later fault of ours never changes that."""
-    output = Output(lambda: catalog.load().literals())
+    output = Output(lambda: catalog.load_with_packs()[0].literals())
     try:
-        answer.check_places(wish.file, wish.folder)
+        places.check(wish.file, wish.folder)
         session = _session(wish, output)
     except StartError as error:
         return _refuse(str(error), error.code)
@@ -41,6 +41,8 @@ def run(wish: Wish) -> int:
         _fault(wish, error)
     ended = session.code  # waits for it, whatever broke
     code = KILLED if session.killed else ended if ended >= 0 else 128 - ended
+    for text in () if wish.quiet else session.lost:
+        session.say(f"torchdoctor: {text}\n")
     wanted = not wish.quiet or wish.file is not None or wish.folder is not None
     if code != 0 and wanted and not (session.readers_gone and ended == -_SIGPIPE):
         _explain(session)
@@ -86,18 +88,17 @@ def _explain(session: Ran) -> None:
 
 
 def _report(session: Ran) -> None:
+    from torchdoctor.hooks.run import answer
+
     wish = session.wish
     session.output.finish(answer.closing_words(session.code))
     machine = None if wish.offline else answer.local(session.python)
-    report = answer.of_run(
-        session.output, session.logs(), machine, session.stops, stopped=session.stopped,
-        redact=wish.form == "markdown",
-    )  # fmt: skip
+    report = answer.of_run(session.output, session.logs(), machine, session.stops, stopped=session.stopped)
     _show(session, report)
     if wish.file is not None:
         try:
             with open(wish.file, "w", encoding="utf-8") as stream:
-                stream.write(answer.written(report, wish.form))
+                stream.write(_written(session, report))
         except OSError as error:
             session.say(f"torchdoctor: {wish.file}: {error.strerror}\n")
     if wish.folder is not None:
@@ -107,13 +108,23 @@ def _report(session: Ran) -> None:
 def _show(session: Ran, report: Report) -> None:
     if session.wish.quiet:
         return
-    for text in session.lost:
-        session.say(f"torchdoctor: {text}\n")
-    session.say("\n" * (1 + session.output.open_line) + answer.written(report, session.wish.form, 2))
+    session.say("\n" * (1 + session.output.open_line) + _written(session, report, 2))
+
+
+def _written(session: Ran, report: Report, stream: int | None = None) -> str:
+    """The report in the wanted format; Markdown is for others to read, so it has no names and no secrets."""
+    from torchdoctor.hooks.run.answer import written
+
+    form = session.wish.form
+    if form == "markdown":
+        from torchdoctor.share.publish import published
+
+        report = published(report, here=True)
+    return written(report, form, stream)
 
 
 def _save(session: Ran, report: Report, folder: str) -> None:
-    from torchdoctor.hooks.run import bundle
+    from torchdoctor.hooks.run import answer, bundle
     from torchdoctor.share.publish import published
 
     machine = None if session.wish.offline else answer.local(session.python)
@@ -130,6 +141,8 @@ def _tell_stall(session: Ran, stop: Stop) -> None:
     """While the command goes on: in a thread, by what it printed and what was seen, without programs."""
 
     def tell() -> None:
+        from torchdoctor.hooks.run import answer
+
         try:
             report = answer.of_run(session.output, session.logs(), None, [stop], stopped=True)
             _show(session, report)

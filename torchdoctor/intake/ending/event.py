@@ -16,7 +16,30 @@ _FAILURES = (
     EventKind.BUILD,
 )
 
+_LAUNCHER_FAILED = r"exit ?code:? -?[1-9]|return code = -?[1-9]|non-zero|\breceived SIG[A-Z]+"
 _REPORTS = (EventKind.NCCL, EventKind.KERNEL_LOG, EventKind.WARNING)
+
+# an exception's class with its message, or what a program calls an error
+_NAMES_ERROR = r"\b[A-Z]\w*(?:Error|Exception)\b(?:: |\()(?!\d+\.\d)|\b(?:fatal )?error: (?!\d)\S"
+# how programs and NCCL's tests say in a line of their own that something failed
+_TELLS_FAILURE = (
+    r"^[^a-z]{0,60}\b(?:ERROR|FATAL)\b[\] :]|\bterminate called\b|\bTest NCCL failure\b"
+    r"|\bfail(?:ed|ure) with\b"
+)
+
+
+def names_error(text: str) -> bool:
+    """Does a line name an error, be it written or printed?"""
+    return pattern(_NAMES_ERROR).search(text) is not None
+
+
+def tells_failure(text: str) -> bool:
+    """Does a line name an error, or tell a failure in the words of a program?"""
+    return (
+        names_error(text)
+        or rows.REPORTED.search(text) is not None
+        or pattern(_TELLS_FAILURE).search(text) is not None
+    )
 
 
 def goodness(text: str) -> int:
@@ -42,7 +65,7 @@ def is_failure(draft: Draft | Event) -> bool:
         return (
             draft.level in ("ERROR", "CRITICAL")
             or "FAILED" in text
-            or bool(pattern(r"exit ?code:? -?[1-9]|return code = -?[1-9]|non-zero").search(text))
+            or bool(pattern(_LAUNCHER_FAILED).search(text))
         )
     if draft.kind is EventKind.SCHEDULER:
         return "error" in text or "CANCELLED" in text or "OOM" in text or "Failed" in text

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.progress import is_progress, is_step
+from torchdoctor.extract.progress import moves
 from torchdoctor.intake.ending import rows
 from torchdoctor.intake.ending.event import goodness, is_failure, level
 from torchdoctor.intake.lines import is_prompt
@@ -52,7 +52,7 @@ def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
                 return
         elif draft.kind is EventKind.LOG:
             text = draft.text()[:600]
-            if is_step(text) or is_progress(text):
+            if moves(text):
                 lines = 1 + draft.end_line - draft.line  # the states of a bar are one event
                 steps[draft.stream] = steps.get(draft.stream, 0) + lines
             elif rows.TROUBLE.search(text):
@@ -67,7 +67,7 @@ def _mark_passed(drafts: list[Draft]) -> None:
     for draft in reversed(drafts):
         if draft.kind in (EventKind.EXCEPTION, EventKind.CRASH) and steps.get(draft.stream, 0) >= _MANY:
             draft.recovered = True
-        elif draft.kind is EventKind.LOG and (is_step(draft.raw[:600]) or is_progress(draft.raw[:600])):
+        elif draft.kind is EventKind.LOG and moves(draft.raw[:600]):
             steps[draft.stream] = steps.get(draft.stream, 0) + 1 + draft.end_line - draft.line
 
 
@@ -97,11 +97,8 @@ def caught(drafts: list[Draft], index: int) -> bool:
     said = above.text()[:400] if near else ""
     if not rows.CAUGHT.search(said) and not any(rows.INSTEAD.search(text) for text in behind[:_NEAR]):
         return False
-    moves = [
-        is_step(text) or is_progress(text) or goodness(text) > 0 or bool(pattern(_GETS_ON).search(text))
-        for text in behind
-    ]
-    return sum(moves) >= 2 or any(moves[-2:])
+    onward = [moves(text) or goodness(text) > 0 or bool(pattern(_GETS_ON).search(text)) for text in behind]
+    return sum(onward) >= 2 or any(onward[-2:])
 
 
 def _by_library(failed: Draft) -> bool:

@@ -67,8 +67,9 @@ GOOD = Table((
     Row("exit return",
         r"\b(?:exit|return)(?:ed)?(?: with)?(?: exit)?[ _]?(?:code|status)?:? ?[:=]? ?0(?![.\d])", "all"),
     Row("code exit returned", r"\bexit ?code:? 0\b|\bcode 0:0|, exit 0\b|\breturned 0\b", "schedulers, IDEs"),
-    Row("error fail", r"\b(?:0|no) (?:errors?|failures?|failed)\b", "scripts", "compile-graph-breaks"),
-    Row("error fail", r"\b(?:errors?|failures?|failed):? ?[:=] ?0\b", "scripts", "unseen5-087"),
+    Row("error fail", r"(?<![\d.])\b(?:0|no) (?:errors?|failures?|failed)\b", "scripts",
+        "compile-graph-breaks"),
+    Row("error fail", r"\b(?:errors?|failures?|failed):? ?[:=] ?0(?![.\w])", "scripts", "unseen5-087"),
     Row("successfully",
         r"\bsuccessfully (?:installed|built|saved|trained|finished|completed|exported)\b", "pip"),
     Row(
@@ -153,6 +154,7 @@ TROUBLE = Table((
     Row("killed aborted",
         r"=killed\b|(?:^|\W)(?:killed|aborted)(?=$|[.:)!\]]|\s(?:by|due|because|after|with|at|on|in|\())",
         "programs"),
+    Row("exit", r"\bexit(?:ed|s)?(?: with)?(?: exit)? (?:code|status):? ?=? ?-?[1-9]", "shells, schedulers"),
 ))  # fmt: skip
 # words of trouble that are none: a count of nothing, a switch under such a name
 NO_TROUBLE = Table((
@@ -241,6 +243,7 @@ HARMLESS = Table((
         r"^\S+ \S+ requires \S+.*, (?:but you have|which is not installed)", "pip, the remark's list"),
     Row("cancelled", r"^ERROR: Operation cancelled by user", "pip"),
     Row("locate", r"\bUnable to locate a modulefile\b", "environment modules"),
+    Row("lmod", r"\bLmod has detected the following error: The following module\(s\) are unknown", "Lmod"),
     Row("chdir", r"couldn't chdir to .*: going to \S+ instead", "slurmstepd"),
     Row("wandb swanlab comet_ml mlflow",
         r"^(?:wandb|swanlab|comet_ml|mlflow)\b.*\b(?:error|warning)\b", "trackers, of themselves"),
