@@ -249,7 +249,8 @@ def log_value(name: str, transcript: Transcript) -> FactValue:
         if _PATTERNS["environment"].search(paths):
             return True
         # what was written counts too: a typed command names what it ran, and so did the runs before
-        if _PATTERNS["torch"].search("\n".join(event.text for event in transcript.events)):
+        codes = (frame.code for event in transcript.events for frame in event.frames)
+        if _PATTERNS["torch"].search("\n".join((*(event.text for event in transcript.events), *codes))):
             return True
         return any(log_value(name, run) for run in transcript.earlier)
     if key == "platform":
