@@ -155,7 +155,7 @@ def _shadowing(frames: list[Frame]) -> str | None:
         folder, _, name = inner.file.replace("\\", "/").rpartition("/")
         module = name.removesuffix(".py")
         module = folder.rpartition("/")[2] if module == "__init__" else module
-        if outer.code.startswith((f"import {module}", f"from {module} import")):
+        if outer.code.startswith((f"import {module}", f"from {module} import", f"from {module}.")):
             return inner.file
     return None
 

@@ -126,11 +126,6 @@ def time_of(iso: str) -> str:
     return re.sub(r"(\.\d{3})\d+", r"\1", iso.removeprefix("--").replace("T", " ", 1))
 
 
-def prompt(command: str) -> str:
-    """Whether a command is for the shell or for a line of Python."""
-    return ">>> " if command.lstrip().startswith(("print(", "torch.", "import ", "assert ")) else "$ "
-
-
 def without_stamp(line: str) -> str:
     """The line without the level, time and place that glog puts before it: what is left of it says more."""
     return re.sub(r"^\[?[EWFI]\d{4} [\d:.]{8,18} (?:\d{1,20} )?\S{1,200}:\d{1,6}\] *", "… ", line)
