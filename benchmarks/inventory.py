@@ -26,6 +26,7 @@ The table goes to benchmarks/inventory.tsv. An open share larger than the one th
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import re
 import subprocess
@@ -62,6 +63,8 @@ def main() -> int:
     # what this machine may install is no matter here: nothing is
     os.environ["PIP_CONSTRAINT"] = os.devnull
     judge = Judge()
+    gc.freeze()  # the catalog stays; syntax trees come and go by the million
+    gc.set_threshold(100_000)
     left: list[Answer] = []
     worse = False
     for source in _archives(options.sources):
@@ -139,8 +142,8 @@ def _kept(rows: list[Row], accept: bool) -> bool:
     if grown and not accept:
         print(f"{inventory_table.PLACE.name} is not written; --accept writes it")
         return True
-    new = {(one.package, one.version, one.part) for one in rows}
-    kept = [one for one in before if (one.package, one.version, one.part) not in new]
+    new = {(one.package, one.version) for one in rows}
+    kept = [one for one in before if (one.package, one.version) not in new]
     inventory_table.PLACE.write_text(inventory_table.text([*kept, *rows]), encoding="utf-8")
     return bool(grown or ticks)
 

@@ -26,12 +26,16 @@ _LINES = {
     "nccl": "node1:4127:4190 [0] NCCL WARN {}\n",
     "ptxas": "ptxas fatal   : {}\n",
     "rocblas": "rocBLAS error: {}\n",
-    "hip": "RuntimeError: HIP error: {}\n",
-    "cuda": "RuntimeError: CUDA error: {}\n",
 }
 _SESSION = """Traceback (most recent call last):
   File "/home/ann/serve.py", line 12, in <module>
     session = onnxruntime.InferenceSession(path)
+  File "/opt/env/lib/python3.11/site-packages/onnxruntime/capi/onnxruntime_inference_collection.py", \
+line 465, in __init__
+    self._create_inference_session(providers, provider_options, disabled_optimizers)
+  File "/opt/env/lib/python3.11/site-packages/onnxruntime/capi/onnxruntime_inference_collection.py", \
+line 537, in _create_inference_session
+    sess.initialize_session(providers, provider_options, disabled_optimizers)
 onnxruntime.capi.onnxruntime_pybind11_state.RuntimeException: [ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : {}
 """
 _HEAD = """Traceback (most recent call last):
@@ -49,6 +53,8 @@ _IN_MODULE = """Traceback (most recent call last):
     {}
 """
 _UNNAMED, _NAMED = "return self.act(x, self.weight)", "return torch.act(x, self.weight)"
+# below a line of the user's: torch's own checks, and what it asked of a driver
+_RAISED = {"check": "{}", "hip": "HIP error: {}", "cuda": "CUDA error: {}"}
 _SITE = "/opt/env/lib/python3.11/site-packages"
 _LEAST_PIECE = 16
 
@@ -104,7 +110,7 @@ class Judge:
                 found = other if other[0] == TOLD else found
         if found[0] != TOLD and message.piece and self._is_piece(message):
             return TOLD, "a piece of a template"
-        if found[0] == OPEN and message.voice == "check":
+        if found[0] == OPEN and message.voice in _RAISED:
             kind, by = self._told(_scene(message, first, _NAMED))
             return (BY_LINE, by) if kind == READ else found
         return found
@@ -170,8 +176,8 @@ def _templates(rules: RuleSet) -> str:
 
 def _scene(message: Message, text: str, call: str = _UNNAMED) -> str:
     """The least log that ends in a message; ``call`` is the user's line below which C++ raised it."""
-    if message.voice == "check":
-        return f"{_IN_MODULE.format(call)}{message.kind}: {text}\n"
+    if message.voice in _RAISED:
+        return f"{_IN_MODULE.format(call)}RuntimeError: {_RAISED[message.voice].format(text)}\n"
     if message.voice == "ort":
         return _SESSION.format(text)
     if not message.kind:

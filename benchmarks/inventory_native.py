@@ -18,7 +18,7 @@ from inventory_message import Hole, Message, Parts, of_percent
 VOICES: tuple[tuple[str, bytes], ...] = (
     ("check", rb"torchCheckFail|3c105ErrorC|2at5ErrorC|nvte_\w+"),
     ("nccl", rb"ncclDebugLog|ncclGetErrorString"),
-    ("ptxas", rb"ptxas fatal|ptxas-options"),
+    ("ptxas", rb"assembly aborted due to errors"),
     ("rocblas", rb"rocblas_status_to_string"),
     ("hip", rb"hipGetErrorString"),
     ("ort", rb"OnnxRuntimeException"),
@@ -53,7 +53,7 @@ _UNIT = re.compile(r"(?:^|\")((?:\.\./|/)[\w./+-]+\.(?:cpp|cc|cu|h|hpp|cuh))(?=$
 # what a library links in, or includes: not its own checks
 _FOREIGN = re.compile(r"third_party|/llvm/|/torch/include/|^/(?:tmp|builddir|usr)/")
 # a copy of another package's library, as auditwheel names it
-_BUNDLED = re.compile(r"\.libs/|-[0-9a-f]{8}[.-]|(?<!nvidia)/lib/libcudart")
+_BUNDLED = re.compile(r"\.libs/|-[0-9a-f]{8}[.-]")
 _NEAR = 80  # texts between a message and the name of its source file
 _LEAST_WORDS = 3
 _LONGEST = 600
@@ -74,7 +74,8 @@ def messages(package: str, file: str, data: bytes) -> Iterator[Message]:
     if _BUNDLED.search(file):
         return
     voice = next((name for name, form in VOICES if re.search(form, data)), "")
-    if not voice:
+    # who calls CUDA does not print its messages
+    if not voice or (voice == "cuda" and not file.startswith("nvidia/")):
         return
     texts = [found[0].decode("ascii") for found in _TEXT.finditer(_constants(data))]
     units = _Units(texts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,10 @@ _HEAD = """# What published packages can print, and what is said of it: benchmar
 # internal: no user sees it; told: by a rule; read: package and function, or what it wants; by line: only
 # the user's own line has the function; open: the rest; tick: answered as if nothing had failed.
 """
+
+
+# of 299 real tracebacks that end in C++ below a line of the user's, that line names no function of 87
+UNNAMED = 87 / 299
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +40,14 @@ class Row:
         return self.messages - self.internal
 
     @property
+    def unread(self) -> float:
+        """How many of them are open, those whose function no line names among them."""
+        return self.open + self.tick + UNNAMED * self.by_line
+
+    @property
     def share(self) -> float:
         """How many percent of what users see is open."""
-        return 100 * (self.open + self.tick) / self.seen if self.seen else 0.0
+        return 100 * self.unread / self.seen if self.seen else 0.0
 
 
 def row(package: str, version: str, part: str, kinds: Iterable[str]) -> Row:
@@ -83,10 +92,10 @@ def grown(before: Iterable[Row], now: Iterable[Row]) -> list[str]:
 def packages(rows: Iterable[Row]) -> dict[str, float]:
     """How many percent of what users see is open, by package and version, its parts together."""
     seen: Counter[str] = Counter()
-    left: Counter[str] = Counter()
+    left: dict[str, float] = defaultdict(float)
     for one in rows:
         seen[f"{one.package} {one.version}"] += one.seen
-        left[f"{one.package} {one.version}"] += one.open + one.tick
+        left[f"{one.package} {one.version}"] += one.unread
     return {name: 100 * left[name] / count for name, count in seen.items() if count}
 
 
