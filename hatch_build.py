@@ -10,6 +10,9 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+# what only the tests of the catalog read
+_NOT_SHIPPED = {"literals.tsv"}
+
 
 class CatalogBuildHook(BuildHookInterface):  # type: ignore[type-arg]  # the same on all versions of hatchling
     """``rules/`` becomes ``torchdoctor/_rules``; an editable install finds it beside the package."""
@@ -28,7 +31,10 @@ class CatalogBuildHook(BuildHookInterface):  # type: ignore[type-arg]  # the sam
         with os.fdopen(handle, "wb") as file:
             file.write(compiled)
         os.chmod(self._path, 0o644)
-        build_data["force_include"]["rules"] = "torchdoctor/_rules"
+        for path in Path(self.root, "rules").rglob("*"):
+            if path.is_file() and path.name not in _NOT_SHIPPED:
+                inside = path.relative_to(self.root).as_posix().replace("rules", "torchdoctor/_rules", 1)
+                build_data["force_include"][str(path)] = inside
         build_data["force_include"][self._path] = "torchdoctor/_rules/catalog.json"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:

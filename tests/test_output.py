@@ -6,9 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+
+from torchdoctor.cli import progress
 
 ROOT = Path(__file__).resolve().parent.parent
 LOG = str(ROOT / "fixtures" / "samples" / "label-out-of-range.log")
@@ -147,3 +150,19 @@ def test_an_installation_in_a_folder_that_the_encoding_cannot_name(tmp_path: Pat
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"cuda-assert-label-range, confirmed" in done.stdout
+
+
+def test_what_takes_long_says_so_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "_SOON_S", 0.0)
+    with progress.waiting("reading"):
+        time.sleep(0.7)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress.waiting("reading"):
+        time.sleep(0.7)
+    shown = capsys.readouterr().err
+    assert "s  reading" in shown
+    assert shown.endswith("\r")

@@ -23,7 +23,10 @@ def main() -> NoReturn:
     except KeyboardInterrupt:  # the codes of torchdoctor.cli.exit_codes, which may be what is broken
         os._exit(12 if gate else 130)
     except (Exception, SystemExit) as error:  # a missing or broken package raises whatever it likes
-        print(f"torchdoctor: its installation is broken: {type(error).__name__}: {error}", file=sys.stderr)
+        why = f"its installation is broken: {type(error).__name__}: {error}"
+        if sys.version_info < (3, 10):  # noqa: UP036  # no index checked it for a zipapp
+            why = f"it needs Python 3.10 or newer; this is {sys.version.split()[0]}"
+        print(f"torchdoctor: {why}", file=sys.stderr)
         sys.stderr.flush()
         os._exit(70)
     run()

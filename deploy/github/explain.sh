@@ -6,7 +6,8 @@ doctor=$(command -v torchdoctor || true)
 if [ -z "$doctor" ]; then
     # an environment of its own: the job's torch stays as it is
     python3 -m venv "$RUNNER_TEMP/torchdoctor"
-    "$RUNNER_TEMP/torchdoctor/bin/pip" install --quiet --disable-pip-version-check "$TD_PACKAGE"
+    "$RUNNER_TEMP/torchdoctor/bin/pip" install --quiet --disable-pip-version-check \
+        "${TD_PACKAGE:-$(dirname "$0")/../..}"
     doctor="$RUNNER_TEMP/torchdoctor/bin/torchdoctor"
 fi
 

@@ -9,9 +9,9 @@ import pytest
 
 from torchdoctor import catalog
 from torchdoctor.engine import FactBook, diagnose
-from torchdoctor.extract.xid_codes import CLASSES, codes
 from torchdoctor.intake import read, read_text
 from torchdoctor.model import Outcome, Report
+from torchdoctor.xid_codes import CLASSES, codes
 
 COMM = (
     "2026-11-28 03:10:01 {host}:{pid}:4800 [{gpu}] NCCL INFO comm 0x55aa rank {rank} nranks 4 cudaDev {gpu} "

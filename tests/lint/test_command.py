@@ -210,6 +210,11 @@ def test_a_comment_that_hides_nothing(folder: Path, capsys: pytest.CaptureFixtur
     assert report(capsys, "--advice", "a.py", code=0)["notes"] == ["a.py:2: ignore[graph-cut] hides nothing"]
 
 
+def test_no_tick_where_nothing_was_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lint", "no/such.py"]) == 2
+    assert capsys.readouterr().out == ""
+
+
 @pytest.mark.parametrize(
     ("args", "text", "settings", "says"),
     [

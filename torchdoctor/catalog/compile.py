@@ -112,11 +112,13 @@ def packed(
     form must be made. A cache that cannot be read or written is no error.
     Raises CatalogError for faulty rules.
     """
-    if not os.path.isdir(directory):
+    try:
+        stamp = signature(directory)
+    except OSError as error:
         from torchdoctor.catalog.reader import CatalogError
 
-        raise CatalogError([f"{directory}: no such folder; a rules folder holds FAMILY/ID.toml"])
-    stamp = signature(directory)
+        why = "no such folder" if not os.path.isdir(directory) else error.strerror
+        raise CatalogError([f"{directory}: {why}; a rules folder holds FAMILY/ID.toml"]) from error
     if known_ids:
         # what it may name, and must not take, depends on the catalog it adds to
         stamp += f" {zlib.crc32(' '.join(known_ids).encode()):08x}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from torchdoctor.cli import findings, verdicts
+from torchdoctor.cli import findings, progress, verdicts
 
 
 @click.command("checkpoint")
@@ -22,7 +22,7 @@ from torchdoctor.cli import findings, verdicts
 @verdicts.format_option()
 @verdicts.fail_on_option()
 @verdicts.strict_option
-@verdicts.time_limit_option(120.0, "How long the factory may take.")
+@verdicts.time_limit_option(120, "How long the factory may take.")
 @click.option("-v", "--verbose", is_flag=True, help="Show all evidence, and every tensor.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 def command(
@@ -54,7 +54,7 @@ def command(
     from torchdoctor.probes.opening import resolve
 
     interpreter = resolve(python) if python else choose()[0]
-    with ended_by_signals():
+    with ended_by_signals(), progress.waiting(f"reading {files[0]}"):
         if version is not None:
             try:
                 target = of_version(version, interpreter)

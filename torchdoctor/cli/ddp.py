@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from torchdoctor.cli import verdicts
+from torchdoctor.cli import progress, verdicts
 
 
 @click.command("ddp")
@@ -12,7 +12,7 @@ from torchdoctor.cli import verdicts
 @verdicts.format_option()
 @verdicts.fail_on_option()
 @verdicts.strict_option
-@verdicts.time_limit_option(300.0, "How long the factory and the batches may take.")
+@verdicts.time_limit_option(300, "How long the factory and the batches may take.")
 @click.option("-v", "--verbose", is_flag=True, help="Also show the checks that passed, and full reasons.")
 @click.argument("factory", metavar="MODULE:FACTORY")
 def command(
@@ -39,7 +39,7 @@ def command(
     from torchdoctor.probes.opening import pick
 
     chosen = pick(python)
-    with ended_by_signals(), ended_with_us():
+    with ended_by_signals(), ended_with_us(), progress.waiting(f"running {factory}"):
         report = torch_missing(chosen.python) or check_factory(factory, chosen.python, time_limit)
     report = verdicts.with_note(report, chosen.note)
     verdicts.show(report, form, lambda: factory, verbose)

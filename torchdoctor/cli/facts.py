@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from torchdoctor.cli import exit_codes, streams, verdicts
+from torchdoctor.cli import exit_codes, progress, streams, verdicts
 from torchdoctor.model import counted
 
 if TYPE_CHECKING:
@@ -66,10 +66,13 @@ def command(
             if save is not None:
                 from torchdoctor.probes.recording import save as save_recording
 
-                save_recording(source, save)
+                with progress.waiting("looking at this machine"):
+                    save_recording(source, save)
                 streams.complain(f"saved in {save}; read it before you share it")
             else:
-                _show(source.all(), form)
+                with progress.waiting("looking at this machine"):
+                    known = source.all()
+                _show(known, form)
         finally:
             source.close()
     if source.faults:

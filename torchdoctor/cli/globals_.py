@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from torchdoctor.cli import verdicts
+from torchdoctor.cli import progress, verdicts
 
 
 @click.command("globals")
@@ -13,7 +13,7 @@ from torchdoctor.cli import verdicts
 @verdicts.format_option()
 @verdicts.fail_on_option()
 @verdicts.strict_option
-@verdicts.time_limit_option(120.0, "How long a target may run.")
+@verdicts.time_limit_option(120, "How long a target may run.")
 @click.option("-v", "--verbose", is_flag=True, help="Show full reasons.")
 @click.argument("targets", metavar="[TARGET]...", nargs=-1)
 def command(
@@ -53,7 +53,7 @@ def command(
     if named and python:
         raise click.UsageError(f"--python names an interpreter, and so does {named}: leave one of them out")
     chosen = pick(named or python)
-    with ended_by_signals(), ended_with_us():
+    with ended_by_signals(), ended_with_us(), progress.waiting(f"running {wanted[0].words}"):
         known = torch_missing(chosen.python) or Report(Outcome.NO_FAILURE)
         runs = [run(target, chosen.python, time_limit) for target in wanted]
     report = verdicts.with_note(merged(known, runs), chosen.note)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from torchdoctor.cli import findings, verdicts
+from torchdoctor.cli import findings, progress, verdicts
+
+if TYPE_CHECKING:
+    _Parameter = click.ParamType[float]
+else:
+    _Parameter = click.ParamType  # before click 8.3 it takes no type
 
 
-class Duration(click.ParamType[float]):
+class Duration(_Parameter):
     """``90``, ``90s``, ``10m``, ``2h``."""
 
     name = "duration"
@@ -83,7 +90,8 @@ def command(
             else:
                 found = targets.all_of_torch(os.getpid()) if every else targets.of_job(job, os.getpid())
                 roots = list(found)
-            said = report.examine(found, roots, interval)
+            with progress.waiting("looking at the processes"):
+                said = report.examine(found, roots, interval)
             clear = (
                 f"{'Nothing hangs' if said.diagnoses else 'Nothing found'} in {', '.join(said.source[:4])}"
             )

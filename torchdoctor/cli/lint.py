@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from torchdoctor.cli import exit_codes, streams, verdicts
+from torchdoctor.cli import exit_codes, progress, streams, verdicts
 
 if TYPE_CHECKING:
     from torchdoctor.lint.run import Linted
@@ -69,11 +69,11 @@ def command(
 
     asked = Asked(_split(select), _split(ignore), exclude, advice)
     run = Run(asked, "fix" if fix else "diff" if diff else "")
-    done = (
-        run.text(sys.stdin.buffer.read(MOST_READ), stdin_filename or "-")
-        if "-" in paths
-        else run.paths(paths)
-    )
+    if "-" in paths:
+        done = run.text(sys.stdin.buffer.read(MOST_READ), stdin_filename or "-")
+    else:
+        with progress.waiting("reading the code"):
+            done = run.paths(paths)
     _show(done, form, diff, statistics)
     for mistake in done.mistakes:
         streams.complain(mistake)
@@ -101,7 +101,7 @@ def _show(done: Linted, form: str, diff: bool, statistics: bool) -> None:
             from torchdoctor.render.github import to_github
 
             sys.stdout.write(to_github(done.report))
-        else:
+        elif done.files or not done.mistakes:  # nothing was read: no tick
             _text(done, statistics)
 
 

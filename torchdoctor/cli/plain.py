@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import click
 
+# what "is not a valid …" says of them
+click.IntRange.name = "whole number"
+click.FloatRange.name = "number"
+
 
 class PlainHelp(click.Command):
     """A command with click's help option, in English."""

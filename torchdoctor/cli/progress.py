@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import threading
 import time
+from collections.abc import Iterator
 
 from torchdoctor.cli import streams
+
+_SOON_S = 2.0
 
 
 class Line:
@@ -22,10 +27,10 @@ class Line:
         if self.wanted:
             self._put(text[: streams.screen()[0] - 1])
 
-    def put_late(self, text: str, after_s: float = 3.0) -> None:
-        """The same with the seconds that have gone by, once these are ``after_s``."""
+    def put_late(self, text: str) -> None:
+        """The same with the seconds that have gone by, once these are two."""
         seconds = time.monotonic() - self._begun
-        if seconds >= after_s:
+        if seconds >= _SOON_S:
             self.put(f"{seconds:.0f} s  {text}")
 
     def say(self, text: str) -> None:
@@ -46,3 +51,26 @@ class Line:
         except OSError:
             return
         self._length = len(text)
+
+
+@contextlib.contextmanager
+def waiting(text: str) -> Iterator[None]:
+    """Say, from the second second on, how long what is done here takes; nothing may be written meanwhile."""
+    line = Line()
+    if not line.wanted:
+        yield
+        return
+    done = threading.Event()
+
+    def tick() -> None:
+        while not done.wait(0.5):
+            line.put_late(text)
+
+    thread = threading.Thread(target=tick, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        line.clear()

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from torchdoctor import catalog
-from torchdoctor.cli import completion, exit_codes, loading, rules_case, streams, verdicts
+from torchdoctor.cli import completion, exit_codes, loading, progress, rules_case, streams, verdicts
 from torchdoctor.model import TorchdoctorError, counted
 
 _FORMAT = verdicts.format_option("For people, or for programs.")
@@ -137,7 +137,8 @@ def lint(folders: tuple[str, ...], fixtures: str | None, golden: str | None, upd
     summary: tuple[str, ...]
     for folder, inputs in places:
         try:
-            found = examine(folder or catalog.rules_directory(), inputs)
+            with progress.waiting("running the cases"):
+                found = examine(folder or catalog.rules_directory(), inputs)
         except CatalogError as error:
             problems, summary = error.problems, ()
         else:
@@ -169,7 +170,8 @@ def pages(folder: str | None, fixtures: str | None, site: str | None) -> None:
     else:
         from torchdoctor.workbench.lint import examine
 
-        found = examine(_writable(folder), _fixtures(fixtures, folder))
+        with progress.waiting("running the cases"):
+            found = examine(_writable(folder), _fixtures(fixtures, folder))
         made = {os.path.join(found.directory, name): text for name, text in found.pages().items()}
     changed = _write(made)
     streams.write_lines(
@@ -309,7 +311,8 @@ def evaluate(folder: str, only: str | None, folders: tuple[str, ...], form: str)
     from torchdoctor.workbench.scoreboard import in_words
 
     patterns = [item.strip() for item in (only or "").split(",") if item.strip()]
-    result = evaluate(folder, loading.rules(folders), patterns)
+    with progress.waiting("running the cases"):
+        result = evaluate(folder, loading.rules(folders), patterns)
     if form == "json":
         _json(result.as_data())
     else:

@@ -33,7 +33,7 @@ class _Command(PlainHelp, click.Command):
     show_default=True,
     help="Of the report: for people, one JSON report, or Markdown for an issue, without names and secrets.",
 )
-@click.option("-o", "file", metavar="FILE", help="Write the report to FILE as well.")
+@click.option("-o", "--output", "file", metavar="FILE", help="Write the report to FILE as well.")
 @click.option(
     "--save",
     "folder",

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from torchdoctor.cli import streams, verdicts
+from torchdoctor.cli import progress, streams, verdicts
 
 
 @click.command("stats")
@@ -27,7 +27,8 @@ def command(form: str, top: int, reports: tuple[str, ...]) -> int:
     from torchdoctor.fleet import show
     from torchdoctor.fleet.stats import of_files
 
-    stats = of_files(reports, sys.stdin.buffer if "-" in reports else None)
+    with progress.waiting("reading reports"):
+        stats = of_files(reports, sys.stdin.buffer if "-" in reports else None)
     with streams.shown():
         if form == "json":
             streams.write(show.to_json(stats))

@@ -64,7 +64,7 @@ def fail_on_option(worst: str = "problems") -> Callable[[_Function], _Function]:
     )
 
 
-def time_limit_option(seconds: float, told: str) -> Callable[[_Function], _Function]:
+def time_limit_option(seconds: int, told: str) -> Callable[[_Function], _Function]:
     """``--time-limit``: ``seconds`` is the default, ``told`` the help."""
     return click.option(
         "--time-limit",

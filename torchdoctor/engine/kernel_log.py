@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from datetime import datetime, timezone
 
 from torchdoctor.extract.xid import place
-from torchdoctor.extract.xid_codes import CLASSES, codes
 from torchdoctor.model import Event, EventKind, Record, Transcript, counted, moment_of
 from torchdoctor.patterns import pattern
 from torchdoctor.records import record, replace
+from torchdoctor.xid_codes import CLASSES, codes
 
 # this long before the first line of a job, or after its last, is not of it, whatever the zones of the clocks
 _FAR_S = 26 * 3600.0

@@ -26,7 +26,6 @@ NAMESPACES = {
     "compile": "torch_compile",
     "loss": "loss",
     "trainable": "trainable",
-    "checksum": "checksum",
     "listing": "torch_in_folder",
     "process_table": "tools.gpu_processes",
     "ps": "tools.ps",

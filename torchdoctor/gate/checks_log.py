@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchdoctor.extract.xid_codes import codes
 from torchdoctor.gate import nvlink5, sxid
 from torchdoctor.gate.finding import Action, Finding, Untold, Weight
 from torchdoctor.gate.kernel import Event
 from torchdoctor.gate.look import FABRIC, FAIL, INFO, NODE, USER, WARN, Check, Look, Said
 from torchdoctor.model import Blame, State, counted
+from torchdoctor.xid_codes import codes
 
-SOURCE = "classes of NVIDIA's Xid catalogue (torchdoctor/extract/xid_codes.tsv)"
+SOURCE = "classes of NVIDIA's Xid catalogue (torchdoctor/xid_codes.tsv)"
 _RESET = {"RESET": Action.RESET_GPU, "REBOOT": Action.REBOOT, "RMA": Action.RMA}
 _WANTED = {
     "reset": Action.RESET_GPU,

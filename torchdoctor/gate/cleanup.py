@@ -14,8 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 
-import psutil
-
 from torchdoctor.gate import facts
 from torchdoctor.gate.facts import Facts
 from torchdoctor.model import Record, State, TorchdoctorError, counted
@@ -25,6 +23,11 @@ from torchdoctor.probes.search_paths import program_on_path
 from torchdoctor.probes.spawn import Running
 from torchdoctor.records import record, replace
 from torchdoctor.render.clean import clean
+
+try:
+    import psutil
+except ImportError as missing:  # a zipapp made for another platform
+    raise TorchdoctorError(f"psutil cannot be loaded, and processes are read through it: {missing}") from None
 
 _LOOK_S = 8.0
 _SQUEUE_S = 5.0

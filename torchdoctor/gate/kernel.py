@@ -7,11 +7,11 @@ from functools import cache
 
 from torchdoctor.extract import of_event
 from torchdoctor.extract.xid import place
-from torchdoctor.extract.xid_codes import codes
 from torchdoctor.gate import nvlink5
 from torchdoctor.gate.facts import Facts
 from torchdoctor.model import Event as Said
 from torchdoctor.model import EventKind, State, Transcript
+from torchdoctor.xid_codes import codes
 
 _NOTHING = Transcript((), ())
 # "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.159.04 …": every GPU is set up anew

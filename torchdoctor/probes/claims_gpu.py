@@ -6,6 +6,7 @@ from torchdoctor.model import FactValue, Reason, counted
 from torchdoctor.number import number
 from torchdoctor.probes.claims_torch import capabilities
 from torchdoctor.probes.derived import CannotTell, Claim, Derived, Facts, NotApplicable
+from torchdoctor.xid_codes import codes
 
 # Memory in use below this is what driver and display take. Source: thresholds for "memory in use before the
 # job", which warn above 500 MiB.
@@ -14,9 +15,8 @@ _BUSY = 20  # percent; a desktop that draws stays below
 # Less than a CUDA context takes: a driver that was just started reports load, and nobody is there.
 _CONTEXT = 200 << 20
 _DAY_S = 86400
-# Codes whose fault is the card's or the link's, and not a program's.
-# Source: NVIDIA's Xid catalog, immediate action RESET_GPU, WORKFLOW_NVLINK or contact support.
-_HARDWARE_XIDS = frozenset({46, 48, 62, 64, 74, 79, 95, 109, 110, 119, 120, 136, 140, 142, 143, 154})
+# classes of codes whose fault is the card's or the link's, and not a program's
+_HARDWARE = frozenset({"RESET", "REBOOT", "RMA", "LINK", "RECOVERY"})
 _HARD_THROTTLE = {"hw-slowdown", "hw-thermal-slowdown", "hw-power-brake", "sw-thermal-slowdown"}
 
 
@@ -190,14 +190,10 @@ def _process(pid: int, owner: tuple[FactValue, ...] | None) -> str:
 
 
 def _xid_recent(facts: Facts) -> Claim:
+    hardware = {code.code for code in codes().values() if code.kind in _HARDWARE}
     found: dict[str, float] = {}
     for row in _rows(facts.get("kernel.gpu_errors")):
-        if (
-            len(row) == 3
-            and row[1] in _HARDWARE_XIDS
-            and isinstance(row[2], (int, float))
-            and row[2] < _DAY_S
-        ):
+        if len(row) == 3 and row[1] in hardware and isinstance(row[2], (int, float)) and row[2] < _DAY_S:
             key = f"Xid {row[1]} of {row[0]}"
             found[key] = min(found.get(key, row[2]), row[2])
     return Claim(tuple(f"{key}, {age / 3600:.1f} h ago" for key, age in found.items()) or None)

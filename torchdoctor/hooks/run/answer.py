@@ -14,6 +14,7 @@ from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.incident import STDIN, Local, explain
 from torchdoctor.engine.select import INTERRUPTED
 from torchdoctor.model import Outcome, Report, Role, Severity, Standing
+from torchdoctor.number import count
 from torchdoctor.records import replace
 
 if TYPE_CHECKING:
@@ -93,6 +94,9 @@ def written(report: Report, form: str, stream: int | None = None) -> str:
     text = io.StringIO()
     on_terminal = stream is not None and os.isatty(stream)
     size = os.get_terminal_size(stream) if on_terminal and stream is not None else (100, sys.maxsize)
-    color = on_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    render(report, stream=text, width=size[0] or 80, height=size[1] or 24, color=color)
+    named = count(os.environ.get("COLUMNS")) if stream is not None else None
+    asked = stream is not None and bool(os.environ.get("FORCE_COLOR"))
+    able = asked or (on_terminal and os.environ.get("TERM") != "dumb")
+    color = able and not os.environ.get("NO_COLOR")
+    render(report, stream=text, width=named or size[0] or 80, height=size[1] or 24, color=color)
     return text.getvalue()

@@ -53,7 +53,7 @@ class Relay:
             os.close(number)
         if self._open:
             _hand_over(self.source, self.target)
-        else:
+        elif self.source >= 0:
             with contextlib.suppress(OSError):
                 os.close(self.source)
 
@@ -80,7 +80,8 @@ class Relay:
             except OSError as error:
                 self._open = False
                 self._lost("" if isinstance(error, BrokenPipeError) else error.strerror or str(error))
-                os.close(self.source)
+                source, self.source = self.source, -1  # its number may be that of something else from here on
+                os.close(source)
                 return
             self._output.put(self._stream, data)
 

@@ -41,6 +41,8 @@ def run(wish: Wish) -> int:
         _fault(wish, error)
     ended = session.code  # waits for it, whatever broke
     code = KILLED if session.killed else ended if ended >= 0 else 128 - ended
+    for text in () if wish.quiet else session.lost:
+        session.say(f"torchdoctor: {text}\n")
     wanted = not wish.quiet or wish.file is not None or wish.folder is not None
     if code != 0 and wanted and not (session.readers_gone and ended == -_SIGPIPE):
         _explain(session)
@@ -106,8 +108,6 @@ def _report(session: Ran) -> None:
 def _show(session: Ran, report: Report) -> None:
     if session.wish.quiet:
         return
-    for text in session.lost:
-        session.say(f"torchdoctor: {text}\n")
     session.say("\n" * (1 + session.output.open_line) + _written(session, report, 2))
 
 

@@ -21,11 +21,17 @@ _LAUNCHER_FAILED = r"exit ?code:? -?[1-9]|return code = -?[1-9]|non-zero|\brecei
 _REPORTS = (EventKind.NCCL, EventKind.KERNEL_LOG, EventKind.WARNING)
 
 # an exception's class with its message, or what a program calls an error
-_NAMES_ERROR = r"\b[A-Z]\w*(?:Error|Exception)\b(?:: |\()(?!\d+\.\d)|\b(?:fatal )?error: (?!\d)\S"
+_NAMES_ERROR = (
+    r"\b[A-Z]\w*(?:Error|Exception)\b(?: ?: |\()(?!\d+\.\d)|\b(?:fatal )?error: (?!\d)\S"
+    r"|\bfailed with (?:status|error|exit|return)(?: code)? (?:0x[\da-f]{1,8}|-?[1-9]\d{0,5})\b"
+)
 # how programs and NCCL's tests say in a line of their own that something failed
 _TELLS_FAILURE = (
     r"^[^a-z]{0,60}\b(?:ERROR|FATAL)\b[\] :]|\bterminate called\b|\bTest NCCL failure\b"
     r"|\bfail(?:ed|ure) with\b"
+    # a name that NVIDIA's libraries have for a failed call, and how its samples end
+    r"|\b(?:cudaError|CUDA_ERROR_|CU(?:BLAS|DNN|FFT|SPARSE|SOLVER|RAND)_STATUS_(?!SUCCESS))\w{3,60}"
+    r"|^Result = FAIL\b"
 )
 
 
