@@ -73,7 +73,8 @@ class Finding:
 def message_line(event: Event, snippet: str) -> int:
     """The line of the input on which a snippet of the event's message begins."""
     lines = event.text.split("\n")
-    start = event.message_line or event.line
+    bare = event.frames and event.type and not event.text  # a class without a message ends its traceback
+    start = event.message_line or (event.end_line if bare else event.line)
     wanted = snippet[:24]
     for offset, line in enumerate(lines):
         if wanted and wanted in " ".join(line.split()):
