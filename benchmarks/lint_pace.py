@@ -7,11 +7,12 @@ Prints lines, CPU seconds per 100,000 lines and the peak of resident memory. The
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from measured import torchdoctor
 
 ROOT = Path(__file__).resolve().parent.parent
 AIM_SECONDS, AIM_MIB = 10.0, 200.0
@@ -33,12 +34,9 @@ def package(folder: Path, lines: int = 100_000) -> None:
 def measure(folder: Path) -> tuple[int, float, float]:
     """Lines below a folder, CPU seconds of one run, and its peak of memory in MiB."""
     lines = sum(path.read_bytes().count(b"\n") for path in folder.rglob("*.py"))
-    args = [sys.executable, "-m", "torchdoctor", "lint", "--advice", "--statistics", "--fail-on", "never"]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([*args, str(folder)], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return lines, seconds, after.ru_maxrss / 1024
+    args = ("lint", "--advice", "--statistics", "--fail-on", "never", str(folder))
+    spent = torchdoctor(*args, stdout=subprocess.DEVNULL)
+    return lines, spent.cpu_s, spent.mib
 
 
 def main() -> int:

@@ -12,11 +12,10 @@ from __future__ import annotations
 import math
 import os
 import random
-import resource
-import subprocess
 import sys
-import time
 from pathlib import Path
+
+from measured import Cost, torchdoctor
 
 from torchdoctor.workbench.cases import read_all
 
@@ -49,16 +48,10 @@ def write(folder: Path, count: int, low: int, high: int) -> None:
         (place / f"job-{number}.log").write_bytes(b"".join(parts) + case)
 
 
-def measured(folder: Path, jobs: int) -> tuple[float, float, float]:
-    """Wall time and CPU in seconds, and the MiB of the largest process."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    begun = time.monotonic()
-    command = [sys.executable, "-m", "torchdoctor", "explain", "--offline", "--each", "--jobs", str(jobs)]
+def measured(folder: Path, jobs: int) -> Cost:
+    args = ("explain", "--offline", "--each", "--jobs", str(jobs), "--format", "jsonl", str(folder))
     with open(folder.parent / f"{folder.name}-{jobs}.jsonl", "wb") as stream:
-        subprocess.run([*command, "--format", "jsonl", str(folder)], stdout=stream, check=True, cwd=ROOT)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return time.monotonic() - begun, cpu, after.ru_maxrss / 1024
+        return torchdoctor(*args, stdout=stream)
 
 
 def main() -> None:

@@ -9,13 +9,12 @@ on a tenth of them and on all. Fails beyond 90 s or 300 MiB for a million, or wh
 from __future__ import annotations
 
 import json
-import os
 import random
-import subprocess
 import sys
-import time
 from datetime import date, timedelta
 from pathlib import Path
+
+from measured import torchdoctor
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST_S, MOST_MIB = 90, 300
@@ -52,22 +51,12 @@ def write(path: Path, count: int) -> None:
             stream.write(json.dumps(report, separators=(",", ":")) + "\n")
 
 
-def measured(path: Path) -> tuple[float, float, float]:
-    """Seconds, seconds of CPU, and MiB of ``stats`` on a file."""
-    begun = time.monotonic()
-    process = subprocess.Popen([sys.executable, "-m", "torchdoctor", "stats", str(path)], cwd=ROOT)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return time.monotonic() - begun, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
-
-
 def main() -> int:
     path, count = Path(sys.argv[1]).resolve(), int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000
     tenth = path.with_suffix(".tenth")
     write(path, count)
     write(tenth, count // 10)
-    part, whole = measured(tenth), measured(path)
+    part, whole = torchdoctor("stats", str(tenth)), torchdoctor("stats", str(path))
     for name, one in ((tenth, part), (path, whole)):
         size = name.stat().st_size
         print(f"{size / 1e6:.0f} MB: {one[0]:.1f} s, {one[1]:.1f} s of CPU, {one[2]:.0f} MiB")

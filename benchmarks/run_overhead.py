@@ -14,6 +14,8 @@ import subprocess
 import sys
 import time
 
+from measured import Cost, torchdoctor
+
 PROGRAM = """
 import sys, time
 for chunk in range(100):
@@ -36,16 +38,9 @@ def behind_cat() -> float:
     return time.monotonic() - begun
 
 
-def behind_run() -> tuple[float, float]:
-    """Seconds of the program under ``torchdoctor run``, and MiB of the largest process of all."""
-    begun = time.monotonic()
-    with open(os.devnull, "wb") as nowhere:
-        command = [sys.executable, "-m", "torchdoctor", "run", "--", sys.executable, "-c", PROGRAM]
-        process = subprocess.Popen(command, stdout=nowhere)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        assert process.returncode == 0
-    return time.monotonic() - begun, usage.ru_maxrss / 1024
+def behind_run() -> Cost:
+    """The program under ``torchdoctor run``."""
+    return torchdoctor("run", "--", sys.executable, "-c", PROGRAM, stdout=subprocess.DEVNULL)
 
 
 def main() -> int:
@@ -53,7 +48,7 @@ def main() -> int:
     plain, ours, sizes = [], [], []
     for number in range(runs):
         plain.append(behind_cat())
-        seconds, size = behind_run()
+        seconds, _, size = behind_run()
         ours.append(seconds)
         sizes.append(size)
         print(

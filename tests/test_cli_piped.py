@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import signal
 import subprocess
 import sys
+import termios
+import threading
 import time
 from pathlib import Path
 
@@ -92,6 +95,31 @@ def test_tee_reads_on_when_nobody_reads_it() -> None:
         _, errors = process.communicate(LOG, timeout=30)
     assert process.returncode == 0
     assert b"cuda-assert-label-range" in errors
+
+
+def waiting(pipe: int) -> int:
+    """How many bytes nobody has read yet."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+def test_tee_waits_for_a_slow_reader_of_a_descriptor_that_does_not_block() -> None:
+    source, target = os.pipe()
+    os.set_blocking(target, False)
+    log = b"step 1 loss 0.5\n" * 20_000 + LOG
+    with explain("--tee", stdout=target) as process:
+        os.close(target)
+        writer = threading.Thread(target=process.communicate, args=(log,))
+        writer.start()
+        deadline = time.monotonic() + 30
+        while waiting(source) < 60_000 and time.monotonic() < deadline:  # until the pipe is full
+            time.sleep(0.05)
+        time.sleep(0.3)
+        passed = bytearray()
+        while data := os.read(source, 1 << 16):
+            passed += data
+        writer.join()
+    os.close(source)
+    assert bytes(passed) == log
 
 
 def test_tee_needs_a_pipe() -> None:

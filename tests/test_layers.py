@@ -57,7 +57,7 @@ CROSSINGS = {("intake", "torchdoctor.extract.progress"): "the one place that say
 
 # what turns texts that nobody has checked into values
 _TEXTS = frozenset({"durations", "json_text", "number", "regular_file", "toml_text"})
-_LOWEST = _TEXTS | {"", "context_tags", "model", "patterns", "records", "signal_words", "xid_codes"}
+_LOWEST = _TEXTS | {"", "context_tags", "model", "patterns", "records", "signal_words", "typed", "xid_codes"}
 _SOURCES = frozenset({"catalog", "intake", "extract", "probes"})
 _ENGINE = _LOWEST | _SOURCES | {"engine"}
 # part of the package -> the parts it may import, besides itself; "" is torchdoctor/__init__.py
@@ -70,6 +70,7 @@ ALLOWED = {
     "patterns": frozenset(),
     "signal_words": frozenset(),
     "context_tags": frozenset(),
+    "typed": frozenset(),
     "xid_codes": frozenset({"model", "records"}),
     **dict.fromkeys(_SOURCES, _LOWEST),
     "lint": _LOWEST,

@@ -39,7 +39,7 @@ def test_paths_and_contents_give_the_same_answers(logs: list[str]) -> None:
     lines = report_lines([*logs, "nowhere.log"])
     assert outcomes(lines)[1::4] == [(logs[1], "diagnosed"), ("nowhere.log", "unreadable")]
     contents = [Path(path).read_bytes() for path in logs]
-    assert outcomes(report_lines(logs, contents)) == outcomes(lines[:5])
+    assert report_lines(logs, contents) == lines[:5]
     with pytest.raises(ValueError, match="zip"):
         report_lines(logs, contents[:1])
 

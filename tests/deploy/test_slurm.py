@@ -267,3 +267,32 @@ def test_srun_starts_the_gate_on_every_node_and_the_verdicts_are_merged(
         "n2": "unfit",
         "n3": "fit",
     }
+
+
+def test_run_around_srun_names_the_task_that_failed_first(
+    site: Site, cluster: Cluster, tmp_path: Path
+) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(
+        "import os, time\n"
+        "rank = int(os.environ['SLURM_PROCID'])\n"
+        "for step in range(9):\n"
+        "    print(f'step {step} loss {1 / (step + 1):.4f}', flush=True)\n"
+        "if rank == 2:\n"
+        "    {'x': 1}['label']\n"
+        "time.sleep(60)\n",
+        encoding="utf-8",
+    )
+    report = tmp_path / "report.json"
+    run = (sys.executable, "-m", "torchdoctor", "run", "--offline", "--format", "json", "-o", str(report))
+    kept = ("-o", f"{tmp_path}/task-%t.log", "-K")
+    ended = cluster.run(*run, "--", "srun", "-N3", "-n3", *kept, sys.executable, str(program), limit_s=60)
+    assert ended.returncode == 143  # srun -K tells the highest code, that of the tasks that it ended
+    told = json.loads(report.read_text(encoding="utf-8"))
+    (cause,) = [one for one in told["diagnoses"] if one["role"] == "cause"]
+    assert (cause["rule"], cause["frame"]["file"], cause["frame"]["line"]) == (
+        "own-code-error",
+        str(program),
+        6,
+    )
+    assert told["first_failure"]["rank"] == 2

@@ -21,6 +21,11 @@ FAILED = (
 )
 AGAIN = f"I{AGENT}agent/server/api.py:900] [default] Worker group FAILED. will restart worker group\n"
 OOM, OWN = "cuda-oom-too-big", "own-code-error"
+CANCELLED = "slurmstepd: error: *** JOB {} ON n1 CANCELLED AT 2026-03-09T01:00:00 ***\n"
+LSF = (
+    f"\n{'-' * 60}\nSender: LSF System <lsf@n1>\nSubject: Job {{}}: <train> in cluster <c> Exited\n\n"
+    "Exited with exit code 1.\n\nThe output (if any) is above this job summary.\n\n"
+)
 
 
 def of_rank(rank: int, text: str) -> str:
@@ -35,8 +40,11 @@ def of_rank(rank: int, text: str) -> str:
         (f"SLURM_JOB_ID: 81234\n{BANNER}{FULL}SLURM_JOB_ID: 81235\n{BANNER}{STEPS}{DONE}", [OOM, None]),
         (f"nohup: ignoring input\n{BANNER}{FULL}nohup: ignoring input\n{BANNER}{STEPS}", [OOM, None]),
         (of_rank(0, FULL) + FAILED + AGAIN + of_rank(0, f"{STEPS}{STEPS}{KEY}") + FAILED, [OOM, OWN]),
+        (f"{STEPS}{CANCELLED.format(81234)}{STEPS}{CANCELLED.format(81240)}", ["job-preempted"] * 2),
+        (f"{BANNER}{STEPS}{CANCELLED.format(81234)}{STEPS * 30}{BANNER}{STEPS}", ["job-preempted", None]),
+        (f"{KEY}{LSF.format(81234)}{FULL}{LSF.format(81240)}", [OWN, OOM]),
     ],
-    ids=["prompt", "banner", "job", "nohup", "attempt"],
+    ids=["prompt", "banner", "job", "nohup", "attempt", "two jobs", "another job's banner", "LSF"],
 )  # fmt: skip
 def test_a_sign_of_a_start_behind_an_end_parts_runs(
     text: str, answers: list[str | None], rules: RuleSet
@@ -50,12 +58,25 @@ def test_a_sign_of_a_start_behind_an_end_parts_runs(
     "text",
     [
         f"{BANNER}{STEPS}{BANNER}{STEPS}{KEY}",  # no end of its own
+        "[INFO] epoch 0\n[INFO] evaluation\nval done.\n[INFO] epoch 1\n[INFO] evaluation\nval done.\n" + KEY,
+        # workers load what the main process loaded first
+        f"loading faiss\nloaded faiss\n{BANNER}INFO:root:Done.\nloading faiss\nloaded faiss\n{KEY}",
+        f"{BANNER}{STEPS}{CANCELLED.format(81234)}{CANCELLED.format(81234)}",
         f"{BANNER}epoch 1 step 1 loss 2\nepoch 1 step 2 loss 2\nepoch 2 step 1 loss 2\n{KEY}",
         "2026-03-09 01:00:00 INFO t: step 1 loss 2\n2026-03-09 09:00:00 INFO t: step 2 loss 2\n" + KEY,
         of_rank(0, "01:00:05 step 1 loss 2") + of_rank(1, f"01:00:01 step 1 loss 2\n{KEY}") + of_rank(0, KEY),
         "".join(f"[default{n}]:{line}\n" for n in (0, 2) for line in (KEY + FULL).splitlines()),
     ],
-    ids=["unfinished", "epochs", "pause", "time runs back", "local ranks"],
+    ids=[
+        "unfinished",
+        "epochs that end well",
+        "workers",
+        "one job twice",
+        "epochs",
+        "pause",
+        "time runs back",
+        "local ranks",
+    ],
 )
 def test_what_parts_nothing(text: str, rules: RuleSet) -> None:
     report = diagnose(read_text(text), FactBook(), rules)

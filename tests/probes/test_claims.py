@@ -645,9 +645,8 @@ def test_recent_hardware_errors() -> None:
     assert tell("gpu.xid_recent", kernel__gpu_errors=rows) == ("Xid 79 of 0000:3b:00, 1.0 h ago",)
     assert tell("gpu.xid_recent", kernel__gpu_errors=()) is State.ABSENT
     # 142 is of the video encoder, which a program can upset; 54 and 156 are of the card
-    told = tell(
-        "gpu.xid_recent", kernel__gpu_errors=tuple(("0000:3b:00", code, 0) for code in (142, 54, 156))
-    )
+    rows = tuple(("0000:3b:00", code, 0) for code in (142, 54, 156))
+    told = tell("gpu.xid_recent", kernel__gpu_errors=rows)
     assert told == ("Xid 54 of 0000:3b:00, 0.0 h ago", "Xid 156 of 0000:3b:00, 0.0 h ago")
 
 

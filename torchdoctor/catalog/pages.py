@@ -11,6 +11,7 @@ from torchdoctor.catalog.loader import read_groups
 from torchdoctor.catalog.page import RISKS, Page, for_readers, gather, joined
 from torchdoctor.catalog.remarks import Example, read_examples, rule_file, versions
 from torchdoctor.model import counted, page_of
+from torchdoctor.typed import is_python, prompt
 
 if TYPE_CHECKING:
     from torchdoctor.catalog.rule import ConditionalFix
@@ -48,9 +49,9 @@ def in_text(page: Page, width: int = 80) -> str:
         lines += ["", "What to do"]
     for number, item in enumerate(page.fixes, start=1):
         lines += _wrapped(_fix_line(item), width, "     ", f"  {number}. ")
-        lines += [f"     $ {line}" for line in _commands(item.fix.run)]
+        lines += [f"     {line}" for line in _typed(item.fix.run)]
     if page.decide_with or page.decide_note:
-        lines += ["", "To decide", *(f"  $ {line}" for line in _commands(page.decide_with))]
+        lines += ["", "To decide", *(f"  {line}" for line in _typed(page.decide_with))]
         lines += _wrapped(page.decide_note or "", width, "  ")
     for title, text in (("Confirmed when", page.confirmed), ("Ruled out when", page.ruled_out)):
         if text:
@@ -145,9 +146,9 @@ def _body(page: Page) -> Iterator[str]:
         yield f"{number}. {text}"
         if item.fix.run:
             yield ""
-            yield from (f"   {line}" for line in _fenced(_commands(item.fix.run), "sh"))
+            yield from (f"   {line}" for line in _block(item.fix.run))
     if page.decide_with:
-        yield from ("", "**To decide**", "", *_fenced(_commands(page.decide_with), "sh"))
+        yield from ("", "**To decide**", "", *_block(page.decide_with))
     if page.decide_note:
         yield from ("", f"**To decide** {_plain(page.decide_note)}")
     if page.confirmed:
@@ -183,6 +184,15 @@ def _fix_line(item: ConditionalFix) -> str:
 
 def _commands(text: str | None) -> list[str]:
     return for_readers(text or "").strip().splitlines()
+
+
+def _typed(text: str | None) -> list[str]:
+    """Each line of a command behind the prompt of who reads it."""
+    return [prompt(text or "") + line for line in _commands(text)]
+
+
+def _block(text: str) -> list[str]:
+    return _fenced(_commands(text), "python" if is_python(text) else "sh")
 
 
 def _fenced(lines: Sequence[str], language: str) -> list[str]:

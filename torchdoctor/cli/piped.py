@@ -96,11 +96,13 @@ class Piped:
 
     def _pass_on(self, data: bytes) -> None:
         view = memoryview(data)
-        try:
-            while view and self._tee is not None:
+        while view and self._tee is not None:
+            try:
                 view = view[os.write(self._tee, view) :]
-        except OSError:
-            self._tee = None
+            except BlockingIOError:  # who shares the descriptor does not wait for its reader; we do
+                select.select([], [self._tee], [], _TICK_S)
+            except OSError:
+                self._tee = None
 
     def _tell(self) -> None:
         waited = time.monotonic() - self._began

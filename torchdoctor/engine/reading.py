@@ -41,7 +41,7 @@ _RAISED_BY_C = ("RuntimeError", "IndexError", "ValueError", "TypeError", "NotImp
 
 def read(event: Event, transcript: Transcript) -> Reading | None:
     """The reading of one event; None where it says no more than its text."""
-    if event.kind is EventKind.EXCEPTION and event.type != "SignalException":
+    if event.kind is EventKind.EXCEPTION and (event.type or "").rpartition(".")[2] != "SignalException":
         return _refused(event, transcript)
     facts = {fact.name: fact.value for fact in of_event("exit", event, transcript)}
     signal = facts.get("exit.signal")

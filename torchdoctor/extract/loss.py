@@ -1,8 +1,9 @@
 """Facts out of the lines in which a training program prints its losses.
 
 Every program has its own format, so a loss is known by its name (``loss``, ``train_loss``, ``loss_bbox``,
-``ppl``) with a value right behind it. Names of records (``best_loss: inf``) hold infinity before the first
-epoch in sound runs, as does ``Validation loss decreased (inf --> 0.31)``.
+``ppl``) with a value right behind it, and so is what a loss is computed from (``logits/chosen``). Names of
+records (``best_loss: inf``) hold infinity before the first epoch in sound runs, as does
+``Validation loss decreased (inf --> 0.31)``.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ FACTS: dict[str, str] = {
 LINE_CHARS = 4000
 LOOK_AHEAD = 64
 LOOK_BACK = 60  # rows of a table between its heads and the one at hand
-# A scaler of half precision skips a step or two in sound runs, and the norm of those is NaN, too.
+# a scaler of half precision skips a step or two in sound runs, and the norm of those is NaN, too
 STUCK = 3
 
 _NAMES = (
-    r"(?P<name>[A-Za-z_/.\-]{0,24}(?:[Ll]oss|LOSS|[Pp]pl|[Pp]erplexity)"
+    r"(?P<name>[A-Za-z_/.\-]{0,24}(?:[Ll]oss|LOSS|[Pp]pl|[Pp]erplexity|(?P<input>[Ll]og(?:its|ps|probs|_probs)))"
     r"(?:es|[_/.][A-Za-z_0-9]{1,24}|[A-Z0-9])?)"
 )
 _BETWEEN = r"(?:->|[\s:='\"(\[{|,*`]|tensor\(|is\b|value\b|\x1b\[[\d;]{0,8}m){1,24}?"
@@ -57,6 +58,8 @@ def _named(text: str) -> bool:
     """Does a loss that is not finite stand behind its name? A record is infinite before the first epoch."""
     for found in pattern(_NAMED).finditer(text):
         before = text[max(0, found.start() - 12) : found.start()].lower() + found["name"].lower()
+        if found["input"] and "inf" in found["value"].lower():
+            continue  # a logit that is masked out, or a probability of 0
         record = any(word in before for word in _RECORDS) or "->" in text[found.end() : found.end() + 8]
         if not record or "nan" in found["value"].lower():
             return True
@@ -100,12 +103,8 @@ def _norm(text: str) -> str | None:
 
 def _stuck(event: Event, transcript: Transcript) -> bool:
     """Whether the next norms are NaN as well, while the losses beside them are numbers."""
-    count = 1
-    for other in transcript.events[event.id + 1 : event.id + 1 + LOOK_AHEAD]:
-        norm = _norm(other.text)
-        if norm is None:
-            continue
-        if norm != "nan" or pattern(_NAMED).search(other.text[:LINE_CHARS]):
-            return False
-        count += 1
-    return count >= STUCK
+    behind = transcript.events[event.id + 1 : event.id + 1 + LOOK_AHEAD]
+    norms = [(norm, other.text) for other in behind if (norm := _norm(other.text)) is not None]
+    if any(norm != "nan" or pattern(_NAMED).search(text[:LINE_CHARS]) for norm, text in norms):
+        return False
+    return 1 + len(norms) >= STUCK

@@ -43,7 +43,6 @@ FACTS: dict[str, str] = {
     "oom.request_dominates": "bool: the request alone is a third of the card or more",
     "oom.grew": "bool: memory figures printed since the batch grew last went on rising after the first ones",
     "oom.epochs_before": "int: different epoch numbers printed before the failure, since the batch grew",
-    "oom.sums_losses": "str: a line of the text that adds losses up with their graphs; after good steps",
     "oom.evaluation_with_grad": "bool: under a function named like validate, and no frame shows no_grad",
     "oom.gradients_off": "bool: a quoted line shows no_grad or inference_mode; unknown otherwise",
     "oom.loading_checkpoint": "bool: torch.load was restoring a tensor to its old device",
@@ -103,12 +102,6 @@ _SOURCES = {
     "mps-buffer": r"Invalid buffer size: " + _SIZE,
     "evaluation": r"(?:^|_)(?:valid(?:ate|ation)?|val|eval(?:uate|uation)?|test)(?:_|$|\d)",
     # "running_loss += loss", "losses.append(loss)", without .item(), .detach(), float()
-    "sums": (
-        r"\b[\w.]{1,40}\.append\((?:self\.)?\w*loss\w*\s*(?:[+*/-][^()]{1,40}(?:\(\))?\s*)?\)\s*(?:#|`|$)|"
-        r"(?<![\w.])(?:self\.)?(?:\w*loss\w*|total\w*|running\w*|acc\w*) \+= (?:self\.)?\w*loss\w*"
-        r"(?=\s*(?:#|`|$|[/*] ?\w+\s*$))"
-    ),
-    "step": r"(?:\b(?:step|iter(?:ation)?|batch|it)\b\W{0,4}|\s)(\d{2,9})(?:/\d{2,9}|\b(?!\s?[GMK%]))",
     "epoch": r"(?<!in_)(?<!per_)[Ee]poch(?:\s{0,4}[:=#\[(])?\s{0,4}\[?(\d{1,9})",
     "load": (
         r"\b(?:batch[ _-]?size|bs|seq(?:uence)?[ _-]?len(?:gth)?|(?:image|img)[ _-]?(?:size|sz)|resolution)"
@@ -164,7 +157,7 @@ def in_units(number: int) -> str:
     for unit, factor in (("GiB", GIB), ("MiB", 1024**2), ("KiB", 1024)):
         if number >= factor:
             return f"{number / factor:.2f} {unit}"
-    return f"{number} bytes"
+    return "1 byte" if number == 1 else f"{number} bytes"
 
 
 class _Numbers:
@@ -320,24 +313,9 @@ def _history(event: Event, transcript: Transcript) -> Iterator[Found]:
                 name = found.group("name").strip(" _:=").lower()
                 figures.setdefault(name, []).append(number * 1024.0 ** _POWERS[unit])
     yield "epochs_before", len(epochs)
-    yield _sums(event, transcript)
     verdicts = [grew for series in figures.values() if (grew := _rises(series)) is not None]
     if verdicts:
         yield "grew", any(verdicts)
-
-
-def _sums(event: Event, transcript: Transcript) -> Found:
-    """The statement that keeps every step's graph, where the text shows it and steps before the failure."""
-    stepped = any(_PATTERNS["step"].search(one.text[:LINE_CHARS]) for one in transcript.events[: event.id])
-    for one in transcript.events if stepped else ():
-        if "+=" not in one.text and ".append(" not in one.text:
-            continue
-        for offset, line in enumerate(one.text.split("\n")):
-            found = _PATTERNS["sums"].search(line[:LINE_CHARS])
-            if found is not None:
-                words = line.strip()[:200]
-                return Fact.known("oom.sums_losses", found.group(), one.place(offset), words)
-    return "sums_losses", None
 
 
 def _other_rank(earlier: Event, event: Event) -> bool:

@@ -8,9 +8,16 @@ from typing import BinaryIO, cast
 
 from torchdoctor import catalog
 from torchdoctor.engine.factbook import FactBook
-from torchdoctor.engine.incident import STDIN, USE_RUN, explain
-from torchdoctor.records import replace
+from torchdoctor.engine.incident import STDIN, explain
 from torchdoctor.render.json import to_json
+
+
+class _Named(BytesIO):
+    """A log's bytes, which the report calls by their path."""
+
+    def __init__(self, path: str, data: bytes) -> None:
+        super().__init__(data)
+        self.label = path
 
 
 def report_lines(paths: Sequence[str], contents: Sequence[bytes] | None = None) -> list[str]:
@@ -26,8 +33,6 @@ def report_lines(paths: Sequence[str], contents: Sequence[bytes] | None = None) 
         if data is None:
             report = explain((path,), FactBook(None), rules).report
         else:
-            report = explain((STDIN,), FactBook(None), rules, cast(BinaryIO, BytesIO(data))).report
-            notes = tuple(note for note in report.notes if note != USE_RUN)
-            report = replace(report, source=(path,), notes=notes)
+            report = explain((STDIN,), FactBook(None), rules, cast(BinaryIO, _Named(path, data))).report
         lines.append(to_json(report))
     return lines

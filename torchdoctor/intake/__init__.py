@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from torchdoctor.intake.below import files_below
-from torchdoctor.intake.inputs import is_pattern, matches
+from torchdoctor.intake.inputs import files_below, is_pattern, matches
 from torchdoctor.intake.source import IntakeError
 from torchdoctor.intake.transcript import Reading, read, read_all, read_one, read_text
 

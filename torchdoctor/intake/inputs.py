@@ -355,3 +355,28 @@ def kind_of(mode: int) -> str:
         (stat.S_ISBLK, "a device"), (stat.S_ISDIR, "a folder"),
     )  # fmt: skip
     return next((words for test, words in kinds if test(mode)), "no regular file")
+
+
+def files_below(folder: str) -> list[str]:
+    """The files below a folder that by name or first bytes may be logs or dumps, by path.
+
+    Hidden ones and links are left out; a folder that cannot be listed stands for itself. Empty for a file.
+    """
+    found: list[str] = []
+    for place, folders, names in os.walk(folder, onerror=lambda error: found.append(str(error.filename))):
+        folders[:] = [name for name in folders if not name.startswith(".") and name not in SKIPPED_FOLDERS]
+        for name in names:
+            path = os.path.join(place, name)
+            if not name.startswith(".") and not os.path.islink(path) and (may_be_log(name) or _dumped(path)):
+                found.append(path)
+    return sorted(found) if os.path.isdir(folder) else []
+
+
+def _dumped(path: str) -> bool:
+    if not may_be_dump(path):
+        return False
+    try:
+        with open(path, "rb") as file:
+            return is_dump(file.read(4096))
+    except OSError:
+        return True  # the reader says what is wrong with it

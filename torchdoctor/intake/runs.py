@@ -2,7 +2,8 @@
 
 An input is parted only where a run had an end of its own and a sign shows that a program starts: a command at
 a prompt, nohup's first line, another job's number, a new attempt of torchelastic, the first lines of the run
-again, or the end of another main program, of which a process has only one. Time, process ids and step numbers
+again, or the end of another main program, of which a process has only one; and where a scheduler that closed
+one job closes another. Good words are a weak end: an epoch has them, too. Time, process ids and step numbers
 part nothing.
 """
 
@@ -31,8 +32,13 @@ _STARTS = (
     r"(?:python\S*|torchrun|accelerate|deepspeed|srun|mpirun|bash|sh|\./\S+|conda run)\b"
 )
 JOB = r"(?i)\b(?:slurm[_ ])?job[ _]?id\b\W{1,4}(?P<id>\d{3,12})\b"
+# a scheduler closes a job: Slurm where it cancels one, LSF behind the summary that it writes below the output
+_CLOSED = r"\*\*\* JOB (?P<id>\d+)\S* ON \S+ CANCELLED AT"
+_SUMMARY = "The output (if any) is above this job summary"
+_BELOW = ("PS:", "Read file <")
 # torchelastic's agent, which starts all processes again
 _ATTEMPT = r"will restart worker group|Restarting worker group|Rendezvous'ing worker group"
+_NUMBER = r"\d{1,18}"
 _REFUSED = r"^\S+\.py: error: "
 _REPORTERS = frozenset(("CalledProcessError", "ChildFailedError", "ProcessRaisedException", "SystemExit"))
 _SCRIPT = r"(?<![\w/.-])(?P<script>[\w./~-]+\.(?:py|sh)|-m [\w.]+)"
@@ -44,28 +50,46 @@ def split(drafts: list[Draft]) -> list[list[Draft]]:
     """The drafts of each run, in order; one list where nothing shows that there are several."""
     parts: list[list[Draft]] = []
     begin, end, job = 0, -1, ""
+    shut, closed = -1, ""  # where Slurm closed a job, and which
     several = any(
         one.rank is not None or one.local_rank is not None or one.kind in _OF_MANY for one in drafts
     )
     for index, draft in enumerate(drafts):
-        number = _job(draft)
+        number, closes = _job(draft), _closes(draft)
         at = -1
-        if begin <= end < index and len(parts) + 1 < _MOST:
-            if not several and _is_another(drafts, end, index):
+        if begin <= end < index:
+            if closed and closes and closes != closed:
+                at = shut + 1
+            elif not several and _is_another(drafts, end, index):
                 at = end + 1
+            elif _SUMMARY in drafts[end].raw:
+                at = -1 if draft.raw.strip().startswith(_BELOW) else index
             elif (number and job and number != job) or _is_start(drafts, begin, end, index, several):
                 at = index
-        if at >= 0:
+        if at > begin:
             parts.append(drafts[begin:at])
             begin = at
-        job = number or job
-        if _is_end(draft) or (draft.kind is EventKind.LOG and goodness(draft.text()) == 2):
+            if len(parts) == _MOST:  # the last run is judged
+                parts[:2] = [parts[0] + parts[1]]
+        job, closed = number or job, closes or closed
+        shut = index if closes else shut
+        if closes or _SUMMARY in draft.raw or _is_end(draft) or _says_good(draft):
             end = index
     return [*parts, drafts[begin:]]
 
 
 def _job(draft: Draft) -> str:
     found = pattern(JOB).search(draft.raw[:200]) if "ob" in draft.raw[:200] else None
+    return found["id"] if found else ""
+
+
+def _says_good(draft: Draft) -> bool:
+    return draft.kind is EventKind.LOG and goodness(draft.text()) == 2
+
+
+def _closes(draft: Draft) -> str:
+    """The number of the job that Slurm closes with this line."""
+    found = pattern(_CLOSED).search(draft.raw[:200]) if "CANCELLED" in draft.raw[:200] else None
     return found["id"] if found else ""
 
 
@@ -119,7 +143,9 @@ def _is_start(drafts: list[Draft], begin: int, end: int, index: int, several: bo
     draft = drafts[index]
     if "orker group" in draft.raw and pattern(_ATTEMPT).search(draft.raw[:400]):
         return True
-    if index - end > _BEHIND or draft.kind in (EventKind.EXCEPTION, EventKind.WARNING):
+    ended = bool(_closes(drafts[end])) or _is_end(drafts[end])
+    near = index - end <= _BEHIND or bool(_closes(drafts[end]))
+    if not near or draft.kind in (EventKind.EXCEPTION, EventKind.WARNING):
         return False
     raw = draft.raw.strip()
     if raw.startswith("nohup: ignoring input") or _is_same_command(drafts[:index], draft):
@@ -128,11 +154,22 @@ def _is_start(drafts: list[Draft], begin: int, end: int, index: int, several: bo
         return False
     head = [one for one in drafts[begin : min(begin + _HEAD, end)] if not moves(one.raw)]
     # a launcher prints the lines of each rank when it gets to them: those of another one begin nothing
-    first = [shape(one.raw) for one in head if one.stream == draft.stream]
-    if shape(draft.raw) not in first or not _tells(draft):
+    first = {shape(one.raw): one.raw for one in reversed(head) if one.stream == draft.stream}
+    known = first.get(shape(draft.raw))
+    if known is None or not _tells(draft):
         return False
     here = {shape(one.raw) for one in drafts[max(end + 1, index - _HEAD) : index + _HEAD]}
-    return len(here & set(first)) >= (_ALIKE if several else min(_ALIKE, len(set(first))))
+    alike = len(here & first.keys())
+    if not ended:
+        return alike >= max(_ALIKE, len(first)) and not _counts_on(known, draft.raw)
+    return alike >= (_ALIKE if several else min(_ALIKE, len(first)))
+
+
+def _counts_on(one: str, two: str) -> bool:
+    """Do two lines differ in one number only, and is it the next one?"""
+    pairs = list(zip(pattern(_NUMBER).findall(one), pattern(_NUMBER).findall(two), strict=False))
+    changed = [(int(a), int(b)) for a, b in pairs if a != b]
+    return len(changed) == 1 and changed[0][1] == changed[0][0] + 1
 
 
 def _is_same_command(before: list[Draft], draft: Draft) -> bool:

@@ -176,7 +176,7 @@ def _read_input(item: Input, skim: Skim, base: int) -> Transcript:
     router = Router()
     _place(router, item.name)
     try:
-        if hasattr(file, "label"):
+        if item.name == "<output>":
             skim.read_kept(*cast("Output", file).read(), router, tally)
         elif item.name.endswith(".ipynb") or is_notebook(file):
             from torchdoctor.intake.ipynb import cell_outputs

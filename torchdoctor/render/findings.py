@@ -12,6 +12,7 @@ from torchdoctor.model import Diagnosis, Fact, Outcome, Report, Severity, Standi
 from torchdoctor.render import words
 from torchdoctor.render.clean import clean
 from torchdoctor.render.lines import INDENT, wrap, write
+from torchdoctor.typed import prompt
 
 _MARKS = {Severity.FATAL: "✗", Severity.WARNING: "!", Severity.INFO: "·"}
 _SHOWN = 6
@@ -81,11 +82,11 @@ def _body(one: Diagnosis, width: int, verbose: bool) -> Iterator[str]:
         risk = f" ({words.RISKS.get(fix.risk, fix.risk)})" if fix.risk != "safe" else ""
         yield from wrap(f"Do: {fix.do}{risk}", width, 4)
         if fix.run:
-            yield f"{INDENT}{INDENT}{words.prompt(fix.run)}{clean(fix.run)}"
+            yield f"{INDENT}{INDENT}{prompt(fix.run)}{clean(fix.run)}"
     if one.decide_note:
         yield from wrap(one.decide_note, width)
     if one.decide_with:
-        yield f"{INDENT}{words.prompt(one.decide_with)}{clean(one.decide_with)}"
+        yield f"{INDENT}{prompt(one.decide_with)}{clean(one.decide_with)}"
     if verbose and one.why:
         yield from wrap(" ".join(one.why.split()), width)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.model import Severity
 from torchdoctor.render import words
 from torchdoctor.render.lines import INDENT, wrap
+from torchdoctor.typed import prompt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,4 +47,4 @@ def _body(item: Diagnosis, width: int) -> Iterator[str]:
         risk = f" ({words.RISKS.get(fix.risk, fix.risk)})" if fix.risk != "safe" else ""
         yield from wrap(f"Do: {' '.join(fix.do.split())}{risk}", width, 4)
         for line in (fix.run or "").splitlines():
-            yield from wrap(f"{words.prompt(line)}{line}", width, 4, indent=INDENT * 2)
+            yield from wrap(f"{prompt(line)}{line}", width, 4, indent=INDENT * 2)

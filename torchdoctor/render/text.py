@@ -11,6 +11,7 @@ from torchdoctor.model import Outcome, Severity, Standing
 from torchdoctor.render import words
 from torchdoctor.render.clean import clean, encodable
 from torchdoctor.render.styled import Styled
+from torchdoctor.typed import prompt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,7 +116,7 @@ class _Page:
     def command(self, value: str, *, indent: int) -> None:
         """A command to copy: never cut, whatever the width."""
         for number, part in enumerate(value.strip().splitlines()):
-            mark = words.prompt(value) if number == 0 else "  "
+            mark = prompt(value) if number == 0 else "  "
             self.lines.append(Styled(" " * indent) + Styled(mark, _DIM) + self.text(part, "cyan"))
 
     def place(self, item: Evidence, rank: int | None = None) -> str:

@@ -92,6 +92,9 @@ def search_line(item: Suspect) -> str:
 def next_step(item: Suspect) -> str:
     """The one thing that tells more about a failure that no rule knows."""
     frame = item.frame
+    live = re.match(r"process (\d+) ", item.message) if item.evidence.line is None else None
+    if live is not None:
+        return f"Look again while it stands, `torchdoctor hang {live[1]}`: it may only wait, or sleep."
     if frame is None:
         return "Run it once more with PYTHONFAULTHANDLER=1: a crash then shows its Python lines."
     if frame.package:
@@ -121,11 +124,6 @@ def first_failure(item: FirstFailure | None) -> str:
 def time_of(iso: str) -> str:
     """A time as people write it: milliseconds at most, no "T", no dashes for a year that the log lacks."""
     return re.sub(r"(\.\d{3})\d+", r"\1", iso.removeprefix("--").replace("T", " ", 1))
-
-
-def prompt(command: str) -> str:
-    """Whether a command is for the shell or for a line of Python."""
-    return ">>> " if command.lstrip().startswith(("print(", "torch.", "import ", "assert ")) else "$ "
 
 
 def without_stamp(line: str) -> str:

@@ -8,11 +8,11 @@ import shlex
 from collections.abc import Iterator
 
 from torchdoctor.catalog.rule import RuleText
+from torchdoctor.typed import is_python
 
 MOST_WHY = 60  # words
 MOST_FIRST = 160  # characters, before the values are filled in
 _HOLE = re.compile(r"\{[a-z_]+\.\w+\}")
-_PYTHON = ("print(", "torch.", "import ", "assert ", "with ")
 # closed classes of words, with which no order begins, and verbs that only look
 _NO_ACTION = re.compile(
     r"(?:[{'\"\d(]|(?:If|The|An?|It|Its|This|That|These|There|In|On|At|For|From|With|Without|Where|When"
@@ -56,7 +56,7 @@ def fault_of(command: str) -> str | None:
         return "holds prose or a gap, which belong into do or decide_note"
     if _SHOWS_NOTHING.search(filled):
         return "starts a new process, which cannot show what the failed one held"
-    if filled.lstrip().startswith(_PYTHON):
+    if is_python(filled):
         return _python(filled)
     try:
         parts = shlex.split(filled)

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torchdoctor.extract import Found
-from torchdoctor.extract.tools import gpustat
 from torchdoctor.model import Event, Transcript
 from torchdoctor.patterns import pattern
 
@@ -29,8 +28,9 @@ _ROW = (
     r"\|\s+(?P<gpu>\d{1,3})\s+(?:(?:N/A|\d+)\s+(?:N/A|\d+)\s+)?(?P<pid>\d{1,8})\s+[CG+M]{1,4}\s+"
     r"(?P<name>\S[^|]{0,200}?)\s+(?P<mib>\d{1,7})MiB"
 )
-
-
+# ``[0] Tesla V100 | 35'C, 0 % | 9012 / 16160 MB | user:python/62251(725M)``
+_GPUSTAT = r"\[(?P<gpu>\d{1,3})\] [^|]{3,80}\|[^|]{3,60}\|\s*\d{1,7} / +\d{1,7} MB \|(?P<users>[^\n]{3,2000})"
+_USER = r"/(?P<pid>\d{1,8})\((?P<mib>\d{1,7})M\)"
 _BUS = r"(?P<domain>[0-9A-Fa-f]{4,8}):(?P<bus>[0-9A-Fa-f]{2}):(?P<device>[0-9A-Fa-f]{2})\.[0-7]$"
 
 
@@ -54,8 +54,9 @@ def rows(text: str) -> Iterator[Row]:
         for found in pattern(_ROW).finditer(text):
             yield Row(int(found.group("gpu")), int(found.group("pid")), int(found.group("mib")) * 1024**2)
     elif " MB |" in text:
-        for gpu, pid, used in gpustat.rows(text):
-            yield Row(gpu, pid, used)
+        for line in pattern(_GPUSTAT).finditer(text):
+            for user in pattern(_USER).finditer(line["users"]):
+                yield Row(int(line["gpu"]), int(user["pid"]), int(user["mib"]) * 1024**2)
 
 
 def _separated(text: str) -> Iterator[Row]:
