@@ -86,7 +86,8 @@ def test_endings_that_say_nothing_good(last: str) -> None:
     ("text", "value"),
     [("Training finished", 2), ("exit code 0", 2), ("0 failed", 2), ("attempt 2 ok", 2), ("saved to a.pt", 1),
      ("1 failed, 2 passed in 3s", 0), ("not finished", 0), ("exit code 1", 0),
-     ("error: 0", 2), ("error: 0.998", 0), ("1.0 errors", 0), ("did not run successfully", 0), ("finished with errors: 3", 0), ("epoch 3", 0)],
+     ("error: 0", 2), ("error: 0.998", 0), ("1.0 errors", 0), ("did not run successfully", 0),
+     ("finished with errors: 3", 0), ("epoch 3", 0)],
 )  # fmt: skip
 def test_goodness(text: str, value: int) -> None:
     assert goodness(text) == value
