@@ -8,7 +8,7 @@ from __future__ import annotations
 TAGS: dict[str, tuple[str, ...]] = {
     "system": ("linux", "windows", "macos", "wsl"),
     "device": ("nvidia", "amd", "intel", "apple"),
-    "board": ("desktop", "datacenter", "jetson", "aarch64"),
+    "board": ("desktop", "jetson", "aarch64"),
     "runtime": (
         "docker", "podman", "kubernetes", "slurm", "ray", "colab", "kaggle", "jupyter", "ci",
     ),
@@ -26,6 +26,6 @@ TAGS: dict[str, tuple[str, ...]] = {
 DIMENSION = {tag: dimension for dimension, tags in TAGS.items() for tag in tags}
 
 # What most readers have: naming it keeps a fix from others, and is no reason to put it first.
-USUAL = frozenset({"linux", "nvidia", "train", "user", "datacenter", "desktop"})
+USUAL = frozenset({"linux", "nvidia", "train", "user", "desktop"})
 # What says nothing of its neighbours: a notebook, a CI job and Ray may run in any container.
 BESIDE_OTHERS = frozenset({"ray", "jupyter", "ci"})

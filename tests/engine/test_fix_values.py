@@ -40,7 +40,7 @@ SENTENCES = [
         "compile-fp8-gpu/inductor",
         "Triton offers on this card, in your own kernels (fp8e5 is torch.float8_e5m2), not fp8e4nv.",
     ),
-    ("compile-triton-ptxas/ptxas-error-class", "ptxas does not know sm_121a"),
+    ("compile-triton-ptxas/ptxas-error-class", "whose Triton knows sm_121a"),
     (
         "compile-triton-ptxas/smem-flex-backward",
         "triton_tem_fused_1 needs 131072 bytes, and this GPU has 101376",

@@ -86,10 +86,32 @@ def test_endings_that_say_nothing_good(last: str) -> None:
     ("text", "value"),
     [("Training finished", 2), ("exit code 0", 2), ("0 failed", 2), ("attempt 2 ok", 2), ("saved to a.pt", 1),
      ("1 failed, 2 passed in 3s", 0), ("not finished", 0), ("exit code 1", 0),
-     ("did not run successfully", 0), ("finished with errors: 3", 0), ("epoch 3", 0)],
+     ("error: 0", 2), ("error: 0.998", 0), ("1.0 errors", 0), ("did not run successfully", 0),
+     ("finished with errors: 3", 0), ("epoch 3", 0)],
 )  # fmt: skip
 def test_goodness(text: str, value: int) -> None:
     assert goodness(text) == value
+
+
+def test_a_request_that_the_server_refuses_is_no_failure_of_it() -> None:
+    message = "ERROR 08-18 19:58:43 [serving_chat.py:203] "
+    raised = "".join(f"{message}{line}\n" for line in ["Error in preprocessing", *TRACE.splitlines()])
+    access = 'INFO:     127.0.0.1:59064 - "POST /v1/chat/completions HTTP/1.1" {}\n'
+    assert not failures(read_text(raised + access.format("400 Bad Request")))
+    assert failures(read_text(raised + access.format("500 Internal Server Error")))
+
+
+def test_a_word_of_trouble_deep_in_a_sentence_tells_of_none() -> None:
+    said = "This resembles the expected number of successes before the first {} in a sequence of trials.\n"
+    assert read_text(STEPS + said.format("failure")).ending is not Ending.BAD
+    assert read_text(f"{STEPS}The loader failed before the first batch was there.\n").ending is Ending.BAD
+
+
+def test_a_launcher_that_was_told_to_end_says_so() -> None:
+    line = (
+        "[2025-02-20 20:27:14,902] [INFO] [launch.py:328:sigkill_handler] Main process received {}, exiting"
+    )
+    assert read_text(f"{STEPS}{line.format('SIGTERM')}\n").ending is Ending.BAD
 
 
 def test_comfyui_says_executed_after_a_failure_too() -> None:

@@ -6,7 +6,7 @@ Rules write commands for a POSIX shell, and ``train.py`` for the script that was
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 
 from torchdoctor.engine.surroundings import suits
@@ -37,6 +37,11 @@ _HIP_TOO |= {word for word in _NEEDS["nvidia",] if word.startswith("NCCL_")}
 # wheels of torch for CUDA are another index's on a Jetson
 _NOT_ON_JETSON = ("nvidia-smi", "pytorch.org/whl/", "+cu1")
 _CUDA_WHEEL = r"whl/(?:nightly/)?(?:cu\d|\{)|\+cu\d"
+_PIP = r"(?<![\w./-])(?<!uv )(?<!-m )(?:python3? -m )?pip (install|uninstall|list|show|check|index|debug)\b"
+_OTHER_ENVIRONMENT = r"\bconda run\b|\bvenv\b"
+_ROOT = frozenset(
+    {"docker", "podman", "kubernetes", "colab", "kaggle"}
+)  # where one is root, and sudo is missing
 _SETTING = r"([A-Za-z_]\w*)=('[^']*'|\"[^\"]*\"|[^\s;&|]*)\s*"
 
 
@@ -51,6 +56,12 @@ _POSIX_ONLY = (
     r"\$[(A-Za-z_{\[]|`|/dev/|2>|&>|<<|\|(?! *findstr)|;\s*do\b|\\\n|\b(?:grep|ls|which|sed|md5sum"
     r"|find|rm|cat|ulimit|kill|ps|pgrep|bash|env|test|stat|sudo|setsid|tmux)\b"
 )
+
+
+def plain(interpreter: object) -> str:
+    """The path of an interpreter, if it can stand in a command as it is; a log may hold anything."""
+    path = str(interpreter)
+    return path if pattern(r"[\w.:\\/~-]+").fullmatch(path) else ""
 
 
 def needs(command: str) -> list[frozenset[str]]:
@@ -71,8 +82,14 @@ def fits(command: str, seen: Mapping[str, frozenset[str]]) -> bool:
     return all(suits(tags, seen) for tags in needs(command))
 
 
-def adapted(command: str, seen: Mapping[str, frozenset[str]], script: str | None) -> str | None:
-    """The command in the reader's shell, with his script's name; None where his shell has none like it."""
+def adapted(
+    command: str, seen: Mapping[str, frozenset[str]], script: str | None, interpreter: str = ""
+) -> str | None:
+    """The command in the reader's shell, with his script and pip; None where his shell has none like it."""
+    if not pattern(_OTHER_ENVIRONMENT).search(command):
+        command = pattern(_PIP).sub(_pip(seen, interpreter), command)
+    if _ROOT & seen.get("runtime", frozenset()) and "systemctl" not in command:
+        command = command.replace("sudo apt-get", "apt-get")
     if script:
         command = re.sub(r"(?<![\w./-])train\.py\b", script.replace("\\", r"\\"), command)
         module = script.removesuffix(".py")
@@ -84,6 +101,17 @@ def adapted(command: str, seen: Mapping[str, frozenset[str]], script: str | None
         return None
     parts = [_for_powershell(part) for part in re.split(r"\s*&&\s*", command)]
     return "; ".join(part for part in parts if part)
+
+
+def _pip(seen: Mapping[str, frozenset[str]], interpreter: str) -> Callable[[re.Match[str]], str]:
+    """pip of the interpreter that ran, or of uv's environment, in place of whichever is first on the path."""
+
+    def spelt(found: re.Match[str]) -> str:
+        if interpreter:
+            return rf"{interpreter} -m pip {found[1]}"
+        return f"uv pip {found[1]}" if "uv" in seen.get("python", ()) and found[1] != "index" else found[0]
+
+    return spelt
 
 
 def _for_powershell(command: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from torchdoctor.catalog.rule import Condition
+from torchdoctor.extract import meaning
 from torchdoctor.model import Fact, FactValue, State, TorchdoctorError
 
 
@@ -86,9 +87,12 @@ def in_words(condition: Condition, fact: Fact) -> str:
             return fact.detail
         reason = fact.reason.value if fact.reason else "not-asked"
         return f"{condition.fact} ({reason})"
+    said = meaning(condition.fact)
     if fact.state is State.ABSENT:
-        return f"{condition.fact}: absent"
-    return f"{condition.fact} = {shown(fact.value)}" + (f" ({fact.detail})" if fact.detail else "")
+        return f"{condition.fact} = none ({said}: none)" if said else f"{condition.fact}: absent"
+    value = shown(fact.value)
+    detail = fact.detail or (f"{said}: {value}" if said else "")
+    return f"{condition.fact} = {value}" + (f" ({detail})" if detail else "")
 
 
 def shown(value: FactValue) -> str:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import suspect
-from torchdoctor.engine.answer import answer
 from torchdoctor.engine.context import waited_by_chance, without_own_code, without_past
 from torchdoctor.engine.echo import mark_echoes
 from torchdoctor.engine.factbook import FactBook, TextFacts
@@ -89,7 +88,11 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     if own is not None:
         found = led(found, own)
     kept, set_aside = select(found, transcript, strange, alone)
-    diagnoses = tuple(answer(chain, transcript, text_facts, rules, first, own) for chain in kept)
+    diagnoses: tuple[Diagnosis, ...] = ()
+    if kept:  # most texts that are looked at need no advice
+        from torchdoctor.engine.answer import answer
+
+        diagnoses = tuple(answer(chain, transcript, text_facts, rules, first, own) for chain in kept)
     outcome, who = _outcome(diagnoses, strange, transcript, first, written=not anchored)
     if who is not None:
         from torchdoctor.engine.resembles import with_resemblances

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from torchdoctor.engine import commands, install, surroundings
+from torchdoctor.engine import commands, surroundings
 from torchdoctor.engine.conditions import holds
 from torchdoctor.engine.wording import filled, first_known
 from torchdoctor.model import Fact, Fix, State
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torchdoctor.engine.surroundings import Surroundings
 
 _PLACES = 8
+_INSTALL = "install."
 
 
 class Advice:
@@ -32,6 +33,8 @@ class Advice:
         self._seen: Surroundings = surroundings.of_event(best.event, facts.transcript, self._ask(best))
         script = self._ask(best)("context.script")
         self._script = str(script.value) if script.state is State.KNOWN else None
+        interpreter = self._ask(best)("context.interpreter")
+        self._interpreter = commands.plain(interpreter.value if interpreter.state is State.KNOWN else "")
 
     def _ask(self, place: Occurrence) -> Callable[[str], Fact]:
         return partial(self._facts.fact, event=place.event, captures=place.captures)
@@ -59,13 +62,21 @@ class Advice:
         return tuple(apart.values())
 
     def _known(self, name: str) -> Fact:
-        if name in install.FACTS:
+        if name.startswith(_INSTALL):
             return self._values(self._places[0])(name)
         return first_known(name, self._places, self._facts)
 
     def _values(self, place: Occurrence) -> Callable[[str], Fact]:
         ask = self._ask(place)
-        return lambda name: install.command(name, self._seen, ask) if name in install.FACTS else ask(name)
+
+        def value(name: str) -> Fact:
+            if not name.startswith(_INSTALL):
+                return ask(name)
+            from torchdoctor.engine.install import command
+
+            return command(name, self._seen, ask)
+
+        return value
 
     def _adapted(self, fix: Fix) -> Fix:
         return replace(fix, run=self.command(fix.run))
@@ -74,7 +85,7 @@ class Advice:
         """A command of the rule in this reader's shell; None where it is not for his platform."""
         if not command or not commands.fits(command, self._seen):
             return None
-        return commands.adapted(command, self._seen, self._script)
+        return commands.adapted(command, self._seen, self._script, self._interpreter)
 
 
 def _places(best: Occurrence, head: Finding) -> Sequence[Occurrence]:

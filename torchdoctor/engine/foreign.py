@@ -24,7 +24,9 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
     import re
 
     others = re.compile(
-        r"\bggml[_-]|\bllama(?:[_-]\w+| runner|\.cpp)|\bollama\b|koboldcpp|whisper\.cpp"
+        # not the models and tools that bear the name: llama-3, LLaMA-Factory
+        r"\bggml[_-]|\bllama(?:_\w{1,60}:|_cpp\b| runner|[.-]cpp"
+        r"|-(?:bench|cli|perplexity|quantize|run|server|swap)\b)|\bollama\b|koboldcpp|whisper\.cpp"
         r"|\bpaddle\b|\bpaddlepaddle\b|\(External\) CUDA error|\bppocr\b"
         r"|\bxgboost\b|\bcupy\b|\bcupy_backends\b|\bnumba\b|\bcudf\b|\bcuML\b|\brmm(?:/|::)|\bfaiss\b"
         r"|\bopenmm\b|\bgromacs\b|\bblender\b|\bcatboost\b"

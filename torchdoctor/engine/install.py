@@ -1,7 +1,8 @@
 """The one place that says how torch is installed: which build, from where, into which interpreter.
 
 Rules name a variant as ``{install.torch}`` in a command. Sources: pytorch.org/get-started/locally, the
-release notes on CUDA versions and architectures, NVIDIA's package index for Jetson.
+release notes on CUDA versions and architectures, NVIDIA's wheels and package index for Jetson, AMD's package
+index for Windows.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from torchdoctor.engine.commands import plain
 from torchdoctor.engine.conditions import order_key
 from torchdoctor.model import Fact, State
 from torchdoctor.patterns import pattern
@@ -16,17 +18,50 @@ from torchdoctor.patterns import pattern
 FACTS = {
     "install.torch": "text: command that installs the build of torch for this reader's machine",
     "install.same": "text: command that installs the version there is once more",
+    "install.amd": "text: command that installs AMD's own build of torch, with code for more cards",
+    "install.rocm6": "text: command that installs the last build for ROCm 6, which has Vega",
     "install.cpu": "text: command that installs the CPU build",
     "install.cu118": "text: command that installs the last build for CUDA 11.8, for drivers before 525",
     "install.cu126": "text: command that installs a build for CUDA 12.6, which has Maxwell to Hopper",
     "install.cu128": "text: command that installs a build for CUDA 12.8, which has Turing to Blackwell",
+    "install.cu130": "text: command that installs a build for CUDA 13, which has the newest boards",
 }
 _INDEX = "https://download.pytorch.org/whl/"
-_JETPACK_6 = "https://pypi.jetson-ai-lab.io/jp6/cu126"
 _STACK = "torch torchvision torchaudio"
+# JetPack -> (packages, index); of the one before 5 no wheel of a torch is left that programs of today take
+_JETSON = {
+    5: (
+        "https://developer.download.nvidia.com/compute/redist/jp/v512/pytorch/"
+        "torch-2.1.0a0+41361538.nv23.06-cp38-cp38-linux_aarch64.whl",
+        "",
+    ),
+    6: (_STACK, "https://pypi.jetson-ai-lab.io/jp6/cu126"),
+    7: (_STACK, "https://pypi.jetson-ai-lab.io/sbsa/cu130"),
+}
+# what tells the JetPack: L4T's release, the kernel, the address of a wheel, the Python that belongs to it
+_JETPACK = (
+    (
+        r"R(\d\d) ?\(release\)|L4T ?R?(\d\d)\.|l4t-[a-z]+:r(\d\d)\.",
+        {"34": 5, "35": 5, "36": 6, "38": 7, "39": 7},
+    ),
+    (r"[Jj]et[Pp]ack[ :]*(\d)|/jp/v(\d)\d", {"5": 5, "6": 6, "7": 7}),
+    (r"\b(\d\.\d+)\.\d+-tegra", {"5.10": 5, "5.15": 6, "6.8": 7}),
+    (
+        r"/python(3\.\d+)/|cp(3\d+)-linux_aarch64",
+        {"3.8": 5, "3.10": 6, "3.12": 7, "38": 5, "310": 6, "312": 7},
+    ),
+)
+_OF_AMD = (
+    '"torch[device-all]" "torchvision[device-all]" torchaudio',
+    "https://stable.repo.amd.com/rocm/whl-next/",
+)
 _LAST_CU118 = "torch==2.7.1 torchvision==0.22.1 torchaudio==2.7.1"
-_ROCM = "rocm6.4"
-_PATH = r"[\w.:\\/~-]+"
+# the last release for drivers before CUDA 11, of which no later build runs
+_OLD = {
+    "cu102": "torch==1.12.1+cu102 torchvision==0.13.1+cu102 torchaudio==0.12.1+cu102",
+    "cu101": "torch==1.8.1+cu101 torchvision==0.9.1+cu101 torchaudio==0.8.1",
+}
+_ROCM = "rocm7.2"
 
 
 def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> Fact:
@@ -46,7 +81,7 @@ def _build(
     device, system = seen.get("device", frozenset()), seen.get("system", frozenset())
     version = _text(ask("torch.version"))
     if "jetson" in seen.get("board", ()):
-        return (_STACK, _JETPACK_6) if _jetpack(ask) != 5 else None
+        return _JETSON.get(_jetpack(ask))
     if "macos" in system:
         return None if variant.startswith("cu") else (_STACK, "")
     if variant == "same" and version:
@@ -54,11 +89,21 @@ def _build(
         return f"torch=={release}", _INDEX + tag if re.fullmatch(r"cu\d+|cpu|xpu|rocm[\d.]+", tag) else ""
     if variant == "cpu":
         return _STACK, f"{_INDEX}cpu"
-    if "nvidia" not in device and {"amd", "intel"} & device:
-        if variant.startswith("cu") or ("amd" in device and "windows" in system):
+    if variant in ("amd", "rocm6"):
+        if device and "amd" not in device:
             return None
+        if variant == "amd":
+            return _OF_AMD
+        return None if "windows" in system else (_STACK, f"{_INDEX}rocm6.4")
+    if "nvidia" not in device and {"amd", "intel"} & device:
+        if variant.startswith("cu"):
+            return None
+        if "amd" in device and "windows" in system:
+            return _OF_AMD
         return _STACK, _INDEX + (_ROCM if "amd" in device else "xpu")
     tag = variant if variant.startswith("cu") else _cuda(ask, seen)
+    if variant == "torch" and tag in _OLD:
+        return _OLD[tag], f"{_INDEX}{tag}"
     if tag == "cu118" and "aarch64" in seen.get("board", ()):
         return None  # the first CUDA wheels for ARM are of 12.6
     return (_LAST_CU118 if tag == "cu118" else _STACK), _INDEX + tag
@@ -70,29 +115,38 @@ def _cuda(ask: Callable[[str], Fact], seen: Mapping[str, frozenset[str]]) -> str
     highest = order_key(driver.value) if driver.state is State.KNOWN and driver.value else None
     if lowest.state is State.KNOWN and isinstance(lowest.value, (int, float)):
         if lowest.value < 7.5:
-            return "cu118" if highest and highest < (12,) else "cu126"
+            return _old(highest) or ("cu118" if highest and highest < (12,) else "cu126")
         if lowest.value >= 10:
             return "cu130" if highest and highest >= (13,) else "cu128"
     if highest and highest < (12,):
-        return "cu118"
+        return _old(highest) or "cu118"
     if highest and highest >= (13,):
         return "cu130"
     return "cu128" if "aarch64" in seen.get("board", ()) or (highest and highest >= (12, 8)) else "cu126"
 
 
-def _jetpack(ask: Callable[[str], Fact]) -> int | None:
-    """JetPack 5 has kernel 5.10 and L4T R35, JetPack 6 kernel 5.15 and R36."""
-    text = _text(ask("log.text")) + _text(ask("os.kernel"))
-    if re.search(r"R35 \(release\)|R35\.\d|5\.10\.\d+-tegra|[Jj]et[Pp]ack ?5|v512", text):
-        return 5
-    return 6 if re.search(r"R36|5\.15\.\d+-tegra|[Jj]et[Pp]ack ?6", text) else None
+def _old(highest: tuple[float, ...] | None) -> str:
+    if not highest or highest >= (11,):
+        return ""
+    return "cu102" if highest >= (10, 2) else "cu101"
+
+
+def _jetpack(ask: Callable[[str], Fact]) -> int:
+    """The JetPack of a Jetson, by the surest sign of it; 0 where nothing shows it."""
+    text = "\n".join(
+        _text(ask(name)) for name in ("log.text", "os.kernel", "context.interpreter", "event.frames")
+    )
+    for form, known in _JETPACK:
+        for found in pattern(form).finditer(text):
+            release = known.get(found[found.lastindex or 0], 0)
+            if release:
+                return release
+    return 0
 
 
 def _pip(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> str:
     """pip of the interpreter that ran, so that no other one gets the package."""
-    interpreter = _text(ask("context.interpreter")) or _text(ask("python.executable"))
-    if not pattern(_PATH).fullmatch(interpreter):
-        interpreter = ""
+    interpreter = plain(_text(ask("context.interpreter")) or _text(ask("python.executable")))
     if "uv" in seen.get("python", ()):
         return "uv pip install" + (f" --python {interpreter}" if interpreter else "")
     return f"{interpreter or 'python'} -m pip install"

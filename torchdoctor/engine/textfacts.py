@@ -155,7 +155,7 @@ def _shadowing(frames: list[Frame]) -> str | None:
         folder, _, name = inner.file.replace("\\", "/").rpartition("/")
         module = name.removesuffix(".py")
         module = folder.rpartition("/")[2] if module == "__init__" else module
-        if outer.code.startswith((f"import {module}", f"from {module} import")):
+        if outer.code.startswith((f"import {module}", f"from {module} import", f"from {module}.")):
             return inner.file
     return None
 
@@ -249,7 +249,8 @@ def log_value(name: str, transcript: Transcript) -> FactValue:
         if _PATTERNS["environment"].search(paths):
             return True
         # what was written counts too: a typed command names what it ran, and so did the runs before
-        if _PATTERNS["torch"].search("\n".join(event.text for event in transcript.events)):
+        codes = (frame.code for event in transcript.events for frame in event.frames)
+        if _PATTERNS["torch"].search("\n".join((*(event.text for event in transcript.events), *codes))):
             return True
         return any(log_value(name, run) for run in transcript.earlier)
     if key == "platform":

@@ -70,7 +70,8 @@ def filled(fix: Fix, ask: Callable[[str], Fact], sizes: frozenset[str] = frozens
         fact = ask(name)
         if fact.state is not State.KNOWN:
             return None
-        values[name] = _in_words(name, fact, sizes)
+        # a command is shown whole, whatever its length
+        values[name] = str(fact.value) if name.startswith("install.") else _in_words(name, fact, sizes)
 
     do = _placeholder().sub(lambda found: values[found.group(1)], fix.do)
     return Fix(do, _command(fix.run, values) if fix.run else None, fix.risk)

@@ -88,3 +88,10 @@ def catalogue() -> dict[str, str]:
     found.update(environment.FACTS)
     found.update(nvidia_smi.FACTS)
     return found
+
+
+def meaning(name: str) -> str:
+    """What a fact that is read out of a text says, without its type; empty for a fact of another source."""
+    module = NAMESPACES.get(name.partition(".")[0])
+    told = import_module(f"torchdoctor.extract.{module}").FACTS.get(name, "") if module else ""
+    return str(told).partition(": ")[2].partition(";")[0]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from torchdoctor.extract import Found, once_a_text
+from torchdoctor.extract import Found, once_a_text, torch_extensions
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Transcript
 from torchdoctor.number import count
 from torchdoctor.patterns import pattern
@@ -135,6 +135,12 @@ _COMMAND_FAILED = (
     r"command u?'(?:[^'\n]{0,300}[\\/])?"
     r"(nvcc|cl|link|gcc|g\+\+|c\+\+|clang(?:\+\+)?|[\w-]{1,30}-g(?:cc|\+\+))"
     r"(?:-[\d.]{1,6})?(?:\.exe)?' failed with exit "
+)
+
+# pip's, of one package or several
+_NOT_BUILT = (
+    r"(?:Failed building (?:editable |wheel )(?:for )?|Could not build wheels for |Failed to build "
+    r"|pyproject\.toml based projects \()([\w.-]{1,80}(?:,? [\w.-]{1,80}){0,20})"
 )
 
 # names of namespace std and the standard that brought them: missing under an older -std, the flag is at fault
@@ -282,7 +288,18 @@ def _consumer(error: _Error, transcript: Transcript) -> str:
             return "extension"
         if any("utils/cpp_extension.py" in frame.file.replace("\\", "/") for frame in other.frames):
             return "extension"
-    return "other"
+    return "extension" if _not_built(transcript) else "other"
+
+
+def _not_built(transcript: Transcript) -> str | None:
+    """Where pip says that it could not build a package that is compiled against torch."""
+    for event in transcript.events:
+        if event.quoted or "uild" not in event.text:
+            continue
+        names = " ".join(pattern(_NOT_BUILT).findall(event.text[:2_000]))
+        if any(torch_extensions.is_package(name) for name in names.replace(",", " ").split()):
+            return event.place()
+    return None
 
 
 def _extension(transcript: Transcript) -> str:
@@ -322,6 +339,11 @@ def _last_word(transcript: Transcript) -> tuple[str, str] | None:
 def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     error = _first(transcript)
     if error is None:
+        if (place := _not_built(transcript)) is not None:
+            return (
+                Fact.absent("build.first_error_kind", place),
+                Fact.known("build.consumer", "extension", place),
+            )
         built = any("'ninja', " in event.text for event in transcript.events)  # its words are lost
         if (last := _last_word(transcript)) is not None:
             place, consumer = last

@@ -21,6 +21,8 @@ FACTS: dict[str, str] = {
     "context.interpreter": "text: the interpreter that ran, from the paths of its frames",
     "context.script": "text: the script that was started, from the outermost frame of the user's",
     "context.ranks": "int: how many ranks are named",
+    "context.gfx": "text: architecture of the AMD card, as ROCm names it; unknown among several",
+    "context.tasks_per_node": "int: how many tasks of a node a job script or srun asks for",
 }
 
 _EDGE_CHARS = 100_000  # of a long text its beginning and its end are searched
@@ -30,7 +32,10 @@ _EVENT_CHARS = 4_000
 _FORMS: dict[str, tuple[str, ...]] = {
     "wsl": ("microsoft-standard", "/mnt/c/", "/usr/lib/wsl", "WSL2", "Windows Subsystem for Linux"),
     "windows": ("WinError", ".dll", "cl.exe", "Platform: Windows", "[MSC v.", "win32", "Windows fatal"),
-    "macos": ("/Users/", "macOS", ".dylib", "darwin", "MPS backend", "MPS device", "/opt/homebrew/"),
+    "macos": (
+        "/Users/", "macOS", ".dylib", "darwin", "MPS backend", "MPS device", "/opt/homebrew/",
+        "/Library/Frameworks/",
+    ),
     "linux": (
         "/home/", "/usr/lib/", "/usr/local/lib/", "/root/", "/opt/conda/", "/workspace/", "/data/", "/mnt/",
         ".so.", "ubuntu", "Ubuntu", "/proc/", "/dev/shm",
@@ -38,6 +43,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "amd": (
         "HIP error", "HIP out of memory", "ROCm", "+rocm", "/rocm", "hipError", "Radeon", "gfx9", "gfx10",
         "gfx11", "gfx12", "MIOpen", "rocBLAS", "RCCL", "amdgpu", "HIP_VISIBLE_DEVICES", "HIP initialization",
+        "Memory access fault by GPU", "HSA_STATUS", "No HIP GPUs",
     ),
     "intel": ("+xpu", "torch.xpu", "XPU out of memory", "oneAPI", "level_zero", "Intel(R) Arc"),
     "apple": ("MPS backend", "MPS device", "mps:0", "Apple M", "PYTORCH_MPS", "torch.mps", "torch/mps"),
@@ -47,13 +53,11 @@ _FORMS: dict[str, tuple[str, ...]] = {
     ),
     "jetson": ("tegra", "jetson", "Jetson", "JetPack", "jetpack", "(nvgpu)", "l4t", "L4T"),
     "aarch64": ("aarch64", "ARMv8", "GH200", "GB200", "GB10"),
-    "desktop": ("GeForce", "RTX 20", "RTX 30", "RTX 40", "RTX 50", "GTX ", "Radeon RX", "TITAN"),
-    "datacenter": (
-        "A100", "H100", "H200", "V100", "P100", "Tesla ", "B200", "L40S", "MI210", "MI250", "MI300", "HGX",
-    ),
+    "desktop": ("GeForce", "TITAN", "Radeon RX"),  # what a maker calls the cards that also draw
     "docker": (
         "docker run", "docker exec", "docker-compose", "docker compose", ".dockerenv", "nvcr.io/",
-        "This container image and its contents", "_1  | ", "/vllm-workspace/", "/sgl-workspace/",
+        "docker: Error response", "nvidia-container-cli", "This container image and its contents", "_1  | ",
+        "/vllm-workspace/", "/sgl-workspace/",
     ),
     "podman": ("podman run", "podman exec"),
     "kubernetes": (
@@ -94,9 +98,26 @@ _OWN_NAMES = ("GeForce", "Tesla ", "RTX ", "NVIDIA-SMI", "libcuda.so", "CUDA err
 # What is torch's hint or a package's address in a message, and not where it was printed.
 _SCRIPT = r"(?:.{0,300}[\\/])?[\w.-]+\.py"
 _HINTS = ("hub.docker.com", "/issues/", "https://github.com", "docs.nvidia.com", "pytorch.org/docs")
+# a table's line on what is not there: "HIP runtime version: N/A"
+_NOTHING = r": *(?:N/A|None|False|No CUDA|Could not collect)\s*$"
 
-
-_DRIVE = r"(?<![A-Za-z])[A-Za-z]:[\\/]{1,2}\w|\\[\w.-]+\\|root@[0-9a-f]{12}:"
+_DRIVE = r"(?<![\w.@:/-])[A-Za-z]:[\\/]{1,2}\w"
+_OWN_GFX = r"(?:amdhsa--|GPU arch ?: ?|gcnArchName[=: '\"]+)(gfx\d{3,4}[a-f]?)\b"
+_TASKS = r"--n?tasks-per-node[= ](\d{1,4})\b"
+_BACKSLASHES = r"\w[\w.-]+(?:\\[\w.-]{2,})+\.(?:py|pyd|exe|dll|lib|cu|cpp|h)\b"
+# what has more spellings than one: a new container's prompt, AMD's names of cards, the tag of an L4T image
+_SPELLINGS = (
+    ("runtime", "docker", r"root@[0-9a-f]{12}:"),
+    ("device", "amd", r"\b(?:AMD|RX)[ -]?\d{4} ?(?:XTX?|GRE)\b"),
+    ("system", "windows", r"\bWindows-\d+-10\.0"),
+    ("board", "jetson", r"[:_-]r3\d\.\d+\.\d+\b"),
+)
+# where the files of users and programs lie, from the root; /usr/local, /opt and /tmp are on Macs, too
+_PLACES = {
+    "windows": r"[A-Za-z]:[\\/]|[^/]*\\",
+    "macos": r"/(?:Users|Applications|Library|System|Volumes|private)/|/opt/homebrew/|/usr/local/Cellar/",
+    "linux": r"/(?!usr/local/|opt/|tmp/|var/)\w",
+}
 
 
 class _Text:
@@ -135,7 +156,7 @@ class _Text:
     def _in_hint(self, at: int) -> bool:
         end = self.text.find("\n", at)
         line = self.text[self.text.rfind("\n", 0, at) + 1 : end if end >= 0 else None]
-        return any(hint in line for hint in _HINTS)
+        return any(hint in line for hint in _HINTS) or pattern(_NOTHING).search(line) is not None
 
 
 def _edges(events: tuple[Event, ...]) -> list[Event]:
@@ -185,23 +206,32 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
     interpreter = next(filter(None, map(_interpreter, text.paths)), None)
     if interpreter:
         yield Fact.known("context.interpreter", interpreter, "text")
+    yield from _gfx(text)
+    tasks = pattern(_TASKS).search(text.text)
+    if tasks is not None:
+        yield Fact.known("context.tasks_per_node", int(tasks[1]), text.source(tasks.start()))
     ranks = len({one.rank for one in transcript.events if one.rank is not None})
     if ranks:
         yield Fact.known("context.ranks", ranks, "text")
 
 
+def _gfx(text: _Text) -> Iterator[Fact]:
+    """What a card says of itself, or an error of it; else the only name that is there."""
+    own = pattern(_OWN_GFX).search(text.text)
+    names = {found[0] for found in pattern(r"\bgfx\d{3,4}[a-f]?\b").finditer(text.text)}
+    if own is not None:
+        yield Fact.known("context.gfx", own[1], text.source(own.start()))
+    elif len(names) == 1:
+        yield Fact.known("context.gfx", names.pop(), "text")
+
+
 def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
     """One system where its paths tell; a device by what only its own programs print."""
-    for found in pattern(_DRIVE).finditer(text.text):
-        dimension, tag = ("runtime", "docker") if found[0].startswith("root@") else ("system", "windows")
-        seen[dimension].setdefault(tag, found.start())
+    for dimension, tag, form in _SPELLINGS:
+        if (found := pattern(form).search(text.text)) is not None:
+            seen[dimension].setdefault(tag, found.start())
     system, device, runtime, python = (seen[name] for name in ("system", "device", "runtime", "python"))
-    for tag in ("wsl", "windows", "macos"):
-        if tag in system:
-            at = system[tag]
-            system.clear()
-            system.update({tag: at, "linux": at} if tag == "wsl" else {tag: at})
-            break
+    _settle_system(system, text)
     if "macos" in system:
         at = device.get("apple", system["macos"])
         device.clear()
@@ -219,10 +249,37 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
             runtime.setdefault("jupyter", runtime[notebook])
     for tag in ("embedded", "uv", "venv", "conda"):  # the nearest to the program says whose packages it has
         if tag in python:
-            at = python[tag]
-            python.clear()
-            python[tag] = at
+            _only(python, tag, python[tag])
             break
+
+
+def _settle_system(system: dict[str, int], text: _Text) -> None:
+    """The system on which the files of the frames lie; where they do not tell, what else the text shows."""
+    for form in (_DRIVE, _BACKSLASHES):
+        if (found := pattern(form).search(text.text)) is not None:
+            system.setdefault("windows", found.start())
+    for tag, form in _PLACES.items():
+        path = next(filter(pattern(form).match, text.paths), None)
+        if path is not None:
+            at = text.text.find(path)
+            if tag == "linux" and "wsl" in system:
+                break
+            _only(system, tag, at)
+            return
+    tag = next((tag for tag in ("wsl", "windows", "macos") if tag in system), "")
+    if tag:
+        _only(system, tag, system[tag])
+        if tag == "wsl":
+            system["linux"] = system[tag]
+    elif not system:
+        path = next((path for path in text.paths if path.startswith("/")), None)
+        if path is not None:
+            system["linux"] = text.text.find(path)
+
+
+def _only(tags: dict[str, int], tag: str, at: int) -> None:
+    tags.clear()
+    tags[tag] = at
 
 
 def _interpreter(path: str) -> str:

@@ -62,6 +62,7 @@ _SOURCES = {
     "built-rocm": r"ROCM used to build PyTorch: (?P<hip>\S+)",
     "available": r"(?:Is CUDA available: |torch\.cuda\.is_available\(\)[ =:)]+)(?P<value>True|False|Yes|No)",
     "torch-cuda": r"torch\.version\.cuda[\s=:'\"]+(?P<cuda>\d+\.\d+)",
+    "built-in": r"torch_extensions[\\/]+py\d+_cu(?P<major>\d\d)(?P<minor>\d)\b",
     "arch": r"(?:supports CUDA capabilities|arch[_ ]list\S{0,20}[\s=:\[]{1,8})"
     r"(?P<list>[\s'\"\[]*(?:(?:sm|compute)_\d+[a-z]?[\s,'\"]*)+)",
     "range": r"cuda capability (?P<cc>\d+\.\d+)\.\s+Minimum and Maximum cuda capability supported by this "
@@ -251,6 +252,12 @@ def _one(
     return read
 
 
+def _folder_cuda(text: str, event: Event, found: _Found) -> None:
+    """torch names the folder of its JIT builds by Python and CUDA."""
+    if hit := _PATTERNS["built-in"].search(text):
+        _built_for_cuda(f"{hit['major']}.{hit['minor']}", event, found)
+
+
 def _torch_cuda(text: str, event: Event, found: _Found) -> None:
     if hit := _PATTERNS["torch-cuda"].search(text):
         _built_for_cuda(hit.group("cuda"), event, found)
@@ -341,6 +348,7 @@ _READERS: tuple[tuple[str, Callable[[str, Event, _Found], None]], ...] = (
     ("Is CUDA available", _AVAILABLE),
     ("is_available()", _AVAILABLE),
     ("torch.version.cuda", _torch_cuda),
+    ("torch_extensions", _folder_cuda),
     ("sm_", _arch),
     ("Minimum and Maximum cuda", _range),
     ("which supports hardware CC", _requirement),

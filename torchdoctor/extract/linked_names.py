@@ -42,7 +42,9 @@ _SYMBOL_FAMILIES: tuple[tuple[str, tuple[str, ...]], ...] = (
 # Namespaces at, c10, torch and caffe2 in a mangled name, as owner or as an argument's type; torch's C names.
 _TORCH_MARKS = ("N2at", "N3c10", "N5torch", "N6caffe2", "K2at", "K3c10", "K5torch", "THPVariable",
                 "THPDevice", "aoti_torch", "torch_library", "torch_call_dispatcher", "c10_cuda",
-                "2at6Tensor")  # fmt: skip
+                "2at6Tensor",
+                # torch 0.1 to 1.10, in C
+                "N4thpp", "THNN_", "THCState", "THRefcounted", "THTensor", "THStorage")  # fmt: skip
 
 
 def library_family(name: str) -> str:

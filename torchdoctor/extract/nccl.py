@@ -32,6 +32,7 @@ FACTS: dict[str, str] = {
     "nccl.link_fault": "bool: a line tells of a network port or link that went down; unknown without one",
     "nccl.cpu_tensor": "bool: a tensor on the CPU was given to NCCL",
     "nccl.ranks_timed_out": "list: ranks whose watchdog gave up",
+    "nccl.all_timed_out": "bool: the watchdogs of all ranks from 0 up gave up; no other rank is shown",
     "nccl.same_group": "bool: the compared watchdog lines name one process group; unknown before torch 2.3",
     "nccl.seqs_differ": "bool: the ranks waited at different sequence numbers",
     "nccl.ops_differ": "bool: the ranks waited in other kinds of collectives; a sum of one number is a kind",
@@ -228,6 +229,7 @@ def _ranks(event: Event, transcript: Transcript) -> Iterator[Found]:
     seen = picture(transcript)
     if seen.ranks:
         yield "ranks_timed_out", seen.ranks
+        yield "all_timed_out", 1 < len(seen.ranks) == 1 + max(map(int, seen.ranks))
     for name, claim in (
         ("same_group", seen.same_group),
         ("seqs_differ", seen.seqs_differ),

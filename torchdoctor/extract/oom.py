@@ -157,7 +157,7 @@ def in_units(number: int) -> str:
     for unit, factor in (("GiB", GIB), ("MiB", 1024**2), ("KiB", 1024)):
         if number >= factor:
             return f"{number / factor:.2f} {unit}"
-    return f"{number} bytes"
+    return "1 byte" if number == 1 else f"{number} bytes"
 
 
 class _Numbers:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found
+from torchdoctor.extract import Found, torch_extensions
 from torchdoctor.model import Event, EventKind, Frame, Transcript
 from torchdoctor.patterns import pattern
 
@@ -17,6 +17,7 @@ FACTS: dict[str, str] = {
     "python.kind": "str: last part of the exception's class name",
     "python.suggests": "str: what Python says it may have been: Did you mean …",
     "python.name": "str: the name, key, file or module that the message is about",
+    "python.extension_package": "str: the package, compiled against torch, whose module is missing",
 }
 
 # frames that stand between the user's call and what the call did wrong: nobody's code
@@ -60,7 +61,10 @@ _FORMS = {
     "PermissionError": r"\[Errno 1?3\]|\[WinError 5\]",
     "FileExistsError": r"\[Errno 17\]",
     "ModuleNotFoundError": r"No module named '?(?P<name>[\w.]{1,200})'?",
-    "ImportError": r"cannot import name '(?P<name>[^']{1,200})'|attempted relative import|No module named",
+    "ImportError": (
+        r"cannot import name '(?P<name>[^']{1,200})'|attempted relative import|No module named"
+        r"(?: '?(?P<module>[\w.]{1,200})'?)?"
+    ),
     "EOFError": r"Ran out of input|EOF when reading a line|^$",
     "UnicodeDecodeError": r"codec can't decode",
     "UnicodeEncodeError": r"codec can't encode",
@@ -93,8 +97,12 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     yield "own_code", _own(event, kind)
     form = _FORMS.get(kind)
     found = pattern(form).search(event.text[:2_000]) if form else None
-    if found is not None and found.groupdict().get("name"):
-        yield "name", found["name"].split("\n")[0][:200]
+    groups = found.groupdict() if found is not None else {}
+    if name := groups.get("name") or groups.get("module"):
+        name = name.split("\n")[0][:200]
+        yield "name", name
+        if kind in ("ModuleNotFoundError", "ImportError") and "No module named" in event.text:
+            yield "extension_package", torch_extensions.of_module(name)
     suggests = pattern(_SUGGESTS).search(event.text[:4_000])
     if suggests is not None:
         yield "suggests", suggests["what"].strip()

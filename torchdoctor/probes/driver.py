@@ -42,18 +42,16 @@ def library_path(context: Context, soname: str) -> str | None:
     In the order of ld.so(8), without the RPATH of the program: LD_LIBRARY_PATH, the cache, the usual folders.
     """
     for folder in filter(None, re.split("[:;]", context.variable("LD_LIBRARY_PATH"))):
-        if _is_there(context, f"{folder}/{soname}"):
+        if context.is_there(f"{folder}/{soname}"):
             return f"{folder}/{soname}"
     try:
         cached = cached_paths(context, soname)
     except Unreadable:
         cached = ()  # musl, or a loader without a cache: the usual folders are left
     for path in cached:
-        if _is_there(context, path):
+        if context.is_there(path):
             return path
-    return next(
-        (f"{one}/{soname}" for one in _DEFAULT_FOLDERS if _is_there(context, f"{one}/{soname}")), None
-    )
+    return next((f"{one}/{soname}" for one in _DEFAULT_FOLDERS if context.is_there(f"{one}/{soname}")), None)
 
 
 def cached_paths(context: Context, soname: str) -> tuple[str, ...]:
@@ -61,13 +59,6 @@ def cached_paths(context: Context, soname: str) -> tuple[str, ...]:
     found = as_mapping(context.machine.answer("cache", soname)).get(soname, [])
     paths = (as_text(path) for path in as_list(found))
     return tuple(path for path in paths if not re.search(r"/(?:i[3-6]86|lib32)", path))
-
-
-def _is_there(context: Context, path: str) -> bool:
-    try:
-        return context.machine.exists(path)
-    except Unreadable:
-        return False
 
 
 def _version_in_name(context: Context, soname: str) -> FactValue:
@@ -102,7 +93,7 @@ def _compat_folder(context: Context) -> FactValue:
     prefix = context.text("python.prefix")
     folders = [f"{root}/compat{part}" for root in roots for part in ("", "/lib", "/lib.real")]
     for folder in (*folders, *([f"{prefix}/cuda-compat"] if prefix else [])):
-        if _is_there(context, f"{folder}/libcuda.so.1"):
+        if context.is_there(f"{folder}/libcuda.so.1"):
             return folder
     return None
 
@@ -134,7 +125,7 @@ def _device_nodes(context: Context) -> FactValue:
 
 def _missing_nodes(context: Context) -> FactValue:
     """What a loaded driver needs in /dev; nvidia-uvm may be made on demand, see driver.modprobe."""
-    if not _is_there(context, _KERNEL):
+    if not context.is_there(_KERNEL):
         return None
     wanted = ["/dev/nvidiactl", "/dev/nvidia-uvm"]
     for address in _names(context, "/proc/driver/nvidia/gpus", ("*",)):
@@ -152,7 +143,7 @@ def _closed_nodes(context: Context) -> FactValue:
 
 
 def _uvm_loaded(context: Context) -> FactValue:
-    if not _is_there(context, _KERNEL):
+    if not context.is_there(_KERNEL):
         return None
     if context.machine.exists("/sys/module/nvidia_uvm"):
         return True
@@ -171,13 +162,13 @@ def _nvswitches(context: Context) -> FactValue:
 
 def _modprobe(context: Context) -> FactValue:
     places = ("/usr/bin/nvidia-modprobe", "/usr/sbin/nvidia-modprobe", "/bin/nvidia-modprobe")
-    return next((path for path in places if _is_there(context, path)), None)
+    return next((path for path in places if context.is_there(path)), None)
 
 
 def any_sign(context: Context) -> bool:
     """Is there anything of an NVIDIA driver: kernel module, device file, or a library of its?"""
     places = (_KERNEL, "/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl-gpu")
-    return any(_is_there(context, path) for path in places) or any(
+    return any(context.is_there(path) for path in places) or any(
         library_path(context, soname) for soname in ("libnvidia-ml.so.1", "libcuda.so.1")
     )
 

@@ -143,7 +143,7 @@ def _missing(context: Context) -> FactValue:
         for soname in asks.needed:
             if soname in lacking or soname.startswith(("ld-linux", "libpython")):
                 continue
-            if any(_is_there(context, f"{way}/{soname}") for way in (*ways, *wheels)):
+            if any(context.is_there(f"{way}/{soname}") for way in (*ways, *wheels)):
                 continue
             if library_path(context, soname) is None and not _in_prefix(context, soname):
                 lacking[soname] = name
@@ -151,14 +151,7 @@ def _missing(context: Context) -> FactValue:
 
 
 def _in_prefix(context: Context, soname: str) -> bool:
-    return _is_there(context, f"{context.text('python.prefix')}/lib/{soname}")
-
-
-def _is_there(context: Context, path: str) -> bool:
-    try:
-        return context.machine.exists(path)
-    except Unreadable:
-        return False
+    return context.is_there(f"{context.text('python.prefix')}/lib/{soname}")
 
 
 def _torch_search(context: Context) -> FactValue:

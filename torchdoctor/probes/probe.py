@@ -53,6 +53,13 @@ class Context:
     python: str = ""
     limits: Limits = field(default_factory=Limits)
 
+    def is_there(self, path: str) -> bool:
+        """Is there a file at the path? No where that cannot be looked at."""
+        try:
+            return self.machine.exists(path)
+        except Unreadable:
+            return False
+
     def text(self, name: str) -> str:
         """A known fact as text; empty when it is not known."""
         fact = self.ask(name)

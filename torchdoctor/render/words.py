@@ -92,6 +92,9 @@ def search_line(item: Suspect) -> str:
 def next_step(item: Suspect) -> str:
     """The one thing that tells more about a failure that no rule knows."""
     frame = item.frame
+    live = re.match(r"process (\d+) ", item.message) if item.evidence.line is None else None
+    if live is not None:
+        return f"Look again while it stands, `torchdoctor hang {live[1]}`: it may only wait, or sleep."
     if frame is None:
         return "Run it once more with PYTHONFAULTHANDLER=1: a crash then shows its Python lines."
     if frame.package:

@@ -42,7 +42,7 @@ class Child:
         self.code: int | None = None  # negative for a signal
         self.own_group = own_group or terminal is not None
         self.forward = forward
-        on_terminal = {number: _is_terminal(number) for number in (0, 1, 2)} if terminal else {}
+        on_terminal = {number: is_terminal(number) for number in (0, 1, 2)} if terminal else {}
         slave = terminal.slave if terminal else -1
         try:
             self.process: subprocess.Popen[bytes] = subprocess.Popen(
@@ -124,7 +124,8 @@ def is_alone() -> bool:
     return True
 
 
-def _is_terminal(number: int) -> bool:
+def is_terminal(number: int) -> bool:
+    """Is it an open terminal?"""
     with contextlib.suppress(OSError):
         return os.isatty(number)
     return False

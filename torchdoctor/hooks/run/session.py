@@ -9,7 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 
-from torchdoctor.hooks.run.child import Child, StartError, is_alone
+from torchdoctor.hooks.run.child import Child, StartError, is_alone, is_terminal
 from torchdoctor.hooks.run.relay import Relay, write_all
 from torchdoctor.hooks.run.stops import INTERRUPT_S, Looking, Stop, reads_terminal
 from torchdoctor.hooks.run.terminal import Terminal, foreground, put_forward
@@ -53,7 +53,7 @@ class Session:
         for number in (self._wake, self._waker):
             os.set_blocking(number, False)
         self.terminal = _terminal()
-        forward = self.terminal is None and _is_terminal(0) and foreground(0) == os.getpgrp()
+        forward = self.terminal is None and is_terminal(0) and foreground(0) == os.getpgrp()
         # in a pipeline the others need the foreground as well
         own = self.terminal is not None or not forward or is_alone()
         self._handlers = contextlib.ExitStack()
@@ -297,7 +297,7 @@ class Session:
 
     def say(self, text: str) -> None:
         """Write to standard error; the terminal may leave line ends to the command's pseudo-terminal."""
-        if self.terminal is not None and self.child.code is None and _is_terminal(2):
+        if self.terminal is not None and self.child.code is None and is_terminal(2):
             text = text.replace("\n", "\r\n")
         with contextlib.suppress(OSError):
             write_all(2, text.encode("utf-8", "backslashreplace"))
@@ -306,11 +306,5 @@ class Session:
 def _terminal() -> Terminal | None:
     """One for the command where standard output is a terminal; without any left it gets pipes."""
     with contextlib.suppress(OSError):
-        return Terminal(1, _is_terminal(0)) if _is_terminal(1) else None
+        return Terminal(1, is_terminal(0)) if is_terminal(1) else None
     return None
-
-
-def _is_terminal(number: int) -> bool:
-    with contextlib.suppress(OSError):
-        return os.isatty(number)
-    return False

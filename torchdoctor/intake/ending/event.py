@@ -16,15 +16,22 @@ _FAILURES = (
     EventKind.BUILD,
 )
 
+_PROSE = 10  # words
 _LAUNCHER_FAILED = r"exit ?code:? -?[1-9]|return code = -?[1-9]|non-zero|\breceived SIG[A-Z]+"
 _REPORTS = (EventKind.NCCL, EventKind.KERNEL_LOG, EventKind.WARNING)
 
 # an exception's class with its message, or what a program calls an error
-_NAMES_ERROR = r"\b[A-Z]\w*(?:Error|Exception)\b(?:: |\()(?!\d+\.\d)|\b(?:fatal )?error: (?!\d)\S"
+_NAMES_ERROR = (
+    r"\b[A-Z]\w*(?:Error|Exception)\b(?: ?: |\()(?!\d+\.\d)|\b(?:fatal )?error: (?!\d)\S"
+    r"|\bfailed with (?:status|error|exit|return)(?: code)? (?:0x[\da-f]{1,8}|-?[1-9]\d{0,5})\b"
+)
 # how programs and NCCL's tests say in a line of their own that something failed
 _TELLS_FAILURE = (
     r"^[^a-z]{0,60}\b(?:ERROR|FATAL)\b[\] :]|\bterminate called\b|\bTest NCCL failure\b"
     r"|\bfail(?:ed|ure) with\b"
+    # a name that NVIDIA's libraries have for a failed call, and how its samples end
+    r"|\b(?:cudaError|CUDA_ERROR_|CU(?:BLAS|DNN|FFT|SPARSE|SOLVER|RAND)_STATUS_(?!SUCCESS))\w{3,60}"
+    r"|^Result = FAIL\b"
 )
 
 
@@ -87,7 +94,15 @@ def _tells_failure(draft: Draft | Event, text: str) -> bool:
     if draft.level is not None:
         return True
     low = pattern(rows.NO_TROUBLE.pattern).sub(" ", text.lower())
-    return rows.TROUBLE.search(low) is not None
+    found = rows.TROUBLE.search(low)
+    return found is not None and not _within_words(low[: found.start()])
+
+
+def _within_words(before: str) -> bool:
+    """Do so many words stand before it, and no mark of a program's, as in what people and models write?"""
+    if pattern(r"[:=|{}<>\[\]]").search(before):
+        return False
+    return sum(word.strip(",.'\"()").isalpha() for word in before.split()) >= _PROSE
 
 
 def level(draft: Draft | Event) -> str:

@@ -138,7 +138,12 @@ def _announces(drafts: list[Draft], index: int) -> bool:
 
 
 def came_later(drafts: list[Draft], index: int) -> bool:
-    """A line about something that failed, was tried again at once, and went through to its end."""
+    """A line about something that failed, was tried again at once, and went through to its end.
+
+    Or what a server says of a request that it refused.
+    """
+    if _refused(drafts, index):
+        return True
     if drafts[index].kind is EventKind.NCCL:
         return _nccl_went_on(drafts, index)
     if drafts[index].kind is not EventKind.LOG:
@@ -149,6 +154,20 @@ def came_later(drafts: list[Draft], index: int) -> bool:
     if not any(rows.AGAIN.search(draft.text()[:400]) for draft in drafts[index : index + 3]):
         return False
     return any("100%" in draft.raw[:400] for draft in drafts[index + 1 : index + 40])
+
+
+def _refused(drafts: list[Draft], index: int) -> bool:
+    """Does the server answer right below, with a fault of the client's?"""
+    below = drafts[index + 1 : index + 3]  # the traceback of a message stands between
+    for above, draft in zip(drafts[index:], below, strict=False):
+        if draft.line - above.end_line > 1:
+            return False
+        found = pattern(_ACCESS).search(draft.raw[:400]) if " HTTP/" in draft.raw[:400] else None
+        if found is not None:
+            return found[0][-3] == "4"
+        if draft.kind is not EventKind.EXCEPTION:
+            return False
+    return False
 
 
 def _nccl_went_on(drafts: list[Draft], index: int) -> bool:

@@ -1,0 +1,98 @@
+"""Packages whose operators are compiled against torch, for one torch, one Python and some GPUs.
+
+The one table of them: what pip calls the package, and the modules that it installs, Python and compiled
+ones. A module that is missing is then known to be such a package's, and a build that pip reports as failed,
+to be one against torch's headers.
+"""
+
+from __future__ import annotations
+
+# what pip calls it -> its modules, without the part behind the first dot; pip's names have - for _
+_PACKAGES: dict[str, str] = {
+    # rendering: Gaussian splatting, radiance fields, meshes
+    "diff-gaussian-rasterization": "diff_gaussian_rasterization",
+    "diff-surfel-rasterization": "diff_surfel_rasterization diff_surfel_rasterizations diff_surfel_anych",
+    "diff-gauss": (
+        "diff_gauss diff_gauss_pose diff_gaussian_rasterization_c diff_gaussian_rasterization_radegs"
+    ),
+    "simple-knn": "simple_knn",
+    "fused-ssim": "fused_ssim fused_ssim_cuda",
+    "gsplat": "gsplat",
+    "nvdiffrast": "nvdiffrast _nvdiffrast_c",
+    "tinycudann": "tinycudann tinycudann_bindings",
+    "pytorch3d": "pytorch3d",
+    "kaolin": "kaolin",
+    "raymarching": "raymarching _raymarching raymarching_face _raymarching_face",
+    "gridencoder": "gridencoder _gridencoder",
+    "shencoder": "shencoder _shencoder",
+    "freqencoder": "freqencoder _freqencoder",
+    "ffmlp": "ffmlp _ffmlp",
+    "nerfacc": "nerfacc",
+    "cubvh": "cubvh _cubvh",
+    "custom-rasterizer": "custom_rasterizer custom_rasterizer_kernel",
+    "vox2seq": "vox2seq",
+    "o-voxel": "o_voxel",
+    "flex-gemm": "flex_gemm",
+    "cumesh": "cumesh",
+    "torchmcubes": "torchmcubes torchmcubes_module",
+    "nvdiffrec-render": "nvdiffrec_render",
+    # sequences and attention
+    "flash-attn": "flash_attn_2_cuda flash_attn_cuda flash_attn_3 flash_attn_interface",
+    "dropout-layer-norm": "dropout_layer_norm fused_dense_lib rotary_emb xentropy_cuda_lib fused_softmax_lib",
+    "causal-conv1d": "causal_conv1d causal_conv1d_cuda",
+    "mamba-ssm": "mamba_ssm selective_scan_cuda selective_scan_cuda_core selective_scan_cuda_oflex",
+    "sageattention": "sageattention sageattn3",
+    "spas-sage-attn": "spas_sage_attn",
+    "block-sparse-attn": "block_sparse_attn",
+    "natten": "natten",
+    "xformers": "",
+    "transformer-engine": "transformer_engine transformer_engine_torch transformer_engine_extensions",
+    "apex": "amp_C fused_layer_norm_cuda fused_weight_gradient_mlp_cuda scaled_masked_softmax_cuda",
+    "deep-ep": "deep_ep deep_ep_cpp",
+    "deep-gemm": "deep_gemm deep_gemm_cpp",
+    "grouped-gemm": "grouped_gemm",
+    "curope": "curope",
+    # quantised weights
+    "auto-gptq": "auto_gptq autogptq_cuda_64 autogptq_cuda_256 exllama_kernels exllamav2_kernels",
+    "gptqmodel": "gptqmodel",
+    "autoawq-kernels": "awq_ext awq_v2_ext exl_ext exlv2_ext awq_inference_engine",
+    "exllamav2": "exllamav2_ext",
+    "quant-cuda": "quant_cuda",
+    # graphs and sparse tensors
+    "torch-scatter": "torch_scatter",
+    "torch-sparse": "torch_sparse",
+    "torch-cluster": "torch_cluster",
+    "torch-spline-conv": "torch_spline_conv",
+    "pyg-lib": "pyg_lib",
+    "spconv": "spconv cumm",
+    "torchsparse": "torchsparse",
+    "minkowskiengine": "MinkowskiEngine MinkowskiEngineBackend",
+    # points, boxes and deformable operators
+    "pointnet2-ops": "pointnet2_ops pointnet2 pointnet2_cuda pointnet2_utils pointops pointops_cuda",
+    "knn-cuda": "knn_cuda KNN_CUDA",
+    "chamfer": "chamfer chamfer_3D chamfer_2D dist_chamfer dist_chamfer_3D ChamferDistancePytorch",
+    "emd": "emd emd_cuda emd_kernel earth_mover_distance",
+    "multiscaledeformableattention": "MultiScaleDeformableAttention",
+    "dcnv2": "dcn_v2 DCNv2 DCN deform_conv_cuda deform_pool_cuda",
+    "dcnv3": "DCNv3 DCNv4 dcnv3 dcnv4",
+    "detectron2": "detectron2",
+    "mmcv-full": "mmcv_full",
+    "bev-pool-ext": "bev_pool_ext bev_pool_v2_ext voxel_layer sparse_conv_ext",
+    "iou3d-nms": "iou3d_nms_cuda roiaware_pool3d_cuda roipoint_pool3d_cuda",
+    "inplace-abn": "inplace_abn",
+    "lietorch": "lietorch lietorch_backends droid_backends lietorch_extras",
+    "alt-cuda-corr": "alt_cuda_corr altcorr cuda_corr cuda_ba corr_sampler",
+    "correlation-cuda": "correlation_cuda resample2d_cuda channelnorm_cuda spatial_correlation_sampler",
+    "warp-rnnt": "warp_rnnt warprnnt_pytorch warpctc_pytorch",
+}  # fmt: skip
+_OF_MODULE = {module: package for package, modules in _PACKAGES.items() for module in modules.split()}
+
+
+def of_module(name: str) -> str | None:
+    """The package that a module belongs to: ``pytorch3d.renderer`` and ``pytorch3d`` to ``pytorch3d``."""
+    return _OF_MODULE.get(name.partition(".")[0])
+
+
+def is_package(name: str) -> bool:
+    """Is it one of these, by the name that pip prints? ``mmcv_full`` is ``mmcv-full``."""
+    return name.lower().replace("_", "-") in _PACKAGES
