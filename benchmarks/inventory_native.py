@@ -80,7 +80,7 @@ def messages(package: str, file: str, data: bytes) -> Iterator[Message]:
     texts = [found[0].decode("ascii") for found in _TEXT.finditer(_constants(data))]
     units = _Units(texts)
     for parts, at, piece in _joined(texts):
-        owner = package
+        owner = "ptxas" if voice == "ptxas" else package
         source = units.of(at) if voice == "check" else ""
         if voice == "check" and (not source or _FOREIGN.search(source)):
             if "/gloo/" not in source:
