@@ -167,6 +167,7 @@ _STANDARD = r"[-/]std[=:](?:c|gnu)\+\+(\d\w)"
 _STANDARD_YEARS = {"0x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23}
 
 _TRITON_MARKS = ("cuda_utils.c", "__triton_launcher", "hip_utils.c", "/triton/", "\\triton\\")
+_TRITON_FILE = r"[\\/]tmp[a-z0-9_]{8}[\\/]main\.c$"  # in a folder of Python's tempfile
 _TRITON_FRAMES = ("triton/runtime/build.py", "triton/common/build.py", "triton/backends/", "triton/compiler/")
 _INDUCTOR_MARKS = ("torchinductor", "CppCompileError", "_inductor", ".main.cpp", "inductor/cpp_prefix")
 _EXTENSION_MARKS = (
@@ -270,7 +271,7 @@ def _standard(transcript: Transcript, until: int) -> int | None:
 def _consumer(error: _Error, transcript: Transcript) -> str:
     event = transcript.events[error.event]
     near = f"{error.file}\n{event.text}"
-    if any(mark in near for mark in _TRITON_MARKS):
+    if any(mark in near for mark in _TRITON_MARKS) or pattern(_TRITON_FILE).search(error.file):
         return "triton"
     if any(mark in near for mark in _INDUCTOR_MARKS):
         return "inductor"
