@@ -23,12 +23,17 @@ def user_frame(event: Event, transcript: Transcript, others: Iterable[Event] = (
 
     A frame of a third-party package stands for it where nothing shows the user's own.
     """
-    events = [event, *(other for other in others if other is not event)]
+    events = [event, *(one for one in others if one is not event and not _of_another(event, one))]
     for source in _SOURCES:
         frame = source(events, transcript)
         if frame is not None:
             return frame
     return None
+
+
+def _of_another(event: Event, other: Event) -> bool:
+    """Does another process show the other event, whose stack says nothing of where the first was raised?"""
+    return bool(event.frames) and event.stream != other.stream and event.rank == other.rank
 
 
 Source = Callable[[list[Event], Transcript], Frame | None]

@@ -234,7 +234,7 @@ def _keeps_lock(one: Seen, holder: Stack) -> bool:
         for task in map(one.task, one.after.stacks)
         if task is not None
     )
-    return asked and one.busy(holder.tid) >= 0.9 and one.pauses(holder.tid) < _AWAKE
+    return asked and one.busy(holder.tid) >= 0.3 and one.pauses(holder.tid) < _AWAKE
 
 
 def on_gpu(one: Seen) -> Standing | None:
