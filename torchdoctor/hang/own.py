@@ -24,6 +24,8 @@ _REMOTE: Final = (
 _ASKS: Final = re.compile(r"\b(?:input|raw_input|getpass|getpass\.getpass|prompt|confirm)\s*\(|\bstdin\b")
 # so often a second somebody who waits for the interpreter's lock wakes up, at least
 _AWAKE: Final = 20.0
+# and who never hands it over sleeps hardly at all
+_NEVER: Final = 2.0
 _SYNCHRONISES: Final = re.compile(r"\.(?:item|cpu|tolist|numpy|synchronize|nonzero|wait)\s*\(|\bprint\s*\(")
 _LOCKS: Final = re.compile(r"^(?:async\s+)?with\b|\.acquire\s*\(|\.join\s*\(")
 # file systems whose server is elsewhere, by the heads of the kernel's functions that wait for it
@@ -234,7 +236,7 @@ def _keeps_lock(one: Seen, holder: Stack) -> bool:
         for task in map(one.task, one.after.stacks)
         if task is not None
     )
-    return asked and one.busy(holder.tid) >= 0.3 and one.pauses(holder.tid) < _AWAKE
+    return asked and one.busy(holder.tid) >= 0.3 and one.pauses(holder.tid) < _NEVER
 
 
 def on_gpu(one: Seen) -> Standing | None:
