@@ -88,12 +88,17 @@ def test_a_gpu_that_is_not_there_could_not_be_tested(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out.startswith("? 1 could not be determined\n")
 
 
-def test_no_torch_could_not_be_tested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_torch_that_does_not_import_could_not_be_tested(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     venv.create(tmp_path / "env", with_pip=False, symlinks=True)
+    (site,) = (tmp_path / "env" / "lib").glob("python3*/site-packages")
+    (site / "torch").mkdir()
+    (site / "torch" / "__init__.py").write_text("raise OSError('libgomp.so.1: cannot open it')\n")
     assert main(["selftest", "--python", str(tmp_path / "env"), "--format", "json", "--strict"]) == 3
     data = report(capsys)
     assert {check["verdict"] for check in data["checks"]} == {"unknown"}  # type: ignore[attr-defined]
-    assert "No module named 'torch'" in data["not_checked"][0]["reason"]  # type: ignore[index]
+    assert "libgomp.so.1: cannot open it" in data["not_checked"][0]["reason"]  # type: ignore[index]
 
 
 @pytest.mark.parametrize(
