@@ -126,6 +126,7 @@ def output(example: Example, colour: bool = False) -> tuple[str, str]:
                 other.kill()
                 other.wait()
         text = done.stdout.replace(sys.prefix, f"{_FOLDER}/.venv").replace(folder, _FOLDER)
+        text = re.sub(r"(\.venv/bin/python)3(?:\.\d+)?\b", r"\1", text)  # as this one happens to be called
         if pid:
             text = re.sub(rf"\b{pid}\b", "4711", text)
         return example.call.replace("PID", "4711"), text.replace(socket.gethostname(), "node17")
