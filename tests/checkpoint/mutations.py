@@ -8,6 +8,7 @@ from pathlib import Path
 
 from checkpoint import made
 from checkpoint.broken import tensors
+
 from torchdoctor.checkpoint import judge
 from torchdoctor.checkpoint.inspect import inspect
 from torchdoctor.checkpoint.stretch import CheckpointError

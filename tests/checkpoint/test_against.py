@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from checkpoint import made
 from checkpoint.broken import tensors
+
 from torchdoctor.checkpoint import against
 from torchdoctor.checkpoint.report import examine
 from torchdoctor.checkpoint.stretch import CheckpointError

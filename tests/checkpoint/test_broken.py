@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from checkpoint import made
 from checkpoint.broken import BROKEN, copied, entries, good, packed, tensors
 from checkpoint.mutations import examine as survives
 from checkpoint.mutations import mutations
+
 from torchdoctor import catalog
 from torchdoctor.checkpoint.report import examine
 from torchdoctor.checkpoint.target import Target

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-
 from checkpoint import made
 from checkpoint.broken import good, lfs_pointer
+from click.testing import CliRunner
+
 from torchdoctor.cli.checkpoint import command
 
 

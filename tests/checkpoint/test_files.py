@@ -11,8 +11,8 @@ from collections import OrderedDict
 from pathlib import Path
 
 import pytest
-
 from checkpoint import made
+
 from torchdoctor.checkpoint import judge, refusals
 from torchdoctor.checkpoint.inspect import inspect
 from torchdoctor.checkpoint.refusals import findings

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-
 from checkpoint.broken import entries, good, packed
+
 from torchdoctor.checkpoint import danger, pickle_machine
 from torchdoctor.checkpoint.inspect import inspect
 from torchdoctor.checkpoint.report import examine

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-
 from hang import programs
 from hang.live import running
+
 from torchdoctor import hang
 from torchdoctor.cli.hang import command
 from torchdoctor.durations import seconds

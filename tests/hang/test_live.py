@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-
 from hang import programs
 from hang.live import ranks, running
+
 from torchdoctor import hang
 from torchdoctor.model import Outcome, Report, Severity
 

@@ -6,10 +6,10 @@ import random
 from pathlib import Path
 
 import pytest
-
 from incidents import causes
 from incidents.suite import build, rank_files, score
 from incidents.world import World
+
 from torchdoctor.catalog import RuleSet, rules_directory
 from torchdoctor.catalog.loader import read_groups
 from torchdoctor.engine import FactBook

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import sample_reports
-
 from share.planted_kinds import KINDS
+
 from torchdoctor import catalog
 from torchdoctor.cli.main import main
 from torchdoctor.engine.factbook import FactBook

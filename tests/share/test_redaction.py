@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from pace import bounded
-
 from share import planted_issuers
 from share.planted_issuers import FORMS
 from share.planted_kinds import KINDS
 from share.planted_secrets import planted
+
 from torchdoctor import catalog
 from torchdoctor.share import issuer_rules, secrets
 from torchdoctor.share.redaction import redact
