@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -85,45 +85,43 @@ class Message:
 def of_percent(parts: Parts, values: Sequence[str] = ()) -> Parts:
     """The parts of a ``%`` format and the expressions behind it; formats of C have none."""
     given = iter(values)
-    found: list[str | Hole] = []
-    for part in parts:
-        if not isinstance(part, str):
-            found.append(part)
-            continue
-        at = 0
-        for match in _PERCENT.finditer(part):
-            found.append(part[at : match.start()])
-            at = match.end()
-            if match[2] == "%":
-                found.append("%")
-            elif match[2] in "sr":
-                found.append(Hole(match[1] or next(given, match[0])))
-            else:
-                next(given, None)
-                found.append(Hole(match[0]))
-        found.append(part[at:])
-    return tuple(one for one in found if one != "")
+
+    def piece(match: re.Match[str]) -> str | Hole:
+        if match[2] == "%":
+            return "%"
+        if match[2] in "sr":
+            return Hole(match[1] or next(given, match[0]))
+        next(given, None)
+        return Hole(match[0])
+
+    return _taken_apart(parts, _PERCENT, piece)
 
 
 def of_format(parts: Parts, values: Sequence[str], named: Mapping[str, str]) -> Parts:
     """The parts of a ``str.format`` text and the expressions that it is called with."""
     given = iter(values)
+
+    def piece(match: re.Match[str]) -> str | Hole:
+        if match[0] in ("{{", "}}"):
+            return match[0][0]
+        name = re.split(r"[.!:\[]", match[1] or "", maxsplit=1)[0]
+        if name.isdecimal():
+            return Hole(values[int(name)] if int(name) < len(values) else "")
+        return Hole(named.get(name, name) if name else next(given, ""))
+
+    return _taken_apart(parts, _BRACES, piece)
+
+
+def _taken_apart(parts: Parts, form: re.Pattern[str], piece: Callable[[re.Match[str]], str | Hole]) -> Parts:
+    """The parts, each place of the form in their texts replaced by its piece; no empty texts."""
     found: list[str | Hole] = []
     for part in parts:
         if not isinstance(part, str):
             found.append(part)
             continue
         at = 0
-        for match in _BRACES.finditer(part):
-            found.append(part[at : match.start()])
+        for match in form.finditer(part):
+            found += (part[at : match.start()], piece(match))
             at = match.end()
-            if match[0] in ("{{", "}}"):
-                found.append(match[0][0])
-                continue
-            name = re.split(r"[.!:\[]", match[1] or "", maxsplit=1)[0]
-            if name.isdecimal():
-                found.append(Hole(values[int(name)] if int(name) < len(values) else ""))
-            else:
-                found.append(Hole(named.get(name, name) if name else next(given, "")))
         found.append(part[at:])
     return tuple(one for one in found if one != "")
