@@ -94,11 +94,12 @@ def _report(session: Ran) -> None:
     session.output.finish(answer.closing_words(session.code))
     machine = None if wish.offline else answer.local(session.python)
     report = answer.of_run(session.output, session.logs(), machine, session.stops, stopped=session.stopped)
-    _show(session, report)
+    readable = _readable(report, wish)
+    _show(session, readable)
     if wish.file is not None:
         try:
             with open(wish.file, "w", encoding="utf-8") as stream:
-                stream.write(_written(session, report))
+                stream.write(answer.written(readable, wish.form))
         except OSError as error:
             session.say(f"torchdoctor: {wish.file}: {error.strerror}\n")
     if wish.folder is not None:
@@ -106,21 +107,20 @@ def _report(session: Ran) -> None:
 
 
 def _show(session: Ran, report: Report) -> None:
-    if session.wish.quiet:
-        return
-    session.say("\n" * (1 + session.output.open_line) + _written(session, report, 2))
-
-
-def _written(session: Ran, report: Report, stream: int | None = None) -> str:
-    """The report in the wanted format; Markdown is for others to read, so it has no names and no secrets."""
     from torchdoctor.hooks.run.answer import written
 
-    form = session.wish.form
-    if form == "markdown":
-        from torchdoctor.share.publish import published
+    if session.wish.quiet:
+        return
+    session.say("\n" * (1 + session.output.open_line) + written(report, session.wish.form, 2))
 
-        report = published(report, here=True)
-    return written(report, form, stream)
+
+def _readable(report: Report, wish: Wish) -> Report:
+    """The report as it is shown; Markdown is for others to read, so it has no names and no secrets."""
+    if wish.form != "markdown":
+        return report
+    from torchdoctor.share.publish import published
+
+    return published(report, here=True)
 
 
 def _save(session: Ran, report: Report, folder: str) -> None:
@@ -145,7 +145,7 @@ def _tell_stall(session: Ran, stop: Stop) -> None:
 
         try:
             report = answer.of_run(session.output, session.logs(), None, [stop], stopped=True)
-            _show(session, report)
+            _show(session, _readable(report, session.wish))
         except Exception as error:
             _fault(session.wish, error)
 
