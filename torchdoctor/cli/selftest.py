@@ -109,7 +109,6 @@ def command(
 
         streams.write(compose(_check(shown).file))
         return 0
-    from torchdoctor.engine.check import torch_missing
     from torchdoctor.probes.opening import pick
     from torchdoctor.selftest.registry import Level
     from torchdoctor.selftest.session import Request
@@ -127,7 +126,7 @@ def command(
         share=share,
         baseline=baseline or "",
     )
-    report = verdicts.with_note(torch_missing(chosen.python) or _run(request), chosen.note)
+    report = verdicts.with_note(_run(request), chosen.note)
     _write(report, form, request.python, verbose)
     return verdicts.exit_code(report, fail_on, strict)
 

@@ -110,6 +110,8 @@ class _Session:
         self._total = 1
         self._show("survey")
         found = self._survey()
+        if found.fault and (missing := _torch_missing(request.python)) is not None:
+            return missing
         chosen, refused = survey.devices(request.device, found)
         facts = [
             Fact.known("selftest.seed", request.seed, "--seed"),
@@ -288,6 +290,12 @@ class _Session:
 def _not_run(job: Job, reason: str) -> Judged:
     result = CheckResult(job.id, Verdict.UNKNOWN, job.check.title, reason=reason)
     return Judged(result, not_checked=(NotChecked(job.id, reason),))
+
+
+def _torch_missing(python: str) -> Report | None:
+    from torchdoctor.engine.check import torch_missing  # with all of the engine
+
+    return torch_missing(python)
 
 
 def explain(text: str) -> tuple[tuple[str, str], ...]:
