@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+from pace import bounded
 
 from torchdoctor.extract.context import extract
 from torchdoctor.intake import read_text
@@ -88,3 +89,8 @@ def test_the_interpreter_that_ran(path: str, interpreter: str | None) -> None:
 
 def test_the_script_that_was_started() -> None:
     assert facts(frames("/home/me/run_clm.py", "/x/site-packages/torch/x.py"))["script"].value == "run_clm.py"
+
+
+@pytest.mark.parametrize("word", ["a" * 3_900, "a.b-" * 970, "a\\bb" * 970, "x\\" + "aa." * 1_290])
+def test_words_that_look_like_paths_of_windows_cost_no_time(word: str) -> None:
+    bounded(1.0, lambda: facts(f"RuntimeError: {word}\n" * 40 + RAISED))

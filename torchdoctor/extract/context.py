@@ -104,7 +104,7 @@ _NOTHING = r": *(?:N/A|None|False|No CUDA|Could not collect)\s*$"
 _DRIVE = r"(?<![\w.@:/-])[A-Za-z]:[\\/]{1,2}\w"
 _OWN_GFX = r"(?:amdhsa--|GPU arch ?: ?|gcnArchName[=: '\"]+)(gfx\d{3,4}[a-f]?)\b"
 _TASKS = r"--n?tasks-per-node[= ](\d{1,4})\b"
-_BACKSLASHES = r"\w[\w.-]+(?:\\[\w.-]{2,})+\.(?:py|pyd|exe|dll|lib|cu|cpp|h)\b"
+_BACKSLASHES = r"(?<![\w.-])\w[\w.-]{1,80}(?:\\[\w.-]{2,80}){1,40}\.(?:py|pyd|exe|dll|lib|cu|cpp|h)\b"
 # what has more spellings than one: a new container's prompt, AMD's names of cards, the tag of an L4T image
 _SPELLINGS = (
     ("runtime", "docker", r"root@[0-9a-f]{12}:"),
