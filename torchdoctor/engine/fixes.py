@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.engine import commands, surroundings
 from torchdoctor.engine.conditions import holds
-from torchdoctor.engine.wording import filled, first_known
+from torchdoctor.engine.wording import INSTALL, filled, first_known
 from torchdoctor.model import Fact, Fix, State
 from torchdoctor.records import replace
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from torchdoctor.engine.surroundings import Surroundings
 
 _PLACES = 8
-_INSTALL = "install."
 
 
 class Advice:
@@ -62,7 +61,7 @@ class Advice:
         return tuple(apart.values())
 
     def _known(self, name: str) -> Fact:
-        if name.startswith(_INSTALL):
+        if name.startswith(INSTALL):
             return self._values(self._places[0])(name)
         return first_known(name, self._places, self._facts)
 
@@ -70,7 +69,7 @@ class Advice:
         ask = self._ask(place)
 
         def value(name: str) -> Fact:
-            if not name.startswith(_INSTALL):
+            if not name.startswith(INSTALL):
                 return ask(name)
             from torchdoctor.engine.install import command
 
