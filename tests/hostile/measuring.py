@@ -14,8 +14,10 @@ from typing import Any
 
 import pytest
 
+from torchdoctor.workbench import pace
+
 MOST_BYTES = 200 << 20
-MOST_SECONDS = 10.0
+MOST_SECONDS = 10.0  # as the reference machine takes them
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,9 @@ class Run:
         assert self.code >= 0, f"ended by signal {-self.code} after {self.seconds:.1f} s"
         assert self.code != 70, self.stderr[-2000:]
         assert "Traceback (most recent call last)" not in self.stderr, self.stderr[-2000:]
-        assert self.seconds <= MOST_SECONDS, f"{self.seconds:.1f} s of work"
+        if self.seconds > MOST_SECONDS:
+            slower = pace.slower()
+            assert self.seconds / slower <= MOST_SECONDS, f"{self.seconds:.1f} s of work, {slower:.1f} x slower here"
         assert self.peak <= MOST_BYTES, f"{self.peak >> 20} MiB at the peak"
         if notes:
             assert any(note in self.said for note in notes), self.said[:2000]
@@ -74,7 +78,7 @@ def measured(
     *,
     environment: Mapping[str, str | None] | None = None,
     stdin: bytes = b"",
-    limit_s: float = 30.0,
+    limit_s: float = 60.0,
 ) -> Run:
     """Run the installed command and measure it; killed after ``limit_s``. None unsets a variable."""
     env = {**os.environ, "XDG_CACHE_HOME": str(cwd.parent / "cache"), "COLUMNS": "100"}
