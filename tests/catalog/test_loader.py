@@ -1,4 +1,4 @@
-"""None"""
+"""Loading the catalog: what a rule file may hold, and what is said of one that is wrong."""
 
 from __future__ import annotations
 

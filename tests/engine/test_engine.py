@@ -66,6 +66,14 @@ confirm = [{ fact = "match.want", below = 1000000 }]
 [[match]]
 text = "CUDA out of memory. Tried to allocate {want:size}"
 """,
+    "bad-launch": """severity = "fatal"
+role = "cause"
+[[match]]
+text = "CUDA error: invalid configuration argument"
+[[match]]
+text = "CUDA error: invalid argument"
+standing = "possible"
+""",
     "needs-machine": """severity = "fatal"
 role = "cause"
 confirm = [{ fact = "limits.nofile", below = 2048 }]
@@ -407,6 +415,16 @@ def test_an_untold_rule_out_does_not_keep_a_special_case_from_replacing_the_gene
         transcript(event(0, EventKind.LOG, "the same message")), FactBook(known), found
     ).diagnoses
     assert other.rule == "general"
+
+
+def test_words_that_other_causes_print_too_never_confirm(rules: RuleSet) -> None:
+    own, shared = (
+        event(0, EventKind.EXCEPTION, f"CUDA error: {words}", type="RuntimeError", headed=True)
+        for words in ("invalid configuration argument", "invalid argument")
+    )
+    for one, standing in ((own, Standing.CONFIRMED), (shared, Standing.POSSIBLE)):
+        (diagnosis,) = diagnose(transcript(one), FactBook(), rules).diagnoses
+        assert (diagnosis.rule, diagnosis.standing) == ("bad-launch", standing)
 
 
 def test_what_two_blocks_read_out_of_one_message_is_known_together(tmp_path: Path) -> None:

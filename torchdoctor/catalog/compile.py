@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from torchdoctor.catalog.loader import Row
 
-FORMAT = "torchdoctor-catalog/8"
+_MATCH_KEYS = ("patterns", "kinds", "types", "where", "shared")
+FORMAT = "torchdoctor-catalog/9"
 _INDEX_KEYS = ("id", "family", "severity", "role", "title", "leads_to", "refines", "confirm", "rule_out")
 _TEXT_KEYS = ("why", "fixes", "decide_with", "references", "retired", "more", "decide_note")
 
@@ -66,7 +67,7 @@ def pack(rows: Sequence[Row], stamp: str) -> bytes:
     for number, row in enumerate(rows):
         matches: list[list[Any]] = []
         for position, match in enumerate(row["matches"]):
-            matches.append([match["patterns"], match["kinds"], match["types"], match["where"]])
+            matches.append([match[key] for key in _MATCH_KEYS])
             if match["literal"]:
                 literals.setdefault(match["literal"], []).append(f"{number}.{position}")
             else:

@@ -41,7 +41,8 @@ _TOP = (
     "retired",
     "replaced_by",
 )
-_MATCH = ("text", "regex", "event", "type", "where")
+_MATCH = ("text", "regex", "event", "type", "where", "standing")
+_STANDINGS = ("confirmed", "possible")
 _FIX = ("do", "run", "risk", "when", "for", "not_for")
 _CHECK = ("applies_if", "fail_if", "severity")
 _KINDS = tuple(kind.value for kind in EventKind)
@@ -98,7 +99,14 @@ def _match_row(reader: Reader, where: str, table: Mapping[str, Any]) -> Row:
         reader.wrong(f"{where}has {wanted}, so it needs an event kind or a type")
     if not patterns and not conditions:
         reader.wrong(f"{where}needs text or regex, or a where beside its event or type")
-    return {"patterns": patterns, "kinds": kinds, "types": types, "where": conditions, "literal": literal}
+    return {
+        "patterns": patterns,
+        "kinds": kinds,
+        "types": types,
+        "where": conditions,
+        "shared": reader.choice(where, table, "standing", _STANDINGS) == "possible",
+        "literal": literal,
+    }
 
 
 def _regex(reader: Reader, where: str, source: str) -> list[list[Any]]:

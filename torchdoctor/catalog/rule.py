@@ -32,12 +32,16 @@ class Pattern(Record):
 
 @record(frozen=True, slots=True)
 class Match(Record):
-    """One way in which a cause shows in a text. All patterns must match within one event."""
+    """One way in which a cause shows in a text. All patterns must match within one event.
+
+    ``shared``: other causes print the same words, so they never confirm this one.
+    """
 
     patterns: tuple[Pattern, ...]
     kinds: tuple[str, ...]
     types: tuple[str, ...]
     where: tuple[Condition, ...]
+    shared: bool
 
 
 @record(frozen=True, slots=True)

@@ -193,8 +193,9 @@ class RuleSet:
                 tuple(kinds),
                 tuple(types),
                 _conditions(where),
+                shared,
             )
-            for patterns, kinds, types, where in row[9]
+            for patterns, kinds, types, where, shared in row[9]
         )
         check = (
             Check(_conditions(row[10][0]), _conditions(row[10][1]), Severity(row[10][2])) if row[10] else None

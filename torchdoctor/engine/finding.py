@@ -12,8 +12,8 @@ class Occurrence(Record):
     """One place in the text at which a rule matches, and how it stands there.
 
     ``start`` and ``end`` bound the match in the folded text of the event, ``weight`` counts its literal
-    characters, ``in_sentence`` says that it stands in a longer sentence, ``confirmed_by`` how many confirming
-    facts are known.
+    characters, ``doubtful`` says that it stands in a longer sentence or that other causes print the same,
+    ``confirmed_by`` how many confirming facts are known.
     """
 
     event: Event
@@ -26,7 +26,7 @@ class Occurrence(Record):
     confirmed_by: int = 0
     evidence: tuple[Evidence, ...] = ()
     missing: tuple[str, ...] = ()
-    in_sentence: bool = False
+    doubtful: bool = False
 
 
 class Finding:

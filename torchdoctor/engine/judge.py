@@ -53,8 +53,8 @@ def _judge(rule: Rule, occurrence: Occurrence, facts: TextFacts) -> Occurrence |
             return None
         if told is None:
             missing.append(in_words(condition, fact))
-    written = occurrence.in_sentence or occurrence.event.quoted
-    standing = Standing.POSSIBLE if written else Standing.CONFIRMED
+    doubtful = occurrence.doubtful or occurrence.event.quoted
+    standing = Standing.POSSIBLE if doubtful else Standing.CONFIRMED
     confirmed = 0
     for condition in rule.confirm:
         fact = facts.fact(condition.fact, occurrence.event, occurrence.captures)

@@ -151,11 +151,13 @@ def _try(
     event = haystack.events[number]
     with facts.guard(rule_id):
         text = haystack.texts[number]
-        found = match_event(rules.rule(rule_id).matches[block], event, text, facts)
+        match = rules.rule(rule_id).matches[block]
+        found = match_event(match, event, text, facts)
         if found is None or is_foreign(rule_id, event, haystack.transcript):
             return
-        doubtful = haystack.bare or in_sentence(event, text, found.start, haystack.transcript.events)
-        _keep(rule_id, replace(found, in_sentence=True) if doubtful else found, best)
+        events = haystack.transcript.events
+        doubtful = match.shared or haystack.bare or in_sentence(event, text, found.start, events)
+        _keep(rule_id, replace(found, doubtful=True) if doubtful else found, best)
 
 
 def _keep(rule_id: str, found: Occurrence, best: dict[tuple[str, int], Occurrence]) -> None:
