@@ -538,3 +538,23 @@ class TestStartUp:
         ) - imported(["-c", "import click"], environment)
         assert "torchdoctor.engine.diagnose" in modules
         assert not modules & (heavy | {"torch", "pynvml", "psutil", "numpy"})
+
+
+WARNED = """\
+/v/lib/python3.11/site-packages/torch/optim/lr_scheduler.py:139: UserWarning: Detected call of \
+`lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, call them in the opposite order
+epoch 1 step 10 loss 2.3
+Traceback (most recent call last):
+  File "/home/me/project/train.py", line 12, in <module>
+    save(modell)
+NameError: name 'modell' is not defined. Did you mean: 'model'?
+"""
+
+
+def test_a_warning_is_no_other_cause_of_what_an_exception_ended(folder: Path) -> None:
+    (folder / "warned.log").write_text(WARNED)
+    text = run("explain", "--offline", "warned.log", COLUMNS="120").stdout.decode()
+    assert "Write model in place of modell" in text
+    assert "Other possible causes" not in text
+    assert "scheduler-order, possible" in text.partition("Warnings to look at\n")[2]
+    assert "warned.log:1  UserWarning: Detected call of `lr_scheduler.step()`" in text

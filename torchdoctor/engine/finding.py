@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchdoctor.catalog.rule import Rule
-from torchdoctor.model import Event, Evidence, Fact, Record, Role, Standing
+from torchdoctor.model import Event, EventKind, Evidence, Fact, Record, Role, Standing
 from torchdoctor.records import record, replace
 
 
@@ -84,8 +84,7 @@ def message_line(event: Event, snippet: str) -> int:
 
 def quote(event: Event, snippet: str = "") -> Evidence:
     """The line of the event that a snippet stands in, as evidence."""
-    head = f"{event.type}: {event.text}" if event.type and event.text else (event.type or event.text)
-    lines = [line.strip() for line in head.split("\n")]
+    lines = [line.strip() for line in _with_type(event).split("\n")]
     wanted = snippet[:24]
     text = next((line for line in lines if wanted and wanted in " ".join(line.split())), lines[0])
     if not text:
@@ -96,3 +95,11 @@ def quote(event: Event, snippet: str = "") -> Evidence:
             f'File "{last.file}", line {last.line}, in {last.function}', event.source, last.at, event.rank
         )
     return Evidence(text, event.source, message_line(event, snippet), event.rank)
+
+
+def _with_type(event: Event) -> str:
+    """The text of an event behind its class; a warning names it itself, behind the file that it came from."""
+    if not event.type or not event.text:
+        return event.type or event.text
+    named = event.text.find(f"{event.type}: ") if event.kind is EventKind.WARNING else -1
+    return event.text[named:] if named >= 0 else f"{event.type}: {event.text}"

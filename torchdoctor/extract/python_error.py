@@ -16,6 +16,7 @@ FACTS: dict[str, str] = {
     "python.own_code": "bool: the user's own line raised it, or Python did over that line",
     "python.kind": "str: last part of the exception's class name",
     "python.suggests": "str: what Python says it may have been: Did you mean …",
+    "python.unimported": "str: the module that Python says may not have been imported",
     "python.name": "str: the name, key, file or module that the message is about",
     "python.extension_package": "str: the package, compiled against torch, whose module is missing",
 }
@@ -80,7 +81,8 @@ _FORMS = {
     **dict.fromkeys(("AssertionError", "NotImplementedError", "StopIteration"), r""),
 }
 _ARGPARSE = r"^\S+\.py: error: "
-_SUGGESTS = r"(?:Did you mean:? |Perhaps you meant |forget to import )(?P<what>[^?\n]{1,200}\??)"
+_SUGGESTS = r"(?:Did you mean:? |Perhaps you meant )'?(?P<what>[^?'\n]{1,200})"
+_UNIMPORTED = r"forget to import '(?P<what>[\w.]{1,200})'"
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
@@ -103,9 +105,10 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield "name", name
         if kind in ("ModuleNotFoundError", "ImportError") and "No module named" in event.text:
             yield "extension_package", torch_extensions.of_module(name)
-    suggests = pattern(_SUGGESTS).search(event.text[:4_000])
-    if suggests is not None:
-        yield "suggests", suggests["what"].strip()
+    for fact, words in (("suggests", _SUGGESTS), ("unimported", _UNIMPORTED)):
+        said = pattern(words).search(event.text[:4_000])
+        if said is not None:
+            yield fact, said["what"].strip()
 
 
 def _own(event: Event, kind: str) -> bool:

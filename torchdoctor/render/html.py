@@ -80,10 +80,8 @@ def _report(report: Report) -> Iterable[str]:
         _drawing(svg.timeline(moments), "A square is the rank's own failure, a ring an echo of another's."),
     )
     yield _section("Ranks and events", _drawing(svg.rank_map(marks), ""))
-    rest = report.diagnoses[1:] if first is not None else report.diagnoses
-    certain = [item for item in rest if item.standing is Standing.CONFIRMED or first is None]
-    yield _section("Also found" if first is not None else "Also noticed", _others(certain))
-    yield _section("Other possible causes", _others([item for item in rest if item not in certain]))
+    for title, items in words.others(report) if first is not None else [("Also noticed", report.diagnoses)]:
+        yield _section(title, _others(items))
     yield _section("Incidents", _list(_text(line) for line in words.incidents(report)))
     yield _section("Notes", _list(_text(note) for note in report.notes))
     if report.facts:

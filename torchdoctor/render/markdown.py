@@ -73,11 +73,8 @@ def _blocks(report: Report, heading: str | None, chars: int, *, facts: bool) -> 
         yield f"### {_mark(first)} {escape(first.title)}"
         yield _standing(report, first)
         yield from _diagnosis(first, chars)
-        certain = [item for item in report.diagnoses[1:] if item.standing is Standing.CONFIRMED]
-        yield from _others("Also found", certain, chars)
-        yield from _others(
-            "Other possible causes", [item for item in report.diagnoses[1:] if item not in certain], chars
-        )
+        for title, items in words.others(report):
+            yield from _others(title, items, chars)
     elif report.outcome is Outcome.NO_FAILURE:
         yield f"### ✓ No failure found in {_inputs(report)}"
         yield from _others("Also noticed", report.diagnoses, chars)

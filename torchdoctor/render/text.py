@@ -168,9 +168,8 @@ def _diagnosed(page: _Page, report: Report, first: Diagnosis) -> None:
     _verdict(page, _mark(first), first.title, f"{first.rule}, {words.standing(first)}", where)
     _diagnosis(page, first)
     _timeline(page, report)
-    certain = [item for item in report.diagnoses[1:] if item.standing is Standing.CONFIRMED]
-    _others(page, "Also found", certain)
-    _others(page, "Other possible causes", [item for item in report.diagnoses[1:] if item not in certain])
+    for title, items in words.others(report):
+        _others(page, title, items)
 
 
 def _mark(item: Diagnosis) -> tuple[str, str]:

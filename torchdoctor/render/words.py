@@ -55,6 +55,18 @@ def standing(item: Diagnosis) -> str:
     return words
 
 
+def others(report: Report) -> list[tuple[str, list[Diagnosis]]]:
+    """What else was found, under a heading each: what is certain, what only warns, what it may be instead."""
+    first, rest = report.diagnoses[0], report.diagnoses[1:]
+    certain = [item for item in rest if item.standing is Standing.CONFIRMED]
+    rivals = [item for item in rest if item not in certain]
+    warned: list[Diagnosis] = []
+    if first.severity is Severity.FATAL:
+        warned = [item for item in rivals if item.severity is not Severity.FATAL]
+        rivals = [item for item in rivals if item.severity is Severity.FATAL]
+    return [("Also found", certain), ("Other possible causes", rivals), ("Warnings to look at", warned)]
+
+
 def fact(item: Fact) -> str:
     """A fact as it is named, with its value or why there is none, and its source."""
     value = item.state.value if item.value is None else str(item.value)
