@@ -177,15 +177,12 @@ def written(form: str, message: str) -> str:
         "short-unix": f"1795835560.432101 gpu18 kernel: {message}\n",
         "rsyslog": f"Nov 28 03:12:40 gpu18 kernel: [98765.432101] {message}\n",
         "json": json.dumps(entry) + "\n",
-        "json-pretty": json.dumps(entry, indent=8) + "\n",
-        "export": "".join(f"{key}={value}\n" for key, value in entry.items()) + "\n",
     }[form]
 
 
 FORMS = (
     "dmesg", "dmesg --raw", "dmesg -T", "dmesg -x", "dmesg --time-format iso", "short", "short-iso",
-    "short-iso-precise", "short-full", "short-monotonic", "short-unix", "rsyslog", "json", "json-pretty",
-    "export",
+    "short-iso-precise", "short-full", "short-monotonic", "short-unix", "rsyslog", "json",
 )  # fmt: skip
 
 
@@ -198,10 +195,6 @@ def test_every_form_is_joined_with_the_job(name: str, form: str, tmp_path: Path)
         job = "\n".join(line for line in JOB.splitlines() if not line.startswith("[rank3]")) + "\n"
     told = report(tmp_path, written(form, message), job)
     assert told.diagnoses[0].rule == rule
-    if (
-        "pid=" in message
-        or "process" in message
-        or form in ("short", "short-iso", "json", "export", "json-pretty")
-    ):
+    if "pid=" in message or "process" in message or form in ("short", "short-iso", "json"):
         assert told.first_failure is not None
         assert told.first_failure.rank == 3

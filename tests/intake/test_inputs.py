@@ -539,10 +539,6 @@ class TestWrapped:
         events = read(["-"], io.BytesIO(raw)).events
         return [(event.kind.value, event.type, event.time, event.line) for event in events]
 
-    def test_a_json_string(self) -> None:
-        events = self.read(json.dumps("step 1\nKilled\n" + self.TRACE))
-        assert [(kind, line) for kind, _, _, line in events] == [("log", 1), ("crash", 2), ("exception", 3)]
-
     def test_an_error_file_of_torchelastic(self) -> None:
         report = {
             "message": {
@@ -564,24 +560,6 @@ class TestWrapped:
         events = self.read("\n".join(json.dumps(entry) for entry in entries))
         assert [kind for kind, *_ in events] == ["kernel-log", "exception", "crash"]
         assert events[1][1:3] == ("KeyError", "2023-11-14T22:13:21Z")
-
-    def test_a_journal_export(self) -> None:
-        trace = self.TRACE.encode()
-        data = (
-            b"__CURSOR=s=1\n__REALTIME_TIMESTAMP=1700000000000000\n_HOSTNAME=n1\n_TRANSPORT=kernel\n"
-            b"MESSAGE=NVRM: Xid (PCI:0000:3b:00): 79, pid=4242, GPU has fallen off the bus.\n\n"
-            b"__CURSOR=s=2\n__REALTIME_TIMESTAMP=1700000001000000\n_HOSTNAME=n1\nSYSLOG_IDENTIFIER=python\n"
-            b"_PID=4242\nMESSAGE\n" + len(trace).to_bytes(8, "little") + trace + b"\n\n"
-        )  # fmt: skip
-        events = self.read(data)
-        assert [(kind, name) for kind, name, *_ in events] == [
-            ("kernel-log", None),
-            ("exception", "KeyError"),
-        ]
-
-    def test_a_damaged_export_ends(self) -> None:
-        data = b"__CURSOR=s=1\n__REALTIME_TIMESTAMP=1\nMESSAGE\n" + b"\xff" * 8 + b"abc"
-        assert self.read(data)[0][0] == "log"
 
     def test_a_github_actions_log(self) -> None:
         lines = [

@@ -76,22 +76,7 @@ _ESCAPES = {"n": "\n", "r": "", "t": "\t", '"': '"', "\\": "\\", "/": "/", "b": 
 
 
 def unescape(text: str) -> list[str] | None:
-    """The lines of a traceback that stands in one line as a JSON or repr string, or None when there is none.
-
-    VS Code, torchelastic's error.json and many log shippers write tracebacks so.
-    """
-    if "\\n" not in text:
-        return None
-    if '"ename"' in text and '"evalue"' in text:
-        output = _cell_output(text)
-        if output is not None:
-            return output
-    if text.startswith(('{"log":"', '{"log": "')):
-        return _docker(text)
-    if text[:2] == '{"':
-        record = json_record(text)
-        if record is not None:
-            return record
+    """The lines of a traceback that stands in one line as a JSON or repr string; None when there is none."""
     if (
         "Traceback (most recent call last)" not in text
         and '\\n  File \\"' not in text
@@ -120,21 +105,6 @@ def unescape(text: str) -> list[str] | None:
     return lines
 
 
-def _cell_output(text: str) -> list[str] | None:
-    """The lines of an error that a notebook keeps as a cell's output: a list of texts in one JSON object."""
-    import json
-
-    start = text.find("{")
-    try:
-        table = json.loads(text[start:])
-    except ValueError:
-        return None
-    trace = table.get("traceback") if isinstance(table, dict) else None
-    if not isinstance(trace, list) or not all(isinstance(part, str) for part in trace):
-        return None
-    return [line for part in trace for text_line in part.split("\n") for line in clean(text_line)] or None
-
-
 def unescaped(text: str) -> str:
     """The text without the escapes of JSON and of repr()."""
     return pattern(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrtbf\"'\\/])").sub(_character, text)
@@ -143,81 +113,3 @@ def unescaped(text: str) -> str:
 def _character(match: re.Match[str]) -> str:
     code = match[1]
     return chr(int(code[1:], 16)) if code[0] in "ux" and len(code) > 1 else _ESCAPES.get(code, code)
-
-
-def json_record(text: str) -> list[str] | None:
-    """The lines of a log record that is one JSON object, as a logger prints them: time, level, message."""
-    if "Traceback (most recent call last)" in text:
-        record = _traced(text)
-        if record is not None:
-            return record
-    message = pattern(r'"(?:msg|message|event)" ?: ?"((?:[^"\\]|\\.)*)"').search(text)
-    level = pattern(r'"(?:level|levelname|severity|lvl)" ?: ?"(\w{3,9})"').search(text)
-    tag = _rank_tag(text)
-    if not message or not (level or tag):
-        return None
-    when = pattern(r'"(?:ts|time|timestamp|asctime|@timestamp)" ?: ?"([\d:.,TZ +-]{8,40})"').search(text)
-    trace = pattern(
-        r'"(?:exc_info|exception|traceback|stack_trace|error|exc_text)" ?: ?"((?:[^"\\]'
-        r'|\\.)*Traceback(?:[^"\\]|\\.)*)"'
-    ).search(text)
-    grade = level[1].lower() if level else ""
-    if not trace and grade in ("error", "err", "fatal", "critical"):
-        trace = pattern(r'"(?:error|err|exception|cause)" ?: ?"((?:[^"\\]|\\.){4,4000})"').search(text)
-    word = {"err": "ERROR", "warn": "WARNING", "fatal": "CRITICAL"}.get(grade, grade.upper())
-    head = " ".join(part for part in (when[1] if when else "", word) if part)
-    head += " " if head else ""
-    body = unescaped(message[1])
-    if trace:
-        body += "\n" + unescaped(trace[1])
-    elif "\n" not in body and grade not in ("error", "err", "fatal", "critical"):
-        body += _figures(text)
-    lines = [line for part in body.rstrip("\n").split("\n") for line in clean(part)]
-    return [tag + head + lines[0], *(tag + line for line in lines[1:])] if lines else None
-
-
-# the figures that tell how a run goes
-_FIGURE = (
-    r'"(?P<name>[\w./ -]{0,24}(?:[Ll]oss|ppl|perplexity|norm|epoch|step|iter|mem|scale)[\w./-]{0,16})" ?: ?"?'
-    r'(?P<value>-?(?:\d{1,15}(?:\.\d{1,20})?(?:[eE][+-]?\d{1,3})?|[Nn]a[Nn]|Infinity|inf))"?(?=\s*[,}])'
-)
-
-
-def _figures(text: str) -> str:
-    """The figures of a record, its loss and step among them, as programs print them behind a message."""
-    found = [f" {one['name']}={one['value']}" for one in pattern(_FIGURE).finditer(text[:4_000])]
-    return "".join(found[:12])
-
-
-def _rank_tag(text: str) -> str:
-    """The prefix with which torch marks the lines of a rank, of a record that names one."""
-    rank = pattern(r'"(?:global_)?rank" ?: ?"?(\d{1,6})\b').search(text)
-    return f"[rank{rank[1]}]: " if rank else ""
-
-
-def _traced(text: str) -> list[str] | None:
-    from torchdoctor.intake.record import traced
-
-    found = traced(text)
-    if found is None:
-        return None
-    when, level, says, trace = found
-    tag = _rank_tag(text)
-    head = " ".join(part for part in (when, level, says.rstrip()) if part)
-    body = f"{head}\n{trace.rstrip()}" if says or not trace.startswith("Traceback") else trace.rstrip()
-    if not says and head and not trace.startswith("Traceback"):
-        body = f"{head} {trace.rstrip()}"
-    return [tag + line for part in body.split("\n") for line in clean(part)]
-
-
-def _docker(text: str) -> list[str] | None:
-    """The line that Docker's json-file driver wrapped, behind its time."""
-    found = pattern(
-        r'^\{"log": ?"((?:[^"\\]|\\.)*)"(?:, ?"stream": ?"\w*")?(?:, ?"attrs": ?\{[^}]*\})?'
-        r'(?:, ?"time": ?"([^"]{1,40})")?'
-    ).match(text)
-    if not found:
-        return None
-    lines = [line for part in unescaped(found[1]).rstrip("\n").split("\n") for line in clean(part)]
-    when = clean(unescaped(found[2] or ""))[0].strip()
-    return [f"{when} {line}" for line in lines] if when[:1].isdecimal() else lines

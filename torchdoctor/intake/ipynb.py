@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from io import BytesIO
 from typing import BinaryIO, cast
 
 from torchdoctor import json_text
 from torchdoctor.intake.source import Resumed, Tally
 from torchdoctor.intake.structured import gathered
-from torchdoctor.intake.wrapped import Lines
 
 # A notebook must be parsed whole; one beyond this, pictures not counted, is read as plain text instead.
 NOTEBOOK_BYTES = 24 << 20
@@ -37,8 +37,7 @@ def cell_outputs(file: BinaryIO, tally: Tally) -> BinaryIO:
     if not isinstance(cells, list):
         return cast("BinaryIO", Resumed(raw, file))
     tally.notes.append("read as a notebook: line numbers count the lines of its outputs")
-    del raw, book
-    return cast("BinaryIO", Lines(_lines(cells)))
+    return BytesIO(b"".join(_lines(cells)))
 
 
 def _without_pictures(data: bytes) -> bytes:

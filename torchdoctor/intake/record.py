@@ -1,14 +1,18 @@
-"""Log records that are one JSON object a line, with a traceback in one of their fields.
+"""Lines that are one JSON object: records of loggers, Docker's and the journal's, torchelastic's error file.
 
-Loggers name the field as they like: ``exc_info`` (python-json-logger), ``exception`` (structlog),
-``error.stack_trace`` (Elastic Common Schema), ``error.stack`` (Datadog), ``thrown`` (log4j), ``stack_trace``
-(Google Cloud), ``text`` (loguru). So it is told by what it holds.
+Loggers name the field of a traceback as they like: ``exc_info`` (python-json-logger), ``exception``
+(structlog), ``error.stack_trace`` (Elastic Common Schema), ``error.stack`` (Datadog), ``thrown`` (log4j),
+``stack_trace`` (Google Cloud), ``text`` (loguru). So it is told by what it holds.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
+
+from torchdoctor.intake.clean import clean
+from torchdoctor.patterns import pattern
 
 MAX_CHARS = 1 << 18
 _DEPTH = 5
@@ -19,53 +23,102 @@ _TIMES = ("ts", "time", "timestamp", "asctime", "@timestamp", "datetime", "insta
 _WORDS = {
     "err": "ERROR", "warn": "WARNING", "fatal": "CRITICAL", "alert": "CRITICAL", "emergency": "CRITICAL",
 }  # fmt: skip
-_RAISED = ("error", "exception", "exc", "err", "thrown", "exc_info")
+_RAISED = ("error", "exception", "exc", "err", "thrown", "exc_info", "cause")
 # what a logger says of itself and of the code: never what was raised
 _ABOUT = ("source", "code", "script", "command", "cmd", "prompt", "content", "messages", "query", "diff")
+# the figures that tell how a run goes
+_FIGURE = (
+    r'"(?P<name>[\w./ -]{0,24}(?:[Ll]oss|ppl|perplexity|norm|epoch|step|iter|mem|scale)[\w./-]{0,16})" ?: ?"?'
+    r'(?P<value>-?(?:\d{1,15}(?:\.\d{1,20})?(?:[eE][+-]?\d{1,3})?|[Nn]a[Nn]|Infinity|inf))"?(?=\s*[,}])'
+)
 
 
-def traced(text: str) -> tuple[str, str, str, str] | None:
-    """(time, level, message, traceback) of a record that holds a traceback; None for all else."""
-    if len(text) > MAX_CHARS or _HEADER not in text:
+def lines_of(text: str) -> list[str] | None:
+    """The lines of a record as programs print them: time, level, message, traceback; None for all else."""
+    if len(text) > MAX_CHARS:
         return None
-    table = _table(text)
-    if table is None:
-        return None
-    fields = [(name, value) for name, value in _texts(table, "", 0) if not name.endswith(_ABOUT)]
-    traces = [value for _, value in fields if _HEADER in value]
-    level = _level(fields)
-    if not traces or not (level or _named(fields, _TIMES)):
-        return None
-    trace = max(traces, key=len)
-    says = next((value for key in _SAYS for name, value in fields if _is(name, key) and value != trace), "")
-    if says and says.strip() in trace:
-        says = ""
-    when = _named(fields, _TIMES)
-    return when if when[:4].isdecimal() else "", level, says, _ended(trace, fields)
-
-
-def _table(text: str) -> dict[str, Any] | None:
-    import json
-
     try:
         table = json.loads(text, strict=False)
     except (ValueError, RecursionError):
-        return _cut_short(text)
-    return table if isinstance(table, dict) else None
+        return None
+    if not isinstance(table, dict):
+        return None
+    if "__REALTIME_TIMESTAMP" in table:
+        return _of_journal(table)
+    if isinstance(table.get("log"), str) and ("stream" in table or "time" in table):  # Docker's json-file
+        return _behind(_text(table.get("time")), table["log"])
+    return _of_error_file(table) or _of_logger(table, text)
 
 
-def _cut_short(text: str) -> dict[str, Any] | None:
-    """A record whose end was cut off inside of its last text."""
-    import json
+def _behind(lead: str, text: str) -> list[str]:
+    """The lines of a text, each behind the same words."""
+    lines = [line for part in text.rstrip("\n").split("\n") for line in clean(part)]
+    return [f"{lead} {line}" for line in lines] if lead else lines
 
-    for end in ('"}', '"}}', '"}}}'):
-        try:
-            table = json.loads(text.rstrip().rstrip("\\.\u2026") + end, strict=False)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(table, dict):
-            return table
-    return None
+
+def _text(value: object) -> str:
+    return clean(value)[0].strip() if isinstance(value, str) else ""
+
+
+def _moment(value: object, per_second: int) -> str:
+    from datetime import datetime, timezone
+
+    try:
+        seconds = int(str(value)) / per_second
+        return datetime.fromtimestamp(seconds, timezone.utc).isoformat().replace("+00:00", "Z")
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+def _of_error_file(table: dict[str, Any]) -> list[str] | None:
+    """The traceback of the file that ``@record`` writes, each line behind the time of the failure.
+
+    Source: torch/distributed/elastic/multiprocessing/errors/error_handler.py, record_exception().
+    """
+    message = table.get("message")
+    extra = message.get("extraInfo") if isinstance(message, dict) else None
+    trace = extra.get("py_callstack") if isinstance(extra, dict) else None
+    return _behind(_moment(extra.get("timestamp"), 1), trace) if extra and isinstance(trace, str) else None
+
+
+def _of_journal(entry: dict[str, Any]) -> list[str]:
+    """An entry of ``journalctl -o json`` as ``-o short-iso`` prints it."""
+    message = entry.get("MESSAGE")
+    if isinstance(message, list):  # bytes that are no text come as numbers
+        message = bytes(n & 255 for n in message if isinstance(n, int)).decode("utf-8", "replace")
+    when = _moment(entry.get("_SOURCE_REALTIME_TIMESTAMP") or entry["__REALTIME_TIMESTAMP"], 1_000_000)
+    host = entry.get("_HOSTNAME") or "localhost"
+    name = entry.get("SYSLOG_IDENTIFIER") or entry.get("_COMM") or "unknown"
+    pid = entry.get("_PID") or entry.get("SYSLOG_PID")
+    who = "kernel" if entry.get("_TRANSPORT") == "kernel" else f"{name}[{pid}]" if pid else str(name)
+    return _behind(_text(f"{when} {host} {who}:") if when else "", str(message or ""))
+
+
+def _of_logger(table: dict[str, Any], text: str) -> list[str] | None:
+    fields = [(name, value) for name, value in _texts(table, "", 0) if not name.endswith(_ABOUT)]
+    level, when = _level(fields), _named(fields, _TIMES)
+    if not pattern(r"\d{2,4}[\d:.,TZ/ +-]{6,36}$").match(when):
+        when = ""
+    rank = pattern(r'"(?:global_)?rank" ?: ?"?(\d{1,6})\b').search(text)
+    traces = [value for _, value in fields if _HEADER in value]
+    known = level or when or "ename" in table  # as a notebook keeps the error of a cell
+    trace = _ended(max(traces, key=len), fields).rstrip() if traces and known else ""
+    says = next((v for key in _SAYS for name, v in fields if _is(name, key) and v not in traces), "").rstrip()
+    failed = level in ("ERROR", "CRITICAL")
+    if trace:
+        says = "" if says.strip() in trace else says
+    elif not says or not (level or rank):
+        return None
+    elif failed:
+        trace = next((v for key in _RAISED for name, v in fields if _is(name, key) and len(v) > 3), "")
+    elif "\n" not in says:
+        says += "".join(
+            f" {one['name']}={one['value']}" for one in list(pattern(_FIGURE).finditer(text[:4_000]))[:12]
+        )
+    # a traceback that stands alone begins its line
+    head = [when, level] if says or not trace.startswith("Traceback") else []
+    body = " ".join(filter(None, (*head, "\n".join(filter(None, (says, trace))))))
+    return _behind(f"[rank{rank[1]}]:" if rank else "", body)
 
 
 def _texts(value: object, name: str, depth: int) -> Iterator[tuple[str, str]]:

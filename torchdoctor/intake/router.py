@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchdoctor.intake.clean import bounded, clean, json_record, unbold, unescape, unmarked
+from torchdoctor.intake.clean import bounded, clean, unbold, unescape, unmarked
 from torchdoctor.intake.elements import NO_MARK, Line, Mark
 from torchdoctor.intake.interleave import Interleaved
 from torchdoctor.intake.keep import Keep
@@ -27,6 +27,7 @@ STREAMS = 4_096
 LEARNED = 16
 LONG = 2_000  # a longer line may come in pieces
 RECORD_CHARS = 1 << 18  # of a log record in JSON
+_OBJECT = ('{"', "{ ")
 HELD = 1_100  # headers in a row, one of each rank
 _RULED = ("=", "-", "#", "*", "+", "~", ">", "_")
 _HEADING = (
@@ -65,7 +66,7 @@ class Router:
                 self.long = (number, self.long[1] + text)
                 return
             self._whole()
-        if not joined and len(text) > LONG and text[:2] == '{"' and text.rstrip()[-1:] != "}":
+        if not joined and len(text) > LONG and text[:2] in _OBJECT and text.rstrip()[-1:] != "}":
             self.long, self.cut_clean = (number, text), False
             return
         self._physical(number, text, joined)
@@ -77,8 +78,9 @@ class Router:
     def _physical(self, number: int, text: str, joined: bool) -> None:
         self.sample.see(number, text)
         self.cut_clean = text.endswith("\r")
-        if "\\n" in text or text[:2] == '{"':
-            lines = unescape(text) if "\\n" in text else json_record(text)
+        if "\\n" in text or text[:2] in _OBJECT:
+            lines = self._record(text) if text[:2] in _OBJECT else None
+            lines = unescape(text) if lines is None and "\\n" in text else lines
             if lines is not None:
                 for part in lines:
                     self.logical(number, part, False)
@@ -93,6 +95,11 @@ class Router:
             return
         for at, line in mended:
             self._unfolded(at, line, False)
+
+    def _record(self, text: str) -> list[str] | None:
+        from torchdoctor.intake.record import lines_of
+
+        return lines_of(text)
 
     def _unfolded(self, number: int, text: str, joined: bool) -> None:
         unfolded = self.unfolder.take(text)

@@ -9,7 +9,7 @@ import os
 from io import BytesIO
 from itertools import chain, islice
 from time import process_time
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO
 
 from torchdoctor.intake.lines import literals_of
 from torchdoctor.intake.shares import measure_for
@@ -37,8 +37,6 @@ HEAD_LINES = 80
 SPLIT_BYTES = 64 << 20
 STREAM_BYTES = 8 << 30
 STREAM_SECONDS = 60
-# How a log inside of another format may begin.
-_WRAPPED = (b'"', b"{", b"_", b"\xef", b" ", b"\n")
 CHANGED = "the file changed while it was read; what stood in it meanwhile was read"
 NOVEL = (
     "so many lines unlike any before that not all were looked at: of the rest only the last were read, and "
@@ -99,16 +97,6 @@ class Skim:
             and (regular_size(file) != size or (size and size != len(head)))
         ):
             tally.notes.append(CHANGED)
-        form = None
-        if head[:1] in _WRAPPED:
-            from torchdoctor.intake import wrapped
-
-            form = wrapped.form_of(head, len(head) <= whole)
-        if form is not None:
-            tally.notes.append(f"read as {form.name}: line numbers count the lines in it")
-            file = cast("BinaryIO", wrapped.Lines(form.lines(chunks(file, head, tally))))
-            head = start(file, whole + 1, tally)
-            path = None
         if len(head) <= whole:
             feed(router, physical_lines(BytesIO(head), item.name, tally))
             return
