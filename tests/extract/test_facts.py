@@ -1,0 +1,155 @@
+"""What extractors find in messages: ``facts.cases`` holds the lines, and all facts that they give.
+
+A case begins with ``=== NAMESPACE what it shows``. Each line of its input is an event, and the last is
+asked, or the one numbered by ``event=N`` in the head; with ``text`` in the head the input is read as a log.
+An event that is more than a line begins with ``@`` and its fields in JSON. Behind ``---`` stands a fact a
+line: ``name = value`` or ``name unknown: what is missing``, and ``absent: names``; ``:N`` is the line that
+says so where that is not the line of the event, ``:?`` a place that is no line. ``text`` as the namespace is
+what the text as a whole says of its machine.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib import import_module
+from itertools import takewhile
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from torchdoctor.catalog import RuleSet
+from torchdoctor.engine.diagnose import diagnose
+from torchdoctor.engine.factbook import FactBook
+from torchdoctor.extract import NAMESPACES, catalogue, environment, of_event
+from torchdoctor.intake import read_text
+from torchdoctor.model import Event, EventKind, Fact, Frame, Relation, RelationKind, State, Transcript
+
+_HEAD = re.compile(r"(?P<namespace>\w+)(?P<text> text)?(?: event=(?P<event>\d+))? (?P<name>.+)")
+
+
+class Shown(NamedTuple):
+    namespace: str
+    name: str
+    asked: int
+    transcript: Transcript
+    facts: list[str]
+
+
+def event(number: int, lines: list[str]) -> Event:
+    head, text = "{}", lines
+    if lines[0].startswith("@ "):
+        head, text = lines[0][2:], lines[1:]
+    fields = json.loads(head)
+    frames = tuple(Frame(*frame) for frame in fields.pop("frames", ()))
+    relations = tuple(Relation(RelationKind(kind), of) for kind, of in fields.pop("relations", ()))
+    kind = EventKind(fields.pop("kind", "log"))
+    return Event(
+        number, kind, "\n".join(text), "log", number + 1, number + 1,
+        frames=frames, relations=relations, **fields,
+    )  # fmt: skip
+
+
+def events(lines: list[str]) -> Iterator[Event]:
+    if not lines[0].startswith("@ "):
+        yield from (event(number, [line]) for number, line in enumerate(lines))
+        return
+    heads = [number for number, line in enumerate(lines) if line.startswith("@ ")]
+    for number, (start, end) in enumerate(zip(heads, [*heads[1:], len(lines)], strict=True)):
+        yield event(number, lines[start:end])
+
+
+def shown() -> Iterator[Shown]:
+    held = "\n" + (Path(__file__).parent / "facts.cases").read_text(encoding="utf-8")
+    for part in held.split("\n=== ")[1:]:
+        head, *lines = part.split("\n")
+        found = _HEAD.fullmatch(head)
+        assert found is not None, head
+        given = list(takewhile(lambda line: line != "---", lines))
+        expected = [line for line in lines[len(given) + 1 :] if line]
+        if found["text"]:
+            transcript = read_text("\n".join(given), "log")
+        else:
+            transcript = Transcript(("log",), tuple(events(given)))
+        asked = int(found["event"] or len(transcript.events) - 1)
+        yield Shown(found["namespace"], found["name"], asked, transcript, expected)
+
+
+def told(fact: Fact, line: int) -> tuple[str, str]:
+    """The name with its place, and what stands behind it."""
+    place = re.fullmatch(r"text:log:(\d+)", fact.source)
+    where = f":{place[1]}" if place else ":?"
+    name = fact.name.partition(".")[2] + ("" if where == f":{line}" else where)
+    if fact.state is State.KNOWN:
+        return name, f"= {json.dumps(fact.value, ensure_ascii=False)}"
+    return name, "absent" if fact.state is State.ABSENT else f"unknown: {fact.detail}"
+
+
+def found(case: Shown) -> list[str]:
+    line = 0
+    if case.namespace == "text":
+        facts = list(environment.extract_text(case.transcript))
+        assert {fact.name for fact in facts} <= set(catalogue())
+        facts = [replace(fact, name=f"text.{fact.name}") for fact in facts]
+    else:
+        asked = case.transcript.events[case.asked]
+        line = asked.line
+        facts = list(of_event(case.namespace, asked, case.transcript))
+        module = import_module(f"torchdoctor.extract.{NAMESPACES[case.namespace]}")
+        assert {fact.name for fact in facts} <= set(module.FACTS)
+    assert len({fact.name for fact in facts}) == len(facts)
+    lines = sorted(told(fact, line) for fact in facts)
+    absent = [name for name, value in lines if value == "absent"]
+    known = [f"{name} {value}" for name, value in lines if value != "absent"]
+    return [*known, f"absent: {', '.join(absent)}"] if absent else known
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=f"{case.namespace} {case.name}") for case in shown()])
+def test_facts(case: Shown) -> None:
+    assert found(case) == case.facts
+
+
+# A fact that nothing reads is not read out of a text either
+RULES = Path(__file__).parents[2] / "rules"
+
+# what the sample of a rule in the documentation asks for
+OF_THE_SAMPLE = {"assert.kernel"}
+
+
+def test_every_fact_of_a_message_is_read() -> None:
+    rules = "\n".join(path.read_text(encoding="utf-8") for path in RULES.rglob("*.toml"))
+    modules = (import_module(f"torchdoctor.extract.{name}") for name in NAMESPACES.values())
+    unread = {name for module in modules for name in module.FACTS if name not in rules}
+    # `for` of a fix reads the facts of context.py
+    assert {name for name in unread if not name.startswith("context.")} == OF_THE_SAMPLE
+
+
+# Tables of ps and free, and the rules that read them
+STOPPED = """\
+RuntimeError: CUDA error: out of memory
+$ ps aux
+USER         PID %CPU %MEM    VSZ   RSS TTY      STAT START   TIME COMMAND
+root           1  0.0  0.0   2484  1280 ?        Ss   09:01   0:00 /bin/sh
+u          41273 12.0  3.1 98213404 8123404 pts/2 Tl  09:14   4:11 python train.py --bs 8
+u          41991  0.0  0.0  10072  3456 pts/2    R+   09:40   0:00 ps aux
+"""
+
+FREE = """\
+              total        used        free      shared  buff/cache   available
+Mem:          251Gi       247Gi       1.1Gi        12Gi       2.9Gi       1.9Gi
+Swap:            0B          0B          0B
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (STOPPED, "gpu-memory-held"),
+        (f"{FREE}epoch 3 step 20 loss 0.4\n[1]+  Killed                  ./run.sh\n", "host-oom-killed"),
+    ],
+)
+def test_a_table_that_a_rule_reads(rules: RuleSet, text: str, rule: str) -> None:
+    assert [item.rule for item in diagnose(read_text(text), FactBook(None), rules).diagnoses] == [rule]
