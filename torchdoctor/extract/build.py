@@ -17,9 +17,9 @@ from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "build.first_error": "str: message of the first error, without file and line",
-    "build.first_error_kind": "str: missing-header, cxx-standard, compiler-too-new, compiler-too-old, "
-    "arch-unsupported, compiler-missing, nvcc-missing, out-of-memory, missing-library, undefined-reference "
-    "or code",
+    "build.first_error_kind": "str: kind of the first error; missing-header, cxx-standard, "
+    "compiler-too-new, compiler-too-old, arch-unsupported, compiler-missing, nvcc-missing, out-of-memory,"
+    " missing-library, undefined-reference or code",
     "build.first_error_file": "str: source file the first error stands in; absent for errors without one",
     "build.header": "str: the header that was not found",
     "build.library": "str: the library that the linker did not find, without -l, lib and ending",

@@ -15,19 +15,19 @@ from torchdoctor.model import Event, Transcript
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
-    "dlopen.kind": "str: missing-library, undefined-symbol, missing-version, bad-file, wrong-architecture, "
-    "static-tls or dll-load-failed",
+    "dlopen.kind": "str: why the library did not load; missing-library, undefined-symbol, "
+    "missing-version, bad-file, wrong-architecture, static-tls or dll-load-failed",
     "dlopen.library": "str: the library that is missing, or that lacks the version; no directory",
     "dlopen.library_path": "str: the same with its directory, when the message gives one",
     "dlopen.library_place": "str: system (under /lib or /usr/lib) or environment, by its directory",
-    "dlopen.library_family": "str: cuda-driver, nvml, cuda-toolkit, cudnn, nccl, torch, torch-rocm, "
-    "torchvision, torchaudio, mkl, openmp, python, cxx-runtime, libc or other",
+    "dlopen.library_family": "str: whose library it is; cuda-driver, nvml, cuda-toolkit, cudnn, nccl, "
+    "torch, torch-rocm, torchvision, torchaudio, mkl, openmp, python, cxx-runtime, libc or other",
     "dlopen.library_major": "int: first number after .so or in the DLL's name (libcudart.so.12 gives 12)",
     "dlopen.symbol": "str: the symbol that is not defined, as linked (mangled)",
-    "dlopen.symbol_family": "str: torch-abi, nvjitlink, cublas, cuda-toolkit, cudnn, nccl, cuda-driver, "
-    "nvml, rocm, mkl, openmp, python, cxx-runtime or other",
+    "dlopen.symbol_family": "str: whose symbol it is; torch-abi, nvjitlink, cublas, cuda-toolkit, cudnn, "
+    "nccl, cuda-driver, nvml, rocm, mkl, openmp, python, cxx-runtime or other",
     "dlopen.version": "str: the symbol version that is wanted (GLIBCXX_3.4.29, libcublasLt.so.11)",
-    "dlopen.version_family": "str: glibcxx, glibc, cxxabi or other",
+    "dlopen.version_family": "str: whose version it is; glibcxx, glibc, cxxabi or other",
     "dlopen.loader_file": "str: the file that was being loaded, as printed",
     "dlopen.win_error": "int: Windows error: 126 not found, 127 no such procedure, 1114 start routine "
     "failed, as printed or told by the words in the system's language",

@@ -10,7 +10,7 @@ from torchdoctor.extract.flight_hang import together
 from torchdoctor.model import Event, EventKind, Transcript
 
 FACTS: dict[str, str] = {
-    "flight.state": "str: scheduled, started or completed",
+    "flight.state": "str: how far the operation came; scheduled, started or completed",
     "flight.someone_behind": "bool: a rank never called the collective in which others wait",
     "flight.last_of_the_late": "bool: this is the last call of such a rank",
     "flight.late_in_p2p": "bool: the last that such a rank printed is that it sends or receives, unbatched",

@@ -9,7 +9,7 @@ from torchdoctor.extract.progress import is_step
 from torchdoctor.model import Event, Transcript
 
 FACTS: dict[str, str] = {
-    "store.waits_for": "str: 'the ranks' at the start, 'something later' after it; unknown "
+    "store.waits_for": "str: what it waited for at the store; 'the ranks' or 'something later', unknown "
     "from a line of the socket alone",
 }
 
