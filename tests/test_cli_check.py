@@ -140,6 +140,10 @@ def test_the_metadata_of_a_torch_that_is_gone(tmp_path: Path, capsys: pytest.Cap
     text = " ".join(capsys.readouterr().out.split())
     assert "[torch-missing]" in text
     assert "metadata of torch 2.9.0, and no torch on sys.path" in text
+    install = (
+        f"Do: Install torch into the interpreter that runs the program. ({python}/bin/python -m pip install "
+    )
+    assert install in text or sys.platform != "linux"  # and nothing of sudo, Jetson or Windows
 
 
 def test_what_hides_the_real_torch_is_told_with_its_error(

@@ -9,9 +9,12 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import pytest
+from command_tree import commands
 
 from torchdoctor.cli import progress
+from torchdoctor.cli.main import cli
 
 ROOT = Path(__file__).resolve().parent.parent
 LOG = str(ROOT / "fixtures" / "samples" / "label-out-of-range.log")
@@ -125,6 +128,51 @@ def test_all_closed() -> None:
     assert call(("explain", LOG), ">&- 2>&- <&-").returncode == 2
 
 
+def test_every_report_can_go_to_a_file() -> None:
+    for path in commands(cli):
+        command: click.Command = cli
+        for name in path:
+            assert isinstance(command, click.Group)
+            found = command.get_command(click.Context(command), name)
+            assert found is not None
+            command = found
+        options = {option for one in command.params for option in one.opts}
+        assert "--format" not in options or {"-o", "--output"} <= options, path
+
+
+def test_a_report_in_a_file_is_that_of_the_output(tmp_path: Path) -> None:
+    file = tmp_path / "report.json"
+    for words in [("explain", "--format", "json", LOG), ("check", "--facts", MACHINE, "--format", "json")]:
+        read = call(words, "")
+        told = call((*words, "-o", str(file)), "")
+        assert (told.returncode, told.stdout, told.stderr) == (read.returncode, "", read.stderr)
+        assert file.read_text() == read.stdout
+    assert os.listdir(tmp_path) == ["report.json"]
+    assert call(("explain", LOG, "-o", "/dev/stdout"), "").stdout == call(("explain", LOG), "").stdout
+
+
+def test_a_file_stays_where_there_is_no_report(tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("of yesterday")
+    for words in [("explain", "none.log"), ("check", "--facts", "none.json"), ("explain", "--run", "0", LOG)]:
+        assert call((*words, "-o", str(tmp_path / "kept")), "").returncode == 2
+        assert (tmp_path / "kept").read_text() == "of yesterday"
+    for place, why in [
+        (tmp_path, "this is a folder"),
+        (tmp_path / "no" / "file", "No such file"),
+        ("/dev/full", "No space"),
+    ]:
+        done = call(("explain", LOG, "-o", str(place)), "")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"--output {place}: cannot be written: {why}" in done.stderr
+    assert os.listdir(tmp_path) == ["kept"]
+
+
+def test_an_input_passes_through_and_its_report_goes_to_a_file(tmp_path: Path) -> None:
+    done = call(("explain", "--tee", "-o", str(tmp_path / "report")), f"< {LOG}")
+    assert (done.returncode, done.stdout, done.stderr) == (0, Path(LOG).read_text(), "")
+    assert (tmp_path / "report").read_text().startswith("✗ A class label")
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-16"])
 def test_a_page_is_utf_8_whatever_the_output_is(encoding: str) -> None:
     done = subprocess.run(
@@ -166,3 +214,4 @@ def test_what_takes_long_says_so_on_a_terminal_only(
     shown = capsys.readouterr().err
     assert "s  reading" in shown
     assert shown.endswith("\r")
+    assert list(progress.waited_for(iter([1, 2]), "reading")) == [1, 2]

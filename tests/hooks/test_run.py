@@ -214,6 +214,12 @@ def test_the_report_comes_behind_the_output(program: str, tmp_path: Path) -> Non
     )
 
 
+def test_an_exit_code_alone_is_like_nothing_that_is_known() -> None:
+    text = piped([*RUN, "--offline", "--", sys.executable, "-c", "raise SystemExit(3)"]).stderr.decode()
+    assert "exits with 3." in text
+    assert "Resembles" not in text
+
+
 @pytest.mark.parametrize(
     ("code", "ends"), [("while True: print('x' * 1000)", 1), ("import os; os.write(1, b'x')", 0)]
 )

@@ -33,18 +33,18 @@ _DOCUMENTS = ("markdown", "html", "collect-env")
     *verdicts.CI,
     *_DOCUMENTS,
 )
+@verdicts.output_option
 @verdicts.fail_on_option()
 @verdicts.strict_option
 @click.option(
     "--facts", "facts_file", metavar="FILE", help="Check a recorded machine (see torchdoctor facts --save)."
 )
 @click.option("--rules", "folders", metavar="DIR", multiple=True, help="A folder with more rules.")
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(1, 3600),
-    metavar="SECONDS",
-    help="How long all of it may take, two thirds for `import torch` (else 20 s).  [default: 30; 300 with "
-    "--deep, --target or --model]",
+@verdicts.time_limit_option(
+    None,
+    "How long all of it may take, two thirds for `import torch` (else 20 s).  [default: 30; 300 with --deep, "
+    "--target or --model]",
+    3600,
 )
 @click.option(
     "--target",

@@ -20,6 +20,7 @@ from torchdoctor.cli import findings, progress, verdicts
 )
 @click.option("--values", is_flag=True, help="Also read all numbers, for NaN and infinity.")
 @verdicts.format_option()
+@verdicts.output_option
 @verdicts.fail_on_option()
 @verdicts.strict_option
 @verdicts.time_limit_option(120, "How long the factory may take.")

@@ -10,6 +10,7 @@ from torchdoctor.cli import progress, verdicts
 @click.command("ddp")
 @verdicts.python_option
 @verdicts.format_option()
+@verdicts.output_option
 @verdicts.fail_on_option()
 @verdicts.strict_option
 @verdicts.time_limit_option(300, "How long the factory and the batches may take.")

@@ -17,7 +17,7 @@ torchdoctor, the doctor for PyTorch. To begin with:
 torchdoctor --help lists all commands."""
 
 EXAMPLES = {
-    "explain": ("explain train.log", "explain --each --format jsonl logs/"),
+    "explain": ("explain train.log", "explain --each --format jsonl -o reports.jsonl logs/"),
     "run": ("run -- python train.py", "run --stall 10m -- torchrun --nproc-per-node 8 train.py"),
     "check": ("check --python .venv", "check --target train.py"),
     "facts": ("facts", "facts --save machine.json"),
@@ -29,13 +29,16 @@ EXAMPLES = {
     "selftest": ("selftest", "selftest --only gemm-exact"),
     "gate": ("gate", "gate --tier standard -o verdict.json"),
     "gate merge": ("gate merge verdicts/", "gate merge --format json verdicts/"),
-    "gate pairs": ("gate pairs rendezvous/ --nodes node1,node2", "gate pairs --help"),
-    "gate policy": ("gate policy learn -o site.toml", "gate policy --help"),
-    "gate policy learn": ("gate policy learn -o site.toml", "gate policy learn --help"),
-    "gate policy check": ("gate policy check site.toml", "gate policy check --help"),
+    "gate pairs": (
+        "gate pairs rendezvous/ --nodes node1,node2",
+        "gate pairs rendezvous/ --nodes 'node[1-4]' --next",
+    ),
+    "gate policy": ("gate policy learn -o site.toml", "gate policy check site.toml"),
+    "gate policy learn": ("gate policy learn -o site.toml", "gate policy learn --facts machine.json"),
+    "gate policy check": ("gate policy check site.toml", "gate policy check /etc/torchdoctor/site.toml"),
     "gate verify": ("gate verify verdict.json", "gate verify --format json verdict.json"),
     "gate cleanup": ("gate cleanup", "gate cleanup --kill"),
-    "stats": ("stats reports.jsonl", "stats --format html reports.jsonl"),
+    "stats": ("stats reports.jsonl", "stats --format html -o failures.html reports.jsonl"),
     "lint": ("lint train.py src/", "lint --fix --advice ."),
     "hook": ("hook enable --python .venv", "hook status --python .venv"),
     "hook enable": ("hook enable --python .venv", "hook enable"),

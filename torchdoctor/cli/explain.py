@@ -8,8 +8,9 @@ from contextlib import nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
+from click.core import ParameterSource
 
-from torchdoctor.cli import exit_codes, loading, streams
+from torchdoctor.cli import exit_codes, loading, streams, verdicts
 from torchdoctor.cli.plain import PlainHelp
 from torchdoctor.engine import FactBook
 from torchdoctor.engine.incident import ALL_RUNS, STDIN, Local, explain, explain_each, explain_runs
@@ -74,6 +75,7 @@ _PUBLIC = ("markdown", "html", "github")  # formats for others to read
     multiple=True,
     help="A folder with more rules (DIR/FAMILY/ID.toml); may be given several times.",
 )
+@verdicts.output_option
 @click.option(
     "--fail-on",
     type=click.Choice(["unknown"]),
@@ -132,7 +134,11 @@ def command(
         elif number == ALL_RUNS:
             answers = explain_runs(files, facts, rules, stdin, local, publish=publish)
         else:
-            answers = [explain(files, facts, rules, stdin, local, run=number, publish=publish)]
+            answers = (
+                explain(files, facts, rules, stdin, local, run=number, publish=publish) for _ in range(1)
+            )
+        if stdin is None:  # which tells by itself how far it is
+            answers = _awaited(answers, files)
         _write(seen.watch(answers), form, heading, verbose)
     if signal := getattr(stdin, "signal", 0):
         return 128 + int(signal)
@@ -207,6 +213,15 @@ class _Seen:
             yield answer.report
 
 
+def _awaited(answers: Iterable[Answer], files: tuple[str, ...]) -> Iterable[Answer]:
+    """The answers; a person who waits for one is told how long it takes."""
+    if not sys.stderr.isatty():
+        return answers
+    from torchdoctor.cli.progress import waited_for
+
+    return waited_for(answers, f"reading {files[0]}{' and others' if files[1:] else ''}")
+
+
 def _number(run: str | None) -> int | None:
     if run is None or run == "all":
         return None if run is None else ALL_RUNS
@@ -232,8 +247,9 @@ def _standard_input(wanted: bool, tee: bool) -> AbstractContextManager[BinaryIO 
 
 
 def _report_stream(tee: bool) -> AbstractContextManager[object]:
-    """Standard error for the report, where standard output passes the input through."""
-    return redirect_stdout(sys.stderr) if tee else nullcontext()
+    """Standard error for the report, where standard output passes the input through and no file was named."""
+    named = click.get_current_context().get_parameter_source("output")
+    return redirect_stdout(sys.stderr) if tee and named is ParameterSource.DEFAULT else nullcontext()
 
 
 def _local(here: bool, python: str | None) -> Local:

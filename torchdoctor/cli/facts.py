@@ -16,18 +16,14 @@ if TYPE_CHECKING:
 
 
 @click.group("facts", invoke_without_command=True)
-@click.option("--python", metavar="PATH", help="The interpreter or environment that runs your program.")
+@verdicts.python_option
 @click.option(
     "--save", metavar="FILE", help="Record the machine in FILE: names, serials and addresses are replaced."
 )
 @click.option("--facts", "facts_file", metavar="FILE", help="Show a recorded machine instead of this one.")
 @verdicts.format_option()
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(1, 3600),
-    metavar="SECONDS",
-    help="How long `import torch` may take.  [default: 60]",
-)
+@verdicts.output_option
+@verdicts.time_limit_option(None, "How long `import torch` may take.  [default: 60]", 3600)
 @click.pass_context
 def command(
     context: click.Context,
@@ -87,6 +83,7 @@ def command(
 @click.argument("good")
 @click.argument("bad")
 @verdicts.format_option()
+@verdicts.output_option
 @click.option(
     "--all", "everything", is_flag=True, help="Also show readings that always differ, such as free memory."
 )

@@ -14,6 +14,7 @@ from torchdoctor.cli import streams, verdicts
     "--kill", is_flag=True, help="End those whose job, launcher or parent has ended, and no others."
 )
 @verdicts.format_option()
+@verdicts.output_option
 def command(kill: bool, form: str) -> int:
     """List the processes on the GPUs: whose they are, and whether their job still runs.
 

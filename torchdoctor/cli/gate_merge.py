@@ -33,6 +33,7 @@ from torchdoctor.cli import streams, verdicts
     "exclude",
     "html",
 )
+@verdicts.output_option
 def command(folder: str, nodes: str, since: float, switches: str | None, form: str) -> int:
     """Join the verdict files in FOLDER, one per node, into one table and a list for --exclude.
 

@@ -22,6 +22,7 @@ from torchdoctor.cli import streams, verdicts
     "--program", is_flag=True, help="Print the path of the program that tests a pair, for torchrun."
 )
 @verdicts.format_option("For people, JSON, or the bare list of nodes for --exclude.", "exclude")
+@verdicts.output_option
 def command(
     folder: str | None, nodes: str, switches: str | None, plan: bool, program: bool, form: str
 ) -> int:

@@ -11,6 +11,7 @@ from torchdoctor.cli import progress, verdicts
 @verdicts.python_option
 @click.option("-c", "code", metavar="CODE", help="Run this code.")
 @verdicts.format_option()
+@verdicts.output_option
 @verdicts.fail_on_option()
 @verdicts.strict_option
 @verdicts.time_limit_option(120, "How long a target may run.")

@@ -51,6 +51,7 @@ class Duration(_Parameter):
     "--watch", type=Duration(), metavar="TIME", help="Look again and again, so far apart, until Ctrl-C."
 )
 @verdicts.format_option()
+@verdicts.output_option
 @verdicts.fail_on_option()
 @verdicts.strict_option
 @click.option("-v", "--verbose", is_flag=True, help="Show all evidence.")

@@ -28,6 +28,7 @@ _FORMATS = ("sarif", "github")
 @click.option("--statistics", is_flag=True, help="Only count the findings of each id.")
 @click.option("--list", "listed", is_flag=True, help="List what is looked for, and stop.")
 @click.option("--stdin-filename", metavar="PATH", help="What the file on standard input (-) is called.")
+@verdicts.output_option
 @verdicts.fail_on_option("problems (group 1)")
 def command(
     paths: tuple[str, ...],

@@ -7,11 +7,13 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from torchdoctor.cli import streams
 
 _SOON_S = 2.0
+_Item = TypeVar("_Item")
 
 
 class Line:
@@ -74,3 +76,15 @@ def waiting(text: str) -> Iterator[None]:
         done.set()
         thread.join()
         line.clear()
+
+
+def waited_for(items: Iterable[_Item], text: str) -> Iterator[_Item]:
+    """The items; what makes each of them is waited for as ``waiting`` says."""
+    coming = iter(items)
+    while True:
+        with waiting(text):
+            try:
+                item = next(coming)
+            except StopIteration:
+                return
+        yield item

@@ -12,7 +12,7 @@ from torchdoctor import catalog
 from torchdoctor.cli import completion, exit_codes, loading, progress, rules_case, streams, verdicts
 from torchdoctor.model import TorchdoctorError, counted
 
-_FORMAT = verdicts.format_option("For people, or for programs.")
+_FORMAT = verdicts.format_option()
 _RULES = click.option(
     "--rules",
     "folders",
@@ -31,6 +31,7 @@ def command() -> None:
 @click.option("--family", metavar="F", help="Only the rules of this family.")
 @_RULES
 @_FORMAT
+@verdicts.output_option
 def list_(family: str | None, folders: tuple[str, ...], form: str) -> None:
     """List the rules: id, severity, title."""
     from torchdoctor.catalog.page import summary
@@ -62,6 +63,7 @@ def list_(family: str | None, folders: tuple[str, ...], form: str) -> None:
 @click.argument("rule_id", metavar="ID", shell_complete=completion.rule_ids)
 @_RULES
 @_FORMAT
+@verdicts.output_option
 def show(rule_id: str, folders: tuple[str, ...], form: str) -> None:
     """Show a rule: what it is, an example, why it happens, what to do, what looks similar."""
     from torchdoctor.catalog.page import as_data
@@ -273,6 +275,7 @@ command.add_command(rules_case.command)
 
 @command.command("facts", short_help="List every fact that a rule can ask for.")
 @_FORMAT
+@verdicts.output_option
 def facts(form: str) -> None:
     """List every fact that a rule can ask for, with its type and meaning."""
     from torchdoctor.workbench.lint import fact_names
@@ -288,6 +291,7 @@ def facts(form: str) -> None:
 @command.command("nearest", short_help="Find the rules with messages like one.")
 @click.argument("message", metavar="MESSAGE")
 @_FORMAT
+@verdicts.output_option
 def nearest(message: str, form: str) -> None:
     """Find the rules whose known messages come nearest to MESSAGE: the one that a new wording belongs to."""
     from torchdoctor.catalog.nearest import nearest as find
@@ -305,6 +309,7 @@ def nearest(message: str, form: str) -> None:
 @click.option("--only", metavar="PATTERNS", help="Only cases with matching names, such as 'ag-*,dx-*'.")
 @_RULES
 @_FORMAT
+@verdicts.output_option
 def evaluate(folder: str, only: str | None, folders: tuple[str, ...], form: str) -> None:
     """Measure the rules on labelled inputs: FOLDER/labels.tsv, or the ID.cases of FOLDER."""
     from torchdoctor.workbench.evaluate import evaluate

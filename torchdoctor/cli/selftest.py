@@ -52,13 +52,11 @@ if TYPE_CHECKING:
 @verdicts.format_option(
     "For people, JSON, a page with charts of measured against expected, or JUnit XML.", "html", "junit"
 )
+@verdicts.output_option
 @verdicts.fail_on_option("failures")
 @verdicts.strict_option
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(1, 86400),
-    metavar="SECONDS",
-    help="How long all of it may take; what has not finished by then is not determined.",
+@verdicts.time_limit_option(
+    None, "How long all of it may take; what has not finished by then is not determined."
 )
 @click.option(
     "--stretch",

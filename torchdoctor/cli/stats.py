@@ -11,6 +11,7 @@ from torchdoctor.cli import progress, streams, verdicts
 
 @click.command("stats")
 @verdicts.format_option("Tables, JSON, or one HTML page with charts that needs no network.", "html")
+@verdicts.output_option
 @click.option(
     "--top", metavar="N", type=click.IntRange(1), default=10, show_default=True, help="Rows of each table."
 )

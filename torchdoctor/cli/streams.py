@@ -9,6 +9,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO, cast
 
+from torchdoctor.model import TorchdoctorError
 from torchdoctor.number import count
 
 if TYPE_CHECKING:
@@ -75,6 +76,54 @@ def write_page(text: str) -> None:
     """Write HTML, which says of itself that it is UTF-8, to standard output of any encoding."""
     encoding = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "")
     write(text if encoding == "utf8" else text.encode("ascii", "xmlcharrefreplace").decode("ascii"))
+
+
+@contextlib.contextmanager
+def into(path: str) -> Iterator[None]:
+    """Let a file have what is written to standard output, whole: it is put there once all is written.
+
+    While nothing is written, a file that was there stays. A pipe or a device is written to as it is, and
+    "-" is standard output itself. Raises TorchdoctorError.
+    """
+    if path == "-":
+        yield
+        return
+    place = os.path.realpath(path) if os.path.isfile(path) else path
+    whole = os.path.isfile(place) or not os.path.exists(place)
+    draft = f"{place}.{os.getpid()}.part" if whole else place
+    try:
+        if os.path.isdir(path):
+            raise OSError(errno.EISDIR, "this is a folder; name a file")
+        flags = os.O_WRONLY | (os.O_CREAT | os.O_EXCL if whole else 0)
+        number = os.open(draft, flags, 0o666)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    interrupted: KeyboardInterrupt | None = None
+    try:
+        with (
+            open(number, "w", encoding="utf-8", errors="backslashreplace") as file,
+            contextlib.redirect_stdout(file),
+        ):
+            try:
+                yield
+            except KeyboardInterrupt as error:  # what was told until then is kept
+                interrupted = error
+        if whole and os.path.getsize(draft):
+            os.replace(draft, place)
+    except OSError as error:
+        if error.filename not in (None, draft):
+            raise  # of what the command reads
+        raise _unwritable(path, error) from error
+    finally:
+        if whole:
+            with contextlib.suppress(OSError):
+                os.unlink(draft)
+    if interrupted is not None:
+        raise interrupted
+
+
+def _unwritable(path: str, error: OSError) -> TorchdoctorError:
+    return TorchdoctorError(f"--output {path}: cannot be written: {error.strerror or error}")
 
 
 def step_summary(text: str) -> None:

@@ -41,6 +41,23 @@ strict_option = click.option(
 )
 
 
+def _written_to(context: click.Context, _: click.Parameter, path: str | None) -> str | None:
+    if path is not None and not context.resilient_parsing:
+        context.with_resource(streams.into(path))
+    return path
+
+
+# of commands whose report goes to standard output, or else to this file
+output_option = click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    expose_value=False,
+    callback=_written_to,
+    help="Write the report to FILE, and not to standard output.",
+)
+
+
 def format_option(told: str = "For people, or JSON.", *more: str) -> Callable[[_Function], _Function]:
     """``--format``: text, the default, json, and ``more`` that one command has; ``told`` is the help."""
     return click.option(
@@ -64,13 +81,13 @@ def fail_on_option(worst: str = "problems") -> Callable[[_Function], _Function]:
     )
 
 
-def time_limit_option(seconds: int, told: str) -> Callable[[_Function], _Function]:
-    """``--time-limit``: ``seconds`` is the default, ``told`` the help."""
+def time_limit_option(seconds: int | None, told: str, most: int = 86400) -> Callable[[_Function], _Function]:
+    """``--time-limit``: ``seconds`` is the default, ``told`` the help, which tells one that depends."""
     return click.option(
         "--time-limit",
-        type=click.FloatRange(1, 86400),
+        type=click.FloatRange(1, most),
         default=seconds,
-        show_default=True,
+        show_default=seconds is not None,
         metavar="SECONDS",
         help=told,
     )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from torchdoctor.catalog import RuleSet
 from torchdoctor.catalog.rule import Check, Condition, Rule
+from torchdoctor.engine import commands, install, surroundings
 from torchdoctor.engine.conditions import every, holds, in_words
 from torchdoctor.engine.factbook import FactBook
-from torchdoctor.engine.wording import filled
+from torchdoctor.engine.wording import INSTALL, filled
 from torchdoctor.model import (
     VERDICT_ORDER,
     CheckResult,
     Evidence,
     Fact,
+    Fix,
     NotChecked,
     Outcome,
     Report,
@@ -45,7 +49,11 @@ def check(facts: FactBook, rules: RuleSet, only: tuple[str, ...] = ()) -> Report
             notes.append(f"{rule.title} ({rule.id}): {outcome.observed}")
         else:
             results.append(outcome)
-    results = _without_general(results, rules)
+    # what to do depends on the whole machine: nothing may wait for that which is known without it
+    results = [
+        replace(one, action=_action(one.id, facts, rules)) if one.verdict is not Verdict.PASS else one
+        for one in _without_general(results, rules)
+    ]
     results.sort(key=lambda result: (VERDICT_ORDER[result.verdict], result.id))
     failed = any(result.verdict in (Verdict.FAIL, Verdict.WARN) for result in results)
     return Report(
@@ -128,7 +136,6 @@ def _one(
         rule.title,
         observed=observed,
         evidence=evidence,
-        action=_action(rule.id, facts, rules),
         reason=words.why,
         group=rule.family,
     )
@@ -141,12 +148,30 @@ def _untold(fact: Fact) -> str:
     return f"{fact.name} ({why}: {first})" if first and first != why else f"{fact.name} ({why})"
 
 
+def _without_text(name: str, facts: FactBook) -> Fact:
+    """A fact where nothing was read: what only a text can tell is not there."""
+    of_text = name.partition(".")[0] in ("log", "event", "match")
+    return Fact.absent(name) if of_text else facts.machine(name)
+
+
 def _action(rule_id: str, facts: FactBook, rules: RuleSet) -> str | None:
+    """What to do on this machine first: of the ways out that fit it, the one that is written for it."""
+    ask = partial(_without_text, facts=facts)
+    seen = surroundings.of_machine(ask)
+
+    def value(name: str) -> Fact:
+        return install.command(name, seen, ask) if name.startswith(INSTALL) else ask(name)
+
+    found: list[tuple[int, Fix]] = []
     for conditional in rules.text(rule_id).fixes:
-        if any(holds(item, facts.machine(item.fact)) is False for item in conditional.when):
+        rank = surroundings.place(conditional, seen)
+        if rank is None or any(holds(item, value(item.fact)) is False for item in conditional.when):
             continue
         # one that names a value of the message has nothing to say where there is none
-        fix = filled(conditional.fix, facts.machine)
-        if fix is not None:
-            return f"{fix.do} ({fix.run})" if fix.run else fix.do
-    return None
+        fix = filled(conditional.fix, value)
+        if fix is not None and commands.fits(fix.run or "", seen):
+            found.append((rank, fix))
+    if not found:
+        return None
+    _, best = min(found, key=lambda item: item[0])
+    return f"{best.do} ({best.run})" if best.run else best.do

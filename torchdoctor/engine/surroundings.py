@@ -48,6 +48,11 @@ def of_event(event: Event, transcript: Transcript, ask: Callable[[str], Fact]) -
     return found
 
 
+def of_machine(ask: Callable[[str], Fact]) -> Surroundings:
+    """The surroundings of a machine on which nothing has failed yet."""
+    return {name: tags for name in TAGS if (tags := _of_machine(name, ask))}
+
+
 def owner(frame: Frame) -> str:
     """Whose code a frame is: ``user``, ``torch``, or ``package`` for all else."""
     return {"": "user", "torch": "torch"}.get(frame.package, "package")

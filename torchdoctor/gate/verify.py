@@ -78,7 +78,7 @@ def earlier(path: str) -> Earlier:
     try:
         data = read(path)
     except VerdictError as error:
-        raise VerifyError(f"{path}: {error}") from None
+        raise VerifyError(f"{path}: {error}; expected a file of `torchdoctor gate -o`") from None
     failed = [
         Failed(str(one.get("check")), str(one.get("title")), str(one.get("uuid") or ""))
         for one in objects(data, "findings")

@@ -51,7 +51,9 @@ def load_facts(path: str) -> FactSource:
     try:
         content = json_text.parse(data)
     except json_text.JsonRefused as error:
-        raise FactsFileError(f"{path}: not JSON: {error}") from error
+        raise FactsFileError(
+            f"{path}: not JSON, expected a file of `torchdoctor facts --save`: {error}"
+        ) from error
     if not isinstance(content, dict):
         raise FactsFileError(f'{path}: must be an object, {{"facts": [...]}} or {{"name": value}}')
     if str(content.get("schema", "")).startswith("torchdoctor.machine/"):

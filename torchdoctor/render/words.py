@@ -107,6 +107,9 @@ def next_step(item: Suspect) -> str:
     live = re.match(r"process (\d+) ", item.message) if item.evidence.line is None else None
     if live is not None:
         return f"Look again while it stands, `torchdoctor hang {live[1]}`: it may only wait, or sleep."
+    own = re.fullmatch(r"Process finished with exit code (\d+)", item.message)
+    if own is not None and int(own[1]) < 126:
+        return f"Look where the program, or a script that it runs, exits with {own[1]}."
     if frame is None:
         return "Run it once more with PYTHONFAULTHANDLER=1: a crash then shows its Python lines."
     if frame.package:

@@ -111,7 +111,8 @@ def unpack(case: Case, target: str) -> list[str]:
                     file.write(held.read() if held is not None else b"")
             return [os.path.join(target, item.name) for item in members]
     except (OSError, tarfile.TarError) as error:
-        raise CaseError(f"{target}: cannot be written: {error}") from error
+        why = getattr(error, "strerror", None) or error
+        raise CaseError(f"{target}: cannot be written: {why}") from error
 
 
 def place(rules: str) -> str:
