@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchdoctor.extract.progress import is_progress, is_step
 from torchdoctor.intake.elements import NO_MARK, Draft, Line, Mark, same_record
-from torchdoctor.intake.lines import classify, is_prompt, is_rule
+from torchdoctor.intake.lines import classify, is_heading, is_prompt, is_rule
 from torchdoctor.model import EventKind
 from torchdoctor.patterns import pattern
 
@@ -114,7 +114,7 @@ class Message:
             return True
         if breaks(line, self.mark if self.draft.headed else NO_MARK):
             return False
-        if self.blank and not self._after_blank(stripped, indent):
+        if self.blank and (is_heading(body) or not self._after_blank(stripped, indent)):
             return False
         if indent <= self.base and (self._complete() or not self._free(stripped)):
             return False

@@ -150,7 +150,7 @@ def _is_start(drafts: list[Draft], begin: int, end: int, index: int, several: bo
     raw = draft.raw.strip()
     if raw.startswith("nohup: ignoring input") or _is_same_command(drafts[:index], draft):
         return True
-    if draft.rank is not None or draft.kind is not EventKind.LOG:
+    if draft.rank is not None or draft.kind is not EventKind.LOG or _is_inside(drafts, index):
         return False
     head = [one for one in drafts[begin : min(begin + _HEAD, end)] if not moves(one.raw)]
     # a launcher prints the lines of each rank when it gets to them: those of another one begin nothing
@@ -163,6 +163,15 @@ def _is_start(drafts: list[Draft], begin: int, end: int, index: int, several: bo
     if not ended:
         return alike >= max(_ALIKE, len(first)) and not _counts_on(known, draft.raw)
     return alike >= (_ALIKE if several else min(_ALIKE, len(first)))
+
+
+def _is_inside(drafts: list[Draft], index: int) -> bool:
+    """Does a line stand between the first line of an exception and its last, in the same stream?"""
+    draft = drafts[index]
+    return any(
+        one.kind is EventKind.EXCEPTION and one.end_line > draft.line and one.stream == draft.stream
+        for one in drafts[max(0, index - _BEHIND) : index]
+    )
 
 
 def _counts_on(one: str, two: str) -> bool:

@@ -150,6 +150,9 @@ class TracebackReader:
                 scrambled = pattern(r"(\w*?([A-Z]\w*(?:Error|Exception)))\W{0,3}: ?").search(stripped[:200])
                 if scrambled and "(" not in stripped[: scrambled.start()]:
                     return self._exception(line, scrambled[2], stripped)
+        last = self.draft.frames[-1] if self.draft.frames else None
+        if last is not None and self.frame_indent == 0 and not last.code and line.number == last.at + 1:
+            return self._code(stripped)  # a page took all blanks away from the beginnings of lines
         self.foreign += 1
         return PASS if self.foreign <= _FOREIGN_LIMIT else DONE
 

@@ -6,12 +6,13 @@ by itself: the last words of other ranks, of loggers and of the shell come below
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import moves
 from torchdoctor.intake.ending import rows
 from torchdoctor.intake.ending.event import goodness, is_failure, level
-from torchdoctor.intake.lines import is_prompt
+from torchdoctor.intake.lines import is_heading, is_prompt
 from torchdoctor.model import Ending, EventKind
 from torchdoctor.patterns import pattern
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _NEAR = 3  # events in which a program says what it does instead
 _MOST = 400
+_FAR = 200  # events
 _MANY = 40  # lines of steps, more than another rank or a buffer shows behind the end of a process
 _GETS_ON = r"(?i)(?<![\d.])\d+ ?/ ?\d+(?![\d.])|\d%|(?:=|: ?|\s)-?\d+\.\d+"
 # programs that speak when another one has ended
@@ -87,7 +89,8 @@ def caught(drafts: list[Draft], index: int) -> bool:
     failed = drafts[index]
     if failed.kind is not EventKind.EXCEPTION or not failed.frames or rows.DIED.search(failed.text()[:_MOST]):
         return False
-    behind = [one.text()[:400] for one in drafts[index + 1 : index + 1 + _MOST] if _goes_on(one, failed)]
+    rest = takewhile(lambda one: not is_heading(one.raw), drafts[index + 1 : index + 1 + _MOST])
+    behind = [one.text()[:400] for one in rest if _goes_on(one, failed)]
     if len(behind) < 2 or any(rows.GAVE_UP.search(text) for text in behind):
         return False
     if _by_library(failed):
@@ -119,6 +122,7 @@ def _goes_on(draft: Draft, failed: Draft) -> bool:
         draft.kind is EventKind.LOG
         and not draft.quoted
         and draft.stream == failed.stream
+        and draft.line > failed.end_line
         and not draft.raw.lower().lstrip().startswith(_OTHERS)
         and "registered at " not in draft.raw  # torch's list of what an operator has kernels for
         and not is_prompt(draft.raw)
@@ -197,24 +201,16 @@ def _found_another_way(drafts: list[Draft], index: int) -> bool:
 def tried_between(drafts: list[Draft], failure: int, good: int) -> bool:
     """Does a line from right above a failure on to the good end speak of another attempt?"""
     around = [draft.text()[:400] for draft in drafts[max(0, failure - 1) : good + 1]]
-    del around[min(failure, 1)]  # the failure itself
+    around[min(failure, 1)] = around[min(failure, 1)].partition("\n")[2]  # not what the failure itself says
     return any(rows.AGAIN.search(text) or rows.AROUND.search(text) for text in around)
 
 
-# a web server's line on a request says nothing of any other
 _ACCESS = r"\"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) \S{1,300} HTTP/\d(?:\.\d)?\"? [2-5]\d\d\b"
-_WEB = frozenset({
-    "uvicorn", "starlette", "fastapi", "flask", "werkzeug", "django", "tornado", "aiohttp", "gradio",
-    "gunicorn", "sanic", "bottle", "litestar", "quart",
-})  # fmt: skip
 
 
 def of_another(drafts: list[Draft], failure: int, good: int) -> bool:
-    """Did a service log a failure with its traceback, and is the good line on another request?"""
-    failed = drafts[failure]
-    if failed.kind is not EventKind.EXCEPTION or not failed.frames:
-        return False
-    serves = any(frame.package in _WEB for frame in failed.frames) or any(
-        pattern(_ACCESS).search(draft.raw[:400]) for draft in drafts[max(0, failure - 200) : failure]
+    """Did a service print a traceback on its way to a failure, and is the good line on another request?"""
+    printed = drafts[max(0, failure - _FAR) : failure + 1]
+    return any(one.kind is EventKind.EXCEPTION and one.frames for one in printed) and (
+        pattern(_ACCESS).search(drafts[good].text()[:400]) is not None
     )
-    return serves and pattern(_ACCESS).search(drafts[good].text()[:400]) is not None
