@@ -427,6 +427,27 @@ def test_words_that_other_causes_print_too_never_confirm(rules: RuleSet) -> None
         assert (diagnosis.rule, diagnosis.standing) == ("bad-launch", standing)
 
 
+@pytest.mark.parametrize(("dtype", "causes"), [("Half", ["head"]), ("Long", ["head", "own"])])
+def test_a_value_decides_whether_a_failure_follows_from_another(
+    tmp_path: Path, dtype: str, causes: list[str]
+) -> None:
+    bodies = {
+        "head": 'leads_to = ["own"]\n[[match]]\ntext = "the first message"\n',
+        "own": 'follows_if = [{ fact = "match.dtype", is = "Half" }]\n'
+        '[[match]]\ntext = "refused for {dtype:word}"\n',
+    }
+    (tmp_path / "memory").mkdir()
+    for rule_id, body in bodies.items():
+        head = (
+            f'id = "{rule_id}"\nfamily = "memory"\ntitle = "{rule_id}"\nseverity = "fatal"\nrole = "cause"\n'
+        )
+        (tmp_path / "memory" / f"{rule_id}.toml").write_text(f'{head}why = "x"\n{body}', encoding="utf-8")
+    log = transcript(
+        event(0, EventKind.LOG, "the first message"), event(1, EventKind.LOG, f"refused for {dtype}")
+    )
+    assert [one.rule for one in diagnose(log, FactBook(), load(str(tmp_path))).diagnoses] == causes
+
+
 def test_what_two_blocks_read_out_of_one_message_is_known_together(tmp_path: Path) -> None:
     (tmp_path / "memory").mkdir()
     body = (

@@ -25,8 +25,19 @@ if TYPE_CHECKING:
     from torchdoctor.catalog.loader import Row
 
 _MATCH_KEYS = ("patterns", "kinds", "types", "where", "shared")
-FORMAT = "torchdoctor-catalog/9"
-_INDEX_KEYS = ("id", "family", "severity", "role", "title", "leads_to", "refines", "confirm", "rule_out")
+FORMAT = "torchdoctor-catalog/10"
+_INDEX_KEYS = (
+    "id",
+    "family",
+    "severity",
+    "role",
+    "title",
+    "leads_to",
+    "refines",
+    "confirm",
+    "rule_out",
+    "follows_if",
+)
 _TEXT_KEYS = ("why", "fixes", "decide_with", "references", "retired", "more", "decide_note")
 
 

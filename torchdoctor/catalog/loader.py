@@ -30,6 +30,7 @@ _TOP = (
     "refines",
     "confirm",
     "rule_out",
+    "follows_if",
     "more",
     "decide_with",
     "decide_note",
@@ -194,6 +195,7 @@ def read_rule(path: str, shown: str, problems: list[str]) -> Row | None:
         "refines": reader.texts("", table, "refines"),
         "confirm": reader.conditions("", table, "confirm"),
         "rule_out": reader.conditions("", table, "rule_out"),
+        "follows_if": reader.conditions("", table, "follows_if"),
         "matches": matches,
         "check": check,
         "why": reader.text("", table, "why", ""),
@@ -307,7 +309,7 @@ def read_tree(
                 if name in retired
             )
         if row["retired"]:
-            row["leads_to"] = row["refines"] = row["confirm"] = row["rule_out"] = []
+            row["leads_to"] = row["refines"] = row["confirm"] = row["rule_out"] = row["follows_if"] = []
     if problems:
         raise CatalogError(problems)
     return rows

@@ -66,6 +66,7 @@ class Rule(Record):
     refines: tuple[str, ...]
     confirm: tuple[Condition, ...]
     rule_out: tuple[Condition, ...]
+    follows_if: tuple[Condition, ...]
     matches: tuple[Match, ...]
     check: Check | None
 

@@ -195,10 +195,10 @@ class RuleSet:
                 _conditions(where),
                 shared,
             )
-            for patterns, kinds, types, where, shared in row[9]
+            for patterns, kinds, types, where, shared in row[10]
         )
         check = (
-            Check(_conditions(row[10][0]), _conditions(row[10][1]), Severity(row[10][2])) if row[10] else None
+            Check(_conditions(row[11][0]), _conditions(row[11][1]), Severity(row[11][2])) if row[11] else None
         )
         return Rule(
             row[0],
@@ -210,6 +210,7 @@ class RuleSet:
             tuple(row[6]),
             _conditions(row[7]),
             _conditions(row[8]),
+            _conditions(row[9]),
             matches,
             check,
         )

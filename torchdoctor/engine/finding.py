@@ -13,7 +13,7 @@ class Occurrence(Record):
 
     ``start`` and ``end`` bound the match in the folded text of the event, ``weight`` counts its literal
     characters, ``doubtful`` says that it stands in a longer sentence or that other causes print the same,
-    ``confirmed_by`` how many confirming facts are known.
+    ``confirmed_by`` how many confirming facts are known, ``by_itself`` that it follows from no other failure.
     """
 
     event: Event
@@ -27,6 +27,7 @@ class Occurrence(Record):
     evidence: tuple[Evidence, ...] = ()
     missing: tuple[str, ...] = ()
     doubtful: bool = False
+    by_itself: bool = False
 
 
 class Finding:

@@ -69,8 +69,13 @@ def _judge(rule: Rule, occurrence: Occurrence, facts: TextFacts) -> Occurrence |
             missing.append(in_words(condition, fact))
             if standing is Standing.CONFIRMED:
                 standing = Standing.POSSIBLE
+    told_own = [
+        holds(condition, facts.fact(condition.fact, occurrence.event, occurrence.captures))
+        for condition in rule.follows_if
+    ]
     return replace(
         occurrence,
+        by_itself=False in told_own,
         standing=standing,
         confirmed_by=confirmed,
         evidence=tuple(evidence),

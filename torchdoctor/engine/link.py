@@ -49,7 +49,7 @@ def chains(
         inner[finding.rule.id] = behind - finding.events()
 
     def follows(later: Finding, earlier: Finding) -> bool:
-        if later.rule.id in reach[earlier.rule.id]:
+        if later.rule.id in reach[earlier.rule.id] and not later.best.by_itself:
             return True
         return bool(inner[later.rule.id] & earlier.events())
 

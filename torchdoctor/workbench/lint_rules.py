@@ -112,6 +112,7 @@ def _runs_code(item: ConditionalFix) -> bool:
 def _conditions(rule: Rule, words: RuleText) -> Iterator[Condition]:
     yield from rule.confirm
     yield from rule.rule_out
+    yield from rule.follows_if
     for match in rule.matches:
         yield from match.where
     for fix in words.fixes:
