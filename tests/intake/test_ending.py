@@ -93,14 +93,6 @@ def test_goodness(text: str, value: int) -> None:
     assert goodness(text) == value
 
 
-def test_a_request_that_the_server_refuses_is_no_failure_of_it() -> None:
-    message = "ERROR 08-18 19:58:43 [serving_chat.py:203] "
-    raised = "".join(f"{message}{line}\n" for line in ["Error in preprocessing", *TRACE.splitlines()])
-    access = 'INFO:     127.0.0.1:59064 - "POST /v1/chat/completions HTTP/1.1" {}\n'
-    assert not failures(read_text(raised + access.format("400 Bad Request")))
-    assert failures(read_text(raised + access.format("500 Internal Server Error")))
-
-
 def test_a_word_of_trouble_deep_in_a_sentence_tells_of_none() -> None:
     said = "This resembles the expected number of successes before the first {} in a sequence of trials.\n"
     assert read_text(STEPS + said.format("failure")).ending is not Ending.BAD

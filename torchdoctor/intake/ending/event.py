@@ -83,8 +83,6 @@ def is_failure(draft: Draft | Event) -> bool:
 
 def _tells_failure(draft: Draft | Event, text: str) -> bool:
     """Does a plain line say that something failed, and not how the program got around it?"""
-    if rows.ACCOUNTED.search(text):
-        return True
     if rows.BAD.search(text) is None or goodness(text) or is_step(text) or " is expected" in text.lower():
         return False
     if level(draft) in ("INFO", "DEBU", "WARN") or rows.AROUND.search(text):
@@ -110,8 +108,6 @@ def level(draft: Draft | Event) -> str:
     if draft.level:
         return draft.level[:4]
     raw = draft.raw if isinstance(draft, Draft) else draft.text
-    if raw[:1] == "[" and (mark := pattern(r"\[([WI]) \d{4}-\d\d-\d\d ").match(raw)) is not None:
-        return "WARN" if mark[1] == "W" else "INFO"  # Optuna
     if "| INFO" not in raw[:80] and "| WARN" not in raw[:80]:
         return ""
     return "INFO" if "| INFO" in raw[:80] else "WARN"

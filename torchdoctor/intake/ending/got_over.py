@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import moves
 from torchdoctor.intake.ending import rows
-from torchdoctor.intake.ending.event import goodness, is_failure, level
+from torchdoctor.intake.ending.event import goodness, is_failure
 from torchdoctor.intake.lines import is_prompt
 from torchdoctor.model import Ending, EventKind
 from torchdoctor.patterns import pattern
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _NEAR = 3  # events in which a program says what it does instead
 _MOST = 400
-_MANY = 40  # lines of steps, more than another rank or a buffer shows behind the end of a process
 _GETS_ON = r"(?i)(?<![\d.])\d+ ?/ ?\d+(?![\d.])|\d%|(?:=|: ?|\s)-?\d+\.\d+"
 # programs that speak when another one has ended
 _OTHERS = (
@@ -32,7 +31,6 @@ _OTHERS = (
 def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
     """Mark failures after which the same stream plainly went on; few when the last event is a failure."""
     if ending is Ending.BAD:
-        _mark_passed(drafts)
         return
     steps: dict[str, int] = {}
     retried = False
@@ -42,8 +40,6 @@ def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
             continue
         if draft.kind is EventKind.LOG and steps.get(draft.stream, 0) >= 2:
             draft.recovered = rows.AROUND.search(draft.raw[:600]) is not None
-        elif draft.kind is EventKind.LOG and level(draft) == "WARN":
-            draft.recovered = _found_another_way(drafts, index)
         if is_failure(draft):
             draft.recovered = came_later(drafts, index) or _went_on(
                 drafts, index, ending, good, steps.get(draft.stream, 0), retried
@@ -59,16 +55,6 @@ def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
                 well = ending is Ending.GOOD and index < good
                 draft.recovered = well or came_later(drafts, index)
             retried = retried or rows.AGAIN.search(text) is not None
-
-
-def _mark_passed(drafts: list[Draft]) -> None:
-    """Of an input that ended badly, mark the exceptions after which its stream took many steps until then."""
-    steps: dict[str, int] = {}
-    for draft in reversed(drafts):
-        if draft.kind in (EventKind.EXCEPTION, EventKind.CRASH) and steps.get(draft.stream, 0) >= _MANY:
-            draft.recovered = True
-        elif draft.kind is EventKind.LOG and moves(draft.raw[:600]):
-            steps[draft.stream] = steps.get(draft.stream, 0) + 1 + draft.end_line - draft.line
 
 
 def _went_on(drafts: list[Draft], index: int, ending: Ending, good: int, steps: int, retried: bool) -> bool:
@@ -138,12 +124,7 @@ def _announces(drafts: list[Draft], index: int) -> bool:
 
 
 def came_later(drafts: list[Draft], index: int) -> bool:
-    """A line about something that failed, was tried again at once, and went through to its end.
-
-    Or what a server says of a request that it refused.
-    """
-    if _refused(drafts, index):
-        return True
+    """A line about something that failed, was tried again at once, and went through to its end."""
     if drafts[index].kind is EventKind.NCCL:
         return _nccl_went_on(drafts, index)
     if drafts[index].kind is not EventKind.LOG:
@@ -154,20 +135,6 @@ def came_later(drafts: list[Draft], index: int) -> bool:
     if not any(rows.AGAIN.search(draft.text()[:400]) for draft in drafts[index : index + 3]):
         return False
     return any("100%" in draft.raw[:400] for draft in drafts[index + 1 : index + 40])
-
-
-def _refused(drafts: list[Draft], index: int) -> bool:
-    """Does the server answer right below, with a fault of the client's?"""
-    below = drafts[index + 1 : index + 3]  # the traceback of a message stands between
-    for above, draft in zip(drafts[index:], below, strict=False):
-        if draft.line - above.end_line > 1:
-            return False
-        found = pattern(_ACCESS).search(draft.raw[:400]) if " HTTP/" in draft.raw[:400] else None
-        if found is not None:
-            return found[0][-3] == "4"
-        if draft.kind is not EventKind.EXCEPTION:
-            return False
-    return False
 
 
 def _nccl_went_on(drafts: list[Draft], index: int) -> bool:
@@ -183,38 +150,3 @@ def _process(draft: Draft) -> str:
     """What NCCL puts before its lines, without the thread: host and number of the process."""
     found = pattern(r"[\w.-]+:\d+(?=:\d+ \[)").search(draft.text()[:200])
     return found[0] if found else ""
-
-
-def _found_another_way(drafts: list[Draft], index: int) -> bool:
-    """A warning, and right below it, or below more of them, the same program on what it took instead."""
-    for draft in drafts[index + 1 : index + 12]:
-        said = level(draft)
-        if said != "WARN":
-            return said == "INFO" and rows.ANOTHER.search(draft.text()[:200]) is not None
-    return False
-
-
-def tried_between(drafts: list[Draft], failure: int, good: int) -> bool:
-    """Does a line from right above a failure on to the good end speak of another attempt?"""
-    around = [draft.text()[:400] for draft in drafts[max(0, failure - 1) : good + 1]]
-    del around[min(failure, 1)]  # the failure itself
-    return any(rows.AGAIN.search(text) or rows.AROUND.search(text) for text in around)
-
-
-# a web server's line on a request says nothing of any other
-_ACCESS = r"\"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) \S{1,300} HTTP/\d(?:\.\d)?\"? [2-5]\d\d\b"
-_WEB = frozenset({
-    "uvicorn", "starlette", "fastapi", "flask", "werkzeug", "django", "tornado", "aiohttp", "gradio",
-    "gunicorn", "sanic", "bottle", "litestar", "quart",
-})  # fmt: skip
-
-
-def of_another(drafts: list[Draft], failure: int, good: int) -> bool:
-    """Did a service log a failure with its traceback, and is the good line on another request?"""
-    failed = drafts[failure]
-    if failed.kind is not EventKind.EXCEPTION or not failed.frames:
-        return False
-    serves = any(frame.package in _WEB for frame in failed.frames) or any(
-        pattern(_ACCESS).search(draft.raw[:400]) for draft in drafts[max(0, failure - 200) : failure]
-    )
-    return serves and pattern(_ACCESS).search(drafts[good].text()[:400]) is not None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.extract.progress import is_step
 from torchdoctor.intake.ending import rows
 from torchdoctor.intake.ending.event import goodness, is_failure
-from torchdoctor.intake.ending.got_over import came_later, caught, of_another, tried_between
+from torchdoctor.intake.ending.got_over import came_later, caught
 from torchdoctor.model import Ending, EventKind
 
 if TYPE_CHECKING:
@@ -33,17 +33,11 @@ def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
                 strength = goodness(text)
                 good = index if strength else good
             steps += is_step(text)
-    if good >= 0 and failure >= 0 and "prompt executed" in drafts[good].text().lower():
-        good = -1  # ComfyUI says so after a failed prompt, too
     if _exited_badly(drafts):
         return Ending.BAD, -1
-    if good == failure + 1 and failure >= 0 and rows.STATUS.search(drafts[good].text()):
-        return Ending.UNKNOWN, -1  # the program's own last word was of a failure, though it exited with 0
     if failure < 0:
         return (Ending.GOOD, good) if good >= 0 else (Ending.UNKNOWN, -1)
     if good > failure and (strength == 2 or steps >= 2):
-        if of_another(drafts, failure, good) and not tried_between(drafts, failure, good):
-            return Ending.UNKNOWN, -1
         return Ending.GOOD, good
     if failure < len(drafts) - 2 and caught(drafts, failure):
         return Ending.GOOD, len(drafts) - 1
