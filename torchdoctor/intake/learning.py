@@ -73,8 +73,6 @@ def common_shape(lines: list[str]) -> Shape | None:
         return Shape("\t", tag=False)
     indents = sorted(len(line) - len(line.lstrip(" ")) for line in lines)
     margin = " " * indents[few]
-    if any(line.lstrip().startswith("+ Exception Group") for line in lines):
-        margin = ""  # Python indents what stands in a group
     if len(margin) >= 2 and not any(_is_edge(line) for line in lines if not line.startswith(margin)):
         return Shape(margin, tag=False)
     shapes = sorted(pattern(r"\d+").sub("0", line[:90]) for line in lines)
@@ -96,13 +94,6 @@ def common_shape(lines: list[str]) -> Shape | None:
     # stern: the pod, then the container
     pod = pattern(r"(?=\S*\d)[a-z\d][a-z\d.]*(?:-[a-z\d.]+)+ [a-z][a-z\d-]* ").match(low, 0, end)
     return _calibrated(pod[0], lines) if pod and _is_tag(pod[0], shapes) else None
-
-
-def quotation_shape(lines: list[str]) -> Shape | None:
-    """The mark > before half of the lines or more."""
-    lines = [line for line in lines if line and not line.isspace()]
-    quoted = [line for line in lines if line[0] == ">" and line[1:2] in ("", " ")]
-    return Shape("> ?") if len(quoted) >= _FEW and len(quoted) * 2 >= len(lines) else None
 
 
 def service_shape(lines: list[str]) -> Shape | None:
