@@ -29,7 +29,6 @@ from torchdoctor.model import EventKind
         ("crlf\r", ["crlf"]),
         ("10%\r20%\r30%", ["10%", "20%", "30%"]),
         ("\r\r", [""]),
-        ("1/9\x08\x08\x08\x08\x082/9", ["1/9", "2/9"]),
         ("\x1b]unfinished RuntimeError: x", ["unfinished RuntimeError: x"]),
     ],
 )

@@ -62,7 +62,6 @@ def test_forms_of_what_was_written(line: str) -> None:
         '$ grep -rn "out of memory" src',
         ">>> x.cuda()",
         "PS C:\\> python a.py",
-        "  --on-oom {skip,raise}  what to do on CUDA out of memory",
         '    message = "CUDA error: device-side assert triggered"',
     ],
 )
@@ -128,8 +127,3 @@ def test_a_pasted_issue_is_its_blocks_and_its_tracebacks() -> None:
     assert by_text["CUDA error: invalid device ordinal"] is Quoted.NO
     assert by_text["import torch"] is Quoted.SOURCE
     assert [event.quoted for event in events if event.headed] == [Quoted.NO]
-
-
-def test_a_document_of_restructuredtext_is_written() -> None:
-    text = ".. code-block:: text\n\n   RuntimeError: CUDA error: device-side assert triggered\n"
-    assert set(marks(text)) == {Quoted.WRITTEN}

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from torchdoctor.intake import IntakeError, read, read_all, read_one, read_text
-from torchdoctor.intake import source as source_module
 from torchdoctor.intake.inputs import Found
 from torchdoctor.intake.source import Tally, encoding_of, is_binary, physical_lines
 from torchdoctor.model import EventKind, Form
@@ -26,7 +25,7 @@ def stdin(data: bytes) -> io.BytesIO:
 
 
 def numbered(data: bytes) -> list[tuple[int, str, bool]]:
-    return list(physical_lines(stdin(data), "-", Tally()))
+    return list(physical_lines(data, Tally()))
 
 
 @pytest.mark.parametrize(
@@ -60,14 +59,6 @@ def test_line_ends_and_numbers() -> None:
     assert numbered(b"a\r\nb\n\nc") == [(1, "a\r", False), (2, "b", False), (3, "", False), (4, "c", False)]
     assert numbered(b"") == []
     assert numbered(b"\n") == [(1, "", False)]
-
-
-@pytest.mark.parametrize("chunk", [1, 2, 3, 7, 64])
-def test_the_size_of_the_chunks_changes_nothing(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    data = 'eins\r\nzwei größer\n\n  File "x.py", line 1, in f\nende'.encode()
-    whole = numbered(data)
-    monkeypatch.setattr(source_module, "CHUNK_BYTES", chunk)
-    assert numbered(data) == whole
 
 
 def test_nul_bytes_are_removed_not_fatal() -> None:

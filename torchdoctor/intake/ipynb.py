@@ -8,12 +8,10 @@ from io import BytesIO
 from typing import BinaryIO, cast
 
 from torchdoctor import json_text
-from torchdoctor.intake.source import Resumed, Tally
-from torchdoctor.intake.structured import gathered
+from torchdoctor.intake.source import Resumed, Tally, start
 
 # A notebook must be parsed whole; one beyond this, pictures not counted, is read as plain text instead.
 NOTEBOOK_BYTES = 24 << 20
-_PIECE = 1 << 20
 # pictures in base64; what is before the run may be an escape that ends in its first characters
 _PICTURE = re.compile(rb"(?<![A-Za-z0-9+/=])([A-Za-z0-9+/=]{8})[A-Za-z0-9+/=]{4096,}")
 _SOURCE_CHARS = 4_000  # of one cell
@@ -25,7 +23,7 @@ def cell_outputs(file: BinaryIO, tally: Tally) -> BinaryIO:
 
     A file that is no notebook, or one of too many values, comes back with the same text, pictures left out.
     """
-    raw = gathered(file, NOTEBOOK_BYTES, tally, _without_pictures)
+    raw = start(file, NOTEBOOK_BYTES + 1, tally, _without_pictures)
     try:
         book = json_text.parse(raw) if len(raw) <= NOTEBOOK_BYTES else None
     except json_text.JsonTooLarge as error:

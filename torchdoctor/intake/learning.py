@@ -73,8 +73,6 @@ def common_shape(lines: list[str]) -> Shape | None:
         return Shape("\t", tag=False)
     indents = sorted(len(line) - len(line.lstrip(" ")) for line in lines)
     margin = " " * indents[few]
-    if any(line.lstrip().startswith("+ Exception Group") for line in lines):
-        margin = ""  # Python indents what stands in a group
     if len(margin) >= 2 and not any(_is_edge(line) for line in lines if not line.startswith(margin)):
         return Shape(margin, tag=False)
     shapes = sorted(pattern(r"\d+").sub("0", line[:90]) for line in lines)

@@ -20,7 +20,7 @@ from torchdoctor.intake.prefix import split
 from torchdoctor.intake.quotation import Sample
 from torchdoctor.intake.stream import Stream
 from torchdoctor.intake.traceback import HEADER, cell_head
-from torchdoctor.intake.unfold import FrameMender, Unfolder
+from torchdoctor.intake.unfold import Unfolder
 from torchdoctor.patterns import pattern
 
 STREAMS = 4_096
@@ -52,11 +52,11 @@ class Router:
         self.runs: tuple[str, int] = ("", 0)
         self.interleaved = Interleaved()
         self.section: Stream | None = None  # the part of a file that one rank wrote, under a heading
-        self.mender = FrameMender()
         self.unfolder = Unfolder()
         self.named = ""  # the class of the exception that a report's field named
         self.long = (0, "")  # the pieces of a log record that is one long line, as far as they came
         self.column = 0  # of the colon behind the padded numbers of srun -l
+        self.grouped = False  # inside an exception group
         self.before = ""  # the line before, which a prefix has in common with the next one
 
     def physical(self, number: int, text: str, joined: bool) -> None:
@@ -89,12 +89,7 @@ class Router:
             text = self._field(text)
         if "**" in text:
             text = unbold(text)
-        mended = self.mender.take(number, text)
-        if mended is None:
-            self._unfolded(number, text, joined)
-            return
-        for at, line in mended:
-            self._unfolded(at, line, False)
+        self._unfolded(number, text, joined)
 
     def _record(self, text: str) -> list[str] | None:
         from torchdoctor.intake.record import lines_of
@@ -148,6 +143,8 @@ class Router:
             self._logical(at, piece, False)
 
     def _logical(self, number: int, text: str, joined: bool) -> None:
+        if self.grouped or "Exception Group Traceback" in text:
+            text = self._ungrouped(text)
         if HEADER in text or "/s" in text or "s/it" in text or 'File "' in text:
             parts = self._unglue(number, text)
             if parts is None:
@@ -166,6 +163,12 @@ class Router:
                 self._repeat(text)
             self.before = text
         self._route(number, text, joined)
+
+    def _ungrouped(self, text: str) -> str:
+        """A line of an exception group without its margin, of which each member has another one."""
+        found = pattern(r" *(?:\+[-+]+(?: \S+ -+)?$|[|+](?: |$))").match(text)
+        self.grouped = found is not None and (self.grouped or "Exception Group Traceback" in text)
+        return text[found.end() :] if found else text
 
     def _learn_marker(self, before: str) -> None:
         """Learn what stands before the bare word of a shell or the head of a stack dump, if a prefix."""
@@ -258,7 +261,7 @@ class Router:
     def _unglue(self, number: int, text: str) -> list[str] | None:
         """The parts of a line in which a traceback or a record follows something else directly."""
         at = text.find(HEADER)
-        if at > 0 or text.startswith(f"{HEADER}:  File"):
+        if at > 0:
             return self._unglue_header(number, text, at)
         at = text.find('File "') if '", line ' in text else -1
         if at > 2 and text[at - 2 : at] == "  " and not text[:at].isspace():
@@ -274,14 +277,6 @@ class Router:
 
     def _unglue_header(self, number: int, text: str, at: int) -> list[str] | None:
         before = text[:at]
-        behind = text[at + len(HEADER) :]
-        if behind.startswith(":") and behind[1:].lstrip().startswith('File "') and "`" not in before:
-            # NumPy prints the stack of an import without a line end behind the header
-            parts = self._unglue_header(number, before + HEADER + ":", at)
-            _, _, bare = split(before, self.learned)
-            if parts is not None:
-                return [*parts, f"{text[:bare]}  {behind[1:].lstrip()}"]
-            return self._unglue(number, f"{before}  {behind[1:].lstrip()}")
         _, _, bare = split(before, self.learned)
         left = before[bare:]
         stripped = left.strip()
@@ -300,9 +295,6 @@ class Router:
             r"^[\w.]*(?:Error|Exception|Empty|Iteration|Interrupt): ?$"
         ).match(stripped):
             return [text]
-        tag = pattern(r"\[(?:rank|default)\d+\]: ?(?:\[rank\d+\]: ?)?$").search(before)
-        if tag:
-            return [before[: tag.start()], text[tag.start() :]]
         if "`" in stripped or stripped.endswith(("'", '"', "(")) or text[at + len(HEADER) :].strip(": "):
             return [text]
         if pattern(r"\]$|\^C$|[%)]$|\.\.\.$").search(stripped) or (
@@ -350,8 +342,6 @@ class Router:
     def close(self) -> None:
         if self.long[1]:
             self._whole()
-        for at, line in self.mender.rest():
-            self._unfolded(at, line, False)
         for line in self.unfolder.rest():
             self.logical(0, line, False)
         for at, piece in self.interleaved.rest():

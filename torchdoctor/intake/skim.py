@@ -6,7 +6,6 @@ What the prefilter (``scan.py``) passes over is like lines that were read before
 from __future__ import annotations
 
 import os
-from io import BytesIO
 from itertools import chain, islice
 from time import process_time
 from typing import TYPE_CHECKING, BinaryIO
@@ -21,6 +20,8 @@ from torchdoctor.intake.source import (
     encoding_of,
     is_binary,
     physical_lines,
+    piece,
+    start,
 )
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Skim:
         """What was kept of the output of a program, as ``Output.read`` gives it."""
         tally.notes += notes
         if whole is not None:
-            feed(router, physical_lines(BytesIO(whole), "", tally))
+            feed(router, physical_lines(whole, tally))
             return
         from torchdoctor.intake.window import Feeder
 
@@ -98,7 +99,7 @@ class Skim:
         ):
             tally.notes.append(CHANGED)
         if len(head) <= whole:
-            feed(router, physical_lines(BytesIO(head), item.name, tally))
+            feed(router, physical_lines(head, tally))
             return
         if is_binary(head[:8192]):
             tally.binary = True
@@ -144,30 +145,6 @@ def regular_size(file: BinaryIO) -> int:
         return os.fstat(file.fileno()).st_size
     except (OSError, ValueError, AttributeError):
         return 0
-
-
-def start(file: BinaryIO, size: int, tally: Tally) -> bytes:
-    """The first bytes of a file, as many as asked for or all there are."""
-    parts: list[bytes] = []
-    while size > 0:
-        data = piece(file, min(size, 1 << 18), tally)
-        if not data:
-            break
-        parts.append(data)
-        size -= len(data)
-    return b"".join(parts)
-
-
-def piece(file: BinaryIO, size: int, tally: Tally) -> bytes:
-    """Some bytes of a file; none at its end, or, with a note, where it cannot be read."""
-    try:
-        data = file.read(size)
-    except (OSError, ValueError) as error:  # a truncated archive, a disk error, a closed pipe
-        tally.notes.append(f"reading stopped: {getattr(error, 'strerror', None) or error}")
-        return b""
-    if isinstance(data, bytes):
-        return data
-    return b"" if data is None else str(data).encode("utf-8", "replace")
 
 
 def feed(router: Router, lines: Iterable[tuple[int, str, bool]]) -> None:

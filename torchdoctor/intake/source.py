@@ -149,65 +149,54 @@ def _decoder(encoding: str, tally: Tally) -> Callable[[bytes, bool], bytes]:
     return lambda chunk, final: decoder.decode(chunk, final).encode("utf-8", "replace")
 
 
-def physical_lines(file: BinaryIO, path: str, tally: Tally) -> Iterator[tuple[int, str, bool]]:
-    """The physical lines as (number from 1, text, joined); joined pieces continue the line before.
+def piece(file: BinaryIO, size: int, tally: Tally) -> bytes:
+    """Some bytes of a file; none at its end, or, with a note, where it cannot be read."""
+    try:
+        data = file.read(size)
+    except (OSError, ValueError) as error:  # a truncated archive, a disk error, a closed pipe
+        tally.notes.append(f"reading stopped: {getattr(error, 'strerror', None) or error}")
+        return b""
+    if isinstance(data, bytes):
+        return data
+    return b"" if data is None else str(data).encode("utf-8", "replace")
 
-    One pass, memory bounded by the chunk. Binary input yields nothing and sets ``tally.binary``.
+
+def start(file: BinaryIO, size: int, tally: Tally, change: Callable[[bytes], bytes] = bytes) -> bytes:
+    """The first bytes of a file, each piece changed, as many as asked for or all there are."""
+    parts: list[bytes] = []
+    while size > 0 and (data := piece(file, min(size, CHUNK_BYTES), tally)):
+        parts.append(change(data))
+        size -= len(parts[-1])
+    return b"".join(parts)
+
+
+def physical_lines(data: bytes, tally: Tally) -> Iterator[tuple[int, str, bool]]:
+    """The physical lines of a whole input, as ``numbered`` gives them.
+
+    Binary input yields nothing and sets ``tally.binary``.
     """
-    number = 1
-    inside = False  # inside a long line of which pieces were already handed on
-    rest = b""
-    widen: Callable[[bytes, bool], bytes] | None = None
-    first = True
-    while True:
-        try:
-            chunk = file.read(CHUNK_BYTES)
-        except (OSError, ValueError) as error:  # a truncated archive, a disk error, a closed pipe
-            tally.notes.append(f"{path}: reading stopped: {getattr(error, 'strerror', None) or error}")
-            chunk = b""
-        if not isinstance(chunk, bytes):
-            chunk = b"" if chunk is None else str(chunk).encode("utf-8", "replace")
-        tally.bytes += len(chunk)
-        if first:
-            first = False
-            if is_binary(chunk[:8192]):
-                tally.binary = True
-                return
-            encoding = encoding_of(chunk)
-            if encoding != "utf-8":
-                widen = _decoder(encoding, tally)
-            elif chunk.startswith(b"\xef\xbb\xbf"):
-                chunk = chunk[3:]
-        final = not chunk
-        if widen is not None:
-            chunk = widen(chunk, final)
-        data = rest + chunk if rest else chunk
-        cut = len(data) if final else data.rfind(b"\n") + 1
-        block, rest = data[:cut], data[cut:]
-        if block:
-            last_open = not block.endswith(b"\n")
-            lines = _split(block if last_open else block[:-1])
-            for index, line in enumerate(lines):
-                if len(line) > PIECE_BYTES // 2:
-                    for piece in _pieces(line):
-                        yield number, piece, inside
-                        inside = True
-                else:
-                    yield number, line, inside
-                inside = False
-                if index + 1 < len(lines) or not last_open:
-                    number += 1
-            if last_open:
-                number += 1
-        if len(rest) > PIECE_BYTES:  # no line end in sight: hand on what there is
-            keep = _boundary(rest)
-            for piece in _pieces(_decode(rest[:keep])):
-                yield number, piece, inside
-                inside = True
-            rest = rest[keep:]
-        if final:
-            break
-    tally.lines += number - 1 + (1 if inside else 0)
+    tally.bytes += len(data)
+    if is_binary(data[:8192]):
+        tally.binary = True
+        return
+    encoding = encoding_of(data)
+    if encoding != "utf-8":
+        data = _decoder(encoding, tally)(data, True)
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    if data:
+        lines = _split(data.removesuffix(b"\n"))
+        tally.lines += len(lines)
+        yield from numbered(lines)
+
+
+def numbered(lines: list[str]) -> Iterator[tuple[int, str, bool]]:
+    """(number from 1, text, joined) of each line; joined pieces continue the line before."""
+    for number, line in enumerate(lines, 1):
+        if len(line) <= PIECE_BYTES // 2:
+            yield number, line, False
+            continue
+        for at, part in enumerate(_pieces(line)):
+            yield number, part, at > 0
 
 
 def _split(block: bytes) -> list[str]:
@@ -215,17 +204,6 @@ def _split(block: bytes) -> list[str]:
         return block.decode("utf-8").split("\n")
     except UnicodeDecodeError:
         return [_decode(line) for line in block.split(b"\n")]
-
-
-def _boundary(data: bytes) -> int:
-    """Where to cut an endless line: behind a space near its end, else between two characters."""
-    at = max(data.rfind(b" ", len(data) - 1024), data.rfind(b"\x1b", len(data) - 64) - 1)
-    if at > 0:
-        return at + 1
-    at = len(data)
-    while at > len(data) - 4 and data[at - 1] & 0xC0 == 0x80:
-        at -= 1
-    return at - 1 if at > 1 and data[at - 1] >= 0xC0 else at
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -2,56 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from io import BufferedReader
+from io import BufferedReader, BytesIO
 from typing import BinaryIO
 
-from torchdoctor.intake.source import Resumed, Tally
+from torchdoctor.intake.source import Resumed, Tally, piece, start
 from torchdoctor.model import Transcript
 
 HEAD = 4096
-_PIECE = 1 << 20
+
+
+def _peek(file: BinaryIO) -> bytes:
+    try:
+        return file.peek(HEAD)[:HEAD] if isinstance(file, BufferedReader) else b""
+    except OSError:  # its reader says so
+        return b""
 
 
 def is_notebook(file: BinaryIO) -> bool:
     """Does it begin as Jupyter writes notebooks, whatever its name?"""
-    try:
-        head = file.peek(HEAD)[:HEAD] if isinstance(file, BufferedReader) else b""
-    except OSError:  # its reader says so
-        return False
+    head = _peek(file)
     return head[:1] == b"{" and head[1:].lstrip().startswith(b'"cells"') and b'"cell_type"' in head
-
-
-class Damaged:
-    """A stream that cannot be read, which its reader shall say."""
-
-    def __init__(self, error: OSError) -> None:
-        self._error = error
-
-    def read(self, size: int) -> bytes:
-        raise self._error
-
-
-def gathered(
-    file: BinaryIO, most_bytes: int, tally: Tally, change: Callable[[bytes], bytes] = bytes
-) -> bytes:
-    """The bytes of a file that must be parsed whole, each piece changed, up to a little more than a limit.
-
-    Where it cannot be read on, a note says so.
-    """
-    parts: list[bytes] = []
-    size = 0
-    while size <= most_bytes:
-        try:
-            data = file.read(_PIECE)
-        except (OSError, ValueError) as error:
-            tally.notes.append(f"reading stopped: {getattr(error, 'strerror', None) or error}")
-            break
-        if not data:
-            break
-        parts.append(change(data))
-        size += len(parts[-1])
-    return b"".join(parts)
 
 
 def structured(file: BinaryIO, name: str, tally: Tally) -> Transcript | BinaryIO:
@@ -59,15 +29,11 @@ def structured(file: BinaryIO, name: str, tally: Tally) -> Transcript | BinaryIO
 
     Raises IntakeError for a pickle that is no flight record or holds more than plain data.
     """
-    try:
-        head = (file.peek(HEAD) or b"")[:HEAD] if isinstance(file, BufferedReader) else b""
-    except OSError as error:
-        return Damaged(error)  # type: ignore[return-value]
+    head = _peek(file)
     if not head and not hasattr(file, "fileno"):  # out of an archive
-        try:
-            head = file.read(HEAD)
-        except OSError as error:
-            return Damaged(error)  # type: ignore[return-value]
+        head = piece(file, HEAD, tally)
+        if not head:
+            return BytesIO()
         file = Resumed(head, file)  # type: ignore[assignment]
     # most logs that begin with a bracket begin with a rank: what reads the rest is not even imported for them
     if head[:1] not in (b"\x80", b"{") and not (head[:1] == b"[" and b'"frames"' in head):
@@ -77,10 +43,10 @@ def structured(file: BinaryIO, name: str, tally: Tally) -> Transcript | BinaryIO
     if head[:1] == b"[":
         if not spy_json.is_spy(head):
             return file
-        data = gathered(file, flight.MAX_BYTES, tally)
+        data = start(file, flight.MAX_BYTES + 1, tally)
         found = spy_json.threads_of(data, name)
     elif flight.is_record(head):
-        data = gathered(file, flight.MAX_BYTES, tally)
+        data = start(file, flight.MAX_BYTES + 1, tally)
         found = flight.read_record(data, name)
     else:
         return file

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
 
 from torchdoctor.intake.elements import Draft
@@ -12,7 +12,7 @@ from torchdoctor.intake.quotation import mark_quoted
 from torchdoctor.intake.router import Router
 from torchdoctor.intake.runs import split
 from torchdoctor.intake.skim import Skim, feed
-from torchdoctor.intake.source import IntakeError, Tally
+from torchdoctor.intake.source import IntakeError, Tally, numbered
 from torchdoctor.intake.structured import is_notebook, structured
 from torchdoctor.model import Ending, Form, Relation, Transcript, counted
 from torchdoctor.patterns import pattern
@@ -130,29 +130,14 @@ def read_text(text: str, source: str = "<text>") -> Transcript:
     """The events of a text. Reads no file, never raises."""
     tally = Tally()
     tally.bytes = len(text)
-    lines = text.split("\n")
-    if lines and not lines[-1]:
-        lines.pop()
+    lines = text.removesuffix("\n").split("\n") if text else []
     tally.lines = len(lines)
     router = Router()
     _place(router, source)
-    feed(router, _cut(lines))
+    feed(router, numbered(lines))
     passed: dict[str, int] = {}
     found = _transcript(router, source, tally, passed)
     return replace(found, notes=found.notes + _passed(passed)) if passed else found
-
-
-def _cut(lines: list[str]) -> Iterator[tuple[int, str, bool]]:
-    from torchdoctor.intake.source import PIECE_BYTES, _pieces
-
-    for number, text in enumerate(lines, 1):
-        if len(text) <= PIECE_BYTES // 2:
-            yield number, text, False
-            continue
-        inside = False
-        for piece in _pieces(text):
-            yield number, piece, inside
-            inside = True
 
 
 def _plain(count: int, place: str) -> str:

@@ -1,11 +1,11 @@
-"""Failures that tests asked for: pytest, unittest, gtest, go and JUnit on tests that did not fail."""
+"""Failures that tests asked for: pytest, unittest, gtest and JUnit on tests that did not fail."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise, takewhile
+from itertools import pairwise
 
-from torchdoctor.intake.elements import Draft, is_anchored
+from torchdoctor.intake.elements import Draft
 from torchdoctor.intake.ending import rows
 from torchdoctor.model import EventKind
 from torchdoctor.patterns import pattern
@@ -80,7 +80,6 @@ def _mark_passed_runs(drafts: list[Draft]) -> None:
             elif ran and line.strip():
                 if line.startswith("OK"):
                     _recover(drafts[begin if begin >= 0 else index : index + 1])
-                    _recover(list(takewhile(_trails, drafts[index + 1 :])))
                 begin, ran = -1, False
             elif begin < 0 and (
                 line[:4] == "test" or "PASSED" in line or line[:3] == "---" or ".py " in line
@@ -103,11 +102,6 @@ def _lines(draft: Draft) -> Iterator[str]:
             yield part[:_LONG]
 
 
-def _trails(draft: Draft) -> bool:
-    """What tests printed may be written behind their summary; a stack, a command or a record is another's."""
-    return not is_anchored(draft) and draft.raw[:1] not in ("$", "+", "#", "%", "=", ">", "[")
-
-
 def _recover(drafts: list[Draft]) -> None:
     for draft in drafts:
         draft.recovered = True
@@ -116,9 +110,6 @@ def _recover(drafts: list[Draft]) -> None:
 def _mark_reports(drafts: list[Draft]) -> None:
     """What stands in harmless sections, on outcomes, and on repeats of a traceback."""
     section = ""
-    going = False  # go test -v shows what its tests say, and whether any failed
-    if any(draft.raw.lstrip().startswith("--- PASS: ") for draft in drafts):
-        going = not any(draft.raw.lstrip().startswith("--- FAIL: ") for draft in drafts)
     began = -1  # a test of gtest
     told: list[str] = []  # the exceptions that were shown with their tracebacks
     for at, draft in enumerate(drafts):
@@ -131,7 +122,7 @@ def _mark_reports(drafts: list[Draft]) -> None:
         if raw[:2] == "==":
             head = pattern(_SECTION).match(raw.rstrip(), 0, _LONG)
             section = head[1] if head else section
-        if section in _HARMLESS or (going and "_test.go:" in raw) or _harmless(raw[:_LONG], told):
+        if section in _HARMLESS or _harmless(raw[:_LONG], told):
             draft.recovered = True
         elif draft.kind is EventKind.EXCEPTION and draft.headed and draft.type:
             told.append(f"{draft.type.rpartition('.')[2]}: {draft.text()}".partition("\n")[0])

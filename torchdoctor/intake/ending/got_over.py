@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import moves
 from torchdoctor.intake.ending import rows
-from torchdoctor.intake.ending.event import goodness, is_failure, level
+from torchdoctor.intake.ending.event import goodness, is_failure
 from torchdoctor.intake.lines import is_heading, is_prompt
 from torchdoctor.model import Ending, EventKind
 from torchdoctor.patterns import pattern
@@ -44,8 +44,6 @@ def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
             continue
         if draft.kind is EventKind.LOG and steps.get(draft.stream, 0) >= 2:
             draft.recovered = rows.AROUND.search(draft.raw[:600]) is not None
-        elif draft.kind is EventKind.LOG and level(draft) == "WARN":
-            draft.recovered = _found_another_way(drafts, index)
         if is_failure(draft):
             draft.recovered = came_later(drafts, index) or _went_on(
                 drafts, index, ending, good, steps.get(draft.stream, 0), retried
@@ -187,15 +185,6 @@ def _process(draft: Draft) -> str:
     """What NCCL puts before its lines, without the thread: host and number of the process."""
     found = pattern(r"[\w.-]+:\d+(?=:\d+ \[)").search(draft.text()[:200])
     return found[0] if found else ""
-
-
-def _found_another_way(drafts: list[Draft], index: int) -> bool:
-    """A warning, and right below it, or below more of them, the same program on what it took instead."""
-    for draft in drafts[index + 1 : index + 12]:
-        said = level(draft)
-        if said != "WARN":
-            return said == "INFO" and rows.ANOTHER.search(draft.text()[:200]) is not None
-    return False
 
 
 def tried_between(drafts: list[Draft], failure: int, good: int) -> bool:
