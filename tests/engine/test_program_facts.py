@@ -7,7 +7,7 @@ import pytest
 from torchdoctor.engine.textfacts import event_value
 from torchdoctor.intake import read_text
 from torchdoctor.intake.texts import above_user_code
-from torchdoctor.model import Ending, EventKind, Transcript
+from torchdoctor.model import EventKind, Transcript
 
 _TORCH = "/home/user/venv/lib/python3.11/site-packages/torch"
 _SHADOWED = f"""Traceback (most recent call last):
@@ -64,14 +64,6 @@ def _dynamo(level: str) -> Transcript:
     return read_text("".join(f"{head}{line}\n" for line in lines) + "0 2.0\n")
 
 
-@pytest.mark.parametrize("level", ["V", "W", "I"])
-def test_graph_break_is_no_failure(level: str) -> None:
-    transcript = _dynamo(level)
-    assert transcript.ending is not Ending.BAD
-    assert all(event.kind is not EventKind.EXCEPTION for event in transcript.events)
-    assert [frame.line for event in transcript.events for frame in event.frames] == [10]
-
-
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -87,24 +79,33 @@ def test_words_above_user_code(line: str, said: bool) -> None:
     assert above_user_code(line) is said
 
 
-def test_cython_names_its_package() -> None:
-    text = """Traceback (most recent call last):
-  File "/home/user/project/train.py", line 2, in <module>
-    from scipy.spatial.distance import cdist
-  File "_ckdtree.pyx", line 1, in init scipy.spatial._ckdtree
-ValueError: numpy.dtype size changed, may indicate binary incompatibility
-"""
-    frames = read_text(text).events[0].frames
-    assert [frame.package for frame in frames] == ["", "scipy"]
+# A report that gives the message and the frames in blocks of their own
+MESSAGE = "AttributeError: Can't pickle local object 'build.<locals>.collate'\n"
+
+STACK = (
+    "Traceback (most recent call last):\n"
+    '  File "/home/u/train.py", line 22, in fit\n    for batch in loader:\n'
+    '  File "/usr/lib/python3.10/multiprocessing/reduction.py", line 60, in dump\n'
+    "    ForkingPickler(file, protocol).dump(obj)\n"
+)
+
+
+OTHER = STACK.replace("train.py", "eval.py").replace("22", "7")
+WHOLE = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n    f()\nKeyError: 1\n'
 
 
 @pytest.mark.parametrize(
-    ("line", "ending"),
+    ("text", "of", "frames"),
     [
-        ("job 2 failed once: shapes cannot be multiplied - using the fallback value", Ending.GOOD),
-        ("job 2 failed: shapes cannot be multiplied - no fallback for this layer", Ending.BAD),
+        (f"{MESSAGE}\nThe stack:\n{STACK}", "AttributeError",
+         "/home/u/train.py:fit | /usr/lib/python3.10/multiprocessing/reduction.py:dump"),
+        (f"{MESSAGE}ValueError: too late\n\n{STACK}", "ValueError", ""),
+        (f"{MESSAGE}\n{STACK}\nand\n{OTHER}", "AttributeError", ""),
+        (f"{WHOLE}\nlater\n{STACK}", "KeyError", "a.py:<module>"),
     ],
-)
-def test_way_around_a_failure(line: str, ending: Ending) -> None:
-    text = f"{line}\njob 0 0.0\njob 1 1.0\nall jobs done, results written to results.csv\n"
-    assert read_text(text).ending is ending
+    ids=["one message and one stack", "two messages", "two stacks", "frames of its own"],
+)  # fmt: skip
+def test_whose_frames_a_message_without_any_gets(text: str, of: str, frames: str) -> None:
+    transcript = read_text(text)
+    (event,) = (one for one in transcript.events if one.kind is EventKind.EXCEPTION and one.type == of)
+    assert event_value("event.frames", event, transcript) == frames

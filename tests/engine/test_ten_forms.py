@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
 
@@ -29,6 +30,7 @@ FORMS: dict[str, Callable[[str], str]] = {
     "before srun": lambda text: f"{text}\nsrun: error: node7: task 3: Exited with exit code 1",
 }
 rules = cache(load)
+EACH = 4  # cases of a rule that are looked at
 MARKS = re.compile(r"NCCL WARN|Xid \(|\[Errno \d|ssertion .{1,200} failed", re.DOTALL)
 
 
@@ -51,8 +53,10 @@ def deciding(text: str) -> Event | None:
 def events() -> Iterator[tuple[str, str]]:
     """(rule, event), one for each rule that one exception, assertion, NCCL's or the driver's line decides."""
     done: set[str] = set()
+    tried: Counter[str] = Counter()
     for case in catalogued().values():
-        if case.rule in done or case.rule in ("none", "unrecognised"):
+        tried[case.rule] += 1
+        if case.rule in done or case.rule in ("none", "unrecognised") or tried[case.rule] > EACH:
             continue
         data = case.input()
         event = deciding(data.decode("utf-8", "replace")) if len(data) < 6_000 else None
@@ -67,7 +71,6 @@ def events() -> Iterator[tuple[str, str]]:
 @pytest.fixture(scope="module")
 def decided() -> list[tuple[str, str]]:
     found = list(events())
-    print(f"{len(found)} events")
     assert len(found) >= 150
     return found
 

@@ -13,7 +13,7 @@ from torchdoctor.intake import read_text
 from torchdoctor.intake.ending import rows
 from torchdoctor.intake.ending.event import goodness
 from torchdoctor.intake.quotation import is_source, of_line
-from torchdoctor.model import EventKind, Quoted
+from torchdoctor.model import Quoted
 
 
 @pytest.mark.parametrize(
