@@ -7,24 +7,16 @@ frame, the lines of its evidence and what it leads to, or the suspect; then the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import takewhile
 from pathlib import Path
 
 import pytest
+from case_files import table
 
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import FactBook, diagnose
 from torchdoctor.intake import read_text
 from torchdoctor.model import Diagnosis, Frame, Report, Suspect
 from torchdoctor.render import words
-
-
-def texts() -> Iterator[tuple[str, str, list[str]]]:
-    held = "\n" + (Path(__file__).parent / "answers.cases").read_text(encoding="utf-8")
-    for part in held.split("\n=== ")[1:]:
-        name, *lines = part.split("\n")
-        given = list(takewhile(lambda line: line != "---", lines))
-        yield name, "\n".join(given), [line for line in lines[len(given) + 1 :] if line]
 
 
 def shown(report: Report) -> Iterator[str]:
@@ -61,9 +53,12 @@ def placed(frame: Frame | None) -> str:
     return f" at {frame.file}:{frame.line} {frame.function}{f' [{frame.package}]' if frame.package else ''}"
 
 
-@pytest.mark.parametrize(("text", "expected"), [pytest.param(*rest, id=name) for name, *rest in texts()])
-def test_answers(text: str, expected: list[str], rules: RuleSet) -> None:
-    assert list(shown(diagnose(read_text(text), FactBook(), rules))) == expected
+CASES = table(Path(__file__).with_name("answers.cases"))
+
+
+@pytest.mark.parametrize(("lines", "expected"), [pytest.param(*rest, id=name) for name, *rest in CASES])
+def test_answers(lines: list[str], expected: list[str], rules: RuleSet) -> None:
+    assert list(shown(diagnose(read_text("\n".join(lines)), FactBook(), rules))) == expected
 
 
 def test_a_run_that_is_cut_says_where(rules: RuleSet) -> None:

@@ -8,10 +8,10 @@ with ``|`` before each line, unless it is just what the lines say, and its frame
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import takewhile
 from pathlib import Path
 
 import pytest
+from case_files import table
 
 from torchdoctor.intake import read_text
 from torchdoctor.model import Event, Frame, Transcript
@@ -20,12 +20,8 @@ _FIELDS = ("type", "rank", "local_rank", "host", "time", "level", "stream", "mes
 
 
 def texts() -> Iterator[tuple[str, str, list[str]]]:
-    held = "\n" + (Path(__file__).parent / "events.cases").read_text(encoding="utf-8")
-    for part in held.split("\n=== ")[1:]:
-        name, *lines = part.split("\n")
-        given = list(takewhile(lambda line: line != "---", lines))
-        text = "\n".join(given).replace("\\r", "\r").replace("\\x1b", "\x1b")
-        yield name, text, [line for line in lines[len(given) + 1 :] if line]
+    for name, given, expected in table(Path(__file__).with_name("events.cases")):
+        yield name, "\n".join(given).replace("\\r", "\r").replace("\\x1b", "\x1b"), expected
 
 
 def shown(transcript: Transcript, lines: list[str]) -> Iterator[str]:
