@@ -45,7 +45,7 @@ def test_claims(name: str, told: str, facts: dict[str, Fact]) -> None:
     def ask(wanted: str) -> Fact:
         if wanted in DERIVED and wanted not in facts:
             return DERIVED[wanted].tell(ask)
-        return facts.get(wanted) or Fact.unknown(wanted, Reason.NOT_ASKED)
+        return facts[wanted] if wanted in facts else Fact.unknown(wanted, Reason.NOT_ASKED)
 
     fact = DERIVED[name].tell(ask)
     known = json.dumps(fact.value, ensure_ascii=False)
