@@ -1,4 +1,4 @@
-"""Folders: locks of extension builds, who holds them, and when that cannot be told; caches and their disks."""
+"""Locks of extension builds: who holds them, and when that cannot be told; caches and their disks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What probes make of readings: ``readings.cases`` holds what a machine answers, and the facts of it.
 
-A case begins with ``=== what it shows``. ``operation subject = JSON`` is an answer, ``missing`` or a reason in
-its place that there is none, ``$ program = JSON`` how a program ended. Files and variables that are not named
-are not there.
+A case begins with ``=== what it shows``. ``operation subject = JSON`` is an answer, ``missing`` or a reason
+in its place that there is none, ``$ program = JSON`` how a program ended. Files and variables that are not
+named are not there.
 """
 
 from __future__ import annotations
