@@ -163,19 +163,6 @@ def test_a_node_of_processors_is_looked_at_whole_where_no_gpu_is_expected(tmp_pa
     assert any(str(line.get("check", "")).startswith("dataloader") for line in lines)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--tier", "fast"),
-        ("--policy", "/nowhere.toml"),
-        ("--facts", "/nowhere.json"),
-        ("--tier", "passive", "-o", "/nowhere/verdict.json"),
-    ],
-)
-def test_mistakes_end_with_2(words: tuple[str, ...]) -> None:
-    assert gate(*words).returncode == 2
-
-
 def test_a_look_at_a_healthy_node_imports_no_engine() -> None:
     """It costs a tenth of a second, and is needed where a torch died."""
     code = (
@@ -220,25 +207,6 @@ def test_a_full_disk_for_the_verdict_ends_with_70() -> None:
             style,
         )
         assert gate(*words, *(["--drain"] if style == "slurm" else [])).returncode == code
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
-def test_a_full_disk_for_the_output_ends_with_70() -> None:
-    argv = [sys.executable, "-m", "torchdoctor", "gate", "--tier", "passive", "--facts", HEALTHY]
-    with open("/dev/full", "w", encoding="utf-8") as full:
-        assert (
-            subprocess.run(argv, cwd=ROOT, stdout=full, stderr=subprocess.DEVNULL, check=False).returncode
-            == 70
-        )
-
-
-def test_a_reader_that_has_gone_changes_no_code(broken: str) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    argv = [sys.executable, "-m", "torchdoctor", "gate", "--tier", "passive", "--facts", broken]
-    with os.fdopen(writer, "w") as pipe:
-        done = subprocess.run(argv, cwd=ROOT, stdout=pipe, stderr=subprocess.DEVNULL, check=False)
-    assert done.returncode == 10
 
 
 def slow_python(folder: Path, text: str) -> str:
