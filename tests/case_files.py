@@ -1,8 +1,10 @@
-"""Files of cases for tests, and the cases of the catalog by their names."""
+"""Files of cases for tests, tables of cases, and the cases of the catalog by their names."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
+from itertools import takewhile
 from pathlib import Path
 
 from torchdoctor.workbench.blocks import block
@@ -32,3 +34,11 @@ def catalogued() -> dict[str, Case]:
 def case_text(case: str) -> str:
     """The input of a case of the catalog, called ID/NAME."""
     return catalogued()[case].input().decode("utf-8", "replace")
+
+
+def table(path: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Each ``=== HEAD`` of a file: its head, the lines up to ``---``, and those behind it but empty ones."""
+    for part in f"\n{path.read_text(encoding='utf-8')}".split("\n=== ")[1:]:
+        head, *lines = part.split("\n")
+        given = list(takewhile(lambda line: line != "---", lines))
+        yield head, given, [line for line in lines[len(given) + 1 :] if line]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from case_files import table
 
 from torchdoctor.gate import active, checks_environment, facts
 from torchdoctor.gate.facts import Facts
@@ -18,7 +20,6 @@ from torchdoctor.probes.recording import RecordedSource
 
 ROOT = Path(__file__).resolve().parent.parent
 MACHINES = {path.stem: path for path in sorted((ROOT / "tests" / "gate" / "machines").glob("*.json"))}
-Change = Callable[["Altered"], None]
 
 
 class Altered:
@@ -109,6 +110,34 @@ class Altered:
         self.ended[active.LABEL] = Outcome(**{"exit_code": 0, "lines": (*lines.values(), *end), **how})
         self.tier = "standard"
 
+    def change(self, line: str) -> None:
+        """One line of ``gate/judged.cases``: a method and what it is given, or a setting and its value."""
+        head, _, text = line.partition(": " if line.startswith(("log ", "forget ")) else " = ")
+        how, *words = head.split(" ")
+        if how == "log":
+            self.log(text, at_s=float(words[0]))
+        elif how == "forget":
+            self.forget(words[0], text)
+        elif how == "put":
+            self.put(words[0], json.loads(text))
+        elif how == "gpu":
+            self.gpu(words[0], int(words[1]), json.loads(text))
+        elif how == "drop":
+            self.drop(*words, Outcome(**json.loads(text)))  # type: ignore[call-arg, misc]
+        elif how == "variables":
+            self.variables(**json.loads(text))
+        elif how == "environment":
+            self.environment(**json.loads(text))
+        elif how == "active":
+            given = json.loads(text)
+            self.active(*map(_whole, given.pop("lines")), **given)
+        elif how == "expect":
+            self.policy = Policy("site.toml", json.loads(text))
+        elif how == "options":
+            self.options = json.loads(text)
+        else:
+            raise ValueError(line)
+
     def judge(self) -> GateOutcome:
         wish = Wish(self.tier, self.policy, **self.options)
         run = Run(wish, 0.0, 1790000000.0, Facts(self.known, self.ended))
@@ -128,5 +157,37 @@ def result(check: str, verdict: str, blame: str | None = None, **more: Any) -> d
     return {**told, "source": "", "evidence": [], "repeat": "", **more}
 
 
+def _whole(line: dict[str, Any]) -> dict[str, Any]:
+    if not line.get("check"):
+        return line
+    more = {"again": _whole(line["again"])} if "again" in line else {}
+    return result(**{**line, **more})
+
+
 def xid(code: int, rest: str = "pid=1234, name=python3, some words", pci: str = "0000:43:00") -> str:
     return f"NVRM: Xid (PCI:{pci}): {code}, {rest}"
+
+
+CASES = tuple(table(ROOT / "tests" / "gate" / "judged.cases"))
+
+
+def planted(lines: list[str]) -> Altered:
+    """The machine of a case of ``gate/judged.cases``."""
+    named = [line.removeprefix("machine ") for line in lines[:1] if line.startswith("machine ")]
+    it = Altered(*named)
+    for line in lines[len(named) :]:
+        it.change(line)
+    return it
+
+
+def said(outcome: GateOutcome) -> list[str]:
+    """The verdict, each finding, each check that could not be made."""
+    found = [
+        " ".join(
+            (one.weight.value, one.tag, *([] if one.gpu is None else [f"GPU{one.gpu}"]), one.action.value,
+             *([one.blame.value] if one.blame else []), *([one.pci] if one.pci else []))
+        )
+        for one in outcome.findings
+    ]  # fmt: skip
+    untold = [f"untold {one.check}{' required' * one.required}" for one in outcome.untold]
+    return [outcome.verdict.value, *sorted(found), *sorted(untold)]

@@ -299,10 +299,6 @@ class TestBadInput:
         assert "tensor/test-frobnication.toml" in err
         assert 'did you mean "severity"' in err
 
-    def test_folder_of_rules_that_is_not_there(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["explain", "--rules", "nowhere", "failed.log"]) == 2
-        assert "nowhere" in capsys.readouterr().err
-
     def test_folder_without_logs(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (folder / "empty").mkdir()
         assert explain("empty", "failed.log") == 2
@@ -465,48 +461,6 @@ class TestStreams:
         done = run("explain", "--rules", "rules", "failed.log", PYTHONIOENCODING=encoding)
         assert done.returncode == 0
         assert done.stdout.decode(encoding).startswith("x A tensor was frobnicated\n")
-
-    def test_a_reader_that_goes_away_is_no_error(self) -> None:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "torchdoctor", "explain", "--each", "--format", "jsonl"]
-            + ["failed.log"] * 50,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": SOURCES},
-        )
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.close()
-        assert process.stderr.read() == b""
-        process.stderr.close()
-        assert process.wait(timeout=60) == 0
-
-    @pytest.mark.skipif(os.name != "posix", reason="closes a descriptor in the shell")
-    @pytest.mark.parametrize("form", ["text", "json"])
-    def test_closed_output(self, form: str) -> None:
-        done = subprocess.run(
-            ["sh", "-c", f'"{sys.executable}" -m torchdoctor explain --format {form} failed.log >&-'],
-            stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": SOURCES},
-            check=False,
-        )
-        told = b"torchdoctor: the output cannot be written: standard output is closed\n"
-        assert (done.returncode, done.stderr) == (2, told)
-
-    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-    @pytest.mark.parametrize("form", ["text", "json"])
-    def test_full_disk(self, form: str) -> None:
-        with open("/dev/full", "wb") as full:
-            done = subprocess.run(
-                [sys.executable, "-m", "torchdoctor", "explain", "--format", form, "failed.log"],
-                stdout=full,
-                stderr=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": SOURCES},
-                check=False,
-            )
-        assert done.returncode == 2
-        assert done.stderr.startswith(b"torchdoctor: the output cannot be written: ")
-        assert b"Exception ignored" not in done.stderr
 
 
 def imported(arguments: list[str], environment: dict[str, str]) -> set[str]:

@@ -81,10 +81,6 @@ class TestListAndShow:
             "title": "The test-folding of the tests",
         } in rows
 
-    def test_unknown_family(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["rules", "list", "--family", "tensr"]) == 2
-        assert "no family 'tensr'; there are: " in capsys.readouterr().err
-
     def test_show(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["rules", "show", "test-folding", "--rules", "rules"]) == 0
         text = capsys.readouterr().out
@@ -153,11 +149,6 @@ class TestLint:
     def test_no_fault(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["rules", "lint", "--rules", "rules"]) == 0
         assert capsys.readouterr().out.endswith("✓ no fault\n")
-
-    @pytest.mark.usefixtures("rules")
-    def test_fixtures_that_are_not_there(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["rules", "lint", "--rules", "rules", "--fixtures", "nowhere"]) == 2
-        assert "nowhere: no such folder" in capsys.readouterr().err
 
 
 class TestCasesBesideOwnRules:
@@ -282,7 +273,3 @@ class TestEval:
             (tmp_path / "labels.tsv").write_text(labels, encoding="utf-8")
         with pytest.raises(EvaluationError, match=complaint):
             cases(str(tmp_path))
-
-    def test_folder_that_is_not_there(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["rules", "eval", "nowhere"]) == 2
-        assert "nowhere: no such folder" in capsys.readouterr().err

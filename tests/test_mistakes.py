@@ -59,6 +59,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ),
         (["selftest", "--device", "cpu", "--baseline", "file.txt"], "no JSON: "),
         (["rules", "list", "--rules", "nope"], NO_RULES),
+        (["rules", "list", "--family", "tensr"], "no family 'tensr'; there are: "),
         (["rules", "show", "nccl-timeout", "--rules", "file.txt"], NO_RULES),
         (["rules", "lint", "--rules", "nope"], f"--rules nope: no such folder; {NO_RULES}"),
         (["rules", "lint", "--rules", "file.txt"], f"--rules file.txt: no such folder; {NO_RULES}"),
@@ -85,6 +86,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "--output nope/site.toml: there is no folder nope",
         ),
         (["gate", "--facts", "nope"], RECORDING),
+        (["gate", "--tier", "fast"], "'fast' is not one of"),
         (
             ["gate", "--facts", "folder"],
             "folder: holds no machine.json; gate --save FOLDER/ writes such a folder",

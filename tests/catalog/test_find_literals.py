@@ -1,4 +1,4 @@
-"""The script that says which program holds a literal."""
+"""The scripts that say which program holds a literal, and print those that are looked for."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from types import ModuleType
 
 import pytest
 
+from torchdoctor.workbench import literals
 from torchdoctor.workbench.literals import BY_HAND, PLACE, PRINTED, read_recorded
 
 Member = tuple[str, Callable[[], bytes]]
@@ -243,3 +245,38 @@ class TestJoints:
         assert self.joined(script, "Frob error: the grate is full of frobs", files) == (
             "Frob error (program 1: c.so) + the grate is full of frobs (program 1: c.so)"
         )
+
+
+# The script that makes programs print what no file of theirs holds whole
+
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def print_literals_script() -> ModuleType:
+    pytest.importorskip("torch")
+    path = ROOT / "benchmarks" / "print_literals.py"
+    spec = importlib.util.spec_from_file_location("print_literals", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_what_is_raised_and_warned_of_without_the_source_of_frames(print_literals_script: ModuleType) -> None:
+    call = 'import warnings\nwarnings.warn("one  thing")\nraise ValueError("another")  # a comment'
+    assert print_literals_script.printed(call) == "ValueError: another one thing"
+    assert print_literals_script.printed("1 + 1") == ""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system's own words are Linux's")
+def test_what_is_recorded_as_printed_is_printed(print_literals_script: ModuleType) -> None:
+    recorded = literals.read_recorded(str(ROOT / "rules"))
+    claimed = {literal for literal, where in recorded.items() if where.startswith(literals.PRINTED)}
+    assert claimed
+    texts = [
+        print_literals_script.printed(call) for call in print_literals_script.CALLS.strip().split("\n\n")
+    ]
+    assert [item for item in claimed if not any(" ".join(item.split()) in text for text in texts)] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -17,16 +18,20 @@ from checkpoint import made
 BROKEN: dict[str, tuple[Callable[[Path], Path], str]] = {}
 
 
+def written(name: str, function: Callable[[], bytes]) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        path = folder / name
+        path.write_bytes(function())
+        return path
+
+    return write
+
+
 def named(rule: str, name: str = "model.pt") -> Callable[[Callable[[], bytes]], Callable[[], bytes]]:
     """Registers a function that gives the bytes of a file."""
 
     def keep(function: Callable[[], bytes]) -> Callable[[], bytes]:
-        def write(folder: Path) -> Path:
-            path = folder / name
-            path.write_bytes(function())
-            return path
-
-        BROKEN[function.__name__] = (write, rule)
+        BROKEN[function.__name__] = (written(name, function), rule)
         return function
 
     return keep
@@ -77,59 +82,6 @@ def tensors(shapes: dict[str, list[int]], extra: dict[str, str] | None = None) -
     return safetensors(table, bytes(at))
 
 
-# -- cut off, empty, overwritten
-
-
-@named("checkpoint-truncated")
-def zip_cut_in_half() -> bytes:
-    return good()[: len(good()) // 2]
-
-
-@named("checkpoint-truncated")
-def zip_without_its_last_bytes() -> bytes:
-    return good()[:-30]
-
-
-@named("checkpoint-truncated")
-def zip_cut_in_its_pickle() -> bytes:
-    return good()[:400]
-
-
-@named("checkpoint-truncated")
-def legacy_cut_in_a_storage() -> bytes:
-    return good("2.13/legacy.pt")[:-5]
-
-
-@named("checkpoint-truncated")
-def legacy_cut_in_the_pickle() -> bytes:
-    return good("2.13/legacy.pt")[:700]
-
-
-@named("checkpoint-truncated")
-def legacy_cut_behind_the_magic() -> bytes:
-    return good("1.4/state.pt")[:15]
-
-
-@named("checkpoint-truncated", "model.safetensors")
-def safetensors_cut_in_its_numbers() -> bytes:
-    return good("2.6/state.safetensors")[:-9]
-
-
-@named("checkpoint-truncated", "model.safetensors")
-def safetensors_cut_in_its_table() -> bytes:
-    return good("2.6/state.safetensors")[:100]
-
-
-@named("checkpoint-empty-file")
-def no_bytes() -> bytes:
-    return b""
-
-
-@named("checkpoint-empty-file")
-def zeros_only() -> bytes:
-    return bytes(100_000)
-
-
 @named("checkpoint-corrupt")
 def zeros_in_the_middle() -> bytes:
     data = bytearray(good())
@@ -161,23 +113,10 @@ def a_storage_is_too_short() -> bytes:
 
 
 @named("checkpoint-corrupt")
-def random_bytes() -> bytes:
-    return bytes((7 * one * one + 13) % 251 for one in range(5000))
-
-
-@named("checkpoint-corrupt")
-def legacy_with_another_protocol() -> bytes:
-    return good("1.4/state.pt").replace(pickle.dumps(1001, 2), pickle.dumps(1007, 2), 1)
-
-
-@named("checkpoint-corrupt")
 def legacy_with_a_wrong_count() -> bytes:
     data = bytearray(good("2.13/legacy.pt"))
     data[-12 - 8 : -12] = (10**6).to_bytes(8, "little")
     return bytes(data)
-
-
-# -- something else under its name
 
 
 @named("checkpoint-lfs-pointer")
@@ -187,79 +126,6 @@ def lfs_pointer() -> bytes:
         b"sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\n"
         b"size 12345678\n"
     )
-
-
-@named("checkpoint-lfs-pointer", "model.safetensors")
-def lfs_pointer_of_safetensors() -> bytes:
-    return lfs_pointer()
-
-
-@named("checkpoint-web-page")
-def web_page() -> bytes:
-    return (
-        b"<!DOCTYPE html>\n<html><head><title>Google Drive - Quota "
-        b"exceeded</title></head><body>Sorry</body></html>"
-    )
-
-
-@named("checkpoint-web-page")
-def error_of_a_storage_service() -> bytes:
-    return (
-        b'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>AccessDenied</Code><Message>Access '
-        b"Denied</Message></Error>"
-    )
-
-
-@named("checkpoint-other-format")
-def refusal_in_json() -> bytes:
-    return b'{"error":"Repository not found"}'
-
-
-@named("checkpoint-other-format")
-def refusal_in_words() -> bytes:
-    return b"Invalid username or password."
-
-
-@named("checkpoint-other-format", "model.bin")
-def gguf() -> bytes:
-    return b"GGUF" + bytes(200)
-
-
-@named("checkpoint-other-format")
-def hdf5() -> bytes:
-    return b"\x89HDF\r\n\x1a\n" + bytes(200)
-
-
-@named("checkpoint-other-format")
-def packed_with_gzip() -> bytes:
-    import gzip
-
-    return gzip.compress(good())
-
-
-@named("checkpoint-other-format")
-def encrypted_with_openssl() -> bytes:
-    return b"Salted__" + bytes(range(200))
-
-
-@named("checkpoint-other-format")
-def arrays_of_numpy() -> bytes:
-    return packed({"a.npy": b"\x93NUMPY", "b.npy": b"\x93NUMPY"})
-
-
-@named("checkpoint-other-format")
-def packed_again_in_a_zip() -> bytes:
-    return packed({"folder/model.pt": good()})
-
-
-@named("checkpoint-other-format")
-def unpacked_and_packed_again() -> bytes:
-    return packed({f"some/folder/{name}": data for name, data in entries(good()).items()})
-
-
-@named("checkpoint-other-format")
-def bare_pickle() -> bytes:
-    return pickle.dumps({"weight": [1.0, 2.0]}, 2)
 
 
 @named("checkpoint-other-format")
@@ -272,41 +138,10 @@ def a_tar_of_files() -> bytes:
     return target.getvalue()
 
 
-# -- safetensors
-
-
-@named("safetensors-header", "model.safetensors")
-def safetensors_with_a_gap() -> bytes:
-    return safetensors({"a": {"dtype": "F32", "shape": [2], "data_offsets": [4, 12]}}, bytes(12))
-
-
 @named("safetensors-header", "model.safetensors")
 def safetensors_that_overlap() -> bytes:
     row = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
     return safetensors({"a": row, "b": row}, bytes(8))
-
-
-@named("safetensors-header", "model.safetensors")
-def safetensors_with_a_wrong_size() -> bytes:
-    return safetensors({"a": {"dtype": "F32", "shape": [3], "data_offsets": [0, 8]}}, bytes(8))
-
-
-@named("safetensors-header", "model.safetensors")
-def safetensors_with_more_behind() -> bytes:
-    return good("2.6/state.safetensors") + b"more"
-
-
-@named("safetensors-header", "model.safetensors")
-def safetensors_that_is_no_json() -> bytes:
-    return (20).to_bytes(8, "little") + b"{not json at all...}" + bytes(10)
-
-
-@named("safetensors-header", "model.safetensors")
-def safetensors_with_a_huge_length() -> bytes:
-    return (1 << 60).to_bytes(8, "little") + b"{" + bytes(50)
-
-
-# -- versions
 
 
 @named("checkpoint-newer-format")
@@ -318,19 +153,6 @@ def archive_of_a_later_version() -> bytes:
 
 def python2_string(text: bytes) -> bytes:
     return b"U" + bytes([len(text)]) + text
-
-
-@named("checkpoint-python2-pickle", "model.pkl")
-def python2_with_byte_strings() -> bytes:
-    return b"\x80\x02}" + python2_string(b"name") + python2_string("ä".encode("latin-1")) + b"s."
-
-
-# -- hostile archives
-
-
-@named("checkpoint-hostile-archive")
-def names_that_lead_out() -> bytes:
-    return packed({**entries(good()), "../../etc/cron.d/x": b"x"})
 
 
 @named("checkpoint-hostile-archive")
@@ -372,6 +194,119 @@ def an_encrypted_entry() -> bytes:
     at = data.index(b"PK\x01\x02")
     data[at + 8] |= 1
     return bytes(data)
+
+
+# files of one expression: the rule, the name of the file, the bytes
+FILES: dict[str, tuple[str, str, Callable[[], bytes]]] = {
+    "zip_cut_in_half": ("checkpoint-truncated", "model.pt", lambda: good()[: len(good()) // 2]),
+    "zip_without_its_last_bytes": ("checkpoint-truncated", "model.pt", lambda: good()[:-30]),
+    "zip_cut_in_its_pickle": ("checkpoint-truncated", "model.pt", lambda: good()[:400]),
+    "legacy_cut_in_a_storage": ("checkpoint-truncated", "model.pt", lambda: good("2.13/legacy.pt")[:-5]),
+    "legacy_cut_in_the_pickle": ("checkpoint-truncated", "model.pt", lambda: good("2.13/legacy.pt")[:700]),
+    "legacy_cut_behind_the_magic": ("checkpoint-truncated", "model.pt", lambda: good("1.4/state.pt")[:15]),
+    "safetensors_cut_in_its_numbers": (
+        "checkpoint-truncated",
+        "model.safetensors",
+        lambda: good("2.6/state.safetensors")[:-9],
+    ),
+    "safetensors_cut_in_its_table": (
+        "checkpoint-truncated",
+        "model.safetensors",
+        lambda: good("2.6/state.safetensors")[:100],
+    ),
+    "no_bytes": ("checkpoint-empty-file", "model.pt", lambda: b""),
+    "zeros_only": ("checkpoint-empty-file", "model.pt", lambda: bytes(100_000)),
+    "random_bytes": (
+        "checkpoint-corrupt",
+        "model.pt",
+        lambda: bytes((7 * one * one + 13) % 251 for one in range(5000)),
+    ),
+    "legacy_with_another_protocol": (
+        "checkpoint-corrupt",
+        "model.pt",
+        lambda: good("1.4/state.pt").replace(pickle.dumps(1001, 2), pickle.dumps(1007, 2), 1),
+    ),
+    "lfs_pointer_of_safetensors": ("checkpoint-lfs-pointer", "model.safetensors", lambda: lfs_pointer()),
+    "web_page": (
+        "checkpoint-web-page",
+        "model.pt",
+        lambda: (
+            b"<!DOCTYPE html>\n<html><head><title>Google Drive - Quota "
+            b"exceeded</title></head><body>Sorry</body></html>"
+        ),
+    ),
+    "error_of_a_storage_service": (
+        "checkpoint-web-page",
+        "model.pt",
+        lambda: (
+            b'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>AccessDenied</Code><Message>Access '
+            b"Denied</Message></Error>"
+        ),
+    ),
+    "refusal_in_json": ("checkpoint-other-format", "model.pt", lambda: b'{"error":"Repository not found"}'),
+    "refusal_in_words": ("checkpoint-other-format", "model.pt", lambda: b"Invalid username or password."),
+    "gguf": ("checkpoint-other-format", "model.bin", lambda: b"GGUF" + bytes(200)),
+    "hdf5": ("checkpoint-other-format", "model.pt", lambda: b"\x89HDF\r\n\x1a\n" + bytes(200)),
+    "packed_with_gzip": ("checkpoint-other-format", "model.pt", lambda: gzip.compress(good())),
+    "encrypted_with_openssl": (
+        "checkpoint-other-format",
+        "model.pt",
+        lambda: b"Salted__" + bytes(range(200)),
+    ),
+    "arrays_of_numpy": (
+        "checkpoint-other-format",
+        "model.pt",
+        lambda: packed({"a.npy": b"\x93NUMPY", "b.npy": b"\x93NUMPY"}),
+    ),
+    "packed_again_in_a_zip": (
+        "checkpoint-other-format",
+        "model.pt",
+        lambda: packed({"folder/model.pt": good()}),
+    ),
+    "unpacked_and_packed_again": (
+        "checkpoint-other-format",
+        "model.pt",
+        lambda: packed({f"some/folder/{name}": data for name, data in entries(good()).items()}),
+    ),
+    "bare_pickle": ("checkpoint-other-format", "model.pt", lambda: pickle.dumps({"weight": [1.0, 2.0]}, 2)),
+    "safetensors_with_a_gap": (
+        "safetensors-header",
+        "model.safetensors",
+        lambda: safetensors({"a": {"dtype": "F32", "shape": [2], "data_offsets": [4, 12]}}, bytes(12)),
+    ),
+    "safetensors_with_a_wrong_size": (
+        "safetensors-header",
+        "model.safetensors",
+        lambda: safetensors({"a": {"dtype": "F32", "shape": [3], "data_offsets": [0, 8]}}, bytes(8)),
+    ),
+    "safetensors_with_more_behind": (
+        "safetensors-header",
+        "model.safetensors",
+        lambda: good("2.6/state.safetensors") + b"more",
+    ),
+    "safetensors_that_is_no_json": (
+        "safetensors-header",
+        "model.safetensors",
+        lambda: (20).to_bytes(8, "little") + b"{not json at all...}" + bytes(10),
+    ),
+    "safetensors_with_a_huge_length": (
+        "safetensors-header",
+        "model.safetensors",
+        lambda: (1 << 60).to_bytes(8, "little") + b"{" + bytes(50),
+    ),
+    "python2_with_byte_strings": (
+        "checkpoint-python2-pickle",
+        "model.pkl",
+        lambda: b"\x80\x02}" + python2_string(b"name") + python2_string("ä".encode("latin-1")) + b"s.",
+    ),
+    "names_that_lead_out": (
+        "checkpoint-hostile-archive",
+        "model.pt",
+        lambda: packed({**entries(good()), "../../etc/cron.d/x": b"x"}),
+    ),
+}
+for _name, (_rule, _file, _make) in FILES.items():
+    BROKEN[_name] = (written(_file, _make), _rule)
 
 
 # -- folders

@@ -50,35 +50,10 @@ class Net(nn.Module):
 
 
 @case
-def healthy() -> Any:
-    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), (x(),), total
-
-
-@case
-def healthy_batchnorm() -> Any:
-    return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 2)), [(x(),), (x(),)], total
-
-
-@case
-def unused_layer() -> Any:
-    return Net(lambda m, v: m.a(v)), (x(),), total
-
-
-@case
 def unused_layer_frozen() -> Any:
     net = Net(lambda m, v: m.a(v))
     net.b.requires_grad_(False)
     return net, (x(),), total
-
-
-@case
-def output_left_out() -> Any:
-    return Net(lambda m, v: (m.a(v), m.b(v))), (x(),), first
-
-
-@case
-def output_left_out_dict() -> Any:
-    return Net(lambda m, v: {"main": m.a(v), "aux": m.b(v)}), (x(),), lambda o: o["main"].sum()
 
 
 @dataclass
@@ -87,49 +62,9 @@ class Pair:
     aux: torch.Tensor
 
 
-@case
-def output_left_out_dataclass() -> Any:
-    return Net(lambda m, v: Pair(m.a(v), m.b(v))), (x(),), lambda o: o.main.sum()
-
-
-@case
-def all_of_dataclass() -> Any:
-    return Net(lambda m, v: Pair(m.a(v), m.b(v))), (x(),), lambda o: (o.main + o.aux).sum()
-
-
 class Opaque:
     def __init__(self, main: torch.Tensor) -> None:
         self.main = main
-
-
-@case
-def opaque_output() -> Any:
-    return Net(lambda m, v: Opaque(m.b(m.a(v)))), (x(),), lambda o: o.main.sum()
-
-
-@case
-def opaque_output_unused() -> Any:
-    return Net(lambda m, v: Opaque(m.a(v))), (x(),), lambda o: o.main.sum()
-
-
-@case
-def branch_by_input() -> Any:
-    return Net(lambda m, v, f: m.a(v) if f else m.b(v)), [(x(), True), (x(), False)], total
-
-
-@case
-def branch_extra_in_second() -> Any:
-    return Net(lambda m, v, f: m.b(m.a(v)) if f else m.a(v)), [(x(), False), (x(), True)], total
-
-
-@case
-def branch_missing_in_second() -> Any:
-    return Net(lambda m, v, f: m.b(m.a(v)) if f else m.a(v)), [(x(), True), (x(), False)], total
-
-
-@case
-def detached_part() -> Any:
-    return Net(lambda m, v: m.b(m.a(v).detach())), (x(),), total
 
 
 @case
@@ -142,38 +77,8 @@ def no_grad_part() -> Any:
     return Net(run), (x(),), total
 
 
-@case
-def no_parameters() -> Any:
-    return nn.ReLU(), (x().requires_grad_(),), total
-
-
-@case
-def all_frozen() -> Any:
-    return nn.Linear(4, 4).requires_grad_(False), (x().requires_grad_(),), total
-
-
 def reentrant(module: nn.Module, v: torch.Tensor) -> torch.Tensor:
     return checkpoint(module, v, use_reentrant=True)
-
-
-@case
-def reentrant_once() -> Any:
-    return Net(lambda m, v: reentrant(m.b, m.a(v))), (x(),), total
-
-
-@case
-def reentrant_twice() -> Any:
-    return Net(lambda m, v: reentrant(m.b, reentrant(m.b, m.a(v)))), (x(),), total
-
-
-@case
-def reentrant_shared_with_plain() -> Any:
-    return Net(lambda m, v: reentrant(m.b, m.b(m.a(v)))), (x(),), total
-
-
-@case
-def reentrant_no_input_grad() -> Any:
-    return Net(lambda m, v: m.b(reentrant(m.a, v))), (x(),), total
 
 
 @case
@@ -190,11 +95,6 @@ def reentrant_only_layer_twice() -> Any:
 
 
 @case
-def reentrant_and_unused() -> Any:
-    return Net(lambda m, v: reentrant(m.b, m.a(v)), c=nn.Linear(4, 4)), (x(),), total
-
-
-@case
 def not_reentrant_twice() -> Any:
     def run(m: Any, v: torch.Tensor) -> torch.Tensor:
         v = checkpoint(m.b, m.a(v), use_reentrant=False)
@@ -208,23 +108,6 @@ def shared_weight() -> Any:
     net = Net(lambda m, v: m.b(m.a(v)))
     net.b.weight = net.a.weight
     return net, (x(),), total
-
-
-@case
-def layer_used_twice() -> Any:
-    return Net(lambda m, v: m.b(m.b(m.a(v)))), (x(),), total
-
-
-@case
-def returns_own_parameter() -> Any:
-    net = Net(lambda m, v: (m.b(m.a(v)), m.w), w=nn.Parameter(torch.ones(4)))
-    return net, (x(),), lambda o: o[0].sum() + o[1].sum()
-
-
-@case
-def returns_own_parameter_unused() -> Any:
-    net = Net(lambda m, v: (m.b(m.a(v)), m.w), w=nn.Parameter(torch.ones(4)))
-    return net, (x(),), first
 
 
 @case
@@ -293,55 +176,11 @@ def buffer_changed() -> Any:
 
 
 @case
-def devices_cpu_and_meta() -> Any:
-    return Net(lambda m, v: m.b(m.a(v)), c=nn.Linear(4, 4, device="meta")), (x(),), total
-
-
-@case
-def lazy_layer() -> Any:
-    return nn.Sequential(nn.LazyLinear(4)), (x(),), total
-
-
-@case
-def sparse_embedding() -> Any:
-    return nn.Sequential(nn.Embedding(9, 4, sparse=True), nn.Linear(4, 4)), (torch.arange(4),), total
-
-
-@case
-def sparse_embedding_unused() -> Any:
-    return Net(lambda m, v: m.b(m.a(v)), e=nn.Embedding(9, 4, sparse=True)), (x(),), total
-
-
-@case
 def sparse_gradient_elsewhere() -> Any:
     def run(m: Any, v: torch.Tensor) -> torch.Tensor:
         return m.b(m.a(F.embedding(v, m.w, sparse=True)))
 
     return Net(run, w=nn.Parameter(torch.randn(9, 4))), (torch.arange(4),), total
-
-
-@case
-def sparse_tied_to_dense() -> Any:
-    net = Net(lambda m, v: m.b(m.a(m.e(v))) @ m.e.weight.t(), e=nn.Embedding(9, 4, sparse=True))
-    return net, (torch.arange(4),), total
-
-
-@case
-def complex_parameter() -> Any:
-    w = nn.Parameter(torch.ones(4, dtype=torch.complex64))
-    return Net(lambda m, v: (m.b(m.a(v)) * m.w).abs(), w=w), (x(),), total
-
-
-@case
-def complex_unused() -> Any:
-    w = nn.Parameter(torch.ones(4, dtype=torch.complex64))
-    return Net(lambda m, v: m.b(m.a(v)), w=w), (x(),), total
-
-
-@case
-def integer_parameter() -> Any:
-    w = nn.Parameter(torch.ones(4, dtype=torch.int64), requires_grad=False)
-    return Net(lambda m, v: m.b(m.a(v)) * m.w, w=w), (x(),), total
 
 
 class NoneForWeight(torch.autograd.Function):
@@ -352,23 +191,6 @@ class NoneForWeight(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> Any:
         return grad, None
-
-
-@case
-def function_returns_none() -> Any:
-    net = Net(lambda m, v: NoneForWeight.apply(m.b(m.a(v)), m.w), w=nn.Parameter(torch.ones(4)))
-    return net, (x(),), total
-
-
-@case
-def multiplied_by_zero() -> Any:
-    return Net(lambda m, v: m.a(v) + 0.0 * m.b(v)), (x(),), total
-
-
-@case
-def loss_reaches_no_parameter() -> Any:
-    net = Net(lambda m, v: (m.b(m.a(v)), v * 2))
-    return net, (x().requires_grad_(),), lambda o: o[1].sum()
 
 
 @case
@@ -388,11 +210,6 @@ def ignored_parameter() -> Any:
 
 
 @case
-def syncbn_on_cpu() -> Any:
-    return nn.Sequential(nn.Linear(4, 4), nn.SyncBatchNorm(4)), (x(),), total
-
-
-@case
 def alternating_reentrant() -> Any:
     def run(m: Any, v: torch.Tensor, f: bool) -> torch.Tensor:
         v = reentrant(m.b, m.a(v))
@@ -409,21 +226,134 @@ def first_batch_complete_then_output_left_out() -> Any:
     return Net(lambda m, v, f: (m.a(v), m.b(v), f)), [(x(), False), (x(), True)], loss
 
 
-@case
-def unused_in_last_of_three() -> Any:
-    net = Net(lambda m, v, f: m.b(m.a(v)) if f else m.a(v))
-    return net, [(x(), True), (x(), True), (x(), False)], total
-
-
-@case
-def named_batches() -> Any:
-    net = Net(lambda m, v, scale: m.a(v) * scale)
-    return net, [{"v": x(), "scale": 2.0}, {"v": x(), "scale": 1.0}], total
-
-
-@case
-def own_loss() -> Any:
-    return Net(lambda m, v: {"loss": m.a(v).sum(), "logits": m.b(v)}), (x(),), None
+# cases of one expression
+ZOO |= {
+    "healthy": lambda: (nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), (x(),), total),
+    "healthy_batchnorm": lambda: (
+        nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 2)),
+        [(x(),), (x(),)],
+        total,
+    ),
+    "unused_layer": lambda: (Net(lambda m, v: m.a(v)), (x(),), total),
+    "output_left_out": lambda: (Net(lambda m, v: (m.a(v), m.b(v))), (x(),), first),
+    "output_left_out_dict": lambda: (
+        Net(lambda m, v: {"main": m.a(v), "aux": m.b(v)}),
+        (x(),),
+        lambda o: o["main"].sum(),
+    ),
+    "output_left_out_dataclass": lambda: (
+        Net(lambda m, v: Pair(m.a(v), m.b(v))),
+        (x(),),
+        lambda o: o.main.sum(),
+    ),
+    "all_of_dataclass": lambda: (
+        Net(lambda m, v: Pair(m.a(v), m.b(v))),
+        (x(),),
+        lambda o: (o.main + o.aux).sum(),
+    ),
+    "opaque_output": lambda: (Net(lambda m, v: Opaque(m.b(m.a(v)))), (x(),), lambda o: o.main.sum()),
+    "opaque_output_unused": lambda: (Net(lambda m, v: Opaque(m.a(v))), (x(),), lambda o: o.main.sum()),
+    "branch_by_input": lambda: (
+        Net(lambda m, v, f: m.a(v) if f else m.b(v)),
+        [(x(), True), (x(), False)],
+        total,
+    ),
+    "branch_extra_in_second": lambda: (
+        Net(lambda m, v, f: m.b(m.a(v)) if f else m.a(v)),
+        [(x(), False), (x(), True)],
+        total,
+    ),
+    "branch_missing_in_second": lambda: (
+        Net(lambda m, v, f: m.b(m.a(v)) if f else m.a(v)),
+        [(x(), True), (x(), False)],
+        total,
+    ),
+    "detached_part": lambda: (Net(lambda m, v: m.b(m.a(v).detach())), (x(),), total),
+    "no_parameters": lambda: (nn.ReLU(), (x().requires_grad_(),), total),
+    "all_frozen": lambda: (nn.Linear(4, 4).requires_grad_(False), (x().requires_grad_(),), total),
+    "reentrant_once": lambda: (Net(lambda m, v: reentrant(m.b, m.a(v))), (x(),), total),
+    "reentrant_twice": lambda: (Net(lambda m, v: reentrant(m.b, reentrant(m.b, m.a(v)))), (x(),), total),
+    "reentrant_shared_with_plain": lambda: (Net(lambda m, v: reentrant(m.b, m.b(m.a(v)))), (x(),), total),
+    "reentrant_no_input_grad": lambda: (Net(lambda m, v: m.b(reentrant(m.a, v))), (x(),), total),
+    "reentrant_and_unused": lambda: (
+        Net(lambda m, v: reentrant(m.b, m.a(v)), c=nn.Linear(4, 4)),
+        (x(),),
+        total,
+    ),
+    "layer_used_twice": lambda: (Net(lambda m, v: m.b(m.b(m.a(v)))), (x(),), total),
+    "returns_own_parameter": lambda: (
+        Net(lambda m, v: (m.b(m.a(v)), m.w), w=nn.Parameter(torch.ones(4))),
+        (x(),),
+        lambda o: o[0].sum() + o[1].sum(),
+    ),
+    "returns_own_parameter_unused": lambda: (
+        Net(lambda m, v: (m.b(m.a(v)), m.w), w=nn.Parameter(torch.ones(4))),
+        (x(),),
+        first,
+    ),
+    "devices_cpu_and_meta": lambda: (
+        Net(lambda m, v: m.b(m.a(v)), c=nn.Linear(4, 4, device="meta")),
+        (x(),),
+        total,
+    ),
+    "lazy_layer": lambda: (nn.Sequential(nn.LazyLinear(4)), (x(),), total),
+    "sparse_embedding": lambda: (
+        nn.Sequential(nn.Embedding(9, 4, sparse=True), nn.Linear(4, 4)),
+        (torch.arange(4),),
+        total,
+    ),
+    "sparse_embedding_unused": lambda: (
+        Net(lambda m, v: m.b(m.a(v)), e=nn.Embedding(9, 4, sparse=True)),
+        (x(),),
+        total,
+    ),
+    "sparse_tied_to_dense": lambda: (
+        Net(lambda m, v: m.b(m.a(m.e(v))) @ m.e.weight.t(), e=nn.Embedding(9, 4, sparse=True)),
+        (torch.arange(4),),
+        total,
+    ),
+    "complex_parameter": lambda: (
+        Net(lambda m, v: (m.b(m.a(v)) * m.w).abs(), w=nn.Parameter(torch.ones(4, dtype=torch.complex64))),
+        (x(),),
+        total,
+    ),
+    "complex_unused": lambda: (
+        Net(lambda m, v: m.b(m.a(v)), w=nn.Parameter(torch.ones(4, dtype=torch.complex64))),
+        (x(),),
+        total,
+    ),
+    "integer_parameter": lambda: (
+        Net(
+            lambda m, v: m.b(m.a(v)) * m.w,
+            w=nn.Parameter(torch.ones(4, dtype=torch.int64), requires_grad=False),
+        ),
+        (x(),),
+        total,
+    ),
+    "function_returns_none": lambda: (
+        Net(lambda m, v: NoneForWeight.apply(m.b(m.a(v)), m.w), w=nn.Parameter(torch.ones(4))),
+        (x(),),
+        total,
+    ),
+    "multiplied_by_zero": lambda: (Net(lambda m, v: m.a(v) + 0.0 * m.b(v)), (x(),), total),
+    "loss_reaches_no_parameter": lambda: (
+        Net(lambda m, v: (m.b(m.a(v)), v * 2)),
+        (x().requires_grad_(),),
+        lambda o: o[1].sum(),
+    ),
+    "syncbn_on_cpu": lambda: (nn.Sequential(nn.Linear(4, 4), nn.SyncBatchNorm(4)), (x(),), total),
+    "unused_in_last_of_three": lambda: (
+        Net(lambda m, v, f: m.b(m.a(v)) if f else m.a(v)),
+        [(x(), True), (x(), True), (x(), False)],
+        total,
+    ),
+    "named_batches": lambda: (
+        Net(lambda m, v, scale: m.a(v) * scale),
+        [{"v": x(), "scale": 2.0}, {"v": x(), "scale": 1.0}],
+        total,
+    ),
+    "own_loss": lambda: (Net(lambda m, v: {"loss": m.a(v).sum(), "logits": m.b(v)}), (x(),), None),
+}
 
 
 class Three(nn.Module):

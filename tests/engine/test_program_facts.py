@@ -1,13 +1,18 @@
-"""What a program's frames and records tell: own files in an import, the line that raised, Dynamo's logs."""
+"""What a program's frames, records and last words tell."""
 
 from __future__ import annotations
 
-import pytest
+import importlib.util
 
+import pytest
+from gate_machines import ROOT
+
+from torchdoctor import catalog
+from torchdoctor.engine import last_words
 from torchdoctor.engine.textfacts import event_value
 from torchdoctor.intake import read_text
 from torchdoctor.intake.texts import above_user_code
-from torchdoctor.model import Ending, EventKind, Transcript
+from torchdoctor.model import EventKind, Transcript
 
 _TORCH = "/home/user/venv/lib/python3.11/site-packages/torch"
 _SHADOWED = f"""Traceback (most recent call last):
@@ -64,14 +69,6 @@ def _dynamo(level: str) -> Transcript:
     return read_text("".join(f"{head}{line}\n" for line in lines) + "0 2.0\n")
 
 
-@pytest.mark.parametrize("level", ["V", "W", "I"])
-def test_graph_break_is_no_failure(level: str) -> None:
-    transcript = _dynamo(level)
-    assert transcript.ending is not Ending.BAD
-    assert all(event.kind is not EventKind.EXCEPTION for event in transcript.events)
-    assert [frame.line for event in transcript.events for frame in event.frames] == [10]
-
-
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -87,24 +84,106 @@ def test_words_above_user_code(line: str, said: bool) -> None:
     assert above_user_code(line) is said
 
 
-def test_cython_names_its_package() -> None:
-    text = """Traceback (most recent call last):
-  File "/home/user/project/train.py", line 2, in <module>
-    from scipy.spatial.distance import cdist
-  File "_ckdtree.pyx", line 1, in init scipy.spatial._ckdtree
-ValueError: numpy.dtype size changed, may indicate binary incompatibility
-"""
-    frames = read_text(text).events[0].frames
-    assert [frame.package for frame in frames] == ["", "scipy"]
+# A report that gives the message and the frames in blocks of their own
+MESSAGE = "AttributeError: Can't pickle local object 'build.<locals>.collate'\n"
+
+STACK = (
+    "Traceback (most recent call last):\n"
+    '  File "/home/u/train.py", line 22, in fit\n    for batch in loader:\n'
+    '  File "/usr/lib/python3.10/multiprocessing/reduction.py", line 60, in dump\n'
+    "    ForkingPickler(file, protocol).dump(obj)\n"
+)
+
+
+OTHER = STACK.replace("train.py", "eval.py").replace("22", "7")
+WHOLE = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n    f()\nKeyError: 1\n'
 
 
 @pytest.mark.parametrize(
-    ("line", "ending"),
+    ("text", "of", "frames"),
     [
-        ("job 2 failed once: shapes cannot be multiplied - using the fallback value", Ending.GOOD),
-        ("job 2 failed: shapes cannot be multiplied - no fallback for this layer", Ending.BAD),
+        (f"{MESSAGE}\nThe stack:\n{STACK}", "AttributeError",
+         "/home/u/train.py:fit | /usr/lib/python3.10/multiprocessing/reduction.py:dump"),
+        (f"{MESSAGE}ValueError: too late\n\n{STACK}", "ValueError", ""),
+        (f"{MESSAGE}\n{STACK}\nand\n{OTHER}", "AttributeError", ""),
+        (f"{WHOLE}\nlater\n{STACK}", "KeyError", "a.py:<module>"),
+    ],
+    ids=["one message and one stack", "two messages", "two stacks", "frames of its own"],
+)  # fmt: skip
+def test_whose_frames_a_message_without_any_gets(text: str, of: str, frames: str) -> None:
+    transcript = read_text(text)
+    (event,) = (one for one in transcript.events if one.kind is EventKind.EXCEPTION and one.type == of)
+    assert event_value("event.frames", event, transcript) == frames
+
+
+# Which setting a dying torch speaks of, and whether the environment is to blame
+
+
+GIVEN = {
+    "CUDA_VISIBLE_DEVICES": "0,1",
+    "NCCL_DEBUG": "INFO",
+    "PYTORCH_ALLOC_CONF": "expandable_segments:True,bogus:1",
+    "OMP_NUM_THREADS": "four",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("libgomp: Invalid value for environment variable OMP_NUM_THREADS", ("OMP_NUM_THREADS",)),
+        ("Unrecognized key 'bogus' in Accelerator allocator config.", ("PYTORCH_ALLOC_CONF",)),
+        ("expected an INFO or a True", ()),  # words of half of all settings
+        ("cannot open shared object file", ()),
     ],
 )
-def test_way_around_a_failure(line: str, ending: Ending) -> None:
-    text = f"{line}\njob 0 0.0\njob 1 1.0\nall jobs done, results written to results.csv\n"
-    assert read_text(text).ending is ending
+def test_the_variable_is_the_one_that_is_named_or_whose_value_is_quoted(
+    text: str, names: tuple[str, ...]
+) -> None:
+    assert last_words.quoted(text, GIVEN) == names
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "terminate called after throwing an instance of 'c10::ValueError'\n"
+        "  what():  Unrecognized key 'bogus' in Accelerator allocator config.\n",
+        "ValueError: Unrecognized key 'bogus' in CUDA allocator config.\n",
+    ],
+)
+def test_what_a_rule_knows_gets_its_title_and_the_variable_that_is_set(words: str) -> None:
+    found = last_words.cause(words, GIVEN)
+    assert found is not None
+    assert found.rule == "allocator-option-invalid"
+    assert found.variables == ("PYTORCH_ALLOC_CONF",)
+    assert "bogus" in found.line
+    assert found.of_environment
+
+
+def test_a_fault_of_the_gpu_is_not_the_environments() -> None:
+    found = last_words.cause("RuntimeError: CUDA error: uncorrectable ECC error encountered\n", GIVEN)
+    assert found is not None
+    assert found.rule == "ecc-uncorrectable"
+    assert not found.of_environment
+
+
+@pytest.mark.parametrize("words", ["", "\n", "a warning that nobody minds\n"])
+def test_words_that_no_rule_knows_have_no_cause(words: str) -> None:
+    assert last_words.cause(words, GIVEN) is None
+
+
+def test_the_causes_that_lie_in_packages_are_rules() -> None:
+    assert set(catalog.load().ids()) >= last_words._PACKAGES
+
+
+def test_the_jobs_interpreter_tells_the_same_settings() -> None:
+    path = ROOT / "torchdoctor" / "gate" / "child" / "environment.py"
+    spec = importlib.util.spec_from_file_location("environment_settings", path)
+    assert spec is not None
+    assert spec.loader is not None
+    child = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(child)
+    assert child.SETTINGS == last_words._SETTINGS
+    assert child.SHOWN == last_words._SHOWN
+    assert last_words.settings({"PYTORCH_ALLOC_CONF": "x" * 9999, "HOME": "/home/u"}) == {
+        "PYTORCH_ALLOC_CONF": "x" * child.SHOWN
+    }

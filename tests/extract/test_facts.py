@@ -15,11 +15,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
-from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from case_files import table
 
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine.diagnose import diagnose
@@ -63,13 +63,9 @@ def events(lines: list[str]) -> Iterator[Event]:
 
 
 def shown() -> Iterator[Shown]:
-    held = "\n" + (Path(__file__).parent / "facts.cases").read_text(encoding="utf-8")
-    for part in held.split("\n=== ")[1:]:
-        head, *lines = part.split("\n")
+    for head, given, expected in table(Path(__file__).with_name("facts.cases")):
         found = _HEAD.fullmatch(head)
         assert found is not None, head
-        given = list(takewhile(lambda line: line != "---", lines))
-        expected = [line for line in lines[len(given) + 1 :] if line]
         if found["text"]:
             transcript = read_text("\n".join(given), "log")
         else:

@@ -16,7 +16,7 @@ import pytest
 from gate_machines import ROOT, Altered
 
 from torchdoctor.gate.checks_caches import covers
-from torchdoctor.gate.finding import Action, Finding, Verdict, Weight
+from torchdoctor.gate.finding import Finding, Verdict, Weight
 from torchdoctor.gate.fleet import merge
 from torchdoctor.gate.outcome import GateOutcome
 from torchdoctor.model import Blame
@@ -48,29 +48,6 @@ def judged(**told: Any) -> GateOutcome:
 
 
 # --- caches
-
-
-@pytest.mark.parametrize(
-    ("row", "verdict", "tag", "action"),
-    [
-        (["/c", "Read-only file system", True, -1], ENV, "cache-closed", Action.CHANGE_JOB),
-        (["/c", "it is not a folder", True, -1], ENV, "cache-closed", Action.CHANGE_JOB),
-        (["/c", "No space left on device", True, 0], ENV, "cache-full", Action.CLEAN_UP),
-        (["/c", "Disk quota exceeded", True, 10**12], ENV, "cache-full", Action.CLEAN_UP),
-        (["/c", "", True, 64_000_000], FIT, "cache-small", Action.CLEAN_UP),
-        (["/c", "", False, 10**12], FIT, "cache-noexec", Action.CHANGE_JOB),
-    ],
-)
-def test_a_folder_that_cannot_be_used_is_the_environments_fault(
-    row: list[Any], verdict: Verdict, tag: str, action: Action
-) -> None:
-    outcome = judged(caches=[row])
-    assert outcome.verdict is verdict
-    assert found(outcome, tag).action is action
-
-
-def test_a_folder_with_room_is_nothing() -> None:
-    assert judged(caches=[["/c", "", True, 10**12], ["/old", "", True]]).findings == ()
 
 
 @pytest.mark.parametrize(
@@ -211,17 +188,6 @@ def test_a_library_from_elsewhere_than_the_wheel_is_told(tmp_path: Path, child: 
 # --- addresses
 
 
-@pytest.mark.parametrize(
-    ("told", "weight"),
-    [("yes", None), ("No route to host", Weight.FAIL), ("no answer within 1.5 s", Weight.WARN)],
-)
-def test_a_rank_0_that_cannot_be_reached(told: str, weight: Weight | None) -> None:
-    outcome = judged(master_reached=told, job={"MASTER_ADDR": "n1", "MASTER_PORT": "29500", "RANK": "8"})
-    tags = {one.tag: one.weight for one in outcome.findings}
-    assert tags == ({"master-unreachable": weight} if weight else {})
-    assert outcome.verdict is (ENV if weight is Weight.FAIL else FIT)
-
-
 def test_reaching_is_tried(child: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     import errno
     import socket
@@ -247,16 +213,6 @@ def test_reaching_is_tried(child: ModuleType, monkeypatch: pytest.MonkeyPatch) -
     assert child.reached("n1", 1) == "no answer within 1.5 s"
 
 
-@pytest.mark.parametrize(("nodes", "told"), [("1", False), ("4", True)])
-def test_a_name_that_leads_to_itself_matters_among_several_nodes(nodes: str, told: bool) -> None:
-    it = Altered()
-    it.variables(SLURM_NNODES=nodes)
-    it.environment(host_addresses=["127.0.1.1"])
-    outcome = it.judge()
-    assert outcome.verdict is FIT
-    assert {one.tag for one in outcome.findings} == ({"host-loopback"} if told else set())
-
-
 def test_variables_of_nccl_are_compared_and_those_of_torch_told(child: ModuleType) -> None:
     assert child.leaks("TORCH_NCCL_DUMP_ON_TIMEOUT")
     assert child.leaks("NCCL_P2P_DISABLE")
@@ -265,39 +221,6 @@ def test_variables_of_nccl_are_compared_and_those_of_torch_told(child: ModuleTyp
     assert outcome.fingerprint["nccl_variables"] == {"NCCL_SOCKET_IFNAME": "eth0"}
     assert outcome.fingerprint["image"] == "train.sif"
     assert outcome.fingerprint["architectures"] == ["9.0"]
-
-
-JOB = {"MASTER_ADDR": "n1", "MASTER_PORT": "29500", "RANK": "0", "WORLD_SIZE": "8"}
-
-
-@pytest.mark.parametrize(
-    ("told", "tag", "verdict"),
-    [
-        ({"job": JOB, "master_error": "Name or service not known"}, "rendezvous", ENV),
-        ({"job": JOB, "master_port_free": False}, "master-port", ENV),
-        ({"job": JOB, "master_port_free": True}, "", FIT),
-        ({"job": {**JOB, "NCCL_SOCKET_IFNAME": "ib0"}}, "ifname", ENV),  # there is none
-        ({"job": {**JOB, "NCCL_SOCKET_IFNAME": "eth"}}, "", FIT),  # a beginning is enough for NCCL
-        ({"job": {**JOB, "NCCL_SOCKET_IFNAME": "=eth"}}, "ifname", ENV),
-        ({"job": {**JOB, "NCCL_SOCKET_IFNAME": "^docker,lo"}}, "", FIT),
-        ({"job": {**JOB, "GLOO_SOCKET_IFNAME": "eth"}}, "ifname", ENV),  # and not for gloo
-        (
-            {
-                "job": {**JOB, "GLOO_SOCKET_IFNAME": "eth1"},
-                "interfaces": [["eth1", "down"], ["lo", "unknown"]],
-            },
-            "ifname",
-            ENV,
-        ),
-        ({"job": {}, "master_addresses": ["127.0.0.1"]}, "", FIT),  # one node by itself
-    ],
-)
-def test_where_ranks_meet(told: dict[str, Any], tag: str, verdict: Verdict) -> None:
-    outcome = judged(**told)
-    assert outcome.verdict is verdict, outcome.findings
-    assert [one.tag for one in outcome.findings] == ([tag] if tag else [])
-    if tag:
-        assert found(outcome, tag).action is Action.CHANGE_JOB
 
 
 @pytest.mark.parametrize(("seen", "verdict"), [(8, FIT), (5, ENV)])
@@ -309,27 +232,6 @@ def test_a_job_that_sees_fewer_gpus_than_it_was_given(seen: int, verdict: Verdic
     assert outcome.verdict is verdict
     if verdict is ENV:
         assert found(outcome, "allocation").observed == "torch sees 5"
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "weight"),
-    [
-        ("CUDA_LAUNCH_BLOCKING", "1", Weight.WARN),
-        ("CUDA_LAUNCH_BLOCKING", "0", Weight.INFO),
-        ("NCCL_IB_DISABLE", "1", Weight.WARN),
-        ("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", Weight.WARN),
-        ("TORCH_DISTRIBUTED_DEBUG", "DETAIL", Weight.WARN),
-        ("TORCH_NCCL_BLOCKING_WAIT", "1", Weight.WARN),
-        ("TORCH_NCCL_TRACE_BUFFER_SIZE", "2000", Weight.INFO),
-        ("CUDA_DEVICE_MAX_CONNECTIONS", "1", Weight.INFO),
-        ("LD_PRELOAD", "/x.so", Weight.INFO),
-    ],
-)
-def test_variables_that_are_left_from_a_search_for_errors(name: str, value: str, weight: Weight) -> None:
-    outcome = judged(leaked={name: value})
-    assert outcome.verdict is FIT
-    (one,) = [one for one in outcome.findings if one.check == "debug-environment"]
-    assert (one.tag, one.weight) == (name.lower(), weight)
 
 
 @pytest.mark.parametrize(
@@ -351,40 +253,7 @@ def test_which_code_runs_on_which_gpu(arches: list[str], capability: str, fits: 
     assert covers(arches, capability) is fits
 
 
-def test_fewer_processors_than_gpus_and_little_memory() -> None:
-    it = Altered()
-    it.variables(SLURM_PROCID="0", SLURM_GPUS_ON_NODE="8")
-    it.put("node.cpus", 4)
-    it.put("node.cgroup_memory_bytes", 1 << 30)
-    outcome = it.judge()
-    assert outcome.verdict is FIT
-    assert {(one.tag, one.weight) for one in outcome.findings} == {
-        ("cpus", Weight.WARN), ("cgroup", Weight.WARN),
-    }  # fmt: skip
-
-
 def test_what_python_and_torch_are_is_in_the_verdict() -> None:
     outcome = judged()
     for key in ("python", "torch", "cuda", "nccl", "cudnn", "driver", "kernel"):
         assert outcome.fingerprint[key], key
-
-
-@pytest.mark.parametrize(
-    ("told", "tag"),
-    [
-        ({"kernel.2": "RuntimeError: CUDA error: no kernel image is available"}, "kernel-image"),
-        ({"cuda_error": "RuntimeError: CUDA unknown error"}, "cuda-error"),
-        ({"import_error": "ImportError: libcudart.so.13: cannot open", "torch": None}, "torch"),
-    ],
-)
-def test_a_torch_that_cannot_use_the_gpus_is_the_environments_fault(told: dict[str, Any], tag: str) -> None:
-    outcome = judged(**told)
-    assert outcome.verdict is ENV
-    assert found(outcome, tag).action is Action.CHANGE_JOB
-
-
-def test_one_gpu_on_which_the_first_kernel_fails_is_the_nodes() -> None:
-    outcome = judged(**{"kernel.2": "RuntimeError: CUDA error: uncorrectable ECC error encountered"})
-    assert outcome.verdict is Verdict.UNFIT
-    (one,) = outcome.findings
-    assert (one.gpu, one.blame) == (2, Blame.NODE)

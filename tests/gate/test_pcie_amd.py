@@ -51,13 +51,6 @@ def test_errors_on_a_link_are_told_with_their_gpu(row: list[Any], tag: str) -> N
         assert row[1] in found.observed
 
 
-def test_a_few_repaired_errors_are_nothing() -> None:
-    it = Altered()
-    it.put("node.pcie_errors", [[GPU1, GPU1, 999, 0, 0], [GPU1, "0000:40:01.1", 3, 0, 0]])
-    it.log(f"nvidia {GPU1}: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)")
-    assert it.judge().findings == ()
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -75,25 +68,11 @@ def test_the_kernel_log_tells_of_them_where_nobody_counts(line: str) -> None:
     assert line in found.evidence
 
 
-def test_errors_of_a_disk_or_a_network_card_are_not_a_gpus() -> None:
-    it = Altered()
-    it.log("nvme 0000:e8:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer")
-    assert it.judge().findings == ()
-
-
 def test_a_site_may_count_them() -> None:
     it = Altered()
     it.put("node.pcie_errors", [[GPU1, GPU1, 0, 0, 1]])
     it.policy = Policy("site.toml", weights={"pcie-errors": "fail"})
     assert it.judge().verdict is UNFIT
-
-
-def test_counters_that_cannot_be_read_are_said() -> None:
-    it = Altered()
-    it.forget("node.pcie_errors")
-    outcome = it.judge()
-    assert outcome.verdict is FIT
-    assert "pcie-errors" in {one.check for one in outcome.untold}
 
 
 @pytest.fixture
@@ -183,14 +162,6 @@ def test_a_healthy_node_of_amd_gpus_is_fit_and_one_too_few_is_not() -> None:
     assert by_tag(outcome, "gpu-count").observed == "7 GPUs, 7 on the PCI bus"
 
 
-def test_an_amd_gpu_without_counters_is_not_called_fit() -> None:
-    it = mi300()
-    it.put("node.amd_errors", it.known["node.amd_errors"].value[1:])
-    outcome = it.judge()
-    assert outcome.verdict is OPEN
-    assert "ecc" in {one.check for one in outcome.untold if one.required}
-
-
 @pytest.mark.parametrize(
     ("lines", "verdict", "tag", "action"),
     [
@@ -233,64 +204,6 @@ def test_what_the_driver_says(lines: list[str], verdict: Verdict, tag: str, acti
     assert found.evidence
     if verdict is UNFIT:
         assert {one.blame for one in outcome.findings if one.counts} == {Blame.NODE}
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "no uncorrectable hardware errors detected in umc block",
-        "0 uncorrectable hardware errors detected in umc block",
-        "3145680 uncorrectable hardware errors detected in umc block",  # a sleeping card's registers
-        "12 correctable hardware errors detected in total in umc block",
-        "reserve 0xa00000 from 0x83e0000000 for PSP TMR",
-    ],
-)
-def test_what_is_harmless_is_not_told(line: str) -> None:
-    it = mi300()
-    it.log(*said(line))
-    assert it.judge().findings == ()
-
-
-def test_a_reset_that_worked_ends_what_was_before_it_but_not_bad_pages() -> None:
-    it = mi300()
-    uncorrected = "2 uncorrectable hardware errors detected in umc block"
-    it.log(*said(uncorrected, BEGIN, DONE))
-    assert it.judge().verdict is FIT
-    it.log(*said(uncorrected), at_s=6000.0)
-    assert it.judge().verdict is UNFIT
-    it = mi300()
-    it.log(*said("RAS records:140 exceed threshold:128", BEGIN, DONE))
-    assert it.judge().verdict is UNFIT
-
-
-def test_a_reset_of_one_gpu_says_nothing_of_another() -> None:
-    it = mi300()
-    it.log(*said(RING, BEGIN, FAILED), *said(BEGIN, DONE, address="0000:c4:00.0"))
-    outcome = it.judge()
-    assert {one.pci for one in outcome.findings if one.counts} == {"0000:c1:00"}
-
-
-def test_a_reset_under_way_is_given_its_time() -> None:
-    it = mi300()
-    it.log(*said(BEGIN), at_s=8990.0)
-    assert it.judge().verdict is FIT
-
-
-def test_lines_without_an_address_belong_to_the_gpu_before_them() -> None:
-    it = mi300()
-    it.log(
-        f"amdgpu {AMD0}: amdgpu: GPU reset begin!",
-        "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* GPU Recovery Failed: -110",
-    )
-    assert by_tag(it.judge(), "amd-reset-failed").pci == "0000:c1:00"
-
-
-def test_counters_of_uncorrectable_errors_warn() -> None:
-    it = mi300()
-    it.put("node.amd_errors", [[AMD0, 3, 0], *it.known["node.amd_errors"].value[1:]])
-    outcome = it.judge()
-    assert outcome.verdict is FIT
-    assert by_tag(outcome, "ecc").pci == "0000:c1:00"
 
 
 # --- nodes without GPUs

@@ -107,34 +107,6 @@ FIT, UNFIT, ENV = Verdict.FIT, Verdict.UNFIT, Verdict.ENVIRONMENT
 TASK = {"SLURM_PROCID": "0"}
 
 
-@pytest.mark.parametrize(
-    ("variables", "verdict"),
-    [
-        ({}, FIT),
-        ({"SLURM_GPUS_ON_NODE": "2"}, FIT),
-        ({"SLURM_GPUS_ON_NODE": "3"}, UNFIT),
-        ({**TASK, "SLURM_STEP_GPUS": "0,1,2", "CUDA_VISIBLE_DEVICES": "0,1,2"}, UNFIT),
-        # a GPU for each task: the others of the job are not to be seen
-        ({**TASK, "SLURM_GPUS_ON_NODE": "8", "CUDA_VISIBLE_DEVICES": "0,1"}, FIT),
-        ({**TASK, "SLURM_JOB_GPUS": "4,5", "CUDA_VISIBLE_DEVICES": "0,1"}, FIT),
-        ({"CUDA_VISIBLE_DEVICES": "0,1,2"}, ENV),
-        ({"CUDA_VISIBLE_DEVICES": "1"}, FIT),
-        ({"CUDA_VISIBLE_DEVICES": ""}, FIT),
-        ({"CUDA_VISIBLE_DEVICES": "GPU-00000000-0000-0000-0000-000000000002"}, FIT),
-        ({"CUDA_VISIBLE_DEVICES": "GPU-77777777"}, ENV),
-        ({"CUDA_VISIBLE_DEVICES": "MIG-1,MIG-2,MIG-3"}, FIT),
-        ({"NVIDIA_VISIBLE_DEVICES": "all"}, FIT),
-        ({"LOCAL_WORLD_SIZE": "2"}, FIT),
-        # more ranks than GPUs may be meant so: it is told, and stops nothing
-        ({"LOCAL_WORLD_SIZE": "8"}, FIT),
-    ],
-)
-def test_requests_of_jobs_on_a_node_with_two_gpus(variables: dict[str, str], verdict: Verdict) -> None:
-    it = Altered("h200x2")
-    it.variables(**variables)
-    assert it.judge().verdict is verdict
-
-
 def test_the_policy_is_for_the_whole_node_and_a_task_sees_its_share() -> None:
     it = Altered("h200x2")
     it.policy = Policy("site.toml", {"gpus": 8})

@@ -17,27 +17,6 @@ NEEDS = sorted({(check.id, name) for check in passive.CHECKS for name in check.n
 NO_NEEDS = {"nvml", "gpu-count"}
 
 
-def blind(*programs: str) -> Altered:
-    """A machine whose programs told nothing."""
-    it = Altered()
-    for program, prefix in (
-        ("gate-nvml", ("gpu.", "driver.")),
-        ("gate-node", ("node.",)),
-        ("gate-mounts", ("mounts.",)),
-        ("gate-kernel-log", ("kernel.",)),
-    ):
-        if program in programs or not programs:
-            for one in prefix:
-                it.drop(program, one, Outcome(exit_code=1, note="its program failed"))
-    return it
-
-
-def test_where_nothing_could_be_read_nobody_is_to_blame() -> None:
-    outcome = blind().judge()
-    assert outcome.verdict is Verdict.INCONCLUSIVE
-    assert outcome.findings == ()
-
-
 @pytest.mark.parametrize("check", CHECKS)
 def test_every_check_lists_itself_when_what_it_reads_is_unreadable(check: str) -> None:
     it = Altered()
@@ -86,13 +65,6 @@ def test_a_question_that_no_gpu_answers_is_said_too() -> None:
     ]
     it.policy = Policy("site.toml", required=("throttle",))
     assert it.judge().verdict is Verdict.INCONCLUSIVE
-
-
-@pytest.mark.parametrize("program", ["gate-nvml", "gate-node", "gate-kernel-log"])
-def test_a_program_that_told_nothing_is_never_fit(program: str) -> None:
-    outcome = blind(program).judge()
-    assert outcome.verdict is Verdict.INCONCLUSIVE
-    assert outcome.findings == ()
 
 
 @pytest.mark.parametrize(

@@ -94,45 +94,6 @@ def stamped(*lines: tuple[str, str]) -> str:
     return "".join(f"2026-03-09 14:00:{clock} INFO trainer: {text}\n" for clock, text in lines)
 
 
-def test_clocks_that_differ_are_set_by_common_steps(tmp_path: Path, rules: RuleSet) -> None:
-    """The clock of b is 6.5 s ahead, which its steps show; it fails first though its stamps say later."""
-    a = stamped(*((f"{n:02d}.000", f"step={n}" if n < 7 else "evaluating") for n in range(1, 12)))
-    b = stamped(*((f"{n + 6:02d}.500", f"step={n}") for n in range(1, 7)))
-    failed = "2026-03-09 14:00:{} ERROR trainer: failed\n" + OWN
-    files = {"a01_rank0.log": a + failed.format("11.100"), "b02_rank1.log": b + failed.format("12.700")}
-    first = report_of(tmp_path, files, rules).first_failure
-    assert first is not None
-    assert (first.rank, first.tie) == (1, ())
-
-
-def test_clocks_without_common_steps_are_no_evidence(tmp_path: Path, rules: RuleSet) -> None:
-    files = {
-        f"node0{rank}_rank{rank}.log": f"2026-03-09 14:00:0{rank}.500 ERROR trainer: boom\n" + OWN
-        for rank in (0, 1)
-    }
-    first = report_of(tmp_path, files, rules).first_failure
-    assert first is not None
-    assert first.tie == (0, 1)
-
-
-def test_the_launchers_root_cause_is_only_a_hint(tmp_path: Path, rules: RuleSet) -> None:
-    box = (
-        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
-        "============================================================\ntrain.py FAILED\n"
-        "------------------------------------------------------------\nFailures:\n[1]:\n"
-        "  time      : 2026-03-09_14:00:09\n  host      : h1\n  rank      : 1 (local_rank: 1)\n"
-        "  exitcode  : 1 (pid: 41)\n  error_file: <N/A>\n  traceback : x\n"
-        "------------------------------------------------------------\n"
-        "Root Cause (first observed failure):\n[0]:\n"
-        "  time      : 2026-03-09_14:00:09\n  host      : h1\n  rank      : 0 (local_rank: 0)\n"
-        "  exitcode  : 1 (pid: 40)\n  error_file: <N/A>\n  traceback : x\n"
-        "============================================================\n"
-    )
-    report = report_of(tmp_path, {"rank_0.log": CLOSED, "rank_1.log": OWN, "agent.log": box}, rules)
-    assert report.first_failure is not None
-    assert (report.first_failure.rank, report.first_failure.tie) == (1, ())
-
-
 def watchdog(rank: int, seq: int, op: str, numel: int, last: int | None = None) -> str:
     last = seq if last is None else last
     return (
@@ -145,43 +106,6 @@ def watchdog(rank: int, seq: int, op: str, numel: int, last: int | None = None) 
     )
 
 
-DUMPED = (
-    "[rank3]:[E0309 14:10:01.1 ProcessGroupNCCL.cpp:1914] [PG ID 0 PG GUID 0(default_pg) Rank 3] Received a "
-    "dump signal due to a collective timeout from  rank 0 and we will try our best to dump the debug "
-    "info. Last enqueued NCCL work: {0}, last completed NCCL work: {0}.\n"
-)
-
-
-@pytest.mark.parametrize(
-    ("fourth", "why"),
-    [
-        (watchdog(3, 40, "BROADCAST", 5), "kinds of collectives"),
-        (watchdog(3, 40, "ALLREDUCE", 7), "sizes"),
-        (watchdog(3, 41, "ALLREDUCE", 4096), "sequence numbers"),
-        (DUMPED.format(39), "never called collective 40"),
-        ("2026-03-09 14:00:01 INFO step 3\n", "waited for it"),
-    ],
-)
-def test_the_odd_one_of_four(fourth: str, why: str, tmp_path: Path, rules: RuleSet) -> None:
-    files = {f"rank_{rank}.log": watchdog(rank, 40, "ALLREDUCE", 4096) for rank in range(3)} | {
-        "rank_3.log": fourth
-    }
-    first = report_of(tmp_path, files, rules).first_failure
-    assert first is not None
-    assert (first.rank, first.tie) == (3, ())
-    assert why in first.decided_by
-
-
-def test_two_and_two_is_a_tie(tmp_path: Path, rules: RuleSet) -> None:
-    files = {
-        f"rank_{rank}.log": watchdog(rank, 40, "ALLREDUCE" if rank < 2 else "ALLGATHER", 64)
-        for rank in range(4)
-    }
-    first = report_of(tmp_path, files, rules).first_failure
-    assert first is not None
-    assert first.tie == (0, 1, 2, 3)
-
-
 def test_flight_records_of_a_rank_branch(rules: RuleSet) -> None:
     """Captured with two GPUs: rank 0 averages a number of its own while rank 1 goes on with the next step."""
     report = explain([str(FLIGHT / "rank_0"), str(FLIGHT / "rank_1")], FactBook(), rules).report
@@ -189,44 +113,6 @@ def test_flight_records_of_a_rank_branch(rules: RuleSet) -> None:
     assert report.first_failure is not None
     assert (report.first_failure.rank, report.first_failure.tie) == (0, ())
     assert {item.rank for item in report.diagnoses[0].evidence} == {0, 1}
-
-
-STUCK = (
-    "Timeout (0:05:00)!\nThread 0x00007f96e3402b80 (most recent call first):\n"
-    '  File "/w/cache.py", line 57 in refresh\n  File "/w/train.py", line 31 in <module>\n'
-)
-IN_COLLECTIVE = (
-    "Timeout (0:05:00)!\nThread 0x00007f96e3402b80 (most recent call first):\n"
-    '  File "/opt/venv/site-packages/torch/distributed/distributed_c10d.py", line 2999 in all_reduce\n'
-    '  File "/w/train.py", line 24 in <module>\n'
-)
-LOADER = (
-    'Thread 3510 (idle): "MainThread"\n    wait (threading.py:359)\n'
-    "    _try_get_data (torch/utils/data/dataloader.py:1310)\n    <module> (train.py:31)\n"
-)
-BATON = (
-    'Thread 3510 (idle): "MainThread"\n    wait (torch/utils/file_baton.py:49)\n'
-    "    load (torch/utils/cpp_extension.py:1310)\n    <module> (train.py:3)\n"
-)
-OTHER_CALL = IN_COLLECTIVE.replace("all_reduce", "broadcast").replace("line 24", "line 40")
-
-
-@pytest.mark.parametrize(
-    ("odd", "rule"),
-    [
-        (STUCK, "dist-timeout-long-rank0-work"),
-        (LOADER, "dataloader-hang"),
-        (BATON, "extension-stale-lock"),
-        (OTHER_CALL, "collective-rank-branch"),
-    ],
-    ids=["own code", "loader", "build lock", "branch"],
-)
-def test_a_hang_by_its_stacks(odd: str, rule: str, tmp_path: Path, rules: RuleSet) -> None:
-    files = {f"stack_rank{rank}.txt": IN_COLLECTIVE for rank in range(4)} | {"stack_rank2.txt": odd}
-    report = report_of(tmp_path, files, rules)
-    assert report.diagnoses[0].rule == rule
-    assert report.first_failure is not None
-    assert (report.first_failure.rank, report.first_failure.tie) == (2, ())
 
 
 @pytest.mark.parametrize(("kind", "seed"), [("oom", 5), ("branch", 6), ("half-and-half", 9)])
@@ -241,27 +127,6 @@ def test_the_ranks_in_the_middle_of_many_are_judged_too(
     assert first is not None
     assert (first.tie if case.tie else first.rank) == (case.tie or case.rank)
     assert case.tie or not first.tie
-
-
-@pytest.mark.parametrize(("step", "rank", "tie"), [(4, 0, (0, 1)), (8, 0, ())])
-def test_a_step_that_both_had_reached_does_not_show_that_the_run_went_on(
-    step: int, rank: int, tie: tuple[int, ...], tmp_path: Path, rules: RuleSet
-) -> None:
-    """torchrun --tee prints the lines of each rank when it gets to them: here after the other's traceback."""
-
-    def failed(rank: int) -> str:
-        lines = (
-            "Traceback (most recent call last):",
-            '  File "/w/train.py", line 20, in <module>',
-            "    loss.backward()",
-            "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",
-        )
-        return "".join(f"[default{rank}]:[rank{rank}]: {line}\n" for line in lines)
-
-    text = f"[default0]:step 4 loss 1.5\n{failed(0)}[default1]:step {step} loss 1.5\n{failed(1)}"
-    first = report_of(tmp_path, {"launcher.log": text}, rules).first_failure
-    assert first is not None
-    assert (first.rank, first.tie) == (rank, tie)
 
 
 def test_what_no_rule_knows_on_the_first_rank_comes_before_what_one_knows_on_a_later(
@@ -296,35 +161,3 @@ def test_a_warning_of_a_rank_that_ended_well_in_its_other_stream_is_a_note(
     cut = {**files, "ranks/none_x/attempt_0/1/stdout.log": "rank 1: step 0 loss 1.0\n"}
     report = report_of(tmp_path, {**cut, "ranks/none_x/attempt_0/0/stderr.log": warned}, rules)
     assert [one.rule for one in report.diagnoses] == ["dist-barrier-device"]
-
-
-@pytest.mark.parametrize(("ranks", "rank"), [((0, 1), None), ((1, 2), 1)])
-def test_where_all_lost_the_store_no_rank_failed_first(
-    ranks: tuple[int, ...], rank: int | None, tmp_path: Path, rules: RuleSet
-) -> None:
-    """As two H200 showed it: the launcher hosts the store, and was killed. A rank 0 that is not there may."""
-    lost = "torch.distributed.DistNetworkError: Broken pipe"
-    text = (
-        f'Traceback (most recent call last):\n  File "/w/train.py", line 16, in <module>\n    f()\n{lost}\n'
-    )
-    first = report_of(tmp_path, {f"rank_{one}.log": text for one in ranks}, rules).first_failure
-    assert first is not None
-    assert first.rank == rank
-
-
-def test_a_spawned_process_is_named_where_nothing_else_tells_a_rank(tmp_path: Path, rules: RuleSet) -> None:
-    text = (
-        "Traceback (most recent call last):\n"
-        '  File "/w/launch.py", line 35, in <module>\n    mp.spawn(worker, nprocs=2)\n'
-        '  File "/opt/venv/lib/python3.12/site-packages/torch/multiprocessing/spawn.py", line 211, in join\n'
-        "    raise ProcessRaisedException(msg, error_index, failed_process.pid)\n"
-        "torch.multiprocessing.spawn.ProcessRaisedException: \n\n"
-        "-- Process 1 terminated with the following error:\nTraceback (most recent call last):\n"
-        '  File "/opt/venv/lib/python3.12/site-packages/torch/multiprocessing/spawn.py", line 87, in _wrap\n'
-        '    fn(i, *args)\n  File "/w/launch.py", line 13, in schedule\n    raise ValueError(step)\n'
-        "ValueError: 21\n"
-    )
-    report = report_of(tmp_path, {"output.log": text}, rules)
-    assert report.diagnoses[0].rule == "own-code-error"
-    assert report.first_failure is not None
-    assert report.first_failure.rank == 1

@@ -1,13 +1,13 @@
-"""Escape sequences, carriage returns, control characters, escaped text."""
+"""Lines before anything is read of them: escape sequences, control characters, lines of two ranks."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
+from pace import bounded
 
 from torchdoctor.intake import read_text
 from torchdoctor.intake.clean import clean
+from torchdoctor.intake.interleave import Interleaved
 from torchdoctor.model import EventKind
 
 
@@ -48,70 +48,78 @@ def test_progress_bars_collapse_and_the_error_behind_them_is_seen() -> None:
     assert transcript.events[2].frames[0].line == 3
 
 
-def test_a_traceback_in_a_json_string_is_unescaped() -> None:
-    raw = (
-        '{"name":"RuntimeError","stack":"\\u001b[0;31m-----\\u001b[0m\\n\\u001b[0;31mRuntimeError\\u001b[0m'
-        "                              Traceback (most recent call last)\\nCell \\u001b[0;32mIn[3], line "
-        "2\\u001b[0m\\n"
-        "----> 2 y = zeros()\\n\\n\\u001b[0;31mRuntimeError\\u001b[0m: CUDA error: out of memory\\nsecond "
-        'line"}'
-    )
-    event = read_text(raw).events[-1]
-    assert (event.type, event.text) == ("RuntimeError", "CUDA error: out of memory\nsecond line")
-    assert (event.frames[0].file, event.frames[0].line, event.frames[0].code) == (
-        "Cell In[3]",
-        2,
-        "y = zeros()",
-    )
-    assert (event.line, event.end_line) == (1, 1)
+# Kinds of events that are no Python exceptions
 
 
-def test_an_error_file_of_torchelastic() -> None:
-    raw = (
-        '{"message": {"message": "ValueError: bad", "extraInfo": {"py_callstack": "Traceback (most recent '
-        "call last):\\n"
-        '  File \\"/w/t.py\\", line 3, in main\\n    f()\\nValueError: bad\\n", "timestamp": "1694000000"}}}'
-    )
-    event = read_text(raw).events[-1]
-    assert (event.type, event.text, event.frames[0].file) == ("ValueError", "bad", "/w/t.py")
-
-
-@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
-def test_lines_of_the_docker_log_driver(separators: tuple[str, str]) -> None:
-    lines = [
-        "Traceback (most recent call last):",
-        '  File "/app/x.py", line 3, in <module>',
-        "    f()",
-        "ValueError: y",
+@pytest.mark.parametrize(
+    "line",
+    [
+        "/p/Loss.cu:245: nll_loss_forward_reduce: block: [0,0,0], thread: [3,0,0] Assertion `t >= 0 && t < "
+        "n_classes` failed.",
+        "/p/THCUNN/BCECriterion.cu:42: Acctype bce<D>::operator()(T) [with T = f(a)]: block: [0,0,0], "
+        "thread: [1,0,0] Assertion `input >= 0. && input <= 1.` failed.",
+        "C:\\w\\pytorch\\aten\\src\\ATen\\native\\cuda\\Loss.cu:257: block: [0,0,0], thread: [3,0,0] "
+        "Assertion `t >= 0` failed.",
+        "/r/aten/src/ATen/native/hip/Loss.hip:250: nll_loss: Device-side assertion `t >= 0' failed.",
+        ":0:rocdevice.cpp            :2614: 12 us: Callback: Queue 0x7f aborting with error : "
+        "HSA_STATUS_ERROR_EXCEPTION",
+    ],
+)
+def test_device_assertions_count_as_one(line: str) -> None:
+    others = [
+        line.replace("thread: [3", f"thread: [{n}").replace("thread: [1", f"thread: [{n}") for n in range(40)
     ]
-    records = [
-        {"log": line + "\n", "stream": "stderr", "time": f"2024-01-01T10:00:00.{number}Z"}
-        for number, line in enumerate(lines)
-    ]
-    raw = "\n".join(json.dumps(record, separators=separators) for record in records)
-    (event,) = read_text(raw).events
-    assert (event.type, event.text, event.frames[0].line) == ("ValueError", "y", 3)
-    assert event.time == "2024-01-01T10:00:00.0Z"
+    (event,) = read_text("\n".join(others)).events
+    assert (event.kind, event.count, event.line, event.end_line) == (EventKind.DEVICE_ASSERT, 40, 1, 40)
+    assert event.text == others[0]
 
 
-def test_a_json_record_of_a_logger() -> None:
-    (event,) = read_text(
-        '{"level":"error","ts":"2024-01-01T00:00:00Z","msg":"RuntimeError: CUDA error: x"}'
-    ).events
-    assert (event.kind, event.type, event.text) == (EventKind.EXCEPTION, "RuntimeError", "CUDA error: x")
-    assert (event.level, event.time) == ("ERROR", "2024-01-01T00:00:00Z")
+# Lines that two ranks wrote at once
+def told(lines: list[str]) -> list[str]:
+    reader = Interleaved()
+    found: list[str] = []
+    for number, line in enumerate(lines, 1):
+        apart = reader.take(number, line)
+        found += [line] if apart is None else [text for _, text in apart]
+    return found + [text for _, text in reader.rest()]
 
 
-def test_a_cell_output_of_a_notebook_in_one_line_is_a_traceback() -> None:
-    trace = [
-        "\x1b[0;31m-----\x1b[0m",
-        "\x1b[0;31mModuleNotFoundError\x1b[0m     Traceback (most recent call last)",
-        "Cell In[1], line 4\n      3 import pandas\n----> 4 import torch\n",
-        "\x1b[0;31mModuleNotFoundError\x1b[0m: No module named 'torch'",
-    ]
-    text = json.dumps(
-        {"output_type": "error", "ename": "ModuleNotFoundError", "evalue": "", "traceback": trace}
-    )
-    events = read_text(text).events
-    found = [(event.type, event.text) for event in events if event.type]
-    assert found == [("ModuleNotFoundError", "No module named 'torch'")]
+@pytest.mark.parametrize(
+    ("lines", "wanted"),
+    [
+        (["[rank0]: Trace[rank1]: other", "back (most"], ["[rank1]: other", "[rank0]: Traceback (most"]),
+        (
+            ["[rank0]: whole[rank1]: other", "", "[rank0]: x"],
+            ["[rank1]: other", "[rank0]: whole", "", "[rank0]: x"],
+        ),
+        (["[rank0]: a[rank1]: b[rank2]: c"], ["[rank1]: b", "[rank2]: c", "[rank0]: a"]),
+        (["[default0]:[rank0]: a", "[default1]:b"], ["[default0]:[rank0]: a", "[default1]:b"]),
+        (["[default0]:[rank0]: a[default1]:[rank1]: b"], ["[default1]:[rank1]: b", "[default0]:[rank0]: a"]),
+        (["[1,0]<stderr>:a[1,3]<stderr>:b"], ["[1,3]<stderr>:b", "[1,0]<stderr>:a"]),
+        (["[rank0]: see [rank1]: it said", "x"], ["[rank0]: see [rank1]: it said", "x"]),
+        (["[2026-01-01] a [2026-01-01] b"], ["[2026-01-01] a [2026-01-01] b"]),
+        (["plain [rank0]: x", "y"], ["plain [rank0]: x", "y"]),
+    ],
+)
+def test_pieces_go_to_their_ranks(lines: list[str], wanted: list[str]) -> None:
+    assert told(lines) == wanted
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "    a    b",
+        "    x",
+        "ValueError: : odd",
+        "KeyErrorKeyError: : 'a''b'",
+        "    " * 4,
+        "Error: : twice: : twice",
+    ],
+)
+def test_lines_that_only_look_doubled_stay(line: str) -> None:
+    assert Interleaved().take(1, line) is None
+
+
+def test_hostile_doubled_lines_take_no_time() -> None:
+    for line in ("AAa" * 2_000 + ": : ", "AbcAbc: : " + "a" * 4_001, "a.a." * 1_000 + "A: : b"):
+        bounded(0.05, lambda line=line: Interleaved().take(1, line))  # type: ignore[misc]

@@ -1,11 +1,15 @@
-"""Whose code a frame is."""
+"""Frames: whose code they are, how they are written, and what wrapped or folded them."""
 
 from __future__ import annotations
 
 import pytest
 
+from torchdoctor.intake import read_text
 from torchdoctor.intake.frames import as_one_stack, package_of
-from torchdoctor.model import Frame
+from torchdoctor.intake.notebook import cell_frame
+from torchdoctor.intake.traceback import parse_frame
+from torchdoctor.intake.unfold import FrameMender, Unfolder
+from torchdoctor.model import Event, EventKind, Frame
 
 
 @pytest.mark.parametrize(
@@ -111,3 +115,236 @@ def test_the_other_frames_of_a_stack_tell_whose_code_a_frame_is(
     files: tuple[str, ...], short: bool, packages: list[str]
 ) -> None:
     assert _packages(*files, short=short) == packages
+
+
+# Tracebacks of CPython: frames, messages, chains, doubled and cut ones
+
+
+TRACE = """\
+epoch 1
+Traceback (most recent call last):
+  File "/home/u/train.py", line 62, in <module>
+    main()
+    ~~~~^^
+  File "/opt/venv/lib/python3.13/site-packages/torch/nn/modules/linear.py", line 134, in forward
+    return F.linear(input, self.weight, self.bias)
+           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x5 and 2x3)
+"""
+
+
+def exceptions(text: str) -> list[Event]:
+    return [event for event in read_text(text).events if event.kind is EventKind.EXCEPTION]
+
+
+@pytest.mark.parametrize(
+    ("line", "frame"),
+    [
+        ('  File "a.py", line 3, in f', Frame("a.py", 3, "f", at=9)),
+        ('  File "<string>", line 1, in <module>', Frame("<string>", 1, "<module>", at=9)),
+        ('  File "C:\\x y\\a.py", line 3, in A.f', Frame("C:\\x y\\a.py", 3, "A.f", at=9)),
+        ('  File "a.py", line 3 in f', Frame("a.py", 3, "f", at=9)),
+        ('  File "a.py", line 3', Frame("a.py", 3, "", at=9)),
+        (
+            '  File "cupy/core/core.pyx",'
+            ' line 1, in init cupy.core', Frame("cupy/core/core.pyx", 1, "init cupy.core", "", "cupy", 9)),
+        ('  File "a.py", line x, in f', None),
+        ('  File "a.py", in f', None),
+        ('  File "a.py", line 3 f', None),
+        ("  File a.py, line 3, in f", None),
+        ('  File "a.py", line 12345678901234567890, in f', Frame("a.py", None, "f", at=9)),
+        ('  File "a.py", line 12², in f', None),
+    ],
+)  # fmt: skip
+def test_parse_frame(line: str, frame: Frame | None) -> None:
+    assert parse_frame(line, 9) == frame
+
+
+def test_a_message_of_one_huge_line_is_joined_and_bounded() -> None:
+    keys = ", ".join(f'"layer.{n}.weight"' for n in range(4_000))
+    (event,) = exceptions(TRACE.rpartition("RuntimeError")[0] + f"RuntimeError: Missing key(s): {keys}\n")
+    assert "\n" not in event.text
+    assert event.text.startswith('Missing key(s): "layer.0.weight", "layer.1.weight"')
+    assert 30_000 < len(event.text) <= 32_768
+
+
+def test_repeated_lines_and_recursion_are_bounded() -> None:
+    frames = '  File "a.py", line 1, in f\n    f()\n' * 3_000
+    text = (
+        f"Traceback (most recent call last):\n{frames}  [Previous line repeated 995 more "
+        f"times]\nRecursionError: deep\n"
+    )
+    (event,) = exceptions(text)
+    assert (event.type, len(event.frames)) == ("RecursionError", 400)
+
+
+# Notebook tracebacks of all ages, rich's boxes, pytest
+
+
+@pytest.mark.parametrize(
+    ("line", "file", "number", "function", "package"),
+    [
+        (
+            "<ipython-input-11-5b0f> in <cell "
+            "line: 3>()", "<ipython-input-11-5b0f>", None, "<cell line: 3>", ""),
+        ("<ipython-input-6-7d21> in <module>", "<ipython-input-6-7d21>", None, "<module>", ""),
+        ("<ipython-input-13-f7e4> in run_epoch(a, b)", "<ipython-input-13-f7e4>", None, "run_epoch", ""),
+        (
+            "[<ipython-input-21-5d0b>](https://localhost:"
+            "8080/#) in <module>()", "<ipython-input-21-5d0b>", None, "<module>", ""),
+        (
+            "[/usr/local/lib/python3.7/dist-packages/torch/jit/_script.py](https://localhost:8080/#) in "
+            "script(obj)",
+         "/usr/local/lib/python3.7/dist-packages/torch/jit/_script.py", None, "script", "torch"),
+        ("~/c/lib/python3.8/site-packages/torch/_tensor.py in backward(self)",
+         "~/c/lib/python3.8/site-packages/torch/_tensor.py", None, "backward", "torch"),
+        (
+            "/tmp/ipykernel_36/773422404.py "
+            "in <cell line: 1>()", "/tmp/ipykernel_36/773422404.py", None, "<cell line: 1>", ""),
+        (
+            "numpy/random/mtrand.pyx"
+            " in init numpy.random.m"
+            "trand()", "numpy/random/mtrand.pyx", None, "init numpy.random.mtrand", "numpy"),
+        ("File ~/x/dpt.py:57, in ConvModule.forward(self, x)", "~/x/dpt.py", 57, "ConvModule.forward", ""),
+        ("File c:\\A\\lib\\site-packages\\torch\\nn\\rnn.py:206, in RNNBase.f(a)",
+         "c:\\A\\lib\\site-packages\\torch\\nn\\rnn.py", 206, "RNNBase.f", "torch"),
+        ("Cell In[35], line 1", "Cell In[35]", 1, "<module>", ""),
+        ("Cell In[12], line 19, in fit(net, dl)", "Cell In[12]", 19, "fit", ""),
+        ("Input In [3], in <cell line: 5>()", "Input In [3]", None, "<cell line: 5>", ""),
+        (
+            "セル14 を c:\\work\\sec4.ipynb in <cell "
+            "line: 8>()", "c:\\work\\sec4.ipynb", None, "<cell line: 8>", ""),
+    ],
+)  # fmt: skip
+def test_heads_of_frames(line: str, file: str, number: int | None, function: str, package: str) -> None:
+    frame = cell_frame(line, 5)
+    assert frame is not None
+    assert (frame.file, frame.line, frame.function, frame.package, frame.at) == (
+        file,
+        number,
+        function,
+        package,
+        5,
+    )
+
+
+@pytest.mark.parametrize(
+    "line", ["    5 x in y(a)", "it is in f(x)", "see a.py in the folder", 'File "a.py", line 1, in f', ""]
+)
+def test_what_is_no_head_of_a_frame(line: str) -> None:
+    assert cell_frame(line, 1) is None
+
+
+# Tracebacks that are wrapped at a width, or stand in one line
+
+
+# Tracebacks in one line, and the errors of cells as an editor copies them
+FOLDED = (
+    'it died: Traceback (most recent call last): File "/srv/a.py", line 8, in <module> main() '
+    'File "/srv/a.py", line 4, in main out = head(x) RuntimeError: sizes differ: 3 and 4'
+)
+
+
+def test_a_folded_traceback_gets_its_lines_back() -> None:
+    assert Unfolder().take(FOLDED) == [
+        "it died:",
+        "Traceback (most recent call last):",
+        '  File "/srv/a.py", line 8, in <module>',
+        "    main()",
+        '  File "/srv/a.py", line 4, in main',
+        "    out = head(x)",
+        "RuntimeError: sizes differ: 3 and 4",
+    ]
+
+
+def test_one_that_was_broken_inside_is_put_together() -> None:
+    unfolder = Unfolder()
+    first, second = FOLDED.split(" File ", 1)[0], 'File "/srv/a.py", line 4, in main out = head(x)'
+    head = f'{first} File "/srv/a.py", line 8, in <module> main() {second}'
+    assert unfolder.take(head) == []
+    lines = unfolder.take("RuntimeError: sizes differ: 3 and 4")
+    assert lines is not None
+    assert lines[-1] == "RuntimeError: sizes differ: 3 and 4"
+    assert unfolder.take("next line") is None
+
+
+def test_one_that_never_ends_is_given_back_at_a_blank_line_and_at_the_end() -> None:
+    head = FOLDED.partition(" RuntimeError")[0]
+    unfolder = Unfolder()
+    assert unfolder.take(head) == []
+    given = unfolder.take("")
+    assert given is not None
+    assert given[-1] == ""
+    assert '  File "/srv/a.py", line 4, in main' in given
+    assert unfolder.take(head) == []
+    assert unfolder.rest()[-1] == "    out = head(x)"
+    assert unfolder.rest() == []
+
+
+def test_other_lines_are_left_alone() -> None:
+    unfolder = Unfolder()
+    for line in (
+        "Traceback (most recent call last):",
+        '  File "/srv/a.py", line 8, in <module>',
+        "{",
+        '{"a": 1}',
+        "",
+    ):
+        assert unfolder.take(line) is None
+
+
+def test_a_cell_of_vs_code_loses_its_escapes() -> None:
+    unfolder = Unfolder()
+    assert unfolder.take('{"name": "OSError",') == ['OSError",']
+    assert unfolder.take('\t"message": "cannot load \\"d:\\\\x.dll\\"",') == ['cannot load "d:\\x.dll"",']
+    assert unfolder.take("----> 1 import torch") == ["----> 1 import torch"]
+    unfolder.take("}")
+    assert unfolder.take("after it") is None
+
+
+def test_a_frame_broken_in_its_path_is_joined_at_its_first_line() -> None:
+    mender = FrameMender()
+    assert mender.take(3, '  File "D:\\course\\solution\\runner.p') == []
+    assert mender.take(4, 'y", line 88, in run') == [
+        (3, '  File "D:\\course\\solution\\runner.py", line 88, in run')
+    ]
+    assert mender.take(5, "    loss.backward()") is None
+
+
+def test_a_frame_that_ends_for_good_is_given_back_with_its_own_number() -> None:
+    mender = FrameMender()
+    assert mender.take(3, '  File "/opt/net') == []
+    assert mender.take(4, "Killed") == [(3, '  File "/opt/net'), (4, "Killed")]
+    assert mender.take(5, '  File "/opt/la') == []
+    assert mender.rest() == [(5, '  File "/opt/la')]
+    assert mender.rest() == []
+
+
+def test_a_frame_without_its_front_is_one_again() -> None:
+    mender = FrameMender()
+    assert mender.take(1, 'models/vit.py", line 77, in forward') == [
+        (1, '  File "models/vit.py", line 77, in forward')
+    ]
+    assert mender.take(2, 'see "net.py", line 77, in forward') is None
+    assert mender.take(3, 'print("a.py", line 3)') is None
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["  File ", '"/opt/net/data.py", line ', "308, in _loop"],
+        ['  File "/opt/net/data.py", ', "line 308, in _loop"],
+        ['  File "/opt/net/data.py", line', "308, in _loop"],
+    ],
+)
+def test_a_frame_that_a_console_broke_at_blanks_is_joined(lines: list[str]) -> None:
+    mender = FrameMender()
+    for number, line in enumerate(lines[:-1]):
+        assert mender.take(number + 5, line) == []
+    assert mender.take(9, lines[-1]) == [(5, '  File "/opt/net/data.py", line 308, in _loop')]
+
+
+def test_what_only_begins_like_one_is_given_back() -> None:
+    mender = FrameMender()
+    assert mender.take(3, "File ") == []
+    assert mender.take(4, "not found") == [(3, "File "), (4, "not found")]

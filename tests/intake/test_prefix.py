@@ -15,7 +15,6 @@ from torchdoctor.intake import read_text
 from torchdoctor.intake.learning import common_shape, shape_of
 from torchdoctor.intake.prefix import split
 from torchdoctor.intake.times import kernel_time, match_time
-from torchdoctor.model import EventKind
 
 MESSAGE = "RuntimeError: x"
 
@@ -121,111 +120,6 @@ def test_times() -> None:
     assert kernel_time("no time here 2025") is None
 
 
-@pytest.mark.parametrize(
-    "prefix",
-    ["worker-1: ", "app_7  | ", "<<gpu 3>> ", "job/abc12 ", "anna: ", "2024-01-01T00:00:00Z pod-x: ", "    "],
-)
-def test_a_prefix_is_learned_from_the_frames_behind_it(prefix: str) -> None:
-    trace = [
-        "Traceback (most recent call last):",
-        '  File "a.py", line 3, in <module>',
-        "    main()",
-        "ValueError: y",
-    ]
-    (event,) = read_text("\n".join(prefix + line for line in trace)).events
-    assert (event.type, event.text, event.line) == ("ValueError", "y", 1)
-    assert [(frame.line, frame.code) for frame in event.frames] == [(3, "main()")]
-
-
-def test_learned_prefixes_that_differ_in_numbers_are_separate_streams() -> None:
-    trace = [
-        "Traceback (most recent call last):",
-        '  File "a.py", line 3, in <module>',
-        "    main()",
-        "ValueError: y",
-    ]
-    lines = [f"worker-{n}: {line}" for line in trace for n in (1, 2)]
-    first, second = read_text("\n".join(lines)).events
-    assert (first.stream, first.type, first.text) == ("worker-1", "ValueError", "y")
-    assert (second.stream, second.type, second.text) == ("worker-2", "ValueError", "y")
-    assert len(first.frames) == len(second.frames) == 1
-    assert (first.host, second.host) == ("worker-1", "worker-2")
-
-
-def test_a_tag_that_every_line_carries_is_learned() -> None:
-    lines = [f"tests> line {n}" for n in range(9)] + ["tests>", "tests> E   RuntimeError: x"]
-    event = read_text("\n".join(lines)).events[-1]
-    assert (event.type, event.text) == ("RuntimeError", "x")
-
-
-def test_what_stands_glued_before_a_traceback_is_no_prefix() -> None:
-    text = (
-        'Applying 0002...Traceback (most recent call last):\n  File "a.py", line 1, in f\n    '
-        "g()\nKeyError: 'k'\n"
-    )
-    log, event = read_text(text).events
-    assert log.text == "Applying 0002..."
-    assert (event.type, event.text, event.line) == ("KeyError", "'k'", 1)
-
-
-def test_interleaved_ranks_come_out_whole() -> None:
-    trace = [
-        "Traceback (most recent call last):",
-        '  File "a.py", line {n}, in <module>',
-        "    main()",
-        "ValueError: y{n}",
-    ]
-    lines = [f"[rank{n}]: {line.format(n=n)}" for line in trace for n in (4, 6)]
-    first, second = read_text("\n".join(lines)).events
-    assert (first.rank, first.text, first.frames[0].line) == (4, "y4", 4)
-    assert (second.rank, second.text, second.frames[0].line) == (6, "y6", 6)
-
-
-def test_a_record_that_goes_on_without_its_tag() -> None:
-    text = (
-        "[2025-02-24 14:09:40 TP10] Scheduler hit an exception: Traceback (most recent call last):\n"
-        '  File "/srt/scheduler.py", line 18, in run\n    f()\nRuntimeError: NCCL error: x\n\n'
-        "[2025-02-24 14:09:40] Received sigquit from a child proces.\n"
-    )
-    event = next(event for event in read_text(text).events if event.type)
-    assert (event.rank, event.text, event.frames[0].function) == (10, "NCCL error: x", "run")
-
-
-def test_times_without_a_year_get_the_year_of_the_others() -> None:
-    text = "2023-05-06 07:08:09 INFO start\nE0506 07:08:10.000000 139 torch/a.py:1] failed\n"
-    assert [event.time for event in read_text(text).events] == [
-        "2023-05-06T07:08:09",
-        "2023-05-06T07:08:10.000000",
-    ]
-    assert (
-        read_text("E0506 07:08:10.000000 139 torch/a.py:1] failed\n").events[0].time
-        == "--05-06T07:08:10.000000"
-    )
-
-
-@pytest.mark.parametrize(
-    ("tag", "host"), [("node7 | ", "node7"), ("gpu0 | ", None), ("rank0.log: ", None), ("train.log: ", None)]
-)
-def test_a_process_or_a_file_is_no_machine(tag: str, host: str | None) -> None:
-    frame = '  File "a.py", line 3, in <module>'
-    trace = ["Traceback (most recent call last):", frame, "    go()", "KeyError: 1"]
-    (event,) = read_text("\n".join(tag + line for line in trace)).events
-    assert event.host == host
-
-
-def test_a_line_that_mpirun_tags_in_each_of_its_pieces() -> None:
-    text = (
-        "[1,19]<stderr>:Traceback (most recent call last):\n"
-        '[1,19]<stderr>:  File "src/run.py", line 388, in <module>\n'
-        "[1,19]<stderr>:    main()\n"
-        "[1,19]<stderr>:RuntimeError[1,19]<stderr>:: NCCL communicator was aborted on rank 19."
-        "[1,19]<stderr>:\n"
-    )
-    (event,) = read_text(text).events
-    assert event.rank == 19
-    assert event.text == "NCCL communicator was aborted on rank 19."
-
-
 # Prefixes that no list knows
 BODIES = [
     "loading weights",
@@ -279,13 +173,6 @@ def test_identity_keeps_names_and_drops_counters() -> None:
     assert len(names) < 12
     ranks = shape_of("<r1> ")
     assert {ranks.identity(f"<r{i % 64}> ") for i in range(1000)} == {f"r{i}" for i in range(64)}
-
-
-def test_traceback_behind_unknown_prefix_comes_out_whole() -> None:
-    text = "\n".join(f"<job-{i % 2}/k8> {body}" for body in BODIES for i in range(2))
-    events = [e for e in read_text(text).events if e.kind is EventKind.EXCEPTION]
-    assert {e.text for e in events} == {"CUDA error: an illegal memory access was encountered"}
-    assert all([f.line for f in e.frames] == [7] for e in events)
 
 
 def test_long_indented_messages_are_no_indented_paste() -> None:

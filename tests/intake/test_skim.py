@@ -75,7 +75,7 @@ def report(data: bytes, measure: Measure, rules: RuleSet, monkeypatch: pytest.Mo
 def test_the_answer_is_the_same_with_and_without_the_prefilter(
     ranks: int, rules: RuleSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before, after = noise(1, 300, ranks), noise(2, 300, ranks)
+    before, after = noise(1, 120, ranks), noise(2, 120, ranks)
     different = []
     first: dict[str, Case] = {}
     for case in catalogued().values():

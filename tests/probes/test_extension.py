@@ -1,4 +1,4 @@
-"""Locks of extension builds: who holds them, and when that cannot be told."""
+"""Locks of extension builds: who holds them, and when that cannot be told; caches and their disks."""
 
 from __future__ import annotations
 
@@ -143,3 +143,30 @@ def test_where_torch_builds(
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/home/someone")
     assert look(environment).fetch("extension.folder").value == "/home/someone/.cache/torch_extensions"
+
+
+def test_disks(
+    environment: Environment,
+    look: Callable[..., ProbeSource],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from torchdoctor.probes import disk
+    from torchdoctor.probes.machine import Mount
+
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "triton"))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "extensions"))
+    mount = Mount("/", "/", "nfs4", ("rw", "noexec"), ())
+    monkeypatch.setattr(disk, "mount_of", lambda context, path: mount)
+    source = look(environment)
+    folders = source.fetch("disk.cache_folders").value
+    assert isinstance(folders, tuple)
+    assert {str(tmp_path / name) for name in ("triton", "inductor", "extensions")} <= set(folders)
+    # only folders whose files are run suffer from noexec
+    assert set(source.fetch("disk.cache_noexec").value or ()) == set(folders[:3])
+    assert all(str(one).endswith(" (nfs4)") for one in source.fetch("disk.cache_network").value or ())
+    assert source.fetch("disk.cache_unwritable").value == ()
+    free = source.fetch("disk.cache_free_bytes").value
+    assert isinstance(free, int)
+    assert free > 0

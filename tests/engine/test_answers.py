@@ -1,0 +1,31 @@
+"""What is answered to a text: ``answers.cases`` holds texts that are no case of a rule, and their answers.
+
+A case begins with ``=== what it shows``; behind ``---`` stands the answer: each diagnosis with its rank, its
+frame, the lines of its evidence and what it leads to, or the suspect; then the runs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from case_files import table
+from report_lines import shown
+
+from torchdoctor.catalog import RuleSet
+from torchdoctor.engine import FactBook, diagnose
+from torchdoctor.intake import read_text
+
+CASES = table(Path(__file__).with_name("answers.cases"))
+
+
+@pytest.mark.parametrize(("lines", "expected"), [pytest.param(*rest, id=name) for name, *rest in CASES])
+def test_answers(lines: list[str], expected: list[str], rules: RuleSet) -> None:
+    assert list(shown(diagnose(read_text("\n".join(lines)), FactBook(), rules))) == expected
+
+
+def test_a_run_that_is_cut_says_where(rules: RuleSet) -> None:
+    steps = "".join(f"epoch 1 step {number} loss 2.{number}\n" for number in (10, 20, 30))
+    cut = "No failure in what is here; the log ends at epoch 1 step 30 without an end"
+    assert diagnose(read_text(steps), FactBook(), rules).notes == (cut,)
+    assert diagnose(read_text(f"{steps}Training finished.\n"), FactBook(), rules).notes == ()

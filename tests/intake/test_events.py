@@ -1,0 +1,64 @@
+"""What the reader makes of a text: ``events.cases`` holds texts, and all events that they give.
+
+A case begins with ``=== what it shows``, with ``\\r`` and ``\\x`` of control characters written so; behind
+``---`` stand the events. An event is the lines it covers, its kind, its fields and then, indented, its text
+with ``|`` before each line, unless it is just what the lines say, and its frames, outermost first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from case_files import table
+
+from torchdoctor.intake import read_text
+from torchdoctor.model import Event, Frame, Transcript
+
+_FIELDS = ("type", "rank", "local_rank", "host", "time", "level", "stream", "message_line")
+
+
+def texts() -> Iterator[tuple[str, str, list[str]]]:
+    for name, given, expected in table(Path(__file__).with_name("events.cases")):
+        yield name, "\n".join(given).replace("\\r", "\r").replace("\\x1b", "\x1b"), expected
+
+
+def shown(transcript: Transcript, lines: list[str]) -> Iterator[str]:
+    for earlier in transcript.earlier:
+        yield "earlier run:"
+        yield from shown(earlier, lines)
+    if transcript.earlier:
+        yield "last run:"
+    for event in transcript.events:
+        yield " ".join(head(event))
+        if event.text != "\n".join(lines[event.line - 1 : event.end_line]):
+            yield from (f"  | {line}" for line in event.text.split("\n"))
+        yield from map(frame, event.frames)
+    yield from (f"note: {note}" for note in transcript.notes)
+    yield f"{transcript.form.value}, ending {transcript.ending.value}"
+
+
+def head(event: Event) -> Iterator[str]:
+    yield f"{event.line}" if event.line == event.end_line else f"{event.line}-{event.end_line}"
+    yield event.kind.value
+    for name in _FIELDS:
+        value = getattr(event, name)
+        if value not in (None, "", 0) or (name == "rank" and value == 0):
+            yield f"{name}={value}"
+    if event.count > 1:
+        yield f"count={event.count}"
+    if event.quoted:
+        yield f"quoted={event.quoted.value}"
+    yield from (name for name in ("headed", "recovered") if getattr(event, name))
+    yield from (f"{relation.kind.value}={relation.event}" for relation in event.relations)
+
+
+def frame(of: Frame) -> str:
+    package = f" [{of.package}]" if of.package else ""
+    return f"  > {of.file}:{of.line} {of.function}{package} {of.code}".rstrip()
+
+
+@pytest.mark.parametrize(("text", "expected"), [pytest.param(*rest, id=name) for name, *rest in texts()])
+def test_events(text: str, expected: list[str]) -> None:
+    assert list(shown(read_text(text), text.split("\n"))) == expected
