@@ -94,3 +94,35 @@ def test_the_script_that_was_started() -> None:
 @pytest.mark.parametrize("word", ["a" * 3_900, "a.b-" * 970, "a\\bb" * 970, "x\\" + "aa." * 1_290])
 def test_words_that_look_like_paths_of_windows_cost_no_time(word: str) -> None:
     bounded(1.0, lambda: facts(f"RuntimeError: {word}\n" * 40 + RAISED))
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        ("slurmstepd: error: *** STEP 6053.0 ON gpu020 CANCELLED ***\n" + RAISED, "job", "6053"),
+        ("Submitted batch job 71234\n" + RAISED + "srun: error: node1: task 1: Killed\n", "job", "71234"),
+        ("srun: job 71 queued\nsrun: job 72 queued\n" + RAISED, "job", None),
+        ("Submitted batch job 71234\n" + RAISED, "job", None),  # nothing shows that it is Slurm's
+        ("$ kubectl logs -n ml llm-server-0 -c main\n" + RAISED, "pod", "llm-server-0"),
+        ('KUBERNETES_SERVICE_HOST=10.0.0.1\npod "fit-worker-1" deleted\n' + RAISED, "pod", "fit-worker-1"),
+        ("srun --gpus-per-task=1 python fit.py\n" + RAISED, "gpus_per_task", 1),
+        ("#SBATCH --gpus-per-task=a100:2\n" + RAISED, "gpus_per_task", 2),
+        ("#SBATCH --ntasks-per-node=4\n" + RAISED, "tasks_per_node", 4),
+        ("#SBATCH --nodes=2\n#SBATCH --ntasks=8\n" + RAISED, "tasks_per_node", 4),
+        ("#SBATCH --ntasks=8\n" + RAISED, "tasks_per_node", None),
+    ],
+)
+def test_what_a_scheduler_gave_the_job(text: str, name: str, value: object) -> None:
+    found = facts(text).get(name)
+    assert (found.value if found is not None else None) == value
+
+
+def test_launchers_are_counted_by_node() -> None:
+    warnings = "".join(
+        f"W0711 10:02:11.{number}13000 {4100 + number} torch/distributed/run.py:793] Setting OMP_NUM_THREADS environment "
+        "variable for each process to be 1 in default\n"
+        for number in range(8)
+    )
+    text = f"srun --nodes=2 torchrun --nnodes=2 fit.py\n{warnings}{RAISED}"
+    assert facts(text)["launchers_per_node"].value == 4
+    assert "launchers_per_node" not in facts(warnings + RAISED)

@@ -41,7 +41,9 @@ class Run:
         assert "Traceback (most recent call last)" not in self.stderr, self.stderr[-2000:]
         if self.seconds > MOST_SECONDS:
             slower = pace.slower()
-            assert self.seconds / slower <= MOST_SECONDS, f"{self.seconds:.1f} s of work, {slower:.1f} x slower here"
+            assert self.seconds / slower <= MOST_SECONDS, (
+                f"{self.seconds:.1f} s of work, {slower:.1f} x slower here"
+            )
         assert self.peak <= MOST_BYTES, f"{self.peak >> 20} MiB at the peak"
         if notes:
             assert any(note in self.said for note in notes), self.said[:2000]
