@@ -271,6 +271,44 @@ def test_a_value_puts_its_fix_first(text: str, start: str, rules: RuleSet) -> No
     assert fixes[0].do.startswith(start), [fix.do for fix in fixes]
 
 
+SLURM, POD, COLAB = (
+    "srun: job 8 queued\n",
+    "KUBERNETES_SERVICE_HOST=10.0.0.1\n",
+    'File "/content/fit.py", line 2\n',
+)
+LOST = "{}[ 12.3] NVRM: Xid (PCI:0000:3b:00): 79, pid=2012, GPU has fallen off the bus.\nCUDA error: unknown error\n"
+KILLED = "{}RuntimeError: DataLoader worker (pid 37) is killed by signal: Killed.\n"
+MIXED = "{}Failed to initialize NVML: Driver/library version mismatch\n"
+NVCC = "{}OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.\n"
+CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (most recent call first):\n"
+
+
+# the same failure, and who has it
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        (LOST.format(""), "Power the machine off"),
+        (LOST.format(SLURM), "Start the job again without this node"),
+        (LOST.format(POD), "Let the pod start on another node"),
+        (KILLED.format(""), "Use fewer workers"),
+        (KILLED.format(SLURM), "Ask for more memory (--mem)"),
+        (KILLED.format(POD), "Raise resources.limits.memory"),
+        (MIXED.format(""), "Reboot the machine"),
+        (MIXED.format(SLURM), "Start the job again without this node"),
+        (MIXED.format(COLAB), "Start a new session"),
+        (NVCC.format(""), "Install the toolkit of torch's own CUDA"),
+        (NVCC.format(SLURM), "Load the cluster's module"),
+        (CRASH.format("") + '  File "/x/lib/python3.10/site-packages/torch/nn/conv.py", line 4 in forward\n',
+         "Install torch with what it pins in a fresh environment"),
+        (CRASH.format("import torch\n") + '  File "/x/lib/python3.10/site-packages/mmcv/ops.py", line 4 in forward\n',
+         "Install mmcv again in its build for this torch"),
+    ],
+)  # fmt: skip
+def test_the_surroundings_put_their_fix_first(text: str, start: str, rules: RuleSet) -> None:
+    fixes = first(text, rules).fixes
+    assert fixes[0].do.startswith(start), [fix.do for fix in fixes]
+
+
 @pytest.mark.parametrize(
     ("text", "never"),
     [

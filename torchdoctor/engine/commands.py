@@ -26,7 +26,7 @@ _NEEDS = {
         "apt-get", "ldconfig", "ldd", "dmesg", "modprobe", "systemctl", "journalctl", "LD_LIBRARY_PATH",
         "sysctl", "/proc/", "/dev/shm", "/sys/", "dkms", "lspci", "getent", "ip -br", "fuser", "usermod",
         "mount", "nvidia-ctk", "apt-mark", "dmidecode", "ipmitool", "reboot", "poweroff", "ss -ltnp",
-        "ss -tnp", "setsid", "rmmod", "ibstat", "ibv_devinfo",
+        "ss -tnp", "setsid", "mkswap", "rmmod", "ibstat", "ibv_devinfo",
     ),
     ("windows",): ("winget", "reg add", "netstat -ano", "py -m", "findstr", "Get-Counter"),
     ("slurm",): ("sbatch", "srun", "scontrol", "sacct", "sinfo"),
