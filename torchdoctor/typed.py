@@ -1,4 +1,4 @@
-"""What a person is to type: into a shell or into Python."""
+"""What a person is to type: into a shell, into Python, or into a cell of a notebook."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ def is_python(command: str) -> bool:
     return command.lstrip().startswith(_PYTHON)
 
 
+def is_cell(command: str) -> bool:
+    """Whether it is a line for a cell of a notebook: a magic, or a shell behind a bang."""
+    return command.startswith(("%", "!"))
+
+
 def prompt(command: str) -> str:
     """What stands before it, for a person to know where to type it."""
+    if is_cell(command):
+        return "  "
     return ">>> " if is_python(command) else "$ "

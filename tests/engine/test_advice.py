@@ -114,6 +114,59 @@ def test_a_command_is_written_for_the_shell_and_the_script(run: str, told: str |
 
 
 @pytest.mark.parametrize(
+    ("run", "script", "told"),
+    [
+        ("A=1 B='x y' python train.py", None, "%env A=1\n%env B=x y"),
+        ("A=1 python train.py", "fit.py", "!A=1 python fit.py"),
+        ("export A=1", None, "%env A=1"),
+        ("pip install 'numpy<2'", None, "%pip install 'numpy<2'"),
+        ("python -m pip install -U certifi && ls", None, "!python -m pip install -U certifi && ls"),
+        ("nvidia-smi", None, "!nvidia-smi"),
+        ("print(torch.__version__)", None, "print(torch.__version__)"),
+    ],
+)
+def test_a_command_is_written_for_a_cell_of_a_notebook(run: str, script: str | None, told: str) -> None:
+    assert adapted(run, {"runtime": frozenset({"jupyter"})}, script) == told
+
+
+@pytest.mark.parametrize("notebook", ["colab", "kaggle"])
+def test_a_hosted_notebook_is_not_sent_to_the_host(notebook: str) -> None:
+    seen = {"runtime": frozenset({notebook})}
+    assert not fits("sudo dmesg -T | tail", seen)
+    assert not fits("sudo nvidia-smi --gpu-reset -i 0", seen)
+    assert fits("nvidia-smi", seen)
+
+
+# how the words of another process are got, by what the text shows of launcher, scheduler and container
+@pytest.mark.parametrize(
+    ("head", "run"),
+    [
+        ("", "torchrun --log_dir logs --redirects 3 --tee 3 --nproc_per_node=gpu train.py"),
+        ("torchrun --nproc_per_node=8 fit.py\n", "torchrun --log_dir logs --redirects 3 --tee 3 --nproc_per_node=8 train.py"),
+        ("accelerate launch fit.py\n", "accelerate launch --log_dir logs --tee 3 train.py"),
+        ("deepspeed --num_gpus 8 fit.py\n", "deepspeed --enable_each_rank_log logs train.py"),
+        ("mpirun -np 4 python fit.py\n", "mpirun --output-filename logs python train.py"),
+        ("Submitted batch job 4711\nsrun: job 4711 has been allocated resources\n",
+         "sacct -j 4711 --format=JobID,State%30,ExitCode,MaxRSS,ReqMem,NodeList"),
+        ("$ kubectl logs fit-worker-0\n", "kubectl describe pod fit-worker-0 | grep -A6 'Last State'"),
+        ("root@c295e3b7cf53:/w# python a.py\n", "docker inspect --format '{{.State.ExitCode}} {{.State.OOMKilled}}' CONTAINER"),
+    ],
+)  # fmt: skip
+def test_the_first_action_gets_the_words_of_the_lost_process(head: str, run: str, rules: RuleSet) -> None:
+    text = head + "[rank1]: torch.distributed.DistNetworkError: failed to recv, got 0 bytes\n"
+    found = first(text, rules)
+    assert (found.rule, found.fixes[0].run) == ("dist-store-lost", run)
+
+
+def test_what_needs_root_stands_last_on_a_machine_of_others(rules: RuleSet) -> None:
+    text = "{}subprocess.CalledProcessError: x\nRuntimeError: Error building extension 'ops': c++ -c main.cpp\n/bin/sh: 1: c++: not found\n"
+    alone, shared = (first(text.format(head), rules).fixes for head in ("", "srun: job 4711 queued\n"))
+    assert alone[0].risk == "needs-root"
+    assert shared[0].risk != "needs-root"
+    assert shared[-1].risk == "needs-root"
+
+
+@pytest.mark.parametrize(
     ("name", "machine", "told"),
     [
         ("torch", {}, "python -m pip install --force-reinstall torch torchvision torchaudio --index-url {}cu126"),
@@ -170,6 +223,15 @@ TIMEOUT = (
 PORT = (
     "{}RuntimeError: The server socket has failed to bind to [::]:{} (errno: 98 - Address already in use).\n"
 )
+NAME = (
+    "{}[W socket.cpp:436] [c10d] The IPv4 network addresses of (m-0, 23456) cannot be retrieved (gai error: -3 - x).\n"
+    "torch.distributed.DistNetworkError: The client socket has timed out after 600s while trying to connect to (m-0, 23456).\n"
+)
+MET = (
+    "{}RuntimeError: Timed out initializing process group in store based barrier on rank: 3, for key: "
+    "store_based_barrier_key:1 (world_size=8, worker_count={}, timeout=0:30:00)\n"
+)
+ORDINAL = "{}RuntimeError: CUDA error: invalid device ordinal\n"
 HUB = "huggingface_hub.errors.HfHubHTTPError: {} for url: https://huggingface.co/api/models/a/b\n"
 
 
@@ -186,8 +248,17 @@ HUB = "huggingface_hub.errors.HfHubHTTPError: {} for url: https://huggingface.co
         (GFX.format("7600 XT", "1102"), "Let the card pose as gfx1100"),
         (GFX.format("6600", "1032"), "Let the card pose as gfx1030"),
         (TIMEOUT.format(1), "Test direct access between the GPUs"),
-        (TIMEOUT.format(469), "Read the output of the rank"),
+        (TIMEOUT.format(469), "Run again with torch's flight recorder"),
         (PORT.format("SLURM_JOB_ID=3\n", 12211), "Choose a port of its own for each job, since 12211"),
+        (NAME.format("srun: job 8 queued\n"), "Set MASTER_ADDR to the name of the job's first node"),
+        (NAME.format("KUBERNETES_SERVICE_HOST=10.0.0.1\n"), "Set MASTER_ADDR to POD.SERVICE of a headless Service"),
+        (NAME.format(""), "Set MASTER_ADDR to an address or name that every node knows (127.0.0.1 on one machine), or add m-0 to"),
+        (MET.format("srun: job 8 queued\n", 21), "Start one launcher on each node: 21 processes came"),
+        (MET.format("srun: job 8 queued\n", 5), "Find the processes that are missing: 5 of 8"),
+        (ORDINAL.format("srun --gpus-per-task=1 python fit.py\n"), "Use cuda:0 in every task, since Slurm binds 1 GPU"),
+        (ORDINAL.format("srun: job 8 queued\n"), "Choose the device by what the task sees"),
+        (ORDINAL.format("CUDA_VISIBLE_DEVICES=3\n"), "Use cuda:0: CUDA_VISIBLE_DEVICES=3 shows"),
+        (ORDINAL.format("CUDA_VISIBLE_DEVICES=3,5\n"), "Count from 0 inside the program"),
         (PORT.format("", 29500), "Choose another port for this job, since 29500"),
         ("IndexError: Target 10 is out of bounds.\n", "Give the last layer one output for each class: label 10"),
         ("IndexError: Target -1 is out of bounds.\n", "Pass ignore_index=-1"),
@@ -196,6 +267,44 @@ HUB = "huggingface_hub.errors.HfHubHTTPError: {} for url: https://huggingface.co
     ],
 )  # fmt: skip
 def test_a_value_puts_its_fix_first(text: str, start: str, rules: RuleSet) -> None:
+    fixes = first(text, rules).fixes
+    assert fixes[0].do.startswith(start), [fix.do for fix in fixes]
+
+
+SLURM, POD, COLAB = (
+    "srun: job 8 queued\n",
+    "KUBERNETES_SERVICE_HOST=10.0.0.1\n",
+    'File "/content/fit.py", line 2\n',
+)
+LOST = "{}[ 12.3] NVRM: Xid (PCI:0000:3b:00): 79, pid=2012, GPU has fallen off the bus.\nCUDA error: unknown error\n"
+KILLED = "{}RuntimeError: DataLoader worker (pid 37) is killed by signal: Killed.\n"
+MIXED = "{}Failed to initialize NVML: Driver/library version mismatch\n"
+NVCC = "{}OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.\n"
+CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (most recent call first):\n"
+
+
+# the same failure, and who has it
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        (LOST.format(""), "Power the machine off"),
+        (LOST.format(SLURM), "Start the job again without this node"),
+        (LOST.format(POD), "Let the pod start on another node"),
+        (KILLED.format(""), "Use fewer workers"),
+        (KILLED.format(SLURM), "Ask for more memory (--mem)"),
+        (KILLED.format(POD), "Raise resources.limits.memory"),
+        (MIXED.format(""), "Reboot the machine"),
+        (MIXED.format(SLURM), "Start the job again without this node"),
+        (MIXED.format(COLAB), "Start a new session"),
+        (NVCC.format(""), "Install the toolkit of torch's own CUDA"),
+        (NVCC.format(SLURM), "Load the cluster's module"),
+        (CRASH.format("") + '  File "/x/lib/python3.10/site-packages/torch/nn/conv.py", line 4 in forward\n',
+         "Install torch with what it pins in a fresh environment"),
+        (CRASH.format("import torch\n") + '  File "/x/lib/python3.10/site-packages/mmcv/ops.py", line 4 in forward\n',
+         "Install mmcv again in its build for this torch"),
+    ],
+)  # fmt: skip
+def test_the_surroundings_put_their_fix_first(text: str, start: str, rules: RuleSet) -> None:
     fixes = first(text, rules).fixes
     assert fixes[0].do.startswith(start), [fix.do for fix in fixes]
 

@@ -1,11 +1,12 @@
-"""What extractors find in messages: ``facts.cases`` holds the lines, and all facts that they give.
+"""What extractors find in messages: ``facts.cases`` holds the lines, and the facts that they give.
 
 A case begins with ``=== NAMESPACE what it shows``. Each line of its input is an event, and the last is
 asked, or the one numbered by ``event=N`` in the head; with ``text`` in the head the input is read as a log.
 An event that is more than a line begins with ``@`` and its fields in JSON. Behind ``---`` stands a fact a
-line: ``name = value`` or ``name unknown: what is missing``, and ``absent: names``; ``:N`` is the line that
-says so where that is not the line of the event, ``:?`` a place that is no line. ``text`` as the namespace is
-what the text as a whole says of its machine.
+line: ``name = value`` or ``name unknown: what is missing``, ``absent: names``, and ``untold: names`` of which
+nothing is said; ``:N`` is the line that says so where that is not the line of the event, ``:?`` a place that
+is no line. Where nothing stands there, nothing is found. ``text`` as the namespace is what the text as a whole
+says of its machine.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def told(fact: Fact, line: int) -> tuple[str, str]:
     return name, "absent" if fact.state is State.ABSENT else f"unknown: {fact.detail}"
 
 
-def found(case: Shown) -> list[str]:
+def found(case: Shown) -> dict[str, str]:
     line = 0
     if case.namespace == "text":
         facts = list(environment.extract_text(case.transcript))
@@ -97,15 +98,22 @@ def found(case: Shown) -> list[str]:
         module = import_module(f"torchdoctor.extract.{NAMESPACES[case.namespace]}")
         assert {fact.name for fact in facts} <= set(module.FACTS)
     assert len({fact.name for fact in facts}) == len(facts)
-    lines = sorted(told(fact, line) for fact in facts)
-    absent = [name for name, value in lines if value == "absent"]
-    known = [f"{name} {value}" for name, value in lines if value != "absent"]
-    return [*known, f"absent: {', '.join(absent)}"] if absent else known
+    return dict(told(fact, line) for fact in facts)
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=f"{case.namespace} {case.name}") for case in shown()])
 def test_facts(case: Shown) -> None:
-    assert found(case) == case.facts
+    said = found(case)
+    assert case.facts or not said, said
+    for line in case.facts:
+        kind, _, names = line.partition(": ")
+        if kind == "untold":
+            assert not {name.partition(":")[0] for name in said} & set(names.split(", ")), said
+        elif kind == "absent":
+            assert {said.get(name) for name in names.split(", ")} == {"absent"}, said
+        else:
+            name, _, value = line.partition(" ")
+            assert said.get(name) == value, said
 
 
 # A fact that nothing reads is not read out of a text either

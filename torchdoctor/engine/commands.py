@@ -11,6 +11,7 @@ from functools import cache
 
 from torchdoctor.engine.surroundings import suits
 from torchdoctor.patterns import pattern
+from torchdoctor.typed import is_python
 
 # a word of a command -> the surroundings in which it means something
 _NEEDS = {
@@ -24,7 +25,8 @@ _NEEDS = {
     ("linux",): (
         "apt-get", "ldconfig", "ldd", "dmesg", "modprobe", "systemctl", "journalctl", "LD_LIBRARY_PATH",
         "sysctl", "/proc/", "/dev/shm", "/sys/", "dkms", "lspci", "getent", "ip -br", "fuser", "usermod",
-        "mount", "nvidia-ctk", "apt-mark", "dmidecode", "ipmitool", "reboot", "poweroff",
+        "mount", "nvidia-ctk", "apt-mark", "dmidecode", "ipmitool", "reboot", "poweroff", "ss -ltnp",
+        "ss -tnp", "setsid", "mkswap", "rmmod", "ibstat", "ibv_devinfo",
     ),
     ("windows",): ("winget", "reg add", "netstat -ano", "py -m", "findstr", "Get-Counter"),
     ("slurm",): ("sbatch", "srun", "scontrol", "sacct", "sinfo"),
@@ -42,6 +44,16 @@ _OTHER_ENVIRONMENT = r"\bconda run\b|\bvenv\b"
 _ROOT = frozenset(
     {"docker", "podman", "kubernetes", "colab", "kaggle"}
 )  # where one is root, and sudo is missing
+# what is the host's alone, of which a notebook's machine shows nothing
+_HOST = (
+    r"\b(?:dmesg|modprobe|rmmod|systemctl|journalctl|sysctl|reboot|poweroff|dkms|fuser|ipmitool|mount|docker)\b"
+    r"|gpu-reset|smi -(?:pm|pl|lgc|c)\b"
+)
+_HOSTED = frozenset({"colab", "kaggle"})
+# where the machine is somebody else's, so that what needs root is his to do
+_SHARED = frozenset({"slurm", "kubernetes", "colab", "kaggle"})
+_CELL_PIP = r"(?:!?\S*python\S* -m |!)?pip (?=(?:install|uninstall|list|show) )(?![^\n]*(?:&&|\|\||[;|]))"
+_PROGRAM = r"(?:python|torchrun)\b[^;&|\n]{0,80}\btrain\.py[^;&|\n]{0,40}"
 _SETTING = r"([A-Za-z_]\w*)=('[^']*'|\"[^\"]*\"|[^\s;&|]*)\s*"
 
 
@@ -79,7 +91,14 @@ def fits(command: str, seen: Mapping[str, frozenset[str]]) -> bool:
     """Is none of its tools another platform's?"""
     if "jetson" in seen.get("board", ()) and any(word in command for word in _NOT_ON_JETSON):
         return False
+    if _HOSTED & seen.get("runtime", frozenset()) and pattern(_HOST).search(command):
+        return False
     return all(suits(tags, seen) for tags in needs(command))
+
+
+def is_for_others(risk: str, seen: Mapping[str, frozenset[str]]) -> bool:
+    """Does a fix need rights that a user of such a machine has not?"""
+    return risk == "needs-root" and bool(_SHARED & seen.get("runtime", frozenset()))
 
 
 def adapted(
@@ -95,6 +114,8 @@ def adapted(
         module = script.removesuffix(".py")
         if module.isidentifier():
             command = re.sub(r"\b(import|from) train\b", rf"\1 {module}", command)
+    if "jupyter" in seen.get("runtime", ()):
+        return _in_cell(command, script)
     if "windows" not in seen.get("system", ()):
         return command
     if pattern(_POSIX_ONLY).search(command):
@@ -114,13 +135,31 @@ def _pip(seen: Mapping[str, frozenset[str]], interpreter: str) -> Callable[[re.M
     return spelt
 
 
+def _in_cell(command: str, script: str | None) -> str:
+    """The command as a cell of a notebook runs it: magics for settings and packages, a bang for a shell."""
+    if is_python(command):
+        return command
+    if found := pattern(_CELL_PIP).match(command):
+        return f"%pip {command[found.end() :]}"
+    settings, rest = _settings(command)
+    if settings and (not rest or (script is None and pattern(_PROGRAM).fullmatch(rest))):
+        return "\n".join(f"%env {name}={value}" for name, value in settings)
+    return command if command.startswith(("!", "%")) else f"!{command}"
+
+
+def _settings(command: str) -> tuple[list[tuple[str, str]], str]:
+    """(name, value) of the variables that a command sets, without quotes, and what is left of it."""
+    rest, settings = command.removeprefix("export "), []
+    while found := re.match(_SETTING, rest):
+        settings.append((found[1], found[2].strip("'\"")))
+        rest = rest[found.end() :]
+    return settings, rest
+
+
 def _for_powershell(command: str) -> str:
     """``A=1 python x.py``, ``export A=1`` and ``unset A`` as PowerShell writes them."""
     if command.startswith("unset "):
         return "; ".join(f"Remove-Item Env:{name}" for name in command.split()[1:])
-    rest, settings = command.removeprefix("export "), []
-    while found := re.match(_SETTING, rest):
-        value = found[2].strip("'\"")
-        settings.append(f"$env:{found[1]} = '{value}'")
-        rest = rest[found.end() :]
+    found, rest = _settings(command)
+    settings = [f"$env:{name} = '{value}'" for name, value in found]
     return "; ".join([*settings, rest] if rest else settings)

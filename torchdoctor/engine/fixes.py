@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.engine import commands, surroundings
 from torchdoctor.engine.conditions import holds
-from torchdoctor.engine.wording import INSTALL, filled, first_known
+from torchdoctor.engine.wording import COMMANDS, filled, first_known
 from torchdoctor.model import Fact, Fix, State
 from torchdoctor.records import replace
 
@@ -41,7 +41,7 @@ class Advice:
     def fixes(self, words: RuleText) -> tuple[Fix, ...]:
         """The ways out that neither a known fact nor the surroundings rule out, the fitting ones first."""
         sizes = _size_holes(self._rule)
-        found: list[tuple[int, Fix]] = []
+        found: list[tuple[float, Fix]] = []
         for conditional in words.fixes:
             with self._facts.guard(self._rule.id):
                 rank = surroundings.place(conditional, self._seen)
@@ -51,17 +51,18 @@ class Advice:
                 texts = (filled(conditional.fix, self._values(item), sizes) for item in self._places)
                 fix = next(filter(None, texts), None)
                 if fix is not None:
-                    found.append((rank, self._adapted(fix)))
-        last = 1 if any(rank < 2 for rank, _ in found) else 2
+                    others = rank == 1 and commands.is_for_others(fix.risk, self._seen)
+                    found.append((1.5 if others else rank, self._adapted(fix)))
+        last = 1.5 if any(order < 2 for order, _ in found) else 2
         found.sort(key=lambda item: item[0])
         apart: dict[str, Fix] = {}  # one command is one way out
-        for rank, fix in found:
-            if rank <= last:
+        for order, fix in found:
+            if order <= last:
                 apart.setdefault(fix.run or fix.do, fix)
         return tuple(apart.values())
 
     def _known(self, name: str) -> Fact:
-        if name.startswith(INSTALL):
+        if name.startswith(COMMANDS):
             return self._values(self._places[0])(name)
         return first_known(name, self._places, self._facts)
 
@@ -69,16 +70,20 @@ class Advice:
         ask = self._ask(place)
 
         def value(name: str) -> Fact:
-            if not name.startswith(INSTALL):
+            if not name.startswith(COMMANDS):
                 return ask(name)
-            from torchdoctor.engine.install import command
+            from torchdoctor.engine import install, outputs
 
+            command = install.command if name.startswith("install.") else outputs.command
             return command(name, self._seen, ask)
 
         return value
 
     def _adapted(self, fix: Fix) -> Fix:
-        return replace(fix, run=self.command(fix.run))
+        run = self.command(fix.run)
+        # CUDA and torch read their variables once, when they start
+        restart = " Restart the kernel first." if run and run.startswith("%env ") else ""
+        return replace(fix, do=fix.do + restart, run=run)
 
     def command(self, command: str | None) -> str | None:
         """A command of the rule in this reader's shell; None where it is not for his platform."""

@@ -11,7 +11,7 @@ from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.finding import Occurrence
 from torchdoctor.model import Fact, Fix, State
 
-INSTALL = "install."  # facts that are whole commands
+COMMANDS = ("install.", "outputs.")  # namespaces of facts that are whole commands
 _SIZE_SUFFIX = "_bytes"
 
 
@@ -72,7 +72,7 @@ def filled(fix: Fix, ask: Callable[[str], Fact], sizes: frozenset[str] = frozens
         if fact.state is not State.KNOWN:
             return None
         # a command is shown whole, whatever its length
-        values[name] = str(fact.value) if name.startswith(INSTALL) else _in_words(name, fact, sizes)
+        values[name] = str(fact.value) if name.startswith(COMMANDS) else _in_words(name, fact, sizes)
 
     do = _placeholder().sub(lambda found: values[found.group(1)], fix.do)
     return Fix(do, _command(fix.run, values) if fix.run else None, fix.risk)
@@ -88,7 +88,7 @@ def _command(run: str, values: Mapping[str, str]) -> str | None:
     pieces, done = [], 0
     for found in _placeholder().finditer(run):
         value = values[found.group(1)]
-        quoted = value if found.group(1).startswith(INSTALL) else quote(value)
+        quoted = value if found.group(1).startswith(COMMANDS) else quote(value)
         if quoted != value and _in_quotes(run[: found.start()]):
             return None
         pieces += [run[done : found.start()], quoted]

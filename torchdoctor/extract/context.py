@@ -23,6 +23,10 @@ FACTS: dict[str, str] = {
     "context.ranks": "int: how many ranks are named",
     "context.gfx": "text: architecture of the AMD card, as ROCm names it; unknown among several",
     "context.tasks_per_node": "int: how many tasks of a node a job script or srun asks for",
+    "context.gpus_per_task": "int: how many GPUs Slurm binds to each task; each sees these alone, from 0 on",
+    "context.launchers_per_node": "int: launchers of torchelastic on each node, by their first words",
+    "context.job": "text: number of the Slurm job; unknown among several",
+    "context.pod": "text: name of the Kubernetes pod; unknown among several",
 }
 
 _EDGE_CHARS = 100_000  # of a long text its beginning and its end are searched
@@ -103,7 +107,25 @@ _NOTHING = r": *(?:N/A|None|False|No CUDA|Could not collect)\s*$"
 
 _DRIVE = r"(?<![\w.@:/-])[A-Za-z]:[\\/]{1,2}\w"
 _OWN_GFX = r"(?:amdhsa--|GPU arch ?: ?|gcnArchName[=: '\"]+)(gfx\d{3,4}[a-f]?)\b"
-_TASKS = r"--n?tasks-per-node[= ](\d{1,4})\b"
+_TASKS = r"(?:--n?tasks-per-node[= ]|SLURM_N?TASKS_PER_NODE=)(\d{1,4})\b"
+_ALL_TASKS = r"(?:--ntasks[= ]|SLURM_NTASKS=|\bsrun (?:-\S+ ){0,6}-n ?)(\d{1,5})\b"
+_NODES = (
+    r"(?:--nn?odes[= ]|SLURM_(?:JOB_NUM_NODES|NNODES)=|\b(?:srun|#SBATCH|sbatch) (?:-\S+ ){0,6}-N ?)"
+    r"(\d{1,4})\b"
+)
+_LAUNCHER = "Setting OMP_NUM_THREADS environment variable for each process"  # torchelastic's first words
+_GPUS = r"--gpus-per-task[= ](?:[\w.-]+:)?(\d{1,3})\b"
+# Slurm's own lines, its variables, and the file that sbatch writes
+_JOB = (
+    r"(?:StepId=|SLURM_JOB_?ID[= ]{1,3}|\bSTEP |\bJOB |[Jj]ob ?[Ii][Dd][ =:]{1,3}"
+    r"|(?:srun|salloc|sbatch): .{0,40}?\bjob )(\d{2,12})"
+    r"|Submitted batch job (\d{2,12})|\bslurm-(\d{2,12})\.(?:out|err)"
+)
+_POD = (
+    r"(?:\bkubectl (?:-n \S{1,60} )?(?:logs|exec|describe pods?) (?:-n \S{1,60} |--?[\w-]{2,40} ){0,3}"
+    r"|\bpod[/ ]\"?)"
+    r"((?=[a-z0-9.]*-)[a-z0-9][a-z0-9.-]{2,60}[a-z0-9])(?![\w-])"
+)
 _BACKSLASHES = r"(?<![\w.-])\w[\w.-]{1,80}(?:\\[\w.-]{2,80}){1,40}\.(?:py|pyd|exe|dll|lib|cu|cpp|h)\b"
 # what has more spellings than one: a new container's prompt, AMD's names of cards, the tag of an L4T image
 _SPELLINGS = (
@@ -207,12 +229,31 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
     if interpreter:
         yield Fact.known("context.interpreter", interpreter, "text")
     yield from _gfx(text)
-    tasks = pattern(_TASKS).search(text.text)
-    if tasks is not None:
-        yield Fact.known("context.tasks_per_node", int(tasks[1]), text.source(tasks.start()))
+    yield from _of_slurm(text)
+    for name, form, tag in (("job", _JOB, "slurm"), ("pod", _POD, "kubernetes")):
+        named = {found[found.lastindex or 0] for found in pattern(form).finditer(text.text)}
+        if len(named) == 1 and tag in seen["runtime"]:
+            yield Fact.known(f"context.{name}", named.pop(), "text")
     ranks = len({one.rank for one in transcript.events if one.rank is not None})
     if ranks:
         yield Fact.known("context.ranks", ranks, "text")
+
+
+def _of_slurm(text: _Text) -> Iterator[Fact]:
+    """What a job asked for: tasks of a node, GPUs of a task, and how many launchers a node ran."""
+
+    def number(form: str) -> int | None:
+        found = pattern(form).search(text.text)
+        return int(found[1]) if found is not None and int(found[1]) else None
+
+    nodes, tasks, every = number(_NODES), number(_TASKS), number(_ALL_TASKS)
+    if tasks is None and every is not None and nodes is not None:
+        tasks = every // nodes
+    launchers = text.text.count(_LAUNCHER) // nodes if nodes is not None else None
+    found = (("tasks_per_node", tasks), ("gpus_per_task", number(_GPUS)), ("launchers_per_node", launchers))
+    for name, value in found:
+        if value:
+            yield Fact.known(f"context.{name}", value, "text")
 
 
 def _gfx(text: _Text) -> Iterator[Fact]:

@@ -37,6 +37,7 @@ FACTS: dict[str, str] = {
     "env.CUDA_VISIBLE_DEVICES": "str: value of the variable, as printed",
     "env.LD_LIBRARY_PATH": "str: value of the variable, as printed",
     "gpu.hidden": "bool: CUDA_VISIBLE_DEVICES hides all GPUs that the text lists",
+    "gpu.named_count": "int: how many GPUs CUDA_VISIBLE_DEVICES names in the text",
     "torch.covers_gpu": "bool: the build has code for the GPU, by what its own warning says",
     "shm.size_bytes": "int: size of /dev/shm",
     "limits.nofile": "int: soft limit of open files",
@@ -299,7 +300,9 @@ def _python(text: str, event: Event, found: _Found) -> None:
 
 def _visible(text: str, event: Event, found: _Found) -> None:
     if event.kind is not EventKind.EXCEPTION and (hit := _PATTERNS["visible"].search(text)):
-        found.put("env.CUDA_VISIBLE_DEVICES", hit.group("value").replace(" ", ""), event)
+        value = hit.group("value").replace(" ", "")
+        found.put("env.CUDA_VISIBLE_DEVICES", value, event)
+        found.put("gpu.named_count", len([one for one in value.split(",") if one not in ("", "-1")]), event)
 
 
 def _library_path(text: str, event: Event, found: _Found) -> None:

@@ -29,6 +29,10 @@ FACTS: dict[str, str] = {
     "nccl.cuda_unknown": "bool: the reason is one of CUDA's that explain nothing",
     "nccl.topology": "bool: the reason speaks of the topology description",
     "nccl.unreachable": "bool: it says that a peer cannot be reached; unknown when a peer refused or hung up",
+    "nccl.refused": "bool: a peer refused the connection or closed it: its process had ended or not begun",
+    "nccl.name_unknown": "bool: the reason speaks of a host's name that does not resolve",
+    "nccl.open_files": "bool: the reason speaks of the limit of open files",
+    "nccl.roce": "bool: the failed connection ran over RoCE: its addresses hold those of IPv4",
     "nccl.link_fault": "bool: a line tells of a network port or link that went down; unknown without one",
     "nccl.cpu_tensor": "bool: a tensor on the CPU was given to NCCL",
     "nccl.ranks_timed_out": "list: ranks whose watchdog gave up",
@@ -69,6 +73,18 @@ _REASONS = (
     ("peer_access", ("peer access", "peer mapping", "P2P", "cudaIpc", "mapping of buffer object")),
     ("invalid_device", ("invalid device ordinal", "invalid device")),
     ("cuda_unknown", ("unknown error", "operation not supported", "invalid argument")),
+    (
+        "refused",
+        (
+            "onnection refused",
+            "onnection reset",
+            "roken pipe",
+            "onnection closed by",
+            "closed the connection",
+        ),
+    ),
+    ("name_unknown", ("ame or service not known", "in name resolution", "getting address info")),
+    ("open_files", ("oo many open files",)),
     ("topology", ("topology", "Attribute ", "XML", "xml")),
 )
 
@@ -82,6 +98,9 @@ _LINK_FAULT = (
     r"Got async event : port error|NET/IB : \S{1,40}:\d+ Got async (?:fatal )?event: port error"
     r"|mlx[45]_(?:core|ib)[^\n]{0,120}(?i:link down|port down)"
 )
+
+# NCCL's list of cards, and the GIDs of a failed connection, which hold an address of IPv4 over RoCE v2 alone
+_ROCE = r"\w+:\d+/RoCE\b|Gids?[ =:]{1,3}::ffff:\d"
 
 LIMIT = 2000  # characters of warnings that are kept
 
@@ -161,6 +180,7 @@ def _error(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield "unreachable", True
     if "Got completion " in text:
         yield _link(event, transcript)
+        yield "roce", any(pattern(_ROCE).search(other.text) for other in transcript.events)
     on_cpu = "device type cpu" in text or "must be CUDA and dense" in text
     if on_cpu or reason:
         yield "cpu_tensor", on_cpu

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from torchdoctor.extract import Found, untold
 from torchdoctor.extract.progress import is_step
 from torchdoctor.model import Event, Transcript
+from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "store.waits_for": "str: what it waited for at the store; 'the ranks' or 'something later', unknown "
     "from a line of the socket alone",
+    "store.too_many": "bool: more processes came to the store than the world size says",
 }
 
 # the line of the socket stands under every wait at the store: the meeting of the ranks, a barrier of the
@@ -18,6 +20,7 @@ FACTS: dict[str, str] = {
 _SOCKET = "waitForInput: "
 # what rank 0 puts into the store at the first collective; init_process_group had returned on this rank
 _NCCL_ID = "ncclUniqueId from ["
+_COUNTS = r"\(world_size=(?P<wanted>\d{1,6}), (?:worker_count|num_workers_joined)=(?P<joined>\d{1,6})"
 _STARTING = (
     "init_process_group", "_rendezvous_helper", "_create_c10d_store", "rendezvous.py", "rendezvous_handler",
     "clients joined", "store based barrier", "DistStoreError", "DistNetworkError",
@@ -25,7 +28,10 @@ _STARTING = (
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
-    """One fact, of every event: all other messages of the store speak of the start themselves."""
+    """What an event waits for, and who came. Other messages of the store speak of the start themselves."""
+    counts = pattern(_COUNTS).search(event.text)
+    if counts is not None:
+        yield "too_many", int(counts["joined"]) > int(counts["wanted"])
     if _NCCL_ID in event.text:
         yield "waits_for", "something later"
         return

@@ -1,0 +1,83 @@
+"""The one place that says how a reader gets the words of processes whose output is not in the text.
+
+Rules name a command as ``{outputs.each_rank}``. Sources: the options of torchrun, accelerate launch,
+deepspeed, mpirun and srun; the manuals of sacct, kubectl, docker and Ray.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from torchdoctor.model import Fact, State
+from torchdoctor.patterns import pattern
+
+FACTS = {
+    "outputs.each_rank": "text: command that starts the program again with a log for each process",
+    "outputs.how_ended": "text: command that tells how the processes of this job or container ended",
+    "outputs.earlier": "text: command that shows what a container or job that has ended printed",
+}
+# in what a launcher shows of itself -> the command that keeps the output of each process apart
+_LAUNCHERS = (
+    (("accelerate launch", "accelerate/commands/launch.py"),
+     "accelerate launch --log_dir logs --tee 3 train.py"),
+    (("deepspeed/launcher", "sigkill_handler", "[launch.py:", "deepspeed --"),
+     "deepspeed --enable_each_rank_log logs train.py"),
+    (("mpirun", "mpiexec"), "mpirun --output-filename logs python train.py"),
+    (("multiprocessing/spawn.py", "ProcessExitedException", "ProcessRaisedException"),
+     "PYTHONFAULTHANDLER=1 python train.py 2>&1 | tee train.log"),
+)  # fmt: skip
+_NPROC = r"--nproc[_-]per[_-]node[= ](\d{1,3}|gpu|cpu|auto)\b"
+_RAY_LOGS = "/tmp/ray/session_latest/logs"
+
+
+def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> Fact:
+    """The command of an ``outputs.`` fact; absent where these surroundings have none."""
+    make = {"each_rank": _each_rank, "how_ended": _how_ended, "earlier": _earlier}[name.partition(".")[2]]
+    line = make(seen.get("runtime", frozenset()), ask)
+    return Fact.known(name, line, "text") if line else Fact.absent(name, "text")
+
+
+def _each_rank(runtime: frozenset[str], ask: Callable[[str], Fact]) -> str:
+    shown = f"{_text(ask('log.text'))}\n{_text(ask('log.frames'))}"
+    for marks, line in _LAUNCHERS:
+        if any(mark in shown for mark in marks):
+            return line
+    nproc = pattern(_NPROC).search(shown)
+    if (
+        nproc is None
+        and "slurm" in runtime
+        and "torchrun" not in shown
+        and "torch/distributed/run" not in shown
+    ):
+        return "srun --label --output=rank-%t.log python train.py"
+    count = nproc[1] if nproc is not None else "gpu"
+    return f"torchrun --log_dir logs --redirects 3 --tee 3 --nproc_per_node={count} train.py"
+
+
+def _how_ended(runtime: frozenset[str], ask: Callable[[str], Fact]) -> str:
+    if "slurm" in runtime:
+        job = _text(ask("context.job")) or "$SLURM_JOB_ID"
+        return f"sacct -j {job} --format=JobID,State%30,ExitCode,MaxRSS,ReqMem,NodeList"
+    if "kubernetes" in runtime:
+        return f"kubectl describe pod {_pod(ask)} | grep -A6 'Last State'"
+    if "docker" in runtime:
+        return "docker inspect --format '{{.State.ExitCode}} {{.State.OOMKilled}}' CONTAINER"
+    return ""
+
+
+def _earlier(runtime: frozenset[str], ask: Callable[[str], Fact]) -> str:
+    if "kubernetes" in runtime:
+        return f"kubectl logs --previous {_pod(ask)}"
+    if "ray" in runtime:
+        return f"grep -i -m3 -E 'error|killed' {_RAY_LOGS}/worker-*.err {_RAY_LOGS}/raylet.out"
+    if "docker" in runtime:
+        return "docker logs CONTAINER 2>&1 | grep -n -m1 -A40 Traceback"
+    return ""
+
+
+def _pod(ask: Callable[[str], Fact]) -> str:
+    return _text(ask("context.pod")) or "POD"
+
+
+def _text(fact: Fact) -> str:
+    return str(fact.value) if fact.state is State.KNOWN else ""
