@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import suspect
 from torchdoctor.engine.context import waited_by_chance, without_own_code, without_past
-from torchdoctor.engine.echo import mark_echoes
+from torchdoctor.engine.echo import mark_echoes, mark_own_ends
 from torchdoctor.engine.factbook import FactBook, TextFacts
 from torchdoctor.engine.finding import Finding
 from torchdoctor.engine.frames import SPAWNED
@@ -76,6 +76,7 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     if not anchored:
         written = judge(occurrences(transcript, rules, text_facts, written=True), rules, text_facts)
         live += [finding for finding in written if not finding.recovered]
+    mark_own_ends(live, transcript)
     live = without_own_code(live, transcript)
     live = [one for one in live if one.rule.id == INTERRUPTED or not waited_by_chance(one, transcript)]
     strange = suspect.unexplained(transcript, {number for finding in live for number in finding.events()})

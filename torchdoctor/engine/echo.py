@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from torchdoctor.engine.context import steps_after
 from torchdoctor.engine.finding import Finding, Occurrence
-from torchdoctor.model import Event, Role
+from torchdoctor.model import Event, EventKind, Role, Transcript
 from torchdoctor.patterns import pattern
 
 # the groups peer-death and worker-death of rules/groups.toml; a test holds the two together
@@ -31,6 +32,13 @@ _GONE = (
     r"(?:exited|died|closed|terminated|gone)"
     r"|connection was likely closed|\bbroken pipe\b|ncclremoteerror"
 )
+# how Ray, multiprocessing, concurrent.futures and torch tell that a process of theirs is gone
+_DEATH = (
+    r"\b(?:actor|worker|process|child|engine)\b[^.\n]{0,60}\b(?:died|dead|killed|exited|terminated|crashed)\b"
+    r"|\b(?:killed|terminated) by signal\b|\bdied\b.{0,40}\bsignals?\b|\blow on memory\b"
+)
+_DEATH_TYPES = ("EOFError", "BrokenPipeError", "BrokenProcessPool", "MemoryError", "OutOfMemoryError")
+KILLED = "host-oom-killed"
 _TRANSPORT = r"\bgloo\b|nccl|c10d|tcpstore|process ?group|torch/distributed|\bmpi\b|\bucx\b"
 
 
@@ -62,6 +70,31 @@ def mark_echoes(findings: list[Finding], strange: list[Event]) -> None:
             finding.echo = all(
                 any(one.rank == item.event.rank and _before(one, item.event) for one in own) for item in live
             )
+
+
+def mark_own_ends(findings: list[Finding], transcript: Transcript) -> None:
+    """Take the role of a cause from a shell's "Killed" behind an exception that the program printed last.
+
+    Who is killed from outside prints nothing. Servers of models end their own processes with SIGKILL when one
+    of them has failed, and only the shell says so.
+    """
+    finding = next((one for one in findings if one.rule.id == KILLED), None)
+    live = [item.event for item in finding.occurrences if not item.event.recovered] if finding else []
+    if finding is None or not live or any(event.kind is not EventKind.CRASH for event in live):
+        return
+    raised = [one for one in transcript.events if _failed_by_itself(one, transcript)]
+    finding.echo = all(any(_before(one, event) for one in raised) for event in live)
+
+
+def _failed_by_itself(event: Event, transcript: Transcript) -> bool:
+    """Is it an exception with its traceback, none that tells of a process's death, and no steps behind it?"""
+    if event.kind is not EventKind.EXCEPTION or not event.headed or not event.frames or event.type is None:
+        return False
+    if event.recovered or event.quoted or event.type.rpartition(".")[2].endswith(_DEATH_TYPES):
+        return False
+    text = event.text[:600].lower()
+    told = pattern(_DEATH).search(text) or pattern(_GONE).search(text)
+    return not told and not steps_after(event, transcript)
 
 
 def _is_own(event: Event) -> bool:

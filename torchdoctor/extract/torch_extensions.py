@@ -51,6 +51,8 @@ _PACKAGES: dict[str, str] = {
     "deep-ep": "deep_ep deep_ep_cpp",
     "deep-gemm": "deep_gemm deep_gemm_cpp",
     "grouped-gemm": "grouped_gemm",
+    "sgl-kernel": "sgl_kernel",
+    "flashinfer": "flashinfer",
     "curope": "curope",
     # quantised weights
     "auto-gptq": "auto_gptq autogptq_cuda_64 autogptq_cuda_256 exllama_kernels exllamav2_kernels",

@@ -173,10 +173,16 @@ def _refused(drafts: list[Draft], index: int) -> bool:
 
 
 def _nccl_went_on(drafts: list[Draft], index: int) -> bool:
-    """Does the process that NCCL warns in say next what it does, and not through which calls it left?"""
+    """Does the process that NCCL warns in say next what it does, and not through which calls it left?
+
+    Its version it tells where the checks of its surroundings are behind it.
+    """
     process = _process(drafts[index])
     for draft in drafts[index + 1 : index + _MOST]:
-        if draft.kind is EventKind.NCCL and _process(draft) == process:
+        if draft.raw.startswith(("NCCL version ", "RCCL version ")):
+            return True
+        more = draft.kind is EventKind.NCCL and level(draft) != "WARN"
+        if more and _process(draft) == process:
             return draft.level == "INFO" and not pattern(r" -> \d+\b").search(draft.text())
     return False
 
