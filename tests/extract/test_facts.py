@@ -5,8 +5,8 @@ asked, or the one numbered by ``event=N`` in the head; with ``text`` in the head
 An event that is more than a line begins with ``@`` and its fields in JSON. Behind ``---`` stands a fact a
 line: ``name = value`` or ``name unknown: what is missing``, ``absent: names``, and ``untold: names`` of which
 nothing is said; ``:N`` is the line that says so where that is not the line of the event, ``:?`` a place that
-is no line. Where nothing stands there, nothing is found. ``text`` as the namespace is what the text as a whole
-says of its machine.
+is no line. Where nothing stands there, nothing is found. ``text`` as the namespace is what the text as a
+whole says of its machine.
 """
 
 from __future__ import annotations

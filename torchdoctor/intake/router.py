@@ -20,7 +20,7 @@ from torchdoctor.intake.prefix import split
 from torchdoctor.intake.quotation import Sample
 from torchdoctor.intake.stream import Stream
 from torchdoctor.intake.traceback import HEADER, cell_head
-from torchdoctor.intake.unfold import Unfolder
+from torchdoctor.intake.unfold import FrameMender, Unfolder
 from torchdoctor.patterns import pattern
 
 STREAMS = 4_096
@@ -52,6 +52,7 @@ class Router:
         self.runs: tuple[str, int] = ("", 0)
         self.interleaved = Interleaved()
         self.section: Stream | None = None  # the part of a file that one rank wrote, under a heading
+        self.mender = FrameMender()
         self.unfolder = Unfolder()
         self.named = ""  # the class of the exception that a report's field named
         self.long = (0, "")  # the pieces of a log record that is one long line, as far as they came
@@ -89,7 +90,12 @@ class Router:
             text = self._field(text)
         if "**" in text:
             text = unbold(text)
-        self._unfolded(number, text, joined)
+        mended = self.mender.take(number, text)
+        if mended is None:
+            self._unfolded(number, text, joined)
+            return
+        for at, line in mended:
+            self._unfolded(at, line, False)
 
     def _record(self, text: str) -> list[str] | None:
         from torchdoctor.intake.record import lines_of
@@ -261,7 +267,7 @@ class Router:
     def _unglue(self, number: int, text: str) -> list[str] | None:
         """The parts of a line in which a traceback or a record follows something else directly."""
         at = text.find(HEADER)
-        if at > 0:
+        if at > 0 or text.startswith(f"{HEADER}:  File"):
             return self._unglue_header(number, text, at)
         at = text.find('File "') if '", line ' in text else -1
         if at > 2 and text[at - 2 : at] == "  " and not text[:at].isspace():
@@ -277,6 +283,14 @@ class Router:
 
     def _unglue_header(self, number: int, text: str, at: int) -> list[str] | None:
         before = text[:at]
+        behind = text[at + len(HEADER) :]
+        if behind.startswith(":") and behind[1:].lstrip().startswith('File "') and "`" not in before:
+            # NumPy prints the stack of an import without a line end behind the header
+            parts = self._unglue_header(number, before + HEADER + ":", at)
+            _, _, bare = split(before, self.learned)
+            if parts is not None:
+                return [*parts, f"{text[:bare]}  {behind[1:].lstrip()}"]
+            return self._unglue(number, f"{before}  {behind[1:].lstrip()}")
         _, _, bare = split(before, self.learned)
         left = before[bare:]
         stripped = left.strip()
@@ -295,6 +309,9 @@ class Router:
             r"^[\w.]*(?:Error|Exception|Empty|Iteration|Interrupt): ?$"
         ).match(stripped):
             return [text]
+        tag = pattern(r"\[(?:rank|default)\d+\]: ?(?:\[rank\d+\]: ?)?$").search(before)
+        if tag:
+            return [before[: tag.start()], text[tag.start() :]]
         if "`" in stripped or stripped.endswith(("'", '"', "(")) or text[at + len(HEADER) :].strip(": "):
             return [text]
         if pattern(r"\]$|\^C$|[%)]$|\.\.\.$").search(stripped) or (
@@ -342,6 +359,8 @@ class Router:
     def close(self) -> None:
         if self.long[1]:
             self._whole()
+        for at, line in self.mender.rest():
+            self._unfolded(at, line, False)
         for line in self.unfolder.rest():
             self.logical(0, line, False)
         for at, piece in self.interleaved.rest():

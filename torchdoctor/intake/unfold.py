@@ -1,4 +1,4 @@
-"""Tracebacks whose lines were joined: their lines."""
+"""Tracebacks whose lines were joined, broken or cut, and cells' errors as editors copy them: their lines."""
 
 from __future__ import annotations
 
@@ -10,23 +10,80 @@ _RAISED = (
     r"(?:^|(?<=\s))(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|Iteration|Timeout)"
     r"(?:: (?=\S)|\s*$)"
 )
+# the rest of a frame whose path a narrow console broke: y", line 56, in train
+_REST = r'[^"\n]{0,160}", line \d+(?:, in [^"\n]*)?\s*$'
+# a frame whose front was left out when it was copied: site/net.py", line 56, in forward
+_CUT = r'[^\s"\'(=,\[{]{1,200}\.py", line \d+, in (?:<\w+>|[\w.<>]+)\s*$'
+# a frame that a console broke at its blanks: File, "net.py", line, 56, in forward
+_ENDS = ("File", '",', "line")
+_FOLDED = r'\s*File(?:\s+"[^"\n]{1,400}",(?:\s+line)?)?\s*$'
+_WHOLE = r'\s*File "[^"\n]{1,400}", line \d+, in \S'
 _MOST = 20  # physical lines that one flattened traceback is looked for in
+_KEYS = r'\s*(?:\{\s*)?"(?:name|message|stack)":? ?"'
+
+
+class FrameMender:
+    """Takes physical lines; a frame that was broken in its path, or lost its front, comes back whole."""
+
+    __slots__ = ("_broken",)
+
+    def __init__(self) -> None:
+        self._broken: tuple[int, str] | None = None  # a frame whose path goes on in the next line
+
+    def take(self, number: int, text: str) -> list[tuple[int, str]] | None:
+        """The lines to read instead of this one, numbered; None to read it as it stands."""
+        before, self._broken = self._broken, None
+        quote = text.find('"')
+        if before is not None and quote > 0 and pattern(_REST).match(text):
+            return [(before[0], before[1].rstrip("\r\n") + text)]
+        if before is not None and quote <= 8 and (joined := _joined(before[1], text)) is not None:
+            if pattern(_WHOLE).match(joined):
+                return [(before[0], joined)]
+            self._broken = (before[0], joined)
+            return []
+        given = [] if before is None else [before]
+        if text.rstrip().endswith(_ENDS) and pattern(_FOLDED).match(text):
+            self._broken = (number, text)
+            return given
+        if quote >= 0 and text.find('"', quote + 1) < 0:
+            if text[max(0, quote - 5) : quote] == "File " and not text[: quote - 5].strip():
+                self._broken = (number, text)
+                return given
+            if text[quote : quote + 7] == '", line' and pattern(_CUT).match(text):
+                return [*given, (number, f'  File "{text.strip()}')]
+        return [*given, (number, text)] if given else None
+
+    def rest(self) -> list[tuple[int, str]]:
+        """What is still held when the input ends."""
+        broken, self._broken = self._broken, None
+        return [] if broken is None else [broken]
+
+
+def _joined(held: str, text: str) -> str | None:
+    """A folded frame and what comes next of it; None where that is something else."""
+    joined = f"{held.rstrip()} {text.strip()}"
+    return joined if pattern(_WHOLE).match(joined) or pattern(_FOLDED).match(joined) else None
 
 
 class Unfolder:
     """Takes physical lines; what was folded comes back as the lines it was made of."""
 
-    __slots__ = ("_held", "_lines")
+    __slots__ = ("_cell", "_held", "_lines")
 
     def __init__(self) -> None:
         self._held = ""  # a folded traceback whose exception has not come yet
         self._lines = 0
+        self._cell = False  # inside an error that VS Code copied: name, message and stack in braces
 
     def take(self, text: str) -> list[str] | None:
         """The lines to read instead of this one; None to read it as it stands, nothing while one is held."""
         if self._held:
             return self._more(text)
+        if self._cell or text[:9] == '{"name": ':
+            return self._of_cell(text)
         at = text.find(_HEADER)
+        if at < 0 and 'File "' in text[:40] and _headless(text):
+            return _unfolded(text)
         if at < 0 or text.count('File "', at) < 2 or len(pattern(_FRAME).findall(text, at)) < 2:
             return None
         if _raised(text) is None:
@@ -49,6 +106,21 @@ class Unfolder:
             self._held = ""
             return _unfolded(joined)
         return [*self.rest(), text]
+
+    def _of_cell(self, text: str) -> list[str] | None:
+        if not self._cell:
+            if not pattern(_KEYS).match(text) or text.rstrip()[-1:] == "}":
+                return None
+            self._cell = True
+        elif text.strip() == "}":
+            self._cell = False
+        plain = text.replace('\\"', '"').replace("\\\\", "\\")
+        return [pattern(_KEYS).sub("", plain, 1)] if plain != text or self._cell else None
+
+
+def _headless(text: str) -> bool:
+    """Do frames without their header, and the exception behind them, stand in one line?"""
+    return bool(pattern(r"[\s`\"'>*]{0,12}" + _FRAME + r"\S").match(text)) and _raised(text) is not None
 
 
 def _raised(text: str) -> int | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import moves
 from torchdoctor.intake.ending import rows
-from torchdoctor.intake.ending.event import goodness, is_failure
+from torchdoctor.intake.ending.event import goodness, is_failure, level
 from torchdoctor.intake.lines import is_heading, is_prompt
 from torchdoctor.model import Ending, EventKind
 from torchdoctor.patterns import pattern
