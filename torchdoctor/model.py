@@ -147,7 +147,6 @@ class RelationKind(str, Enum):
     CAUSE = "cause"  # raise ... from
     CONTEXT = "context"  # during handling of
     WRAPS = "wraps"  # its message carries the inner traceback (DataLoader worker, replica, torchelastic)
-    GROUP = "group"  # member of an exception group
 
 
 @record(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from torchdoctor.catalog.rule import Check, Condition, Rule
 from torchdoctor.engine import commands, install, surroundings
 from torchdoctor.engine.conditions import every, holds, in_words
 from torchdoctor.engine.factbook import FactBook
-from torchdoctor.engine.wording import INSTALL, filled
+from torchdoctor.engine.wording import filled
 from torchdoctor.model import (
     VERDICT_ORDER,
     CheckResult,
@@ -150,7 +150,7 @@ def _untold(fact: Fact) -> str:
 
 def _without_text(name: str, facts: FactBook) -> Fact:
     """A fact where nothing was read: what only a text can tell is not there."""
-    of_text = name.partition(".")[0] in ("log", "event", "match")
+    of_text = name.partition(".")[0] in ("log", "event", "match", "outputs")
     return Fact.absent(name) if of_text else facts.machine(name)
 
 
@@ -160,7 +160,7 @@ def _action(rule_id: str, facts: FactBook, rules: RuleSet) -> str | None:
     seen = surroundings.of_machine(ask)
 
     def value(name: str) -> Fact:
-        return install.command(name, seen, ask) if name.startswith(INSTALL) else ask(name)
+        return install.command(name, seen, ask) if name.startswith("install.") else ask(name)
 
     found: list[tuple[int, Fix]] = []
     for conditional in rules.text(rule_id).fixes:

@@ -39,6 +39,8 @@ def clean(text: str) -> list[str]:
         text = pattern(_ANSI).sub("", text)
     if "[0m" in text or "[0;" in text or "^[[" in text:
         text = pattern(_BARE_COLOUR).sub("", text)
+    if "\x08" in text:  # old progress bars erase themselves with backspaces
+        text = pattern(r"\x08{4,}").sub("\r", text)
     if "\r" in text:
         text = text.rstrip("\r")
         if "\r" in text:

@@ -40,6 +40,27 @@ _KNOWN_PACKAGES = frozenset({
     "imageio", "nibabel", "lmdb", "xarray", "spacy", "gradio", "streamlit", "uvicorn", "fastapi", "starlette",
     "anyio", "gunicorn", "celery", "setuptools", "PyInstaller",
 })  # fmt: skip
+# What is left of torch's paths where a person put an ellipsis for the rest: names that no user gives.
+_ELIDED_TORCH = (
+    "_tensor.py", "_ops.py", "_compile.py", "autograd/__init__.py", "autograd/graph.py",
+    "autograd/function.py",
+    "autograd/grad_mode.py", "nn/modules/", "nn/functional.py", "nn/parallel/", "modules/module.py",
+    "modules/linear.py", "modules/conv.py", "modules/container.py", "modules/loss.py", "utils/data/",
+    "utils/_contextlib.py", "utils/checkpoint.py", "_utils/fetch.py", "_utils/collate.py", "_utils/worker.py",
+    "_utils/pin_memory.py", "dataloader.py", "_dynamo/", "_inductor/", "_functorch/", "_subclasses/",
+    "optim/optimizer.py", "optim/lr_scheduler.py", "cuda/__init__.py", "cuda/memory.py", "amp/grad_scaler.py",
+    "amp/autocast_mode.py", "distributed/distributed_c10d.py", "distributed/elastic/", "distributed/fsdp/",
+    "distributed/launcher/", "distributed/run.py", "multiprocessing/spawn.py",
+    "multiprocessing/reductions.py", "serialization.py", "_contextlib.py", "parallel/distributed.py",
+)  # fmt: skip
+# Packages whose paths people write from their root on, as frozen programs do: no names of own folders.
+_SHORTENED = frozenset({
+    "torchvision", "torchaudio", "numpy", "scipy", "pandas", "sklearn", "transformers", "accelerate", "peft",
+    "diffusers", "deepspeed", "pytorch_lightning", "lightning_fabric", "bitsandbytes", "xformers",
+    "flash_attn", "huggingface_hub", "safetensors", "mmcv", "mmengine", "streamlit", "gradio", "starlette",
+    "uvicorn", "fastapi", "pyspark", "py4j", "PyInstaller", "IPython", "ipykernel", "joblib",
+})  # fmt: skip
+_SPARK = frozenset({"pyspark", "py4j"})
 # Where images of servers keep the sources they run; a clone in somebody's own folder is his own.
 _SOURCES = (
     ("/vllm-workspace/vllm/", "vllm"),
@@ -49,16 +70,6 @@ _SOURCES = (
     ("/opt/tritonserver/backends/", "tritonserver"),
     ("/databricks/python_shell/", "databricks"),
     ("/databricks/spark/", "pyspark"),
-)
-# what has no file
-_PSEUDO = (
-    ("<frozen", "python"),
-    ("<pip-setuptools-caller", "pip"),
-    ("<attrs", "attrs"),
-    ("<__array_function__", "numpy"),
-    ("<decorator-gen", "decorator"),
-    ("<eval_with_key>", "torch"),
-    ("<torch_package", "torch"),
 )
 _SHELL_NAMES = {"torchrun": "torch", "torch-run": "torch", "ipython": "IPython", "jupyter-lab": "jupyter"}
 
@@ -70,8 +81,17 @@ def package_of(file: str, short: bool = False) -> str:
     ``short``: the path is relative to sys.path, as py-spy prints it, not to the working directory.
     """
     path = file.replace("\\", "/")
+    if "//" in path:  # a Windows path out of JSON
+        path = path.replace("//", "/")
+    if path[:1] == "<" and ">/" in path:  # <site-packages>/torch/hub.py, <home>/net.py
+        folder, _, rest = path.partition(">/")
+        path = f"{folder[1:]}/{rest}" if folder.endswith("-packages") else f".../{rest}"
+    if "..." in path or "…" in path:
+        path, elided = _elided(path)
+        if elided:
+            return elided
     if path[:1] == "<":
-        return next((package for head, package in _PSEUDO if path.startswith(head)), "")
+        return _pseudo(path)
     for marker in ("/site-packages/", "/dist-packages/"):
         at = path.rfind(marker)
         if at >= 0:
@@ -95,6 +115,9 @@ def package_of(file: str, short: bool = False) -> str:
         return path.split("/", 1)[0]  # Cython prints paths from the package's root
     if _is_stdlib(path):
         return "python"
+    first, slash, _ = path.partition("/")
+    if slash and first in _SHORTENED:
+        return first
     if short and not path.startswith(("/", "~", "./")) and path[1:2] != ":":
         first = path.split("/", 1)[0].removesuffix(".py")
         if "/" in path and first in _KNOWN_PACKAGES:
@@ -103,19 +126,71 @@ def package_of(file: str, short: bool = False) -> str:
     return _script(path)
 
 
+def _elided(path: str) -> tuple[str, str]:
+    """(path, package) of a path of which a person left a part out: ``~/.../_tensor.py``, ``…/torch/hub.py``.
+
+    The package is "" where what is left does not tell; the path is then without the ellipsis.
+    """
+    at = max(path.rfind("..."), path.rfind("…"))
+    rest = path[at:].lstrip(".…").lstrip("])>}/")
+    first, slash, _ = rest.partition("/")
+    if rest.startswith(_ELIDED_TORCH):
+        return rest, "torch"
+    if slash and first in _KNOWN_PACKAGES:
+        return rest, first
+    return ("/" + rest if rest else path), ""
+
+
 def _shipped(path: str) -> str:
-    """The package of a file that pip unpacked to build it, or in the sources of a server's image."""
+    """The package of a file in an archive, in Spark's folder, or in the sources of a server's image.
+
+    Spark runs its Python part out of pyspark.zip and py4j-0.10.9-src.zip, or out of spark/python; zipapps and
+    wheels that are imported as they are look alike. A user's own archive, such as --py-files gives, is his.
+    """
+    for ending in (".zip/", ".whl/", ".egg/"):
+        at = path.rfind(ending)
+        if at >= 0:
+            first = path[at + len(ending) :].partition("/")[0]
+            archive = path[:at].rpartition("/")[2].partition("-")[0]
+            if ending != ".zip/" or first in _KNOWN_PACKAGES or first == archive in _SPARK:
+                return first.removesuffix(".py")
+            if first in _SPARK:
+                return first
     at = path.rfind("/pip-install-")
     if at >= 0:  # pip-install-ulfkr2zw/flash-attn_4b67593759ae48ef/setup.py: what pip unpacked to build it
         return path[at + 1 :].split("/")[1].partition("_")[0]
+    at = path.rfind("/spark/python/")
+    rest = path[at + 14 :].removeprefix("lib/") if at >= 0 else ""
+    first = rest.partition("/")[0]
+    if first in _SPARK:
+        return first
     for folder, package in _SOURCES:
         if folder in path:
             return package
     return ""
 
 
+def _pseudo(path: str) -> str:
+    if path.startswith("<pip-setuptools-caller"):
+        return "pip"
+    if path.startswith(
+        ("<frozen", "<attrs", "<__array_function__", "<decorator-gen", "<eval_with_key>", "<torch_package")
+    ):
+        if path.startswith("<frozen"):
+            return "python"
+        if path.startswith("<attrs"):
+            return "attrs"
+        if path.startswith("<__array"):
+            return "numpy"
+        return "decorator" if path.startswith("<decorator") else "torch"
+    return ""
+
+
 def _first_part(rest: str) -> str:
-    return rest.partition("/")[0].removesuffix(".py").removesuffix(".pyx") or "python"
+    part, _, more = rest.partition("/")
+    if part.endswith(".egg") and more:
+        part = more.partition("/")[0]
+    return part.removesuffix(".py").removesuffix(".pyx") or "python"
 
 
 def _is_stdlib(path: str) -> bool:
@@ -172,6 +247,9 @@ def _of(frame: Frame, package: str) -> Frame:
 
 def _script(path: str) -> str:
     """The package of a start script such as /opt/venv/bin/torchrun, which no user wrote."""
+    if path.endswith(".exe/__main__.py"):
+        name = path.rsplit("/", 2)[-2].removesuffix(".exe")
+        return _SHELL_NAMES.get(name, name)
     folder, _, name = path.rpartition("/")
     if folder.endswith("bin") and "." not in name and folder.rpartition("/")[2] in ("bin", "sbin"):
         return _SHELL_NAMES.get(name, name)

@@ -143,7 +143,7 @@ class Keep:
         """A failed assertion of a kernel; every thread prints one, they count as one."""
         self.bar = None
         text = draft.parts[0]
-        name = pattern(r"block: \[[^\]]*\], thread: \[[^\]]*\]").sub("", text)
+        name = pattern(r"block: \[[^\]]*\], thread: \[[^\]]*\]|^:0:").sub("", text)
         seen = self.asserts.get((draft.stream, name))
         if seen is not None:
             seen.count += 1

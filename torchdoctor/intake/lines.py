@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from torchdoctor.intake.clean import clean, unescaped
 from torchdoctor.intake.elements import BEHEADED, Line
 from torchdoctor.model import EventKind
 from torchdoctor.patterns import pattern
@@ -24,7 +25,7 @@ _GATE = (
 # Besides the words by which single lines are classified: what the parts of longer events hold.
 _SIGNS = (
     "raceback", 'File "', "hread ", "frame #", "above exception", "from user code", "Root Cause", ".cpp:",
-    "Exception Group", "Stack (most recent", "goodbye", "panic", "sigterm", "SIGTERM",
+    "FrameSummary", "Exception Group", "Stack (most recent", "goodbye", "panic", "sigterm", "SIGTERM",
     # what ranks print to see whether their weights are equal
     "checksum", "param_norm", "param norm", "param_sum", "param sum", "weight_norm", "weight norm",
     "weight sum", "weight_sum", "DistributedDataParallel",
@@ -144,6 +145,8 @@ def exception_head(body: str, loose: bool) -> tuple[str, str] | None:
         if not retyped:
             return None
     message = body[colon + 1 :].strip() if colon >= 0 else ""
+    if colon < 0 and name is not body.rstrip() and not inner and name != body.rstrip():
+        return None
     dotted = "." in name
     if last.endswith(_EXCEPTION_ENDS):
         if last in _NO_EXCEPTION and not dotted and not (loose and last not in ("Error", "Warning")):
@@ -185,6 +188,16 @@ def labelled(body: str) -> int | None:
     return found.end() if found and exception_head(body[found.end() :], loose=False) else None
 
 
+def shown_exception(body: str) -> tuple[str, str] | None:
+    """(class name, message) of a line that is an exception as repr() writes it, as Hydra prints a cause."""
+    if body[-1:] != ")" or body.rstrip(",)")[-1:] not in ("'", '"'):
+        return None
+    found = pattern(r"^((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\((['\"])(.{12,})\2,?\)$").match(body)
+    if not found:
+        return None
+    return found[1], "\n".join(line for part in unescaped(found[3]).split("\n") for line in clean(part))
+
+
 def _dotted_class(name: str) -> bool:
     return ".exc." in name or ".exceptions." in name or ".errors." in name or name.startswith("torch.")
 
@@ -210,6 +223,8 @@ def classify(line: Line) -> tuple[EventKind, str] | None:
             return EventKind.DEVICE_ASSERT, ""
         if body.endswith(("failed.", "failed")) and "`" in body:
             return EventKind.CRASH, "crash"  # assert() of a C program
+    if body.startswith(":0:") and ("aborting with error" in body or "HSA_STATUS" in body):
+        return EventKind.DEVICE_ASSERT, ""
     if "NCCL" in body and pattern(r"\bNCCL (?:INFO|WARN|ERROR|TRACE|CALL)\b|^NCCL version \d").search(body):
         return EventKind.NCCL, ""
     found = _torch_record(line)
@@ -312,7 +327,7 @@ def _build(line: Line) -> tuple[EventKind, str] | None:
     if body.startswith(_BUILD_STARTS) or line.text.lstrip().startswith(_BUILD_STARTS):
         if body.startswith("FAILED: "):
             ninja = pattern(r"FAILED: (?:\[code=-?\d+\] )?\S+\.(?:o|obj|so|pyd|dll)\b").match(body)
-            return (EventKind.BUILD, "") if ninja else None
+            return (EventKind.BUILD, "command") if ninja else None
         return EventKind.BUILD, "compiler"
     if (
         "rror" in body
@@ -331,6 +346,8 @@ def _build(line: Line) -> tuple[EventKind, str] | None:
 
 def device_asserts(body: str) -> list[str]:
     """Every assertion message in a line; ranks that print at once garble several into one."""
+    if body.startswith(":0:"):
+        return [body]
     found = [m.group().strip() for m in pattern(_ASSERT).finditer(body)]
     return found or [body]
 
@@ -369,6 +386,10 @@ _STATEMENT = r"^[A-Za-z_][\w.\[\]'\"]*(?:, [\w.]+)* = \S|^[A-Za-z_][\w.]*\(.*[()
 def is_code(body: str) -> bool:
     """True for a line that looks like a Python statement."""
     text = body.partition("  #")[0].strip()
+    if text.startswith("tensor(") or (text[:2] == "**" and exception_head(text, loose=False)):
+        return False  # as torch prints one; an exception in bold letters
+    if text[:1] == "@" and not pattern(r"@[A-Za-z_][\w.]*(?:\(.*)?$").match(text):
+        return False  # somebody who is spoken to
     if "=" not in text and "(" not in text:
         return text.startswith(("return ", "else:", "@")) or (
             text.startswith(_STATEMENTS) and text[-1:] == ":"

@@ -106,6 +106,8 @@ class Message:
             if self.cpp <= CPP_FRAMES:
                 self._add(line)
             return True
+        if stripped.startswith('File "') and ", in " not in stripped and not self.quotes_code():
+            return False  # where Python could not read a file: the head of another exception
         indent = len(body) - len(body.lstrip())
         if is_hint(stripped):
             self._add(line)
@@ -154,6 +156,8 @@ class Message:
 
     def _after_blank(self, stripped: str, indent: int) -> bool:
         if indent > self.base or not self.draft.size:
+            return True
+        if "registered at" in stripped:  # the list of backends of a missing kernel
             return True
         return (
             self.blank == 1

@@ -33,6 +33,12 @@ _VSCODE = (
     r"|[\w<>.]+)\(.*$"
 )
 _ARROW = r"^(?:-+>|❱|>) ?(?:\[(?P<link>\d+)\]\([^)]{0,300}\)|(?P<line>\d+))(?: ?│)? ?(?P<code>.*)$"
+# the statement that raised, with its message as it stands in the program
+_RAISED = (
+    r"\s*raise (?P<type>(?:\w+\.)*\w*(?:Error|Exception))\(\s*"
+    r"(?:(?P<mark>[\"']{3})(?P<three>[\s\S]{12,900}?)(?:(?P=mark)|$)"
+    r"|(?P<quote>[\"'])(?P<one>[^\"'\n{}%]{12,300})(?P=quote))"
+)
 _CONTEXT = r"^\s*(?:\[?\d+\]?(?:\([^)]*\))?(?: |$)|\[\.\.\. |\d+ frames$)"
 
 
@@ -76,6 +82,7 @@ class NotebookReader(TracebackReader):
     def __init__(self, stream: Feed, line: Line, name: str) -> None:
         super().__init__(stream, line)
         self.name = name.rpartition(" ")[2]
+        self.raised: list[str] | None = None  # what follows "raise X(" where the arrow stands
         # forums want what is code to be indented, the whole paste alike
         self.margin = line.body[: len(line.body) - len(line.body.lstrip(" \t"))]
 
@@ -94,6 +101,7 @@ class NotebookReader(TracebackReader):
         arrow = pattern(_ARROW).match(stripped)
         if arrow and self.draft.frames:
             self._arrow(arrow["link"] or arrow["line"], arrow["code"])
+            self.raised = [arrow["code"]] if arrow["code"].lstrip().startswith("raise ") else None
             return TAKEN
         head = None
         if body[:1] not in " \t":
@@ -103,11 +111,17 @@ class NotebookReader(TracebackReader):
                     self.name,
                     stripped[len(self.name) + 2 :],
                 )  # "error: …", as cv2 and binascii name theirs
+            if head is not None and self.name and head[0].rpartition(".")[2] != self.name.rpartition(".")[2]:
+                head = head if head[0].endswith(("Error", "Exception")) and self.foreign == 0 else None
         if head is not None:
             return self._exception(line, *head)
+        if stripped.startswith('File "'):
+            return self._syntax(line, stripped)
         if HEADER in stripped or chain_phrase(stripped) or is_prompt(body):
             return DONE
         if pattern(_CONTEXT).match(body) or body[:1] in " \t":
+            if self.raised is not None and len(self.raised) < 8:
+                self.raised.append(pattern(r"^\s*\d{1,6} ?").sub("", body))
             return TAKEN
         self.foreign += 1
         return TAKEN if self.foreign < 6 and not line.mark.record else DONE if self.foreign > 12 else PASS
@@ -115,9 +129,13 @@ class NotebookReader(TracebackReader):
     def close(self) -> None:
         """Hand over what was read; a paste cut before the exception has its class in the head."""
         draft = self.draft
-        nameless = draft.type is None and not draft.parts and draft.frames and not self.outers
-        if nameless and self.name.endswith(("Error", "Exception")):
-            draft.type = self.name
+        if draft.type is None and not draft.parts and draft.frames and not self.outers:
+            if self.name.endswith(("Error", "Exception")):
+                draft.type = self.name
+            told = pattern(_RAISED).match("\n".join(self.raised)) if self.raised else None
+            if told is not None:
+                draft.type = told["type"]
+                draft.add((told["three"] or told["one"]).strip(), draft.end_line)
         super().close()
 
     def _arrow(self, number: str | None, code: str) -> None:
@@ -127,6 +145,12 @@ class NotebookReader(TracebackReader):
             Frame(frame.file, frame.line or at, frame.function, "", frame.package, frame.at), code.strip()
         )
 
+    def _syntax(self, line: Line, stripped: str) -> int:
+        found = pattern(r'File "([^"]{1,300})", line (\d+)').match(stripped)
+        if found:
+            self.draft.add_frame(Frame(found[1], int(found[2][:9]), "", "", _package(found[1]), line.number))
+        return TAKEN
+
 
 class BoxReader(TracebackReader):
     """Reads a traceback in the box that rich draws, with wrapped paths, code and locals."""
@@ -134,6 +158,7 @@ class BoxReader(TracebackReader):
     def __init__(self, stream: Feed, line: Line) -> None:
         super().__init__(stream, line)
         self.inside = True
+        self.sides = line.body.lstrip()[:1] != "─"  # Streamlit has rich draw lines above and below only
         self.path = ""
         self.wants_name = False
 
@@ -151,12 +176,24 @@ class BoxReader(TracebackReader):
         if body[:1] in ("╰", "└") or (body[:2] in ("+-", "+─") and body[-1:] == "+"):
             self.inside = False
             return TAKEN
+        if not self.sides:
+            return self._open_sided(line, body)
         if body[:1] not in ("│", "|"):
             self.foreign += 1
             return PASS if self.foreign < 6 else DONE
         content = body[1:].strip("│|").strip() if body[-1:] in "│|" else body[1:].strip()
         if content:
             self._content(line, content)
+        return TAKEN
+
+    def _open_sided(self, line: Line, body: str) -> int:
+        if len(body) > 8 and not body.strip("─"):
+            self.inside = False
+        elif body and line.body[:1] not in " \t❱":
+            self.foreign += 1  # the right number of blanks is all that tells whose line it is
+            return PASS if self.foreign < 6 else DONE
+        elif body:
+            self._content(line, body)
         return TAKEN
 
     def _content(self, line: Line, content: str) -> None:

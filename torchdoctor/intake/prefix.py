@@ -187,6 +187,9 @@ def _bracket_level(text: str, found: re.Match[str], mark: Mark) -> tuple[int, bo
     when = match_time(text, end)
     if when:
         end, mark.time = when
+    elif rest[:1].isdecimal():
+        inner = match_time(rest, 0)
+        mark.time = inner[1] if inner else None
     mark.logger = rest
     arrow = pattern(r"(?: ?[\w.:-]{1,120})? ?>> ?").match(text, end)
     return (arrow.end() if arrow else end), False
@@ -220,6 +223,8 @@ def _bracket_time(text: str, rest: str, end: int, mark: Mark, keys: list[str]) -
             mark.rank = int(tensor[1])
         mark.record = True
         return (end + 1 if text[end : end + 1] == " " else end), True
+    if rest.isupper():
+        mark.level = next((level for level in _LEVELS if level in rest), None)
     mark.record = True
     tail = pattern(
         rf"(?:\s?:\s|\s)?(?:\[?(?P<a>{_LEVEL})\]?:?\s*|\[(?P<lg>[\w./:-]{{1,80}})\]| "
@@ -268,6 +273,10 @@ def _number(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool]
         mark.rank = int(found[1])
         keys.append(found[1])
         return found.end(), True
+    if pattern(r"\d{1,5}:$").match(text, at) and at == 0:
+        mark.rank = int(text[:-1])
+        keys.append(text[:-1])
+        return len(text), True
     return None
 
 

@@ -48,10 +48,15 @@ _HOLDS = (
     r"(?:[\w.:<>\[\]!&*]+ ?\(|[\w.\[\]: ]+ ?(?::?=|<<) ?|[frbu]{0,2}[\"'`]|[#/*<{}()\[\]-]"
     r"|[a-z]+\b.*[=(\"'`])"
 )
+# a directive of reStructuredText
+_DIRECTIVE = r"\.\. [a-z][\w-]*::"
 # a row of a table in Markdown that holds a code span
 _ROW = r"\|[^`]*`[^`]+`.*\|$"
 _COMMENT = r"(?:#(?!\d+[ :])|//|/\*|\*/|<!--|--\[\[|;;) ?\S"
 _ITEM = r"(?:[-*+\u2022\u2023\u25aa\u25cf\u2013] |\(?\d{1,2}[.)] )\s*"
+# a key and its text in TOML, Python or YAML-like settings
+_ASSIGNED = r"[A-Za-z_][\w.-]* += +([\"']).{8,}\1,?$"
+_OPTION = r"-{1,2}[A-Za-z][\w-]*(?:[ =,<\[].*)?$"
 # a string in an expression, as in any language of braces: TORCH_CHECK(x, "…"), msg = '…', ["…", …
 _STRING = r"(?:[\w>)\]]\(|[(\[{,] ?|[^=]=\s?)[frbu]{0,2}([\"'`])(?P<text>(?:(?!\1).){8,})\1"
 # GNU's programs write `name': a back quote opens there what a quote closes
@@ -101,9 +106,10 @@ def mark_quoted(drafts: list[Draft], sample: Sample) -> None:
         return
     blocks = _blocks(sample.lines) if sample.fenced and sample.whole else None
     hunk = False
+    document = any(text[:3] == ".. " and pattern(_DIRECTIVE).match(text) for _, text in sample.lines)
     for draft in drafts:
         hunk = draft.raw[:4] == "@@ -" or (hunk and draft.raw[:1] in "+- ")
-        if hunk and not draft.headed:
+        if (document or hunk) and not draft.headed:
             draft.quoted = Quoted.WRITTEN
         if draft.quoted or is_anchored(draft) or draft.type is not None:
             continue
@@ -138,6 +144,10 @@ def _by_head(raw: str) -> Quoted:
         item = pattern(_ITEM).match(text)
         if item is not None:
             return Quoted.NO if pattern(_HEAD).match(text, item.end()) else Quoted.WRITTEN
+    if first == "-" and pattern(_OPTION).match(text):
+        return Quoted.SOURCE
+    if "=" in text and pattern(_ASSIGNED).match(text):
+        return Quoted.SOURCE
     for heads, form in _HEADS:
         if first in heads and pattern(form).match(text):
             return Quoted.WRITTEN

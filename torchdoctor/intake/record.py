@@ -102,7 +102,7 @@ def _of_logger(table: dict[str, Any], text: str) -> list[str] | None:
     rank = pattern(r'"(?:global_)?rank" ?: ?"?(\d{1,6})\b').search(text)
     traces = [value for _, value in fields if _HEADER in value]
     known = level or when or "ename" in table  # as a notebook keeps the error of a cell
-    trace = max(traces, key=len).rstrip() if traces and known else ""
+    trace = _ended(max(traces, key=len), fields).rstrip() if traces and known else ""
     says = next((v for key in _SAYS for name, v in fields if _is(name, key) and v not in traces), "").rstrip()
     failed = level in ("ERROR", "CRITICAL")
     if trace:
@@ -148,3 +148,20 @@ def _level(fields: list[tuple[str, str]]) -> str:
     )
     word = found.strip().lower()
     return _WORDS.get(word, word.upper()) if 3 <= len(word) <= 9 and word.isalpha() else ""
+
+
+def _ended(trace: str, fields: list[tuple[str, str]]) -> str:
+    """The traceback; the exception from fields of its own where the traceback ends with a frame."""
+    last = trace.rstrip().rpartition("\n")[2]
+    if last[:1] not in (" ", "\t"):
+        return trace
+    kind = next((v for k in ("type", "name", "class", "kind") for n, v in fields if _error(n, k)), "")
+    said = next((v for k in ("message", "msg", "value") for n, v in fields if _error(n, k)), "")
+    if not kind.replace(".", "_").isidentifier():
+        return trace
+    return f"{trace.rstrip()}\n{kind}: {said}" if said else f"{trace.rstrip()}\n{kind}"
+
+
+def _error(name: str, key: str) -> bool:
+    parent, _, last = name.rpartition(".")
+    return last == key and parent.rpartition(".")[2] in _RAISED

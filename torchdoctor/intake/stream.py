@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import is_progress
 from torchdoctor.intake.elements import NO_MARK, Draft, Line, Mark
-from torchdoctor.intake.lines import classify, device_asserts, exception_head, labelled
+from torchdoctor.intake.frames import package_of
+from torchdoctor.intake.lines import classify, device_asserts, exception_head, labelled, shown_exception
 from torchdoctor.intake.texts import TextReader, UserCodeReader, WarningReader, above_user_code, compiled
 from torchdoctor.intake.traceback import (
     DONE,
@@ -47,6 +48,7 @@ class Stream:
         self.ignored = -9  # the line that says that the next exception is ignored
         self.phrase = 0  # how far the words between two chained exceptions are indented
         self.crash: Draft | None = None  # a native end whose stack dump may follow
+        self.summary: Draft | None = None
         self.places: list[Frame] = []  # pytest prints them above the error they lead to
 
     # ------------------------------------------------------------------ feed
@@ -141,6 +143,13 @@ class Stream:
 
             self.reader = NotebookReader(self, line, before.strip())
             return True
+        named = before.strip()
+        head = exception_head(named[:-1], loose=True) if named.endswith(":") else None
+        if head is not None:  # "IndexError: Traceback (most recent call last):" without frames above it
+            reader = TracebackReader(self, line, headed=False)
+            self.reader = reader
+            reader.take(Line(line.number, line.text, f"{named} {body[at:]}", line.mark))
+            return True
         return False
 
     def _open_traceback(self, line: Line) -> None:
@@ -203,6 +212,8 @@ class Stream:
 
             self.reader = PytestReader(self, line)
             return True
+        if ".py:" in body and body[:1] not in " \t" and self._placed(line):
+            return True
         # the debugger of VS Code, in English, Chinese or Japanese
         stopped = pattern(
             r"(?:Exception has occurred|\u53d1\u751f\u5f02\u5e38"
@@ -226,6 +237,11 @@ class Stream:
             if not free and (self.chain is None or indent != self.phrase) and labelled(body) != 0:
                 return False
         head = exception_head(body, loose=self.twins > 0)
+        if head is None and (shown := shown_exception(body)) is not None:
+            draft = Draft(EventKind.EXCEPTION, line, shown[1])
+            draft.type = shown[0]
+            self.finish(draft)
+            return True
         if head is None and line.mark.level in _SERIOUS and (label := labelled(body)) is not None:
             body = body[label:]
             head = exception_head(body, loose=False)
@@ -240,6 +256,22 @@ class Stream:
         if reader.message is None:
             self.reader = None
             return False
+        return True
+
+    def _placed(self, line: Line) -> bool:
+        """``src/head.py:14: RuntimeError: text``, as pytest --tb=line prints a failure."""
+        found = pattern(
+            r"^((?:[A-Za-z]:[\\/])?[^\s:]{1,300}\.py):(\d{1,9}): "
+            r"((?:\w+\.)*[A-Z]\w*(?:Error|Exception)): (?=\S)"
+        ).match(line.body)
+        if not found:
+            return False
+        reader = TracebackReader(self, line, headed=False)
+        reader.frame_indent = 0
+        reader.draft.add_frame(Frame(found[1], int(found[2]), "", "", package_of(found[1]), line.number))
+        self.reader = reader
+        self.head_mark, self.head_logger = line.mark, line.mark.logger
+        reader.take(Line(line.number, line.text, line.body[found.start(3) :], line.mark))
         return True
 
     # ---------------------------------------------------------------- single
@@ -292,7 +324,9 @@ class Stream:
         text = line.text if len(line.text) <= 4096 else line.text[:4096]
         draft = Draft(EventKind.LOG, line, text)
         self.last = draft
-        if ".py:" in text and (text.rstrip()[-1:] == ":" or ": in " in text):
+        if "<FrameSummary file " in text:
+            self._summary(draft)
+        elif ".py:" in text and (text.rstrip()[-1:] == ":" or ": in " in text):
             self._place(line.body, line.number)
         elif text.startswith("____"):
             self.places = []
@@ -307,6 +341,18 @@ class Stream:
         frame = place_of(text, number)
         if frame is not None and len(self.places) < 60:
             self.places.append(frame)
+
+    def _summary(self, draft: Draft) -> None:
+        """Frames of a printed list of FrameSummary objects; the exception beside it gets them, too."""
+        for found in pattern(
+            r"<FrameSummary file ([^,>]{1,300}), line (\d{1,9}) in ([^>]{1,120}>?)>"
+        ).finditer(draft.parts[0]):
+            frame = Frame(found[1], int(found[2]), found[3], "", package_of(found[1]), draft.line)
+            draft.add_frame(frame)
+        self.summary = draft
+        if self.closed and not self.closed[0].frames and draft.line - self.closed[0].end_line <= 2:
+            for frame in draft.frames:
+                self.closed[0].add_frame(frame)
 
     def _nccl(self, draft: Draft, body: str) -> None:
         found = pattern(r"^([\w.-]+):(\d+):\d+ \[(\d+)\]").match(body)
@@ -339,6 +385,10 @@ class Stream:
             self.twin = draft
         else:
             self.twins = 0
+        summary = self.summary
+        if summary is not None and not draft.frames and 0 <= draft.line - summary.end_line <= 2:
+            draft.frames = list(summary.frames)
+            draft.headed = True
         if draft.type is None and not draft.parts and not draft.frames:
             draft.headed = True
         self.put(draft)

@@ -73,6 +73,12 @@ class TextReader:
                 line.body[:1] == " "
                 and bool(pattern(r"^ *(?:\d+ +\||\|| \^|\^|from |#|\S.*\^)|^ +[\^~]+$").match(line.body))
             ) or (stripped.startswith("compilation terminated"))
+        if self.mode == "command":
+            return self.draft.end_line == self.draft.line and bool(
+                pattern(r"^\"?\S[^:]{0,200}?(?:nvcc|g\+\+|gcc|c\+\+|clang|cl\.exe|cc)\"? .*-\w").match(
+                    stripped.lstrip(":")
+                )
+            )
         if self.mode == "nccl":
             if stripped.startswith("Last error:"):
                 self.wanted_next = stripped == "Last error:"
@@ -201,11 +207,15 @@ def above_user_code(body: str) -> bool:
 
 
 def compiled(stream: Feed, line: Line) -> Draft | None:
-    """Whose frames Dynamo prints below this line: the record above, or the exception further up.
+    """Whose frames Dynamo prints below this line: itself, the record above, or the exception further up.
 
     Its message goes on in paragraphs, which change with the release.
     """
     number = line.number
+    if line.mark.record and pattern(_USER_CODE).sub("", line.body).strip(" :"):
+        stream.single(line)  # "Graph break: from user code at:"
+        stream.close()
+        return stream.last
     last = stream.last if stream.last is not None and number - stream.last.end_line <= 3 else None
     raised = stream.closed[0] if stream.closed else None
     if (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.progress import is_progress
 from torchdoctor.intake.elements import Draft, Line
 from torchdoctor.intake.frames import as_one_stack, package_of
 from torchdoctor.intake.lines import classify, exception_head, is_code
@@ -171,6 +172,11 @@ class TracebackReader:
         if self.frame_indent < 0:
             self.frame_indent = indent
             self.base = max(0, indent - 2)
+        if self.heads > 1 and any(
+            (f.file, f.line, f.function) == (frame.file, frame.line, frame.function)
+            for f in self.draft.frames[-2:]
+        ):
+            return TAKEN
         self.draft.add_frame(frame)
         return TAKEN
 
@@ -248,6 +254,8 @@ class TracebackReader:
             return DONE
         indent = len(body) - len(body.lstrip(" "))
         if indent <= message.base:
+            if stripped.startswith("+ Exception Group"):
+                return DONE
             head = exception_head(stripped, loose=False)
             if head is not None and not (message.blank and line.mark.record):
                 if ends_open(draft) and draft.parts and not message.blank:
@@ -264,6 +272,10 @@ class TracebackReader:
         if message.wants(line):
             self._build_inside(line)
             return TAKEN
+        if is_progress(body) and self.foreign < _FOREIGN_LIMIT:
+            self.foreign += 1
+            message.blank = max(message.blank, 1)  # what follows a bar must be tied to the message
+            return PASS
         return DONE
 
     def _header_in_message(self, line: Line, stripped: str) -> int:
@@ -271,7 +283,7 @@ class TracebackReader:
         assert message is not None
         if stripped.startswith("Original Traceback"):
             return self._nest(line)
-        if stripped.startswith("╭") or "    " in stripped:
+        if stripped.startswith(("+ Exception Group", "╭", "+--")) or "    " in stripped:
             return DONE
         inside = announces_process(draft) or _in_quotes(draft)
         if inside or (ends_open(draft) and draft.parts and not message.blank):
@@ -348,6 +360,8 @@ class TracebackReader:
         last = frames[-1].function if len(frames) > 1 else ""
         if (self.debugger and last == "<module>") or last.startswith("_run_module_as_main"):
             frames.reverse()  # the debugger of VS Code prints the innermost first
+        if frames and self.draft.type is None and not self.outers and frames[-1].code.startswith("raise "):
+            _take_raised(self.draft)
         for draft in (self.draft, *self.outers):
             draft.frames = as_one_stack(draft.frames)
         chain, draft = [self.draft], self.draft
@@ -364,6 +378,16 @@ class TracebackReader:
 
 def _in_quotes(draft: Draft) -> bool:
     return bool(draft.parts) and draft.parts[-1].strip() in _QUOTES
+
+
+def _take_raised(draft: Draft) -> None:
+    """A traceback that was cut behind ``raise ValueError("…")``: the statement holds class and message."""
+    found = pattern(r"raise ((?:\w+\.)*[A-Z]\w*(?:Error|Exception))\([rbf]?([\"'])(.{12,}?)\2\)?$").match(
+        draft.frames[-1].code.rstrip()
+    )
+    if found is not None:
+        draft.type = found[1]
+        draft.add(found[3], draft.frames[-1].at)
 
 
 def chained(draft: Draft, kind: RelationKind, before: list[Draft]) -> None:
