@@ -512,3 +512,11 @@ def test_a_warning_is_no_other_cause_of_what_an_exception_ended(folder: Path) ->
     assert "Other possible causes" not in text
     assert "scheduler-order, possible" in text.partition("Warnings to look at\n")[2]
     assert "warned.log:1  UserWarning: Detected call of `lr_scheduler.step()`" in text
+
+
+def test_a_traceback_without_its_end_asks_for_the_rest(folder: Path) -> None:
+    (folder / "cut.log").write_text(UNKNOWN.partition("    raise ")[0] + "    spin()\n")
+    text = " ".join(run("explain", "--offline", "cut.log", COLUMNS="120").stdout.decode().split())
+    assert 'File "/v/lib/python3.11/site-packages/widgets/core.py", line 9, in turn' in text
+    assert "this one is cut off before the last line of the traceback" in text
+    assert "To search for" not in text

@@ -360,7 +360,8 @@ def _unrecognised(page: _Page, report: Report) -> None:
     _timeline(page, report)
     if report.suspect is not None:
         page.paragraphs("What to do", [words.next_step(report.suspect)])
-        page.paragraphs("To search for", [words.search_line(report.suspect)])
+        line = words.search_line(report.suspect)
+        page.paragraphs("To search for", [line] if line else [])
     if page.verbose:
         page.paragraphs("To teach it", [words.NEW_RULE])
 
@@ -368,7 +369,7 @@ def _unrecognised(page: _Page, report: Report) -> None:
 def _suspect(page: _Page, item: Suspect) -> None:
     page.head("What looks most like the cause")
     text = ": ".join(part for part in (item.type, item.message) if part)
-    _quote(page, text, indent=4, lead=Styled(), limit=page.limit(6))
+    _quote(page, text or item.evidence.text, indent=4, lead=Styled(), limit=page.limit(6))
     if place := page.place(item.evidence, item.rank):
         _place_alone(page, page.text(place, _DIM), indent=4)
     if item.frame is not None:

@@ -103,6 +103,11 @@ def search_line(item: Suspect) -> str:
 
 def next_step(item: Suspect) -> str:
     """The one thing that tells more about a failure that no rule knows."""
+    if not item.type and not item.message:
+        return (
+            "Explain the log as a whole: this one is cut off before the last line of the traceback, with the "
+            "class and the message of the exception."
+        )
     frame = item.frame
     live = re.match(r"process (\d+) ", item.message) if item.evidence.line is None else None
     if live is not None:
