@@ -28,7 +28,15 @@ FACTS: dict[str, str] = {
     "build.cxx_standard": "int: the C++ standard the compiler was told to use, as 17",
     "build.missing_member": "str: the member that at::Tensor does not have, in any language of the compiler",
     "build.extension": "str: name of the extension module that was built",
+    "build.package": "str: the package that pip or uv was building",
 }
+
+
+_PACKAGE = (
+    r"Failed to build `(?P<built>[A-Za-z][\w.-]*?)(?:[=@ ]\S*)?`"
+    r"|(?:^|\n)\s*Collecting (?P<collected>[A-Za-z][\w.-]*)"
+    r"|Getting requirements to build wheel|Preparing metadata "
+)
 
 
 class _Error(NamedTuple):
@@ -337,6 +345,23 @@ def _last_word(transcript: Transcript) -> tuple[str, str] | None:
 
 
 @once_a_text
+def _package(transcript: Transcript) -> tuple[Fact, ...]:
+    """What pip or uv say that they did not build, else what pip collected last before it asked how to."""
+    collected: tuple[Fact, ...] = ()
+    for event in transcript.events:
+        found = None if event.quoted else pattern(_PACKAGE).search(event.text[:600])
+        if found is None:
+            continue
+        if found["built"]:
+            return (Fact.known("build.package", found["built"], event.place()),)
+        if found["collected"]:
+            collected = (Fact.known("build.package", found["collected"], event.place()),)
+        else:
+            break
+    return collected
+
+
+@once_a_text
 def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     error = _first(transcript)
     if error is None:
@@ -384,8 +409,9 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
-    """Facts of the build in the text; nothing when no compiler, linker or shell reports an error in it.
+    """Facts of the build in the text; the package alone when nothing reports an error of a compiler in it.
 
     They are the same for every event of a text, and rules ask for them event by event.
     """
+    yield from _package(transcript)
     yield from _facts(transcript)

@@ -75,7 +75,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "jupyter": ("ipykernel", "ipython-input", "Cell In[", "IPython"),
     "ci": ("/home/runner/", "GITHUB_ACTIONS", "hostedtoolcache", "gitlab-runner", "/builds/"),
     "embedded": ("python_embeded", "python_embedded"),
-    "uv": ("/uv/python/", ".local/share/uv", "uv pip", "uv run ", "$ uv ", "uv sync"),
+    "uv": ("/uv/python/", "uv/builds-v0/", ".local/share/uv", "uv pip", "uv run ", "$ uv ", "uv sync"),
     "conda": ("/envs/", "conda", "miniforge", "mambaforge"),
     "venv": ("/.venv/", "/venv/", "/env/lib/python", "Scripts/python", "(venv)", "(.venv)"),
     "system-python": ("/usr/lib/python3", "/dist-packages/"),
@@ -323,11 +323,15 @@ def _only(tags: dict[str, int], tag: str, at: int) -> None:
     tags[tag] = at
 
 
+# environments that pip and uv make for one build, and remove
+_MADE_TO_BUILD = ("pip-build-env-", "builds-v0")
+
+
 def _interpreter(path: str) -> str:
     """The interpreter that a file of its library belongs to; "" where the path does not tell."""
     parts = re.split(r"[\\/]+", path)
     lower = [part.lower() for part in parts]
-    if "site-packages" not in lower:
+    if "site-packages" not in lower or any(part.startswith(_MADE_TO_BUILD) for part in lower):
         return ""
     at = lower.index("site-packages")
     if at >= 2 and lower[at - 1] == "lib" and ":" in parts[0]:  # Windows

@@ -176,8 +176,9 @@ def _error(event: Event, transcript: Transcript) -> Iterator[Found]:
     if reason:
         for name, marks in _REASONS:
             yield name, any(mark in reason for mark in marks)
-    if any(mark in text or mark in reason for mark in _UNREACHABLE):
-        yield "unreachable", True
+    unreachable = any(mark in text or mark in reason for mark in _UNREACHABLE)
+    if unreachable or (reason and not any(mark in reason for mark in dict(_REASONS)["refused"])):
+        yield "unreachable", unreachable
     if "Got completion " in text:
         yield _link(event, transcript)
         yield "roce", any(pattern(_ROCE).search(other.text) for other in transcript.events)

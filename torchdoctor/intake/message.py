@@ -45,7 +45,10 @@ _ONE_LINE = frozenset((
     "SystemExit", "BrokenPipeError", "ConnectionResetError", "ConnectionRefusedError",
 ))  # fmt: skip
 # what print() makes of tensors, sizes, tuples and names, perhaps behind a word or two
-_VALUE = r"(?:[A-Za-z_]\w*:? ){0,2}(?:torch\.Size\(|tensor\(|\(\d|\[\d|-?\d[\d.e+-]*$)|[\w.-]+\.\w{2,4}$"
+_VALUE = (
+    r"(?:[A-Za-z_]\w*:? ){0,2}(?:torch\.Size\(|tensor\(|\(\d(?!\S*\)\. )|\[\d|-?\d[\d.e+-]*$)"
+    r"|[\w.-]+\.\w{2,4}$"
+)
 # of an out-of-memory error, from torch 1.10 to the newest release
 _LAST_WORDS = ("environment-variables)", "PYTORCH_CUDA_ALLOC_CONF")
 _NOT_AFTER_BLANK = 3  # words a line needs behind a blank one to count as prose of the message
@@ -112,7 +115,7 @@ class Message:
         if is_hint(stripped):
             self._add(line)
             return True
-        if breaks(line, self.mark if self.draft.headed else NO_MARK):
+        if breaks(line, self.mark if self.draft.headed or ends_open(self.draft) else NO_MARK):
             return False
         if self.blank and (is_heading(body) or not self._after_blank(stripped, indent)):
             return False
