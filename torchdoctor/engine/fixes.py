@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.engine import commands, surroundings
 from torchdoctor.engine.conditions import holds
-from torchdoctor.engine.wording import COMMANDS, filled, first_known
+from torchdoctor.engine.wording import COMMANDS, asked, filled, first_known
 from torchdoctor.model import Fact, Fix, State
 from torchdoctor.records import replace
 
@@ -67,17 +67,7 @@ class Advice:
         return first_known(name, self._places, self._facts)
 
     def _values(self, place: Occurrence) -> Callable[[str], Fact]:
-        ask = self._ask(place)
-
-        def value(name: str) -> Fact:
-            if not name.startswith(COMMANDS):
-                return ask(name)
-            from torchdoctor.engine import install, outputs
-
-            command = install.command if name.startswith("install.") else outputs.command
-            return command(name, self._seen, ask)
-
-        return value
+        return partial(asked, seen=self._seen, ask=self._ask(place))
 
     def _adapted(self, fix: Fix) -> Fix:
         run = self.command(fix.run)
