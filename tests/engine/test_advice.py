@@ -158,6 +158,26 @@ def test_the_first_action_gets_the_words_of_the_lost_process(head: str, run: str
     assert (found.rule, found.fixes[0].run) == ("dist-store-lost", run)
 
 
+@pytest.mark.parametrize(
+    ("head", "start"),
+    [
+        ("", "torchrun --nproc_per_node=gpu train.py"),
+        ("torchrun --nproc-per-node 4 fit.py\n", "torchrun --nproc_per_node=4 train.py"),
+        ("accelerate launch fit.py\n", "accelerate launch train.py"),
+        ("srun: job 8 queued\n", "srun python train.py"),
+    ],
+)
+def test_a_command_starts_the_ranks_as_the_reader_does(head: str, start: str, rules: RuleSet) -> None:
+    runs = [fix.run or "" for fix in first(head + TIMEOUT.format(469), rules).fixes]
+    assert [run for run in runs if run.endswith(f"TORCH_NCCL_DUMP_ON_TIMEOUT=1 {start}")], runs
+
+
+def test_a_value_that_cannot_be_told_is_not_known(rules: RuleSet) -> None:
+    fixes = first("RuntimeError: No CUDA GPUs are available\n", rules).fixes
+    assert fixes
+    assert not [fix.do for fix in fixes if "MIG" in fix.do]
+
+
 def test_what_needs_root_stands_last_on_a_machine_of_others(rules: RuleSet) -> None:
     text = "{}subprocess.CalledProcessError: x\nRuntimeError: Error building extension 'ops': c++ -c main.cpp\n/bin/sh: 1: c++: not found\n"
     alone, shared = (first(text.format(head), rules).fixes for head in ("", "srun: job 4711 queued\n"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from torchdoctor.engine import commands, surroundings
+from torchdoctor.engine import commands, outputs, surroundings
 from torchdoctor.engine.conditions import holds
 from torchdoctor.engine.wording import COMMANDS, asked, filled, first_known
 from torchdoctor.model import Fact, Fix, State
@@ -14,7 +14,7 @@ from torchdoctor.records import replace
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from torchdoctor.catalog.rule import Rule, RuleText
+    from torchdoctor.catalog.rule import Condition, Rule, RuleText
     from torchdoctor.engine.factbook import TextFacts
     from torchdoctor.engine.finding import Finding, Occurrence
     from torchdoctor.engine.surroundings import Surroundings
@@ -45,7 +45,7 @@ class Advice:
         for conditional in words.fixes:
             with self._facts.guard(self._rule.id):
                 rank = surroundings.place(conditional, self._seen)
-                told = [holds(condition, self._known(condition.fact)) for condition in conditional.when]
+                told = [self._told(condition) for condition in conditional.when]
                 if rank is None or False in told or not commands.fits(conditional.fix.run or "", self._seen):
                     continue
                 texts = (filled(conditional.fix, self._values(item), sizes) for item in self._places)
@@ -60,6 +60,11 @@ class Advice:
             if order <= last:
                 apart.setdefault(fix.run or fix.do, fix)
         return tuple(apart.values())
+
+    def _told(self, condition: Condition) -> bool | None:
+        """Does a condition of a fix hold? ``known`` asks for a value, which what cannot be told has not."""
+        fact = self._known(condition.fact)
+        return fact.state is State.KNOWN if condition.word == "known" else holds(condition, fact)
 
     def _known(self, name: str) -> Fact:
         if name.startswith(COMMANDS):
@@ -79,7 +84,8 @@ class Advice:
         """A command of the rule in this reader's shell; None where it is not for his platform."""
         if not command or not commands.fits(command, self._seen):
             return None
-        return commands.adapted(command, self._seen, self._script, self._interpreter)
+        launcher = outputs.start(self._seen, self._ask(self._places[0])) if "torchrun" in command else ""
+        return commands.adapted(command, self._seen, self._script, self._interpreter, launcher)
 
 
 def _places(best: Occurrence, head: Finding) -> Sequence[Occurrence]:
