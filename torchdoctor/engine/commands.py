@@ -109,7 +109,7 @@ def adapted(
     interpreter: str = "",
     launcher: str = "",
 ) -> str | None:
-    """The command in the reader's shell, with his launcher, script and pip; None where it has none like it."""
+    """The command with the reader's launcher, script and pip; None where his shell has none like it."""
     if launcher:
         command = pattern(_PLAIN_LAUNCH).sub(launcher, command)
     if not pattern(_OTHER_ENVIRONMENT).search(command):
