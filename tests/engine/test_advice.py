@@ -304,6 +304,11 @@ LOST = "{}[ 12.3] NVRM: Xid (PCI:0000:3b:00): 79, pid=2012, GPU has fallen off t
 KILLED = "{}RuntimeError: DataLoader worker (pid 37) is killed by signal: Killed.\n"
 MIXED = "{}Failed to initialize NVML: Driver/library version mismatch\n"
 NVCC = "{}OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.\n"
+BIND = "ERROR:    [Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use\n"
+CUDART = (
+    'Traceback (most recent call last):\n  File "/x/lib/python3.10/site-packages/{}", line 1, in <module>\n'
+    "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory\n"
+)
 CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (most recent call first):\n"
 
 
@@ -326,6 +331,10 @@ CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (
          "Install torch with what it pins in a fresh environment"),
         (CRASH.format("import torch\n") + '  File "/x/lib/python3.10/site-packages/mmcv/ops.py", line 4 in forward\n',
          "Install mmcv again in its build for this torch"),
+        ("DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients joined.\n", "Find the processes that are missing"),
+        ("$ vllm serve a/b\n" + BIND, "Start the server on another port, since 8000"),
+        (CUDART.format("mmcv/ops/__init__.py"), "Install mmcv in its build for torch's CUDA"),
+        (CUDART.format("torch/__init__.py"), "Reinstall torch with the nvidia-* packages"),
     ],
 )  # fmt: skip
 def test_the_surroundings_put_their_fix_first(text: str, start: str, rules: RuleSet) -> None:

@@ -88,7 +88,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "fsdp": ("/distributed/fsdp/", "FullyShardedDataParallel", "/_composable/fsdp/", "FSDP"),
     "peft": ("/peft/", "PeftModel", "lora_A", "base_model.model."),
     "diffusers": ("/diffusers/",),
-    "vllm": ("/vllm/", "vllm.", "(EngineCore", "vllm serve", "llm_engine.py:"),
+    "vllm": ("/vllm/", "vllm.", "(EngineCore", "non-default args: {", "vllm serve", "llm_engine.py:"),
     "sglang": ("/sglang/", "sglang.", "sgl_kernel"),
     "tgi": ("text_generation_server", "text_generation_launcher", "text-generation-launcher"),
     "comfyui": ("ComfyUI",),
