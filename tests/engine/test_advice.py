@@ -158,6 +158,26 @@ def test_the_first_action_gets_the_words_of_the_lost_process(head: str, run: str
     assert (found.rule, found.fixes[0].run) == ("dist-store-lost", run)
 
 
+@pytest.mark.parametrize(
+    ("head", "start"),
+    [
+        ("", "torchrun --nproc_per_node=gpu train.py"),
+        ("torchrun --nproc-per-node 4 fit.py\n", "torchrun --nproc_per_node=4 train.py"),
+        ("accelerate launch fit.py\n", "accelerate launch train.py"),
+        ("srun: job 8 queued\n", "srun python train.py"),
+    ],
+)
+def test_a_command_starts_the_ranks_as_the_reader_does(head: str, start: str, rules: RuleSet) -> None:
+    runs = [fix.run or "" for fix in first(head + TIMEOUT.format(469), rules).fixes]
+    assert [run for run in runs if run.endswith(f"TORCH_NCCL_DUMP_ON_TIMEOUT=1 {start}")], runs
+
+
+def test_a_value_that_cannot_be_told_is_not_known(rules: RuleSet) -> None:
+    fixes = first("RuntimeError: No CUDA GPUs are available\n", rules).fixes
+    assert fixes
+    assert not [fix.do for fix in fixes if "MIG" in fix.do]
+
+
 def test_what_needs_root_stands_last_on_a_machine_of_others(rules: RuleSet) -> None:
     text = "{}subprocess.CalledProcessError: x\nRuntimeError: Error building extension 'ops': c++ -c main.cpp\n/bin/sh: 1: c++: not found\n"
     alone, shared = (first(text.format(head), rules).fixes for head in ("", "srun: job 4711 queued\n"))
@@ -182,6 +202,8 @@ def test_what_needs_root_stands_last_on_a_machine_of_others(rules: RuleSet) -> N
         ("torch", {"os.kernel": "5.10.120-tegra"}, "-cp38-cp38-linux_aarch64.whl"),
         ("torch", {"os.kernel": "6.8.12-tegra"}, "https://pypi.jetson-ai-lab.io/sbsa/cu130"),
         ("torch", {"os.kernel": "4.9.253-tegra"}, None),
+        ("torch", {"os.kernel": "5.15.148-tegra", "python.version": "3.10.12", "python.executable": "/v/bin/python"}, "/v/bin/python -m pip install"),
+        ("torch", {"os.kernel": "5.15.148-tegra", "python.version": "3.11.2", "python.executable": "/v/bin/python"}, "python3.10 -m pip install"),
         ("torch", {"python.executable": "/v/bin/python"}, "/v/bin/python -m pip install"),
         ("cu118", {"gpu.vendors": ("amd",)}, None),
         ("same", {"torch.version": "2.3.1+cu121"}, "torch==2.3.1 --index-url {}cu121"),
@@ -255,6 +277,8 @@ HUB = "huggingface_hub.errors.HfHubHTTPError: {} for url: https://huggingface.co
         (NAME.format(""), "Set MASTER_ADDR to an address or name that every node knows (127.0.0.1 on one machine), or add m-0 to"),
         (MET.format("srun: job 8 queued\n", 21), "Start one launcher on each node: 21 processes came"),
         (MET.format("srun: job 8 queued\n", 5), "Find the processes that are missing: 5 of 8"),
+        (MET.format('srun: job 8 queued\n  File "/x/lib/python3.10/site-packages/lightning/pytorch/a.py", line 3\n', 5),
+         "Ask Slurm for as many tasks a node"),
         (ORDINAL.format("srun --gpus-per-task=1 python fit.py\n"), "Use cuda:0 in every task, since Slurm binds 1 GPU"),
         (ORDINAL.format("srun: job 8 queued\n"), "Choose the device by what the task sees"),
         (ORDINAL.format("CUDA_VISIBLE_DEVICES=3\n"), "Use cuda:0: CUDA_VISIBLE_DEVICES=3 shows"),
@@ -280,6 +304,11 @@ LOST = "{}[ 12.3] NVRM: Xid (PCI:0000:3b:00): 79, pid=2012, GPU has fallen off t
 KILLED = "{}RuntimeError: DataLoader worker (pid 37) is killed by signal: Killed.\n"
 MIXED = "{}Failed to initialize NVML: Driver/library version mismatch\n"
 NVCC = "{}OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root.\n"
+BIND = "ERROR:    [Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use\n"
+CUDART = (
+    'Traceback (most recent call last):\n  File "/x/lib/python3.10/site-packages/{}", line 1, in <module>\n'
+    "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory\n"
+)
 CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (most recent call first):\n"
 
 
@@ -302,6 +331,10 @@ CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (
          "Install torch with what it pins in a fresh environment"),
         (CRASH.format("import torch\n") + '  File "/x/lib/python3.10/site-packages/mmcv/ops.py", line 4 in forward\n',
          "Install mmcv again in its build for this torch"),
+        ("DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients joined.\n", "Find the processes that are missing"),
+        ("$ vllm serve a/b\n" + BIND, "Start the server on another port, since 8000"),
+        (CUDART.format("mmcv/ops/__init__.py"), "Install mmcv in its build for torch's CUDA"),
+        (CUDART.format("torch/__init__.py"), "Reinstall torch with the nvidia-* packages"),
     ],
 )  # fmt: skip
 def test_the_surroundings_put_their_fix_first(text: str, start: str, rules: RuleSet) -> None:

@@ -6,10 +6,10 @@ from functools import partial
 
 from torchdoctor.catalog import RuleSet
 from torchdoctor.catalog.rule import Check, Condition, Rule
-from torchdoctor.engine import commands, install, surroundings
+from torchdoctor.engine import commands, surroundings
 from torchdoctor.engine.conditions import every, holds, in_words
 from torchdoctor.engine.factbook import FactBook
-from torchdoctor.engine.wording import filled
+from torchdoctor.engine.wording import asked, filled
 from torchdoctor.model import (
     VERDICT_ORDER,
     CheckResult,
@@ -150,7 +150,7 @@ def _untold(fact: Fact) -> str:
 
 def _without_text(name: str, facts: FactBook) -> Fact:
     """A fact where nothing was read: what only a text can tell is not there."""
-    of_text = name.partition(".")[0] in ("log", "event", "match", "outputs")
+    of_text = name.partition(".")[0] in ("log", "event", "match")
     return Fact.absent(name) if of_text else facts.machine(name)
 
 
@@ -159,9 +159,7 @@ def _action(rule_id: str, facts: FactBook, rules: RuleSet) -> str | None:
     ask = partial(_without_text, facts=facts)
     seen = surroundings.of_machine(ask)
 
-    def value(name: str) -> Fact:
-        return install.command(name, seen, ask) if name.startswith("install.") else ask(name)
-
+    value = partial(asked, seen=seen, ask=ask)
     found: list[tuple[int, Fix]] = []
     for conditional in rules.text(rule_id).fixes:
         rank = surroundings.place(conditional, seen)

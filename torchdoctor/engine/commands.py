@@ -52,6 +52,7 @@ _HOST = (
 _HOSTED = frozenset({"colab", "kaggle"})
 # where the machine is somebody else's, so that what needs root is his to do
 _SHARED = frozenset({"slurm", "kubernetes", "colab", "kaggle"})
+_PLAIN_LAUNCH = r"\btorchrun --nproc_per_node=gpu(?= train\.py)"
 _CELL_PIP = r"(?:!?\S*python\S* -m |!)?pip (?=(?:install|uninstall|list|show) )(?![^\n]*(?:&&|\|\||[;|]))"
 _PROGRAM = r"(?:python|torchrun)\b[^;&|\n]{0,80}\btrain\.py[^;&|\n]{0,40}"
 _SETTING = r"([A-Za-z_]\w*)=('[^']*'|\"[^\"]*\"|[^\s;&|]*)\s*"
@@ -102,9 +103,15 @@ def is_for_others(risk: str, seen: Mapping[str, frozenset[str]]) -> bool:
 
 
 def adapted(
-    command: str, seen: Mapping[str, frozenset[str]], script: str | None, interpreter: str = ""
+    command: str,
+    seen: Mapping[str, frozenset[str]],
+    script: str | None,
+    interpreter: str = "",
+    launcher: str = "",
 ) -> str | None:
-    """The command in the reader's shell, with his script and pip; None where his shell has none like it."""
+    """The command with the reader's launcher, script and pip; None where his shell has none like it."""
+    if launcher:
+        command = pattern(_PLAIN_LAUNCH).sub(launcher, command)
     if not pattern(_OTHER_ENVIRONMENT).search(command):
         command = pattern(_PIP).sub(_pip(seen, interpreter), command)
     if _ROOT & seen.get("runtime", frozenset()) and "systemctl" not in command:

@@ -16,6 +16,7 @@ from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
 from torchdoctor.engine.rank import sort_key
 from torchdoctor.engine.select import INTERRUPTED, led, note, select
+from torchdoctor.engine.textfacts import says_nothing_of_its_program
 from torchdoctor.extract.progress import is_step
 from torchdoctor.model import (
     Diagnosis,
@@ -49,7 +50,10 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     alone, and each is told in a note.
     """
     if not transcript.earlier:
-        return _judged(transcript, facts, rules)
+        report = _judged(transcript, facts, rules)
+        if report.outcome is Outcome.UNRECOGNISED and says_nothing_of_its_program(transcript):
+            report = _taken_for_torch(report, transcript, facts, rules)
+        return report
     return _of_runs(transcript, FactBook(), facts, rules)[-1]
 
 
@@ -65,11 +69,20 @@ def _of_runs(transcript: Transcript, before: FactBook, facts: FactBook, rules: R
     return with_runs([*reports, _judged(transcript, facts, rules)], [*transcript.earlier, transcript])
 
 
-def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
+def _taken_for_torch(report: Report, transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
+    """What is possible, if a message that many programs print is torch's; else the report as it was.
+
+    Who asks this doctor of a bare message uses torch.
+    """
+    again = _judged(transcript, facts, rules, of_torch=True)
+    return again if again.diagnoses and again.diagnoses[0].severity is Severity.FATAL else report
+
+
+def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch: bool = False) -> Report:
     """The report on the events of one run."""
     kernel = any(event.kind is EventKind.KERNEL_LOG for event in transcript.events)
     transcript, foreign = _with_kernel_log(transcript) if kernel else (transcript, ())
-    text_facts = TextFacts(transcript, facts)
+    text_facts = TextFacts(transcript, facts, of_torch=of_torch)
     findings = judge(occurrences(transcript, rules, text_facts), rules, text_facts)
     live = [finding for finding in findings if not finding.recovered]
     anchored = _has_anchored_failure(live, transcript)

@@ -68,12 +68,17 @@ class Guard:
         return True
 
 
+_OF_TORCH = ("log.torch_seen", "event.torch_tied")
+
+
 class TextFacts:
     """The facts of one transcript, over those of a FactBook."""
 
-    def __init__(self, transcript: Transcript, book: FactBook) -> None:
+    def __init__(self, transcript: Transcript, book: FactBook, *, of_torch: bool = False) -> None:
+        """``of_torch``: take it that torch printed the text, where nothing in it says who did."""
         self.transcript = transcript
         self.book = book
+        self.of_torch = of_torch
         self._cache: dict[tuple[str, int], Fact] = {}
         self._extracted: set[tuple[str, int]] = set()
         self._environment: dict[str, Fact] | None = None
@@ -91,6 +96,8 @@ class TextFacts:
             return captures[name]
         if captures is not None and name.startswith("match."):
             return Fact.absent(name)  # the template that matched has no such hole
+        if self.of_torch and name in _OF_TORCH:
+            return Fact.known(name, True, "taken for granted")
         key = (name, -1 if event is None or name.startswith("log.") else event.id)
         found = self._cache.get(key)
         if found is None:

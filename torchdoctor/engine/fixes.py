@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from torchdoctor.engine import commands, surroundings
+from torchdoctor.engine import commands, outputs, surroundings
 from torchdoctor.engine.conditions import holds
-from torchdoctor.engine.wording import COMMANDS, filled, first_known
+from torchdoctor.engine.wording import COMMANDS, asked, filled, first_known
 from torchdoctor.model import Fact, Fix, State
 from torchdoctor.records import replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from torchdoctor.catalog.rule import Rule, RuleText
+    from torchdoctor.catalog.rule import Condition, Rule, RuleText
     from torchdoctor.engine.factbook import TextFacts
     from torchdoctor.engine.finding import Finding, Occurrence
     from torchdoctor.engine.surroundings import Surroundings
@@ -45,7 +45,7 @@ class Advice:
         for conditional in words.fixes:
             with self._facts.guard(self._rule.id):
                 rank = surroundings.place(conditional, self._seen)
-                told = [holds(condition, self._known(condition.fact)) for condition in conditional.when]
+                told = [self._told(condition) for condition in conditional.when]
                 if rank is None or False in told or not commands.fits(conditional.fix.run or "", self._seen):
                     continue
                 texts = (filled(conditional.fix, self._values(item), sizes) for item in self._places)
@@ -61,23 +61,18 @@ class Advice:
                 apart.setdefault(fix.run or fix.do, fix)
         return tuple(apart.values())
 
+    def _told(self, condition: Condition) -> bool | None:
+        """Does a condition of a fix hold? ``known`` asks for a value, which what cannot be told has not."""
+        fact = self._known(condition.fact)
+        return fact.state is State.KNOWN if condition.word == "known" else holds(condition, fact)
+
     def _known(self, name: str) -> Fact:
         if name.startswith(COMMANDS):
             return self._values(self._places[0])(name)
         return first_known(name, self._places, self._facts)
 
     def _values(self, place: Occurrence) -> Callable[[str], Fact]:
-        ask = self._ask(place)
-
-        def value(name: str) -> Fact:
-            if not name.startswith(COMMANDS):
-                return ask(name)
-            from torchdoctor.engine import install, outputs
-
-            command = install.command if name.startswith("install.") else outputs.command
-            return command(name, self._seen, ask)
-
-        return value
+        return partial(asked, seen=self._seen, ask=self._ask(place))
 
     def _adapted(self, fix: Fix) -> Fix:
         run = self.command(fix.run)
@@ -89,7 +84,8 @@ class Advice:
         """A command of the rule in this reader's shell; None where it is not for his platform."""
         if not command or not commands.fits(command, self._seen):
             return None
-        return commands.adapted(command, self._seen, self._script, self._interpreter)
+        launcher = outputs.start(self._seen, self._ask(self._places[0])) if "torchrun" in command else ""
+        return commands.adapted(command, self._seen, self._script, self._interpreter, launcher)
 
 
 def _places(best: Occurrence, head: Finding) -> Sequence[Occurrence]:

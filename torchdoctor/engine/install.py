@@ -38,6 +38,8 @@ _JETSON = {
     6: (_STACK, "https://pypi.jetson-ai-lab.io/jp6/cu126"),
     7: (_STACK, "https://pypi.jetson-ai-lab.io/sbsa/cu130"),
 }
+# the Python of each, for which alone its wheels are
+_JETSON_PYTHON = {5: "3.8", 6: "3.10", 7: "3.12"}
 # what tells the JetPack: L4T's release, the kernel, the address of a wheel, the Python that belongs to it
 _JETPACK = (
     (
@@ -70,7 +72,12 @@ def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], 
     if found is None:
         return Fact.absent(name, "install")
     packages, source = found
-    line = f"{_pip(seen, ask)} --force-reinstall {packages}"
+    pip = _pip(seen, ask)
+    if "jetson" in seen.get("board", ()):
+        own, used = _JETSON_PYTHON[_jetpack(ask)], _text(ask("python.version"))
+        if used and not f"{used}.".startswith(f"{own}."):
+            pip = f"python{own} -m pip install"
+    line = f"{pip} --force-reinstall {packages}"
     return Fact.known(name, f"{line} --index-url {source}" if source else line, "install")
 
 

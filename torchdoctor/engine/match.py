@@ -156,7 +156,8 @@ def _try(
         if found is None or is_foreign(rule_id, event, haystack.transcript):
             return
         events = haystack.transcript.events
-        doubtful = match.shared or haystack.bare or in_sentence(event, text, found.start, events)
+        granted = match.shared or facts.of_torch or haystack.bare
+        doubtful = granted or in_sentence(event, text, found.start, events)
         _keep(rule_id, replace(found, doubtful=True) if doubtful else found, best)
 
 

@@ -1,4 +1,4 @@
-"""The one place that says how a reader gets the words of processes whose output is not in the text.
+"""How this reader starts his processes, and gets the words of those whose output is not in the text.
 
 Rules name a command as ``{outputs.each_rank}``. Sources: the options of torchrun, accelerate launch,
 deepspeed, mpirun and srun; the manuals of sacct, kubectl, docker and Ray.
@@ -16,14 +16,14 @@ FACTS = {
     "outputs.how_ended": "text: command that tells how the processes of this job or container ended",
     "outputs.earlier": "text: command that shows what a container or job that has ended printed",
 }
-# in what a launcher shows of itself -> the command that keeps the output of each process apart
+# in what a launcher shows of itself -> what starts the ranks, and how the output of each is kept apart
 _LAUNCHERS = (
-    (("accelerate launch", "accelerate/commands/launch.py"),
+    (("accelerate launch", "accelerate/commands/launch.py"), "accelerate launch",
      "accelerate launch --log_dir logs --tee 3 train.py"),
-    (("deepspeed/launcher", "sigkill_handler", "[launch.py:", "deepspeed --"),
+    (("deepspeed/launcher", "sigkill_handler", "[launch.py:", "deepspeed --"), "deepspeed",
      "deepspeed --enable_each_rank_log logs train.py"),
-    (("mpirun", "mpiexec"), "mpirun --output-filename logs python train.py"),
-    (("multiprocessing/spawn.py", "ProcessExitedException", "ProcessRaisedException"),
+    (("mpirun", "mpiexec"), "mpirun python", "mpirun --output-filename logs python train.py"),
+    (("multiprocessing/spawn.py", "ProcessExitedException", "ProcessRaisedException"), "python",
      "PYTHONFAULTHANDLER=1 python train.py 2>&1 | tee train.log"),
 )  # fmt: skip
 _NPROC = r"--nproc[_-]per[_-]node[= ](\d{1,3}|gpu|cpu|auto)\b"
@@ -37,21 +37,26 @@ def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], 
     return Fact.known(name, line, "text") if line else Fact.absent(name, "text")
 
 
+def start(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> str:
+    """What starts the ranks, up to the script: the launcher that the text shows, else torchrun."""
+    return _launcher(seen.get("runtime", frozenset()), ask)[0]
+
+
 def _each_rank(runtime: frozenset[str], ask: Callable[[str], Fact]) -> str:
+    return _launcher(runtime, ask)[1]
+
+
+def _launcher(runtime: frozenset[str], ask: Callable[[str], Fact]) -> tuple[str, str]:
     shown = f"{_text(ask('log.text'))}\n{_text(ask('log.frames'))}"
-    for marks, line in _LAUNCHERS:
+    for marks, begin, line in _LAUNCHERS:
         if any(mark in shown for mark in marks):
-            return line
+            return begin, line
     nproc = pattern(_NPROC).search(shown)
-    if (
-        nproc is None
-        and "slurm" in runtime
-        and "torchrun" not in shown
-        and "torch/distributed/run" not in shown
-    ):
-        return "srun --label --output=rank-%t.log python train.py"
-    count = nproc[1] if nproc is not None else "gpu"
-    return f"torchrun --log_dir logs --redirects 3 --tee 3 --nproc_per_node={count} train.py"
+    of_torch = nproc is not None or "torchrun" in shown or "torch/distributed/run" in shown
+    if "slurm" in runtime and not of_torch:
+        return "srun python", "srun --label --output=rank-%t.log python train.py"
+    count = f"--nproc_per_node={nproc[1] if nproc is not None else 'gpu'}"
+    return f"torchrun {count}", f"torchrun --log_dir logs --redirects 3 --tee 3 {count} train.py"
 
 
 def _how_ended(runtime: frozenset[str], ask: Callable[[str], Fact]) -> str:

@@ -21,7 +21,9 @@ _PHASES = {
     "train": r"(?:^|_)(?:train(?:ing)?|backward|fit)(?:_|$)",
     "validate": r"(?:^|_)(?:valid(?:ate|ation)?|eval(?:uate|uation)?|test|val)(?:_|$|\d)",
     "infer": r"(?:^|_)(?:predict|infer(?:ence)?|generate|denoise|sample|transcribe|txt2img|img2img)(?:_|$)",
-    "load": r"^(?:load|load_state_dict|from_pretrained|torch_load|load_checkpoint|load_model)$",
+    "load": (
+        r"^(?:load|load_state_dict|from_pretrained|torch_load|load_checkpoint|load_model|create_weights)$"
+    ),
     "export": r"(?:^|_)(?:export|trace)(?:_|$)",
 }
 _SERVERS = frozenset({"vllm", "sglang", "uvicorn", "fastapi", "starlette", "tritonserver", "lmdeploy"})

@@ -263,6 +263,20 @@ def log_value(name: str, transcript: Transcript) -> FactValue:
     return None
 
 
+def says_nothing_of_its_program(transcript: Transcript) -> bool:
+    """Is the text one message alone, so that nothing tells which program printed it?
+
+    A shell or a parent that tells of a process names that process.
+    """
+    events = transcript.events
+    return (
+        len(events) == 1
+        and not events[0].frames
+        and events[0].kind in (EventKind.EXCEPTION, EventKind.BUILD, EventKind.LOG)
+        and not (events[0].type or "").endswith("CalledProcessError")
+    )
+
+
 def known(name: str, value: FactValue, event: Event | None = None) -> Fact:
     """A fact read out of the text, with the place it stands at."""
     source = event.place() if event else "text"

@@ -26,6 +26,16 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(_placeholder().findall(text)) if "{" in text else ()
 
 
+def asked(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> Fact:
+    """The fact; where it is a whole command, as it is made for these surroundings."""
+    if not name.startswith(COMMANDS):
+        return ask(name)
+    from torchdoctor.engine import install, outputs
+
+    command = install.command if name.startswith("install.") else outputs.command
+    return command(name, seen, ask)
+
+
 def size(value: float) -> str:
     """Bytes as people read them: 512 B, 20.00 MiB."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):

@@ -27,8 +27,10 @@ FACTS: dict[str, str] = {
     "context.launchers_per_node": "int: launchers of torchelastic on each node, by their first words",
     "context.job": "text: number of the Slurm job; unknown among several",
     "context.pod": "text: name of the Kubernetes pod; unknown among several",
+    "context.model": "text: the model that a server was started with, as the text names it first",
 }
 
+_SERVERS = {"vllm", "sglang", "tgi"}
 _EDGE_CHARS = 100_000  # of a long text its beginning and its end are searched
 _EVENT_CHARS = 4_000
 
@@ -86,7 +88,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "fsdp": ("/distributed/fsdp/", "FullyShardedDataParallel", "/_composable/fsdp/", "FSDP"),
     "peft": ("/peft/", "PeftModel", "lora_A", "base_model.model."),
     "diffusers": ("/diffusers/",),
-    "vllm": ("/vllm/", "vllm.", "(EngineCore", "vllm serve", "llm_engine.py:"),
+    "vllm": ("/vllm/", "vllm.", "(EngineCore", "non-default args: {", "vllm serve", "llm_engine.py:"),
     "sglang": ("/sglang/", "sglang.", "sgl_kernel"),
     "tgi": ("text_generation_server", "text_generation_launcher", "text-generation-launcher"),
     "comfyui": ("ComfyUI",),
@@ -125,6 +127,11 @@ _POD = (
     r"(?:\bkubectl (?:-n \S{1,60} )?(?:logs|exec|describe pods?) (?:-n \S{1,60} |--?[\w-]{2,40} ){0,3}"
     r"|\bpod[/ ]\"?)"
     r"((?=[a-z0-9.]*-)[a-z0-9][a-z0-9.-]{2,60}[a-z0-9])(?![\w-])"
+)
+# a server's command, and the settings that it prints
+_MODEL = (
+    r"(?:\b(?:vllm serve|text-generation-launcher) [\"']?|--model(?:-path|-id)?[= ][\"']?"
+    r"|\bmodel(?:_path)?='|'model(?:_tag)?': ')((?!-)[\w./:@-]{2,120})"
 )
 _BACKSLASHES = r"(?<![\w.-])\w[\w.-]{1,80}(?:\\[\w.-]{2,80}){1,40}\.(?:py|pyd|exe|dll|lib|cu|cpp|h)\b"
 # what has more spellings than one: a new container's prompt, AMD's names of cards, the tag of an L4T image
@@ -230,6 +237,9 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
         yield Fact.known("context.interpreter", interpreter, "text")
     yield from _gfx(text)
     yield from _of_slurm(text)
+    model = pattern(_MODEL).search(text.text) if seen["program"].keys() & _SERVERS else None
+    if model is not None:
+        yield Fact.known("context.model", model[1], text.source(model.start()))
     for name, form, tag in (("job", _JOB, "slurm"), ("pod", _POD, "kubernetes")):
         named = {found[found.lastindex or 0] for found in pattern(form).finditer(text.text)}
         if len(named) == 1 and tag in seen["runtime"]:

@@ -30,8 +30,7 @@ _STARTING = (
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """What an event waits for, and who came. Other messages of the store speak of the start themselves."""
     counts = pattern(_COUNTS).search(event.text)
-    if counts is not None:
-        yield "too_many", int(counts["joined"]) > int(counts["wanted"])
+    yield "too_many", counts is not None and int(counts["joined"]) > int(counts["wanted"])
     if _NCCL_ID in event.text:
         yield "waits_for", "something later"
         return
