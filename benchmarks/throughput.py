@@ -23,7 +23,7 @@ _RULE = """id = "{id}"
 family = "python"
 severity = "fatal"
 role = "cause"
-title = "A generated rule"
+title = "{id}, generated"
 why = "It was generated."
 
 [[match]]

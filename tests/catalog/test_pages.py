@@ -147,7 +147,8 @@ def test_values_of_the_message_and_groups_are_words_for_readers(made: dict[str, 
     page = made["allocator-option-invalid.md"]
     assert r"1. Take OPTION out of PYTORCH\_CUDA\_ALLOC\_CONF" in page
     assert "- `Unrecognized CachingAllocator option: OPTION` – torch 1.10 to 2.8" in page
-    assert "**Can lead to** `@peer-death`, `@launcher-teardown`." in page
+    groups = "[`@peer-death`](index.md#groups), [`@launcher-teardown`](index.md#groups)"
+    assert f"## Can lead to\n\n{groups}\n" in page
     for name, text in made.items():
         assert not re.search(r"\{\w+\.\w+\}|\bmatch\.", text), name
 
@@ -179,7 +180,7 @@ def test_markdown_shows_texts_as_they_are(tree: Path) -> None:
     assert r"**first \[of\] \<pools>**" in page
     assert "````text\n```\nx\n````" in page
     assert "- ``the pool `first` N is exhausted`` – torch 1.0 and later" in page
-    assert "   ```sh\n   sleep 5\n   echo done\n   ```" in page
+    assert "\n\n        sleep 5\n        echo done\n\n" in page
 
 
 def test_the_command_writes_what_changed_only(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 _INSTALL = re.compile(r"\{install\.(\w+)\}")
 _VALUE = re.compile(r"\{\w+\.(\w+)\}|\bmatch\.(\w+)")
 _HOLE = re.compile(r"(?<!\{)\{(\w*):\w+\}")
+# facts that most conditions ask for, as readers call them
+_WORDS = (
+    ("event.text", "the message"),
+    ("event.type", "the exception"),
+    ("event.frames", "the stack"),
+    ("log.text", "the log"),
+)
 RISKS = {
     "changes-environment": "changes the environment",
     "needs-root": "needs root",
@@ -187,6 +194,8 @@ def _consequences(rule: Rule, groups: Mapping[str, Sequence[str]]) -> Iterator[s
 
 def for_readers(text: str) -> str:
     """A text of a rule in which values of the message stand as {match.name}, for a page: as NAME."""
+    for fact, words in _WORDS:
+        text = text.replace(fact, words)
     return _VALUE.sub(lambda found: (found[1] or found[2]).upper(), _INSTALL.sub(_install, text))
 
 

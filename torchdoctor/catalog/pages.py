@@ -140,28 +140,33 @@ def _body(page: Page) -> Iterator[str]:
     if page.more:
         yield from ("", _plain(page.more))
     if page.fixes:
-        yield from ("", "**What to do**", "")
+        yield from ("", "## What to do", "")
     for number, item in enumerate(page.fixes, start=1):
         text = _plain(_fix_line(item))
         yield f"{number}. {text}"
         if item.fix.run:
-            yield ""
-            yield from (f"   {line}" for line in _block(item.fix.run))
+            # set in by what every Markdown takes for code of the item; not every one knows a fence there
+            yield from ("", *(f"        {line}" for line in _commands(item.fix.run)), "")
+    if page.decide_with or page.decide_note:
+        yield from ("", "## To decide")
     if page.decide_with:
-        yield from ("", "**To decide**", "", *_block(page.decide_with))
+        yield from (
+            "",
+            *_fenced(_commands(page.decide_with), "python" if is_python(page.decide_with) else "sh"),
+        )
     if page.decide_note:
-        yield from ("", f"**To decide** {_plain(page.decide_note)}")
+        yield from ("", _plain(page.decide_note))
     if page.confirmed:
         yield from ("", f"**Confirmed when** {_plain(page.confirmed)}.")
     if page.ruled_out:
         yield from ("", f"**Ruled out when** {_plain(page.ruled_out)}.")
     if page.look_alikes:
-        yield from ("", "**Looks like**", "")
-        yield from (f"- `{name}`: {_plain(title)} ({how})" for name, title, how in page.look_alikes)
+        yield from ("", "## Looks like", "")
+        yield from (f"- {_link(name)}: {_plain(title)} ({how})" for name, title, how in page.look_alikes)
     if page.leads_to:
-        yield from ("", "**Can lead to** " + ", ".join(f"`{name}`" for name in page.leads_to) + ".")
+        yield from ("", "## Can lead to", "", ", ".join(map(_link, page.leads_to)))
     if page.shown:
-        yield from ("", "**How it shows**", "")
+        yield from ("", "## How it shows", "")
     for way in page.shown:
         text = " and ".join(_code(item) for item in way.texts)
         about = _plain(f"({way.about})") if way.about else ""
@@ -169,7 +174,7 @@ def _body(page: Page) -> Iterator[str]:
             part for part in (text, about, _plain(way.versions and f"– {way.versions}")) if part
         )
     if page.references:
-        yield from ("", "**Read more**", "")
+        yield from ("", "## Read more", "")
         yield from (f"- <{address}>" for address in page.references)
 
 
@@ -191,8 +196,9 @@ def _typed(text: str | None) -> list[str]:
     return [prompt(text or "") + line for line in _commands(text)]
 
 
-def _block(text: str) -> list[str]:
-    return _fenced(_commands(text), "python" if is_python(text) else "sh")
+def _link(name: str) -> str:
+    """To the page of a rule, or to the list of groups."""
+    return f"[`{name}`]({'index.md#groups' if name.startswith('@') else f'{name}.md'})"
 
 
 def _fenced(lines: Sequence[str], language: str) -> list[str]:

@@ -80,7 +80,8 @@ def plain(interpreter: object) -> str:
 def needs(command: str) -> list[frozenset[str]]:
     """For each tool or variable that a command names, the tags of which the reader must have one."""
     found = []
-    for word in dict.fromkeys(match[0] for match in _word().finditer(command)):
+    told = any(word in command for some in _NEEDS.values() for word in some)  # seldom: the pattern is long
+    for word in dict.fromkeys(match[0] for match in _word().finditer(command)) if told else ():
         tags = next(tags for tags, words in _NEEDS.items() if word in words)
         found.append(frozenset((*tags, "amd") if word in _HIP_TOO else tags))
     if pattern(_CUDA_WHEEL).search(command):

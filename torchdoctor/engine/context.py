@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 
 from torchdoctor.engine.finding import Finding
 from torchdoctor.engine.frames import outers
+from torchdoctor.extract import once_a_text
 from torchdoctor.extract.progress import is_step, moves, steps_shown
 from torchdoctor.intake.ending import rows
 from torchdoctor.intake.ending.event import is_failure
@@ -54,13 +56,17 @@ def _raised_after(event: Event, transcript: Transcript) -> bool:
 
 def steps_after(event: Event, transcript: Transcript) -> int:
     """How many lines of training or bars the same stream shows behind an event, _STEPS at most."""
-    found = 0
-    for other in transcript.events[event.id + 1 :]:
-        if other.kind is not EventKind.LOG or other.stream != event.stream:
-            continue
-        found += moves(other.text)
-        if found >= _STEPS:
-            break
+    moving = _moving(transcript).get(event.stream, [])
+    return min(_STEPS, len(moving) - bisect_right(moving, event.id))
+
+
+@once_a_text
+def _moving(transcript: Transcript) -> dict[str, list[int]]:
+    """The ids of lines of training and of bars, by stream: each remark of a text asks for them."""
+    found: dict[str, list[int]] = {}
+    for event in transcript.events:
+        if event.kind is EventKind.LOG and moves(event.text):
+            found.setdefault(event.stream, []).append(event.id)
     return found
 
 

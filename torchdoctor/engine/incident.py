@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO
 
 from torchdoctor.engine.diagnose import diagnose, diagnose_runs
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.provenance import printed_here, site_of
 from torchdoctor.intake import IntakeError, files_below, is_pattern, matches, read_all
 from torchdoctor.model import Incident, Outcome, Report, Severity, Transcript, counted
-from torchdoctor.records import replace
+from torchdoctor.records import Record, record, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -34,14 +34,16 @@ USE_RUN = (
 )
 
 
-class Answer(NamedTuple):
+@record(frozen=True, slots=True)
+class Answer(Record):
     """A report, and one line for each input that could not be read."""
 
     report: Report
     unreadable: tuple[str, ...]
 
 
-class Local(NamedTuple):
+@record(frozen=True, slots=True)
+class Local(Record):
     """This machine as a source of facts: opened only for a log that is from here, or said to be.
 
     ``open`` takes whether programs may run, its Python and its tools, and the folder of packages that the log

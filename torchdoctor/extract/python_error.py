@@ -105,8 +105,9 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield "name", name
         if kind in ("ModuleNotFoundError", "ImportError") and "No module named" in event.text:
             yield "extension_package", torch_extensions.of_module(name)
-    for fact, words in (("suggests", _SUGGESTS), ("unimported", _UNIMPORTED)):
-        said = pattern(words).search(event.text[:4_000])
+    text = event.text[:4_000]
+    for fact, sign, words in (("suggests", "ou mean", _SUGGESTS), ("unimported", " to import ", _UNIMPORTED)):
+        said = pattern(words).search(text) if sign in text else None
         if said is not None:
             yield fact, said["what"].strip()
 

@@ -9,13 +9,13 @@ small range again under every other value: a local rank under a node).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from torchdoctor.patterns import pattern
 from torchdoctor.records import Record, record
 
 
-class Place(NamedTuple):
+@record(frozen=True, slots=True)
+class Place(Record):
     """What a file's name says of the process that wrote it; None where it says nothing."""
 
     rank: int | None = None
@@ -23,7 +23,8 @@ class Place(NamedTuple):
     host: str | None = None
 
 
-class Ranks(NamedTuple):
+@record(frozen=True, slots=True)
+class Ranks(Record):
     """What a file's own text says: the one rank that speaks in it, or that several do."""
 
     rank: int | None = None

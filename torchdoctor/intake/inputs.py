@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import re
 import stat
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from torchdoctor.intake.log_names import ARCHIVES, LOG_SUFFIXES, is_dump, may_be_dump, may_be_log
 from torchdoctor.intake.source import IntakeError, Resumed, is_binary, open_binary
+from torchdoctor.records import Record, record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +34,8 @@ class EmptyArchive(IntakeError):
     """An archive without a log in it."""
 
 
-class Input(NamedTuple):
+@record(frozen=True, slots=True)
+class Input(Record):
     """One input: the name it is quoted by, how to open it, and its path when it is a file by itself.
 
     ``of``: how many inputs are read with it, as far as known.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from torchdoctor.records import Record, record
 
 
-class Measure(NamedTuple):
+@record(frozen=True, slots=True)
+class Measure(Record):
     """How much of each input is read in full: all up to ``whole`` bytes, else head and tail, in lines.
 
     ``novel``: lines in the middle that are read because they are new; ``middle``: all that are read there.

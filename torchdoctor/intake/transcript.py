@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from torchdoctor.intake.elements import Draft
 from torchdoctor.intake.ending import judge
@@ -16,13 +16,14 @@ from torchdoctor.intake.source import IntakeError, Tally, numbered
 from torchdoctor.intake.structured import is_notebook, structured
 from torchdoctor.model import Ending, Form, Relation, Transcript, counted
 from torchdoctor.patterns import pattern
-from torchdoctor.records import replace
+from torchdoctor.records import Record, record, replace
 
 if TYPE_CHECKING:
     from torchdoctor.intake.live import Output
 
 
-class Reading(NamedTuple):
+@record(frozen=True, slots=True)
+class Reading(Record):
     """One transcript an incident, the inputs that could not be read, and notes on all of them."""
 
     incidents: tuple[Transcript, ...]
@@ -166,12 +167,12 @@ def _read_input(item: Input, skim: Skim, base: int) -> Transcript:
         elif item.name.endswith(".ipynb") or is_notebook(file):
             from torchdoctor.intake.ipynb import cell_outputs
 
-            skim.read(cell_outputs(file, tally), item._replace(path=None), router, tally)
+            skim.read(cell_outputs(file, tally), replace(item, path=None), router, tally)
         else:
             data = structured(file, item.name, tally)
             if isinstance(data, Transcript):
                 return _from(data, base)
-            skim.read(data, item if data is file else item._replace(path=None), router, tally)
+            skim.read(data, item if data is file else replace(item, path=None), router, tally)
     finally:
         if item.name not in ("<stdin>", "<output>"):
             file.close()

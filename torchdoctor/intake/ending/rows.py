@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from torchdoctor.records import Record, record
 
 if TYPE_CHECKING:
     import re
@@ -22,7 +24,8 @@ _WRONG = r"(?:an? |some )?(?:errors?|failures?|exceptions?|non-?zero)"
 _PLACEHOLDERS = (("{clause}", _CLAUSE), ("{end}", _END), ("{work}", _WORK), ("{wrong}", _WRONG))
 
 
-class Row(NamedTuple):
+@record(frozen=True, slots=True)
+class Row(Record):
     """Parts of words, of which a match holds one; a pattern, who prints it, and the case that shows it."""
 
     words: str
@@ -31,7 +34,8 @@ class Row(NamedTuple):
     case: str = ""
 
 
-class Table(NamedTuple):
+@record(frozen=True, slots=True)
+class Table(Record):
     """Rows that say the same."""
 
     rows: tuple[Row, ...]
