@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from torchdoctor.engine.context import steps_after
 from torchdoctor.engine.finding import Finding, Occurrence
+from torchdoctor.extract.progress import moves
 from torchdoctor.model import Event, EventKind, Role, Transcript
 from torchdoctor.patterns import pattern
 
@@ -39,6 +39,7 @@ _DEATH = (
 )
 _DEATH_TYPES = ("EOFError", "BrokenPipeError", "BrokenProcessPool", "MemoryError", "OutOfMemoryError")
 KILLED = "host-oom-killed"
+_REDRAWN = 2  # lines
 _TRANSPORT = r"\bgloo\b|nccl|c10d|tcpstore|process ?group|torch/distributed|\bmpi\b|\bucx\b"
 
 
@@ -87,14 +88,18 @@ def mark_own_ends(findings: list[Finding], transcript: Transcript) -> None:
 
 
 def _failed_by_itself(event: Event, transcript: Transcript) -> bool:
-    """Is it an exception with its traceback, none that tells of a process's death, and no steps behind it?"""
-    if event.kind is not EventKind.EXCEPTION or not event.headed or not event.frames or event.type is None:
+    """Is it an exception with its frames, none that tells of a process's death, and no steps behind it?"""
+    if event.kind is not EventKind.EXCEPTION or not event.frames or event.type is None:
         return False
     if event.recovered or event.quoted or event.type.rpartition(".")[2].endswith(_DEATH_TYPES):
         return False
     text = event.text[:600].lower()
-    told = pattern(_DEATH).search(text) or pattern(_GONE).search(text)
-    return not told and not steps_after(event, transcript)
+    if pattern(_DEATH).search(text) or pattern(_GONE).search(text):
+        return False
+    behind = (one for one in transcript.events[event.id + 1 :] if one.stream == event.stream)
+    # the states of a bar are one event; the last of them is drawn again when it closes
+    lines = (one.end_line - max(one.line - 1, event.end_line) for one in behind if moves(one.text))
+    return sum(lines) <= _REDRAWN
 
 
 def _is_own(event: Event) -> bool:

@@ -352,11 +352,6 @@ def device_asserts(body: str) -> list[str]:
     return found or [body]
 
 
-def is_heading(body: str) -> bool:
-    """True for a heading in Markdown, as forms of trackers put above each answer."""
-    return body[:2] == "##" and pattern(r"#{2,6} [A-Z]").match(body) is not None
-
-
 def is_prompt(body: str) -> bool:
     """True for a line that a person typed at a shell, at Python or at Windows."""
     head = body[:120]

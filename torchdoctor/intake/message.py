@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchdoctor.extract.progress import is_progress, is_step
 from torchdoctor.intake.elements import NO_MARK, Draft, Line, Mark, same_record
-from torchdoctor.intake.lines import classify, is_heading, is_prompt, is_rule
+from torchdoctor.intake.lines import classify, is_prompt, is_rule
 from torchdoctor.model import EventKind
 from torchdoctor.patterns import pattern
 
@@ -57,6 +57,11 @@ _NOT_AFTER_BLANK = 3  # words a line needs behind a blank one to count as prose 
 def is_hint(text: str) -> bool:
     """True for a line with which messages of torch, CUDA and NCCL go on."""
     return text.startswith(_HINTS)
+
+
+def is_heading(body: str) -> bool:
+    """True for a heading in Markdown, as forms of trackers put above each answer."""
+    return body[:2] == "##" and pattern(r"#{2,6} [A-Z]").match(body) is not None
 
 
 def breaks(line: Line, within: Mark = NO_MARK) -> bool:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from torchdoctor.extract.progress import moves
 from torchdoctor.intake.ending import rows
 from torchdoctor.intake.ending.event import goodness, is_failure, level
-from torchdoctor.intake.lines import is_heading, is_prompt
+from torchdoctor.intake.lines import is_prompt
+from torchdoctor.intake.message import is_heading
 from torchdoctor.model import Ending, EventKind
 from torchdoctor.patterns import pattern
 
