@@ -121,6 +121,20 @@ def test_a_module_of_the_environment_that_hides_a_standard_one(environment: Envi
     assert value(source, "torch.import_error") == "RuntimeError: mine"
 
 
+def test_sources_that_were_not_built_are_neither_missing_nor_hiding_another(
+    environment: Environment, look: Look
+) -> None:
+    clone = environment.work.parent / "clone"
+    (clone / "torch").mkdir(parents=True)
+    (clone / "torch" / "__init__.py").write_text("from torch._C import *")
+    (environment.site / "__editable__.torch.pth").write_text(f"{clone}\n")
+    source = look(environment)
+    assert value(source, "torch.path") == str(clone / "torch")
+    assert value(source, "torch.installed") is True
+    assert value(source, "torch.shadowed") is False
+    assert value(source, "torch.import_error") == "ModuleNotFoundError: No module named 'torch._C'"
+
+
 def test_an_installation_that_lost_its_version_file_hides_nothing(
     environment: Environment, look: Look
 ) -> None:
