@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
@@ -42,3 +42,10 @@ def table(path: Path) -> Iterator[tuple[str, list[str], list[str]]]:
         head, *lines = part.split("\n")
         given = list(takewhile(lambda line: line != "---", lines))
         yield head, given, [line for line in lines[len(given) + 1 :] if line]
+
+
+def rewrite(path: Path, answer: Callable[[str, list[str]], list[str]]) -> None:
+    """Record what is answered now to each case of a table, to be reviewed as a diff."""
+    parts = [(head, given, answer(head, given)) for head, given, _ in table(path)]
+    blocks = ("\n".join([f"=== {head}", *given, "---", *told]) for head, given, told in parts)
+    path.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")

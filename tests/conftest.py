@@ -1,4 +1,4 @@
-"""The rules of the catalog, loaded once for all tests."""
+"""The rules of the catalog, loaded once for all tests, and a cache that they share."""
 
 from __future__ import annotations
 
@@ -11,3 +11,9 @@ from torchdoctor.catalog import RuleSet
 @pytest.fixture(scope="session")
 def rules() -> RuleSet:
     return catalog.load()
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A cache folder for commands that are to leave that of the user alone: the catalog is compiled once."""
+    return str(tmp_path_factory.mktemp("cache"))

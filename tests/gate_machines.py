@@ -168,7 +168,8 @@ def xid(code: int, rest: str = "pid=1234, name=python3, some words", pci: str = 
     return f"NVRM: Xid (PCI:{pci}): {code}, {rest}"
 
 
-CASES = tuple(table(ROOT / "tests" / "gate" / "judged.cases"))
+JUDGED = ROOT / "tests" / "gate" / "judged.cases"
+CASES = tuple(table(JUDGED))
 
 
 def planted(lines: list[str]) -> Altered:

@@ -1,15 +1,27 @@
-"""Modules that change a setting of the process: in ``watch/planted.cases``, each behind ``=== FILE``."""
+"""Modules that are no part of a package: of a file, and those that change a setting of the process."""
 
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import shutil
+import sys
 import tempfile
 from pathlib import Path
+from types import ModuleType
+
+
+def loaded(path: Path) -> ModuleType:
+    """The file as a module, read anew each time."""
+    spec = importlib.util.spec_from_file_location(f"loaded_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def unpacked() -> Path:
-    """They as the package ``planted`` in a folder that goes with the process."""
+    """The package ``planted`` of ``watch/planted.cases`` in a folder that goes with the process."""
     folder = Path(tempfile.mkdtemp(prefix="torchdoctor-")).resolve() / "planted"
     atexit.register(shutil.rmtree, folder.parent, ignore_errors=True)
     held = "\n" + (Path(__file__).parent / "watch" / "planted.cases").read_text(encoding="utf-8")

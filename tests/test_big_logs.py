@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -11,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from planted_modules import loaded
 
 ROOT = Path(__file__).resolve().parent.parent
 RUN = """
@@ -24,12 +24,7 @@ sys.exit(done.returncode)
 
 @pytest.fixture(scope="module")
 def logs() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("big_logs", ROOT / "benchmarks" / "big_logs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(ROOT / "benchmarks" / "big_logs.py")
 
 
 def explained(path: Path) -> tuple[dict[str, object], int]:

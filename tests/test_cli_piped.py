@@ -37,7 +37,6 @@ def explain(*options: str, **streams: int) -> subprocess.Popen[bytes]:
 
 def begun(process: subprocess.Popen[bytes], data: bytes) -> None:
     """It has read all of the data, and waits for more."""
-    assert process.stdin is not None
     process.stdin.write(data)
     process.stdin.flush()
     deadline = time.monotonic() + 30
@@ -54,8 +53,6 @@ def test_a_signal_ends_the_reading_and_what_was_read_is_judged(number: signal.Si
         process.send_signal(number)
         time.sleep(0.1)
         process.send_signal(number)  # does not wait for the program before it in the pipeline
-        assert process.stdout is not None
-        assert process.stderr is not None
         output, errors = process.stdout.read(), process.stderr.read()  # its input stays open
         assert (process.wait(30), errors) == (128 + number, b"")
     assert b"cuda-assert-label-range" in output
@@ -67,7 +64,6 @@ def test_the_last_words_of_the_program_before_are_waited_for() -> None:
     with explain() as process:
         begun(process, b"epoch 1\n")
         process.send_signal(signal.SIGINT)
-        assert process.stdin is not None
         process.stdin.write(LOG)
         process.stdin.close()
         process.stdin = None
@@ -80,7 +76,6 @@ def test_the_last_words_of_the_program_before_are_waited_for() -> None:
 def test_tee_passes_on_what_is_read_as_it_comes() -> None:
     with explain("--tee") as process:
         begun(process, LOG)
-        assert process.stdout is not None
         assert os.read(process.stdout.fileno(), 1 << 16) == LOG
         output, errors = process.communicate(b"epoch \xff2\n", timeout=30)
     assert (process.returncode, output) == (0, b"epoch \xff2\n")
@@ -89,7 +84,6 @@ def test_tee_passes_on_what_is_read_as_it_comes() -> None:
 
 def test_tee_reads_on_when_nobody_reads_it() -> None:
     with explain("--tee") as process:
-        assert process.stdout is not None
         process.stdout.close()
         process.stdout = None
         _, errors = process.communicate(LOG, timeout=30)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from types import ModuleType
 
 import pytest
 from case_files import put
+from planted_modules import loaded
 
 from torchdoctor.workbench.cases import read_all
 
@@ -138,13 +138,7 @@ def step(number):
 
 @pytest.fixture
 def harness() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("real_failures", ROOT / "benchmarks" / "real_failures.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return loaded(ROOT / "benchmarks" / "real_failures.py")
 
 
 def test_the_programs_are_sound(harness: ModuleType) -> None:

@@ -193,7 +193,6 @@ def test_code_and_fences_cannot_be_closed_from_inside(text: str) -> None:
     assert not [line for line in block[1:-1] if line.strip() == block[-1]]
     span = code(text)
     ticks = re.match(r"`+", span)
-    assert ticks is not None
     assert ticks[0] not in span[len(ticks[0]) : -len(ticks[0])].strip("`") or len(ticks[0]) == 1
     assert "\n" not in escape(text)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import re
 import shutil
@@ -15,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from planted_modules import loaded
 
 from torchdoctor.workbench import literals
 from torchdoctor.workbench.literals import BY_HAND, PLACE, PRINTED, read_recorded
@@ -25,12 +25,7 @@ SCRIPT = Path(__file__).resolve().parent.parent.parent / "benchmarks" / "find_li
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("find_literals", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(SCRIPT)
 
 
 def found_in(script: ModuleType, source: str, literal: str) -> list[tuple[str, dict[str, str]]]:
@@ -257,12 +252,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 def print_literals_script() -> ModuleType:
     pytest.importorskip("torch")
     path = ROOT / "benchmarks" / "print_literals.py"
-    spec = importlib.util.spec_from_file_location("print_literals", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(path)
 
 
 def test_what_is_raised_and_warned_of_without_the_source_of_frames(print_literals_script: ModuleType) -> None:

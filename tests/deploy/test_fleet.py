@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 from case_files import case_text
+from planted_modules import loaded
 
 from torchdoctor.fleet.batch import report_lines
 
@@ -45,12 +45,7 @@ def test_paths_and_contents_give_the_same_answers(logs: list[str]) -> None:
 
 
 def recipe(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "deploy" / "fleet" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(ROOT / "deploy" / "fleet" / f"{name}.py")
 
 
 def test_the_functions_of_ray_and_spark(logs: list[str]) -> None:
@@ -93,7 +88,6 @@ MANIFEST = (ROOT / "deploy" / "kubernetes" / "job.yaml").read_text(encoding="utf
 def command() -> str:
     """The shell line of the init container."""
     found = re.search(r"args:\n\s+- >-\n((?:\s+.*\n)+?)\s+env:", MANIFEST)
-    assert found is not None
     return " ".join(line.strip() for line in found[1].splitlines())
 
 

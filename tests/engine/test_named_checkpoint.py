@@ -141,7 +141,6 @@ def facts_of_tensors(path: Path) -> dict[str, tuple[int, ...]]:
     from torchdoctor.checkpoint.inspect import inspect
 
     weights = inspect(str(path)).weights
-    assert weights is not None
     return {name: tensor.shape for name, tensor in weights.tensors.items()}
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 from gate_machines import ROOT
+from planted_modules import loaded
 
 from torchdoctor import catalog
 from torchdoctor.engine import last_words
@@ -152,7 +151,6 @@ def test_the_variable_is_the_one_that_is_named_or_whose_value_is_quoted(
 )
 def test_what_a_rule_knows_gets_its_title_and_the_variable_that_is_set(words: str) -> None:
     found = last_words.cause(words, GIVEN)
-    assert found is not None
     assert found.rule == "allocator-option-invalid"
     assert found.variables == ("PYTORCH_ALLOC_CONF",)
     assert "bogus" in found.line
@@ -161,7 +159,6 @@ def test_what_a_rule_knows_gets_its_title_and_the_variable_that_is_set(words: st
 
 def test_a_fault_of_the_gpu_is_not_the_environments() -> None:
     found = last_words.cause("RuntimeError: CUDA error: uncorrectable ECC error encountered\n", GIVEN)
-    assert found is not None
     assert found.rule == "ecc-uncorrectable"
     assert not found.of_environment
 
@@ -177,11 +174,7 @@ def test_the_causes_that_lie_in_packages_are_rules() -> None:
 
 def test_the_jobs_interpreter_tells_the_same_settings() -> None:
     path = ROOT / "torchdoctor" / "gate" / "child" / "environment.py"
-    spec = importlib.util.spec_from_file_location("environment_settings", path)
-    assert spec is not None
-    assert spec.loader is not None
-    child = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(child)
+    child = loaded(path)
     assert child.SETTINGS == last_words._SETTINGS
     assert child.SHOWN == last_words._SHOWN
     assert last_words.settings({"PYTORCH_ALLOC_CONF": "x" * 9999, "HOME": "/home/u"}) == {

@@ -190,7 +190,6 @@ def test_a_failure_that_follows_from_it_stands_under_it(said: str, rules: RuleSe
 def test_a_run_that_trained_on_failed_of_what_no_rule_knows(rules: RuleSet) -> None:
     report = _report(DRIVER + STEPS + STRANGE, rules)
     assert report.outcome is Outcome.UNRECOGNISED
-    assert report.suspect is not None
     assert report.suspect.type == "tracker.core.LostError"
     assert any("driver-not-found" in note for note in report.notes)
 

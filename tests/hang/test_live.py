@@ -37,7 +37,6 @@ def test_it_waits_for_input() -> None:
         report = settled([process.pid])
     assert rules(report) == ["hang-stdin"]
     assert 'input("overwrite? ")' in text(report)
-    assert report.diagnoses[0].frame is not None
     assert report.diagnoses[0].frame.function == "ask"
 
 
@@ -55,7 +54,6 @@ def test_it_stands_in_a_debugger() -> None:
     with running(programs.DEBUGGER) as process:
         report = settled([process.pid])
     assert rules(report) == ["hang-debugger"]
-    assert report.diagnoses[0].frame is not None
     assert report.diagnoses[0].frame.function == "train"
 
 
@@ -128,7 +126,6 @@ def test_a_worker_that_reads_for_ever(tmp_path: Path) -> None:
         report = settled([process.pid], 1.0)
     assert rules(report)[0] == "dataloader-hang"
     assert "__getitem__" in report.diagnoses[0].evidence[0].text
-    assert report.diagnoses[0].frame is not None
     assert "sys.argv[1]" in report.diagnoses[0].frame.code
 
 

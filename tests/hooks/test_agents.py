@@ -23,7 +23,6 @@ def test_the_skill_is_there_and_names_commands_that_exist(capsys: pytest.Capture
     file = Path(capsys.readouterr().out.strip())
     text = file.read_text(encoding="utf-8")
     head = re.match(r"---\nname: ([a-z-]{1,64})\ndescription: (.{1,1024})\n---\n", text)
-    assert head is not None
     assert head[1] == file.parent.name
     known = {path[0]: cli.get_command(click.Context(cli), path[0]) for path in commands(cli)}
     called = re.findall(r"`torchdoctor (\w+)([^`]*)`", text)
@@ -32,7 +31,6 @@ def test_the_skill_is_there_and_names_commands_that_exist(capsys: pytest.Capture
         command = known[name]
         if isinstance(command, click.Group):
             command = command.commands[rest.split()[0]]
-        assert command is not None
         options = {option for one in command.params for option in one.opts}
         assert set(re.findall(r"--[a-z-]+", rest)) <= options
     for word in ("`standing`", "could not be determined", "`risk` is `safe`", "without asking"):

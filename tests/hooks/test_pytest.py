@@ -66,7 +66,6 @@ def test_a_known_cause_has_a_section_and_a_property(tests: pytest.Pytester) -> N
             getattr(failing, name)()
         printed = "".join(traceback.format_exception(caught.value))
         frame = explaining.explain(printed).diagnoses[0].frame
-        assert frame is not None
         assert f"--> {frame.file}:{frame.line}, in {frame.function}" in text
     assert "logits is float32 [3, 5] on cpu; labels is int64 [3] on cpu" in text
 

@@ -106,8 +106,6 @@ def test_signals_are_passed_on(number: signal.Signals, how: str, program: str) -
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), start_new_session=True,
             preexec_fn=lambda: signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None,
         )  # fmt: skip
-        assert process.stdout is not None
-        assert process.stderr is not None
         begun = b"".join(iter(process.stdout.readline, b"ready\n"))
         first = process.stderr.readline()
         process.send_signal(number)
@@ -122,7 +120,6 @@ def test_a_stopped_command_goes_on(program: str) -> None:
         [*QUIET, sys.executable, program, "handles"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         env=environment(), start_new_session=True,
     ) as process:  # fmt: skip
-        assert process.stdout is not None
         begun = b"".join(iter(process.stdout.readline, b"ready\n"))
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         state = lambda: Path(f"/proc/{children[0]}/stat").read_text().rpartition(")")[2].split()[0]  # noqa: E731
@@ -240,7 +237,6 @@ def test_a_reader_that_does_not_read_holds_nobody_up(code: str) -> None:
     with subprocess.Popen(
         [*QUIET, sys.executable, "-c", noisy], stdout=subprocess.PIPE, env=environment()
     ) as process:
-        assert process.stdout is not None
         assert os.read(process.stdout.fileno(), 10) == b"x" * 10
         wait_for(lambda: not Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text())
         time.sleep(0.3)

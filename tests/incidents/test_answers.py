@@ -5,23 +5,31 @@ A file begins with ``@@ name``; behind ``---`` stands the answer.
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
-from case_files import table
+from case_files import rewrite, table
 from report_lines import shown
 
-from torchdoctor.catalog import RuleSet
+from torchdoctor.catalog import RuleSet, load
 from torchdoctor.engine import FactBook
 from torchdoctor.engine.incident import explain
 
-CASES = table(Path(__file__).with_name("answers.cases"))
+PATH = Path(__file__).with_name("answers.cases")
 
 
-@pytest.mark.parametrize(("lines", "expected"), [pytest.param(*rest, id=name) for name, *rest in CASES])
-def test_answers(lines: list[str], expected: list[str], tmp_path: Path, rules: RuleSet) -> None:
+def answer(lines: list[str], folder: Path, rules: RuleSet) -> list[str]:
     for part in "\n".join(["", *lines]).split("\n@@ ")[1:]:
         name, _, text = part.partition("\n")
-        (tmp_path / name).write_text(f"{text}\n", encoding="utf-8")
-    paths = sorted(map(str, tmp_path.iterdir()))
-    assert list(shown(explain(paths, FactBook(), rules).report)) == expected
+        (folder / name).write_text(f"{text}\n", encoding="utf-8")
+    return list(shown(explain(sorted(map(str, folder.iterdir())), FactBook(), rules).report))
+
+
+@pytest.mark.parametrize(("lines", "expected"), [pytest.param(*rest, id=name) for name, *rest in table(PATH)])
+def test_answers(lines: list[str], expected: list[str], tmp_path: Path, rules: RuleSet) -> None:
+    assert answer(lines, tmp_path, rules) == expected
+
+
+if __name__ == "__main__":  # records the answers as they are now, to be reviewed as a diff
+    rewrite(PATH, lambda _, lines: answer(lines, Path(tempfile.mkdtemp()), load()))

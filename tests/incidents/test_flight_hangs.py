@@ -96,9 +96,7 @@ def test_a_rank_that_came_early_to_a_call_of_all_ranks_had_fewer_batches(
     report = told(tmp_path, ranks, rules, form)
     answer, first = report.diagnoses[0], report.first_failure
     assert (answer.rule, answer.standing) == ("ddp-uneven-inputs", Standing.CONFIRMED)
-    assert first is not None
     assert (first.rank, first.tie) == (2, ())
-    assert answer.frame is not None
     assert (answer.frame.file, answer.frame.line) == ("/home/u/proj/train.py", 90)
 
 
@@ -114,7 +112,6 @@ def test_a_state_that_is_gathered_is_no_step_of_training(tmp_path: Path, rules: 
     barrier = call(40, "all_reduce_barrier", 1, "train.py:25", "scheduled")
     report = told(tmp_path, {0: [*steps(1, 39), gathers], 1: [*steps(1, 39), barrier]}, rules)
     assert report.diagnoses[0].rule == "collective-rank-branch"
-    assert report.first_failure is not None
     assert report.first_failure.rank == 0
 
 
@@ -125,7 +122,6 @@ def test_a_call_in_the_middle_of_training_is_a_branch(tmp_path: Path, rules: Rul
     report = told(tmp_path, ranks, rules)
     answer, first = report.diagnoses[0], report.first_failure
     assert (answer.rule, answer.standing) == ("collective-rank-branch", Standing.CONFIRMED)
-    assert first is not None
     assert (first.rank, first.tie) == (1, ())
     assert "broadcast at train.py:71" in first.decided_by
 
@@ -139,7 +135,6 @@ def test_a_barrier_that_no_record_explains_may_be_either(tmp_path: Path, rules: 
     assert {one.standing for one in report.diagnoses[:2]} == {Standing.POSSIBLE}
     missing = " ".join(text for one in report.diagnoses[:2] for text in one.missing)
     assert "all_reduce_barrier at train.py:88" in missing
-    assert report.first_failure is not None
     assert (report.first_failure.rank, report.first_failure.tie) == (3, ())
 
 
@@ -150,7 +145,6 @@ def test_a_rank_that_issues_no_more_calls_is_slow_or_done(tmp_path: Path, rules:
     assert [one.rule for one in report.diagnoses[:2]] == ["dist-timeout-long-rank0-work", "ddp-uneven-inputs"]
     assert {one.standing for one in report.diagnoses[:2]} == {Standing.POSSIBLE}
     assert all(one.missing for one in report.diagnoses[:2])
-    assert report.first_failure is not None
     assert (report.first_failure.rank, report.first_failure.tie) == (5, ())
     assert "never called collective 40" in report.first_failure.decided_by
 
@@ -167,9 +161,7 @@ def test_where_the_late_rank_stands_is_read_from_its_own_dump(tmp_path: Path, ru
         '  File "/home/u/proj/train.py", line 27 in <module>\n'
     )
     report = told(tmp_path, ranks, rules)
-    assert report.first_failure is not None
     assert report.first_failure.rank == 1
-    assert report.diagnoses[0].frame is not None
     assert report.diagnoses[0].frame.line == 27
 
 
@@ -184,7 +176,6 @@ def test_its_stack_beside_the_records_settles_it(tmp_path: Path, rules: RuleSet)
     report = told(tmp_path, ranks, rules)
     answer = report.diagnoses[0]
     assert (answer.rule, answer.rank) == ("dist-timeout-long-rank0-work", 1)
-    assert answer.frame is not None
     assert (answer.frame.file, answer.frame.line) == ("prepare.py", 57)
 
 
@@ -192,7 +183,6 @@ def test_a_rank_without_a_record_is_named(tmp_path: Path, rules: RuleSet) -> Non
     ranks = {rank: waiting(40) for rank in range(3)}
     report = told(tmp_path, ranks, rules, **{"0": range(4)})
     assert report.diagnoses[0].rule == "nccl-timeout"
-    assert report.first_failure is not None
     assert (report.first_failure.rank, report.first_failure.tie) == (3, ())
     assert "record is not there" in report.first_failure.decided_by
 
@@ -207,7 +197,6 @@ def test_waiting_is_followed_from_group_to_group(tmp_path: Path, rules: RuleSet)
         3: [call(7, group=("3", "tp")), call(5, group=two)],
     }
     report = told(tmp_path, ranks, rules, **{"1": [0, 1], "2": [1, 3], "3": [2, 3]})
-    assert report.first_failure is not None
     assert (report.first_failure.rank, report.first_failure.tie) == (3, ())
     assert report.diagnoses[0].rule == "dist-timeout-long-rank0-work"
 
@@ -220,7 +209,6 @@ def test_two_ranks_that_wait_for_each_other_are_a_circle(tmp_path: Path, rules: 
     }
     report = told(tmp_path, ranks, rules, **{"1": [0, 1], "2": [0, 1]})
     assert report.diagnoses[0].rule == "collective-rank-branch"
-    assert report.first_failure is not None
     assert report.first_failure.tie == (0, 1)
     assert "wait for each other" in report.first_failure.decided_by
 
@@ -230,14 +218,12 @@ def test_a_call_that_has_not_begun_on_one_gpu(tmp_path: Path, rules: RuleSet) ->
     ranks[2] = waiting(40)
     report = told(tmp_path, ranks, rules)
     assert report.diagnoses[0].rule == "nccl-timeout"
-    assert report.first_failure is not None
     assert (report.first_failure.rank, report.first_failure.tie) == (2, ())
 
 
 def test_all_in_the_same_call_is_no_fault_of_one(tmp_path: Path, rules: RuleSet) -> None:
     report = told(tmp_path, {rank: waiting(40) for rank in range(4)}, rules)
     assert [one.rule for one in report.diagnoses] == ["nccl-timeout"]
-    assert report.first_failure is not None
     assert len(report.first_failure.tie) == 4
 
 
@@ -251,5 +237,4 @@ def test_the_ranks_of_a_large_group_are_read_whole(tmp_path: Path, rules: RuleSe
     ranks = {rank: waiting(4) for rank in (0, 1, 1500)}
     ranks[1023] = steps(1, 3)
     report = told(tmp_path, ranks, rules, **{"0": range(2048)})
-    assert report.first_failure is not None
     assert (report.first_failure.rank, report.first_failure.tie) == (1023, ())

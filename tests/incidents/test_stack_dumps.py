@@ -246,9 +246,7 @@ def test_the_odd_one_of_four(form: str, odd: str, tmp_path: Path, rules: RuleSet
             report = report_of(folder, stacks, layout, rules)
             assert report.diagnoses[0].rule == rule
             frame, first = report.diagnoses[0].frame, report.first_failure
-            assert frame is not None
             assert (frame.file.rpartition("/")[2], frame.line) == (file, line)
-            assert first is not None
             assert (first.rank, first.tie) == (2, ())
 
 
@@ -268,7 +266,6 @@ def test_one_dump_alone_names_what_it_waits_for(form: str, odd: str, tmp_path: P
     report = report_of(tmp_path, {2: FORMS[form](stack)}, "files", rules)
     assert report.diagnoses[0].rule == rule
     frame = report.diagnoses[0].frame
-    assert frame is not None
     assert (frame.file.rpartition("/")[2], frame.line) == (file, line)
 
 

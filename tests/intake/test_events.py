@@ -3,6 +3,7 @@
 A case begins with ``=== what it shows``, with ``\\r`` and ``\\x`` of control characters written so; behind
 ``---`` stand the events. An event is the lines it covers, its kind, its fields and then, indented, its text
 with ``|`` before each line, unless it is just what the lines say, and its frames, outermost first.
+``PYTHONPATH=tests python tests/intake/test_events.py`` records them anew, to be reviewed as a diff.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from case_files import table
+from case_files import rewrite, table
 
 from torchdoctor.intake import read_text
 from torchdoctor.model import Event, Frame, Transcript
@@ -19,9 +20,12 @@ from torchdoctor.model import Event, Frame, Transcript
 _FIELDS = ("type", "rank", "local_rank", "host", "time", "level", "stream", "message_line")
 
 
-def texts() -> Iterator[tuple[str, str, list[str]]]:
-    for name, given, expected in table(Path(__file__).with_name("events.cases")):
-        yield name, "\n".join(given).replace("\\r", "\r").replace("\\x1b", "\x1b"), expected
+PATH = Path(__file__).with_name("events.cases")
+
+
+def events(lines: list[str]) -> list[str]:
+    text = "\n".join(lines).replace("\\r", "\r").replace("\\x1b", "\x1b")
+    return list(shown(read_text(text), text.split("\n")))
 
 
 def shown(transcript: Transcript, lines: list[str]) -> Iterator[str]:
@@ -59,6 +63,10 @@ def frame(of: Frame) -> str:
     return f"  > {of.file}:{of.line} {of.function}{package} {of.code}".rstrip()
 
 
-@pytest.mark.parametrize(("text", "expected"), [pytest.param(*rest, id=name) for name, *rest in texts()])
-def test_events(text: str, expected: list[str]) -> None:
-    assert list(shown(read_text(text), text.split("\n"))) == expected
+@pytest.mark.parametrize(("lines", "expected"), [pytest.param(*rest, id=name) for name, *rest in table(PATH)])
+def test_events(lines: list[str], expected: list[str]) -> None:
+    assert events(lines) == expected
+
+
+if __name__ == "__main__":
+    rewrite(PATH, lambda _, lines: events(lines))

@@ -218,7 +218,6 @@ def test_repeated_lines_and_recursion_are_bounded() -> None:
 )  # fmt: skip
 def test_heads_of_frames(line: str, file: str, number: int | None, function: str, package: str) -> None:
     frame = cell_frame(line, 5)
-    assert frame is not None
     assert (frame.file, frame.line, frame.function, frame.package, frame.at) == (
         file,
         number,
@@ -263,7 +262,6 @@ def test_one_that_was_broken_inside_is_put_together() -> None:
     head = f'{first} File "/srv/a.py", line 8, in <module> main() {second}'
     assert unfolder.take(head) == []
     lines = unfolder.take("RuntimeError: sizes differ: 3 and 4")
-    assert lines is not None
     assert lines[-1] == "RuntimeError: sizes differ: 3 and 4"
     assert unfolder.take("next line") is None
 
@@ -273,7 +271,6 @@ def test_one_that_never_ends_is_given_back_at_a_blank_line_and_at_the_end() -> N
     unfolder = Unfolder()
     assert unfolder.take(head) == []
     given = unfolder.take("")
-    assert given is not None
     assert given[-1] == ""
     assert '  File "/srv/a.py", line 4, in main' in given
     assert unfolder.take(head) == []

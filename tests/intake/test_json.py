@@ -67,7 +67,6 @@ def test_what_is_no_record_of_a_failure_holds_none(record: object) -> None:
 
 def test_level_time_and_rank_stand_before_the_message() -> None:
     lines = lines_of(json.dumps({**BASE, "rank": 3, "exc": TRACE}))
-    assert lines is not None
     assert lines[0] == "[rank3]: 2026-05-02T08:13:56Z ERROR trainer crashed"
     assert lines[1] == "[rank3]: Traceback (most recent call last):"
 
@@ -115,5 +114,4 @@ Thread 1 (Thread 0x7f0c (LWP 4100) "python"):
 def test_gdb_with_the_frames_of_python() -> None:
     (event,) = [event for event in read_text(GDB).events if event.kind is EventKind.STACK]
     stand = stand_of(event)
-    assert stand is not None
     assert (stand.call, stand.place) == ("ncclGroupEndInternal", "train.py:24 step")

@@ -140,18 +140,14 @@ def test_shape_generalises_numbers() -> None:
 
 def test_common_shape_finds_what_every_line_begins_with() -> None:
     shape = common_shape([f"trainer_{i % 2}> {body}" for i, body in enumerate(BODIES)])
-    assert shape is not None
     head = shape.pattern.match("trainer_9> hello")
-    assert head is not None
     assert head[0] == "trainer_9> "
 
 
 def test_common_shape_of_indented_paste() -> None:
     shape = common_shape(["    " + body for body in BODIES])
-    assert shape is not None
     assert shape.tag is False
     head = shape.pattern.match("    Traceback")
-    assert head is not None
     assert head[0] == "    "
 
 
@@ -233,8 +229,6 @@ def test_each_line_finds_its_rank(name: str, ranks: int, tmp_path: Path, rules: 
         lines += [prefix(rank, (OWN if rank == victim else ECHO)[number]) for rank in order]
     (tmp_path / "job.log").write_text("\n".join(lines) + "\n")
     report = explain([str(tmp_path / "job.log")], FactBook(), rules).report
-    assert report.suspect is not None
     assert report.suspect.type == "proj.Spent"
-    assert report.first_failure is not None
     assert (report.first_failure.rank, report.first_failure.tie) == (victim, ())
     assert len(report.timeline) == ranks

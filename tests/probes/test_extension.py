@@ -68,7 +68,6 @@ def test_a_lock_whose_builder_lives(opened: Callable[[], ProbeSource], tmp_path:
     program = f"import os, time; os.open({str(path)!r}, os.O_CREAT); print(1, flush=True); time.sleep(60)"
     builder = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
     try:
-        assert builder.stdout is not None
         builder.stdout.readline()
         source = opened()
         assert source.fetch("extension.lock_owner").value == "alive"

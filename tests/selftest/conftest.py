@@ -65,7 +65,6 @@ def attempt(executor: Forking, programs: runner.Programs) -> Try:
 
     def run(name: str, fault: str = "", limit_s: float = 0.0, way: runner.Executor | None = None) -> Judged:
         check = find(name)
-        assert check is not None
         job = Job(check, "cpu", 2147483647, "repeat")
         limit_s = limit_s or check.limit_s
         words = runner.arguments(job, programs.path(check.file), "standard", limit_s, fault)

@@ -243,8 +243,6 @@ def test_a_program_runs_alone_and_its_exit_code_tells(tmp_path: Path) -> None:
     assert "fail     wide float32: inf" in bad.stdout
     # read by somebody who reads a line and no more
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as piped:
-        assert piped.stdout is not None
-        assert piped.stderr is not None
         piped.stdout.readline()
         piped.stdout.close()
         assert piped.stderr.read() == b""

@@ -42,7 +42,6 @@ def test_both_ways_of_running_tell_the_same(
 ) -> None:
     judged = attempt("lstsq-rank", fault, way=way)
     assert (judged.result.verdict, judged.cases) == (verdict, ())
-    assert judged.result.reason is not None
     assert judged.result.reason.startswith(reason)
 
 
@@ -130,7 +129,6 @@ def test_a_program_that_never_began() -> None:
 
 def test_the_forker_is_replaced_when_it_dies(attempt: Try) -> None:
     forking = Forking(sys.executable, 60.0)
-    assert forking._forker is not None
     forking._forker.interrupt()
     try:
         judged = attempt("lstsq-rank", way=forking)
