@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.context_tags import BESIDE_OTHERS, DIMENSION, TAGS, USUAL
-from torchdoctor.engine.textfacts import frames_of
+from torchdoctor.engine.textfacts import frames_of, who_raised
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, State, Transcript
 from torchdoctor.patterns import pattern
 
@@ -40,8 +40,8 @@ def of_event(event: Event, transcript: Transcript, ask: Callable[[str], Fact]) -
         elif fact is not None and (tags := _of_machine(name, ask)):
             found[name] = tags
     frames = frames_of(event, transcript)
-    if event.frames or frames:
-        found["owner"] = frozenset({owner((event.frames or frames)[-1])})
+    if (raiser := who_raised(event.frames or frames)) is not None:
+        found["owner"] = frozenset({owner(raiser)})
     phases = _phases(event, frames)
     if found.get("program", frozenset()) & {"vllm", "sglang", "tgi"} and "train" not in phases:
         phases |= {"serve"}

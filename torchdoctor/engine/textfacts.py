@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from torchdoctor.extract import once_a_text
@@ -30,7 +30,7 @@ FACTS = {
     "event.functions": "list: names of the functions in the frames",
     "event.code": "text: source lines quoted in the frames",
     "event.last_code": "text: source line of the frame that raised",
-    "event.raised_in": "text: package of the frame that raised, python for the standard library",
+    "event.raised_in": "text: package whose code raised, or called what raised in the standard library",
     "event.shadowing": "text: the user's own file that ran where a package imported a module of that name",
     "event.torch_tied": "bool: a frame or the text belongs to torch",
     "event.in_optimizer_step": "bool: raised by the update of an optimizer outside torch, not by a closure",
@@ -106,6 +106,13 @@ def frames_of(event: Event, transcript: Transcript) -> list[Frame]:
         return frames
     message, stack = _message_and_stack(transcript)
     return list(stack) if message in (event.id, -1) else []
+
+
+def who_raised(frames: Sequence[Frame]) -> Frame | None:
+    """The frame that raised, or that called what raised in the standard library."""
+    if not frames:
+        return None
+    return next((frame for frame in reversed(frames) if frame.package != "python"), frames[-1])
 
 
 @once_a_text
@@ -213,8 +220,8 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         last = (event.frames or frames)[-1:]
         return last[0].code or None if last else None
     if key == "raised_in":
-        last = (event.frames or frames)[-1:]
-        return last[0].package or None if last else None
+        raiser = who_raised(event.frames or frames)
+        return raiser.package or None if raiser is not None else None
     if key == "shadowing":
         return _shadowing(frames)
     if key == "in_optimizer_step":
