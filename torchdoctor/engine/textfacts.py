@@ -11,6 +11,7 @@ from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, Transcri
 from torchdoctor.patterns import Patterns
 
 NEIGHBOURS = 200
+_FEW = 4  # events
 
 # packages that cannot be imported without torch
 _BUILT_ON_TORCH = frozenset((
@@ -273,10 +274,11 @@ def log_value(name: str, transcript: Transcript) -> FactValue:
 def says_nothing_of_its_program(transcript: Transcript) -> bool:
     """Is the text one message alone, so that nothing tells which program printed it?
 
-    A shell or a parent that tells of a process names that process.
+    A bar and a launcher's line do not; a shell or a parent that tells of a process names that process.
     """
-    events = transcript.events
-    return (
+    others = (EventKind.LAUNCHER, EventKind.SCHEDULER)
+    events = [one for one in transcript.events[:_FEW] if one.kind not in others and not moves(one.text)]
+    return len(transcript.events) <= _FEW and (
         len(events) == 1
         and not events[0].frames
         and events[0].kind in (EventKind.EXCEPTION, EventKind.BUILD, EventKind.LOG)
