@@ -8,7 +8,7 @@ from html import escape
 
 _HEAD = (
     '<!doctype html><meta charset="utf-8"><title>torchdoctor: benchmarks</title><style>'
-    "body{font:14px sans-serif;max-width:820px;margin:2em auto;padding:0 1em;color-scheme:light dark}"
+    ":root{color-scheme:light dark}body{font:14px sans-serif;max-width:820px;margin:2em auto;padding:0 1em}"
     "svg{font-size:13px;fill:currentColor;max-width:100%}rect,circle{fill:#4a7ebb}"
     "line,polyline{stroke:currentColor;fill:none}polyline{stroke:#4a7ebb;stroke-width:2}"
     "table{border-collapse:collapse}td,th{text-align:left;padding:2px 12px 2px 0;vertical-align:top}"

@@ -115,7 +115,7 @@ def over_budget(found: Mapping[str, tuple[Imports, float]]) -> list[str]:
 
 def _update(found: Mapping[str, tuple[Imports, float]]) -> None:
     rows = (
-        f"{name}\t{one.own}\t{len(one.cost) + 15}\t{ratio * _SLACK:.2f}\t{one.packages}\n"
+        f"{name}\t{one.own + 3}\t{len(one.cost) + 15}\t{ratio * _SLACK:.2f}\t{one.packages}\n"
         for name, (one, ratio) in found.items()
     )
     BUDGET.write_text(_HEAD + "".join(rows), encoding="utf-8")

@@ -196,6 +196,7 @@ class TestCommand:
             ((f"{RULE}/new", "--from", "x.log"), "--from needs --origin"),
             ((f"{RULE}/new", "--from", "gone.log", "--origin", "captured"), "gone.log: no such file"),
             ((RULE, "--from", "x.log", "--origin", "captured"), "a case is called ID/NAME"),
+            ((RULE, "-o", "all"), f"--output writes one case: name it as {RULE}/NAME"),
             (("gone",), "gone.cases"),
         ],
     )

@@ -53,6 +53,8 @@ def command(
     if origin or rule or note:
         raise click.UsageError("--origin, --rule and --note label a case that is added with --from")
     if "/" not in name:
+        if output is not None:
+            raise click.UsageError(f"--output writes one case: name it as {name}/NAME")
         _list(root, name)
         return
     from torchdoctor.workbench.cases import find, unpack
