@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from printed import Printed
 
 from torchdoctor import catalog
 from torchdoctor.catalog import RuleSet
@@ -17,3 +18,8 @@ def rules() -> RuleSet:
 def cache(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A cache folder for commands that are to leave that of the user alone: the catalog is compiled once."""
     return str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture
+def printed(capsys: pytest.CaptureFixture[str]) -> Printed:
+    return Printed(capsys)

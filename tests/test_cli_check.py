@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from printed import Printed
 
 from torchdoctor.cli import verdicts
 from torchdoctor.cli.main import main
@@ -63,9 +64,8 @@ def report(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
     return data
 
 
-def test_a_healthy_recorded_machine(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "--facts", LAPTOP]) == 0
-    text = capsys.readouterr().out
+def test_a_healthy_recorded_machine(printed: Printed) -> None:
+    text = printed(["check", "--facts", LAPTOP])
     assert text.startswith("✓ ")
     assert "torch 2.13.0+cpu" in text
     assert "limits.nofile = 1024" in text  # a note
@@ -87,7 +87,7 @@ def bare(folder: Path) -> tuple[Path, Path]:
 @pytest.mark.parametrize("metadata", [False, True], ids=["no-metadata", "metadata"])
 @pytest.mark.parametrize("editable", [False, True], ids=["copied", "editable"])
 def test_a_torch_without_its_version_file_is_told_with_place_and_error(
-    editable: bool, metadata: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    editable: bool, metadata: bool, tmp_path: Path, printed: Printed
 ) -> None:
     python, site = bare(tmp_path / "env")
     home = tmp_path / "clone" if editable else site
@@ -106,8 +106,7 @@ def test_a_torch_without_its_version_file_is_told_with_place_and_error(
     if metadata:
         (site / "torch-2.9.0.dist-info").mkdir()
         (site / "torch-2.9.0.dist-info" / "METADATA").write_text("Name: torch\nVersion: 2.9.0\n")
-    assert main(["check", "--python", str(python)]) == 1
-    text = " ".join(capsys.readouterr().out.split())
+    text = " ".join(printed(["check", "--python", str(python)], 1).split())
     assert "[torch-import]" in text
     assert f"torch.path: {home / 'torch'}" in text
     assert "ModuleNotFoundError: No module named 'torch._C'" in text
@@ -117,27 +116,23 @@ def test_a_torch_without_its_version_file_is_told_with_place_and_error(
 
 
 @pytest.mark.parametrize("form", ["file", "folder"])
-def test_something_else_that_is_called_torch(
-    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_something_else_that_is_called_torch(form: str, tmp_path: Path, printed: Printed) -> None:
     python, site = bare(tmp_path / "env")
     if form == "file":
         (site / "torch.py").write_text("answer = 42\n")
     else:
         (site / "torch" / "lib").mkdir(parents=True)
-    assert main(["check", "--python", str(python)]) == 1
-    text = capsys.readouterr().out
+    text = printed(["check", "--python", str(python)], 1)
     assert text.startswith("✗ 1 problem,")
     assert "What is imported as torch is not torch  [torch-import]" in text
     assert "has no attribute '__version__'" in " ".join(text.split())
 
 
-def test_the_metadata_of_a_torch_that_is_gone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_metadata_of_a_torch_that_is_gone(tmp_path: Path, printed: Printed) -> None:
     python, site = bare(tmp_path / "env")
     (site / "torch-2.9.0.dist-info").mkdir()
     (site / "torch-2.9.0.dist-info" / "METADATA").write_text("Name: torch\nVersion: 2.9.0\n")
-    assert main(["check", "--python", str(python)]) == 1
-    text = " ".join(capsys.readouterr().out.split())
+    text = " ".join(printed(["check", "--python", str(python)], 1).split())
     assert "[torch-missing]" in text
     assert "metadata of torch 2.9.0, and no torch on sys.path" in text
     install = (
@@ -147,7 +142,7 @@ def test_the_metadata_of_a_torch_that_is_gone(tmp_path: Path, capsys: pytest.Cap
 
 
 def test_what_hides_the_real_torch_is_told_with_its_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: Printed
 ) -> None:
     python, site = bare(tmp_path / "env")
     for home in (site, tmp_path / "clone"):
@@ -155,8 +150,7 @@ def test_what_hides_the_real_torch_is_told_with_its_error(
         (home / "torch" / "__init__.py").write_text("from torch._C import *\n")
     (site / "torch" / "version.py").write_text("__version__ = '2.5.1'\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "clone"))
-    assert main(["check", "--python", str(python)]) == 1
-    text = " ".join(capsys.readouterr().out.split())
+    text = " ".join(printed(["check", "--python", str(python)], 1).split())
     assert text.startswith("✗ 1 problem,")
     assert "[torch-shadowed]" in text
     assert "No module named 'torch._C'" in text
@@ -172,9 +166,8 @@ def test_this_machine_with_a_broken_torch(planted: Path, capsys: pytest.CaptureF
     assert any("libcudart.so.12" in item["text"] for item in failed[0]["evidence"])
 
 
-def test_text_of_a_finding(planted: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "--python", str(planted)]) == 1
-    text = capsys.readouterr().out
+def test_text_of_a_finding(planted: Path, printed: Printed) -> None:
+    text = printed(["check", "--python", str(planted)], 1)
     assert text.startswith("✗ 1 problem")
     assert "[cuda-library-missing]" in text
     assert "libcudart.so.12: cannot open shared object file" in " ".join(text.split())
@@ -194,28 +187,25 @@ def test_a_missing_cudnn_is_told_once(planted: Path, capsys: pytest.CaptureFixtu
     assert "[cuda-library-missing]" not in text
 
 
-def test_an_import_that_no_rule_explains(planted: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_import_that_no_rule_explains(planted: Path, printed: Printed) -> None:
     init = next(planted.rglob("torch/__init__.py"))
     kept = init.read_text()
     try:
         init.write_text("import os; os.abort()")
-        assert main(["check", "--python", str(planted)]) == 1
-        text = capsys.readouterr().out
+        text = printed(["check", "--python", str(planted)], 1)
         assert "[torch-import]" in text
         assert "SIGABRT" in text
         # one that is not done yet has not failed
         init.write_text("import time; time.sleep(60)")
-        assert main(["check", "--python", str(planted), "--time-limit", "1.5"]) == 0
-        text = capsys.readouterr().out
+        text = printed(["check", "--python", str(planted), "--time-limit", "1.5"])
         assert "torch/__init__.py:1 in <module>; a slow disk, a lock" in " ".join(text.split())
         assert "--time-limit SECONDS" in text
     finally:
         init.write_text(kept)
 
 
-def test_a_program_that_is_no_python(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "--python", "/bin/true"]) == 1
-    assert "[python-start]" in capsys.readouterr().out
+def test_a_program_that_is_no_python(printed: Printed) -> None:
+    assert "[python-start]" in printed(["check", "--python", "/bin/true"], 1)
 
 
 @pytest.mark.parametrize(
@@ -277,15 +267,10 @@ def test_exit_codes(
     ],
 )
 def test_which_facts_fail(
-    facts: dict[str, object],
-    rule: str,
-    verdict: str | None,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    facts: dict[str, object], rule: str, verdict: str | None, tmp_path: Path, printed: Printed
 ) -> None:
     facts = {"torch__installed": True, **facts}
-    main(["check", "--facts", faulty(tmp_path, **facts), "--format", "json"])
-    told = json.loads(capsys.readouterr().out)
+    told = json.loads(printed(["check", "--facts", faulty(tmp_path, **facts), "--format", "json"], None))
     assert {check["id"]: check["verdict"] for check in told["checks"]}.get(rule) == verdict
     if rule == "extension-cuda-mismatch":
         assert any(rule in note for note in told["notes"])
@@ -304,65 +289,53 @@ def test_which_facts_fail(
         (["facts", "diff", LAPTOP, "/no/such/file"], "No such file"),
     ],
 )
-def test_mistakes_in_the_call(args: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(args) == 2
-    assert complaint in capsys.readouterr().err
+def test_mistakes_in_the_call(args: list[str], complaint: str, printed: Printed) -> None:
+    assert complaint in printed.errors(args, 2)
 
 
-def test_no_escape_of_a_torch_reaches_the_terminal(planted: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_escape_of_a_torch_reaches_the_terminal(planted: Path, printed: Printed) -> None:
     init = next(planted.rglob("torch/__init__.py"))
     kept = init.read_text()
     try:
         init.write_text("raise RuntimeError('\\x1b]0;owned\\x07\\x1b[2J [bold]x[/bold]')")
         for args in (["check"], ["check", "-v"], ["facts"]):
-            main([*args, "--python", str(planted)])
-            assert "\x1b" not in capsys.readouterr().out
+            assert "\x1b" not in printed([*args, "--python", str(planted)], None)
     finally:
         init.write_text(kept)
 
 
-def test_color_only_when_wanted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_color_only_when_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("FORCE_COLOR", "1")
-    main(["check", "--facts", LAPTOP])
-    assert "\x1b[32m✓\x1b[0m" in capsys.readouterr().out
+    assert "\x1b[32m✓\x1b[0m" in printed(["check", "--facts", LAPTOP], None)
     monkeypatch.setenv("NO_COLOR", "1")
-    main(["check", "--facts", LAPTOP])
-    assert "\x1b" not in capsys.readouterr().out
+    assert "\x1b" not in printed(["check", "--facts", LAPTOP], None)
 
 
 def test_facts_saved_shown_and_compared(
-    planted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    planted: Path, tmp_path: Path, printed: Printed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     saved = str(tmp_path / "machine.json")
     assert main(["facts", "--python", str(planted), "--save", saved]) == 0
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "saved in" in captured.err
-    assert main(["check", "--facts", saved]) == 1
-    assert "[cuda-library-missing]" in capsys.readouterr().out
-    assert main(["facts", "--facts", saved]) == 0
-    assert "2.5.1+cu124" in capsys.readouterr().out
+    assert "[cuda-library-missing]" in printed(["check", "--facts", saved], 1)
+    assert "2.5.1+cu124" in printed(["facts", "--facts", saved])
     assert main(["facts", "--facts", saved, "--format", "json"]) == 0
     shown = report(capsys)
     assert {"name", "state", "value", "reason", "source", "detail"} == set(shown["facts"][0])  # type: ignore[index]
     # what a report says of a machine can be looked at again
     (tmp_path / "report.json").write_text(json.dumps(shown))
-    assert main(["facts", "diff", saved, str(tmp_path / "report.json")]) == 0
-    assert "No meaningful difference" in capsys.readouterr().out
+    assert "No meaningful difference" in printed(["facts", "diff", saved, str(tmp_path / "report.json")])
 
 
-def test_difference(capsys: pytest.CaptureFixture[str]) -> None:
+def test_difference(printed: Printed) -> None:
     h100 = str(MACHINES / "h100.json")
-    assert main(["facts", "diff", LAPTOP, h100]) == 0
-    first = capsys.readouterr().out.splitlines()
+    first = printed(["facts", "diff", LAPTOP, h100]).splitlines()
     assert any(line.startswith("driver.version") for line in first[:3])
-    assert main(["facts", "diff", LAPTOP, h100, "--all"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) > len(first)
-    assert main(["facts", "diff", LAPTOP, h100, "--format", "json"]) == 0
-    data = json.loads(capsys.readouterr().out)
+    assert len(printed(["facts", "diff", LAPTOP, h100, "--all"]).splitlines()) > len(first)
+    data = json.loads(printed(["facts", "diff", LAPTOP, h100, "--format", "json"]))
     assert data["changes"][0]["name"] == "torch.cuda_available"
     assert set(data["changes"][0]) == {"name", "good", "bad", "noise"}
 
@@ -489,17 +462,15 @@ def test_a_line_of_progress_from_the_third_second_on(
 HOSTILE = "`<b>\x1b[31m|\x00‮ @x"
 
 
-def test_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_documents(tmp_path: Path, printed: Printed) -> None:
     """Findings by group, what passed folded away; what the machine says is data."""
     machine = faulty(tmp_path, torch__installed=True, env__leaked_debug=[HOSTILE], shm__free_bytes=1)
-    assert main(["check", "--facts", machine, "--format", "markdown"]) == 0
-    text = capsys.readouterr().out
+    text = printed(["check", "--facts", machine, "--format", "markdown"])
     assert text.startswith("## ! 2 warnings, ")
     assert "### Environment\n\n**! Variables meant for debugging" in text
     assert "### Data\n\n**! Shared memory" in text
     assert "checks passed</summary>" in text
-    assert main(["check", "--facts", machine, "--format", "html"]) == 0
-    page = capsys.readouterr().out
+    page = printed(["check", "--facts", machine, "--format", "html"])
     assert "<h2>Environment</h2>" in page
     assert "<script" not in page
     assert "<b>" not in page
@@ -509,9 +480,7 @@ def test_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert "‮" not in told
 
 
-def test_collect_env_is_a_superset_of_torchs_own_report_in_its_order(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_collect_env_is_a_superset_of_torchs_own_report_in_its_order(printed: Printed) -> None:
     collect_env = pytest.importorskip("torch.utils.collect_env")
     keys = [
         line.partition(":")[0]
@@ -519,8 +488,7 @@ def test_collect_env_is_a_superset_of_torchs_own_report_in_its_order(
         if ":" in line and not line.startswith("{")
     ]
     assert len(keys) > 20
-    assert main(["check", "--python", sys.executable, "--format", "collect-env"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = printed(["check", "--python", sys.executable, "--format", "collect-env"]).splitlines()
     at = [next(n for n, line in enumerate(lines) if line.startswith(f"{key}:")) for key in keys]
     assert at == sorted(at)
     assert f"PyTorch version: {collect_env.torch.__version__}" in lines
@@ -528,36 +496,31 @@ def test_collect_env_is_a_superset_of_torchs_own_report_in_its_order(
     assert f"python.executable: {sys.executable}" in lines
 
 
-def test_everything_in_reading_order_and_times(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "--facts", LAPTOP, "-vv"]) == 0
-    text = capsys.readouterr().out
+def test_everything_in_reading_order_and_times(printed: Printed) -> None:
+    text = printed(["check", "--facts", LAPTOP, "-vv"])
     assert "\nChecked, nothing found: Environment\n" in text
     assert "✓ debug-variables-set: env.leaked_debug: absent\n    looked for: Variables meant for" in text
     assert "\nTimes:\n" in text
-    assert main(["check", "--facts", LAPTOP, "-v"]) == 0
-    assert "Times:" not in capsys.readouterr().out
+    assert "Times:" not in printed(["check", "--facts", LAPTOP, "-v"])
 
 
-def test_plan(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "--plan", "--facts", str(MACHINES / "h100.json")]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == (
+def test_plan(printed: Printed) -> None:
+    assert printed(["check", "--plan", "--facts", str(MACHINES / "h100.json")]).splitlines()[-1] == (
         "python -m pip install torch==2.14.1 --index-url https://download.pytorch.org/whl/cu130"
     )
 
 
 def test_what_is_pasted_into_an_issue_names_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: Printed
 ) -> None:
     monkeypatch.setenv("USER", "adalovelace")
     facts = {"torch__installed": True, "env__leaked_debug": ["CUDA_X=1: /home/adalovelace/x"]}
     machine = faulty(tmp_path, **facts)
     for form in ("markdown", "github"):
-        assert main(["check", "--facts", machine, "--format", form]) == 0
-        text = capsys.readouterr().out
+        text = printed(["check", "--facts", machine, "--format", form])
         assert "CUDA_X=1" in text
         assert "adalovelace" not in text
     monkeypatch.setenv("PYTHONPATH", "/home/adalovelace/lib")
-    assert main(["check", "--python", sys.executable, "--format", "collect-env"]) == 0
-    text = capsys.readouterr().out
+    text = printed(["check", "--python", sys.executable, "--format", "collect-env"])
     assert "env.PYTHONPATH: /home/" in text
     assert "adalovelace" not in text

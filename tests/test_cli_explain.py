@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from printed import Printed
 
 from torchdoctor.cli import streams
 from torchdoctor.cli.main import main
@@ -78,15 +79,17 @@ def run(*arguments: str, stdin: bytes = b"", **environment: str) -> subprocess.C
     )
 
 
+EXPLAIN = ["explain", "--rules", "rules"]
+
+
 def explain(*arguments: str) -> int:
-    return main(["explain", "--rules", "rules", *arguments])
+    return main([*EXPLAIN, *arguments])
 
 
 @pytest.mark.usefixtures("folder")
 class TestFormats:
-    def test_text(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert explain("failed.log") == 0
-        out, err = capsys.readouterr()
+    def test_text(self, printed: Printed) -> None:
+        out, err = printed.both([*EXPLAIN, "failed.log"])
         assert out.startswith("✗ A tensor was frobnicated\n")
         assert "failed.log:7" in out
         assert "--> /home/me/project/train.py:12" in out
@@ -94,31 +97,24 @@ class TestFormats:
         assert err == ""
 
     @pytest.mark.parametrize("form", ["json", "jsonl"])
-    def test_json_is_one_report_on_one_line(self, form: str, capsys: pytest.CaptureFixture[str]) -> None:
-        assert explain("--format", form, "failed.log") == 0
-        (line,) = capsys.readouterr().out.splitlines()
+    def test_json_is_one_report_on_one_line(self, form: str, printed: Printed) -> None:
+        (line,) = printed([*EXPLAIN, "--format", form, "failed.log"]).splitlines()
         report = json.loads(line)
         assert report["schema"] == "torchdoctor.report/1"
         assert report["source"] == ["failed.log"]
         assert report["diagnoses"][0]["rule"] == "test-frobnication"
         assert report["diagnoses"][0]["evidence"][0]["line"] == 7
 
-    def test_inputs_that_nothing_joins_are_several_incidents(
-        self, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        assert explain("--format", "json", "clean.log", "failed.log", "unknown.log") == 0
-        report = json.loads(capsys.readouterr().out)
+    def test_inputs_that_nothing_joins_are_several_incidents(self, printed: Printed) -> None:
+        report = json.loads(printed([*EXPLAIN, "--format", "json", "clean.log", "failed.log", "unknown.log"]))
         assert report["source"] == ["failed.log"]
         assert [one["outcome"] for one in report["incidents"]] == ["no-failure", "diagnosed", "unrecognised"]
         assert report["incidents"][1]["diagnoses"] == report["diagnoses"]
         assert report["notes"][0].startswith("3 files, taken as 3 incidents: ")
-        assert explain("--fail-on", "unknown", "failed.log", "clean.log", "unknown.log") == 4
-        out = capsys.readouterr().out
+        out = printed([*EXPLAIN, "--fail-on", "unknown", "failed.log", "clean.log", "unknown.log"], 4)
         assert "\n    unknown.log: a failure that no rule knows, widgets.BrokenWidgetError, line 6\n" in out
 
-    def test_each_takes_the_files_below_a_folder(
-        self, folder: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_each_takes_the_files_below_a_folder(self, folder: Path, printed: Printed) -> None:
         below = folder / "logs" / "node1"
         below.mkdir(parents=True)
         for name, data in (
@@ -130,21 +126,22 @@ class TestFormats:
             (below / name).write_text(data, encoding="utf-8")
         (below / "core.log").write_bytes(bytes(range(256)) * 64)
         (folder / "logs" / "link.log").symlink_to(below / "z.log")
-        assert explain("--each", "--format", "jsonl", "logs") == 2
-        reports = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        reports = [
+            json.loads(line)
+            for line in printed([*EXPLAIN, "--each", "--format", "jsonl", "logs"], 2).splitlines()
+        ]
         assert [(*report["source"], report["outcome"]) for report in reports] == [
             ("logs/node1/a.txt", "no-failure"),
             ("logs/node1/core.log", "unreadable"),
             ("logs/node1/z.log", "diagnosed"),
         ]
 
-    def test_runs_of_a_file(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_runs_of_a_file(self, folder: Path, printed: Printed) -> None:
         second = CLEAN.replace("epoch", "2026-03-09 03:12:00 INFO epoch")
         (folder / "nohup.out").write_text(
             f"$ python t.py\n{FAILED}$ python t.py\n{second}$ python t.py\n{UNKNOWN}"
         )
-        assert explain("--format", "json", "nohup.out") == 0
-        report = json.loads(capsys.readouterr().out)
+        report = json.loads(printed([*EXPLAIN, "--format", "json", "nohup.out"]))
         assert report["suspect"]["type"] == "widgets.BrokenWidgetError"
         assert report["runs"][:2] == [
             {"number": 1, "file": "nohup.out", "line": 1, "end_line": 8, "started": None}
@@ -156,14 +153,16 @@ class TestFormats:
             "earlier in this file: run 1 ended by test-frobnication, line 8 (lines 1 to 8, shown by --run 1)",
             "earlier in this file: run of 03:12: no failure in it (lines 9 to 12, shown by --run 2)",
         ]
-        assert explain("--format", "json", "--run", "1", "nohup.out") == 0
-        first = json.loads(capsys.readouterr().out)
+        first = json.loads(printed([*EXPLAIN, "--format", "json", "--run", "1", "nohup.out"]))
         assert (first["diagnoses"][0]["rule"], first["runs"]) == ("test-frobnication", report["runs"])
-        assert explain("--format", "jsonl", "--run", "all", "nohup.out") == 0
-        outcomes = [json.loads(line)["outcome"] for line in capsys.readouterr().out.splitlines()]
+        outcomes = [
+            json.loads(line)["outcome"]
+            for line in printed([*EXPLAIN, "--format", "jsonl", "--run", "all", "nohup.out"]).splitlines()
+        ]
         assert outcomes == ["diagnosed", "no-failure", "unrecognised"]
-        assert explain("--run", "all", "nohup.out") == 0
-        assert "nohup.out, run 2 of 3, lines 9 to 12\n✓ No failure" in capsys.readouterr().out
+        assert "nohup.out, run 2 of 3, lines 9 to 12\n✓ No failure" in printed(
+            [*EXPLAIN, "--run", "all", "nohup.out"]
+        )
 
     @pytest.mark.parametrize(
         ("given", "told"),
@@ -174,26 +173,25 @@ class TestFormats:
             (("--run", "1", "clean.log", "failed.log"), "these 2 files are 2 incidents: name"),
         ],
     )
-    def test_runs_that_are_not_there(
-        self, given: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        assert explain(*given) == 2
-        assert told in capsys.readouterr().err
+    def test_runs_that_are_not_there(self, given: tuple[str, ...], told: str, printed: Printed) -> None:
+        assert told in printed.errors([*EXPLAIN, *given], 2)
 
-    def test_each_gives_one_line_a_file_in_order(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert explain("--each", "--format", "jsonl", "unknown.log", "failed.log", "clean.log") == 0
-        reports = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    def test_each_gives_one_line_a_file_in_order(self, printed: Printed) -> None:
+        reports = [
+            json.loads(line)
+            for line in printed(
+                [*EXPLAIN, "--each", "--format", "jsonl", "unknown.log", "failed.log", "clean.log"]
+            ).splitlines()
+        ]
         assert [report["source"] for report in reports] == [["unknown.log"], ["failed.log"], ["clean.log"]]
         assert [report["outcome"] for report in reports] == ["unrecognised", "diagnosed", "no-failure"]
 
-    def test_each_as_json_is_an_array(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert explain("--each", "--format", "json", "failed.log", "clean.log") == 0
-        reports = json.loads(capsys.readouterr().out)
+    def test_each_as_json_is_an_array(self, printed: Printed) -> None:
+        reports = json.loads(printed([*EXPLAIN, "--each", "--format", "json", "failed.log", "clean.log"]))
         assert [report["outcome"] for report in reports] == ["diagnosed", "no-failure"]
 
-    def test_each_as_text_names_the_files(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert explain("--each", "failed.log", "clean.log") == 0
-        out = capsys.readouterr().out
+    def test_each_as_text_names_the_files(self, printed: Printed) -> None:
+        out = printed([*EXPLAIN, "--each", "failed.log", "clean.log"])
         assert out.startswith("failed.log\n✗ ")
         assert "\n\nclean.log\n✓ No failure found in clean.log\n" in out
 
@@ -214,16 +212,19 @@ class TestExitCodes:
     @pytest.mark.parametrize("form", ["text", "json", "jsonl"])
     @pytest.mark.parametrize("each", [(), ("--each",)])
     def test_2_for_an_unreadable_input_and_the_others_are_done(
-        self, form: str, each: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+        self, form: str, each: tuple[str, ...], printed: Printed
     ) -> None:
-        assert explain(*each, "--format", form, "clean.log", "gone.log", "failed.log") == 2
-        out, err = capsys.readouterr()
+        out, err = printed.both([*EXPLAIN, *each, "--format", form, "clean.log", "gone.log", "failed.log"], 2)
         assert "frobnicat" in out
         assert err == "torchdoctor: gone.log: no such file\n"
 
-    def test_an_unreadable_file_has_its_line_with_each(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert explain("--each", "--format", "jsonl", "failed.log", "gone.log", "clean.log") == 2
-        reports = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    def test_an_unreadable_file_has_its_line_with_each(self, printed: Printed) -> None:
+        reports = [
+            json.loads(line)
+            for line in printed(
+                [*EXPLAIN, "--each", "--format", "jsonl", "failed.log", "gone.log", "clean.log"], 2
+            ).splitlines()
+        ]
         assert [report["outcome"] for report in reports] == ["diagnosed", "unreadable", "no-failure"]
         assert reports[1]["source"] == ["gone.log"]
         assert reports[1]["notes"] == ["gone.log: no such file"]
@@ -231,18 +232,16 @@ class TestExitCodes:
     def test_2_goes_before_4(self) -> None:
         assert explain("--fail-on", "unknown", "gone.log", "unknown.log") == 2
 
-    def test_2_when_nothing_can_be_read(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert explain("gone.log", "lost.log") == 2
-        out, err = capsys.readouterr()
+    def test_2_when_nothing_can_be_read(self, printed: Printed) -> None:
+        out, err = printed.both([*EXPLAIN, "gone.log", "lost.log"], 2)
         assert out == ""
         assert err.splitlines() == [
             "torchdoctor: gone.log: no such file",
             "torchdoctor: lost.log: no such file",
         ]
 
-    def test_json_says_that_nothing_could_be_read(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert explain("--format", "json", "gone.log") == 2
-        assert json.loads(capsys.readouterr().out)["outcome"] == "unreadable"
+    def test_json_says_that_nothing_could_be_read(self, printed: Printed) -> None:
+        assert json.loads(printed([*EXPLAIN, "--format", "json", "gone.log"], 2))["outcome"] == "unreadable"
 
     @pytest.mark.parametrize(
         "arguments",
@@ -253,27 +252,20 @@ class TestExitCodes:
             ("--facts",),
         ],
     )
-    def test_2_for_a_mistake_in_the_call(
-        self, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        assert explain(*arguments) == 2
-        assert "Error: " in capsys.readouterr().err
+    def test_2_for_a_mistake_in_the_call(self, arguments: tuple[str, ...], printed: Printed) -> None:
+        assert "Error: " in printed.errors([*EXPLAIN, *arguments], 2)
 
-    def test_70_for_a_fault_of_ours(
-        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_70_for_a_fault_of_ours(self, monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:
         def broken(*_: object) -> None:
             raise KeyError("planted")
 
         monkeypatch.setattr("torchdoctor.engine.incident.diagnose", broken)
-        assert explain("failed.log") == 70
-        err = capsys.readouterr().err
+        err = printed.errors([*EXPLAIN, "failed.log"], 70)
         assert err.startswith("torchdoctor: internal error: KeyError: 'planted' at test_cli_explain.py:")
         assert "Please report it" in err
         assert "Traceback" not in err
         monkeypatch.setenv("TORCHDOCTOR_DEBUG", "1")
-        assert explain("failed.log") == 70
-        assert "Traceback (most recent call last)" in capsys.readouterr().err
+        assert "Traceback (most recent call last)" in printed.errors([*EXPLAIN, "failed.log"], 70)
 
     def test_130_when_interrupted(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def interrupted(*_: object) -> None:
@@ -285,88 +277,77 @@ class TestExitCodes:
 
 @pytest.mark.usefixtures("folder")
 class TestBadInput:
-    def test_malformed_facts(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_malformed_facts(self, folder: Path, printed: Printed) -> None:
         (folder / "facts.json").write_text("{not json", encoding="utf-8")
-        assert explain("--facts", "facts.json", "failed.log") == 2
-        assert "facts.json: not JSON" in capsys.readouterr().err
+        assert "facts.json: not JSON" in printed.errors([*EXPLAIN, "--facts", "facts.json", "failed.log"], 2)
 
-    def test_malformed_rule(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_malformed_rule(self, folder: Path, printed: Printed) -> None:
         bad = folder / "bad" / "tensor"
         bad.mkdir(parents=True)
         (bad / "test-frobnication.toml").write_text(RULE.replace("severity", "severty"), encoding="utf-8")
-        assert main(["explain", "--rules", "bad", "failed.log"]) == 2
-        err = capsys.readouterr().err
+        err = printed.errors(["explain", "--rules", "bad", "failed.log"], 2)
         assert "tensor/test-frobnication.toml" in err
         assert 'did you mean "severity"' in err
 
-    def test_folder_without_logs(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_folder_without_logs(self, folder: Path, printed: Printed) -> None:
         (folder / "empty").mkdir()
-        assert explain("empty", "failed.log") == 2
-        out, err = capsys.readouterr()
+        out, err = printed.both([*EXPLAIN, "empty", "failed.log"], 2)
         assert "frobnicated" in out
         assert err.startswith("torchdoctor: empty: ")
 
     @pytest.mark.parametrize("each", [(), ("--each",)])
-    def test_binary_junk(
-        self, each: tuple[str, ...], folder: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_binary_junk(self, each: tuple[str, ...], folder: Path, printed: Printed) -> None:
         (folder / "junk.bin").write_bytes(bytes(range(256)) * 64)
-        assert explain(*each, "junk.bin", "failed.log") == 2
-        out, err = capsys.readouterr()
+        out, err = printed.both([*EXPLAIN, *each, "junk.bin", "failed.log"], 2)
         assert "frobnicated" in out
         assert err.startswith("torchdoctor: junk.bin: ")
 
-    def test_empty_file(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_empty_file(self, folder: Path, printed: Printed) -> None:
         (folder / "empty.log").write_bytes(b"")
-        assert explain("--format", "json", "empty.log") == 0
-        report = json.loads(capsys.readouterr().out)
+        report = json.loads(printed([*EXPLAIN, "--format", "json", "empty.log"]))
         assert report["outcome"] == "no-failure"
         (note,) = report["notes"]
         assert note.startswith("The input holds no text. ")
         assert note.endswith("> train.log 2>&1")
         (folder / "full.log").write_bytes(b"epoch 1\n")
-        assert explain("--format", "json", "empty.log", "full.log") == 0
-        note, _ = json.loads(capsys.readouterr().out)["notes"]
+        note, _ = json.loads(printed([*EXPLAIN, "--format", "json", "empty.log", "full.log"]))["notes"]
         assert note == "2 files, taken as one incident because only one of them is the log of a run"
 
-    def test_damaged_archive_without_a_line(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_damaged_archive_without_a_line(self, folder: Path, printed: Printed) -> None:
         import gzip
 
         (folder / "cut.gz").write_bytes(gzip.compress(b"x")[:12])
-        assert explain("cut.gz") == 0
-        assert "cut.gz: reading stopped: damaged archive" in " ".join(capsys.readouterr().out.split())
+        assert "cut.gz: reading stopped: damaged archive" in " ".join(printed([*EXPLAIN, "cut.gz"]).split())
 
     @pytest.mark.parametrize("address", ["https://host/train.log", "s3://bucket/train.log"])
-    def test_an_address_is_not_fetched(self, address: str, capsys: pytest.CaptureFixture[str]) -> None:
-        assert explain(address) == 2
-        assert f"{address}: no such file; nothing is fetched" in capsys.readouterr().err
+    def test_an_address_is_not_fetched(self, address: str, printed: Printed) -> None:
+        assert f"{address}: no such file; nothing is fetched" in printed.errors([*EXPLAIN, address], 2)
 
-    def test_line_of_200_kb(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_line_of_200_kb(self, folder: Path, printed: Printed) -> None:
         (folder / "long.log").write_text("x" * 200_000 + "\n" + FAILED, encoding="utf-8")
-        assert explain("long.log") == 0
-        out = capsys.readouterr().out
+        out = printed([*EXPLAIN, "long.log"])
         assert "frobnicated" in out
         assert max(map(len, out.splitlines())) <= streams.PIPE_WIDTH
 
     @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "latin-1"])
-    def test_encodings(self, encoding: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_encodings(self, encoding: str, folder: Path, printed: Printed) -> None:
         (folder / "other.log").write_text("é\n" + FAILED, encoding=encoding)
-        assert explain("--format", "json", "other.log") == 0
-        assert json.loads(capsys.readouterr().out)["diagnoses"][0]["rule"] == "test-frobnication"
+        assert (
+            json.loads(printed([*EXPLAIN, "--format", "json", "other.log"]))["diagnoses"][0]["rule"]
+            == "test-frobnication"
+        )
 
-    def test_escape_sequences_in_names_do_not_reach_the_terminal(
-        self, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        assert explain("gone\x1b[31m\u202e.log") == 2
-        assert capsys.readouterr().err == "torchdoctor: gone.log: no such file\n"
+    def test_escape_sequences_in_names_do_not_reach_the_terminal(self, printed: Printed) -> None:
+        assert (
+            printed.errors([*EXPLAIN, "gone\x1b[31m\u202e.log"], 2) == "torchdoctor: gone.log: no such file\n"
+        )
 
     def test_escape_sequences_in_a_log_do_not_reach_the_terminal(
-        self, folder: Path, capsys: pytest.CaptureFixture[str]
+        self, folder: Path, printed: Printed
     ) -> None:
         dirty = FAILED.replace("nobody", "\x1b]0;owned\x07\x9b2Jnobody\u202e")
         (folder / "dirty.log").write_text(dirty, encoding="utf-8")
-        assert explain("dirty.log") == 0
-        out = capsys.readouterr().out
+        out = printed([*EXPLAIN, "dirty.log"])
         assert "frobnicated" in out
         assert out.replace("\n", "").isprintable()
 

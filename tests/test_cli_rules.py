@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from case_files import put
+from printed import Printed
 
 from torchdoctor import catalog
 from torchdoctor.catalog.page import gather, readable
@@ -63,15 +64,15 @@ def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("rules")
 class TestListAndShow:
-    def test_list_names_every_rule_once(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["rules", "list"]) == 0
-        lines = capsys.readouterr().out.splitlines()
+    def test_list_names_every_rule_once(self, printed: Printed) -> None:
+        lines = printed(["rules", "list"]).splitlines()
         ids = [line.split()[0] for line in lines if line.startswith("  ")]
         assert sorted(ids) == sorted([*catalog.load().ids(), *registry.all_checks()])
 
-    def test_list_of_a_family_with_rules_of_our_own(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["rules", "list", "--family", "tensor", "--rules", "rules", "--format", "json"]) == 0
-        rows = json.loads(capsys.readouterr().out)
+    def test_list_of_a_family_with_rules_of_our_own(self, printed: Printed) -> None:
+        rows = json.loads(
+            printed(["rules", "list", "--family", "tensor", "--rules", "rules", "--format", "json"])
+        )
         assert {row["family"] for row in rows} == {"tensor"}
         assert {
             "id": "test-folding",
@@ -81,9 +82,8 @@ class TestListAndShow:
             "title": "The test-folding of the tests",
         } in rows
 
-    def test_show(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["rules", "show", "test-folding", "--rules", "rules"]) == 0
-        text = capsys.readouterr().out
+    def test_show(self, printed: Printed) -> None:
+        text = printed(["rules", "show", "test-folding", "--rules", "rules"])
         assert text.startswith("The test-folding of the tests\ntest-folding (tensor, fatal, cause)\n")
         for part in (
             "  - The test-folding of tensor NUMBER {failed}\n    (RuntimeError)\n",
@@ -94,9 +94,8 @@ class TestListAndShow:
         ):
             assert part in text
 
-    def test_show_as_json(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["rules", "show", "test-folding", "--rules", "rules", "--format", "json"]) == 0
-        data = json.loads(capsys.readouterr().out)
+    def test_show_as_json(self, printed: Printed) -> None:
+        data = json.loads(printed(["rules", "show", "test-folding", "--rules", "rules", "--format", "json"]))
         assert data["matches"] == [
             {
                 "text": ["The test-folding of tensor {number:int} {{failed}}"],
@@ -108,9 +107,10 @@ class TestListAndShow:
         ]
         assert data["fixes"][0]["risk"] == "loses-work"
 
-    def test_show_of_an_unknown_rule_names_the_nearest(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["rules", "show", "test-foldin", "--rules", "rules"]) == 2
-        assert "did you mean test-folding" in capsys.readouterr().err
+    def test_show_of_an_unknown_rule_names_the_nearest(self, printed: Printed) -> None:
+        assert "did you mean test-folding" in printed.errors(
+            ["rules", "show", "test-foldin", "--rules", "rules"], 2
+        )
 
 
 def test_every_rule_of_the_catalog_has_a_page() -> None:
@@ -137,18 +137,16 @@ def test_a_pattern_that_is_no_template_stays_as_it_is() -> None:
 
 
 class TestLint:
-    def test_a_fault_is_named_and_gives_1(self, rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_fault_is_named_and_gives_1(self, rules: Path, printed: Printed) -> None:
         path = rules / "tensor" / "test-folding.toml"
         path.write_text(RULE.format(id="test-folding").replace("severity", "severty"), encoding="utf-8")
-        assert main(["rules", "lint", "--rules", "rules"]) == 1
-        out = capsys.readouterr().out
+        out = printed(["rules", "lint", "--rules", "rules"], 1)
         assert 'tensor/test-folding.toml: unknown key "severty"' in out
         assert out.rstrip().splitlines()[-1].startswith("✗ ")
 
     @pytest.mark.usefixtures("rules")
-    def test_no_fault(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["rules", "lint", "--rules", "rules"]) == 0
-        assert capsys.readouterr().out.endswith("✓ no fault\n")
+    def test_no_fault(self, printed: Printed) -> None:
+        assert printed(["rules", "lint", "--rules", "rules"]).endswith("✓ no fault\n")
 
 
 class TestCasesBesideOwnRules:
@@ -162,10 +160,9 @@ class TestCasesBesideOwnRules:
         assert main(["rules", "pages", "--rules", "rules", "--site", "site"]) == 0
         assert "The test-folding of tensor 7" in Path("site", "test-folding.md").read_text("utf-8")
 
-    def test_lint_runs_them(self, rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_lint_runs_them(self, rules: Path, printed: Printed) -> None:
         put(rules.parent / "fixtures", "test-folding/first", "test-folding", "epoch 1 done\n")
-        assert main(["rules", "lint", "--rules", "rules"]) == 1
-        assert "expected test-folding, got none" in capsys.readouterr().out
+        assert "expected test-folding, got none" in printed(["rules", "lint", "--rules", "rules"], 1)
 
     def test_a_folder_of_that_name_with_other_things_is_left_alone(self, rules: Path) -> None:
         (rules.parent / "fixtures" / "users").mkdir(parents=True)
@@ -173,15 +170,13 @@ class TestCasesBesideOwnRules:
 
 
 class TestFacts:
-    def test_text(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["rules", "facts"]) == 0
-        lines = capsys.readouterr().out.splitlines()
+    def test_text(self, printed: Printed) -> None:
+        lines = printed(["rules", "facts"]).splitlines()
         assert any(line.startswith("event.text ") for line in lines)
         assert any(line.startswith("torch.version ") for line in lines)
 
-    def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["rules", "facts", "--format", "json"]) == 0
-        facts = json.loads(capsys.readouterr().out)
+    def test_json(self, printed: Printed) -> None:
+        facts = json.loads(printed(["rules", "facts", "--format", "json"]))
         assert list(facts) == sorted(facts)
         assert facts["event.rank"].startswith("int: ")
 
@@ -239,9 +234,8 @@ class TestEval:
 
     @pytest.mark.usefixtures("labelled")
     @pytest.mark.parametrize("form", ["text", "json"])
-    def test_command(self, form: str, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["rules", "eval", "cases", "--rules", "rules", "--format", form]) == 0
-        assert "c.txt" in capsys.readouterr().out
+    def test_command(self, form: str, printed: Printed) -> None:
+        assert "c.txt" in printed(["rules", "eval", "cases", "--rules", "rules", "--format", form])
 
     def test_files_of_cases(self, rules: Path) -> None:
         root = rules.parent / "fixtures"

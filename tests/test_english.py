@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from command_tree import commands
+from printed import Printed
 
 from torchdoctor import catalog
-from torchdoctor.cli.main import cli, main
+from torchdoctor.cli.main import cli
 from torchdoctor.model import counted
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -88,9 +89,8 @@ def test_documents(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [(), *commands(cli)], ids=" ".join)
-def test_help(path: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*path, "--help"]) == 0
-    assert found(capsys.readouterr().out) == []
+def test_help(path: tuple[str, ...], printed: Printed) -> None:
+    assert found(printed([*path, "--help"])) == []
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -8,20 +8,18 @@ import shlex
 import click
 import pytest
 from command_tree import commands
+from printed import Printed
 
 from torchdoctor.cli.examples import EXAMPLES
-from torchdoctor.cli.main import cli, main
+from torchdoctor.cli.main import cli
 
 ALL = [(), *commands(cli)]
 
 
 @pytest.mark.parametrize("path", ALL, ids=" ".join)
-def test_help_is_whole(
-    path: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_help_is_whole(path: tuple[str, ...], printed: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    assert main([*path, "--help"]) == 0
-    text = capsys.readouterr().out
+    text = printed([*path, "--help"])
     assert text.startswith(f"Usage: torchdoctor {' '.join(path)}".rstrip())
     named = ("[ARGS]...", "[TARGET]...", "FILE...", "[PID]...")
     for usage in named:
@@ -33,16 +31,14 @@ def test_help_is_whole(
 @pytest.mark.parametrize(
     "name", ["explain", "check", "facts", "globals", "ddp", "checkpoint", "hang", "selftest", "gate", "lint"]
 )
-def test_help_tells_the_exit_codes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([name, "--help"]) == 0
-    text = " ".join(capsys.readouterr().out.split())
+def test_help_tells_the_exit_codes(name: str, printed: Printed) -> None:
+    text = " ".join(printed([name, "--help"]).split())
     assert "Exit codes: 0 " in text
     assert "70 a fault of" in text
 
 
-def test_alone_it_says_what_to_do_first(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_alone_it_says_what_to_do_first(printed: Printed) -> None:
+    lines = printed([]).splitlines()
     assert [line.split("  ")[1] for line in lines if line.startswith("  ")] == [
         "torchdoctor explain train.log",
         "torchdoctor run -- python train.py",
@@ -50,9 +46,8 @@ def test_alone_it_says_what_to_do_first(capsys: pytest.CaptureFixture[str]) -> N
     ]
 
 
-def test_a_group_alone_shows_its_commands_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["rules"]) == 2
-    assert capsys.readouterr().err.count("Usage:") == 1
+def test_a_group_alone_shows_its_commands_once(printed: Printed) -> None:
+    assert printed.errors(["rules"], 2).count("Usage:") == 1
 
 
 def test_every_help_ends_with_two_examples() -> None:
@@ -60,9 +55,8 @@ def test_every_help_ends_with_two_examples() -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES)
-def test_examples_are_calls_that_the_command_takes(path: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*path.split(), "--help"]) == 0
-    shown = capsys.readouterr().out
+def test_examples_are_calls_that_the_command_takes(path: str, printed: Printed) -> None:
+    shown = printed([*path.split(), "--help"])
     for example in EXAMPLES[path]:
         assert f"\n    torchdoctor {example}\n" in shown
         words = shlex.split(example)

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from printed import Printed
 
 from torchdoctor.cli.main import main
 
@@ -132,12 +133,15 @@ def test_nothing_is_learned_where_there_is_no_gpu(place: Path, capsys: pytest.Ca
     assert (place / "site.toml").read_text(encoding="utf-8") == "[expect]\ngpus = 8\n"
 
 
-def test_what_is_learned_goes_into_the_file(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["gate", "policy", "learn", "--facts", NODE, "-o", "site.toml"]) == 0
-    assert capsys.readouterr().err == "torchdoctor: wrote site.toml\n"
+def test_what_is_learned_goes_into_the_file(place: Path, printed: Printed) -> None:
+    assert (
+        printed.errors(["gate", "policy", "learn", "--facts", NODE, "-o", "site.toml"])
+        == "torchdoctor: wrote site.toml\n"
+    )
     assert "gpus = 1\n" in (place / "site.toml").read_text(encoding="utf-8")
-    assert main(["gate", "policy", "check", "site.toml"]) == 0
-    assert capsys.readouterr().out == "site.toml: good; 0 suppressions, 0 profiles\n"
+    assert (
+        printed(["gate", "policy", "check", "site.toml"]) == "site.toml: good; 0 suppressions, 0 profiles\n"
+    )
 
 
 def test_names_with_quotes_are_learned_as_they_are(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -151,10 +155,9 @@ def test_names_with_quotes_are_learned_as_they_are(place: Path, capsys: pytest.C
     assert r'model = "NVIDIA \"H100\" \\ HBM3"' in (place / "site.toml").read_text(encoding="utf-8")
 
 
-def test_could_not_tell_anything_is_no_tick(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_could_not_tell_anything_is_no_tick(place: Path, printed: Printed) -> None:
     (place / "facts.json").write_text('{"env.HOME": "/root"}', encoding="utf-8")
-    assert main(["check", "--facts", "facts.json"]) == 0
-    assert capsys.readouterr().out.startswith("? ")
+    assert printed(["check", "--facts", "facts.json"]).startswith("? ")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a folder in use can be deleted there alone")

@@ -12,9 +12,9 @@ import pytest
 import sample_reports
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from printed import Printed
 from sample_reports import ALL, CHECKED, DIAGNOSED, LABEL_RANGE
 
-from torchdoctor.cli.main import main
 from torchdoctor.model import (
     Diagnosis,
     Evidence,
@@ -376,20 +376,18 @@ def test_a_long_summary_ends_at_a_line() -> None:
 
 
 def test_explain_names_files_of_the_checkout(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: Printed
 ) -> None:
     log, summary = tmp_path / "train.log", tmp_path / "summary.md"
     log.write_text(LOG, encoding="utf-8")
     monkeypatch.setenv("GITHUB_WORKSPACE", "/home/ann/work/p")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    assert main(["explain", "--format", "github", str(log)]) == 0
-    ((_, properties, message),) = annotations(capsys.readouterr().out)
+    ((_, properties, message),) = annotations(printed(["explain", "--format", "github", str(log)]))
     assert properties == {"file": "train.py", "line": "4", "title": "torchdoctor matmul-shape"}
     assert message.startswith("Matrix sizes do not fit: ")
     assert "train.py:4" in summary.read_text(encoding="utf-8")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "no" / "file"))
-    assert main(["explain", "--format", "github", str(log)]) == 0
-    assert "GITHUB_STEP_SUMMARY" in capsys.readouterr().err
+    assert "GITHUB_STEP_SUMMARY" in printed.errors(["explain", "--format", "github", str(log)])
 
 
 @pytest.mark.parametrize(
@@ -401,7 +399,7 @@ def test_explain_names_files_of_the_checkout(
 )
 def test_checks(
     call: list[str], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    printed: Printed
 ) -> None:  # fmt: skip
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
@@ -410,8 +408,7 @@ def test_checks(
         '{"torch.installed": true, "shm.size_bytes": 67108864, "torch.import_ok": false}', "utf-8"
     )
     call = [word.format(facts=facts) for word in call]
-    assert main([*call, "--format", "github"]) == code
-    found = annotations(capsys.readouterr().out)
+    found = annotations(printed([*call, "--format", "github"], code))
     summary = (tmp_path / "summary.md").read_text(encoding="utf-8")
     assert found
     for _, properties, _ in found:

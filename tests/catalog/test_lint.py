@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from case_files import put
+from printed import Printed
 
 from torchdoctor.catalog import load
 from torchdoctor.catalog.rule import Condition
@@ -211,12 +212,11 @@ def test_all_faulty_labels_are_told_at_once(tree: Path) -> None:
 
 class TestGolden:
     def test_a_changed_answer_is_told_until_it_is_recorded(
-        self, tree: Path, capsys: pytest.CaptureFixture[str]
+        self, tree: Path, printed: Printed, capsys: pytest.CaptureFixture[str]
     ) -> None:
         path = tree / "tests" / "golden" / "top1.tsv"
         command = ["rules", "lint", "--rules", "rules", "--fixtures", "fixtures", "--golden", str(path)]
-        assert main(command) == 2
-        assert "--update-golden writes it" in capsys.readouterr().err
+        assert "--update-golden writes it" in printed.errors(command, 2)
         assert main([*command, "--update-golden"]) == 0
         assert path.read_text("utf-8").splitlines()[:2] == [
             "case\ttop-1\tstanding\tuser frame",
@@ -228,8 +228,7 @@ class TestGolden:
         fixture(tree, "first/another", "first", LOG.format(id="first", slots=9))
         (tree / "fixtures/unknown.cases").unlink()
         capsys.readouterr()
-        assert main(command) == 1
-        out = capsys.readouterr().out
+        out = printed(command, 1)
         assert (
             "first/plain is recorded as first, confirmed, train.py:7, is now first, confirmed, train.py:9"
             in out
@@ -237,15 +236,15 @@ class TestGolden:
         assert "first/another is not recorded" in out
         assert "unknown/other is recorded and gone" in out
 
-    def test_it_is_found_beside_the_fixtures(self, tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_it_is_found_beside_the_fixtures(self, tree: Path, printed: Printed) -> None:
         write(tree, "tests/golden/top1.tsv", "case\ttop-1\tstanding\tuser frame\n")
-        assert main(["rules", "lint", "--rules", "rules", "--fixtures", "fixtures"]) == 1
-        assert "first/plain is not recorded" in capsys.readouterr().out
+        assert "first/plain is not recorded" in printed(
+            ["rules", "lint", "--rules", "rules", "--fixtures", "fixtures"], 1
+        )
 
     @pytest.mark.usefixtures("tree")
-    def test_without_a_place_it_cannot_be_recorded(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["rules", "lint", "--rules", "rules", "--update-golden"]) == 2
-        assert "--golden FILE" in capsys.readouterr().err
+    def test_without_a_place_it_cannot_be_recorded(self, printed: Printed) -> None:
+        assert "--golden FILE" in printed.errors(["rules", "lint", "--rules", "rules", "--update-golden"], 2)
 
 
 KNOWN = {

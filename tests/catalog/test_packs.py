@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from printed import Printed
 
 from torchdoctor import catalog
 from torchdoctor.catalog import packs
@@ -69,23 +70,20 @@ def test_a_pack_is_found_and_its_code_is_not_run(site: Path) -> None:
     assert "nccl-timeout" in rules.rule("our-cluster").leads_to
 
 
-def test_explain_uses_it(site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_uses_it(site: Path, tmp_path: Path, printed: Printed) -> None:
     install(site)
     (tmp_path / "run.log").write_text(LOG, encoding="utf-8")
-    assert main(["explain", "--offline", "run.log"]) == 0
-    assert "our-cluster of our cluster" in capsys.readouterr().out
+    assert "our-cluster of our cluster" in printed(["explain", "--offline", "run.log"])
 
 
-def test_show_finds_its_comments_and_list_names_it(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_finds_its_comments_and_list_names_it(site: Path, printed: Printed) -> None:
     folder = install(site)
     path = folder / "scheduler" / "our-cluster.toml"
     path.write_text(
         path.read_text("utf-8").replace("[[match]]", "# frobnicator 3\n[[match]]"), encoding="utf-8"
     )
-    assert main(["rules", "list", "--family", "scheduler"]) == 0
-    assert "our-cluster" in capsys.readouterr().out
-    assert main(["rules", "show", "our-cluster"]) == 0
-    assert "frobnicator 3" in capsys.readouterr().out
+    assert "our-cluster" in printed(["rules", "list", "--family", "scheduler"])
+    assert "frobnicator 3" in printed(["rules", "show", "our-cluster"])
 
 
 def test_the_switch_leaves_all_packs_out(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,12 +123,11 @@ def test_the_current_folder_brings_no_rules(
 
 @pytest.mark.parametrize("value", ["no_such_package", "our_rules.nothing", "json"])
 def test_a_pack_that_names_no_package_is_told(
-    site: Path, value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    site: Path, value: str, tmp_path: Path, printed: Printed
 ) -> None:
     install(site, "json.decoder" if value == "json" else value)
     (tmp_path / "run.log").write_text(LOG, encoding="utf-8")
-    assert main(["explain", "--offline", "run.log"]) == 0
-    assert "names no package that is installed" in capsys.readouterr().err
+    assert "names no package that is installed" in printed.errors(["explain", "--offline", "run.log"])
 
 
 def test_a_faulty_pack_is_told_and_left_out(

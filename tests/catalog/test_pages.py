@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from printed import Printed
 
 from torchdoctor import catalog
 from torchdoctor.catalog.page import gather, readable
@@ -60,11 +61,8 @@ def made(examined: Catalog) -> dict[str, str]:
     return site(examined.rules, examined.directory, collect(examined.answers))
 
 
-def test_show_says_the_same(
-    examined: Catalog, made: dict[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["rules", "show", "cuda-assert-label-range"]) == 0
-    shown = capsys.readouterr().out
+def test_show_says_the_same(examined: Catalog, made: dict[str, str], printed: Printed) -> None:
+    shown = printed(["rules", "show", "cuda-assert-label-range"])
     section = made["cuda-assert-label-range.md"]
     order = [
         "Example",
@@ -183,12 +181,10 @@ def test_markdown_shows_texts_as_they_are(tree: Path) -> None:
     assert "\n\n        sleep 5\n        echo done\n\n" in page
 
 
-def test_the_command_writes_what_changed_only(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["rules", "pages", "--rules", str(tree)]) == 0
-    assert "examples.json" in capsys.readouterr().out
+def test_the_command_writes_what_changed_only(tree: Path, printed: Printed) -> None:
+    assert "examples.json" in printed(["rules", "pages", "--rules", str(tree)])
     before = {path: path.stat().st_mtime_ns for path in tree.iterdir()}
-    assert main(["rules", "pages", "--rules", str(tree)]) == 0
-    assert capsys.readouterr().out == "2 files are current\n"
+    assert printed(["rules", "pages", "--rules", str(tree)]) == "2 files are current\n"
     assert {path: path.stat().st_mtime_ns for path in tree.iterdir()} == before
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from pace import bounded
+from printed import Printed
 
 from torchdoctor import catalog
 from torchdoctor.catalog import template
 from torchdoctor.catalog.linear import MAX_SOURCE, MAX_TEXT, complaint
 from torchdoctor.catalog.nearest import LEAST, MESSAGES, messages_text, nearest, normalised
-from torchdoctor.cli.main import main
 
 TOO_MANY_WAYS = [
     r"x(a{1,9}){1,50}b", r"x(a{0,5}){0,40}", r"x(a|a){0,40}b", r"x(a|ab){0,20}c", r"x(a?a){0,40}b",
@@ -184,33 +184,29 @@ def test_a_folder_without_messages_has_none(tmp_path: Path) -> None:
     assert nearest(str(tmp_path), ROWS[0][1]) == []
 
 
-def test_explain_says_what_an_unknown_failure_resembles(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_explain_says_what_an_unknown_failure_resembles(tmp_path: Path, printed: Printed) -> None:
     log = tmp_path / "train.log"
     log.write_text(
         'Traceback (most recent call last):\n  File "/v/site-packages/solver/core.py", line 3, in run\n'
         "    check(a, b)\nRuntimeError: solver: expected a and b to have the same dtype, got half\n",
         encoding="utf-8",
     )
-    assert main(["explain", str(log), "--format", "json", "--fail-on", "unknown"]) == 4
-    report = json.loads(capsys.readouterr().out)
+    report = json.loads(printed(["explain", str(log), "--format", "json", "--fail-on", "unknown"], 4))
     assert (report["outcome"], report["diagnoses"]) == ("unrecognised", [])
     title = catalog.load().rule("dtype-mismatch").title
     assert {"rule": "dtype-mismatch", "title": title} in report["suspect"]["resembles"]
     for form in ("text", "markdown", "html"):
-        assert main(["explain", str(log), "--format", form]) == 0
-        shown = capsys.readouterr().out
+        shown = printed(["explain", str(log), "--format", form])
         assert "Resembles these, but this message is not known for them" in shown
         assert "dtype-mismatch" in shown
 
 
-def test_authors_find_the_rule_of_a_new_wording(capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        main(["rules", "nearest", "expected to have the same dtype but found Half", "--format", "json"]) == 0
+def test_authors_find_the_rule_of_a_new_wording(printed: Printed) -> None:
+    found = json.loads(
+        printed(["rules", "nearest", "expected to have the same dtype but found Half", "--format", "json"])
     )
-    found = json.loads(capsys.readouterr().out)
     assert found[0]["rule"] == "dtype-mismatch"
     assert found[0]["likeness"] > LEAST
-    assert main(["rules", "nearest", "qwertz"]) == 0
-    assert capsys.readouterr().out == "no known message is near enough: give more of its words\n"
+    assert (
+        printed(["rules", "nearest", "qwertz"]) == "no known message is near enough: give more of its words\n"
+    )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from printed import Printed
 
 from torchdoctor.cli.main import main
 
@@ -141,8 +142,7 @@ def test_check_takes_the_model_along(file: Path, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.skipif(not Path("/bin/true").exists(), reason="needs a program that is no Python")
-def test_a_program_that_is_no_interpreter(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["ddp", f"{file}:unused", "--python", "/bin/true"]) == 1
-    told = " ".join(capsys.readouterr().out.split())
+def test_a_program_that_is_no_interpreter(file: Path, printed: Printed) -> None:
+    told = " ".join(printed(["ddp", f"{file}:unused", "--python", "/bin/true"], 1).split())
     assert "could not be run: the interpreter does not start" in told
     assert "Do: Name the interpreter that runs your program: --python PATH." in told

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from case_files import case_text
+from printed import Printed
 
 from torchdoctor import catalog
 from torchdoctor.cli.main import main
@@ -268,6 +269,5 @@ def test_each_file_by_several_processes(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.parametrize("files", [["--each", "-"], ["train.log"]])
-def test_jobs_need_files_of_each(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["explain", "--jobs", "2", *files]) == 2
-    assert "--jobs shares the files of --each" in capsys.readouterr().err
+def test_jobs_need_files_of_each(files: list[str], printed: Printed) -> None:
+    assert "--jobs shares the files of --each" in printed.errors(["explain", "--jobs", "2", *files], 2)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from checkpoint.made import folder
+from printed import Printed
 
 from torchdoctor.cli.main import main
 
@@ -183,10 +184,9 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def pitfalls(log: Path, capsys: pytest.CaptureFixture[str], *options: str) -> list[tuple[str, int, bool]]:
+def pitfalls(log: Path, printed: Printed, *options: str) -> list[tuple[str, int, bool]]:
     """(id, line, against) of each piece of evidence out of the program."""
-    assert main(["explain", str(log), "--format", "json", *options]) == 0
-    first = json.loads(capsys.readouterr().out)["diagnoses"][0]
+    first = json.loads(printed(["explain", str(log), "--format", "json", *options]))["diagnoses"][0]
     assert (first["rule"], first["standing"]) == ("no-grad-fn", "confirmed")
     return [
         (one["text"].split()[2].rstrip(","), one["line"], one["against"])
@@ -195,12 +195,12 @@ def pitfalls(log: Path, capsys: pytest.CaptureFixture[str], *options: str) -> li
     ]
 
 
-def test_the_pitfall_behind_the_failure_is_named(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert pitfalls(log, capsys) == [("graph-cut", 9, False)]
+def test_the_pitfall_behind_the_failure_is_named(log: Path, printed: Printed) -> None:
+    assert pitfalls(log, printed) == [("graph-cut", 9, False)]
 
 
-def test_nothing_is_read_offline(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert pitfalls(log, capsys, "--offline") == []
+def test_nothing_is_read_offline(log: Path, printed: Printed) -> None:
+    assert pitfalls(log, printed, "--offline") == []
 
 
 @pytest.mark.parametrize(
@@ -213,10 +213,8 @@ def test_nothing_is_read_offline(log: Path, capsys: pytest.CaptureFixture[str]) 
     ],
     ids=["no pitfall", "ignored", "one of another rule", "another version of the file"],
 )
-def test_what_the_program_does_not_show_is_not_named(
-    log: Path, capsys: pytest.CaptureFixture[str], old: str, new: str
-) -> None:
+def test_what_the_program_does_not_show_is_not_named(log: Path, printed: Printed, old: str, new: str) -> None:
     script = log.with_name("train.py")
     script.write_text(script.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
     named = [] if old != "opt.zero_grad()" else ["graph-cut"]
-    assert [one for one, _, _ in pitfalls(log, capsys, "--here")] == named
+    assert [one for one, _, _ in pitfalls(log, printed, "--here")] == named

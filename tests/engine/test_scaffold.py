@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from printed import Printed
 
 from torchdoctor.catalog.template import compiled, fold, parse
 from torchdoctor.cli.main import main
@@ -131,26 +132,24 @@ def test_a_line_of_choice(place: Path, capsys: pytest.CaptureFixture[str]) -> No
     ],
 )
 def test_mistakes_are_told_and_nothing_is_written(
-    place: Path, arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]
+    place: Path, arguments: list[str], complaint: str, printed: Printed
 ) -> None:
     (place / "calm.log").write_text("epoch 1\nepoch 2\n", encoding="utf-8")
     (place / "fixtures").mkdir()
     (place / "fixtures" / "taken.cases").write_text("")
     log = [] if "--from" in arguments else ["--from", "run.log"]
-    assert main(["rules", "new", *arguments, *log, "--rules", "pack"]) == 2
-    assert complaint in capsys.readouterr().err
+    assert complaint in printed.errors(["rules", "new", *arguments, *log, "--rules", "pack"], 2)
     assert not list(place.rglob("*.toml"))
 
 
 @pytest.mark.parametrize("command", [["new", "x-new", "--from", "run.log"], ["pages"]])
 def test_an_installed_catalog_is_not_written_to(
-    place: Path, command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: Path, command: list[str], monkeypatch: pytest.MonkeyPatch, printed: Printed
 ) -> None:
     installed = place / "site-packages" / "torchdoctor" / "_rules"
     installed.mkdir(parents=True)
     monkeypatch.setattr("torchdoctor.catalog.rules_directory", lambda: str(installed))
-    assert main(["rules", *command]) == 2
-    assert "name a folder of your own with --rules DIR" in capsys.readouterr().err
+    assert "name a folder of your own with --rules DIR" in printed.errors(["rules", *command], 2)
     assert not list(installed.iterdir())
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from case_files import case_text
+from printed import Printed
 
 from torchdoctor.cli.main import main
 from torchdoctor.fleet import stats
@@ -46,7 +47,9 @@ def told(folder: Path, *lines: object, capsys: pytest.CaptureFixture[str]) -> di
     return found
 
 
-def test_what_explain_writes_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_explain_writes_is_counted(
+    tmp_path: Path, printed: Printed, capsys: pytest.CaptureFixture[str]
+) -> None:
     logs = tmp_path / "logs"
     logs.mkdir()
     (logs / "a.log").write_text(case_text("cuda-assert-label-range/h200x2-label-rank0"))
@@ -55,8 +58,7 @@ def test_what_explain_writes_is_counted(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["explain", "--offline", "--each", "--format", "jsonl", str(logs)]) == 0
     path = tmp_path / "reports.jsonl"
     path.write_text(capsys.readouterr().out)
-    assert main(["stats", "--format", "json", str(path)]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(printed(["stats", "--format", "json", str(path)]))
     assert found["outcomes"] == {"diagnosed": 1, "unrecognised": 1, "no-failure": 1}
     assert [(row["name"], row["count"]) for row in found["causes"]] == [
         ("cuda-assert-label-range", 1), ("unrecognised: widgets.BrokenWidgetError", 1),
@@ -65,7 +67,7 @@ def test_what_explain_writes_is_counted(tmp_path: Path, capsys: pytest.CaptureFi
     assert found["frames"]
 
 
-def test_weeks_and_what_is_new(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_weeks_and_what_is_new(tmp_path: Path, printed: Printed, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [
         report("old", "2026-11-16T10:00:00"), report("old", "2026-11-22T23:59:59"),
         report("old", "2026-11-23"),
@@ -79,20 +81,20 @@ def test_weeks_and_what_is_new(tmp_path: Path, capsys: pytest.CaptureFixture[str
     rows = {row["name"]: row for row in found["causes"]}
     assert rows["old"]["weeks"] == {"2026-11-16": 2, "2026-11-23": 1}
     assert [name for name, row in rows.items() if row["new"]] == ["fresh"]
-    assert main(["stats", str(tmp_path / "reports.jsonl")]) == 0
-    text = capsys.readouterr().out
+    text = printed(["stats", str(tmp_path / "reports.jsonl")])
     assert "New in the week of 2026-11-23: fresh (1)" in text
     assert "weeks of 2026-11-16 to 2026-11-23; 2 without a date" in text
 
 
-def test_a_node_that_eats_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_node_that_eats_jobs(tmp_path: Path, printed: Printed, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [report("xid", None, f"node{number}") for number in range(20) for _ in range(2)]
     assert not any(row["odd"] for row in told(tmp_path, *lines, capsys=capsys)["nodes"])
     found = told(tmp_path, *lines, *[report("xid", None, "node7")] * 12, capsys=capsys)
     odd = [(row["name"], row["count"], row["expected"]) for row in found["nodes"] if row["odd"]]
     assert odd == [("node7", 14, 2.6)]
-    assert main(["stats", str(tmp_path / "reports.jsonl")]) == 0
-    assert "! node7 failed first 14 times, where 2.6 would be expected" in capsys.readouterr().out
+    assert "! node7 failed first 14 times, where 2.6 would be expected" in printed(
+        ["stats", str(tmp_path / "reports.jsonl")]
+    )
 
 
 def test_gpus_by_uuid_else_by_bus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,14 +135,11 @@ def test_lines_that_are_no_reports_are_reported(tmp_path: Path, capsys: pytest.C
     ("text", "said"),
     [("", "empty; expected the output of"), ("hello\n", "line 1: Expecting value"), (None, "no such file")],
 )
-def test_files_without_reports(
-    text: str | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_without_reports(text: str | None, said: str, tmp_path: Path, printed: Printed) -> None:
     path = tmp_path / "reports.jsonl"
     if text is not None:
         path.write_text(text)
-    assert main(["stats", str(path)]) == 2
-    assert said in capsys.readouterr().err
+    assert said in printed.errors(["stats", str(path)], 2)
 
 
 def test_names_are_bounded(
@@ -152,15 +151,12 @@ def test_names_are_bounded(
     assert "further causes, beyond the first 3, are not listed: 2 failures" in found["notes"]
 
 
-def test_the_page_and_the_text_show_hostile_names_as_data(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_and_the_text_show_hostile_names_as_data(tmp_path: Path, printed: Printed) -> None:
     name = "<script>alert(1)</script>\x1b[31m\u202e"
     lines = [report(name, f"2026-11-{day}", name, **{}) for day in (16, 23, 24)]
     path = written(tmp_path, *lines)
     for form in ("text", "html"):
-        assert main(["stats", "--format", form, path]) == 0
-        out = capsys.readouterr().out
+        out = printed(["stats", "--format", form, path])
         assert "\x1b" not in out
         assert "\u202e" not in out
     assert "<script" not in out

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from gate_machines import Altered
+from printed import Printed
 
 from torchdoctor.cli.main import main
 from torchdoctor.gate.fleet import merge, table
@@ -146,22 +147,18 @@ def test_the_table_sorts_numbers_as_numbers_and_ends_with_the_option(tmp_path: P
     assert lines[-1] == "--exclude=n9,n10"
 
 
-def test_a_hostile_verdict_reaches_no_terminal_raw(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_hostile_verdict_reaches_no_terminal_raw(tmp_path: Path, printed: Printed) -> None:
     write(tmp_path, "n1", "unfit", reason="\x1b]0;x\x07\x1b[31mred\nsecond")
-    assert main(["gate", "merge", str(tmp_path)]) == 10
-    out = capsys.readouterr().out
+    out = printed(["gate", "merge", str(tmp_path)], 10)
     assert "\x1b" not in out
     assert "red second" in out
 
 
 @pytest.mark.parametrize("form", ["text", "json", "exclude"])
-def test_the_command(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(form: str, tmp_path: Path, printed: Printed) -> None:
     write(tmp_path, "n1", "unfit")
     write(tmp_path, "n2")
-    assert main(["gate", "merge", str(tmp_path), "--format", form]) == 10
-    out = capsys.readouterr().out
+    out = printed(["gate", "merge", str(tmp_path), "--format", form], 10)
     if form == "exclude":
         assert out == "n1\n"
     elif form == "json":
@@ -170,9 +167,8 @@ def test_the_command(form: str, tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert "2 nodes: 1 fit, 1 unfit" in out
 
 
-def test_a_folder_without_verdicts_is_a_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["gate", "merge", str(tmp_path)]) == 2
-    assert "holds no verdict" in capsys.readouterr().err
+def test_a_folder_without_verdicts_is_a_mistake(tmp_path: Path, printed: Printed) -> None:
+    assert "holds no verdict" in printed.errors(["gate", "merge", str(tmp_path)], 2)
 
 
 @pytest.mark.parametrize(
@@ -229,16 +225,13 @@ def test_a_users_python_is_never_run_as_root_in_a_prolog(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to somebody else")
-def test_the_command_refuses_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_refuses_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\ntouch {tmp_path}/was-run\n")
     python.chmod(0o755)
     os.chown(python, 1000, 1000)
     monkeypatch.setenv("SLURM_SCRIPT_CONTEXT", "prolog_slurmd")
-    assert main(["gate", "--python", str(python), "--gpus", "0"]) == 2
-    assert "user 1000" in capsys.readouterr().err
+    assert "user 1000" in printed.errors(["gate", "--python", str(python), "--gpus", "0"], 2)
     assert not (tmp_path / "was-run").exists()
 
 
@@ -253,7 +246,7 @@ def test_a_rank_that_was_left_in_the_environment_keeps_nobody_from_looking(
 
 
 def test_the_page_has_a_row_for_what_is_said_and_a_column_for_what_was_found(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, printed: Printed
 ) -> None:
     xid = {"check": "xid", "weight": "fail", "suppressed": None}
     late = {"check": "clock-sync", "weight": "warn", "suppressed": None}
@@ -264,8 +257,7 @@ def test_the_page_has_a_row_for_what_is_said_and_a_column_for_what_was_found(
             not_checked=[{"check": "kernel-log", "reason": "no", "required": False}],
         )
     write(tmp_path, "gpu300", "unfit", findings=[xid, late], reason="<b>td:xid79")
-    assert main(["gate", "merge", str(tmp_path), "--format", "html"]) == 10
-    page = capsys.readouterr().out
+    page = printed(["gate", "merge", str(tmp_path), "--format", "html"], 10)
     assert page.count("<tr>") == 1 + 2 + 1  # the head, two rows, a reason
     assert [name for name in ("xid", "clock-sync", "kernel-log") if f'"check">{name}<' in page]
     assert '<td>gpu[000-299]</td><td class="number">300</td>' in page

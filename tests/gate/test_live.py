@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from gate_machines import ROOT, Altered
+from printed import Printed
 
-from torchdoctor.cli.main import main
 from torchdoctor.gate.finding import Verdict
 from torchdoctor.gate.policy import Policy
 from torchdoctor.model import Blame
@@ -123,11 +123,10 @@ def test_a_policy_learned_from_a_node_holds_for_it(tmp_path: Path) -> None:
             assert done.returncode == 0, done.stdout
 
 
-def test_a_recording_of_a_real_h100_is_fit(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recording_of_a_real_h100_is_fit(printed: Printed) -> None:
     recording = Path(__file__).parent / "recorded" / "h100.json"
     words = ["--tier", "passive", "--gpus", "1", "--facts", str(recording), "--format", "json"]
-    assert main(["gate", *words]) == 0
-    verdict = json.loads(capsys.readouterr().out)
+    verdict = json.loads(printed(["gate", *words]))
     assert verdict["verdict"] == "fit"
     assert [one["check"] for one in verdict["findings"] if one["weight"] != "info"] == ["ulimits"]
 

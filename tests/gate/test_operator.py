@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 import pytest
 from gate_machines import MACHINES, Altered, xid
+from printed import Printed
 
 from torchdoctor.cli.main import main
 from torchdoctor.gate import checks_active, cleanup
@@ -32,23 +33,18 @@ from torchdoctor.probes.machine import Outcome
 NODE = str(MACHINES["hgx-h100x8"])
 
 
-def test_names_of_before_still_work_and_are_not_shown(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_of_before_still_work_and_are_not_shown(tmp_path: Path, printed: Printed) -> None:
     file = tmp_path / "v.json"
     words = ["gate", "--tier", "passive"]
     assert main([*words, f"--replay={NODE}", "--verdict-file", str(file)]) == 0
     assert json.loads(file.read_text(encoding="utf-8"))["verdict"] == "fit"
-    assert main([*words, "--help"]) == 0
-    assert "--replay" not in capsys.readouterr().out
+    assert "--replay" not in printed([*words, "--help"])
 
 
-def test_a_limit_of_ones_own_only_shortens(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_limit_of_ones_own_only_shortens(printed: Printed) -> None:
     words = ["gate", "--tier", "passive", "--facts", NODE, "--format", "json", "--time-limit"]
-    assert main([*words, "5"]) == 0
-    assert json.loads(capsys.readouterr().out)["limit_s"] == 5
-    assert main([*words, "11"]) == 2
-    assert "--time-limit 11: tier passive ends after 10 s by itself" in capsys.readouterr().err
+    assert json.loads(printed([*words, "5"]))["limit_s"] == 5
+    assert "--time-limit 11: tier passive ends after 10 s by itself" in printed.errors([*words, "11"], 2)
 
 
 def test_a_machine_without_nvlink_has_nothing_undetermined_about_it() -> None:
@@ -133,33 +129,35 @@ def recorded(tmp_path: Path, *log: str, uuid: str = "") -> str:
     ],
 )
 def test_verify_looks_at_what_failed_on_the_same_gpu(
-    now: tuple[str, ...], uuid: str, code: int, state: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    now: tuple[str, ...],
+    uuid: str,
+    code: int,
+    state: str,
+    tmp_path: Path,
+    printed: Printed,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     verdict = str(tmp_path / "v.json")
     words = ["gate", "--tier", "passive", "--facts", recorded(tmp_path, xid(79)), "-o", verdict]
     assert main(words) == 10
     capsys.readouterr()
     again = ["gate", "verify", verdict, "--facts", recorded(tmp_path, *now, uuid=uuid)]
-    assert main([*again, "--format", "json"]) == code
-    told = json.loads(capsys.readouterr().out)
+    told = json.loads(printed([*again, "--format", "json"], code))
     assert [one["state"] for one in told["checks"]] == [state]
     assert (told["exit_code"], told["now"]["schema"]) == (code, "torchdoctor.gate/1")
     assert len(told["new"]) == (state == "passes" and code == 10)
-    assert main(again) == code
-    assert capsys.readouterr().out.startswith({"passes": "✓ ", "fails": "✗ "}.get(state, "? ") + state)
+    assert printed(again, code).startswith({"passes": "✓ ", "fails": "✗ "}.get(state, "? ") + state)
 
 
-def test_verify_of_what_cannot_be_looked_at_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_of_what_cannot_be_looked_at_again(tmp_path: Path, printed: Printed) -> None:
     verdict, blind = str(tmp_path / "v.json"), tmp_path / "blind.json"
     assert main(["gate", "--tier", "passive", "--facts", NODE, "-o", verdict]) == 0
-    assert main(["gate", "verify", verdict, "--facts", NODE]) == 2
-    assert "nothing failed in this verdict" in capsys.readouterr().err
+    assert "nothing failed in this verdict" in printed.errors(["gate", "verify", verdict, "--facts", NODE], 2)
     assert main(["gate", "--tier", "passive", "--facts", recorded(tmp_path, xid(79)), "-o", verdict]) == 10
     blind.write_text(record({"gate-node": Altered().ended["gate-node"]}), encoding="utf-8")
     assert main(["gate", "verify", verdict, "--facts", str(blind)]) == 12
     (tmp_path / "v.json").write_text('{"schema": "x"}')
-    assert main(["gate", "verify", verdict]) == 2
-    assert "is not a verdict of schema" in capsys.readouterr().err
+    assert "is not a verdict of schema" in printed.errors(["gate", "verify", verdict], 2)
 
 
 def test_who_holds_memory_is_named_and_no_recording_keeps_the_name() -> None:
@@ -294,15 +292,12 @@ def test_what_slurm_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert cleanup.slurm_runs("17; x") is None
 
 
-def test_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(monkeypatch: pytest.MonkeyPatch, printed: Printed) -> None:
     monkeypatch.setattr(cleanup, "look", lambda: on_gpus(4_194_303))
-    assert main(["gate", "cleanup", "--format", "json"]) == 1
-    (one,) = json.loads(capsys.readouterr().out)["processes"]
+    (one,) = json.loads(printed(["gate", "cleanup", "--format", "json"], 1))["processes"]
     assert (one["pid"], one["gpus"], one["standing"]) == (4_194_303, [0], "not determined")
     monkeypatch.setattr(cleanup, "look", lambda: on_gpus())
-    assert main(["gate", "cleanup", "--kill"]) == 0
-    assert capsys.readouterr().out == "✓ No process is on the GPUs (exit code 0)\n"
+    assert printed(["gate", "cleanup", "--kill"]) == "✓ No process is on the GPUs (exit code 0)\n"
     silent = Known(State.UNKNOWN, None, Reason.TIMED_OUT, "timed out")
     monkeypatch.setattr(cleanup, "look", lambda: Facts({"gpu.processes": silent}))
-    assert main(["gate", "cleanup"]) == 2
-    assert "which processes use the GPUs: timed out" in capsys.readouterr().err
+    assert "which processes use the GPUs: timed out" in printed.errors(["gate", "cleanup"], 2)

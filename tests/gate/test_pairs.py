@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from gate_machines import ROOT
+from printed import Printed
 
 from torchdoctor.cli.main import main
 from torchdoctor.gate.finding import Verdict
@@ -189,25 +190,21 @@ def write(folder: Path, first: str, second: str, passed: bool | None, **more: ob
     (folder / f"{first}+{second}.pair.json").write_text(json.dumps(data))
 
 
-def test_the_command_plans_and_then_concludes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_plans_and_then_concludes(tmp_path: Path, printed: Printed) -> None:
     world = broken("n3")
     rounds = 0
     words = ["gate", "pairs", str(tmp_path), "--nodes", "n[1-6]"]
     while True:
-        assert main([*words, "--next"]) == 0
-        planned = capsys.readouterr().out.split()
+        planned = printed([*words, "--next"]).split()
         if not planned:
             break
         rounds += 1
         for pair in planned:
             first, second = pair.split(",")
             write(tmp_path, first, second, world(first, second), time_s=rounds)
-    assert main([*words, "--format", "exclude"]) == 10
-    assert capsys.readouterr().out == "n3\n"
-    assert main([*words, "--format", "json"]) == 10
-    assert json.loads(capsys.readouterr().out)["exclude"] == ["n3"]
-    assert main(words) == 10
-    assert capsys.readouterr().out.endswith("--exclude=n3\n")
+    assert printed([*words, "--format", "exclude"], 10) == "n3\n"
+    assert json.loads(printed([*words, "--format", "json"], 10))["exclude"] == ["n3"]
+    assert printed(words, 10).endswith("--exclude=n3\n")
 
 
 @pytest.mark.parametrize(

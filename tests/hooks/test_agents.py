@@ -13,14 +13,14 @@ from pathlib import Path
 import click
 import pytest
 from command_tree import commands
+from printed import Printed
 
 from torchdoctor.cli.main import cli, main
 from torchdoctor.hooks.answers import LIMIT, fitted
 
 
-def test_the_skill_is_there_and_names_commands_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["skill"]) == 0
-    file = Path(capsys.readouterr().out.strip())
+def test_the_skill_is_there_and_names_commands_that_exist(printed: Printed) -> None:
+    file = Path(printed(["skill"]).strip())
     text = file.read_text(encoding="utf-8")
     head = re.match(r"---\nname: ([a-z-]{1,64})\ndescription: (.{1,1024})\n---\n", text)
     assert head[1] == file.parent.name
@@ -38,11 +38,10 @@ def test_the_skill_is_there_and_names_commands_that_exist(capsys: pytest.Capture
 
 
 def test_without_the_extra_it_says_how_to_install_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, printed: Printed
 ) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
-    assert main(["mcp"]) == 2
-    assert "pip install 'torchdoctor[mcp]'" in capsys.readouterr().err
+    assert "pip install 'torchdoctor[mcp]'" in printed.errors(["mcp"], 2)
 
 
 @pytest.mark.parametrize("number", [1, 100, 100_000])
@@ -83,12 +82,10 @@ def test_bash_completes_ids() -> None:
 @pytest.mark.parametrize(
     ("shell", "word"), [("zsh", "#compdef torchdoctor"), ("fish", "complete --no-files")]
 )
-def test_other_shells(shell: str, word: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", shell]) == 0
-    assert word in capsys.readouterr().out
+def test_other_shells(shell: str, word: str, printed: Printed) -> None:
+    assert word in printed(["completion", shell])
     if shutil.which(shell):
-        assert main(["completion", shell]) == 0
-        script = capsys.readouterr().out
+        script = printed(["completion", shell])
         subprocess.run([shell, "-n"], input=script, text=True, check=True)
 
 
@@ -124,9 +121,10 @@ def site(python: Path) -> Path:
     return next(python.parents[1].glob("lib/python3*/site-packages"))
 
 
-def test_from_refusal_to_a_note_and_back(python: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["hook", "enable", "--python", str(python)]) == 2
-    assert f"{python} -m pip install torchdoctor" in capsys.readouterr().err
+def test_from_refusal_to_a_note_and_back(python: Path, printed: Printed) -> None:
+    assert f"{python} -m pip install torchdoctor" in printed.errors(
+        ["hook", "enable", "--python", str(python)], 2
+    )
     assert list(site(python).glob("*hook*")) == []
     paths = [str(ROOT), *(path for path in sys.path if "site-packages" in path)]
     (site(python) / "_paths.pth").write_text("\n".join(paths), encoding="utf-8")
@@ -138,8 +136,7 @@ def test_from_refusal_to_a_note_and_back(python: Path, capsys: pytest.CaptureFix
         ("enable", f"enabled: {file}"),
         ("status", f"enabled: {file}"),
     ):
-        assert main(["hook", verb, "--python", str(python)]) == 0
-        assert capsys.readouterr().out.strip() == answer
+        assert printed(["hook", verb, "--python", str(python)]).strip() == answer
 
     def failing(**environment: str) -> str:
         ended = subprocess.run(
@@ -157,7 +154,6 @@ def test_from_refusal_to_a_note_and_back(python: Path, capsys: pytest.CaptureFix
     assert not file.exists()
 
 
-def test_what_is_no_interpreter_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["hook", "status", "--python", "/bin/cat"]) == 2
-    assert "/bin/cat does not answer: " in capsys.readouterr().err
+def test_what_is_no_interpreter_is_refused(printed: Printed) -> None:
+    assert "/bin/cat does not answer: " in printed.errors(["hook", "status", "--python", "/bin/cat"], 2)
     assert main(["hook", "status", "--python", "/nowhere/python"]) == 2

@@ -6,9 +6,9 @@ import io
 from pathlib import Path
 
 import pytest
+from printed import Printed
 from sample_reports import CHECKED
 
-from torchdoctor.cli.main import main
 from torchdoctor.model import CheckResult, Outcome, Report, Verdict
 from torchdoctor.render.junit import to_junit
 
@@ -28,12 +28,11 @@ SCHEMA = xmlschema.XMLSchema(str(ROOT / "tests" / "junit.xsd"))
     ],
 )
 def test_commands(
-    call: list[str], code: int, some: tuple[str, str], capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    call: list[str], code: int, some: tuple[str, str], printed: Printed,
+    monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
     monkeypatch.chdir(ROOT)
-    assert main([*call, "--format", "junit"]) == code
-    text = capsys.readouterr().out
+    text = printed([*call, "--format", "junit"], code)
     SCHEMA.validate(text)
     (suite,) = junitparser.JUnitXml.fromstring(text.encode())
     assert suite.name == f"torchdoctor.{call[0]}"

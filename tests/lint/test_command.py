@@ -9,6 +9,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from printed import Printed
 
 from torchdoctor.cli.main import main
 
@@ -66,12 +67,9 @@ def rules(data: dict[str, list[dict[str, object]]]) -> list[object]:
         ("", [], 0),
     ],
 )
-def test_exit_codes(
-    text: str, options: list[str], code: int, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_exit_codes(text: str, options: list[str], code: int, folder: Path, printed: Printed) -> None:
     put(folder, a=text)
-    assert main(["lint", "a.py", *options]) == code
-    assert capsys.readouterr().err == ""
+    assert printed.errors(["lint", "a.py", *options], code) == ""
 
 
 def test_a_finding_in_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,10 +90,9 @@ def test_advice_is_a_possible_warning(folder: Path, capsys: pytest.CaptureFixtur
     assert (one["severity"], one["standing"]) == ("warning", "possible")
 
 
-def test_text_has_the_line_with_a_caret(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_has_the_line_with_a_caret(folder: Path, printed: Printed) -> None:
     put(folder, a=BAD.replace("net(x).sum()", "net(x, 'ä').sum()"))
-    assert main(["lint", "a.py"]) == 1
-    lines = capsys.readouterr().out.splitlines()
+    lines = printed(["lint", "a.py"], 1).splitlines()
     assert lines[0] == "✗ 1 problem in 1 file; --fix repairs 1"
     at = lines.index("     6 | opt.step()")
     assert lines[at - 1].startswith("✗ a.py:6:5: ")
@@ -106,29 +103,26 @@ def test_text_has_the_line_with_a_caret(folder: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.parametrize("width", [40, 60, 200])
 def test_no_line_is_wider_than_the_terminal(
-    width: int, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    width: int, folder: Path, monkeypatch: pytest.MonkeyPatch, printed: Printed
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     put(
         folder, a=BAD.replace("opt.step()", "foo(1234567890, 1234567890, 1234567890, 1234567890); opt.step()")
     )
-    main(["lint", "a.py"])
-    lines = capsys.readouterr().out.splitlines()
+    lines = printed(["lint", "a.py"], None).splitlines()
     assert max(map(len, lines)) <= width
     assert "^" in "".join(lines)
 
 
-def test_no_escape_of_a_source_reaches_the_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_escape_of_a_source_reaches_the_terminal(folder: Path, printed: Printed) -> None:
     put(folder, a=BAD.replace("opt.step()", "opt.step()  # \x1b]0;owned\x07\x1b[2J [bold]"))
     for form in ("text", "json", "sarif", "github"):
-        main(["lint", "a.py", "--format", form])
-        assert "\x1b" not in capsys.readouterr().out
+        assert "\x1b" not in printed(["lint", "a.py", "--format", form], None)
 
 
-def test_sarif(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sarif(folder: Path, printed: Printed) -> None:
     put(folder, **{"a b": BAD, "c": "x = (\n"})
-    assert main(["lint", ".", "--format", "sarif"]) == 1
-    data = json.loads(capsys.readouterr().out)
+    data = json.loads(printed(["lint", ".", "--format", "sarif"], 1))
     assert data["version"] == "2.1.0"
     (run,) = data["runs"]
     ids = [one["id"] for one in run["tool"]["driver"]["rules"]]
@@ -143,24 +137,21 @@ def test_sarif(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     }  # fmt: skip
 
 
-def test_github(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_github(folder: Path, printed: Printed) -> None:
     put(folder, **{"a,b": BAD})
-    assert main(["lint", ".", "--format", "github"]) == 1
-    (line,) = capsys.readouterr().out.splitlines()
+    (line,) = printed(["lint", ".", "--format", "github"], 1).splitlines()
     assert line.startswith(
         "::error file=a%2Cb.py,line=6,col=5,endLine=6,endColumn=15,title=torchdoctor zero-"
     )
 
 
-def test_statistics_and_list(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_statistics_and_list(folder: Path, printed: Printed) -> None:
     put(folder, a=BAD, b=BAD, c="x = (\n")
-    assert main(["lint", "--statistics", "."]) == 1
-    lines = capsys.readouterr().out.splitlines()
+    lines = printed(["lint", "--statistics", "."], 1).splitlines()
     assert lines[0] == "✗ 2 problems, 1 warning in 3 files; --fix repairs 2"
     assert lines[1].split()[:2] == ["2", "zero-grad-missing"]
     assert lines[2].split()[:2] == ["1", "syntax-error"]
-    assert main(["lint", "--list"]) == 0
-    text = capsys.readouterr().out
+    text = printed(["lint", "--list"])
     assert "zero-grad-missing" in text
     assert "horovod-no-broadcast" in text
 
@@ -195,13 +186,12 @@ def test_a_comment_hides_one(
     assert rules(report(capsys, "a.py", code=0 if hidden else 1)) == [] if hidden else ["zero-grad-missing"]
 
 
-def test_a_comment_for_the_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_comment_for_the_file(folder: Path, printed: Printed, capsys: pytest.CaptureFixture[str]) -> None:
     put(folder, a="# torchdoctor: ignore-file[zero-grad-missing]\n" + BAD)
     assert main(["lint", "a.py"]) == 0
     put(folder, a="\n" * 12 + BAD + "# torchdoctor: ignore-file[zero-grad-missing]\n")
     capsys.readouterr()
-    assert main(["lint", "a.py"]) == 2
-    assert "first 10 lines" in capsys.readouterr().err
+    assert "first 10 lines" in printed.errors(["lint", "a.py"], 2)
 
 
 def test_a_comment_that_hides_nothing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -210,9 +200,8 @@ def test_a_comment_that_hides_nothing(folder: Path, capsys: pytest.CaptureFixtur
     assert report(capsys, "--advice", "a.py", code=0)["notes"] == ["a.py:2: ignore[graph-cut] hides nothing"]
 
 
-def test_no_tick_where_nothing_was_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["lint", "no/such.py"]) == 2
-    assert capsys.readouterr().out == ""
+def test_no_tick_where_nothing_was_read(folder: Path, printed: Printed) -> None:
+    assert printed(["lint", "no/such.py"], 2) == ""
 
 
 @pytest.mark.parametrize(
@@ -243,9 +232,8 @@ def test_mistakes_are_told_and_the_rest_is_done(
 @pytest.mark.parametrize(
     "args", [[], ["--fix", "--diff", "a.py"], ["-", "a.py"], ["-", "--fix"], ["--format", "xml", "a.py"]]
 )
-def test_calls_that_make_no_sense(args: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["lint", *args]) == 2
-    assert capsys.readouterr().out == ""
+def test_calls_that_make_no_sense(args: list[str], folder: Path, printed: Printed) -> None:
+    assert printed(["lint", *args], 2) == ""
 
 
 def test_settings_of_the_project(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -297,17 +285,16 @@ def test_a_file_is_looked_at_once(folder: Path, capsys: pytest.CaptureFixture[st
     assert len(rules(report(capsys, "a.py", ".", "./a.py", code=1))) == 1
 
 
-def test_rules_know_the_checks(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["rules", "list", "--family", "lint"]) == 0
-    assert "scaler-order" in capsys.readouterr().out
-    assert main(["rules", "list", "--format", "json"]) == 0
-    listed = {one["id"]: one for one in json.loads(capsys.readouterr().out)}
+def test_rules_know_the_checks(printed: Printed) -> None:
+    assert "scaler-order" in printed(["rules", "list", "--family", "lint"])
+    listed = {one["id"]: one for one in json.loads(printed(["rules", "list", "--format", "json"]))}
     assert listed["scaler-order"]["severity"] == "fatal"
     assert "nccl-timeout" in listed
-    assert main(["rules", "show", "scaler-order"]) == 0
-    assert "amp-scaler-order" in capsys.readouterr().out
-    assert main(["rules", "show", "scaler-order", "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["cause"] == "amp-scaler-order"
+    assert "amp-scaler-order" in printed(["rules", "show", "scaler-order"])
+    assert (
+        json.loads(printed(["rules", "show", "scaler-order", "--format", "json"]))["cause"]
+        == "amp-scaler-order"
+    )
 
 
 def test_other_commands_do_not_load_it() -> None:

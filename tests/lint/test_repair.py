@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from printed import Printed
 
 from torchdoctor.cli.main import main
 
@@ -51,10 +52,11 @@ def test_the_encoding_stays(encoding: str, head: str, file: Path) -> None:
     assert raw.decode(encoding).replace("\n    opt.zero_grad()", "") == text
 
 
-def test_diff_writes_nothing_and_applies(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_diff_writes_nothing_and_applies(
+    file: Path, printed: Printed, capsys: pytest.CaptureFixture[str]
+) -> None:
     file.write_text(LOOP)
-    assert main(["lint", "--diff", "a.py"]) == 1
-    diff = capsys.readouterr().out
+    diff = printed(["lint", "--diff", "a.py"], 1)
     assert "+    opt.zero_grad()" in diff
     assert file.read_text() == LOOP
     done = subprocess.run(["patch", "-p0"], input=diff, text=True, capture_output=True, check=False)
@@ -62,14 +64,12 @@ def test_diff_writes_nothing_and_applies(file: Path, capsys: pytest.CaptureFixtu
         assert main(["lint", "a.py"]) == 0
     file.write_text(LOOP.replace("    opt.step()", "    opt.step()\n    opt.zero_grad()"))
     capsys.readouterr()
-    assert main(["lint", "--diff", "a.py"]) == 0
-    assert capsys.readouterr().out == ""
+    assert printed(["lint", "--diff", "a.py"]) == ""
 
 
-def test_what_remains_decides(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_remains_decides(file: Path, printed: Printed) -> None:
     file.write_text(LOOP.replace(".backward()", ".backward(retain_graph=True)"))
-    assert main(["lint", "--fix", "a.py"]) == 1
-    text = capsys.readouterr().out
+    text = printed(["lint", "--fix", "a.py"], 1)
     assert "1 file repaired" in text
     assert "[backward-retain-always]" in text
     assert "[zero-grad-missing]" not in text

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from printed import Printed
 
 from torchdoctor.cli.main import main
 from torchdoctor.model import Verdict
@@ -120,19 +121,16 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("imported")
 @needs_torch
 def test_the_command_writes_and_compares_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "b.json"
     words = [*LSTSQ[:-2], "--only", "bit-equal", "--baseline", str(path)]
     monkeypatch.setenv("TORCHDOCTOR_FAULT", "one-element")
-    assert main(words) == 1
-    assert "No baseline was written" in " ".join(capsys.readouterr().out.split())
+    assert "No baseline was written" in " ".join(printed(words, 1).split())
     monkeypatch.delenv("TORCHDOCTOR_FAULT")
     assert main(words) == 0
     assert len(json.loads(path.read_text(encoding="utf-8"))["bits"]) == 7
     monkeypatch.setenv("TORCHDOCTOR_FAULT", "odd")
-    assert main(words) == 1
-    assert "7 measurements were compared" in " ".join(capsys.readouterr().out.split())
+    assert "7 measurements were compared" in " ".join(printed(words, 1).split())
     path.write_text("[]", encoding="utf-8")
-    assert main(words) == 2
-    assert "no baseline of a self-test" in " ".join(capsys.readouterr().err.split())
+    assert "no baseline of a self-test" in " ".join(printed.errors(words, 2).split())

@@ -6,8 +6,8 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from printed import Printed
 
-from torchdoctor.cli.main import main
 from torchdoctor.model import CheckResult, Evidence, Fact, NotChecked, Outcome, Report, Verdict
 from torchdoctor.render.chart import bars, to_html
 
@@ -115,8 +115,7 @@ def test_nothing_of_a_report_becomes_markup() -> None:
 
 @pytest.mark.usefixtures("imported")
 @needs_torch
-def test_the_command_writes_a_page(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*LSTSQ, "--format", "html"]) == 0
-    page = Page(capsys.readouterr().out)
+def test_the_command_writes_a_page(printed: Printed) -> None:
+    page = Page(printed([*LSTSQ, "--format", "html"]))
     assert sum(tag == "rect" for tag, _ in page.seen) > 20
     assert "lstsq-rank@cpu" in page.words

@@ -12,6 +12,7 @@ import venv
 from pathlib import Path
 
 import pytest
+from printed import Printed
 
 from torchdoctor.cli import verdicts
 from torchdoctor.cli.main import main
@@ -69,12 +70,9 @@ def test_json_holds_every_measurement(capsys: pytest.CaptureFixture[str]) -> Non
 
 @pytest.mark.usefixtures("imported")
 @needs_torch
-def test_a_wrong_element_is_a_failure(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_element_is_a_failure(printed: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHDOCTOR_FAULT", "one-element")
-    assert main(LSTSQ) == 1
-    out = capsys.readouterr().out
+    out = printed(LSTSQ, 1)
     assert out.startswith("✗ 1 problem\n")
     assert "expected at most" in out
     assert "torchdoctor selftest --show lstsq-rank" in out
@@ -82,10 +80,9 @@ def test_a_wrong_element_is_a_failure(
 
 @pytest.mark.usefixtures("imported")
 @needs_torch
-def test_a_gpu_that_is_not_there_could_not_be_tested(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gpu_that_is_not_there_could_not_be_tested(printed: Printed) -> None:
     words = ["selftest", "--python", sys.executable, "--device", "cuda:99", "--only", "lstsq-rank"]
-    assert main([*words, "--strict"]) == 3
-    assert capsys.readouterr().out.startswith("? 1 could not be determined\n")
+    assert printed([*words, "--strict"], 3).startswith("? 1 could not be determined\n")
 
 
 def test_a_torch_that_does_not_import_could_not_be_tested(
@@ -118,9 +115,8 @@ def test_exit_codes(verdict: Verdict, fail_on: str, strict: bool, code: int) -> 
     assert verdicts.exit_code(report, fail_on, strict) == code
 
 
-def test_list_names_every_check(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["selftest", "--list"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+def test_list_names_every_check(printed: Printed) -> None:
+    lines = printed(["selftest", "--list"]).splitlines()
     assert [line.split()[0] for line in lines] == [check.name for check in CHECKS]
 
 
@@ -132,16 +128,16 @@ def test_list_names_every_check(capsys: pytest.CaptureFixture[str]) -> None:
         (["--python", "/no/such/python"], "no such file"),
     ],
 )
-def test_a_mistake_in_the_call(words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["selftest", *words]) == 2
-    assert complaint in " ".join(capsys.readouterr().err.split())
+def test_a_mistake_in_the_call(words: list[str], complaint: str, printed: Printed) -> None:
+    assert complaint in " ".join(printed.errors(["selftest", *words], 2).split())
 
 
 @pytest.mark.usefixtures("imported")
 @needs_torch
-def test_a_device_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["selftest", "--python", sys.executable, "--device", "gpu", "--only", "lstsq-rank"]) == 2
-    assert "there are cpu, cuda, cuda:0, mps" in capsys.readouterr().err
+def test_a_device_that_is_none(printed: Printed) -> None:
+    assert "there are cpu, cuda, cuda:0, mps" in printed.errors(
+        ["selftest", "--python", sys.executable, "--device", "gpu", "--only", "lstsq-rank"], 2
+    )
 
 
 @pytest.mark.parametrize(

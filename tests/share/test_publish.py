@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import sample_reports
+from printed import Printed
 from share.planted_kinds import KINDS
 
 from torchdoctor import catalog
-from torchdoctor.cli.main import main
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.incident import explain
 from torchdoctor.intake import read_text
@@ -96,16 +96,11 @@ def test_the_diagnosis_is_the_same_with_and_without(tmp_path: Path) -> None:
     ],
 )
 def test_markdown_and_html_hide_names_unless_told_not_to(
-    options: list[str],
-    redacted: bool,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    options: list[str], redacted: bool, tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("run.log").write_text(LOG, encoding="utf-8")
-    assert main(["explain", "run.log", "--offline", *options]) == 0
-    out = capsys.readouterr().out
+    out = printed(["explain", "run.log", "--offline", *options])
     assert ("bkowalski" not in out) is redacted
     assert "cuda-oom" in out
     if redacted:
@@ -114,9 +109,7 @@ def test_markdown_and_html_hide_names_unless_told_not_to(
 
 
 @pytest.mark.parametrize("form", ["markdown", "html", "json", "text"])
-def test_no_kind_of_secret_is_in_any_form_of_a_report(
-    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_kind_of_secret_is_in_any_form_of_a_report(form: str, tmp_path: Path, printed: Printed) -> None:
     """Each line is the message of an exception of its own, so that the report has to quote it."""
     files = []
     for number, (_, line, _) in enumerate(KINDS):
@@ -128,7 +121,8 @@ def test_no_kind_of_secret_is_in_any_form_of_a_report(
             encoding="utf-8",
         )
         files.append(str(path))
-    main(["explain", "--offline", "--each", "--redact", "--format", form, *files])
-    shown = capsys.readouterr().out.replace("\\\\", "\\")
+    shown = printed(["explain", "--offline", "--each", "--redact", "--format", form, *files], None).replace(
+        "\\\\", "\\"
+    )
     assert "cannot go on" in shown
     assert [(name, piece) for name, _, pieces in KINDS for piece in pieces if piece in shown] == []

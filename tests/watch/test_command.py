@@ -11,6 +11,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from printed import Printed
 
 import torchdoctor
 from torchdoctor.cli.main import main
@@ -70,9 +71,8 @@ def test_exit_codes(folder: Path, args: list[str], code: int, capsys: pytest.Cap
     assert main(["globals", *args]) == code
 
 
-def test_the_text_names_the_statement(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["globals", "--python", sys.executable, "--", "python", "train.py", "--fast"]) == 0
-    out = capsys.readouterr().out
+def test_the_text_names_the_statement(folder: Path, printed: Printed) -> None:
+    out = printed(["globals", "--python", sys.executable, "--", "python", "train.py", "--fast"])
     assert out.startswith("! 1 warning")
     assert "os.environ['WORLD_SIZE']: not set -> 2" in out
     flat = " ".join(out.split())
@@ -123,21 +123,21 @@ def test_check_uses_the_same_mechanism(folder: Path, capsys: pytest.CaptureFixtu
     assert any(one["id"] == "target-import" and "code 1" in one["reason"] for one in report["not_checked"])
 
 
-def test_check_refuses_a_target_that_is_none(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "--python", sys.executable, "--target", "missing.py"]) == 2
-    assert "missing.py: no such file" in capsys.readouterr().err
+def test_check_refuses_a_target_that_is_none(folder: Path, printed: Printed) -> None:
+    assert "missing.py: no such file" in printed.errors(
+        ["check", "--python", sys.executable, "--target", "missing.py"], 2
+    )
 
 
 @needs_torch
-def test_a_gpu_that_is_not_there_is_told_as_such(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gpu_that_is_not_there_is_told_as_such(folder: Path, printed: Printed) -> None:
     if Path("/proc/driver/nvidia").exists():
         pytest.skip("there is one")
     (folder / "gpu.py").write_text(
         "import torch\ntorch.backends.cudnn.benchmark = True\nx = torch.ones(2, device='cuda')\n",
         encoding="utf-8",
     )
-    assert main(["globals", "--python", sys.executable, "gpu.py"]) == 0
-    out = " ".join(capsys.readouterr().out.split())
+    out = " ".join(printed(["globals", "--python", sys.executable, "gpu.py"]).split())
     assert "gpu.py needs a GPU that is not here (torch-cpu-only)" in out
     assert "at gpu.py:3" in out
     assert "cudnn benchmark: False -> True at gpu.py:2" in out

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from case_files import put as add
+from printed import Printed
 
 from torchdoctor.catalog import RuleSet
 from torchdoctor.cli.main import main
@@ -36,8 +37,11 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
+CASE = ["rules", "case", "--fixtures", "fixtures"]
+
+
 def command(*arguments: str) -> int:
-    return main(["rules", "case", *arguments, "--fixtures", "fixtures"])
+    return main([*CASE, *arguments])
 
 
 def test_one_is_found(root: Path) -> None:
@@ -142,27 +146,26 @@ class TestCommand:
         assert capfdbinary.readouterr().out == LOG.encode()
 
     def test_a_terminal_gets_no_escape_sequences(
-        self, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+        self, root: Path, monkeypatch: pytest.MonkeyPatch, printed: Printed
     ) -> None:
         add(root, "clean/red", "none", "\x1b]0;title\x07\x1b[31mred\n")
         monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-        assert command("clean/red") == 0
-        assert "\x1b" not in capsys.readouterr().out
+        assert "\x1b" not in printed([*CASE, "clean/red"])
 
     def test_it_writes_a_file(self, tmp_path: Path) -> None:
         assert command(f"{RULE}/quiet", "-o", "quiet.log") == 0
         assert (tmp_path / "quiet.log").read_bytes() == b"epoch 1\n"
 
-    def test_it_lists_those_of_a_rule(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert command(RULE) == 0
-        assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+    def test_it_lists_those_of_a_rule(self, printed: Printed) -> None:
+        assert [line.split() for line in printed([*CASE, RULE]).splitlines()] == [
             ["label-12", "captured", RULE, "one", "process"],
             ["quiet", "reconstructed", "none"],
         ]
 
-    def test_it_explains_one_and_compares(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        assert command(f"{RULE}/label-12", "--explain") == 0
-        out = capsys.readouterr().out
+    def test_it_explains_one_and_compares(
+        self, root: Path, printed: Printed, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        out = printed([*CASE, f"{RULE}/label-12", "--explain"])
         assert out.startswith("✗ A class label lies outside")
         assert out.endswith(f"✓ {RULE}/label-12: as its label says\n")
         add(root, f"{RULE}/moved", RULE, LOG, frame="train.py:40")
@@ -170,14 +173,14 @@ class TestCommand:
         assert command(f"{RULE}/moved", "--explain") == 0
         told = f"✗ {RULE}/moved: user frame train.py:41, expected train.py:40\n"
         assert capsys.readouterr().out.endswith(told)
-        assert command(f"{RULE}/wrong", "--explain") == 0
-        assert f"\n✗ {RULE}/wrong: expected none\n    got   {RULE} (confirmed)\n" in capsys.readouterr().out
+        assert f"\n✗ {RULE}/wrong: expected none\n    got   {RULE} (confirmed)\n" in printed(
+            [*CASE, f"{RULE}/wrong", "--explain"]
+        )
 
-    def test_it_adds_one_without_names(self, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_it_adds_one_without_names(self, root: Path, printed: Printed) -> None:
         Path("run.log").write_text(LOG)
         arguments = (f"{RULE}/added", "--from", "run.log", "--origin", "reported", "--note", "as sent")
-        assert command(*arguments) == 0
-        assert capsys.readouterr().out.startswith(f"wrote {RULE}/added, of which {RULE} is expected")
+        assert printed([*CASE, *arguments]).startswith(f"wrote {RULE}/added, of which {RULE} is expected")
         case = find(str(root), f"{RULE}/added")
         assert (case.origin, case.rule, case.note) == ("reported", RULE, "as sent")
         assert b"alice" not in case.input()
@@ -200,12 +203,9 @@ class TestCommand:
             (("gone",), "gone.cases"),
         ],
     )
-    def test_mistakes(
-        self, arguments: tuple[str, ...], complaint: str, capsys: pytest.CaptureFixture[str]
-    ) -> None:
+    def test_mistakes(self, arguments: tuple[str, ...], complaint: str, printed: Printed) -> None:
         Path("x.log").write_text("x\n")
-        assert command(*arguments) == 2
-        assert complaint in capsys.readouterr().err
+        assert complaint in printed.errors([*CASE, *arguments], 2)
 
 
 def test_the_label_is_judged_like_all_others(root: Path) -> None:
@@ -293,7 +293,7 @@ def test_another_label_shows_something_else(shape_root: Path, rules: RuleSet) ->
 
 
 def test_the_lint_neither_records_nor_forgets_it(
-    shape_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    shape_root: Path, monkeypatch: pytest.MonkeyPatch, printed: Printed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("torchdoctor.workbench.lint_patterns.problems", lambda *_: ())
     monkeypatch.setenv("XDG_CACHE_HOME", str(shape_root / "cache"))
@@ -304,7 +304,6 @@ def test_the_lint_neither_records_nor_forgets_it(
     main([*command, "--update-golden"])
     told = f"{RULE}/two shows what {RULE}/one shows; a new case is real, or its decisive line is new"
     assert told in capsys.readouterr().out
-    main(command)
-    out = capsys.readouterr().out
+    out = printed(command, None)
     assert told in out
     assert f"golden.tsv: {RULE}/two is not recorded" in out

@@ -7,11 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from printed import Printed
 
 from torchdoctor import catalog
 from torchdoctor.catalog import RuleSet
 from torchdoctor.catalog.rule import ConditionalFix, RuleText
-from torchdoctor.cli.main import main
 from torchdoctor.model import Fix
 from torchdoctor.workbench.evaluate import Evaluation, evaluate
 from torchdoctor.workbench.labelled import EvaluationError
@@ -141,12 +141,10 @@ def test_cases_are_chosen_by_patterns_of_their_names(folder: Path, rules: RuleSe
 
 
 @pytest.mark.usefixtures("folder")
-def test_the_command_chooses_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_chooses_too(printed: Printed) -> None:
     command = ["rules", "eval", ".", "--rules", "rules", "--only", "ag-*, neg-quiet*", "--format", "json"]
-    assert main(command) == 0
-    assert json.loads(capsys.readouterr().out)["cases"] == 5
-    assert main(["rules", "eval", ".", "--only", "zz-*"]) == 2
-    assert "no case has a name like zz-*" in capsys.readouterr().err
+    assert json.loads(printed(command))["cases"] == 5
+    assert "no case has a name like zz-*" in printed.errors(["rules", "eval", ".", "--only", "zz-*"], 2)
 
 
 # Advice is short, an action first, and its commands run as they are printed
