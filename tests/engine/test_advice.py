@@ -122,11 +122,31 @@ def test_a_command_is_written_for_the_shell_and_the_script(run: str, told: str |
         ("pip install 'numpy<2'", None, "%pip install 'numpy<2'"),
         ("python -m pip install -U certifi && ls", None, "!python -m pip install -U certifi && ls"),
         ("nvidia-smi", None, "!nvidia-smi"),
+        # the loader reads its variables before the kernel can set them
+        ("export LD_PRELOAD=/x.so", None, "export LD_PRELOAD=/x.so && jupyter lab"),
+        ("GLIBC_TUNABLES=a.b=1 python train.py", None, "GLIBC_TUNABLES=a.b=1 jupyter lab"),
+        ("GLIBC_TUNABLES=a.b=1 python train.py", "fit.py", "!GLIBC_TUNABLES=a.b=1 python fit.py"),
         ("print(torch.__version__)", None, "print(torch.__version__)"),
     ],
 )
 def test_a_command_is_written_for_a_cell_of_a_notebook(run: str, script: str | None, told: str) -> None:
     assert adapted(run, {"runtime": frozenset({"jupyter"})}, script) == told
+
+
+@pytest.mark.parametrize("notebook", ["colab", "kaggle"])
+def test_a_hosted_notebook_s_server_is_not_the_reader_s_to_start(notebook: str) -> None:
+    assert adapted("export LD_PRELOAD=/x.so", {"runtime": frozenset({notebook, "jupyter"})}, None) is None
+
+
+@pytest.mark.parametrize("ptxas", ["ptxas", "ptxas-blackwell"])
+def test_triton_s_variable_is_that_of_the_assembler_that_it_ran(ptxas: str, rules: RuleSet) -> None:
+    variable = {"ptxas": "TRITON_PTXAS_PATH", "ptxas-blackwell": "TRITON_PTXAS_BLACKWELL_PATH"}[ptxas]
+    run = first(PTXAS.format("sm_110a", ptxas), rules).fixes[0].run
+    assert run == f"{variable}=/usr/local/cuda/bin/ptxas python train.py"
+
+
+def test_an_operator_of_the_reader_s_own_gets_a_kernel(rules: RuleSet) -> None:
+    assert any("your own operator" in fix.do for fix in first(MPS.format("packing::pack4"), rules).fixes)
 
 
 @pytest.mark.parametrize("notebook", ["colab", "kaggle"])
@@ -309,6 +329,37 @@ CUDART = (
     'Traceback (most recent call last):\n  File "/x/lib/python3.10/site-packages/{}", line 1, in <module>\n'
     "ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory\n"
 )
+MPS = (
+    "NotImplementedError: The operator '{}' is not currently implemented for the MPS device. If you want this op to be added "
+    "in priority, please comment on https://github.com/pytorch/pytorch/issues/77764.\n"
+)
+GLOBAL_DEPS = (
+    'Traceback (most recent call last):\n  File "{0}/torch/__init__.py", line 191, in <module>\n    _load_global_deps()\n'
+    '  File "{0}/torch/__init__.py", line 153, in _load_global_deps\n    ctypes.CDLL(lib_path, mode=ctypes.RTLD_GLOBAL)\n'
+    "OSError: {1}: cannot open shared object file: No such file or directory\n"
+)
+DIST, ENV = (
+    "/usr/local/lib/python3.8/dist-packages",
+    "/home/me/miniconda3/envs/old/lib/python3.8/site-packages",
+)
+L4T = "# R{} (release), REVISION: {}, GCID: 18284527, BOARD: t186ref, EABI: aarch64\n"
+TENSILE = "rocBLAS error: Cannot read {}/rocblas/library/TensileLibrary.dat: Illegal seek for GPU arch : {}\nAborted (core dumped)\n"
+NO_DRIVER = (
+    '{}  File "{}", line 2, in <module>\nRuntimeError: Found no NVIDIA driver on your system. Please check that you have an '
+    "NVIDIA GPU and installed a driver from http://www.nvidia.com/Download/index.aspx\n"
+)
+PTXAS = (
+    "triton.runtime.errors.PTXASError: PTXAS error: Internal Triton PTX codegen error\n`ptxas` stderr:\n"
+    "ptxas fatal   : Value '{0}' is not defined for option 'gpu-name'\n\n"
+    "Repro command: /v/triton/backends/nvidia/bin/{1} -lineinfo --gpu-name={0} /tmp/t.ptx -o /tmp/t.ptx.o\n"
+)
+TLS = "{}ImportError: /usr/lib/aarch64-linux-gnu/libgomp.so.1: cannot allocate memory in static TLS block\n"
+CELL = "<ipython-input-3-5d0c1f2b7a11> in <module>\n      1 import cv2\n----> 2 import torch\n\n"
+CONDITION = "{}nvidia-container-cli: requirement error: unsatisfied condition: cuda>={}, please update your driver to a newer version\n"
+P100 = (
+    "{}Tesla P100-PCIE-16GB with CUDA capability sm_60 is not compatible with the current PyTorch installation.\n"
+    "RuntimeError: CUDA error: no kernel image is available for execution on the device\n"
+)
 CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (most recent call first):\n"
 
 
@@ -327,6 +378,29 @@ CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (
         (MIXED.format(COLAB), "Start a new session"),
         (NVCC.format(""), "Install the toolkit of torch's own CUDA"),
         (NVCC.format(SLURM), "Load the cluster's module"),
+        (MPS.format("aten::equal"), "Let 'aten::equal' run on the CPU"),
+        (GLOBAL_DEPS.format(DIST, "libcufft.so.10"), "Put the folder of libcufft.so.10 on the loader's path"),
+        (GLOBAL_DEPS.format(ENV, "libcufft.so.10"), "Install torch again with its CUDA libraries"),
+        (GLOBAL_DEPS.format(DIST, "libcufft.so.10") + L4T.format(32, "3.1"), "Start the container with --runtime nvidia, from an image for L4T 32.3.1"),
+        (GLOBAL_DEPS.format(DIST, "libcudnn.so.8") + L4T.format(32, "7.1"), "Start the container with --runtime nvidia, from an image for L4T 32.7.1"),
+        (GLOBAL_DEPS.format(DIST, "libcufft.so.10") + L4T.format(35, "4.1"), "Install the library with JetPack's own packages"),
+        (TENSILE.format("/opt/rocm/lib", "gfx900"), "Install the build for ROCm 6.3, the last whose rocBLAS has kernels for gfx900"),
+        (TENSILE.format("/opt/rocm/lib", "gfx1031"), "Let the card pose as gfx1030"),
+        (TENSILE.format("/opt/rocm/lib", "gfx1103"), "Install AMD's own build of torch, which has code for gfx1103"),
+        (TENSILE.format("/opt/rocm/lib", "gfx1010"), "Run on the CPU, or build torch and rocBLAS"),
+        (TENSILE.format("/opt/rocm/lib", "gfx1100"), "Install torch's current build for ROCm"),
+        (NO_DRIVER.format("", "/home/me/a.py"), "Install what the card needs"),
+        (NO_DRIVER.format("GeForce RTX 3070\n", "/home/me/a.py"), "Install NVIDIA's driver for this card"),
+        (PTXAS.format("sm_121a", "ptxas"), "Let Triton use the ptxas of a toolkit of CUDA 12.9 or later"),
+        (PTXAS.format("sm_120", "ptxas"), "Let Triton use the ptxas of a toolkit of CUDA 12.8 or later"),
+        (TLS.format('  File "/v/lib/python3.8/site-packages/torch/__init__.py", line 9, in <module>\n'), "Load this library before everything else"),
+        (TLS.format(CELL + "/usr/local/lib/python3.10/dist-packages/torch/__init__.py in <module>\n").replace("aarch64", "x86_64"),
+         "Import torch, or the package that fails, before the other packages: in a notebook"),
+        (CONDITION.format("", "12.8"), "Install driver 570.26 (570.65 on Windows) or later on the host"),
+        (CONDITION.format("PS C:\\\\work> docker run x\n", "12.8"), "Install driver 570.65 or later in Windows"),
+        (CONDITION.format(POD, "12.8"), "Take an image of a CUDA version that the host's driver offers"),
+        (P100.format('File "/kaggle/working/fit.py", line 2\n'), "Choose the accelerator GPU T4 x2"),
+        (P100.format(""), "Install a build for CUDA 12.6"),
         (CRASH.format("") + '  File "/x/lib/python3.10/site-packages/torch/nn/conv.py", line 4 in forward\n',
          "Install torch with what it pins in a fresh environment"),
         (CRASH.format("import torch\n") + '  File "/x/lib/python3.10/site-packages/mmcv/ops.py", line 4 in forward\n',
@@ -356,6 +430,21 @@ def test_the_surroundings_put_their_fix_first(text: str, start: str, rules: Rule
         # a Mac has no CUDA, and no libraries of Linux
         ('Traceback (most recent call last):\n  File "/Users/me/a.py", line 3, in <module>\n    x.cuda()\n'
          "AssertionError: Torch not compiled with CUDA enabled\n", "CUDA build|nvidia|LD_LIBRARY_PATH"),
+        # a package's operator is not the reader's to register
+        (MPS.format("torchvision::nms"), "your own operator"),
+        # a Jetson's libraries are JetPack's, and so are those of a build that takes CUDA from the system
+        (GLOBAL_DEPS.format(DIST, "libcufft.so.10") + L4T.format(32, "3.1"), "pip install|pytorch.org"),
+        (GLOBAL_DEPS.format(DIST, "libcudnn.so.8"), "pip install|pytorch.org"),
+        (GLOBAL_DEPS.format(DIST, "libcusparseLt.so.0") + L4T.format(36, "4"), "pip install nvidia|pytorch.org"),
+        # ptxas of CUDA 12.8 does not know the card
+        (PTXAS.format("sm_121a", "ptxas"), "cu128|12\\.8"),
+        # no card of one family runs another's code
+        (TENSILE.format("/opt/rocm/lib", "gfx900"), "HSA_OVERRIDE|/dev/kfd|usermod"),
+        (TENSILE.format("/opt/rocm/lib", "gfx1010"), "HSA_OVERRIDE"),
+        # what is set in a running kernel comes too late for the loader
+        (TLS.format(CELL), "%env"),
+        # nothing can be installed in a container that does not start
+        (CONDITION.format("", "12.8"), "pip install|cuda-compat"),
         # the minimum of a driver never contradicts the reader's own
         ("RuntimeError: The NVIDIA driver on your system is too old (found version 11040).\n"
          "| NVIDIA-SMI 470.10  Driver Version: 470.10  CUDA Version: 11.4 |\n", "CUDA 12 build"),

@@ -36,8 +36,8 @@ _NEEDS = {
 # CUDA's names that mean the same to torch's ROCm build
 _HIP_TOO = frozenset({"torch.cuda", "CUDA_VISIBLE_DEVICES", "PYTORCH_CUDA_ALLOC_CONF"})
 _HIP_TOO |= {word for word in _NEEDS["nvidia",] if word.startswith("NCCL_")}
-# wheels of torch for CUDA are another index's on a Jetson
-_NOT_ON_JETSON = ("nvidia-smi", "pytorch.org/whl/", "+cu1")
+# wheels of torch for CUDA are another index's on a Jetson, and its libraries are JetPack's
+_NOT_ON_JETSON = ("nvidia-smi", "pytorch.org/whl/", "+cu1", "pip install nvidia-")
 _CUDA_WHEEL = r"whl/(?:nightly/)?(?:cu\d|\{)|\+cu\d"
 _PIP = r"(?<![\w./-])(?<!uv )(?<!-m )(?:python3? -m )?pip (install|uninstall|list|show|check|index|debug)\b"
 _OTHER_ENVIRONMENT = r"\bconda run\b|\bvenv\b"
@@ -55,6 +55,8 @@ _SHARED = frozenset({"slurm", "kubernetes", "colab", "kaggle"})
 _PLAIN_LAUNCH = r"\btorchrun --nproc_per_node=gpu(?= train\.py)"
 _CELL_PIP = r"(?:!?\S*python\S* -m |!)?pip (?=(?:install|uninstall|list|show) )(?![^\n]*(?:&&|\|\||[;|]))"
 _PROGRAM = r"(?:python|torchrun)\b[^;&|\n]{0,80}\btrain\.py[^;&|\n]{0,40}"
+# what the loader and Python read once, when a process starts: too late in a kernel that runs
+_AT_START = r"^(?:export )?(?:LD_[A-Z_]+|GLIBC_TUNABLES|PYTHON[A-Z]+)="
 _SETTING = r"([A-Za-z_]\w*)=('[^']*'|\"[^\"]*\"|[^\s;&|]*)\s*"
 
 
@@ -123,6 +125,8 @@ def adapted(
         if module.isidentifier():
             command = re.sub(r"\b(import|from) train\b", rf"\1 {module}", command)
     if "jupyter" in seen.get("runtime", ()):
+        if pattern(_AT_START).match(command) and (script is None or command.startswith("export ")):
+            return None if _HOSTED & seen["runtime"] else _before_jupyter(command)
         return _in_cell(command, script)
     if "windows" not in seen.get("system", ()):
         return command
@@ -153,6 +157,18 @@ def _in_cell(command: str, script: str | None) -> str:
     if settings and (not rest or (script is None and pattern(_PROGRAM).fullmatch(rest))):
         return "\n".join(f"%env {name}={value}" for name, value in settings)
     return command if command.startswith(("!", "%")) else f"!{command}"
+
+
+def _before_jupyter(command: str) -> str:
+    """The command for the terminal that starts the notebook's server again: kernels have its variables."""
+    if command.startswith("export "):
+        return f"{command} && jupyter lab"
+    return pattern(_PROGRAM).sub("jupyter lab", command)
+
+
+def starts_jupyter(command: str) -> bool:
+    """Is it one for the terminal in which a notebook's server is started?"""
+    return command.endswith("jupyter lab")
 
 
 def _settings(command: str) -> tuple[list[tuple[str, str]], str]:

@@ -76,9 +76,7 @@ class Advice:
 
     def _adapted(self, fix: Fix) -> Fix:
         run = self.command(fix.run)
-        # CUDA and torch read their variables once, when they start
-        restart = " Restart the kernel first." if run and run.startswith("%env ") else ""
-        return replace(fix, do=fix.do + restart, run=run)
+        return replace(fix, do=fix.do + _restarts(fix.do, run or ""), run=run)
 
     def command(self, command: str | None) -> str | None:
         """A command of the rule in this reader's shell; None where it is not for his platform."""
@@ -86,6 +84,17 @@ class Advice:
             return None
         launcher = outputs.start(self._seen, self._ask(self._places[0])) if "torchrun" in command else ""
         return commands.adapted(command, self._seen, self._script, self._interpreter, launcher)
+
+
+def _restarts(do: str, run: str) -> str:
+    """What a notebook needs besides: CUDA, torch and the loader read once, when they start, what is there."""
+    if run.startswith("%env "):
+        return " Restart the kernel first."
+    if run.startswith("%pip install ") and "estart" not in do:
+        return " Restart the session afterwards."
+    if commands.starts_jupyter(run):
+        return ' Do it before jupyter starts, or under "env" in the kernel\'s kernel.json.'
+    return ""
 
 
 def _places(best: Occurrence, head: Finding) -> Sequence[Occurrence]:

@@ -14,21 +14,24 @@ from torchdoctor.engine.commands import plain
 from torchdoctor.engine.conditions import order_key
 from torchdoctor.model import Fact, State
 from torchdoctor.patterns import pattern
+from torchdoctor.probes.compatibility import table
 
 FACTS = {
     "install.torch": "text: command that installs the build of torch for this reader's machine",
     "install.same": "text: command that installs the version there is once more",
     "install.amd": "text: command that installs AMD's own build of torch, with code for more cards",
-    "install.rocm6": "text: command that installs the last build for ROCm 6, which has Vega",
+    "install.rocm": "text: command that installs the build for AMD cards, unless another maker's is seen",
+    "install.vega": "text: command that installs the last build with code for Vega, that for ROCm 6.3",
     "install.cpu": "text: command that installs the CPU build",
     "install.cu118": "text: command that installs the last build for CUDA 11.8, for drivers before 525",
     "install.cu126": "text: command that installs a build for CUDA 12.6, which has Maxwell to Hopper",
     "install.cu128": "text: command that installs a build for CUDA 12.8, which has Turing to Blackwell",
     "install.cu130": "text: command that installs a build for CUDA 13, which has the newest boards",
+    "install.driver": "text: least version of NVIDIA's driver for the CUDA that the message asks for",
 }
 _INDEX = "https://download.pytorch.org/whl/"
 _STACK = "torch torchvision torchaudio"
-# JetPack -> (packages, index); of the one before 5 no wheel of a torch is left that programs of today take
+# JetPack -> (packages, index); for 4 and older there is no wheel of a torch that programs of today take
 _JETSON = {
     5: (
         "https://developer.download.nvidia.com/compute/redist/jp/v512/pytorch/"
@@ -44,13 +47,13 @@ _JETSON_PYTHON = {5: "3.8", 6: "3.10", 7: "3.12"}
 _JETPACK = (
     (
         r"R(\d\d) ?\(release\)|L4T ?R?(\d\d)\.|l4t-[a-z]+:r(\d\d)\.",
-        {"34": 5, "35": 5, "36": 6, "38": 7, "39": 7},
+        {"32": 4, "34": 5, "35": 5, "36": 6, "38": 7, "39": 7},
     ),
-    (r"[Jj]et[Pp]ack[ :]*(\d)|/jp/v(\d)\d", {"5": 5, "6": 6, "7": 7}),
-    (r"\b(\d\.\d+)\.\d+-tegra", {"5.10": 5, "5.15": 6, "6.8": 7}),
+    (r"[Jj]et[Pp]ack[ :]*(\d)|/jp/v(\d)\d", {"4": 4, "5": 5, "6": 6, "7": 7}),
+    (r"\b(\d\.\d+)\.\d+-tegra", {"4.9": 4, "5.10": 5, "5.15": 6, "6.8": 7}),
     (
         r"/python(3\.\d+)/|cp(3\d+)-linux_aarch64",
-        {"3.8": 5, "3.10": 6, "3.12": 7, "38": 5, "310": 6, "312": 7},
+        {"3.6": 4, "3.8": 5, "3.10": 6, "3.12": 7, "36": 4, "38": 5, "310": 6, "312": 7},
     ),
 )
 _OF_AMD = (
@@ -64,10 +67,14 @@ _OLD = {
     "cu101": "torch==1.8.1+cu101 torchvision==0.9.1+cu101 torchaudio==0.8.1",
 }
 _ROCM = "rocm7.2"
+_LINUX_ONLY = frozenset({"kubernetes", "slurm", "podman"})
+_VEGA = "rocm6.3"  # rocBLAS of ROCm 6.4 has no kernels for gfx900 and gfx906 any more
 
 
 def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> Fact:
-    """The command of an ``install.`` fact; absent where no wheel is for this machine."""
+    """The words of an ``install.`` fact; absent where no wheel or driver is for this machine."""
+    if name == "install.driver":
+        return _driver(name, seen, ask)
     found = _build(name.partition(".")[2], seen, ask)
     if found is None:
         return Fact.absent(name, "install")
@@ -96,12 +103,12 @@ def _build(
         return f"torch=={release}", _INDEX + tag if re.fullmatch(r"cu\d+|cpu|xpu|rocm[\d.]+", tag) else ""
     if variant == "cpu":
         return _STACK, f"{_INDEX}cpu"
-    if variant in ("amd", "rocm6"):
+    if variant in ("amd", "rocm", "vega"):
         if device and "amd" not in device:
             return None
-        if variant == "amd":
+        if variant == "amd" or (variant == "rocm" and "windows" in system):
             return _OF_AMD
-        return None if "windows" in system else (_STACK, f"{_INDEX}rocm6.4")
+        return None if "windows" in system else (_STACK, _INDEX + (_ROCM if variant == "rocm" else _VEGA))
     if "nvidia" not in device and {"amd", "intel"} & device:
         if variant.startswith("cu"):
             return None
@@ -149,6 +156,21 @@ def _jetpack(ask: Callable[[str], Fact]) -> int:
             if release:
                 return release
     return 0
+
+
+def _driver(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> Fact:
+    """The driver for ``match.need``, a version of CUDA; with both systems' numbers where none is seen."""
+    need, systems = _text(ask("match.need")), seen.get("system", frozenset())
+    row = next((row for row in table("driver") if row["cuda"] == need), None)
+    if row is None:
+        return Fact.absent(name, "table")
+    if {"windows", "wsl"} & systems:
+        told = row["windows"]
+    elif row["windows"] == "-" or "linux" in systems or _LINUX_ONLY & seen.get("runtime", frozenset()):
+        told = row["linux"]
+    else:
+        told = f"{row['linux']} ({row['windows']} on Windows)"
+    return Fact.absent(name, "table") if told == "-" else Fact.known(name, told, "table")
 
 
 def _pip(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> str:

@@ -37,6 +37,7 @@ NAMESPACES = {
     "launcher": "launcher",
     "store": "store",
     "python": "python_error",
+    "operator": "operator",
     "context": "context",
 }
 

@@ -22,6 +22,7 @@ FACTS: dict[str, str] = {
     "context.script": "text: the script that was started, from the outermost frame of the user's",
     "context.ranks": "int: how many ranks are named",
     "context.gfx": "text: architecture of the AMD card, as ROCm names it; unknown among several",
+    "context.l4t": "text: release of a Jetson's Linux, as /etc/nv_tegra_release has it: 35.4.1",
     "context.tasks_per_node": "int: how many tasks of a node a job script or srun asks for",
     "context.gpus_per_task": "int: how many GPUs Slurm binds to each task; each sees these alone, from 0 on",
     "context.launchers_per_node": "int: launchers of torchelastic on each node, by their first words",
@@ -101,11 +102,14 @@ _FORMS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 # A build of torch for AMD or Apple says "cuda" of its devices, too, and drops NVIDIA's names in its hints.
 _OWN_NAMES = ("GeForce", "Tesla ", "RTX ", "NVIDIA-SMI", "libcuda.so", "CUDA error", "CUDA out of memory")
-# What is torch's hint or a package's address in a message, and not where it was printed.
+# What is torch's hint or a package's address in a sentence, and not where it was printed.
 _SCRIPT = r"(?:.{0,300}[\\/])?[\w.-]+\.py"
 _HINTS = ("hub.docker.com", "/issues/", "https://github.com", "docs.nvidia.com", "pytorch.org/docs")
-# a table's line on what is not there: "HIP runtime version: N/A"
-_NOTHING = r": *(?:N/A|None|False|No CUDA|Could not collect)\s*$"
+# what is not there: "HIP runtime version: N/A" of a table, torch's words for a driver that it did not find
+_NOTHING = (
+    r": *(?:N/A|None|False|No CUDA|Could not collect)\s*$"
+    r"|Found no NVIDIA driver|check that you have an NVIDIA GPU"
+)
 
 _DRIVE = r"(?<![\w.@:/-])[A-Za-z]:[\\/]{1,2}\w"
 _OWN_GFX = r"(?:amdhsa--|GPU arch ?: ?|gcnArchName[=: '\"]+)(gfx\d{3,4}[a-f]?)\b"
@@ -133,13 +137,15 @@ _MODEL = (
     r"(?:\b(?:vllm serve|text-generation-launcher) [\"']?|--model(?:-path|-id)?[= ][\"']?"
     r"|\bmodel(?:_path)?='|'model(?:_tag)?': ')((?!-)[\w./:@-]{2,120})"
 )
+_IN_TORCH = r"/[\w./-]{1,200}/lib/python3\.\d+/site-packages/torch(?=/)"
+_L4T = r"# R(\d\d) \(release\), REVISION: (\d+(?:\.\d+)?)"  # the head of /etc/nv_tegra_release
 _BACKSLASHES = r"(?<![\w.-])\w[\w.-]{1,80}(?:\\[\w.-]{2,80}){1,40}\.(?:py|pyd|exe|dll|lib|cu|cpp|h)\b"
 # what has more spellings than one: a new container's prompt, AMD's names of cards, the tag of an L4T image
 _SPELLINGS = (
     ("runtime", "docker", r"root@[0-9a-f]{12}:"),
     ("device", "amd", r"\b(?:AMD|RX)[ -]?\d{4} ?(?:XTX?|GRE)\b"),
     ("system", "windows", r"\bWindows-\d+-10\.0"),
-    ("board", "jetson", r"[:_-]r3\d\.\d+\.\d+\b"),
+    ("board", "jetson", rf"[:_-]r3\d\.\d+\.\d+\b|{_L4T}"),
 )
 # where the files of users and programs lie, from the root; /usr/local, /opt and /tmp are on Macs, too
 _PLACES = {
@@ -185,7 +191,10 @@ class _Text:
     def _in_hint(self, at: int) -> bool:
         end = self.text.find("\n", at)
         line = self.text[self.text.rfind("\n", 0, at) + 1 : end if end >= 0 else None]
-        return any(hint in line for hint in _HINTS) or pattern(_NOTHING).search(line) is not None
+        at -= self.text.rfind("\n", 0, at) + 1
+        end = line.find(". ", at)
+        sentence = line[line.rfind(". ", 0, at) + 1 : end if end >= 0 else None]
+        return any(hint in sentence for hint in _HINTS) or pattern(_NOTHING).search(sentence) is not None
 
 
 def _edges(events: tuple[Event, ...]) -> list[Event]:
@@ -232,10 +241,12 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
     for name, tags in seen.items():
         if tags:
             yield Fact.known(f"context.{name}", tuple(tags), text.source(min(tags.values())))
-    interpreter = next(filter(None, map(_interpreter, text.paths)), None)
+    interpreter = next(filter(None, map(_interpreter, text.paths or _named_paths(text))), None)
     if interpreter:
         yield Fact.known("context.interpreter", interpreter, "text")
     yield from _gfx(text)
+    if (board := pattern(_L4T).search(text.text)) is not None:
+        yield Fact.known("context.l4t", f"{board[1]}.{board[2]}", text.source(board.start()))
     yield from _of_slurm(text)
     model = pattern(_MODEL).search(text.text) if seen["program"].keys() & _SERVERS else None
     if model is not None:
@@ -247,6 +258,12 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
     ranks = len({one.rank for one in transcript.events if one.rank is not None})
     if ranks:
         yield Fact.known("context.ranks", ranks, "text")
+
+
+def _named_paths(text: _Text) -> list[str]:
+    """Files of one installed torch that messages name, for a text without frames; none of several."""
+    found = {one[0] for one in pattern(_IN_TORCH).finditer(text.text)}
+    return [*found] if len(found) == 1 else []
 
 
 def _of_slurm(text: _Text) -> Iterator[Fact]:
@@ -293,7 +310,7 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
         device.pop("apple", None)
     if "jupyter" in runtime and "kaggle" not in runtime and "<ipython-input" in text.text:
         at = text.text.find("/usr/local/lib/python3")  # where Colab keeps its packages
-        if at >= 0:
+        if at >= 0 and not {"aarch64", "jetson"} & seen["board"].keys():
             runtime.setdefault("colab", at)
     for notebook in ("colab", "kaggle"):
         if notebook in runtime:

@@ -33,6 +33,8 @@ FACTS: dict[str, str] = {
     "failed, as printed or told by the words in the system's language",
     "dlopen.unlinked": "bool: a Python extension, none of torch's, lacks a function of CUDA's libraries "
     "without a version: it was not linked with the library at all",
+    "dlopen.system_cuda": "bool: a torch that takes its CUDA libraries from the system, as NVIDIA's wheels "
+    "for Jetson and builds from source do; absent where nothing shows it",
     "dlopen.loader_package": "str: the Python package that file belongs to (torch, mmcv, flash_attn_2_cuda)",
 }
 
@@ -108,6 +110,9 @@ _ORDER: tuple[tuple[str, str], ...] = (
 # What ends a file's name when it is read backwards from its marker.
 _BREAKS = " \t\n'\"`(){},;"
 _SUFFIXES = (".so", ".pyd", ".dll", ".dylib")
+# CUDA's libraries that torch itself links: the first are inside of each wheel of 1.13, the others in packages
+_SYSTEMS_IN_ANY = ("libcufft", "libcurand", "libcusolver", "libcusparse.", "libnvToolsExt", "libcupti")
+_SYSTEMS = ("libcublas", "libcudart", "libcudnn", "libnvrtc")
 # English sentences after a library's name that are not about a missing file.
 _OTHER_SENTENCES = ("undefined", "version", "symbol", "in function", "warning")
 
@@ -275,6 +280,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         major = major_version(base)
         if major is not None:
             yield "library_major", major
+        if kind == "missing-library":
+            yield "system_cuda", _wants_systems(event, base) or None
     symbol = groups.get("symbol") or ""
     yield from _named("symbol", symbol)
     if symbol:
@@ -300,6 +307,21 @@ def _named(name: str, value: str) -> Iterator[Found]:
         yield "library", value.replace("\\", "/").rsplit("/", 1)[-1]
     else:
         yield name, value
+
+
+def _wants_systems(event: Event, library: str) -> bool:
+    """Is it torch's own first load that fails, without the search in packages that torch 1.13 and later add?
+
+    Wheels up to 1.12 carry CUDA inside; those of 1.13 raise again for what is not cuBLAS, and take these four
+    from packages; those of 2.0 and later report any of CUDA's libraries as not found on sys.path.
+    """
+    functions = {frame.function for frame in event.frames if frame.package == "torch"}
+    if "_load_global_deps" not in functions or "_preload_cuda_deps" in functions:
+        return False
+    if library.startswith(_SYSTEMS_IN_ANY):
+        return True
+    again = any(frame.code.startswith("raise err") for frame in event.frames)
+    return not again and library.startswith(_SYSTEMS)
 
 
 def _unnamed(event: Event) -> tuple[str, dict[str, str]] | None:

@@ -20,7 +20,20 @@ FACTS: dict[str, str] = {
     "compile.recompiled": "str: name of the function that was compiled too often",
     "compile.recompiled_at": "str: file and line of that function",
     "compile.last_reason": "str: the guard that failed last, as Dynamo words it",
+    "compile.card_cuda": "text: the first CUDA whose ptxas knows the card that ptxas or LLVM does not know",
+    "compile.card_torch": "text: the first torch whose Triton brings such a ptxas",
+    "compile.ptxas_variable": "text: the variable by which Triton takes another ptxas for this card",
 }
+
+# compute capability without its dot -> the first CUDA whose ptxas knows it, and the first torch with it.
+# Sources: release notes of CUDA; the ptxas in Triton's wheels, which is that of CUDA 12.8 in 3.3, and for
+# Blackwell those of 12.9 in 3.6 and 13.1 in 3.7.
+_CARDS = {
+    "89": ("11.8", "2.1"), "90": ("11.8", "2.1"),
+    "100": ("12.8", "2.7"), "101": ("12.8", "2.7"), "120": ("12.8", "2.7"),
+    "103": ("12.9", "2.10"), "121": ("12.9", "2.10"), "110": ("13.0", "2.12"),
+}  # fmt: skip
+_UNKNOWN_CARD = r"'sm_(?P<card>\d{2,3})[af]?' is not (?:defined for option|a recognized processor)"
 
 # how far the compiler was when it raised, by the class
 _STAGES = (
@@ -84,6 +97,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     if "torch._dynamo hit config." in event.text:
         yield from _recompiled(event, transcript)
         return
+    yield from _unknown_card(event, transcript)
     name = (event.type or "").rpartition(".")[2]
     stage = next((stage for stage, names in _STAGES if name in names), "")
     if any(words in event.text for words in ("FakeTensors first", "with fake tensors", "no fake impl")) or (
@@ -97,6 +111,20 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     # a backend's text may quote fake tensors freely; in the other stages only the compiler speaks of them
     if internal or (stage != "backend" and any(mark in (message or event.text) for mark in _INTERNAL_TEXTS)):
         yield "inner_internal", True
+
+
+def _unknown_card(event: Event, transcript: Transcript) -> Iterator[Found]:
+    """What knows a card that ptxas or LLVM does not; the command that ran ptxas stands around the message."""
+    found = pattern(_UNKNOWN_CARD).search(event.text)
+    if found is None or found["card"] not in _CARDS:
+        return
+    cuda, torch = _CARDS[found["card"]]
+    yield "card_cuda", cuda
+    yield "card_torch", torch
+    # Triton 3.6 and later have an assembler of their own for compute capability 10 and higher
+    around = transcript.events[max(0, event.id - 4) : event.id + 8]
+    apart = any("ptxas-blackwell" in item.text for item in around)
+    yield "ptxas_variable", "TRITON_PTXAS_BLACKWELL_PATH" if apart else "TRITON_PTXAS_PATH"
 
 
 def _recompiled(event: Event, transcript: Transcript) -> Iterator[Found]:
