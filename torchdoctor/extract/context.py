@@ -20,7 +20,6 @@ FACTS: dict[str, str] = {
     **{f"context.{name}": f"list: of {', '.join(TAGS[name])}" for name in DIMENSIONS},
     "context.interpreter": "text: the interpreter that ran, from the paths of its frames",
     "context.script": "text: the script that was started, from the outermost frame of the user's",
-    "context.ranks": "int: how many ranks are named",
     "context.gfx": "text: architecture of the AMD card, as ROCm names it; unknown among several",
     "context.tasks_per_node": "int: how many tasks of a node a job script or srun asks for",
     "context.gpus_per_task": "int: how many GPUs Slurm binds to each task; each sees these alone, from 0 on",
@@ -244,9 +243,6 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
         named = {found[found.lastindex or 0] for found in pattern(form).finditer(text.text)}
         if len(named) == 1 and tag in seen["runtime"]:
             yield Fact.known(f"context.{name}", named.pop(), "text")
-    ranks = len({one.rank for one in transcript.events if one.rank is not None})
-    if ranks:
-        yield Fact.known("context.ranks", ranks, "text")
 
 
 def _of_slurm(text: _Text) -> Iterator[Fact]:
