@@ -213,10 +213,6 @@ class TestEval:
         assert data["false_positives"] == ["d.txt"]
         assert data["wrong_and_confirmed"] == ["c.txt"]
         assert data["without_rule"] == {"cases": 2, "right": 1, "unrecognised": 1}
-        assert data["by_difficulty"] == {
-            "easy": {"cases": 1, "top1": 1, "top3": 1},
-            "hard": {"cases": 1, "top1": 0, "top3": 0},
-        }
         assert data["by_family"] == {"tensor": {"cases": 2, "top1": 1, "top3": 1}}
         assert [miss["case"] for miss in data["misses"]] == ["c.txt", "d.txt"]
         assert data["misses"][0]["got"] == [{"rule": "test-folding", "standing": "confirmed"}]

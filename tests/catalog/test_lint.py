@@ -126,7 +126,7 @@ def test_nothing_is_wrong_with_the_sample(tree: Path) -> None:
         ),
         (
             "# frob",
-            'confirm = [{ fact = "log.ranks", is = "two" }]\n# frob',
+            'confirm = [{ fact = "event.rank", is = "two" }]\n# frob',
             "is of type int, but compared with 'two'",
         ),
     ],

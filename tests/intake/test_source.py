@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from torchdoctor.intake import IntakeError, read, read_all, read_one, read_text
+from torchdoctor.intake import IntakeError, read, read_all, read_text
 from torchdoctor.intake.inputs import Found
 from torchdoctor.intake.source import Tally, encoding_of, is_binary, physical_lines
 from torchdoctor.model import EventKind, Form
@@ -161,7 +161,7 @@ def test_a_folder_stands_for_its_logs(tmp_path: Path) -> None:
 def test_a_folder_without_logs_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text("x = 1\n")
     with pytest.raises(IntakeError, match="holds no text log"):
-        read_one(str(tmp_path))
+        read([str(tmp_path)])
 
 
 def test_events_of_several_inputs_keep_their_relations(tmp_path: Path) -> None:

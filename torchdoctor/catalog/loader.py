@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from torchdoctor import regular_file, toml_text
 from torchdoctor.catalog import template
-from torchdoctor.catalog.reader import CatalogError, Reader
+from torchdoctor.catalog.reader import CatalogError, Reader, meant
 from torchdoctor.context_tags import DIMENSION
 from torchdoctor.model import EventKind, Role, Severity
 
@@ -75,10 +74,7 @@ def _match_row(reader: Reader, where: str, table: Mapping[str, Any]) -> Row:
     kinds = reader.texts(where, table, "event")
     for kind in kinds:
         if kind not in _KINDS:
-            near = get_close_matches(kind, _KINDS, 1)
-            reader.wrong(
-                f'{where}event "{kind}" is unknown' + (f'; did you mean "{near[0]}"?' if near else "")
-            )
+            reader.wrong(f'{where}event "{kind}" is unknown{meant(kind, _KINDS)}')
     types = reader.texts(where, table, "type")
     conditions = reader.conditions(where, table, "where")
     patterns: list[list[Any]] = []
@@ -228,11 +224,8 @@ def _tags(reader: Reader, where: str, item: Mapping[str, Any], key: str) -> list
     tags = reader.texts(where, item, key)
     for tag in tags:
         if tag not in DIMENSION:
-            near = get_close_matches(tag, DIMENSION, 1)
-            reader.wrong(
-                f'{where}{key} names "{tag}", which is no tag; '
-                + (f'did you mean "{near[0]}"?' if near else f"known: {', '.join(DIMENSION)}")
-            )
+            hint = meant(tag, DIMENSION, f"; known: {', '.join(DIMENSION)}")
+            reader.wrong(f'{where}{key} names "{tag}", which is no tag{hint}')
     return tags
 
 
@@ -327,11 +320,7 @@ def _resolve(
                 )
             found.extend(member for member in groups.get(name[1:], []) if member != row["id"])
         elif name not in ids:
-            near = get_close_matches(name, ids, 1)
-            problems.append(
-                f'{shown}: {key} names the unknown rule "{name}"'
-                + (f'; did you mean "{near[0]}"?' if near else "")
-            )
+            problems.append(f'{shown}: {key} names the unknown rule "{name}"{meant(name, ids)}')
         else:
             found.append(name)
     return [member for member in dict.fromkeys(found) if member in ids]

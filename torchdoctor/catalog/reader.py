@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -10,6 +10,12 @@ from torchdoctor.catalog.rule import WORDS
 from torchdoctor.model import TorchdoctorError
 
 MOST_TOLD = 20  # mistakes of one kind in one table
+
+
+def meant(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """The end of a complaint about an unknown word: the nearest of the known ones, where one is near."""
+    near = get_close_matches(word, list(known), 1)
+    return f'; did you mean "{near[0]}"?' if near else otherwise
 
 
 class CatalogError(TorchdoctorError):
@@ -34,8 +40,7 @@ class Reader:
         if len(unknown) > MOST_TOLD:
             self.wrong(f"{where}{len(unknown) - MOST_TOLD:,} unknown keys besides these:")
         for key in unknown[:MOST_TOLD]:
-            near = get_close_matches(key, known, 1)
-            hint = f'; did you mean "{near[0]}"?' if near else f"; known: {', '.join(known)}"
+            hint = meant(key, known, f"; known: {', '.join(known)}")
             self.wrong(f'{where}unknown key "{key}"{hint}')
 
     def text(self, where: str, table: Mapping[str, Any], key: str, default: str | None = None) -> str | None:
@@ -48,8 +53,7 @@ class Reader:
     def choice(self, where: str, table: Mapping[str, Any], key: str, allowed: Sequence[str]) -> str:
         value = table.get(key, allowed[0])
         if value not in allowed:
-            near = get_close_matches(str(value), allowed, 1)
-            hint = f'; did you mean "{near[0]}"?' if near else ""
+            hint = meant(str(value), allowed)
             self.wrong(f'{where}{key} is "{value}", must be one of {", ".join(allowed)}{hint}')
             return allowed[0]
         return str(value)
@@ -76,8 +80,7 @@ class Reader:
                 continue
             words = [word for word in item if word != "fact"]
             if len(words) != 1 or words[0] not in WORDS:
-                near = get_close_matches(words[0], WORDS, 1) if words else []
-                hint = f'; did you mean "{near[0]}"?' if near else ""
+                hint = meant(words[0], WORDS) if words else ""
                 self.wrong(
                     f"{place}needs exactly one of {', '.join(WORDS)}, has {', '.join(words) or 'none'}{hint}"
                 )

@@ -7,20 +7,13 @@ from itertools import pairwise
 
 from torchdoctor.extract import once_a_text
 from torchdoctor.extract.progress import moves
+from torchdoctor.intake.frames import BUILT_ON_TORCH
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, Transcript
 from torchdoctor.patterns import Patterns
 
 NEIGHBOURS = 200
 _FEW = 4  # events
 
-# packages that cannot be imported without torch
-_BUILT_ON_TORCH = frozenset((
-    "torch", "torchvision", "torchaudio", "vllm", "sglang", "sgl_kernel", "xformers", "flash_attn",
-    "deepspeed", "bitsandbytes", "pytorch_lightning", "lightning", "accelerate", "peft", "mmcv", "mmengine",
-    "torch_geometric", "torch_scatter", "torch_sparse", "megatron", "apex", "timm", "diffusers",
-    "detectron2", "ultralytics", "flashinfer", "unsloth", "mamba_ssm", "exllama", "exllamav2", "spconv",
-    "transformer_engine", "auto_gptq", "MinkowskiEngine", "causal_conv1d", "triton", "sageattention",
-))  # fmt: skip
 
 FACTS = {
     "event.text": "text: the message, without frames",
@@ -39,12 +32,10 @@ FACTS = {
     "event.before": "text: up to 200 earlier events",
     "event.after": "text: up to 200 later events",
     "event.after_progress": "bool: training steps were printed before it",
-    "event.in_evaluation": "bool: a frame is in a function named like validate, eval, test",
     "log.text": "text: everything that was read as an event",
     "log.torch_seen": "bool: something in the text belongs to torch",
     "log.ending": "text: good, bad, unknown",
     "log.platform": "text: linux, windows, macos, wsl; unknown when nothing tells",
-    "log.ranks": "int: how many ranks are named",
     "log.frames": "text: path:function of all frames of the text",
     "log.code": "text: source lines quoted in all frames of the text",
 }
@@ -72,9 +63,6 @@ _PATTERNS = Patterns(
         ),
         # one that was made for torch, or the sources of a program that runs on nothing else
         "environment": r"[\\/]envs?[\\/](?:py)?torch[\w.-]{0,40}[\\/]|[\\/]nnunet(?:v2)?[\\/]",
-        "evaluation": (
-            r"(?:^|_)(?:valid(?:ate|ation)?|eval(?:uate|uation)?|test|predict|infer(?:ence)?|val)(?:_|$|\d)"
-        ),
         "windows": r"\b[A-Za-z]:\\|\bWinError\b|\.dll\b|\bcl\.exe\b",
         "macos": r"/Users/|\bdarwin\b|\bMPS\b(?! (?:client|server|control))|\.dylib\b|macOS",
         "wsl": r"\bWSL2?\b|Windows Subsystem for Linux|microsoft-standard|/mnt/c/|/usr/lib/wsl",
@@ -229,9 +217,6 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         return _in_optimizer_step(list(event.frames) or frames)
     if key == "user_frame":
         return any(not frame.package for frame in frames)
-    if key == "in_evaluation":
-        own = (frame.function for frame in frames if frame.package not in ("torch", "python"))
-        return any(_PATTERNS["evaluation"].search(name) for name in own)
     return None
 
 
@@ -240,8 +225,6 @@ def log_value(name: str, transcript: Transcript) -> FactValue:
     key = name[len("log.") :]
     if key == "ending":
         return transcript.ending.value
-    if key == "ranks":
-        return len({event.rank for event in transcript.events if event.rank is not None})
     if key == "text":
         return _texts(transcript.events)
     if key == "frames":
@@ -251,7 +234,7 @@ def log_value(name: str, transcript: Transcript) -> FactValue:
         return " | ".join(lines) or None
     if key == "torch_seen":
         packages = {frame.package for event in transcript.events for frame in event.frames}
-        if packages & _BUILT_ON_TORCH:
+        if packages & BUILT_ON_TORCH:
             return True
         paths = "\n".join(frame.file for event in transcript.events for frame in event.frames)
         if _PATTERNS["environment"].search(paths):

@@ -26,7 +26,6 @@ NAMESPACES = {
     "compile": "torch_compile",
     "loss": "loss",
     "trainable": "trainable",
-    "listing": "torch_in_folder",
     "process_table": "tools.gpu_processes",
     "ps": "tools.ps",
     "free": "tools.free",

@@ -72,7 +72,6 @@ LINE_CHARS = 2000  # of an earlier line; progress is printed in short ones
 GROWTH = 1.15
 LATE_SHARE = 0.1
 RISES = 3
-STEADY_LINES, STEADY_GROWTH = 20, 0.02
 
 _SIZE = r"(\d{1,20}(?:\.\d{1,9})?) ?(bytes|[KMGTPE]i?B|B)\b"
 _POWERS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5, "e": 6}
@@ -334,12 +333,4 @@ def _rises(series: list[float]) -> bool | None:
     rises = series[-1] >= GROWTH * series[0] and falls * 10 <= len(series)
     steps = sum(1 for before, after in itertools.pairwise(series[1:]) if after > before)
     rises = rises and steps >= min(RISES, len(series) - 2)  # one jump is another phase of the program
-    return _steady(series) or (rises and late >= LATE_SHARE * (series[-1] - series[0]))
-
-
-def _steady(series: list[float]) -> bool:
-    """A little more from line to line, never less, to the end: few MiB a step fill a card that is full."""
-    if len(series) < STEADY_LINES or any(after < before for before, after in itertools.pairwise(series)):
-        return False
-    grown, late = series[-1] - series[0], series[-1] - series[len(series) // 2]
-    return len(set(series)) * 2 >= len(series) and grown >= STEADY_GROWTH * series[0] and late >= grown / 3
+    return rises and late >= LATE_SHARE * (series[-1] - series[0])

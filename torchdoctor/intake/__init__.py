@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torchdoctor.intake.inputs import files_below, is_pattern, matches
 from torchdoctor.intake.source import IntakeError
-from torchdoctor.intake.transcript import Reading, read, read_all, read_one, read_text
+from torchdoctor.intake.transcript import Reading, read, read_all, read_text
 
 __all__ = [
-    "IntakeError", "Reading", "files_below", "is_pattern", "matches", "read", "read_all", "read_one",
+    "IntakeError", "Reading", "files_below", "is_pattern", "matches", "read", "read_all",
     "read_text",
 ]  # fmt: skip

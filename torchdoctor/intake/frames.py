@@ -18,28 +18,31 @@ _TORCH_PARTS = (
     "library.py", "storage.py", "random.py", "overrides.py", "_weights_only_unpickler.py", "xpu/", "mps/",
     "nested/", "package/", "profiler/", "distributions/", "masked/",
 )  # fmt: skip
-# Packages whose files py-spy prints without site-packages, as it prints those of a user's own modules.
-_KNOWN_PACKAGES = frozenset({
-    "torch", "torchvision", "torchaudio", "torchdata", "numpy", "scipy", "pandas", "pyarrow", "polars",
-    "PIL", "cv2", "sklearn", "h5py", "zarr", "webdataset", "datasets", "transformers", "tokenizers",
-    "accelerate", "peft", "trl", "diffusers", "timm", "deepspeed", "megatron", "apex", "lightning",
-    "pytorch_lightning", "lightning_fabric", "ray", "wandb", "mlflow", "tensorboard", "tqdm", "requests",
-    "urllib3", "httpx",
-    "aiohttp", "fsspec", "s3fs", "gcsfs", "boto3", "botocore", "google", "huggingface_hub", "safetensors",
-    "filelock", "joblib", "dask", "numba", "jax", "triton", "xformers", "flash_attn", "bitsandbytes",
-    "mmcv", "mmengine", "mmdet", "detectron2", "vllm", "sglang", "zmq", "grpc", "click", "hydra",
-    "omegaconf", "albumentations", "decord", "av", "librosa", "soundfile", "sentencepiece", "matplotlib",
-    "IPython", "ipykernel", "tornado", "pytest", "_pytest", "pluggy", "psutil", "pydantic", "yaml",
-    "litdata", "litgpt", "torchmetrics", "torchtune", "torchao", "torchrl", "tensordict",
-    "torch_geometric", "torch_scatter", "torch_sparse", "dgl", "monai", "fairseq", "fairscale", "kornia",
-    "einops", "sentence_transformers", "optuna", "skorch", "gymnasium", "stable_baselines3",
-    "ultralytics", "easyocr", "open_clip", "segmentation_models_pytorch", "gsplat", "nvdiffrast", "pytorch3d",
-    "kaolin", "tinycudann", "mamba_ssm", "flashinfer", "transformer_engine", "speechbrain", "ignite",
-    "clearml", "onnx", "onnxruntime", "tensorrt", "tensorflow", "keras", "cupy", "mpi4py", "horovod",
-    "submitit", "dill", "cloudpickle", "multiprocess", "fire", "absl", "loguru", "rich", "typer", "skimage",
-    "imageio", "nibabel", "lmdb", "xarray", "spacy", "gradio", "streamlit", "uvicorn", "fastapi", "starlette",
-    "anyio", "gunicorn", "celery", "setuptools", "PyInstaller",
+# Packages that cannot be imported without torch.
+BUILT_ON_TORCH = frozenset({
+    "torch", "torchvision", "torchaudio", "vllm", "sglang", "sgl_kernel", "xformers", "flash_attn",
+    "deepspeed", "bitsandbytes", "pytorch_lightning", "lightning", "accelerate", "peft", "mmcv", "mmengine",
+    "torch_geometric", "torch_scatter", "torch_sparse", "megatron", "apex", "timm", "diffusers",
+    "detectron2", "ultralytics", "flashinfer", "unsloth", "mamba_ssm", "exllama", "exllamav2", "spconv",
+    "transformer_engine", "auto_gptq", "MinkowskiEngine", "causal_conv1d", "triton", "sageattention",
 })  # fmt: skip
+# With those, packages whose files py-spy prints without site-packages, as it prints a user's own modules.
+_KNOWN_PACKAGES = BUILT_ON_TORCH | {
+    "torchdata", "numpy", "scipy", "pandas", "pyarrow", "polars", "PIL", "cv2", "sklearn", "h5py", "zarr",
+    "webdataset", "datasets", "transformers", "tokenizers", "trl", "lightning_fabric", "ray", "wandb",
+    "mlflow", "tensorboard", "tqdm", "requests", "urllib3", "httpx", "aiohttp", "fsspec", "s3fs", "gcsfs",
+    "boto3", "botocore", "google", "huggingface_hub", "safetensors", "filelock", "joblib", "dask", "numba",
+    "jax", "mmdet", "zmq", "grpc", "click", "hydra", "omegaconf", "albumentations", "decord", "av",
+    "librosa", "soundfile", "sentencepiece", "matplotlib", "IPython", "ipykernel", "tornado", "pytest",
+    "_pytest", "pluggy", "psutil", "pydantic", "yaml", "litdata", "litgpt", "torchmetrics", "torchtune",
+    "torchao", "torchrl", "tensordict", "dgl", "monai", "fairseq", "fairscale", "kornia", "einops",
+    "sentence_transformers", "optuna", "skorch", "gymnasium", "stable_baselines3", "easyocr", "open_clip",
+    "segmentation_models_pytorch", "gsplat", "nvdiffrast", "pytorch3d", "kaolin", "tinycudann",
+    "speechbrain", "ignite", "clearml", "onnx", "onnxruntime", "tensorrt", "tensorflow", "keras", "cupy",
+    "mpi4py", "horovod", "submitit", "dill", "cloudpickle", "multiprocess", "fire", "absl", "loguru",
+    "rich", "typer", "skimage", "imageio", "nibabel", "lmdb", "xarray", "spacy", "gradio", "streamlit",
+    "uvicorn", "fastapi", "starlette", "anyio", "gunicorn", "celery", "setuptools", "PyInstaller",
+}  # fmt: skip
 # What is left of torch's paths where a person put an ellipsis for the rest: names that no user gives.
 _ELIDED_TORCH = (
     "_tensor.py", "_ops.py", "_compile.py", "autograd/__init__.py", "autograd/graph.py",
@@ -71,6 +74,16 @@ _SOURCES = (
     ("/databricks/python_shell/", "databricks"),
     ("/databricks/spark/", "pyspark"),
 )
+# what has no file
+_PSEUDO = (
+    ("<frozen", "python"),
+    ("<pip-setuptools-caller", "pip"),
+    ("<attrs", "attrs"),
+    ("<__array_function__", "numpy"),
+    ("<decorator-gen", "decorator"),
+    ("<eval_with_key>", "torch"),
+    ("<torch_package", "torch"),
+)
 _SHELL_NAMES = {"torchrun": "torch", "torch-run": "torch", "ipython": "IPython", "jupyter-lab": "jupyter"}
 
 
@@ -91,7 +104,7 @@ def package_of(file: str, short: bool = False) -> str:
         if elided:
             return elided
     if path[:1] == "<":
-        return _pseudo(path)
+        return next((package for head, package in _PSEUDO if path.startswith(head)), "")
     for marker in ("/site-packages/", "/dist-packages/"):
         at = path.rfind(marker)
         if at >= 0:
@@ -167,22 +180,6 @@ def _shipped(path: str) -> str:
     for folder, package in _SOURCES:
         if folder in path:
             return package
-    return ""
-
-
-def _pseudo(path: str) -> str:
-    if path.startswith("<pip-setuptools-caller"):
-        return "pip"
-    if path.startswith(
-        ("<frozen", "<attrs", "<__array_function__", "<decorator-gen", "<eval_with_key>", "<torch_package")
-    ):
-        if path.startswith("<frozen"):
-            return "python"
-        if path.startswith("<attrs"):
-            return "attrs"
-        if path.startswith("<__array"):
-            return "numpy"
-        return "decorator" if path.startswith("<decorator") else "torch"
     return ""
 
 

@@ -35,18 +35,19 @@ def cell_outputs(file: BinaryIO, tally: Tally) -> BinaryIO:
     if not isinstance(cells, list):
         return cast("BinaryIO", Resumed(raw, file))
     tally.notes.append("read as a notebook: line numbers count the lines of its outputs")
-    return BytesIO(b"".join(_lines(cells)))
+    del raw, book
+    return BytesIO(b"".join(_texts(cells)))
 
 
 def _without_pictures(data: bytes) -> bytes:
     return _PICTURE.sub(rb"\1", data)
 
 
-def _lines(cells: list[object]) -> Iterator[bytes]:
+def _texts(cells: list[object]) -> Iterator[bytes]:
     caught = _caught(cells)
     for at, cell in enumerate(cells):
-        for line in _cell_lines(cell, at in caught):
-            yield f"{line}\n".encode("utf-8", "replace")
+        for text in _cell_texts(cell, at in caught):
+            yield f"{text}\n".encode("utf-8", "replace")
 
 
 def _outputs(cell: object) -> list[object]:
@@ -77,7 +78,7 @@ def _caught(cells: list[object]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _cell_lines(cell: object, caught: bool) -> Iterator[str]:
+def _cell_texts(cell: object, caught: bool) -> Iterator[str]:
     for output in _outputs(cell):
         if not isinstance(output, dict):
             continue
@@ -89,10 +90,10 @@ def _cell_lines(cell: object, caught: bool) -> Iterator[str]:
         else:
             data = output.get("data")
             text = _joined(data.get("text/plain")) if isinstance(data, dict) else ""
-        shown = text.rstrip("\n").split("\n")
+        text = text.rstrip("\n")
         if caught and output.get("output_type") == "stream" and "Traceback (most" not in text:
-            shown = [f">>> # {line}" for line in shown]  # as what was typed: the run continued after it
-        yield from shown
+            text = ">>> # " + text.replace("\n", "\n>>> # ")  # as what was typed: the run continued after it
+        yield text
 
 
 def _joined(text: object) -> str:

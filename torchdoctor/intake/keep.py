@@ -79,7 +79,6 @@ class Keep:
         self.asserts: dict[tuple[str, str], Draft] = {}
         self.equal: dict[tuple[EventKind, str, str], tuple[int, Draft]] = {}
         self.bar: Draft | None = None
-        self.states = 0  # of the bar so far
         self.dropped = 0
 
     def put(self, draft: Draft) -> None:
@@ -154,15 +153,10 @@ class Keep:
             self._store(draft)
 
     def progress(self, line: Line) -> None:
-        """A progress bar; what follows directly replaces it, unless it was full.
-
-        Of one that shows memory the 1st, 2nd, 4th, 8th … state stay, so that it can be seen whether it rose.
-        """
+        """A progress bar; what follows directly replaces it, unless it was full."""
         bar = self.bar
         follows = bar is not None and bar.stream == line.mark.key and "100%" not in bar.parts[0]
-        self.states = self.states + 1 if follows else 1
-        stays = self.states & (self.states - 1) == 0 and _shows_memory(line.text[:1000])
-        if bar is not None and follows and not (self.states > 1 and stays):
+        if bar is not None and follows:
             bar.parts = [line.text[:1000]]
             bar.end_line = line.number
             bar.count += 1
@@ -203,11 +197,6 @@ class Keep:
             kept += store.last
         kept.sort(key=_line)
         return kept
-
-
-def _shows_memory(text: str) -> bool:
-    low = text.lower()
-    return "mem" in low or "vram" in low or "alloc" in low
 
 
 def _line(draft: Draft) -> tuple[int, int]:

@@ -105,8 +105,6 @@ _EXCEPTION_ENDS = (
     "NotFound", "Empty", "DataDependentSymNode", "Expired", "Traceback", "Unavailable", "Warning",
     "RestartAnalysis", "Refused", "Killed", "error", "Abort", "Aborted", "Exceeded", "Cancelled",
 )  # fmt: skip
-
-
 _LOG_WORDS = frozenset((
     "Epoch", "Step", "Iter", "Loss", "Train", "Test", "Training", "Validation", "Batch", "Note", "Info",
     "Progress", "Loading", "Downloading", "Using", "Warning", "Iteration",
@@ -145,15 +143,13 @@ def exception_head(body: str, loose: bool) -> tuple[str, str] | None:
         if not retyped:
             return None
     message = body[colon + 1 :].strip() if colon >= 0 else ""
-    if colon < 0 and name is not body.rstrip() and not inner and name != body.rstrip():
+    if colon < 0 and not inner and name != body.rstrip():
         return None
     dotted = "." in name
     if last.endswith(_EXCEPTION_ENDS):
         if last in _NO_EXCEPTION and not dotted and not (loose and last not in ("Error", "Warning")):
             return None
-        if last.endswith("error") and not dotted:
-            return None
-        if last.endswith("Warning") and not loose:
+        if (last.endswith("error") and not dotted) or (last.endswith("Warning") and not loose):
             return None
         if not loose:
             if colon < 0 and not last.endswith(("Error", "Exception", "Interrupt", "Exit")):

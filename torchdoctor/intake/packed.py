@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
 import tarfile
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from torchdoctor.intake.budget import Budget, limit_for
 from torchdoctor.intake.decompressed import PackedError, Unpacked, compression_of, inner_name
@@ -233,23 +232,8 @@ def members(file: BinaryIO, head: bytes, budget: Budget) -> Iterator[Member]:
         return zip_members(file, budget)
     kind = compression_of(head)
     if kind is not None:
-        file = cast("BinaryIO", io.BufferedReader(_Raw(Unpacked(file, kind, budget)), 1 << 17))
+        file = cast("BinaryIO", Unpacked(file, kind, budget))
     return tar_members(file, budget)
-
-
-class _Raw(io.RawIOBase):
-    """An unpacked stream in the form that tarfile wants."""
-
-    def __init__(self, file: Unpacked) -> None:
-        self.source = file
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self.source.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
 
 
 def spooled(file: BinaryIO) -> BinaryIO:

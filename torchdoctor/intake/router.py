@@ -365,6 +365,10 @@ class Router:
             self.logical(0, line, False)
         for at, piece in self.interleaved.rest():
             self._logical(at, piece, False)
+        self.pause()
+
+    def pause(self) -> None:
+        """What is open ends here: nothing that follows stands directly behind it."""
         if self.held:
             self._release()
         for stream in self.streams.values():
@@ -372,3 +376,7 @@ class Router:
                 if stream.reader is None:
                     break
                 stream.close()
+        self.record = None
+        self.before = ""
+        self.runs = ("", 0)
+        self.keep.bar = None

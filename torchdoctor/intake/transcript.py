@@ -122,11 +122,6 @@ def _read_inputs(
     return results, notes, tuple(found.unreadable)
 
 
-def read_one(path: str, stdin: BinaryIO | None = None) -> Transcript:
-    """The events of one file, folder or "-". Raises IntakeError when it cannot be read."""
-    return read([path], stdin)
-
-
 def read_text(text: str, source: str = "<text>") -> Transcript:
     """The events of a text. Reads no file, never raises."""
     tally = Tally()

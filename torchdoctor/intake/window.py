@@ -130,7 +130,7 @@ class Feeder:
             self.router.keep.dropped += gap
             self.next = start
             self.busy.clear()
-            pause(self.router)
+            self.router.pause()
 
     def _context(self, line: bytes) -> int:
         """How many lines before a hot one are read."""
@@ -251,18 +251,3 @@ def thinned(raw: bytes) -> bytes:
     for state in states[:-2]:
         seen.setdefault(state.translate(None, DIGITS), state)
     return b"\r".join((*seen.values(), *states[-2:]))
-
-
-def pause(router: Router) -> None:
-    """Lines are passed over: what is open ends here, nothing that follows stands directly behind it."""
-    if router.held:
-        router._release()
-    for stream in router.streams.values():
-        for _ in range(64):  # a reader may give lines back that open another
-            if stream.reader is None:
-                break
-            stream.close()
-    router.record = None
-    router.before = ""
-    router.runs = ("", 0)
-    router.keep.bar = None

@@ -17,8 +17,8 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 
+from torchdoctor.catalog.reader import meant
 from torchdoctor.model import Standing, counted
 from torchdoctor.workbench.case import ORIGINS, Case
 
@@ -178,8 +178,7 @@ def _head(line: str) -> tuple[str, dict[str, str]]:
 def _valid(name: str, label: dict[str, str]) -> None:
     for key in label:
         if key not in KEYS:
-            near = get_close_matches(key, KEYS, 1)
-            told = f'; did you mean "{near[0]}"?' if near else f"; known: {', '.join(KEYS)}"
+            told = meant(key, KEYS, f"; known: {', '.join(KEYS)}")
             raise ValueError(f'{name}: unknown key "{key}"{told}')
     for key in ("bytes", "origin", "rule"):
         if key not in label:

@@ -42,7 +42,6 @@ class Case:
     frame: str | None = None
     machine: str | None = None  # path of the recording of the machine that the input comes from
     torch: str | None = None
-    difficulty: str = ""
     note: str = ""
     data: bytes = b""
     path: str | None = None

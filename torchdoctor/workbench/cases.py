@@ -7,9 +7,9 @@ import io
 import os
 import tarfile
 from dataclasses import replace
-from difflib import get_close_matches
 
 from torchdoctor.catalog.loader import rule_files
+from torchdoctor.catalog.reader import meant
 from torchdoctor.workbench.blocks import BIG, SUFFIX, is_inline, parse, written
 from torchdoctor.workbench.case import Case, CaseError
 
@@ -138,9 +138,7 @@ def find(root: str, name: str) -> Case:
     of, _, one = name.partition("/")
     known = {os.path.basename(path).removesuffix(SUFFIX): path for path in files(root)}
     if of not in known:
-        near = get_close_matches(of, known, 1)
-        told = f'; did you mean "{near[0]}"?' if near else ""
-        raise CaseError(f"{file_of(root, of)}: no such file{told}")
+        raise CaseError(f"{file_of(root, of)}: no such file{meant(of, known)}")
     cases, problems = read_file(known[of])
     for case in cases:
         if case.name == one:

@@ -193,7 +193,6 @@ class Evaluation:
                 "unrecognised": sum(not item.got for item in self.unknown),
             },
             "by_part": {name: _part_data(part) for name, part in self.parts.items()},
-            "by_difficulty": _data(shares(self.known, lambda item: item.case.difficulty)),
             "by_family": _data(shares(self.known, lambda item: item.family)),
             "misses": [_miss_data(item) for item in self.misses],
             "differences": {

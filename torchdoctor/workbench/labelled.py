@@ -63,7 +63,6 @@ def _listed(path: str) -> Iterator[Case]:
             rule,
             also=tuple(also),
             origin=values.get("source", ""),
-            difficulty=values.get("difficulty", ""),
             path=file_name,
             place=f"{path}:{number}",
         )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 
 from torchdoctor.catalog import RuleSet
 from torchdoctor.catalog.loader import published_ids
+from torchdoctor.catalog.reader import meant
 from torchdoctor.catalog.rule import Condition, ConditionalFix, Rule, RuleText
 from torchdoctor.engine import wording
 from torchdoctor.model import Role
@@ -131,8 +131,7 @@ def fits(condition: Condition, known: Mapping[str, str]) -> str | None:
     if name not in known and not name.startswith("env."):
         if name.startswith("match."):
             return f'condition names "{name}", but no template has that hole'
-        near = get_close_matches(name, known, 1)
-        return f'condition names the unknown fact "{name}"' + (f'; did you mean "{near[0]}"?' if near else "")
+        return f'condition names the unknown fact "{name}"{meant(name, known)}'
     kind = known.get(name, "text")
     if word in ("known", "absent"):
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from torchdoctor.model import counted
 from torchdoctor.workbench.case import NONE, UNRECOGNISED, Case
@@ -12,13 +12,9 @@ from torchdoctor.workbench.evaluate import TOP, Evaluation, Result, Share, evide
 def in_words(result: Evaluation) -> str:
     """The figures, then every miss with what was expected, what came, and the line it stands on."""
     lines = [*_totals(result), "", *_parts(result)]
-    tables: tuple[tuple[str, Callable[[Result], str]], ...] = (
-        ("difficulty", lambda item: item.case.difficulty),
-        ("family", lambda item: item.family),
-    )
-    for title, key in tables:
-        lines += ["", f"  {title:<16} top-1                 top-{TOP}"]
-        lines += [f"  {name:<14} {one}   {three}" for name, one, three in shares(result.known, key)]
+    lines += ["", f"  {'family':<16} top-1                 top-{TOP}"]
+    families = shares(result.known, lambda item: item.family)
+    lines += [f"  {name:<14} {one}   {three}" for name, one, three in families]
     if result.unknown:
         lines += ["", f"  no rule for the cause: {_unknown_in_words(result.unknown)}"]
     named = (("Ticks on failures", result.ticks), ("Doubted, and nothing failed", result.doubted))

@@ -3,8 +3,6 @@
 A row reads ``|  0  N/A  N/A  62251  C  /usr/bin/python3  725MiB |``; before driver 450 the two N/A columns
 (MIG instances) are missing. A rank that was given GPU k and also keeps some hundred MiB on GPU 0 has a
 CUDA context there, or tensors that a checkpoint brought along. gpustat prints one line for each GPU.
-``nvidia-smi --query-compute-apps=gpu_bus_id,pid,used_memory --format=csv`` prints ``00000000:17:00.0, 62251,
-725 MiB``, its columns in the order that was asked for; it names no number, but GPUs are counted by their bus.
 """
 
 from __future__ import annotations
@@ -31,7 +29,6 @@ _ROW = (
 # ``[0] Tesla V100 | 35'C, 0 % | 9012 / 16160 MB | user:python/62251(725M)``
 _GPUSTAT = r"\[(?P<gpu>\d{1,3})\] [^|]{3,80}\|[^|]{3,60}\|\s*\d{1,7} / +\d{1,7} MB \|(?P<users>[^\n]{3,2000})"
 _USER = r"/(?P<pid>\d{1,8})\((?P<mib>\d{1,7})M\)"
-_BUS = r"(?P<domain>[0-9A-Fa-f]{4,8}):(?P<bus>[0-9A-Fa-f]{2}):(?P<device>[0-9A-Fa-f]{2})\.[0-7]$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +38,11 @@ class Row:
     gpu: int
     pid: int
     used_bytes: int
-    by_bus: bool = False  # ``gpu`` tells the place on the bus, which only orders the GPUs
 
 
 def rows(text: str) -> Iterator[Row]:
     """The rows of the process table that a text holds."""
     if "|" not in text:
-        if " MiB" in text and "," in text:
-            yield from _separated(text)
         return
     if "MiB" in text:
         for found in pattern(_ROW).finditer(text):
@@ -59,18 +53,6 @@ def rows(text: str) -> Iterator[Row]:
                 yield Row(int(line["gpu"]), int(user["pid"]), int(user["mib"]) * 1024**2)
 
 
-def _separated(text: str) -> Iterator[Row]:
-    """Rows of a list that commas separate: a place on the bus, a process, what it uses, perhaps its name."""
-    for line in text.split("\n"):
-        cells = [cell.strip() for cell in line.split(",")] if " MiB" in line else []
-        places = [place for cell in cells[:8] if (place := pattern(_BUS).match(cell))]
-        pids = [cell for cell in cells if cell.isdecimal()]
-        used = [cell[:-4] for cell in cells if cell.endswith(" MiB") and cell[:-4].isdecimal()]
-        if len(places) == len(pids) == len(used) == 1:
-            at = int("".join(places[0].group("domain", "bus", "device")), 16)
-            yield Row(at, int(pids[0]), int(used[0]) * 1024**2, by_bus=True)
-
-
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one row and its table; of a report of full memory, those of the table near it."""
     own = next(rows(event.text), None)
@@ -78,20 +60,14 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         if "out of memory" in event.text and (table := _table(event, transcript)):
             yield "strays_on_gpu0", _strays(table)
         return
-    if not own.by_bus:
-        yield "gpu", own.gpu
+    yield "gpu", own.gpu
     yield "strays_on_gpu0", _strays(_table(event, transcript))
 
 
 def _table(event: Event, transcript: Transcript) -> dict[tuple[int, int], int]:
     """(process, GPU) -> bytes, of the rows around an event."""
     near = transcript.events[max(0, event.id - NEIGHBOURS) : event.id + NEIGHBOURS]
-    found = [row for one in near for row in rows(one.text)]
-    numbered = [row for row in found if not row.by_bus]
-    if numbered:
-        return {(row.pid, row.gpu): row.used_bytes for row in numbered}
-    buses = sorted({row.gpu for row in found})
-    return {(row.pid, buses.index(row.gpu)): row.used_bytes for row in found}
+    return {(row.pid, row.gpu): row.used_bytes for one in near for row in rows(one.text)}
 
 
 def _strays(table: dict[tuple[int, int], int]) -> int:

@@ -78,7 +78,7 @@ def _went_on(drafts: list[Draft], index: int, ending: Ending, good: int, steps: 
     if ending is Ending.GOOD and index < good and drafts[good].stream in ("", draft.stream):
         return (
             steps >= 1 or retried or goodness(drafts[good].text()) == 2
-            or caught(drafts, index) or _announces(drafts, index)
+            or caught(drafts, index)
         )  # fmt: skip
     return draft.kind in (EventKind.EXCEPTION, EventKind.CRASH) and steps >= 10
 
@@ -125,18 +125,6 @@ def _goes_on(draft: Draft, failed: Draft) -> bool:
         and not draft.raw.lower().lstrip().startswith(_OTHERS)
         and "registered at " not in draft.raw  # torch's list of what an operator has kernels for
         and not is_prompt(draft.raw)
-    )
-
-
-def _announces(drafts: list[Draft], index: int) -> bool:
-    """Does this line stand right above the traceback of a failure that was recovered from?"""
-    below = drafts[index + 1] if index + 1 < len(drafts) else None
-    return (
-        below is not None
-        and below.recovered
-        and below.kind is EventKind.EXCEPTION
-        and drafts[index].kind is EventKind.LOG
-        and below.line <= drafts[index].end_line + 2
     )
 
 
