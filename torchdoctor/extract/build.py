@@ -98,7 +98,6 @@ _TRIGGERS = (
 MAX_LINES = 5_000  # a log that says "error" in more lines than this is not looked at to its end
 
 # gcc and clang share a form; these are clang's words.
-_CLANG = r"^(?:no (?:member|template|type) named|use of undeclared)|' file not found$"
 # What follows from an error before it, or comes from pip and ninja: never the first error.
 _ECHOES = r"ld returned|linker command failed|subprocess-exited|too many errors|error limit|from macro"
 
@@ -214,8 +213,6 @@ def _error_in(event: Event, line: str) -> _Error | None:
         if found is None:
             continue
         text = found.group("text").strip()
-        if compiler == "gcc" and pattern(_CLANG).search(text):
-            compiler = "clang"
         file = (found.group("file") or "").strip()
         return _Error(text, file, compiler, event.place(), event.id)
     return None
@@ -242,26 +239,17 @@ def _first(transcript: Transcript) -> _Error | None:
             continue
         if found.compiler != "shell":
             return shell if shell is not None and shell.event < found.event else found
-        if shell is None and (_kind(found.text) in ("nvcc-missing", "compiler-missing")):
+        if shell is None and _kind(found.text)[0] in ("nvcc-missing", "compiler-missing"):
             shell = found
     return shell
 
 
-def _kind(text: str) -> str:
+def _kind(text: str) -> tuple[str, str]:
+    """The kind of an error, and the header or library that it names, "" when it names none."""
     for kind, source in _KINDS:
-        if pattern(source).search(text):
-            return kind
-    return "code"
-
-
-def _named(kind: str, text: str) -> str:
-    """The header or library that the error names, "" when it names none."""
-    for name, source in _KINDS:
-        if name == kind:
-            found = pattern(source).search(text)
-            if found is not None:
-                return next((value for value in found.groups() if value), "").strip("<>")
-    return ""
+        if (found := pattern(source).search(text)) is not None:
+            return kind, next((value for value in found.groups() if value), "").strip("<>")
+    return "code", ""
 
 
 def _standard(transcript: Transcript, until: int) -> int | None:
@@ -290,14 +278,8 @@ def _consumer(error: _Error, transcript: Transcript) -> str:
         frames = " ".join(frame.file.replace("\\", "/") for frame in other.frames)
         if any(mark in frames for mark in _TRITON_FRAMES):
             return "triton"
-        if "torch/_inductor" in frames and "utils/cpp_extension.py" not in frames:
-            return "inductor"
-    for other in transcript.events:
-        if any(mark in other.text for mark in _EXTENSION_MARKS):
-            return "extension"
-        if any("utils/cpp_extension.py" in frame.file.replace("\\", "/") for frame in other.frames):
-            return "extension"
-    return "extension" if _not_built(transcript) else "other"
+    named = any(mark in other.text for other in transcript.events for mark in _EXTENSION_MARKS)
+    return "extension" if named or _not_built(transcript) else "other"
 
 
 def _not_built(transcript: Transcript) -> str | None:
@@ -379,7 +361,7 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
                 Fact.known("build.consumer", consumer, place),
             )
         return (Fact.absent("build.first_error_kind", "text"),) if built else ()
-    kind = _kind(error.text)
+    kind, named = _kind(error.text)
     standard = _standard(transcript, error.event)
     missing = pattern(_STD_MISSING).search(error.text)
     if kind == "code" and missing is not None and standard is not None:
@@ -397,8 +379,8 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     put("first_error", error.text)
     put("first_error_kind", kind)
     put("first_error_file", error.file)
-    put("header", _named(kind, error.text) if kind == "missing-header" else "")
-    put("library", _named(kind, error.text) if kind == "missing-library" else "")
+    put("header", named if kind == "missing-header" else "")
+    put("library", named if kind == "missing-library" else "")
     put("consumer", _consumer(error, transcript))
     lacking = pattern(_MEMBER).search(error.text)
     put("missing_member", lacking.group(1) if lacking is not None else "")
