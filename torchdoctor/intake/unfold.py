@@ -19,6 +19,8 @@ _ENDS = ("File", '",', "line")
 _FOLDED = r'\s*File(?:\s+"[^"\n]{1,400}",(?:\s+line)?)?\s*$'
 _WHOLE = r'\s*File "[^"\n]{1,400}", line \d+, in \S'
 _MOST = 20  # physical lines that one flattened traceback is looked for in
+_NAME = r'\s*"name": "([A-Za-z]\w*(?:Error|Exception))",\s*$'
+_MESSAGE = r'\s*"message": "(.*)",\s*$'
 _KEYS = r'\s*(?:\{\s*)?"(?:name|message|stack)":? ?"'
 
 
@@ -68,12 +70,13 @@ def _joined(held: str, text: str) -> str | None:
 class Unfolder:
     """Takes physical lines; what was folded comes back as the lines it was made of."""
 
-    __slots__ = ("_cell", "_held", "_lines")
+    __slots__ = ("_cell", "_held", "_lines", "_name")
 
     def __init__(self) -> None:
         self._held = ""  # a folded traceback whose exception has not come yet
         self._lines = 0
         self._cell = False  # inside an error that VS Code copied: name, message and stack in braces
+        self._name = ""  # the class of that error, on a line of its own
 
     def take(self, text: str) -> list[str] | None:
         """The lines to read instead of this one; None to read it as it stands, nothing while one is held."""
@@ -81,6 +84,9 @@ class Unfolder:
             return self._more(text)
         if self._cell or text[:9] == '{"name": ':
             return self._of_cell(text)
+        if text.lstrip()[:9] == '"name": "' and (named := pattern(_NAME).match(text)) is not None:
+            self._cell, self._name = True, named[1]
+            return []
         at = text.find(_HEADER)
         if at < 0 and 'File "' in text[:40] and _headless(text):
             return _unfolded(text)
@@ -115,6 +121,9 @@ class Unfolder:
         elif text.strip() == "}":
             self._cell = False
         plain = text.replace('\\"', '"').replace("\\\\", "\\")
+        if self._name and (said := pattern(_MESSAGE).match(plain)) is not None:
+            name, self._name = self._name, ""
+            return f"{name}: {said[1]}".split("\\n")
         return [pattern(_KEYS).sub("", plain, 1)] if plain != text or self._cell else None
 
 
