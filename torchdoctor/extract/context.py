@@ -50,7 +50,8 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "amd": (
         "HIP error", "HIP out of memory", "ROCm", "+rocm", "/rocm", "hipError", "Radeon", "gfx9", "gfx10",
         "gfx11", "gfx12", "MIOpen", "rocBLAS", "RCCL", "amdgpu", "HIP_VISIBLE_DEVICES", "HIP initialization",
-        "Memory access fault by GPU", "HSA_STATUS", "No HIP GPUs",
+        "Memory access fault by GPU", "HSA_STATUS", "No HIP GPUs", "libbitsandbytes_hip",
+        "libbitsandbytes_rocm",
     ),
     "intel": ("+xpu", "torch.xpu", "XPU out of memory", "oneAPI", "level_zero", "Intel(R) Arc"),
     "apple": ("MPS backend", "MPS device", "mps:0", "Apple M", "PYTORCH_MPS", "torch.mps", "torch/mps"),
@@ -92,7 +93,10 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "vllm": ("/vllm/", "vllm.", "(EngineCore", "non-default args: {", "vllm serve", "llm_engine.py:"),
     "sglang": ("/sglang/", "sglang.", "sgl_kernel"),
     "tgi": ("text_generation_server", "text_generation_launcher", "text-generation-launcher"),
-    "comfyui": ("ComfyUI",),
+    "comfyui": (
+        "ComfyUI/main.py", "ComfyUI\\main.py", "ComfyUI/execution.py", "ComfyUI\\execution.py", "/comfy/",
+        "\\comfy\\", "custom_nodes", "Prompt executed", "got prompt",
+    ),
     "ultralytics": ("/ultralytics/", "Ultralytics"),
     "megatron": ("/megatron/", "Megatron"),
     "webui": ("stable-diffusion-webui", "webui.py", "webui-user"),
