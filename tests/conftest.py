@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from printed import Printed
 
 from torchdoctor import catalog
 from torchdoctor.catalog import RuleSet
+
+# pytest-xdist tells its workers the size of a terminal that they do not have
+for name in ("COLUMNS", "LINES"):
+    os.environ.pop(name, None)
 
 
 @pytest.fixture(scope="session")

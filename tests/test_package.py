@@ -53,7 +53,7 @@ def test_the_first_command_explains_a_sample_that_is_there() -> None:
 def test_the_second_command_runs_the_tests_with_all_they_need() -> None:
     command = readme_command("test")
     assert "-e '.[dev]'" in command
-    assert command.endswith(".venv/bin/pytest")
+    assert ".venv/bin/pytest" in command
     assert "torch==2.13.0" in PROJECT["project"]["optional-dependencies"]["dev"]
 
 
