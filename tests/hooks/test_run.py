@@ -321,6 +321,7 @@ def test_at_a_prompt_ctrl_c_is_only_a_key() -> None:
         for _ in range(3):
             screen.type(b"\x03")
             screen.until(b"KeyboardInterrupt")
+            screen.until(b"% ")
         screen.type(b"\x04")
         screen.until()
     assert screen.code == 0

@@ -64,7 +64,8 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "desktop": ("GeForce", "TITAN", "Radeon RX"),  # what a maker calls the cards that also draw
     "docker": (
         "docker run", "docker exec", "docker-compose", "docker compose", ".dockerenv", "nvcr.io/",
-        "docker: Error response", "nvidia-container-cli", "This container image and its contents", "_1  | ",
+        "docker: Error response", "could not select device driver", "nvidia-container-cli",
+        "This container image and its contents", "_1  | ",
         "/vllm-workspace/", "/sgl-workspace/",
     ),
     "podman": ("podman run", "podman exec"),
@@ -95,7 +96,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "tgi": ("text_generation_server", "text_generation_launcher", "text-generation-launcher"),
     "comfyui": (
         "ComfyUI/main.py", "ComfyUI\\main.py", "ComfyUI/execution.py", "ComfyUI\\execution.py", "/comfy/",
-        "\\comfy\\", "custom_nodes", "Prompt executed", "got prompt",
+        "\\comfy\\", "ComfyUI_windows_portable", "custom_nodes", "Prompt executed", "got prompt",
     ),
     "ultralytics": ("/ultralytics/", "Ultralytics"),
     "megatron": ("/megatron/", "Megatron"),
