@@ -21,6 +21,8 @@ FactValue: TypeAlias = "str | int | float | bool | tuple[FactValue, ...] | None"
 
 REPORT_SCHEMA = "torchdoctor.report/1"
 SITE = ""  # where the documentation is published, with a "/" at its end; "" while it is nowhere
+# the last line of a program's log, before the code, as PyCharm, others and `torchdoctor run` write it
+PROCESS_ENDED = "Process finished with exit code "
 
 
 class TorchdoctorError(Exception):

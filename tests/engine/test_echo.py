@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from pace import bounded
 
 from torchdoctor.catalog import RuleSet, rules_directory
 from torchdoctor.catalog.loader import read_groups
 from torchdoctor.engine.diagnose import diagnose
-from torchdoctor.engine.echo import PEER_DEATH, WORKER_DEATH
+from torchdoctor.engine.echo import KILLED, PEER_DEATH, WORKER_DEATH, mark_own_ends
 from torchdoctor.engine.factbook import FactBook
+from torchdoctor.engine.finding import Finding, Occurrence
 from torchdoctor.engine.match import Haystack
 from torchdoctor.intake import read_text
-from torchdoctor.model import Report, Role
+from torchdoctor.model import Event, EventKind, Frame, Report, Role, Transcript
 
 PACKAGES = "/opt/venv/lib/python3.11/site-packages"
 
@@ -106,3 +108,17 @@ def test_of_two_ranks_the_one_that_says_it_once_among_many_is_judged() -> None:
     found = [haystack.events[number].rank for number in haystack.events_with("CUDA out of memory")]
     assert len(found) < len(haystack.events)
     assert found.count(1) == 1
+
+
+def test_a_kill_behind_thousands_of_exceptions_costs_no_more_for_each(rules: RuleSet) -> None:
+    frame = (Frame("/home/ml/serve.py", 3, "answer"),)
+    events = [
+        Event(n, EventKind.EXCEPTION, "no such key", "log", n + 1, n + 1, type="ValueError", frames=frame)
+        if n % 3 == 0
+        else Event(n, EventKind.LOG, f"request {n} was dropped", "log", n + 1, n + 1)
+        for n in range(9_000)
+    ]
+    killed = Event(len(events), EventKind.CRASH, "Killed", "log", len(events) + 1, len(events) + 1)
+    finding = Finding(rules.rule(KILLED), [Occurrence(killed, {}, "Killed", 0, 6, 6)])
+    bounded(0.5, lambda: mark_own_ends([finding], Transcript(("log",), (*events, killed))))
+    assert finding.role is Role.CONSEQUENCE

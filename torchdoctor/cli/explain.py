@@ -134,9 +134,7 @@ def command(
         elif number == ALL_RUNS:
             answers = explain_runs(files, facts, rules, stdin, local, publish=publish)
         else:
-            answers = (
-                explain(files, facts, rules, stdin, local, run=number, publish=publish) for _ in range(1)
-            )
+            answers = _one(lambda: explain(files, facts, rules, stdin, local, run=number, publish=publish))
         if stdin is None:  # which tells by itself how far it is
             answers = _awaited(answers, files)
         _write(seen.watch(answers), form, heading, verbose)
@@ -211,6 +209,11 @@ class _Seen:
                 self.faults = True
                 streams.complain(f"a fault of torchdoctor, please report it: {fault}")
             yield answer.report
+
+
+def _one(explained: Callable[[], Answer]) -> Iterator[Answer]:
+    """The only answer, made when it is asked for, as each of several is."""
+    yield explained()
 
 
 def _awaited(answers: Iterable[Answer], files: tuple[str, ...]) -> Iterable[Answer]:

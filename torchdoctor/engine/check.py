@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from torchdoctor.catalog import RuleSet
@@ -49,11 +50,15 @@ def check(facts: FactBook, rules: RuleSet, only: tuple[str, ...] = ()) -> Report
             notes.append(f"{rule.title} ({rule.id}): {outcome.observed}")
         else:
             results.append(outcome)
-    # what to do depends on the whole machine: nothing may wait for that which is known without it
-    results = [
-        replace(one, action=_action(one.id, facts, rules)) if one.verdict is not Verdict.PASS else one
-        for one in _without_general(results, rules)
-    ]
+    results = _without_general(results, rules)
+    if any(one.verdict is not Verdict.PASS for one in results):
+        # it depends on the whole machine: nothing may wait for that which is known without it
+        ask = partial(_without_text, facts=facts)
+        seen = surroundings.of_machine(ask)
+        results = [
+            replace(one, action=_action(one.id, ask, seen, rules)) if one.verdict is not Verdict.PASS else one
+            for one in results
+        ]
     results.sort(key=lambda result: (VERDICT_ORDER[result.verdict], result.id))
     failed = any(result.verdict in (Verdict.FAIL, Verdict.WARN) for result in results)
     return Report(
@@ -154,11 +159,10 @@ def _without_text(name: str, facts: FactBook) -> Fact:
     return Fact.absent(name) if of_text else facts.machine(name)
 
 
-def _action(rule_id: str, facts: FactBook, rules: RuleSet) -> str | None:
+def _action(
+    rule_id: str, ask: Callable[[str], Fact], seen: surroundings.Surroundings, rules: RuleSet
+) -> str | None:
     """What to do on this machine first: of the ways out that fit it, the one that is written for it."""
-    ask = partial(_without_text, facts=facts)
-    seen = surroundings.of_machine(ask)
-
     value = partial(asked, seen=seen, ask=ask)
     found: list[tuple[int, Fix]] = []
     for conditional in rules.text(rule_id).fixes:

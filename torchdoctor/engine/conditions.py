@@ -95,6 +95,11 @@ def in_words(condition: Condition, fact: Fact) -> str:
     return f"{condition.fact} = {value}" + (f" ({detail})" if detail else "")
 
 
+def as_text(fact: Fact) -> str:
+    """The value as text; "" where it is not known."""
+    return str(fact.value) if fact.state is State.KNOWN else ""
+
+
 def shown(value: FactValue) -> str:
     """A fact's value as people write it."""
     if isinstance(value, tuple):

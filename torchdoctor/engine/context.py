@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterator
+from itertools import islice, takewhile
 
 from torchdoctor.engine.finding import Finding
 from torchdoctor.engine.frames import outers
@@ -56,17 +57,22 @@ def _raised_after(event: Event, transcript: Transcript) -> bool:
 
 def steps_after(event: Event, transcript: Transcript) -> int:
     """How many lines of training or bars the same stream shows behind an event, _STEPS at most."""
-    moving = _moving(transcript).get(event.stream, [])
-    return min(_STEPS, len(moving) - bisect_right(moving, event.id))
+    behind = (other for other in moving_after(event, transcript) if other.kind is EventKind.LOG)
+    return sum(1 for _ in islice(behind, _STEPS))
+
+
+def moving_after(event: Event, transcript: Transcript) -> Iterator[Event]:
+    """What the same stream shows of training and of bars behind an event, the last first."""
+    return takewhile(lambda other: other.id > event.id, reversed(_moving(transcript).get(event.stream, [])))
 
 
 @once_a_text
-def _moving(transcript: Transcript) -> dict[str, list[int]]:
-    """The ids of lines of training and of bars, by stream: each remark of a text asks for them."""
-    found: dict[str, list[int]] = {}
+def _moving(transcript: Transcript) -> dict[str, list[Event]]:
+    """Lines of training and bars, by stream: each remark and each exception of a text asks for them."""
+    found: dict[str, list[Event]] = {}
     for event in transcript.events:
-        if event.kind is EventKind.LOG and moves(event.text):
-            found.setdefault(event.stream, []).append(event.id)
+        if moves(event.text):
+            found.setdefault(event.stream, []).append(event)
     return found
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from torchdoctor.engine.context import moving_after
 from torchdoctor.engine.finding import Finding, Occurrence
-from torchdoctor.extract.progress import moves
 from torchdoctor.model import Event, EventKind, Role, Transcript
 from torchdoctor.patterns import pattern
 
@@ -96,10 +96,13 @@ def _failed_by_itself(event: Event, transcript: Transcript) -> bool:
     text = event.text[:600].lower()
     if pattern(_DEATH).search(text) or pattern(_GONE).search(text):
         return False
-    behind = (one for one in transcript.events[event.id + 1 :] if one.stream == event.stream)
-    # the states of a bar are one event; the last of them is drawn again when it closes
-    lines = (one.end_line - max(one.line - 1, event.end_line) for one in behind if moves(one.text))
-    return sum(lines) <= _REDRAWN
+    lines = 0
+    for one in moving_after(event, transcript):
+        # the states of a bar are one event; the last of them is drawn again when it closes
+        lines += max(0, one.end_line - max(one.line - 1, event.end_line))
+        if lines > _REDRAWN:
+            return False
+    return True
 
 
 def _is_own(event: Event) -> bool:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from torchdoctor.engine.commands import plain
-from torchdoctor.engine.conditions import order_key
+from torchdoctor.engine.conditions import as_text, order_key
 from torchdoctor.model import Fact, State
 from torchdoctor.patterns import pattern
 from torchdoctor.probes.compatibility import table
@@ -81,7 +81,7 @@ def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], 
     packages, source = found
     pip = _pip(seen, ask)
     if "jetson" in seen.get("board", ()):
-        own, used = _JETSON_PYTHON[_jetpack(ask)], _text(ask("python.version"))
+        own, used = _JETSON_PYTHON[_jetpack(ask)], as_text(ask("python.version"))
         if used and not f"{used}.".startswith(f"{own}."):
             pip = f"python{own} -m pip install"
     line = f"{pip} --force-reinstall {packages}"
@@ -93,7 +93,7 @@ def _build(
 ) -> tuple[str, str] | None:
     """(packages, index) of a variant for these surroundings; an empty index is that of PyPI."""
     device, system = seen.get("device", frozenset()), seen.get("system", frozenset())
-    version = _text(ask("torch.version"))
+    version = as_text(ask("torch.version"))
     if "jetson" in seen.get("board", ()):
         return _JETSON.get(_jetpack(ask))
     if "macos" in system:
@@ -148,7 +148,7 @@ def _old(highest: tuple[float, ...] | None) -> str:
 def _jetpack(ask: Callable[[str], Fact]) -> int:
     """The JetPack of a Jetson, by the surest sign of it; 0 where nothing shows it."""
     text = "\n".join(
-        _text(ask(name)) for name in ("log.text", "os.kernel", "context.interpreter", "event.frames")
+        as_text(ask(name)) for name in ("log.text", "os.kernel", "context.interpreter", "event.frames")
     )
     for form, known in _JETPACK:
         for found in pattern(form).finditer(text):
@@ -160,7 +160,7 @@ def _jetpack(ask: Callable[[str], Fact]) -> int:
 
 def _driver(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> Fact:
     """The driver for ``match.need``, a version of CUDA; with both systems' numbers where none is seen."""
-    need, systems = _text(ask("match.need")), seen.get("system", frozenset())
+    need, systems = as_text(ask("match.need")), seen.get("system", frozenset())
     row = next((row for row in table("driver") if row["cuda"] == need), None)
     if row is None:
         return Fact.absent(name, "table")
@@ -175,11 +175,7 @@ def _driver(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], 
 
 def _pip(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> str:
     """pip of the interpreter that ran, so that no other one gets the package."""
-    interpreter = plain(_text(ask("context.interpreter")) or _text(ask("python.executable")))
+    interpreter = plain(as_text(ask("context.interpreter")) or as_text(ask("python.executable")))
     if "uv" in seen.get("python", ()):
         return "uv pip install" + (f" --python {interpreter}" if interpreter else "")
     return f"{interpreter or 'python'} -m pip install"
-
-
-def _text(fact: Fact) -> str:
-    return str(fact.value) if fact.state is State.KNOWN else ""

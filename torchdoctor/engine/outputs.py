@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from torchdoctor.model import Fact, State
+from torchdoctor.engine.conditions import as_text
+from torchdoctor.model import Fact
 from torchdoctor.patterns import pattern
 
 FACTS = {
@@ -47,7 +48,7 @@ def _each_rank(runtime: frozenset[str], ask: Callable[[str], Fact]) -> str:
 
 
 def _launcher(runtime: frozenset[str], ask: Callable[[str], Fact]) -> tuple[str, str]:
-    shown = f"{_text(ask('log.text'))}\n{_text(ask('log.frames'))}"
+    shown = f"{as_text(ask('log.text'))}\n{as_text(ask('log.frames'))}"
     for marks, begin, line in _LAUNCHERS:
         if any(mark in shown for mark in marks):
             return begin, line
@@ -61,7 +62,7 @@ def _launcher(runtime: frozenset[str], ask: Callable[[str], Fact]) -> tuple[str,
 
 def _how_ended(runtime: frozenset[str], ask: Callable[[str], Fact]) -> str:
     if "slurm" in runtime:
-        job = _text(ask("context.job")) or "$SLURM_JOB_ID"
+        job = as_text(ask("context.job")) or "$SLURM_JOB_ID"
         return f"sacct -j {job} --format=JobID,State%30,ExitCode,MaxRSS,ReqMem,NodeList"
     if "kubernetes" in runtime:
         return f"kubectl describe pod {_pod(ask)} | grep -A6 'Last State'"
@@ -81,8 +82,4 @@ def _earlier(runtime: frozenset[str], ask: Callable[[str], Fact]) -> str:
 
 
 def _pod(ask: Callable[[str], Fact]) -> str:
-    return _text(ask("context.pod")) or "POD"
-
-
-def _text(fact: Fact) -> str:
-    return str(fact.value) if fact.state is State.KNOWN else ""
+    return as_text(ask("context.pod")) or "POD"

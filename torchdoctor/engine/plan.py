@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from torchdoctor.engine.conditions import as_text
 from torchdoctor.engine.factbook import FactBook
-from torchdoctor.model import State
 from torchdoctor.probes.compatibility import covered_by, parse, runs_minor, table
 from torchdoctor.records import Record, record
 
@@ -81,8 +81,7 @@ def lines(found: Plan) -> Iterator[str]:
 
 
 def _text(facts: FactBook, name: str) -> str:
-    fact = facts.machine(name)
-    return str(fact.value) if fact.state is State.KNOWN else ""
+    return as_text(facts.machine(name))
 
 
 def _made(torch: str, build: str, because: list[str], unsure: list[str]) -> Plan:

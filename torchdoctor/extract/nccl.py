@@ -173,25 +173,34 @@ def _error(event: Event, transcript: Transcript) -> Iterator[Found]:
     reason = " | ".join(part for part in (last, _warnings(transcript)) if part)
     yield "last_error", last
     yield "reason", reason or None
-    if reason:
-        for name, marks in _REASONS:
-            yield name, any(mark in reason for mark in marks)
+    told = {name: any(mark in reason for mark in marks) for name, marks in _REASONS} if reason else {}
+    yield from told.items()
     unreachable = any(mark in text or mark in reason for mark in _UNREACHABLE)
-    if unreachable or (reason and not any(mark in reason for mark in dict(_REASONS)["refused"])):
+    if unreachable or (told and not told["refused"]):
         yield "unreachable", unreachable
     if "Got completion " in text:
         yield _link(event, transcript)
-        yield "roce", any(pattern(_ROCE).search(other.text) for other in transcript.events)
+        yield "roce", _over_roce(transcript)
     on_cpu = "device type cpu" in text or "must be CUDA and dense" in text
     if on_cpu or reason:
         yield "cpu_tensor", on_cpu
 
 
 def _link(event: Event, transcript: Transcript) -> Found:
-    if any(pattern(_LINK_FAULT).search(other.text) for other in transcript.events if not other.quoted):
+    if _link_down(transcript):
         return "link_fault", True
     missing = "whether a link or port went down: the kernel log of the nodes tells"
     return untold("nccl.link_fault", event, missing)
+
+
+@once_a_text
+def _link_down(transcript: Transcript) -> bool:
+    return any(pattern(_LINK_FAULT).search(one.text) for one in transcript.events if not one.quoted)
+
+
+@once_a_text
+def _over_roce(transcript: Transcript) -> bool:
+    return any(pattern(_ROCE).search(one.text) for one in transcript.events)
 
 
 def _error_class(text: str) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 from torchdoctor.patterns import Patterns
 
@@ -40,7 +39,6 @@ def is_step(line: str) -> bool:
     return ("loss" in low or "acc" in low or "lr" in low) and bool(_PATTERNS["metric"].search(low))
 
 
-@lru_cache(1 << 16)  # more lines than a transcript holds: each is asked about again behind every event
 def moves(line: str) -> bool:
     """True for a line by which a run shows that it gets on: a step, or a bar."""
     return is_step(line) or is_progress(line)

@@ -6,7 +6,7 @@ import os.path
 import re
 from typing import TYPE_CHECKING
 
-from torchdoctor.model import Outcome, ReadingKind, Role, Severity, Standing, counted, page_of
+from torchdoctor.model import PROCESS_ENDED, Outcome, ReadingKind, Role, Severity, Standing, counted, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,7 +112,7 @@ def next_step(item: Suspect) -> str:
     live = re.match(r"process (\d+) ", item.message) if item.evidence.line is None else None
     if live is not None:
         return f"Look again while it stands, `torchdoctor hang {live[1]}`: it may only wait, or sleep."
-    own = re.fullmatch(r"Process finished with exit code (\d+)", item.message)
+    own = re.fullmatch(rf"{PROCESS_ENDED}(\d+)", item.message)
     if own is not None and int(own[1]) < 126:
         return f"Look where the program, or a script that it runs, exits with {own[1]}."
     if frame is None:

@@ -13,7 +13,7 @@ from torchdoctor import catalog
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.engine.incident import STDIN, Local, explain
 from torchdoctor.engine.select import INTERRUPTED
-from torchdoctor.model import Outcome, Report, Role, Severity, Standing
+from torchdoctor.model import PROCESS_ENDED, Outcome, Report, Role, Severity, Standing
 from torchdoctor.number import count
 from torchdoctor.records import replace
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 def closing_words(code: int) -> str:
     """The last line of the log, as PyCharm and others have it; ``code`` is negative for a signal."""
     if code >= 0:
-        return f"Process finished with exit code {code}"
+        return f"{PROCESS_ENDED}{code}"
     name = next((one.name for one in signal.Signals if one == -code), f"signal {-code}")
-    return f"Process finished with exit code {128 - code} (interrupted by signal {-code}: {name})"
+    return f"{PROCESS_ENDED}{128 - code} (interrupted by signal {-code}: {name})"
 
 
 def local(python: str) -> Local:
