@@ -41,7 +41,9 @@ def about(peers: dict[str, str]) -> dict[str, str]:
     """The machine and all versions."""
     rg = shutil.which("rg")
     versions = {
-        name: _first_line([python, "-c", f"from importlib.metadata import version as v; print(v({name!r}))"])
+        name: _first_line(
+            [python, "-I", "-c", f"from importlib.metadata import version as v; print(v({name!r}))"]
+        )
         for name, python in peers.items()
         if python
     }
@@ -216,6 +218,8 @@ def main() -> int:
     parser.add_argument("--scratch", metavar="FOLDER", help="where the logs are made")
     parser.add_argument("--out", default=str(ROOT / "build" / "benchmarks"), help="where results go")
     options = parser.parse_args()
+    if options.megabytes < 16:
+        parser.error(f"--megabytes {options.megabytes}: at least 16, of which the least log is one sixteenth")
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}; there are: {', '.join(PARTS)}")
     out = Path(options.out)

@@ -175,7 +175,12 @@ def _asked(inputs: Sequence[Labelled], python: str, program: str) -> list[str]:
     lines = "".join(json.dumps(one.text) + "\n" for one in inputs)
     environment = os.environ | {"DENPEX_USE_CANONICAL_OFFLINE": "1"}
     done = subprocess.run(
-        [python, "-c", program], input=lines, capture_output=True, text=True, check=True, env=environment
+        [python, "-I", "-c", program],
+        input=lines,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
     )
     return [json.loads(line) for line in done.stdout.splitlines()]
 

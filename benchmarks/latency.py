@@ -180,7 +180,7 @@ def _installed(name: str, home: Path, python: str) -> str:
         return (done.stderr.strip().splitlines() or ["pip failed"])[-1]
     where = "import sysconfig; print(sysconfig.get_path('purelib'))"
     place, packages = (
-        subprocess.check_output([one, "-c", where], text=True).strip() for one in (own, python)
+        subprocess.check_output([one, "-I", "-c", where], text=True).strip() for one in (own, python)
     )
     (Path(place) / "torch.pth").write_text(f"import site; site.addsitedir({packages!r})\n", encoding="utf-8")
     return ""

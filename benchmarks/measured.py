@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -26,11 +25,36 @@ def torchdoctor(*args: str, stdout: IO[bytes] | int | None = None) -> Cost:
     return cost([sys.executable, "-m", "torchdoctor", *args], stdout)
 
 
-def cost(command: Sequence[str], stdout: IO[bytes] | int | None = None) -> Cost:
-    """What the command costs; asserts that it ends with 0."""
-    begun = time.monotonic()
-    process = subprocess.Popen(command, stdout=stdout, cwd=ROOT)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    assert process.returncode == 0
-    return Cost(time.monotonic() - begun, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+# What is measured of a child begins with the size of who starts it, so that a small process does.
+_LAUNCHER = """
+import os, sys, time
+told = int(sys.argv[1])
+begun = time.perf_counter()
+child = os.fork()
+if not child:
+    os.close(told)
+    os.execvp(sys.argv[2], sys.argv[2:])
+_, status, usage = os.wait4(child, 0)
+took = time.perf_counter() - begun
+figures = os.waitstatus_to_exitcode(status), took, usage.ru_utime + usage.ru_stime, usage.ru_maxrss
+os.write(told, " ".join(map(str, figures)).encode())
+"""
+
+
+def cost(
+    command: Sequence[str],
+    stdout: IO[bytes] | int | None = None,
+    stderr: int | None = None,
+    ends: Sequence[int] = (0,),
+) -> Cost:
+    """What the command costs, the processes that it starts included; asserts how it ends."""
+    told, write = os.pipe()
+    launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(write), *command]
+    with open(told, "rb") as figures:
+        try:
+            subprocess.run(launcher, stdout=stdout, stderr=stderr, cwd=ROOT, pass_fds=(write,), check=True)
+        finally:
+            os.close(write)
+        code, wall_s, cpu_s, kib = map(float, figures.read().split())
+    assert code in ends, command
+    return Cost(wall_s, cpu_s, kib / 1024)
