@@ -194,9 +194,9 @@ class _Text:
         return at
 
     def _in_hint(self, at: int) -> bool:
-        end = self.text.find("\n", at)
-        line = self.text[self.text.rfind("\n", 0, at) + 1 : end if end >= 0 else None]
-        at -= self.text.rfind("\n", 0, at) + 1
+        begin, end = self.text.rfind("\n", 0, at) + 1, self.text.find("\n", at)
+        line = self.text[begin : end if end >= 0 else None]
+        at -= begin
         end = line.find(". ", at)
         sentence = line[line.rfind(". ", 0, at) + 1 : end if end >= 0 else None]
         return any(hint in sentence for hint in _HINTS) or pattern(_NOTHING).search(sentence) is not None
