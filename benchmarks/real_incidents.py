@@ -68,6 +68,8 @@ DOCTOR_S = 60.0
 NO_REPORT: dict[str, Any] = {"diagnoses": [], "outcome": "no report"}
 DOCTOR = (sys.executable, "-m", "torchdoctor")
 DOCTORS_PATH = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+# what an operator sets where several machines share one NVLink fabric: never taken away from a program
+FABRIC = ("NCCL_NVLS_ENABLE", "TORCH_SYMM_MEM_DISABLE_MULTICAST")
 Json = dict[str, Any]
 
 
@@ -101,7 +103,8 @@ class Job:
 
     def environment(self) -> dict[str, str]:
         foreign = ("TORCH_", "NCCL_", "PYTHONPATH", "RANK", "WORLD_SIZE", "MASTER_", "CUDA_LAUNCH")
-        values = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+        kept = {name: value for name, value in os.environ.items() if name in FABRIC}
+        values = kept | {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
         values |= {"INCIDENT": self.mark, "PATH": SEARCHED, "HOME": str(self.here), "RANKS": str(self.ranks)}
         records = f"{self.logs if self.case.get('records') else self.here}/nccl_trace_rank_"
         values |= {"TORCH_FR_BUFFER_SIZE": "2000", "TORCH_FR_DUMP_TEMP_FILE": records}

@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,7 +16,7 @@ import pytest
 from printed import Printed
 
 from torchdoctor.model import Blame, Verdict
-from torchdoctor.selftest import standalone
+from torchdoctor.selftest import runner, standalone
 from torchdoctor.selftest.registry import CHECKS, find
 
 from .conftest import Try, needs_torch
@@ -227,6 +228,23 @@ def test_every_program_under_child_is_a_check() -> None:
     assert files == {check.file for check in CHECKS} | {
         "__init__", "batch", "bench", "forker", "survey", "watching",
     }  # fmt: skip
+
+
+def test_two_gpus_that_ask_for_a_program_at_once_both_get_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    # the second got a file that the first was still writing: "ended without a result" on one of two H200
+    size = 64 << 20
+    monkeypatch.setattr(standalone, "compose", lambda module: "#" * size)
+    programs = runner.Programs()
+    try:
+        path = Path(programs.path("first")).with_name("second.py")
+        writer = threading.Thread(target=programs.path, args=("second",))
+        writer.start()
+        while not path.exists():
+            pass
+        assert Path(programs.path("second")).stat().st_size == size
+        writer.join()
+    finally:
+        programs.close()
 
 
 @needs_torch

@@ -78,18 +78,22 @@ class Plain:
 
 
 class Programs:
-    """The composed programs as files, for as long as they are needed."""
+    """The composed programs as files, for as long as they are needed; lanes ask for the same one at once."""
 
     def __init__(self) -> None:
         self._folder = Scratch()
+        self._paths: dict[str, str] = {}
+        self._lock = threading.Lock()
 
     def path(self, module: str) -> str:
-        path = os.path.join(self._folder.name, f"{module}.py")
-        if not os.path.exists(path):
-            text = standalone.compose(module)
-            with open(path, "w", encoding="utf-8") as stream:
-                stream.write(text)
-        return path
+        """The program's file, which is whole when anybody learns of it."""
+        with self._lock:
+            if module not in self._paths:
+                path = os.path.join(self._folder.name, f"{module}.py")
+                with open(path, "w", encoding="utf-8") as stream:
+                    stream.write(standalone.compose(module))
+                self._paths[module] = path
+            return self._paths[module]
 
     def close(self) -> None:
         self._folder.remove()
