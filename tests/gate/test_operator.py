@@ -167,6 +167,12 @@ def test_who_holds_memory_is_named_and_no_recording_keeps_the_name() -> None:
     it.put("gpu.owners", [[4242, "python", "mia", 7200, True]])
     (found,) = [one for one in it.judge().findings if one.check == "leftovers"]
     assert found.observed == "40.0 GB used by process 4242 (python of mia)"
+    # little memory, and half of the GPU: whoever starts a job there gets the other half
+    it.gpu("gpu.memory_used_bytes", 1, 1_100_000_000)
+    it.gpu("gpu.utilization", 1, 100)
+    (found,) = [one for one in it.judge().findings if one.check == "leftovers"]
+    assert (found.weight, found.action) == (Weight.FAIL, Action.END_PROCESS)
+    assert found.observed == "1.1 GB used by process 4242 (python of mia), 100 % busy"
     told = Outcome(
         exit_code=0, lines=({"name": "gpu.owners", "value": [[4242, "python", "mia", 7200, True]]},)
     )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
-from torchdoctor.model import Blame, Verdict
+from torchdoctor.model import Blame, Fact, Verdict
 from torchdoctor.probes.machine import Json, Outcome
 from torchdoctor.selftest import runner
 from torchdoctor.selftest.batch import outcomes
 from torchdoctor.selftest.forking import Forking
+from torchdoctor.selftest.neighbours import Neighbours
 from torchdoctor.selftest.registry import CHECKS, find
 from torchdoctor.selftest.results import Case, Job, Judged, judge
 from torchdoctor.selftest.session import explain
@@ -52,6 +54,43 @@ def test_a_gpu_a_quarter_slower_than_its_sibling_fails() -> None:
 def test_one_gpu_is_judged_by_its_model(value: float, verdict: Verdict) -> None:
     (only,) = judged("gemm-rate", [value], (H100,))
     assert only.result.verdict is verdict
+
+
+class Nvml:
+    """A machine that is asked for nothing but its GPUs."""
+
+    def __init__(self, neighbours: tuple[str, ...] | None) -> None:
+        self.known = {"gpu.neighbours": neighbours, "gpu.uuids": ("GPU-AA", "GPU-bb")}
+
+    def fetch(self, name: str) -> Fact:
+        value = self.known[name]
+        return Fact.absent(name, "NVML") if value is None else Fact.known(name, value, "NVML")
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.known)
+
+
+def beside(neighbours: tuple[str, ...] | None, uuids: tuple[str, ...]) -> Judged:
+    check = find("hbm")
+    assert check is not None
+    survey = Survey("2.11", (H100,) * 2, (132,) * 2, uuids)
+    ended = [
+        (Job(check, f"cuda:{one}", 0), rate("hbm", speed, "GB/s")) for one, speed in enumerate((3000, 1500))
+    ]
+    measure = Neighbours(survey, lambda: nullcontext(Nvml(neighbours))).judge(Siblings(survey, ended).judge)
+    job, outcome = ended[1]
+    return judge(job, outcome, lambda text: (), measure)
+
+
+def test_a_speed_beside_another_program_blames_no_hardware() -> None:
+    # two H200, one with a program that multiplies: the gate said to drain the node and to reset the GPU
+    who = "GPU 1: 1.1 of 140.0 GiB in use, 100 % busy: process 1125 (python of root, 0.0 h old)"
+    slow = beside((who,), ("aa", "bb"))
+    assert slow.result.verdict is Verdict.UNKNOWN
+    assert f"beside another program: {who}" in slow.not_checked[0].reason
+    # on the other GPU, in torch's numbers, or on none: the GPU is slow
+    assert beside((who,), ("bb", "aa")).result.verdict is Verdict.FAIL
+    assert beside(None, ("aa", "bb")).result.verdict is Verdict.FAIL
 
 
 def test_an_unknown_model_alone_is_unknown_and_with_siblings_relative() -> None:

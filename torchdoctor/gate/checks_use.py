@@ -5,6 +5,8 @@ from __future__ import annotations
 from torchdoctor.gate.finding import Action
 from torchdoctor.gate.look import ENVIRONMENT, FAIL, INFO, NODE, USER, WARN, Check, Look, Said
 
+_BUSY_PERCENT = 50  # more than a desktop draws, or than NVML still counts of a program that has just ended
+
 
 def _mig(look: Look) -> Said:
     wanted = look.policy.expected("mig")
@@ -52,8 +54,11 @@ def _leftovers(look: Look) -> Said:
         if used is None or not total or used <= look.limit("memory_used_warn_bytes"):
             continue
         pids = by_gpu.get(gpu, [])
-        much = used / total > look.limit("memory_used_fail_share")
+        busy = look.facts.number_of("gpu.utilization", gpu) or 0 if pids else 0
+        # a program that computes takes half of the GPU, however little memory it holds
+        much = used / total > look.limit("memory_used_fail_share") or busy >= _BUSY_PERCENT
         holder = f"process {', '.join(pids)}" if pids else "no visible process"
+        holder += f", {busy:.0f} % busy" if busy >= _BUSY_PERCENT else ""
         yield look.found(
             "leftovers",
             "GPU memory is in use before the job starts" if look.before_job else "GPU memory is in use",

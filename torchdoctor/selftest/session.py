@@ -5,14 +5,16 @@ from __future__ import annotations
 import shlex
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from torchdoctor.model import CheckResult, Fact, NotChecked, Outcome, Report, Verdict, counted
+from torchdoctor.model import CheckResult, Fact, FactSource, NotChecked, Outcome, Report, Verdict, counted
 from torchdoctor.probes.descendants import ended_with_us
 from torchdoctor.probes.interrupts import ended_by_signals
 from torchdoctor.probes.machine import Outcome as Ended
 from torchdoctor.selftest import baseline, death, runner, standalone, survey
+from torchdoctor.selftest.neighbours import Neighbours
 from torchdoctor.selftest.registry import Level, Place, SelfCheck, upto
 from torchdoctor.selftest.results import Job, Judged, judge
 from torchdoctor.selftest.siblings import Siblings
@@ -146,7 +148,7 @@ class _Session:
         self._run(jobs)
         order = {job.id: number for number, job in enumerate(jobs)}
         self._ended.sort(key=lambda item: order[item[0].id])
-        measure = Siblings(found, self._ended).judge
+        measure = Neighbours(found, _machine).judge(Siblings(found, self._ended).judge)
         drift = baseline.Drift(before, found, request.seed, measure) if before is not None else None
         measure = drift.judge if drift is not None else measure
         judged = [judge(job, ended, explain, measure) for job, ended in self._ended]
@@ -285,6 +287,17 @@ class _Session:
             facts=(*facts, *(fact for one in judged for fact in one.facts)),
             faults=faults,
         )
+
+
+@contextmanager
+def _machine() -> Iterator[FactSource]:
+    from torchdoctor.probes import ProbeSource  # with psutil, which a job's interpreter need not have
+
+    source = ProbeSource()
+    try:
+        yield source
+    finally:
+        source.close()
 
 
 def _not_run(job: Job, reason: str) -> Judged:
