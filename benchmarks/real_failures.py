@@ -147,6 +147,8 @@ def read_programs(folder: Path | None = None, more_keys: Collection[str] = ()) -
     for path, text in texts.items():
         if path.name != "README.txt":
             for name, body in sections(text, "@@@@"):
+                if name in kits:
+                    raise ProgramError(f"{path.name}: another file has a kit {name} already")
                 kits[name] = {file: code.strip("\n") + "\n" for file, code in sections(body, "--")}
     for path, text in texts.items():
         if path.name == "README.txt":
