@@ -1,4 +1,8 @@
-"""One forking process for all tests here, and a way to run one check's program and judge it."""
+"""One forking process for all tests here, and a way to run one check's program and judge it.
+
+It is made for this package and ended with it: the gate, in whose tests it would be a stranger, ends all
+children of its process.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reas
 Try = Callable[..., Judged]
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def one_thread() -> Iterator[None]:
     """Threads that spin for each other on a busy machine would cost more than they compute."""
     with pytest.MonkeyPatch.context() as patch:
@@ -27,7 +31,7 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def executor(one_thread: None) -> Iterator[Forking]:
     if importlib.util.find_spec("torch") is None:
         pytest.skip("no torch here")
@@ -52,14 +56,14 @@ def imported(executor: Forking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torchdoctor.selftest.session._executor", lambda request: Lent())
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def programs() -> Iterator[runner.Programs]:
     made = runner.Programs()
     yield made
     made.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def attempt(executor: Forking, programs: runner.Programs) -> Try:
     """Run a check on the CPU, spoilt or not, and judge it; the same is run once."""
 
