@@ -9,6 +9,7 @@ from torchdoctor.engine.fixes import Advice
 from torchdoctor.engine.frames import user_frame
 from torchdoctor.engine.rank import reasons
 from torchdoctor.engine.select import Chain
+from torchdoctor.engine.wording import to_put_in
 from torchdoctor.model import Diagnosis, Event, EventKind, Evidence, FirstFailure, Link, Severity, Transcript
 
 MAX_EVIDENCE = 8
@@ -33,6 +34,9 @@ def answer(
         rank = first.rank
     words = rules.text(head.rule.id)
     advice = Advice(best, head, facts)
+    check = advice.command(words.decide_with)
+    code = str(facts.fact("log.code").value or "")
+    note = words.decide_note or ""
     behind = (item.event for member in (head, *under) for item in member.occurrences)
     return Diagnosis(
         rule=head.rule.id,
@@ -49,8 +53,8 @@ def answer(
         missing=best.missing,
         leads_to=tuple(_link(member) for member in under),
         fixes=advice.fixes(words),
-        decide_with=advice.command(words.decide_with),
-        decide_note=words.decide_note,
+        decide_with=check,
+        decide_note=" ".join(filter(None, (note.rstrip(), to_put_in(check, note, code)))) or None,
         references=words.references,
         reasons=reasons(head, under, first),
     )

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.engine import commands, outputs, surroundings
 from torchdoctor.engine.conditions import holds
-from torchdoctor.engine.wording import COMMANDS, asked, filled, first_known
+from torchdoctor.engine.wording import COMMANDS, asked, filled, first_known, to_put_in
 from torchdoctor.model import Fact, Fix, State
 from torchdoctor.records import replace
+from torchdoctor.typed import is_python
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,7 +77,10 @@ class Advice:
 
     def _adapted(self, fix: Fix) -> Fix:
         run = self.command(fix.run)
-        return replace(fix, do=fix.do + _restarts(fix.do, run or ""), run=run)
+        blanks = "" if is_python(run or "") else to_put_in(run, fix.do, "")
+        return replace(
+            fix, do=" ".join(filter(None, (fix.do + _restarts(fix.do, run or ""), blanks))), run=run
+        )
 
     def command(self, command: str | None) -> str | None:
         """A command of the rule in this reader's shell; None where it is not for his platform."""

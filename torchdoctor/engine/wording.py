@@ -10,6 +10,7 @@ from torchdoctor.engine.conditions import shown
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.finding import Occurrence
 from torchdoctor.model import Fact, Fix, State
+from torchdoctor.typed import is_python
 
 COMMANDS = ("install.", "outputs.")  # namespaces of facts that are whole commands
 _SIZE_SUFFIX = "_bytes"
@@ -119,3 +120,48 @@ def _in_quotes(before: str) -> bool:
         elif character in "'\"":
             opened = character
     return bool(opened)
+
+
+def stand_ins(statement: str, code: str) -> tuple[str, ...]:
+    """The names of a line of Python that neither it, Python nor the reader's ``code`` defines, in its order."""
+    import ast
+    import builtins
+
+    try:
+        tree = ast.parse(statement)
+    except (SyntaxError, ValueError):
+        return ()
+    used = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    own = {node.id for node in used if isinstance(node.ctx, ast.Store)}
+    own |= {
+        alias.asname or alias.name.partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    }
+    own |= {"torch", *dir(builtins), *re.findall(r"\w+", code)}
+    used.sort(key=lambda node: node.col_offset)
+    return tuple(dict.fromkeys(node.id for node in used if node.id not in own))
+
+
+# what rules write in commands of the shell for a thing that only the reader knows
+_BLANKS = (
+    r"(?<![\w$.-])(FILE|PACKAGE|PID|MAIN_PID|WORKER_PID|NODE|FIRST_NODE|MODEL|MODEL_FILE|GPU|JOBID|POD|MOUNT|SYMBOL"
+    r"|OLDER_VERSION|YOUR_PACKAGE|YOUR_MODULE|URL_FROM_THE_MESSAGE|PATH_OF_THE_LIBRARY)(?!=|\w)"
+)
+
+
+def to_put_in(command: str | None, said: str, code: str) -> str:
+    """A sentence on the names in a command that the reader replaces by his own; "" where there are none."""
+    if not command:
+        return ""
+    if is_python(command):
+        names = stand_ins(command, code)
+    else:
+        named = dict.fromkeys(re.findall(_BLANKS, command))
+        names = tuple(name for name in named if not re.search(rf"\b{name}\b", said))
+    if not names:
+        return ""
+    *most, last = names
+    named = f"{', '.join(most)} and {last}" if most else last
+    return f"Put your own in place of {named}."

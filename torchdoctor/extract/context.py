@@ -41,7 +41,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "windows": ("WinError", ".dll", "cl.exe", "Platform: Windows", "[MSC v.", "win32", "Windows fatal"),
     "macos": (
         "/Users/", "macOS", ".dylib", "darwin", "MPS backend", "MPS device", "/opt/homebrew/",
-        "/Library/Frameworks/",
+        "/Library/Frameworks/", "/AppleInternal/", "MetalPerformanceShaders", "com.apple.",
     ),
     "linux": (
         "/home/", "/usr/lib/", "/usr/local/lib/", "/root/", "/opt/conda/", "/workspace/", "/data/", "/mnt/",
@@ -97,6 +97,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "comfyui": (
         "ComfyUI/main.py", "ComfyUI\\main.py", "ComfyUI/execution.py", "ComfyUI\\execution.py", "/comfy/",
         "\\comfy\\", "ComfyUI_windows_portable", "custom_nodes", "Prompt executed", "got prompt",
+        "Requested to load ",
     ),
     "ultralytics": ("/ultralytics/", "Ultralytics"),
     "megatron": ("/megatron/", "Megatron"),

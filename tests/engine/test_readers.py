@@ -1,0 +1,104 @@
+"""What is advised where the log itself says what the reader has: his program, his value, his file."""
+
+# ruff: noqa: E501 - a row of a table is one line
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from torchdoctor.catalog import RuleSet
+from torchdoctor.engine import FactBook, diagnose
+from torchdoctor.engine.wording import stand_ins, to_put_in
+from torchdoctor.intake import read_text
+from torchdoctor.model import Diagnosis
+
+SCATTER = (
+    "../aten/src/ATen/native/cuda/ScatterGatherKernel.cu:365: operator(): block: [9,0,0], thread: [3,0,0] "
+    'Assertion `idx_dim >= 0 && idx_dim < index_size && "index out of bounds"` failed.\n'
+)
+LOOKUP = (
+    "../aten/src/ATen/native/cuda/Indexing.cu:1290: indexSelectLargeIndex: block: [4,0,0], thread: [7,0,0] "
+    "Assertion `srcIndex < srcSelectDimSize` failed.\n"
+)
+EMBEDDING = (
+    'Traceback (most recent call last):\n  File "{file}", line 20, in forward\n    {code}\n'
+    '  File "/v/lib/python3.10/site-packages/torch/nn/modules/sparse.py", line 163, in forward\n    return F.embedding(\n'
+    '  File "/v/lib/python3.10/site-packages/torch/nn/functional.py", line 2264, in embedding\n'
+    "    return torch.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)\nIndexError: index out of range in self\n"
+)
+NDARRAY = (
+    "/AppleInternal/Library/BuildRoots/a/com.apple.xbs/Sources/MetalPerformanceShaders/MPSCore/Types/MPSNDArray.mm:{line}: "
+    "failed assertion `[MPSNDArray initWithDevice:descriptor:] Error: {what}'\n"
+)
+BYTES, ELEMENTS = "total bytes of NDArray > 2**32", "product of dimension sizes > 2**31"
+
+# (text, the rule, how its first fix begins)
+FIRST = [
+    ("monai/losses/dice.py:130: UserWarning: `to_onehot_y=True` ignored.\n" + SCATTER, "cuda-assert-label-range", "Map the labels to 0 … C-1"),
+    (SCATTER, "cuda-assert-index-range", "Bring every index of gather or scatter into 0"),
+    ("Token indices sequence length is longer than the specified maximum sequence length for this model (871 > 512).\n" + LOOKUP,
+     "cuda-assert-index-range", "Cut the inputs to the 512 positions of the model"),
+    (LOOKUP, "cuda-assert-index-range", "Compare the largest id with num_embeddings"),
+    (EMBEDDING.format(file="/home/me/rec/model.py", code="u = self.user_table(batch.user)"), "cuda-assert-index-range", "Give the embedding a row for every id"),
+    (EMBEDDING.format(file="/v/lib/python3.10/site-packages/transformers/models/x.py", code="h = self.position_embeddings(position_ids)"),
+     "cuda-assert-index-range", "Cut the inputs to the positions of the model"),
+    (EMBEDDING.format(file="/v/lib/python3.10/site-packages/transformers/models/x.py", code="h = self.word_embeddings(input_ids)"),
+     "cuda-assert-index-range", "Use the tokenizer that belongs to the checkpoint"),
+    (NDARRAY.format(line=850, what=BYTES), "mps-array-limit", "Make the input smaller, or work in parts (tiles of the image, chunks of the sequence, half the batch), so that no tensor passes 4 GiB"),
+    (NDARRAY.format(line=705, what=ELEMENTS), "mps-array-limit", "Make the input smaller, or work in parts (tiles of the image, chunks of the sequence, half the batch), so that no tensor has 2^31"),
+    ("Requested to load BaseModel\n" + NDARRAY.format(line=850, what=BYTES), "mps-array-limit", "Scale image and mask down before the sampler"),
+]  # fmt: skip
+
+# (text, what is wrong for this reader)
+NEVER = [
+    (SCATTER, "tokenizer|num_embeddings"),
+    (EMBEDDING.format(file="/home/me/rec/model.py", code="u = self.user_table(batch.user)"), "tokenizer"),
+    ("IndexError: index 29 is out of bounds for dimension 0 with size 29\n", "padding_idx|embedding|dimension larger"),
+    ("Requested to load BaseModel\n" + NDARRAY.format(line=850, what=BYTES), r"whl/cu|contiguous_format|clone\("),
+]  # fmt: skip
+
+
+def _first(text: str, rules: RuleSet) -> Diagnosis:
+    return diagnose(read_text(text), FactBook(None), rules).diagnoses[0]
+
+
+@pytest.mark.parametrize(("text", "rule", "start"), FIRST)
+def test_what_the_log_says_chooses_the_first_action(text: str, rule: str, start: str, rules: RuleSet) -> None:
+    found = _first(text, rules)
+    assert found.rule == rule
+    assert found.fixes[0].do.startswith(start), [fix.do for fix in found.fixes]
+
+
+@pytest.mark.parametrize(("text", "never"), NEVER)
+def test_what_the_log_rules_out_is_not_advised(text: str, never: str, rules: RuleSet) -> None:
+    shown = [f"{fix.do} {fix.run or ''}" for fix in _first(text, rules).fixes]
+    assert shown
+    assert not [one for one in shown if re.search(never, one)]
+
+
+def test_a_check_says_which_of_its_names_the_reader_replaces(rules: RuleSet) -> None:
+    log = 'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    y = x[index]\n'
+    text = "IndexError: index 7 is out of bounds for dimension 0 with size 5\n"
+    assert "Put your own in place of index and x." in (_first(text, rules).decide_note or "")
+    assert "Put your own" not in (_first(log + text, rules).decide_note or "")
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("print(torch.isfinite(t).all())", "", "Put your own in place of t."),
+        ("print([p for p in model.parameters()])", "model(x)", ""),
+        ("print(a, b, c)", "", "Put your own in place of a, b and c."),
+        ("ls -l FILE; head -c 9 FILE", "", "Put your own in place of FILE."),
+        ("kill PID", "", "Put your own in place of PID."),
+        ("export NCCL_DEBUG=INFO", "", ""),
+    ],
+)
+def test_names_to_put_in(command: str, code: str, said: str) -> None:
+    assert to_put_in(command, "", code) == said
+
+
+def test_a_statement_that_is_none_of_python_has_no_names() -> None:
+    assert stand_ins("print(", "") == ()
