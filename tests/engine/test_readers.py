@@ -32,6 +32,17 @@ NDARRAY = (
     "/AppleInternal/Library/BuildRoots/a/com.apple.xbs/Sources/MetalPerformanceShaders/MPSCore/Types/MPSNDArray.mm:{line}: "
     "failed assertion `[MPSNDArray initWithDevice:descriptor:] Error: {what}'\n"
 )
+CLONE = (
+    'Traceback (most recent call last):\n  File "/usr/lib/python3.11/runpy.py", line 198, in _run_module_as_main\n    return _run_code(\n'
+    '  File "{file}", line 71, in <module>\n    main()\n  File "{inner}", line 102, in start\n    limit = engine.max_ragged_tokens\n'
+    "AttributeError: 'InferenceEngineV2' object has no attribute 'max_ragged_tokens'\n"
+)
+MII = "/srv/DeepSpeed-MII/mii/"
+MAC = (
+    'Traceback (most recent call last):\n  File "/Users/me/net/demo.py", line 4, in <module>\n    x = x.cuda()\n'
+    '  File "/opt/homebrew/lib/python3.11/site-packages/torch/cuda/__init__.py", line 310, in _lazy_init\n'
+    '    raise AssertionError("Torch not compiled with CUDA enabled")\nAssertionError: Torch not compiled with CUDA enabled\n'
+)
 BYTES, ELEMENTS = "total bytes of NDArray > 2**32", "product of dimension sizes > 2**31"
 
 # (text, the rule, how its first fix begins)
@@ -49,6 +60,12 @@ FIRST = [
     (NDARRAY.format(line=850, what=BYTES), "mps-array-limit", "Make the input smaller, or work in parts (tiles of the image, chunks of the sequence, half the batch), so that no tensor passes 4 GiB"),
     (NDARRAY.format(line=705, what=ELEMENTS), "mps-array-limit", "Make the input smaller, or work in parts (tiles of the image, chunks of the sequence, half the batch), so that no tensor has 2^31"),
     ("Requested to load BaseModel\n" + NDARRAY.format(line=850, what=BYTES), "mps-array-limit", "Scale image and mask down before the sampler"),
+    (CLONE.format(file=MII + "entrypoints/server.py", inner=MII + "batching/queue.py"), "packages-out-of-step",
+     "Compare the versions of deepspeed-mii and deepspeed, on which it is built"),
+    # a script beside the package is the reader's own, and so is a module that lies at its top
+    (CLONE.format(file="/srv/kobo/kobo/train.py", inner="/srv/kobo/kobo/loop.py"), "own-code-error", "Correct the name max_ragged_tokens"),
+    (MAC, "cuda-on-mac", "Change the line that calls .cuda()"),
+    ("$ python demo.py --device=mps\n" + MAC, "cuda-on-mac", "Run it on a machine with an NVIDIA GPU"),
 ]  # fmt: skip
 
 # (text, what is wrong for this reader)

@@ -123,7 +123,7 @@ def _in_quotes(before: str) -> bool:
 
 
 def stand_ins(statement: str, code: str) -> tuple[str, ...]:
-    """The names of a line of Python that neither it, Python nor the reader's ``code`` defines, in its order."""
+    """The names of a line of Python that neither it, Python nor the reader's ``code`` defines, in order."""
     import ast
     import builtins
 
@@ -146,8 +146,8 @@ def stand_ins(statement: str, code: str) -> tuple[str, ...]:
 
 # what rules write in commands of the shell for a thing that only the reader knows
 _BLANKS = (
-    r"(?<![\w$.-])(FILE|PACKAGE|PID|MAIN_PID|WORKER_PID|NODE|FIRST_NODE|MODEL|MODEL_FILE|GPU|JOBID|POD|MOUNT|SYMBOL"
-    r"|OLDER_VERSION|YOUR_PACKAGE|YOUR_MODULE|URL_FROM_THE_MESSAGE|PATH_OF_THE_LIBRARY)(?!=|\w)"
+    r"(?<![\w$.-])(FILE|PACKAGE|PID|MAIN_PID|WORKER_PID|NODE|FIRST_NODE|MODEL|MODEL_FILE|GPU|JOBID|POD|MOUNT"
+    r"|SYMBOL|OLDER_VERSION|YOUR_PACKAGE|YOUR_MODULE|URL_FROM_THE_MESSAGE|PATH_OF_THE_LIBRARY)(?!=|\w)"
 )
 
 
@@ -158,8 +158,8 @@ def to_put_in(command: str | None, said: str, code: str) -> str:
     if is_python(command):
         names = stand_ins(command, code)
     else:
-        named = dict.fromkeys(re.findall(_BLANKS, command))
-        names = tuple(name for name in named if not re.search(rf"\b{name}\b", said))
+        blanks = dict.fromkeys(re.findall(_BLANKS, command))
+        names = tuple(name for name in blanks if not re.search(rf"\b{name}\b", said))
     if not names:
         return ""
     *most, last = names

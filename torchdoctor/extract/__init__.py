@@ -38,6 +38,7 @@ NAMESPACES = {
     "python": "python_error",
     "operator": "operator",
     "index": "index",
+    "pair": "pair",
     "context": "context",
 }
 

@@ -1,8 +1,8 @@
 """What an index that is out of range stands for: the operation and the frames decide.
 
 An embedding looks up ids of tokens, positions or categories; one_hot, losses and metrics take class labels; a
-sampler counts its own steps. A GPU's assertion has no frames: those of the exceptions beside it count, and show
-the program rather than the line.
+sampler counts its own steps. A GPU's assertion has no frames: those of the exceptions beside it count, and
+show the program rather than the line.
 """
 
 from __future__ import annotations

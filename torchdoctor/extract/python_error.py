@@ -18,6 +18,7 @@ FACTS: dict[str, str] = {
     "python.suggests": "str: what Python says it may have been: Did you mean …",
     "python.unimported": "str: the module that Python says may not have been imported",
     "python.name": "str: the name, key, file or module that the message is about",
+    "python.class": "str: the class that lacks the attribute, where it is none of Python's own types",
     "python.extension_package": "str: the package, compiled against torch, whose module is missing",
 }
 
@@ -33,7 +34,7 @@ _FORMS = {
     "NameError": r"(?:name|free variable) '(?P<name>[^']{1,200})' ",
     "UnboundLocalError": r"(?:local variable|cannot access local variable) '(?P<name>[^']{1,200})'",
     "AttributeError": (
-        r"(?:'[\w.]{1,200}' object|type object '[\w.]{1,200}'|(?:partially initialized )?module "
+        r"(?:'(?P<cls>[\w.]{1,200})' object|type object '[\w.]{1,200}'|(?:partially initialized )?module "
         r"'[\w.]{1,200}') has no attribute '(?P<name>[^']{1,200})'|'super' object has no attribute"
         r"|can't (?:set|delete) attribute"
     ),
@@ -105,6 +106,12 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield "name", name
         if kind in ("ModuleNotFoundError", "ImportError") and "No module named" in event.text:
             yield "extension_package", torch_extensions.of_module(name)
+    if kind == "AttributeError":
+        owner = groups.get("cls") or ""
+        yield (
+            "class",
+            owner if owner[:1].isupper() and owner not in ("NoneType", "Namespace", "Tensor") else None,
+        )
     text = event.text[:4_000]
     for fact, sign, words in (("suggests", "ou mean", _SUGGESTS), ("unimported", " to import ", _UNIMPORTED)):
         said = pattern(words).search(text) if sign in text else None

@@ -218,6 +218,7 @@ def as_one_stack(frames: list[Frame], short: bool = False) -> list[Frame]:
         frames = [_of(frames[0], "python"), *frames[1:]]
     if any("pip-install-" in frame.file or frame.package == "pip" for frame in frames):
         frames = [_of(frame, "pip") if frame.file == "<string>" else frame for frame in frames]
+    frames = _of_a_clone(frames)
     if not short and not any(
         frame.package == "PyInstaller" or frame.file.startswith(("torch/", "torch\\")) for frame in frames
     ):
@@ -232,6 +233,48 @@ def as_one_stack(frames: list[Frame], short: bool = False) -> list[Frame]:
             frame = _of(frame, package) if package else frame
         found.append(frame)
     return found
+
+
+def _of_a_clone(frames: list[Frame]) -> list[Frame]:
+    """The frames, with those of a project whose own command runs from a clone as that project's.
+
+    What a start script of an environment calls is installed there, from whatever folder: ns-train of
+    ``nerfstudio/nerfstudio``. ``python -m`` runs a part of a package, too. It is not the user's where the
+    folder above the package bears its name, and the part lies deeper than a script:
+    ``DeepSpeed-MII/mii/launch/server.py``.
+    """
+    first = frames[0]
+    at = next((number for number, frame in enumerate(frames) if not frame.package), None)
+    if at is None or any(frame.package not in ("python", first.package) for frame in frames[:at]):
+        return frames
+    script = _script(first.file.replace("\\", "/")) == first.package != ""
+    module = first.package == "python" and first.function == "_run_module_as_main"
+    root, name = _project(frames[at].file.replace("\\", "/"))
+    deep = frames[at].file.replace("\\", "/").removeprefix(root).count("/") > 1
+    if not root or not (script or (module and deep and frames[at].function == "<module>")):
+        return frames
+    return [
+        _of(one, name) if not one.package and one.file.replace("\\", "/").startswith(f"{root}/") else one
+        for one in frames
+    ]
+
+
+def _project(path: str) -> tuple[str, str]:
+    """(folder, name) of the package in a clone that a file belongs to; empty where the path shows none."""
+    parts = path.split("/")
+    for number in range(1, len(parts) - 1):
+        package = _folded(parts[number])
+        above = [_folded(part) for part in parts[max(0, number - 2) : number]]
+        if above[-1:] in (["src"], ["python"]):
+            above = above[:-1]
+        clone = above[-1] if above else ""
+        if package and (clone == package or clone.endswith(f"-{package}")):
+            return "/".join(parts[: number + 1]), parts[number]
+    return "", ""
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("_", "-")
 
 
 def _private(name: str) -> bool:
