@@ -167,9 +167,9 @@ def test_a_hosted_notebook_is_not_sent_to_the_host(notebook: str) -> None:
         ("deepspeed --num_gpus 8 fit.py\n", "deepspeed --enable_each_rank_log logs train.py"),
         ("mpirun -np 4 python fit.py\n", "mpirun --output-filename logs python train.py"),
         ("Submitted batch job 4711\nsrun: job 4711 has been allocated resources\n",
-         "sacct -j 4711 --format=JobID,State%30,ExitCode,MaxRSS,ReqMem,NodeList"),
-        ("$ kubectl logs fit-worker-0\n", "kubectl describe pod fit-worker-0 | grep -A6 'Last State'"),
-        ("root@c295e3b7cf53:/w# python a.py\n", "docker inspect --format '{{.State.ExitCode}} {{.State.OOMKilled}}' CONTAINER"),
+         "sacct -j 4711 --format=JobID,State%30,ExitCode,Elapsed,Timelimit,MaxRSS,ReqMem,NodeList"),
+        ("$ kubectl logs fit-worker-0\n", "kubectl describe pod fit-worker-0 | grep -A6 -E '^Name:|Last State'"),
+        ("root@c295e3b7cf53:/w# python a.py\n", "docker inspect --format '{{.State.ExitCode}} {{.State.OOMKilled}}' $(docker ps -lq)"),
     ],
 )  # fmt: skip
 def test_the_first_action_gets_the_words_of_the_lost_process(head: str, run: str, rules: RuleSet) -> None:
@@ -464,7 +464,7 @@ def test_advice_that_is_wrong_for_this_reader_is_never_shown(text: str, never: s
         ("meta-tensor-no-data", "to_empty", r"\.to\(device\)"),
         ("extension-stale-lock", "lock", "wheel"),
         ("cudnn-execution-failed", "contiguous", "^Free memory"),
-        ("scheduler-oom-kill", "--mem=", ""),
+        ("scheduler-oom-kill", "--mem", "256G"),
         ("libtorch-mixed", "server", ""),
     ],
 )

@@ -33,6 +33,7 @@ def answer(
         rank = first.rank
     words = rules.text(head.rule.id)
     advice = Advice(best, head, facts)
+    fixes, decide = advice.fixes(words), advice.decides(words.decide_with)
     behind = (item.event for member in (head, *under) for item in member.occurrences)
     return Diagnosis(
         rule=head.rule.id,
@@ -48,8 +49,8 @@ def answer(
         evidence=_evidence(best, head),
         missing=best.missing,
         leads_to=tuple(_link(member) for member in under),
-        fixes=advice.fixes(words),
-        decide_with=advice.command(words.decide_with),
+        fixes=fixes,
+        decide_with=decide if decide not in [fix.run for fix in fixes[:1]] else None,
         decide_note=words.decide_note,
         references=words.references,
         reasons=reasons(head, under, first),
