@@ -475,3 +475,21 @@ def test_advice_of_a_rule_keeps_what_was_found_wrong(
     text = " ".join(f"{item.fix.do} {item.fix.run or ''}" for item in fixes)
     assert needed in text
     assert not (never and re.search(never, fixes[0].fix.do if never.startswith("^") else text))
+
+
+# DeepSpeed's probe for libaio fails on every Windows, and the build goes on
+AIO_PROBE = """\
+PS C:\\src\\DeepSpeed-0.15.1> .\\build_win.bat
+LINK : fatal error LNK1181: cannot open input file 'aio.lib'
+ [WARNING]  async_io requires the dev libaio .so object and headers but these were not found.
+Traceback (most recent call last):
+  File "C:\\src\\DeepSpeed-0.15.1\\op_builder\\builder.py", line 103, in assert_no_cuda_mismatch
+    raise CUDAMismatchException(
+op_builder.builder.CUDAMismatchException: >- DeepSpeed Op Builder: Installed CUDA version 12.4 does not match the version torch was compiled with 11.8, unable to compile cuda/cpp extensions without a matching cuda version.
+"""
+
+
+def test_a_probe_of_a_build_is_not_its_failure(rules: RuleSet) -> None:
+    found = first(AIO_PROBE, rules)
+    assert found.rule == "extension-cuda-mismatch"
+    assert not [fix.do for fix in found.fixes if "libaio" in fix.do or "apt-get" in (fix.run or "")]
