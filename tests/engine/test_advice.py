@@ -285,7 +285,7 @@ HUB = "huggingface_hub.errors.HfHubHTTPError: {} for url: https://huggingface.co
         (OOM.format(path="/x/lib/python3.10/site-packages/vllm/v1/worker.py", function="execute_model"), "Lower --gpu"),
         (OOM.format(path="/home/me/ComfyUI/execution.py", function="process"), "Start ComfyUI with --lowvram"),
         (OOM.format(path="/x/lib/python3.10/site-packages/sglang/srt/model.py", function="forward"), "Lower --mem-frac"),
-        (SHM.format("docker run --rm -it image python train.py\n"), "Give the container a larger /dev/shm"),
+        (SHM.format("docker run --rm -it image python train.py\n"), "Start the container again with a larger /dev/shm"),
         (SHM.format("KUBERNETES_SERVICE_HOST=10.0.0.1\n"), "Mount an emptyDir"),
         (GFX.format("7600 XT", "1102"), "Let the card pose as gfx1100"),
         (GFX.format("6600", "1032"), "Let the card pose as gfx1030"),

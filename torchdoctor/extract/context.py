@@ -74,7 +74,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "/var/run/secrets/", ".svc.cluster.local",
     ),
     "slurm": ("slurmstepd", "srun: ", "sbatch ", "SLURM_", "/slurmd/", "slurm_script", "scancel", "SLURMEnv",
-        "oom_memcg=/slurm"),
+        "oom_memcg=/slurm", "JobState="),
     "ray": ("(RayWorkerWrapper ", "ray::", "raylet", "ray.exceptions", "/ray/_private/", "RayTaskError"),
     "colab": ("/content/", "https://localhost:8080/", "googlecolab", "google.colab", "COLAB_"),
     "kaggle": ("/kaggle/", "KAGGLE_"),
