@@ -34,7 +34,8 @@ def answer(
         rank = first.rank
     words = rules.text(head.rule.id)
     advice = Advice(best, head, facts)
-    check = advice.command(words.decide_with)
+    fixes, check = advice.fixes(words), advice.decides(words.decide_with)
+    check = check if check not in [fix.run for fix in fixes[:1]] else None
     code = str(facts.fact("log.code").value or "")
     note = words.decide_note or ""
     behind = (item.event for member in (head, *under) for item in member.occurrences)
@@ -52,7 +53,7 @@ def answer(
         evidence=_evidence(best, head),
         missing=best.missing,
         leads_to=tuple(_link(member) for member in under),
-        fixes=advice.fixes(words),
+        fixes=fixes,
         decide_with=check,
         decide_note=" ".join(filter(None, (note.rstrip(), to_put_in(check, note, code)))) or None,
         references=words.references,

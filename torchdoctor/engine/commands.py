@@ -26,7 +26,7 @@ _NEEDS = {
         "apt-get", "ldconfig", "ldd", "dmesg", "modprobe", "systemctl", "journalctl", "LD_LIBRARY_PATH",
         "sysctl", "/proc/", "/dev/shm", "/sys/", "dkms", "lspci", "getent", "ip -br", "fuser", "usermod",
         "mount", "nvidia-ctk", "apt-mark", "dmidecode", "ipmitool", "reboot", "poweroff", "ss -ltnp",
-        "ss -tnp", "setsid", "mkswap", "rmmod", "ibstat", "ibv_devinfo",
+        "ss -tnp", "setsid", "mkswap", "rmmod", "ibstat", "ibv_devinfo", "show_gids",
     ),
     ("windows",): ("winget", "reg add", "netstat -ano", "py -m", "findstr", "Get-Counter"),
     ("slurm",): ("sbatch", "srun", "scontrol", "sacct", "sinfo"),
@@ -52,7 +52,6 @@ _HOST = (
 _HOSTED = frozenset({"colab", "kaggle"})
 # where the machine is somebody else's, so that what needs root is his to do
 _SHARED = frozenset({"slurm", "kubernetes", "colab", "kaggle"})
-_PLAIN_LAUNCH = r"\btorchrun --nproc_per_node=gpu(?= train\.py)"
 _CELL_PIP = r"(?:!?\S*python\S* -m |!)?pip (?=(?:install|uninstall|list|show) )(?![^\n]*(?:&&|\|\||[;|]))"
 _PROGRAM = r"(?:python|torchrun)\b[^;&|\n]{0,80}\btrain\.py[^;&|\n]{0,40}"
 # what the loader and Python read once, when a process starts: too late in a kernel that runs
@@ -110,11 +109,8 @@ def adapted(
     seen: Mapping[str, frozenset[str]],
     script: str | None,
     interpreter: str = "",
-    launcher: str = "",
 ) -> str | None:
-    """The command with the reader's launcher, script and pip; None where his shell has none like it."""
-    if launcher:
-        command = pattern(_PLAIN_LAUNCH).sub(launcher, command)
+    """The command with the reader's script and pip; None where his shell has none like it."""
     if not pattern(_OTHER_ENVIRONMENT).search(command):
         command = pattern(_PIP).sub(_pip(seen, interpreter), command)
     if _ROOT & seen.get("runtime", frozenset()) and "systemctl" not in command:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from torchdoctor.engine import commands, outputs, surroundings
+from torchdoctor.engine import commands, launch, surroundings
 from torchdoctor.engine.conditions import holds
 from torchdoctor.engine.wording import COMMANDS, asked, filled, first_known, to_put_in
 from torchdoctor.model import Fact, Fix, State
@@ -77,17 +77,30 @@ class Advice:
 
     def _adapted(self, fix: Fix) -> Fix:
         run = self.command(fix.run)
+        where = launch.where(run, fix.do, self._launch(), self._seen) if run else ""
         blanks = "" if is_python(run or "") else to_put_in(run, fix.do, "")
-        return replace(
-            fix, do=" ".join(filter(None, (fix.do + _restarts(fix.do, run or ""), blanks))), run=run
-        )
+        do = fix.do + (where or _restarts(fix.do, run or ""))
+        return replace(fix, do=" ".join(filter(None, (do, blanks))), run=run)
+
+    def decides(self, command: str | None) -> str | None:
+        """The command that settles the cause, with the values of the message; None where one is unknown."""
+        fix = filled(Fix("", command, "safe"), self._values(self._places[0])) if command else None
+        return self.command(fix.run) if fix is not None else None
 
     def command(self, command: str | None) -> str | None:
         """A command of the rule in this reader's shell; None where it is not for his platform."""
         if not command or not commands.fits(command, self._seen):
             return None
-        launcher = outputs.start(self._seen, self._ask(self._places[0])) if "torchrun" in command else ""
-        return commands.adapted(command, self._seen, self._script, self._interpreter, launcher)
+        if " train.py" in command:
+            ranked = self._places[0].event.rank is not None
+            started = launch.started(command, self._launch(), ranked)
+            if started is None:
+                return None
+            command = started
+        return commands.adapted(command, self._seen, self._script, self._interpreter)
+
+    def _launch(self) -> launch.Launch:
+        return launch.of(self._seen, self._ask(self._places[0]), self._script)
 
 
 def _restarts(do: str, run: str) -> str:

@@ -74,7 +74,8 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "KUBERNETES_", "kubectl ", "OOMKilled", "CrashLoopBackOff", "kubelet", "kubepods",
         "/var/run/secrets/", ".svc.cluster.local",
     ),
-    "slurm": ("slurmstepd", "srun: ", "sbatch ", "SLURM_", "/slurmd/", "slurm_script", "scancel", "SLURMEnv"),
+    "slurm": ("slurmstepd", "srun: ", "sbatch ", "SLURM_", "/slurmd/", "slurm_script", "scancel", "SLURMEnv",
+        "oom_memcg=/slurm", "JobState="),
     "ray": ("(RayWorkerWrapper ", "ray::", "raylet", "ray.exceptions", "/ray/_private/", "RayTaskError"),
     "colab": ("/content/", "https://localhost:8080/", "googlecolab", "google.colab", "COLAB_"),
     "kaggle": ("/kaggle/", "KAGGLE_"),
@@ -123,7 +124,7 @@ _OWN_GFX = r"(?:amdhsa--|GPU arch ?: ?|gcnArchName[=: '\"]+)(gfx\d{3,4}[a-f]?)\b
 _TASKS = r"(?:--n?tasks-per-node[= ]|SLURM_N?TASKS_PER_NODE=)(\d{1,4})\b"
 _ALL_TASKS = r"(?:--ntasks[= ]|SLURM_NTASKS=|\bsrun (?:-\S+ ){0,6}-n ?)(\d{1,5})\b"
 _NODES = (
-    r"(?:--nn?odes[= ]|SLURM_(?:JOB_NUM_NODES|NNODES)=|\b(?:srun|#SBATCH|sbatch) (?:-\S+ ){0,6}-N ?)"
+    r"(?:--nn?odes[= ]|SLURM_(?:JOB_NUM_NODES|NNODES)=|(?:\bsrun|#SBATCH|\bsbatch) (?:-\S+ ){0,6}-N ?)"
     r"(\d{1,4})\b"
 )
 _LAUNCHER = "Setting OMP_NUM_THREADS environment variable for each process"  # torchelastic's first words
@@ -246,6 +247,8 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
             if places:
                 seen[name][tag] = min(places)
     _settle(seen, text)
+    if any(map(_of_ray, transcript.events)):
+        seen["runtime"].setdefault("ray", 0)
     for name, tags in seen.items():
         if tags:
             yield Fact.known(f"context.{name}", tuple(tags), text.source(min(tags.values())))
@@ -269,6 +272,11 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
     ranks = len({one.rank for one in transcript.events if one.rank is not None})
     if ranks:
         yield Fact.known("context.ranks", ranks, "text")
+
+
+def _of_ray(event: Event) -> bool:
+    """Ray names another node's worker by pid and address; vLLM writes the pid alone of its processes."""
+    return " pid=" in event.stream and (event.stream.startswith("Ray") or event.host is not None)
 
 
 def _named_paths(text: _Text) -> list[str]:

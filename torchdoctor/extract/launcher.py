@@ -1,17 +1,45 @@
-"""Whether the ranks ran under another Python than the shell's: by which, where and the launcher's lines."""
+"""How the ranks were started, as the text shows it: on how many machines, by which Python, as whose ranks.
+
+Sources: the options of torchrun, accelerate launch, srun and DeepSpeed's pdsh; the prefix of Ray's workers
+on other nodes than the driver's; the calls by which TRL, OpenRLHF, verl, vLLM and SGLang join a server of a
+model and its trainer into one group.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found
-from torchdoctor.model import Event, Fact, Transcript
-from torchdoctor.patterns import Patterns
+from torchdoctor.extract import Found, once_a_text
+from torchdoctor.model import Event, EventKind, Fact, Transcript
+from torchdoctor.patterns import Patterns, pattern
 
 FACTS: dict[str, str] = {
     "launcher.other_python": "bool: python is of another installation than torchrun, or than the ranks'",
+    "launcher.several_nodes": "bool: ranks of more than one machine are shown; unknown where none are",
+    "launcher.gloo_interface": "str: what GLOO_SOCKET_IFNAME is set to somewhere in the text",
+    "launcher.two_programs": "bool: the group joins a server of a model and its trainer, two programs",
 }
+
+# what launchers are told, and print, of several machines
+_SEVERAL = (
+    r"(?:--n?nodes|--num[_-](?:machines|nodes)|SLURM_(?:JOB_NUM_NODES|NNODES)|\bn(?:um_)?nodes|\bnum_machines)"
+    r"[ =:]{1,3}(?:[2-9]\b|[1-9]\d{1,4}\b)"
+    r"|(?:--(?:node|machine)[_-]rank|\bNODE_RANK|SLURM_NODEID)[ =]{1,2}[1-9]"
+    r"|(?:\bsrun|#SBATCH|\bsbatch) (?:-\S+ ){0,6}-N ?(?:[2-9]\b|[1-9]\d{1,4}\b)"
+    r"|\bcmd = pdsh "
+)
+_SEVERAL_MARKS = ("node", "NODE", "machine", " -N", "pdsh")
+_ADDRESS = r"\d{1,3}(?:\.\d{1,3}){3}"
+_BOTH_RANKS = r"\brank ?[=:] ?(\d{1,6}),? ?\(?local_rank ?[=:] ?(\d{1,4})\b"
+_MOST_GPUS = 16  # that one machine has
+_OF_RANKS = (EventKind.NCCL, EventKind.WATCHDOG, EventKind.LAUNCHER, EventKind.SCHEDULER)
+_GLOO = r"\bGLOO_SOCKET_IFNAME=[\"']?([A-Za-z][\w.-]{0,14})"
+_JOINS = (
+    "StatelessProcessGroup", "stateless_init_process_group", "PyNcclCommunicator(pg,", "init_communicator",
+    "init_weight_update_group", "init_weights_update_group", "vllm_client.py", "vllm_serve.py",
+    "trl vllm-serve",
+)  # fmt: skip
 
 LINE_CHARS = 400
 
@@ -54,7 +82,57 @@ _PATTERNS = Patterns(_SOURCES)
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
-    """Facts of two installations that the text names; nothing where it names one, or no launcher."""
+    """Facts of several machines, of two programs in one group, and of two installations that are named."""
+    if _several_nodes(transcript):
+        yield "several_nodes", True
+    interface = _gloo_interface(transcript)
+    if interface:
+        yield "gloo_interface", interface
+    if _two_programs(transcript):
+        yield "two_programs", True
+    yield from _installations(event, transcript)
+
+
+@once_a_text
+def _several_nodes(transcript: Transcript) -> bool:
+    hosts = set()
+    for event in transcript.events:
+        text = event.text  # a job script's options are comments
+        if any(mark in text for mark in _SEVERAL_MARKS) and pattern(_SEVERAL).search(text):
+            return True
+        if event.quoted:
+            continue
+        if event.host and (event.rank is not None or event.kind in _OF_RANKS):
+            hosts.add(event.host)
+            if pattern(_ADDRESS).fullmatch(event.host):  # Ray and pdsh: another machine
+                return True
+        if len(hosts) > 1 or (event.rank is not None and event.rank >= _MOST_GPUS):
+            return True
+        both = pattern(_BOTH_RANKS).search(text) if "local_rank" in text else None
+        if both is not None and int(both[1]) > int(both[2]):
+            return True
+    return False
+
+
+@once_a_text
+def _gloo_interface(transcript: Transcript) -> str:
+    for event in transcript.events:
+        found = pattern(_GLOO).search(event.text) if "GLOO_SOCKET_IFNAME=" in event.text else None
+        if found is not None:
+            return found[1]
+    return ""
+
+
+@once_a_text
+def _two_programs(transcript: Transcript) -> bool:
+    for event in transcript.events:
+        shown = f"{event.text}\n" + "\n".join(f"{one.file} {one.function} {one.code}" for one in event.frames)
+        if any(mark in shown for mark in _JOINS):
+            return True
+    return False
+
+
+def _installations(event: Event, transcript: Transcript) -> Iterator[Found]:
     shell = (
         _first("python", transcript) or _first("python-said", transcript) or _has_missing(event, transcript)
     )

@@ -35,6 +35,10 @@ FACTS: dict[str, str] = {
     "nccl.roce": "bool: the failed connection ran over RoCE: its addresses hold those of IPv4",
     "nccl.link_fault": "bool: a line tells of a network port or link that went down; unknown without one",
     "nccl.cpu_tensor": "bool: a tensor on the CPU was given to NCCL",
+    "nccl.shared_gpu": "str: PCI address of the GPU that two ranks took, as nvidia-smi and lspci write it",
+    "nccl.shared_gpus": "int: how many GPUs of the node are taken by two ranks or more",
+    "nccl.sharing_ranks": "int: how many ranks of the node take these",
+    "nccl.ranks_are_bound": "bool: several GPUs are shared, or one with an index above 0: ranks choose",
     "nccl.ranks_timed_out": "list: ranks whose watchdog gave up",
     "nccl.all_timed_out": "bool: the watchdogs of all ranks from 0 up gave up; no other rank is shown",
     "nccl.same_group": "bool: the compared watchdog lines name one process group; unknown before torch 2.3",
@@ -62,6 +66,12 @@ _MARKS = (
     "NCCL", "nccl", "collective operation timeout", "Tensors must be CUDA and dense",
     "No backend type associated with device type",
 )  # fmt: skip
+
+# "%lx" of the bus's address without its separators: domain, bus (2 digits), device (2), function (1)
+_DUPLICATE = (
+    r"Duplicate GPU detected : rank (\d{1,6}) and rank (\d{1,6}) both on CUDA device ([0-9a-f]{1,13})\b"
+)
+_INDEX = r" \[(\d{1,3})\] [^\n]{0,80}$"  # "host:pid:tid [1] init.cc:795 NCCL WARN ": the current device
 
 # NCCL WARN lines of healthy runs
 _HARMLESS = ("Failed to open libibverbs", "Connection closed by localRank", "Cuda driver version", "GDRCOPY")
@@ -118,6 +128,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             yield from _timeout(found)
     if any(mark in text for mark in _MARKS):
         yield from _error(event, transcript)
+    if "Duplicate GPU detected" in text:
+        yield from _shared(event, transcript)
     if gives_up or "NCCL communicator was aborted" in text or "exhausted" in text:
         yield from _ranks(event, transcript)
 
@@ -184,6 +196,44 @@ def _error(event: Event, transcript: Transcript) -> Iterator[Found]:
     on_cpu = "device type cpu" in text or "must be CUDA and dense" in text
     if on_cpu or reason:
         yield "cpu_tensor", on_cpu
+
+
+def _shared(event: Event, transcript: Transcript) -> Iterator[Found]:
+    """Which GPU two ranks took, and how many ranks and GPUs of this node are in the same trouble."""
+    found = pattern(_DUPLICATE).search(event.text)
+    if found is None:
+        return
+    yield "shared_gpu", _address(found[3])
+    lines = _duplicates(transcript).get(event.host or "", ())
+    cards = {card for _, card, _ in lines}
+    ranks = {rank for pair, _, _ in lines for rank in pair}
+    if lines:
+        yield "shared_gpus", len(cards)
+        yield "sharing_ranks", len(ranks)
+        if len(cards) > 1 or any(index for _, _, index in lines):
+            yield "ranks_are_bound", True
+        elif len(ranks) > 2:  # all of them on the one
+            yield "ranks_are_bound", False
+
+
+def _address(number: str) -> str:
+    digits = number.zfill(9)
+    return f"{digits[:-5]}:{digits[-5:-3]}:{digits[-3:-1]}.{digits[-1]}"
+
+
+@once_a_text
+def _duplicates(transcript: Transcript) -> dict[str, list[tuple[tuple[str, str], str, int]]]:
+    """(two ranks, GPU, index of the current device) of each such line, by the host that printed it."""
+    told: dict[str, list[tuple[tuple[str, str], str, int]]] = {}
+    for event in transcript.events:
+        if event.quoted or "Duplicate GPU detected" not in event.text:
+            continue
+        for found in pattern(_DUPLICATE).finditer(event.text):
+            before = event.text[max(0, found.start() - 200) : found.start()].rpartition("\n")[2]
+            index = pattern(_INDEX).search(before)
+            one = ((found[1], found[2]), found[3], int(index[1]) if index is not None else 0)
+            told.setdefault(event.host or "", []).append(one)
+    return told
 
 
 def _link(event: Event, transcript: Transcript) -> Found:

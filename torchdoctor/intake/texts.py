@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _WARNING_LINES = 24
 _WARNING = (
-    r"(?P<file>(?:[A-Za-z]:[\\/][^:\n]{1,300}?|[^\s:\[\]|]+\.(?:pyx?|ipynb)|<[\w .:-]{1,60}>|[^\s:\[\]"
+    r"(?P<file>(?:(?<!\w)[A-Za-z]:[\\/][^:\n]{1,300}?|[^\s:\[\]|]+\.(?:pyx?|ipynb)|<[\w .:-]{1,60}>|[^\s:\[\]"
     r"|]+)):(?P<line>\d+): (?P<type>[\w.]*Warning)\b"
 )
 

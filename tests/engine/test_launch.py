@@ -1,0 +1,138 @@
+"""What starts the reader's ranks, on which machines, and where their variables are set."""
+
+# ruff: noqa: E501 - a line of a log is one line
+
+from __future__ import annotations
+
+import pytest
+
+from torchdoctor.catalog import RuleSet
+from torchdoctor.engine import FactBook, diagnose
+from torchdoctor.engine.launch import Launch, started, where
+from torchdoctor.intake import read_text
+from torchdoctor.model import Diagnosis
+
+ONE = Launch("torchrun --nproc_per_node=4", "", shown=True, several=False, server=False)
+NODES = Launch("torchrun --nproc_per_node=8", "", shown=True, several=True, server=False)
+SRUN = Launch("srun python", "", shown=True, several=True, server=False)
+DEEPSPEED = Launch("deepspeed", "", shown=True, several=True, server=False)
+SERVER = Launch("torchrun --nproc_per_node=gpu", "", shown=False, several=False, server=True)
+RANKS = "torchrun --nproc_per_node=gpu train.py"
+
+# two launchers on one node with two cards
+TWICE = """\
+gpu041:73110:73877 [0] init.cc:943 NCCL WARN Duplicate GPU detected : rank 10 and rank 8 both on CUDA device 17000
+gpu041:73112:73879 [1] init.cc:943 NCCL WARN Duplicate GPU detected : rank 11 and rank 9 both on CUDA device ca000
+"""
+# all ranks of a node on its first card
+UNBOUND = """\
+gpu041:73110:73877 [0] init.cc:943 NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 17000
+gpu041:73111:73878 [0] init.cc:943 NCCL WARN Duplicate GPU detected : rank 2 and rank 0 both on CUDA device 17000
+"""
+SERVER_AND_TRAINER = """\
+  File "/srv/env/lib/python3.11/site-packages/trl/extras/vllm_client.py", line 214, in init_communicator
+    self.pynccl_comm = PyNcclCommunicator(pg, device=device)
+RuntimeError: NCCL error: invalid usage (run with NCCL_DEBUG=WARN for details)
+ws7:20113:20113 [0] init.cc:1012 NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 65000
+"""
+GLOBAL_RANK = """\
+node2: [rank9]: Traceback (most recent call last):
+node2: [rank9]:   File "/srv/segm/pretrain.py", line 118, in <module>
+node2: [rank9]:     torch.cuda.set_device(dist.get_rank())
+node2: [rank9]:   File "/srv/env/lib/python3.11/site-packages/torch/cuda/__init__.py", line 512, in set_device
+node2: [rank9]:     torch._C._cuda_setDevice(device)
+node2: [rank9]: RuntimeError: CUDA error: invalid device ordinal
+node1: [rank2]: torch.distributed.DistBackendError: NCCL communicator was aborted on rank 2.
+"""
+LONELY = "[rank{rank}]: torch.distributed.DistBackendError: NCCL error in: /w/NCCLUtils.hpp:275, unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.19.3\n"
+
+
+def first(text: str, rules: RuleSet) -> Diagnosis:
+    return diagnose(read_text(text), FactBook(None), rules).diagnoses[0]
+
+
+@pytest.mark.parametrize(
+    ("command", "launch", "told"),
+    [
+        (f"A=1 {RANKS}", ONE, "A=1 torchrun --nproc_per_node=4 train.py"),
+        (f"A=1 B='x y' {RANKS} 2>&1 | grep WARN", ONE, "A=1 B='x y' torchrun --nproc_per_node=4 train.py 2>&1 | grep WARN"),
+        # what starts several machines, and the rest of its options, is the reader's
+        (f"A=1 {RANKS}", NODES, "export A=1"),
+        (RANKS, NODES, None),
+        (f"A=1 {RANKS} 2>&1 | grep WARN", NODES, None),
+        ("torchrun --standalone --nproc_per_node=gpu train.py", NODES, None),
+        ("torchrun --standalone --nproc_per_node=gpu train.py", ONE, "torchrun --standalone --nproc_per_node=gpu train.py"),
+        (f"A=1 {RANKS}", SRUN, "A=1 srun python train.py"),
+        # DeepSpeed takes NCCL's own variables along, and no others
+        (f"TORCH_DISTRIBUTED_DEBUG=DETAIL {RANKS}", DEEPSPEED, "printf '%s\\n' TORCH_DISTRIBUTED_DEBUG=DETAIL >> ~/.deepspeed_env"),
+        (f"NCCL_DEBUG=INFO {RANKS}", DEEPSPEED, "export NCCL_DEBUG=INFO"),
+        (f"A=1 {RANKS}", SERVER, "export A=1"),
+        ("CUDA_LAUNCH_BLOCKING=1 python train.py", SERVER, "export CUDA_LAUNCH_BLOCKING=1"),
+        ("CUDA_LAUNCH_BLOCKING=1 python train.py", ONE, "CUDA_LAUNCH_BLOCKING=1 torchrun --nproc_per_node=4 train.py"),
+        ("CUDA_VISIBLE_DEVICES=0 python train.py", ONE, "CUDA_VISIBLE_DEVICES=0 python train.py"),
+        ("python train.py", ONE, "python train.py"),
+        ("python train.py --num_workers 0", ONE, "python train.py --num_workers 0"),
+    ],
+)  # fmt: skip
+def test_a_command_is_that_of_the_reader_s_launcher(command: str, launch: Launch, told: str | None) -> None:
+    assert started(command, launch, ranked=True) == told
+
+
+def test_a_program_of_one_process_keeps_its_start() -> None:
+    assert started("A=1 python train.py", ONE, ranked=False) == "A=1 python train.py"
+
+
+@pytest.mark.parametrize(
+    ("launch", "runtime", "words"),
+    [
+        (ONE, "", ""),
+        (NODES, "", "on every node"),
+        (NODES, "ray", "before ray start"),
+        (NODES, "slurm", "job script"),
+        (ONE, "kubernetes", "under env of the container"),
+    ],
+)
+def test_a_variable_reaches_the_processes(launch: Launch, runtime: str, words: str) -> None:
+    told = where("export A=1", "Do it.", launch, {"runtime": frozenset({runtime} - {""})})
+    assert words in told
+    assert bool(words) == bool(told)
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "never"),
+    [
+        (TWICE, "Start one launcher on each node (Slurm: --ntasks-per-node=1), with one process for each GPU: 4 ranks share 2", "torchrun|31000|set_device"),
+        (UNBOUND, "Bind each process first, torch.cuda.set_device(int(os.environ['LOCAL_RANK'])): ranks 1 and 0 took the GPU at 0000:17:00.0", "CUDA_VISIBLE_DEVICES="),
+        (SERVER_AND_TRAINER, "Give server and trainer different GPUs", "set_device|torchrun"),
+        (GLOBAL_RANK, "Choose the device by the rank on this node", "nproc_per_node=gpu"),
+    ],
+)  # fmt: skip
+def test_the_log_s_ranks_and_hosts_choose_the_action(
+    text: str, start: str, never: str, rules: RuleSet
+) -> None:
+    found = first(text, rules)
+    assert found.fixes[0].do.startswith(start)
+    shown = [f"{fix.do} {fix.run or ''}" for fix in found.fixes[1:]] + [found.fixes[0].run or ""]
+    assert not [text for text in shown for word in never.split("|") if word in text]
+
+
+@pytest.mark.parametrize(
+    ("head", "several"),
+    [
+        ("", False),
+        ("torchrun --nnodes=1 --nproc_per_node=8 fit.py\n", False),
+        ("torchrun --nnodes=2 --node_rank=0 fit.py\n", True),
+        ("accelerate launch --num_machines 4 fit.py\n", True),
+        ("#SBATCH -N 2\n", True),
+        ("INFO parallel_state.py: rank=9 local_rank=1\n", True),
+        ("INFO parallel_state.py: rank=1 local_rank=1\n", False),
+        ("n1:1:1 [0] NCCL INFO comm 0x1 rank 0\nn2:1:1 [0] NCCL INFO comm 0x1 rank 4\n", True),
+        ("n1:1:1 [0] NCCL INFO comm 0x1 rank 0\nn1:2:2 [1] NCCL INFO comm 0x1 rank 1\n", False),
+    ],
+)
+def test_several_machines_get_no_launch_of_one(head: str, several: bool, rules: RuleSet) -> None:
+    runs = [fix.run or "" for fix in first(head + LONELY.format(rank=1), rules).fixes]
+    assert any(run.startswith("export NCCL_DEBUG=INFO") for run in runs) == several
+    assert any("torchrun" in run or "accelerate launch" in run for run in runs) != several or "srun" in str(
+        runs
+    )
