@@ -14,7 +14,7 @@ from torchdoctor.engine.commands import plain
 from torchdoctor.engine.conditions import as_text, order_key
 from torchdoctor.model import Fact, State
 from torchdoctor.patterns import pattern
-from torchdoctor.probes.compatibility import table
+from torchdoctor.probes.compatibility import STABLE_ABI, audio_of, parse, table, vision_of
 
 FACTS = {
     "install.torch": "text: command that installs the build of torch for this reader's machine",
@@ -22,6 +22,8 @@ FACTS = {
     "install.amd": "text: command that installs AMD's own build of torch, with code for more cards",
     "install.rocm": "text: command that installs the build for AMD cards, unless another maker's is seen",
     "install.vega": "text: command that installs the last build with code for Vega, that for ROCm 6.3",
+    "install.torchvision": "text: command that installs the torchvision of the torch that is there, and nothing else",
+    "install.torchaudio": "text: command that installs the torchaudio of the torch that is there, and nothing else",
     "install.cpu": "text: command that installs the CPU build",
     "install.cu118": "text: command that installs the last build for CUDA 11.8, for drivers before 525",
     "install.cu126": "text: command that installs a build for CUDA 12.6, which has Maxwell to Hopper",
@@ -99,8 +101,9 @@ def _build(
     if "macos" in system:
         return None if variant.startswith("cu") else (_STACK, "")
     if variant == "same" and version:
-        release, _, tag = version.partition("+")
-        return f"torch=={release}", _INDEX + tag if re.fullmatch(r"cu\d+|cpu|xpu|rocm[\d.]+", tag) else ""
+        return f"torch=={version.partition('+')[0]}", _index_of(version)
+    if variant in STABLE_ABI:
+        return _companion(variant, version)
     if variant == "cpu":
         return _STACK, f"{_INDEX}cpu"
     if variant in ("amd", "rocm", "vega"):
@@ -116,11 +119,41 @@ def _build(
             return _OF_AMD
         return _STACK, _INDEX + (_ROCM if "amd" in device else "xpu")
     tag = variant if variant.startswith("cu") else _cuda(ask, seen)
+    if variant.startswith("cu") and not _runs(tag, ask):
+        return None
     if variant == "torch" and tag in _OLD:
         return _OLD[tag], f"{_INDEX}{tag}"
     if tag == "cu118" and "aarch64" in seen.get("board", ()):
         return None  # the first CUDA wheels for ARM are of 12.6
     return (_LAST_CU118 if tag == "cu118" else _STACK), _INDEX + tag
+
+
+def _index_of(version: str) -> str:
+    """The index that a build of torch came from, by the tag of its version; "" for that of PyPI."""
+    tag = version.partition("+")[2]
+    return _INDEX + tag if re.fullmatch(r"cu\d+|cpu|xpu|rocm[\d.]+", tag) else ""
+
+
+def _companion(package: str, version: str) -> tuple[str, str] | None:
+    """The release of a package that was compiled against this torch; without what it pins, torch stays."""
+    if not re.match(r"\d+\.\d+", version):
+        return None
+    torch, (first, from_torch) = parse(version), STABLE_ABI[package]
+    if torch >= from_torch:
+        wanted = f"{package}>={'.'.join(map(str, first))}"
+    else:
+        release = audio_of(torch)[:2] if package == "torchaudio" else vision_of(torch)
+        if release is None:
+            return None
+        wanted = f"{package}=={'.'.join(map(str, release))}.*"
+    return f'--no-deps "{wanted}"', _index_of(version)
+
+
+def _runs(tag: str, ask: Callable[[str], Fact]) -> bool:
+    """Does the driver run a build for this CUDA? Within a major version any does; unknown counts as yes."""
+    driver = ask("driver.cuda")
+    offers = order_key(driver.value) if driver.state is State.KNOWN and driver.value else None
+    return not offers or offers >= (float(tag[2:4]),)
 
 
 def _cuda(ask: Callable[[str], Fact], seen: Mapping[str, frozenset[str]]) -> str:

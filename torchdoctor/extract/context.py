@@ -68,6 +68,10 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "This container image and its contents", "_1  | ",
         "/vllm-workspace/", "/sgl-workspace/",
     ),
+    "dockerfile": (  # the image is being built, where no GPU is and nothing that a shell exported
+        "] RUN ", "executor failed running [", "failed to solve", ": RUN ", "The command '/bin/sh -c",
+        "Removing intermediate container",
+    ),
     "podman": ("podman run", "podman exec"),
     "kubernetes": (
         "KUBERNETES_", "kubectl ", "OOMKilled", "CrashLoopBackOff", "kubelet", "kubepods",
@@ -317,6 +321,8 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
         at = text.text.find("/usr/local/lib/python3")  # where Colab keeps its packages
         if at >= 0 and not {"aarch64", "jetson"} & seen["board"].keys():
             runtime.setdefault("colab", at)
+    if "dockerfile" in runtime:  # a container that runs can be started again with other options
+        _only(runtime, "dockerfile", runtime["dockerfile"])
     for notebook in ("colab", "kaggle"):
         if notebook in runtime:
             runtime.setdefault("jupyter", runtime[notebook])
