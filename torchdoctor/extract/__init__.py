@@ -38,6 +38,7 @@ NAMESPACES = {
     "python": "python_error",
     "operator": "operator",
     "context": "context",
+    "kernel": "kernel",
 }
 
 

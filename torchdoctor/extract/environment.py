@@ -149,14 +149,6 @@ def _derive(found: _Found) -> None:
         hidden = hides_all(str(visible.value), count)
         if hidden is not None:
             found.facts["gpu.hidden"] = Fact.known("gpu.hidden", hidden, visible.source)
-    driver = found.facts.get("driver.version")
-    if driver is not None and "driver.cuda" not in found.facts:
-        from torchdoctor.probes.compatibility import cuda_of_driver, parse
-
-        offered = cuda_of_driver(parse(str(driver.value)))
-        if offered is not None:
-            value = ".".join(map(str, offered))
-            found.facts["driver.cuda"] = Fact.known("driver.cuda", value, driver.source)
     arch, lowest = found.facts.get("torch.arch_list"), found.value("gpu.lowest_capability")
     if arch is not None and isinstance(arch.value, tuple) and isinstance(lowest, float):
         covered = covers([str(item) for item in arch.value], lowest)
