@@ -18,7 +18,7 @@ TAGS: dict[str, tuple[str, ...]] = {
     ),
     "program": (
         "trainer", "lightning", "accelerate", "deepspeed", "fsdp", "peft", "diffusers", "vllm", "sglang",
-        "tgi", "comfyui", "ultralytics", "megatron", "webui",
+        "tgi", "comfyui", "ultralytics", "megatron", "webui", "zluda",
     ),
     "owner": ("user", "torch", "package"),
     "backend": ("nccl", "gloo", "mpi"),

@@ -22,8 +22,8 @@ FACTS = {
     "install.amd": "text: command that installs AMD's own build of torch, with code for more cards",
     "install.rocm": "text: command that installs the build for AMD cards, unless another maker's is seen",
     "install.vega": "text: command that installs the last build with code for Vega, that for ROCm 6.3",
-    "install.torchvision": "text: command that installs the torchvision of the torch that is there, and nothing else",
-    "install.torchaudio": "text: command that installs the torchaudio of the torch that is there, and nothing else",
+    "install.torchvision": "text: command that installs the torchvision of the torch that is there, alone",
+    "install.torchaudio": "text: command that installs the torchaudio of the torch that is there, alone",
     "install.cpu": "text: command that installs the CPU build",
     "install.cu118": "text: command that installs the last build for CUDA 11.8, for drivers before 525",
     "install.cu126": "text: command that installs a build for CUDA 12.6, which has Maxwell to Hopper",
@@ -95,15 +95,18 @@ def _build(
 ) -> tuple[str, str] | None:
     """(packages, index) of a variant for these surroundings; an empty index is that of PyPI."""
     device, system = seen.get("device", frozenset()), seen.get("system", frozenset())
+    if "zluda" in seen.get("program", ()) and variant not in ("same", "cpu"):
+        return None  # it runs torch's CUDA build on an AMD card
     version = as_text(ask("torch.version"))
-    if "jetson" in seen.get("board", ()):
+    jetson = "jetson" in seen.get("board", ())
+    if variant in STABLE_ABI:
+        return None if jetson else _companion(variant, version)
+    if jetson:
         return _JETSON.get(_jetpack(ask))
     if "macos" in system:
         return None if variant.startswith("cu") else (_STACK, "")
     if variant == "same" and version:
         return f"torch=={version.partition('+')[0]}", _index_of(version)
-    if variant in STABLE_ABI:
-        return _companion(variant, version)
     if variant == "cpu":
         return _STACK, f"{_INDEX}cpu"
     if variant in ("amd", "rocm", "vega"):
@@ -164,7 +167,8 @@ def _cuda(ask: Callable[[str], Fact], seen: Mapping[str, frozenset[str]]) -> str
         if lowest.value < 7.5:
             return _old(highest) or ("cu118" if highest and highest < (12,) else "cu126")
         if lowest.value >= 10:
-            return "cu130" if highest and highest >= (13,) else "cu128"
+            newest = highest >= (13,) if highest else lowest.value > 12.0
+            return "cu130" if newest else "cu128"
     if highest and highest < (12,):
         return _old(highest) or "cu118"
     if highest and highest >= (13,):

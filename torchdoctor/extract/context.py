@@ -105,6 +105,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "ultralytics": ("/ultralytics/", "Ultralytics"),
     "megatron": ("/megatron/", "Megatron"),
     "webui": ("stable-diffusion-webui", "webui.py", "webui-user"),
+    "zluda": ("ZLUDA", "zluda", "Files\\AMD\\ROCm\\"),  # torch for CUDA over AMD's HIP SDK for Windows
     "nccl": ("NCCL", "ProcessGroupNCCL", "RCCL"),
     "gloo": ("Gloo ", "gloo/", "ProcessGroupGloo"),
     "mpi": ("ProcessGroupMPI", "mpirun", "MPI_Init"),

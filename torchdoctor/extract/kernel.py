@@ -1,6 +1,6 @@
 """Whose compiled kernel a message is about: the package that has to be built again, when it is not torch.
 
-A message of torch's old checks names the source file; native frames and the line that raised name the library.
+torch's old checks name the source file; native frames and the line that raised name the library.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ from torchdoctor.model import Event, Frame, Transcript
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
-    "kernel.package": "str: package, other than torch, whose compiled code the message or its frames lead into",
+    "kernel.package": "str: package, not torch, whose compiled code the message or its frames lead into",
     "kernel.extension": "str: the same, unless torch's own release decides its: torchvision, torchaudio",
     "kernel.release": "str: version of that package, where the path of its library tells it",
 }
 # "(nms_cuda at /vision/torchvision/csrc/cuda/nms_cuda.cu:127)", "file ./engine/src/utils/memory.cu line 32"
-_SOURCE = r"(?<![\w.@-])((?:\.{0,2}/)?(?:[\w.+-]{1,80}/){1,20})[\w.+-]{1,80}\.(?:cu|cuh|hip|cpp|cc)[: ,]{1,2}(?:line )?\d"
+_SOURCE = (
+    r"(?<![\w.@-])((?:\.{0,2}/)?(?:[\w.+-]{1,80}/){1,20})[\w.+-]{1,80}\.(?:cu|cuh|hip|cpp|cc)"
+    r"[: ,]{1,2}(?:line )?\d"
+)
 # "frame #1: nms_cuda(…) + 0x710 (0x7f in /…/torchvision/_C.so)"
 _LIBRARY = r"\bin (/[^\s()]{1,300}\.(?:so|pyd)[\w.]*)\)"
 _OPERATOR = r"\btorch\.ops\.(\w{1,60})\."
@@ -26,15 +29,30 @@ _MODULE = r"(?<![\w.])(?:_[A-Za-z]\w{0,60}|ext_module|\w{1,60}_cuda|\w{1,60}_ext
 _EGG = r"(\w[\w.]{0,60})-(\d+\.\d+(?:\.\d+)?)[\w.+]*-py\d\.\d+"
 # folders that a project keeps its sources in, and those of torch itself
 _SOURCES = frozenset({"csrc", "src", "ops", "cuda", "kernels", "cpp", "lib", "include", "layers", "hip"})
-_OF_TORCH = ("aten/", "ATen/", "c10/", "torch/csrc", "caffe2/", "THC/", "pytorch/", "libtorch", "libc10", "/torch/")
-_TORCH_OPERATORS = frozenset({"aten", "prims", "prim", "profiler", "c10d", "c10d_functional", "quantized", "inductor"})
+_OF_TORCH = (
+    "aten/",
+    "ATen/",
+    "c10/",
+    "torch/csrc",
+    "caffe2/",
+    "THC/",
+    "pytorch/",
+    "libtorch",
+    "libc10",
+    "/torch/",
+)
+_TORCH_OPERATORS = frozenset(
+    {"aten", "prims", "prim", "profiler", "c10d", "c10d_functional", "quantized", "inductor"}
+)
 _COMPANIONS = frozenset({"torchvision", "torchaudio"})
 _PACKAGES = ("site-packages", "dist-packages")
-_EVERYBODY_S = frozenset({"home", "root", "tmp", "work", "workspace", "opt", "build", "usr", "app", "mnt", "data"})
+_EVERYBODY_S = frozenset(
+    {"home", "root", "tmp", "work", "workspace", "opt", "build", "usr", "app", "mnt", "data"}
+)
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
-    """The package that the sources, the native frames or the line that raised name; nothing for torch's own."""
+    """The package that the sources, the native frames or the line that raised name; not torch."""
     libraries = [found[1] for found in pattern(_LIBRARY).finditer(event.text)]
     of_egg = next(filter(None, (pattern(_EGG).search(path) for path in libraries)), None)
     name = _of_sources(event.text) or next(filter(None, map(_of_library, libraries)), "")
