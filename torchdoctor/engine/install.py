@@ -24,6 +24,7 @@ FACTS = {
     "install.vega": "text: command that installs the last build with code for Vega, that for ROCm 6.3",
     "install.torchvision": "text: command that installs the torchvision of the torch that is there, alone",
     "install.torchaudio": "text: command that installs the torchaudio of the torch that is there, alone",
+    "install.found": "text: command that installs a build for the CUDA of the toolkit that the message names",
     "install.cpu": "text: command that installs the CPU build",
     "install.cu118": "text: command that installs the last build for CUDA 11.8, for drivers before 525",
     "install.cu126": "text: command that installs a build for CUDA 12.6, which has Maxwell to Hopper",
@@ -68,6 +69,9 @@ _OLD = {
     "cu102": "torch==1.12.1+cu102 torchvision==0.13.1+cu102 torchaudio==0.12.1+cu102",
     "cu101": "torch==1.8.1+cu101 torchvision==0.9.1+cu101 torchaudio==0.8.1",
 }
+# torch 1.13 and later; an older one would be another torch, and not only another build
+_INDEXES = frozenset({"cu117", "cu118", "cu121", "cu124", "cu126", "cu128", "cu129", "cu130"})
+_OF_MAJOR = {"11": "cu118", "12": "cu126", "13": "cu130"}
 _ROCM = "rocm7.2"
 _LINUX_ONLY = frozenset({"kubernetes", "slurm", "podman"})
 _VEGA = "rocm6.3"  # rocBLAS of ROCm 6.4 has no kernels for gfx900 and gfx906 any more
@@ -122,7 +126,9 @@ def _build(
             return _OF_AMD
         return _STACK, _INDEX + (_ROCM if "amd" in device else "xpu")
     tag = variant if variant.startswith("cu") else _cuda(ask, seen)
-    if variant.startswith("cu") and not _runs(tag, ask):
+    if variant == "found":
+        tag = _of_toolkit(as_text(ask("match.found")))
+    if variant != "torch" and not (tag and _runs(tag, ask)):
         return None
     if variant == "torch" and tag in _OLD:
         return _OLD[tag], f"{_INDEX}{tag}"
@@ -150,6 +156,12 @@ def _companion(package: str, version: str) -> tuple[str, str] | None:
             return None
         wanted = f"{package}=={'.'.join(map(str, release))}.*"
     return f'--no-deps "{wanted}"', _index_of(version)
+
+
+def _of_toolkit(version: str) -> str:
+    """The index whose builds fit extensions of this toolkit: of its minor version, else of its major."""
+    tag = "cu" + "".join(version.split(".")[:2])
+    return tag if tag in _INDEXES else _OF_MAJOR.get(version.partition(".")[0], "")
 
 
 def _runs(tag: str, ask: Callable[[str], Fact]) -> bool:
