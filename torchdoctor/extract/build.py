@@ -30,7 +30,7 @@ FACTS: dict[str, str] = {
     "build.extension": "str: name of the extension module that was built",
     "build.package": "str: the package that pip or uv was building",
     "build.toolkit": "str: version of the one CUDA toolkit whose folder the text names, as 11.8",
-    "build.probe": "bool: the first error is the answer to a question (is the library there?), and the run went on",
+    "build.probe": "bool: the first error answers a question (is the library there?), and the run went on",
     "build.hip": "bool: AMD's compiler ran",
     "build.cuda_header": "str: NVIDIA's header that AMD's compiler was given, or did not find",
 }
