@@ -10,7 +10,7 @@ TAGS: dict[str, tuple[str, ...]] = {
     "device": ("nvidia", "amd", "intel", "apple"),
     "board": ("desktop", "jetson", "aarch64"),
     "runtime": (
-        "docker", "podman", "kubernetes", "slurm", "ray", "colab", "kaggle", "jupyter", "ci",
+        "docker", "dockerfile", "podman", "kubernetes", "slurm", "ray", "colab", "kaggle", "jupyter", "ci",
     ),
     "python": ("venv", "conda", "uv", "system-python", "embedded"),
     "phase": (
@@ -18,7 +18,7 @@ TAGS: dict[str, tuple[str, ...]] = {
     ),
     "program": (
         "trainer", "lightning", "accelerate", "deepspeed", "fsdp", "peft", "diffusers", "vllm", "sglang",
-        "tgi", "comfyui", "ultralytics", "megatron", "webui",
+        "tgi", "comfyui", "ultralytics", "megatron", "webui", "zluda",
     ),
     "owner": ("user", "torch", "package"),
     "backend": ("nccl", "gloo", "mpi"),

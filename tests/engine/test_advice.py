@@ -133,6 +133,40 @@ def test_a_command_is_written_for_a_cell_of_a_notebook(run: str, script: str | N
     assert adapted(run, {"runtime": frozenset({"jupyter"})}, script) == told
 
 
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("export TCNN_CUDA_ARCHITECTURES=86", "ENV TCNN_CUDA_ARCHITECTURES=86"),
+        ("pip install ninja", "RUN pip install ninja"),
+        ("sudo apt-get install python3-dev", "RUN apt-get install python3-dev"),
+        ("nvcc --list-gpu-arch", "nvcc --list-gpu-arch"),
+    ],
+)
+def test_a_command_is_written_for_a_dockerfile(command: str, told: str) -> None:
+    assert adapted(command, {"runtime": frozenset({"dockerfile"})}, None) == told
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        ("| NVIDIA-SMI 470.199 Driver Version: 470.199 |\n", "driver.cuda", "11.4"),
+        ("GPU 0: NVIDIA GeForce RTX 5090 (UUID: GPU-1)\n", "gpu.lowest_capability", 12.0),
+        (
+            "GPU 0: NVIDIA GeForce RTX 3090 (UUID: GPU-1)\nGPU 1: Tesla V100-SXM2 (UUID: GPU-2)\n",
+            "gpu.lowest_capability",
+            7.0,
+        ),
+        (
+            "GPU 0: NVIDIA GeForce RTX 3090 (UUID: GPU-1)\nGPU 1: Something (UUID: GPU-2)\n",
+            "gpu.lowest_capability",
+            None,
+        ),
+    ],
+)
+def test_a_named_card_and_driver_tell_what_they_can(text: str, name: str, value: FactValue) -> None:
+    assert TextFacts(read_text(text), FactBook(None)).fact(name).value == value
+
+
 @pytest.mark.parametrize("notebook", ["colab", "kaggle"])
 def test_a_hosted_notebook_s_server_is_not_the_reader_s_to_start(notebook: str) -> None:
     assert adapted("export LD_PRELOAD=/x.so", {"runtime": frozenset({notebook, "jupyter"})}, None) is None
@@ -229,6 +263,16 @@ def test_what_needs_root_stands_last_on_a_machine_of_others(rules: RuleSet) -> N
         ("same", {"torch.version": "2.3.1+cu121"}, "torch==2.3.1 --index-url {}cu121"),
         ("same", {"torch.version": "2.3.1"}, "--force-reinstall torch==2.3.1"),
         ("cpu", {}, "{}cpu"),
+        ("torchaudio", {"torch.version": "2.1.1+cu118"}, '--no-deps "torchaudio==2.1.*" --index-url {}cu118'),
+        ("torchaudio", {"torch.version": "2.1.1", "os.name": "macos"}, '--no-deps "torchaudio==2.1.*"'),
+        ("torchvision", {"torch.version": "1.13.1"}, '--no-deps "torchvision==0.14.*"'),
+        ("torchvision", {"torch.version": "2.6.0+cpu"}, '--no-deps "torchvision==0.21.*" --index-url {}cpu'),
+        ("torchvision", {}, None),
+        ("torchaudio", {"torch.version": "2.1.0", "os.kernel": "5.10.120-tegra"}, None),
+        ("cu126", {"driver.cuda": "11.4"}, None),
+        ("cu128", {"driver.cuda": "12.2"}, "{}cu128"),
+        ("cu130", {"driver.cuda": "12.8"}, None),
+        ("torch", {"gpu.lowest_capability": 12.1}, "{}cu130"),
     ],
 )  # fmt: skip
 def test_torch_is_installed_for_this_machine(
@@ -360,6 +404,10 @@ P100 = (
     "{}Tesla P100-PCIE-16GB with CUDA capability sm_60 is not compatible with the current PyTorch installation.\n"
     "RuntimeError: CUDA error: no kernel image is available for execution on the device\n"
 )
+IMAGE = (
+    ' => ERROR [ 7/11] RUN pip install ./raster\n#12 9.871     File "/opt/conda/lib/python3.10/site-packages/torch/utils/cpp_extension.py", '
+    "line 1985, in _get_cuda_arch_flags\n#12 9.871       arch_list[-1] += '+PTX'\n#12 9.871   IndexError: list index out of range\n"
+)
 CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (most recent call first):\n"
 
 
@@ -385,6 +433,8 @@ CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (
         (GLOBAL_DEPS.format(DIST, "libcudnn.so.8") + L4T.format(32, "7.1"), "Start the container with --runtime nvidia, from an image for L4T 32.7.1"),
         (GLOBAL_DEPS.format(DIST, "libcufft.so.10") + L4T.format(35, "4.1"), "Install the library with JetPack's own packages"),
         (TENSILE.format("/opt/rocm/lib", "gfx900"), "Install the build for ROCm 6.3, the last whose rocBLAS has kernels for gfx900"),
+        (TENSILE.format("C:\\Program Files\\AMD\\ROCm\\6.2\\bin", "gfx1031"), "Put rocBLAS kernels built for gfx1031"),
+        (TENSILE.format("/opt/rocm/lib", "gfx1036"), "Hide the processor's own GPU, gfx1036"),
         (TENSILE.format("/opt/rocm/lib", "gfx1031"), "Let the card pose as gfx1030"),
         (TENSILE.format("/opt/rocm/lib", "gfx1103"), "Install AMD's own build of torch, which has code for gfx1103"),
         (TENSILE.format("/opt/rocm/lib", "gfx1010"), "Run on the CPU, or build torch and rocBLAS"),
@@ -408,6 +458,7 @@ CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (
         ("DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients joined.\n", "Find the processes that are missing"),
         ("$ vllm serve a/b\n" + BIND, "Start the server on another port, since 8000"),
         (CUDART.format("mmcv/ops/__init__.py"), "Install mmcv in its build for torch's CUDA"),
+        (IMAGE, "Name your card's architecture in the Dockerfile"),
         (CUDART.format("torch/__init__.py"), "Reinstall torch with the nvidia-* packages"),
     ],
 )  # fmt: skip

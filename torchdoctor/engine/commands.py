@@ -20,7 +20,10 @@ _NEEDS = {
         "fuser -v /dev/nvidia*", "torch.cuda", "CUDA_VISIBLE_DEVICES", "TORCH_CUDA_ARCH_LIST",
         "PYTORCH_CUDA_ALLOC_CONF", "NCCL_DEBUG", "NCCL_P2P_DISABLE", "NCCL_SOCKET_IFNAME", "NCCL_IB_DISABLE",
     ),
-    ("amd",): ("rocminfo", "rocm-smi", "HSA_OVERRIDE_GFX_VERSION", "AMD_SERIALIZE_KERNEL", "/dev/kfd"),
+    ("amd",): (
+        "rocminfo", "rocm-smi", "HSA_OVERRIDE_GFX_VERSION", "HIP_VISIBLE_DEVICES",
+        "AMD_SERIALIZE_KERNEL", "/dev/kfd",
+    ),
     ("apple", "macos"): ("xcode-select", "brew", "PYTORCH_MPS_HIGH_WATERMARK_RATIO", "torch.mps"),
     ("linux",): (
         "apt-get", "ldconfig", "ldd", "dmesg", "modprobe", "systemctl", "journalctl", "LD_LIBRARY_PATH",
@@ -42,7 +45,7 @@ _CUDA_WHEEL = r"whl/(?:nightly/)?(?:cu\d|\{)|\+cu\d"
 _PIP = r"(?<![\w./-])(?<!uv )(?<!-m )(?:python3? -m )?pip (install|uninstall|list|show|check|index|debug)\b"
 _OTHER_ENVIRONMENT = r"\bconda run\b|\bvenv\b"
 _ROOT = frozenset(
-    {"docker", "podman", "kubernetes", "colab", "kaggle"}
+    {"docker", "dockerfile", "podman", "kubernetes", "colab", "kaggle"}
 )  # where one is root, and sudo is missing
 # what is the host's alone, of which a notebook's machine shows nothing
 _HOST = (
@@ -56,6 +59,7 @@ _CELL_PIP = r"(?:!?\S*python\S* -m |!)?pip (?=(?:install|uninstall|list|show) )(
 _PROGRAM = r"(?:python|torchrun)\b[^;&|\n]{0,80}\btrain\.py[^;&|\n]{0,40}"
 # what the loader and Python read once, when a process starts: too late in a kernel that runs
 _AT_START = r"^(?:export )?(?:LD_[A-Z_]+|GLIBC_TUNABLES|PYTHON[A-Z]+)="
+_INSTALLS = r"\b(?:pip|conda|apt-get) install\b"  # a step of an image, where one is built
 _SETTING = r"([A-Za-z_]\w*)=('[^']*'|\"[^\"]*\"|[^\s;&|]*)\s*"
 
 
@@ -120,6 +124,8 @@ def adapted(
         module = script.removesuffix(".py")
         if module.isidentifier():
             command = re.sub(r"\b(import|from) train\b", rf"\1 {module}", command)
+    if "dockerfile" in seen.get("runtime", ()):
+        return _in_dockerfile(command)
     if "jupyter" in seen.get("runtime", ()):
         if pattern(_AT_START).match(command) and (script is None or command.startswith("export ")):
             return None if _HOSTED & seen["runtime"] else _before_jupyter(command)
@@ -141,6 +147,14 @@ def _pip(seen: Mapping[str, frozenset[str]], interpreter: str) -> Callable[[re.M
         return f"uv pip {found[1]}" if "uv" in seen.get("python", ()) and found[1] != "index" else found[0]
 
     return spelt
+
+
+def _in_dockerfile(command: str) -> str:
+    """The command as an instruction of a Dockerfile: what a shell exports does not reach its RUN lines."""
+    settings, rest = _settings(command)
+    if settings and not rest:
+        return f"ENV {command.removeprefix('export ')}"
+    return f"RUN {command}" if pattern(_INSTALLS).search(command) else command
 
 
 def _in_cell(command: str, script: str | None) -> str:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from functools import cached_property
 
-from torchdoctor.engine import textfacts
+from torchdoctor.engine import text_claims, textfacts
 from torchdoctor.model import Event, Fact, FactSource, Reason, State, Transcript
 
 # all searches with regexes in one text: a linear one is still tried at every place of every event
@@ -123,7 +123,9 @@ class TextFacts:
             if found is not None:
                 return found
         if self._environment is None:
-            self._environment = {fact.name: fact for fact in extract.of_text(self.transcript)}
+            self._environment = text_claims.added(
+                {fact.name: fact for fact in extract.of_text(self.transcript)}
+            )
         if name in self._environment:
             return self._environment[name]
         return self._of_machine(name)

@@ -104,7 +104,9 @@ class Advice:
 
 
 def _restarts(do: str, run: str) -> str:
-    """What a notebook needs besides: CUDA, torch and the loader read once, when they start, what is there."""
+    """What a notebook or an image needs besides: what is read once, at the start, is set before it."""
+    if run.startswith("ENV ") and "Dockerfile" not in do:
+        return " It belongs into the Dockerfile, before that step."
     if run.startswith("%env "):
         return " Restart the kernel first."
     if run.startswith("%pip install ") and "estart" not in do:

@@ -14,7 +14,7 @@ from torchdoctor.engine.commands import plain
 from torchdoctor.engine.conditions import as_text, order_key
 from torchdoctor.model import Fact, State
 from torchdoctor.patterns import pattern
-from torchdoctor.probes.compatibility import table
+from torchdoctor.probes.compatibility import STABLE_ABI, audio_of, parse, table, vision_of
 
 FACTS = {
     "install.torch": "text: command that installs the build of torch for this reader's machine",
@@ -22,6 +22,9 @@ FACTS = {
     "install.amd": "text: command that installs AMD's own build of torch, with code for more cards",
     "install.rocm": "text: command that installs the build for AMD cards, unless another maker's is seen",
     "install.vega": "text: command that installs the last build with code for Vega, that for ROCm 6.3",
+    "install.torchvision": "text: command that installs the torchvision of the torch that is there, alone",
+    "install.torchaudio": "text: command that installs the torchaudio of the torch that is there, alone",
+    "install.found": "text: command that installs a build for the CUDA of the toolkit that the message names",
     "install.cpu": "text: command that installs the CPU build",
     "install.cu118": "text: command that installs the last build for CUDA 11.8, for drivers before 525",
     "install.cu126": "text: command that installs a build for CUDA 12.6, which has Maxwell to Hopper",
@@ -66,6 +69,9 @@ _OLD = {
     "cu102": "torch==1.12.1+cu102 torchvision==0.13.1+cu102 torchaudio==0.12.1+cu102",
     "cu101": "torch==1.8.1+cu101 torchvision==0.9.1+cu101 torchaudio==0.8.1",
 }
+# torch 1.13 and later; an older one would be another torch, and not only another build
+_INDEXES = frozenset({"cu117", "cu118", "cu121", "cu124", "cu126", "cu128", "cu129", "cu130"})
+_OF_MAJOR = {"11": "cu118", "12": "cu126", "13": "cu130"}
 _ROCM = "rocm7.2"
 _LINUX_ONLY = frozenset({"kubernetes", "slurm", "podman"})
 _VEGA = "rocm6.3"  # rocBLAS of ROCm 6.4 has no kernels for gfx900 and gfx906 any more
@@ -93,14 +99,18 @@ def _build(
 ) -> tuple[str, str] | None:
     """(packages, index) of a variant for these surroundings; an empty index is that of PyPI."""
     device, system = seen.get("device", frozenset()), seen.get("system", frozenset())
+    if "zluda" in seen.get("program", ()) and variant not in ("same", "cpu"):
+        return None  # it runs torch's CUDA build on an AMD card
     version = as_text(ask("torch.version"))
-    if "jetson" in seen.get("board", ()):
+    jetson = "jetson" in seen.get("board", ())
+    if variant in STABLE_ABI:
+        return None if jetson else _companion(variant, version)
+    if jetson:
         return _JETSON.get(_jetpack(ask))
     if "macos" in system:
         return None if variant.startswith("cu") else (_STACK, "")
     if variant == "same" and version:
-        release, _, tag = version.partition("+")
-        return f"torch=={release}", _INDEX + tag if re.fullmatch(r"cu\d+|cpu|xpu|rocm[\d.]+", tag) else ""
+        return f"torch=={version.partition('+')[0]}", _index_of(version)
     if variant == "cpu":
         return _STACK, f"{_INDEX}cpu"
     if variant in ("amd", "rocm", "vega"):
@@ -116,11 +126,49 @@ def _build(
             return _OF_AMD
         return _STACK, _INDEX + (_ROCM if "amd" in device else "xpu")
     tag = variant if variant.startswith("cu") else _cuda(ask, seen)
+    if variant == "found":
+        tag = _of_toolkit(as_text(ask("match.found")))
+    if variant != "torch" and not (tag and _runs(tag, ask)):
+        return None
     if variant == "torch" and tag in _OLD:
         return _OLD[tag], f"{_INDEX}{tag}"
     if tag == "cu118" and "aarch64" in seen.get("board", ()):
         return None  # the first CUDA wheels for ARM are of 12.6
     return (_LAST_CU118 if tag == "cu118" else _STACK), _INDEX + tag
+
+
+def _index_of(version: str) -> str:
+    """The index that a build of torch came from, by the tag of its version; "" for that of PyPI."""
+    tag = version.partition("+")[2]
+    return _INDEX + tag if re.fullmatch(r"cu\d+|cpu|xpu|rocm[\d.]+", tag) else ""
+
+
+def _companion(package: str, version: str) -> tuple[str, str] | None:
+    """The release of a package that was compiled against this torch; without what it pins, torch stays."""
+    if not re.match(r"\d+\.\d+", version):
+        return None
+    torch, (first, from_torch) = parse(version), STABLE_ABI[package]
+    if torch >= from_torch:
+        wanted = f"{package}>={'.'.join(map(str, first))}"
+    else:
+        release = audio_of(torch)[:2] if package == "torchaudio" else vision_of(torch)
+        if release is None:
+            return None
+        wanted = f"{package}=={'.'.join(map(str, release))}.*"
+    return f'--no-deps "{wanted}"', _index_of(version)
+
+
+def _of_toolkit(version: str) -> str:
+    """The index whose builds fit extensions of this toolkit: of its minor version, else of its major."""
+    tag = "cu" + "".join(version.split(".")[:2])
+    return tag if tag in _INDEXES else _OF_MAJOR.get(version.partition(".")[0], "")
+
+
+def _runs(tag: str, ask: Callable[[str], Fact]) -> bool:
+    """Does the driver run a build for this CUDA? Within a major version any does; unknown counts as yes."""
+    driver = ask("driver.cuda")
+    offers = order_key(driver.value) if driver.state is State.KNOWN and driver.value else None
+    return not offers or offers >= (float(tag[2:4]),)
 
 
 def _cuda(ask: Callable[[str], Fact], seen: Mapping[str, frozenset[str]]) -> str:
@@ -131,7 +179,8 @@ def _cuda(ask: Callable[[str], Fact], seen: Mapping[str, frozenset[str]]) -> str
         if lowest.value < 7.5:
             return _old(highest) or ("cu118" if highest and highest < (12,) else "cu126")
         if lowest.value >= 10:
-            return "cu130" if highest and highest >= (13,) else "cu128"
+            newest = highest >= (13,) if highest else lowest.value > 12.0
+            return "cu130" if newest else "cu128"
     if highest and highest < (12,):
         return _old(highest) or "cu118"
     if highest and highest >= (13,):

@@ -40,6 +40,7 @@ NAMESPACES = {
     "index": "index",
     "pair": "pair",
     "context": "context",
+    "kernel": "kernel",
 }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from torchdoctor.extract import Found, once_a_text, torch_extensions
+from torchdoctor.extract import Found, build_setting, once_a_text, torch_extensions
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Transcript
 from torchdoctor.number import count
 from torchdoctor.patterns import pattern
@@ -29,6 +29,10 @@ FACTS: dict[str, str] = {
     "build.missing_member": "str: the member that at::Tensor does not have, in any language of the compiler",
     "build.extension": "str: name of the extension module that was built",
     "build.package": "str: the package that pip or uv was building",
+    "build.toolkit": "str: version of the one CUDA toolkit whose folder the text names, as 11.8",
+    "build.probe": "bool: the first error answers a question (is the library there?), and the run went on",
+    "build.hip": "bool: AMD's compiler ran",
+    "build.cuda_header": "str: NVIDIA's header that AMD's compiler was given, or did not find",
 }
 
 
@@ -128,6 +132,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
      r"library '(?P<library6>[^']+)' not found|"
      r"LNK1181: [^'“‘\"]*['“‘\"](?P<library3>[^'”’\"]+?)(?:\.lib)?['”’\"]|"
      r"LNK1104: [^'“‘\"]*['“‘\"](?P<library4>[^'”’\"]+?)(?:\.lib)['”’\"]|"
+     r"LNK1(?:181|104): .{0,80}?(?<![\w.-])(?P<library7>[A-Za-z]\w{0,60})\.lib\b|"
      r"searching for -l(?P<library5>[\w.+-]+)"),
     ("missing-header", r"(?P<header>[\w./+-]+\.(?:h|hpp|cuh|hh|inl)|<?[\w./]+>?)['’\"»]? ?(?:file not found|"
      r"[:：] ?(?:No such file|没有那个文件|沒有此一檔案|Aucun fichier|Datei oder Verzeichnis nicht|No existe|"
@@ -293,23 +298,6 @@ def _not_built(transcript: Transcript) -> str | None:
     return None
 
 
-def _extension(transcript: Transcript) -> str:
-    patterns = (
-        r"Error building extension '([^']+)'",
-        r"building '([^']+)' extension",
-        r"-DTORCH_EXTENSION_NAME=(\w+)",
-        r"Building extension module (\w+)",
-    )
-    for event in transcript.events:
-        if "xtension" not in event.text and "EXTENSION" not in event.text:
-            continue
-        for source in patterns:
-            found = pattern(source).search(event.text)
-            if found is not None:
-                return found.group(1)
-    return ""
-
-
 def _last_word(transcript: Transcript) -> tuple[str, str] | None:
     """Where setuptools says that a compiler failed, in a text that lacks the compiler's own errors.
 
@@ -384,7 +372,13 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     put("consumer", _consumer(error, transcript))
     lacking = pattern(_MEMBER).search(error.text)
     put("missing_member", lacking.group(1) if lacking is not None else "")
-    put("extension", _extension(transcript))
+    put("extension", build_setting.extension(transcript))
+    put("toolkit", build_setting.toolkit(transcript))
+    put("probe", build_setting.is_question(error.event, transcript))
+    hip = build_setting.is_hip(transcript)
+    put("hip", hip)
+    header = named if kind == "missing-header" else ""
+    put("cuda_header", build_setting.cuda_header(error.file, error.event, header, transcript) if hip else "")
     if standard is not None:
         put("cxx_standard", standard)
     return tuple(found)

@@ -69,6 +69,10 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "This container image and its contents", "_1  | ",
         "/vllm-workspace/", "/sgl-workspace/",
     ),
+    "dockerfile": (  # the image is being built, where no GPU is and nothing that a shell exported
+        "] RUN ", "executor failed running [", "failed to solve", ": RUN ", "The command '/bin/sh -c",
+        "Removing intermediate container",
+    ),
     "podman": ("podman run", "podman exec"),
     "kubernetes": (
         "KUBERNETES_", "kubectl ", "OOMKilled", "CrashLoopBackOff", "kubelet", "kubepods",
@@ -104,6 +108,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "ultralytics": ("/ultralytics/", "Ultralytics"),
     "megatron": ("/megatron/", "Megatron"),
     "webui": ("stable-diffusion-webui", "webui.py", "webui-user"),
+    "zluda": ("ZLUDA", "zluda", "Files\\AMD\\ROCm\\"),  # torch for CUDA over AMD's HIP SDK for Windows
     "nccl": ("NCCL", "ProcessGroupNCCL", "RCCL"),
     "gloo": ("Gloo ", "gloo/", "ProcessGroupGloo"),
     "mpi": ("ProcessGroupMPI", "mpirun", "MPI_Init"),
@@ -331,6 +336,8 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
         at = text.text.find("/usr/local/lib/python3")  # where Colab keeps its packages
         if at >= 0 and not {"aarch64", "jetson"} & seen["board"].keys():
             runtime.setdefault("colab", at)
+    if "dockerfile" in runtime:  # a container that runs can be started again with other options
+        _only(runtime, "dockerfile", runtime["dockerfile"])
     for notebook in ("colab", "kaggle"):
         if notebook in runtime:
             runtime.setdefault("jupyter", runtime[notebook])

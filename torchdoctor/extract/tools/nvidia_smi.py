@@ -31,6 +31,7 @@ FACTS: dict[str, str] = {
 
 _SOURCES = {
     "driver": r"(?:Driver Version|driver version)\s*:\s*(?P<version>\d{3}\.\d+(?:\.\d+)?)",
+    "detected": r"^\s{0,12}version (?P<version>\d{3}\.\d+(?:\.\d+)?) was detected",  # NVIDIA's containers
     "cuda": r"CUDA (?:UMD )?Version\s*:\s*(?P<version>\d+\.\d+)",
     "found": r"found version (?P<version>\d{4,5})\b",
     "nccl": r"cudaDriverVersion (?P<version>\d{4,5})\b",
@@ -112,6 +113,7 @@ class Table:
     def _versions(self, text: str, event: Event) -> None:
         for pattern, name in (
             ("driver", "driver.version"),
+            ("detected", "driver.version"),
             ("cuda", "driver.cuda"),
             ("module", "driver.kernel_version"),
             ("nvml", "driver.library_version"),

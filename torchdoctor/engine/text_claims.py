@@ -1,0 +1,46 @@
+"""What follows from what a text states of its machine, under the names of the probes' claims.
+
+A log that names the driver tells which CUDA it offers, and one that names the card its compute capability.
+"""
+
+from __future__ import annotations
+
+from torchdoctor.model import Fact
+from torchdoctor.patterns import pattern
+
+
+def added(stated: dict[str, Fact]) -> dict[str, Fact]:
+    """The facts of a text, and those that follow from them; what the text says itself stays."""
+    for name, value, source in (_driver_cuda(stated), _lowest_capability(stated)):
+        if value is not None and name not in stated:
+            stated[name] = Fact.known(name, value, source)
+    return stated
+
+
+def _driver_cuda(stated: dict[str, Fact]) -> tuple[str, str | None, str]:
+    """The highest CUDA that the named driver offers."""
+    driver = stated.get("driver.version")
+    if driver is None:
+        return "driver.cuda", None, ""
+    from torchdoctor.probes.compatibility import cuda_of_driver, parse
+
+    offered = cuda_of_driver(parse(str(driver.value)))
+    return "driver.cuda", ".".join(map(str, offered)) if offered else None, driver.source
+
+
+def _lowest_capability(stated: dict[str, Fact]) -> tuple[str, float | None, str]:
+    """The smallest compute capability of the named cards; none when a name is not in the table."""
+    names = stated.get("gpu.names")
+    if names is None or not isinstance(names.value, tuple):
+        return "gpu.lowest_capability", None, ""
+    found = [_capability(str(name)) for name in names.value]
+    known = [one for one in found if one is not None]
+    lowest = min(known) if known and len(known) == len(found) else None
+    return "gpu.lowest_capability", lowest, names.source
+
+
+def _capability(card: str) -> float | None:
+    from torchdoctor.probes.compatibility import table
+
+    rows = table("cards")
+    return next((float(row["capability"]) for row in rows if pattern(row["name"]).search(card)), None)

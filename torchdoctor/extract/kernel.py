@@ -1,0 +1,101 @@
+"""Whose compiled kernel a message is about: the package that has to be built again, when it is not torch.
+
+torch's old checks name the source file; native frames and the line that raised name the library.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from torchdoctor.extract import Found
+from torchdoctor.model import Event, Frame, Transcript
+from torchdoctor.patterns import pattern
+
+FACTS: dict[str, str] = {
+    "kernel.package": "str: package, not torch, whose compiled code the message or its frames lead into",
+    "kernel.extension": "str: the same, unless torch's own release decides its: torchvision, torchaudio",
+    "kernel.release": "str: version of that package, where the path of its library tells it",
+}
+# "(nms_cuda at /vision/torchvision/csrc/cuda/nms_cuda.cu:127)", "file ./engine/src/utils/memory.cu line 32"
+_SOURCE = (
+    r"(?<![\w.@-])((?:\.{0,2}/)?(?:[\w.+-]{1,80}/){1,20})[\w.+-]{1,80}\.(?:cu|cuh|hip|cpp|cc)"
+    r"[: ,]{1,2}(?:line )?\d"
+)
+# "frame #1: nms_cuda(…) + 0x710 (0x7f in /…/torchvision/_C.so)"
+_LIBRARY = r"\bin (/[^\s()]{1,300}\.(?:so|pyd)[\w.]*)\)"
+_OPERATOR = r"\btorch\.ops\.(\w{1,60})\."
+_MODULE = r"(?<![\w.])(?:_[A-Za-z]\w{0,60}|ext_module|\w{1,60}_cuda|\w{1,60}_ext)\.\w{1,80}\("
+_EGG = r"(\w[\w.]{0,60})-(\d+\.\d+(?:\.\d+)?)[\w.+]*-py\d\.\d+"
+# folders that a project keeps its sources in, and those of torch itself
+_SOURCES = frozenset({"csrc", "src", "ops", "cuda", "kernels", "cpp", "lib", "include", "layers", "hip"})
+_OF_TORCH = (
+    "aten/",
+    "ATen/",
+    "c10/",
+    "torch/csrc",
+    "caffe2/",
+    "THC/",
+    "pytorch/",
+    "libtorch",
+    "libc10",
+    "/torch/",
+)
+_TORCH_OPERATORS = frozenset(
+    {"aten", "prims", "prim", "profiler", "c10d", "c10d_functional", "quantized", "inductor"}
+)
+_COMPANIONS = frozenset({"torchvision", "torchaudio"})
+_PACKAGES = ("site-packages", "dist-packages")
+_EVERYBODY_S = frozenset(
+    {"home", "root", "tmp", "work", "workspace", "opt", "build", "usr", "app", "mnt", "data"}
+)
+
+
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
+    """The package that the sources, the native frames or the line that raised name; not torch."""
+    libraries = [found[1] for found in pattern(_LIBRARY).finditer(event.text)]
+    of_egg = next(filter(None, (pattern(_EGG).search(path) for path in libraries)), None)
+    name = _of_sources(event.text) or next(filter(None, map(_of_library, libraries)), "")
+    if not name and event.frames:
+        name = _of_line(event.frames[-1])
+    if name:
+        yield "package", name
+        if name not in _COMPANIONS:
+            yield "extension", name
+        if of_egg is not None and of_egg[1] == name:
+            yield "release", of_egg[2]
+
+
+def _of_sources(text: str) -> str:
+    """The project in whose tree the source file lies that the message names."""
+    for found in pattern(_SOURCE).finditer(text):
+        if any(mark in found[1] for mark in _OF_TORCH):
+            return ""
+        folders = [part for part in found[1].split("/") if part not in ("", ".", "..")]
+        at = next((at for at, part in enumerate(folders) if part in _SOURCES), 0)
+        name = folders[at - 1] if at else ""
+        if name and name not in _EVERYBODY_S and not name.startswith("pip-"):
+            return name
+    return ""
+
+
+def _of_library(path: str) -> str:
+    """The package that a native library belongs to; "" for torch's and the system's."""
+    if any(mark in path for mark in _OF_TORCH):
+        return ""
+    parts = path.split("/")
+    at = next((at for at, part in enumerate(parts) if part in _PACKAGES or ".egg" in part), None)
+    if at is None:
+        return ""
+    rest = [part for part in parts[at + 1 :] if ".egg" not in part]
+    return re.split(r"[.-]", rest[0])[0] if rest else ""
+
+
+def _of_line(frame: Frame) -> str:
+    """The package whose operator or compiled module the line calls."""
+    operator = pattern(_OPERATOR).search(frame.code)
+    if operator is not None and operator[1] not in _TORCH_OPERATORS:
+        return operator[1] if not operator[1].startswith("_") else frame.package
+    if frame.package not in ("", "torch", "python") and pattern(_MODULE).search(frame.code):
+        return frame.package
+    return ""
