@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from torchdoctor.extract import Found, once_a_text, torch_extensions
+from torchdoctor.extract.cxx_standard import lacks_name_of_std
+from torchdoctor.extract.headers import header_family, into_cuda
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Transcript
 from torchdoctor.number import count
 from torchdoctor.patterns import pattern
@@ -22,6 +24,10 @@ FACTS: dict[str, str] = {
     " missing-library, undefined-reference or code",
     "build.first_error_file": "str: source file the first error stands in; absent for errors without one",
     "build.header": "str: the header that was not found",
+    "build.header_family": "str: whose it is: x86, arm, python, cudnn, nccl, cuda-toolkit, rocm, torch, mpi, "
+    "openmp, c or c++ (the standard libraries), or the library of that folder",
+    "build.cuda_header": "str: the CUDA toolkit's header through which the sources came to the first error",
+    "build.includer": "str: the file that includes build.cuda_header",
     "build.library": "str: the library that the linker did not find, without -l, lib and ending",
     "build.consumer": "str: whose build it is: triton (its launcher), inductor (generated code), extension "
     "(a package's C++ against torch's headers) or other",
@@ -150,19 +156,6 @@ _NOT_BUILT = (
     r"|pyproject\.toml based projects \()([\w.-]{1,80}(?:,? [\w.-]{1,80}){0,20})"
 )
 
-# names of namespace std and the standard that brought them: missing under an older -std, the flag is at fault
-_STD_NAMES: dict[int, str] = {
-    14: "enable_if_t decay_t conditional_t make_unique remove_reference_t index_sequence make_index_sequence "
-    "remove_cv_t result_of_t integer_sequence exchange index_sequence_for add_const_t",
-    17: "optional string_view variant is_same_v void_t invoke_result_t disjunction conjunction apply any "
-    "nullopt is_convertible_v byte is_floating_point_v is_arithmetic_v clamp is_integral_v invoke size data",
-    20: "remove_cvref_t span bit_cast endian type_identity_t numbers ranges same_as",
-}
-_STD_MISSING = (
-    r"['‘`\"](\w+)['’\"] (?:in namespace ['‘`]std['’] does not name|is not a member of ['‘`\"]std['’\"])"
-    r"|namespace \"std\" has no (?:actual )?member \"(\w+)\""
-    r"|no (?:member|template|type) named '(\w+)' in namespace 'std'"
-)
 # gcc quotes the class and the member, whatever the words between them are
 _MEMBER = (
     r"at::Tensor(?:Base)?[^\w:]{0,4}(?:has no member named|hat kein Element namens|"
@@ -363,11 +356,8 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
         return (Fact.absent("build.first_error_kind", "text"),) if built else ()
     kind, named = _kind(error.text)
     standard = _standard(transcript, error.event)
-    missing = pattern(_STD_MISSING).search(error.text)
-    if kind == "code" and missing is not None and standard is not None:
-        name = next(group for group in missing.groups() if group)
-        if any(year > standard and name in names.split() for year, names in _STD_NAMES.items()):
-            kind = "cxx-standard"
+    if kind == "code" and standard is not None and lacks_name_of_std(error.text, standard):
+        kind = "cxx-standard"
     found: list[Fact] = []
 
     def put(name: str, value: FactValue) -> None:
@@ -380,11 +370,15 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     put("first_error_kind", kind)
     put("first_error_file", error.file)
     put("header", named if kind == "missing-header" else "")
+    put("header_family", header_family(named) if kind == "missing-header" else "")
     put("library", named if kind == "missing-library" else "")
     put("consumer", _consumer(error, transcript))
     lacking = pattern(_MEMBER).search(error.text)
     put("missing_member", lacking.group(1) if lacking is not None else "")
     put("extension", _extension(transcript))
+    includer, header = into_cuda([event.text for event in transcript.events[: error.event]])
+    put("cuda_header", header)
+    put("includer", includer)
     if standard is not None:
         put("cxx_standard", standard)
     return tuple(found)
