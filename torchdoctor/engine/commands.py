@@ -20,7 +20,9 @@ _NEEDS = {
         "fuser -v /dev/nvidia*", "torch.cuda", "CUDA_VISIBLE_DEVICES", "TORCH_CUDA_ARCH_LIST",
         "PYTORCH_CUDA_ALLOC_CONF", "NCCL_DEBUG", "NCCL_P2P_DISABLE", "NCCL_SOCKET_IFNAME", "NCCL_IB_DISABLE",
     ),
-    ("amd",): ("rocminfo", "rocm-smi", "HSA_OVERRIDE_GFX_VERSION", "AMD_SERIALIZE_KERNEL", "/dev/kfd"),
+    ("amd",): (
+        "rocminfo", "rocm-smi", "HSA_OVERRIDE_GFX_VERSION", "AMD_SERIALIZE_KERNEL", "/dev/kfd", "/opt/rocm",
+    ),
     ("apple", "macos"): ("xcode-select", "brew", "PYTORCH_MPS_HIGH_WATERMARK_RATIO", "torch.mps"),
     ("linux",): (
         "apt-get", "ldconfig", "ldd", "dmesg", "modprobe", "systemctl", "journalctl", "LD_LIBRARY_PATH",

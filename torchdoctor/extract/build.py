@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from torchdoctor.extract import Found, once_a_text, torch_extensions
-from torchdoctor.extract.cxx_standard import lacks_name_of_std
+from torchdoctor.extract.cxx_standard import lacks_name_of_std, standard_asked_for
 from torchdoctor.extract.headers import header_family, into_cuda
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Transcript
-from torchdoctor.number import count
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
@@ -32,6 +31,7 @@ FACTS: dict[str, str] = {
     "build.consumer": "str: whose build it is: triton (its launcher), inductor (generated code), extension "
     "(a package's C++ against torch's headers) or other",
     "build.cxx_standard": "int: the C++ standard the compiler was told to use, as 17",
+    "build.macos_target": "str: the release of macOS that the build is for, by its folders: 10.7",
     "build.missing_member": "str: the member that at::Tensor does not have, in any language of the compiler",
     "build.extension": "str: name of the extension module that was built",
     "build.package": "str: the package that pip or uv was building",
@@ -163,8 +163,7 @@ _MEMBER = (
     r"没有名为|沒有名為|не содержит элемента с именем|no tiene (?:un|ningún) miembro llamado|"
     r"non ha (?:un|alcun) membro (?:chiamato|di nome))\s?['‘\"«»“„]\s?(\w{1,60})"
 )
-_STANDARD = r"[-/]std[=:](?:c|gnu)\+\+(\d\w)"
-_STANDARD_YEARS = {"0x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23}
+_MACOS = r"\bmacosx-(\d\d(?:\.\d{1,2})?)-|-mmacosx-version-min=(\d\d(?:\.\d{1,2})?)"
 
 _TRITON_MARKS = ("cuda_utils.c", "__triton_launcher", "hip_utils.c", "/triton/", "\\triton\\")
 _TRITON_FILE = r"[\\/]tmp[a-z0-9_]{8}[\\/]main\.c$"  # in a folder of Python's tempfile
@@ -245,18 +244,6 @@ def _kind(text: str) -> tuple[str, str]:
     return "code", ""
 
 
-def _standard(transcript: Transcript, until: int) -> int | None:
-    """The last -std of the last command before the error: the last one on a command line wins."""
-    wrapped = transcript.events[until].kind is EventKind.EXCEPTION  # it holds the command, too
-    for event in reversed(transcript.events[: until + wrapped]):
-        if "std" not in event.text:
-            continue
-        names: list[str] = pattern(_STANDARD).findall(event.text)
-        if names:
-            return _STANDARD_YEARS.get(names[-1]) or count(names[-1])
-    return None
-
-
 def _consumer(error: _Error, transcript: Transcript) -> str:
     event = transcript.events[error.event]
     near = f"{error.file}\n{event.text}"
@@ -300,6 +287,15 @@ def _extension(transcript: Transcript) -> str:
             found = pattern(source).search(event.text)
             if found is not None:
                 return found.group(1)
+    return ""
+
+
+def _macos_target(transcript: Transcript) -> str:
+    """As distutils names its folders, or as the compiler is told."""
+    for event in transcript.events:
+        found = pattern(_MACOS).search(event.text) if "macosx" in event.text and not event.quoted else None
+        if found is not None:
+            return found[1] or found[2]
     return ""
 
 
@@ -355,7 +351,7 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
             )
         return (Fact.absent("build.first_error_kind", "text"),) if built else ()
     kind, named = _kind(error.text)
-    standard = _standard(transcript, error.event)
+    standard = standard_asked_for(transcript, error.event)
     if kind == "code" and standard is not None and lacks_name_of_std(error.text, standard):
         kind = "cxx-standard"
     found: list[Fact] = []
@@ -376,6 +372,7 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     lacking = pattern(_MEMBER).search(error.text)
     put("missing_member", lacking.group(1) if lacking is not None else "")
     put("extension", _extension(transcript))
+    put("macos_target", _macos_target(transcript))
     includer, header = into_cuda([event.text for event in transcript.events[: error.event]])
     put("cuda_header", header)
     put("includer", includer)

@@ -1,7 +1,9 @@
-"""Which C++ standard brought the names of namespace std."""
+"""Which C++ standard a compiler was told to use, and which one brought a name of namespace std."""
 
 from __future__ import annotations
 
+from torchdoctor.model import EventKind, Transcript
+from torchdoctor.number import count
 from torchdoctor.patterns import pattern
 
 # names of namespace std and the standard that brought them: missing under an older -std, the flag is at fault
@@ -17,6 +19,20 @@ _STD_MISSING = (
     r"|namespace \"std\" has no (?:actual )?member \"(\w+)\""
     r"|no (?:member|template|type) named '(\w+)' in namespace 'std'"
 )
+_STANDARD = r"[-/]std[=:](?:c|gnu)\+\+(\d\w)"
+_STANDARD_YEARS = {"0x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23}
+
+
+def standard_asked_for(transcript: Transcript, until: int) -> int | None:
+    """The last -std of the last command before the error: the last one on a command line wins."""
+    wrapped = transcript.events[until].kind is EventKind.EXCEPTION  # it holds the command, too
+    for event in reversed(transcript.events[: until + wrapped]):
+        if "std" not in event.text:
+            continue
+        names: list[str] = pattern(_STANDARD).findall(event.text)
+        if names:
+            return _STANDARD_YEARS.get(names[-1]) or count(names[-1])
+    return None
 
 
 def lacks_name_of_std(error: str, standard: int) -> bool:

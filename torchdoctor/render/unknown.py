@@ -103,7 +103,7 @@ def _of_installation(item: Reading) -> str:
     return {
         "no-version": f"There is no release of {name} for this Python and system, or none of that version.",
         "conflict": "The packages that were asked for need versions that exclude each other.",
-        "build": f"Building {name} failed; the words of the build itself stand around this line.",
+        "build": f"Building {name} failed; what the build itself said is not in this text.",
     }.get(item.problem or "", "pip could not install what was asked for.")
 
 
