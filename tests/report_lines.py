@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchdoctor.model import Diagnosis, Frame, Report, Suspect
-from torchdoctor.render import words
+from torchdoctor.render import unknown
 
 
 def shown(report: Report) -> Iterator[str]:
@@ -14,7 +14,7 @@ def shown(report: Report) -> Iterator[str]:
     if report.suspect is not None:
         yield suspected(report.suspect)
         if report.suspect.reading is not None:
-            yield words.reading(report.suspect.reading)
+            yield unknown.reading(report.suspect.reading)
     if report.first_failure is not None:
         first = report.first_failure
         yield f"first: rank {first.rank}, by {first.decided_by}" + "".join(f" ={rank}" for rank in first.tie)

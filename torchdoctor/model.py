@@ -344,6 +344,14 @@ class ReadingKind(str, Enum):
     LIBRARY_REFUSED = "library-refused"
     ENDED_OUTSIDE = "ended-outside"
     NATIVE_CRASH = "native-crash"
+    EXITED = "exited"
+    BUILD_FAILED = "build-failed"
+    INSTALL_FAILED = "install-failed"
+    MODULE_MISSING = "module-missing"
+    NAME_MISSING = "name-missing"
+    LIBRARY_MISSING = "library-missing"
+    RAISED_INSIDE = "raised-inside"
+    QUOTED = "quoted"
 
 
 @record(frozen=True, slots=True)
@@ -351,6 +359,8 @@ class Reading(Record):
     """What a failure that no rule knows says by itself: whose function wants what and got what.
 
     ``owner`` is a package, a native library, or who ended the process; ``function`` its public function.
+    ``name`` is what is missing or was not built: a header, a library, a tool, a module, a package.
+    ``problem`` is the kind of failure of a build or an installation, ``place`` where in the sources.
     """
 
     kind: ReadingKind
@@ -358,6 +368,9 @@ class Reading(Record):
     function: str | None = None
     wants: str | None = None
     got: str | None = None
+    problem: str | None = None
+    name: str | None = None
+    place: str | None = None
 
 
 @record(frozen=True, slots=True)

@@ -22,7 +22,7 @@ _NEEDS = {
     ),
     ("amd",): (
         "rocminfo", "rocm-smi", "HSA_OVERRIDE_GFX_VERSION", "HIP_VISIBLE_DEVICES",
-        "AMD_SERIALIZE_KERNEL", "/dev/kfd",
+        "AMD_SERIALIZE_KERNEL", "/dev/kfd", "/opt/rocm",
     ),
     ("apple", "macos"): ("xcode-select", "brew", "PYTORCH_MPS_HIGH_WATERMARK_RATIO", "torch.mps"),
     ("linux",): (

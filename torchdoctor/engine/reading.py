@@ -1,14 +1,17 @@
-"""What a failure that no rule knows says by itself: who refused what, ended the process, or crashed."""
+"""What a failure that no rule knows says by itself: who refused what, what is missing, who ended it."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from torchdoctor.engine.textfacts import log_value
+from torchdoctor.engine.build_reading import built
+from torchdoctor.engine.textfacts import log_value, who_raised
 from torchdoctor.extract import of_event
+from torchdoctor.extract.python_error import of_python
 from torchdoctor.model import Event, EventKind, Reading, ReadingKind
 from torchdoctor.patterns import pattern
+from torchdoctor.records import replace
 
 if TYPE_CHECKING:
     from torchdoctor.model import Frame, Transcript
@@ -23,34 +26,84 @@ _ENDED_BY = (
 _SENT = r"\bSIG(?:KILL|TERM|HUP)\b|\bCANCELLED\b|\b[Ee]victed\b|\b[Pp]reempted\b|\bOOMKilled\b"
 # what it wants and what it got, in the two orders in which messages say it
 _WANTS = (
-    r"(?:expect(?:ed|s|ing)?|should(?: be| have)?|must(?: be| have)?|requires?|needs?|wants?|supports? only)"
+    r"(?:expect(?:ed|s|ing)?|(?:should|must)(?! not\b)(?: be| have)?|requires?|needs?|wants?|supports? only)"
 )
 _GOT = r"(?:got|found|received|given)"
 _BUT = rf"(?:[,;]? but (?:it )?(?:{_GOT}|ha[sd]|have|was|were|is|are)|[,;]? {_GOT}|, not|,? instead of)"
 _IN_ORDER = rf"(?i)\b{_WANTS}:? (?P<wants>[^\n]{{1,160}}?){_BUT}\b:? (?P<got>[^\n]{{1,160}})"
 _REVERSED = rf"(?i)\b{_GOT}:? (?P<got>[^\n]{{1,160}}?)[,;]? (?:but )?\b{_WANTS}:? (?P<wants>[^\n]{{1,160}})"
 _FORMS = (_REVERSED, _IN_ORDER, r"\bmust (?:be|have) (?P<wants>[^\n]{1,160})")
-_FORWARDS = r"\b(?:func|fn|f|function|method|wrapped|callable)\(\*\w+, \*\*\w+\)"
+_FORWARDS = (  # … or raises once more what a function within raised, whose frames it took away
+    r"\b(?:func|fn|f|function|method|wrapped|callable)\(\*\w+, \*\*\w+\)|^raise \w+\.with_traceback\("
+)
 # a function that names itself at the head of its message: "conv2d(): ", "linalg.solve: "
 _SPEAKS = r"^(?P<function>(?:torch|linalg|fft|sparse)\.[\w.]+(?=\(\)|:)|\w+(?=\(\)))(?:\(\):?|:) "
 _CALL = r"(?<![\w.])([A-Za-z_][\w.]*)\("
 _OPERATOR = r"\s(?:[-+*/%@|&^<>]|\*\*|//|[<>=!]=|in)\s|[\w\])](?:\*\*|[@+*/]=?)[\w(\[]"
 _NICKNAMES = {"torch": ("torch", "F", "nn"), "numpy": ("np",)}
+_NO_MODULE = r"No module named '?(?P<name>[\w.]+)'?"
+_NO_NAME = r"cannot import name '?(?P<name>\w+)'? from '?(?P<module>[\w.]+)'?"
+_UNIT_EXITED = r"\bstatus=[1-9]\d{0,2}/"  # systemd, of a unit
 _RAISED_BY_C = ("RuntimeError", "IndexError", "ValueError", "TypeError", "NotImplementedError")
 
 
 def read(event: Event, transcript: Transcript) -> Reading | None:
     """The reading of one event; None where it says no more than its text."""
     if event.kind is EventKind.EXCEPTION and (event.type or "").rpartition(".")[2] != "SignalException":
-        return _refused(event, transcript)
+        return _missing(event, transcript) or _refused(event, transcript) or inside(event)
     facts = {fact.name: fact.value for fact in of_event("exit", event, transcript)}
     signal = facts.get("exit.signal")
     if signal in _CRASHES or "terminate called" in event.text:
-        return _crashed(event, transcript)
+        return replace(_crashed(event, transcript), name=signal if isinstance(signal, str) else None)
     if signal is not None or pattern(_SENT).search(event.text[:2_000]):
         owner = next((name for words, name in _ENDED_BY if pattern(words).search(event.text)), None)
         return Reading(ReadingKind.ENDED_OUTSIDE, owner)
+    made = built(event, transcript) or _missing(event, transcript)
+    if made is None and (facts.get("exit.code") or pattern(_UNIT_EXITED).search(event.text[:400])):
+        return Reading(ReadingKind.EXITED)
+    return made
+
+
+def raised(kind: str, text: str, stack: Event) -> Reading | None:
+    """The reading of an exception whose frames stand apart from its class and message."""
+    event = replace(stack, type=kind, text=text)
+    return _named(event) or inside(event)
+
+
+def inside(event: Event) -> Reading | None:
+    """Where a package raised it, with no code but packages' in the stack: a server's worker, a build."""
+    frame = who_raised(event.frames)
+    if frame is None or not frame.package or any(not one.package for one in event.frames):
+        return None
+    at = re.split(r"[\\/]", frame.file)[-1]
+    place = at if frame.line is None else f"{at}:{frame.line}"
+    name = frame.function if frame.function[:1] != "<" else None
+    return Reading(ReadingKind.RAISED_INSIDE, frame.package, name, place=place)
+
+
+def _missing(event: Event, transcript: Transcript) -> Reading | None:
+    """A module, a name or a shared library that was not found, by the words of Python and the loader."""
+    loader = {fact.name[7:]: fact.value for fact in of_event("dlopen", event, transcript)}
+    library = loader.get("library")
+    if loader.get("kind") == "missing-library" and isinstance(library, str):
+        needed_by = loader.get("loader_package") or _raiser(event)
+        return Reading(ReadingKind.LIBRARY_MISSING, str(needed_by) if needed_by else None, name=library)
+    return _named(event) if event.kind is EventKind.EXCEPTION else None
+
+
+def _named(event: Event) -> Reading | None:
+    if not (event.type or "").endswith(("ModuleNotFoundError", "ImportError")):
+        return None
+    if (found := pattern(_NO_MODULE).search(event.text[:1_000])) is not None:
+        return Reading(ReadingKind.MODULE_MISSING, _raiser(event), name=found["name"])
+    if (found := pattern(_NO_NAME).search(event.text[:1_000])) is not None:
+        return Reading(ReadingKind.NAME_MISSING, found["module"], name=found["name"])
     return None
+
+
+def _raiser(event: Event) -> str | None:
+    frame = who_raised(event.frames)
+    return frame.package or None if frame is not None and frame.package != "python" else None
 
 
 def _crashed(event: Event, transcript: Transcript) -> Reading:
@@ -68,8 +121,10 @@ def _crashed(event: Event, transcript: Transcript) -> Reading:
 
 
 def _refused(event: Event, transcript: Transcript) -> Reading | None:
-    owner, function = _called(event.frames)
-    kind = (event.type or "").rpartition(".")[2]
+    if event.type is None or of_python(event):
+        return None
+    owner, function = _called(event.frames, from_outside=True)
+    kind = event.type.rpartition(".")[2]
     if not owner and kind in _RAISED_BY_C:
         code = event.frames[-1].code.lstrip() if event.frames else ""
         function = _on_line(code, "torch") or _method_on(code)
@@ -82,13 +137,19 @@ def _refused(event: Event, transcript: Transcript) -> Reading | None:
         function = head["function"]
     told = next((found for form in _FORMS if (found := pattern(form).search(text)) is not None), None)
     said = {name: _cut(value) for name, value in (told.groupdict() if told is not None else {}).items()}
+    if function is None and not said:
+        return None
     return Reading(ReadingKind.LIBRARY_REFUSED, owner, function, said.get("wants"), said.get("got"))
 
 
-def _called(frames: tuple[Frame, ...], innermost_last: bool = True) -> tuple[str, str | None]:
+def _called(
+    frames: tuple[Frame, ...], innermost_last: bool = True, from_outside: bool = False
+) -> tuple[str, str | None]:
     """The package of the innermost frame, and its function that was called from outside of it.
 
-    A class is called by its name, which the line of the call has and no frame of the package.
+    A class is called by its name, which the line of the call has and no frame of the package. With
+    ``from_outside`` nobody's, where only frames of the package and of Python are there: then nothing shows
+    a call that was refused, as in a server's worker.
     """
     ordered = frames if innermost_last else tuple(reversed(frames))
     owner = next((one.package for one in reversed(ordered) if one.package != "python"), "")
@@ -101,6 +162,8 @@ def _called(frames: tuple[Frame, ...], innermost_last: bool = True) -> tuple[str
             outside = frame.code
             break
         inside.insert(0, frame)
+    if from_outside and len(inside) == len(ordered):
+        return "", None
     own = [frame for frame in inside if frame.package == owner]
     if inside[0].function == "__init__" and (made := _on_line(outside, owner, made=True)) is not None:
         return owner, made

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from torchdoctor.engine.build_reading import ANNOUNCED
 from torchdoctor.engine.context import went_on
 from torchdoctor.engine.finding import quote
 from torchdoctor.engine.frames import user_frame
 from torchdoctor.engine.textfacts import related
 from torchdoctor.intake.ending.event import is_failure, names_error, tells_failure
-from torchdoctor.model import Ending, Event, EventKind, Quoted, RelationKind, Suspect, Transcript
+from torchdoctor.model import (
+    Ending,
+    Event,
+    EventKind,
+    Quoted,
+    Reading,
+    ReadingKind,
+    RelationKind,
+    Suspect,
+    Transcript,
+)
 from torchdoctor.patterns import pattern
+from torchdoctor.records import replace
 
 # exceptions that report the end of something else
 _REPORTERS = frozenset((
@@ -89,12 +101,42 @@ def _suspect(event: Event, transcript: Transcript) -> Suspect:
 
 
 def fallback(transcript: Transcript) -> Suspect | None:
-    """Where no exception is left: the last line that says something failed."""
+    """Where no exception is left: the last line that says something failed.
+
+    A stack whose class and message were cut off says least: where a line of any level names an error, it is
+    taken for what the stack lost.
+    """
+    cut: Event | None = None
     for event in reversed(transcript.events):
         serious = event.kind is EventKind.SCHEDULER or event.level in ("ERROR", "CRITICAL", "FATAL")
         if is_failure(event) or (serious and not event.quoted and not event.recovered):
-            return _suspect(event, transcript)
-    return None
+            if not _is_cut_off(event):
+                return _suspect(event, transcript)
+            cut = cut or event
+    return _of_cut_off(cut, transcript) if cut is not None else None
+
+
+def _is_cut_off(event: Event) -> bool:
+    return event.kind is EventKind.EXCEPTION and event.type is None and not event.text.strip()
+
+
+_CLASS = r"(?P<type>(?:[A-Za-z_]\w*\.){0,8}[A-Z]\w*(?:Error|Exception)) ?: (?P<text>.+)"
+
+
+def _of_cut_off(stack: Event, transcript: Transcript) -> Suspect:
+    """The class and the message of a stack that lost its own, from the line of the text that names one."""
+    from torchdoctor.engine.reading import raised
+
+    frame = user_frame(stack, transcript)
+    for event in transcript.events:
+        found = None if event.quoted or event.recovered else pattern(_CLASS).search(event.text[:2_000])
+        if found is not None:
+            kind, text = found["type"], found["text"].strip()
+            return Suspect(kind, text, event.rank, frame, quote(event), reading=raised(kind, text, stack))
+    evidence = quote(stack)
+    if not evidence.text:  # the head of the traceback is all that is left
+        evidence = replace(evidence, text="Traceback (most recent call last):")
+    return Suspect(None, "", stack.rank, frame, evidence)
 
 
 _RETURNED = r"NCCL INFO \S+:\d+ -> [1-9]"  # NCCL gives up, and shows through which of its functions
@@ -102,15 +144,28 @@ _REMARKS = ("INFO", "DEBUG", "TRACE", "NOTICE")
 
 
 def named(transcript: Transcript) -> Suspect | None:
-    """Of the lines that programs printed, the first that names an error and behind which nothing went on."""
+    """Of the lines that programs printed, the first that names an error and behind which nothing went on.
+
+    What pip prints above the words of a build only announces them.
+    """
     if transcript.ending is Ending.GOOD:
         return None
+    announced: Event | None = None
     for event in transcript.events:
         if event.quoted or event.recovered or event.level in _REMARKS:
             continue
-        if tells_failure(event.text[:2_000]) and not _went_on(event, transcript):
+        if not _names_failure(event) or _went_on(event, transcript):
+            continue
+        if pattern(ANNOUNCED).match(event.text[:400]) is None:
             return _suspect(event, transcript)
-    return None
+        announced = announced or event
+    return _suspect(announced, transcript) if announced is not None else None
+
+
+def _names_failure(event: Event) -> bool:
+    if event.kind is EventKind.EXCEPTION and event.type is not None:
+        return not event.type.endswith("Warning") and not _is_reporter(event)
+    return tells_failure(event.text[:2_000])
 
 
 def _went_on(event: Event, transcript: Transcript) -> bool:
@@ -127,7 +182,9 @@ def written(transcript: Transcript) -> Suspect | None:
         if event.quoted is not Quoted.WRITTEN or event.recovered:
             continue
         if names_error(event.text[:2_000]):
-            return Suspect(event.type, event.text, event.rank, None, quote(event))
+            return Suspect(
+                event.type, event.text, event.rank, None, quote(event), reading=Reading(ReadingKind.QUOTED)
+            )
     return None
 
 

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from torchdoctor.extract import Found, build_setting, once_a_text, torch_extensions
+from torchdoctor.extract.cxx_standard import lacks_name_of_std, standard_asked_for
+from torchdoctor.extract.headers import header_family, into_cuda
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Transcript
-from torchdoctor.number import count
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
@@ -22,17 +23,20 @@ FACTS: dict[str, str] = {
     " missing-library, undefined-reference or code",
     "build.first_error_file": "str: source file the first error stands in; absent for errors without one",
     "build.header": "str: the header that was not found",
+    "build.header_family": "str: whose it is: x86, arm, python, cudnn, nccl, cuda-toolkit, rocm, torch, mpi, "
+    "openmp, c or c++ (the standard libraries), or the library of that folder",
+    "build.toolkit": "str: version of the one CUDA toolkit whose folder the text names, as 11.8",
+    "build.probe": "bool: the first error answers a question (is the library there?), and the run went on",
+    "build.cuda_header": "str: the CUDA toolkit's header through which the sources came to the first error",
+    "build.includer": "str: the file that includes build.cuda_header",
     "build.library": "str: the library that the linker did not find, without -l, lib and ending",
     "build.consumer": "str: whose build it is: triton (its launcher), inductor (generated code), extension "
     "(a package's C++ against torch's headers) or other",
     "build.cxx_standard": "int: the C++ standard the compiler was told to use, as 17",
+    "build.macos_target": "str: the release of macOS that the build is for, by its folders: 10.7",
     "build.missing_member": "str: the member that at::Tensor does not have, in any language of the compiler",
     "build.extension": "str: name of the extension module that was built",
     "build.package": "str: the package that pip or uv was building",
-    "build.toolkit": "str: version of the one CUDA toolkit whose folder the text names, as 11.8",
-    "build.probe": "bool: the first error answers a question (is the library there?), and the run went on",
-    "build.hip": "bool: AMD's compiler ran",
-    "build.cuda_header": "str: NVIDIA's header that AMD's compiler was given, or did not find",
 }
 
 
@@ -155,19 +159,6 @@ _NOT_BUILT = (
     r"|pyproject\.toml based projects \()([\w.-]{1,80}(?:,? [\w.-]{1,80}){0,20})"
 )
 
-# names of namespace std and the standard that brought them: missing under an older -std, the flag is at fault
-_STD_NAMES: dict[int, str] = {
-    14: "enable_if_t decay_t conditional_t make_unique remove_reference_t index_sequence make_index_sequence "
-    "remove_cv_t result_of_t integer_sequence exchange index_sequence_for add_const_t",
-    17: "optional string_view variant is_same_v void_t invoke_result_t disjunction conjunction apply any "
-    "nullopt is_convertible_v byte is_floating_point_v is_arithmetic_v clamp is_integral_v invoke size data",
-    20: "remove_cvref_t span bit_cast endian type_identity_t numbers ranges same_as",
-}
-_STD_MISSING = (
-    r"['‘`\"](\w+)['’\"] (?:in namespace ['‘`]std['’] does not name|is not a member of ['‘`\"]std['’\"])"
-    r"|namespace \"std\" has no (?:actual )?member \"(\w+)\""
-    r"|no (?:member|template|type) named '(\w+)' in namespace 'std'"
-)
 # gcc quotes the class and the member, whatever the words between them are
 _MEMBER = (
     r"at::Tensor(?:Base)?[^\w:]{0,4}(?:has no member named|hat kein Element namens|"
@@ -175,8 +166,7 @@ _MEMBER = (
     r"没有名为|沒有名為|не содержит элемента с именем|no tiene (?:un|ningún) miembro llamado|"
     r"non ha (?:un|alcun) membro (?:chiamato|di nome))\s?['‘\"«»“„]\s?(\w{1,60})"
 )
-_STANDARD = r"[-/]std[=:](?:c|gnu)\+\+(\d\w)"
-_STANDARD_YEARS = {"0x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23}
+_MACOS = r"\bmacosx-(\d\d(?:\.\d{1,2})?)-|-mmacosx-version-min=(\d\d(?:\.\d{1,2})?)"
 
 _TRITON_MARKS = ("cuda_utils.c", "__triton_launcher", "hip_utils.c", "/triton/", "\\triton\\")
 _TRITON_FILE = r"[\\/]tmp[a-z0-9_]{8}[\\/]main\.c$"  # in a folder of Python's tempfile
@@ -257,18 +247,6 @@ def _kind(text: str) -> tuple[str, str]:
     return "code", ""
 
 
-def _standard(transcript: Transcript, until: int) -> int | None:
-    """The last -std of the last command before the error: the last one on a command line wins."""
-    wrapped = transcript.events[until].kind is EventKind.EXCEPTION  # it holds the command, too
-    for event in reversed(transcript.events[: until + wrapped]):
-        if "std" not in event.text:
-            continue
-        names: list[str] = pattern(_STANDARD).findall(event.text)
-        if names:
-            return _STANDARD_YEARS.get(names[-1]) or count(names[-1])
-    return None
-
-
 def _consumer(error: _Error, transcript: Transcript) -> str:
     event = transcript.events[error.event]
     near = f"{error.file}\n{event.text}"
@@ -296,6 +274,15 @@ def _not_built(transcript: Transcript) -> str | None:
         if any(torch_extensions.is_package(name) for name in names.replace(",", " ").split()):
             return event.place()
     return None
+
+
+def _macos_target(transcript: Transcript) -> str:
+    """As distutils names its folders, or as the compiler is told."""
+    for event in transcript.events:
+        found = pattern(_MACOS).search(event.text) if "macosx" in event.text and not event.quoted else None
+        if found is not None:
+            return found[1] or found[2]
+    return ""
 
 
 def _last_word(transcript: Transcript) -> tuple[str, str] | None:
@@ -350,12 +337,9 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
             )
         return (Fact.absent("build.first_error_kind", "text"),) if built else ()
     kind, named = _kind(error.text)
-    standard = _standard(transcript, error.event)
-    missing = pattern(_STD_MISSING).search(error.text)
-    if kind == "code" and missing is not None and standard is not None:
-        name = next(group for group in missing.groups() if group)
-        if any(year > standard and name in names.split() for year, names in _STD_NAMES.items()):
-            kind = "cxx-standard"
+    standard = standard_asked_for(transcript, error.event)
+    if kind == "code" and standard is not None and lacks_name_of_std(error.text, standard):
+        kind = "cxx-standard"
     found: list[Fact] = []
 
     def put(name: str, value: FactValue) -> None:
@@ -368,6 +352,7 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     put("first_error_kind", kind)
     put("first_error_file", error.file)
     put("header", named if kind == "missing-header" else "")
+    put("header_family", header_family(named) if kind == "missing-header" else "")
     put("library", named if kind == "missing-library" else "")
     put("consumer", _consumer(error, transcript))
     lacking = pattern(_MEMBER).search(error.text)
@@ -375,10 +360,10 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     put("extension", build_setting.extension(transcript))
     put("toolkit", build_setting.toolkit(transcript))
     put("probe", build_setting.is_question(error.event, transcript))
-    hip = build_setting.is_hip(transcript)
-    put("hip", hip)
-    header = named if kind == "missing-header" else ""
-    put("cuda_header", build_setting.cuda_header(error.file, error.event, header, transcript) if hip else "")
+    put("macos_target", _macos_target(transcript))
+    includer, header = into_cuda([event.text for event in transcript.events[: error.event]])
+    put("cuda_header", header)
+    put("includer", includer)
     if standard is not None:
         put("cxx_standard", standard)
     return tuple(found)

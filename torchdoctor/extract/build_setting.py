@@ -1,4 +1,4 @@
-"""In which build an error stands: with which toolkit, by whose compiler, and whether it ended anything."""
+"""In which build an error stands: of which extension, with which toolkit, and whether it ended anything."""
 
 from __future__ import annotations
 
@@ -12,13 +12,6 @@ _FAILED = (
     "Failed building",
 )  # fmt: skip
 _TOOLKIT = r"(?:[\\/]CUDA[\\/]{1,2}v|/cuda-)(\d{1,2}\.\d)(?=[\\/])"
-_HIP_MARKS = ("hipcc", ".hip:", "/amd_detail/", "--offload-arch=gfx", "hip/hip_runtime")
-# what HIP has under another name, or not at all
-_CUDA_HEADERS = (
-    r"^(?:cu(?:da|blas|sparse|solver|rand|fft|dnn|pti)\w*\.h|nv\w+\.h|device_launch_parameters\.h|mma\.h"
-    r"|cu(?:b|tlass|te)/\S+|cooperative_groups/\S+)$"
-)
-_INCLUDED = r"In file included from (\S{1,300}):\d+"
 
 
 def is_question(error: int, transcript: Transcript) -> bool:
@@ -38,23 +31,6 @@ def toolkit(transcript: Transcript) -> str:
         for one in pattern(_TOOLKIT).finditer(event.text[:20_000])
     }
     return found.pop() if len(found) == 1 else ""
-
-
-def is_hip(transcript: Transcript) -> bool:
-    """Did AMD's compiler run?"""
-    return any(mark in event.text for event in transcript.events for mark in _HIP_MARKS)
-
-
-def cuda_header(file: str, error: int, header: str, transcript: Transcript) -> str:
-    """NVIDIA's header that the sources include: the one not found, else the first that lies in a toolkit."""
-    if header:
-        return header if pattern(_CUDA_HEADERS).search(header) else ""
-    if "/cuda" not in file:
-        return ""
-    near = "\n".join(event.text for event in transcript.events[max(0, error - 8) : error + 1])
-    chain = [found[1] for found in pattern(_INCLUDED).finditer(near[: near.rfind(file)])]
-    inside = next((path for path in chain if "/cuda" in path and "/include/" in path), file)
-    return inside.rpartition("/include/")[2]
 
 
 def extension(transcript: Transcript) -> str:

@@ -119,6 +119,14 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             yield fact, said["what"].strip()
 
 
+def of_python(event: Event) -> bool:
+    """Did Python itself raise it over a line, whoever's, and no ``raise`` or ``assert`` of the code?"""
+    form = _FORMS.get((event.type or "").rpartition(".")[2])
+    if form is None or (event.frames and pattern(_RAISES).match(event.frames[-1].code)):
+        return False
+    return pattern(form).search(event.text[:2_000]) is not None
+
+
 def _own(event: Event, kind: str) -> bool:
     """Did the user's own line raise it, or Python over that line?"""
     if kind in ("SyntaxError", "IndentationError", "TabError"):

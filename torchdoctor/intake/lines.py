@@ -324,7 +324,7 @@ def _build(line: Line) -> tuple[EventKind, str] | None:
         if body.startswith("FAILED: "):
             ninja = pattern(r"FAILED: (?:\[code=-?\d+\] )?\S+\.(?:o|obj|so|pyd|dll)\b").match(body)
             return (EventKind.BUILD, "command") if ninja else None
-        return EventKind.BUILD, "compiler"
+        return EventKind.BUILD, "cmake" if body.startswith("CMake Error") else "compiler"
     if (
         "rror" in body
         or ".cu" in body

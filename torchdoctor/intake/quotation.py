@@ -73,6 +73,7 @@ _HEADS = (
     ("\"'", r"[\"'].{8,}[\"'],?$"),  # an item of a list in a program
     ("\"'", r"([\"'])\S+ \S+ (?:(?!\1).)+\1 [a-z]+ [a-z]"),  # a message, and words on it
 )
+_TILDES = r" {0,3}~{3,} ?[\w.+-]*\s*$"  # a fence of Markdown; compilers and Python underline with them, too
 _HEAD = r"[`*_\"]{0,3}(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Unsupported)\b"
 
 
@@ -90,7 +91,9 @@ class Sample:
         if self.chars <= SAMPLE_CHARS and len(self.lines) <= SAMPLE_LINES:
             self.lines.append((number, text))
             self.chars += len(text) + 1
-            self.fenced = self.fenced or "```" in text or "~~~" in text
+            self.fenced = (
+                self.fenced or "```" in text or ("~~~" in text and pattern(_TILDES).match(text) is not None)
+            )
 
     @property
     def whole(self) -> bool:

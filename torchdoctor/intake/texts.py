@@ -21,6 +21,10 @@ _WARNING = (
 )
 
 
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip(" "))
+
+
 class TextReader:
     """Reads a native error, a c10d record, a kernel or compiler message and the lines that continue it."""
 
@@ -41,7 +45,7 @@ class TextReader:
         stripped = line.body.strip()
         if not stripped:
             self.blank += 1
-            return TAKEN if self.mode in ("c10d", "crash") and self.blank <= 1 else DONE
+            return TAKEN if self.mode in ("c10d", "crash", "cmake") and self.blank <= 1 else DONE
         if HEADER in stripped or 'File "' in stripped or not self._wants(line, stripped):
             return DONE
         self.blank = 0
@@ -73,6 +77,8 @@ class TextReader:
                 line.body[:1] == " "
                 and bool(pattern(r"^ *(?:\d+ +\||\|| \^|\^|from |#|\S.*\^)|^ +[\^~]+$").match(line.body))
             ) or (stripped.startswith("compilation terminated"))
+        if self.mode == "cmake":  # its paragraphs are indented by two
+            return _indent(line.body) >= _indent(self.draft.raw) + 2 and stripped[:3] != "-- "
         if self.mode == "command":
             return self.draft.end_line == self.draft.line and bool(
                 pattern(r"^\"?\S[^:]{0,200}?(?:nvcc|g\+\+|gcc|c\+\+|clang|cl\.exe|cc)\"? .*-\w").match(

@@ -7,7 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from torchdoctor.model import Outcome, Part, Role, Severity, Standing
-from torchdoctor.render import svg, words
+from torchdoctor.render import svg, unknown, words
 from torchdoctor.render.clean import clean
 from torchdoctor.render.page import page
 
@@ -182,10 +182,10 @@ def _suspect(report: Report) -> Iterable[str]:
     yield _section("What looks most like the cause", f"{place}<pre>{_lines(kind + item.message)}</pre>")
     if item.frame is not None:
         yield _section("Where", _frame(item.frame))
-    yield f"<p>{_text(words.reading(item.reading))}</p>" if item.reading is not None else ""
+    yield f"<p>{_text(unknown.reading(item.reading))}</p>" if item.reading is not None else ""
     if item.resembles:
         names = "".join(f"<li>{_text(f'{one.title} ({one.rule})')}</li>" for one in item.resembles)
-        yield _section(words.RESEMBLES, f"<ul>{names}</ul>")
+        yield _section(unknown.RESEMBLES, f"<ul>{names}</ul>")
 
 
 def _marks(report: Report) -> tuple[list[svg.Mark], list[svg.Mark]]:

@@ -168,6 +168,9 @@ def _reading(item: Reading | None) -> dict[str, Any] | None:
         "function": _text_or_null(item.function),
         "wants": _text_or_null(item.wants),
         "got": _text_or_null(item.got),
+        "problem": _text_or_null(item.problem),
+        "name": _text_or_null(item.name),
+        "place": _text_or_null(item.place),
     }
 
 

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchdoctor.model import Outcome, Severity, Standing, counted
-from torchdoctor.render import words
+from torchdoctor.render import unknown, words
 from torchdoctor.render.clean import clean
 
 if TYPE_CHECKING:
@@ -184,10 +184,10 @@ def _suspect(report: Report, chars: int) -> Iterable[str]:
         yield code(place)
     if item.frame is not None:
         yield _frame(item.frame, chars)
-    yield escape(words.reading(item.reading))
+    yield escape(unknown.reading(item.reading))
     if item.resembles:
         names = "\n".join(f"- {escape(one.title)} ({code(one.rule)})" for one in item.resembles)
-        yield _titled(words.RESEMBLES, names)
+        yield _titled(unknown.RESEMBLES, names)
 
 
 def _frame(frame: Frame, chars: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TextIO
 
 from torchdoctor.model import Outcome, Severity, Standing
-from torchdoctor.render import words
+from torchdoctor.render import unknown, words
 from torchdoctor.render.clean import clean, encodable
 from torchdoctor.render.styled import Styled
 from torchdoctor.typed import prompt
@@ -359,8 +359,8 @@ def _unrecognised(page: _Page, report: Report) -> None:
         _suspect(page, report.suspect)
     _timeline(page, report)
     if report.suspect is not None:
-        page.paragraphs("What to do", [words.next_step(report.suspect)])
-        line = words.search_line(report.suspect)
+        page.paragraphs("What to do", [unknown.next_step(report.suspect)])
+        line = unknown.search_line(report.suspect)
         page.paragraphs("To search for", [line] if line else [])
     if page.verbose:
         page.paragraphs("To teach it", [words.NEW_RULE])
@@ -377,5 +377,5 @@ def _suspect(page: _Page, item: Suspect) -> None:
         _frame(page, item.frame)
     if item.reading is not None:
         page.gap()
-        page.wrap(page.text(words.reading(item.reading)), indent=2)
-    page.paragraphs(words.RESEMBLES, [f"{one.title} ({one.rule})" for one in item.resembles])
+        page.wrap(page.text(unknown.reading(item.reading)), indent=2)
+    page.paragraphs(unknown.RESEMBLES, [f"{one.title} ({one.rule})" for one in item.resembles])

@@ -6,7 +6,7 @@ import os.path
 import re
 from typing import TYPE_CHECKING
 
-from torchdoctor.model import PROCESS_ENDED, Outcome, ReadingKind, Role, Severity, Standing, counted, page_of
+from torchdoctor.model import Outcome, Role, Severity, Standing, counted, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,13 +18,8 @@ if TYPE_CHECKING:
         FirstFailure,
         Frame,
         Incident,
-        Reading,
         Report,
-        Suspect,
     )
-
-# the head above rules that are no diagnosis
-RESEMBLES = "Resembles these, but this message is not known for them"
 
 NEW_RULE = (
     "If you know the cause, add a rule: it is one TOML file, and --rules DIR uses yours at once. "
@@ -89,44 +84,6 @@ def foreign(frame: Frame) -> str:
     return f"in code of {frame.package} ({at}); none of your own is in the stack"
 
 
-def search_line(item: Suspect) -> str:
-    """The message without names and numbers, to paste into a tracker."""
-    message = next((line for line in item.message.splitlines() if line.strip()), "")[:1_000]
-    bare = re.sub(
-        r"https?://\S+|(?:[A-Za-z]:)?[\w.~-]*(?:[\\/][\w.<>-]+)+|0x[0-9a-fA-F]+|'[^']*'|\"[^\"]*\"|`[^`]*`"
-        r"|(?<![A-Za-z_])\d[\d.,x]*",
-        " ",
-        message,
-    )
-    return " ".join(f"{item.type or ''} {bare}".split())[:160]
-
-
-def next_step(item: Suspect) -> str:
-    """The one thing that tells more about a failure that no rule knows."""
-    if not item.type and not item.message:
-        return (
-            "Explain the log as a whole: this one is cut off before the last line of the traceback, with the "
-            "class and the message of the exception."
-        )
-    frame = item.frame
-    live = re.match(r"process (\d+) ", item.message) if item.evidence.line is None else None
-    if live is not None:
-        return f"Look again while it stands, `torchdoctor hang {live[1]}`: it may only wait, or sleep."
-    own = re.fullmatch(rf"{PROCESS_ENDED}(\d+)", item.message)
-    if own is not None and int(own[1]) < 126:
-        return f"Look where the program, or a script that it runs, exits with {own[1]}."
-    if frame is None:
-        return "Run it once more with PYTHONFAULTHANDLER=1: a crash then shows its Python lines."
-    if frame.package:
-        return f"Search the tracker of {frame.package} for the line below: its code raised, none of your own."
-    if frame.file.startswith(("<ipython-input", "Cell In", "/tmp/ipykernel")):
-        return "Run %debug in the next cell: it stops where the exception was raised, with its variables."
-    return (
-        "Start the same command with `python -m pdb -c continue` in place of python: it stops at "
-        f"{os.path.basename(frame.file)}:{frame.line}, with the variables of that line."
-    )
-
-
 def first_failure(item: FirstFailure | None) -> str:
     """Who failed first, or between whom it cannot be told; "" when no rank is named."""
     if item is None:
@@ -179,23 +136,6 @@ def heading_of_run(report: Report, index: int) -> str:
         return heading_of_input(report)
     run = report.runs[index]
     return f"{run.file}, run {run.number} of {len(report.runs)}, lines {run.line} to {run.end_line}"
-
-
-def reading(item: Reading | None) -> str:
-    """What the failure says by itself, as a sentence; "" where it says no more than its message."""
-    if item is None:
-        return ""
-    if item.kind is ReadingKind.ENDED_OUTSIDE:
-        by = f", by {item.owner}" if item.owner else ""
-        return f"The process was ended from outside{by}; this text does not say why."
-    if item.kind is ReadingKind.NATIVE_CRASH:
-        of = f" of {item.owner}" if item.owner else ""
-        called = f", called by {item.function}" if item.function else ""
-        return f"The process crashed in native code{of}{called}."
-    refused = f"{item.owner} refused the call" + (f" of {item.function}" if item.function else "")
-    told = [f"it wants: {item.wants}"] if item.wants else []
-    told += [f"it got: {item.got}"] if item.got else []
-    return f"{refused}; {'; '.join(told)}." if told else f"{refused}."
 
 
 def incidents(report: Report) -> list[str]:

@@ -31,7 +31,8 @@ _TELLS_FAILURE = (
     r"|\bfail(?:ed|ure) with\b"
     # a name that NVIDIA's libraries have for a failed call, and how its samples end
     r"|\b(?:cudaError|CUDA_ERROR_|CU(?:BLAS|DNN|FFT|SPARSE|SOLVER|RAND)_STATUS_(?!SUCCESS))\w{3,60}"
-    r"|^Result = FAIL\b"
+    r"|^Result = FAIL\b|^\s*CMake Error\b"
+    r"|\.so[\w.]{0,20}: cannot open shared object file"  # the loader, in a line of the program that asked it
 )
 
 

@@ -1,0 +1,118 @@
+"""What is said of a failure that no rule knows: its reading, its next step, and what to search for."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchdoctor.model import Evidence, Frame, Reading, ReadingKind, Suspect
+from torchdoctor.render.unknown import next_step, reading, search_line
+
+BUILD, INSTALL = ReadingKind.BUILD_FAILED, ReadingKind.INSTALL_FAILED
+
+
+def _build(
+    problem: str, name: str | None = None, wants: str | None = None, place: str | None = None
+) -> Reading:
+    return Reading(BUILD, "widgets", wants=wants, problem=problem, name=name, place=place)
+
+
+@pytest.mark.parametrize(
+    ("item", "sentence", "step"),
+    [
+        (
+            _build("missing-header", "knob.h", None, "turn.cpp:7"),
+            "does not find the header knob.h, which turn.cpp:7 includes, code of widgets.",
+            "`apt-file search knob.h`",
+        ),
+        (
+            _build("missing-header", "immintrin.h", "compilers for x86 processors alone"),
+            "it comes with compilers for x86 processors alone.",
+            "no package can bring immintrin.h",
+        ),
+        (_build("missing-header", "map", "the C++ standard library"), "the header map;", "c++ -E -x c++ -v"),
+        (_build("missing-library", "aio"), "the library aio.", "find / -name 'libaio.*'"),
+        (_build("missing-tool", "nvcc"), "calls nvcc, which is not there", "Install nvcc"),
+        (_build("missing-package", "Eigen3"), "CMake does not find Eigen3", "CMAKE_PREFIX_PATH"),
+        (_build("cmake-too-new", "3.5"), "before 3.5", "CMAKE_POLICY_VERSION_MINIMUM=3.5"),
+        (_build("cmake-too-old", "3.26"), "needs CMake 3.26 or later", "pip install -U cmake"),
+        (_build("compiler-too-old", "CXX14"), "no flag for CXX14", "CC and CXX"),
+        (_build("out-of-memory"), "ran out of memory", "MAX_JOBS=1"),
+        (_build("cmake", place="CMakeLists.txt:3"), "CMake stopped in CMakeLists.txt:3", "ConfigureLog.yaml"),
+        (_build("code", place="turn.cu:9"), "stopped at turn.cu:9, code of widgets", "from this error on"),
+        (Reading(INSTALL, problem="no-version", name="knobs==9"), "release of knobs==9", "versions knobs`"),
+        (Reading(INSTALL, problem="conflict", name="a and b"), "exclude each other", "Leave out the version"),
+        (Reading(INSTALL, problem="build", name="knobs"), "Building knobs failed", "pip install -v knobs`"),
+        (
+            Reading(ReadingKind.MODULE_MISSING, "widgets", name="knobs.low"),
+            "widgets imports knobs.low, which is not installed",
+            "`python -c 'import knobs'`",
+        ),
+        (Reading(ReadingKind.NAME_MISSING, "knobs", name="Turn"), "installed has no Turn", "pip show knobs"),
+        (
+            Reading(ReadingKind.LIBRARY_MISSING, "widgets", name="libknob.so.3"),
+            "the shared library libknob.so.3, which widgets needs",
+            "find / -name 'libknob.so*'",
+        ),
+        (Reading(ReadingKind.LIBRARY_MISSING, name="knob64_3.dll"), "knob64_3.dll", "`where knob64_3.dll`"),
+        (Reading(ReadingKind.NATIVE_CRASH, name="SIGSEGV"), "crashed in native code", "PYTHONFAULTHANDLER=1"),
+        (Reading(ReadingKind.NATIVE_CRASH, name="SIGBUS"), "crashed in native code", "df -h /dev/shm"),
+        (Reading(ReadingKind.ENDED_OUTSIDE, "Slurm"), "ended from outside, by Slurm", "sacct -j"),
+        (Reading(ReadingKind.ENDED_OUTSIDE, "Kubernetes"), "by Kubernetes", "kubectl describe pod"),
+        (Reading(ReadingKind.ENDED_OUTSIDE), "ended from outside;", "dmesg"),
+        (Reading(ReadingKind.EXITED), "ended by itself", "the output of that process"),
+        (Reading(ReadingKind.QUOTED), "the text quotes it", "the log of the program itself"),
+    ],
+)  # fmt: skip
+def test_each_kind_has_its_sentence_and_its_step(item: Reading, sentence: str, step: str) -> None:
+    assert sentence in reading(item)
+    suspect = Suspect(None, "it broke", None, None, Evidence("it broke", line=3), reading=item)
+    assert step in next_step(suspect)
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "step"),
+    [
+        ("json.decoder.JSONDecodeError", "Expecting value: line 3 column 1 (char 9)", "line 3 column 1"),
+        (
+            "subprocess.CalledProcessError",
+            "Command 'x' returned 3",
+            "Run the command of the message by itself",
+        ),
+        ("FileNotFoundError", "[Errno 2] No such file or directory: 'a/b.csv'", "`ls -ld 'a/b.csv'`"),
+        ("FileNotFoundError", "[Errno 2] No such file or directory: 'a\\b.csv'", "`dir 'a\\b.csv'`"),
+        ("ValueError", "no turn", "python -m pdb"),
+        (None, "", "cut off before the last line of the traceback"),
+        (None, "knob: ERROR: no turn", "printed just before this line"),
+    ],
+)
+def test_an_exception_gets_the_step_of_its_class(kind: str | None, message: str, step: str) -> None:
+    frame = Frame("/w/turn.py", 3, "turn") if kind else None
+    assert step in next_step(Suspect(kind, message, None, frame, Evidence(message, line=3)))
+
+
+def test_no_debugger_for_one_rank_of_many() -> None:
+    frame = Frame("C:\\w\\turn.py", 3, "turn")
+    step = next_step(Suspect("ValueError", "no turn", 2, frame, Evidence("no turn", line=3)))
+    assert step == "Print the variables that turn.py:3 uses, just before it, on rank 2."
+
+
+@pytest.mark.parametrize(
+    ("message", "line"),
+    [
+        ("No module named 'knobs.low'", "No module named 'knobs.low'"),
+        ("lib/turn.cpp:9:10: fatal error: 'map' file not found", "fatal error: 'map' file not found"),
+        ("/a/v.h:19:3: error: type 'int2' conflicts", "error: type 'int2' conflicts"),
+        ("no namespace 'at::native<float>' in \"knob\"", "no namespace 'at::native<float>' in \"knob\""),
+        ("ERROR 03-27 03:12:01 run.py:400] int() of 'tcp://10.0.1.2:80'", "ERROR run.py:] int() of 'tcp://'"),
+        ("libknob.so.3: cannot open shared object file", "libknob.so.3: cannot open shared object file"),
+        ("Can't load './a/b' for 'C:\\a b'", "Can't load for"),
+        ("pool(host='db.example.org', port=443): refused", "pool(host= port=): refused"),
+        ("server at \"db\" (10.0.0.3) failed for user \"anna\"", "server at failed for user"),
+        ("[Errno 98] in use at https://example.org/a", "[Errno 98] in use at"),
+        ("expected [3, 4] at 0x7ff1, rev 8f1c2d6a0b41", "expected at rev"),
+        ("CMake Error at a/CMakeLists.txt:4 (find):\n  No\n  knob.", "CMake Error at (find): No knob."),
+        ("```knob broke```", "knob broke"),
+    ],
+)  # fmt: skip
+def test_names_stay_in_what_is_searched_for(message: str, line: str) -> None:
+    assert search_line(Suspect(None, message, None, None, Evidence(message))) == line

@@ -1,0 +1,136 @@
+"""What a build or an installation that failed says by itself: what it lacks, and whose that is.
+
+The compiler's own words are read by ``extract.build``; here stand CMake's and pip's.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from torchdoctor.extract import of_event
+from torchdoctor.extract.headers import header_family
+from torchdoctor.intake.frames import package_of
+from torchdoctor.model import Event, EventKind, Reading, ReadingKind
+from torchdoctor.patterns import pattern
+
+if TYPE_CHECKING:
+    from torchdoctor.model import Transcript
+
+# whose a header is, in words; what has none of these is called by its own name
+_BRINGS = {
+    "x86": "compilers for x86 processors alone", "arm": "compilers for Arm processors alone",
+    "python": "Python's development files", "cudnn": "cuDNN", "nccl": "NCCL",
+    "cuda-toolkit": "the CUDA toolkit", "rocm": "ROCm", "mpi": "an MPI library", "openmp": "OpenMP",
+    "c": "the C library", "c++": "the C++ standard library",
+}  # fmt: skip
+# what CMake says under "CMake Error": the problem, and a name in it
+_CMAKE = (
+    ("missing-package", r'package configuration file provided by "(?P<name>[\w.+-]+)"'),
+    ("missing-package", r"Could(?: NOT|n't| not) find (?P<name>[\w.+-]+)"),
+    ("missing-tool", r"No (?P<name>CMAKE_\w+_COMPILER) could be found"),
+    ("missing-tool", r"The (?P<name>C(?:XX)?) compiler identification is unknown"),
+    ("cmake-too-new", r"Compatibility with CMake < (?P<name>[\d.]+) has been removed"),
+    ("cmake-too-old", r"CMake (?P<name>[\d.]+) or higher is required"),
+    ("compiler-too-old", r'requires the language dialect "?(?P<name>\w+)"?'),
+)
+_AT = r"^\s*CMake Error (?:at|in) (?P<place>[^\s(]+?):?(?: \(|$|:$|\s)"
+# pip and uv, of packages that they do not install
+_INSTALL = (
+    ("no-version", r"Could not find a version that satisfies the requirement (?P<name>[^\s(]+)"),
+    ("no-version", r"No matching distribution found for (?P<name>[^\s(]+)"),
+    ("conflict", r"ERROR: Cannot install (?P<name>.{1,200}?) because these package versions"),
+    ("conflict", r"No solution found when resolving dependencies|ResolutionImpossible"),
+    ("build", r"(?:Failed building (?:editable |wheel )?(?:for )?|(?:Failed to build|Could not build wheels "
+     r"for) )`?(?P<name>[A-Za-z][\w.-]*)"),
+    ("build", r"error: subprocess-exited-with-error|metadata-generation-failed|did not run successfully"),
+    ("other", r"ERROR: Could not install packages due to an? "),
+)  # fmt: skip
+# what pip prints above and below the words of the build itself
+ANNOUNCED = (
+    r"^\W*(?:error: subprocess-exited-with-error|ERROR: Failed building |ERROR: Could not build wheels "
+    r"|Failed to build |ERROR: Failed to build |error: metadata-generation-failed)"
+)
+_PROBLEMS = {"compiler-missing": "missing-tool", "nvcc-missing": "missing-tool"}
+_TOOL = (
+    r"(?:^|[\s/])(?P<name>[\w.+-]+): (?:command )?not found|unable to execute '(?P<tool>[^']+)'"
+    r"|command '(?P<command>[^']+)' failed|^'(?P<windows>[^']+)' is not recognized"
+)
+_UNPACKED = r"pip-install-[^/]+/(?P<name>[\w.-]+?)_[0-9a-f]{32}/"
+
+
+def built(event: Event, transcript: Transcript) -> Reading | None:
+    """The reading of a line of a compiler, linker, CMake, pip or uv; None for any other."""
+    text = event.text[:4_000]
+    if event.kind not in (EventKind.BUILD, EventKind.LOG) or event.quoted:
+        return None
+    if text.lstrip().startswith("CMake Error"):
+        return _configured(text, transcript, event)
+    if (compiled := _compiled(event, transcript)) is not None:
+        return compiled
+    for problem, form in _INSTALL:
+        if (found := pattern(form).search(text)) is not None:
+            name = found.groupdict().get("name") or _package(event, transcript)
+            return Reading(ReadingKind.INSTALL_FAILED, problem=problem, name=name)
+    return None
+
+
+def _configured(text: str, transcript: Transcript, event: Event) -> Reading:
+    at = pattern(_AT).search(text)
+    place = at["place"] if at is not None else None
+    joined = " ".join(text.split())
+    owner = _package(event, transcript)
+    for problem, form in _CMAKE:
+        if (found := pattern(form).search(joined)) is not None:
+            return Reading(ReadingKind.BUILD_FAILED, owner, problem=problem, name=found["name"], place=place)
+    return Reading(ReadingKind.BUILD_FAILED, owner, problem="cmake", place=place)
+
+
+def _compiled(event: Event, transcript: Transcript) -> Reading | None:
+    """Where the event holds the first error of the build in the text."""
+    facts = {fact.name[6:]: str(fact.value or "") for fact in of_event("build", event, transcript)}
+    said = facts.get("first_error")
+    if not said or said not in event.text:
+        return None
+    kind, file = facts.get("first_error_kind", ""), facts.get("first_error_file", "")
+    name = facts.get("header") or facts.get("library") or None
+    wants = None
+    if kind == "missing-header" and name is not None:
+        family = header_family(name)
+        wants = _BRINGS.get(family, family) if family is not None else None
+    elif kind in _PROBLEMS:
+        tool = pattern(_TOOL).search(said)
+        name = next((value for value in tool.groups() if value), None) if tool is not None else None
+    return Reading(
+        ReadingKind.BUILD_FAILED,
+        _whose(file) or facts.get("package") or None,
+        wants=wants,
+        problem=_PROBLEMS.get(kind, kind),
+        name=name,
+        place=_place(event.text, file),
+    )
+
+
+def _whose(file: str) -> str | None:
+    """The package whose sources hold a file, by its path."""
+    path = file.replace("\\", "/")
+    unpacked = pattern(_UNPACKED).search(path)
+    if unpacked is not None:
+        return unpacked["name"]
+    package = package_of(path) if path else ""
+    return package if package not in ("", "python") else None
+
+
+def _place(text: str, file: str) -> str | None:
+    """``shm.cpp:10``, with the line that the compiler names behind the file."""
+    if not file:
+        return None
+    name = re.split(r"[\\/]", file)[-1]
+    behind = text[text.find(file) + len(file) :][:20] if file in text else ""
+    line = pattern(r"^[:(](\d{1,7})").match(behind)
+    return f"{name}:{line[1]}" if line is not None else name
+
+
+def _package(event: Event, transcript: Transcript) -> str | None:
+    known = (fact for fact in of_event("build", event, transcript) if fact.name == "build.package")
+    return next((str(fact.value) for fact in known if fact.value), None)

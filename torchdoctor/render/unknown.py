@@ -1,0 +1,304 @@
+"""What is said of a failure that no rule knows: what it says by itself, the next step, what to search for."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from torchdoctor.model import PROCESS_ENDED, ReadingKind
+
+if TYPE_CHECKING:
+    from torchdoctor.model import Reading, Suspect
+
+# the head above rules that are no diagnosis
+RESEMBLES = "Resembles these, but this message is not known for them"
+
+_CUT_OFF = (
+    "Explain the log as a whole: this one is cut off before the last line of the traceback, with the class "
+    "and the message of the exception."
+)
+_READ_ON = (
+    "Look at what the same program printed just before this line: its reason often stands there. If not, "
+    "start it once more with its log level at debug."
+)
+_FIRST_ERROR = (
+    "Read the whole output of the build from this error on: it is the first, and the others follow from it. "
+    "`MAX_JOBS=1 pip install -v` keeps the output in order."
+)
+_ENDED = {
+    "Slurm": "Ask Slurm why, with the number of the job: `sacct -j JOB -o JobID,State,ExitCode,MaxRSS`.",
+    "Kubernetes": "Ask Kubernetes why: `kubectl describe pod` names the reason under Last State.",
+}
+_ASK_KERNEL = (
+    "Ask the kernel whether memory ran out: `sudo dmesg -T | grep -iE 'out of memory|killed process'`."
+)
+
+
+def reading(item: Reading | None) -> str:
+    """What the failure says by itself, as a sentence; "" where it says no more than its message."""
+    if item is None:
+        return ""
+    of = f" of {item.owner}" if item.owner else ""
+    if item.kind is ReadingKind.ENDED_OUTSIDE:
+        by = f", by {item.owner}" if item.owner else ""
+        return f"The process was ended from outside{by}; this text does not say why."
+    if item.kind is ReadingKind.NATIVE_CRASH:
+        called = f", called by {item.function}" if item.function else ""
+        return f"The process crashed in native code{of}{called}."
+    if item.kind is ReadingKind.LIBRARY_REFUSED:
+        refused = f"{item.owner} refused the call" + (f" of {item.function}" if item.function else "")
+        told = [f"it wants: {item.wants}"] if item.wants else []
+        told += [f"it got: {item.got}"] if item.got else []
+        return f"{refused}; {'; '.join(told)}." if told else f"{refused}."
+    if item.kind is ReadingKind.BUILD_FAILED:
+        return _of_build(item)
+    if item.kind is ReadingKind.INSTALL_FAILED:
+        return _of_installation(item)
+    return _of_what_is_missing(item)
+
+
+def _of_what_is_missing(item: Reading) -> str:
+    if item.kind is ReadingKind.MODULE_MISSING:
+        by = f"{item.owner} imports {item.name}, which" if item.owner else f"The module {item.name}"
+        return f"{by} is not installed in the interpreter that ran."
+    if item.kind is ReadingKind.NAME_MISSING:
+        return f"The {item.owner} that is installed has no {item.name}."
+    if item.kind is ReadingKind.LIBRARY_MISSING:
+        by = f", which {item.owner} needs" if item.owner else ""
+        return f"The loader does not find the shared library {item.name}{by}."
+    if item.kind is ReadingKind.EXITED:
+        return "A process ended by itself with an error; its own output says why."
+    if item.kind is ReadingKind.RAISED_INSIDE:
+        return f"It was raised in {item.function or item.place} of {item.owner}" + (
+            f" ({item.place})." if item.function else "."
+        )
+    return "No program printed this here: the text quotes it."
+
+
+def _of_build(item: Reading) -> str:
+    code = f", code of {item.owner}" if item.owner else ""
+    if item.problem == "missing-header":
+        included = f", which {item.place} includes{code}" if item.place else ""
+        comes = f"; it comes with {item.wants}" if item.wants else ""
+        return f"The compiler does not find the header {item.name}{included}{comes}."
+    sentence = {
+        "missing-library": f"The linker does not find the library {item.name}.",
+        "missing-tool": f"The build calls {item.name}, which is not there.",
+        "missing-package": f"CMake does not find {item.name}, which the build needs.",
+        "cmake-too-new": f"This CMake no longer reads projects that were written for one before {item.name}.",
+        "cmake-too-old": f"The project needs CMake {item.name} or later.",
+        "undefined-reference": "The linker finds no definition of a function that the code uses.",
+        "out-of-memory": "The compiler ran out of memory.",
+        "cmake": f"CMake stopped in {item.place or 'its configuration'}{code}.",
+    }.get(item.problem or "")
+    if sentence is not None:
+        return sentence
+    if item.problem == "compiler-too-old" and item.name:
+        return f"CMake knows no flag for {item.name} of this compiler: the compiler, or CMake, is too old."
+    return f"The compiler stopped at {item.place}{code}." if item.place else "The build stopped there."
+
+
+def _of_installation(item: Reading) -> str:
+    name = item.name or "a package"
+    return {
+        "no-version": f"There is no release of {name} for this Python and system, or none of that version.",
+        "conflict": "The packages that were asked for need versions that exclude each other.",
+        "build": f"Building {name} failed; what the build itself said is not in this text.",
+    }.get(item.problem or "", "pip could not install what was asked for.")
+
+
+def next_step(item: Suspect) -> str:
+    """The one thing that tells more about a failure that no rule knows."""
+    live = re.match(r"process (\d+) ", item.message) if item.evidence.line is None else None
+    if live is not None:
+        return f"Look again while it stands, `torchdoctor hang {live[1]}`: it may only wait, or sleep."
+    own = re.fullmatch(rf"{PROCESS_ENDED}(\d+)", item.message)
+    if own is not None and int(own[1]) < 126:
+        return f"Look where the program, or a script that it runs, exits with {own[1]}."
+    if item.reading is not None and (step := _by_reading(item.reading)):
+        return step
+    if not item.type:
+        return _READ_ON if item.message else _CUT_OFF
+    return _of_data(item) or _of_exception(item)
+
+
+def _by_reading(item: Reading) -> str:
+    if item.kind is ReadingKind.BUILD_FAILED:
+        return _build_step(item)
+    if item.kind is ReadingKind.INSTALL_FAILED:
+        return _installation_step(item)
+    if item.kind is ReadingKind.MODULE_MISSING:
+        top = (item.name or "").partition(".")[0]
+        return (
+            f"Install the package that brings {top} into the interpreter that ran the program; "
+            f"`python -c 'import {top}'` shows there whether it can be imported."
+        )
+    if item.kind is ReadingKind.NAME_MISSING:
+        top = (item.owner or "").partition(".")[0]
+        return (
+            f"Look which release of {top} is there, `pip show {top}`, and install one that has {item.name}."
+        )
+    if item.kind is ReadingKind.LIBRARY_MISSING:
+        return _library_step(item.name or "")
+    return {
+        ReadingKind.NATIVE_CRASH: _crash_step(item),
+        ReadingKind.ENDED_OUTSIDE: _ENDED.get(item.owner or "", _ASK_KERNEL),
+        ReadingKind.EXITED: "Read the output of that process itself: this line says only that it ended.",
+        ReadingKind.QUOTED: "Explain the log of the program itself, from its start to the end of the error.",
+    }.get(item.kind, "")
+
+
+def _crash_step(item: Reading) -> str:
+    if item.name == "SIGBUS":
+        return (
+            "Look how much room is left, `df -h /dev/shm /tmp`: a Bus error is mostly a mapped file that "
+            "cannot grow or cannot be read."
+        )
+    return "Run it once more with PYTHONFAULTHANDLER=1: a crash then shows its Python lines."
+
+
+def _library_step(name: str) -> str:
+    if name.lower().endswith(".dll"):
+        return f"Look whether it is on PATH, `where {name}`, and install the package that brings it."
+    stem = re.sub(r"(\.so|\.dylib).*", r"\1", name)
+    return (
+        f"Look whether it is there under another number or in a folder that is not searched: "
+        f"`find / -name '{stem}*' 2>/dev/null`. `ldd` on the file that needs it names all that is missing."
+    )
+
+
+def _build_step(item: Reading) -> str:
+    name = item.name
+    if item.problem == "missing-header" and item.wants and item.wants.endswith(" alone"):
+        return (
+            f"Build without this file where the build has an option for it, or take a release of "
+            f"{item.owner or 'the package'} that has code for this processor: no package can bring {name}."
+        )
+    if item.problem == "missing-header" and item.wants == "the C++ standard library":
+        return (
+            "Look where the compiler searches, `c++ -E -x c++ -v /dev/null`, and install the C++ compiler of "
+            "this system, or name another in CXX."
+        )
+    return {
+        "missing-header": (
+            f"Install the development files that bring {name} (`apt-file search {name}` finds the package on "
+            "Debian and Ubuntu), or fetch the project's submodules."
+        ),
+        "missing-library": (
+            f"Find it, `find / -name 'lib{name}.*' 2>/dev/null`, and name its folder in LIBRARY_PATH; if "
+            "it is nowhere, install its development package."
+        ),
+        "missing-tool": f"Install {name}, or put its folder on the PATH of the shell that builds.",
+        "missing-package": (
+            f"Install the development files of {name}, or name their folder in CMAKE_PREFIX_PATH."
+        ),
+        "cmake-too-new": (
+            f"Tell CMake to go on, `export CMAKE_POLICY_VERSION_MINIMUM={name}`, or build with CMake 3."
+        ),
+        "cmake-too-old": "Install a newer CMake into this environment: `pip install -U cmake`.",
+        "compiler-too-old": (
+            "Look at `cmake --version` and `c++ --version`, and name a newer compiler in CC and CXX."
+        ),
+        "out-of-memory": "Build with one job at a time: `MAX_JOBS=1`.",
+        "cmake": (
+            "Read CMake's output above and below this line; what its tests of the compiler said stands in "
+            "CMakeFiles/CMakeError.log or CMakeConfigureLog.yaml of the build folder."
+        ),
+    }.get(item.problem or "", _FIRST_ERROR)  # fmt: skip
+
+
+def _installation_step(item: Reading) -> str:
+    name = re.split(r"[<>=!~\[; ]", item.name or "", maxsplit=1)[0]
+    if item.problem == "no-version":
+        return f"Ask which releases there are for this interpreter: `pip index versions {name}`."
+    if item.problem == "conflict":
+        return "Leave out the version of one of the packages that are named, so that pip can choose it."
+    if item.problem == "build":
+        return f"Read all that the build says, from its first error on: `pip install -v {name or 'PACKAGE'}`."
+    return ""
+
+
+def _of_data(item: Suspect) -> str:
+    """For what Python says of a file or of another program, where a debugger shows nothing more."""
+    kind = (item.type or "").rpartition(".")[2]
+    if kind == "JSONDecodeError":
+        where = re.search(r"line \d+ column \d+", item.message)
+        reader = item.reading.function if item.reading is not None else None
+        by = f" that {reader} reads" if reader else " that is read there"
+        at = f" at {where[0]}" if where is not None else ""
+        return f"Correct the JSON{by}{at}: `python -m json.tool FILE` shows the place."
+    if kind == "CalledProcessError":
+        return "Run the command of the message by itself: what it prints says why it failed."
+    path = re.search(r"'([^'\n]{1,200})'", item.message)
+    if kind in ("FileNotFoundError", "NotADirectoryError", "PermissionError") and path is not None:
+        show = "dir" if "\\" in path[1] else "ls -ld"
+        return (
+            f"Look at the path from the folder in which the program runs, as its user: `{show} '{path[1]}'`."
+        )
+    return ""
+
+
+def _of_exception(item: Suspect) -> str:
+    frame = item.frame
+    if frame is None:
+        return (
+            "Let the program print the traceback, with logging.exception() or by not catching it: this line "
+            "does not say which call raised it."
+        )
+    if frame.package:
+        return f"Search the tracker of {frame.package} for the line below: its code raised, none of your own."
+    if frame.file.startswith(("<ipython-input", "Cell In", "/tmp/ipykernel")):
+        return "Run %debug in the next cell: it stops where the exception was raised, with its variables."
+    file = re.split(r"[\\/]", frame.file)[-1]
+    at = f"{file}:{frame.line}"
+    if item.rank is not None:
+        return f"Print the variables that {at} uses, just before it, on rank {item.rank}."
+    return (
+        "Start the same command with `python -m pdb -c continue` in place of python: it stops at "
+        f"{at}, with the variables of that line."
+    )
+
+
+# what a tracker should not be asked for: addresses, paths, numbers, times, and values that somebody gave
+_ADDRESS = r"\b([a-z][a-z0-9+]{1,9}://)[^\s'\"`]*"
+_GIVEN = r"(?:(?<==)|(?<=\bfor user )|(?<=\bserver at ))(?:'[^'\n]*'|\"[^\"\n]*\")"
+_PATH = (
+    r"(?:[A-Za-z]:)?[\w.~<>-]*(?:[\\/][\w.<>+-]+){2,}[\\/]?|(?:[A-Za-z]:)?[~.]{0,2}[\\/][\w.<>+-]+"
+    r"|[\w.~-]+[\\/][\w.<>-]+"
+)
+_NUMBER = (
+    r"0x[0-9a-fA-F]+|(?<![\w.])(?<!rrno )(?<!WinError )[\d][\d.,:]*(?:[KMGT]i?B)?(?![\w.])"
+    r"|\b(?=[0-9a-f]*\d)[0-9a-f]{8,}\b"
+)
+_CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
+_STAMP = rf"\d{{1,4}}[-/]\d\d(?:[-/]\d\d)?[ T,]+{_CLOCK}(?: ?[+-]\d{{4}}| UTC|Z)?|\b{_CLOCK}"
+# a name that a message puts between quotation marks: of a module, a header, a symbol, a type
+_QUOTED = r"(?<!\w)(['\"`])([^'\"`\n]{1,200})\1(?!\w)"
+_NAME = r"[A-Za-z_~<][\w.:<>,*&+()\[\]~ -]{0,59}"
+
+
+def search_line(item: Suspect) -> str:
+    """The message without paths, numbers and addresses, for a tracker; names between quotation marks stay."""
+    message = next((line for line in item.message.splitlines() if line.strip()), "")[:1_000].strip("`* ")
+    if message.startswith("CMake Error"):  # what it says stands in the lines below
+        message = " ".join(item.message[:400].split())
+    kept: list[str] = []
+
+    def keep(found: re.Match[str]) -> str:
+        """A mark for a name, or for what an address begins with; nothing for what else is quoted."""
+        inside = re.sub(_ADDRESS, r"\1", found[2])
+        if re.fullmatch(_NAME, inside) is None and not inside.endswith("://"):
+            return " "
+        kept.append(f"{found[1]}{inside}{found[1]}")
+        return f"\0{len(kept) - 1}\0" if inside.count(" ") <= 3 else " "
+
+    bare = re.sub(r"https?://\S+", " ", re.sub(_GIVEN, " ", message))
+    bare = re.sub(_QUOTED, keep, re.sub(_STAMP, " ", bare))
+    bare = re.sub(_ADDRESS, r"\1", bare)
+    bare = re.sub(rf"(?<![\0:\w])(?:{_PATH})", " ", bare)
+    bare = re.sub(rf"(?<!\0)(?:{_NUMBER})(?!\0)", " ", bare)
+    bare = re.sub(r"(?<!\w)[(\[{][\s,:]*[)\]}]", " ", bare)
+    bare = re.sub(r"([(\[{])\s+|\s+(?=[)\]}])", r"\1", bare)
+    bare = re.sub(r"\0(\d+)\0", lambda found: kept[int(found[1])], bare)
+    words = [word for word in bare.split() if any(sign.isalnum() for sign in word)]
+    return " ".join([*([item.type] if item.type else []), *words])[:160]
