@@ -65,6 +65,8 @@ def of(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact], script: s
         return Launch(_SRUN, "srun --label --output=rank-%t.log python train.py", True, several, server)
     count = f"--nproc_per_node={nproc[1] if nproc is not None else 'gpu'}"
     line = f"torchrun --log_dir logs --redirects 3 --tee 3 {count} train.py"
+    if several:  # torchrun takes its options from PET_… too
+        line = "export PET_LOG_DIR=logs PET_REDIRECTS=3 PET_TEE=3"
     return Launch(f"torchrun {count}", line, of_torch, several, server)
 
 

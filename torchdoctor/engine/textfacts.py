@@ -20,6 +20,7 @@ FACTS = {
     "event.type": "text: last part of the exception's class name",
     "event.kind": "text: kind of the event",
     "event.rank": "int: rank that printed it",
+    "event.host": "text: machine that printed it",
     "event.frames": "text: path:function of all frames, those of wrapped and chained exceptions included",
     "event.functions": "list: names of the functions in the frames",
     "event.code": "text: source lines quoted in the frames",
@@ -189,6 +190,8 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         return event.kind.value
     if key == "rank":
         return event.rank
+    if key == "host":
+        return event.host
     if key == "torch_tied":
         return torch_tied(event, transcript)
     if key == "before":
