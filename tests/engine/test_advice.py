@@ -122,6 +122,8 @@ def test_a_command_is_written_for_the_shell_and_the_script(run: str, told: str |
         ("pip install 'numpy<2'", None, "%pip install 'numpy<2'"),
         ("python -m pip install -U certifi && ls", None, "!python -m pip install -U certifi && ls"),
         ("nvidia-smi", None, "!nvidia-smi"),
+        ("ulimit -n", None, "!ulimit -n"),
+        ("ulimit -n 65536", None, None),
         # the loader reads its variables before the kernel can set them
         ("export LD_PRELOAD=/x.so", None, "export LD_PRELOAD=/x.so && jupyter lab"),
         ("GLIBC_TUNABLES=a.b=1 python train.py", None, "GLIBC_TUNABLES=a.b=1 jupyter lab"),
@@ -129,7 +131,9 @@ def test_a_command_is_written_for_the_shell_and_the_script(run: str, told: str |
         ("print(torch.__version__)", None, "print(torch.__version__)"),
     ],
 )
-def test_a_command_is_written_for_a_cell_of_a_notebook(run: str, script: str | None, told: str) -> None:
+def test_a_command_is_written_for_a_cell_of_a_notebook(
+    run: str, script: str | None, told: str | None
+) -> None:
     assert adapted(run, {"runtime": frozenset({"jupyter"})}, script) == told
 
 

@@ -60,6 +60,7 @@ _PROGRAM = r"(?:python|torchrun)\b[^;&|\n]{0,80}\btrain\.py[^;&|\n]{0,40}"
 # what the loader and Python read once, when a process starts: too late in a kernel that runs
 _AT_START = r"^(?:export )?(?:LD_[A-Z_]+|GLIBC_TUNABLES|PYTHON[A-Z]+)="
 _INSTALLS = r"\b(?:pip|conda|apt-get) install\b"  # a step of an image, where one is built
+_LIMIT = r"ulimit -\w \S"
 _SETTING = r"([A-Za-z_]\w*)=('[^']*'|\"[^\"]*\"|[^\s;&|]*)\s*"
 
 
@@ -157,10 +158,12 @@ def _in_dockerfile(command: str) -> str:
     return f"RUN {command}" if pattern(_INSTALLS).search(command) else command
 
 
-def _in_cell(command: str, script: str | None) -> str:
+def _in_cell(command: str, script: str | None) -> str | None:
     """The command as a cell of a notebook runs it: magics for settings and packages, a bang for a shell."""
     if is_python(command):
         return command
+    if pattern(_LIMIT).match(command):  # of the shell that a bang starts
+        return None
     if found := pattern(_CELL_PIP).match(command):
         return f"%pip {command[found.end() :]}"
     settings, rest = _settings(command)
