@@ -16,19 +16,15 @@ from torchdoctor.model import Fact, State
 from torchdoctor.patterns import pattern
 from torchdoctor.records import Record, record
 
-# in what a launcher shows of itself -> what starts the ranks, and how the output of each is kept apart
-_LAUNCHERS = (
-    (("accelerate launch", "accelerate/commands/launch.py"), "accelerate launch",
-     "accelerate launch --log_dir logs --tee 3 train.py"),
-    (("deepspeed/launcher", "sigkill_handler", "[launch.py:", "deepspeed --"), "deepspeed",
-     "deepspeed --enable_each_rank_log logs train.py"),
-    (("mpirun", "mpiexec"), "mpirun python", "mpirun --output-filename logs python train.py"),
-    (("multiprocessing/spawn.py", "ProcessExitedException", "ProcessRaisedException"), "python",
-     "PYTHONFAULTHANDLER=1 python train.py 2>&1 | tee train.log"),
-)  # fmt: skip
+# launcher -> what starts the ranks, and how the output of each is kept apart
+_LAUNCHERS = {
+    "accelerate": ("accelerate launch", "accelerate launch --log_dir logs --tee 3 train.py"),
+    "deepspeed": ("deepspeed", "deepspeed --enable_each_rank_log logs train.py"),
+    "mpirun": ("mpirun python", "mpirun --output-filename logs python train.py"),
+    "spawn": ("python", "PYTHONFAULTHANDLER=1 python train.py 2>&1 | tee train.log"),
+}
 _SRUN = "srun python"
 _NPROC = r"--nproc[_-]per[_-]node[= ](\d{1,3}|gpu|cpu|auto)\b"
-_OF_TORCH = ("torchrun", "torch/distributed/run", "torch/distributed/launch")
 _SERVERS = frozenset({"vllm", "sglang", "tgi"})
 
 _SET = r"(?P<set>(?:export )?(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|[^\s;&|']*) )*)"
@@ -53,21 +49,20 @@ class Launch(Record):
 
 def of(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact], script: str | None = None) -> Launch:
     """The launcher that the text shows, else torchrun on one machine."""
-    text = f"{as_text(ask('log.text'))}\n{as_text(ask('log.frames'))}"
+    name = as_text(ask("launcher.name"))
     several = ask("launcher.several_nodes").state is State.KNOWN
     server = script is None and bool(_SERVERS & seen.get("program", frozenset()))
-    for marks, begin, line in _LAUNCHERS:
-        if any(mark in text for mark in marks):
-            return Launch(begin, line, True, several, server)
-    nproc = pattern(_NPROC).search(text)
-    of_torch = nproc is not None or any(mark in text for mark in _OF_TORCH)
-    if "slurm" in seen.get("runtime", ()) and not of_torch:
+    if name in _LAUNCHERS:
+        begin, line = _LAUNCHERS[name]
+        return Launch(begin, line, True, several, server)
+    if "slurm" in seen.get("runtime", ()) and not name:
         return Launch(_SRUN, "srun --label --output=rank-%t.log python train.py", True, several, server)
+    nproc = pattern(_NPROC).search(as_text(ask("log.text")))
     count = f"--nproc_per_node={nproc[1] if nproc is not None else 'gpu'}"
     line = f"torchrun --log_dir logs --redirects 3 --tee 3 {count} train.py"
     if several:  # torchrun takes its options from PET_… too
         line = "export PET_LOG_DIR=logs PET_REDIRECTS=3 PET_TEE=3"
-    return Launch(f"torchrun {count}", line, of_torch, several, server)
+    return Launch(f"torchrun {count}", line, bool(name), several, server)
 
 
 def started(command: str, launch: Launch, ranked: bool) -> str | None:

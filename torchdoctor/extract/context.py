@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from torchdoctor.context_tags import TAGS
-from torchdoctor.extract import once_a_text
+from torchdoctor.extract import once_a_text, slurm
 from torchdoctor.model import Event, Fact, Frame, Transcript
 from torchdoctor.patterns import pattern
 
@@ -126,20 +126,6 @@ _NOTHING = (
 
 _DRIVE = r"(?<![\w.@:/-])[A-Za-z]:[\\/]{1,2}\w"
 _OWN_GFX = r"(?:amdhsa--|GPU arch ?: ?|gcnArchName[=: '\"]+)(gfx\d{3,4}[a-f]?)\b"
-_TASKS = r"(?:--n?tasks-per-node[= ]|SLURM_N?TASKS_PER_NODE=)(\d{1,4})\b"
-_ALL_TASKS = r"(?:--ntasks[= ]|SLURM_NTASKS=|\bsrun (?:-\S+ ){0,6}-n ?)(\d{1,5})\b"
-_NODES = (
-    r"(?:--nn?odes[= ]|SLURM_(?:JOB_NUM_NODES|NNODES)=|(?:\bsrun|#SBATCH|\bsbatch) (?:-\S+ ){0,6}-N ?)"
-    r"(\d{1,4})\b"
-)
-_LAUNCHER = "Setting OMP_NUM_THREADS environment variable for each process"  # torchelastic's first words
-_GPUS = r"--gpus-per-task[= ](?:[\w.-]+:)?(\d{1,3})\b"
-# Slurm's own lines, its variables, and the file that sbatch writes
-_JOB = (
-    r"(?:StepId=|SLURM_JOB_?ID[= ]{1,3}|\bSTEP |\bJOB |[Jj]ob ?[Ii][Dd][ =:]{1,3}"
-    r"|(?:srun|salloc|sbatch): .{0,40}?\bjob )(\d{2,12})"
-    r"|Submitted batch job (\d{2,12})|\bslurm-(\d{2,12})\.(?:out|err)"
-)
 _POD = (
     r"(?:\bkubectl (?:-n \S{1,60} )?(?:logs|exec|describe pods?) (?:-n \S{1,60} |--?[\w-]{2,40} ){0,3}"
     r"|\bpod[/ ]\"?)"
@@ -263,11 +249,11 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
     yield from _gfx(text)
     if (board := pattern(_L4T).search(text.text)) is not None:
         yield Fact.known("context.l4t", f"{board[1]}.{board[2]}", text.source(board.start()))
-    yield from _of_slurm(text)
+    yield from slurm.asked_for(text.text)
     model = pattern(_MODEL).search(text.text) if seen["program"].keys() & _SERVERS else None
     if model is not None:
         yield Fact.known("context.model", model[1], text.source(model.start()))
-    for name, form, tag in (("job", _JOB, "slurm"), ("pod", _POD, "kubernetes")):
+    for name, form, tag in (("job", slurm.JOB, "slurm"), ("pod", _POD, "kubernetes")):
         named = {found[found.lastindex or 0] for found in pattern(form).finditer(text.text)}
         if len(named) == 1 and tag in seen["runtime"]:
             yield Fact.known(f"context.{name}", named.pop(), "text")
@@ -288,23 +274,6 @@ def _named_paths(text: _Text) -> list[str]:
     """Files of one installed torch that messages name, for a text without frames; none of several."""
     found = {one[0] for one in pattern(_IN_TORCH).finditer(text.text)}
     return [*found] if len(found) == 1 else []
-
-
-def _of_slurm(text: _Text) -> Iterator[Fact]:
-    """What a job asked for: tasks of a node, GPUs of a task, and how many launchers a node ran."""
-
-    def number(form: str) -> int | None:
-        found = pattern(form).search(text.text)
-        return int(found[1]) if found is not None and int(found[1]) else None
-
-    nodes, tasks, every = number(_NODES), number(_TASKS), number(_ALL_TASKS)
-    if tasks is None and every is not None and nodes is not None:
-        tasks = every // nodes
-    launchers = text.text.count(_LAUNCHER) // nodes if nodes is not None else None
-    found = (("tasks_per_node", tasks), ("gpus_per_task", number(_GPUS)), ("launchers_per_node", launchers))
-    for name, value in found:
-        if value:
-            yield Fact.known(f"context.{name}", value, "text")
 
 
 def _gfx(text: _Text) -> Iterator[Fact]:

@@ -16,11 +16,20 @@ from torchdoctor.patterns import Patterns, pattern
 
 FACTS: dict[str, str] = {
     "launcher.other_python": "bool: python is of another installation than torchrun, or than the ranks'",
+    "launcher.name": "str: accelerate, deepspeed, mpirun, spawn or torchrun, by what it shows of itself",
     "launcher.several_nodes": "bool: ranks of more than one machine are shown; unknown where none are",
     "launcher.gloo_interface": "str: what GLOO_SOCKET_IFNAME is set to somewhere in the text",
     "launcher.two_programs": "bool: the group joins a server of a model and its trainer, two programs",
 }
 
+# what a launcher shows of itself, on its command line and in its frames
+_NAMES = (
+    ("accelerate", ("accelerate launch", "accelerate/commands/launch.py")),
+    ("deepspeed", ("deepspeed/launcher", "sigkill_handler", "[launch.py:", "deepspeed --")),
+    ("mpirun", ("mpirun", "mpiexec")),
+    ("spawn", ("multiprocessing/spawn.py", "ProcessExitedException", "ProcessRaisedException")),
+    ("torchrun", ("torchrun", "torch/distributed/run", "torch/distributed/launch", "--nproc")),
+)
 # what launchers are told, and print, of several machines
 _SEVERAL = (
     r"(?:--n?nodes|--num[_-](?:machines|nodes)|SLURM_(?:JOB_NUM_NODES|NNODES)|\bn(?:um_)?nodes|\bnum_machines)"
@@ -83,6 +92,9 @@ _PATTERNS = Patterns(_SOURCES)
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of several machines, of two programs in one group, and of two installations that are named."""
+    name = _name(transcript)
+    if name:
+        yield "name", name
     if _several_nodes(transcript):
         yield "several_nodes", True
     interface = _gloo_interface(transcript)
@@ -91,6 +103,16 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     if _two_programs(transcript):
         yield "two_programs", True
     yield from _installations(event, transcript)
+
+
+@once_a_text
+def _name(transcript: Transcript) -> str:
+    found: set[str] = set()
+    for event in transcript.events:
+        paths = "\n".join(frame.file for frame in event.frames).replace("\\", "/")
+        shown = f"{event.type or ''}\n{event.text}\n{paths}"
+        found |= {name for name, marks in _NAMES if any(mark in shown for mark in marks)}
+    return next((name for name, _ in _NAMES if name in found), "")
 
 
 @once_a_text

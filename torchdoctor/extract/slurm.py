@@ -1,0 +1,40 @@
+"""What a Slurm job asked for, by the options of sbatch and srun, and the number that Slurm gave it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchdoctor.model import Fact
+from torchdoctor.patterns import pattern
+
+_TASKS = r"(?:--n?tasks-per-node[= ]|SLURM_N?TASKS_PER_NODE=)(\d{1,4})\b"
+_ALL_TASKS = r"(?:--ntasks[= ]|SLURM_NTASKS=|\bsrun (?:-\S+ ){0,6}-n ?)(\d{1,5})\b"
+_NODES = (
+    r"(?:--nn?odes[= ]|SLURM_(?:JOB_NUM_NODES|NNODES)=|(?:\bsrun|#SBATCH|\bsbatch) (?:-\S+ ){0,6}-N ?)"
+    r"(\d{1,4})\b"
+)
+_LAUNCHER = "Setting OMP_NUM_THREADS environment variable for each process"  # torchelastic's first words
+_GPUS = r"--gpus-per-task[= ](?:[\w.-]+:)?(\d{1,3})\b"
+# Slurm's own lines, its variables, and the file that sbatch writes
+JOB = (
+    r"(?:StepId=|SLURMJOB_?ID[= ]{1,3}|\bSTEP |\bJOB |[Jj]ob ?[Ii][Dd][ =:]{1,3}"
+    r"|(?:srun|salloc|sbatch): .{0,40}?\bjob )(\d{2,12})"
+    r"|Submitted batch job (\d{2,12})|\bslurm-(\d{2,12})\.(?:out|err)"
+)
+
+
+def asked_for(text: str) -> Iterator[Fact]:
+    """What a job asked for: tasks of a node, GPUs of a task, and how many launchers a node ran."""
+
+    def number(form: str) -> int | None:
+        found = pattern(form).search(text)
+        return int(found[1]) if found is not None and int(found[1]) else None
+
+    nodes, tasks, every = number(_NODES), number(_TASKS), number(_ALL_TASKS)
+    if tasks is None and every is not None and nodes is not None:
+        tasks = every // nodes
+    launchers = text.count(_LAUNCHER) // nodes if nodes is not None else None
+    found = (("tasks_per_node", tasks), ("gpus_per_task", number(_GPUS)), ("launchers_per_node", launchers))
+    for name, value in found:
+        if value:
+            yield Fact.known(f"context.{name}", value, "text")
