@@ -136,3 +136,41 @@ def test_several_machines_get_no_launch_of_one(head: str, several: bool, rules: 
     assert any("torchrun" in run or "accelerate launch" in run for run in runs) != several or "srun" in str(
         runs
     )
+
+
+PORT = """\
+{head}RuntimeError: The server socket has failed to listen on any local network address. The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).
+"""
+
+
+@pytest.mark.parametrize(
+    ("head", "run"),
+    [
+        (
+            "accelerate launch --num_processes 2 fit.py\n",
+            "accelerate launch --main_process_port 29501 train.py",
+        ),
+        ("deepspeed --num_gpus 2 fit.py\n", "deepspeed --master_port 29501 train.py"),
+        ("torchrun --nproc_per_node=2 fit.py\n", "torchrun --standalone --nproc_per_node=gpu train.py"),
+        ("torchrun --nnodes=2 --nproc_per_node=8 fit.py\n", None),
+    ],
+)
+def test_another_port_is_given_to_the_launcher_that_runs(head: str, run: str | None, rules: RuleSet) -> None:
+    found = first(PORT.format(head=head), rules)
+    assert (found.rule, found.fixes[0].run) == ("dist-address-in-use", run)
+    assert "another port" in found.fixes[0].do
+
+
+def test_torchrun_on_several_nodes_takes_its_log_options_from_the_environment(rules: RuleSet) -> None:
+    text = "torchrun --nnodes=2 fit.py\n[rank9]: torch.distributed.DistNetworkError: failed to recv, got 0 bytes\n"
+    found = first(text, rules)
+    assert found.fixes[0].run == "export PET_LOG_DIR=logs PET_REDIRECTS=3 PET_TEE=3"
+    assert found.fixes[0].do.endswith("Set it on every node before the program starts.")
+
+
+def test_what_settles_a_cause_is_not_said_twice(rules: RuleSet) -> None:
+    text = "slurmstepd: error: Detected 1 oom_kill event in StepId=52011.0. Some of the step tasks have been OOM Killed.\n"
+    found = first(text, rules)
+    assert found.rule == "scheduler-oom-kill"
+    assert (found.fixes[0].run or "").startswith("sacct -j 52011 --format=")
+    assert found.decide_with is None
