@@ -404,6 +404,10 @@ P100 = (
     "{}Tesla P100-PCIE-16GB with CUDA capability sm_60 is not compatible with the current PyTorch installation.\n"
     "RuntimeError: CUDA error: no kernel image is available for execution on the device\n"
 )
+MAC = (
+    'python fit.py {}\n  File "/Users/me/studio/fit.py", line 20, in build\n    d = torch.zeros(3).cuda()\n'
+    "AssertionError: Torch not compiled with CUDA enabled\n"
+)
 IMAGE = (
     ' => ERROR [ 7/11] RUN pip install ./raster\n#12 9.871     File "/opt/conda/lib/python3.10/site-packages/torch/utils/cpp_extension.py", '
     "line 1985, in _get_cuda_arch_flags\n#12 9.871       arch_list[-1] += '+PTX'\n#12 9.871   IndexError: list index out of range\n"
@@ -458,6 +462,8 @@ CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (
         ("DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients joined.\n", "Find the processes that are missing"),
         ("$ vllm serve a/b\n" + BIND, "Start the server on another port, since 8000"),
         (CUDART.format("mmcv/ops/__init__.py"), "Install mmcv in its build for torch's CUDA"),
+        (MAC.format("--device=mps "), "Run it on a machine with an NVIDIA GPU"),
+        (MAC.format(""), "Replace .cuda() or 'cuda' in the line"),
         (IMAGE, "Name your card's architecture in the Dockerfile"),
         (CUDART.format("torch/__init__.py"), "Reinstall torch with the nvidia-* packages"),
     ],
