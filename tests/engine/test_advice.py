@@ -404,6 +404,14 @@ P100 = (
     "{}Tesla P100-PCIE-16GB with CUDA capability sm_60 is not compatible with the current PyTorch installation.\n"
     "RuntimeError: CUDA error: no kernel image is available for execution on the device\n"
 )
+PYTHON_H = (
+    "building 'ops._C' extension\n/opt/venv/lib/python{0}/site-packages/torch/include/torch/csrc/python_headers.h:12:10: "
+    "fatal error: Python.h: No such file or directory\n"
+)
+TOOLCHAIN = (
+    "RuntimeError: CUDA runtime error: the provided PTX was compiled with an unsupported toolchain. "
+    "./engine/src/utils/copy.cu:32\n"
+)
 MAC = (
     'python fit.py {}\n  File "/Users/me/studio/fit.py", line 20, in build\n    d = torch.zeros(3).cuda()\n'
     "AssertionError: Torch not compiled with CUDA enabled\n"
@@ -462,6 +470,10 @@ CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (
         ("DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients joined.\n", "Find the processes that are missing"),
         ("$ vllm serve a/b\n" + BIND, "Start the server on another port, since 8000"),
         (CUDART.format("mmcv/ops/__init__.py"), "Install mmcv in its build for torch's CUDA"),
+        (PYTHON_H.format("3.9"), "Install the headers of Python 3.9, which builds here"),
+        (TOOLCHAIN + L4T.format(35, "4.1"), "Build engine again from a clean folder with JetPack's own nvcc"),
+        (TOOLCHAIN, "Build engine for this GPU's own architecture"),
+        (TOOLCHAIN + "| NVIDIA-SMI 470.199  Driver Version: 470.199 |\n", "Build with, or take a package or image for, CUDA 11.4 at most"),
         (MAC.format("--device=mps "), "Run it on a machine with an NVIDIA GPU"),
         (MAC.format(""), "Replace .cuda() or 'cuda' in the line"),
         (IMAGE, "Name your card's architecture in the Dockerfile"),
