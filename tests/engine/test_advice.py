@@ -180,7 +180,7 @@ def test_a_hosted_notebook_s_server_is_not_the_reader_s_to_start(notebook: str) 
 def test_triton_s_variable_is_that_of_the_assembler_that_it_ran(ptxas: str, rules: RuleSet) -> None:
     variable = {"ptxas": "TRITON_PTXAS_PATH", "ptxas-blackwell": "TRITON_PTXAS_BLACKWELL_PATH"}[ptxas]
     run = first(PTXAS.format("sm_110a", ptxas), rules).fixes[0].run
-    assert run == f"{variable}=/usr/local/cuda/bin/ptxas python train.py"
+    assert run == f"export {variable}=/usr/local/cuda/bin/ptxas"
 
 
 def test_an_operator_of_the_reader_s_own_gets_a_kernel(rules: RuleSet) -> None:
@@ -274,6 +274,8 @@ def test_what_needs_root_stands_last_on_a_machine_of_others(rules: RuleSet) -> N
         ("torchvision", {}, None),
         ("torchaudio", {"torch.version": "2.1.0", "os.kernel": "5.10.120-tegra"}, None),
         ("cu126", {"driver.cuda": "11.4"}, None),
+        ("triton", {"torch.version": "2.8.0+cu128"}, '"triton-windows<3.5"'),
+        ("triton", {"torch.version": "2.5.1"}, None),
         ("cu128", {"driver.cuda": "12.2"}, "{}cu128"),
         ("cu130", {"driver.cuda": "12.8"}, None),
         ("torch", {"gpu.lowest_capability": 12.1}, "{}cu130"),
@@ -408,6 +410,18 @@ P100 = (
     "{}Tesla P100-PCIE-16GB with CUDA capability sm_60 is not compatible with the current PyTorch installation.\n"
     "RuntimeError: CUDA error: no kernel image is available for execution on the device\n"
 )
+PYTHON_H = (
+    "building 'ops._C' extension\n/opt/venv/lib/python{0}/site-packages/torch/include/torch/csrc/python_headers.h:12:10: "
+    "fatal error: Python.h: No such file or directory\n"
+)
+TOOLCHAIN = (
+    "RuntimeError: CUDA runtime error: the provided PTX was compiled with an unsupported toolchain. "
+    "./engine/src/utils/copy.cu:32\n"
+)
+MAC = (
+    'python fit.py {}\n  File "/Users/me/studio/fit.py", line 20, in build\n    d = torch.zeros(3).cuda()\n'
+    "AssertionError: Torch not compiled with CUDA enabled\n"
+)
 IMAGE = (
     ' => ERROR [ 7/11] RUN pip install ./raster\n#12 9.871     File "/opt/conda/lib/python3.10/site-packages/torch/utils/cpp_extension.py", '
     "line 1985, in _get_cuda_arch_flags\n#12 9.871       arch_list[-1] += '+PTX'\n#12 9.871   IndexError: list index out of range\n"
@@ -462,6 +476,13 @@ CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (
         ("DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients joined.\n", "Find the processes that are missing"),
         ("$ vllm serve a/b\n" + BIND, "Start the server on another port, since 8000"),
         (CUDART.format("mmcv/ops/__init__.py"), "Install mmcv in its build for torch's CUDA"),
+        (PYTHON_H.format("3.9"), "Install the headers of Python 3.9, which builds here"),
+        (TOOLCHAIN + L4T.format(35, "4.1"), "Build engine again from a clean folder with JetPack's own nvcc"),
+        (TOOLCHAIN, "Build engine for this GPU's own architecture"),
+        ("| NVIDIA-SMI 470.199  Driver Version: 470.199 |\n" + TOOLCHAIN, "Build with, or take a package or image for, CUDA 11.4 at most"),
+        (MAC.format("--device=mps "), "Run it on a machine with an NVIDIA GPU"),
+        (MAC.format(""), "Change the line that calls .cuda()"),
+        (' => ERROR [ 4/9] RUN python warm.py\n#9 3.1 RuntimeError: No CUDA GPUs are available\n', "Move the step that asks for the GPU"),
         (IMAGE, "Name your card's architecture in the Dockerfile"),
         (CUDART.format("torch/__init__.py"), "Reinstall torch with the nvidia-* packages"),
     ],

@@ -24,6 +24,7 @@ FACTS = {
     "install.vega": "text: command that installs the last build with code for Vega, that for ROCm 6.3",
     "install.torchvision": "text: command that installs the torchvision of the torch that is there, alone",
     "install.torchaudio": "text: command that installs the torchaudio of the torch that is there, alone",
+    "install.triton": "text: command that installs Triton for Windows in the release for this torch",
     "install.found": "text: command that installs a build for the CUDA of the toolkit that the message names",
     "install.cpu": "text: command that installs the CPU build",
     "install.cu118": "text: command that installs the last build for CUDA 11.8, for drivers before 525",
@@ -81,6 +82,8 @@ def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], 
     """The words of an ``install.`` fact; absent where no wheel or driver is for this machine."""
     if name == "install.driver":
         return _driver(name, seen, ask)
+    if name == "install.triton":
+        return _triton(name, seen, ask)
     found = _build(name.partition(".")[2], seen, ask)
     if found is None:
         return Fact.absent(name, "install")
@@ -135,6 +138,14 @@ def _build(
     if tag == "cu118" and "aarch64" in seen.get("board", ()):
         return None  # the first CUDA wheels for ARM are of 12.6
     return (_LAST_CU118 if tag == "cu118" else _STACK), _INDEX + tag
+
+
+def _triton(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> Fact:
+    """triton-windows before the minor version that belongs to the next torch: 3.2 goes with 2.6."""
+    version = parse(as_text(ask("torch.version")) or "0")
+    if version < (2, 6) or version >= (3,):
+        return Fact.absent(name, "table")
+    return Fact.known(name, f'{_pip(seen, ask)} "triton-windows<3.{version[1] - 3}"', "table")
 
 
 def _index_of(version: str) -> str:

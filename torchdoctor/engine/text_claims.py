@@ -8,10 +8,14 @@ from __future__ import annotations
 from torchdoctor.model import Fact
 from torchdoctor.patterns import pattern
 
+FACTS: dict[str, str] = {
+    "python.minor": "text: the first two numbers of Python's version, as in the names of packages",
+}
+
 
 def added(stated: dict[str, Fact]) -> dict[str, Fact]:
     """The facts of a text, and those that follow from them; what the text says itself stays."""
-    for name, value, source in (_driver_cuda(stated), _lowest_capability(stated)):
+    for name, value, source in (_driver_cuda(stated), _lowest_capability(stated), _python_minor(stated)):
         if value is not None and name not in stated:
             stated[name] = Fact.known(name, value, source)
     return stated
@@ -37,6 +41,14 @@ def _lowest_capability(stated: dict[str, Fact]) -> tuple[str, float | None, str]
     known = [one for one in found if one is not None]
     lowest = min(known) if known and len(known) == len(found) else None
     return "gpu.lowest_capability", lowest, names.source
+
+
+def _python_minor(stated: dict[str, Fact]) -> tuple[str, str | None, str]:
+    """The two numbers of Python by which distributions name its packages."""
+    version = stated.get("python.version")
+    if version is None:
+        return "python.minor", None, ""
+    return "python.minor", ".".join(str(version.value).split(".")[:2]), version.source
 
 
 def _capability(card: str) -> float | None:

@@ -20,6 +20,7 @@ FACTS: dict[str, str] = {
     "compile.recompiled": "str: name of the function that was compiled too often",
     "compile.recompiled_at": "str: file and line of that function",
     "compile.last_reason": "str: the guard that failed last, as Dynamo words it",
+    "compile.card": "text: the card that ptxas or LLVM does not know, as sm_121a",
     "compile.card_cuda": "text: the first CUDA whose ptxas knows the card that ptxas or LLVM does not know",
     "compile.card_torch": "text: the first torch whose Triton brings such a ptxas",
     "compile.ptxas_variable": "text: the variable by which Triton takes another ptxas for this card",
@@ -33,7 +34,10 @@ _CARDS = {
     "100": ("12.8", "2.7"), "101": ("12.8", "2.7"), "120": ("12.8", "2.7"),
     "103": ("12.9", "2.10"), "121": ("12.9", "2.10"), "110": ("13.0", "2.12"),
 }  # fmt: skip
-_UNKNOWN_CARD = r"'sm_(?P<card>\d{2,3})[af]?' is not (?:defined for option|a recognized processor)"
+_UNKNOWN_CARD = (
+    r"'(?P<name>sm_(?P<card>\d{2,3})[af]?)' is not (?:defined for option|a recognized processor)"
+    r"|does not support \.target (?P<target>sm_(?P<code>\d{2,3})[af]?)"
+)
 
 # how far the compiler was when it raised, by the class
 _STAGES = (
@@ -115,14 +119,17 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
 
 def _unknown_card(event: Event, transcript: Transcript) -> Iterator[Found]:
     """What knows a card that ptxas or LLVM does not; the command that ran ptxas stands around the message."""
-    found = pattern(_UNKNOWN_CARD).search(event.text)
-    if found is None or found["card"] not in _CARDS:
-        return
-    cuda, torch = _CARDS[found["card"]]
-    yield "card_cuda", cuda
-    yield "card_torch", torch
-    # Triton 3.6 and later have an assembler of their own for compute capability 10 and higher
     around = transcript.events[max(0, event.id - 4) : event.id + 8]
+    texts = [event.text, *(item.text for item in around if "ptxas" in event.text or "PTX" in event.text)]
+    found = next(filter(None, map(pattern(_UNKNOWN_CARD).search, texts)), None)
+    if found is None:
+        return
+    yield "card", found["name"] or found["target"]
+    known = _CARDS.get(found["card"] or found["code"])
+    if known is not None:
+        yield "card_cuda", known[0]
+        yield "card_torch", known[1]
+    # Triton 3.6 and later have an assembler of their own for compute capability 10 and higher
     apart = any("ptxas-blackwell" in item.text for item in around)
     yield "ptxas_variable", "TRITON_PTXAS_BLACKWELL_PATH" if apart else "TRITON_PTXAS_PATH"
 

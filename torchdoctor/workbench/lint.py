@@ -14,7 +14,7 @@ from torchdoctor.catalog.nearest import MESSAGES, messages_text
 from torchdoctor.catalog.reader import CatalogError
 from torchdoctor.catalog.remarks import EXAMPLES, examples_text, rule_file, versions
 from torchdoctor.catalog.rule import Rule
-from torchdoctor.engine import install, outputs, textfacts
+from torchdoctor.engine import install, outputs, text_claims, textfacts
 from torchdoctor.model import Outcome, Severity, Standing, counted
 from torchdoctor.workbench import golden, lint_patterns, lint_rules, literals
 from torchdoctor.workbench.blocks import SUFFIX
@@ -139,7 +139,14 @@ def fact_names() -> dict[str, str]:
     """Every fact that a condition may name: name -> type and meaning."""
     from torchdoctor.probes import FACTS
 
-    return {**FACTS, **extract.catalogue(), **textfacts.FACTS, **install.FACTS, **outputs.FACTS}
+    return {
+        **FACTS,
+        **extract.catalogue(),
+        **textfacts.FACTS,
+        **text_claims.FACTS,
+        **install.FACTS,
+        **outputs.FACTS,
+    }
 
 
 def _evidence(rules: RuleSet, cases: Sequence[Case]) -> Iterator[str]:
