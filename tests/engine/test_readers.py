@@ -64,7 +64,8 @@ FIRST = [
      "Compare the versions of deepspeed-mii and deepspeed, on which it is built"),
     # a script beside the package is the reader's own, and so is a module that lies at its top
     (CLONE.format(file="/srv/kobo/kobo/train.py", inner="/srv/kobo/kobo/loop.py"), "own-code-error", "Correct the name max_ragged_tokens"),
-    ("ValueError: Attempting to unscale FP16 gradients.\n", "amp-fp16-grad", "Keep the weights that are trained in float32"),
+    ('Traceback (most recent call last):\n  File "/v/lib/python3.7/site-packages/accelerate/optimizer.py", line 134, in step\n    self.scaler.step(x)\n'
+     "ValueError: Attempting to unscale FP16 gradients.\n", "amp-fp16-grad", "Keep the weights that are trained in float32"),
     ("TypeError: __init__() got an unexpected keyword argument 'load_in_4bit'\n", "argument-unknown", "Pass quantization_config=BitsAndBytesConfig(load_in_4bit=True)"),
     ("TypeError: __init__() got an unexpected keyword argument 'torch_dtype'\n", "argument-unknown", "Leave torch_dtype out"),
     ("ValueError: Expected input batch_size (784) to match target batch_size (64).\n", "target-shape", "Keep one row for each label, x.flatten(1)"),
