@@ -26,7 +26,6 @@ _LOSS = (
     r"(?:[/_.(]|$)"
 )
 _STEPS = r"\b(?:sigmas?|timesteps?|alphas?_cumprod|betas)\w*\[|\bstep_index\b"
-_EMBEDDING = ("torch/nn/modules/sparse.py", "torch/nn/functional.py")
 _POSITION = r"(?i)(?:^|[^a-z])(?:w?pe|pos|position)(?:[^a-z]|$)|position|pos_emb"
 _TOKEN = r"(?i)input_ids|token|word_?emb|(?:^|\W)wte\b|vocab"
 _LANGUAGE = r"transformers/generation/|/(?:vllm|sglang|tokenizers|text_generation_server)/"
@@ -59,7 +58,9 @@ def _what(event: Event, frames: tuple[Frame, ...]) -> str | None:
     last = frames[-1]
     if last.function.endswith("step") and pattern(_STEPS).search(last.code):
         return "step"
-    if any(frame.file.replace("\\", "/").endswith(_EMBEDDING) for frame in frames[-2:]):
+    if any(frame.package == "torch" and frame.function.startswith("embedding") for frame in frames[-2:]):
+        return _looked_up(frames)
+    if _path(last).endswith("torch/nn/modules/sparse.py"):
         return _looked_up(frames)
     if "scatter" in last.code or "gather" in last.code or last.package:
         return "label" if _said(_LOSS, frames) else None
