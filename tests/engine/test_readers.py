@@ -57,6 +57,8 @@ FIRST = [
      "cuda-assert-index-range", "Cut the inputs to the positions of the model"),
     (EMBEDDING.format(file="/v/lib/python3.10/site-packages/transformers/models/x.py", code="h = self.word_embeddings(input_ids)"),
      "cuda-assert-index-range", "Use the tokenizer that belongs to the checkpoint"),
+    ('Traceback (most recent call last):\n  File "gcn.py", line 4, in forward\n    return out.index_add_(0, edge_index[1], m)\n'
+     "IndexError: index 40 is out of bounds for dimension 0 with size 40\n", "cuda-assert-index-range", "Number the nodes from 0 without gaps"),
     (NDARRAY.format(line=850, what=BYTES), "mps-array-limit", "Make the input smaller, or work in parts (tiles of the image, chunks of the sequence, half the batch), so that no tensor passes 4 GiB"),
     (NDARRAY.format(line=705, what=ELEMENTS), "mps-array-limit", "Make the input smaller, or work in parts (tiles of the image, chunks of the sequence, half the batch), so that no tensor has 2^31"),
     ("Requested to load BaseModel\n" + NDARRAY.format(line=850, what=BYTES), "mps-array-limit", "Scale image and mask down before the sampler"),
