@@ -14,7 +14,7 @@ from torchdoctor.model import Event, EventKind, Frame, Transcript
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
-    "index.what": "text: token, position, row (of another embedding), label, node or step; absent if nothing tells",
+    "index.what": "text: token, position, row (of another embedding), label, node or step; else absent",
     "index.served": "bool: a server's frames, or its line for a request, are in the text",
     "index.length": "int: the length of the inputs in tokens, where the tokenizer warned of it",
     "index.positions": "int: how many positions the model has, by the same warning",
