@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from torchdoctor.context_tags import TAGS
 from torchdoctor.extract import once_a_text
+from torchdoctor.extract.interpreter import interpreter_of
 from torchdoctor.model import Event, Fact, Frame, Transcript
 from torchdoctor.patterns import pattern
 
@@ -255,7 +256,7 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
     for name, tags in seen.items():
         if tags:
             yield Fact.known(f"context.{name}", tuple(tags), text.source(min(tags.values())))
-    interpreter = next(filter(None, map(_interpreter, text.paths or _named_paths(text))), None)
+    interpreter = next(filter(None, map(interpreter_of, text.paths or _named_paths(text))), None)
     if interpreter:
         yield Fact.known("context.interpreter", interpreter, "text")
     yield from _gfx(text)
@@ -369,29 +370,6 @@ def _settle_system(system: dict[str, int], text: _Text) -> None:
 def _only(tags: dict[str, int], tag: str, at: int) -> None:
     tags.clear()
     tags[tag] = at
-
-
-# environments that pip and uv make for one build, and remove
-_MADE_TO_BUILD = ("pip-build-env-", "builds-v0")
-
-
-def _interpreter(path: str) -> str:
-    """The interpreter that a file of its library belongs to; "" where the path does not tell."""
-    parts = re.split(r"[\\/]+", path)
-    lower = [part.lower() for part in parts]
-    if "site-packages" not in lower or any(part.startswith(_MADE_TO_BUILD) for part in lower):
-        return ""
-    at = lower.index("site-packages")
-    if at >= 2 and lower[at - 1] == "lib" and ":" in parts[0]:  # Windows
-        prefix = "\\".join(parts[: at - 1])
-        made = lower[at - 2] in ("venv", ".venv", "env", ".env")
-        return f"{prefix}\\Scripts\\python.exe" if made else f"{prefix}\\python.exe"
-    if at >= 3 and lower[at - 2] in ("lib", "lib64") and lower[at - 1].startswith("python") and not parts[0]:
-        prefix = "/".join(parts[: at - 2])
-        return (
-            f"{prefix}/bin/python" if parts[at - 3] != ".local" else ""
-        )  # packages of a user, for any Python
-    return ""
 
 
 def _script(event: Event, transcript: Transcript) -> str:
