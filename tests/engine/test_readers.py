@@ -57,6 +57,8 @@ FIRST = [
      "cuda-assert-index-range", "Cut the inputs to the positions of the model"),
     (EMBEDDING.format(file="/v/lib/python3.10/site-packages/transformers/models/x.py", code="h = self.word_embeddings(input_ids)"),
      "cuda-assert-index-range", "Use the tokenizer that belongs to the checkpoint"),
+    ('Traceback (most recent call last):\n  File "gcn.py", line 4, in forward\n    return out.index_add_(0, edge_index[1], m)\n'
+     "IndexError: index 40 is out of bounds for dimension 0 with size 40\n", "cuda-assert-index-range", "Number the nodes from 0 without gaps"),
     (NDARRAY.format(line=850, what=BYTES), "mps-array-limit", "Make the input smaller, or work in parts (tiles of the image, chunks of the sequence, half the batch), so that no tensor passes 4 GiB"),
     (NDARRAY.format(line=705, what=ELEMENTS), "mps-array-limit", "Make the input smaller, or work in parts (tiles of the image, chunks of the sequence, half the batch), so that no tensor has 2^31"),
     ("Requested to load BaseModel\n" + NDARRAY.format(line=850, what=BYTES), "mps-array-limit", "Scale image and mask down before the sampler"),
@@ -64,6 +66,11 @@ FIRST = [
      "Compare the versions of deepspeed-mii and deepspeed, on which it is built"),
     # a script beside the package is the reader's own, and so is a module that lies at its top
     (CLONE.format(file="/srv/kobo/kobo/train.py", inner="/srv/kobo/kobo/loop.py"), "own-code-error", "Correct the name max_ragged_tokens"),
+    ('Traceback (most recent call last):\n  File "/v/lib/python3.7/site-packages/accelerate/optimizer.py", line 134, in step\n    self.scaler.step(x)\n'
+     "ValueError: Attempting to unscale FP16 gradients.\n", "amp-fp16-grad", "Keep the weights that are trained in float32"),
+    ("TypeError: __init__() got an unexpected keyword argument 'load_in_4bit'\n", "argument-unknown", "Pass quantization_config=BitsAndBytesConfig(load_in_4bit=True)"),
+    ("TypeError: __init__() got an unexpected keyword argument 'torch_dtype'\n", "argument-unknown", "Leave torch_dtype out"),
+    ("ValueError: Expected input batch_size (784) to match target batch_size (64).\n", "target-shape", "Keep one row for each label, x.flatten(1)"),
     (MAC, "cuda-on-mac", "Change the line that calls .cuda()"),
     ("$ python demo.py --device=mps\n" + MAC, "cuda-on-mac", "Run it on a machine with an NVIDIA GPU"),
 ]  # fmt: skip
@@ -72,6 +79,11 @@ FIRST = [
 NEVER = [
     (SCATTER, "tokenizer|num_embeddings"),
     (EMBEDDING.format(file="/home/me/rec/model.py", code="u = self.user_table(batch.user)"), "tokenizer"),
+    # an argument that only newer releases know, and a Trainer's options in a plain script
+    ("ValueError: Attempting to unscale FP16 gradients.\n", r"[( ]dtype=torch|bf16=True"),
+    # a file that may be the reader's own is never to be deleted
+    ("_pickle.UnpicklingError: invalid load key, 'x'.\ntorch.load\n", "Delete"),
+    ("ValueError: Expected input batch_size (784) to match target batch_size (64).\n", "token"),
     ("IndexError: index 29 is out of bounds for dimension 0 with size 29\n", "padding_idx|embedding|dimension larger"),
     ("Requested to load BaseModel\n" + NDARRAY.format(line=850, what=BYTES), r"whl/cu|contiguous_format|clone\("),
 ]  # fmt: skip

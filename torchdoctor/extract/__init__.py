@@ -39,6 +39,7 @@ NAMESPACES = {
     "operator": "operator",
     "index": "index",
     "pair": "pair",
+    "given": "given",
     "context": "context",
     "kernel": "kernel",
 }

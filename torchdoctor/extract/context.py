@@ -25,7 +25,6 @@ FACTS: dict[str, str] = {
     "context.gfx": "text: architecture of the AMD card, as ROCm names it; unknown among several",
     "context.l4t": "text: release of a Jetson's Linux, as /etc/nv_tegra_release has it: 35.4.1",
     "context.tasks_per_node": "int: how many tasks of a node a job script or srun asks for",
-    "context.given_device": "text: the device that an option or a setting names; unknown among several",
     "context.gpus_per_task": "int: how many GPUs Slurm binds to each task; each sees these alone, from 0 on",
     "context.launchers_per_node": "int: launchers of torchelastic on each node, by their first words",
     "context.job": "text: number of the Slurm job; unknown among several",
@@ -137,7 +136,6 @@ _MODEL = (
     r"(?:\b(?:vllm serve|text-generation-launcher) [\"']?|--model(?:-path|-id)?[= ][\"']?"
     r"|\bmodel(?:_path)?='|'model(?:_tag)?': ')((?!-)[\w./:@-]{2,120})"
 )
-_GIVEN_DEVICE = r"\bdevice(?:[-_]type)?['\"]?(?: ?[=:] ?| )['\"]?(mps|cpu|cuda|xpu)\b"
 _IN_TORCH = r"/[\w./-]{1,200}/lib/python3\.\d+/site-packages/torch(?=/)"
 _L4T = r"# R(\d\d) \(release\), REVISION: (\d+(?:\.\d+)?)"  # the head of /etc/nv_tegra_release
 _BACKSLASHES = r"(?<![\w.-])\w[\w.-]{1,80}(?:\\[\w.-]{2,80}){1,40}\.(?:py|pyd|exe|dll|lib|cu|cpp|h)\b"
@@ -258,9 +256,6 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
         named = {found[found.lastindex or 0] for found in pattern(form).finditer(text.text)}
         if len(named) == 1 and tag in seen["runtime"]:
             yield Fact.known(f"context.{name}", named.pop(), "text")
-    given = {found[1] for found in pattern(_GIVEN_DEVICE).finditer(text.text)}
-    if len(given) == 1:
-        yield Fact.known("context.given_device", given.pop(), "text")
     ranks = len({one.rank for one in transcript.events if one.rank is not None})
     if ranks:
         yield Fact.known("context.ranks", ranks, "text")

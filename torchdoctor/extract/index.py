@@ -14,7 +14,7 @@ from torchdoctor.model import Event, EventKind, Frame, Transcript
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
-    "index.what": "text: token, position, row (of another embedding), label or step; absent if nothing tells",
+    "index.what": "text: token, position, row (of another embedding), label, node or step; else absent",
     "index.served": "bool: a server's frames, or its line for a request, are in the text",
     "index.length": "int: the length of the inputs in tokens, where the tokenizer warned of it",
     "index.positions": "int: how many positions the model has, by the same warning",
@@ -26,10 +26,10 @@ _LOSS = (
     r"(?:[/_.(]|$)"
 )
 _STEPS = r"\b(?:sigmas?|timesteps?|alphas?_cumprod|betas)\w*\[|\bstep_index\b"
-_EMBEDDING = ("torch/nn/modules/sparse.py", "torch/nn/functional.py")
 _POSITION = r"(?i)(?:^|[^a-z])(?:w?pe|pos|position)(?:[^a-z]|$)|position|pos_emb"
 _TOKEN = r"(?i)input_ids|token|word_?emb|(?:^|\W)wte\b|vocab"
 _LANGUAGE = r"transformers/generation/|/(?:vllm|sglang|tokenizers|text_generation_server)/"
+_GRAPHS = frozenset({"torch_geometric", "torch_scatter", "torch_sparse", "torch_cluster", "dgl"})
 _LOOKUPS = ("srcIndex < srcSelectDimSize", "Embedding", "embedding")
 _SCATTER = ("ScatterGather", "idx_dim", "indexValue")
 _TOO_LONG = (
@@ -59,8 +59,12 @@ def _what(event: Event, frames: tuple[Frame, ...]) -> str | None:
     last = frames[-1]
     if last.function.endswith("step") and pattern(_STEPS).search(last.code):
         return "step"
-    if any(frame.file.replace("\\", "/").endswith(_EMBEDDING) for frame in frames[-2:]):
+    if any(frame.package == "torch" and frame.function.startswith("embedding") for frame in frames[-2:]):
         return _looked_up(frames)
+    if _path(last).endswith("torch/nn/modules/sparse.py"):
+        return _looked_up(frames)
+    if _of_graph(frames):
+        return "node"
     if "scatter" in last.code or "gather" in last.code or last.package:
         return "label" if _said(_LOSS, frames) else None
     return None
@@ -81,6 +85,8 @@ def _beside(event: Event, transcript: Transcript, too_long: bool) -> str | None:
     if "Class values must be" in event.text:
         return "label"
     frames = _of_text(transcript)
+    if _of_graph(frames):
+        return "node"
     if any(sign in event.text for sign in _SCATTER):
         told = _said(_ONE_HOT, frames) or _one_hot(transcript) or _said(_LOSS, frames)
         return "label" if told else None
@@ -95,6 +101,10 @@ def _beside(event: Event, transcript: Transcript, too_long: bool) -> str | None:
 def _said(form: str, frames: tuple[Frame, ...]) -> bool:
     said = pattern(form)
     return any(said.search(text) for one in frames for text in (one.code, one.function, _path(one)))
+
+
+def _of_graph(frames: tuple[Frame, ...]) -> bool:
+    return any(frame.package in _GRAPHS or "edge_index" in frame.code for frame in frames)
 
 
 def _path(frame: Frame) -> str:

@@ -25,6 +25,8 @@ _IMPORT = (
     r"cannot import name '?(?P<name>[\w.]{1,120})'?(?: from '(?P<module>[\w.]{1,200})')?"
     r"(?: \((?P<path>[^()\n]{1,400})\))?"
 )
+# transformers and diffusers, whose modules are imported when they are asked for
+_WRAPPED = r"Failed to import (?P<package>\w{1,80})\.[\w.]{1,200} because of the following error"
 _PART = r"^No module named '?(?P<module>\w+\.[\w.]{1,200})'?"
 _MODULE = r"^module '(?P<module>[\w.]{1,200})' has no attribute '(?P<name>\w{1,120})'"
 _OBJECT = r"^(?:type object )?'(?P<cls>[A-Z]\w{1,120})'(?: object)? has no attribute '(?P<name>\w{1,120})'"
@@ -69,30 +71,33 @@ _OF_PIP = {
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one exception over what a package does not have; nothing for another event."""
-    if event.kind is not EventKind.EXCEPTION or not event.frames:
+    if event.kind is not EventKind.EXCEPTION:
         return
-    last = event.frames[-1]
+    asker, code = (event.frames[-1].package, event.frames[-1].code) if event.frames else ("", "")
     kind = (event.type or "").rpartition(".")[2]
-    found = _asked(kind, event.text[:1_000], last.code)
-    if found is None or last.package in ("python", "torch"):
+    found = _asked(kind, event.text[:1_000], code)
+    if found is None or asker in ("python", "torch"):
         return
     form, giver, name = found
-    if not any(_of_torch(one) for one in (giver, last.package)):
+    if (wrapped := pattern(_WRAPPED).match(event.text)) is not None:
+        asker = wrapped["package"]
+    if not any(_of_torch(one) for one in (giver, asker)):
         return
     if form in ("object", "call"):
-        giver = _UNDER.get(last.package, "")
-    elif giver == last.package or giver in _NOT_ASKED:
+        giver = _UNDER.get(asker, "")
+    elif giver == asker or giver in _NOT_ASKED:
         return
     yield "form", form
     yield "asked", name or None
-    yield "remote", last.package == "transformers_modules"
-    yield "asker", _pip_name(last.package) or None
+    yield "remote", asker == "transformers_modules"
+    yield "asker", _pip_name(asker) or None
     yield "giver", _pip_name(giver) or None
 
 
 def _asked(kind: str, text: str, code: str) -> tuple[str, str, str] | None:
     """(form, module that is asked, name); None where the message is another."""
-    if kind == "ImportError" and "partially initialized" not in text:
+    wrapped = kind in ("RuntimeError", "ModuleNotFoundError") and text.startswith("Failed to import ")
+    if (kind == "ImportError" or wrapped) and "partially initialized" not in text:
         found = pattern(_IMPORT).search(text)
         return _imported(found, code) if found is not None else None
     for form, of, words in (

@@ -24,7 +24,8 @@ BUILT_ON_TORCH = frozenset({
     "deepspeed", "bitsandbytes", "pytorch_lightning", "lightning", "accelerate", "peft", "mmcv", "mmengine",
     "torch_geometric", "torch_scatter", "torch_sparse", "megatron", "apex", "timm", "diffusers",
     "detectron2", "ultralytics", "flashinfer", "unsloth", "mamba_ssm", "exllama", "exllamav2", "spconv",
-    "transformer_engine", "auto_gptq", "MinkowskiEngine", "causal_conv1d", "triton", "sageattention",
+    "transformer_engine", "auto_gptq", "lmdeploy",
+    "MinkowskiEngine", "causal_conv1d", "triton", "sageattention",
 })  # fmt: skip
 # With those, packages whose files py-spy prints without site-packages, as it prints a user's own modules.
 _KNOWN_PACKAGES = BUILT_ON_TORCH | {
@@ -61,7 +62,7 @@ _SHORTENED = frozenset({
     "torchvision", "torchaudio", "numpy", "scipy", "pandas", "sklearn", "transformers", "accelerate", "peft",
     "diffusers", "deepspeed", "pytorch_lightning", "lightning_fabric", "bitsandbytes", "xformers",
     "flash_attn", "huggingface_hub", "safetensors", "mmcv", "mmengine", "streamlit", "gradio", "starlette",
-    "uvicorn", "fastapi", "pyspark", "py4j", "PyInstaller", "IPython", "ipykernel", "joblib",
+    "uvicorn", "fastapi", "lmdeploy", "pyspark", "py4j", "PyInstaller", "IPython", "ipykernel", "joblib",
 })  # fmt: skip
 _SPARK = frozenset({"pyspark", "py4j"})
 # Where images of servers keep the sources they run; a clone in somebody's own folder is his own.
