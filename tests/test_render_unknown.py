@@ -39,7 +39,7 @@ def _build(
         (_build("out-of-memory"), "ran out of memory", "MAX_JOBS=1"),
         (_build("cmake", place="CMakeLists.txt:3"), "CMake stopped in CMakeLists.txt:3", "ConfigureLog.yaml"),
         (_build("code", place="turn.cu:9"), "stopped at turn.cu:9, code of widgets", "from this error on"),
-        (Reading(INSTALL, problem="no-version", name="knobs==9"), "release of knobs==9", "versions knobs`"),
+        (Reading(INSTALL, problem="no-version", name="knobs==9"), "release of knobs==9", "index versions"),
         (Reading(INSTALL, problem="conflict", name="a and b"), "exclude each other", "Leave out the version"),
         (Reading(INSTALL, problem="build", name="knobs"), "Building knobs failed", "pip install -v knobs`"),
         (
@@ -59,6 +59,12 @@ def _build(
         (Reading(ReadingKind.ENDED_OUTSIDE, "Slurm"), "ended from outside, by Slurm", "sacct -j"),
         (Reading(ReadingKind.ENDED_OUTSIDE, "Kubernetes"), "by Kubernetes", "kubectl describe pod"),
         (Reading(ReadingKind.ENDED_OUTSIDE), "ended from outside;", "dmesg"),
+        (_build("missing-file", "libknob.so"), "make needs the file libknob.so", "CMAKE_PREFIX_PATH"),
+        (_build("unsaid"), "what it said is not in this text", "keep the whole output"),
+        (Reading(INSTALL, problem="other-python", name=">3.9"), "another Python: >3.9", "python --version"),
+        (Reading(INSTALL, "conda", problem="no-version", name="knobs"), "release of knobs", "conda search"),
+        (Reading(ReadingKind.PROGRAM_MISSING, "widgets", name="kn"), "widgets starts kn", "`which kn`"),
+        (Reading(ReadingKind.NATIVE_CRASH, name="SIGILL"), "crashed in native code", "lscpu"),
         (Reading(ReadingKind.EXITED), "ended by itself", "the output of that process"),
         (Reading(ReadingKind.QUOTED), "the text quotes it", "the log of the program itself"),
     ],
@@ -82,7 +88,7 @@ def test_each_kind_has_its_sentence_and_its_step(item: Reading, sentence: str, s
         ("FileNotFoundError", "[Errno 2] No such file or directory: 'a\\b.csv'", "`dir 'a\\b.csv'`"),
         ("ValueError", "no turn", "python -m pdb"),
         (None, "", "cut off before the last line of the traceback"),
-        (None, "knob: ERROR: no turn", "printed just before this line"),
+        (None, "knob: ERROR: no turn", "printed around this line"),
     ],
 )
 def test_an_exception_gets_the_step_of_its_class(kind: str | None, message: str, step: str) -> None:
