@@ -65,6 +65,11 @@ def _build(
         (Reading(INSTALL, "conda", problem="no-version", name="knobs"), "release of knobs", "conda search"),
         (Reading(ReadingKind.PROGRAM_MISSING, "widgets", name="kn"), "widgets starts kn", "`which kn`"),
         (Reading(ReadingKind.NATIVE_CRASH, name="SIGILL"), "crashed in native code", "lscpu"),
+        (
+            Reading(ReadingKind.LIBRARY_MISSING, "knob", problem="dll"),
+            "Windows found knob, and not a DLL that it needs.",
+            "Visual C++ Redistributable",
+        ),
         (Reading(ReadingKind.EXITED), "ended by itself", "the output of that process"),
         (Reading(ReadingKind.QUOTED), "the text quotes it", "the log of the program itself"),
     ],

@@ -43,6 +43,10 @@ _OPERATOR = r"\s(?:[-+*/%@|&^<>]|\*\*|//|[<>=!]=|in)\s|[\w\])](?:\*\*|[@+*/]=?)[
 _NICKNAMES = {"torch": ("torch", "F", "nn"), "numpy": ("np",)}
 _NO_MODULE = r"No module named '?(?P<name>[\w.]+)'?"
 _NO_NAME = r"cannot import name '?(?P<name>\w+)'? from '?(?P<module>[\w.]+)'?"
+_NO_PROGRAM = (
+    r"sh(?:\[\d+\])?: (?:line )?(?:\d+: )?(?P<shell>[\w./+-]{1,80}): (?:command )?not found\s*$"
+    r"|execve\(\): (?P<slurm>[\w./+-]{1,80}): No such file"
+)
 _UNIT_EXITED = r"\bstatus=[1-9]\d{0,2}/"  # systemd, of a unit
 _RAISED_BY_C = ("RuntimeError", "IndexError", "ValueError", "TypeError", "NotImplementedError")
 
@@ -58,7 +62,7 @@ def read(event: Event, transcript: Transcript) -> Reading | None:
     if signal is not None or pattern(_SENT).search(event.text[:2_000]):
         owner = next((name for words, name in _ENDED_BY if pattern(words).search(event.text)), None)
         return Reading(ReadingKind.ENDED_OUTSIDE, owner)
-    made = built(event, transcript) or _missing(event, transcript)
+    made = built(event, transcript) or _missing(event, transcript) or _not_started(event)
     if made is None and (facts.get("exit.code") or pattern(_UNIT_EXITED).search(event.text[:400])):
         return Reading(ReadingKind.EXITED)
     return made
@@ -81,10 +85,24 @@ def inside(event: Event) -> Reading | None:
     return Reading(ReadingKind.RAISED_INSIDE, frame.package, name, place=place)
 
 
+def _not_started(event: Event) -> Reading | None:
+    """The program that a shell or Slurm did not find."""
+    found = pattern(_NO_PROGRAM).search(event.text[:400])
+    return Reading(ReadingKind.PROGRAM_MISSING, name=found["shell"] or found["slurm"]) if found else None
+
+
 def _missing(event: Event, transcript: Transcript) -> Reading | None:
     """A module, a name or a shared library that was not found, by the words of Python and the loader."""
     loader = {fact.name[7:]: fact.value for fact in of_event("dlopen", event, transcript)}
     library = loader.get("library")
+    if loader.get("kind") == "dll-load-failed":
+        named = loader.get("loader_package") or library
+        owner = str(named) if named else None
+        return (
+            Reading(ReadingKind.LIBRARY_MISSING, owner, problem="dll", name=str(library or ""))
+            if owner
+            else None
+        )
     if loader.get("kind") == "missing-library" and isinstance(library, str):
         return Reading(ReadingKind.LIBRARY_MISSING, _needs_library(event, loader), name=library)
     return _named(event) if event.kind is EventKind.EXCEPTION else None

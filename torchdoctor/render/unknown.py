@@ -63,6 +63,8 @@ def _of_what_is_missing(item: Reading) -> str:
         return f"{by} is not installed in the interpreter that ran."
     if item.kind is ReadingKind.NAME_MISSING:
         return f"The {item.owner} that is installed has no {item.name}."
+    if item.kind is ReadingKind.LIBRARY_MISSING and item.problem == "dll":
+        return f"Windows found {item.owner}, and not a DLL that it needs."
     if item.kind is ReadingKind.LIBRARY_MISSING:
         by = f", which {item.owner} needs" if item.owner else ""
         return f"The loader does not find the shared library {item.name}{by}."
@@ -143,6 +145,11 @@ def _by_reading(item: Reading) -> str:
         top = (item.owner or "").partition(".")[0]
         return (
             f"Look which release of {top} is there, `pip show {top}`, and install one that has {item.name}."
+        )
+    if item.kind is ReadingKind.LIBRARY_MISSING and item.problem == "dll":
+        return (
+            "Install the Visual C++ Redistributable, which most need, and list what the file itself needs: "
+            "`dumpbin /dependents` in a prompt of Visual Studio."
         )
     if item.kind is ReadingKind.LIBRARY_MISSING:
         return _library_step(item.name or "")
@@ -271,8 +278,8 @@ def _of_exception(item: Suspect) -> str:
     frame = item.frame
     if frame is None:
         return (
-            "Let the program print the traceback, with logging.exception() or by not catching it: this line "
-            "does not say which call raised it."
+            "Read what was printed around this line. If that does not say which call raised it, let the "
+            "program print the traceback: logging.exception(), or do not catch it."
         )
     if frame.package:
         return f"Search the tracker of {frame.package} for the line below: its code raised, none of your own."
