@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import sample_reports
 
 from torchdoctor.model import Evidence, Frame, Reading, ReadingKind, Suspect
+from torchdoctor.render.html import to_html
+from torchdoctor.render.markdown import to_markdown
 from torchdoctor.render.unknown import next_step, reading, search_line
 
 BUILD, INSTALL = ReadingKind.BUILD_FAILED, ReadingKind.INSTALL_FAILED
@@ -127,3 +130,8 @@ def test_no_debugger_for_one_rank_of_many() -> None:
 )  # fmt: skip
 def test_names_stay_in_what_is_searched_for(message: str, line: str) -> None:
     assert search_line(Suspect(None, message, None, None, Evidence(message))) == line
+
+
+def test_documents_say_the_next_step() -> None:
+    assert "Print the variables that widget.py:3 uses" in to_markdown(sample_reports.UNRECOGNISED)
+    assert "Print the variables that widget.py:3 uses" in to_html(sample_reports.UNRECOGNISED)

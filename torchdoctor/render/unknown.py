@@ -260,9 +260,12 @@ def _of_data(item: Suspect) -> str:
     if kind == "JSONDecodeError":
         where = re.search(r"line \d+ column \d+", item.message)
         reader = item.reading.function if item.reading is not None else None
-        by = f" that {reader} reads" if reader else " that is read there"
-        at = f" at {where[0]}" if where is not None else ""
-        return f"Correct the JSON{by}{at}: `python -m json.tool FILE` shows the place."
+        by = f"{reader} reads" if reader else "is read there"
+        at = f", {where[0]}" if where is not None else ""
+        return (
+            f"Correct the JSON that {by}{at}: `python -m json.tool FILE` shows the place. Pack it again, if it "
+            "is part of an archive; an empty file, or a page of HTML, was not downloaded as meant."
+        )
     if kind == "CalledProcessError":
         return "Run the command of the message by itself: what it prints says why it failed."
     path = re.search(r"'([^'\n]{1,200})'", item.message)
