@@ -263,8 +263,8 @@ def _of_data(item: Suspect) -> str:
         by = f"{reader} reads" if reader else "is read there"
         at = f", {where[0]}" if where is not None else ""
         return (
-            f"Correct the JSON that {by}{at}: `python -m json.tool FILE` shows the place. Pack it again, if it "
-            "is part of an archive; an empty file, or a page of HTML, was not downloaded as meant."
+            f"Correct the JSON that {by}{at}: `python -m json.tool FILE` shows the place. Pack it again, if "
+            "it is part of an archive; an empty file, or a page of HTML, was not downloaded as meant."
         )
     if kind == "CalledProcessError":
         return "Run the command of the message by itself: what it prints says why it failed."
