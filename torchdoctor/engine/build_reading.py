@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.extract import of_event
 from torchdoctor.extract.headers import header_family
+from torchdoctor.extract.python_error import of_setup_script
 from torchdoctor.intake.frames import package_of
 from torchdoctor.model import Event, EventKind, Reading, ReadingKind
 from torchdoctor.patterns import pattern
@@ -38,6 +39,11 @@ _CMAKE = (
 _AT = r"^\s*CMake Error (?:at|in) (?P<place>[^\s(]+?):?(?: \(|$|:$|\s)"
 # pip and uv, of packages that they do not install
 _INSTALL = (
+    ("none-offered", r"the requirement (?P<name>[^\s(]+)[^\n]{0,200}\(from versions: none\)"),
+    ("wheel", r"(?P<name>[\w.+-]+\.whl) is not a supported wheel on this platform"),
+    ("managed", r"error: externally-managed-environment"),
+    ("permission", r"Could not install packages due to an? \w+: \[(?:Errno 13|WinError 5)\]"),
+    ("space", r"Could not install packages due to an? \w+: \[Errno 28\]"),
     ("no-version", r"Could not find a version that satisfies the requirement (?P<name>[^\s(]+)"),
     ("no-version", r"No matching distribution found for (?P<name>[^\s(]+)"),
     ("conflict", r"ERROR: Cannot install (?P<name>.{1,200}?) because these package versions"),
@@ -104,6 +110,17 @@ def built(event: Event, transcript: Transcript) -> Reading | None:
             name = found.groupdict().get("name") or _package(event, transcript)
             return Reading(ReadingKind.INSTALL_FAILED, problem=problem, name=name)
     return None
+
+
+def of_setup(event: Event, transcript: Transcript) -> Reading | None:
+    """The reading of an exception that a package's setup.py raised while pip or uv asked it."""
+    if not of_setup_script(event):
+        return None
+    package = _package(event, transcript)
+    lacks = pattern(r"^No module named '?(?P<name>[\w.]+)'?").match(event.text[:400])
+    if lacks is not None and (event.type or "").endswith(("ModuleNotFoundError", "ImportError")):
+        return Reading(ReadingKind.INSTALL_FAILED, package, problem="setup-module", name=lacks["name"])
+    return Reading(ReadingKind.INSTALL_FAILED, problem="setup", name=package)
 
 
 def of_conda(event: Event) -> Reading | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from torchdoctor.engine.build_reading import built, of_conda
+from torchdoctor.engine.build_reading import built, of_conda, of_setup
 from torchdoctor.engine.textfacts import log_value, who_raised
 from torchdoctor.extract import of_event
 from torchdoctor.extract.python_error import of_python, program_of
@@ -54,7 +54,13 @@ _RAISED_BY_C = ("RuntimeError", "IndexError", "ValueError", "TypeError", "NotImp
 def read(event: Event, transcript: Transcript) -> Reading | None:
     """The reading of one event; None where it says no more than its text."""
     if event.kind is EventKind.EXCEPTION and (event.type or "").rpartition(".")[2] != "SignalException":
-        return of_conda(event) or _missing(event, transcript) or _refused(event, transcript) or inside(event)
+        return (
+            of_conda(event)
+            or of_setup(event, transcript)
+            or _missing(event, transcript)
+            or _refused(event, transcript)
+            or inside(event)
+        )
     facts = {fact.name: fact.value for fact in of_event("exit", event, transcript)}
     signal = facts.get("exit.signal")
     if signal in _CRASHES or "terminate called" in event.text:

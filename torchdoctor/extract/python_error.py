@@ -82,6 +82,7 @@ _FORMS = {
     "UnpicklingError": r"pickle data was truncated|invalid load key|unpickling stack",
     **dict.fromkeys(("AssertionError", "NotImplementedError", "StopIteration"), r""),
 }
+_BUILDERS = ("/build_meta.py", "/pip-build-env-", "/pip-install-", "/pip-req-build-", "/builds-v0/")
 _ARGPARSE = r"^\S+\.py: error: "
 _SUGGESTS = r"(?:Did you mean:? |Perhaps you meant )'?(?P<what>[^?'\n]{1,200})"
 _UNIMPORTED = r"forget to import '(?P<what>[\w.]{1,200})'"
@@ -122,6 +123,12 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             yield fact, said["what"].strip()
 
 
+def of_setup_script(event: Event) -> bool:
+    """Did the setup script of a package raise it, which pip or uv ran to build that?"""
+    paths = " ".join(frame.file.replace("\\", "/") for frame in event.frames)
+    return any(part in paths for part in _BUILDERS)
+
+
 def program_of(event: Event) -> str | None:
     """The program that subprocess did not find; None for another exception."""
     if not (event.type or "").endswith("FileNotFoundError") or not event.frames:
@@ -146,7 +153,7 @@ def _own(event: Event, kind: str) -> bool:
     if kind in ("SyntaxError", "IndentationError", "TabError"):
         return bool(event.frames) and not event.frames[-1].package
     frame = _raised_at(event.frames)
-    if frame is None:
+    if frame is None or (frame.file == "<string>" and of_setup_script(event)):
         return False
     if frame.code and pattern(_RAISES).match(frame.code):
         return True

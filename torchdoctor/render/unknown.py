@@ -109,6 +109,13 @@ def _of_installation(item: Reading) -> str:
     name = item.name or "a package"
     return {
         "no-version": f"There is no release of {name} for this Python and system, or none of that version.",
+        "none-offered": f"The index offers no release of {name} at all, or is not reached.",
+        "wheel": f"{name} is made for another Python, system or processor, as its name says.",
+        "managed": "This Python belongs to the system, which keeps pip out of it.",
+        "permission": "pip may not write to the folder of this Python's packages.",
+        "space": "The disk is full.",
+        "setup-module": f"The build wants the module {name}, which its own build environment does not have.",
+        "setup": f"The setup script of {name} raised it, while pip or uv asked how to build it.",
         "other-python": f"Releases are passed over because they need another Python: {name}.",
         "conflict": "The packages that were asked for need versions that exclude each other.",
         "build": f"Building {name} failed; what the build itself said is not in this text.",
@@ -238,6 +245,23 @@ def _build_step(item: Reading) -> str:
 
 def _installation_step(item: Reading) -> str:
     name = re.split(r"[<>=!~\[; ]", item.name or "", maxsplit=1)[0]
+    if item.problem in ("managed", "permission"):
+        return "Install into an environment of your own: `python3 -m venv .venv && . .venv/bin/activate`."
+    step = {
+        "none-offered": f"Check the name, and that the index is reached: `pip index versions {name}`.",
+        "wheel": "Take the wheel whose tags this interpreter accepts: `pip debug --verbose` lists them.",
+        "space": "Make room, `df -h` shows where: pip's own cache goes with `pip cache purge`.",
+        "setup": (
+            "Take another release of it, whose setup script runs with this Python and setuptools: an old one "
+            "wants older ones, a new one may bring a wheel."
+        ),
+        "setup-module": (
+            f"Install {name} first and build without isolation: `pip install {name} && pip install "
+            f"--no-build-isolation {item.owner or '.'}`."
+        ),
+    }.get(item.problem or "")
+    if step is not None:
+        return step
     if item.owner == "conda" and item.problem == "no-version":
         return f"Ask the channels which builds there are: `conda search -c conda-forge {name or 'PACKAGE'}`."
     if item.problem == "no-version":
