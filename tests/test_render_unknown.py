@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import sample_reports
 
 from torchdoctor.model import Evidence, Frame, Reading, ReadingKind, Suspect
+from torchdoctor.render.html import to_html
+from torchdoctor.render.markdown import to_markdown
 from torchdoctor.render.unknown import next_step, reading, search_line
 
 BUILD, INSTALL = ReadingKind.BUILD_FAILED, ReadingKind.INSTALL_FAILED
@@ -39,7 +42,7 @@ def _build(
         (_build("out-of-memory"), "ran out of memory", "MAX_JOBS=1"),
         (_build("cmake", place="CMakeLists.txt:3"), "CMake stopped in CMakeLists.txt:3", "ConfigureLog.yaml"),
         (_build("code", place="turn.cu:9"), "stopped at turn.cu:9, code of widgets", "from this error on"),
-        (Reading(INSTALL, problem="no-version", name="knobs==9"), "release of knobs==9", "versions knobs`"),
+        (Reading(INSTALL, problem="no-version", name="knobs==9"), "release of knobs==9", "index versions"),
         (Reading(INSTALL, problem="conflict", name="a and b"), "exclude each other", "Leave out the version"),
         (Reading(INSTALL, problem="build", name="knobs"), "Building knobs failed", "pip install -v knobs`"),
         (
@@ -59,6 +62,24 @@ def _build(
         (Reading(ReadingKind.ENDED_OUTSIDE, "Slurm"), "ended from outside, by Slurm", "sacct -j"),
         (Reading(ReadingKind.ENDED_OUTSIDE, "Kubernetes"), "by Kubernetes", "kubectl describe pod"),
         (Reading(ReadingKind.ENDED_OUTSIDE), "ended from outside;", "dmesg"),
+        (_build("missing-file", "libknob.so"), "make needs the file libknob.so", "CMAKE_PREFIX_PATH"),
+        (_build("unsaid"), "what it said is not in this text", "keep the whole output"),
+        (Reading(INSTALL, problem="other-python", name=">3.9"), "another Python: >3.9", "python --version"),
+        (Reading(INSTALL, "conda", problem="no-version", name="knobs"), "release of knobs", "conda search"),
+        (Reading(ReadingKind.PROGRAM_MISSING, "widgets", name="kn"), "widgets starts kn", "`which kn`"),
+        (Reading(ReadingKind.NATIVE_CRASH, name="SIGILL"), "crashed in native code", "lscpu"),
+        (
+            Reading(ReadingKind.LIBRARY_MISSING, "knob", problem="dll"),
+            "Windows found knob, and not a DLL that it needs.",
+            "Visual C++ Redistributable",
+        ),
+        (Reading(INSTALL, problem="none-offered", name="kn"), "no release of kn at all", "index versions kn"),
+        (Reading(INSTALL, problem="wheel", name="kn.whl"), "made for another Python", "pip debug"),
+        (Reading(INSTALL, problem="managed"), "belongs to the system", "python3 -m venv"),
+        (Reading(INSTALL, problem="permission"), "may not write", "python3 -m venv"),
+        (Reading(INSTALL, problem="space"), "disk is full", "pip cache purge"),
+        (Reading(INSTALL, problem="setup", name="kn"), "The setup script of kn raised it", "another release"),
+        (Reading(INSTALL, "kn", problem="setup-module", name="dial"), "the module dial", "--no-build-iso"),
         (Reading(ReadingKind.EXITED), "ended by itself", "the output of that process"),
         (Reading(ReadingKind.QUOTED), "the text quotes it", "the log of the program itself"),
     ],
@@ -82,7 +103,7 @@ def test_each_kind_has_its_sentence_and_its_step(item: Reading, sentence: str, s
         ("FileNotFoundError", "[Errno 2] No such file or directory: 'a\\b.csv'", "`dir 'a\\b.csv'`"),
         ("ValueError", "no turn", "python -m pdb"),
         (None, "", "cut off before the last line of the traceback"),
-        (None, "knob: ERROR: no turn", "printed just before this line"),
+        (None, "knob: ERROR: no turn", "printed around this line"),
     ],
 )
 def test_an_exception_gets_the_step_of_its_class(kind: str | None, message: str, step: str) -> None:
@@ -116,3 +137,8 @@ def test_no_debugger_for_one_rank_of_many() -> None:
 )  # fmt: skip
 def test_names_stay_in_what_is_searched_for(message: str, line: str) -> None:
     assert search_line(Suspect(None, message, None, None, Evidence(message))) == line
+
+
+def test_documents_say_the_next_step() -> None:
+    assert "Print the variables that widget.py:3 uses" in to_markdown(sample_reports.UNRECOGNISED)
+    assert "Print the variables that widget.py:3 uses" in to_html([sample_reports.UNRECOGNISED])

@@ -350,6 +350,7 @@ class ReadingKind(str, Enum):
     MODULE_MISSING = "module-missing"
     NAME_MISSING = "name-missing"
     LIBRARY_MISSING = "library-missing"
+    PROGRAM_MISSING = "program-missing"
     RAISED_INSIDE = "raised-inside"
     QUOTED = "quoted"
 

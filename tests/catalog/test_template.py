@@ -210,3 +210,21 @@ def test_authors_find_the_rule_of_a_new_wording(printed: Printed) -> None:
     assert (
         printed(["rules", "nearest", "qwertz"]) == "no known message is near enough: give more of its words\n"
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "knob.c:3:10: fatal error: knob.h: No such file or directory\n",
+        "ERROR: Could not find a version that satisfies the requirement knobs==9 (from versions: none)\n",
+        "run.sh: line 3: 211 Aborted                 (core dumped) ./knobs\n",
+        'Traceback (most recent call last):\n  File "/v/site-packages/knob/core.py", line 3, in <module>\n'
+        "    import dials\nModuleNotFoundError: No module named 'dials'\n",
+    ],
+)
+def test_what_is_read_whole_resembles_nothing(tmp_path: Path, printed: Printed, text: str) -> None:
+    log = tmp_path / "run.log"
+    log.write_text(text, encoding="utf-8")
+    report = json.loads(printed(["explain", str(log), "--format", "json", "--fail-on", "unknown"], 4))
+    assert report["suspect"]["reading"] is not None
+    assert report["suspect"]["resembles"] == []

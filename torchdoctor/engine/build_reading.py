@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.extract import of_event
 from torchdoctor.extract.headers import header_family
+from torchdoctor.extract.python_error import of_setup_script
 from torchdoctor.intake.frames import package_of
 from torchdoctor.model import Event, EventKind, Reading, ReadingKind
 from torchdoctor.patterns import pattern
@@ -29,6 +30,7 @@ _CMAKE = (
     ("missing-package", r'package configuration file provided by "(?P<name>[\w.+-]+)"'),
     ("missing-package", r"Could(?: NOT|n't| not) find (?P<name>[\w.+-]+)"),
     ("missing-tool", r"No (?P<name>CMAKE_\w+_COMPILER) could be found"),
+    ("missing-tool", r"(?P<name>CMAKE_(?:\w+_COMPILER|MAKE_PROGRAM)) (?:is )?not set"),
     ("missing-tool", r"The (?P<name>C(?:XX)?) compiler identification is unknown"),
     ("cmake-too-new", r"Compatibility with CMake < (?P<name>[\d.]+) has been removed"),
     ("cmake-too-old", r"CMake (?P<name>[\d.]+) or higher is required"),
@@ -37,6 +39,11 @@ _CMAKE = (
 _AT = r"^\s*CMake Error (?:at|in) (?P<place>[^\s(]+?):?(?: \(|$|:$|\s)"
 # pip and uv, of packages that they do not install
 _INSTALL = (
+    ("none-offered", r"the requirement (?P<name>[^\s(]+)[^\n]{0,200}\(from versions: none\)"),
+    ("wheel", r"(?P<name>[\w.+-]+\.whl) is not a supported wheel on this platform"),
+    ("managed", r"error: externally-managed-environment"),
+    ("permission", r"Could not install packages due to an? \w+: \[(?:Errno 13|WinError 5)\]"),
+    ("space", r"Could not install packages due to an? \w+: \[Errno 28\]"),
     ("no-version", r"Could not find a version that satisfies the requirement (?P<name>[^\s(]+)"),
     ("no-version", r"No matching distribution found for (?P<name>[^\s(]+)"),
     ("conflict", r"ERROR: Cannot install (?P<name>.{1,200}?) because these package versions"),
@@ -44,12 +51,35 @@ _INSTALL = (
     ("build", r"(?:Failed building (?:editable |wheel )?(?:for )?|(?:Failed to build|Could not build wheels "
      r"for) )`?(?P<name>[A-Za-z][\w.-]*)"),
     ("build", r"error: subprocess-exited-with-error|metadata-generation-failed|did not run successfully"),
+    ("other-python", r"require a different python version: (?P<name>[^;\n]{1,80})"),
     ("other", r"ERROR: Could not install packages due to an? "),
 )  # fmt: skip
+# what pip, setuptools and setuptools-rust say of a program that they start
+_CALLED = (
+    r"Cannot find command '(?P<name>[\w.-]+)'|can't find (?P<rust>Rust) compiler"
+    r"|No such file or directory: '(?P<started>[\w.-]+)' while executing command"
+)
+# what CMake's variables hold
+_TOOLS = {
+    "CMAKE_MAKE_PROGRAM": "make or ninja", "CMAKE_C_COMPILER": "a C compiler", "C": "a C compiler",
+    "CMAKE_CXX_COMPILER": "a C++ compiler", "CXX": "a C++ compiler", "CMAKE_CUDA_COMPILER": "nvcc",
+}  # fmt: skip
+_NO_RULE = r"No rule to make target ['`\"](?P<name>[^'`\"\n]{1,300})['`\"]"
+# of conda and mamba, which end with a class and no stack
+_OF_CONDA = {
+    "PackagesNotFoundError": "no-version", "ResolvePackageNotFound": "no-version",
+    "UnsatisfiableError": "conflict", "LibMambaUnsatisfiableError": "conflict",
+}  # fmt: skip
+# that a compiler failed, after its own words
+_UNSAID = (
+    r"collect2: error: ld returned|error: command u?'[^\n]{1,300}' failed with exit |compilation terminated"
+    r"|g?make(?:\[\d+\])?: \*\*\* \[|ninja: build stopped"
+)
 # what pip prints above and below the words of the build itself
 ANNOUNCED = (
     r"^\W*(?:error: subprocess-exited-with-error|ERROR: Failed building |ERROR: Could not build wheels "
-    r"|Failed to build |ERROR: Failed to build |error: metadata-generation-failed)"
+    r"|Failed to build |ERROR: Failed to build |error: metadata-generation-failed|The build backend returned"
+    rf"|Call to `[^`\n]+` failed \(exit |{_UNSAID})"
 )
 _PROBLEMS = {"compiler-missing": "missing-tool", "nvcc-missing": "missing-tool"}
 _TOOL = (
@@ -68,11 +98,43 @@ def built(event: Event, transcript: Transcript) -> Reading | None:
         return _configured(text, transcript, event)
     if (compiled := _compiled(event, transcript)) is not None:
         return compiled
+    if (called := pattern(_CALLED).search(text)) is not None:
+        name = called["name"] or called["started"] or "rustc"
+        return Reading(ReadingKind.BUILD_FAILED, problem="missing-tool", name=name)
+    if (lacked := pattern(_NO_RULE).search(text)) is not None:
+        return Reading(ReadingKind.BUILD_FAILED, problem="missing-file", name=lacked["name"])
+    if pattern(rf"^\W*(?:{_UNSAID})").match(text) is not None:
+        return Reading(ReadingKind.BUILD_FAILED, _package(event, transcript), problem="unsaid")
     for problem, form in _INSTALL:
         if (found := pattern(form).search(text)) is not None:
             name = found.groupdict().get("name") or _package(event, transcript)
             return Reading(ReadingKind.INSTALL_FAILED, problem=problem, name=name)
     return None
+
+
+def of_setup(event: Event, transcript: Transcript) -> Reading | None:
+    """The reading of an exception that a package's setup.py raised while pip or uv asked it."""
+    if not of_setup_script(event):
+        return None
+    package = _package(event, transcript)
+    lacks = pattern(r"^No module named '?(?P<name>[\w.]+)'?").match(event.text[:400])
+    if lacks is not None and (event.type or "").endswith(("ModuleNotFoundError", "ImportError")):
+        return Reading(ReadingKind.INSTALL_FAILED, package, problem="setup-module", name=lacks["name"])
+    return Reading(ReadingKind.INSTALL_FAILED, problem="setup", name=package)
+
+
+def of_conda(event: Event) -> Reading | None:
+    """The reading of the class with which conda ends that does not find what to install."""
+    problem = _OF_CONDA.get((event.type or "").rpartition(".")[2])
+    if problem is None:
+        return None
+    named = pattern(r"(?m)^\s*- (?P<name>[\w.-]+)").search(event.text[:2_000])
+    return Reading(
+        ReadingKind.INSTALL_FAILED,
+        "conda",
+        problem=problem,
+        name=named["name"] if named is not None else None,
+    )
 
 
 def _configured(text: str, transcript: Transcript, event: Event) -> Reading:
@@ -82,7 +144,8 @@ def _configured(text: str, transcript: Transcript, event: Event) -> Reading:
     owner = _package(event, transcript)
     for problem, form in _CMAKE:
         if (found := pattern(form).search(joined)) is not None:
-            return Reading(ReadingKind.BUILD_FAILED, owner, problem=problem, name=found["name"], place=place)
+            name = _TOOLS.get(found["name"], found["name"])
+            return Reading(ReadingKind.BUILD_FAILED, owner, problem=problem, name=name, place=place)
     return Reading(ReadingKind.BUILD_FAILED, owner, problem="cmake", place=place)
 
 

@@ -170,9 +170,10 @@ def _outcome(
         return Outcome.UNREADABLE, None
     if strange or suspect.has_failure(transcript):
         who = suspect.choose(strange, transcript, first.rank if first else None)
-        who = who or suspect.named(transcript) or suspect.fallback(transcript)
+        who = who or suspect.named(transcript, failed=True) or suspect.fallback(transcript)
         return Outcome.UNRECOGNISED, who or suspect.written(transcript)
-    told = suspect.named(transcript) or (suspect.written(transcript) if written else None)
+    told = suspect.named(transcript, failed=False) or (suspect.written(transcript) if written else None)
+    told = told or suspect.ended(transcript)
     return (Outcome.UNRECOGNISED, told) if told is not None else (Outcome.NO_FAILURE, None)
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from torchdoctor.engine.build_reading import built
+from torchdoctor.engine.build_reading import built, of_conda, of_setup
 from torchdoctor.engine.textfacts import log_value, who_raised
 from torchdoctor.extract import of_event
-from torchdoctor.extract.python_error import of_python
+from torchdoctor.extract.python_error import of_python, program_of
 from torchdoctor.model import Event, EventKind, Reading, ReadingKind
 from torchdoctor.patterns import pattern
 from torchdoctor.records import replace
 
 if TYPE_CHECKING:
-    from torchdoctor.model import Frame, Transcript
+    from torchdoctor.model import FactValue, Frame, Transcript
 
 _CRASHES = frozenset(("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS"))
 _LIBRARY = r"(?:^|[\s/(\[])(?P<library>[\w.+-]{1,80}\.(?:so(?:\.\d+)*|dll|dylib|pyd))\b"
@@ -43,6 +43,10 @@ _OPERATOR = r"\s(?:[-+*/%@|&^<>]|\*\*|//|[<>=!]=|in)\s|[\w\])](?:\*\*|[@+*/]=?)[
 _NICKNAMES = {"torch": ("torch", "F", "nn"), "numpy": ("np",)}
 _NO_MODULE = r"No module named '?(?P<name>[\w.]+)'?"
 _NO_NAME = r"cannot import name '?(?P<name>\w+)'? from '?(?P<module>[\w.]+)'?"
+_NO_PROGRAM = (
+    r"sh(?:\[\d+\])?: (?:line )?(?:\d+: )?(?P<shell>[\w./+-]{1,80}): (?:command )?not found\s*$"
+    r"|execve\(\): (?P<slurm>[\w./+-]{1,80}): No such file"
+)
 _UNIT_EXITED = r"\bstatus=[1-9]\d{0,2}/"  # systemd, of a unit
 _RAISED_BY_C = ("RuntimeError", "IndexError", "ValueError", "TypeError", "NotImplementedError")
 
@@ -50,7 +54,13 @@ _RAISED_BY_C = ("RuntimeError", "IndexError", "ValueError", "TypeError", "NotImp
 def read(event: Event, transcript: Transcript) -> Reading | None:
     """The reading of one event; None where it says no more than its text."""
     if event.kind is EventKind.EXCEPTION and (event.type or "").rpartition(".")[2] != "SignalException":
-        return _missing(event, transcript) or _refused(event, transcript) or inside(event)
+        return (
+            of_conda(event)
+            or of_setup(event, transcript)
+            or _missing(event, transcript)
+            or _refused(event, transcript)
+            or inside(event)
+        )
     facts = {fact.name: fact.value for fact in of_event("exit", event, transcript)}
     signal = facts.get("exit.signal")
     if signal in _CRASHES or "terminate called" in event.text:
@@ -58,7 +68,7 @@ def read(event: Event, transcript: Transcript) -> Reading | None:
     if signal is not None or pattern(_SENT).search(event.text[:2_000]):
         owner = next((name for words, name in _ENDED_BY if pattern(words).search(event.text)), None)
         return Reading(ReadingKind.ENDED_OUTSIDE, owner)
-    made = built(event, transcript) or _missing(event, transcript)
+    made = built(event, transcript) or _missing(event, transcript) or _not_started(event)
     if made is None and (facts.get("exit.code") or pattern(_UNIT_EXITED).search(event.text[:400])):
         return Reading(ReadingKind.EXITED)
     return made
@@ -81,17 +91,40 @@ def inside(event: Event) -> Reading | None:
     return Reading(ReadingKind.RAISED_INSIDE, frame.package, name, place=place)
 
 
+def _not_started(event: Event) -> Reading | None:
+    """The program that a shell or Slurm did not find."""
+    found = pattern(_NO_PROGRAM).search(event.text[:400])
+    return Reading(ReadingKind.PROGRAM_MISSING, name=found["shell"] or found["slurm"]) if found else None
+
+
 def _missing(event: Event, transcript: Transcript) -> Reading | None:
     """A module, a name or a shared library that was not found, by the words of Python and the loader."""
     loader = {fact.name[7:]: fact.value for fact in of_event("dlopen", event, transcript)}
     library = loader.get("library")
+    if loader.get("kind") == "dll-load-failed":
+        named = loader.get("loader_package") or library
+        owner = str(named) if named else None
+        return (
+            Reading(ReadingKind.LIBRARY_MISSING, owner, problem="dll", name=str(library or ""))
+            if owner
+            else None
+        )
     if loader.get("kind") == "missing-library" and isinstance(library, str):
-        needed_by = loader.get("loader_package") or _raiser(event)
-        return Reading(ReadingKind.LIBRARY_MISSING, str(needed_by) if needed_by else None, name=library)
+        return Reading(ReadingKind.LIBRARY_MISSING, _needs_library(event, loader), name=library)
     return _named(event) if event.kind is EventKind.EXCEPTION else None
 
 
+def _needs_library(event: Event, loader: dict[str, FactValue]) -> str | None:
+    """The package that raised, or that was imported; without a stack the one that the loader names."""
+    code = event.frames[-1].code if event.frames else ""
+    imported = pattern(r"^(?:import|from) (\w+)").match(code)
+    package = loader.get("loader_package") if not event.frames else None
+    return _raiser(event) or (imported[1] if imported is not None else str(package) if package else None)
+
+
 def _named(event: Event) -> Reading | None:
+    if (program := program_of(event)) is not None:
+        return Reading(ReadingKind.PROGRAM_MISSING, _raiser(event), name=program)
     if not (event.type or "").endswith(("ModuleNotFoundError", "ImportError")):
         return None
     if (found := pattern(_NO_MODULE).search(event.text[:1_000])) is not None:

@@ -75,17 +75,18 @@ def choose(candidates: list[Event], transcript: Transcript, first_rank: int | No
     """The candidate that looks most like the cause.
 
     In order: on the first failing rank, no wrapper of another, raised under the user's own code, the inner
-    one of a chain, the first in the text.
+    one of a chain, with a stack, the first in the text.
     """
     if not candidates:
         return None
 
-    def key(event: Event) -> tuple[bool, bool, bool, bool, int]:
+    def key(event: Event) -> tuple[bool, bool, bool, bool, bool, int]:
         return (
             first_rank is not None and event.rank != first_rank,
             any(relation.kind is RelationKind.WRAPS for relation in event.relations),
             all(frame.package for frame in event.frames),
             bool(event.relations),
+            not event.frames,  # as Java's, which stands among the lines of a server's worker
             event.id,
         )
 
@@ -108,7 +109,7 @@ def fallback(transcript: Transcript) -> Suspect | None:
     """
     cut: Event | None = None
     for event in reversed(transcript.events):
-        serious = event.kind is EventKind.SCHEDULER or event.level in ("ERROR", "CRITICAL", "FATAL")
+        serious = event.kind is EventKind.SCHEDULER or event.level in _SERIOUS
         if is_failure(event) or (serious and not event.quoted and not event.recovered):
             if not _is_cut_off(event):
                 return _suspect(event, transcript)
@@ -139,14 +140,16 @@ def _of_cut_off(stack: Event, transcript: Transcript) -> Suspect:
     return Suspect(None, "", stack.rank, frame, evidence)
 
 
+_SERIOUS = ("ERROR", "CRITICAL", "FATAL")
 _RETURNED = r"NCCL INFO \S+:\d+ -> [1-9]"  # NCCL gives up, and shows through which of its functions
 _REMARKS = ("INFO", "DEBUG", "TRACE", "NOTICE")
 
 
-def named(transcript: Transcript) -> Suspect | None:
+def named(transcript: Transcript, *, failed: bool) -> Suspect | None:
     """Of the lines that programs printed, the first that names an error and behind which nothing went on.
 
-    What pip prints above the words of a build only announces them.
+    What pip prints above the words of a build only announces them. Where the run is known to have ``failed``,
+    whatever was logged as an error counts.
     """
     if transcript.ending is Ending.GOOD:
         return None
@@ -154,7 +157,7 @@ def named(transcript: Transcript) -> Suspect | None:
     for event in transcript.events:
         if event.quoted or event.recovered or event.level in _REMARKS:
             continue
-        if not _names_failure(event) or _went_on(event, transcript):
+        if not (_names_failure(event) or (failed and event.level in _SERIOUS)) or _went_on(event, transcript):
             continue
         if pattern(ANNOUNCED).match(event.text[:400]) is None:
             return _suspect(event, transcript)
@@ -162,9 +165,22 @@ def named(transcript: Transcript) -> Suspect | None:
     return _suspect(announced, transcript) if announced is not None else None
 
 
+def ended(transcript: Transcript) -> Suspect | None:
+    """A last line that says with which code a process ended."""
+    last = transcript.events[-1] if transcript.events else None
+    if last is None or last.quoted or last.recovered or pattern(_EXITED).search(last.text[-400:]) is None:
+        return None
+    return _suspect(last, transcript)
+
+
+_EXITED = r"\bexited with (?:exit )?(?:code|status):? -?[1-9]\d{0,9}\.?\s*$"
+
+
 def _names_failure(event: Event) -> bool:
     if event.kind is EventKind.EXCEPTION and event.type is not None:
         return not event.type.endswith("Warning") and not _is_reporter(event)
+    if event.kind is EventKind.BUILD:
+        return is_failure(event)
     return tells_failure(event.text[:2_000])
 
 

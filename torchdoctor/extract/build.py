@@ -85,6 +85,7 @@ _PATTERNS: tuple[tuple[str, str], ...] = (
      r"Internal error:).+)"),
     # gcc's libiberty, without a name before it
     ("gcc", r"^\s*(?P<file>)(?:\S*/cc1plus: )?(?P<text>virtual memory exhausted: .+)"),
+    ("clang", r"^\s*(?P<file>)fatal error: (?P<text>'[^'\n]+' file not found|\S+: No such file or dir.*)"),
     ("clang", r"^\s*(?P<file>)(?:\S*/)?clang(?:\+\+)?(?:-[\d.]+)?: (?P<text>error: .+)"),
     ("gcc", r"^\s*(?P<file>(?:[A-Za-z]:)?[^\s:][^:\n]{0,300}?):\d+(?::\d+)?: ?" + _ERROR
      + r" ?[:：] ?(?P<text>.+)"),

@@ -19,6 +19,7 @@ FACTS: dict[str, str] = {
     "python.unimported": "str: the module that Python says may not have been imported",
     "python.name": "str: the name, key, file or module that the message is about",
     "python.class": "str: the class that lacks the attribute, where it is none of Python's own types",
+    "python.program": "str: the program that was to be started and was not found, as ffmpeg",
     "python.extension_package": "str: the package, compiled against torch, whose module is missing",
 }
 
@@ -81,6 +82,7 @@ _FORMS = {
     "UnpicklingError": r"pickle data was truncated|invalid load key|unpickling stack",
     **dict.fromkeys(("AssertionError", "NotImplementedError", "StopIteration"), r""),
 }
+_BUILDERS = ("/build_meta.py", "/pip-build-env-", "/pip-install-", "/pip-req-build-", "/builds-v0/")
 _ARGPARSE = r"^\S+\.py: error: "
 _SUGGESTS = r"(?:Did you mean:? |Perhaps you meant )'?(?P<what>[^?'\n]{1,200})"
 _UNIMPORTED = r"forget to import '(?P<what>[\w.]{1,200})'"
@@ -112,6 +114,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             "class",
             owner if owner[:1].isupper() and owner not in ("NoneType", "Namespace", "Tensor") else None,
         )
+    if (program := program_of(event)) is not None:
+        yield "program", program
     text = event.text[:4_000]
     for fact, sign, words in (("suggests", "ou mean", _SUGGESTS), ("unimported", " to import ", _UNIMPORTED)):
         said = pattern(words).search(text) if sign in text else None
@@ -119,10 +123,27 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             yield fact, said["what"].strip()
 
 
+def of_setup_script(event: Event) -> bool:
+    """Did the setup script of a package raise it, which pip or uv ran to build that?"""
+    paths = " ".join(frame.file.replace("\\", "/") for frame in event.frames)
+    return any(part in paths for part in _BUILDERS)
+
+
+def program_of(event: Event) -> str | None:
+    """The program that subprocess did not find; None for another exception."""
+    if not (event.type or "").endswith("FileNotFoundError") or not event.frames:
+        return None
+    if event.frames[-1].function != "_execute_child":
+        return None
+    found = pattern(_FORMS["FileNotFoundError"]).search(event.text[:2_000])
+    return found["name"] if found is not None else None
+
+
 def of_python(event: Event) -> bool:
     """Did Python itself raise it over a line, whoever's, and no ``raise`` or ``assert`` of the code?"""
     form = _FORMS.get((event.type or "").rpartition(".")[2])
-    if form is None or (event.frames and pattern(_RAISES).match(event.frames[-1].code)):
+    last = event.frames[-1] if event.frames else None
+    if form is None or (last is not None and last.package != "python" and pattern(_RAISES).match(last.code)):
         return False
     return pattern(form).search(event.text[:2_000]) is not None
 
@@ -132,7 +153,7 @@ def _own(event: Event, kind: str) -> bool:
     if kind in ("SyntaxError", "IndentationError", "TabError"):
         return bool(event.frames) and not event.frames[-1].package
     frame = _raised_at(event.frames)
-    if frame is None:
+    if frame is None or (frame.file == "<string>" and of_setup_script(event)):
         return False
     if frame.code and pattern(_RAISES).match(frame.code):
         return True

@@ -186,6 +186,7 @@ def _suspect(report: Report) -> Iterable[str]:
     if item.resembles:
         names = "".join(f"<li>{_text(f'{one.title} ({one.rule})')}</li>" for one in item.resembles)
         yield _section(unknown.RESEMBLES, f"<ul>{names}</ul>")
+    yield _section("What to do", f"<p>{_text(unknown.next_step(item))}</p>")
 
 
 def _marks(report: Report) -> tuple[list[svg.Mark], list[svg.Mark]]:

@@ -188,6 +188,7 @@ def _suspect(report: Report, chars: int) -> Iterable[str]:
     if item.resembles:
         names = "\n".join(f"- {escape(one.title)} ({code(one.rule)})" for one in item.resembles)
         yield _titled(unknown.RESEMBLES, names)
+    yield _titled("What to do", escape(unknown.next_step(item)))
 
 
 def _frame(frame: Frame, chars: int) -> str:

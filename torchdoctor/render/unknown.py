@@ -18,7 +18,7 @@ _CUT_OFF = (
     "and the message of the exception."
 )
 _READ_ON = (
-    "Look at what the same program printed just before this line: its reason often stands there. If not, "
+    "Read what the same program printed around this line: its reason often stands there. If it does not, "
     "start it once more with its log level at debug."
 )
 _FIRST_ERROR = (
@@ -63,9 +63,14 @@ def _of_what_is_missing(item: Reading) -> str:
         return f"{by} is not installed in the interpreter that ran."
     if item.kind is ReadingKind.NAME_MISSING:
         return f"The {item.owner} that is installed has no {item.name}."
+    if item.kind is ReadingKind.LIBRARY_MISSING and item.problem == "dll":
+        return f"Windows found {item.owner}, and not a DLL that it needs."
     if item.kind is ReadingKind.LIBRARY_MISSING:
         by = f", which {item.owner} needs" if item.owner else ""
         return f"The loader does not find the shared library {item.name}{by}."
+    if item.kind is ReadingKind.PROGRAM_MISSING:
+        by = f"{item.owner} starts {item.name}, which" if item.owner else f"The program {item.name}"
+        return f"{by} is not on the PATH of the process."
     if item.kind is ReadingKind.EXITED:
         return "A process ended by itself with an error; its own output says why."
     if item.kind is ReadingKind.RAISED_INSIDE:
@@ -89,6 +94,8 @@ def _of_build(item: Reading) -> str:
         "cmake-too-old": f"The project needs CMake {item.name} or later.",
         "undefined-reference": "The linker finds no definition of a function that the code uses.",
         "out-of-memory": "The compiler ran out of memory.",
+        "missing-file": f"make needs the file {item.name}, which is not there.",
+        "unsaid": "A compiler or linker failed; what it said is not in this text.",
         "cmake": f"CMake stopped in {item.place or 'its configuration'}{code}.",
     }.get(item.problem or "")
     if sentence is not None:
@@ -102,6 +109,14 @@ def _of_installation(item: Reading) -> str:
     name = item.name or "a package"
     return {
         "no-version": f"There is no release of {name} for this Python and system, or none of that version.",
+        "none-offered": f"The index offers no release of {name} at all, or is not reached.",
+        "wheel": f"{name} is made for another Python, system or processor, as its name says.",
+        "managed": "This Python belongs to the system, which keeps pip out of it.",
+        "permission": "pip may not write to the folder of this Python's packages.",
+        "space": "The disk is full.",
+        "setup-module": f"The build wants the module {name}, which its own build environment does not have.",
+        "setup": f"The setup script of {name} raised it, while pip or uv asked how to build it.",
+        "other-python": f"Releases are passed over because they need another Python: {name}.",
         "conflict": "The packages that were asked for need versions that exclude each other.",
         "build": f"Building {name} failed; what the build itself said is not in this text.",
     }.get(item.problem or "", "pip could not install what was asked for.")
@@ -138,8 +153,18 @@ def _by_reading(item: Reading) -> str:
         return (
             f"Look which release of {top} is there, `pip show {top}`, and install one that has {item.name}."
         )
+    if item.kind is ReadingKind.LIBRARY_MISSING and item.problem == "dll":
+        return (
+            "Install the Visual C++ Redistributable, which most need, and list what the file itself needs: "
+            "`dumpbin /dependents` in a prompt of Visual Studio."
+        )
     if item.kind is ReadingKind.LIBRARY_MISSING:
         return _library_step(item.name or "")
+    if item.kind is ReadingKind.PROGRAM_MISSING:
+        return (
+            f"Install {item.name} where the program runs (its image, its environment), or put it on PATH; "
+            f"`which {item.name}` has to find it there."
+        )
     return {
         ReadingKind.NATIVE_CRASH: _crash_step(item),
         ReadingKind.ENDED_OUTSIDE: _ENDED.get(item.owner or "", _ASK_KERNEL),
@@ -149,6 +174,11 @@ def _by_reading(item: Reading) -> str:
 
 
 def _crash_step(item: Reading) -> str:
+    if item.name == "SIGILL":
+        return (
+            "Look which instructions this processor has, `lscpu | grep -i flags`: the program was made for "
+            "one that has more (AVX, AVX-512)."
+        )
     if item.name == "SIGBUS":
         return (
             "Look how much room is left, `df -h /dev/shm /tmp`: a Bus error is mostly a mapped file that "
@@ -163,7 +193,8 @@ def _library_step(name: str) -> str:
     stem = re.sub(r"(\.so|\.dylib).*", r"\1", name)
     return (
         f"Look whether it is there under another number or in a folder that is not searched: "
-        f"`find / -name '{stem}*' 2>/dev/null`. `ldd` on the file that needs it names all that is missing."
+        f"`find / -name '{stem}*' 2>/dev/null`. If it is nowhere, install the package that brings it "
+        f"(`apt-file search {name}`)."
     )
 
 
@@ -199,6 +230,11 @@ def _build_step(item: Reading) -> str:
         "compiler-too-old": (
             "Look at `cmake --version` and `c++ --version`, and name a newer compiler in CC and CXX."
         ),
+        "missing-file": (
+            "Look where that file is, and name its folder to the build (CUDA_HOME, CMAKE_PREFIX_PATH); a "
+            "build folder of another machine is best removed first."
+        ),
+        "unsaid": "Build it again with one job and keep the whole output: `MAX_JOBS=1 pip install -v`.",
         "out-of-memory": "Build with one job at a time: `MAX_JOBS=1`.",
         "cmake": (
             "Read CMake's output above and below this line; what its tests of the compiler said stands in "
@@ -209,10 +245,34 @@ def _build_step(item: Reading) -> str:
 
 def _installation_step(item: Reading) -> str:
     name = re.split(r"[<>=!~\[; ]", item.name or "", maxsplit=1)[0]
+    if item.problem in ("managed", "permission"):
+        return "Install into an environment of your own: `python3 -m venv .venv && . .venv/bin/activate`."
+    step = {
+        "none-offered": f"Check the name, and that the index is reached: `pip index versions {name}`.",
+        "wheel": "Take the wheel whose tags this interpreter accepts: `pip debug --verbose` lists them.",
+        "space": "Make room, `df -h` shows where: pip's own cache goes with `pip cache purge`.",
+        "setup": (
+            "Take another release of it, whose setup script runs with this Python and setuptools: an old one "
+            "wants older ones, a new one may bring a wheel."
+        ),
+        "setup-module": (
+            f"Install {name} first and build without isolation: `pip install {name} && pip install "
+            f"--no-build-isolation {item.owner or '.'}`."
+        ),
+    }.get(item.problem or "")
+    if step is not None:
+        return step
+    if item.owner == "conda" and item.problem == "no-version":
+        return f"Ask the channels which builds there are: `conda search -c conda-forge {name or 'PACKAGE'}`."
     if item.problem == "no-version":
         return f"Ask which releases there are for this interpreter: `pip index versions {name}`."
+    if item.problem == "other-python":
+        return (
+            "Take an interpreter that these releases accept, in an environment of its own, or ask for older "
+            "ones; `python --version` shows the present one."
+        )
     if item.problem == "conflict":
-        return "Leave out the version of one of the packages that are named, so that pip can choose it."
+        return "Leave out the version of one of the packages that are named, so that another can be chosen."
     if item.problem == "build":
         return f"Read all that the build says, from its first error on: `pip install -v {name or 'PACKAGE'}`."
     return ""
@@ -224,9 +284,12 @@ def _of_data(item: Suspect) -> str:
     if kind == "JSONDecodeError":
         where = re.search(r"line \d+ column \d+", item.message)
         reader = item.reading.function if item.reading is not None else None
-        by = f" that {reader} reads" if reader else " that is read there"
-        at = f" at {where[0]}" if where is not None else ""
-        return f"Correct the JSON{by}{at}: `python -m json.tool FILE` shows the place."
+        by = f"{reader} reads" if reader else "is read there"
+        at = f", {where[0]}" if where is not None else ""
+        return (
+            f"Correct the JSON that {by}{at}: `python -m json.tool FILE` shows the place. Pack it again, if "
+            "it is part of an archive; an empty file, or a page of HTML, was not downloaded as meant."
+        )
     if kind == "CalledProcessError":
         return "Run the command of the message by itself: what it prints says why it failed."
     path = re.search(r"'([^'\n]{1,200})'", item.message)
@@ -242,8 +305,8 @@ def _of_exception(item: Suspect) -> str:
     frame = item.frame
     if frame is None:
         return (
-            "Let the program print the traceback, with logging.exception() or by not catching it: this line "
-            "does not say which call raised it."
+            "Read what was printed around this line. If that does not say which call raised it, let the "
+            "program print the traceback: logging.exception(), or do not catch it."
         )
     if frame.package:
         return f"Search the tracker of {frame.package} for the line below: its code raised, none of your own."
