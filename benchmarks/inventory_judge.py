@@ -159,8 +159,13 @@ def why_internal(message: Message) -> str:
 
 
 def _function(report: Report) -> str:
-    """Which package refused, with its function, or what it wants; "" where one of the two is not told."""
+    """Which package refused, with its function, or what it wants; "" where one of the two is not told.
+
+    A native library's own line is read where it names the library, whose step follows.
+    """
     reading = report.suspect.reading if report.suspect is not None else None
+    if reading is not None and reading.kind is ReadingKind.LIBRARY_REPORTED:
+        return reading.owner or ""
     if reading is None or reading.kind is not ReadingKind.LIBRARY_REFUSED or not reading.owner:
         return ""
     wanted = f"{reading.owner}: wants {reading.wants}" if reading.wants else ""

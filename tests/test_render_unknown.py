@@ -11,6 +11,7 @@ from torchdoctor.render.markdown import to_markdown
 from torchdoctor.render.unknown import next_step, reading, search_line
 
 BUILD, INSTALL = ReadingKind.BUILD_FAILED, ReadingKind.INSTALL_FAILED
+REPORTED = ReadingKind.LIBRARY_REPORTED
 
 
 def _build(
@@ -33,6 +34,8 @@ def _build(
             "no package can bring immintrin.h",
         ),
         (_build("missing-header", "map", "the C++ standard library"), "the header map;", "c++ -E -x c++ -v"),
+        (Reading(REPORTED, "NCCL", place="net.cc:7"), "NCCL reported it, in net.cc:7.", "NCCL_DEBUG"),
+        (Reading(REPORTED, "ptxas"), "ptxas, the assembler of CUDA, reported it.", "`ptxas --version`"),
         (_build("missing-library", "aio"), "the library aio.", "find / -name 'libaio.*'"),
         (_build("missing-tool", "nvcc"), "calls nvcc, which is not there", "Install nvcc"),
         (_build("missing-package", "Eigen3"), "CMake does not find Eigen3", "CMAKE_PREFIX_PATH"),

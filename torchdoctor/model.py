@@ -344,6 +344,7 @@ class ReadingKind(str, Enum):
     LIBRARY_REFUSED = "library-refused"
     ENDED_OUTSIDE = "ended-outside"
     NATIVE_CRASH = "native-crash"
+    LIBRARY_REPORTED = "library-reported"
     EXITED = "exited"
     BUILD_FAILED = "build-failed"
     INSTALL_FAILED = "install-failed"

@@ -47,6 +47,12 @@ _NO_PROGRAM = (
     r"sh(?:\[\d+\])?: (?:line )?(?:\d+: )?(?P<shell>[\w./+-]{1,80}): (?:command )?not found\s*$"
     r"|execve\(\): (?P<slurm>[\w./+-]{1,80}): No such file"
 )
+# what a native library or a tool prints in its own name, with its own source file where it tells it
+_REPORTS = (
+    ("NCCL", r"(?:(?:^|[\] ])(?P<place>[\w./-]+\.(?:cc|cpp|cu|h):\d+) )?\bNCCL (?:WARN|ERROR) "),
+    ("ptxas", r"^\s*ptxas (?:(?P<place>[^\s,]+, line \d+); )?(?:error|fatal)\b"),
+    ("rocBLAS", r"^\s*rocBLAS (?:error|warning): "),
+)
 _UNIT_EXITED = r"\bstatus=[1-9]\d{0,2}/"  # systemd, of a unit
 _RAISED_BY_C = ("RuntimeError", "IndexError", "ValueError", "TypeError", "NotImplementedError")
 
@@ -68,7 +74,7 @@ def read(event: Event, transcript: Transcript) -> Reading | None:
     if signal is not None or pattern(_SENT).search(event.text[:2_000]):
         owner = next((name for words, name in _ENDED_BY if pattern(words).search(event.text)), None)
         return Reading(ReadingKind.ENDED_OUTSIDE, owner)
-    made = built(event, transcript) or _missing(event, transcript) or _not_started(event)
+    made = _reported(event) or built(event, transcript) or _missing(event, transcript) or _not_started(event)
     if made is None and (facts.get("exit.code") or pattern(_UNIT_EXITED).search(event.text[:400])):
         return Reading(ReadingKind.EXITED)
     return made
@@ -89,6 +95,14 @@ def inside(event: Event) -> Reading | None:
     place = at if frame.line is None else f"{at}:{frame.line}"
     name = frame.function if frame.function[:1] != "<" else None
     return Reading(ReadingKind.RAISED_INSIDE, frame.package, name, place=place)
+
+
+def _reported(event: Event) -> Reading | None:
+    """The library or tool in whose name a line is printed."""
+    for owner, form in _REPORTS:
+        if (found := pattern(form).search(event.text[:400])) is not None:
+            return Reading(ReadingKind.LIBRARY_REPORTED, owner, place=found.groupdict().get("place"))
+    return None
 
 
 def _not_started(event: Event) -> Reading | None:

@@ -29,6 +29,18 @@ _ENDED = {
     "Slurm": "Ask Slurm why, with the number of the job: `sacct -j JOB -o JobID,State,ExitCode,MaxRSS`.",
     "Kubernetes": "Ask Kubernetes why: `kubectl describe pod` names the reason under Last State.",
 }
+_REPORTERS = {"ptxas": "ptxas, the assembler of CUDA,"}
+_REPORT_STEPS = {
+    "NCCL": (
+        "Start all ranks with `NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET,GRAPH`: the lines before this one "
+        "name the link, the file or the call; the first such line of all ranks counts."
+    ),
+    "ptxas": (
+        "Compare `ptxas --version` with the CUDA of the compiler that wrote the code, and with the card: an "
+        "older ptxas knows neither. Triton brings one of its own, TRITON_PTXAS_PATH names another."
+    ),
+    "rocBLAS": "Run once with `ROCBLAS_LAYER=4`, which prints each call: the last one is the one it reports.",
+}
 _ASK_KERNEL = (
     "Ask the kernel whether memory ran out: `sudo dmesg -T | grep -iE 'out of memory|killed process'`."
 )
@@ -45,6 +57,10 @@ def reading(item: Reading | None) -> str:
     if item.kind is ReadingKind.NATIVE_CRASH:
         called = f", called by {item.function}" if item.function else ""
         return f"The process crashed in native code{of}{called}."
+    if item.kind is ReadingKind.LIBRARY_REPORTED:
+        return f"{_REPORTERS.get(item.owner or '', item.owner)} reported it" + (
+            f", in {item.place}." if item.place else "."
+        )
     if item.kind is ReadingKind.LIBRARY_REFUSED:
         refused = f"{item.owner} refused the call" + (f" of {item.function}" if item.function else "")
         told = [f"it wants: {item.wants}"] if item.wants else []
@@ -168,6 +184,7 @@ def _by_reading(item: Reading) -> str:
     return {
         ReadingKind.NATIVE_CRASH: _crash_step(item),
         ReadingKind.ENDED_OUTSIDE: _ENDED.get(item.owner or "", _ASK_KERNEL),
+        ReadingKind.LIBRARY_REPORTED: _REPORT_STEPS.get(item.owner or "", ""),
         ReadingKind.EXITED: "Read the output of that process itself: this line says only that it ended.",
         ReadingKind.QUOTED: "Explain the log of the program itself, from its start to the end of the error.",
     }.get(item.kind, "")
@@ -345,6 +362,8 @@ def search_line(item: Suspect) -> str:
     message = next((line for line in item.message.splitlines() if line.strip()), "")[:1_000].strip("`* ")
     if message.startswith("CMake Error"):  # what it says stands in the lines below
         message = " ".join(item.message[:400].split())
+    elif item.reading is not None and item.reading.kind is ReadingKind.LIBRARY_REPORTED:
+        message = message[max(0, message.find(item.reading.owner or "")) :]  # behind node, process and GPU
     kept: list[str] = []
 
     def keep(found: re.Match[str]) -> str:
