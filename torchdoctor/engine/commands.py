@@ -58,7 +58,7 @@ _SHARED = frozenset({"slurm", "kubernetes", "colab", "kaggle"})
 _CELL_PIP = r"(?:!?\S*python\S* -m |!)?pip (?=(?:install|uninstall|list|show) )(?![^\n]*(?:&&|\|\||[;|]))"
 _PROGRAM = r"(?:python|torchrun)\b[^;&|\n]{0,80}\btrain\.py[^;&|\n]{0,40}"
 # what the loader and Python read once, when a process starts: too late in a kernel that runs
-_AT_START = r"^(?:export )?(?:LD_[A-Z_]+|GLIBC_TUNABLES|PYTHON[A-Z]+)="
+_AT_START = r"^(?:export )?(?:LD_[A-Z_]+|GLIBC_TUNABLES|PYTHON[A-Z0-9]+)="
 _INSTALLS = r"\b(?:pip|conda|apt-get) install\b"  # a step of an image, where one is built
 _LIMIT = r"ulimit -\w \S"
 _SETTING = r"([A-Za-z_]\w*)=('[^']*'|\"[^\"]*\"|[^\s;&|]*)\s*"
