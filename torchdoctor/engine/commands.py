@@ -83,6 +83,16 @@ def plain(interpreter: object) -> str:
     return path if pattern(r"[\w.:\\/~-]+").fullmatch(path) else ""
 
 
+def of_host(command: str) -> str | None:
+    """The parts of a command that need no Python of the program's own; None where nothing is left."""
+    parts = [part.strip() for part in re.split(r";(?=\s*[A-Za-z_.-]+ )", command)]
+    return "; ".join(part for part in parts if not _runs_python(part)) or None
+
+
+def _runs_python(part: str) -> bool:
+    return is_python(part) or pattern(r"(?:[A-Z_]+=\S+ )*(?:python3?|pip|torchrun)\b").match(part) is not None
+
+
 def needs(command: str) -> list[frozenset[str]]:
     """For each tool or variable that a command names, the tags of which the reader must have one."""
     found = []
