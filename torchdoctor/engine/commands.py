@@ -43,6 +43,7 @@ _HIP_TOO |= {word for word in _NEEDS["nvidia",] if word.startswith("NCCL_")}
 _NOT_ON_JETSON = ("nvidia-smi", "pytorch.org/whl/", "+cu1", "pip install nvidia-")
 _CUDA_WHEEL = r"whl/(?:nightly/)?(?:cu\d|\{)|\+cu\d"
 _PIP = r"(?<![\w./-])(?<!uv )(?<!-m )(?:python3? -m )?pip (install|uninstall|list|show|check|index|debug)\b"
+_CALLED = r"(?<![\w./\\-])python3?(?= -[cm] )"  # what is asked is what ran
 _OTHER_ENVIRONMENT = r"\bconda run\b|\bvenv\b"
 _ROOT = frozenset(
     {"docker", "dockerfile", "podman", "kubernetes", "colab", "kaggle"}
@@ -128,6 +129,8 @@ def adapted(
     """The command with the reader's script and pip; None where his shell has none like it."""
     if not pattern(_OTHER_ENVIRONMENT).search(command):
         command = pattern(_PIP).sub(_pip(seen, interpreter), command)
+        if interpreter:
+            command = pattern(_CALLED).sub(interpreter.replace("\\", r"\\"), command)
     if _ROOT & seen.get("runtime", frozenset()) and "systemctl" not in command:
         command = command.replace("sudo apt-get", "apt-get")
     if script:
