@@ -77,7 +77,7 @@ if __name__ == "__main__":
     [
         ("RuntimeError: no knob at /opt/knob.so", "\U0001f680 Patched three kernels."),
         (
-            "subprocess.CalledProcessError: Command '['cmake', '--build', '.']' returned non-zero exit status 2.",
+            "subprocess.CalledProcessError: Command '['cmake', '.']' returned non-zero exit status 2.",
             "knob-1.2-cp37-cp37m-linux_aarch64.whl is not a supported wheel on this platform.",
         ),
     ],
