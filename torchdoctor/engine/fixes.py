@@ -84,6 +84,7 @@ class Advice:
 
     def decides(self, command: str | None) -> str | None:
         """The command that settles the cause, with the values of the message; None where one is unknown."""
+        command = commands.for_a_user(command or "", self._seen)
         fix = filled(Fix("", command, "safe"), self._values(self._places[0])) if command else None
         return self.command(fix.run) if fix is not None else None
 
