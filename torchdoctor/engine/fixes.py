@@ -87,6 +87,7 @@ class Advice:
 
     def decides(self, command: str | None) -> str | None:
         """The command that settles the cause, with the values of the message; None where one is unknown."""
+        command = commands.for_a_user(command or "", self._seen)
         if command and pattern(_NOT_STARTED).search(self._places[0].event.text[:400]):
             command = commands.of_host(command)
         fix = filled(Fix("", command, "safe"), self._values(self._places[0])) if command else None
