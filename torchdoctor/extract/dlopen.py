@@ -23,7 +23,7 @@ FACTS: dict[str, str] = {
     "dlopen.library_family": "str: whose library it is; cuda-driver, nvml, cuda-toolkit, cudnn, nccl, "
     "torch, torch-rocm, torchvision, torchaudio, mkl, openmp, python, cxx-runtime, libc or other",
     "dlopen.library_major": "int: first number after .so or in the DLL's name (libcudart.so.12 gives 12)",
-    "dlopen.torch_part": "bool: the missing library is part of torch (libc10_hip.so): an extension asks for it",
+    "dlopen.torch_part": "bool: the missing library is part of torch (libc10_hip.so); an extension wants it",
     "dlopen.symbol": "str: the symbol that is not defined, as linked (mangled)",
     "dlopen.symbol_cuda": "str: the CUDA release in the name of a symbol: __nvJitLinkCreate_12_8 is of 12.8",
     "dlopen.symbol_family": "str: whose symbol it is; torch-abi, nvjitlink, cublas, cuda-toolkit, cudnn, "
