@@ -111,6 +111,18 @@ def test_the_library_is_of_the_release_in_the_symbol(rules: RuleSet) -> None:
     assert not any("whl/cu" in run for run in runs)
 
 
+def test_a_kernel_of_a_package_is_built_again_by_its_name(rules: RuleSet) -> None:
+    text = f"""Traceback (most recent call last):
+  File "/srv/gnn/fit.py", line 9, in <module>
+    y = flash_attn_func(q, k, v)
+  File "{SITE}/flash_attn/flash_attn_interface.py", line 88, in _flash_attn_forward
+    out = flash_attn_gpu.fwd(
+RuntimeError: CUDA error: no kernel image is available for execution on the device
+"""
+    runs = [fix.run or "" for fix in head(text, rules).fixes]
+    assert any("FLASH_ATTENTION_FORCE_BUILD=TRUE" in run for run in runs)
+
+
 def test_no_installed_header_is_to_be_edited(rules: RuleSet) -> None:
     for text in (STD, NOT_HIPIFIED):
         assert not [

@@ -31,19 +31,18 @@ def named(command: str, ask: Callable[[str], Fact]) -> str:
     if " ." in command and re.search(_FOLDER, command):
         asked = as_text(ask("build.unpacked"))
         return re.sub(_FOLDER, rf"\1--no-cache-dir {asked}", command) if asked else command
-    if "PACKAGE" not in command or not re.search(_BLANK, command):
+    package = of_log(ask) if "PACKAGE" in command and re.search(_BLANK, command) else ""
+    if package:
+        module = package.replace("-", "_")
+        command = re.sub(r"\bimport PACKAGE\b", f"import {module}", command)
+        command = re.sub(r"\bPACKAGE\.__file__", f"{module}.__file__", command)
+        command = re.sub(_BLANK, package, command)
+    return _compiled(command)
+
+
+def _compiled(command: str) -> str:
+    """The command with the setting by which the package at its end is built here, where it asks for that."""
+    if not any(word in command for word in _FROM_SOURCE):
         return command
-    package = of_log(ask)
-    if not package:
-        return command
-    module = package.replace("-", "_")
-    command = re.sub(r"\bimport PACKAGE\b", f"import {module}", command)
-    command = re.sub(r"\bPACKAGE\.__file__", f"{module}.__file__", command)
-    command = re.sub(_BLANK, package, command)
-    forced = torch_extensions.forced_build(package)
-    if forced and any(word in command for word in _FROM_SOURCE):
-        command = command.replace("pip install", f"{forced} pip install", 1)
-        command = (
-            re.sub(rf"^(.+?) {forced} pip", rf"{forced} \1 pip", command) if "$(" in command else command
-        )
-    return command
+    forced = torch_extensions.forced_build(torch_extensions.on_index(command.rpartition(" ")[2]) or "")
+    return command.replace("pip install", f"{forced} pip install", 1) if forced else command
