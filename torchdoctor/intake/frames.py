@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 
 from torchdoctor.model import Frame
@@ -185,6 +186,18 @@ def _shipped(path: str) -> str:
     for folder, package in _SOURCES:
         if folder in path:
             return package
+    return _of_a_release(path)
+
+
+def _of_a_release(path: str) -> str:
+    """The package whose release somebody unpacked: ``bitsandbytes-0.41.0/bitsandbytes/cextension.py``."""
+    if "-" not in path:
+        return ""
+    for found in re.finditer(r"(?:^|/)([A-Za-z]\w{1,40})-\d+(?:\.\w+){1,3}/(\w{1,40})/", path):
+        name = found[1].lower()
+        inside = (name, "op_builder") if name == "deepspeed" else (name,)
+        if name in _KNOWN_PACKAGES and found[2] in inside:
+            return name
     return ""
 
 
