@@ -16,7 +16,7 @@ def is_cell(command: str) -> bool:
 
 
 def is_instruction(command: str) -> bool:
-    """Whether it is a line of a Dockerfile."""
+    """Whether it is a line of a Dockerfile, which no shell takes."""
     return command.startswith(("ENV ", "RUN "))
 
 
