@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from torchdoctor.engine import commands, launch, surroundings
+from torchdoctor.engine import commands, launch, packages, surroundings
 from torchdoctor.engine.conditions import holds
 from torchdoctor.engine.wording import COMMANDS, asked, filled, first_known, to_put_in
 from torchdoctor.model import Fact, Fix, State
+from torchdoctor.patterns import pattern
 from torchdoctor.records import replace
 from torchdoctor.typed import is_python
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from torchdoctor.engine.surroundings import Surroundings
 
 _PLACES = 8
+# a container's own program never ran: there is no Python in which a check could
+_NOT_STARTED = r"Error response from daemon: |OCI runtime create failed|nvidia-container-cli: "
 
 
 class Advice:
@@ -85,6 +88,8 @@ class Advice:
     def decides(self, command: str | None) -> str | None:
         """The command that settles the cause, with the values of the message; None where one is unknown."""
         command = commands.for_a_user(command or "", self._seen)
+        if command and pattern(_NOT_STARTED).search(self._places[0].event.text[:400]):
+            command = commands.of_host(command)
         fix = filled(Fix("", command, "safe"), self._values(self._places[0])) if command else None
         return self.command(fix.run) if fix is not None else None
 
@@ -92,6 +97,7 @@ class Advice:
         """A command of the rule in this reader's shell; None where it is not for his platform."""
         if not command or not commands.fits(command, self._seen):
             return None
+        command = packages.named(command, self._ask(self._places[0]))
         if " train.py" in command:
             ranked = self._places[0].event.rank is not None
             started = launch.started(command, self._launch(), ranked)

@@ -29,6 +29,7 @@ FACTS: dict[str, str] = {
     "build.probe": "bool: the first error answers a question (is the library there?), and the run went on",
     "build.cuda_header": "str: the CUDA toolkit's header through which the sources came to the first error",
     "build.includer": "str: the file that includes build.cuda_header",
+    "build.own_includer": "str: the nearest file of the project itself that led to an error in a header",
     "build.library": "str: the library that the linker did not find, without -l, lib and ending",
     "build.consumer": "str: whose build it is: triton (its launcher), inductor (generated code), extension "
     "(a package's C++ against torch's headers) or other",
@@ -37,6 +38,10 @@ FACTS: dict[str, str] = {
     "build.missing_member": "str: the member that at::Tensor does not have, in any language of the compiler",
     "build.extension": "str: name of the extension module that was built",
     "build.package": "str: the package that pip or uv was building",
+    "build.unpacked": "str: what pip was asked for (a name, a repository), where it fetched the sources "
+    "itself; absent for a build out of a folder of the reader's",
+    "build.own_file": "str: build.first_error_file, unless it is a header of an installed package",
+    "build.installed_header": "str: the header of an installed package in which the first error stands",
 }
 
 
@@ -129,7 +134,8 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ("nvcc-missing", r"nvcc(?:\.exe)?'?:? (?:command )?(?:not found|No such file|is not recognized)|"
      r"nvcc[^ ]*' failed: No such"),
     ("compiler-missing", r"^(?:\S*/)?(?:c\+\+|g\+\+|gcc|cc|clang(?:\+\+)?|cl(?:\.exe)?|\w+-linux-gnu-\S+)"
-     r"(?:-[\d.]+)?: (?:command )?(?:not found|No such file)|unable to execute '|^'cl|failed: No such file|"
+     r"(?:-[\d.]+)?: (?:command )?(?:not found|No such file)|unable to execute '|"
+     r"^'cl(?:\.exe)?'|failed: No such file|"
      r"(?:cannot execute|trying to exec) ['‘`]cc1plus|failed: None"),
     ("missing-library", r"(?:cannot find|library not found for|ne peut trouver|impossible de trouver|找不到|"
      r"kann|no se puede encontrar|невозможно найти) -l ?:?"
@@ -320,6 +326,13 @@ def _package(transcript: Transcript) -> tuple[Fact, ...]:
 
 
 @once_a_text
+def _toolkit(transcript: Transcript) -> tuple[Fact, ...]:
+    """The toolkit of a text in which no compiler reports an error."""
+    version = build_setting.toolkit(transcript)
+    return (Fact.known("build.toolkit", version, "text"),) if version else ()
+
+
+@once_a_text
 def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     error = _first(transcript)
     if error is None:
@@ -362,6 +375,11 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     put("toolkit", build_setting.toolkit(transcript))
     put("probe", build_setting.is_question(error.event, transcript))
     put("macos_target", _macos_target(transcript))
+    put("unpacked", build_setting.unpacked(transcript))
+    foreign = build_setting.is_installed(error.file)
+    put("own_file", "" if foreign else error.file)
+    put("installed_header", error.file if foreign else "")
+    put("own_includer", build_setting.own_includer(error.event, transcript) if foreign else "")
     includer, header = into_cuda([event.text for event in transcript.events[: error.event]])
     put("cuda_header", header)
     put("includer", includer)
@@ -376,4 +394,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     They are the same for every event of a text, and rules ask for them event by event.
     """
     yield from _package(transcript)
-    yield from _facts(transcript)
+    found = _facts(transcript)
+    yield from found
+    if not any(fact.name == "build.toolkit" for fact in found):
+        yield from _toolkit(transcript)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from torchdoctor.extract import torch_extensions
 from torchdoctor.model import EventKind, Transcript
 from torchdoctor.patterns import pattern
 
@@ -49,3 +50,58 @@ def extension(transcript: Transcript) -> str:
             if found is not None:
                 return found.group(1)
     return ""
+
+
+_GIT = r"(?:Collecting|Cloning) (?:\S{1,80} @ )?(?:git\+)?(https://[\w./@-]{5,200})"
+_UNPACKED = r"[\\/]pip-install-\w{1,20}[\\/]([A-Za-z][\w.-]*)_[0-9a-f]{16,40}(?:[\\/]|\b)"
+_CHECKOUT = (
+    r"Processing \S*[\\/.]|Obtaining file:|setup\.py (?:install|develop|build|bdist|egg)|pip-req-build-"
+)
+_NOT_BUILT = r"Failed building wheel for ([A-Za-z][\w.-]*)"
+
+
+def unpacked(transcript: Transcript) -> str:
+    """What pip was asked for, where it fetched the sources itself: a name, or the address of a repository.
+
+    "" for a build out of the reader's own folder, and where nothing tells.
+    """
+    named = ""
+    for event in transcript.events:
+        text = event.text[:20_000]
+        if event.quoted or not any(
+            word in text for word in ("pip-", "uild", "loning", "ollecting", "rocess")
+        ):
+            continue
+        if (found := pattern(_GIT).search(text)) is not None and "git" in found[0]:
+            return f"git+{found[1]}"
+        if (found := pattern(_UNPACKED).search(text)) is not None:
+            return found[1]
+        if pattern(_CHECKOUT).search(text) is not None:
+            return ""
+        if (found := pattern(_NOT_BUILT).search(text)) is not None:
+            named = named or torch_extensions.on_index(found[1]) or ""
+    return named
+
+
+def is_installed(file: str) -> bool:
+    """Is a source file a header that came with an installed package, which is not the reader's to edit?"""
+    path = file.replace("\\", "/")
+    return any(part in path for part in ("/site-packages/", "/dist-packages/", "/torch/include/"))
+
+
+_INCLUDED = r"^\s*In file included from ([^:\n]{1,300}):\d"
+_FROM = r"^\s*from ([^:\n]{1,300}):\d"
+
+
+def own_includer(error: int, transcript: Transcript) -> str:
+    """The nearest of the project's own files through which the compiler came to the first error."""
+    lines = [
+        line for event in transcript.events[max(0, error - 12) : error + 1] for line in event.text.split("\n")
+    ]
+    chain: list[str] = []  # the outermost first
+    for line in lines:
+        if (found := pattern(_INCLUDED).search(line)) is not None:
+            chain.append(found[1])
+        elif (found := pattern(_FROM).search(line)) is not None and chain:
+            chain.insert(0, found[1])  # gcc names the nearest first
+    return next((file for file in reversed(chain) if not is_installed(file)), "")

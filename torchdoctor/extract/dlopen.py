@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found
+from torchdoctor.extract import Found, torch_extensions
 from torchdoctor.model import Event, Transcript
 from torchdoctor.patterns import pattern
 
@@ -23,7 +23,9 @@ FACTS: dict[str, str] = {
     "dlopen.library_family": "str: whose library it is; cuda-driver, nvml, cuda-toolkit, cudnn, nccl, "
     "torch, torch-rocm, torchvision, torchaudio, mkl, openmp, python, cxx-runtime, libc or other",
     "dlopen.library_major": "int: first number after .so or in the DLL's name (libcudart.so.12 gives 12)",
+    "dlopen.torch_part": "bool: the missing library is part of torch (libc10_hip.so); an extension wants it",
     "dlopen.symbol": "str: the symbol that is not defined, as linked (mangled)",
+    "dlopen.symbol_cuda": "str: the CUDA release in the name of a symbol: __nvJitLinkCreate_12_8 is of 12.8",
     "dlopen.symbol_family": "str: whose symbol it is; torch-abi, nvjitlink, cublas, cuda-toolkit, cudnn, "
     "nccl, cuda-driver, nvml, rocm, mkl, openmp, python, cxx-runtime or other",
     "dlopen.version": "str: the symbol version that is wanted (GLIBCXX_3.4.29, libcublasLt.so.11)",
@@ -36,6 +38,7 @@ FACTS: dict[str, str] = {
     "dlopen.system_cuda": "bool: a torch that takes its CUDA libraries from the system, as NVIDIA's wheels "
     "for Jetson and builds from source do; absent where nothing shows it",
     "dlopen.loader_package": "str: the Python package that file belongs to (torch, mmcv, flash_attn_2_cuda)",
+    "dlopen.loader_project": "str: what pip installs for that package, where an index has it: flash-attn",
 }
 
 # One of these stands in every message of the kind; all else is skipped without a regular expression.
@@ -253,6 +256,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         library_family,
         loader_package,
         major_version,
+        symbol_cuda,
         symbol_family,
         unlinked,
     )
@@ -281,11 +285,12 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         if major is not None:
             yield "library_major", major
         if kind == "missing-library":
+            yield "torch_part", base.startswith(("libtorch", "libc10", "torch_", "c10"))
             yield "system_cuda", _wants_systems(event, base) or None
     symbol = groups.get("symbol") or ""
     yield from _named("symbol", symbol)
     if symbol:
-        yield "symbol_family", symbol_family(symbol)
+        yield from (("symbol_family", symbol_family(symbol)), ("symbol_cuda", symbol_cuda(symbol)))
     yield from _named("version", version)
     if version:
         yield "version_family", _version_family(version)
@@ -295,7 +300,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             yield "win_error", number
     yield from _named("loader_file", loader)
     if loader:
-        yield "loader_package", loader_package(loader)
+        package = loader_package(loader)
+        yield from (("loader_package", package), ("loader_project", torch_extensions.on_index(package)))
     if symbol and loader:
         yield "unlinked", not version and unlinked(symbol, loader)
 

@@ -25,7 +25,7 @@ _SOURCE = (
 # "frame #1: nms_cuda(…) + 0x710 (0x7f in /…/torchvision/_C.so)"
 _LIBRARY = r"\bin (/[^\s()]{1,300}\.(?:so|pyd)[\w.]*)\)"
 _OPERATOR = r"\btorch\.ops\.(\w{1,60})\."
-_MODULE = r"(?<![\w.])(?:_[A-Za-z]\w{0,60}|ext_module|\w{1,60}_cuda|\w{1,60}_ext)\.\w{1,80}\("
+_MODULE = r"(?<![\w.])(?:_[A-Za-z]\w{0,60}|ext_module|\w{1,60}_(?:cuda|gpu|ext))\.\w{1,80}\("
 _EGG = r"(\w[\w.]{0,60})-(\d+\.\d+(?:\.\d+)?)[\w.+]*-py\d\.\d+"
 # folders that a project keeps its sources in, and those of torch itself
 _SOURCES = frozenset({"csrc", "src", "ops", "cuda", "kernels", "cpp", "lib", "include", "layers", "hip"})

@@ -77,6 +77,12 @@ def symbol_family(symbol: str) -> str:
     return "other"
 
 
+def symbol_cuda(symbol: str) -> str | None:
+    """The CUDA release that a symbol of nvJitLink names, ``__nvJitLinkComplete_12_4``; None for others."""
+    found = re.fullmatch(r"__nvJitLink[A-Za-z]+_(\d{2})_(\d{1,2})", symbol)
+    return f"{found[1]}.{found[2]}" if found is not None else None
+
+
 def unlinked(symbol: str, loader: str) -> bool:
     """Was the extension ``loader`` built without the CUDA library that ``symbol`` is in?
 

@@ -20,7 +20,7 @@ FACTS: dict[str, str] = {
     "compile.recompiled": "str: name of the function that was compiled too often",
     "compile.recompiled_at": "str: file and line of that function",
     "compile.last_reason": "str: the guard that failed last, as Dynamo words it",
-    "compile.card": "text: the card that ptxas or LLVM does not know, as sm_121a",
+    "compile.card": "text: architecture of the card that ptxas or LLVM does not know",
     "compile.card_cuda": "text: the first CUDA whose ptxas knows the card that ptxas or LLVM does not know",
     "compile.card_torch": "text: the first torch whose Triton brings such a ptxas",
     "compile.ptxas_variable": "text: the variable by which Triton takes another ptxas for this card",

@@ -87,6 +87,19 @@ _PACKAGES: dict[str, str] = {
     "correlation-cuda": "correlation_cuda resample2d_cuda channelnorm_cuda spatial_correlation_sampler",
     "warp-rnnt": "warp_rnnt warprnnt_pytorch warpctc_pytorch",
 }  # fmt: skip
+# what an index of Python packages has under that name; the others come out of a repository
+_ON_INDEX = frozenset({
+    "flash-attn", "causal-conv1d", "mamba-ssm", "xformers", "natten", "sageattention", "sgl-kernel",
+    "auto-gptq", "gptqmodel", "exllamav2", "gsplat", "nerfacc", "inplace-abn", "mmcv-full", "torch-scatter",
+    "torch-sparse", "torch-cluster", "torch-spline-conv", "mmcv", "vllm", "bitsandbytes", "torchcodec",
+    "fbgemm-gpu", "torchao",
+})  # fmt: skip
+# setup.py of these downloads the wheel of the release, unless this variable is set
+_FORCED = {
+    "flash-attn": "FLASH_ATTENTION_FORCE_BUILD=TRUE",
+    "causal-conv1d": "CAUSAL_CONV1D_FORCE_BUILD=TRUE",
+    "mamba-ssm": "MAMBA_FORCE_BUILD=TRUE",
+}
 _OF_MODULE = {module: package for package, modules in _PACKAGES.items() for module in modules.split()}
 
 
@@ -98,3 +111,15 @@ def of_module(name: str) -> str | None:
 def is_package(name: str) -> bool:
     """Is it one of these, by the name that pip prints? ``mmcv_full`` is ``mmcv-full``."""
     return name.lower().replace("_", "-") in _PACKAGES
+
+
+def on_index(name: str) -> str | None:
+    """What pip installs for a module, a folder of site-packages or a package; None where no index has it."""
+    bare = name.partition(".")[0]
+    package = (of_module(bare) or bare).lower().replace("_", "-")
+    return package if package in _ON_INDEX else None
+
+
+def forced_build(package: str) -> str:
+    """The setting by which setup.py compiles and does not download a wheel; "" where it needs none."""
+    return _FORCED.get(package, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 
 from torchdoctor.model import Frame
@@ -18,6 +19,8 @@ _TORCH_PARTS = (
     "library.py", "storage.py", "random.py", "overrides.py", "_weights_only_unpickler.py", "xpu/", "mps/",
     "nested/", "package/", "profiler/", "distributions/", "masked/",
 )  # fmt: skip
+# the scripts of a clone that build it
+_TORCH_BUILD = ("/tools/setup_helpers/", "/tools/build_pytorch_libs.py")
 # Packages that cannot be imported without torch.
 BUILT_ON_TORCH = frozenset({
     "torch", "torchvision", "torchaudio", "vllm", "sglang", "sgl_kernel", "xformers", "flash_attn",
@@ -123,8 +126,10 @@ def package_of(file: str, short: bool = False) -> str:
     rest = path[at + 7 :] if at >= 0 else (path[6:] if path.startswith("torch/") else "")
     if rest and rest.startswith(_TORCH_PARTS):
         return "torch"
-    if "/pytorch/torch/" in path:
+    if "/pytorch/torch/" in path or any(part in path for part in _TORCH_BUILD):
         return "torch"  # a clone of its repository
+    if path.startswith("code/__torch__/"):
+        return "torch"  # what torch.jit.save wrote into an archive
     if path.endswith((".pyx", ".pxi", ".pxd")) and path[:1] not in "/~" and "/" in path:
         return path.split("/", 1)[0]  # Cython prints paths from the package's root
     if _is_stdlib(path):
@@ -181,6 +186,18 @@ def _shipped(path: str) -> str:
     for folder, package in _SOURCES:
         if folder in path:
             return package
+    return _of_a_release(path)
+
+
+def _of_a_release(path: str) -> str:
+    """The package whose release somebody unpacked: ``bitsandbytes-0.41.0/bitsandbytes/cextension.py``."""
+    if "-" not in path:
+        return ""
+    for found in re.finditer(r"(?:^|/)([A-Za-z]\w{1,40})-\d+(?:\.\w+){1,3}/(\w{1,40})/", path):
+        name = found[1].lower()
+        inside = (name, "op_builder") if name == "deepspeed" else (name,)
+        if name in _KNOWN_PACKAGES and found[2] in inside:
+            return name
     return ""
 
 
@@ -219,6 +236,8 @@ def as_one_stack(frames: list[Frame], short: bool = False) -> list[Frame]:
         frames = [_of(frames[0], "python"), *frames[1:]]
     if any("pip-install-" in frame.file or frame.package == "pip" for frame in frames):
         frames = [_of(frame, "pip") if frame.file == "<string>" else frame for frame in frames]
+    if any(part in frame.file for frame in frames for part in _TORCH_BUILD):
+        frames = [_of(frame, "torch") if frame.file.endswith("setup.py") else frame for frame in frames]
     frames = _of_a_clone(frames)
     if not short and not any(
         frame.package == "PyInstaller" or frame.file.startswith(("torch/", "torch\\")) for frame in frames

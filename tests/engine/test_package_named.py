@@ -1,0 +1,152 @@
+"""Advice on a compiled package names what the log names: the package, the file, the release, the folder."""
+
+# ruff: noqa: E501 - a line of a log is one line
+
+from __future__ import annotations
+
+import pytest
+
+from torchdoctor.catalog import RuleSet
+from torchdoctor.engine import FactBook, diagnose
+from torchdoctor.engine.packages import named
+from torchdoctor.extract import torch_extensions
+from torchdoctor.intake import read_text
+from torchdoctor.model import Diagnosis, Fact
+
+SITE = "/srv/env/lib/python3.10/site-packages"
+GLIBC = "ImportError: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.32' not found (required by {})\n"
+SYMBOL = "OSError: {}: undefined symbol: _ZN5torch3jit17parseSchemaOrNameERKSs\n"
+NV_BUILD = "torch                     2.5.0a0+872d972e41.nv24.8\n"
+NVJITLINK = (
+    "ImportError: /srv/kit/lib/python3.11/site-packages/torch/lib/../../nvidia/cusparse/lib/libcusparse.so.12: "
+    "undefined symbol: __nvJitLinkComplete_12_6, version libnvJitLink.so.12\n"
+)
+JETSON = """\
+/srv/src/bitsandbytes-0.42.0/bitsandbytes/cextension.py:34: UserWarning: The installed version of bitsandbytes was compiled without GPU support. 8-bit optimizers are unavailable.
+  warn("The installed version of bitsandbytes was compiled without GPU support. "
+/usr/local/cuda-11.4/targets/aarch64-linux/lib/libcudart.so
+"""
+SPARSE = f"""\
+Traceback (most recent call last):
+  File "/srv/gnn/fit.py", line 3, in <module>
+    import torch_sparse
+  File "{SITE}/torch_sparse/__init__.py", line 18, in <module>
+    torch.ops.load_library(spec.origin)
+  File "{SITE}/torch/_ops.py", line 643, in load_library
+    ctypes.CDLL(path)
+OSError: libtorch_hip.so: cannot open shared object file: No such file or directory
+"""
+UNPACKED = f"""\
+Collecting horovod
+  /tmp/pip-install-k2v1qz3a/horovod_0f9b7c6d5e4f3a2b1c0d9e8f7a6b5c4d/horovod/torch/mpi_ops.cc:88:24: error: 'class at::Tensor' has no member named 'is_old'
+  g++ -DTORCH_EXTENSION_NAME=mpi_lib -I{SITE}/torch/include -c mpi_ops.cc
+  error: command 'gcc' failed with exit status 1
+  ERROR: Failed building wheel for horovod
+"""
+CHECK_GE = f"""\
+      clang -Icsrc -I{SITE}/torch/include -c csrc/cpu/sample.cpp
+      csrc/cpu/utils.h:31:3: error: use of undeclared identifier 'CHECK_GE'
+      error: command '/usr/bin/clang' failed with exit code 1
+  ERROR: Failed building wheel for torch-cluster
+"""
+AT_CHECK = f"""\
+building 'chamfer_cuda' extension
+{SITE}/torch/utils/cpp_extension.py:813: UserWarning: The detected CUDA version (11.1) has a minor version mismatch
+chamfer/cuda/chamfer.cu(92): error: identifier "AT_CHECK" is undefined
+"""
+STD = """\
+building 'grid_cuda' extension
+D:/py/Lib/site-packages/torch/include\\torch/csrc/dynamo/compiled_autograd.h(1108): error C2872: 'std': ambiguous symbol
+"""
+NOT_HIPIFIED = f"""\
+In file included from /srv/pkg/csrc/fused/adam_kernel.hip:9:
+In file included from /srv/pkg/csrc/tensor_list.cuh:3:
+{SITE}/torch/include/ATen/cuda/CUDAContext.h:5:10: fatal error: 'cuda_runtime_api.h' file not found
+1 error generated when compiling for gfx906.
+error: command '/opt/rocm/bin/hipcc' failed with exit code 1
+"""
+DOCKERFILE = """\
+#14 2.031   File "/opt/conda/lib/python3.{}/site-packages/torch/utils/cpp_extension.py", line 1592, in _get_cuda_arch_flags
+#14 2.031     arch_list[-1] += '+PTX'
+#14 2.031 IndexError: list index out of range
+------
+Dockerfile:19
+ERROR: failed to solve: process "/bin/sh -c python setup.py develop" did not complete successfully: exit code: 1
+"""
+
+
+def head(text: str, rules: RuleSet) -> Diagnosis:
+    return diagnose(read_text(text), FactBook(None), rules).diagnoses[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "command"),
+    [
+        (GLIBC.format(f"{SITE}/selective_scan_cuda.cpython-310-x86_64-linux-gnu.so"), "Build mamba-ssm", "MAMBA_FORCE_BUILD=TRUE pip install -v --no-cache-dir --no-binary mamba-ssm"),
+        (SYMBOL.format(f"{SITE}/torch_cluster/_version_cuda.so"), "Reinstall", "pip install --no-cache-dir torch-cluster"),
+        (SYMBOL.format(f"{SITE}/torch_cluster/_version_cuda.so") + NV_BUILD, "Compile it here", "--no-binary torch-cluster"),
+        (JETSON, "Build bitsandbytes", "/usr/local/cuda-11.4/bin"),
+        (SPARSE, "Ask the torch", "torch.version.hip"),
+        (UNPACKED, "Install a release of horovod", "--upgrade horovod"),
+        (CHECK_GE, "Install a release of torch-cluster", "--upgrade torch-cluster"),
+        (AT_CHECK, "Replace AT_CHECK", "AT_CHECK . |"),
+        (STD, "Add -DUSE_CUDA", ""),
+        (NOT_HIPIFIED, "Build the package's port", ""),
+        (DOCKERFILE.format(7), "Name your card's", '="7.0 7.5 8.0+PTX"'),
+        (DOCKERFILE.format(11), "Name your card's", '="7.5 8.0 8.6+PTX"'),
+    ],
+)  # fmt: skip
+def test_the_first_action_holds_what_the_log_names(
+    text: str, start: str, command: str, rules: RuleSet
+) -> None:
+    fix = head(text, rules).fixes[0]
+    assert fix.do.startswith(start)
+    assert command in (fix.run or "")
+    assert "PACKAGE" not in (fix.run or "")
+
+
+def test_the_library_is_of_the_release_in_the_symbol(rules: RuleSet) -> None:
+    runs = [fix.run or "" for fix in head(NVJITLINK, rules).fixes]
+    assert any("nvidia-nvjitlink-cu12==12.6.*" in run for run in runs)
+    assert not any("whl/cu" in run for run in runs)
+
+
+def test_a_kernel_of_a_package_is_built_again_by_its_name(rules: RuleSet) -> None:
+    text = f"""Traceback (most recent call last):
+  File "/srv/gnn/fit.py", line 9, in <module>
+    y = flash_attn_func(q, k, v)
+  File "{SITE}/flash_attn/flash_attn_interface.py", line 88, in _flash_attn_forward
+    out = flash_attn_gpu.fwd(
+RuntimeError: CUDA error: no kernel image is available for execution on the device
+"""
+    runs = [fix.run or "" for fix in head(text, rules).fixes]
+    assert any("FLASH_ATTENTION_FORCE_BUILD=TRUE" in run for run in runs)
+
+
+def test_no_installed_header_is_to_be_edited(rules: RuleSet) -> None:
+    for text in (STD, NOT_HIPIFIED):
+        assert not [
+            fix for fix in head(text, rules).fixes if fix.do.startswith(("Correct ", "Take the include"))
+        ]
+
+
+def test_the_release_that_somebody_unpacked_is_a_package_s_code(rules: RuleSet) -> None:
+    frame = head(JETSON, rules).frame
+    assert frame is None or frame.package == "bitsandbytes"
+
+
+def test_a_folder_is_the_reader_s_own_unless_pip_unpacked_it() -> None:
+    command = "CC=gcc-9 pip install -v --no-build-isolation ."
+    editable = "pip install -v --no-build-isolation -e ."
+
+    def of_pip(name: str) -> Fact:
+        return Fact.known(name, "horovod") if name == "build.unpacked" else Fact.absent(name)
+
+    assert named(command, Fact.absent) == command
+    assert named(command, of_pip) == "CC=gcc-9 pip install -v --no-build-isolation --no-cache-dir horovod"
+    assert named(editable, of_pip) == editable
+
+
+def test_a_name_that_no_index_has_stays_the_reader_s() -> None:
+    assert torch_extensions.on_index("diff_gaussian_rasterization") is None
+    assert torch_extensions.on_index("flash_attn_2_cuda") == "flash-attn"

@@ -1,0 +1,48 @@
+"""The package that a command is about, where the log names it: by its library, its frames, or pip's words.
+
+Rules write PACKAGE for a compiled package that only the log or the reader knows, and ``pip install … .`` for
+building from a folder. What no index has under a name stays PACKAGE: another project may be there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from torchdoctor.engine.conditions import as_text
+from torchdoctor.extract import torch_extensions
+from torchdoctor.model import Fact
+
+_NAMED_BY = ("dlopen.loader_package", "kernel.package", "event.raised_in", "build.package", "match.package")
+_BLANK = r"(?<![\w$.-])PACKAGE(?![\w=])"
+_FOLDER = r"(\bpip install (?:-(?!e )\S+ )*)\.(?=\s|$)"
+# sources are asked for: no wheel of the release will do
+_FROM_SOURCE = ("--no-binary", "TORCH_CUDA_ARCH_LIST=", "FORCE_CUDA=")
+
+
+def of_log(ask: Callable[[str], Fact]) -> str:
+    """What pip calls the package of the message; "" where nothing names one that an index has."""
+    names = (torch_extensions.on_index(as_text(ask(name))) for name in _NAMED_BY)
+    return next(filter(None, names), "")
+
+
+def named(command: str, ask: Callable[[str], Fact]) -> str:
+    """The command with the package of the log, and with what pip was asked for in place of a folder."""
+    if " ." in command and re.search(_FOLDER, command):
+        asked = as_text(ask("build.unpacked"))
+        return re.sub(_FOLDER, rf"\1--no-cache-dir {asked}", command) if asked else command
+    package = of_log(ask) if "PACKAGE" in command and re.search(_BLANK, command) else ""
+    if package:
+        module = package.replace("-", "_")
+        command = re.sub(r"\bimport PACKAGE\b", f"import {module}", command)
+        command = re.sub(r"\bPACKAGE\.__file__", f"{module}.__file__", command)
+        command = re.sub(_BLANK, package, command)
+    return _compiled(command)
+
+
+def _compiled(command: str) -> str:
+    """The command with the setting by which the package at its end is built here, where it asks for that."""
+    if not any(word in command for word in _FROM_SOURCE):
+        return command
+    forced = torch_extensions.forced_build(torch_extensions.on_index(command.rpartition(" ")[2]) or "")
+    return command.replace("pip install", f"{forced} pip install", 1) if forced else command
