@@ -205,3 +205,12 @@ def test_a_note_on_a_command_that_is_left_out_is_left_out(rules: RuleSet) -> Non
     timeout = "RuntimeError: DataLoader timed out after 30 seconds\n"
     told = [first(text, rules) for text in (head, timeout)]
     assert all(one.decide_with or not one.decide_note for one in told)
+
+
+def test_a_port_that_stands_in_the_program_s_line_is_the_one_to_change(rules: RuleSet) -> None:
+    text = SRUN_TASKS.replace('("nccl")', '("nccl", init_method="tcp://127.0.0.1:12355")').replace(
+        "[::]:23456 (", "("
+    )
+    found = first(text.replace("The server socket has failed to bind to (errno: 98 - ", "("), rules)
+    assert found.rule == "dist-address-in-use"
+    assert any("12355" in f"{fix.do} {fix.run}" for fix in found.fixes)

@@ -61,7 +61,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "NVIDIA", "nvidia", "CUDA error", "CUDA out of memory", "GeForce", "cuDNN", "CUDNN_", "CUBLAS_",
         "libcuda", "NCCL", "nvcc", "Tesla ", "RTX ", "CUDA Version", "+cu1",
     ),
-    "jetson": ("tegra", "jetson", "Jetson", "JetPack", "jetpack", "(nvgpu)", "l4t", "L4T"),
+    "jetson": ("tegra", "jetson", "Jetson", "JetPack", "jetpack", "(nvgpu)", "l4t", "L4T", "NvMapMem"),
     "aarch64": ("aarch64", "ARMv8", "GH200", "GB200", "GB10"),
     "desktop": ("GeForce", "TITAN", "Radeon RX"),  # what a maker calls the cards that also draw
     "docker": (
@@ -98,7 +98,10 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "fsdp": ("/distributed/fsdp/", "FullyShardedDataParallel", "/_composable/fsdp/", "FSDP"),
     "peft": ("/peft/", "PeftModel", "lora_A", "base_model.model."),
     "diffusers": ("/diffusers/",),
-    "vllm": ("/vllm/", "vllm.", "(EngineCore", "non-default args: {", "vllm serve", "llm_engine.py:"),
+    "vllm": (
+        "/vllm/", "vllm.", "(EngineCore", "non-default args: {", "vllm serve", "llm_engine.py:",
+        "multiproc_executor.py", "Engine core initialization failed",
+    ),
     "sglang": ("/sglang/", "sglang.", "sgl_kernel"),
     "tgi": ("text_generation_server", "text_generation_launcher", "text-generation-launcher"),
     "comfyui": (

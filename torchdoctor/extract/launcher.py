@@ -18,6 +18,7 @@ FACTS: dict[str, str] = {
     "launcher.other_python": "bool: python is of another installation than torchrun, or than the ranks'",
     "launcher.name": "str: accelerate, deepspeed, mpirun, spawn or torchrun, by what it shows of itself",
     "launcher.several_nodes": "bool: ranks of more than one machine are shown; unknown where none are",
+    "launcher.port": "int: the master port, as an option, a variable or an address of the text sets it",
     "launcher.gloo_interface": "str: what GLOO_SOCKET_IFNAME is set to somewhere in the text",
     "launcher.rank_zeros": "int: how many processes, of two or more, failed to open the master port",
     "launcher.two_programs": "bool: the group joins a server of a model and its trainer, two programs",
@@ -51,6 +52,13 @@ _JOINS = (
     "trl vllm-serve",
 )  # fmt: skip
 
+# as an option, a variable of the shell or of os.environ, or the address of init_method
+_PORT = (
+    r"(?:master[_-]port|main_process_port|MASTER_PORT)[\"'\]]{0,3} ?[= :]{1,3} ?(?:str\()?[\"']?"
+    r"([1-9]\d{1,4})\b"
+    r"|tcp://[\w.\[\]-]{1,100}:([1-9]\d{1,4})\b"
+)
+_PORT_MARKS = ("master_port", "master-port", "main_process_port", "MASTER_PORT", "tcp://")
 _LISTENS = "The server socket has failed to listen on any local network address"
 _TAKEN = ("EADDRINUSE", "ddress already in use", "10048")
 
@@ -101,6 +109,9 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield "name", name
     if _several_nodes(transcript):
         yield "several_nodes", True
+    port = _port(transcript)
+    if port is not None:
+        yield "port", port
     interface = _gloo_interface(transcript)
     if interface:
         yield "gloo_interface", interface
@@ -141,6 +152,16 @@ def _several_nodes(transcript: Transcript) -> bool:
         if both is not None and int(both[1]) > int(both[2]):
             return True
     return False
+
+
+@once_a_text
+def _port(transcript: Transcript) -> int | None:
+    for event in transcript.events:
+        for shown in (event.text, *(frame.code or "" for frame in event.frames)):
+            found = pattern(_PORT).search(shown) if any(mark in shown for mark in _PORT_MARKS) else None
+            if found is not None:
+                return int(found[1] or found[2])
+    return None
 
 
 @once_a_text
