@@ -146,7 +146,9 @@ def test_verify_looks_at_what_failed_on_the_same_gpu(
     assert [one["state"] for one in told["checks"]] == [state]
     assert (told["exit_code"], told["now"]["schema"]) == (code, "torchdoctor.gate/1")
     assert len(told["new"]) == (state == "passes" and code == 10)
-    assert printed(again, code).startswith({"passes": "✓ ", "fails": "✗ "}.get(state, "? ") + state)
+    text = printed(again, code)
+    assert text.startswith({"passes": "✓ ", "fails": "✗ "}.get(state, "? ") + f"xid {state}")
+    assert ("(was: Xid 79: " in text) == (state == "passes")  # its title tells of the fault of then
 
 
 def test_verify_of_what_cannot_be_looked_at_again(tmp_path: Path, printed: Printed) -> None:

@@ -151,10 +151,9 @@ def lines(verified: Verified) -> Iterator[tuple[str, str]]:
     for one in verified.results:
         gpu = f" ({one.failed.uuid})" if one.failed.uuid else ""
         why = f": {one.observed}" if one.observed else ""
-        yield (
-            _SIGNS[one.state],
-            clean(f"{one.state.value}  {one.failed.title}{gpu}  [{one.failed.check}]{why}"),
-        )
+        # what was found then is no longer so where it passes
+        found = f"(was: {one.failed.title})" if one.state is State.PASSES else one.failed.title
+        yield _SIGNS[one.state], clean(f"{one.failed.check} {one.state.value}{gpu}  {found}{why}")
     for text in verified.new:
         yield "✗", clean(f"fails, and did not before  {text}")
     yield (
