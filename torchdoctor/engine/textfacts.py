@@ -220,7 +220,7 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
     if key == "in_optimizer_step":
         return _in_optimizer_step(list(event.frames) or frames)
     if key == "archived":
-        return any("code/__torch__/" in frame.file for frame in frames)
+        return "code/__torch__/" in event.text or any("code/__torch__/" in frame.file for frame in frames)
     if key == "user_frame":
         return any(not frame.package for frame in frames)
     return None
