@@ -382,6 +382,8 @@ def test_a_cut_line_loses_its_stamp_first() -> None:
         ("python -c 'print(1)'", "$ "),
         ("print(labels.max())", ">>> "),
         ("import torch; torch.zeros(1)", ">>> "),
+        ("ENV MAX_JOBS=4", "  "),
+        ("RUN pip install ninja", "  "),
     ],
 )
 def test_the_prompt_tells_shell_from_python(command: str, first: str) -> None:

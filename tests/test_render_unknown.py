@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import sample_reports
 
@@ -10,6 +12,7 @@ from torchdoctor.render.html import to_html
 from torchdoctor.render.markdown import to_markdown
 from torchdoctor.render.unknown import next_step, reading, search_line
 
+MISSING = ReadingKind.LIBRARY_MISSING
 BUILD, INSTALL = ReadingKind.BUILD_FAILED, ReadingKind.INSTALL_FAILED
 REPORTED = ReadingKind.LIBRARY_REPORTED
 
@@ -112,6 +115,36 @@ def test_each_kind_has_its_sentence_and_its_step(item: Reading, sentence: str, s
 def test_an_exception_gets_the_step_of_its_class(kind: str | None, message: str, step: str) -> None:
     frame = Frame("/w/turn.py", 3, "turn") if kind else None
     assert step in next_step(Suspect(kind, message, None, frame, Evidence(message, line=3)))
+
+
+@pytest.mark.parametrize(
+    ("system", "item", "step"),
+    [
+        (
+            "macos",
+            Reading(
+                MISSING, "torch", name="libknob.dylib", place="/opt/homebrew/opt/knobs/lib/libknob.dylib"
+            ),
+            "`brew install knobs`",
+        ),
+        (None, Reading(MISSING, "torch", name="libknob.dylib", place="@rpath/libknob.dylib"), "`otool -L`"),
+        ("macos", _build("missing-header", "knob.h"), "with Homebrew"),
+        ("macos", _build("missing-library", "knob"), "mdfind -name libknob.dylib"),
+        ("macos", _build("missing-header", "map", "the C++ standard library"), "c++ -E -x c++ -v"),
+        ("windows", _build("missing-header", "knob.h"), "in INCLUDE"),
+        ("windows", _build("missing-library", "knob"), "`where.exe /r C:\\ knob.lib`"),
+        ("windows", Reading(ReadingKind.PROGRAM_MISSING, name="ninja"), "`where.exe ninja`"),
+        ("windows", Reading(INSTALL, problem="permission"), ".venv\\Scripts\\activate"),
+        ("windows", Reading(ReadingKind.ENDED_OUTSIDE), "Task Manager"),
+        ("macos", Reading(ReadingKind.ENDED_OUTSIDE), "Activity Monitor"),
+        ("macos", Reading(ReadingKind.ENDED_OUTSIDE, "Slurm"), "sacct -j JOB"),
+        ("linux", _build("missing-header", "knob.h"), "apt-file search knob.h"),
+    ],
+)
+def test_the_step_is_one_of_the_system(system: str | None, item: Reading, step: str) -> None:
+    told = next_step(Suspect("RuntimeError", "x", None, None, Evidence("x"), reading=item, system=system))
+    assert step in told
+    assert system == "linux" or not re.search(r"apt-file|find / |dmesg|LD_LIBRARY_PATH", told)
 
 
 def test_no_debugger_for_one_rank_of_many() -> None:

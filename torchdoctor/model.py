@@ -379,7 +379,7 @@ class Reading(Record):
 class Suspect(Record):
     """For a failure that no rule knows: the exception that looks most like its cause.
 
-    ``resembles`` lists at most three rules, the nearest first.
+    ``resembles`` lists at most three rules, the nearest first. ``system`` is the one that the text shows.
     """
 
     type: str | None
@@ -389,6 +389,7 @@ class Suspect(Record):
     evidence: Evidence
     resembles: tuple[Resemblance, ...] = ()
     reading: Reading | None = None
+    system: str | None = None
 
 
 @record(frozen=True, slots=True)

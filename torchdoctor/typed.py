@@ -15,8 +15,13 @@ def is_cell(command: str) -> bool:
     return command.startswith(("%", "!"))
 
 
+def is_instruction(command: str) -> bool:
+    """Whether it is a line of a Dockerfile, which no shell takes."""
+    return command.startswith(("ENV ", "RUN "))
+
+
 def prompt(command: str) -> str:
     """What stands before it, for a person to know where to type it."""
-    if is_cell(command):
+    if is_cell(command) or is_instruction(command):
         return "  "
     return ">>> " if is_python(command) else "$ "

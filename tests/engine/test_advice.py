@@ -13,7 +13,7 @@ import pytest
 from torchdoctor.catalog import RuleSet
 from torchdoctor.catalog.rule import ConditionalFix
 from torchdoctor.engine import FactBook, diagnose
-from torchdoctor.engine.commands import adapted, fits
+from torchdoctor.engine.commands import adapted, fits, of_host
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.install import FACTS, command
 from torchdoctor.engine.surroundings import of_event, place
@@ -569,3 +569,22 @@ def test_a_probe_of_a_build_is_not_its_failure(rules: RuleSet) -> None:
     found = first(AIO_PROBE, rules)
     assert found.rule == "extension-cuda-mismatch"
     assert not [fix.do for fix in found.fixes if "libaio" in fix.do or "apt-get" in (fix.run or "")]
+
+
+def test_a_check_asks_the_interpreter_that_ran() -> None:
+    told = adapted("python -m knobs; python3 -c 'import knobs'", {}, None, "/opt/env/bin/python")
+    assert told == "/opt/env/bin/python -m knobs; /opt/env/bin/python -c 'import knobs'"
+    assert adapted("python train.py", {}, "fit.py", "/opt/env/bin/python") == "python fit.py"
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("nvidia-smi | head -4; python -c 'import torch; print(torch.version.cuda)'", "nvidia-smi | head -4"),
+        ("docker info", "docker info"),
+        ("python -c 'import torch'", None),
+        ("print(torch.version.cuda)", None),
+    ],
+)
+def test_where_no_container_started_only_its_host_is_asked(command: str, told: str | None) -> None:
+    assert of_host(command) == told

@@ -151,7 +151,7 @@ PORT = """\
             "accelerate launch --main_process_port 29501 train.py",
         ),
         ("deepspeed --num_gpus 2 fit.py\n", "deepspeed --master_port 29501 train.py"),
-        ("torchrun --nproc_per_node=2 fit.py\n", "torchrun --standalone --nproc_per_node=gpu train.py"),
+        ("torchrun --nproc_per_node=2 fit.py\n", "torchrun --standalone --nproc_per_node=2 train.py"),
         ("torchrun --nnodes=2 --nproc_per_node=8 fit.py\n", None),
     ],
 )
@@ -174,3 +174,34 @@ def test_what_settles_a_cause_is_not_said_twice(rules: RuleSet) -> None:
     assert found.rule == "scheduler-oom-kill"
     assert (found.fixes[0].run or "").startswith("sacct -j 52011 --format=")
     assert found.decide_with is None
+
+
+SRUN_TASKS = """\
+Traceback (most recent call last):
+  File "/u/me/fit.py", line 41, in main
+    dist.init_process_group("nccl")
+RuntimeError: The server socket has failed to listen on any local network address. The server socket has failed to bind to [::]:23456 (errno: 98 - Address already in use).
+"""
+ENDS = "srun: error: node7: tasks 1-2: Exited with exit code 1\n"
+
+
+def test_two_tasks_that_listen_are_both_rank_0_and_no_rank_is_named(rules: RuleSet) -> None:
+    twice = first(SRUN_TASKS * 2 + ENDS, rules)
+    assert twice.fixes[0].do.startswith("Set the ranks inside each task, not once in the job script: 2 tasks")
+    assert twice.rank is None
+    once = first(SRUN_TASKS + ENDS, rules)
+    assert not any("tasks tried" in fix.do for fix in once.fixes)
+
+
+def test_a_check_asks_a_user_of_a_cluster_for_no_root_rights(rules: RuleSet) -> None:
+    killed = "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed.\n"
+    assert "sudo dmesg" in (first(killed, rules).decide_with or "")
+    shared = first("srun: error: node7: task 0: Exited with exit code 1\n" + killed, rules)
+    assert shared.decide_with == "cat /sys/fs/cgroup/memory.events"
+
+
+def test_a_note_on_a_command_that_is_left_out_is_left_out(rules: RuleSet) -> None:
+    head = "OSError: [WinError 1455] C:\\env\\lib\\cudnn64.dll\n"
+    timeout = "RuntimeError: DataLoader timed out after 30 seconds\n"
+    told = [first(text, rules) for text in (head, timeout)]
+    assert all(one.decide_with or not one.decide_note for one in told)

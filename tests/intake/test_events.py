@@ -70,3 +70,19 @@ def test_events(lines: list[str], expected: list[str]) -> None:
 
 if __name__ == "__main__":
     rewrite(PATH, lambda _, lines: events(lines))
+
+
+@pytest.mark.parametrize(
+    ("first", "below"),
+    [
+        ("RuntimeError: no knob at /opt/knob.so", "\U0001f680 Patched three kernels."),
+        (
+            "subprocess.CalledProcessError: Command '['cmake', '.']' returned non-zero exit status 2.",
+            "knob-1.2-cp37-cp37m-linux_aarch64.whl is not a supported wheel on this platform.",
+        ),
+    ],
+)
+def test_what_a_program_prints_below_a_message_is_none_of_it(first: str, below: str) -> None:
+    head = 'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    turn()\n'
+    event = next(one for one in read_text(f"{head}{first}\n{below}\n").events if one.type)
+    assert event.text == first.partition(": ")[2]

@@ -60,6 +60,10 @@ from torchdoctor.model import Event, EventKind, Frame
             "/home/user/.cache/huggingface/modules/transformers_modules/glm/modeli"
             "ng.py", "transformers_modules"),
         ("", ""),
+        # what torch.jit.save wrote into an archive, and what builds torch in a clone
+        ("code/__torch__/seg/net.py", "torch"),
+        ("/home/user/src/pytorch/tools/setup_helpers/cmake.py", "torch"),
+        ("/home/user/src/seg/tools/train.py", ""),
         # a person left a part of the path out
         ("…/site-packages/torch/nn/modules/linear.py", "torch"),
         (".../torch/nn/modules/module.py", "torch"),

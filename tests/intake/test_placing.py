@@ -42,6 +42,8 @@ def told(names: list[str], speech: dict[int, int] | None = None, several: bool =
         ([f"node-{h}/local_rank_{n}.log" for h in range(2) for n in range(2)], [0, 1, 2, 3]),
         ([f"2026-11-27_12-00-0{n}_7781_rank{n}.log" for n in range(3)], [0, 1, 2]),
         (["rank13.log"], [13]),
+        (["container-cuda10-old-driver.txt"], [None]),
+        ([f"job_cuda{n}.log" for n in range(3)], [0, 1, 2]),
         (["epoch12.log"], [None]),
         (["train_2024.log", "train_2025.log"], [None, None]),
         (["seed1.log", "seed7.log", "seed42.log"], [None, None, None]),

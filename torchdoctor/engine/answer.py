@@ -35,9 +35,10 @@ def answer(
     words = rules.text(head.rule.id)
     advice = Advice(best, head, facts)
     fixes, check = advice.fixes(words), advice.decides(words.decide_with)
-    check = check if check not in [fix.run for fix in fixes[:1]] else None
     code = str(facts.fact("log.code").value or "")
-    note = words.decide_note or ""
+    # a note says how to read the command's output: without the command it says nothing
+    note = "" if words.decide_with and check is None else words.decide_note or ""
+    check = check if check not in [fix.run for fix in fixes[:1]] else None
     behind = (item.event for member in (head, *under) for item in member.occurrences)
     return Diagnosis(
         rule=head.rule.id,

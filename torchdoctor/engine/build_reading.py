@@ -112,6 +112,13 @@ def built(event: Event, transcript: Transcript) -> Reading | None:
     return None
 
 
+def is_of_installer(event: Event) -> bool:
+    """Does pip or uv say in its own name that it installs something not, which no code beside it did?"""
+    return event.kind in (EventKind.BUILD, EventKind.LOG) and any(
+        problem != "build" and pattern(form).search(event.text[:400]) for problem, form in _INSTALL
+    )
+
+
 def of_setup(event: Event, transcript: Transcript) -> Reading | None:
     """The reading of an exception that a package's setup.py raised while pip or uv asked it."""
     if not of_setup_script(event):

@@ -29,7 +29,8 @@ _NEEDS = {
         "apt-get", "ldconfig", "ldd", "dmesg", "modprobe", "systemctl", "journalctl", "LD_LIBRARY_PATH",
         "sysctl", "/proc/", "/dev/shm", "/sys/", "dkms", "lspci", "getent", "ip -br", "fuser", "usermod",
         "mount", "nvidia-ctk", "apt-mark", "dmidecode", "ipmitool", "reboot", "poweroff", "ss -ltnp",
-        "ss -tnp", "setsid", "mkswap", "rmmod", "ibstat", "ibv_devinfo", "show_gids",
+        "ss -tnp", "setsid", "mkswap", "rmmod", "ibstat", "ibv_devinfo", "show_gids", "free -h", "free -g",
+        "vmstat", "smem", "nproc",
     ),
     ("windows",): ("winget", "reg add", "netstat -ano", "py -m", "findstr", "Get-Counter"),
     ("slurm",): ("sbatch", "srun", "scontrol", "sacct", "sinfo"),
@@ -43,6 +44,7 @@ _HIP_TOO |= {word for word in _NEEDS["nvidia",] if word.startswith("NCCL_")}
 _NOT_ON_JETSON = ("nvidia-smi", "pytorch.org/whl/", "+cu1", "pip install nvidia-")
 _CUDA_WHEEL = r"whl/(?:nightly/)?(?:cu\d|\{)|\+cu\d"
 _PIP = r"(?<![\w./-])(?<!uv )(?<!-m )(?:python3? -m )?pip (install|uninstall|list|show|check|index|debug)\b"
+_CALLED = r"(?<![\w./\\-])python3?(?= -[cm] )"  # what is asked is what ran
 _OTHER_ENVIRONMENT = r"\bconda run\b|\bvenv\b"
 _ROOT = frozenset(
     {"docker", "dockerfile", "podman", "kubernetes", "colab", "kaggle"}
@@ -58,7 +60,7 @@ _SHARED = frozenset({"slurm", "kubernetes", "colab", "kaggle"})
 _CELL_PIP = r"(?:!?\S*python\S* -m |!)?pip (?=(?:install|uninstall|list|show) )(?![^\n]*(?:&&|\|\||[;|]))"
 _PROGRAM = r"(?:python|torchrun)\b[^;&|\n]{0,80}\btrain\.py[^;&|\n]{0,40}"
 # what the loader and Python read once, when a process starts: too late in a kernel that runs
-_AT_START = r"^(?:export )?(?:LD_[A-Z_]+|GLIBC_TUNABLES|PYTHON[A-Z]+)="
+_AT_START = r"^(?:export )?(?:LD_[A-Z_]+|GLIBC_TUNABLES|PYTHON[A-Z0-9]+)="
 _INSTALLS = r"\b(?:pip|conda|apt-get) install\b"  # a step of an image, where one is built
 _LIMIT = r"ulimit -\w \S"
 _SETTING = r"([A-Za-z_]\w*)=('[^']*'|\"[^\"]*\"|[^\s;&|]*)\s*"
@@ -83,6 +85,16 @@ def plain(interpreter: object) -> str:
     return path if pattern(r"[\w.:\\/~-]+").fullmatch(path) else ""
 
 
+def of_host(command: str) -> str | None:
+    """The parts of a command that need no Python of the program's own; None where nothing is left."""
+    parts = [part.strip() for part in re.split(r";(?=\s*[A-Za-z_.-]+ )", command)]
+    return "; ".join(part for part in parts if not _runs_python(part)) or None
+
+
+def _runs_python(part: str) -> bool:
+    return is_python(part) or pattern(r"(?:[A-Z_]+=\S+ )*(?:python3?|pip|torchrun)\b").match(part) is not None
+
+
 def needs(command: str) -> list[frozenset[str]]:
     """For each tool or variable that a command names, the tags of which the reader must have one."""
     found = []
@@ -104,6 +116,13 @@ def fits(command: str, seen: Mapping[str, frozenset[str]]) -> bool:
     return all(suits(tags, seen) for tags in needs(command))
 
 
+def for_a_user(command: str, seen: Mapping[str, frozenset[str]]) -> str:
+    """The parts of a check that need no rights which a user of such a machine has not; "" for none."""
+    if not _SHARED & seen.get("runtime", frozenset()):
+        return command
+    return "; ".join(part for part in command.split("; ") if "sudo " not in part)
+
+
 def is_for_others(risk: str, seen: Mapping[str, frozenset[str]]) -> bool:
     """Does a fix need rights that a user of such a machine has not?"""
     return risk == "needs-root" and bool(_SHARED & seen.get("runtime", frozenset()))
@@ -118,6 +137,8 @@ def adapted(
     """The command with the reader's script and pip; None where his shell has none like it."""
     if not pattern(_OTHER_ENVIRONMENT).search(command):
         command = pattern(_PIP).sub(_pip(seen, interpreter), command)
+        if interpreter:
+            command = pattern(_CALLED).sub(interpreter.replace("\\", r"\\"), command)
     if _ROOT & seen.get("runtime", frozenset()) and "systemctl" not in command:
         command = command.replace("sudo apt-get", "apt-get")
     if script:

@@ -16,7 +16,7 @@ from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
 from torchdoctor.engine.rank import sort_key
 from torchdoctor.engine.select import INTERRUPTED, led, note, select
-from torchdoctor.engine.textfacts import says_nothing_of_its_program
+from torchdoctor.engine.textfacts import log_value, says_nothing_of_its_program
 from torchdoctor.extract.progress import is_step
 from torchdoctor.model import (
     Diagnosis,
@@ -31,6 +31,7 @@ from torchdoctor.model import (
     Suspect,
     Transcript,
 )
+from torchdoctor.records import replace
 
 if TYPE_CHECKING:
     from torchdoctor.model import Moment
@@ -111,7 +112,7 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
     if who is not None:
         from torchdoctor.engine.resembles import with_resemblances
 
-        who = with_resemblances(who, rules)
+        who = replace(with_resemblances(who, rules), system=_system(transcript))
     failed = outcome in (Outcome.DIAGNOSED, Outcome.UNRECOGNISED)
     notes = [*transcript.notes, *foreign, *text_facts.notes]
     if transcript.form is Form.EMPTY and not notes:
@@ -205,6 +206,12 @@ def _with_kernel_log(transcript: Transcript) -> tuple[Transcript, tuple[str, ...
     from torchdoctor.engine.kernel_log import joined
 
     return joined(transcript)
+
+
+def _system(transcript: Transcript) -> str | None:
+    """The operating system that the text shows."""
+    name = log_value("log.platform", transcript)
+    return name if isinstance(name, str) else None
 
 
 def _kernel_remarks(transcript: Transcript, findings: list[Finding]) -> list[str]:

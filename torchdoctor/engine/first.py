@@ -244,6 +244,8 @@ def _of_nobody(case: Incident, event: Event) -> FirstFailure | None:
     left -= {rank for rank, end in case.ends.items() if end.code in SENT_SIGNALS}
     if not left:
         return None
+    if len(left) > 1 and all(rank in case.ends and case.ends[rank].of_a_task for rank in left):
+        return None  # numbers of srun's tasks, which need not be ranks, are all that is known
     if case.spawned in left and left <= set(range(len(case.world))):  # one node: its processes are the ranks
         return FirstFailure(case.spawned, event.host, event.time, "the spawned process that ended first")
     ranks = sorted(left)

@@ -9,6 +9,7 @@ from torchdoctor.engine import commands, launch, surroundings
 from torchdoctor.engine.conditions import holds
 from torchdoctor.engine.wording import COMMANDS, asked, filled, first_known, to_put_in
 from torchdoctor.model import Fact, Fix, State
+from torchdoctor.patterns import pattern
 from torchdoctor.records import replace
 from torchdoctor.typed import is_python
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from torchdoctor.engine.surroundings import Surroundings
 
 _PLACES = 8
+# a container's own program never ran: there is no Python in which a check could
+_NOT_STARTED = r"Error response from daemon: |OCI runtime create failed|nvidia-container-cli: "
 
 
 class Advice:
@@ -84,6 +87,9 @@ class Advice:
 
     def decides(self, command: str | None) -> str | None:
         """The command that settles the cause, with the values of the message; None where one is unknown."""
+        command = commands.for_a_user(command or "", self._seen)
+        if command and pattern(_NOT_STARTED).search(self._places[0].event.text[:400]):
+            command = commands.of_host(command)
         fix = filled(Fix("", command, "safe"), self._values(self._places[0])) if command else None
         return self.command(fix.run) if fix is not None else None
 

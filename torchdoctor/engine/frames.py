@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from torchdoctor.engine.build_reading import is_of_installer
 from torchdoctor.engine.textfacts import related
 from torchdoctor.model import Event, EventKind, Frame, RelationKind, Transcript
 
@@ -74,7 +75,7 @@ def _nearby(events: list[Event], transcript: Transcript) -> Frame | None:
     the user's.
     """
     event = events[0]
-    if _package(events, transcript) is not None:
+    if _package(events, transcript) is not None or is_of_installer(event):
         return None
     after = transcript.events[event.id + 1 : event.id + NEAR]
     before = transcript.events[max(0, event.id - NEAR) : event.id]

@@ -45,6 +45,7 @@ class Launch(Record):
     shown: bool
     several: bool
     server: bool
+    count: str = "--nproc_per_node=gpu"  # of torchrun
 
 
 def of(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact], script: str | None = None) -> Launch:
@@ -52,17 +53,19 @@ def of(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact], script: s
     name = as_text(ask("launcher.name"))
     several = ask("launcher.several_nodes").state is State.KNOWN
     server = script is None and bool(_SERVERS & seen.get("program", frozenset()))
+    nproc = pattern(_NPROC).search(as_text(ask("log.text")))
+    here = "1" if "macos" in seen.get("system", ()) else "gpu"  # torchrun counts CUDA's devices alone
+    count = f"--nproc_per_node={nproc[1] if nproc is not None else here}"
     if name in _LAUNCHERS:
         begin, line = _LAUNCHERS[name]
-        return Launch(begin, line, True, several, server)
+        return Launch(begin, line, True, several, server, count)
     if "slurm" in seen.get("runtime", ()) and not name:
-        return Launch(_SRUN, "srun --label --output=rank-%t.log python train.py", True, several, server)
-    nproc = pattern(_NPROC).search(as_text(ask("log.text")))
-    count = f"--nproc_per_node={nproc[1] if nproc is not None else 'gpu'}"
+        line = "srun --label --output=rank-%t.log python train.py"
+        return Launch(_SRUN, line, True, several, server, count)
     line = f"torchrun --log_dir logs --redirects 3 --tee 3 {count} train.py"
     if several:  # torchrun takes its options from PET_… too
         line = "export PET_LOG_DIR=logs PET_REDIRECTS=3 PET_TEE=3"
-    return Launch(f"torchrun {count}", line, bool(name), several, server)
+    return Launch(f"torchrun {count}", line, bool(name), several, server, count)
 
 
 def started(command: str, launch: Launch, ranked: bool) -> str | None:
@@ -77,7 +80,7 @@ def started(command: str, launch: Launch, ranked: bool) -> str | None:
     told = found["set"].strip()
     elsewhere = launch.server or (launch.several and launch.begin != _SRUN)
     if ranks is not None and found["alone"]:
-        return None if elsewhere else command
+        return None if elsewhere else command.replace("--nproc_per_node=gpu", launch.count)
     if ranks is None and not (launch.server or (ranked and launch.shown and told)):
         return command
     if told.startswith(_OF_ONE):

@@ -124,7 +124,9 @@ def _missing(event: Event, transcript: Transcript) -> Reading | None:
             else None
         )
     if loader.get("kind") == "missing-library" and isinstance(library, str):
-        return Reading(ReadingKind.LIBRARY_MISSING, _needs_library(event, loader), name=library)
+        path = loader.get("library_path")
+        place = path if isinstance(path, str) else None
+        return Reading(ReadingKind.LIBRARY_MISSING, _needs_library(event, loader), name=library, place=place)
     return _named(event) if event.kind is EventKind.EXCEPTION else None
 
 

@@ -66,9 +66,17 @@ def unexplained(transcript: Transcript, explained: set[int]) -> list[Event]:
             continue
         if not event.type or _is_reporter(event) or event.type.endswith("Warning"):
             continue
+        if explained and _lost_message(event):
+            continue
         if event.headed or event.id in inner:
             found.append(event)
     return found
+
+
+def _lost_message(event: Event) -> bool:
+    """Does an error of torch's C++ stand there without its message, which came in records of its own?"""
+    last = event.frames[-1].code if event.frames else ""
+    return event.type == "RuntimeError" and not event.text.strip() and last[:5] not in ("", "raise")
 
 
 def choose(candidates: list[Event], transcript: Transcript, first_rank: int | None) -> Suspect | None:

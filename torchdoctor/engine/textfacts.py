@@ -65,7 +65,7 @@ _PATTERNS = Patterns(
         ),
         # one that was made for torch, or the sources of a program that runs on nothing else
         "environment": r"[\\/]envs?[\\/](?:py)?torch[\w.-]{0,40}[\\/]|[\\/]nnunet(?:v2)?[\\/]",
-        "windows": r"\b[A-Za-z]:\\|\bWinError\b|\.dll\b|\bcl\.exe\b",
+        "windows": r"\b[A-Za-z]:\\|\bWinError\b|\.dll\b|\bcl\.exe\b|'charmap' codec can't",
         "macos": r"/Users/|\bdarwin\b|\bMPS\b(?! (?:client|server|control))|\.dylib\b|macOS",
         "wsl": r"\bWSL2?\b|Windows Subsystem for Linux|microsoft-standard|/mnt/c/|/usr/lib/wsl",
         "linux": r"(?i)/(?:home|usr|opt|root|proc|dev|data|workspace|mnt)/|\.so\b|\bubuntu\b|\blinux\b",

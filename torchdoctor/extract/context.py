@@ -39,7 +39,8 @@ _EVENT_CHARS = 4_000
 # tag -> the forms in which a text shows it
 _FORMS: dict[str, tuple[str, ...]] = {
     "wsl": ("microsoft-standard", "/mnt/c/", "/usr/lib/wsl", "WSL2", "Windows Subsystem for Linux"),
-    "windows": ("WinError", ".dll", "cl.exe", "Platform: Windows", "[MSC v.", "win32", "Windows fatal"),
+    "windows": ("WinError", ".dll", "cl.exe", "Platform: Windows", "[MSC v.", "win32", "Windows fatal",
+                "'charmap' codec can't"),
     "macos": (
         "/Users/", "macOS", ".dylib", "darwin", "MPS backend", "MPS device", "/opt/homebrew/",
         "/Library/Frameworks/", "/AppleInternal/", "MetalPerformanceShaders", "com.apple.",

@@ -55,7 +55,7 @@ _SOURCES = {
     # "torch 1.12.1+cu113", "torch-2.2.1+cu121", "[pip3] torch==2.1.2", "PyTorch version: 2.2.2+cpu"
     "package": r"(?<![\w./\\-])(?<!build )"  # "CUDA used to build PyTorch: 10.2"
     r"(?P<name>torch|pytorch|PyTorch|Pytorch|torchvision|torchaudio|triton|numpy|NumPy)"
-    r"(?:\.__version__|[ _][Vv]ersion)?[\s=:\-,@'\"*]{1,40}"
+    r"(?:\.__version__|(?:\.onnx\.export)?[ _][Vv]ersion)?[\s=:\-,@'\"*]{1,40}"
     r"v?(?P<version>\d+\.\d+(?:\.\d+)?(?:(?:a|b|rc|\.dev|\.post)\d+)?(?:\+[A-Za-z0-9.]+)?)(?![\w.]*[%*])"
     r"(?P<build>\s+py\S+_(?:cuda|cpu|cudnn)\S*)?",
     "built": r"CUDA used to build PyTorch: (?P<cuda>\S+)",

@@ -19,6 +19,7 @@ FACTS: dict[str, str] = {
     "launcher.name": "str: accelerate, deepspeed, mpirun, spawn or torchrun, by what it shows of itself",
     "launcher.several_nodes": "bool: ranks of more than one machine are shown; unknown where none are",
     "launcher.gloo_interface": "str: what GLOO_SOCKET_IFNAME is set to somewhere in the text",
+    "launcher.rank_zeros": "int: how many processes, of two or more, failed to open the master port",
     "launcher.two_programs": "bool: the group joins a server of a model and its trainer, two programs",
 }
 
@@ -49,6 +50,9 @@ _JOINS = (
     "init_weight_update_group", "init_weights_update_group", "vllm_client.py", "vllm_serve.py",
     "trl vllm-serve",
 )  # fmt: skip
+
+_LISTENS = "The server socket has failed to listen on any local network address"
+_TAKEN = ("EADDRINUSE", "ddress already in use", "10048")
 
 LINE_CHARS = 400
 
@@ -102,6 +106,9 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield "gloo_interface", interface
     if _two_programs(transcript):
         yield "two_programs", True
+    zeros = _rank_zeros(transcript)
+    if zeros > 1:
+        yield "rank_zeros", zeros
     yield from _installations(event, transcript)
 
 
@@ -152,6 +159,18 @@ def _two_programs(transcript: Transcript) -> bool:
         if any(mark in shown for mark in _JOINS):
             return True
     return False
+
+
+@once_a_text
+def _rank_zeros(transcript: Transcript) -> int:
+    """How many processes raised that the master port is taken: each of them took itself for rank 0."""
+    return sum(
+        event.kind is EventKind.EXCEPTION
+        and not event.quoted
+        and _LISTENS in event.text
+        and any(mark in event.text for mark in _TAKEN)
+        for event in transcript.events
+    )
 
 
 def _installations(event: Event, transcript: Transcript) -> Iterator[Found]:

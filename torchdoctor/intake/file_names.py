@@ -234,7 +234,8 @@ def _local(columns: list[_Column], node: _Column | None, size: int) -> _Column |
     for column in columns:
         if column.word in _LOCAL_WORDS and column is not node:
             under = [column] if node is None else [node, column]
-            if min(column.numbers) == 0 or size == 1 or _dense_under(under[-1], under[0]):
+            alone = size == 1 and column.word != "cuda"  # cuda10 in one file's name is a release
+            if min(column.numbers) == 0 or alone or _dense_under(under[-1], under[0]):
                 return column
     for column in columns:
         if column is node or (column.word in _RANK_WORDS and len(column.word) > 1):

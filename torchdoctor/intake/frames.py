@@ -18,6 +18,8 @@ _TORCH_PARTS = (
     "library.py", "storage.py", "random.py", "overrides.py", "_weights_only_unpickler.py", "xpu/", "mps/",
     "nested/", "package/", "profiler/", "distributions/", "masked/",
 )  # fmt: skip
+# the scripts of a clone that build it
+_TORCH_BUILD = ("/tools/setup_helpers/", "/tools/build_pytorch_libs.py")
 # Packages that cannot be imported without torch.
 BUILT_ON_TORCH = frozenset({
     "torch", "torchvision", "torchaudio", "vllm", "sglang", "sgl_kernel", "xformers", "flash_attn",
@@ -125,8 +127,10 @@ def package_of(file: str, short: bool = False) -> str:
     rest = path[at + 7 :] if at >= 0 else (path[6:] if path.startswith("torch/") else "")
     if rest and rest.startswith(_TORCH_PARTS):
         return "torch"
-    if "/pytorch/torch/" in path:
+    if "/pytorch/torch/" in path or any(part in path for part in _TORCH_BUILD):
         return "torch"  # a clone of its repository
+    if path.startswith("code/__torch__/"):
+        return "torch"  # what torch.jit.save wrote into an archive
     if path.endswith((".pyx", ".pxi", ".pxd")) and path[:1] not in "/~" and "/" in path:
         return path.split("/", 1)[0]  # Cython prints paths from the package's root
     if _is_stdlib(path):
@@ -221,6 +225,8 @@ def as_one_stack(frames: list[Frame], short: bool = False) -> list[Frame]:
         frames = [_of(frames[0], "python"), *frames[1:]]
     if any("pip-install-" in frame.file or frame.package == "pip" for frame in frames):
         frames = [_of(frame, "pip") if frame.file == "<string>" else frame for frame in frames]
+    if any(part in frame.file for frame in frames for part in _TORCH_BUILD):
+        frames = [_of(frame, "torch") if frame.file.endswith("setup.py") else frame for frame in frames]
     frames = _of_a_clone(frames)
     if not short and not any(
         frame.package == "PyInstaller" or frame.file.startswith(("torch/", "torch\\")) for frame in frames

@@ -51,6 +51,8 @@ _VALUE = (
 )
 # of an out-of-memory error, from torch 1.10 to the newest release
 _LAST_WORDS = ("environment-variables)", "PYTORCH_CUDA_ALLOC_CONF")
+_PROCESS_ENDED = r"returned non-zero exit status \d+\.$|died with <Signals\.\w+: \d+>\.$"  # of subprocess
+_PICTURES = "\U0001f000"  # no message goes on with one, and many programs begin their own lines so
 _NOT_AFTER_BLANK = 3  # words a line needs behind a blank one to count as prose of the message
 
 
@@ -72,7 +74,7 @@ def breaks(line: Line, within: Mark = NO_MARK) -> bool:
     body = line.body
     if (line.mark.record and not same_record(line.mark, within)) or body.lstrip().startswith(_NOT_MESSAGE):
         return True
-    if is_progress(body) or is_prompt(body) or is_rule(body):
+    if is_progress(body) or is_prompt(body) or is_rule(body) or body[:1] >= _PICTURES:
         return True
     if body[:1] not in " \t" and (is_step(body) or pattern(r"\[[A-Za-z][\w.-]*\] [A-Za-z]").match(body)):
         return True
@@ -134,8 +136,11 @@ class Message:
         return ends_open(self.draft) or any('File "' in part for part in self.draft.parts)
 
     def _complete(self) -> bool:
-        """Is the last sentence there with which torch ends a message? A program's own lines come next."""
-        return bool(self.draft.parts) and self.draft.parts[-1].endswith(_LAST_WORDS)
+        """Is the last sentence of a message there? A program's own lines come next."""
+        last = self.draft.parts[-1] if self.draft.parts else ""
+        return last.endswith(_LAST_WORDS) or (
+            last.endswith(".") and pattern(_PROCESS_ENDED).search(last[-80:]) is not None
+        )
 
     def _free(self, stripped: str) -> bool:
         """A few lines at the left edge may belong; a run of alike ones is a program that prints on."""

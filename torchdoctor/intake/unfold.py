@@ -84,6 +84,8 @@ class Unfolder:
             return self._more(text)
         if self._cell or text[:9] == '{"name": ':
             return self._of_cell(text)
+        if text[:5] == "[rank" and " [rank" in text and len(parts := _tagged(text)) > 1:
+            return parts
         if text.lstrip()[:9] == '"name": "' and (named := pattern(_NAME).match(text)) is not None:
             self._cell, self._name = True, named[1]
             return []
@@ -125,6 +127,12 @@ class Unfolder:
             name, self._name = self._name, ""
             return f"{name}: {said[1]}".split("\\n")
         return [pattern(_KEYS).sub("", plain, 1)] if plain != text or self._cell else None
+
+
+def _tagged(text: str) -> list[str]:
+    """The lines of one rank that a copy joined: each begins with the same tag, behind a blank."""
+    tag = text[: text.find("]:") + 2]
+    return pattern(r"\s+(?=\[rank\d{1,6}\]: )").split(text) if text.count("[rank") == text.count(tag) else []
 
 
 def _headless(text: str) -> bool:

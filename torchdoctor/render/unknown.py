@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchdoctor.model import PROCESS_ENDED, ReadingKind
+from torchdoctor.render.unknown_systems import step_on
 
 if TYPE_CHECKING:
     from torchdoctor.model import Reading, Suspect
@@ -146,8 +147,10 @@ def next_step(item: Suspect) -> str:
     own = re.fullmatch(rf"{PROCESS_ENDED}(\d+)", item.message)
     if own is not None and int(own[1]) < 126:
         return f"Look where the program, or a script that it runs, exits with {own[1]}."
-    if item.reading is not None and (step := _by_reading(item.reading)):
-        return step
+    if item.reading is not None:
+        step = step_on(item.system, item.reading) or _by_reading(item.reading)
+        if step:
+            return step
     if not item.type:
         return _READ_ON if item.message else _CUT_OFF
     return _of_data(item) or _of_exception(item)

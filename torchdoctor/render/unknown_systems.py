@@ -1,0 +1,70 @@
+"""The next step of a failure that no rule knows on macOS and Windows, where it is another than on Linux."""
+
+from __future__ import annotations
+
+import re
+
+from torchdoctor.model import Reading, ReadingKind
+
+_CLUSTERS = ("Slurm", "Kubernetes")
+# where Homebrew keeps what it has installed: the folder is called after the formula
+_HOMEBREW = r"/(?:usr/local|opt/homebrew)/opt/(?P<formula>[\w.@+-]+)/"
+
+
+def step_on(system: str | None, item: Reading) -> str:
+    """The step on this system; "" where it is the one that all have."""
+    if system == "macos" or (item.name or "").endswith(".dylib"):
+        return _mac_step(item)
+    return _windows_step(item) if system == "windows" else ""
+
+
+def _mac_step(item: Reading) -> str:
+    """The step on macOS, where it is another than on Linux; else ""."""
+    name = item.name or ""
+    if item.kind is ReadingKind.LIBRARY_MISSING and not name.lower().endswith(".dll"):
+        brewed = re.match(_HOMEBREW, item.place or "")
+        if brewed is not None:
+            return (
+                f"Install it with Homebrew, `brew install {brewed['formula']}`: the file is looked for at "
+                f"{item.place}."
+            )
+        return (
+            f"Look whether {name} is there, `mdfind -name {name}`, and in which folders it is looked for, "
+            "`otool -L` and `otool -l` of the file that needs it; install again the package that brings it."
+        )
+    if item.kind is ReadingKind.NATIVE_CRASH and item.name in ("SIGILL", "SIGBUS"):
+        return (
+            "Read the report of the crash, `ls -t ~/Library/Logs/DiagnosticReports | head -3`: it names the "
+            "library and the function. `uname -m` and `file` show whether both are made for this processor."
+        )
+    if item.kind is ReadingKind.ENDED_OUTSIDE and item.owner not in _CLUSTERS:
+        return "Watch its memory in Activity Monitor while it runs: macOS ends what takes more than there is."
+    if item.kind is ReadingKind.BUILD_FAILED and item.problem == "missing-header" and not item.wants:
+        return (
+            f"Install what brings {name} with Homebrew and name its folder in CPATH, or Apple's own headers, "
+            "`xcode-select --install`, or fetch the project's submodules."
+        )
+    if item.kind is ReadingKind.BUILD_FAILED and item.problem == "missing-library":
+        return f"Find it, `mdfind -name lib{name}.dylib`, and name its folder in LIBRARY_PATH."
+    return ""
+
+
+def _windows_step(item: Reading) -> str:
+    """The step on Windows, where it is another than on Linux; else ""."""
+    name = item.name or ""
+    if item.kind is ReadingKind.PROGRAM_MISSING:
+        return (
+            f"Install {name}, or put its folder on PATH, and open a new terminal: `where.exe {name}` has to "
+            "find it there."
+        )
+    if item.kind is ReadingKind.ENDED_OUTSIDE and item.owner not in _CLUSTERS:
+        return "Watch its memory in the Task Manager, under Details, Commit size, while it runs."
+    if item.kind is ReadingKind.BUILD_FAILED and item.problem == "missing-header" and not item.wants:
+        return (
+            f"Install what brings {name} and name its folder in INCLUDE, or fetch the project's submodules."
+        )
+    if item.kind is ReadingKind.BUILD_FAILED and item.problem == "missing-library":
+        return f"Find {name}.lib, `where.exe /r C:\\ {name}.lib`, and name its folder in LIB."
+    if item.kind is ReadingKind.INSTALL_FAILED and item.problem in ("managed", "permission"):
+        return "Install into an environment of your own: `py -m venv .venv; .venv\\Scripts\\activate`."
+    return ""
