@@ -481,7 +481,7 @@ CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (
         (TOOLCHAIN, "Build engine for this GPU's own architecture"),
         ("| NVIDIA-SMI 470.199  Driver Version: 470.199 |\n" + TOOLCHAIN, "Build with, or take a package or image for, CUDA 11.4 at most"),
         (MAC.format("--device=mps "), "Run it on a machine with an NVIDIA GPU"),
-        (MAC.format(""), "Change the line that calls .cuda()"),
+        (MAC.format(""), "Change .cuda() to .to('mps')"),
         (' => ERROR [ 4/9] RUN python warm.py\n#9 3.1 RuntimeError: No CUDA GPUs are available\n', "Move the step that asks for the GPU"),
         (IMAGE, "Name your card's architecture in the Dockerfile"),
         (CUDART.format("torch/__init__.py"), "Reinstall torch with the nvidia-* packages"),

@@ -6,7 +6,7 @@ from torchdoctor.engine.build_reading import ANNOUNCED
 from torchdoctor.engine.context import went_on
 from torchdoctor.engine.finding import quote
 from torchdoctor.engine.frames import user_frame
-from torchdoctor.engine.textfacts import related
+from torchdoctor.engine.textfacts import frames_of, related
 from torchdoctor.intake.ending.event import is_failure, names_error, tells_failure
 from torchdoctor.model import (
     Ending,
@@ -105,6 +105,10 @@ def choose(candidates: list[Event], transcript: Transcript, first_rank: int | No
 def _suspect(event: Event, transcript: Transcript) -> Suspect:
     from torchdoctor.engine.reading import read
 
+    apart = () if event.frames or event.type is None else tuple(frames_of(event, transcript))
+    event = (
+        replace(event, frames=apart) if apart else event
+    )  # a report, or a log cut in two, gives them apart
     frame = user_frame(event, transcript)
     return Suspect(event.type, event.text, event.rank, frame, quote(event), reading=read(event, transcript))
 

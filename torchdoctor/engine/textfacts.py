@@ -29,6 +29,7 @@ FACTS = {
     "event.shadowing": "text: the user's own file that ran where a package imported a module of that name",
     "event.torch_tied": "bool: a frame or the text belongs to torch",
     "event.in_optimizer_step": "bool: raised by the update of an optimizer outside torch, not by a closure",
+    "event.archived": "bool: code inside a TorchScript archive was running",
     "event.user_frame": "bool: the user's own code is in the frames",
     "event.before": "text: up to 200 earlier events",
     "event.after": "text: up to 200 later events",
@@ -218,6 +219,8 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         return _shadowing(frames)
     if key == "in_optimizer_step":
         return _in_optimizer_step(list(event.frames) or frames)
+    if key == "archived":
+        return "code/__torch__/" in event.text or any("code/__torch__/" in frame.file for frame in frames)
     if key == "user_frame":
         return any(not frame.package for frame in frames)
     return None

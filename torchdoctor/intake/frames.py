@@ -118,6 +118,8 @@ def package_of(file: str, short: bool = False) -> str:
         return shipped
     if path.startswith(("site-packages/", "dist-packages/")):
         return _first_part(path[14:])
+    if path.startswith("code/__torch__/") or "/code/__torch__/" in path:
+        return "torch"  # the code inside a TorchScript archive
     if "torchinductor" in path or "/torch_compile_debug/" in path:
         return "torch"  # kernels that inductor wrote
     if "/transformers_modules/" in path:

@@ -58,6 +58,8 @@ _C10D = (
     r"\[(?P<lvl>[EWIF])(?P<md>\d{3,4})?(?: (?P<clock>\d\d:\d\d:\d\d\.\d+))? ?(?P<where>[\w./-]{1,80}\.(?:cpp"
     r"|hpp|cc|cu|h)):\d+\]"
 )
+# TorchServe hands on what its workers print: [INFO ] W-9000-model_1.0-stdout MODEL_LOG - line
+_TORCHSERVE = r" \[[A-Z]{4,5} ?\] (?P<worker>W-\d{1,6}-[\w.-]{1,80})-std(?:out|err) [\w.]{1,60} - ?"
 _IN_RECORD = ("[rank", "[default", "[E ", "[W ", "#")  # what stands behind the prefix of a logger
 _BRACKET_LEVEL = rf"\[(?P<level>{_LEVEL})(?P<rest>[|:][^\]]{{0,80}})?\]\s*(?:[-:]\s+)?"
 _PASSED_ON = r"\w-std(?:out|err) MODEL_LOG - "  # TorchServe: what a worker printed, at a level of the server
@@ -260,6 +262,10 @@ def _number(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool]
         ).match(text, end)
         if glued:
             return glued.end(), True
+        worker = pattern(_TORCHSERVE).match(text, end)
+        if worker:  # the level is the server's, not that of what the worker printed
+            keys.append(worker["worker"])
+            return worker.end(), True
         if shipped and text[end : end + 1] == " ":
             return end + 1, True  # a log shipper's time: the line itself comes after it
         tail = pattern(_AFTER_TIME).match(text, end)

@@ -331,6 +331,7 @@ class Router:
             self.learned.append(shape_of(unknown, tag=False))
         elif (
             unknown.strip(" |│+>")
+            and unknown.strip() != "Serialized"  # TorchScript's word for a frame of an archive
             and len(unknown) <= 100
             and len(self.learned) < LEARNED
             and not unknown.rstrip().endswith(("(", "=", ","))
