@@ -71,7 +71,7 @@ FIRST = [
     ("TypeError: __init__() got an unexpected keyword argument 'load_in_4bit'\n", "argument-unknown", "Pass quantization_config=BitsAndBytesConfig(load_in_4bit=True)"),
     ("TypeError: __init__() got an unexpected keyword argument 'torch_dtype'\n", "argument-unknown", "Leave torch_dtype out"),
     ("ValueError: Expected input batch_size (784) to match target batch_size (64).\n", "target-shape", "Keep one row for each label, x.flatten(1)"),
-    (MAC, "cuda-on-mac", "Change the line that calls .cuda()"),
+    (MAC, "cuda-on-mac", "Change .cuda() to .to('mps') or .to('cpu')"),
     ("$ python demo.py --device=mps\n" + MAC, "cuda-on-mac", "Run it on a machine with an NVIDIA GPU"),
 ]  # fmt: skip
 
