@@ -23,7 +23,8 @@ from torchdoctor.model import Quoted
      ("error: 0", 2), ("error: 0.998", 0), ("1.0 errors", 0), ("did not run successfully", 0),
      ("finished with errors: 3", 0), ("epoch 3", 0), ("training completed", 2),
      ("[PG ID 0 Rank 3] last enqueued NCCL work: 91, last completed NCCL work: 88.", 0),
-     ("utt 11 ok", 2), ("okay", 0)],
+     ("utt 11 ok", 2), ("okay", 0),
+     ("HTTP request sent, awaiting response... 200 OK", 0)],  # a later cell of the notebook
 )  # fmt: skip
 def test_goodness(text: str, value: int) -> None:
     assert goodness(text) == value

@@ -47,7 +47,7 @@ def lines_of(text: str) -> list[str] | None:
         return _of_journal(table)
     if isinstance(table.get("log"), str) and ("stream" in table or "time" in table):  # Docker's json-file
         return _behind(_text(table.get("time")), table["log"])
-    return _of_error_file(table) or _of_logger(table, text)
+    return _of_error_file(table) or _of_lambda(table) or _of_logger(table, text)
 
 
 def _behind(lead: str, text: str) -> list[str]:
@@ -79,6 +79,19 @@ def _of_error_file(table: dict[str, Any]) -> list[str] | None:
     extra = message.get("extraInfo") if isinstance(message, dict) else None
     trace = extra.get("py_callstack") if isinstance(extra, dict) else None
     return _behind(_moment(extra.get("timestamp"), 1), trace) if extra and isinstance(trace, str) else None
+
+
+def _of_lambda(answer: dict[str, Any]) -> list[str] | None:
+    """The exception that AWS Lambda answers with, as Python prints it.
+
+    Source: awslambdaric/bootstrap.py, make_error() and build_fault_result().
+    """
+    kind, message, frames = (answer.get(name) for name in ("errorType", "errorMessage", "stackTrace"))
+    if not isinstance(kind, str) or not isinstance(message, str):
+        return None
+    stack = "".join(map(str, frames)).rstrip("\n") if isinstance(frames, list) else ""
+    trace = f"{_HEADER}:\n{stack}\n" if stack else ""
+    return _behind("", f"{trace}{kind}: {message}")
 
 
 def _of_journal(entry: dict[str, Any]) -> list[str]:

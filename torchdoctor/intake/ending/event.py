@@ -24,6 +24,7 @@ _REPORTS = (EventKind.NCCL, EventKind.KERNEL_LOG, EventKind.WARNING)
 _NAMES_ERROR = (
     r"\b[A-Z]\w*(?:Error|Exception)\b(?: ?: |\()(?!\d+\.\d)|\b(?:fatal )?error: (?!\d)\S"
     r"|\bfailed with (?:status|error|exit|return)(?: code)? (?:0x[\da-f]{1,8}|-?[1-9]\d{0,5})\b"
+    r"|^\s*\"errorMessage\": \"\S"  # what AWS Lambda answers
 )
 # how programs and NCCL's tests say in a line of their own that something failed
 _TELLS_FAILURE = (
@@ -34,6 +35,7 @@ _TELLS_FAILURE = (
     r"|^Result = FAIL\b|^\s*CMake Error\b"
     r"|^\s*× \S|^g?make(?:\[\d+\])?: \*\*\* |^npm ERR! |^thread '[^']{1,80}' panicked at "  # uv and pip, …
     r"|^\S{0,80}?(?:sh|sh\[\d+\]): (?:line )?(?:\d+: )?[\w./+-]{1,80}: (?:command )?not found$"  # a shell
+    r"|^Unknown (?:builtin op|type name)\b"  # TorchScript's compiler
     r"|\.so[\w.]{0,20}: cannot open shared object file"  # the loader, in a line of the program that asked it
 )
 
