@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from torchdoctor.engine import commands, launch, packages, surroundings
+from torchdoctor.engine import commands, launch, surroundings
 from torchdoctor.engine.conditions import holds
 from torchdoctor.engine.wording import COMMANDS, asked, filled, first_known, to_put_in
 from torchdoctor.model import Fact, Fix, State
@@ -97,7 +97,10 @@ class Advice:
         """A command of the rule in this reader's shell; None where it is not for his platform."""
         if not command or not commands.fits(command, self._seen):
             return None
-        command = packages.named(command, self._ask(self._places[0]))
+        if "pip" in command or "PACKAGE" in command:
+            from torchdoctor.engine import packages
+
+            command = packages.named(command, self._ask(self._places[0]))
         if " train.py" in command:
             ranked = self._places[0].event.rank is not None
             started = launch.started(command, self._launch(), ranked)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from torchdoctor.engine.build_reading import is_of_installer
 from torchdoctor.engine.textfacts import related
 from torchdoctor.model import Event, EventKind, Frame, RelationKind, Transcript
 
@@ -75,7 +74,7 @@ def _nearby(events: list[Event], transcript: Transcript) -> Frame | None:
     the user's.
     """
     event = events[0]
-    if _package(events, transcript) is not None or is_of_installer(event):
+    if _package(events, transcript) is not None or _of_installer(event):
         return None
     after = transcript.events[event.id + 1 : event.id + NEAR]
     before = transcript.events[max(0, event.id - NEAR) : event.id]
@@ -99,6 +98,15 @@ def _shown(events: list[Event], transcript: Transcript) -> Frame | None:
         return None
     stacks = (one for one in transcript.events if one.kind is EventKind.STACK and not one.quoted)
     return next((frame for stack in stacks if (frame := own_frame(stack, transcript)) is not None), None)
+
+
+def _of_installer(event: Event) -> bool:
+    """Is it a line of pip's or uv's own? Most events are exceptions, and need not ask."""
+    if event.kind is EventKind.EXCEPTION:
+        return False
+    from torchdoctor.engine.build_reading import is_of_installer
+
+    return is_of_installer(event)
 
 
 def _package(events: list[Event], transcript: Transcript) -> Frame | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from torchdoctor.engine.build_reading import ANNOUNCED
 from torchdoctor.engine.context import went_on
 from torchdoctor.engine.finding import quote
 from torchdoctor.engine.frames import user_frame
@@ -165,6 +164,8 @@ def named(transcript: Transcript, *, failed: bool) -> Suspect | None:
     """
     if transcript.ending is Ending.GOOD:
         return None
+    from torchdoctor.engine.build_reading import ANNOUNCED
+
     announced: Event | None = None
     for event in transcript.events:
         if event.quoted or event.recovered or event.level in _REMARKS:

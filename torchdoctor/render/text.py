@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TextIO
 
 from torchdoctor.model import Outcome, Severity, Standing
-from torchdoctor.render import unknown, words
+from torchdoctor.render import words
 from torchdoctor.render.clean import clean, encodable
 from torchdoctor.render.styled import Styled
 from torchdoctor.typed import prompt
@@ -353,6 +353,8 @@ def _others(page: _Page, title: str, items: Sequence[Diagnosis]) -> None:
 
 
 def _unrecognised(page: _Page, report: Report) -> None:
+    from torchdoctor.render import unknown  # most reports have a rule
+
     title = f"A failure that no rule knows, in {words.sources(report.source)}"
     _verdict(page, _UNKNOWN, title, words.first_failure(report.first_failure))
     if report.suspect is not None:
@@ -367,6 +369,8 @@ def _unrecognised(page: _Page, report: Report) -> None:
 
 
 def _suspect(page: _Page, item: Suspect) -> None:
+    from torchdoctor.render import unknown
+
     page.head("What looks most like the cause")
     text = ": ".join(part for part in (item.type, item.message) if part)
     _quote(page, text or item.evidence.text, indent=4, lead=Styled(), limit=page.limit(6))
