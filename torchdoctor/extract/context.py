@@ -257,8 +257,10 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
     if model is not None:
         yield Fact.known("context.model", model[1], text.source(model.start()))
     for name, form, tag in (("job", slurm.JOB, "slurm"), ("pod", _POD, "kubernetes")):
+        if tag not in seen["runtime"]:
+            continue
         named = {found[found.lastindex or 0] for found in pattern(form).finditer(text.text)}
-        if len(named) == 1 and tag in seen["runtime"]:
+        if len(named) == 1:
             yield Fact.known(f"context.{name}", named.pop(), "text")
     ranks = len({one.rank for one in transcript.events if one.rank is not None})
     if ranks:

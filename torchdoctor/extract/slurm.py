@@ -23,8 +23,15 @@ JOB = (
 )
 
 
+# one of these stands in whatever the forms above find but the job's own number
+_ASKS = ("--n", "--gpus-per-task", "SLURM_", "srun", "#SBATCH", "sbatch")
+
+
 def asked_for(text: str) -> Iterator[Fact]:
     """What a job asked for: tasks of a node, GPUs of a task, and how many launchers a node ran."""
+
+    if not any(word in text for word in _ASKS):
+        return
 
     def number(form: str) -> int | None:
         found = pattern(form).search(text)
