@@ -29,3 +29,5 @@ DIMENSION = {tag: dimension for dimension, tags in TAGS.items() for tag in tags}
 USUAL = frozenset({"linux", "nvidia", "train", "user", "desktop"})
 # What says nothing of its neighbours: a notebook, a CI job and Ray may run in any container.
 BESIDE_OTHERS = frozenset({"ray", "jupyter", "ci"})
+# Programs that answer requests: a run of one is no training, and it is not started by torchrun.
+SERVERS = frozenset({"vllm", "sglang", "tgi"})

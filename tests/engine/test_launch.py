@@ -93,7 +93,7 @@ def test_a_program_of_one_process_keeps_its_start() -> None:
     ],
 )
 def test_a_variable_reaches_the_processes(launch: Launch, runtime: str, words: str) -> None:
-    told = where("export A=1", "Do it.", launch, {"runtime": frozenset({runtime} - {""})})
+    told = where("export A=1", "Do it.", {"runtime": frozenset({runtime} - {""})}, lambda: launch)
     assert words in told
     assert bool(words) == bool(told)
 

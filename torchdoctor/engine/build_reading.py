@@ -86,7 +86,6 @@ _TOOL = (
     r"(?:^|[\s/])(?P<name>[\w.+-]+): (?:command )?not found|unable to execute '(?P<tool>[^']+)'"
     r"|command '(?P<command>[^']+)' failed|^'(?P<windows>[^']+)' is not recognized"
 )
-_UNPACKED = r"pip-install-[^/]+/(?P<name>[\w.-]+?)_[0-9a-f]{32}/"
 
 
 def built(event: Event, transcript: Transcript) -> Reading | None:
@@ -183,11 +182,7 @@ def _compiled(event: Event, transcript: Transcript) -> Reading | None:
 
 def _whose(file: str) -> str | None:
     """The package whose sources hold a file, by its path."""
-    path = file.replace("\\", "/")
-    unpacked = pattern(_UNPACKED).search(path)
-    if unpacked is not None:
-        return unpacked["name"]
-    package = package_of(path) if path else ""
+    package = package_of(file) if file else ""
     return package if package not in ("", "python") else None
 
 

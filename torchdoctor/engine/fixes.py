@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from torchdoctor.engine import commands, launch, surroundings
@@ -80,7 +80,7 @@ class Advice:
 
     def _adapted(self, fix: Fix) -> Fix:
         run = self.command(fix.run)
-        where = launch.where(run, fix.do, self._launch(), self._seen) if run else ""
+        where = launch.where(run, fix.do, self._seen, lambda: self._launch) if run else ""
         blanks = "" if is_python(run or "") else to_put_in(run, fix.do, "")
         do = fix.do + (where or _restarts(fix.do, run or ""))
         return replace(fix, do=" ".join(filter(None, (do, blanks))), run=run)
@@ -103,12 +103,13 @@ class Advice:
             command = packages.named(command, self._ask(self._places[0]))
         if " train.py" in command:
             ranked = self._places[0].event.rank is not None
-            started = launch.started(command, self._launch(), ranked)
+            started = launch.started(command, self._launch, ranked)
             if started is None:
                 return None
             command = started
         return commands.adapted(command, self._seen, self._script, self._interpreter)
 
+    @cached_property
     def _launch(self) -> launch.Launch:
         return launch.of(self._seen, self._ask(self._places[0]), self._script)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from torchdoctor.context_tags import SERVERS
 from torchdoctor.engine.conditions import as_text
 from torchdoctor.model import Fact, State
 from torchdoctor.patterns import pattern
@@ -25,7 +26,6 @@ _LAUNCHERS = {
 }
 _SRUN = "srun python"
 _NPROC = r"--nproc[_-]per[_-]node[= ](\d{1,3}|gpu|cpu|auto)\b"
-_SERVERS = frozenset({"vllm", "sglang", "tgi"})
 
 _SET = r"(?P<set>(?:export )?(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|[^\s;&|']*) )*)"
 _RANKS = rf"{_SET}torchrun(?P<alone> --standalone)? --nproc_per_node=gpu train\.py(?P<rest>.*)"
@@ -52,7 +52,7 @@ def of(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact], script: s
     """The launcher that the text shows, else torchrun on one machine."""
     name = as_text(ask("launcher.name"))
     several = ask("launcher.several_nodes").state is State.KNOWN
-    server = script is None and bool(_SERVERS & seen.get("program", frozenset()))
+    server = script is None and bool(SERVERS & seen.get("program", frozenset()))
     nproc = pattern(_NPROC).search(as_text(ask("log.text")))
     here = "1" if "macos" in seen.get("system", ()) else "gpu"  # torchrun counts CUDA's devices alone
     count = f"--nproc_per_node={nproc[1] if nproc is not None else here}"
@@ -95,8 +95,11 @@ def started(command: str, launch: Launch, ranked: bool) -> str | None:
     return f"export {settings}"
 
 
-def where(run: str, do: str, launch: Launch, seen: Mapping[str, frozenset[str]]) -> str:
-    """Where the variables of a command have to be set, so that they reach all processes; "" for here."""
+def where(run: str, do: str, seen: Mapping[str, frozenset[str]], launched: Callable[[], Launch]) -> str:
+    """Where the variables of a command have to be set, so that they reach all processes; "" for here.
+
+    The launch is asked for last: most commands set none, and the text is searched for it.
+    """
     runtime = seen.get("runtime", frozenset())
     if "build" in seen.get("phase", ()) or re.search(r"every node|all nodes|job script", do):
         return ""
@@ -110,6 +113,7 @@ def where(run: str, do: str, launch: Launch, seen: Mapping[str, frozenset[str]])
         return " Set it on every node before ray start: the workers take their environment from there."
     if "slurm" in runtime:
         return " Put it into the job script, before srun."
+    launch = launched()
     if launch.begin.startswith("mpirun") and launch.several:
         return " Name it with mpirun -x, which takes it to the other nodes."
     return " Set it on every node before the program starts." if launch.several else ""

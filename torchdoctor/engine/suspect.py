@@ -105,9 +105,8 @@ def _suspect(event: Event, transcript: Transcript) -> Suspect:
     from torchdoctor.engine.reading import read
 
     apart = () if event.frames or event.type is None else tuple(frames_of(event, transcript))
-    event = (
-        replace(event, frames=apart) if apart else event
-    )  # a report, or a log cut in two, gives them apart
+    if apart:  # a report, or a log cut in two, gives them apart
+        event = replace(event, frames=apart)
     frame = user_frame(event, transcript)
     return Suspect(event.type, event.text, event.rank, frame, quote(event), reading=read(event, transcript))
 

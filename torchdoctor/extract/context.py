@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torchdoctor.context_tags import TAGS
+from torchdoctor.context_tags import SERVERS, TAGS
 from torchdoctor.extract import once_a_text, slurm
 from torchdoctor.extract.interpreter import interpreter_of
 from torchdoctor.model import Event, Fact, Frame, Transcript
@@ -32,7 +32,6 @@ FACTS: dict[str, str] = {
     "context.model": "text: the model that a server was started with, as the text names it first",
 }
 
-_SERVERS = {"vllm", "sglang", "tgi"}
 _EDGE_CHARS = 100_000  # of a long text its beginning and its end are searched
 _EVENT_CHARS = 4_000
 
@@ -253,7 +252,7 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
     if (board := pattern(_L4T).search(text.text)) is not None:
         yield Fact.known("context.l4t", f"{board[1]}.{board[2]}", text.source(board.start()))
     yield from slurm.asked_for(text.text)
-    model = pattern(_MODEL).search(text.text) if seen["program"].keys() & _SERVERS else None
+    model = pattern(_MODEL).search(text.text) if seen["program"].keys() & SERVERS else None
     if model is not None:
         yield Fact.known("context.model", model[1], text.source(model.start()))
     for name, form, tag in (("job", slurm.JOB, "slurm"), ("pod", _POD, "kubernetes")):

@@ -130,8 +130,6 @@ def package_of(file: str, short: bool = False) -> str:
         return "torch"
     if "/pytorch/torch/" in path or any(part in path for part in _TORCH_BUILD):
         return "torch"  # a clone of its repository
-    if path.startswith("code/__torch__/"):
-        return "torch"  # what torch.jit.save wrote into an archive
     if path.endswith((".pyx", ".pxi", ".pxd")) and path[:1] not in "/~" and "/" in path:
         return path.split("/", 1)[0]  # Cython prints paths from the package's root
     if _is_stdlib(path):
@@ -179,7 +177,7 @@ def _shipped(path: str) -> str:
                 return first
     at = path.rfind("/pip-install-")
     if at >= 0:  # pip-install-ulfkr2zw/flash-attn_4b67593759ae48ef/setup.py: what pip unpacked to build it
-        return path[at + 1 :].split("/")[1].partition("_")[0]
+        return re.sub(r"_[0-9a-f]{16,40}$", "", path[at + 1 :].split("/")[1])
     at = path.rfind("/spark/python/")
     rest = path[at + 14 :].removeprefix("lib/") if at >= 0 else ""
     first = rest.partition("/")[0]

@@ -62,7 +62,6 @@ _C10D = (
 _TORCHSERVE = r" \[[A-Z]{4,5} ?\] (?P<worker>W-\d{1,6}-[\w.-]{1,80})-std(?:out|err) [\w.]{1,60} - ?"
 _IN_RECORD = ("[rank", "[default", "[E ", "[W ", "#")  # what stands behind the prefix of a logger
 _BRACKET_LEVEL = rf"\[(?P<level>{_LEVEL})(?P<rest>[|:][^\]]{{0,80}})?\]\s*(?:[-:]\s+)?"
-_PASSED_ON = r"\w-std(?:out|err) MODEL_LOG - "  # TorchServe: what a worker printed, at a level of the server
 _SHORT_RECORD = rf"\[?(?P<level>{_LEVEL})(?:\]|(?=[ :|]))"
 
 
@@ -90,8 +89,6 @@ def split(text: str, learned: list[Shape]) -> tuple[Mark, int, int]:
         at = end
     if at == 0 and not mark.record:
         return NO_MARK, 0, 0
-    if mark.level == "INFO" and pattern(_PASSED_ON).search(text, 0, 200):
-        mark.level = None
     mark.key = "/".join(keys)
     return mark, shown, at
 
