@@ -462,6 +462,19 @@ def test_the_interpreter_behind_a_script_is_seen_while_it_runs(program: str, tmp
     assert (watch.python, watch.logs()) == (sys.executable, [str(log)])
 
 
+def test_a_process_that_is_new_is_looked_at_again_soon(program: str) -> None:
+    """It may not have become its program yet, and a rank that fails at once ends within seconds."""
+    watch = Watch([])
+    watch._pause = 5.0
+    with subprocess.Popen([sys.executable, program, "waits"], stdout=subprocess.PIPE) as process:
+        watch.look(process.pid)
+        assert watch.due() <= 0.5
+        watch._pause = 5.0
+        watch.look(process.pid)
+        assert watch.due() > 2
+        process.kill()
+
+
 def test_slurm_output_files_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     watch = Watch(["srun", "-n2", "--output=out-%t.log", "-e", "err-%3t.log", "--", "python", "-o", "x"])

@@ -155,7 +155,9 @@ def without_own_code(live: list[Finding], transcript: Transcript) -> list[Findin
         for one in own.occurrences
         if one.event.rank not in ranks
         and not any(
-            outer.id in told for outer in outers([one.event], transcript) if outer.type not in _LAUNCHERS
+            outer.id in told
+            for outer in outers([one.event], transcript)
+            if outer.kind is not EventKind.LAUNCHER and outer.type not in _LAUNCHERS
         )
     ]
     if len(left) == len(own.occurrences):

@@ -14,6 +14,7 @@ from torchdoctor.hang import procfs
 MOST = 256  # processes, and logs
 _FIRST_S, _LAST_S = 0.1, 5.0  # from one look to the next, twice as long each time
 _LOOKS = 3  # at one process: it may open its log a little later
+_AGAIN_S = 0.5  # after a look that met a new one, which may not have become its program yet
 _SHEBANG = 512
 _ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 # a pattern of Slurm's: %j, %t, %N, %3t
@@ -41,6 +42,8 @@ class Watch:
         self._pause = min(self._pause * 2, _LAST_S)
         for one in procfs.descendants([pid], MOST):
             looks = self._seen.get(one, 0)
+            if looks == 0:
+                self._pause = min(self._pause, _AGAIN_S)
             if looks < _LOOKS:
                 self._seen[one] = looks + 1
                 self._meet(one)
