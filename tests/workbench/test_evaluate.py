@@ -114,6 +114,20 @@ def test_a_label_that_becomes_a_rule_counts_from_then_on(folder: Path) -> None:
     assert (data["with_rule"], data["top1"]) == (5, 3)
 
 
+def test_a_special_case_of_the_label_is_right_and_counted_apart(folder: Path) -> None:
+    text = RULE.format(severity="later").replace('severity = "later"', 'severity = "fatal"')
+    special = folder / "rules" / "tensor" / "test-later.toml"
+    special.write_text(text, encoding="utf-8")
+    (folder / "x-later.txt").write_text("RuntimeError: this line means later number 3\n", encoding="utf-8")
+    (folder / "labels.tsv").write_text("case\tcause\talso\nx-later.txt\ttest-fatal\t\n")
+    apart = evaluate(str(folder), catalog.load(extra=[str(folder / "rules")])).as_data()
+    assert (apart["top1"], apart["by_special_case"], apart["wrong_and_confirmed"]) == (0, [], ["x-later.txt"])
+    special.write_text(text.replace("\nfamily", '\nrefines = ["test-fatal"]\nfamily', 1), encoding="utf-8")
+    refined = evaluate(str(folder), catalog.load(extra=[str(folder / "rules")])).as_data()
+    assert (refined["top1"], refined["by_special_case"]) == (1, ["x-later.txt"])
+    assert refined["wrong_and_confirmed"] == []
+
+
 def test_parts_are_told_by_the_beginning_of_the_names(result: Evaluation) -> None:
     parts = result.as_data()["by_part"]
     assert list(parts) == ["ag-", "fr-", "neg-", "x-"]

@@ -21,12 +21,17 @@ TOP = 3
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A case and what came out of it. ``has_rule`` says that the catalog knows the cause at all."""
+    """A case and what came out of it. ``has_rule`` says that the catalog knows the cause at all.
+
+    ``special`` are the rules that refine an expected one: a label names a cause that was known when it
+    was written, and a special case that has got a rule since is no other cause.
+    """
 
     case: Case
     report: Report
     family: str
     has_rule: bool
+    special: frozenset[str] = frozenset()
 
     @property
     def got(self) -> tuple[Diagnosis, ...]:
@@ -50,11 +55,16 @@ class Result:
     def right_within(self, places: int) -> bool:
         """An expected rule stands in these places, or nothing does where that is expected."""
         accepted = (self.case.rule, *self.case.also)
-        if any(item.rule in accepted for item in self.got[:places]):
+        if any(item.rule in accepted or item.rule in self.special for item in self.got[:places]):
             return True
         if UNRECOGNISED in accepted and self.report.outcome is Outcome.UNRECOGNISED:
             return True
         return NONE in accepted and not self.alarm
+
+    @property
+    def by_special_case(self) -> bool:
+        """The answer refines an expected rule."""
+        return bool(self.got) and self.got[0].rule in self.special
 
     @property
     def tick(self) -> bool:
@@ -144,6 +154,10 @@ class Evaluation:
         return tuple(item for item in self.negatives if not item.right_within(1))
 
     @property
+    def by_special_case(self) -> tuple[Result, ...]:
+        return tuple(item for item in self.results if item.by_special_case)
+
+    @property
     def ticks(self) -> tuple[Result, ...]:
         return tuple(item for item in self.results if item.tick)
 
@@ -180,6 +194,7 @@ class Evaluation:
             "with_rule": len(self.known),
             "top1": self.top(1).right,
             "top3": self.top(TOP).right,
+            "by_special_case": _names(self.by_special_case),
             "none_of_the_above": len(self.negatives),
             "false_positives": _names(self.false_positives),
             "wrong_and_confirmed": _names(self.wrong_and_confirmed),
@@ -214,7 +229,11 @@ def judge(case: Case, rules: RuleSet) -> Result:
     """Diagnose one case, without asking this machine. Raises IntakeError, CaseError."""
     report = diagnose(transcript(case), FactBook(facts(case)), rules)
     has_rule = case.rule in rules
-    return Result(case, report, rules.rule(case.rule).family if has_rule else "", has_rule)
+    family = rules.rule(case.rule).family if has_rule else ""
+    expected = {case.rule, *case.also}
+    special = (item.rule for item in report.diagnoses if item.rule not in expected)
+    refining = frozenset(rule for rule in special if expected.intersection(rules.rule(rule).refines))
+    return Result(case, report, family, has_rule, refining)
 
 
 def _rank(report: Report) -> int | None:

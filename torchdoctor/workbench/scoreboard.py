@@ -17,7 +17,11 @@ def in_words(result: Evaluation) -> str:
     lines += [f"  {name:<14} {one}   {three}" for name, one, three in families]
     if result.unknown:
         lines += ["", f"  no rule for the cause: {_unknown_in_words(result.unknown)}"]
-    named = (("Ticks on failures", result.ticks), ("Doubted, and nothing failed", result.doubted))
+    named = (
+        ("Right by a special case of the labelled rule", result.by_special_case),
+        ("Ticks on failures", result.ticks),
+        ("Doubted, and nothing failed", result.doubted),
+    )
     for title, found in named:
         if found:
             lines += ["", title, *(f"  {item.case.id}" for item in found)]
