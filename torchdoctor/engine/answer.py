@@ -9,6 +9,7 @@ from torchdoctor.engine.fixes import Advice
 from torchdoctor.engine.frames import user_frame
 from torchdoctor.engine.rank import reasons
 from torchdoctor.engine.select import Chain
+from torchdoctor.engine.textfacts import wrapped
 from torchdoctor.engine.wording import to_put_in
 from torchdoctor.model import Diagnosis, Event, EventKind, Evidence, FirstFailure, Link, Severity, Transcript
 
@@ -51,7 +52,7 @@ def answer(
         more=words.more,
         rank=rank,
         frame=user_frame(best.event, transcript, behind),
-        evidence=_evidence(best, head),
+        evidence=_evidence(best, head, transcript),
         missing=best.missing,
         leads_to=tuple(_link(member) for member in under),
         fixes=fixes,
@@ -84,8 +85,11 @@ def _best(head: Finding, first: FirstFailure | None) -> Occurrence:
     return next(on_first, best)
 
 
-def _evidence(best: Occurrence, head: Finding) -> tuple[Evidence, ...]:
+def _evidence(best: Occurrence, head: Finding, transcript: Transcript) -> tuple[Evidence, ...]:
+    """What shows the best place, the exception that it only hands on, then the other places."""
     evidence = list(best.evidence)
+    if (inner := wrapped(best.event, transcript)) is not None:
+        evidence.insert(1, quote(inner))
     seen = {(item.file, item.line) for item in evidence}
     for item in sorted(head.occurrences, key=lambda one: one.event.id):
         extra = quote(item.event, item.snippet)

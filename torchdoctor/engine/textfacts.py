@@ -8,7 +8,7 @@ from itertools import pairwise
 from torchdoctor.extract import once_a_text
 from torchdoctor.extract.progress import moves
 from torchdoctor.intake.frames import BUILT_ON_TORCH
-from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, Transcript
+from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, RelationKind, Transcript
 from torchdoctor.patterns import Patterns
 
 NEIGHBOURS = 200
@@ -31,6 +31,8 @@ FACTS = {
     "event.in_optimizer_step": "bool: raised by the update of an optimizer outside torch, not by a closure",
     "event.archived": "bool: code inside a TorchScript archive was running",
     "event.user_frame": "bool: the user's own code is in the frames",
+    "event.own_place": "text: file name and line of the innermost frame that is the user's own",
+    "event.inner": "text: class and message of the exception that it wraps, as that of a worker",
     "event.before": "text: up to 200 earlier events",
     "event.after": "text: up to 200 later events",
     "event.after_progress": "bool: training steps were printed before it",
@@ -223,7 +225,32 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         return "code/__torch__/" in event.text or any("code/__torch__/" in frame.file for frame in frames)
     if key == "user_frame":
         return any(not frame.package for frame in frames)
+    if key == "own_place":
+        own = next((frame for frame in reversed(frames) if not frame.package), None)
+        return f"{own.file.replace(chr(92), '/').rpartition('/')[2]}:{own.line}" if own is not None else None
+    if key == "inner":
+        inner = wrapped(event, transcript)
+        return _short(inner) if inner is not None else None
     return None
+
+
+def wrapped(event: Event, transcript: Transcript) -> Event | None:
+    """The innermost exception that it wraps, which the program that shows both only hands on; else None."""
+    found: Event | None = None
+    for _ in range(_FEW):
+        inside = (found or event).relations
+        at = next((one.event for one in inside if one.kind is RelationKind.WRAPS), None)
+        if at is None or not 0 <= at < len(transcript.events) or event.kind is not EventKind.EXCEPTION:
+            break
+        found = transcript.events[at]
+    return found if found is not None and found.type else None
+
+
+def _short(event: Event) -> str:
+    """The exception in one line: its class without the module, its message's first line."""
+    kind = (event.type or "").rpartition(".")[2]
+    said = event.text.strip().partition("\n")[0]
+    return f"{kind}: {said}" if said else kind
 
 
 def log_value(name: str, transcript: Transcript) -> FactValue:

@@ -70,7 +70,7 @@ def first_known(name: str, readings: Sequence[Occurrence], facts: TextFacts) -> 
 
 
 def filled(fix: Fix, ask: Callable[[str], Fact], sizes: frozenset[str] = frozenset()) -> Fix | None:
-    """The fix with its placeholders filled in; None when ``ask`` cannot tell one of them.
+    """The fix with its placeholders filled in; None when ``ask`` cannot tell one of them, or it is empty.
 
     ``sizes`` names the holes that hold bytes.
     """
@@ -84,6 +84,8 @@ def filled(fix: Fix, ask: Callable[[str], Fact], sizes: frozenset[str] = frozens
             return None
         # a command is shown whole, whatever its length
         values[name] = str(fact.value) if name.startswith(COMMANDS) else _in_words(name, fact, sizes)
+        if not values[name]:
+            return None
 
     do = _placeholder().sub(lambda found: values[found.group(1)], fix.do)
     return Fix(do, _command(fix.run, values) if fix.run else None, fix.risk)

@@ -28,7 +28,7 @@ _BETWEEN = frozenset((
     "_call_impl", "_wrapped_call_impl", "__call__", "decorate_context", "_fn", "wrapper", "inner",
     "autocast_decorator", "decorate_autocast", "custom_fwd", "_lru_cache_wrapper",
 ))  # fmt: skip
-_RAISES = r"^\s*(?:raise\b|assert\b)"
+_RAISES = r"^\s*(?:[^#'\"]*: *)?(?:raise|assert)\b"
 
 # class -> what the interpreter, the builtins and the standard library print with it
 _FORMS = {

@@ -93,8 +93,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     yield "model", model[1] if model else None
     yield "missing_count", len(missing)
     yield "mismatch_count", len(mismatches)
-    yield "missing", tuple(missing[:KEEP])
-    yield "unexpected", tuple(unexpected[:KEEP])
+    yield "missing", tuple(missing[:KEEP]) or None
+    yield "unexpected", tuple(unexpected[:KEEP]) or None
     if mismatches:
         yield from _mismatch_facts(mismatches)
     wrapped = model is not None and model.group(1) in _PARALLEL
