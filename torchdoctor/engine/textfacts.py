@@ -27,6 +27,8 @@ FACTS = {
     "event.last_code": "text: source line of the frame that raised",
     "event.raised_in": "text: package whose code raised, or called what raised in the standard library",
     "event.shadowing": "text: the user's own file that ran where a package imported a module of that name",
+    "event.clone": "text: the program of others that runs from its folder, and whose file raised",
+    "event.plugin": "text: the plug-in of another program whose file raised",
     "event.torch_tied": "bool: a frame or the text belongs to torch",
     "event.in_optimizer_step": "bool: raised by the update of an optimizer outside torch, not by a closure",
     "event.archived": "bool: code inside a TorchScript archive was running",
@@ -217,6 +219,13 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         return raiser.package or None if raiser is not None else None
     if key == "shadowing":
         return _shadowing(frames)
+    if key in ("clone", "plugin"):
+        from torchdoctor.engine import checkout
+
+        stack = event.frames or frames
+        if key == "clone":
+            return checkout.clone(stack)
+        return checkout.plugin(stack, _texts(transcript.events[max(0, event.id - 3) : event.id + 4]))
     if key == "in_optimizer_step":
         return _in_optimizer_step(list(event.frames) or frames)
     if key == "archived":

@@ -328,8 +328,10 @@ def _of_exception(item: Suspect) -> str:
             "Read what was printed around this line. If that does not say which call raised it, let the "
             "program print the traceback: logging.exception(), or do not catch it."
         )
-    if frame.package:
-        return f"Search the tracker of {frame.package} for the line below: its code raised, none of your own."
+    inside = item.reading is not None and item.reading.kind is ReadingKind.RAISED_INSIDE
+    owner = frame.package or (item.reading.owner if inside and item.reading is not None else "")
+    if owner:
+        return f"Search the tracker of {owner} for the line below: its code raised, none of your own."
     if frame.file.startswith(("<ipython-input", "Cell In", "/tmp/ipykernel")):
         return "Run %debug in the next cell: it stops where the exception was raised, with its variables."
     file = re.split(r"[\\/]", frame.file)[-1]
