@@ -332,6 +332,12 @@ def _of_exception(item: Suspect) -> str:
     owner = frame.package or (item.reading.owner if inside and item.reading is not None else "")
     if owner:
         return f"Search the tracker of {owner} for the line below: its code raised, none of your own."
+    imported = re.match(r"(?:import|from) (\w+)", frame.code)
+    if imported is not None and imported[1] != "__future__":
+        return (
+            f"Install {imported[1]} again, with what it imports: it fails while it is imported, before "
+            "code of your own runs. `pip check` shows packages that do not go together."
+        )
     if frame.file.startswith(("<ipython-input", "Cell In", "/tmp/ipykernel")):
         return "Run %debug in the next cell: it stops where the exception was raised, with its variables."
     file = re.split(r"[\\/]", frame.file)[-1]
@@ -359,7 +365,11 @@ _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
 _STAMP = rf"\d{{1,4}}[-/]\d\d(?:[-/]\d\d)?[ T,]+{_CLOCK}(?: ?[+-]\d{{4}}| UTC|Z)?|\b{_CLOCK}"
 # a name that a message puts between quotation marks: of a module, a header, a symbol, a type
 _QUOTED = r"(?<!\w)(['\"`])([^'\"`\n]{1,200})\1(?!\w)"
-_NAME = r"[A-Za-z_~<][\w.:<>,*&+()\[\]~ -]{0,59}"
+_NAME = r"-{0,2}[A-Za-z_~<][\w.:<>,*&+()\[\]~ -]{0,59}(?:::[\w./]{1,59})?"
+_IDENTIFIER = r"[A-Za-z_]\w*(?:(?:\.|::|_)[A-Za-z_]\w*)+"  # in what is quoted at length
+_LIBRARY = r"(?:[\w.~<>:+-]*[\\/])+(?=[\w.+-]+\.(?:so|dll|pyd|dylib)\b)"  # what stands before its name
+# a number that a program has a table for: error code 304, protocol: 5
+_CODE = r"(?i)\b((?:code|error|errno|status|protocol|opset)(?: is)?[:=]? )(\d{1,6})(?![\w.])"
 
 
 def search_line(item: Suspect) -> str:
@@ -373,14 +383,21 @@ def search_line(item: Suspect) -> str:
 
     def keep(found: re.Match[str]) -> str:
         """A mark for a name, or for what an address begins with; nothing for what else is quoted."""
-        inside = re.sub(_ADDRESS, r"\1", found[2])
-        if re.fullmatch(_NAME, inside) is None and not inside.endswith("://"):
-            return " "
+        inside = re.sub(_LIBRARY, "", re.sub(_ADDRESS, r"\1", found[2]))
+        named = re.fullmatch(_NAME, inside) is not None and inside.count(" ") <= 3
+        if not named and not inside.endswith("://"):
+            path = "/" in inside or "\\" in inside
+            return " " if path else f" {' '.join(re.findall(_IDENTIFIER, inside)[:2])} "
         kept.append(f"{found[1]}{inside}{found[1]}")
-        return f"\0{len(kept) - 1}\0" if inside.count(" ") <= 3 else " "
+        return f"\0{len(kept) - 1}\0"
 
-    bare = re.sub(r"https?://\S+", " ", re.sub(_GIVEN, " ", message))
+    def keep_code(found: re.Match[str]) -> str:
+        kept.append(found[2])
+        return f"{found[1]}\0{len(kept) - 1}\0"
+
+    bare = re.sub(r"https?://\S+|(?<![\w/.\\])b'[^'\n]*'", " ", re.sub(_GIVEN, " ", message))
     bare = re.sub(_QUOTED, keep, re.sub(_STAMP, " ", bare))
+    bare = re.sub(_CODE, keep_code, re.sub(_LIBRARY, "", bare))
     bare = re.sub(_ADDRESS, r"\1", bare)
     bare = re.sub(rf"(?<![\0:\w])(?:{_PATH})", " ", bare)
     bare = re.sub(rf"(?<!\0)(?:{_NUMBER})(?!\0)", " ", bare)
