@@ -10,7 +10,8 @@ import sample_reports
 from torchdoctor.model import Evidence, Frame, Reading, ReadingKind, Suspect
 from torchdoctor.render.html import to_html
 from torchdoctor.render.markdown import to_markdown
-from torchdoctor.render.unknown import next_step, reading, search_line
+from torchdoctor.render.unknown import next_step, reading
+from torchdoctor.render.unknown_search import search_line
 
 MISSING = ReadingKind.LIBRARY_MISSING
 BUILD, INSTALL = ReadingKind.BUILD_FAILED, ReadingKind.INSTALL_FAILED
