@@ -12,6 +12,7 @@ from torchdoctor.patterns import Patterns
 
 NEIGHBOURS = 200
 _FEW = 4  # events
+_LACKING = ("cannot import name", " has no attribute ", " is not a package")
 
 
 FACTS = {
@@ -205,6 +206,9 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         raiser = who_raised(event.frames or frames)
         return raiser.package or None if raiser is not None else None
     if key in ("shadowing", "namesake"):
+        imported = any(not frame.package and frame.function == "<module>" for frame in frames[1:])
+        if not imported and not any(words in event.text[:1_000] for words in _LACKING):
+            return None  # as of most failures, for which the module need not be there
         from torchdoctor.engine import shadow
 
         return (shadow.certain if key == "shadowing" else shadow.asked)(event, frames)
