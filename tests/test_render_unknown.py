@@ -10,7 +10,8 @@ import sample_reports
 from torchdoctor.model import Evidence, Frame, Reading, ReadingKind, Suspect
 from torchdoctor.render.html import to_html
 from torchdoctor.render.markdown import to_markdown
-from torchdoctor.render.unknown import next_step, reading, search_line
+from torchdoctor.render.unknown import next_step, reading
+from torchdoctor.render.unknown_search import search_line
 
 MISSING = ReadingKind.LIBRARY_MISSING
 BUILD, INSTALL = ReadingKind.BUILD_FAILED, ReadingKind.INSTALL_FAILED
@@ -153,6 +154,13 @@ def test_no_debugger_for_one_rank_of_many() -> None:
     assert step == "Print the variables that turn.py:3 uses, just before it, on rank 2."
 
 
+def test_a_package_that_fails_at_its_import_is_installed_again() -> None:
+    frame = Frame("/w/turn.py", 1, "<module>", "import knobs as k")
+    assert next_step(Suspect("AttributeError", "no turn", None, frame, Evidence("x", line=3))).startswith(
+        "Install knobs again, with what it imports"
+    )
+
+
 @pytest.mark.parametrize(
     ("message", "line"),
     [
@@ -169,6 +177,10 @@ def test_no_debugger_for_one_rank_of_many() -> None:
         ("expected [3, 4] at 0x7ff1, rev 8f1c2d6a0b41", "expected at rev"),
         ("CMake Error at a/CMakeLists.txt:4 (find):\n  No\n  knob.", "CMake Error at (find): No knob."),
         ("```knob broke```", "knob broke"),
+        ("no op 'knobs::turn.out/2', error code 304", "no op 'knobs::turn.out/2', error code 304"),
+        ("/opt/k/libknob.so.2: bad 'D:\\k\\turn.dll' b'\\x00'", "libknob.so.2: bad 'turn.dll'"),
+        ("Unsupported: 'call_knob on a.turn [Tensor(), int 3]'", "Unsupported: call_knob a.turn"),
+        ("option '--turn-by' of 'my knob/a' unknown", "option '--turn-by' of unknown"),
     ],
 )  # fmt: skip
 def test_names_stay_in_what_is_searched_for(message: str, line: str) -> None:

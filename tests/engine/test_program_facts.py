@@ -37,6 +37,53 @@ def test_own_file_that_ran_in_torchs_import() -> None:
     assert _value("event.shadowing", folder) == "/home/user/project/copy/__init__.py"
 
 
+_OWN = """Traceback (most recent call last):
+  File "{first}", line 1, in <module>
+    {code}
+  File "/srv/{inner}", line 3, in <module>
+    x = start()
+{raised}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "code", "inner", "raised", "certain", "asked"),
+    [
+        # a file that imports itself, whatever it fails at
+        ("onnx.py", "import onnx", "onnx.py", "NameError: name 'start' is not defined", True, False),
+        (
+            "/srv/run.py", "import random", "random.py",
+            "AttributeError: module 'random' has no attribute 'randint' (consider renaming "
+            "'/srv/random.py' since it has the same name as the standard library module named 'random' and "
+            "prevents importing that standard library module)",
+            True, True,
+        ),
+        # the reader may mean his own
+        (
+            "/srv/run.py", "import net", "datasets.py",
+            "ImportError: cannot import name 'load' from 'datasets' (/srv/datasets.py)", False, True,
+        ),
+        # two files of his that import each other; a package that fails while it is imported
+        (
+            "/srv/net.py", "from heads import Head", "heads.py",
+            "ImportError: cannot import name 'Net' from partially initialized module 'net' (most likely due "
+            "to a circular import) (/srv/net.py)", False, False,
+        ),
+        (
+            "/srv/run.py", "import datasets", "v/lib/python3.9/site-packages/datasets/load.py",
+            "AttributeError: partially initialized module 'datasets' has no attribute 'utils' (most likely "
+            "due to a circular import)", False, False,
+        ),
+    ],
+)  # fmt: skip
+def test_own_file_with_the_name_of_a_module(
+    first: str, code: str, inner: str, raised: str, certain: bool, asked: bool
+) -> None:
+    text = _OWN.format(first=first, code=code, inner=inner, raised=raised)
+    assert _value("event.shadowing", text) == (f"/srv/{inner}" if certain else None)
+    assert _value("event.namesake", text) == (f"/srv/{inner}" if asked else None)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

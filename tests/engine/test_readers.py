@@ -37,6 +37,11 @@ CLONE = (
     '  File "{file}", line 71, in <module>\n    main()\n  File "{inner}", line 102, in start\n    limit = engine.max_ragged_tokens\n'
     "AttributeError: 'InferenceEngineV2' object has no attribute 'max_ragged_tokens'\n"
 )
+STARTED = (
+    'Traceback (most recent call last):\n  File "{first}", line 8, in <module>\n    main()\n'
+    '  File "{inner}", line 96, in build\n    limit = engine.max_ragged_tokens\n'
+    "AttributeError: 'KoboTask' object has no attribute 'max_ragged_tokens'\n"
+)
 MII = "/srv/DeepSpeed-MII/mii/"
 MAC = (
     'Traceback (most recent call last):\n  File "/Users/me/net/demo.py", line 4, in <module>\n    x = x.cuda()\n'
@@ -66,6 +71,16 @@ FIRST = [
      "Compare the versions of deepspeed-mii and deepspeed, on which it is built"),
     # a script beside the package is the reader's own, and so is a module that lies at its top
     (CLONE.format(file="/srv/kobo/kobo/train.py", inner="/srv/kobo/kobo/loop.py"), "own-code-error", "Correct the name max_ragged_tokens"),
+    # a program of others: by its own command, as an example of many, from a download, as a plug-in; not its own tests
+    (STARTED.format(first="/v/bin/kobo-train", inner="/srv/kobo/kobo_cli/train.py").replace(
+        "AttributeError", '  File "/srv/kobo/kobo/tasks/asr.py", line 7, in build\n    x\nAttributeError'), "own-code-error", "Bring kobo and the packages that it imports"),
+    (STARTED.format(first="/srv/Kobo/examples/asr/ctc/train.py", inner="/srv/Kobo/kobo/core/model.py"), "own-code-error", "Bring Kobo and the packages"),
+    (STARTED.format(first="/srv/kobo-main/train.py", inner="/srv/kobo-main/net.py"), "own-code-error", "Bring kobo and the packages"),
+    (STARTED.format(first="D:\\UI\\main.py", inner="D:\\UI\\custom_nodes\\kobo-nodes\\a.py"), "own-code-error", "Update kobo-nodes and the program that loads it"),
+    ("*** Error running process: D:\\ui\\extensions\\kobo\\a.py\n" + STARTED.format(first="D:\\ui\\a.py", inner="D:\\ui\\b.py"), "own-code-error", "Update kobo and the program"),
+    (STARTED.format(first="/home/runner/work/kobo/kobo/kobo/tests/a/b.py", inner="/home/runner/work/kobo/kobo/kobo/loop.py"), "own-code-error", "Correct the name"),
+    ("AttributeError: module 'kobo' has no attribute 'fit'\n".join((STARTED.format(first="/srv/a.py", inner="/srv/b.py").partition("AttributeE")[0], "")),
+     "own-code-error", "Look which file kobo is"),
     ('Traceback (most recent call last):\n  File "/v/lib/python3.7/site-packages/accelerate/optimizer.py", line 134, in step\n    self.scaler.step(x)\n'
      "ValueError: Attempting to unscale FP16 gradients.\n", "amp-fp16-grad", "Keep the weights that are trained in float32"),
     ("TypeError: __init__() got an unexpected keyword argument 'load_in_4bit'\n", "argument-unknown", "Pass quantization_config=BitsAndBytesConfig(load_in_4bit=True)"),

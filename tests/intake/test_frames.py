@@ -336,13 +336,27 @@ def test_a_frame_without_its_front_is_one_again() -> None:
         ["  File ", '"/opt/net/data.py", line ', "308, in _loop"],
         ['  File "/opt/net/data.py", ', "line 308, in _loop"],
         ['  File "/opt/net/data.py", line', "308, in _loop"],
+        # a terminal breaks at its width, a page indents what it broke
+        ['  File "/opt/net/data.py", lin', "e 308, in _loop"],
+        ['  File "/opt/net/data.py", line 3', "08, in _loop"],
+        ['  File "/opt/net/data.py', '", line 308, in _loop'],
+        ['  File "/opt/ne', '     t/data.py", line 308, in _loop'],
+        ['  File "/op', "t/net/dat", 'a.py", li', "ne 308, in _loop"],
     ],
 )
-def test_a_frame_that_a_console_broke_at_blanks_is_joined(lines: list[str]) -> None:
+def test_a_frame_that_was_broken_is_joined(lines: list[str]) -> None:
     mender = FrameMender()
     for number, line in enumerate(lines[:-1]):
         assert mender.take(number + 5, line) == []
     assert mender.take(9, lines[-1]) == [(5, '  File "/opt/net/data.py", line 308, in _loop')]
+
+
+def test_behind_the_tag_of_a_rank_a_broken_frame_is_joined_too() -> None:
+    mender = FrameMender()
+    assert mender.take(3, '[rank1]:   File "/opt/lib/python3.12/site-pack') == []
+    assert mender.take(4, 'ages/net/data.py", line 308, in _loop') == [
+        (3, '[rank1]:   File "/opt/lib/python3.12/site-packages/net/data.py", line 308, in _loop')
+    ]
 
 
 def test_what_only_begins_like_one_is_given_back() -> None:

@@ -87,14 +87,26 @@ def raised(kind: str, text: str, stack: Event) -> Reading | None:
 
 
 def inside(event: Event) -> Reading | None:
-    """Where a package raised it, with no code but packages' in the stack: a server's worker, a build."""
+    """Where a package raised it, with no code but packages' in the stack: a server's worker, a build.
+
+    Or a clone of others' program, whose files are in no package.
+    """
     frame = who_raised(event.frames)
-    if frame is None or not frame.package or any(not one.package for one in event.frames):
+    if frame is None:
+        return None
+    owner = frame.package
+    if not owner:
+        from torchdoctor.engine import checkout
+
+        owner = checkout.plugin(event.frames) or checkout.clone(event.frames) or ""
+    elif any(not one.package for one in event.frames):
+        return None
+    if not owner:
         return None
     at = re.split(r"[\\/]", frame.file)[-1]
     place = at if frame.line is None else f"{at}:{frame.line}"
     name = frame.function if frame.function[:1] != "<" else None
-    return Reading(ReadingKind.RAISED_INSIDE, frame.package, name, place=place)
+    return Reading(ReadingKind.RAISED_INSIDE, owner, name, place=place)
 
 
 def _reported(event: Event) -> Reading | None:

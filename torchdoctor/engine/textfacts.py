@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
 
 from torchdoctor.extract import once_a_text
 from torchdoctor.extract.progress import moves
@@ -13,6 +12,7 @@ from torchdoctor.patterns import Patterns
 
 NEIGHBOURS = 200
 _FEW = 4  # events
+_LACKING = ("cannot import name", " has no attribute ", " is not a package")
 
 
 FACTS = {
@@ -26,7 +26,10 @@ FACTS = {
     "event.code": "text: source lines quoted in the frames",
     "event.last_code": "text: source line of the frame that raised",
     "event.raised_in": "text: package whose code raised, or called what raised in the standard library",
-    "event.shadowing": "text: the user's own file that ran where a package imported a module of that name",
+    "event.shadowing": "text: the user's own file that was taken where a module of that name was meant",
+    "event.namesake": "text: the user's own file, named as a well-known module, that lacks what was asked",
+    "event.clone": "text: the program of others that runs from its folder, and whose file raised",
+    "event.plugin": "text: the plug-in of another program whose file raised",
     "event.torch_tied": "bool: a frame or the text belongs to torch",
     "event.in_optimizer_step": "bool: raised by the update of an optimizer outside torch, not by a closure",
     "event.archived": "bool: code inside a TorchScript archive was running",
@@ -147,19 +150,6 @@ def _texts(events: Iterable[Event]) -> str:
     )
 
 
-def _shadowing(frames: list[Frame]) -> str | None:
-    """The user's own file that an ``import`` in a package's module ran: ``from copy import deepcopy``."""
-    for outer, inner in pairwise(frames):
-        if not outer.package or inner.package or not outer.function == inner.function == "<module>":
-            continue
-        folder, _, name = inner.file.replace("\\", "/").rpartition("/")
-        module = name.removesuffix(".py")
-        module = folder.rpartition("/")[2] if module == "__init__" else module
-        if outer.code.startswith((f"import {module}", f"from {module} import", f"from {module}.")):
-            return inner.file
-    return None
-
-
 def _in_optimizer_step(frames: list[Frame]) -> bool:
     """Did the step of an optimizer outside torch raise it? What a closure runs stands in other files."""
     hooked = [
@@ -217,8 +207,20 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
     if key == "raised_in":
         raiser = who_raised(event.frames or frames)
         return raiser.package or None if raiser is not None else None
-    if key == "shadowing":
-        return _shadowing(frames)
+    if key in ("shadowing", "namesake"):
+        imported = any(not frame.package and frame.function == "<module>" for frame in frames[1:])
+        if not imported and not any(words in event.text[:1_000] for words in _LACKING):
+            return None  # as of most failures, for which the module need not be there
+        from torchdoctor.engine import shadow
+
+        return (shadow.certain if key == "shadowing" else shadow.asked)(event, frames)
+    if key in ("clone", "plugin"):
+        from torchdoctor.engine import checkout
+
+        stack = event.frames or frames
+        if key == "clone":
+            return checkout.clone(stack)
+        return checkout.plugin(stack, _texts(transcript.events[max(0, event.id - 3) : event.id + 4]))
     if key == "in_optimizer_step":
         return _in_optimizer_step(list(event.frames) or frames)
     if key == "archived":

@@ -18,6 +18,7 @@ FACTS: dict[str, str] = {
     "python.suggests": "str: what Python says it may have been: Did you mean …",
     "python.unimported": "str: the module that Python says may not have been imported",
     "python.name": "str: the name, key, file or module that the message is about",
+    "python.module": "str: the module that lacks the attribute",
     "python.class": "str: the class that lacks the attribute, where it is none of Python's own types",
     "python.program": "str: the program that was to be started and was not found, as ffmpeg",
     "python.extension_package": "str: the package, compiled against torch, whose module is missing",
@@ -36,7 +37,8 @@ _FORMS = {
     "UnboundLocalError": r"(?:local variable|cannot access local variable) '(?P<name>[^']{1,200})'",
     "AttributeError": (
         r"(?:'(?P<cls>[\w.]{1,200})' object|type object '[\w.]{1,200}'|(?:partially initialized )?module "
-        r"'[\w.]{1,200}') has no attribute '(?P<name>[^']{1,200})'|'super' object has no attribute"
+        r"'(?P<module>[\w.]{1,200})'(?: from '[^'\n]{1,400}')?) has no attribute '(?P<name>[^']{1,200})'"
+        r"|'super' object has no attribute"
         r"|can't (?:set|delete) attribute"
     ),
     "TypeError": (
@@ -110,6 +112,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             yield "extension_package", torch_extensions.of_module(name)
     if kind == "AttributeError":
         owner = groups.get("cls") or ""
+        yield "module", groups.get("module")
         yield (
             "class",
             owner if owner[:1].isupper() and owner not in ("NoneType", "Namespace", "Tensor") else None,

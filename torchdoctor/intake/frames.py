@@ -293,6 +293,11 @@ def _project(path: str) -> tuple[str, str]:
     return "", ""
 
 
+def is_known(name: str) -> bool:
+    """Is it a package that many use, and nobody's own project?"""
+    return name in _KNOWN_PACKAGES
+
+
 def _folded(name: str) -> str:
     return name.lower().replace("_", "-")
 

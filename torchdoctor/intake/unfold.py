@@ -10,14 +10,16 @@ _RAISED = (
     r"(?:^|(?<=\s))(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|Iteration|Timeout)"
     r"(?:: (?=\S)|\s*$)"
 )
-# the rest of a frame whose path a narrow console broke: y", line 56, in train
-_REST = r'[^"\n]{0,160}", line \d+(?:, in [^"\n]*)?\s*$'
 # a frame whose front was left out when it was copied: site/net.py", line 56, in forward
 _CUT = r'[^\s"\'(=,\[{]{1,200}\.py", line \d+, in (?:<\w+>|[\w.<>]+)\s*$'
-# a frame that a console broke at its blanks: File, "net.py", line, 56, in forward
-_ENDS = ("File", '",', "line")
-_FOLDED = r'\s*File(?:\s+"[^"\n]{1,400}",(?:\s+line)?)?\s*$'
-_WHOLE = r'\s*File "[^"\n]{1,400}", line \d+, in \S'
+# a frame that a console or a page broke, as far as its first lines have it: File "C:\\net, File "net.py", lin
+_BEGUN = (
+    r'(?:.{0,120}\s)?File(?:\s*|\s+"(?:(?P<open>[^"\n]{0,400})|[^"\n]{1,400}"(?:,\s*(?:l|li|lin|line)?\s*'
+    r"|, line (?P<line>\d{1,9})(?:,(?: (?:i|in ?)?)?)?)?))$"
+)
+_WHOLE = r'(?:.{0,120}\s)?File "[^"\n]{1,400}", line \d{1,9}(?P<where>, in \S[^"\n]*)?\s*$'
+_PIECE = r"[^\s\"'][^\"'\n]{0,200}[\\/][^\"'\n]{0,200}$"  # of a path, which fills a line of its own
+_PIECES = 4
 _MOST = 20  # physical lines that one flattened traceback is looked for in
 _NAME = r'\s*"name": "([A-Za-z]\w*(?:Error|Exception))",\s*$'
 _MESSAGE = r'\s*"message": "(.*)",\s*$'
@@ -25,46 +27,54 @@ _KEYS = r'\s*(?:\{\s*)?"(?:name|message|stack)":? ?"'
 
 
 class FrameMender:
-    """Takes physical lines; a frame that was broken in its path, or lost its front, comes back whole."""
+    """Takes physical lines; a frame that was broken, or lost its front, comes back whole."""
 
-    __slots__ = ("_broken",)
+    __slots__ = ("_held", "_text")
 
     def __init__(self) -> None:
-        self._broken: tuple[int, str] | None = None  # a frame whose path goes on in the next line
+        self._held: list[tuple[int, str]] = []  # the lines of a frame that goes on in the next one
+        self._text = ""  # what they say together
 
     def take(self, number: int, text: str) -> list[tuple[int, str]] | None:
         """The lines to read instead of this one, numbered; None to read it as it stands."""
-        before, self._broken = self._broken, None
-        quote = text.find('"')
-        if before is not None and quote > 0 and pattern(_REST).match(text):
-            return [(before[0], before[1].rstrip("\r\n") + text)]
-        if before is not None and quote <= 8 and (joined := _joined(before[1], text)) is not None:
-            if pattern(_WHOLE).match(joined):
-                return [(before[0], joined)]
-            self._broken = (before[0], joined)
-            return []
-        given = [] if before is None else [before]
-        if text.rstrip().endswith(_ENDS) and pattern(_FOLDED).match(text):
-            self._broken = (number, text)
-            return given
-        if quote >= 0 and text.find('"', quote + 1) < 0:
-            if text[max(0, quote - 5) : quote] == "File " and not text[: quote - 5].strip():
-                self._broken = (number, text)
-                return given
-            if text[quote : quote + 7] == '", line' and pattern(_CUT).match(text):
-                return [*given, (number, f'  File "{text.strip()}')]
-        return [*given, (number, text)] if given else None
+        held, self._held = self._held, []
+        if held:
+            joined, whole = _grown(self._text, text)
+            if whole:
+                return [(held[0][0], joined)]
+            if joined and len(held) < _PIECES:
+                self._held, self._text = [*held, (number, text)], joined
+                return []
+        if "File" in text and pattern(_BEGUN).match(text.rstrip("\r\n")):
+            self._held, self._text = [(number, text)], text.rstrip("\r\n")
+            return held
+        if '.py", line ' in text and pattern(_CUT).match(text):
+            return [*held, (number, f'  File "{text.strip()}')]
+        return [*held, (number, text)] if held else None
 
     def rest(self) -> list[tuple[int, str]]:
         """What is still held when the input ends."""
-        broken, self._broken = self._broken, None
-        return [] if broken is None else [broken]
+        held, self._held = self._held, []
+        return held
 
 
-def _joined(held: str, text: str) -> str | None:
-    """A folded frame and what comes next of it; None where that is something else."""
-    joined = f"{held.rstrip()} {text.strip()}"
-    return joined if pattern(_WHOLE).match(joined) or pattern(_FOLDED).match(joined) else None
+def _grown(begun: str, text: str) -> tuple[str, bool]:
+    """(a frame that was begun with what this line adds, is that the whole); "" where it adds nothing.
+
+    One blank at the line's head may be the path's own; more of them only indent what was broken.
+    """
+    found = pattern(_BEGUN).match(begun)
+    rest = text.strip() if text[:2].isspace() else text.rstrip()
+    if found is None or not rest:
+        return "", False
+    in_path = found["open"] is not None
+    for joined in (begun + rest, f"{begun.rstrip()} {rest.strip()}")[: 1 if in_path else 2]:
+        whole = pattern(_WHOLE).match(joined)
+        if whole is not None and (whole["where"] or not found["line"]):
+            return joined, True
+        if pattern(_BEGUN).match(joined) and (not in_path or '"' in rest or pattern(_PIECE).match(rest)):
+            return joined, False
+    return "", False
 
 
 class Unfolder:

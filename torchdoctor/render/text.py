@@ -353,7 +353,7 @@ def _others(page: _Page, title: str, items: Sequence[Diagnosis]) -> None:
 
 
 def _unrecognised(page: _Page, report: Report) -> None:
-    from torchdoctor.render import unknown  # most reports have a rule
+    from torchdoctor.render import unknown, unknown_search  # most reports have a rule
 
     title = f"A failure that no rule knows, in {words.sources(report.source)}"
     _verdict(page, _UNKNOWN, title, words.first_failure(report.first_failure))
@@ -362,7 +362,7 @@ def _unrecognised(page: _Page, report: Report) -> None:
     _timeline(page, report)
     if report.suspect is not None:
         page.paragraphs("What to do", [unknown.next_step(report.suspect)])
-        line = unknown.search_line(report.suspect)
+        line = unknown_search.search_line(report.suspect)
         page.paragraphs("To search for", [line] if line else [])
     if page.verbose:
         page.paragraphs("To teach it", [words.NEW_RULE])

@@ -1,4 +1,4 @@
-"""What is said of a failure that no rule knows: what it says by itself, the next step, what to search for."""
+"""What is said of a failure that no rule knows: what it says by itself, and the next step."""
 
 from __future__ import annotations
 
@@ -328,8 +328,16 @@ def _of_exception(item: Suspect) -> str:
             "Read what was printed around this line. If that does not say which call raised it, let the "
             "program print the traceback: logging.exception(), or do not catch it."
         )
-    if frame.package:
-        return f"Search the tracker of {frame.package} for the line below: its code raised, none of your own."
+    inside = item.reading is not None and item.reading.kind is ReadingKind.RAISED_INSIDE
+    owner = frame.package or (item.reading.owner if inside and item.reading is not None else "")
+    if owner:
+        return f"Search the tracker of {owner} for the line below: its code raised, none of your own."
+    imported = re.match(r"(?:import|from) (\w+)", frame.code)
+    if imported is not None and imported[1] != "__future__":
+        return (
+            f"Install {imported[1]} again, with what it imports: it fails while it is imported, before "
+            "code of your own runs. `pip check` shows packages that do not go together."
+        )
     if frame.file.startswith(("<ipython-input", "Cell In", "/tmp/ipykernel")):
         return "Run %debug in the next cell: it stops where the exception was raised, with its variables."
     file = re.split(r"[\\/]", frame.file)[-1]
@@ -340,50 +348,3 @@ def _of_exception(item: Suspect) -> str:
         "Start the same command with `python -m pdb -c continue` in place of python: it stops at "
         f"{at}, with the variables of that line."
     )
-
-
-# what a tracker should not be asked for: addresses, paths, numbers, times, and values that somebody gave
-_ADDRESS = r"\b([a-z][a-z0-9+]{1,9}://)[^\s'\"`]*"
-_GIVEN = r"(?:(?<==)|(?<=\bfor user )|(?<=\bserver at ))(?:'[^'\n]*'|\"[^\"\n]*\")"
-_PATH = (
-    r"(?:[A-Za-z]:)?[\w.~<>-]*(?:[\\/][\w.<>+-]+){2,}[\\/]?|(?:[A-Za-z]:)?[~.]{0,2}[\\/][\w.<>+-]+"
-    r"|[\w.~-]+[\\/][\w.<>-]+"
-)
-_NUMBER = (
-    r"0x[0-9a-fA-F]+|(?<![\w.])(?<!rrno )(?<!WinError )[\d][\d.,:]*(?:[KMGT]i?B)?(?![\w.])"
-    r"|\b(?=[0-9a-f]*\d)[0-9a-f]{8,}\b"
-)
-_CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"
-_STAMP = rf"\d{{1,4}}[-/]\d\d(?:[-/]\d\d)?[ T,]+{_CLOCK}(?: ?[+-]\d{{4}}| UTC|Z)?|\b{_CLOCK}"
-# a name that a message puts between quotation marks: of a module, a header, a symbol, a type
-_QUOTED = r"(?<!\w)(['\"`])([^'\"`\n]{1,200})\1(?!\w)"
-_NAME = r"[A-Za-z_~<][\w.:<>,*&+()\[\]~ -]{0,59}"
-
-
-def search_line(item: Suspect) -> str:
-    """The message without paths, numbers and addresses, for a tracker; names between quotation marks stay."""
-    message = next((line for line in item.message.splitlines() if line.strip()), "")[:1_000].strip("`* ")
-    if message.startswith("CMake Error"):  # what it says stands in the lines below
-        message = " ".join(item.message[:400].split())
-    elif item.reading is not None and item.reading.kind is ReadingKind.LIBRARY_REPORTED:
-        message = message[max(0, message.find(item.reading.owner or "")) :]  # behind node, process and GPU
-    kept: list[str] = []
-
-    def keep(found: re.Match[str]) -> str:
-        """A mark for a name, or for what an address begins with; nothing for what else is quoted."""
-        inside = re.sub(_ADDRESS, r"\1", found[2])
-        if re.fullmatch(_NAME, inside) is None and not inside.endswith("://"):
-            return " "
-        kept.append(f"{found[1]}{inside}{found[1]}")
-        return f"\0{len(kept) - 1}\0" if inside.count(" ") <= 3 else " "
-
-    bare = re.sub(r"https?://\S+", " ", re.sub(_GIVEN, " ", message))
-    bare = re.sub(_QUOTED, keep, re.sub(_STAMP, " ", bare))
-    bare = re.sub(_ADDRESS, r"\1", bare)
-    bare = re.sub(rf"(?<![\0:\w])(?:{_PATH})", " ", bare)
-    bare = re.sub(rf"(?<!\0)(?:{_NUMBER})(?!\0)", " ", bare)
-    bare = re.sub(r"(?<!\w)[(\[{][\s,:]*[)\]}]", " ", bare)
-    bare = re.sub(r"([(\[{])\s+|\s+(?=[)\]}])", r"\1", bare)
-    bare = re.sub(r"\0(\d+)\0", lambda found: kept[int(found[1])], bare)
-    words = [word for word in bare.split() if any(sign.isalnum() for sign in word)]
-    return " ".join([*([item.type] if item.type else []), *words])[:160]
