@@ -142,7 +142,7 @@ def test_a_command_is_written_for_a_cell_of_a_notebook(
     [
         ("export TCNN_CUDA_ARCHITECTURES=86", "ENV TCNN_CUDA_ARCHITECTURES=86"),
         ("pip install ninja", "RUN pip install ninja"),
-        ("sudo apt-get install python3-dev", "RUN apt-get install python3-dev"),
+        ("sudo apt-get install python3-dev", "RUN apt-get update && apt-get install -y python3-dev"),
         ("nvcc --list-gpu-arch", "nvcc --list-gpu-arch"),
     ],
 )

@@ -26,12 +26,14 @@ _NEEDS = {
     ),
     ("apple", "macos"): ("xcode-select", "brew", "PYTORCH_MPS_HIGH_WATERMARK_RATIO", "torch.mps"),
     ("linux",): (
-        "apt-get", "ldconfig", "ldd", "dmesg", "modprobe", "systemctl", "journalctl", "LD_LIBRARY_PATH",
+        "apt-get", "dnf", "ldconfig", "ldd", "dmesg", "modprobe", "systemctl", "journalctl", "LD_LIBRARY_PATH",
         "sysctl", "/proc/", "/dev/shm", "/sys/", "dkms", "lspci", "getent", "ip -br", "fuser", "usermod",
         "mount", "nvidia-ctk", "apt-mark", "dmidecode", "ipmitool", "reboot", "poweroff", "ss -ltnp",
         "ss -tnp", "setsid", "mkswap", "rmmod", "ibstat", "ibv_devinfo", "show_gids", "free -h", "free -g",
         "vmstat", "smem", "nproc",
     ),
+    ("debian",): ("apt-get", "apt-mark"),
+    ("redhat",): ("dnf",),
     ("windows",): ("winget", "reg add", "netstat -ano", "py -m", "findstr", "Get-Counter"),
     ("slurm",): ("sbatch", "srun", "scontrol", "sacct", "sinfo"),
     ("kubernetes",): ("kubectl",),
@@ -62,6 +64,8 @@ _PROGRAM = r"(?:python|torchrun)\b[^;&|\n]{0,80}\btrain\.py[^;&|\n]{0,40}"
 # what the loader and Python read once, when a process starts: too late in a kernel that runs
 _AT_START = r"^(?:export )?(?:LD_[A-Z_]+|GLIBC_TUNABLES|PYTHON[A-Z0-9]+)="
 _INSTALLS = r"\b(?:pip|conda|apt-get) install\b"  # a step of an image, where one is built
+_APT = r"(?:apt-get update && )?apt-get install (?:-y )?"
+_EXPORT_LAST = r" && export [^&|;]+$"  # ends with the step
 _LIMIT = r"ulimit -\w \S"
 _SETTING = r"([A-Za-z_]\w*)=('[^']*'|\"[^\"]*\"|[^\s;&|]*)\s*"
 
@@ -100,8 +104,8 @@ def needs(command: str) -> list[frozenset[str]]:
     found = []
     told = any(word in command for some in _NEEDS.values() for word in some)  # seldom: the pattern is long
     for word in dict.fromkeys(match[0] for match in _word().finditer(command)) if told else ():
-        tags = next(tags for tags, words in _NEEDS.items() if word in words)
-        found.append(frozenset((*tags, "amd") if word in _HIP_TOO else tags))
+        for tags in (tags for tags, words in _NEEDS.items() if word in words):
+            found.append(frozenset((*tags, "amd") if word in _HIP_TOO else tags))
     if pattern(_CUDA_WHEEL).search(command):
         found.append(frozenset({"nvidia"}))
     return found
@@ -176,6 +180,9 @@ def _in_dockerfile(command: str) -> str:
     settings, rest = _settings(command)
     if settings and not rest:
         return f"ENV {command.removeprefix('export ')}"
+    if " install" in command:  # nobody answers there, and an image has no lists of packages
+        command = pattern(_APT).sub("apt-get update && apt-get install -y ", command)
+        command = pattern(_EXPORT_LAST).sub("", command)
     return f"RUN {command}" if pattern(_INSTALLS).search(command) else command
 
 

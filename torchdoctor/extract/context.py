@@ -15,7 +15,7 @@ from torchdoctor.extract.interpreter import interpreter_of
 from torchdoctor.model import Event, Fact, Frame, Transcript
 from torchdoctor.patterns import pattern
 
-DIMENSIONS = ("system", "device", "board", "runtime", "python", "program", "backend")
+DIMENSIONS = ("system", "distribution", "device", "board", "runtime", "python", "program", "backend")
 
 FACTS: dict[str, str] = {
     **{f"context.{name}": f"list: of {', '.join(TAGS[name])}" for name in DIMENSIONS},
@@ -48,6 +48,14 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "/home/", "/usr/lib/", "/usr/local/lib/", "/root/", "/opt/conda/", "/workspace/", "/data/", "/mnt/",
         ".so.", "ubuntu", "Ubuntu", "/proc/", "/dev/shm",
     ),
+    # by the folders of their compilers and kernels, and by name; debian stands for Ubuntu, too
+    "debian": ("/x86_64-linux-gnu/", "/aarch64-linux-gnu/", "/dist-packages/", "ubuntu", "Ubuntu", "Debian",
+               "apt-get "),
+    "redhat": ("/x86_64-redhat-linux/", "/aarch64-redhat-linux/", "(Red Hat ", "CentOS", "Rocky Linux",
+               "AlmaLinux", "Fedora", "/opt/rh/", ".el7", ".el8", ".el9"),
+    "arch": ("/opt/cuda/bin/", "/opt/cuda/targets/", "/opt/cuda/include/", "Arch Linux", "-arch1-", "Manjaro",
+             "MANJARO"),
+    "suse": ("/x86_64-suse-linux/", "SUSE"),
     "amd": (
         "HIP error", "HIP out of memory", "ROCm", "+rocm", "/rocm", "hipError", "Radeon", "gfx9", "gfx10",
         "gfx11", "gfx12", "MIOpen", "rocBLAS", "RCCL", "amdgpu", "HIP_VISIBLE_DEVICES", "HIP initialization",
