@@ -143,10 +143,21 @@ def test_a_command_is_written_for_a_cell_of_a_notebook(
         ("export TCNN_CUDA_ARCHITECTURES=86", "ENV TCNN_CUDA_ARCHITECTURES=86"),
         ("pip install ninja", "RUN pip install ninja"),
         ("sudo apt-get install python3-dev", "RUN apt-get update && apt-get install -y python3-dev"),
-        ("nvcc --list-gpu-arch", "nvcc --list-gpu-arch"),
+        ("nvcc --list-gpu-arch", "RUN nvcc --list-gpu-arch"),
+        ("nvidia-smi -L; nvcc --version", "RUN nvcc --version"),
+        ("sudo dmesg -T | tail", "sudo dmesg -T | tail"),  # of the host
+        ("unset LD_LIBRARY_PATH", "ENV LD_LIBRARY_PATH="),
+        ("ls -d /usr/local/cuda*; export CUDA_HOME=/usr/local/cuda", "ENV CUDA_HOME=/usr/local/cuda"),
+        ("export LD_LIBRARY_PATH=$(python -c 'print(1)')", None),  # ENV runs nothing
+        ("python -c 'import torch; print(torch.cuda.get_device_name())'", None),  # no GPU is there
+        ("uv venv --python 3.8 && uv pip install torch==1.7.0", "FROM python:3.8"),
+        (
+            "TORCH_CUDA_ARCH_LIST=$(python -c 'import torch; print(\"%d.%d\" % torch.cuda.get_device_capability())') pip install .",
+            "RUN TORCH_CUDA_ARCH_LIST=8.6 pip install .",
+        ),
     ],
 )
-def test_a_command_is_written_for_a_dockerfile(command: str, told: str) -> None:
+def test_a_command_is_written_for_a_dockerfile(command: str, told: str | None) -> None:
     assert adapted(command, {"runtime": frozenset({"dockerfile"})}, None) == told
 
 

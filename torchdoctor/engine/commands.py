@@ -63,9 +63,6 @@ _CELL_PIP = r"(?:!?\S*python\S* -m |!)?pip (?=(?:install|uninstall|list|show) )(
 _PROGRAM = r"(?:python|torchrun)\b[^;&|\n]{0,80}\btrain\.py[^;&|\n]{0,40}"
 # what the loader and Python read once, when a process starts: too late in a kernel that runs
 _AT_START = r"^(?:export )?(?:LD_[A-Z_]+|GLIBC_TUNABLES|PYTHON[A-Z0-9]+)="
-_INSTALLS = r"\b(?:pip|conda|apt-get) install\b"  # a step of an image, where one is built
-_APT = r"(?:apt-get update && )?apt-get install (?:-y )?"
-_EXPORT_LAST = r" && export [^&|;]+$"  # ends with the step
 _LIMIT = r"ulimit -\w \S"
 _SETTING = r"([A-Za-z_]\w*)=('[^']*'|\"[^\"]*\"|[^\s;&|]*)\s*"
 
@@ -151,7 +148,9 @@ def adapted(
         if module.isidentifier():
             command = re.sub(r"\b(import|from) train\b", rf"\1 {module}", command)
     if "dockerfile" in seen.get("runtime", ()):
-        return _in_dockerfile(command)
+        from torchdoctor.engine.dockerfile import instruction
+
+        return instruction(command)
     if "jupyter" in seen.get("runtime", ()):
         if pattern(_AT_START).match(command) and (script is None or command.startswith("export ")):
             return None if _HOSTED & seen["runtime"] else _before_jupyter(command)
@@ -173,17 +172,6 @@ def _pip(seen: Mapping[str, frozenset[str]], interpreter: str) -> Callable[[re.M
         return f"uv pip {found[1]}" if "uv" in seen.get("python", ()) and found[1] != "index" else found[0]
 
     return spelt
-
-
-def _in_dockerfile(command: str) -> str:
-    """The command as an instruction of a Dockerfile: what a shell exports does not reach its RUN lines."""
-    settings, rest = _settings(command)
-    if settings and not rest:
-        return f"ENV {command.removeprefix('export ')}"
-    if " install" in command:  # nobody answers there, and an image has no lists of packages
-        command = pattern(_APT).sub("apt-get update && apt-get install -y ", command)
-        command = pattern(_EXPORT_LAST).sub("", command)
-    return f"RUN {command}" if pattern(_INSTALLS).search(command) else command
 
 
 def _in_cell(command: str, script: str | None) -> str | None:

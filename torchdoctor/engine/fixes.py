@@ -118,6 +118,8 @@ def _restarts(do: str, run: str) -> str:
     """What a notebook or an image needs besides: what is read once, at the start, is set before it."""
     if run.startswith("ENV ") and "Dockerfile" not in do:
         return " It belongs into the Dockerfile, before that step."
+    if run.startswith("RUN TORCH_CUDA_ARCH_LIST=8.6 "):
+        return " Put in your card's number: 8.6 is an RTX 30, and the build sees no GPU."
     if run.startswith("%env "):
         return " Restart the kernel first."
     if run.startswith("%pip install ") and "estart" not in do:

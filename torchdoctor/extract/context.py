@@ -234,6 +234,12 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         yield Fact.known("context.script", script, "text")
 
 
+def builds_image(transcript: Transcript) -> bool:
+    """Is it the output of a step of a Dockerfile?"""
+    found = [fact.value for fact in _of_text(transcript) if fact.name == "context.runtime"]
+    return any(isinstance(tags, tuple) and "dockerfile" in tags for tags in found)
+
+
 @once_a_text
 def _of_text(transcript: Transcript) -> tuple[Fact, ...]:
     return tuple(_found(transcript))
