@@ -264,6 +264,8 @@ def test_what_needs_root_stands_last_on_a_machine_of_others(rules: RuleSet) -> N
         ("torch", {"gpu.lowest_capability": 6.1, "driver.cuda": "13.0"}, "{}cu126"),
         ("torch", {"driver.cuda": "11.4"}, "torch==2.7.1 torchvision==0.22.1 torchaudio==2.7.1 --index-url {}cu118"),
         ("torch", {"gpu.vendors": ("amd",)}, "{}rocm7.2"),
+        ("torch", {"gpu.vendors": ("amd",), "torch.version": "2.5.1+cu124"}, "torch==2.5.1 torchvision torchaudio --index-url {}rocm6.2"),
+        ("rocm", {"gpu.vendors": ("amd",), "torch.version": "2.6.0+rocm6.1"}, "torch==2.6.0 torchvision torchaudio --index-url {}rocm6.1"),
         ("torch", {"gpu.vendors": ("amd",), "os.name": "windows"}, "https://stable.repo.amd.com/rocm/whl-next/"),
         ("torch", {"gpu.vendors": ("intel",)}, "{}xpu"),
         ("torch", {"os.name": "macos"}, "--force-reinstall torch torchvision torchaudio"),

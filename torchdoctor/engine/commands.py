@@ -18,7 +18,8 @@ _NEEDS = {
     ("nvidia",): (
         "nvidia-smi", "nvcc", "compute-sanitizer", "CUDA_HOME", "CUDA_LAUNCH_BLOCKING", "nvidia-modprobe",
         "fuser -v /dev/nvidia*", "torch.cuda", "CUDA_VISIBLE_DEVICES", "TORCH_CUDA_ARCH_LIST",
-        "PYTORCH_CUDA_ALLOC_CONF", "NCCL_DEBUG", "NCCL_P2P_DISABLE", "NCCL_SOCKET_IFNAME", "NCCL_IB_DISABLE",
+        "PYTORCH_CUDA_ALLOC_CONF", "pytorch-cuda", "cudatoolkit", "cuda-nvcc", "NCCL_DEBUG",
+        "NCCL_P2P_DISABLE", "NCCL_SOCKET_IFNAME", "NCCL_IB_DISABLE",
     ),
     ("amd",): (
         "rocminfo", "rocm-smi", "HSA_OVERRIDE_GFX_VERSION", "HIP_VISIBLE_DEVICES",
@@ -26,7 +27,8 @@ _NEEDS = {
     ),
     ("apple", "macos"): ("xcode-select", "brew", "PYTORCH_MPS_HIGH_WATERMARK_RATIO", "torch.mps"),
     ("linux",): (
-        "apt-get", "dnf", "ldconfig", "ldd", "dmesg", "modprobe", "systemctl", "journalctl", "LD_LIBRARY_PATH",
+        "apt-get", "dnf", "ldconfig", "ldd",
+        "dmesg", "modprobe", "systemctl", "journalctl", "LD_LIBRARY_PATH",
         "sysctl", "/proc/", "/dev/shm", "/sys/", "dkms", "lspci", "getent", "ip -br", "fuser", "usermod",
         "mount", "nvidia-ctk", "apt-mark", "dmidecode", "ipmitool", "reboot", "poweroff", "ss -ltnp",
         "ss -tnp", "setsid", "mkswap", "rmmod", "ibstat", "ibv_devinfo", "show_gids", "free -h", "free -g",

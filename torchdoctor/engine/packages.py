@@ -47,7 +47,7 @@ def named(command: str, ask: Callable[[str], Fact]) -> str:
 
 
 def _again(command: str, ask: Callable[[str], Fact]) -> str:
-    """The command with the reader's own kind of build at its end: a program that compiles while it runs, or CMake."""
+    """The command with the reader's kind of build: a program that compiles while it runs, or CMake."""
     if any(call in as_text(ask("event.frames")) for call in _WHILE_RUNNING):
         return re.sub(_FOLDER_ALONE, "python train.py", command)
     text = as_text(ask("log.text"))

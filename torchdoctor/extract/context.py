@@ -120,6 +120,10 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "megatron": ("/megatron/", "Megatron"),
     "webui": ("stable-diffusion-webui", "webui.py", "webui-user"),
     "zluda": ("ZLUDA", "zluda", "Files\\AMD\\ROCm\\"),  # torch for CUDA over AMD's HIP SDK for Windows
+    "libtorch": (  # a program in C++ or Rust
+        "/libtorch/lib/", "/libtorch/include/", "libtorch\\lib", "<torch/torch.h>", "<torch/script.h>",
+        "torch::cuda::", "/tch-0.", "terminate called after throwing an instance of '",
+    ),
     "nccl": ("NCCL", "ProcessGroupNCCL", "RCCL"),
     "gloo": ("Gloo ", "gloo/", "ProcessGroupGloo"),
     "mpi": ("ProcessGroupMPI", "mpirun", "MPI_Init"),
@@ -135,6 +139,7 @@ _NOTHING = (
     r"|Found no NVIDIA driver|check that you have an NVIDIA GPU"
 )
 
+_PYTHON_FILE = r"^(?!code/)(?:.*\.py$|<(?:stdin|string|ipython))"  # code/ is of an archive of TorchScript
 _DRIVE = r"(?<![\w.@:/-])[A-Za-z]:[\\/]{1,2}\w"
 _OWN_GFX = r"(?:amdhsa--|GPU arch ?: ?|gcnArchName[=: '\"]+)(gfx\d{3,4}[a-f]?)\b"
 _POD = (
@@ -322,6 +327,12 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
             runtime.setdefault("colab", at)
     if "dockerfile" in runtime:  # a container that runs can be started again with other options
         _only(runtime, "dockerfile", runtime["dockerfile"])
+    if (
+        seen["backend"]
+        or "libtorch_python" in text.text
+        or any(pattern(_PYTHON_FILE).search(path) for path in text.paths)
+    ):
+        seen["program"].pop("libtorch", None)
     for notebook in ("colab", "kaggle"):
         if notebook in runtime:
             runtime.setdefault("jupyter", runtime[notebook])

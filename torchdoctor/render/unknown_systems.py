@@ -1,4 +1,4 @@
-"""The next step of a failure that no rule knows on macOS, on Windows and in the build of an image, where it is another."""
+"""The next step of a failure that no rule knows where it is another: macOS, Windows, an image's build."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def _image_step(item: Reading) -> str:
         )
     if kind is ReadingKind.PROGRAM_MISSING or problem == "missing-tool":
         return f"Install {name} before that step, {installs}; its package may have another name."
-    if kind is ReadingKind.BUILD_FAILED and problem in ("missing-header", "missing-library") and not item.wants:
+    if problem in ("missing-header", "missing-library") and not item.wants:
         return f"Install the development files that bring {name} before that step, {installs}."
     if kind is ReadingKind.BUILD_FAILED and problem == "cmake-too-new":
-        return f"Let CMake go on, `ENV CMAKE_POLICY_VERSION_MINIMUM={name}` before that step, or install CMake 3."
+        return f"Let CMake go on, with `ENV CMAKE_POLICY_VERSION_MINIMUM={name}` before that step."
     if kind is ReadingKind.INSTALL_FAILED and problem == "managed":
-        return "Start from an image whose Python is pip's own, `FROM python:3.12`, or make a venv in a RUN line."
+        return "Start from an image whose Python is not the system's, `FROM python:3.12`, or make a venv."
     return ""
 
 
