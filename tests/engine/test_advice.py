@@ -13,7 +13,7 @@ import pytest
 from torchdoctor.catalog import RuleSet
 from torchdoctor.catalog.rule import ConditionalFix
 from torchdoctor.engine import FactBook, diagnose
-from torchdoctor.engine.commands import adapted, fits, of_host
+from torchdoctor.engine.commands import adapted, fits, of_host, speaks
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.install import FACTS, command
 from torchdoctor.engine.surroundings import of_event, place
@@ -196,6 +196,24 @@ def test_triton_s_variable_is_that_of_the_assembler_that_it_ran(ptxas: str, rule
 
 def test_an_operator_of_the_reader_s_own_gets_a_kernel(rules: RuleSet) -> None:
     assert any("your own operator" in fix.do for fix in first(MPS.format("packing::pack4"), rules).fixes)
+
+
+@pytest.mark.parametrize(
+    ("do", "tag", "told"),
+    [
+        ("Take the CUDA that nvidia-smi shows.", ("system", "macos"), False),
+        ("Take the CUDA that nvidia-smi shows.", ("board", "jetson"), False),
+        ("Reinstall torch with the nvidia-* packages that it asks for.", ("board", "jetson"), False),
+        ("Reinstall torch with the nvidia-* packages that it asks for.", ("board", "aarch64"), True),
+        ("Install it with apt-get, or build it.", ("distribution", "arch"), False),
+        ("Install it with apt-get, or build it.", ("distribution", "debian"), True),
+        ("Put its folder first in LD_LIBRARY_PATH.", ("system", "windows"), False),
+        ("Install the driver and reboot.", ("system", "windows"), True),  # a word of English
+    ],
+)
+def test_a_sentence_names_tools_of_the_reader_s_platform(do: str, tag: tuple[str, str], told: bool) -> None:
+    devices = {"macos": "apple"}.get(tag[1], "nvidia")
+    assert speaks(do, {tag[0]: frozenset({tag[1]}), "device": frozenset({devices})}) is told
 
 
 @pytest.mark.parametrize("notebook", ["colab", "kaggle"])

@@ -46,6 +46,12 @@ _HIP_TOO = frozenset({"torch.cuda", "CUDA_VISIBLE_DEVICES", "PYTORCH_CUDA_ALLOC_
 _HIP_TOO |= {word for word in _NEEDS["nvidia",] if word.startswith("NCCL_")}
 # wheels of torch for CUDA are another index's on a Jetson, and its libraries are JetPack's
 _NOT_ON_JETSON = ("nvidia-smi", "pytorch.org/whl/", "+cu1", "pip install nvidia-")
+# tools that a sentence names to be used; other words of ``_NEEDS`` are words of English, or examples
+_TOOLS = frozenset({
+    "nvidia-smi", "nvidia-modprobe", "nvidia-ctk", "apt-get", "dnf", "ldconfig", "ldd", "dmesg", "modprobe",
+    "systemctl", "LD_LIBRARY_PATH", "rocminfo", "rocm-smi", "xcode-select", "winget",
+})  # fmt: skip
+_CUDA_FROM_PIP = r"nvidia-\*|\bnvidia-c\w+|\bnvidia packages"  # there are none for a Jetson
 _CUDA_WHEEL = r"whl/(?:nightly/)?(?:cu\d|\{)|\+cu\d"
 _PIP = r"(?<![\w./-])(?<!uv )(?<!-m )(?:python3? -m )?pip (install|uninstall|list|show|check|index|debug)\b"
 _CALLED = r"(?<![\w./\\-])python3?(?= -[cm] )"  # what is asked is what ran
@@ -117,6 +123,15 @@ def fits(command: str, seen: Mapping[str, frozenset[str]]) -> bool:
     if _HOSTED & seen.get("runtime", frozenset()) and pattern(_HOST).search(command):
         return False
     return all(suits(tags, seen) for tags in needs(command))
+
+
+def speaks(do: str, seen: Mapping[str, frozenset[str]]) -> bool:
+    """Does a sentence name no tool and no package of another platform's?"""
+    jetson = "jetson" in seen.get("board", ())
+    if jetson and ("nvidia-smi" in do or pattern(_CUDA_FROM_PIP).search(do)):
+        return False
+    named = _TOOLS.intersection(word.strip(".,:;()") for word in do.split())
+    return all(suits(tags, seen) for word in named for tags, words in _NEEDS.items() if word in words)
 
 
 def for_a_user(command: str, seen: Mapping[str, frozenset[str]]) -> str:

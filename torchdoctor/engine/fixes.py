@@ -52,6 +52,8 @@ class Advice:
                 told = [self._told(condition) for condition in conditional.when]
                 if rank is None or False in told or not commands.fits(conditional.fix.run or "", self._seen):
                     continue
+                if not commands.speaks(conditional.fix.do, self._seen):
+                    rank = 2  # only where there is no other
                 texts = (filled(conditional.fix, self._values(item), sizes) for item in self._places)
                 fix = next(filter(None, texts), None)
                 if fix is not None:

@@ -137,6 +137,7 @@ _HINTS = ("hub.docker.com", "/issues/", "https://github.com", "docs.nvidia.com",
 _NOTHING = (
     r": *(?:N/A|None|False|No CUDA|Could not collect)\s*$"
     r"|Found no NVIDIA driver|check that you have an NVIDIA GPU"
+    r"|\bCUDA(?: or |/)ROCm\b|\bROCm(?: or |/)CUDA\b"  # the choice that all have
 )
 
 _PYTHON_FILE = r"^(?!code/)(?:.*\.py$|<(?:stdin|string|ipython))"  # code/ is of an archive of TorchScript
