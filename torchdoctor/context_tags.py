@@ -7,6 +7,7 @@ from __future__ import annotations
 
 TAGS: dict[str, tuple[str, ...]] = {
     "system": ("linux", "windows", "macos", "wsl"),
+    "distribution": ("debian", "redhat", "arch", "suse"),
     "device": ("nvidia", "amd", "intel", "apple"),
     "board": ("desktop", "jetson", "aarch64"),
     "runtime": (
@@ -18,7 +19,7 @@ TAGS: dict[str, tuple[str, ...]] = {
     ),
     "program": (
         "trainer", "lightning", "accelerate", "deepspeed", "fsdp", "peft", "diffusers", "vllm", "sglang",
-        "tgi", "comfyui", "ultralytics", "megatron", "webui", "zluda",
+        "tgi", "comfyui", "ultralytics", "megatron", "webui", "zluda", "libtorch",
     ),
     "owner": ("user", "torch", "package"),
     "backend": ("nccl", "gloo", "mpi"),
@@ -26,7 +27,7 @@ TAGS: dict[str, tuple[str, ...]] = {
 DIMENSION = {tag: dimension for dimension, tags in TAGS.items() for tag in tags}
 
 # What most readers have: naming it keeps a fix from others, and is no reason to put it first.
-USUAL = frozenset({"linux", "nvidia", "train", "user", "desktop"})
+USUAL = frozenset({"linux", "debian", "nvidia", "train", "user", "desktop"})
 # What says nothing of its neighbours: a notebook, a CI job and Ray may run in any container.
 BESIDE_OTHERS = frozenset({"ray", "jupyter", "ci"})
 # Programs that answer requests: a run of one is no training, and it is not started by torchrun.

@@ -17,7 +17,7 @@ def is_cell(command: str) -> bool:
 
 def is_instruction(command: str) -> bool:
     """Whether it is a line of a Dockerfile, which no shell takes."""
-    return command.startswith(("ENV ", "RUN "))
+    return command.startswith(("ENV ", "RUN ", "FROM "))
 
 
 def prompt(command: str) -> str:

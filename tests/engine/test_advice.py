@@ -13,7 +13,7 @@ import pytest
 from torchdoctor.catalog import RuleSet
 from torchdoctor.catalog.rule import ConditionalFix
 from torchdoctor.engine import FactBook, diagnose
-from torchdoctor.engine.commands import adapted, fits, of_host
+from torchdoctor.engine.commands import adapted, fits, of_host, speaks
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.install import FACTS, command
 from torchdoctor.engine.surroundings import of_event, place
@@ -142,11 +142,22 @@ def test_a_command_is_written_for_a_cell_of_a_notebook(
     [
         ("export TCNN_CUDA_ARCHITECTURES=86", "ENV TCNN_CUDA_ARCHITECTURES=86"),
         ("pip install ninja", "RUN pip install ninja"),
-        ("sudo apt-get install python3-dev", "RUN apt-get install python3-dev"),
-        ("nvcc --list-gpu-arch", "nvcc --list-gpu-arch"),
+        ("sudo apt-get install python3-dev", "RUN apt-get update && apt-get install -y python3-dev"),
+        ("nvcc --list-gpu-arch", "RUN nvcc --list-gpu-arch"),
+        ("nvidia-smi -L; nvcc --version", "RUN nvcc --version"),
+        ("sudo dmesg -T | tail", "sudo dmesg -T | tail"),  # of the host
+        ("unset LD_LIBRARY_PATH", "ENV LD_LIBRARY_PATH="),
+        ("ls -d /usr/local/cuda*; export CUDA_HOME=/usr/local/cuda", "ENV CUDA_HOME=/usr/local/cuda"),
+        ("export LD_LIBRARY_PATH=$(python -c 'print(1)')", None),  # ENV runs nothing
+        ("python -c 'import torch; print(torch.cuda.get_device_name())'", None),  # no GPU is there
+        ("uv venv --python 3.8 && uv pip install torch==1.7.0", "FROM python:3.8"),
+        (
+            "TORCH_CUDA_ARCH_LIST=$(python -c 'import torch; print(\"%d.%d\" % torch.cuda.get_device_capability())') pip install .",
+            "RUN TORCH_CUDA_ARCH_LIST=8.6 pip install .",
+        ),
     ],
 )
-def test_a_command_is_written_for_a_dockerfile(command: str, told: str) -> None:
+def test_a_command_is_written_for_a_dockerfile(command: str, told: str | None) -> None:
     assert adapted(command, {"runtime": frozenset({"dockerfile"})}, None) == told
 
 
@@ -185,6 +196,24 @@ def test_triton_s_variable_is_that_of_the_assembler_that_it_ran(ptxas: str, rule
 
 def test_an_operator_of_the_reader_s_own_gets_a_kernel(rules: RuleSet) -> None:
     assert any("your own operator" in fix.do for fix in first(MPS.format("packing::pack4"), rules).fixes)
+
+
+@pytest.mark.parametrize(
+    ("do", "tag", "told"),
+    [
+        ("Take the CUDA that nvidia-smi shows.", ("system", "macos"), False),
+        ("Take the CUDA that nvidia-smi shows.", ("board", "jetson"), False),
+        ("Reinstall torch with the nvidia-* packages that it asks for.", ("board", "jetson"), False),
+        ("Reinstall torch with the nvidia-* packages that it asks for.", ("board", "aarch64"), True),
+        ("Install it with apt-get, or build it.", ("distribution", "arch"), False),
+        ("Install it with apt-get, or build it.", ("distribution", "debian"), True),
+        ("Put its folder first in LD_LIBRARY_PATH.", ("system", "windows"), False),
+        ("Install the driver and reboot.", ("system", "windows"), True),  # a word of English
+    ],
+)
+def test_a_sentence_names_tools_of_the_reader_s_platform(do: str, tag: tuple[str, str], told: bool) -> None:
+    devices = {"macos": "apple"}.get(tag[1], "nvidia")
+    assert speaks(do, {tag[0]: frozenset({tag[1]}), "device": frozenset({devices})}) is told
 
 
 @pytest.mark.parametrize("notebook", ["colab", "kaggle"])
@@ -253,6 +282,8 @@ def test_what_needs_root_stands_last_on_a_machine_of_others(rules: RuleSet) -> N
         ("torch", {"gpu.lowest_capability": 6.1, "driver.cuda": "13.0"}, "{}cu126"),
         ("torch", {"driver.cuda": "11.4"}, "torch==2.7.1 torchvision==0.22.1 torchaudio==2.7.1 --index-url {}cu118"),
         ("torch", {"gpu.vendors": ("amd",)}, "{}rocm7.2"),
+        ("torch", {"gpu.vendors": ("amd",), "torch.version": "2.5.1+cu124"}, "torch==2.5.1 torchvision torchaudio --index-url {}rocm6.2"),
+        ("rocm", {"gpu.vendors": ("amd",), "torch.version": "2.6.0+rocm6.1"}, "torch==2.6.0 torchvision torchaudio --index-url {}rocm6.1"),
         ("torch", {"gpu.vendors": ("amd",), "os.name": "windows"}, "https://stable.repo.amd.com/rocm/whl-next/"),
         ("torch", {"gpu.vendors": ("intel",)}, "{}xpu"),
         ("torch", {"os.name": "macos"}, "--force-reinstall torch torchvision torchaudio"),

@@ -18,7 +18,8 @@ _NEEDS = {
     ("nvidia",): (
         "nvidia-smi", "nvcc", "compute-sanitizer", "CUDA_HOME", "CUDA_LAUNCH_BLOCKING", "nvidia-modprobe",
         "fuser -v /dev/nvidia*", "torch.cuda", "CUDA_VISIBLE_DEVICES", "TORCH_CUDA_ARCH_LIST",
-        "PYTORCH_CUDA_ALLOC_CONF", "NCCL_DEBUG", "NCCL_P2P_DISABLE", "NCCL_SOCKET_IFNAME", "NCCL_IB_DISABLE",
+        "PYTORCH_CUDA_ALLOC_CONF", "pytorch-cuda", "cudatoolkit", "cuda-nvcc", "NCCL_DEBUG",
+        "NCCL_P2P_DISABLE", "NCCL_SOCKET_IFNAME", "NCCL_IB_DISABLE",
     ),
     ("amd",): (
         "rocminfo", "rocm-smi", "HSA_OVERRIDE_GFX_VERSION", "HIP_VISIBLE_DEVICES",
@@ -26,12 +27,15 @@ _NEEDS = {
     ),
     ("apple", "macos"): ("xcode-select", "brew", "PYTORCH_MPS_HIGH_WATERMARK_RATIO", "torch.mps"),
     ("linux",): (
-        "apt-get", "ldconfig", "ldd", "dmesg", "modprobe", "systemctl", "journalctl", "LD_LIBRARY_PATH",
+        "apt-get", "dnf", "ldconfig", "ldd",
+        "dmesg", "modprobe", "systemctl", "journalctl", "LD_LIBRARY_PATH",
         "sysctl", "/proc/", "/dev/shm", "/sys/", "dkms", "lspci", "getent", "ip -br", "fuser", "usermod",
         "mount", "nvidia-ctk", "apt-mark", "dmidecode", "ipmitool", "reboot", "poweroff", "ss -ltnp",
         "ss -tnp", "setsid", "mkswap", "rmmod", "ibstat", "ibv_devinfo", "show_gids", "free -h", "free -g",
         "vmstat", "smem", "nproc",
     ),
+    ("debian",): ("apt-get", "apt-mark"),
+    ("redhat",): ("dnf",),
     ("windows",): ("winget", "reg add", "netstat -ano", "py -m", "findstr", "Get-Counter"),
     ("slurm",): ("sbatch", "srun", "scontrol", "sacct", "sinfo"),
     ("kubernetes",): ("kubectl",),
@@ -42,6 +46,12 @@ _HIP_TOO = frozenset({"torch.cuda", "CUDA_VISIBLE_DEVICES", "PYTORCH_CUDA_ALLOC_
 _HIP_TOO |= {word for word in _NEEDS["nvidia",] if word.startswith("NCCL_")}
 # wheels of torch for CUDA are another index's on a Jetson, and its libraries are JetPack's
 _NOT_ON_JETSON = ("nvidia-smi", "pytorch.org/whl/", "+cu1", "pip install nvidia-")
+# tools that a sentence names to be used; other words of ``_NEEDS`` are words of English, or examples
+_TOOLS = frozenset({
+    "nvidia-smi", "nvidia-modprobe", "nvidia-ctk", "apt-get", "dnf", "ldconfig", "ldd", "dmesg", "modprobe",
+    "systemctl", "LD_LIBRARY_PATH", "rocminfo", "rocm-smi", "xcode-select", "winget",
+})  # fmt: skip
+_CUDA_FROM_PIP = r"nvidia-\*|\bnvidia-c\w+|\bnvidia packages"  # there are none for a Jetson
 _CUDA_WHEEL = r"whl/(?:nightly/)?(?:cu\d|\{)|\+cu\d"
 _PIP = r"(?<![\w./-])(?<!uv )(?<!-m )(?:python3? -m )?pip (install|uninstall|list|show|check|index|debug)\b"
 _CALLED = r"(?<![\w./\\-])python3?(?= -[cm] )"  # what is asked is what ran
@@ -61,7 +71,6 @@ _CELL_PIP = r"(?:!?\S*python\S* -m |!)?pip (?=(?:install|uninstall|list|show) )(
 _PROGRAM = r"(?:python|torchrun)\b[^;&|\n]{0,80}\btrain\.py[^;&|\n]{0,40}"
 # what the loader and Python read once, when a process starts: too late in a kernel that runs
 _AT_START = r"^(?:export )?(?:LD_[A-Z_]+|GLIBC_TUNABLES|PYTHON[A-Z0-9]+)="
-_INSTALLS = r"\b(?:pip|conda|apt-get) install\b"  # a step of an image, where one is built
 _LIMIT = r"ulimit -\w \S"
 _SETTING = r"([A-Za-z_]\w*)=('[^']*'|\"[^\"]*\"|[^\s;&|]*)\s*"
 
@@ -100,8 +109,8 @@ def needs(command: str) -> list[frozenset[str]]:
     found = []
     told = any(word in command for some in _NEEDS.values() for word in some)  # seldom: the pattern is long
     for word in dict.fromkeys(match[0] for match in _word().finditer(command)) if told else ():
-        tags = next(tags for tags, words in _NEEDS.items() if word in words)
-        found.append(frozenset((*tags, "amd") if word in _HIP_TOO else tags))
+        for tags in (tags for tags, words in _NEEDS.items() if word in words):
+            found.append(frozenset((*tags, "amd") if word in _HIP_TOO else tags))
     if pattern(_CUDA_WHEEL).search(command):
         found.append(frozenset({"nvidia"}))
     return found
@@ -114,6 +123,15 @@ def fits(command: str, seen: Mapping[str, frozenset[str]]) -> bool:
     if _HOSTED & seen.get("runtime", frozenset()) and pattern(_HOST).search(command):
         return False
     return all(suits(tags, seen) for tags in needs(command))
+
+
+def speaks(do: str, seen: Mapping[str, frozenset[str]]) -> bool:
+    """Does a sentence name no tool and no package of another platform's?"""
+    jetson = "jetson" in seen.get("board", ())
+    if jetson and ("nvidia-smi" in do or pattern(_CUDA_FROM_PIP).search(do)):
+        return False
+    named = _TOOLS.intersection(word.strip(".,:;()") for word in do.split())
+    return all(suits(tags, seen) for word in named for tags, words in _NEEDS.items() if word in words)
 
 
 def for_a_user(command: str, seen: Mapping[str, frozenset[str]]) -> str:
@@ -147,7 +165,9 @@ def adapted(
         if module.isidentifier():
             command = re.sub(r"\b(import|from) train\b", rf"\1 {module}", command)
     if "dockerfile" in seen.get("runtime", ()):
-        return _in_dockerfile(command)
+        from torchdoctor.engine.dockerfile import instruction
+
+        return instruction(command)
     if "jupyter" in seen.get("runtime", ()):
         if pattern(_AT_START).match(command) and (script is None or command.startswith("export ")):
             return None if _HOSTED & seen["runtime"] else _before_jupyter(command)
@@ -169,14 +189,6 @@ def _pip(seen: Mapping[str, frozenset[str]], interpreter: str) -> Callable[[re.M
         return f"uv pip {found[1]}" if "uv" in seen.get("python", ()) and found[1] != "index" else found[0]
 
     return spelt
-
-
-def _in_dockerfile(command: str) -> str:
-    """The command as an instruction of a Dockerfile: what a shell exports does not reach its RUN lines."""
-    settings, rest = _settings(command)
-    if settings and not rest:
-        return f"ENV {command.removeprefix('export ')}"
-    return f"RUN {command}" if pattern(_INSTALLS).search(command) else command
 
 
 def _in_cell(command: str, script: str | None) -> str | None:

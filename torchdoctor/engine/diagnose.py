@@ -209,7 +209,11 @@ def _with_kernel_log(transcript: Transcript) -> tuple[Transcript, tuple[str, ...
 
 
 def _system(transcript: Transcript) -> str | None:
-    """The operating system that the text shows."""
+    """The operating system that the text shows, or that it is an image which is being built."""
+    from torchdoctor.extract.context import builds_image
+
+    if builds_image(transcript):
+        return "dockerfile"
     name = log_value("log.platform", transcript)
     return name if isinstance(name, str) else None
 

@@ -52,6 +52,8 @@ class Advice:
                 told = [self._told(condition) for condition in conditional.when]
                 if rank is None or False in told or not commands.fits(conditional.fix.run or "", self._seen):
                     continue
+                if not commands.speaks(conditional.fix.do, self._seen):
+                    rank = 2  # only where there is no other
                 texts = (filled(conditional.fix, self._values(item), sizes) for item in self._places)
                 fix = next(filter(None, texts), None)
                 if fix is not None:
@@ -118,6 +120,8 @@ def _restarts(do: str, run: str) -> str:
     """What a notebook or an image needs besides: what is read once, at the start, is set before it."""
     if run.startswith("ENV ") and "Dockerfile" not in do:
         return " It belongs into the Dockerfile, before that step."
+    if run.startswith("RUN TORCH_CUDA_ARCH_LIST=8.6 "):
+        return " Put in your card's number: 8.6 is an RTX 30, and the build sees no GPU."
     if run.startswith("%env "):
         return " Restart the kernel first."
     if run.startswith("%pip install ") and "estart" not in do:

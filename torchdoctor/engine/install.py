@@ -74,6 +74,11 @@ _OLD = {
 _INDEXES = frozenset({"cu117", "cu118", "cu121", "cu124", "cu126", "cu128", "cu129", "cu130"})
 _OF_MAJOR = {"11": "cu118", "12": "cu126", "13": "cu130"}
 _ROCM = "rocm7.2"
+# pytorch.org/get-started/previous-versions: the ROCm of a release, the newest where there are two
+_ROCM_OF: dict[tuple[int, ...], str] = {
+    (2, 0): "rocm5.4.2", (2, 1): "rocm5.6", (2, 2): "rocm5.7", (2, 3): "rocm6.0", (2, 4): "rocm6.1",
+    (2, 5): "rocm6.2", (2, 6): "rocm6.2.4", (2, 7): "rocm6.3", (2, 8): "rocm6.4", (2, 9): "rocm6.4",
+}  # fmt: skip
 _LINUX_ONLY = frozenset({"kubernetes", "slurm", "podman"})
 _VEGA = "rocm6.3"  # rocBLAS of ROCm 6.4 has no kernels for gfx900 and gfx906 any more
 
@@ -121,13 +126,15 @@ def _build(
             return None
         if variant == "amd" or (variant == "rocm" and "windows" in system):
             return _OF_AMD
-        return None if "windows" in system else (_STACK, _INDEX + (_ROCM if variant == "rocm" else _VEGA))
+        if "windows" in system:
+            return None
+        return _for_rocm(version, ask) if variant == "rocm" else (_STACK, _INDEX + _VEGA)
     if "nvidia" not in device and {"amd", "intel"} & device:
         if variant.startswith("cu"):
             return None
         if "amd" in device and "windows" in system:
             return _OF_AMD
-        return _STACK, _INDEX + (_ROCM if "amd" in device else "xpu")
+        return _for_rocm(version, ask) if "amd" in device else (_STACK, f"{_INDEX}xpu")
     tag = variant if variant.startswith("cu") else _cuda(ask, seen)
     if variant == "found":
         tag = _of_toolkit(as_text(ask("match.found")))
@@ -138,6 +145,16 @@ def _build(
     if tag == "cu118" and "aarch64" in seen.get("board", ()):
         return None  # the first CUDA wheels for ARM are of 12.6
     return (_LAST_CU118 if tag == "cu118" else _STACK), _INDEX + tag
+
+
+def _for_rocm(version: str, ask: Callable[[str], Fact]) -> tuple[str, str]:
+    """The release that the text names, in its build for ROCm; the newest for a named card, or without one."""
+    release = version.partition("+")[0]
+    tag = _ROCM_OF.get(parse(release)[:2]) if re.fullmatch(r"\d+(?:\.\d+)+", release) else None
+    if tag is None or ask("context.gfx").state is State.KNOWN:
+        return _STACK, _INDEX + _ROCM
+    source = _index_of(version) if "+rocm" in version else _INDEX + tag
+    return f"torch=={release} torchvision torchaudio", source
 
 
 def _triton(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> Fact:

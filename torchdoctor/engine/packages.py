@@ -16,6 +16,10 @@ from torchdoctor.model import Fact
 _NAMED_BY = ("dlopen.loader_package", "kernel.package", "event.raised_in", "build.package", "match.package")
 _BLANK = r"(?<![\w$.-])PACKAGE(?![\w=])"
 _FOLDER = r"(\bpip install (?:-(?!e )\S+ )*)\.(?=\s|$)"
+_FOLDER_ALONE = r"\bpip install (?:-(?!e )\S+ )*\.(?=\s|$)"
+# torch.utils.cpp_extension.load and load_inline; what shows that CMake was started by an installer
+_WHILE_RUNNING = ("cpp_extension.py:_jit_compile", "cpp_extension.py:load")
+_BY_PIP = ("setup.py", "pip ", "site-packages/setuptools", "running build", "pyproject")
 # sources are asked for: no wheel of the release will do
 _FROM_SOURCE = ("--no-binary", "TORCH_CUDA_ARCH_LIST=", "FORCE_CUDA=")
 
@@ -30,7 +34,9 @@ def named(command: str, ask: Callable[[str], Fact]) -> str:
     """The command with the package of the log, and with what pip was asked for in place of a folder."""
     if " ." in command and re.search(_FOLDER, command):
         asked = as_text(ask("build.unpacked"))
-        return re.sub(_FOLDER, rf"\1--no-cache-dir {asked}", command) if asked else command
+        if asked:
+            return re.sub(_FOLDER, rf"\1--no-cache-dir {asked}", command)
+        return _again(command, ask)
     package = of_log(ask) if "PACKAGE" in command and re.search(_BLANK, command) else ""
     if package:
         module = package.replace("-", "_")
@@ -38,6 +44,16 @@ def named(command: str, ask: Callable[[str], Fact]) -> str:
         command = re.sub(r"\bPACKAGE\.__file__", f"{module}.__file__", command)
         command = re.sub(_BLANK, package, command)
     return _compiled(command)
+
+
+def _again(command: str, ask: Callable[[str], Fact]) -> str:
+    """The command with the reader's kind of build: a program that compiles while it runs, or CMake."""
+    if any(call in as_text(ask("event.frames")) for call in _WHILE_RUNNING):
+        return re.sub(_FOLDER_ALONE, "python train.py", command)
+    text = as_text(ask("log.text"))
+    if "CMakeLists.txt:" in text and not any(word in text for word in _BY_PIP):
+        return re.sub(_FOLDER_ALONE, "cmake -S . -B build-new", command)
+    return command
 
 
 def _compiled(command: str) -> str:

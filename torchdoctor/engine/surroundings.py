@@ -26,6 +26,12 @@ _PHASES = {
     ),
     "export": r"(?:^|_)(?:export|trace)(?:_|$)",
 }
+_DISTRIBUTIONS = {  # by the first words of /etc/os-release
+    "debian": ("Debian", "Ubuntu", "Linux Mint", "Pop!_OS"),
+    "redhat": ("Red Hat", "CentOS", "Rocky", "AlmaLinux", "Fedora", "Amazon Linux", "Oracle Linux"),
+    "arch": ("Arch Linux", "Manjaro", "EndeavourOS"),
+    "suse": ("SUSE", "openSUSE", "SLES"),
+}
 _SERVERS = frozenset({"vllm", "sglang", "uvicorn", "fastapi", "starlette", "tritonserver", "lmdeploy"})
 _BUILDS = ("cpp_extension", "setup.py", "setuptools", "/pip/")
 
@@ -89,6 +95,9 @@ def _of_machine(dimension: str, ask: Callable[[str], Fact]) -> frozenset[str]:
         if value("os.wsl") is True:
             return frozenset({"wsl", "linux"})
         return frozenset({str(name)} & set(TAGS["system"]))
+    if dimension == "distribution":
+        name = str(value("os.distribution") or "")
+        return frozenset(tag for tag, names in _DISTRIBUTIONS.items() if name.startswith(names))
     if dimension == "device":
         if value("os.name") == "macos":
             return frozenset({"apple"})

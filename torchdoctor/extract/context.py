@@ -15,7 +15,7 @@ from torchdoctor.extract.interpreter import interpreter_of
 from torchdoctor.model import Event, Fact, Frame, Transcript
 from torchdoctor.patterns import pattern
 
-DIMENSIONS = ("system", "device", "board", "runtime", "python", "program", "backend")
+DIMENSIONS = ("system", "distribution", "device", "board", "runtime", "python", "program", "backend")
 
 FACTS: dict[str, str] = {
     **{f"context.{name}": f"list: of {', '.join(TAGS[name])}" for name in DIMENSIONS},
@@ -48,6 +48,14 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "/home/", "/usr/lib/", "/usr/local/lib/", "/root/", "/opt/conda/", "/workspace/", "/data/", "/mnt/",
         ".so.", "ubuntu", "Ubuntu", "/proc/", "/dev/shm",
     ),
+    # by the folders of their compilers and kernels, and by name; debian stands for Ubuntu, too
+    "debian": ("/x86_64-linux-gnu/", "/aarch64-linux-gnu/", "/dist-packages/", "ubuntu", "Ubuntu", "Debian",
+               "apt-get "),
+    "redhat": ("/x86_64-redhat-linux/", "/aarch64-redhat-linux/", "(Red Hat ", "CentOS", "Rocky Linux",
+               "AlmaLinux", "Fedora", "/opt/rh/", ".el7", ".el8", ".el9"),
+    "arch": ("/opt/cuda/bin/", "/opt/cuda/targets/", "/opt/cuda/include/", "Arch Linux", "-arch1-", "Manjaro",
+             "MANJARO"),
+    "suse": ("/x86_64-suse-linux/", "SUSE"),
     "amd": (
         "HIP error", "HIP out of memory", "ROCm", "+rocm", "/rocm", "hipError", "Radeon", "gfx9", "gfx10",
         "gfx11", "gfx12", "MIOpen", "rocBLAS", "RCCL", "amdgpu", "HIP_VISIBLE_DEVICES", "HIP initialization",
@@ -112,6 +120,10 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "megatron": ("/megatron/", "Megatron"),
     "webui": ("stable-diffusion-webui", "webui.py", "webui-user"),
     "zluda": ("ZLUDA", "zluda", "Files\\AMD\\ROCm\\"),  # torch for CUDA over AMD's HIP SDK for Windows
+    "libtorch": (  # a program in C++ or Rust
+        "/libtorch/lib/", "/libtorch/include/", "libtorch\\lib", "<torch/torch.h>", "<torch/script.h>",
+        "torch::cuda::", "/tch-0.", "terminate called after throwing an instance of '",
+    ),
     "nccl": ("NCCL", "ProcessGroupNCCL", "RCCL"),
     "gloo": ("Gloo ", "gloo/", "ProcessGroupGloo"),
     "mpi": ("ProcessGroupMPI", "mpirun", "MPI_Init"),
@@ -125,8 +137,10 @@ _HINTS = ("hub.docker.com", "/issues/", "https://github.com", "docs.nvidia.com",
 _NOTHING = (
     r": *(?:N/A|None|False|No CUDA|Could not collect)\s*$"
     r"|Found no NVIDIA driver|check that you have an NVIDIA GPU"
+    r"|\bCUDA(?: or |/)ROCm\b|\bROCm(?: or |/)CUDA\b"  # the choice that all have
 )
 
+_PYTHON_FILE = r"^(?!code/)(?:.*\.py$|<(?:stdin|string|ipython))"  # code/ is of an archive of TorchScript
 _DRIVE = r"(?<![\w.@:/-])[A-Za-z]:[\\/]{1,2}\w"
 _OWN_GFX = r"(?:amdhsa--|GPU arch ?: ?|gcnArchName[=: '\"]+)(gfx\d{3,4}[a-f]?)\b"
 _POD = (
@@ -226,6 +240,12 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
         yield Fact.known("context.script", script, "text")
 
 
+def builds_image(transcript: Transcript) -> bool:
+    """Is it the output of a step of a Dockerfile?"""
+    found = [fact.value for fact in _of_text(transcript) if fact.name == "context.runtime"]
+    return any(isinstance(tags, tuple) and "dockerfile" in tags for tags in found)
+
+
 @once_a_text
 def _of_text(transcript: Transcript) -> tuple[Fact, ...]:
     return tuple(_found(transcript))
@@ -308,6 +328,12 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
             runtime.setdefault("colab", at)
     if "dockerfile" in runtime:  # a container that runs can be started again with other options
         _only(runtime, "dockerfile", runtime["dockerfile"])
+    if (
+        seen["backend"]
+        or "libtorch_python" in text.text
+        or any(pattern(_PYTHON_FILE).search(path) for path in text.paths)
+    ):
+        seen["program"].pop("libtorch", None)
     for notebook in ("colab", "kaggle"):
         if notebook in runtime:
             runtime.setdefault("jupyter", runtime[notebook])

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchdoctor.model import PROCESS_ENDED, ReadingKind
-from torchdoctor.render.unknown_systems import step_on
+from torchdoctor.render.unknown_systems import by_hand, step_on
 
 if TYPE_CHECKING:
     from torchdoctor.model import Reading, Suspect
@@ -153,7 +153,7 @@ def next_step(item: Suspect) -> str:
             return step
     if not item.type:
         return _READ_ON if item.message else _CUT_OFF
-    return _of_data(item) or _of_exception(item)
+    return _of_data(item) or by_hand(item.system) or _of_exception(item)
 
 
 def _by_reading(item: Reading) -> str:

@@ -1,4 +1,4 @@
-"""The next step of a failure that no rule knows on macOS and Windows, where it is another than on Linux."""
+"""The next step of a failure that no rule knows where it is another: macOS, Windows, an image's build."""
 
 from __future__ import annotations
 
@@ -13,9 +13,47 @@ _HOMEBREW = r"/(?:usr/local|opt/homebrew)/opt/(?P<formula>[\w.@+-]+)/"
 
 def step_on(system: str | None, item: Reading) -> str:
     """The step on this system; "" where it is the one that all have."""
+    if system == "dockerfile":
+        return _image_step(item)
     if system == "macos" or (item.name or "").endswith(".dylib"):
         return _mac_step(item)
     return _windows_step(item) if system == "windows" else ""
+
+
+def by_hand(system: str | None) -> str:
+    """How a failure is looked at where no debugger can be started; "" where one can."""
+    if system != "dockerfile":
+        return ""
+    return (
+        "Build up to the line before, and run the command of this one by hand in that image: "
+        "`docker run -it IMAGE bash`."
+    )
+
+
+def _image_step(item: Reading) -> str:
+    """The lines for the Dockerfile of an image whose build fails; "" where they are what all do."""
+    name, kind, problem = item.name or "", item.kind, item.problem
+    installs = "`RUN apt-get update && apt-get install -y PACKAGE`"
+    if kind is ReadingKind.LIBRARY_MISSING:
+        return (
+            f"Install what brings {name} before that step, {installs}: `apt-file search {name}` names the "
+            "package on Debian and Ubuntu."
+        )
+    if kind is ReadingKind.MODULE_MISSING:
+        top = name.partition(".")[0]
+        return (
+            f"Install the package that brings {top} in a RUN line before that step, into the same Python: "
+            "what a later line, or the host, installs is not there."
+        )
+    if kind is ReadingKind.PROGRAM_MISSING or problem == "missing-tool":
+        return f"Install {name} before that step, {installs}; its package may have another name."
+    if problem in ("missing-header", "missing-library") and not item.wants:
+        return f"Install the development files that bring {name} before that step, {installs}."
+    if kind is ReadingKind.BUILD_FAILED and problem == "cmake-too-new":
+        return f"Let CMake go on, with `ENV CMAKE_POLICY_VERSION_MINIMUM={name}` before that step."
+    if kind is ReadingKind.INSTALL_FAILED and problem == "managed":
+        return "Start from an image whose Python is not the system's, `FROM python:3.12`, or make a venv."
+    return ""
 
 
 def _mac_step(item: Reading) -> str:
