@@ -200,10 +200,10 @@ def test_a_hosted_notebook_is_not_sent_to_the_host(notebook: str) -> None:
     ("head", "run"),
     [
         ("", "torchrun --log_dir logs --redirects 3 --tee 3 --nproc_per_node=gpu train.py"),
-        ("torchrun --nproc_per_node=8 fit.py\n", "torchrun --log_dir logs --redirects 3 --tee 3 --nproc_per_node=8 train.py"),
-        ("accelerate launch fit.py\n", "accelerate launch --log_dir logs --tee 3 train.py"),
-        ("deepspeed --num_gpus 8 fit.py\n", "deepspeed --enable_each_rank_log logs train.py"),
-        ("mpirun -np 4 python fit.py\n", "mpirun --output-filename logs python train.py"),
+        ("torchrun --nproc_per_node=8 fit.py\n", "torchrun --log_dir logs --redirects 3 --tee 3 --nproc_per_node=8 fit.py"),
+        ("accelerate launch fit.py\n", "accelerate launch --log_dir logs --tee 3 fit.py"),
+        ("deepspeed --num_gpus 8 fit.py\n", "deepspeed --enable_each_rank_log logs --num_gpus 8 fit.py"),
+        ("mpirun -np 4 python fit.py\n", "mpirun --output-filename logs -np 4 python fit.py"),
         ("Submitted batch job 4711\nsrun: job 4711 has been allocated resources\n",
          "sacct -j 4711 --format=JobID,State%30,ExitCode,Elapsed,Timelimit,MaxRSS,ReqMem,NodeList"),
         ("$ kubectl logs fit-worker-0\n", "kubectl describe pod fit-worker-0 | grep -A6 -E '^Name:|Last State'"),
@@ -220,8 +220,9 @@ def test_the_first_action_gets_the_words_of_the_lost_process(head: str, run: str
     ("head", "start"),
     [
         ("", "torchrun --nproc_per_node=gpu train.py"),
-        ("torchrun --nproc-per-node 4 fit.py\n", "torchrun --nproc_per_node=4 train.py"),
-        ("accelerate launch fit.py\n", "accelerate launch train.py"),
+        ("torchrun --nproc-per-node 4 fit.py\n", "torchrun --nproc-per-node 4 fit.py"),
+        ("torchrun --nproc-per-node 4 fit.py $ARGS\n", "torchrun --nproc_per_node=4 train.py"),
+        ("accelerate launch fit.py --lr 1\n", "accelerate launch fit.py --lr 1"),
         ("srun: job 8 queued\n", "srun python train.py"),
     ],
 )

@@ -146,6 +146,7 @@ _BACKSLASHES = r"(?<![\w.-])\w[\w.-]{1,80}(?:\\[\w.-]{2,80}){1,40}\.(?:py|pyd|ex
 _SPELLINGS = (
     ("runtime", "docker", r"root@[0-9a-f]{12}:"),
     ("device", "amd", r"\b(?:AMD|RX)[ -]?\d{4} ?(?:XTX?|GRE)\b"),
+    ("runtime", "slurm", r"srun (?:-\S{1,80}(?: \d{1,4})? ){0,12}\S{0,200}(?:python|torchrun|bash)"),
     ("system", "windows", r"\bWindows-\d+-10\.0"),
     ("board", "jetson", rf"[:_-]r3\d\.\d+\.\d+\b|{_L4T}"),
 )

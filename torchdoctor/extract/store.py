@@ -26,6 +26,7 @@ _SOCKET = "waitForInput: "
 _NCCL_ID = "ncclUniqueId from ["
 _LINE_CHARS = 2000
 _COUNTS = r"\(world_size=(?P<wanted>\d{1,6}), (?:worker_count|num_workers_joined)=(?P<joined>\d{1,6})"
+_CLIENTS = r"\b(?P<joined>\d{1,6})/(?P<wanted>\d{1,6}) clients joined"
 _ASKED = r"(?:connect to (?:any network address of )?\(|validate to host )(?P<host>[^\s,]{1,120})"
 _ASKED_PORT = r"[^\d]{1,3}(?P<port>\d{1,5})"
 # an init_method, an option or a message of the meeting in the same line; without a path where it is joined
@@ -40,7 +41,7 @@ _STARTING = (
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """What an event waits for, and who came. Other messages of the store speak of the start themselves."""
-    counts = pattern(_COUNTS).search(event.text)
+    counts = pattern(_COUNTS).search(event.text) or pattern(_CLIENTS).search(event.text)
     if counts is not None:
         yield "too_many", int(counts["joined"]) > int(counts["wanted"])
     asked = pattern(_ASKED).search(event.text)
