@@ -106,8 +106,8 @@ def started(command: str, launch: Launch, ranked: bool) -> str | None:
         return command
     told = found["set"].strip()
     elsewhere = launch.server or (launch.several and launch.begin != _SRUN)
+    own = pattern(_OWN_SCRIPT).fullmatch(launch.own)
     if ranks is not None and found["alone"]:
-        own = pattern(_OWN_SCRIPT).fullmatch(launch.own)
         if elsewhere or (launch.other and own is None):
             return None
         command = command.replace("--nproc_per_node=gpu", launch.count)
@@ -116,7 +116,7 @@ def started(command: str, launch: Launch, ranked: bool) -> str | None:
     if ranks is None and not (launch.server or starts or (told and (launch.own or launch.other))):
         return command
     if told.startswith(_OF_ONE):
-        return command
+        return command if own is None else command.replace("train.py", own["rest"])
     if launch.own and not elsewhere:
         return f"{found['set'].removeprefix('export ')}{launch.own}{found['rest']}"
     if not elsewhere and not launch.other:

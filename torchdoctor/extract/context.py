@@ -120,6 +120,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
 _OWN_NAMES = ("GeForce", "Tesla ", "RTX ", "NVIDIA-SMI", "libcuda.so", "CUDA error", "CUDA out of memory")
 # What is torch's hint or a package's address in a sentence, and not where it was printed.
 _SCRIPT = r"(?:.{0,300}[\\/])?[\w.-]+\.py"
+_CELLS = "ipykernel_"  # the folder in which a kernel has its cells as files
 _HINTS = ("hub.docker.com", "/issues/", "https://github.com", "docs.nvidia.com", "pytorch.org/docs")
 # what is not there: "HIP runtime version: N/A" of a table, torch's words for a driver that it did not find
 _NOTHING = (
@@ -357,4 +358,5 @@ def _script(event: Event, transcript: Transcript) -> str:
 
 
 def _started(frame: Frame) -> bool:
-    return not frame.package and frame.function == "<module>" and bool(pattern(_SCRIPT).fullmatch(frame.file))
+    own = not frame.package and frame.function == "<module>" and _CELLS not in frame.file
+    return own and bool(pattern(_SCRIPT).fullmatch(frame.file))
