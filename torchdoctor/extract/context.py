@@ -37,7 +37,7 @@ _EVENT_CHARS = 4_000
 
 # tag -> the forms in which a text shows it
 _FORMS: dict[str, tuple[str, ...]] = {
-    "wsl": ("microsoft-standard", "/mnt/c/", "/usr/lib/wsl", "WSL2", "Windows Subsystem for Linux"),
+    "wsl": ("microsoft-standard", "/mnt/c/", "/usr/lib/wsl", "WSL2", "Windows Subsystem for Linux", "WSL environment detected"),
     "windows": ("WinError", ".dll", "cl.exe", "Platform: Windows", "[MSC v.", "win32", "Windows fatal",
                 "'charmap' codec can't"),
     "macos": (
@@ -75,7 +75,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     ),
     "podman": ("podman run", "podman exec"),
     "kubernetes": (
-        "KUBERNETES_", "kubectl ", "OOMKilled", "CrashLoopBackOff", "kubelet", "kubepods",
+        "KUBERNETES_", "kubectl ", "If this is a GPU node", "nvidia.com/gpu.", "amd.com/gpu.", "OOMKilled", "CrashLoopBackOff", "kubelet", "kubepods",
         "/var/run/secrets/", ".svc.cluster.local",
     ),
     "slurm": ("slurmstepd", "srun: ", "sbatch ", "SLURM_", "/slurmd/", "slurm_script", "scancel", "SLURMEnv",
@@ -145,7 +145,7 @@ _L4T = r"# R(\d\d) \(release\), REVISION: (\d+(?:\.\d+)?)"  # the head of /etc/n
 _BACKSLASHES = r"(?<![\w.-])\w[\w.-]{1,80}(?:\\[\w.-]{2,80}){1,40}\.(?:py|pyd|exe|dll|lib|cu|cpp|h)\b"
 # what has more spellings than one: a new container's prompt, AMD's names of cards, the tag of an L4T image
 _SPELLINGS = (
-    ("runtime", "docker", r"root@[0-9a-f]{12}:"),
+    ("runtime", "docker", r"\b[\w-]{1,32}@[0-9a-f]{12}:"),
     ("device", "amd", r"\b(?:AMD|RX)[ -]?\d{4} ?(?:XTX?|GRE)\b"),
     ("runtime", "slurm", r"srun (?:-\S{1,80}(?: \d{1,4})? ){0,12}\S{0,200}(?:python|torchrun|bash)"),
     ("system", "windows", r"\bWindows-\d+-10\.0"),
