@@ -120,7 +120,7 @@ def _restarts(do: str, run: str) -> str:
     """What a notebook or an image needs besides: what is read once, at the start, is set before it."""
     if run.startswith("ENV ") and "Dockerfile" not in do:
         return " It belongs into the Dockerfile, before that step."
-    if run.startswith("%env "):
+    if run.startswith(("%env ", "import os; os.environ[")):
         return " Restart the kernel first."
     if run.startswith("%pip install ") and "estart" not in do:
         return " Restart the session afterwards."

@@ -37,7 +37,8 @@ _EVENT_CHARS = 4_000
 
 # tag -> the forms in which a text shows it
 _FORMS: dict[str, tuple[str, ...]] = {
-    "wsl": ("microsoft-standard", "/mnt/c/", "/usr/lib/wsl", "WSL2", "Windows Subsystem for Linux", "WSL environment detected"),
+    "wsl": ("microsoft-standard", "/mnt/c/", "/usr/lib/wsl", "WSL2", "Windows Subsystem for Linux",
+        "WSL environment detected"),
     "windows": ("WinError", ".dll", "cl.exe", "Platform: Windows", "[MSC v.", "win32", "Windows fatal",
                 "'charmap' codec can't"),
     "macos": (
@@ -75,8 +76,8 @@ _FORMS: dict[str, tuple[str, ...]] = {
     ),
     "podman": ("podman run", "podman exec"),
     "kubernetes": (
-        "KUBERNETES_", "kubectl ", "If this is a GPU node", "nvidia.com/gpu.", "amd.com/gpu.", "OOMKilled", "CrashLoopBackOff", "kubelet", "kubepods",
-        "/var/run/secrets/", ".svc.cluster.local",
+        "KUBERNETES_", "kubectl ", "OOMKilled", "CrashLoopBackOff", "kubelet", "kubepods",
+        "/var/run/secrets/", ".svc.cluster.local", "If this is a GPU node", "nvidia.com/gpu.", "amd.com/gpu.",
     ),
     "slurm": ("slurmstepd", "srun: ", "sbatch ", "SLURM_", "/slurmd/", "slurm_script", "scancel", "SLURMEnv",
         "oom_memcg=/slurm", "JobState="),
