@@ -119,6 +119,8 @@ def test_a_command_is_written_for_the_shell_and_the_script(run: str, told: str |
         ("A=1 B='x y' python train.py", None, "%env A=1\n%env B=x y"),
         ("A=1 python train.py", "fit.py", "!A=1 python fit.py"),
         ("export A=1", None, "%env A=1"),
+        ("export A=/x:$A", None, "import os; os.environ['A'] = os.path.expandvars('/x:$A')"),
+        ("export A=$(nproc)", None, None),
         ("pip install 'numpy<2'", None, "%pip install 'numpy<2'"),
         ("python -m pip install -U certifi && ls", None, "!python -m pip install -U certifi && ls"),
         ("nvidia-smi", None, "!nvidia-smi"),
