@@ -8,7 +8,7 @@ import pytest
 
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import FactBook, diagnose
-from torchdoctor.engine.launch import Launch, started, where
+from torchdoctor.engine.launch import Launch, local_rank, started, where
 from torchdoctor.intake import read_text
 from torchdoctor.model import Diagnosis
 
@@ -85,6 +85,12 @@ def first(text: str, rules: RuleSet) -> Diagnosis:
 )  # fmt: skip
 def test_a_command_is_that_of_the_reader_s_launcher(command: str, launch: Launch, told: str | None) -> None:
     assert started(command, launch, ranked=True) == told
+
+
+def test_a_task_of_srun_reads_slurm_s_name_of_its_rank_on_the_node() -> None:
+    bind = "torch.cuda.set_device(int(os.environ['LOCAL_RANK']))."
+    assert local_rank(bind, lambda: SRUN) == "torch.cuda.set_device(int(os.environ['SLURM_LOCALID']))."
+    assert local_rank(bind, lambda: ONE) == bind
 
 
 def test_a_program_of_one_process_keeps_its_start() -> None:
