@@ -8,7 +8,7 @@ import pytest
 
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import FactBook, diagnose
-from torchdoctor.engine.launch import Launch, started, where
+from torchdoctor.engine.launch import Launch, local_rank, started, where
 from torchdoctor.intake import read_text
 from torchdoctor.model import Diagnosis
 
@@ -17,6 +17,10 @@ NODES = Launch("torchrun --nproc_per_node=8", "", shown=True, several=True, serv
 SRUN = Launch("srun python", "", shown=True, several=True, server=False)
 DEEPSPEED = Launch("deepspeed", "", shown=True, several=True, server=False)
 SERVER = Launch("torchrun --nproc_per_node=gpu", "", shown=False, several=False, server=True)
+OWN = Launch(
+    "torchrun --nproc_per_node=4", "", True, False, False, "--nproc_per_node=4", "B=2 python fit.py --lr 1"
+)
+PROGRAM = Launch("torchrun --nproc_per_node=4", "", False, False, False, other=True)
 RANKS = "torchrun --nproc_per_node=gpu train.py"
 
 # two launchers on one node with two cards
@@ -72,10 +76,21 @@ def first(text: str, rules: RuleSet) -> Diagnosis:
         ("CUDA_VISIBLE_DEVICES=0 python train.py", ONE, "CUDA_VISIBLE_DEVICES=0 python train.py"),
         ("python train.py", ONE, "python train.py"),
         ("python train.py --num_workers 0", ONE, "python train.py --num_workers 0"),
+        # his own command, with his arguments; one program that starts another takes the variables along
+        (f"A=1 {RANKS} 2>&1 | grep WARN", OWN, "A=1 B=2 python fit.py --lr 1 2>&1 | grep WARN"),
+        ("torchrun --standalone --nproc_per_node=gpu train.py", OWN, "torchrun --standalone --nproc_per_node=4 fit.py --lr 1"),
+        (f"A=1 {RANKS}", PROGRAM, "export A=1"),
+        ("torchrun --standalone --nproc_per_node=gpu train.py", PROGRAM, None),
     ],
 )  # fmt: skip
 def test_a_command_is_that_of_the_reader_s_launcher(command: str, launch: Launch, told: str | None) -> None:
     assert started(command, launch, ranked=True) == told
+
+
+def test_a_task_of_srun_reads_slurm_s_name_of_its_rank_on_the_node() -> None:
+    bind = "torch.cuda.set_device(int(os.environ['LOCAL_RANK']))."
+    assert local_rank(bind, lambda: SRUN) == "torch.cuda.set_device(int(os.environ['SLURM_LOCALID']))."
+    assert local_rank(bind, lambda: ONE) == bind
 
 
 def test_a_program_of_one_process_keeps_its_start() -> None:
@@ -136,6 +151,34 @@ def test_several_machines_get_no_launch_of_one(head: str, several: bool, rules: 
     assert any("torchrun" in run or "accelerate launch" in run for run in runs) != several or "srun" in str(
         runs
     )
+
+
+STACK = """\
+{line}
+Traceback (most recent call last):
+  File "{start}", line 8, in <module>
+    sys.exit(main())
+  File "/srv/env/lib/python3.11/site-packages/tool/cli.py", line 22, in main
+    model = DistributedDataParallel(model)
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "start", "run"),
+    [
+        ("$ A=0,1 fairseq-train data-bin --arch t", "/srv/env/bin/fairseq-train", "NCCL_DEBUG=INFO A=0,1 fairseq-train data-bin --arch t"),
+        ("(env) me@gpu1:~/x$ bash tools/dist_train.sh a.py 4", "/srv/tools/train.py", "NCCL_DEBUG=INFO bash tools/dist_train.sh a.py 4"),
+        ("+ srun -n 4 python -u fit.py --lr 1", "/srv/fit.py", "NCCL_DEBUG=INFO srun -n 4 python -u fit.py --lr 1"),
+        ("$ cat out.log", "/srv/env/bin/tool-cli", "export NCCL_DEBUG=INFO"),
+        ("$ cat out.log", "/srv/env/lib/python3.11/site-packages/tool/launcher.py", "export NCCL_DEBUG=INFO"),
+        ("$ cat out.log", "/srv/fit.py", "NCCL_DEBUG=INFO torchrun --nproc_per_node=gpu fit.py"),
+        ("$ python fit.py --lr $LR", "/srv/fit.py", "NCCL_DEBUG=INFO torchrun --nproc_per_node=gpu fit.py"),
+    ],
+)  # fmt: skip
+def test_the_reader_s_own_command_is_kept(line: str, start: str, run: str, rules: RuleSet) -> None:
+    lonely = LONELY.format(rank=1).removeprefix("[rank1]: ")
+    found = first(STACK.format(line=line, start=start) + lonely, rules)
+    assert run in [fix.run for fix in found.fixes]
 
 
 PORT = """\

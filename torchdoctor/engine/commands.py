@@ -201,8 +201,21 @@ def _in_cell(command: str, script: str | None) -> str | None:
         return f"%pip {command[found.end() :]}"
     settings, rest = _settings(command)
     if settings and (not rest or (script is None and pattern(_PROGRAM).fullmatch(rest))):
-        return "\n".join(f"%env {name}={value}" for name, value in settings)
+        return _set_in_cell(settings)
     return command if command.startswith(("!", "%")) else f"!{command}"
+
+
+def _set_in_cell(settings: list[tuple[str, str]]) -> str | None:
+    """Variables as a cell sets them: %env takes a value as it stands, and expands nothing of a shell's."""
+    if not any("$" in value for _, value in settings):
+        return "\n".join(f"%env {name}={value}" for name, value in settings)
+    if any("$(" in value or "`" in value for _, value in settings):
+        return None
+    lines = (
+        f"os.environ[{name!r}] = " + (f"os.path.expandvars({value!r})" if "$" in value else repr(value))
+        for name, value in settings
+    )
+    return "; ".join(("import os", *lines))
 
 
 def _before_jupyter(command: str) -> str:

@@ -84,7 +84,7 @@ class Advice:
         run = self.command(fix.run)
         where = launch.where(run, fix.do, self._seen, lambda: self._launch) if run else ""
         blanks = "" if is_python(run or "") else to_put_in(run, fix.do, "")
-        do = fix.do + (where or _restarts(fix.do, run or ""))
+        do = launch.local_rank(fix.do, lambda: self._launch) + (where or _restarts(fix.do, run or ""))
         return replace(fix, do=" ".join(filter(None, (do, blanks))), run=run)
 
     def decides(self, command: str | None) -> str | None:
@@ -109,6 +109,8 @@ class Advice:
             if started is None:
                 return None
             command = started
+            if self._launch.own and self._launch.own in command:  # as he wrote it
+                return commands.adapted(command, self._seen, None)
         return commands.adapted(command, self._seen, self._script, self._interpreter)
 
     @cached_property
@@ -122,7 +124,7 @@ def _restarts(do: str, run: str) -> str:
         return " It belongs into the Dockerfile, before that step."
     if run.startswith("RUN TORCH_CUDA_ARCH_LIST=8.6 "):
         return " Put in your card's number: 8.6 is an RTX 30, and the build sees no GPU."
-    if run.startswith("%env "):
+    if run.startswith(("%env ", "import os; os.environ[")):
         return " Restart the kernel first."
     if run.startswith("%pip install ") and "estart" not in do:
         return " Restart the session afterwards."

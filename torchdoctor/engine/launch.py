@@ -25,11 +25,24 @@ _LAUNCHERS = {
     "spawn": ("python", "PYTHONFAULTHANDLER=1 python train.py 2>&1 | tee train.log"),
 }
 _SRUN = "srun python"
+# launcher, in the reader's command -> the options by which it keeps the output of each rank apart
+_APART = {
+    "torchrun ": "--log_dir logs --redirects 3 --tee 3 ",
+    "-m torch.distributed.run ": "--log_dir logs --redirects 3 --tee 3 ",
+    "-m torch.distributed.launch ": "--log_dir logs --redirects 3 --tee 3 ",
+    "accelerate launch ": "--log_dir logs --tee 3 ",
+    "deepspeed ": "--enable_each_rank_log logs ",
+    "mpirun ": "--output-filename logs ",
+    "srun ": "--label --output=rank-%t.log ",
+}
 _NPROC = r"--nproc[_-]per[_-]node[= ](\d{1,3}|gpu|cpu|auto)\b"
 
 _SET = r"(?P<set>(?:export )?(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|[^\s;&|']*) )*)"
 _RANKS = rf"{_SET}torchrun(?P<alone> --standalone)? --nproc_per_node=gpu train\.py(?P<rest>.*)"
 _PROGRAM = rf"{_SET}python train\.py(?P<rest>)"
+_SHELL_SCRIPT = r"(?:\w+=\S* )*(?:(?:ba)?sh |\./)"
+_LOCAL_RANK = "os.environ['LOCAL_RANK']"
+_OWN_SCRIPT = r"(?:\w+=\S* )*(?:\S*/)?python[\d.]* (?:-[a-zA-Z] )*(?P<rest>[\w./~-]+\.py\b.*)"
 # which cards a process sees, and which rank it is, are another matter for each of the ranks
 _OF_ONE = ("CUDA_VISIBLE_DEVICES=", "HIP_VISIBLE_DEVICES=", "RANK=", "LOCAL_RANK=")
 # what the multi-node launcher of DeepSpeed takes along by itself; the rest it reads out of ~/.deepspeed_env
@@ -46,6 +59,8 @@ class Launch(Record):
     several: bool
     server: bool
     count: str = "--nproc_per_node=gpu"  # of torchrun
+    own: str = ""  # the reader's command, where the text shows it
+    other: bool = False  # another program starts the ranks: an installed one, a module, a shell script
 
 
 def of(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact], script: str | None = None) -> Launch:
@@ -56,16 +71,28 @@ def of(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact], script: s
     nproc = pattern(_NPROC).search(as_text(ask("log.text")))
     here = "1" if "macos" in seen.get("system", ()) else "gpu"  # torchrun counts CUDA's devices alone
     count = f"--nproc_per_node={nproc[1] if nproc is not None else here}"
+    own = as_text(ask("launcher.command"))
+    other = ask("launcher.program").state is State.KNOWN or pattern(_SHELL_SCRIPT).match(own) is not None
+    begin, line = f"torchrun {count}", f"torchrun --log_dir logs --redirects 3 --tee 3 {count} train.py"
     if name in _LAUNCHERS:
         begin, line = _LAUNCHERS[name]
-        return Launch(begin, line, True, several, server, count)
-    if "slurm" in seen.get("runtime", ()) and not name:
-        line = "srun --label --output=rank-%t.log python train.py"
-        return Launch(_SRUN, line, True, several, server, count)
-    line = f"torchrun --log_dir logs --redirects 3 --tee 3 {count} train.py"
-    if several:  # torchrun takes its options from PET_… too
+    elif "slurm" in seen.get("runtime", ()) and not name:
+        begin, line = _SRUN, "srun --label --output=rank-%t.log python train.py"
+    elif several:  # torchrun takes its options from PET_… too
         line = "export PET_LOG_DIR=logs PET_REDIRECTS=3 PET_TEE=3"
-    return Launch(f"torchrun {count}", line, bool(name), several, server, count)
+    if not line.startswith("export "):
+        line = _apart(own) if own else "" if other else line
+    return Launch(begin, line, bool(name) or begin == _SRUN, several, server, count, own, other)
+
+
+def _apart(own: str) -> str:
+    """The reader's command with a log for each rank; "" where a program between takes no such option."""
+    for words, options in _APART.items():
+        if words in own:
+            return own.replace(words, words + options, 1)
+    if pattern(_OWN_SCRIPT).fullmatch(own) is None:
+        return ""
+    return f"PYTHONFAULTHANDLER=1 {own} 2>&1 | tee train.log"
 
 
 def started(command: str, launch: Launch, ranked: bool) -> str | None:
@@ -79,13 +106,20 @@ def started(command: str, launch: Launch, ranked: bool) -> str | None:
         return command
     told = found["set"].strip()
     elsewhere = launch.server or (launch.several and launch.begin != _SRUN)
+    own = pattern(_OWN_SCRIPT).fullmatch(launch.own)
     if ranks is not None and found["alone"]:
-        return None if elsewhere else command.replace("--nproc_per_node=gpu", launch.count)
-    if ranks is None and not (launch.server or (ranked and launch.shown and told)):
+        if elsewhere or (launch.other and own is None):
+            return None
+        command = command.replace("--nproc_per_node=gpu", launch.count)
+        return command.replace("train.py", own["rest"]) if own is not None else command
+    starts = ranked and launch.shown and told
+    if ranks is None and not (launch.server or starts or (told and (launch.own or launch.other))):
         return command
     if told.startswith(_OF_ONE):
-        return command
-    if not elsewhere:
+        return command if own is None else command.replace("train.py", own["rest"])
+    if launch.own and not elsewhere:
+        return f"{found['set'].removeprefix('export ')}{launch.own}{found['rest']}"
+    if not elsewhere and not launch.other:
         return f"{found['set']}{launch.begin} train.py{found['rest']}"
     if not told or found["rest"]:
         return None
@@ -93,6 +127,13 @@ def started(command: str, launch: Launch, ranked: bool) -> str | None:
     if launch.begin == "deepspeed" and not settings.startswith(_TAKEN_ALONG):
         return f"printf '%s\\n' {settings} >> ~/.deepspeed_env"
     return f"export {settings}"
+
+
+def local_rank(do: str, launch: Callable[[], Launch]) -> str:
+    """Advice that reads LOCAL_RANK, for tasks of srun: there the rank on a node has Slurm's name."""
+    if _LOCAL_RANK not in do or launch().begin != _SRUN:
+        return do
+    return do.replace(_LOCAL_RANK, "os.environ['SLURM_LOCALID']")
 
 
 def where(run: str, do: str, seen: Mapping[str, frozenset[str]], launched: Callable[[], Launch]) -> str:
@@ -116,4 +157,6 @@ def where(run: str, do: str, seen: Mapping[str, frozenset[str]], launched: Calla
     launch = launched()
     if launch.begin.startswith("mpirun") and launch.several:
         return " Name it with mpirun -x, which takes it to the other nodes."
-    return " Set it on every node before the program starts." if launch.several else ""
+    if launch.several:
+        return " Set it on every node before the program starts."
+    return " Then start the program as before." if launch.other else ""

@@ -37,7 +37,8 @@ _EVENT_CHARS = 4_000
 
 # tag -> the forms in which a text shows it
 _FORMS: dict[str, tuple[str, ...]] = {
-    "wsl": ("microsoft-standard", "/mnt/c/", "/usr/lib/wsl", "WSL2", "Windows Subsystem for Linux"),
+    "wsl": ("microsoft-standard", "/mnt/c/", "/usr/lib/wsl", "WSL2", "Windows Subsystem for Linux",
+        "WSL environment detected"),
     "windows": ("WinError", ".dll", "cl.exe", "Platform: Windows", "[MSC v.", "win32", "Windows fatal",
                 "'charmap' codec can't"),
     "macos": (
@@ -84,7 +85,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "podman": ("podman run", "podman exec"),
     "kubernetes": (
         "KUBERNETES_", "kubectl ", "OOMKilled", "CrashLoopBackOff", "kubelet", "kubepods",
-        "/var/run/secrets/", ".svc.cluster.local",
+        "/var/run/secrets/", ".svc.cluster.local", "If this is a GPU node", "nvidia.com/gpu.", "amd.com/gpu.",
     ),
     "slurm": ("slurmstepd", "srun: ", "sbatch ", "SLURM_", "/slurmd/", "slurm_script", "scancel", "SLURMEnv",
         "oom_memcg=/slurm", "JobState="),
@@ -132,6 +133,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
 _OWN_NAMES = ("GeForce", "Tesla ", "RTX ", "NVIDIA-SMI", "libcuda.so", "CUDA error", "CUDA out of memory")
 # What is torch's hint or a package's address in a sentence, and not where it was printed.
 _SCRIPT = r"(?:.{0,300}[\\/])?[\w.-]+\.py"
+_CELLS = "ipykernel_"  # the folder in which a kernel has its cells as files
 _HINTS = ("hub.docker.com", "/issues/", "https://github.com", "docs.nvidia.com", "pytorch.org/docs")
 # what is not there: "HIP runtime version: N/A" of a table, torch's words for a driver that it did not find
 _NOTHING = (
@@ -158,8 +160,9 @@ _L4T = r"# R(\d\d) \(release\), REVISION: (\d+(?:\.\d+)?)"  # the head of /etc/n
 _BACKSLASHES = r"(?<![\w.-])\w[\w.-]{1,80}(?:\\[\w.-]{2,80}){1,40}\.(?:py|pyd|exe|dll|lib|cu|cpp|h)\b"
 # what has more spellings than one: a new container's prompt, AMD's names of cards, the tag of an L4T image
 _SPELLINGS = (
-    ("runtime", "docker", r"root@[0-9a-f]{12}:"),
+    ("runtime", "docker", r"\b[\w-]{1,32}@[0-9a-f]{12}:"),
     ("device", "amd", r"\b(?:AMD|RX)[ -]?\d{4} ?(?:XTX?|GRE)\b"),
+    ("runtime", "slurm", r"srun (?:-\S{1,80}(?: \d{1,4})? ){0,12}\S{0,200}(?:python|torchrun|bash)"),
     ("system", "windows", r"\bWindows-\d+-10\.0"),
     ("board", "jetson", rf"[:_-]r3\d\.\d+\.\d+\b|{_L4T}"),
 )
@@ -382,4 +385,5 @@ def _script(event: Event, transcript: Transcript) -> str:
 
 
 def _started(frame: Frame) -> bool:
-    return not frame.package and frame.function == "<module>" and bool(pattern(_SCRIPT).fullmatch(frame.file))
+    own = not frame.package and frame.function == "<module>" and _CELLS not in frame.file
+    return own and bool(pattern(_SCRIPT).fullmatch(frame.file))

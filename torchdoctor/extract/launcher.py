@@ -17,6 +17,8 @@ from torchdoctor.patterns import Patterns, pattern
 FACTS: dict[str, str] = {
     "launcher.other_python": "bool: python is of another installation than torchrun, or than the ranks'",
     "launcher.name": "str: accelerate, deepspeed, mpirun, spawn or torchrun, by what it shows of itself",
+    "launcher.command": "text: the command that started the program, as one line of the text shows it",
+    "launcher.program": "str: what was started in place of a script: an installed program or a module",
     "launcher.several_nodes": "bool: ranks of more than one machine are shown; unknown where none are",
     "launcher.port": "int: the master port, as an option, a variable or an address of the text sets it",
     "launcher.gloo_interface": "str: what GLOO_SOCKET_IFNAME is set to somewhere in the text",
@@ -32,6 +34,22 @@ _NAMES = (
     ("spawn", ("multiprocessing/spawn.py", "ProcessExitedException", "ProcessRaisedException")),
     ("torchrun", ("torchrun", "torch/distributed/run", "torch/distributed/launch", "--nproc")),
 )
+# a prompt (a shell's, a notebook's, that of set -x), the variables, what is started
+_PROMPT = r"(?:\([\w.-]{1,40}\) ?)?(?:\[?[\w.-]{1,40}@[\w.-]{1,60}[:~ ][^$#]{0,80}[$#%] |[$%+] |!)"
+_SETTINGS = r"(?:[A-Za-z_]\w*=\S* ){0,8}(?:\S{0,200}/)?"
+_LAUNCHES = _SETTINGS + (
+    r"(?:torchrun|accelerate launch|deepspeed|python[\d.]{0,4} -m torch\.distributed\.(?:launch|run)"
+    r"|srun(?: -\S+(?: \d+)?){0,12} \S{0,200}python[\d.]{0,4}|(?:mpirun|mpiexec) .{1,300}?python[\d.]{0,4})"
+    r" (?:.{0,300}[ /])?(?:[\w.-]+\.py|-m [\w.]+)(?: .{1,400})?"
+)
+_STARTED = _SETTINGS + r"(?:python[\d.]{0,4}|(?:ba)?sh|\./[\w./-]{1,200}) (?!-c\b|-m (?:pip|venv)\b).{1,400}"
+_NO_LINE = r"[;|&<>`*?(){}\u2026]|\$|\\$|\.\.\."  # more than one command, or not all of it
+_COMMAND_CHARS = 400
+_COMMAND_MARKS = ("torchrun", "python", "accelerate", "deepspeed", "srun", "mpi", "sh ", "./")
+_RUNS = ("_run_module_as_main", "_run_code")
+# what runs the reader's own script under its own name, or shows a cell
+_RUNNERS = frozenset({"torch", "accelerate", "deepspeed", "debugpy", "ipykernel", "pdb", "horovod", "ray"})
+_IN_BIN = r".*[\\/](?:bin|Scripts)[\\/](?P<name>[\w.-]+?)(?:\.exe[\\/]__main__\.py)?"
 # what launchers are told, and print, of several machines
 _SEVERAL = (
     r"(?:--n?nodes|--num[_-](?:machines|nodes)|SLURM_(?:JOB_NUM_NODES|NNODES)|\bn(?:um_)?nodes|\bnum_machines)"
@@ -107,6 +125,12 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     name = _name(transcript)
     if name:
         yield "name", name
+    program = _program(transcript)
+    if program:
+        yield "program", program
+    command = _command(event, transcript)
+    if command:
+        yield "command", command
     if _several_nodes(transcript):
         yield "several_nodes", True
     port = _port(transcript)
@@ -131,6 +155,56 @@ def _name(transcript: Transcript) -> str:
         shown = f"{event.type or ''}\n{event.text}\n{paths}"
         found |= {name for name, marks in _NAMES if any(mark in shown for mark in marks)}
     return next((name for name, _ in _NAMES if name in found), "")
+
+
+@once_a_text
+def _program(transcript: Transcript) -> str:
+    """What the outermost frames of the first stack of a program's start show; "" for a script."""
+    for event in transcript.events:
+        inner = [frame for frame in event.frames if frame.function not in _RUNS]
+        if not inner or event.frames[0].function not in (*_RUNS, "<module>"):
+            continue
+        frame, name = inner[0], pattern(_IN_BIN).fullmatch(inner[0].file)
+        if frame.package in _RUNNERS or frame.file.startswith("<"):
+            continue
+        if name is not None and not name["name"].endswith(".py"):
+            return "" if any(one in _RUNNERS for one in re.split(r"\W", name["name"])) else name["name"]
+        if len(inner) < len(event.frames) or frame.package not in ("", "python"):
+            return re.split(r"[\\/]+", frame.file)[-1].removesuffix(".py")
+        return ""
+    return ""
+
+
+def _command(event: Event, transcript: Transcript) -> str:
+    """The last line above the failure that starts a program; "" where it is no command by itself."""
+    above = [line for at, line in _commands(transcript) if at <= event.id]
+    return "" if not above or pattern(_NO_LINE).search(above[-1]) else above[-1]
+
+
+@once_a_text
+def _commands(transcript: Transcript) -> list[tuple[int, str]]:
+    """(event, line) of the commands at a prompt, and of those that name a launcher and a script."""
+    program = _program(transcript)
+    found = []
+    for event in transcript.events:
+        text = event.text.strip()
+        if event.frames or len(text) > _COMMAND_CHARS or "\n" in text:
+            continue
+        if not any(mark in text for mark in _COMMAND_MARKS) and not (program and program in text):
+            continue
+        prompt = pattern(_PROMPT).match(text)
+        line = text[prompt.end() if prompt is not None else 0 :].strip()
+        if pattern(_LAUNCHES).fullmatch(line) or (
+            prompt is not None and (pattern(_STARTED).fullmatch(line) or _starts(program, line))
+        ):
+            found.append((event.id, line))
+    return found
+
+
+def _starts(program: str, line: str) -> bool:
+    """Is the program the first word behind the variables?"""
+    word = next((word for word in line.split() if not pattern(r"[A-Za-z_]\w*=.*").fullmatch(word)), "")
+    return bool(program) and word.rpartition("/")[2] == program
 
 
 @once_a_text

@@ -18,6 +18,7 @@ from torchdoctor.patterns import pattern
 FACTS: dict[str, str] = {
     "loss.not_a_number": "bool: a loss in the line is NaN or infinite",
     "loss.norm_stuck": "bool: three gradient norms in succession are NaN, and none after them is a number",
+    "loss.rank_not_finite": "bool: the table of gradients by rank below the line holds NaN or infinity",
 }
 
 LINE_CHARS = 4000
@@ -39,6 +40,12 @@ _NORM = (
     r"\bgrad(?:ient)?[_ ]?norm['\"]?(?:[\s:=|]|tensor\(|\x1b\[[\d;]{0,8}m){1,6}"
     r"(?P<value>[-+]?(?:nan|inf|\d{1,12}(?:\.\d{1,20})?))(?![\w.\-])"
 )
+# fairseq and its kin: "rank   1 = nan", or a row of mean, max, min and norm
+_RANKED = (
+    r"(?:rank +\d{1,5} = |\s*\d{1,5}(?= +\S+ +\S))"
+    r"(?P<values>(?: *[-+]?(?:nan|inf|\d{1,12}(?:\.\d{1,20})?(?:e[-+]\d{1,3})?)){1,6})\s*"
+)
+_TABLE_LINES = 40
 _RECORDS = ("best", "min", "lowest", "last", "prev", "record", "top")
 
 
@@ -46,6 +53,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one line that prints a loss or a gradient norm; nothing when none in it is NaN or infinite."""
     text = event.text[:LINE_CHARS]
     lower = text.lower()
+    if "gradients" in lower and (rows := _by_rank(event, transcript)):
+        yield "rank_not_finite", any("n" in row for row in rows)  # of nan and inf
     if "nan" not in lower and "inf" not in lower:
         return
     if _named(text) or pattern(_ROW).search(text) or _in_column(event, transcript):
@@ -93,6 +102,15 @@ def _in_column(event: Event, transcript: Transcript) -> bool:
             for head, value in named
         )
     return False
+
+
+def _by_rank(event: Event, transcript: Transcript) -> list[str]:
+    """The values of the first table below the line that has a row for each rank."""
+    behind = transcript.events[event.id + 1 : event.id + 1 + _TABLE_LINES]
+    lines = [one.text[:LINE_CHARS] for one in behind]
+    if not any("across the workers" in line for line in lines):
+        return []
+    return [row["values"] for line in lines if (row := pattern(_RANKED).fullmatch(line)) is not None]
 
 
 def _norm(text: str) -> str | None:

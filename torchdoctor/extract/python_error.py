@@ -21,6 +21,9 @@ FACTS: dict[str, str] = {
     "python.module": "str: the module that lacks the attribute",
     "python.class": "str: the class that lacks the attribute, where it is none of Python's own types",
     "python.program": "str: the program that was to be started and was not found, as ffmpeg",
+    "python.of_request": "bool: the line worked on a request that a server had handed to it",
+    "python.decoded": "bool: text or bytes were expected of a request, and an object of its JSON was there",
+    "python.archive_file": "str: the missing file, where a server unpacks the archives of its models",
     "python.extension_package": "str: the package, compiled against torch, whose module is missing",
 }
 
@@ -49,7 +52,8 @@ _FORMS = {
         r"|expected str, bytes|must be str, not|is not JSON serializable|bad operand type|unhashable type"
         r"|can't multiply sequence|not all arguments"
         r" converted|abstract (?:class|method)|argument of type '\w{1,80}' is not iterable"
-        r"|(?:int|float)\(\) argument must be"
+        r"|(?:int|float)\(\) argument must be|a bytes-like object is required|the JSON object must be"
+        r"|can't concat"
     ),
     "ValueError": (
         r"(?:not enough|too many) values to unpack|invalid literal for int|could not convert string to float"
@@ -84,6 +88,13 @@ _FORMS = {
     "UnpicklingError": r"pickle data was truncated|invalid load key|unpickling stack",
     **dict.fromkeys(("AssertionError", "NotImplementedError", "StopIteration"), r""),
 }
+# web frameworks and servers of models; TorchServe loads a model in another file
+_HANDS_ON = frozenset((
+    "starlette", "fastapi", "flask", "aiohttp", "tornado", "sanic", "django", "bentoml", "litserve",
+))  # fmt: skip
+_SERVES = ("/ts/service.py", "/sagemaker_inference/transformer.py")
+_DECODED = r"(?:bytes-like object is required|must be str, bytes or bytearray), not '?(?:dict|list|int|float)"
+_UNPACKED = r"/te?mp/models/[0-9a-f]{8,64}/(?P<file>[\w./-]{1,200})$"
 _BUILDERS = ("/build_meta.py", "/pip-build-env-", "/pip-install-", "/pip-req-build-", "/builds-v0/")
 _ARGPARSE = r"^\S+\.py: error: "
 _SUGGESTS = r"(?:Did you mean:? |Perhaps you meant )'?(?P<what>[^?'\n]{1,200})"
@@ -119,11 +130,25 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         )
     if (program := program_of(event)) is not None:
         yield "program", program
+    if _of_request(event):
+        yield "of_request", True
+        yield "decoded", pattern(_DECODED).search(event.text[:400]) is not None
+    unpacked = pattern(_UNPACKED).search(groups.get("name") or "") if kind == "FileNotFoundError" else None
+    if unpacked is not None:
+        yield "archive_file", unpacked["file"]
     text = event.text[:4_000]
     for fact, sign, words in (("suggests", "ou mean", _SUGGESTS), ("unimported", " to import ", _UNIMPORTED)):
         said = pattern(words).search(text) if sign in text else None
         if said is not None:
             yield fact, said["what"].strip()
+
+
+def _of_request(event: Event) -> bool:
+    """Is a server's call of a handler in the stack?"""
+    return any(
+        frame.package in _HANDS_ON or frame.file.replace("\\", "/").endswith(_SERVES)
+        for frame in event.frames
+    )
 
 
 def of_setup_script(event: Event) -> bool:

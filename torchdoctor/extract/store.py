@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found, untold
+from torchdoctor.extract import Found, once_a_text, untold
 from torchdoctor.extract.progress import is_step
 from torchdoctor.model import Event, Transcript
 from torchdoctor.patterns import pattern
@@ -14,6 +14,9 @@ FACTS: dict[str, str] = {
     "from a line of the socket alone",
     "store.elsewhere": "bool: the address that was asked is another machine's, or a name; not this one's own",
     "store.too_many": "bool: more processes came to the store than the world size says",
+    "store.in_file": "bool: the ranks were to meet in a file, init_method='file://…'",
+    "store.file": "str: the path of that file",
+    "store.url": "str: the address that was asked, where an init_method or an option of the text gives it: tcp://…",
 }
 
 # the line of the socket stands under every wait at the store: the meeting of the ranks, a barrier of the
@@ -21,8 +24,14 @@ FACTS: dict[str, str] = {
 _SOCKET = "waitForInput: "
 # what rank 0 puts into the store at the first collective; init_process_group had returned on this rank
 _NCCL_ID = "ncclUniqueId from ["
+_LINE_CHARS = 2000
 _COUNTS = r"\(world_size=(?P<wanted>\d{1,6}), (?:worker_count|num_workers_joined)=(?P<joined>\d{1,6})"
+_CLIENTS = r"\b(?P<joined>\d{1,6})/(?P<wanted>\d{1,6}) clients joined"
 _ASKED = r"(?:connect to (?:any network address of )?\(|validate to host )(?P<host>[^\s,]{1,120})"
+_ASKED_PORT = r"[^\d]{1,3}(?P<port>\d{1,5})"
+# an init_method, an option or a message of the meeting in the same line; without a path where it is joined
+_FILE = r"""\bfile:(?://)?(?P<path>/[\w./~@%+-]{2,200}|[A-Za-z]:/[\w./~@%+-]{2,200})?(?=["'\s),]|$)"""
+_MEETING = ("init_method", "init_process_group", "dist_url", "dist-url", "istributed init", "rendezvous")
 _OWN = ("127.", "localhost", "::1", "0.0.0.0")
 _STARTING = (
     "init_process_group", "_rendezvous_helper", "_create_c10d_store", "rendezvous.py", "rendezvous_handler",
@@ -32,11 +41,21 @@ _STARTING = (
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """What an event waits for, and who came. Other messages of the store speak of the start themselves."""
-    counts = pattern(_COUNTS).search(event.text)
-    yield "too_many", counts is not None and int(counts["joined"]) > int(counts["wanted"])
+    counts = pattern(_COUNTS).search(event.text) or pattern(_CLIENTS).search(event.text)
+    if counts is not None:
+        yield "too_many", int(counts["joined"]) > int(counts["wanted"])
     asked = pattern(_ASKED).search(event.text)
     if asked is not None:
         yield "elsewhere", not asked["host"].lstrip("[").startswith(_OWN)
+        port = pattern(_ASKED_PORT).match(event.text, asked.end())
+        url = f"tcp://{asked['host']}:{port['port']}" if port is not None else ""
+        if url and any(url in line for line in _lines(transcript)):
+            yield "url", url
+    file = _file(transcript)
+    if file is not None:
+        yield "in_file", True
+        if file:
+            yield "file", file
     if _NCCL_ID in event.text:
         yield "waits_for", "something later"
         return
@@ -50,6 +69,24 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     else:
         missing = "what the process waited for: neither its stack nor the exception is in the text"
         yield untold("store.waits_for", event, missing)
+
+
+def _lines(transcript: Transcript) -> Iterator[str]:
+    """The texts, and the lines of source that the frames show."""
+    for event in transcript.events:
+        yield event.text
+        yield from (frame.code for frame in event.frames if frame.code)
+
+
+@once_a_text
+def _file(transcript: Transcript) -> str | None:
+    """The file in which the ranks were to meet; "" where its name is not shown, None where it is no file."""
+    found = None
+    for line in _lines(transcript):
+        if "file:" in line and any(mark in line for mark in _MEETING):
+            shown = pattern(_FILE).search(line[:_LINE_CHARS])
+            found = (shown["path"] or found or "") if shown is not None else found
+    return found
 
 
 def _names_start(event: Event) -> bool:
