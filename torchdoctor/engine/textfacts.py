@@ -26,6 +26,7 @@ FACTS = {
     "event.code": "text: source lines quoted in the frames",
     "event.last_code": "text: source line of the frame that raised",
     "event.raised_in": "text: package whose code raised, or called what raised in the standard library",
+    "event.torch_called_by": "text: package that the user called and that called torch, which raised",
     "event.shadowing": "text: the user's own file that ran where a package imported a module of that name",
     "event.torch_tied": "bool: a frame or the text belongs to torch",
     "event.in_optimizer_step": "bool: raised by the update of an optimizer outside torch, not by a closure",
@@ -158,6 +159,17 @@ def _shadowing(frames: list[Frame]) -> str | None:
     return None
 
 
+def _torch_called_by(frames: Sequence[Frame]) -> str | None:
+    """The package that the user called, where its code, and not the user's, called torch."""
+    callers = [frame.package for frame in frames if frame.package != "python"]
+    while callers and callers[-1] == "torch":
+        callers.pop()
+    if not callers or not callers[-1]:
+        return None
+    own = [at for at, package in enumerate(callers) if not package]
+    return callers[own[-1] + 1 if own else 0]
+
+
 def _in_optimizer_step(frames: list[Frame]) -> bool:
     """Did the step of an optimizer outside torch raise it? What a closure runs stands in other files."""
     hooked = [
@@ -215,6 +227,8 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
     if key == "raised_in":
         raiser = who_raised(event.frames or frames)
         return raiser.package or None if raiser is not None else None
+    if key == "torch_called_by":
+        return _torch_called_by(event.frames or frames)
     if key == "shadowing":
         return _shadowing(frames)
     if key == "in_optimizer_step":
