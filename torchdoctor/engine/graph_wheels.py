@@ -1,6 +1,6 @@
 """Where the compiled packages of the graph libraries lie: pages of their own, one for each torch and CUDA.
 
-PyPI has their sources alone, or one build for whichever torch was current. Sources: the pages of data.pyg.org,
+PyPI has their sources alone, or one build for whichever torch was current. Sources: data.pyg.org,
 and the installation page of DGL; what has no page there has no command here.
 """
 
@@ -16,7 +16,7 @@ from torchdoctor.probes.compatibility import parse
 _PYG = frozenset({"torch-scatter", "torch-sparse", "torch-cluster", "torch-spline-conv", "pyg-lib"})
 _NAMED_BY = ("dlopen.loader_package", "match.package", "python.extension_package", "event.raised_in")
 # torch -> the CUDA of its pages on data.pyg.org, besides cpu
-_PYG_PAGES = {
+_PYG_PAGES: dict[tuple[int, ...], str] = {
     (1, 12): "cu102 cu113 cu116", (1, 13): "cu116 cu117", (2, 0): "cu117 cu118", (2, 1): "cu118 cu121",
     (2, 2): "cu118 cu121", (2, 3): "cu118 cu121", (2, 4): "cu118 cu121 cu124", (2, 5): "cu118 cu121 cu124",
     (2, 6): "cu118 cu124 cu126", (2, 7): "cu118 cu126 cu128", (2, 8): "cu126 cu128 cu129",

@@ -25,7 +25,7 @@ FACTS = {
     "install.torchvision": "text: command that installs the torchvision of the torch that is there, alone",
     "install.torchaudio": "text: command that installs the torchaudio of the torch that is there, alone",
     "install.triton": "text: command that installs Triton for Windows in the release for this torch",
-    "install.graph": "text: command that installs PyG's or DGL's compiled package as the wheel for this torch",
+    "install.graph": "text: command that installs the wheel of PyG or DGL for this torch",
     "install.found": "text: command that installs a build for the CUDA of the toolkit that the message names",
     "install.cpu": "text: command that installs the CPU build",
     "install.cu118": "text: command that installs the last build for CUDA 11.8, for drivers before 525",
