@@ -32,3 +32,5 @@ USUAL = frozenset({"linux", "debian", "nvidia", "train", "user", "desktop"})
 BESIDE_OTHERS = frozenset({"ray", "jupyter", "ci"})
 # Programs that answer requests: a run of one is no training, and it is not started by torchrun.
 SERVERS = frozenset({"vllm", "sglang", "tgi"})
+# Programs that make pictures: a run of one is no training, unless its frames say so
+GENERATORS = frozenset({"comfyui", "webui"})

@@ -58,6 +58,14 @@ STD = """\
 building 'grid_cuda' extension
 D:/py/Lib/site-packages/torch/include\\torch/csrc/dynamo/compiled_autograd.h(1108): error C2872: 'std': ambiguous symbol
 """
+NO_DGL = f"""\
+Traceback (most recent call last):
+  File "/srv/g.py", line 1, in <module>
+    import dgl
+  File "{SITE}/dgl/graphbolt/__init__.py", line 26, in load_graphbolt
+    raise FileNotFoundError(
+FileNotFoundError: Cannot find DGL C++ graphbolt library at {SITE}/dgl/graphbolt/libgraphbolt_pytorch_2.5.1.so
+"""
 NOT_HIPIFIED = f"""\
 In file included from /srv/pkg/csrc/fused/adam_kernel.hip:9:
 In file included from /srv/pkg/csrc/tensor_list.cuh:3:
@@ -83,7 +91,11 @@ def head(text: str, rules: RuleSet) -> Diagnosis:
     ("text", "start", "command"),
     [
         (GLIBC.format(f"{SITE}/selective_scan_cuda.cpython-310-x86_64-linux-gnu.so"), "Build mamba-ssm", "MAMBA_FORCE_BUILD=TRUE pip install -v --no-cache-dir --no-binary mamba-ssm"),
-        (SYMBOL.format(f"{SITE}/torch_cluster/_version_cuda.so"), "Reinstall", "pip install --no-cache-dir torch-cluster"),
+        (SYMBOL.format(f"{SITE}/torch_cluster/_version_cuda.so"), "Install the wheel that PyG", "torch-cluster -f https://data.pyg.org/whl/torch-$("),
+        ("torch==2.9.1+cu128\n" + SYMBOL.format(f"{SITE}/torch_cluster/_version_cuda.so"), "Install the wheel that PyG", "torch-cluster -f https://data.pyg.org/whl/torch-2.9.0+cu128.html"),
+        ("torch==2.9.1+cu121\n" + SYMBOL.format(f"{SITE}/torch_cluster/_version_cuda.so"), "Compile torch-cluster", "--no-binary torch-cluster"),
+        (NO_DGL, "Install DGL together", "torch-2.4/cu121/repo.html"),
+        (NO_DGL.replace("/srv/", "/Users/srv/").replace("3.10", "3.12"), "Build DGL", ""),
         (SYMBOL.format(f"{SITE}/torch_cluster/_version_cuda.so") + NV_BUILD, "Compile it here", "--no-binary torch-cluster"),
         (JETSON, "Build bitsandbytes", "/usr/local/cuda-11.4/bin"),
         (SPARSE, "Ask the torch", "torch.version.hip"),

@@ -25,6 +25,7 @@ FACTS = {
     "install.torchvision": "text: command that installs the torchvision of the torch that is there, alone",
     "install.torchaudio": "text: command that installs the torchaudio of the torch that is there, alone",
     "install.triton": "text: command that installs Triton for Windows in the release for this torch",
+    "install.graph": "text: command that installs the wheel of PyG or DGL for this torch",
     "install.found": "text: command that installs a build for the CUDA of the toolkit that the message names",
     "install.cpu": "text: command that installs the CPU build",
     "install.cu118": "text: command that installs the last build for CUDA 11.8, for drivers before 525",
@@ -89,6 +90,11 @@ def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], 
         return _driver(name, seen, ask)
     if name == "install.triton":
         return _triton(name, seen, ask)
+    if name == "install.graph":
+        from torchdoctor.engine import graph_wheels
+
+        told = graph_wheels.arguments(seen, ask)
+        return Fact.known(name, f"{_pip(seen, ask)} {told}", "table") if told else Fact.absent(name, "table")
     found = _build(name.partition(".")[2], seen, ask)
     if found is None:
         return Fact.absent(name, "install")

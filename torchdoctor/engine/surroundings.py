@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torchdoctor.context_tags import BESIDE_OTHERS, DIMENSION, SERVERS, TAGS, USUAL
+from torchdoctor.context_tags import BESIDE_OTHERS, DIMENSION, GENERATORS, SERVERS, TAGS, USUAL
 from torchdoctor.engine.textfacts import frames_of, who_raised
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, State, Transcript
 from torchdoctor.patterns import pattern
@@ -51,6 +51,8 @@ def of_event(event: Event, transcript: Transcript, ask: Callable[[str], Fact]) -
     phases = _phases(event, frames)
     if found.get("program", frozenset()) & SERVERS and "train" not in phases:
         phases |= {"serve"}
+    if found.get("program", frozenset()) & GENERATORS and "train" not in phases:
+        phases |= {"infer"}
     if phases:
         found["phase"] = frozenset(phases)
     return found

@@ -26,6 +26,7 @@ FACTS = {
     "event.code": "text: source lines quoted in the frames",
     "event.last_code": "text: source line of the frame that raised",
     "event.raised_in": "text: package whose code raised, or called what raised in the standard library",
+    "event.torch_called_by": "text: package that the user called and that called torch, which raised",
     "event.shadowing": "text: the user's own file that was taken where a module of that name was meant",
     "event.namesake": "text: the user's own file, named as a well-known module, that lacks what was asked",
     "event.clone": "text: the program of others that runs from its folder, and whose file raised",
@@ -150,6 +151,17 @@ def _texts(events: Iterable[Event]) -> str:
     )
 
 
+def _torch_called_by(frames: Sequence[Frame]) -> str | None:
+    """The package that the user called, where its code, and not the user's, called torch."""
+    callers = [frame.package for frame in frames if frame.package != "python"]
+    while callers and callers[-1] == "torch":
+        callers.pop()
+    if not callers or not callers[-1]:
+        return None
+    own = [at for at, package in enumerate(callers) if not package]
+    return callers[own[-1] + 1 if own else 0]
+
+
 def _in_optimizer_step(frames: list[Frame]) -> bool:
     """Did the step of an optimizer outside torch raise it? What a closure runs stands in other files."""
     hooked = [
@@ -207,6 +219,8 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
     if key == "raised_in":
         raiser = who_raised(event.frames or frames)
         return raiser.package or None if raiser is not None else None
+    if key == "torch_called_by":
+        return _torch_called_by(event.frames or frames)
     if key in ("shadowing", "namesake"):
         imported = any(not frame.package and frame.function == "<module>" for frame in frames[1:])
         if not imported and not any(words in event.text[:1_000] for words in _LACKING):

@@ -14,6 +14,7 @@ from torchdoctor.typed import is_python
 
 COMMANDS = ("install.", "outputs.")  # namespaces of facts that are whole commands
 _SIZE_SUFFIX = "_bytes"
+_REQUIREMENT = r"[\w.]*[<>=~]=?[\w.]+"
 
 
 @cache
@@ -94,7 +95,8 @@ def filled(fix: Fix, ask: Callable[[str], Fact], sizes: frozenset[str] = frozens
 def _command(run: str, values: Mapping[str, str]) -> str | None:
     """A command is there to be pasted into a shell, and a log may hold anything.
 
-    None when a value that needs quotes would stand inside quotes, which its own would end.
+    None when a value that needs quotes would stand inside quotes, which its own would end; the bounds of a
+    requirement mean the same inside of any.
     """
     from shlex import quote
 
@@ -103,7 +105,9 @@ def _command(run: str, values: Mapping[str, str]) -> str | None:
         value = values[found.group(1)]
         quoted = value if found.group(1).startswith(COMMANDS) else quote(value)
         if quoted != value and _in_quotes(run[: found.start()]):
-            return None
+            if not re.fullmatch(_REQUIREMENT, value):
+                return None
+            quoted = value
         pieces += [run[done : found.start()], quoted]
         done = found.end()
     return "".join([*pieces, run[done:]])

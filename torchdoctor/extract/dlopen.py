@@ -77,6 +77,8 @@ _PATTERNS: dict[str, tuple[str, str]] = {
     "cudnn-load": ("Could not load library", rf"Could not load library {_FILE}"),
     "cudnn-any": ("Unable to load any of", r"Unable to load any of \{(?P<file>[^,}\s]{1,200})"),
     "cudnn-locate": ("Could not locate", r"Could not locate (?P<file>[\w-]{1,80}\.(?:dll|so[\w.]{0,20}))"),
+    # CTranslate2, which opens CUDA's libraries itself
+    "opened": ("cannot be loaded", r"Library (?P<file>\S{1,200}) is not found or cannot be loaded"),
     "not-in-path": ("not found in the system path", r"(?P<file>lib\w{1,60}\.so)\S{0,20} not found in"),
     "win-torch": ("Error loading", r"Error loading [\"'](?P<file>[^\"']{1,300})[\"'] or one of its"),
     "win-import": (
@@ -103,6 +105,7 @@ _ORDER: tuple[tuple[str, str], ...] = (
     ("cudnn-any", "missing-library"),
     ("cudnn-locate", "missing-library"),
     (": cannot open shared object file", "missing-library"),
+    ("opened", "missing-library"),
     ("not-in-path", "missing-library"),
     ("mac-missing", "missing-library"),
     ("win-torch", "dll-load-failed"),

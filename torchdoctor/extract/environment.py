@@ -58,6 +58,7 @@ _SOURCES = {
     r"(?:\.__version__|(?:\.onnx\.export)?[ _][Vv]ersion)?[\s=:\-,@'\"*]{1,40}"
     r"v?(?P<version>\d+\.\d+(?:\.\d+)?(?:(?:a|b|rc|\.dev|\.post)\d+)?(?:\+[A-Za-z0-9.]+)?)(?![\w.]*[%*])"
     r"(?P<build>\s+py\S+_(?:cuda|cpu|cudnn)\S*)?",
+    "told": r"PyTorch version \((?P<version>\d+\.\d+\.\d+(?:\+\w+)?)\) is not compatible",  # torchcodec
     "built": r"CUDA used to build PyTorch: (?P<cuda>\S+)",
     "built-rocm": r"ROCM used to build PyTorch: (?P<hip>\S+)",
     "available": r"(?:Is CUDA available: |torch\.cuda\.is_available\(\)[ =:)]+)(?P<value>True|False|Yes|No)",
@@ -194,6 +195,11 @@ def _packages(text: str, event: Event, found: _Found) -> None:
             _torch(version, hit.group("build") or "", event, found)
         else:
             found.put(f"{name}.version", version, event)
+
+
+def _told(text: str, event: Event, found: _Found) -> None:
+    if hit := _PATTERNS["told"].search(text):
+        _torch(hit.group("version"), "", event, found)
 
 
 def _torch(version: str, build: str, event: Event, found: _Found) -> None:
@@ -342,6 +348,7 @@ _GLIBC = _one("glibc", "os.glibc")
 _READERS: tuple[tuple[str, Callable[[str, Event, _Found], None]], ...] = (
     ("torch", _packages),
     ("PyTorch", _packages),
+    (") is not compatible", _told),
     ("Pytorch", _packages),
     ("numpy", _packages),
     ("triton", _packages),

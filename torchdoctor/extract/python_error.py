@@ -157,6 +157,10 @@ def of_setup_script(event: Event) -> bool:
     return any(part in paths for part in _BUILDERS)
 
 
+# what a package starts where Windows, which does not name a program, found none
+_STARTS = {"whisper": "ffmpeg", "whisperx": "ffmpeg", "ffmpeg": "ffmpeg", "pydub": "ffmpeg"}
+
+
 def program_of(event: Event) -> str | None:
     """The program that subprocess did not find; None for another exception."""
     if not (event.type or "").endswith("FileNotFoundError") or not event.frames:
@@ -164,7 +168,10 @@ def program_of(event: Event) -> str | None:
     if event.frames[-1].function != "_execute_child":
         return None
     found = pattern(_FORMS["FileNotFoundError"]).search(event.text[:2_000])
-    return found["name"] if found is not None else None
+    if found is None or found["name"] is not None:
+        return found["name"] if found is not None else None
+    starter = next((one.package for one in reversed(event.frames) if one.package != "python"), "")
+    return _STARTS.get(starter)
 
 
 def of_python(event: Event) -> bool:

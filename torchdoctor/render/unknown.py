@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchdoctor.model import PROCESS_ENDED, ReadingKind
-from torchdoctor.render.unknown_systems import by_hand, step_on
+from torchdoctor.render.unknown_systems import by_hand, installed_by, step_on
 
 if TYPE_CHECKING:
     from torchdoctor.model import Reading, Suspect
@@ -181,7 +181,8 @@ def _by_reading(item: Reading) -> str:
         return _library_step(item.name or "")
     if item.kind is ReadingKind.PROGRAM_MISSING:
         return (
-            f"Install {item.name} where the program runs (its image, its environment), or put it on PATH; "
+            f"Install {item.name} where the program runs (its image, its environment)"
+            f"{installed_by(item.name or '', 'linux')}, or put it on PATH; "
             f"`which {item.name}` has to find it there."
         )
     return {

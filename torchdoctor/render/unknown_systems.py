@@ -10,6 +10,23 @@ _CLUSTERS = ("Slurm", "Kubernetes")
 # where Homebrew keeps what it has installed: the folder is called after the formula
 _HOMEBREW = r"/(?:usr/local|opt/homebrew)/opt/(?P<formula>[\w.@+-]+)/"
 
+# a program -> (its package for apt and Homebrew, for winget), where that is called so everywhere
+_PACKAGES = {
+    "ffmpeg": ("ffmpeg", "Gyan.FFmpeg"),
+    "ffprobe": ("ffmpeg", "Gyan.FFmpeg"),
+    "git": ("git", "Git.Git"),
+    "sox": ("sox", "ChrisBagwell.SoX"),
+}
+
+
+def installed_by(name: str, system: str) -> str:
+    """The command of the system that installs a program, as a part of a sentence; "" for another program."""
+    if name not in _PACKAGES:
+        return ""
+    package, winget = _PACKAGES[name]
+    told = {"macos": f"brew install {package}", "windows": f"winget install {winget}"}
+    return f", `{told.get(system, f'apt-get install {package}')}`"
+
 
 def step_on(system: str | None, item: Reading) -> str:
     """The step on this system; "" where it is the one that all have."""
@@ -59,11 +76,13 @@ def _image_step(item: Reading) -> str:
 def _mac_step(item: Reading) -> str:
     """The step on macOS, where it is another than on Linux; else ""."""
     name = item.name or ""
+    if item.kind is ReadingKind.PROGRAM_MISSING and (brewed := installed_by(name, "macos")):
+        return f"Install {name}{brewed}; `which {name}` has to find it in the same terminal."
     if item.kind is ReadingKind.LIBRARY_MISSING and not name.lower().endswith(".dll"):
-        brewed = re.match(_HOMEBREW, item.place or "")
-        if brewed is not None:
+        formula = re.match(_HOMEBREW, item.place or "")
+        if formula is not None:
             return (
-                f"Install it with Homebrew, `brew install {brewed['formula']}`: the file is looked for at "
+                f"Install it with Homebrew, `brew install {formula['formula']}`: the file is looked for at "
                 f"{item.place}."
             )
         return (
@@ -92,8 +111,8 @@ def _windows_step(item: Reading) -> str:
     name = item.name or ""
     if item.kind is ReadingKind.PROGRAM_MISSING:
         return (
-            f"Install {name}, or put its folder on PATH, and open a new terminal: `where.exe {name}` has to "
-            "find it there."
+            f"Install {name}{installed_by(name, 'windows')}, or put its folder on PATH, and open a new "
+            f"terminal: `where.exe {name}` has to find it there."
         )
     if item.kind is ReadingKind.ENDED_OUTSIDE and item.owner not in _CLUSTERS:
         return "Watch its memory in the Task Manager, under Details, Commit size, while it runs."
