@@ -12,6 +12,11 @@ def pattern(source: str, flags: int = 0) -> re.Pattern[str]:
     return re.compile(source, flags)
 
 
+def search(source: str, text: str, *words: str) -> re.Match[str] | None:
+    """The first match. A text with none of the words, one of which every match holds, needs no pattern."""
+    return pattern(source).search(text) if any(word in text for word in words) else None
+
+
 class Patterns(dict[str, re.Pattern[str]]):
     """Patterns by name: ``PATTERNS["bar"].search(text)``."""
 

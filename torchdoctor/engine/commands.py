@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from torchdoctor.engine.surroundings import suits
-from torchdoctor.patterns import pattern
+from torchdoctor.patterns import pattern, search
 from torchdoctor.typed import is_python
 
 # a word of a command -> the surroundings in which it means something
@@ -111,7 +111,7 @@ def needs(command: str) -> list[frozenset[str]]:
     for word in dict.fromkeys(match[0] for match in _word().finditer(command)) if told else ():
         for tags in (tags for tags, words in _NEEDS.items() if word in words):
             found.append(frozenset((*tags, "amd") if word in _HIP_TOO else tags))
-    if pattern(_CUDA_WHEEL).search(command):
+    if search(_CUDA_WHEEL, command, "whl/", "+cu"):
         found.append(frozenset({"nvidia"}))
     return found
 
@@ -153,13 +153,14 @@ def adapted(
     interpreter: str = "",
 ) -> str | None:
     """The command with the reader's script and pip; None where his shell has none like it."""
-    if not pattern(_OTHER_ENVIRONMENT).search(command):
-        command = pattern(_PIP).sub(_pip(seen, interpreter), command)
-        if interpreter:
+    if not search(_OTHER_ENVIRONMENT, command, "conda", "venv"):
+        if "pip " in command:
+            command = pattern(_PIP).sub(_pip(seen, interpreter), command)
+        if interpreter and "python" in command:
             command = pattern(_CALLED).sub(interpreter.replace("\\", r"\\"), command)
     if _ROOT & seen.get("runtime", frozenset()) and "systemctl" not in command:
         command = command.replace("sudo apt-get", "apt-get")
-    if script:
+    if script and "train" in command:
         command = re.sub(r"(?<![\w./-])train\.py\b", script.replace("\\", r"\\"), command)
         module = script.removesuffix(".py")
         if module.isidentifier():

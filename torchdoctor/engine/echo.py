@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchdoctor.engine.context import moving_after
 from torchdoctor.engine.finding import Finding, Occurrence
 from torchdoctor.model import Event, EventKind, Role, Transcript
-from torchdoctor.patterns import pattern
+from torchdoctor.patterns import pattern, search
 
 # the groups peer-death and worker-death of rules/groups.toml; a test holds the two together
 PEER_CAUSES = frozenset(  # those of them that can be causes, too
@@ -46,7 +46,7 @@ _TRANSPORT = r"\bgloo\b|nccl|c10d|tcpstore|process ?group|torch/distributed|\bmp
 def dead_peer(item: Occurrence, family: str) -> bool:
     """Does the text say that the other end of a connection between ranks is gone?"""
     text = item.event.text.lower()
-    if not pattern(_GONE).search(text):
+    if not search(_GONE, text, "connection", "peer", "remote", "pair", "broken", "nccl"):
         return False
     return family == "distributed" or bool(pattern(_TRANSPORT).search(text))
 

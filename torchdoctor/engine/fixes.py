@@ -9,7 +9,7 @@ from torchdoctor.engine import commands, launch, surroundings
 from torchdoctor.engine.conditions import holds
 from torchdoctor.engine.wording import COMMANDS, asked, filled, first_known, to_put_in
 from torchdoctor.model import Fact, Fix, State
-from torchdoctor.patterns import pattern
+from torchdoctor.patterns import search
 from torchdoctor.records import replace
 from torchdoctor.typed import is_python
 
@@ -90,7 +90,9 @@ class Advice:
     def decides(self, command: str | None) -> str | None:
         """The command that settles the cause, with the values of the message; None where one is unknown."""
         command = commands.for_a_user(command or "", self._seen)
-        if command and pattern(_NOT_STARTED).search(self._places[0].event.text[:400]):
+        if command and search(
+            _NOT_STARTED, self._places[0].event.text[:400], "daemon", "OCI", "nvidia-container"
+        ):
             command = commands.of_host(command)
         fix = filled(Fix("", command, "safe"), self._values(self._places[0])) if command else None
         return self.command(fix.run) if fix is not None else None

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from torchdoctor.context_tags import BESIDE_OTHERS, DIMENSION, GENERATORS, SERVERS, TAGS, USUAL
 from torchdoctor.engine.textfacts import frames_of, who_raised
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, State, Transcript
-from torchdoctor.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -16,16 +15,29 @@ if TYPE_CHECKING:
 
 Surroundings = dict[str, frozenset[str]]  # dimension -> the tags that hold; none for what is unknown
 
-# functions of frames, by what they do; torch's own folders say more than names
+# functions of frames, by what they do: a word between underscores; torch's own folders say more than names
 _PHASES = {
-    "train": r"(?:^|_)(?:train(?:ing)?|backward|fit)(?:_|$)",
-    "validate": r"(?:^|_)(?:valid(?:ate|ation)?|eval(?:uate|uation)?|test|val)(?:_|$|\d)",
-    "infer": r"(?:^|_)(?:predict|infer(?:ence)?|generate|denoise|sample|transcribe|txt2img|img2img)(?:_|$)",
-    "load": (
-        r"^(?:load|load_state_dict|from_pretrained|torch_load|load_checkpoint|load_model|create_weights)$"
+    "train": frozenset({"train", "training", "backward", "fit"}),
+    "validate": frozenset(
+        {"valid", "validate", "validation", "eval", "evaluate", "evaluation", "test", "val"}
     ),
-    "export": r"(?:^|_)(?:export|trace)(?:_|$)",
+    "infer": frozenset(
+        {"predict", "infer", "inference", "generate", "denoise", "sample", "transcribe", "txt2img", "img2img"}
+    ),
+    "export": frozenset({"export", "trace"}),
 }
+# a whole name
+_LOADS = frozenset(
+    {
+        "load",
+        "load_state_dict",
+        "from_pretrained",
+        "torch_load",
+        "load_checkpoint",
+        "load_model",
+        "create_weights",
+    }
+)
 _DISTRIBUTIONS = {  # by the first words of /etc/os-release
     "debian": ("Debian", "Ubuntu", "Linux Mint", "Pop!_OS"),
     "redhat": ("Red Hat", "CentOS", "Rocky", "AlmaLinux", "Fedora", "Amazon Linux", "Oracle Linux"),
@@ -69,9 +81,13 @@ def owner(frame: Frame) -> str:
 
 
 def _phases(event: Event, frames: list[Frame]) -> set[str]:
-    names = [frame.function for frame in frames]
+    names = {frame.function for frame in frames}
     paths = " ".join(frame.file for frame in frames)
-    phases = {phase for phase in _PHASES if any(pattern(_PHASES[phase]).search(name) for name in names)}
+    words = {word for name in names for word in name.split("_")}
+    words |= {word.rstrip("0123456789") for word in words}  # val2
+    phases = {phase for phase in _PHASES if words & _PHASES[phase]}
+    if names & _LOADS:
+        phases.add("load")
     if event.kind is EventKind.BUILD or any(part in paths for part in _BUILDS):
         phases.add("build")
     if any(frame.code.startswith(("import ", "from ")) for frame in frames[:-1]):

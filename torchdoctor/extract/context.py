@@ -13,7 +13,7 @@ from torchdoctor.context_tags import SERVERS, TAGS
 from torchdoctor.extract import once_a_text, slurm
 from torchdoctor.extract.interpreter import interpreter_of
 from torchdoctor.model import Event, Fact, Frame, Transcript
-from torchdoctor.patterns import pattern
+from torchdoctor.patterns import pattern, search
 
 DIMENSIONS = ("system", "distribution", "device", "board", "runtime", "python", "program", "backend")
 
@@ -160,11 +160,16 @@ _L4T = r"# R(\d\d) \(release\), REVISION: (\d+(?:\.\d+)?)"  # the head of /etc/n
 _BACKSLASHES = r"(?<![\w.-])\w[\w.-]{1,80}(?:\\[\w.-]{2,80}){1,40}\.(?:py|pyd|exe|dll|lib|cu|cpp|h)\b"
 # what has more spellings than one: a new container's prompt, AMD's names of cards, the tag of an L4T image
 _SPELLINGS = (
-    ("runtime", "docker", r"\b[\w-]{1,32}@[0-9a-f]{12}:"),
-    ("device", "amd", r"\b(?:AMD|RX)[ -]?\d{4} ?(?:XTX?|GRE)\b"),
-    ("runtime", "slurm", r"srun (?:-\S{1,80}(?: \d{1,4})? ){0,12}\S{0,200}(?:python|torchrun|bash)"),
-    ("system", "windows", r"\bWindows-\d+-10\.0"),
-    ("board", "jetson", rf"[:_-]r3\d\.\d+\.\d+\b|{_L4T}"),
+    ("runtime", "docker", ("@",), r"\b[\w-]{1,32}@[0-9a-f]{12}:"),
+    ("device", "amd", ("AMD", "RX"), r"\b(?:AMD|RX)[ -]?\d{4} ?(?:XTX?|GRE)\b"),
+    (
+        "runtime",
+        "slurm",
+        ("srun ",),
+        r"srun (?:-\S{1,80}(?: \d{1,4})? ){0,12}\S{0,200}(?:python|torchrun|bash)",
+    ),
+    ("system", "windows", ("Windows-",), r"\bWindows-\d+-10\.0"),
+    ("board", "jetson", ("r3", "# R"), rf"[:_-]r3\d\.\d+\.\d+\b|{_L4T}"),
 )
 # where the files of users and programs lie, from the root; /usr/local, /opt and /tmp are on Macs, too
 _PLACES = {
@@ -213,7 +218,12 @@ class _Text:
         at -= begin
         end = line.find(". ", at)
         sentence = line[line.rfind(". ", 0, at) + 1 : end if end >= 0 else None]
-        return any(hint in sentence for hint in _HINTS) or pattern(_NOTHING).search(sentence) is not None
+        return any(hint in sentence for hint in _HINTS) or _says_nothing(sentence)
+
+
+def _says_nothing(sentence: str) -> bool:
+    words = ("N/A", "None", "False", "No CUDA", "Could not", "NVIDIA", "ROCm")
+    return search(_NOTHING, sentence, *words) is not None
 
 
 def _edges(events: tuple[Event, ...]) -> list[Event]:
@@ -272,7 +282,7 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
     if interpreter:
         yield Fact.known("context.interpreter", interpreter, "text")
     yield from _gfx(text)
-    if (board := pattern(_L4T).search(text.text)) is not None:
+    if (board := search(_L4T, text.text, "REVISION")) is not None:
         yield Fact.known("context.l4t", f"{board[1]}.{board[2]}", text.source(board.start()))
     yield from slurm.asked_for(text.text)
     model = pattern(_MODEL).search(text.text) if seen["program"].keys() & SERVERS else None
@@ -302,6 +312,8 @@ def _named_paths(text: _Text) -> list[str]:
 
 def _gfx(text: _Text) -> Iterator[Fact]:
     """What a card says of itself, or an error of it; else the only name that is there."""
+    if "gfx" not in text.text:
+        return
     own = pattern(_OWN_GFX).search(text.text)
     names = {found[0] for found in pattern(r"\bgfx\d{3,4}[a-f]?\b").finditer(text.text)}
     if own is not None:
@@ -312,8 +324,8 @@ def _gfx(text: _Text) -> Iterator[Fact]:
 
 def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
     """One system where its paths tell; a device by what only its own programs print."""
-    for dimension, tag, form in _SPELLINGS:
-        if (found := pattern(form).search(text.text)) is not None:
+    for dimension, tag, words, form in _SPELLINGS:
+        if (found := search(form, text.text, *words)) is not None:
             seen[dimension].setdefault(tag, found.start())
     system, device, runtime, python = (seen[name] for name in ("system", "device", "runtime", "python"))
     _settle_system(system, text)
@@ -348,8 +360,8 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
 
 def _settle_system(system: dict[str, int], text: _Text) -> None:
     """The system on which the files of the frames lie; where they do not tell, what else the text shows."""
-    for form in (_DRIVE, _BACKSLASHES):
-        if (found := pattern(form).search(text.text)) is not None:
+    for words, form in (((":\\", ":/"), _DRIVE), (("\\",), _BACKSLASHES)):
+        if (found := search(form, text.text, *words)) is not None:
             system.setdefault("windows", found.start())
     for tag, form in _PLACES.items():
         path = next(filter(pattern(form).match, text.paths), None)

@@ -114,7 +114,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     yield "kind", kind
     yield "own_code", _own(event, kind)
     form = _FORMS.get(kind)
-    found = pattern(form).search(event.text[:2_000]) if form else None
+    found = pattern(form).search(event.text[:2_000]) if form and "(?P<" in form else None
     groups = found.groupdict() if found is not None else {}
     if name := groups.get("name") or groups.get("module"):
         name = name.split("\n")[0][:200]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from torchdoctor.intake.log_names import ARCHIVES, LOG_SUFFIXES, is_dump, may_be_dump, may_be_log
 from torchdoctor.intake.source import IntakeError, Resumed, is_binary, open_binary
+from torchdoctor.patterns import search
 from torchdoctor.records import Record, record
 
 if TYPE_CHECKING:
@@ -333,7 +334,11 @@ def may_be_packed(head: bytes) -> bool:
 
 def is_pattern(path: str) -> bool:
     """True for a pattern like ``logs/rank*.log`` that no shell has expanded."""
-    return bool(re.search(r"[*?]|\[[^\]]+\]", path)) and path != "-" and not os.path.lexists(path)
+    return (
+        search(r"[*?]|\[[^\]]+\]", path, "*", "?", "[") is not None
+        and path != "-"
+        and not os.path.lexists(path)
+    )
 
 
 def matches(pattern: str) -> list[str]:

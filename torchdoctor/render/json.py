@@ -247,7 +247,11 @@ def _text_or_null(value: str | None) -> str | None:
 
 def _text(value: str) -> str:
     """The string without lone surrogates (undecodable bytes of a path), which many JSON readers refuse."""
-    return value if value.isascii() else re.sub("[\ud800-\udfff]", "\ufffd", value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return re.sub("[\ud800-\udfff]", "\ufffd", value)
+    return value
 
 
 def _iso8601(value: str | None) -> str | None:
