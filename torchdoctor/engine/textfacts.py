@@ -221,20 +221,8 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         return raiser.package or None if raiser is not None else None
     if key == "torch_called_by":
         return _torch_called_by(event.frames or frames)
-    if key in ("shadowing", "namesake"):
-        imported = any(not frame.package and frame.function == "<module>" for frame in frames[1:])
-        if not imported and not any(words in event.text[:1_000] for words in _LACKING):
-            return None  # as of most failures, for which the module need not be there
-        from torchdoctor.engine import shadow
-
-        return (shadow.certain if key == "shadowing" else shadow.asked)(event, frames)
-    if key in ("clone", "plugin"):
-        from torchdoctor.engine import checkout
-
-        stack = event.frames or frames
-        if key == "clone":
-            return checkout.clone(stack)
-        return checkout.plugin(stack, _texts(transcript.events[max(0, event.id - 3) : event.id + 4]))
+    if key in ("shadowing", "namesake", "clone", "plugin"):
+        return _whose_file(key, event, frames, transcript)
     if key == "in_optimizer_step":
         return _in_optimizer_step(list(event.frames) or frames)
     if key == "archived":
@@ -242,24 +230,57 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
     if key == "user_frame":
         return any(not frame.package for frame in frames)
     if key == "own_place":
-        own = next((frame for frame in reversed(frames) if not frame.package), None)
-        return f"{own.file.replace(chr(92), '/').rpartition('/')[2]}:{own.line}" if own is not None else None
+        return _own_place(event, frames, transcript)
     if key == "inner":
         inner = wrapped(event, transcript)
         return _short(inner) if inner is not None else None
     return None
 
 
+def _whose_file(key: str, event: Event, frames: list[Frame], transcript: Transcript) -> str | None:
+    """The user's file that another module stands behind, or the program of others whose file raised."""
+    if key in ("shadowing", "namesake"):
+        imported = any(not frame.package and frame.function == "<module>" for frame in frames[1:])
+        if not imported and not any(words in event.text[:1_000] for words in _LACKING):
+            return None  # as of most failures, for which the module need not be there
+        from torchdoctor.engine import shadow
+
+        return (shadow.certain if key == "shadowing" else shadow.asked)(event, frames)
+    from torchdoctor.engine import checkout
+
+    stack = event.frames or frames
+    if key == "clone":
+        return checkout.clone(stack)
+    return checkout.plugin(stack, _texts(transcript.events[max(0, event.id - 3) : event.id + 4]))
+
+
+def _own_place(event: Event, frames: list[Frame], transcript: Transcript) -> str | None:
+    handed_on = _handed_on(event, transcript)  # of another process, whose lines alone count
+    stack = frames if handed_on is None else frames_of(handed_on, transcript)
+    own = next((frame for frame in reversed(stack) if not frame.package), None)
+    return f"{own.file.replace(chr(92), '/').rpartition('/')[2]}:{own.line}" if own is not None else None
+
+
 def wrapped(event: Event, transcript: Transcript) -> Event | None:
-    """The innermost exception that it wraps, which the program that shows both only hands on; else None."""
-    found: Event | None = None
+    """The exception that an exception hands on of another process, or rather what brought that about."""
+    found = _handed_on(event, transcript)
     for _ in range(_FEW):
-        inside = (found or event).relations
-        at = next((one.event for one in inside if one.kind is RelationKind.WRAPS), None)
-        if at is None or not 0 <= at < len(transcript.events) or event.kind is not EventKind.EXCEPTION:
+        if found is None:
+            return None
+        behind = _behind(found, transcript, RelationKind.WRAPS, RelationKind.CAUSE)
+        if behind is None:
             break
-        found = transcript.events[at]
+        found = behind
     return found if found is not None and found.type else None
+
+
+def _handed_on(event: Event, transcript: Transcript) -> Event | None:
+    return _behind(event, transcript, RelationKind.WRAPS) if event.kind is EventKind.EXCEPTION else None
+
+
+def _behind(event: Event, transcript: Transcript, *kinds: RelationKind) -> Event | None:
+    at = next((one.event for one in event.relations if one.kind in kinds), -1)
+    return transcript.events[at] if 0 <= at < len(transcript.events) else None
 
 
 def _short(event: Event) -> str:

@@ -222,8 +222,7 @@ class _Text:
 
 
 def _says_nothing(sentence: str) -> bool:
-    words = ("N/A", "None", "False", "No CUDA", "Could not", "NVIDIA", "ROCm")
-    return search(_NOTHING, sentence, *words) is not None
+    return bool(search(_NOTHING, sentence, "N/A", "None", "False", "CUDA", "Could not", "NVIDIA", "ROCm"))
 
 
 def _edges(events: tuple[Event, ...]) -> list[Event]:
