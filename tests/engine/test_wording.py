@@ -44,6 +44,10 @@ def test_a_fix_with_an_unknown_value_is_left_out() -> None:
     assert fill(Fix("Set it to {match.label}.")) is None
 
 
+def test_a_fix_with_an_empty_value_is_left_out() -> None:
+    assert fill(Fix("Set it to {match.label}."), label="") is None
+
+
 def test_other_braces_stay() -> None:
     fix = Fix("Use ${HOME}, {name} and {'a': 1}", "awk '{print $1}'")
     assert fill(fix) == fix
