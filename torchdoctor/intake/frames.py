@@ -294,7 +294,7 @@ def _project(path: str) -> tuple[str, str]:
 
 
 def cloned(path: str) -> str:
-    """The package that many use, and in whose clone a file lies: ``detectron2/detectron2/engine/hooks.py``."""
+    """The package that many use, and in whose clone a file lies: ``detectron2/detectron2/engine/x.py``."""
     name = _project(path.replace("\\", "/"))[1]
     return name if is_known(name) else ""
 
