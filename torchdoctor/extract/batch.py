@@ -1,4 +1,4 @@
-"""What two sizes in a message say of the batch: one is a multiple of the other where several GPUs share it."""
+"""What two sizes in a message say of the batch: several GPUs that share it make one a multiple of the other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ FACTS: dict[str, str] = {
     "batch.times": "int: how many times the smaller of two batches that meet in dimension 0 is in the larger",
 }
 
-_MEET = r"size of tensor a \((\d{1,9})\) must match the size of tensor b \((\d{1,9})\) at non-singleton dimension 0"
+_MEET = (
+    r"size of tensor a \((\d{1,9})\) must match the size of tensor b \((\d{1,9})\) "
+    r"at non-singleton dimension 0"
+)
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
