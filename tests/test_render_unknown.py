@@ -157,10 +157,16 @@ def test_no_debugger_for_one_rank_of_many() -> None:
     assert step == "Print the variables that turn.py:3 uses, just before it, on rank 2."
 
 
-def test_a_package_that_fails_at_its_import_is_installed_again() -> None:
+def test_a_module_that_a_package_takes_for_installed_is_no_reason_to_install_it() -> None:
+    item = Reading(ReadingKind.MODULE_MISSING, "knobs", name="turn.low", problem="lazy")
+    step = next_step(Suspect("RuntimeError", "no turn", None, None, Evidence("x", line=3), reading=item))
+    assert step.startswith("Update knobs, `pip install --upgrade knobs`, unless you use turn yourself")
+
+
+def test_a_package_that_fails_at_its_import_is_updated() -> None:
     frame = Frame("/w/turn.py", 1, "<module>", "import knobs as k")
     assert next_step(Suspect("AttributeError", "no turn", None, frame, Evidence("x", line=3))).startswith(
-        "Install knobs again, with what it imports"
+        "Update knobs with pip, and what it imports"
     )
 
 

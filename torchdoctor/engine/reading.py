@@ -42,6 +42,11 @@ _CALL = r"(?<![\w.])([A-Za-z_][\w.]*)\("
 _OPERATOR = r"\s(?:[-+*/%@|&^<>]|\*\*|//|[<>=!]=|in)\s|[\w\])](?:\*\*|[@+*/]=?)[\w(\[]"
 _NICKNAMES = {"torch": ("torch", "F", "nn"), "numpy": ("np",)}
 _NO_MODULE = r"No module named '?(?P<name>[\w.]+)'?"
+# transformers, trl and diffusers import a module when one of its names is first asked for
+_LAZY = (
+    r"^Failed to import (?P<owner>\w{1,80})\.[\w.]{1,200} because of the following error"
+    rf"[^:\n]{{0,80}}:\s{{1,4}}{_NO_MODULE}"
+)
 _NO_NAME = r"cannot import name '?(?P<name>\w+)'? from '?(?P<module>[\w.]+)'?"
 _NO_PROGRAM = (
     r"sh(?:\[\d+\])?: (?:line )?(?:\d+: )?(?P<shell>[\w./+-]{1,80}): (?:command )?not found\s*$"
@@ -153,6 +158,8 @@ def _needs_library(event: Event, loader: dict[str, FactValue]) -> str | None:
 def _named(event: Event) -> Reading | None:
     if (program := program_of(event)) is not None:
         return Reading(ReadingKind.PROGRAM_MISSING, _raiser(event), name=program)
+    if (found := pattern(_LAZY).search(event.text[:1_000])) is not None:
+        return Reading(ReadingKind.MODULE_MISSING, found["owner"], name=found["name"], problem="lazy")
     if not (event.type or "").endswith(("ModuleNotFoundError", "ImportError")):
         return None
     if (found := pattern(_NO_MODULE).search(event.text[:1_000])) is not None:

@@ -1,4 +1,4 @@
-"""What two sizes in a message say of the batch: several GPUs that share it make one a multiple of the other."""
+"""What two sizes in a message say of the batch: GPUs that share it make one a multiple of the other."""
 
 from __future__ import annotations
 

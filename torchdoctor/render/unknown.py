@@ -163,6 +163,11 @@ def _by_reading(item: Reading) -> str:
         return _installation_step(item)
     if item.kind is ReadingKind.MODULE_MISSING:
         top = (item.name or "").partition(".")[0]
+        if item.problem == "lazy":
+            return (
+                f"Update {item.owner}, `pip install --upgrade {item.owner}`, unless you use {top} yourself: "
+                f"this release takes it for installed. Else install the package that brings {top}."
+            )
         return (
             f"Install the package that brings {top} into the interpreter that ran the program; "
             f"`python -c 'import {top}'` shows there whether it can be imported."
@@ -336,7 +341,7 @@ def _of_exception(item: Suspect) -> str:
     imported = re.match(r"(?:import|from) (\w+)", frame.code)
     if imported is not None and imported[1] != "__future__":
         return (
-            f"Install {imported[1]} again, with what it imports: it fails while it is imported, before "
+            f"Update {imported[1]} with pip, and what it imports: it fails while it is imported, before "
             "code of your own runs. `pip check` shows packages that do not go together."
         )
     if frame.file.startswith(("<ipython-input", "Cell In", "/tmp/ipykernel")):
