@@ -58,6 +58,7 @@ _REPORTS = (
     ("ptxas", r"^\s*ptxas (?:(?P<place>[^\s,]+, line \d+); )?(?:error|fatal)\b"),
     ("rocBLAS", r"^\s*rocBLAS (?:error|warning): "),
 )
+_ROWS = r"/torch/utils/data/_utils/fetch\.py$|/datasets/(?:arrow_dataset|iterable_dataset)\.py$"
 _UNIT_EXITED = r"\bstatus=[1-9]\d{0,2}/"  # systemd, of a unit
 _RAISED_BY_C = ("RuntimeError", "IndexError", "ValueError", "TypeError", "NotImplementedError")
 
@@ -207,7 +208,24 @@ def _refused(event: Event, transcript: Transcript) -> Reading | None:
     said = {name: _cut(value) for name, value in (told.groupdict() if told is not None else {}).items()}
     if function is None and not said:
         return None
-    return Reading(ReadingKind.LIBRARY_REFUSED, owner, function, said.get("wants"), said.get("got"))
+    made = Reading(ReadingKind.LIBRARY_REFUSED, owner, function, said.get("wants"), said.get("got"))
+    return replace(made, problem="data", place=_handed_by(event.frames, owner)) if _of_rows(event) else made
+
+
+def _of_rows(event: Event) -> bool:
+    """Was a row of a data set worked on, by packages alone?"""
+    files = [frame.file.replace("\\", "/") for frame in event.frames]
+    return all(frame.package for frame in event.frames) and any(pattern(_ROWS).search(file) for file in files)
+
+
+def _handed_by(frames: tuple[Frame, ...], owner: str) -> str | None:
+    """The file and line that called the package that refused."""
+    last = max((number for number, one in enumerate(frames) if one.package == owner), default=0)
+    callers = [one for one in frames[:last] if one.package not in (owner, "python")]
+    if not callers or callers[-1].line is None:
+        return None
+    name = re.split(r"[\\/]", callers[-1].file)[-1]
+    return f"{name}:{callers[-1].line}"
 
 
 def _called(
