@@ -222,12 +222,7 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
     if key == "torch_called_by":
         return _torch_called_by(event.frames or frames)
     if key in ("shadowing", "namesake"):
-        imported = any(not frame.package and frame.function == "<module>" for frame in frames[1:])
-        if not imported and not any(words in event.text[:1_000] for words in _LACKING):
-            return None  # as of most failures, for which the module need not be there
-        from torchdoctor.engine import shadow
-
-        return (shadow.certain if key == "shadowing" else shadow.asked)(event, frames)
+        return _shadow(key, event, frames)
     if key in ("clone", "plugin"):
         from torchdoctor.engine import checkout
 
@@ -248,6 +243,16 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         inner = wrapped(event, transcript)
         return _short(inner) if inner is not None else None
     return None
+
+
+def _shadow(key: str, event: Event, frames: list[Frame]) -> str | None:
+    """The user's own file that was taken for a module, where something was imported or is lacking."""
+    imported = any(not frame.package and frame.function == "<module>" for frame in frames[1:])
+    if not imported and not any(words in event.text[:1_000] for words in _LACKING):
+        return None  # as of most failures, for which the module need not be there
+    from torchdoctor.engine import shadow
+
+    return (shadow.certain if key == "shadowing" else shadow.asked)(event, frames)
 
 
 def wrapped(event: Event, transcript: Transcript) -> Event | None:
