@@ -165,7 +165,7 @@ _ROWS = Reading(ReadingKind.LIBRARY_REFUSED, "knobs", "turn", "of type `str`", p
     ("kind", "message", "read", "step"),
     [
         ("KeyError", "'blocks.0.attn.qkv.weight'", _INSIDE, "Compare `architectures` in the config.json"),
-        ("KeyError", "'blocks'", _INSIDE, "Update knobs to its newest release"),
+        ("KeyError", "'blocks'", _INSIDE, "Update knobs to its newest release: code"),
         (
             "ValueError",
             "must be of type `str`",

@@ -357,7 +357,7 @@ def _of_package(item: Suspect, owner: str) -> str:
     if option is not None:
         return f"Change {option[0]} where {owner} is started: the message is about it."
     return (
-        f"Update {owner} to its newest release: its own code raised this, none of yours. If that does not "
+        f"Update {owner} to its newest release: code of packages raised this, none of yours. If that does not "
         "help, search its tracker for the line below."
     )
 
