@@ -357,8 +357,8 @@ def _of_package(item: Suspect, owner: str) -> str:
     if option is not None:
         return f"Change {option[0]} where {owner} is started: the message is about it."
     return (
-        f"Update {owner} to its newest release: code of packages raised this, none of yours. If that does not "
-        "help, search its tracker for the line below."
+        f"Update {owner} to its newest release: code of packages raised this, none of yours. If that does "
+        "not help, search its tracker for the line below."
     )
 
 
