@@ -172,7 +172,7 @@ _ROWS = Reading(ReadingKind.LIBRARY_REFUSED, "knobs", "turn", "of type `str`", p
             _ROWS,
             "Look at the rows of the data set, which w.py:2 hands",
         ),
-        ("ValueError", "set --max-turn lower", _INSIDE, "Change --max-turn where knobs is started"),
+        ("ValueError", "set --max-turn lower", _INSIDE, "Set or change --max-turn where knobs is started"),
         (None, "ERROR turn: Currently not implemented for knob", None, "Update the program that printed it"),
         (None, "ERROR turn: Operation not supported", None, "Read what the same program printed"),
     ],

@@ -355,7 +355,7 @@ def _of_package(item: Suspect, owner: str) -> str:
         )
     option = re.search(r"(?<![\w-])--[a-z][\w-]{1,60}", item.message)
     if option is not None:
-        return f"Change {option[0]} where {owner} is started: the message is about it."
+        return f"Set or change {option[0]} where {owner} is started: the message is about it."
     return (
         f"Update {owner} to its newest release: code of packages raised this, none of yours. If that does "
         "not help, search its tracker for the line below."
