@@ -193,7 +193,7 @@ def test_three_fixes_and_what_goes_beyond_the_explanation() -> None:
     ("frame", "step"),
     [
         (None, "logging.exception()"),
-        (Frame("/venv/site-packages/vllm/x.py", 3, "f", package="vllm"), "the tracker of vllm"),
+        (Frame("/venv/site-packages/vllm/x.py", 3, "f", package="vllm"), "Update vllm to its newest release"),
         (Frame("<ipython-input-5-25c2>", 3, "<module>"), "%debug"),
         (Frame("/home/me/widget.py", 3, "turn"), "stops at widget.py:3"),
     ],

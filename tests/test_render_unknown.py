@@ -157,10 +157,44 @@ def test_no_debugger_for_one_rank_of_many() -> None:
     assert step == "Print the variables that turn.py:3 uses, just before it, on rank 2."
 
 
-def test_a_package_that_fails_at_its_import_is_installed_again() -> None:
+_INSIDE = Reading(ReadingKind.RAISED_INSIDE, "knobs", "load_weights", place="turn.py:3")
+_ROWS = Reading(ReadingKind.LIBRARY_REFUSED, "knobs", "turn", "of type `str`", problem="data", place="w.py:2")
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "read", "step"),
+    [
+        ("KeyError", "'blocks.0.attn.qkv.weight'", _INSIDE, "Compare `architectures` in the config.json"),
+        ("KeyError", "'blocks'", _INSIDE, "Update knobs to its newest release: code"),
+        (
+            "ValueError",
+            "must be of type `str`",
+            _ROWS,
+            "Look at the rows of the data set, which w.py:2 hands",
+        ),
+        ("ValueError", "set --max-turn lower", _INSIDE, "Set or change --max-turn where knobs is started"),
+        (None, "ERROR turn: Currently not implemented for knob", None, "Update the program that printed it"),
+        (None, "ERROR turn: Operation not supported", None, "Read what the same program printed"),
+    ],
+)
+def test_what_a_reader_can_change_of_a_failure_in_a_package(
+    kind: str | None, message: str, read: Reading | None, step: str
+) -> None:
+    frame = Frame("/e/site-packages/knobs/turn.py", 3, "turn", package="knobs")
+    item = Suspect(kind, message, None, frame, Evidence(message, line=3), reading=read)
+    assert next_step(item).startswith(step)
+
+
+def test_a_module_that_a_package_takes_for_installed_is_no_reason_to_install_it() -> None:
+    item = Reading(ReadingKind.MODULE_MISSING, "knobs", name="turn.low", problem="lazy")
+    step = next_step(Suspect("RuntimeError", "no turn", None, None, Evidence("x", line=3), reading=item))
+    assert step.startswith("Update knobs, `pip install --upgrade knobs`, unless you use turn yourself")
+
+
+def test_a_package_that_fails_at_its_import_is_updated() -> None:
     frame = Frame("/w/turn.py", 1, "<module>", "import knobs as k")
     assert next_step(Suspect("AttributeError", "no turn", None, frame, Evidence("x", line=3))).startswith(
-        "Install knobs again, with what it imports"
+        "Update knobs with pip, and what it imports"
     )
 
 

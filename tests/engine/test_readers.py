@@ -68,7 +68,7 @@ FIRST = [
     (NDARRAY.format(line=705, what=ELEMENTS), "mps-array-limit", "Make the input smaller, or work in parts (tiles of the image, chunks of the sequence, half the batch), so that no tensor has 2^31"),
     ("Requested to load BaseModel\n" + NDARRAY.format(line=850, what=BYTES), "mps-array-limit", "Scale image and mask down before the sampler"),
     (CLONE.format(file=MII + "entrypoints/server.py", inner=MII + "batching/queue.py"), "packages-out-of-step",
-     "Compare the versions of deepspeed-mii and deepspeed, on which it is built"),
+     "Update deepspeed-mii, and deepspeed on which it is built"),
     # a script beside the package is the reader's own, and so is a module that lies at its top
     (CLONE.format(file="/srv/kobo/kobo/train.py", inner="/srv/kobo/kobo/loop.py"), "own-code-error", "Correct the name max_ragged_tokens"),
     # a program of others: by its own command, as an example of many, from a download, as a plug-in; not its own tests

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from torchdoctor.engine.textfacts import related
+from torchdoctor.intake.frames import cloned
 from torchdoctor.model import Event, EventKind, Frame, RelationKind, Transcript
+from torchdoctor.records import replace
 
 # a wrapper stands near what it wraps; other ranks may print this many events between them
 NEAR = 512
@@ -27,7 +29,8 @@ def user_frame(event: Event, transcript: Transcript, others: Iterable[Event] = (
     for source in _SOURCES:
         frame = source(events, transcript)
         if frame is not None:
-            return frame
+            name = "" if frame.package else cloned(frame.file)
+            return replace(frame, package=name) if name else frame
     return None
 
 
@@ -41,14 +44,16 @@ Source = Callable[[list[Event], Transcript], Frame | None]
 
 def _raised(events: list[Event], transcript: Transcript) -> Frame | None:
     """The innermost frame of the user's own file in the events, or in what stands behind them."""
+    of_clone: Frame | None = None
     for event in events:
         frame = own_frame(event, transcript)
         # where a module calls warnings.warn is where it speaks, not where something went wrong
         if event.kind is EventKind.WARNING and (frame is None or "warnings.warn(" in frame.code):
             frame = _struck(event, transcript) or frame
-        if frame is not None:
+        if frame is not None and not cloned(frame.file):
             return frame
-    return None
+        of_clone = of_clone or frame
+    return of_clone
 
 
 def _around(events: list[Event], transcript: Transcript) -> Frame | None:
@@ -134,11 +139,14 @@ def own_frame(event: Event, transcript: Transcript) -> Frame | None:
             return next((frame for frame in below[0].frames if not frame.package), None)
         members += below
     handled = _handled(members)
+    of_clone: Frame | None = None
     for member in (*reversed([one for one in members if one.id not in handled]), *reversed(members)):
         for frame in reversed(member.frames):
             if not frame.package and frame.file != "<string>":  # python -c, exec
-                return frame
-    return None
+                if not cloned(frame.file):
+                    return frame
+                of_clone = of_clone or frame
+    return of_clone
 
 
 def _handled(members: list[Event]) -> set[int]:

@@ -42,6 +42,11 @@ _CALL = r"(?<![\w.])([A-Za-z_][\w.]*)\("
 _OPERATOR = r"\s(?:[-+*/%@|&^<>]|\*\*|//|[<>=!]=|in)\s|[\w\])](?:\*\*|[@+*/]=?)[\w(\[]"
 _NICKNAMES = {"torch": ("torch", "F", "nn"), "numpy": ("np",)}
 _NO_MODULE = r"No module named '?(?P<name>[\w.]+)'?"
+# transformers, trl and diffusers import a module when one of its names is first asked for
+_LAZY = (
+    r"^Failed to import (?P<owner>\w{1,80})\.[\w.]{1,200} because of the following error"
+    rf"[^:\n]{{0,80}}:\s{{1,4}}{_NO_MODULE}"
+)
 _NO_NAME = r"cannot import name '?(?P<name>\w+)'? from '?(?P<module>[\w.]+)'?"
 _NO_PROGRAM = (
     r"sh(?:\[\d+\])?: (?:line )?(?:\d+: )?(?P<shell>[\w./+-]{1,80}): (?:command )?not found\s*$"
@@ -53,6 +58,7 @@ _REPORTS = (
     ("ptxas", r"^\s*ptxas (?:(?P<place>[^\s,]+, line \d+); )?(?:error|fatal)\b"),
     ("rocBLAS", r"^\s*rocBLAS (?:error|warning): "),
 )
+_ROWS = r"/torch/utils/data/_utils/fetch\.py$|/datasets/(?:arrow_dataset|iterable_dataset)\.py$"
 _UNIT_EXITED = r"\bstatus=[1-9]\d{0,2}/"  # systemd, of a unit
 _RAISED_BY_C = ("RuntimeError", "IndexError", "ValueError", "TypeError", "NotImplementedError")
 
@@ -153,6 +159,8 @@ def _needs_library(event: Event, loader: dict[str, FactValue]) -> str | None:
 def _named(event: Event) -> Reading | None:
     if (program := program_of(event)) is not None:
         return Reading(ReadingKind.PROGRAM_MISSING, _raiser(event), name=program)
+    if (found := pattern(_LAZY).search(event.text[:1_000])) is not None:
+        return Reading(ReadingKind.MODULE_MISSING, found["owner"], name=found["name"], problem="lazy")
     if not (event.type or "").endswith(("ModuleNotFoundError", "ImportError")):
         return None
     if (found := pattern(_NO_MODULE).search(event.text[:1_000])) is not None:
@@ -200,7 +208,24 @@ def _refused(event: Event, transcript: Transcript) -> Reading | None:
     said = {name: _cut(value) for name, value in (told.groupdict() if told is not None else {}).items()}
     if function is None and not said:
         return None
-    return Reading(ReadingKind.LIBRARY_REFUSED, owner, function, said.get("wants"), said.get("got"))
+    made = Reading(ReadingKind.LIBRARY_REFUSED, owner, function, said.get("wants"), said.get("got"))
+    return replace(made, problem="data", place=_handed_by(event.frames, owner)) if _of_rows(event) else made
+
+
+def _of_rows(event: Event) -> bool:
+    """Was a row of a data set worked on, by packages alone?"""
+    files = [frame.file.replace("\\", "/") for frame in event.frames]
+    return all(frame.package for frame in event.frames) and any(pattern(_ROWS).search(file) for file in files)
+
+
+def _handed_by(frames: tuple[Frame, ...], owner: str) -> str | None:
+    """The file and line that called the package that refused."""
+    last = max((number for number, one in enumerate(frames) if one.package == owner), default=0)
+    callers = [one for one in frames[:last] if one.package not in (owner, "python")]
+    if not callers or callers[-1].line is None:
+        return None
+    name = re.split(r"[\\/]", callers[-1].file)[-1]
+    return f"{name}:{callers[-1].line}"
 
 
 def _called(

@@ -42,6 +42,7 @@ NAMESPACES = {
     "given": "given",
     "context": "context",
     "kernel": "kernel",
+    "batch": "batch",
 }
 
 

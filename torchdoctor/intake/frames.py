@@ -293,6 +293,12 @@ def _project(path: str) -> tuple[str, str]:
     return "", ""
 
 
+def cloned(path: str) -> str:
+    """The package that many use, and in whose clone a file lies: ``detectron2/detectron2/engine/x.py``."""
+    name = _project(path.replace("\\", "/"))[1]
+    return name if is_known(name) else ""
+
+
 def is_known(name: str) -> bool:
     """Is it a package that many use, and nobody's own project?"""
     return name in _KNOWN_PACKAGES

@@ -42,6 +42,11 @@ _REPORT_STEPS = {
     ),
     "rocBLAS": "Run once with `ROCBLAS_LAYER=4`, which prints each call: the last one is the one it reports.",
 }
+# the name of a weight with the number of its layer, as a KeyError shows it
+_WEIGHT = r"['\"]?((?:[A-Za-z_]\w*\.)+\d+\.(?:\w+\.)*\w+)['\"]?"
+_NOT_THERE = (
+    r"(?i)\bnot (?:(?:yet|currently) )?implemented\b|\b(?:not (?:yet|currently)|currently not) supported\b"
+)
 _ASK_KERNEL = (
     "Ask the kernel whether memory ran out: `sudo dmesg -T | grep -iE 'out of memory|killed process'`."
 )
@@ -152,6 +157,11 @@ def next_step(item: Suspect) -> str:
         if step:
             return step
     if not item.type:
+        if re.search(_NOT_THERE, item.message):
+            return (
+                "Update the program that printed it to its newest release, or choose another model or option "
+                "than the one it names: it says that this is not there."
+            )
         return _READ_ON if item.message else _CUT_OFF
     return _of_data(item) or by_hand(item.system) or _of_exception(item)
 
@@ -163,6 +173,11 @@ def _by_reading(item: Reading) -> str:
         return _installation_step(item)
     if item.kind is ReadingKind.MODULE_MISSING:
         top = (item.name or "").partition(".")[0]
+        if item.problem == "lazy":
+            return (
+                f"Update {item.owner}, `pip install --upgrade {item.owner}`, unless you use {top} yourself: "
+                f"this release takes it for installed. Else install the package that brings {top}."
+            )
         return (
             f"Install the package that brings {top} into the interpreter that ran the program; "
             f"`python -c 'import {top}'` shows there whether it can be imported."
@@ -322,6 +337,31 @@ def _of_data(item: Suspect) -> str:
     return ""
 
 
+def _of_package(item: Suspect, owner: str) -> str:
+    """What a reader can change where a package's own code raised it."""
+    read = item.reading
+    if read is not None and read.problem == "data":
+        by = f", which {read.place} hands on" if read.place else ""
+        return (
+            f"Look at the rows of the data set{by}: print their values and types, and drop or correct those "
+            f"that are empty or that {read.owner} does not take."
+        )
+    weight = re.fullmatch(_WEIGHT, item.message.strip()[:300])
+    if weight is not None and "load" in ((read.function if read is not None else "") or ""):
+        return (
+            "Compare `architectures` in the config.json of the model that was loading with its weights: the "
+            f"class named there has no {weight[1]}. Name the one made for them, or update {owner}, which may "
+            "lack it."
+        )
+    option = re.search(r"(?<![\w-])--[a-z][\w-]{1,60}", item.message)
+    if option is not None:
+        return f"Set or change {option[0]} where {owner} is started: the message is about it."
+    return (
+        f"Update {owner} to its newest release: code of packages raised this, none of yours. If that does "
+        "not help, search its tracker for the line below."
+    )
+
+
 def _of_exception(item: Suspect) -> str:
     frame = item.frame
     if frame is None:
@@ -332,11 +372,11 @@ def _of_exception(item: Suspect) -> str:
     inside = item.reading is not None and item.reading.kind is ReadingKind.RAISED_INSIDE
     owner = frame.package or (item.reading.owner if inside and item.reading is not None else "")
     if owner:
-        return f"Search the tracker of {owner} for the line below: its code raised, none of your own."
+        return _of_package(item, owner)
     imported = re.match(r"(?:import|from) (\w+)", frame.code)
     if imported is not None and imported[1] != "__future__":
         return (
-            f"Install {imported[1]} again, with what it imports: it fails while it is imported, before "
+            f"Update {imported[1]} with pip, and what it imports: it fails while it is imported, before "
             "code of your own runs. `pip check` shows packages that do not go together."
         )
     if frame.file.startswith(("<ipython-input", "Cell In", "/tmp/ipykernel")):
