@@ -21,6 +21,7 @@ FACTS: dict[str, str] = {
     "launcher.command": "text: the command that started the program, as one line of the text shows it",
     "launcher.program": "str: what was started in place of a script: an installed program or a module",
     "launcher.several_nodes": "bool: ranks of more than one machine are shown; unknown where none are",
+    "launcher.per_node": "int: how many processes torchrun is told to start on a node",
     "launcher.port": "int: the master port, as an option, a variable or an address of the text sets it",
     "launcher.gloo_interface": "str: what GLOO_SOCKET_IFNAME is set to somewhere in the text",
     "launcher.rank_zeros": "int: how many processes, of two or more, failed to open the master port",
@@ -69,6 +70,7 @@ _ADDRESS = r"\d{1,3}(?:\.\d{1,3}){3}"
 _BOTH_RANKS = r"\brank ?[=:] ?(\d{1,6}),? ?\(?local_rank ?[=:] ?(\d{1,4})\b"
 _MOST_GPUS = 16  # that one machine has
 _OF_RANKS = (EventKind.NCCL, EventKind.WATCHDOG, EventKind.LAUNCHER, EventKind.SCHEDULER)
+_PER_NODE = r"--nproc[-_]per[-_]node[ =](\d{1,3})\b|\bnproc_per_node +: (\d{1,3})\b"
 _GLOO = r"\bGLOO_SOCKET_IFNAME=[\"']?([A-Za-z][\w.-]{0,14})"
 _JOINS = (
     "StatelessProcessGroup", "stateless_init_process_group", "PyNcclCommunicator(pg,", "init_communicator",
@@ -146,6 +148,9 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield "command", command
     if _several_nodes(transcript):
         yield "several_nodes", True
+    count = _per_node(transcript)
+    if count:
+        yield "per_node", count
     port = _port(transcript)
     if port is not None:
         yield "port", port
@@ -244,6 +249,15 @@ def _several_nodes(transcript: Transcript) -> bool:
         if both is not None and int(both[1]) > int(both[2]):
             return True
     return False
+
+
+@once_a_text
+def _per_node(transcript: Transcript) -> int:
+    for event in transcript.events:
+        found = pattern(_PER_NODE).search(event.text) if "nproc" in event.text else None
+        if found is not None:
+            return int(found[1] or found[2])
+    return 0
 
 
 @once_a_text
