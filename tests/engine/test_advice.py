@@ -349,6 +349,10 @@ TIMEOUT = (
 PORT = (
     "{}RuntimeError: The server socket has failed to bind to [::]:{} (errno: 98 - Address already in use).\n"
 )
+STORE = (
+    'Traceback (most recent call last):\n  File "/x/lib/python3.8/site-packages/torch/distributed/rendezvous.py", '
+    "line 95, in f\nRuntimeError: Address already in use\n"
+)
 NAME = (
     "{}[W socket.cpp:436] [c10d] The IPv4 network addresses of (m-0, 23456) cannot be retrieved (gai error: -3 - x).\n"
     "torch.distributed.DistNetworkError: The client socket has timed out after 600s while trying to connect to (m-0, 23456).\n"
@@ -392,7 +396,7 @@ HUB = "huggingface_hub.errors.HfHubHTTPError: {} for url: https://huggingface.co
          "Let each task see all GPUs of its node"),
         (PORT.format("", 29500), "Choose another port for this job, since 29500"),
         (PORT.format("$ srun torchrun --nproc_per_node=4 fit.py\nsrun: job 8 queued\n", 29500), "Choose a port of its own for each job, as --master-port"),
-        ("$ mpirun -np 4 -x MASTER_PORT=9 python fit.py\n" + "RuntimeError: Address already in use\n" * 2, "Take the rank from mpirun, in each process"),
+        ("$ mpirun -np 4 python fit.py\n" + STORE * 2, "Take the rank from mpirun, in each process"),
         ("[rank0] RCCL\nMemory access fault by GPU node-1 (Agent handle: 0x1) on address 0x7f58f8001000. Reason: Page not present\n",
          "Update the host's linux-firmware"),
         ("$ docker run --gpus all img\nRuntimeError: Unexpected error from cudaGetDeviceCount(). Error 804: forward compatibility was attempted on non supported HW\n",
