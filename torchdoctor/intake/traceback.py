@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import is_progress
 from torchdoctor.intake.elements import Draft, Line
-from torchdoctor.intake.frames import as_one_stack, package_of
+from torchdoctor.intake.frames import as_one_stack, package_of, with_code
+from torchdoctor.intake.interleave import FILE, Codes
 from torchdoctor.intake.lines import classify, exception_head, is_code
 from torchdoctor.intake.message import Message, announces_process, breaks, ends_open, take_raised
-from torchdoctor.intake.woven import FILE, Codes, with_code
 from torchdoctor.model import EventKind, Frame, RelationKind
 from torchdoctor.patterns import pattern
 
