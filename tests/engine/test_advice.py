@@ -398,7 +398,7 @@ HUB = "huggingface_hub.errors.HfHubHTTPError: {} for url: https://huggingface.co
         (PORT.format("$ srun torchrun --nproc_per_node=4 fit.py\nsrun: job 8 queued\n", 29500), "Choose a port of its own for each job, as --master-port"),
         ("$ mpirun -np 4 python fit.py\n" + STORE * 2, "Take the rank from mpirun, in each process"),
         ("[rank0] RCCL\nMemory access fault by GPU node-1 (Agent handle: 0x1) on address 0x7f58f8001000. Reason: Page not present\n",
-         "Update the host's linux-firmware"),
+         "Change the host's linux-firmware"),
         ("$ docker run --gpus all img\nRuntimeError: Unexpected error from cudaGetDeviceCount(). Error 804: forward compatibility was attempted on non supported HW\n",
          "Update the host's NVIDIA driver"),
         ("IndexError: Target 10 is out of bounds.\n", "Give the last layer one output for each class: label 10"),
