@@ -349,6 +349,10 @@ TIMEOUT = (
 PORT = (
     "{}RuntimeError: The server socket has failed to bind to [::]:{} (errno: 98 - Address already in use).\n"
 )
+STORE = (
+    'Traceback (most recent call last):\n  File "/x/lib/python3.8/site-packages/torch/distributed/rendezvous.py", '
+    "line 95, in f\nRuntimeError: Address already in use\n"
+)
 NAME = (
     "{}[W socket.cpp:436] [c10d] The IPv4 network addresses of (m-0, 23456) cannot be retrieved (gai error: -3 - x).\n"
     "torch.distributed.DistNetworkError: The client socket has timed out after 600s while trying to connect to (m-0, 23456).\n"
@@ -387,7 +391,16 @@ HUB = "huggingface_hub.errors.HfHubHTTPError: {} for url: https://huggingface.co
         (ORDINAL.format("srun: job 8 queued\n"), "Choose the device by what the task sees"),
         (ORDINAL.format("CUDA_VISIBLE_DEVICES=3\n"), "Use cuda:0: CUDA_VISIBLE_DEVICES=3 shows"),
         (ORDINAL.format("CUDA_VISIBLE_DEVICES=3,5\n"), "Count from 0 inside the program"),
+        (ORDINAL.format("$ torchrun --nproc_per_node=4 fit.py\n"), "Start no more processes on a node than it has visible"),
+        ("srun --gpus-per-task=1 python fit.py\nn3:2:3 [0] transport/shm.cc:590 NCCL WARN Cuda failure 101 'invalid device ordinal'\n",
+         "Let each task see all GPUs of its node"),
         (PORT.format("", 29500), "Choose another port for this job, since 29500"),
+        (PORT.format("$ srun torchrun --nproc_per_node=4 fit.py\nsrun: job 8 queued\n", 29500), "Choose a port of its own for each job, as --master-port"),
+        ("$ mpirun -np 4 python fit.py\n" + STORE * 2, "Take the rank from mpirun, in each process"),
+        ("[rank0] RCCL\nMemory access fault by GPU node-1 (Agent handle: 0x1) on address 0x7f58f8001000. Reason: Page not present\n",
+         "Change the host's linux-firmware"),
+        ("$ docker run --gpus all img\nRuntimeError: Unexpected error from cudaGetDeviceCount(). Error 804: forward compatibility was attempted on non supported HW\n",
+         "Update the host's NVIDIA driver"),
         ("IndexError: Target 10 is out of bounds.\n", "Give the last layer one output for each class: label 10"),
         ("IndexError: Target -1 is out of bounds.\n", "Pass ignore_index=-1"),
         ("RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x768 and 512x10)\n", "Set in_features to what"),

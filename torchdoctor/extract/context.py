@@ -26,7 +26,6 @@ FACTS: dict[str, str] = {
     "context.l4t": "text: release of a Jetson's Linux, as /etc/nv_tegra_release has it: 35.4.1",
     "context.tasks_per_node": "int: how many tasks of a node a job script or srun asks for",
     "context.gpus_per_task": "int: how many GPUs Slurm binds to each task; each sees these alone, from 0 on",
-    "context.launchers_per_node": "int: launchers of torchelastic on each node, by their first words",
     "context.job": "text: number of the Slurm job; unknown among several",
     "context.pod": "text: name of the Kubernetes pod; unknown among several",
     "context.model": "text: the model that a server was started with, as the text names it first",
@@ -60,8 +59,8 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "amd": (
         "HIP error", "HIP out of memory", "ROCm", "+rocm", "/rocm", "hipError", "Radeon", "gfx9", "gfx10",
         "gfx11", "gfx12", "MIOpen", "rocBLAS", "RCCL", "amdgpu", "HIP_VISIBLE_DEVICES", "HIP initialization",
-        "Memory access fault by GPU", "HSA_STATUS", "No HIP GPUs", "libbitsandbytes_hip",
-        "libbitsandbytes_rocm",
+        "Memory access fault by GPU", "HW Exception by GPU", "HSA_STATUS", "No HIP GPUs",
+        "libbitsandbytes_hip", "libbitsandbytes_rocm",
     ),
     "intel": ("+xpu", "torch.xpu", "XPU out of memory", "oneAPI", "level_zero", "Intel(R) Arc"),
     "apple": ("MPS backend", "MPS device", "mps:0", "Apple M", "PYTORCH_MPS", "torch.mps", "torch/mps"),

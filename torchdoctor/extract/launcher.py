@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found, once_a_text
+from torchdoctor.extract import Found, once_a_text, slurm
+from torchdoctor.extract.progress import is_step
 from torchdoctor.model import Event, EventKind, Fact, Transcript
 from torchdoctor.patterns import Patterns, pattern
 
@@ -20,9 +21,12 @@ FACTS: dict[str, str] = {
     "launcher.command": "text: the command that started the program, as one line of the text shows it",
     "launcher.program": "str: what was started in place of a script: an installed program or a module",
     "launcher.several_nodes": "bool: ranks of more than one machine are shown; unknown where none are",
+    "launcher.per_node": "int: how many processes torchrun is told to start on a node",
     "launcher.port": "int: the master port, as an option, a variable or an address of the text sets it",
     "launcher.gloo_interface": "str: what GLOO_SOCKET_IFNAME is set to somewhere in the text",
     "launcher.rank_zeros": "int: how many processes, of two or more, failed to open the master port",
+    "launcher.too_many": "bool: more launchers of torchelastic than nodes ran at once",
+    "launcher.alone": "str: why torchrun's nodes wait each for itself: no-endpoint or standalone",
     "launcher.two_programs": "bool: the group joins a server of a model and its trainer, two programs",
 }
 
@@ -32,7 +36,10 @@ _NAMES = (
     ("deepspeed", ("deepspeed/launcher", "sigkill_handler", "[launch.py:", "deepspeed --")),
     ("mpirun", ("mpirun", "mpiexec")),
     ("spawn", ("multiprocessing/spawn.py", "ProcessExitedException", "ProcessRaisedException")),
-    ("torchrun", ("torchrun", "torch/distributed/run", "torch/distributed/launch", "--nproc")),
+    (
+        "torchrun",
+        ("torchrun", "torch/distributed/run", "torch/distributed/launch", "-m torch.distributed.", "--nproc"),
+    ),
 )
 # a prompt (a shell's, a notebook's, that of set -x), the variables, what is started
 _PROMPT = r"(?:\([\w.-]{1,40}\) ?)?(?:\[?[\w.-]{1,40}@[\w.-]{1,60}[:~ ][^$#]{0,80}[$#%] |[$%+] |!)"
@@ -63,6 +70,7 @@ _ADDRESS = r"\d{1,3}(?:\.\d{1,3}){3}"
 _BOTH_RANKS = r"\brank ?[=:] ?(\d{1,6}),? ?\(?local_rank ?[=:] ?(\d{1,4})\b"
 _MOST_GPUS = 16  # that one machine has
 _OF_RANKS = (EventKind.NCCL, EventKind.WATCHDOG, EventKind.LAUNCHER, EventKind.SCHEDULER)
+_PER_NODE = r"--nproc[-_]per[-_]node[ =](\d{1,3})\b|\bnproc_per_node +: (\d{1,3})\b"
 _GLOO = r"\bGLOO_SOCKET_IFNAME=[\"']?([A-Za-z][\w.-]{0,14})"
 _JOINS = (
     "StatelessProcessGroup", "stateless_init_process_group", "PyNcclCommunicator(pg,", "init_communicator",
@@ -78,6 +86,13 @@ _PORT = (
 )
 _PORT_MARKS = ("master_port", "master-port", "main_process_port", "MASTER_PORT", "tcp://")
 _LISTENS = "The server socket has failed to listen on any local network address"
+# c10d meets at --rdzv-endpoint, by default on localhost; --master_addr is for the static rendezvous.
+# torch 1.13 to 2.1 said so to everybody, later ones where it is the case
+_C10D = r"--rdzv[-_]backend[= ][\"']?c10d\b|\brdzv_backend\s+: c10d\b"
+_C10D_TOLD = rf"{_C10D}|torch/distributed/run\.py:\d{{1,5}}\] master_addr is only used for static"
+_STANDALONE = r"\btorch(?:run|\.distributed\.run)\b[^#]{1,300}?--standalone\b"
+_ENDPOINT = r"--rdzv[-_]endpoint\b|RDZV_ENDPOINT\b|\brdzv_endpoint +: \S"
+_BANNER = "Setting OMP_NUM_THREADS environment variable for each process"  # torchelastic's first words
 _TAKEN = ("EADDRINUSE", "ddress already in use", "10048")
 
 LINE_CHARS = 400
@@ -133,6 +148,9 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield "command", command
     if _several_nodes(transcript):
         yield "several_nodes", True
+    count = _per_node(transcript)
+    if count:
+        yield "per_node", count
     port = _port(transcript)
     if port is not None:
         yield "port", port
@@ -141,6 +159,11 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield "gloo_interface", interface
     if _two_programs(transcript):
         yield "two_programs", True
+    alone = _alone(transcript)
+    if alone:
+        yield "alone", alone
+    if _too_many(transcript):
+        yield "too_many", True
     zeros = _rank_zeros(transcript)
     if zeros > 1:
         yield "rank_zeros", zeros
@@ -229,6 +252,15 @@ def _several_nodes(transcript: Transcript) -> bool:
 
 
 @once_a_text
+def _per_node(transcript: Transcript) -> int:
+    for event in transcript.events:
+        found = pattern(_PER_NODE).search(event.text) if "nproc" in event.text else None
+        if found is not None:
+            return int(found[1] or found[2])
+    return 0
+
+
+@once_a_text
 def _port(transcript: Transcript) -> int | None:
     for event in transcript.events:
         for shown in (event.text, *(frame.code or "" for frame in event.frames)):
@@ -262,10 +294,45 @@ def _rank_zeros(transcript: Transcript) -> int:
     return sum(
         event.kind is EventKind.EXCEPTION
         and not event.quoted
-        and _LISTENS in event.text
+        and (_LISTENS in event.text or event.text.startswith("Address already in use"))  # torch 1.0 to 1.9
         and any(mark in event.text for mark in _TAKEN)
         for event in transcript.events
     )
+
+
+@once_a_text
+def _alone(transcript: Transcript) -> str:
+    """What keeps the nodes from meeting, in the command or in what torchrun says of it; "" for nothing."""
+    text = "\n".join(event.text for event in transcript.events)
+    missed = any("RendezvousTimeoutError" in (event.type or "") for event in transcript.events)
+    if not missed and not _several_nodes(transcript):
+        return ""
+    if pattern(_STANDALONE).search(text):
+        return "standalone"
+    asked = pattern(_C10D).search(text) if not missed else pattern(_C10D_TOLD).search(text)
+    return "no-endpoint" if asked is not None and not pattern(_ENDPOINT).search(text) else ""
+
+
+@once_a_text
+def _too_many(transcript: Transcript) -> bool:
+    """Do launchers show themselves, with no step of training between, or srun's tasks for each node?"""
+    launchers, texts = 0, []
+    for event in transcript.events:
+        if event.quoted:
+            continue
+        texts.append(event.text)
+        if _BANNER in event.text:
+            launchers += event.text.count(_BANNER)
+        elif launchers and is_step(event.text):
+            launchers = 0
+    if not launchers:
+        return False
+    text = "\n".join(texts)
+    hosts, tasks = slurm.ended(text)
+    nodes = slurm.nodes(text) or hosts
+    if not nodes and _several_nodes(transcript):
+        return False
+    return max(launchers, tasks) > max(nodes, 1)
 
 
 def _installations(event: Event, transcript: Transcript) -> Iterator[Found]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torchdoctor.model import Fact
@@ -13,7 +14,7 @@ _NODES = (
     r"(?:--nn?odes[= ]|SLURM_(?:JOB_NUM_NODES|NNODES)=|(?:\bsrun|#SBATCH|\bsbatch) (?:-\S+ ){0,6}-N ?)"
     r"(\d{1,4})\b"
 )
-_LAUNCHER = "Setting OMP_NUM_THREADS environment variable for each process"  # torchelastic's first words
+_ENDED = r"\bsrun: error: (?P<host>[\w.-]{1,64}): tasks? (?P<tasks>\d[\d,-]{0,60}): "
 _GPUS = r"--gpus-per-task[= ](?:[\w.-]+:)?(\d{1,3})\b"
 # Slurm's own lines, its variables, and the file that sbatch writes
 JOB = (
@@ -28,7 +29,7 @@ _ASKS = ("--n", "--gpus-per-task", "SLURM_", "srun", "#SBATCH", "sbatch")
 
 
 def asked_for(text: str) -> Iterator[Fact]:
-    """What a job asked for: tasks of a node, GPUs of a task, and how many launchers a node ran."""
+    """What a job asked for: tasks of a node, and GPUs of a task."""
 
     if not any(word in text for word in _ASKS):
         return
@@ -37,11 +38,22 @@ def asked_for(text: str) -> Iterator[Fact]:
         found = pattern(form).search(text)
         return int(found[1]) if found is not None and int(found[1]) else None
 
-    nodes, tasks, every = number(_NODES), number(_TASKS), number(_ALL_TASKS)
-    if tasks is None and every is not None and nodes is not None:
-        tasks = every // nodes
-    launchers = text.count(_LAUNCHER) // nodes if nodes is not None else None
-    found = (("tasks_per_node", tasks), ("gpus_per_task", number(_GPUS)), ("launchers_per_node", launchers))
-    for name, value in found:
+    tasks, every = number(_TASKS), number(_ALL_TASKS)
+    if tasks is None and every is not None and (count := nodes(text)):
+        tasks = every // count
+    for name, value in (("tasks_per_node", tasks), ("gpus_per_task", number(_GPUS))):
         if value:
             yield Fact.known(f"context.{name}", value, "text")
+
+
+def nodes(text: str) -> int:
+    """How many nodes a job asked for; 0 where that is not told."""
+    found = pattern(_NODES).search(text)
+    return int(found[1]) if found is not None else 0
+
+
+def ended(text: str) -> tuple[int, int]:
+    """How many hosts srun names whose tasks failed, and how many tasks there are at least."""
+    found = list(pattern(_ENDED).finditer(text)) if "srun: error: " in text else []
+    numbers = [int(part) for one in found for part in re.findall(r"\d+", one["tasks"])]
+    return len({one["host"] for one in found}), max(numbers, default=-1) + 1

@@ -24,6 +24,7 @@ FACTS: dict[str, str] = {
 _SOCKET = "waitForInput: "
 # what rank 0 puts into the store at the first collective; init_process_group had returned on this rank
 _NCCL_ID = "ncclUniqueId from ["
+_NOT_STATIC = "master_addr is only used for static rdzv_backend"  # torchrun, before anything can fail
 _LINE_CHARS = 2000
 _COUNTS = r"\(world_size=(?P<wanted>\d{1,6}), (?:worker_count|num_workers_joined)=(?P<joined>\d{1,6})"
 _CLIENTS = r"\b(?P<joined>\d{1,6})/(?P<wanted>\d{1,6}) clients joined"
@@ -56,6 +57,11 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield "in_file", True
         if file:
             yield "file", file
+    if _NOT_STATIC in event.text:
+        yield untold(
+            "store.waits_for", event, "what failed: only how the launcher was started is in the text"
+        )
+        return
     if _NCCL_ID in event.text:
         yield "waits_for", "something later"
         return

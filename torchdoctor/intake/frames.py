@@ -221,6 +221,10 @@ def _is_stdlib(path: str) -> bool:
     return "/Python.framework/Versions/" in path and "/lib/" in path
 
 
+def with_code(frame: Frame, code: str) -> Frame:
+    return Frame(frame.file, frame.line, frame.function, code[:300], frame.package, frame.at)
+
+
 def as_one_stack(frames: list[Frame], short: bool = False) -> list[Frame]:
     """The frames of one stack, with whose code they are as far as only the other frames tell.
 

@@ -204,3 +204,13 @@ def announces_process(draft: Draft) -> bool:
         pattern(r"^-- Process \d+ terminated with the following error").match(part)
         for part in draft.parts[-2:]
     )
+
+
+def take_raised(draft: Draft) -> None:
+    """A traceback that was cut behind ``raise ValueError("…")``: the statement holds class and message."""
+    found = pattern(r"raise ((?:\w+\.)*[A-Z]\w*(?:Error|Exception))\([rbf]?([\"'])(.{12,}?)\2\)?$").match(
+        draft.frames[-1].code.rstrip()
+    )
+    if found is not None:
+        draft.type = found[1]
+        draft.add(found[3], draft.frames[-1].at)

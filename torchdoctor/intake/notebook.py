@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.intake.elements import Line
-from torchdoctor.intake.frames import package_of
+from torchdoctor.intake.frames import package_of, with_code
 from torchdoctor.intake.lines import exception_head, is_prompt
 from torchdoctor.intake.message import Message
-from torchdoctor.intake.traceback import DONE, HEADER, PASS, TAKEN, TracebackReader, chain_phrase, with_code
+from torchdoctor.intake.traceback import DONE, HEADER, PASS, TAKEN, TracebackReader, chain_phrase
 from torchdoctor.model import Frame
 from torchdoctor.patterns import pattern
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.intake.elements import NO_MARK, Draft, Line, Mark, same_record
-from torchdoctor.intake.frames import package_of
+from torchdoctor.intake.frames import package_of, with_code
 from torchdoctor.intake.message import CPP_FRAMES, breaks, is_hint
-from torchdoctor.intake.traceback import DONE, HEADER, TAKEN, parse_frame, with_code
+from torchdoctor.intake.traceback import DONE, HEADER, TAKEN, parse_frame
 from torchdoctor.model import EventKind, Frame
 from torchdoctor.patterns import pattern
 

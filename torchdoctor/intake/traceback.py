@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import is_progress
 from torchdoctor.intake.elements import Draft, Line
-from torchdoctor.intake.frames import as_one_stack, package_of
+from torchdoctor.intake.frames import as_one_stack, package_of, with_code
+from torchdoctor.intake.interleave import FILE, Codes
 from torchdoctor.intake.lines import classify, exception_head, is_code
-from torchdoctor.intake.message import Message, announces_process, breaks, ends_open
+from torchdoctor.intake.message import Message, announces_process, breaks, ends_open, take_raised
 from torchdoctor.model import EventKind, Frame, RelationKind
 from torchdoctor.patterns import pattern
 
@@ -75,10 +76,6 @@ def parse_frame(body: str, at: int) -> Frame | None:
     return Frame(file, int(body[end:stop]) if stop - end < 10 else None, function[:200], "", package, at)
 
 
-def with_code(frame: Frame, code: str) -> Frame:
-    return Frame(frame.file, frame.line, frame.function, code[:300], frame.package, frame.at)
-
-
 def cell_head(before: str, text: str) -> bool:
     """Does a line end a notebook's traceback head: ``RuntimeError      Traceback (most recent call last)``?
 
@@ -105,6 +102,7 @@ class TracebackReader:
         self.heads = 1
         self.headless = not headed
         self.prior: list[Frame] = []
+        self.codes = Codes(headed)
         self.loose_type: str | None = None
         self.user_code = False
         self.debugger = False
@@ -129,7 +127,7 @@ class TracebackReader:
             if frame is not None:
                 return self._frame(frame, indent)
         if self.draft.frames and indent > self.frame_indent:
-            return self._code(stripped)
+            return self._code(line, stripped)
         if stripped.startswith("[Previous line repeated"):
             self.foreign = 0
             return TAKEN
@@ -152,7 +150,7 @@ class TracebackReader:
                     return self._exception(line, scrambled[2], stripped)
         last = self.draft.frames[-1] if self.draft.frames else None
         if last is not None and self.frame_indent == 0 and not last.code and line.number == last.at + 1:
-            return self._code(stripped)  # a page took all blanks away from the beginnings of lines
+            return self._code(line, stripped)  # a page took all blanks away from the beginnings of lines
         self.foreign += 1
         return PASS if self.foreign <= _FOREIGN_LIMIT else DONE
 
@@ -161,6 +159,7 @@ class TracebackReader:
 
     def _frame(self, frame: Frame, indent: int) -> int:
         self.foreign = 0
+        self.codes.frame(frame)
         if self.prior:
             first, self_prior = self.prior[0], self.prior
             self.prior = []
@@ -189,12 +188,16 @@ class TracebackReader:
         self.stream.put(lost)
         self.draft.line = self.draft.end_line
 
-    def _code(self, stripped: str) -> int:
+    def _code(self, line: Line, stripped: str) -> int:
         self.foreign = 0
-        frame = self.draft.frames[-1]
-        if not frame.code and stripped.strip("^~- "):
-            self.draft.frames[-1] = with_code(frame, stripped.rstrip())
-        return TAKEN
+        code, _, more = stripped.rstrip().partition(FILE)
+        if not code.strip("^~- "):
+            return TAKEN
+        self.codes.code(code, len(line.body) - len(stripped))
+        if not self.draft.frames[-1].code:
+            self.draft.frames[-1] = with_code(self.draft.frames[-1], code)
+        frame = parse_frame(FILE + more, line.number) if more else None
+        return self._frame(frame, self.frame_indent) if frame is not None else TAKEN
 
     def _second_header(self, line: Line) -> int:
         if self.draft.frames and self.heads == 1 and not self.prior:
@@ -361,9 +364,9 @@ class TracebackReader:
         if (self.debugger and last == "<module>") or last.startswith("_run_module_as_main"):
             frames.reverse()  # the debugger of VS Code prints the innermost first
         if frames and self.draft.type is None and not self.outers and frames[-1].code.startswith("raise "):
-            _take_raised(self.draft)
+            take_raised(self.draft)
         for draft in (self.draft, *self.outers):
-            draft.frames = as_one_stack(draft.frames)
+            draft.frames = as_one_stack(self.codes.sure(draft.frames))
         chain, draft = [self.draft], self.draft
         self.stream.finish(draft, self.heads, inner=bool(self.outers))
         while self.outers:
@@ -378,16 +381,6 @@ class TracebackReader:
 
 def _in_quotes(draft: Draft) -> bool:
     return bool(draft.parts) and draft.parts[-1].strip() in _QUOTES
-
-
-def _take_raised(draft: Draft) -> None:
-    """A traceback that was cut behind ``raise ValueError("…")``: the statement holds class and message."""
-    found = pattern(r"raise ((?:\w+\.)*[A-Z]\w*(?:Error|Exception))\([rbf]?([\"'])(.{12,}?)\2\)?$").match(
-        draft.frames[-1].code.rstrip()
-    )
-    if found is not None:
-        draft.type = found[1]
-        draft.add(found[3], draft.frames[-1].at)
 
 
 def chained(draft: Draft, kind: RelationKind, before: list[Draft]) -> None:
