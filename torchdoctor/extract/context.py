@@ -125,6 +125,9 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "/libtorch/lib/", "/libtorch/include/", "libtorch\\lib", "<torch/torch.h>", "<torch/script.h>",
         "torch::cuda::", "/tch-0.", "terminate called after throwing an instance of '",
     ),
+    # its programs name themselves in paths, options and log lines, and it is not in the frames: it is C++
+    "ctranslate2": ("CTranslate2", "ctranslate2", "faster_whisper", "faster-whisper", "Faster Whisper",
+                    "hisperX", "hisperx"),
     "nccl": ("NCCL", "ProcessGroupNCCL", "RCCL"),
     "gloo": ("Gloo ", "gloo/", "ProcessGroupGloo"),
     "mpi": ("ProcessGroupMPI", "mpirun", "MPI_Init"),
@@ -164,6 +167,8 @@ _SPELLINGS = (
     ("device", "amd", r"\b(?:AMD|RX)[ -]?\d{4} ?(?:XTX?|GRE)\b"),
     ("runtime", "slurm", r"srun (?:-\S{1,80}(?: \d{1,4})? ){0,12}\S{0,200}(?:python|torchrun|bash)"),
     ("system", "windows", r"\bWindows-\d+-10\.0"),
+    # an object, or a frame of C++, above the 47 bits that x86-64 gives a process
+    ("board", "aarch64", r"(?:\bat |\[)0x(?:0000)?[89a-f][0-9a-f]{11}[>\]]"),
     ("board", "jetson", rf"[:_-]r3\d\.\d+\.\d+\b|{_L4T}"),
 )
 # where the files of users and programs lie, from the root; /usr/local, /opt and /tmp are on Macs, too
