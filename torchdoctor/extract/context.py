@@ -163,7 +163,7 @@ _L4T = r"# R(\d\d) \(release\), REVISION: (\d+(?:\.\d+)?)"  # the head of /etc/n
 _BACKSLASHES = r"(?<![\w.-])\w[\w.-]{1,80}(?:\\[\w.-]{2,80}){1,40}\.(?:py|pyd|exe|dll|lib|cu|cpp|h)\b"
 # what has more spellings than one: a new container's prompt, AMD's names of cards, the tag of an L4T image
 _SPELLINGS = (
-    ("runtime", "docker", r"\b[\w-]{1,32}@[0-9a-f]{12}:"),
+    ("runtime", "docker", r"\b[\w-]{1,32}@[0-9a-f]{12}:|(?m:^/app/\S{1,200}\.py$)"),
     ("device", "amd", r"\b(?:AMD|RX)[ -]?\d{4} ?(?:XTX?|GRE)\b"),
     ("runtime", "slurm", r"srun (?:-\S{1,80}(?: \d{1,4})? ){0,12}\S{0,200}(?:python|torchrun|bash)"),
     ("system", "windows", r"\bWindows-\d+-10\.0"),
