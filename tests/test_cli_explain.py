@@ -501,3 +501,11 @@ def test_a_traceback_without_its_end_asks_for_the_rest(folder: Path) -> None:
     assert 'File "/v/lib/python3.11/site-packages/widgets/core.py", line 9, in turn' in text
     assert "this one is cut off before the last line of the traceback" in text
     assert "To search for" not in text
+
+
+def test_a_traceback_without_its_end_is_told_by_the_line_that_announces_it(folder: Path) -> None:
+    stack = UNKNOWN.partition("    raise ")[0] + "    spin()\n"
+    (folder / "said.log").write_text(f"Error while turning: the wheel has 9 spokes\n{stack}")
+    text = " ".join(run("explain", "--offline", "said.log", COLUMNS="120").stdout.decode().split())
+    assert "What looks most like the cause Error while turning: the wheel has 9 spokes" in text
+    assert "cut off" not in text

@@ -19,7 +19,7 @@ TAGS: dict[str, tuple[str, ...]] = {
     ),
     "program": (
         "trainer", "lightning", "accelerate", "deepspeed", "fsdp", "peft", "diffusers", "vllm", "sglang",
-        "tgi", "comfyui", "ultralytics", "megatron", "webui", "zluda", "libtorch",
+        "tgi", "comfyui", "ultralytics", "megatron", "webui", "zluda", "libtorch", "ctranslate2",
     ),
     "owner": ("user", "torch", "package"),
     "backend": ("nccl", "gloo", "mpi"),

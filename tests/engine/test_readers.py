@@ -32,6 +32,9 @@ NDARRAY = (
     "/AppleInternal/Library/BuildRoots/a/com.apple.xbs/Sources/MetalPerformanceShaders/MPSCore/Types/MPSNDArray.mm:{line}: "
     "failed assertion `[MPSNDArray initWithDevice:descriptor:] Error: {what}'\n"
 )
+DOUBLE = (
+    "TypeError: Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64.\n"
+)
 CLONE = (
     'Traceback (most recent call last):\n  File "/usr/lib/python3.11/runpy.py", line 198, in _run_module_as_main\n    return _run_code(\n'
     '  File "{file}", line 71, in <module>\n    main()\n  File "{inner}", line 102, in start\n    limit = engine.max_ragged_tokens\n'
@@ -87,6 +90,12 @@ FIRST = [
     ("TypeError: __init__() got an unexpected keyword argument 'torch_dtype'\n", "argument-unknown", "Leave torch_dtype out"),
     ("ValueError: Expected input batch_size (784) to match target batch_size (64).\n", "target-shape", "Keep one row for each label, x.flatten(1)"),
     (MAC, "cuda-on-mac", "Change .cuda() to .to('mps') or .to('cpu')"),
+    ('Traceback (most recent call last):\n  File "/Users/me/rl/a.py", line 63, in learn\n    r = torch.as_tensor(rewards).to("mps")\n' + DOUBLE,
+     "mps-dtype", "Give the dtype in this line"),
+    ('Traceback (most recent call last):\n  File "/Users/me/rl/a.py", line 88, in learn\n    x = torch.from_numpy(obs).to(device)\n' + DOUBLE,
+     "mps-dtype", "Convert the array in this line"),
+    ('Traceback (most recent call last):\n  File "D:\\det\\train.py", line 12, in <module>\n    import torchvision\n'
+     '  File "<frozen importlib._bootstrap_external>", line 1041, in get_data\nMemoryError\n', "cpu-alloc-failed", "Start fewer worker processes"),
     ("$ python demo.py --device=mps\n" + MAC, "cuda-on-mac", "Run it on a machine with an NVIDIA GPU"),
 ]  # fmt: skip
 

@@ -42,7 +42,12 @@ def _apply(condition: Condition, value: FactValue) -> bool | None:
             return all(str(item) in value for item in wanted)
         return isinstance(value, tuple) and all(item in value for item in wanted)
     if word in ("at_least", "below"):
-        reached = order_key(value) >= order_key(constant)
+        try:
+            reached = order_key(value) >= order_key(constant)
+        except ConditionError:
+            if not isinstance(value, str):
+                raise
+            return None  # a garbled text: whatever stands where a number or a version should
         return reached if word == "at_least" else not reached
     if word == "matches_version":
         from packaging.specifiers import SpecifierSet
@@ -51,7 +56,7 @@ def _apply(condition: Condition, value: FactValue) -> bool | None:
         try:
             version = Version(str(value))
         except InvalidVersion:
-            return None  # a garbled text: whatever stands where a version should
+            return None  # as above
         return SpecifierSet(str(constant)).contains(version, prereleases=True)
     raise ConditionError(f"unknown word {word!r} in a condition on {condition.fact}")
 

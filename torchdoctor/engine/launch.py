@@ -61,6 +61,7 @@ class Launch(Record):
     count: str = "--nproc_per_node=gpu"  # of torchrun
     own: str = ""  # the reader's command, where the text shows it
     other: bool = False  # another program starts the ranks: an installed one, a module, a shell script
+    nameless: bool = False  # nothing shows a script, nor that anything was trained
 
 
 def of(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact], script: str | None = None) -> Launch:
@@ -82,7 +83,8 @@ def of(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact], script: s
         line = "export PET_LOG_DIR=logs PET_REDIRECTS=3 PET_TEE=3"
     if not line.startswith("export "):
         line = _apart(own) if own else "" if other else line
-    return Launch(begin, line, bool(name) or begin == _SRUN, several, server, count, own, other)
+    nameless = not (script or name or own or {"train", "validate"} & seen.get("phase", frozenset()))
+    return Launch(begin, line, bool(name) or begin == _SRUN, several, server, count, own, other, nameless)
 
 
 def _apart(own: str) -> str:
@@ -113,13 +115,14 @@ def started(command: str, launch: Launch, ranked: bool) -> str | None:
         command = command.replace("--nproc_per_node=gpu", launch.count)
         return command.replace("train.py", own["rest"]) if own is not None else command
     starts = ranked and launch.shown and told
-    if ranks is None and not (launch.server or starts or (told and (launch.own or launch.other))):
+    nameless = ranks is None and launch.nameless and told and not found["rest"]
+    if ranks is None and not (launch.server or starts or nameless or (told and (launch.own or launch.other))):
         return command
     if told.startswith(_OF_ONE):
         return command if own is None else command.replace("train.py", own["rest"])
     if launch.own and not elsewhere:
         return f"{found['set'].removeprefix('export ')}{launch.own}{found['rest']}"
-    if not elsewhere and not launch.other:
+    if not elsewhere and not launch.other and not nameless:
         return f"{found['set']}{launch.begin} train.py{found['rest']}"
     if not told or found["rest"]:
         return None
@@ -159,4 +162,4 @@ def where(run: str, do: str, seen: Mapping[str, frozenset[str]], launched: Calla
         return " Name it with mpirun -x, which takes it to the other nodes."
     if launch.several:
         return " Set it on every node before the program starts."
-    return " Then start the program as before." if launch.other else ""
+    return " Then start the program as before." if launch.other or launch.nameless else ""

@@ -6,6 +6,7 @@ from torchdoctor.engine.context import went_on
 from torchdoctor.engine.finding import quote
 from torchdoctor.engine.frames import user_frame
 from torchdoctor.engine.textfacts import frames_of, related
+from torchdoctor.intake.ending import rows
 from torchdoctor.intake.ending.event import is_failure, names_error, tells_failure
 from torchdoctor.model import (
     Ending,
@@ -144,10 +145,21 @@ def _of_cut_off(stack: Event, transcript: Transcript) -> Suspect:
         if found is not None:
             kind, text = found["type"], found["text"].strip()
             return Suspect(kind, text, event.rank, frame, quote(event), reading=raised(kind, text, stack))
+    if (said := _announced(stack, transcript)) is not None:
+        return Suspect(None, said.text, stack.rank, frame, quote(said))
     evidence = quote(stack)
     if not evidence.text:  # the head of the traceback is all that is left
         evidence = replace(evidence, text="Traceback (most recent call last):")
     return Suspect(None, "", stack.rank, frame, evidence)
+
+
+def _announced(stack: Event, transcript: Transcript) -> Event | None:
+    """The line above a stack by which its handler says what it caught: "Error in x: …"."""
+    before = transcript.events[stack.id - 1] if stack.id else None
+    if before is None or before.kind is not EventKind.LOG or before.quoted or before.rank != stack.rank:
+        return None
+    doing, colon, _ = before.text[:200].partition(": ")
+    return before if colon and rows.TROUBLE.search(doing.lower()) is not None else None
 
 
 _SERIOUS = ("ERROR", "CRITICAL", "FATAL")

@@ -70,7 +70,9 @@ _PATTERNS = Patterns(
             r"\bDiffusionWrapper has\b"
         ),
         # one that was made for torch, or the sources of a program that runs on nothing else
-        "environment": r"[\\/]envs?[\\/](?:py)?torch[\w.-]{0,40}[\\/]|[\\/]nnunet(?:v2)?[\\/]",
+        "environment": (
+            r"[\\/]envs?[\\/](?:py)?torch[\w.-]{0,40}[\\/]|[\\/](?:nnunet(?:v2)?|batchgenerators)[\\/]"
+        ),
         "windows": r"\b[A-Za-z]:\\|\bWinError\b|\.dll\b|\bcl\.exe\b|'charmap' codec can't",
         "macos": r"/Users/|\bdarwin\b|\bMPS\b(?! (?:client|server|control))|\.dylib\b|macOS",
         "wsl": r"\bWSL2?\b|Windows Subsystem for Linux|microsoft-standard|/mnt/c/|/usr/lib/wsl",

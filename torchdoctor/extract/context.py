@@ -124,6 +124,9 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "/libtorch/lib/", "/libtorch/include/", "libtorch\\lib", "<torch/torch.h>", "<torch/script.h>",
         "torch::cuda::", "/tch-0.", "terminate called after throwing an instance of '",
     ),
+    # its programs name themselves in paths, options and log lines, and it is not in the frames: it is C++
+    "ctranslate2": ("CTranslate2", "ctranslate2", "faster_whisper", "faster-whisper", "Faster Whisper",
+                    "hisperX", "hisperx"),
     "nccl": ("NCCL", "ProcessGroupNCCL", "RCCL"),
     "gloo": ("Gloo ", "gloo/", "ProcessGroupGloo"),
     "mpi": ("ProcessGroupMPI", "mpirun", "MPI_Init"),
@@ -159,7 +162,7 @@ _L4T = r"# R(\d\d) \(release\), REVISION: (\d+(?:\.\d+)?)"  # the head of /etc/n
 _BACKSLASHES = r"(?<![\w.-])\w[\w.-]{1,80}(?:\\[\w.-]{2,80}){1,40}\.(?:py|pyd|exe|dll|lib|cu|cpp|h)\b"
 # what has more spellings than one: a new container's prompt, AMD's names of cards, the tag of an L4T image
 _SPELLINGS = (
-    ("runtime", "docker", ("@",), r"\b[\w-]{1,32}@[0-9a-f]{12}:"),
+    ("runtime", "docker", ("@", "/app/"), r"\b[\w-]{1,32}@[0-9a-f]{12}:|(?m:^/app/\S{1,200}\.py$)"),
     ("device", "amd", ("AMD", "RX"), r"\b(?:AMD|RX)[ -]?\d{4} ?(?:XTX?|GRE)\b"),
     (
         "runtime",
@@ -168,6 +171,8 @@ _SPELLINGS = (
         r"srun (?:-\S{1,80}(?: \d{1,4})? ){0,12}\S{0,200}(?:python|torchrun|bash)",
     ),
     ("system", "windows", ("Windows-",), r"\bWindows-\d+-10\.0"),
+    # an object, or a frame of C++, above the 47 bits that x86-64 gives a process
+    ("board", "aarch64", ("0x",), r"(?:\bat |\[)0x(?:0000)?[89a-f][0-9a-f]{11}[>\]]"),
     ("board", "jetson", ("r3", "# R"), rf"[:_-]r3\d\.\d+\.\d+\b|{_L4T}"),
 )
 # where the files of users and programs lie, from the root; /usr/local, /opt and /tmp are on Macs, too

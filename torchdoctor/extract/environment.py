@@ -33,6 +33,7 @@ FACTS: dict[str, str] = {
     "python.version": "str: version of the interpreter, two parts when only a path tells it",
     "conda.env": "str: name of the conda environment",
     "os.glibc": "str: version of the C library",
+    "os.kernel": "text: release of the kernel",
     "env.CUDA_VISIBLE_DEVICES": "str: value of the variable, as printed",
     "env.LD_LIBRARY_PATH": "str: value of the variable, as printed",
     "gpu.hidden": "bool: CUDA_VISIBLE_DEVICES hides all GPUs that the text lists",
@@ -53,12 +54,13 @@ _NOT_INSTALLED = (
 
 _SOURCES = {
     # "torch 1.12.1+cu113", "torch-2.2.1+cu121", "[pip3] torch==2.1.2", "PyTorch version: 2.2.2+cpu"
-    "package": r"(?<![\w./\\-])(?<!build )"  # "CUDA used to build PyTorch: 10.2"
+    "package": r"(?<![\w./\\-])(?<!build )(?<!trained with )"  # "CUDA used to build PyTorch: 10.2"
     r"(?P<name>torch|pytorch|PyTorch|Pytorch|torchvision|torchaudio|triton|numpy|NumPy)"
     r"(?:\.__version__|(?:\.onnx\.export)?[ _][Vv]ersion)?[\s=:\-,@'\"*]{1,40}"
     r"v?(?P<version>\d+\.\d+(?:\.\d+)?(?:(?:a|b|rc|\.dev|\.post)\d+)?(?:\+[A-Za-z0-9.]+)?)(?![\w.]*[%*])"
     r"(?P<build>\s+py\S+_(?:cuda|cpu|cudnn)\S*)?",
-    "told": r"PyTorch version \((?P<version>\d+\.\d+\.\d+(?:\+\w+)?)\) is not compatible",  # torchcodec
+    # torchcodec; pyannote of a model's torch and this one
+    "told": r"(?:PyTorch version \(|\btorch \S{1,40}, yours is )(?P<version>\d+\.\d+\.\d+(?:\+\w+)?)",
     "built": r"CUDA used to build PyTorch: (?P<cuda>\S+)",
     "built-rocm": r"ROCM used to build PyTorch: (?P<hip>\S+)",
     "available": r"(?:Is CUDA available: |torch\.cuda\.is_available\(\)[ =:)]+)(?P<value>True|False|Yes|No)",
@@ -74,6 +76,7 @@ _SOURCES = {
     "python-path": r"(?:lib|lib64)[/\\]+python(?P<version>\d\.\d+)[/\\]|[/\\]Python(?P<packed>3\d{1,2})[/\\]",
     "conda": r"[/\\]envs[/\\]+(?P<name>[^/\\\s\"']+)[/\\]",
     "glibc": r"(?:Libc version: glibc-|ldd \([^)]*\) |with-glibc)(?P<version>\d\.\d+)",
+    "kernel": r"\bLinux-(?P<version>\d+\.\d+\.[\w.+-]{1,60}?)-(?:x86_64|aarch64)\b",  # platform.platform()
     "visible": r"(?<![\w$])CUDA_VISIBLE_DEVICES(?:['\"]?\])?\s{0,3}(?:=|:)\s{0,3}\[?['\"]?"
     r"(?P<value>-?\d+(?:\s?,\s?-?\d+)*|(?:GPU|MIG)-[\w/-]+(?:,(?:GPU|MIG)-[\w/-]+)*|(?=['\"\]\s]|$))",
     "library-path": r"(?<![\w$])LD_LIBRARY_PATH\s?[=:]\s?['\"]?(?P<value>[^\s'\"]*)",
@@ -344,11 +347,13 @@ def _path(path: str, event: Event, found: _Found) -> None:
 
 _AVAILABLE = _one("available", "torch.cuda_available", lambda word: word in ("True", "Yes"))
 _GLIBC = _one("glibc", "os.glibc")
+_KERNEL = _one("kernel", "os.kernel")
 # A literal that stands in every text of the kind, and who reads it.
 _READERS: tuple[tuple[str, Callable[[str, Event, _Found], None]], ...] = (
     ("torch", _packages),
     ("PyTorch", _packages),
     (") is not compatible", _told),
+    (", yours is ", _told),
     ("Pytorch", _packages),
     ("numpy", _packages),
     ("triton", _packages),
@@ -365,6 +370,7 @@ _READERS: tuple[tuple[str, Callable[[str, Event, _Found], None]], ...] = (
     ("/python", _path),
     ("libc", _GLIBC),
     ("GLIBC", _GLIBC),
+    ("Linux-", _KERNEL),
     ("CUDA_VISIBLE_DEVICES", _visible),
     ("LD_LIBRARY_PATH", _library_path),
     ("/dev/shm", _shm),

@@ -10,15 +10,30 @@ from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "given.device": "text: the device in options and settings, as mps or cpu; absent among several",
+    "given.refused": "text: the GPU that this line says is not there, so that the CPU is taken; absent where "
+    "no option and no word asks for it, and no card is shown",
 }
 
 _DEVICE = r"\bdevice(?:[-_]type)?['\"]?(?: ?[=:] ?| )['\"]?(mps|cpu|cuda|xpu)\b"
 _CHARS = 2_000  # of an event
+_GPU = r"(?:cuda|gpu|rocm|hip|mps|xpu)(?::\d)?(?!/tpu)\b['\"`]?"
+_NOT = r"(?:not (?:be )?(?:available|found|detected|usable|supported)|unavailable)"
+_FOUND = r"(?:found|detected|available)"
+_NONE = rf"\b(?:no|neither) (?:\w{{2,20}} ){{0,2}}?(?:{_GPU}|accelerat\w{{2,6}}\b)[^\n]{{0,40}}?{_FOUND}"
+_INSTEAD = r"\b(?:us(?:e|ing)|switch\w*|fall(?:s|ing)?[ -]?back|default\w*|run(?:s|ning)?|continu\w+)\b"
+# "Device 'cuda' is not available. Switching to 'cpu'.", "No cuda device detected, fallback to CPU!"
+_REFUSED = rf"(?i)(?:\b{_GPU}[^\n]{{0,60}}?\b{_NOT}|{_NONE})\b[^\n]{{0,40}}?{_INSTEAD}[^\n]{{0,30}}?\bcpu\b"
+_ASKED = r"(?i)\brequest\w*|\basked\b|\bspecif\w+|\bdevice ['\"`](?:cuda|gpu|mps|xpu)"
+_OPTION = (
+    r"(?i)\bdevice(?:[-_]type)?['\"]?(?: ?[=:] ?| )['\"]?(?:mps|cuda|gpu|xpu)\b|--(?:use[-_])?(?:cuda|gpu)\b"
+)
+_CARD = r"\bNVIDIA-SMI \d|\d-tegra\b|\b(?:GeForce|Quadro|RTX|Tesla) [A-Z]?\d"
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
-    """Facts of the whole text, whatever the event."""
+    """Facts of the whole text, and what this event says of a device."""
     yield "device", _device(transcript)
+    yield "refused", _refused(event, transcript)
 
 
 @once_a_text
@@ -30,3 +45,19 @@ def _device(transcript: Transcript) -> str | None:
         for found in pattern(_DEVICE).finditer(event.text[:_CHARS])
     }
     return named.pop() if len(named) == 1 else None
+
+
+def _refused(event: Event, transcript: Transcript) -> str | None:
+    text = event.text[:_CHARS]
+    found = pattern(_REFUSED).search(text) if "cpu" in text.lower() else None
+    if found is None or not (pattern(_ASKED).search(text) or _wanted(transcript)):
+        return None
+    named = pattern(_GPU).search(found[0].lower())
+    return named[0].strip("'\"`") if named is not None else "a GPU"
+
+
+@once_a_text
+def _wanted(transcript: Transcript) -> bool:
+    """Does an option ask for a GPU, or does the text show one of NVIDIA's?"""
+    texts = (event.text[:_CHARS] for event in transcript.events)
+    return any(pattern(_OPTION).search(text) or pattern(_CARD).search(text) for text in texts)
