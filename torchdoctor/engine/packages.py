@@ -47,7 +47,7 @@ def named(command: str, ask: Callable[[str], Fact]) -> str:
 
 
 def _fetched(ask: Callable[[str], Fact]) -> str:
-    """What pip fetched and did not build, with the version that it was asked for; "" for the reader's folder."""
+    """What pip fetched and did not build, with the version it was asked for; "" for the reader's folder."""
     asked, word = as_text(ask("build.unpacked")), as_text(ask("build.requirement"))
     name = re.match(r"[\w.-]*", word.strip('"'))
     same = name is not None and name[0].lower().replace("_", "-") == asked.lower().replace("_", "-")

@@ -38,8 +38,8 @@ FACTS: dict[str, str] = {
     "build.missing_member": "str: the member that at::Tensor does not have, in any language of the compiler",
     "build.extension": "str: name of the extension module that was built",
     "build.package": "str: the package that pip or uv was building",
-    "build.requirement": "str: what pip was asked for, of that package, as a word of a command: its name with "
-    "the bounds, or an address; else build.package",
+    "build.requirement": "str: what pip was asked for, of that package, as a word of a command: its name "
+    "with the bounds, or an address; else build.package",
     "build.ready_wheel": "str: address of the ready wheel that setup.py looks for before it compiles",
     "build.unpacked": "str: what pip was asked for (a name, a repository), where it fetched the sources "
     "itself; absent for a build out of a folder of the reader's",

@@ -1,4 +1,4 @@
-"""Which package pip or uv was building, what they had been asked for, and which ready wheel its setup.py fetches."""
+"""Which package pip or uv was building, what they were asked for, and which ready wheel setup.py fetches."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _package(transcript: Transcript) -> tuple[Event, str] | None:
 
 
 def _requirement(transcript: Transcript) -> str:
-    """What pip was asked for, with its bounds, of the package that it could not build: a word of a command."""
+    """What pip was asked for, with its bounds, of the package it could not build: a word of a command."""
     asked: dict[str, str] = {}
     for event in transcript.events:
         if event.quoted or not any(word in event.text for word in ("ollecting ", "uild", "etadata", "egg_")):
