@@ -232,7 +232,7 @@ def _build_step(item: Reading) -> str:
             "Look where the compiler searches, `c++ -E -x c++ -v /dev/null`, and install the C++ compiler of "
             "this system, or name another in CXX."
         )
-    return {
+    step = {
         "missing-header": (
             f"Install the development files that bring {name} (`apt-file search {name}` finds the package on "
             "Debian and Ubuntu), or fetch the project's submodules."
@@ -262,9 +262,10 @@ def _build_step(item: Reading) -> str:
             "Read CMake's output above and below this line; what its tests of the compiler said stands in "
             "CMakeFiles/CMakeError.log or CMakeConfigureLog.yaml of the build folder."
         ),
-    }.get(item.problem or "") or (  # fmt: skip
-        f"{_FIRST_ERROR} One job keeps the output in order{_built_again(name)}." if name else _FIRST_ERROR
-    )
+    }.get(item.problem or "")  # fmt: skip
+    if step is not None:
+        return step
+    return f"{_FIRST_ERROR} One job keeps the output in order{_built_again(name)}." if name else _FIRST_ERROR
 
 
 def _built_again(asked: str | None) -> str:
@@ -317,7 +318,8 @@ def _setup_step(asked: str) -> str:
         return f"Read what it says, from its first error on: {shown}."
     return (
         "Install the tools of its time first, if it is an old release, `pip install 'setuptools<66' "
-        f"'wheel<0.40' 'pip<24.1'`, then it with `--no-build-isolation {asked}`; or take its successor. {shown}."
+        f"'wheel<0.40' 'pip<24.1'`, then it with `--no-build-isolation {asked}`; or take its successor. "
+        f"{shown}."
     )
 
 
