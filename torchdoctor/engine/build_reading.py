@@ -50,6 +50,7 @@ _INSTALL = (
     ("conflict", r"No solution found when resolving dependencies|ResolutionImpossible"),
     ("build", r"(?:Failed building (?:editable |wheel )?(?:for )?|(?:Failed to build|Could not build wheels "
      r"for) )`?(?P<name>[A-Za-z][\w.-]*)"),
+    ("metadata", r"(?:egg_info|Getting requirements to build \w+|[Mm]etadata \S+) did not run successfully"),
     ("build", r"error: subprocess-exited-with-error|metadata-generation-failed|did not run successfully"),
     ("other-python", r"require a different python version: (?P<name>[^;\n]{1,80})"),
     ("other", r"ERROR: Could not install packages due to an? "),
@@ -103,18 +104,21 @@ def built(event: Event, transcript: Transcript) -> Reading | None:
     if (lacked := pattern(_NO_RULE).search(text)) is not None:
         return Reading(ReadingKind.BUILD_FAILED, problem="missing-file", name=lacked["name"])
     if pattern(rf"^\W*(?:{_UNSAID})").match(text) is not None:
-        return Reading(ReadingKind.BUILD_FAILED, _package(event, transcript), problem="unsaid")
+        asked = _asked(event, transcript)
+        return Reading(ReadingKind.BUILD_FAILED, _package(event, transcript), problem="unsaid", name=asked)
     for problem, form in _INSTALL:
         if (found := pattern(form).search(text)) is not None:
             name = found.groupdict().get("name") or _package(event, transcript)
-            return Reading(ReadingKind.INSTALL_FAILED, problem=problem, name=name)
+            asked = _asked(event, transcript) if problem in ("build", "metadata") else None
+            return Reading(ReadingKind.INSTALL_FAILED, asked, problem=problem, name=name)
     return None
 
 
 def is_of_installer(event: Event) -> bool:
     """Does pip or uv say in its own name that it installs something not, which no code beside it did?"""
     return event.kind in (EventKind.BUILD, EventKind.LOG) and any(
-        problem != "build" and pattern(form).search(event.text[:400]) for problem, form in _INSTALL
+        problem not in ("build", "metadata") and pattern(form).search(event.text[:400])
+        for problem, form in _INSTALL
     )
 
 
@@ -125,7 +129,8 @@ def of_setup(event: Event, transcript: Transcript) -> Reading | None:
     package = _package(event, transcript)
     lacks = pattern(r"^No module named '?(?P<name>[\w.]+)'?").match(event.text[:400])
     if lacks is not None and (event.type or "").endswith(("ModuleNotFoundError", "ImportError")):
-        return Reading(ReadingKind.INSTALL_FAILED, package, problem="setup-module", name=lacks["name"])
+        asked = _asked(event, transcript)
+        return Reading(ReadingKind.INSTALL_FAILED, asked, problem="setup-module", name=lacks["name"])
     return Reading(ReadingKind.INSTALL_FAILED, problem="setup", name=package)
 
 
@@ -170,6 +175,8 @@ def _compiled(event: Event, transcript: Transcript) -> Reading | None:
     elif kind in _PROBLEMS:
         tool = pattern(_TOOL).search(said)
         name = next((value for value in tool.groups() if value), None) if tool is not None else None
+    else:
+        name = name or _asked(event, transcript)
     return Reading(
         ReadingKind.BUILD_FAILED,
         _whose(file) or facts.get("package") or None,
@@ -197,5 +204,14 @@ def _place(text: str, file: str) -> str | None:
 
 
 def _package(event: Event, transcript: Transcript) -> str | None:
-    known = (fact for fact in of_event("build", event, transcript) if fact.name == "build.package")
+    return _told("package", event, transcript)
+
+
+def _asked(event: Event, transcript: Transcript) -> str | None:
+    """What pip was asked for, of that package, with the version."""
+    return _told("requirement", event, transcript)
+
+
+def _told(name: str, event: Event, transcript: Transcript) -> str | None:
+    known = (fact for fact in of_event("build", event, transcript) if fact.name == f"build.{name}")
     return next((str(fact.value) for fact in known if fact.value), None)

@@ -33,7 +33,7 @@ def of_log(ask: Callable[[str], Fact]) -> str:
 def named(command: str, ask: Callable[[str], Fact]) -> str:
     """The command with the package of the log, and with what pip was asked for in place of a folder."""
     if " ." in command and re.search(_FOLDER, command):
-        asked = as_text(ask("build.unpacked"))
+        asked = _fetched(ask)
         if asked:
             return re.sub(_FOLDER, rf"\1--no-cache-dir {asked}", command)
         return _again(command, ask)
@@ -44,6 +44,14 @@ def named(command: str, ask: Callable[[str], Fact]) -> str:
         command = re.sub(r"\bPACKAGE\.__file__", f"{module}.__file__", command)
         command = re.sub(_BLANK, package, command)
     return _compiled(command)
+
+
+def _fetched(ask: Callable[[str], Fact]) -> str:
+    """What pip fetched and did not build, with the version it was asked for; "" for the reader's folder."""
+    asked, word = as_text(ask("build.unpacked")), as_text(ask("build.requirement"))
+    name = re.match(r"[\w.-]*", word.strip('"'))
+    same = name is not None and name[0].lower().replace("_", "-") == asked.lower().replace("_", "-")
+    return word if same else asked
 
 
 def _again(command: str, ask: Callable[[str], Fact]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from torchdoctor.extract import Found, build_setting, once_a_text, torch_extensions
+from torchdoctor.extract import Found, build_package, build_setting, once_a_text, torch_extensions
 from torchdoctor.extract.cxx_standard import lacks_name_of_std, standard_asked_for
 from torchdoctor.extract.headers import header_family, into_cuda
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Transcript
@@ -38,18 +38,14 @@ FACTS: dict[str, str] = {
     "build.missing_member": "str: the member that at::Tensor does not have, in any language of the compiler",
     "build.extension": "str: name of the extension module that was built",
     "build.package": "str: the package that pip or uv was building",
+    "build.requirement": "str: what pip was asked for, of that package, as a word of a command: its name "
+    "with the bounds, or an address; else build.package",
+    "build.ready_wheel": "str: address of the ready wheel that setup.py looks for before it compiles",
     "build.unpacked": "str: what pip was asked for (a name, a repository), where it fetched the sources "
     "itself; absent for a build out of a folder of the reader's",
     "build.own_file": "str: build.first_error_file, unless it is a header of an installed package",
     "build.installed_header": "str: the header of an installed package in which the first error stands",
 }
-
-
-_PACKAGE = (
-    r"Failed to build `(?P<built>[A-Za-z][\w.-]*?)(?:[=@ ]\S*)?`"
-    r"|(?:^|\n)\s*Collecting (?P<collected>[A-Za-z][\w.-]*)"
-    r"|Getting requirements to build wheel|Preparing metadata "
-)
 
 
 class _Error(NamedTuple):
@@ -309,27 +305,18 @@ def _last_word(transcript: Transcript) -> tuple[str, str] | None:
 
 
 @once_a_text
-def _package(transcript: Transcript) -> tuple[Fact, ...]:
-    """What pip or uv say that they did not build, else what pip collected last before it asked how to."""
-    collected: tuple[Fact, ...] = ()
-    for event in transcript.events:
-        found = None if event.quoted else pattern(_PACKAGE).search(event.text[:600])
-        if found is None:
-            continue
-        if found["built"]:
-            return (Fact.known("build.package", found["built"], event.place()),)
-        if found["collected"]:
-            collected = (Fact.known("build.package", found["collected"], event.place()),)
-        else:
-            break
-    return collected
-
-
-@once_a_text
 def _toolkit(transcript: Transcript) -> tuple[Fact, ...]:
     """The toolkit of a text in which no compiler reports an error."""
     version = build_setting.toolkit(transcript)
     return (Fact.known("build.toolkit", version, "text"),) if version else ()
+
+
+def _untold(place: str, transcript: Transcript) -> tuple[Fact, ...]:
+    """Of a build whose first error is not in the text: nothing is known of that."""
+    names = ("first_error", "first_error_kind", "first_error_file", "installed_header")
+    asked = build_setting.unpacked(transcript)
+    known = Fact.known("build.unpacked", asked, place) if asked else Fact.absent("build.unpacked", place)
+    return known, *(Fact.absent(f"build.{name}", place) for name in names)
 
 
 @once_a_text
@@ -337,19 +324,12 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     error = _first(transcript)
     if error is None:
         if (place := _not_built(transcript)) is not None:
-            return (
-                Fact.absent("build.first_error_kind", place),
-                Fact.known("build.consumer", "extension", place),
-            )
+            return *_untold(place, transcript), Fact.known("build.consumer", "extension", place)
         built = any("'ninja', " in event.text for event in transcript.events)  # its words are lost
         if (last := _last_word(transcript)) is not None:
             place, consumer = last
-            return (
-                Fact.absent("build.first_error_kind", place),
-                Fact.absent("build.first_error_file", place),
-                Fact.known("build.consumer", consumer, place),
-            )
-        return (Fact.absent("build.first_error_kind", "text"),) if built else ()
+            return *_untold(place, transcript), Fact.known("build.consumer", consumer, place)
+        return _untold("text", transcript) if built else ()
     kind, named = _kind(error.text)
     standard = standard_asked_for(transcript, error.event)
     if kind == "code" and standard is not None and lacks_name_of_std(error.text, standard):
@@ -393,7 +373,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
 
     They are the same for every event of a text, and rules ask for them event by event.
     """
-    yield from _package(transcript)
+    yield from build_package.facts(transcript)
     found = _facts(transcript)
     yield from found
     if not any(fact.name == "build.toolkit" for fact in found):

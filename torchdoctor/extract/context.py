@@ -158,6 +158,7 @@ _MODEL = (
     r"|\bmodel(?:_path)?='|'model(?:_tag)?': ')((?!-)[\w./:@-]{2,120})"
 )
 _IN_TORCH = r"/[\w./-]{1,200}/lib/python3\.\d+/site-packages/torch(?=/)"
+_BUNDLED = r"(?:\b[A-Za-z]:)?(?:[\\/][\w.-]{1,80}){1,30}[\\/]pip_prebundle(?=[\\/]torch\b)"
 _L4T = r"# R(\d\d) \(release\), REVISION: (\d+(?:\.\d+)?)"  # the head of /etc/nv_tegra_release
 _BACKSLASHES = r"(?<![\w.-])\w[\w.-]{1,80}(?:\\[\w.-]{2,80}){1,40}\.(?:py|pyd|exe|dll|lib|cu|cpp|h)\b"
 _SRUN = r"srun (?:-\S{1,80}(?: \d{1,4})? ){0,12}\S{0,200}(?:python|torchrun|bash)"
@@ -277,7 +278,8 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
     for name, tags in seen.items():
         if tags:
             yield Fact.known(f"context.{name}", tuple(tags), text.source(min(tags.values())))
-    interpreter = next(filter(None, map(interpreter_of, text.paths or _named_paths(text))), None)
+    paths = [*(text.paths or _named_paths(text)), *_bundled_paths(text)]
+    interpreter = next(filter(None, map(interpreter_of, paths)), None)
     if interpreter:
         yield Fact.known("context.interpreter", interpreter, "text")
     yield from _gfx(text)
@@ -307,6 +309,12 @@ def _named_paths(text: _Text) -> list[str]:
     """Files of one installed torch that messages name, for a text without frames; none of several."""
     found = {one[0] for one in pattern(_IN_TORCH).finditer(text.text)}
     return [*found] if len(found) == 1 else []
+
+
+def _bundled_paths(text: _Text) -> list[str]:
+    """The torch of a program that brings its packages along, where a message names a file of it."""
+    found = pattern(_BUNDLED).search(text.text) if "pip_prebundle" in text.text else None
+    return [found[0]] if found is not None else []
 
 
 def _gfx(text: _Text) -> Iterator[Fact]:

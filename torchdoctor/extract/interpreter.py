@@ -6,12 +6,16 @@ import re
 
 # environments that pip and uv make for one build, and remove
 _MADE_TO_BUILD = ("pip-build-env-", "builds-v0")
+# where Isaac Sim keeps its extensions, below its own folder or below kit
+_EXTENSIONS = ("exts", "extscache", "extscore", "extsphysics")
 
 
 def interpreter_of(path: str) -> str:
     """The interpreter that a file of its library belongs to; "" where the path does not tell."""
     parts = re.split(r"[\\/]+", path)
     lower = [part.lower() for part in parts]
+    if (started_by := _of_isaac(parts, lower)) is not None:
+        return started_by
     if "site-packages" not in lower or any(part.startswith(_MADE_TO_BUILD) for part in lower):
         return ""
     at = lower.index("site-packages")
@@ -21,7 +25,20 @@ def interpreter_of(path: str) -> str:
         return f"{prefix}\\Scripts\\python.exe" if made else f"{prefix}\\python.exe"
     if at >= 3 and lower[at - 2] in ("lib", "lib64") and lower[at - 1].startswith("python") and not parts[0]:
         prefix = "/".join(parts[: at - 2])
-        return (
-            f"{prefix}/bin/python" if parts[at - 3] != ".local" else ""
-        )  # packages of a user, for any Python
+        if parts[at - 3] == ".local":  # packages of a user, for any Python
+            return ""
+        # a program's own, as Blender's: its folder may hold no other name
+        return f"{prefix}/bin/{parts[at - 1] if parts[at - 3] == 'python' else 'python'}"
     return ""
+
+
+def _of_isaac(parts: list[str], lower: list[str]) -> str | None:
+    """What starts the Python of Isaac Sim, whose packages lie in its extensions; None elsewhere."""
+    bundled = any(part == "pip_prebundle" or part.startswith("omni.pip.") for part in lower)
+    ends = [at for at, part in enumerate(lower) if bundled and part in _EXTENSIONS]
+    if not ends and "/kit/python/lib/" in "/".join(lower) and "site-packages" in lower:
+        ends = [lower.index("kit")]
+    if not ends or "site-packages" in lower[: ends[0]] or (parts[0] and ":" not in parts[0]):
+        return None
+    root = parts[: ends[0] - 1] if lower[ends[0] - 1] == "kit" else parts[: ends[0]]
+    return "\\".join((*root, "python.bat")) if ":" in parts[0] else "/".join((*root, "python.sh"))

@@ -23,8 +23,8 @@ _READ_ON = (
     "start it once more with its log level at debug."
 )
 _FIRST_ERROR = (
-    "Read the whole output of the build from this error on: it is the first, and the others follow from it. "
-    "`MAX_JOBS=1 pip install -v` keeps the output in order."
+    "Read the output of the build from this error on and correct it first; errors in other places may have "
+    "causes of their own."
 )
 _ENDED = {
     "Slurm": "Ask Slurm why, with the number of the job: `sacct -j JOB -o JobID,State,ExitCode,MaxRSS`.",
@@ -140,6 +140,7 @@ def _of_installation(item: Reading) -> str:
         "setup": f"The setup script of {name} raised it, while pip or uv asked how to build it.",
         "other-python": f"Releases are passed over because they need another Python: {name}.",
         "conflict": "The packages that were asked for need versions that exclude each other.",
+        "metadata": f"The setup script of {name} failed; what it said is not in this text.",
         "build": f"Building {name} failed; what the build itself said is not in this text.",
     }.get(item.problem or "", "pip could not install what was asked for.")
 
@@ -246,7 +247,7 @@ def _build_step(item: Reading) -> str:
             "Look where the compiler searches, `c++ -E -x c++ -v /dev/null`, and install the C++ compiler of "
             "this system, or name another in CXX."
         )
-    return {
+    step = {
         "missing-header": (
             f"Install the development files that bring {name} (`apt-file search {name}` finds the package on "
             "Debian and Ubuntu), or fetch the project's submodules."
@@ -270,13 +271,21 @@ def _build_step(item: Reading) -> str:
             "Look where that file is, and name its folder to the build (CUDA_HOME, CMAKE_PREFIX_PATH); a "
             "build folder of another machine is best removed first."
         ),
-        "unsaid": "Build it again with one job and keep the whole output: `MAX_JOBS=1 pip install -v`.",
+        "unsaid": f"Build it again with one job and keep the whole output{_built_again(name)}.",
         "out-of-memory": "Build with one job at a time: `MAX_JOBS=1`.",
         "cmake": (
             "Read CMake's output above and below this line; what its tests of the compiler said stands in "
             "CMakeFiles/CMakeError.log or CMakeConfigureLog.yaml of the build folder."
         ),
-    }.get(item.problem or "", _FIRST_ERROR)  # fmt: skip
+    }.get(item.problem or "")  # fmt: skip
+    if step is not None:
+        return step
+    return f"{_FIRST_ERROR} One job keeps the output in order{_built_again(name)}." if name else _FIRST_ERROR
+
+
+def _built_again(asked: str | None) -> str:
+    """The command that builds what pip was asked for, as a part of a sentence; "" where nothing names it."""
+    return f": `MAX_JOBS=1 pip install -v --no-cache-dir {asked}`" if asked else ""
 
 
 def _installation_step(item: Reading) -> str:
@@ -310,8 +319,23 @@ def _installation_step(item: Reading) -> str:
     if item.problem == "conflict":
         return "Leave out the version of one of the packages that are named, so that another can be chosen."
     if item.problem == "build":
-        return f"Read all that the build says, from its first error on: `pip install -v {name or 'PACKAGE'}`."
+        asked = item.owner or name or "PACKAGE"
+        return f"Read all that the build says, from its first error on: `pip install -v {asked}`."
+    if item.problem == "metadata":
+        return _setup_step(item.owner or name)
     return ""
+
+
+def _setup_step(asked: str) -> str:
+    """For a setup script that failed before anything was built, where the text lacks what it said."""
+    shown = f"`pip install -v {asked or 'PACKAGE'}` shows what its setup script says"
+    if "==" not in asked:
+        return f"Read what it says, from its first error on: {shown}."
+    return (
+        "Install the tools of its time first, if it is an old release, `pip install 'setuptools<66' "
+        f"'wheel<0.40' 'pip<24.1'`, then it with `--no-build-isolation {asked}`; or take its successor. "
+        f"{shown}."
+    )
 
 
 def _of_data(item: Suspect) -> str:

@@ -1,0 +1,99 @@
+"""Which package pip or uv was building, what they were asked for, and which ready wheel setup.py fetches."""
+
+from __future__ import annotations
+
+import re
+
+from torchdoctor.extract import once_a_text
+from torchdoctor.model import Event, Fact, Transcript
+from torchdoctor.patterns import pattern
+
+_PACKAGE = (
+    r"Failed to build `(?P<built>[A-Za-z][\w.-]*?)(?:[=@ ]\S*)?`"
+    r"|(?:^|\n)\s*Collecting (?:git\+https?://\S{1,200}/(?P<repository>[\w.-]+?)(?:\.git)?(?:@\S*)?(?:\s|$)"
+    r"|(?P<collected>[A-Za-z][\w.-]*)(?![\w+:]))"
+    r"|Getting requirements to build wheel|Preparing metadata "
+)
+# a name with its bounds, or an address; what stands in parentheses is who wanted it
+_COLLECTED = (
+    r"(?:^|\n)\s*Collecting (?:(?P<name>[A-Za-z][\w.-]*)(?P<extras>\[[\w,.-]+\])?(?![\w+:])"
+    r"(?P<bounds>(?:[<>=!~]=?=?[\w.*!+-]+,?)*)\s?(?:@ ?)?)?(?P<address>(?:git\+)?https?://[^\s)]+)?"
+)
+# the package that they gave up: by its name, or the last one whose metadata was asked for
+_GIVEN_UP = (
+    r"(?:Failed building (?:editable |wheel )?for |Failed to build ['`]?|Could not build wheels for )"
+    r"(?P<failed>[A-Za-z][\w.-]*)(?P<release>==[\w.+!-]+)?"
+    r"|(?:egg_info|Getting requirements to build \w+|[Mm]etadata \S+) did not run successfully"
+    r"|metadata-generation-failed|egg_info\"? (?:Check|failed)"
+)
+# flash-attn's setup.py, and those that were made after it
+_WHEEL = r"(?i)\bwheel URL:?\s{1,3}(https://[^\s'\"<>]{1,300}\.whl)\b"
+
+
+@once_a_text
+def facts(transcript: Transcript) -> tuple[Fact, ...]:
+    """``build.package``, ``build.requirement`` and ``build.ready_wheel``, as far as the text tells them."""
+    named = _package(transcript)
+    place, name = (named[0].place(), named[1]) if named is not None else ("text", "")
+    told = {
+        "package": name,
+        "requirement": _requirement(transcript) or name,
+        "ready_wheel": _ready_wheel(transcript),
+    }
+    return tuple(Fact.known(f"build.{key}", value, place) for key, value in told.items() if value)
+
+
+def _package(transcript: Transcript) -> tuple[Event, str] | None:
+    """What pip or uv say that they did not build, else what pip collected last before it asked how to."""
+    collected: tuple[Event, str] | None = None
+    for event in transcript.events:
+        found = None if event.quoted else pattern(_PACKAGE).search(event.text[:600])
+        if found is None:
+            continue
+        if found["built"]:
+            return event, found["built"]
+        name = found["collected"] or found["repository"]
+        if not name:
+            break
+        collected = event, name
+    return collected
+
+
+def _requirement(transcript: Transcript) -> str:
+    """What pip was asked for, with its bounds, of the package it could not build: a word of a command."""
+    asked: dict[str, str] = {}
+    for event in transcript.events:
+        if event.quoted or not any(word in event.text for word in ("ollecting ", "uild", "etadata", "egg_")):
+            continue
+        text = event.text[:2_000]
+        if (got := pattern(_COLLECTED).search(text)) is not None:
+            name = _canonical(got["name"] or "")
+            asked.pop(name, None)
+            asked[name] = _as_word(got)
+        elif (gone := pattern(_GIVEN_UP).search(text)) is not None:
+            if gone["release"]:
+                return f"{gone['failed']}{gone['release']}"
+            last = next(reversed(asked.values()), "")
+            return asked.get(_canonical(gone["failed"]), "") if gone["failed"] else last
+    return ""
+
+
+def _canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _as_word(got: re.Match[str]) -> str:
+    """The argument of pip that a line of pip names."""
+    if got["address"]:
+        return got["address"]
+    word = f"{got['name'] or ''}{got['extras'] or ''}{got['bounds'] or ''}".rstrip(",")
+    return f'"{word}"' if any(sign in word for sign in "<>[!*") else word
+
+
+def _ready_wheel(transcript: Transcript) -> str:
+    """The address of the wheel that a setup.py looks for before it compiles; "" where it tells none."""
+    for event in transcript.events:
+        found = pattern(_WHEEL).search(event.text[:4_000]) if ".whl" in event.text else None
+        if found is not None and not event.quoted:
+            return found[1]
+    return ""
