@@ -18,6 +18,7 @@ MAX_FUNCTION = 60
 # modules that are longer, each with the reason why parting it would part one meaning
 LONG_MODULES = {
     "torchdoctor/probes/names.py": "one table: every fact with its meaning",
+    "torchdoctor/extract/context.py": "for a third one table: what shows each of the surroundings",
     "torchdoctor/model.py": "the types that every part speaks in",
 }
 # functions that are longer; the list only shrinks

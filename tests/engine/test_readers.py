@@ -72,6 +72,12 @@ FIRST = [
     ("Requested to load BaseModel\n" + NDARRAY.format(line=850, what=BYTES), "mps-array-limit", "Scale image and mask down before the sampler"),
     (CLONE.format(file=MII + "entrypoints/server.py", inner=MII + "batching/queue.py"), "packages-out-of-step",
      "Update deepspeed-mii, and deepspeed on which it is built"),
+    ("n2:83:91 [0] misc/socket.cc:544 NCCL WARN socketPollConnect: connect returned No route to host, exceeded error retry count (35)\n",
+     "nccl-socket-interface", "Open all TCP ports between the nodes"),
+    ('Traceback (most recent call last):\n  File "/v/lib/python3.11/site-packages/torch/amp/autocast_mode.py", line 241, in __init__\n'
+     "    raise RuntimeError(\nRuntimeError: User specified an unsupported autocast device_type 'mps'\n", "trainer-precision-refused",
+     "Set mixed_precision='no'"),
+    ("ModuleNotFoundError: No module named 'ts.torch_handler.ner'\n", "model-archive-incomplete", "Correct what the first traceback says: ner.py"),
     # a script beside the package is the reader's own, and so is a module that lies at its top
     (CLONE.format(file="/srv/kobo/kobo/train.py", inner="/srv/kobo/kobo/loop.py"), "own-code-error", "Correct the name max_ragged_tokens"),
     # a program of others: by its own command, as an example of many, from a download, as a plug-in; not its own tests

@@ -66,6 +66,7 @@ _OF_AMD = (
     "https://stable.repo.amd.com/rocm/whl-next/",
 )
 _LAST_CU118 = "torch==2.7.1 torchvision==0.22.1 torchaudio==2.7.1"
+_LAST_CU118_PYTHON = (3, 9)
 # the last release for drivers before CUDA 11, of which no later build runs
 _OLD = {
     "cu102": "torch==1.12.1+cu102 torchvision==0.13.1+cu102 torchaudio==0.12.1+cu102",
@@ -150,6 +151,8 @@ def _build(
         return _OLD[tag], f"{_INDEX}{tag}"
     if tag == "cu118" and "aarch64" in seen.get("board", ()):
         return None  # the first CUDA wheels for ARM are of 12.6
+    if tag == "cu118" and not _is_python_of(_LAST_CU118_PYTHON, ask):
+        return _STACK, _INDEX + tag  # pip finds the newest there for that Python
     return (_LAST_CU118 if tag == "cu118" else _STACK), _INDEX + tag
 
 
@@ -181,6 +184,8 @@ def _companion(package: str, version: str) -> tuple[str, str] | None:
     """The release of a package that was compiled against this torch; without what it pins, torch stays."""
     if not re.match(r"\d+\.\d+", version):
         return None
+    if re.search(r"[+.](?:nv|git)|a0\+", version):
+        return None  # a vendor's own build, which no wheel was compiled against
     torch, (first, from_torch) = parse(version), STABLE_ABI[package]
     if torch >= from_torch:
         wanted = f"{package}>={'.'.join(map(str, first))}"
@@ -196,6 +201,12 @@ def _of_toolkit(version: str) -> str:
     """The index whose builds fit extensions of this toolkit: of its minor version, else of its major."""
     tag = "cu" + "".join(version.split(".")[:2])
     return tag if tag in _INDEXES else _OF_MAJOR.get(version.partition(".")[0], "")
+
+
+def _is_python_of(lowest: tuple[int, int], ask: Callable[[str], Fact]) -> bool:
+    """Is the interpreter at least that Python? Unknown counts as yes."""
+    version = as_text(ask("python.version"))
+    return not version or parse(version)[:2] >= lowest
 
 
 def _runs(tag: str, ask: Callable[[str], Fact]) -> bool:

@@ -67,6 +67,9 @@ def unpacked(transcript: Transcript) -> str:
     """
     named = ""
     for event in transcript.events:
+        files = "\n".join(frame.file for frame in event.frames if "pip-install-" in frame.file)
+        if (found := pattern(_UNPACKED).search(files)) is not None:
+            return found[1]
         text = event.text[:20_000]
         if event.quoted or not any(
             word in text for word in ("pip-", "uild", "loning", "ollecting", "rocess")
@@ -81,6 +84,27 @@ def unpacked(transcript: Transcript) -> str:
         if (found := pattern(_NOT_BUILT).search(text)) is not None:
             named = named or torch_extensions.on_index(found[1]) or ""
     return named
+
+
+_UNKNOWN_NAME = (
+    r"(?:identifier|unknown type name) ['\"‘](\w{2,40})['\"’]"
+    r"|['‘](?:std::)?(\w{2,40})['’] (?:was not declared|does not name a type)"
+)
+# the C++ standard: names that older compilers' headers brought in by the way
+_STD_NAMES = {
+    r"(?:FLT|DBL|LDBL)_(?:MAX|MIN|EPSILON|DIG)": "cfloat",
+    r"(?:U?(?:CHAR|SHRT|INT|LONG|LLONG)_(?:MAX|MIN)|CHAR_BIT)": "climits",
+    r"u?int(?:_fast|_least)?(?:8|16|32|64)_t|u?intptr_t|U?INT(?:8|16|32|64)_(?:MAX|MIN)": "cstdint",
+    r"mem(?:cpy|set|move|cmp)|str(?:len|cmp|cpy)": "cstring",
+    r"numeric_limits": "limits",
+}
+
+
+def std_header(error: str) -> str:
+    """The standard header that declares the name which an error of a compiler does not know; "" for none."""
+    found = pattern(_UNKNOWN_NAME).search(error)
+    name = found[1] or found[2] if found is not None else ""
+    return next((header for form, header in _STD_NAMES.items() if pattern(form).fullmatch(name)), "")
 
 
 def is_installed(file: str) -> bool:

@@ -213,6 +213,10 @@ def _is_stdlib(path: str) -> bool:
         at = path.find(marker)
         if at >= 0 and path[at + len(marker) : at + len(marker) + 1].isdecimal():
             return True
+    at = path.find("/python")  # a path that somebody shortened
+    version, _, rest = path[at + 7 :].partition("/") if at >= 0 else ("", "", "")
+    if version[:1].isdecimal() and rest.split("/", 1)[0].removesuffix(".py") in sys.stdlib_module_names:
+        return True
     if path[1:2] == ":":  # Windows keeps the library in Lib, without a version
         lower = path.lower()
         at = lower.rfind("/lib/")
