@@ -218,12 +218,17 @@ def test_the_health_check_drains_beside_running_jobs_and_always_ends_with_0(
 ) -> None:
     assert health_check(site, cluster, "n2") == 0
     assert cluster.all_idle()
-    with subprocess.Popen(["srun", "-w", "n2", "sleep", "6"], env=cluster.environ) as job:
-        cluster.until("n2", ("alloc",))
+    begun, free = site.place / "begun", site.place / "free"
+    works = f"touch {begun}; until [ -e {free} ]; do sleep 0.2; done"
+    with subprocess.Popen(["srun", "-w", "n2", "sh", "-c", works], env=cluster.environ) as job:
+        end = time.monotonic() + 60
+        while not begun.exists() and time.monotonic() < end:
+            time.sleep(0.1)  # until its Prolog is done
         site.sees({"n2": broken(site.place)})
         assert health_check(site, cluster, "n2") == 0
         assert cluster.states()["n2"] == "drng"
         assert cluster.reason("n2").startswith("[node_problem] td:xid79 GPU3 ")
+        free.touch()
         assert job.wait(30) == 0  # it goes on to its end
     for crash in ("exit 1", "exit 70", "kill -9 $$", "sleep 0; exit 12"):
         site.does(crash)
