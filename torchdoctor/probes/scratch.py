@@ -25,6 +25,7 @@ _LOCK = "lock"
 _OLD_S = 24 * 3600.0
 # a temporary folder of a big machine may hold very many names
 _MOST_NAMES = 20_000
+_TRIES, _AGAIN_S = 10, 0.05
 
 _swept = False
 
@@ -35,7 +36,11 @@ class Scratch:
     def __init__(self) -> None:
         _sweep_once()
         self.name = tempfile.mkdtemp(prefix=PREFIX)
-        self._end = weakref.finalize(self, _removed, self.name, _locked(self.name))
+        try:
+            self._end = weakref.finalize(self, _removed, self.name, _locked(self.name))
+        except BaseException:  # Ctrl-C or SIGTERM in this very moment
+            _removed(self.name, -1)
+            raise
 
     def remove(self) -> None:
         """Delete the folder and all that is in it. Never raises: a program may still write there."""
@@ -43,7 +48,11 @@ class Scratch:
 
 
 def _removed(name: str, lock: int) -> None:
-    shutil.rmtree(name, ignore_errors=True)
+    for _ in range(_TRIES):  # a program that was just killed may have made a file behind our back
+        shutil.rmtree(name, ignore_errors=True)
+        if not os.path.lexists(name):
+            break
+        time.sleep(_AGAIN_S)
     if lock >= 0:
         os.close(lock)
 
