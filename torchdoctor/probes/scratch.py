@@ -36,11 +36,10 @@ class Scratch:
     def __init__(self) -> None:
         _sweep_once()
         self.name = tempfile.mkdtemp(prefix=PREFIX)
-        try:
+        with contextlib.ExitStack() as undo:  # Ctrl-C or SIGTERM in this very moment
+            undo.callback(_removed, self.name, -1)
             self._end = weakref.finalize(self, _removed, self.name, _locked(self.name))
-        except BaseException:  # Ctrl-C or SIGTERM in this very moment
-            _removed(self.name, -1)
-            raise
+            undo.pop_all()
 
     def remove(self) -> None:
         """Delete the folder and all that is in it. Never raises: a program may still write there."""
