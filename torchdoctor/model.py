@@ -142,6 +142,11 @@ class Frame(Record):
     end_line: int | None = None
     end_column: int | None = None
 
+    def place(self) -> str:
+        """The file's name and the line: ``train.py:12``; the name alone where the line is unknown."""
+        name = self.file.replace("\\", "/").rpartition("/")[2]
+        return name if self.line is None else f"{name}:{self.line}"
+
 
 class RelationKind(str, Enum):
     """How an exception refers to an earlier or inner one."""

@@ -17,15 +17,12 @@ from torchdoctor.model import Fact, State
 from torchdoctor.patterns import pattern
 from torchdoctor.records import Record, record
 
-# launcher -> what starts the ranks, and how the output of each is kept apart
+# launcher -> what starts the ranks
 _LAUNCHERS = {
-    "accelerate": ("accelerate launch", "accelerate launch --log_dir logs --tee 3 train.py"),
-    "deepspeed": ("deepspeed", "deepspeed --enable_each_rank_log logs train.py"),
-    "mpirun": ("mpirun python", "mpirun --output-filename logs python train.py"),
-    "spawn": ("python", "PYTHONFAULTHANDLER=1 python train.py 2>&1 | tee train.log"),
-}
+    "accelerate": "accelerate launch", "deepspeed": "deepspeed", "mpirun": "mpirun python", "spawn": "python",
+}  # fmt: skip
 _SRUN = "srun python"
-# launcher, in the reader's command -> the options by which it keeps the output of each rank apart
+# launcher, in a command -> the options by which it keeps the output of each rank apart
 _APART = {
     "torchrun ": "--log_dir logs --redirects 3 --tee 3 ",
     "-m torch.distributed.run ": "--log_dir logs --redirects 3 --tee 3 ",
@@ -74,21 +71,21 @@ def of(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact], script: s
     count = f"--nproc_per_node={nproc[1] if nproc is not None else here}"
     own = as_text(ask("launcher.command"))
     other = ask("launcher.program").state is State.KNOWN or pattern(_SHELL_SCRIPT).match(own) is not None
-    begin, line = f"torchrun {count}", f"torchrun --log_dir logs --redirects 3 --tee 3 {count} train.py"
+    begin = f"torchrun {count}"
     if name in _LAUNCHERS:
-        begin, line = _LAUNCHERS[name]
+        begin = _LAUNCHERS[name]
     elif "slurm" in seen.get("runtime", ()) and not name:
-        begin, line = _SRUN, "srun --label --output=rank-%t.log python train.py"
-    elif several:  # torchrun takes its options from PET_… too
+        begin = _SRUN
+    if several and begin.startswith("torchrun"):  # which takes its options from PET_… too
         line = "export PET_LOG_DIR=logs PET_REDIRECTS=3 PET_TEE=3"
-    if not line.startswith("export "):
-        line = _apart(own) if own else "" if other else line
+    else:
+        line = "" if other and not own else _apart(own or f"{begin} train.py")
     nameless = not (script or name or own or {"train", "validate"} & seen.get("phase", frozenset()))
     return Launch(begin, line, bool(name) or begin == _SRUN, several, server, count, own, other, nameless)
 
 
 def _apart(own: str) -> str:
-    """The reader's command with a log for each rank; "" where a program between takes no such option."""
+    """The command with a log for each rank; "" where a program between takes no such option."""
     for words, options in _APART.items():
         if words in own:
             return own.replace(words, words + options, 1)

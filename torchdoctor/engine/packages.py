@@ -16,7 +16,6 @@ from torchdoctor.model import Fact
 _NAMED_BY = ("dlopen.loader_package", "kernel.package", "event.raised_in", "build.package", "match.package")
 _BLANK = r"(?<![\w$.-])PACKAGE(?![\w=])"
 _FOLDER = r"(\bpip install (?:-(?!e )\S+ )*)\.(?=\s|$)"
-_FOLDER_ALONE = r"\bpip install (?:-(?!e )\S+ )*\.(?=\s|$)"
 # torch.utils.cpp_extension.load and load_inline; what shows that CMake was started by an installer
 _WHILE_RUNNING = ("cpp_extension.py:_jit_compile", "cpp_extension.py:load")
 _BY_PIP = ("setup.py", "pip ", "site-packages/setuptools", "running build", "pyproject")
@@ -50,17 +49,17 @@ def _fetched(ask: Callable[[str], Fact]) -> str:
     """What pip fetched and did not build, with the version it was asked for; "" for the reader's folder."""
     asked, word = as_text(ask("build.unpacked")), as_text(ask("build.requirement"))
     name = re.match(r"[\w.-]*", word.strip('"'))
-    same = name is not None and name[0].lower().replace("_", "-") == asked.lower().replace("_", "-")
+    same = name is not None and torch_extensions.normal(name[0]) == torch_extensions.normal(asked)
     return word if same else asked
 
 
 def _again(command: str, ask: Callable[[str], Fact]) -> str:
     """The command with the reader's kind of build: a program that compiles while it runs, or CMake."""
     if any(call in as_text(ask("event.frames")) for call in _WHILE_RUNNING):
-        return re.sub(_FOLDER_ALONE, "python train.py", command)
+        return re.sub(_FOLDER, "python train.py", command)
     text = as_text(ask("log.text"))
     if "CMakeLists.txt:" in text and not any(word in text for word in _BY_PIP):
-        return re.sub(_FOLDER_ALONE, "cmake -S . -B build-new", command)
+        return re.sub(_FOLDER, "cmake -S . -B build-new", command)
     return command
 
 

@@ -109,10 +109,8 @@ def inside(event: Event) -> Reading | None:
         return None
     if not owner:
         return None
-    at = re.split(r"[\\/]", frame.file)[-1]
-    place = at if frame.line is None else f"{at}:{frame.line}"
     name = frame.function if frame.function[:1] != "<" else None
-    return Reading(ReadingKind.RAISED_INSIDE, owner, name, place=place)
+    return Reading(ReadingKind.RAISED_INSIDE, owner, name, place=frame.place())
 
 
 def _reported(event: Event) -> Reading | None:
@@ -222,10 +220,7 @@ def _handed_by(frames: tuple[Frame, ...], owner: str) -> str | None:
     """The file and line that called the package that refused."""
     last = max((number for number, one in enumerate(frames) if one.package == owner), default=0)
     callers = [one for one in frames[:last] if one.package not in (owner, "python")]
-    if not callers or callers[-1].line is None:
-        return None
-    name = re.split(r"[\\/]", callers[-1].file)[-1]
-    return f"{name}:{callers[-1].line}"
+    return callers[-1].place() if callers and callers[-1].line is not None else None
 
 
 def _called(

@@ -260,7 +260,7 @@ def _own_place(event: Event, frames: list[Frame], transcript: Transcript) -> str
     handed_on = _handed_on(event, transcript)  # of another process, whose lines alone count
     stack = frames if handed_on is None else frames_of(handed_on, transcript)
     own = next((frame for frame in reversed(stack) if not frame.package), None)
-    return f"{own.file.replace(chr(92), '/').rpartition('/')[2]}:{own.line}" if own is not None else None
+    return own.place() if own is not None else None
 
 
 def wrapped(event: Event, transcript: Transcript) -> Event | None:

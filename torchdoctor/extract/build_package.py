@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from torchdoctor.extract import once_a_text
+from torchdoctor.extract.torch_extensions import normal
 from torchdoctor.model import Event, Fact, Transcript
 from torchdoctor.patterns import pattern
 
@@ -67,19 +68,15 @@ def _requirement(transcript: Transcript) -> str:
             continue
         text = event.text[:2_000]
         if (got := pattern(_COLLECTED).search(text)) is not None:
-            name = _canonical(got["name"] or "")
+            name = normal(got["name"] or "")
             asked.pop(name, None)
             asked[name] = _as_word(got)
         elif (gone := pattern(_GIVEN_UP).search(text)) is not None:
             if gone["release"]:
                 return f"{gone['failed']}{gone['release']}"
             last = next(reversed(asked.values()), "")
-            return asked.get(_canonical(gone["failed"]), "") if gone["failed"] else last
+            return asked.get(normal(gone["failed"]), "") if gone["failed"] else last
     return ""
-
-
-def _canonical(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _as_word(got: re.Match[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchdoctor.extract import torch_extensions
 from torchdoctor.model import EventKind, Transcript
-from torchdoctor.patterns import pattern
+from torchdoctor.patterns import pattern, search
 
 # a command that failed is said to have failed; of a question (setuptools' has_function) nothing more is said
 _FAILED = (
@@ -68,7 +68,7 @@ def unpacked(transcript: Transcript) -> str:
     named = ""
     for event in transcript.events:
         files = "\n".join(frame.file for frame in event.frames if "pip-install-" in frame.file)
-        if (found := pattern(_UNPACKED).search(files)) is not None:
+        if (found := search(_UNPACKED, files, "pip-install-")) is not None:
             return found[1]
         text = event.text[:20_000]
         if event.quoted or not any(
@@ -77,7 +77,7 @@ def unpacked(transcript: Transcript) -> str:
             continue
         if (found := pattern(_GIT).search(text)) is not None and "git" in found[0]:
             return f"git+{found[1]}"
-        if (found := pattern(_UNPACKED).search(text)) is not None:
+        if (found := search(_UNPACKED, text, "pip-install-")) is not None:
             return found[1]
         if pattern(_CHECKOUT).search(text) is not None:
             return ""

@@ -149,11 +149,7 @@ def call_of(event: Event) -> Call | None:
     if not found:
         return None
     own = [frame for frame in event.frames if not frame.package]
-    place = (
-        f"{own[-1].file.replace(chr(92), '/').rpartition('/')[2]}:{own[-1].line}"
-        if own
-        else found["place"] or ""
-    )
+    place = own[-1].place() if own else found["place"] or ""
     return Call(
         event, found["group"], int(found["seq"]), found["op"], found["state"], found["input"],
         found["output"], place,

@@ -81,11 +81,7 @@ def stand_of(event: Event) -> Stand | None:
         wait = wait_of(event)
         call = wait.call if wait is not None else _waits_in(event.frames)
     own = [frame for frame in event.frames if not frame.package]
-    place = (
-        f"{own[-1].file.replace(chr(92), '/').rpartition('/')[2]}:{own[-1].line} {own[-1].function}"
-        if own
-        else ""
-    )
+    place = f"{own[-1].place()} {own[-1].function}" if own else ""
     in_own = call is None and record is None and _outside_of_torch(event.frames)
     return Stand(event, event.rank, call, place, in_own)
 

@@ -26,7 +26,7 @@ def wait_of(event: Event) -> Wait | None:
         if not call and file.endswith("distributed/distributed_c10d.py") and frame.function not in _DRESS:
             call = frame.function
         elif not call and not frame.package:
-            place = f"{file.rpartition('/')[2]}:{frame.line}"
+            place = frame.place()
     return Wait(event.id, call, place) if call else None
 
 

@@ -168,8 +168,10 @@ def program_of(event: Event) -> str | None:
     if event.frames[-1].function != "_execute_child":
         return None
     found = pattern(_FORMS["FileNotFoundError"]).search(event.text[:2_000])
-    if found is None or found["name"] is not None:
-        return found["name"] if found is not None else None
+    if found is None:
+        return None
+    if found["name"] is not None:
+        return found["name"]
     starter = next((one.package for one in reversed(event.frames) if one.package != "python"), "")
     return _STARTS.get(starter)
 

@@ -34,21 +34,21 @@ def asked_for(text: str) -> Iterator[Fact]:
     if not any(word in text for word in _ASKS):
         return
 
-    def number(form: str) -> int | None:
-        found = pattern(form).search(text)
-        return int(found[1]) if found is not None and int(found[1]) else None
-
-    tasks, every = number(_TASKS), number(_ALL_TASKS)
-    if tasks is None and every is not None and (count := nodes(text)):
+    tasks, every, count = _number(_TASKS, text), _number(_ALL_TASKS, text), nodes(text)
+    if not tasks and count:
         tasks = every // count
-    for name, value in (("tasks_per_node", tasks), ("gpus_per_task", number(_GPUS))):
+    for name, value in (("tasks_per_node", tasks), ("gpus_per_task", _number(_GPUS, text))):
         if value:
             yield Fact.known(f"context.{name}", value, "text")
 
 
 def nodes(text: str) -> int:
     """How many nodes a job asked for; 0 where that is not told."""
-    found = pattern(_NODES).search(text)
+    return _number(_NODES, text)
+
+
+def _number(form: str, text: str) -> int:
+    found = pattern(form).search(text)
     return int(found[1]) if found is not None else 0
 
 

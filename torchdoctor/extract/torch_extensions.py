@@ -7,6 +7,8 @@ to be one against torch's headers.
 
 from __future__ import annotations
 
+import re
+
 # what pip calls it -> its modules, without the part behind the first dot; pip's names have - for _
 _PACKAGES: dict[str, str] = {
     # rendering: Gaussian splatting, radiance fields, meshes
@@ -110,13 +112,18 @@ def of_module(name: str) -> str | None:
 
 def is_package(name: str) -> bool:
     """Is it one of these, by the name that pip prints? ``mmcv_full`` is ``mmcv-full``."""
-    return name.lower().replace("_", "-") in _PACKAGES
+    return normal(name) in _PACKAGES
+
+
+def normal(name: str) -> str:
+    """The name of a package as PEP 503 writes it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def on_index(name: str) -> str | None:
     """What pip installs for a module, a folder of site-packages or a package; None where no index has it."""
     bare = name.partition(".")[0]
-    package = (of_module(bare) or bare).lower().replace("_", "-")
+    package = normal(of_module(bare) or bare)
     return package if package in _ON_INDEX else None
 
 

@@ -265,7 +265,7 @@ def _of_package(item: Suspect, owner: str) -> str:
             f"that are empty or that {read.owner} does not take."
         )
     weight = re.fullmatch(_WEIGHT, item.message.strip()[:300])
-    if weight is not None and "load" in ((read.function if read is not None else "") or ""):
+    if weight is not None and read is not None and "load" in (read.function or ""):
         return (
             "Compare `architectures` in the config.json of the model that was loading with its weights: the "
             f"class named there has no {weight[1]}. Name the one made for them, or update {owner}, which may "
@@ -287,8 +287,8 @@ def _of_exception(item: Suspect) -> str:
             "Read what was printed around this line. If that does not say which call raised it, let the "
             "program print the traceback: logging.exception(), or do not catch it."
         )
-    inside = item.reading is not None and item.reading.kind is ReadingKind.RAISED_INSIDE
-    owner = frame.package or (item.reading.owner if inside and item.reading is not None else "")
+    read = item.reading
+    owner = frame.package or (read.owner if read and read.kind is ReadingKind.RAISED_INSIDE else "")
     if owner:
         return _of_package(item, owner)
     imported = re.match(r"(?:import|from) (\w+)", frame.code)
@@ -299,8 +299,7 @@ def _of_exception(item: Suspect) -> str:
         )
     if frame.file.startswith(("<ipython-input", "Cell In", "/tmp/ipykernel")):
         return "Run %debug in the next cell: it stops where the exception was raised, with its variables."
-    file = re.split(r"[\\/]", frame.file)[-1]
-    at = f"{file}:{frame.line}"
+    at = frame.place()
     if item.rank is not None:
         return f"Print the variables that {at} uses, just before it, on rank {item.rank}."
     return (
