@@ -127,6 +127,8 @@ def main(args: list[str] | None = None) -> int:
         return exit_codes.USAGE
     # The last guard: whatever else escapes is a bug, and a bug has an exit code of its own.
     except Exception as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # in __set_name__ Python makes a RuntimeError of it
+            return exit_codes.INTERRUPTED
         if isinstance(error, OSError) and _is_output(error):
             streams.complain(f"the output cannot be written: {error.strerror or error}")
             streams.abandon(sys.stdout)
