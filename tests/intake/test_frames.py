@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from torchdoctor.intake import read_text
-from torchdoctor.intake.frames import as_one_stack, package_of
+from torchdoctor.intake.frames import as_one_stack, cloned, package_of
 from torchdoctor.intake.notebook import cell_frame
 from torchdoctor.intake.traceback import parse_frame
 from torchdoctor.intake.unfold import FrameMender, Unfolder
@@ -102,6 +102,12 @@ def _packages(*files: str, short: bool = False) -> list[str]:
         ),
         (("gui.py", "easyocr/easyocr.py", "torch/serialization.py"), False, ["", "easyocr", "torch"]),
         (("profile.py", "models/head.py", "torch/nn/modules/linear.py"), False, ["", "", "torch"]),
+        # a start script is of the package whose function it calls
+        (
+            ("/opt/venv/bin/yolo", "/opt/venv/lib/python3.11/site-packages/ultralytics/cfg/__init__.py"),
+            False,
+            ["ultralytics", "ultralytics"],
+        ),
         # without such a sign the folder may be of the user
         (("gui.py", "easyocr/easyocr.py"), False, ["", ""]),
         # py-spy: a package that nobody knows has private modules
@@ -119,6 +125,20 @@ def test_the_other_frames_of_a_stack_tell_whose_code_a_frame_is(
     files: tuple[str, ...], short: bool, packages: list[str]
 ) -> None:
     assert _packages(*files, short=short) == packages
+
+
+@pytest.mark.parametrize(
+    ("file", "package"),
+    [
+        ("/w/LLaMA-Factory/src/llamafactory/train/tuner.py", "llamafactory"),
+        ("detectron2/detectron2/engine/train_loop.py", "detectron2"),
+        ("/w/mmdetection/mmdet/apis/train.py", ""),  # people edit it
+        ("/w/exp1/exp2/train.py", ""),
+        ("/w/src/train.py", ""),
+    ],
+)
+def test_a_clone_of_a_package_that_many_use(file: str, package: str) -> None:
+    assert cloned(file) == package
 
 
 # Tracebacks of CPython: frames, messages, chains, doubled and cut ones

@@ -127,7 +127,7 @@ def main(args: list[str] | None = None) -> int:
         return exit_codes.USAGE
     # The last guard: whatever else escapes is a bug, and a bug has an exit code of its own.
     except Exception as error:
-        if isinstance(error.__cause__, KeyboardInterrupt):  # in __set_name__ Python makes a RuntimeError of it
+        if isinstance(error.__cause__, KeyboardInterrupt):  # raised in __set_name__
             return exit_codes.INTERRUPTED
         if isinstance(error, OSError) and _is_output(error):
             streams.complain(f"the output cannot be written: {error.strerror or error}")

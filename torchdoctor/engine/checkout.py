@@ -6,10 +6,9 @@ does, or that another program loads it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from torchdoctor.intake.frames import is_known
+from torchdoctor.intake.frames import is_known, project
 from torchdoctor.model import Frame
 from torchdoctor.patterns import pattern
 
@@ -21,7 +20,6 @@ _DOWNLOAD = r"(?:^|/)(?P<name>\w[\w.-]*)-(?:main|master)/"
 _RUNNER = r"/runner/work/|^/__w/|^[A-Za-z]:/a/"  # of GitHub, on which a project tests itself
 _RECIPE = 2  # parts of a path: what lies deeper in a clone is one of many
 _COMMAND = r"/bin/[^/.]+$|\.exe/__main__\.py$"
-_SOURCES = ("src", "python")
 
 
 def plugin(frames: Sequence[Frame], beside: str = "") -> str | None:
@@ -42,24 +40,12 @@ def clone(frames: Sequence[Frame]) -> str | None:
     if (found := pattern(_DOWNLOAD).search(path)) is not None:
         return found["name"]
     for frame in reversed(frames):
-        folder, package = _laid_out(_path(frame)) if not frame.package else ("", "")
+        folder, root = project(frame.file) if not frame.package else ("", "")
         if folder and path.startswith(f"{folder}/"):
+            package = root.rpartition("/")[2]
             others = is_known(package) or _started_by_others(frames, folder, package)
             return folder.rpartition("/")[2] if others else None
     return None
-
-
-def _laid_out(path: str) -> tuple[str, str]:
-    """(folder, package) where a folder bears the name of the package in it: NeMo/nemo, espnet/espnet2."""
-    parts = path.split("/")
-    for number in range(1, len(parts) - 1):
-        above = number - 1
-        if parts[above] in _SOURCES:
-            above -= 1
-        name, package = (re.sub(r"[\W\d_]+", "", parts[at].lower()) for at in (max(above, 0), number))
-        if package and (name == package or (is_known(parts[number]) and name.startswith(package))):
-            return "/".join(parts[: above + 1]), parts[number]
-    return "", ""
 
 
 def _started_by_others(frames: Sequence[Frame], folder: str, package: str) -> bool:

@@ -46,6 +46,8 @@ _KNOWN_PACKAGES = BUILT_ON_TORCH | {
     "mpi4py", "horovod", "submitit", "dill", "cloudpickle", "multiprocess", "fire", "absl", "loguru",
     "rich", "typer", "skimage", "imageio", "nibabel", "lmdb", "xarray", "spacy", "gradio", "streamlit",
     "uvicorn", "fastapi", "starlette", "anyio", "gunicorn", "celery", "setuptools", "PyInstaller",
+    "llamafactory", "axolotl", "verl", "openrlhf", "colossalai", "nemo", "nerfstudio",
+    "lerobot", "whisper", "faster_whisper", "whisperx", "TTS", "neural_compressor",
 }  # fmt: skip
 # What is left of torch's paths where a person put an ellipsis for the rest: names that no user gives.
 _ELIDED_TORCH = (
@@ -142,7 +144,7 @@ def package_of(file: str, short: bool = False) -> str:
         if "/" in path and first in _KNOWN_PACKAGES:
             return first
         return "python" if first in sys.stdlib_module_names else ""
-    return _script(path)
+    return start_script(path)
 
 
 def _elided(path: str) -> tuple[str, str]:
@@ -236,6 +238,9 @@ def as_one_stack(frames: list[Frame], short: bool = False) -> list[Frame]:
     A package that nobody knows keeps private modules (``splat/cuda/_backend.py``), as few people do beside a
     script.
     """
+    if len(frames) > 1 and start_script(frames[0].file) == frames[0].package != "":
+        called = frames[1].package  # bin/yolo calls ultralytics
+        frames = [_of(frames[0], called) if called not in ("", "python") else frames[0], *frames[1:]]
     own = [frame for frame in frames if not frame.package]
     if not own:
         return frames
@@ -275,36 +280,48 @@ def _of_a_clone(frames: list[Frame]) -> list[Frame]:
     at = next((number for number, frame in enumerate(frames) if not frame.package), None)
     if at is None or any(frame.package not in ("python", first.package) for frame in frames[:at]):
         return frames
-    script = _script(first.file.replace("\\", "/")) == first.package != ""
+    script = start_script(first.file) == first.package != ""
     module = first.package == "python" and first.function == "_run_module_as_main"
-    root, name = _project(frames[at].file.replace("\\", "/"))
+    root = project(frames[at].file)[1]
     deep = frames[at].file.replace("\\", "/").removeprefix(root).count("/") > 1
     if not root or not (script or (module and deep and frames[at].function == "<module>")):
         return frames
+    name = root.rpartition("/")[2]
     return [
         _of(one, name) if not one.package and one.file.replace("\\", "/").startswith(f"{root}/") else one
         for one in frames
     ]
 
 
-def _project(path: str) -> tuple[str, str]:
-    """(folder, name) of the package in a clone that a file belongs to; empty where the path shows none."""
-    parts = path.split("/")
+def project(path: str) -> tuple[str, str]:
+    """The folders of a clone and of the package in it, which bears its name; ("", "") where none does.
+
+    NeMo/nemo, LLaMA-Factory/src/llamafactory, espnet/espnet2, DeepSpeed-MII/mii.
+    """
+    parts = path.replace("\\", "/").split("/")
     for number in range(1, len(parts) - 1):
-        package = _folded(parts[number])
-        above = [_folded(part) for part in parts[max(0, number - 2) : number]]
-        if above[-1:] in (["src"], ["python"]):
-            above = above[:-1]
-        clone = above[-1] if above else ""
-        if package and (clone == package or clone.endswith(f"-{package}")):
-            return "/".join(parts[: number + 1]), parts[number]
+        above = number - 1
+        if parts[above] in ("src", "python"):
+            above -= 1
+        clone, package = parts[max(above, 0)], parts[number]
+        name, inside = _letters(clone), _letters(package)
+        if inside and (
+            name == inside
+            or clone.lower().endswith(f"-{package.lower()}")
+            or (is_known(package) and name.startswith(inside))
+        ):
+            return "/".join(parts[: above + 1]), "/".join(parts[: number + 1])
     return "", ""
 
 
 def cloned(path: str) -> str:
     """The package that many use, and in whose clone a file lies: ``detectron2/detectron2/engine/x.py``."""
-    name = _project(path.replace("\\", "/"))[1]
-    return name if is_known(name) else ""
+    folder, root = project(path)
+    name = root.rpartition("/")[2]
+    whole = _letters(folder.rpartition("/")[2]) == _letters(
+        name
+    )  # not mmdet of mmdetection, which people edit
+    return name if whole and is_known(name) else ""
 
 
 def is_known(name: str) -> bool:
@@ -312,8 +329,8 @@ def is_known(name: str) -> bool:
     return name in _KNOWN_PACKAGES
 
 
-def _folded(name: str) -> str:
-    return name.lower().replace("_", "-")
+def _letters(name: str) -> str:
+    return re.sub(r"[\W\d_]+", "", name.lower())
 
 
 def _private(name: str) -> bool:
@@ -324,8 +341,9 @@ def _of(frame: Frame, package: str) -> Frame:
     return Frame(frame.file, frame.line, frame.function, frame.code, package, frame.at)
 
 
-def _script(path: str) -> str:
-    """The package of a start script such as /opt/venv/bin/torchrun, which no user wrote."""
+def start_script(file: str) -> str:
+    """The package of a start script such as /opt/venv/bin/torchrun, which no user wrote; else ""."""
+    path = file.replace("\\", "/")
     if path.endswith(".exe/__main__.py"):
         name = path.rsplit("/", 2)[-2].removesuffix(".exe")
         return _SHELL_NAMES.get(name, name)

@@ -252,6 +252,9 @@ def _of_data(item: Suspect) -> str:
         return (
             f"Look at the path from the folder in which the program runs, as its user: `{show} '{path[1]}'`."
         )
+    named = re.fullmatch(r"(?s)(.{1,200}?) (?:does not exist|(?:was )?not found)\.?", item.message.strip())
+    if kind == "FileNotFoundError" and named is not None:
+        return f"Give the program a file that is there, with its whole path: it took `{named[1]}` for one."
     return ""
 
 
