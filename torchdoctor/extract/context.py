@@ -91,7 +91,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "ray": ("(RayWorkerWrapper ", "ray::", "raylet", "ray.exceptions", "/ray/_private/", "RayTaskError"),
     "colab": ("/content/", "https://localhost:8080/", "googlecolab", "google.colab", "COLAB_"),
     "kaggle": ("/kaggle/", "KAGGLE_"),
-    "jupyter": ("ipykernel", "ipython-input", "Cell In[", "IPython"),
+    "jupyter": ("ipykernel", "ipython-input", "Cell In[", "IPython", "notebook_launcher"),
     "ci": ("/home/runner/", "GITHUB_ACTIONS", "hostedtoolcache", "gitlab-runner", "/builds/"),
     "embedded": ("python_embeded", "python_embedded"),
     "uv": ("/uv/python/", "uv/builds-v0/", ".local/share/uv", "uv pip", "uv run ", "$ uv ", "uv sync"),
