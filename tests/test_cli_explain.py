@@ -164,6 +164,19 @@ class TestFormats:
             [*EXPLAIN, "--run", "all", "nohup.out"]
         )
 
+    def test_a_run_that_only_begins_hides_no_failure(self, folder: Path, printed: Printed) -> None:
+        begins = "$ python t.py\nloading the data\n"
+        (folder / "loop.log").write_text(f"$ python t.py\n{FAILED}{begins}", encoding="utf-8")
+        report = json.loads(printed([*EXPLAIN, "--format", "json", "loop.log"]))
+        assert report["diagnoses"][0]["rule"] == "test-frobnication"
+        assert report["notes"][0] == (
+            "later in this file: run 2: no failure in it (lines 9 to 10, shown by --run 2)"
+        )
+        (folder / "goes.log").write_text(
+            f"$ python t.py\n{FAILED}{begins}step 1 loss 0.9\nstep 2 loss 0.8\n", encoding="utf-8"
+        )
+        assert json.loads(printed([*EXPLAIN, "--format", "json", "goes.log"]))["outcome"] == "no-failure"
+
     @pytest.mark.parametrize(
         ("given", "told"),
         [

@@ -45,29 +45,31 @@ _NOTHING = "The input holds no text. Python writes its errors to standard error:
 
 
 def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
-    """The report on one transcript, of its last run. Never raises for anything that stands in it.
+    """The report on one transcript, of its last run, or of its last failure where that run only begins.
 
-    Asks ``facts`` only for what the conditions of matching rules name. Earlier runs are judged by the text
-    alone, and each is told in a note.
+    Asks ``facts`` only for what the conditions of matching rules name. The other runs are judged by the text
+    alone, and each is told in a note. Never raises for anything that stands in it.
     """
     if not transcript.earlier:
         report = _judged(transcript, facts, rules)
         if report.outcome is Outcome.UNRECOGNISED and says_nothing_of_its_program(transcript):
             report = _taken_for_torch(report, transcript, facts, rules)
         return report
-    return _of_runs(transcript, FactBook(), facts, rules)[-1]
+    from torchdoctor.engine.runs import explained, with_runs
+
+    parts = [*transcript.earlier, transcript]
+    reports = [_judged(run, FactBook(), rules) for run in parts]
+    index = explained(reports, parts)
+    reports[index] = _judged(parts[index], facts, rules)
+    return with_runs(reports, parts, index)[index]
 
 
 def diagnose_runs(transcript: Transcript, facts: FactBook, rules: RuleSet) -> list[Report]:
     """A report on each run of a transcript, in order. Asks ``facts`` for all of them. Never raises."""
-    return _of_runs(transcript, facts, facts, rules)
-
-
-def _of_runs(transcript: Transcript, before: FactBook, facts: FactBook, rules: RuleSet) -> list[Report]:
     from torchdoctor.engine.runs import with_runs
 
-    reports = [_judged(run, before, rules) for run in transcript.earlier]
-    return with_runs([*reports, _judged(transcript, facts, rules)], [*transcript.earlier, transcript])
+    parts = [*transcript.earlier, transcript]
+    return with_runs([_judged(run, facts, rules) for run in parts], parts)
 
 
 def _taken_for_torch(report: Report, transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:

@@ -1,10 +1,11 @@
-"""The runs of an input: an entry for each, and a note on those before the one that is judged."""
+"""The runs of an input: an entry for each, which one is explained, and a note on the others."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torchdoctor.model import Outcome, Report, Run, TorchdoctorError, Transcript, counted
+from torchdoctor.extract.progress import moves
+from torchdoctor.model import Ending, Outcome, Report, Run, TorchdoctorError, Transcript, counted
 from torchdoctor.records import replace
 
 _WORDS = {
@@ -18,8 +19,25 @@ class NoSuchRunError(TorchdoctorError):
     """A run that the input does not hold; the text says how many there are."""
 
 
-def with_runs(reports: Sequence[Report], parts: Sequence[Transcript]) -> list[Report]:
-    """The reports on all runs, in order, each with the list of them; the last with a note on each before it.
+def explained(reports: Sequence[Report], parts: Sequence[Transcript]) -> int:
+    """The index of the run that a person asks of: the last, or the last failure where that only begins.
+
+    A container that is started again and again ends its log somewhere in the beginning of one more run.
+    """
+    last = len(parts) - 1
+    if reports[last].outcome is not Outcome.NO_FAILURE or parts[last].ending is not Ending.UNKNOWN:
+        return last
+    if any(moves(event.text) for event in parts[last].events):
+        return last
+    failed = (Outcome.DIAGNOSED, Outcome.UNRECOGNISED)
+    return next((index for index in range(last - 1, -1, -1) if reports[index].outcome in failed), last)
+
+
+def with_runs(
+    reports: Sequence[Report], parts: Sequence[Transcript], index: int | None = None
+) -> list[Report]:
+    """The reports on all runs, in order, each with the list of them; that on the last, or on the one at
+    ``index``, with a note on each other.
 
     One run is an input as it is.
     """
@@ -27,9 +45,12 @@ def with_runs(reports: Sequence[Report], parts: Sequence[Transcript]) -> list[Re
         return list(reports)
     pairs = zip(parts, reports, strict=True)
     runs = tuple(_run(number, part, told) for number, (part, told) in enumerate(pairs, 1))
-    earlier = tuple(_note(run, told, runs[-1]) for run, told in zip(runs[:-1], reports, strict=False))
+    told = runs[-1 if index is None else index]
+    notes = [_note(run, report, told) for run, report in zip(runs, reports, strict=True) if run is not told]
     listed = [replace(one, runs=runs) for one in reports]
-    return [*listed[:-1], replace(listed[-1], notes=(*earlier, *listed[-1].notes))]
+    at = told.number - 1
+    listed[at] = replace(listed[at], notes=(*notes, *listed[at].notes))
+    return listed
 
 
 def chosen(reports: Sequence[Report], number: int) -> Report:
@@ -50,12 +71,13 @@ def _run(number: int, part: Transcript, report: Report) -> Run:
     return Run(number, part.sources[0], first, last, started, report.outcome, rule)
 
 
-def _note(run: Run, report: Report, last: Run) -> str:
+def _note(run: Run, report: Report, told: Run) -> str:
     named = f"run {run.number}"
     clock = (run.started or "").partition("T")[2][:5]
     if clock:
         named = f"run of {clock}"
-    head = f"earlier in {'this file' if run.file == last.file else run.file}: {named}"
+    when = "earlier" if run.number < told.number else "later"
+    head = f"{when} in {'this file' if run.file == told.file else run.file}: {named}"
     behind = f"lines {run.line} to {run.end_line}, shown by --run {run.number}"
     if not report.diagnoses:
         return f"{head}: {_WORDS[report.outcome]} ({behind})"
