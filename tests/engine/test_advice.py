@@ -289,7 +289,7 @@ def test_what_needs_root_stands_last_on_a_machine_of_others(rules: RuleSet) -> N
         ("rocm", {"gpu.vendors": ("amd",), "torch.version": "2.6.0+rocm6.1"}, "torch==2.6.0 torchvision torchaudio --index-url {}rocm6.1"),
         ("torch", {"gpu.vendors": ("amd",), "os.name": "windows"}, "https://stable.repo.amd.com/rocm/whl-next/"),
         ("torch", {"gpu.vendors": ("intel",)}, "{}xpu"),
-        ("torch", {"os.name": "macos"}, "--force-reinstall torch torchvision torchaudio"),
+        ("torch", {"os.name": "macos"}, "-U torch torchvision torchaudio"),
         ("torch", {"os.kernel": "5.15.148-tegra"}, "https://pypi.jetson-ai-lab.io/jp6/cu126"),
         ("torch", {"os.kernel": "5.10.120-tegra"}, "-cp38-cp38-linux_aarch64.whl"),
         ("torch", {"os.kernel": "6.8.12-tegra"}, "https://pypi.jetson-ai-lab.io/sbsa/cu130"),

@@ -36,7 +36,7 @@ _NEEDS = {
     ),
     ("debian",): ("apt-get", "apt-mark"),
     ("redhat",): ("dnf",),
-    ("windows",): ("winget", "reg add", "netstat -ano", "py -m", "findstr", "Get-Counter"),
+    ("windows",): ("winget", "reg add", "netstat -ano", "py -m", "findstr", "Get-CimInstance"),
     ("slurm",): ("sbatch", "srun", "scontrol", "sacct", "sinfo"),
     ("kubernetes",): ("kubectl",),
     ("docker", "podman"): ("docker run",),

@@ -16,7 +16,7 @@ class ConditionError(TorchdoctorError):
 def holds(condition: Condition, fact: Fact) -> bool | None:
     """True, False, or None when it cannot be told.
 
-    A fact that is ABSENT makes every word but ``absent`` false: it was looked for and is not there.
+    Of a fact that is ABSENT, which was looked for and is not there, only ``absent`` and ``lacks`` hold.
     """
     if fact.state is State.UNKNOWN:
         return None
@@ -25,7 +25,7 @@ def holds(condition: Condition, fact: Fact) -> bool | None:
     if condition.word == "absent":
         return fact.state is State.ABSENT
     if fact.state is State.ABSENT:
-        return False
+        return condition.word == "lacks"
     return _apply(condition, fact.value)
 
 
@@ -41,6 +41,9 @@ def _apply(condition: Condition, value: FactValue) -> bool | None:
         if isinstance(value, str):
             return all(str(item) in value for item in wanted)
         return isinstance(value, tuple) and all(item in value for item in wanted)
+    if word == "lacks":
+        wanted = constant if isinstance(constant, tuple) else (constant,)
+        return isinstance(value, (str, tuple)) and not any(str(item) in value for item in wanted)
     if word in ("at_least", "below"):
         try:
             reached = order_key(value) >= order_key(constant)

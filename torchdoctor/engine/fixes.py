@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from torchdoctor.engine.surroundings import Surroundings
 
 _PLACES = 8
+_OF_ROOT = r"(?<![\w.])/root/[.\w]"
+_INSTALLERS = r"\b(?:pip install|uv|conda|apt-get)\b"
 # a container's own program never ran: there is no Python in which a check could
 _NOT_STARTED = r"Error response from daemon: |OCI runtime create failed|nvidia-container-cli: "
 
@@ -99,8 +101,10 @@ class Advice:
 
     def command(self, command: str | None) -> str | None:
         """A command of the rule in this reader's shell; None where it is not for his platform."""
-        if not command or not commands.fits(command, self._seen):
+        if not command or not commands.fits(command, self._seen) or self._is_frozen(command):
             return None
+        if "sudo " in command and self._is_root():
+            command = command.replace("sudo ", "")
         if "pip" in command or "PACKAGE" in command:
             from torchdoctor.engine import packages
 
@@ -114,6 +118,17 @@ class Advice:
             if self._launch.own and self._launch.own in command:  # as he wrote it
                 return commands.adapted(command, self._seen, None)
         return commands.adapted(command, self._seen, self._script, self._interpreter)
+
+    def _is_root(self) -> bool:
+        """Does the program run as root, as in a container, where sudo is mostly missing?"""
+        text = self._ask(self._places[0])("log.text")
+        return text.state is State.KNOWN and search(_OF_ROOT, str(text.value), "/root/") is not None
+
+    def _is_frozen(self, command: str) -> bool:
+        """Would it install into the store of Nix, where torch lies, and which only Nix writes?"""
+        frames = self._ask(self._places[0])("event.frames")
+        store = frames.state is State.KNOWN and "/nix/store/" in str(frames.value)
+        return store and search(_INSTALLERS, command, "pip", "uv", "conda", "apt") is not None
 
     @cached_property
     def _launch(self) -> launch.Launch:

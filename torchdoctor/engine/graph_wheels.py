@@ -34,6 +34,13 @@ _UNASKED = frozenset({"windows", "jupyter", "dockerfile"})  # whose commands hol
 # the last torch that DGL was built for, and its CUDA; for other systems than Linux it ended with 2.2.1
 _DGL_FIRST, _DGL_LAST = (2, 1), (2, 4)
 _DGL_CUDA = frozenset({"cu118", "cu121"})
+# the build for the CPU counts as installed, and PyPI has no other: of this page or none, with torch kept
+_DGL_ALONE = "--force-reinstall --no-deps --no-index dgl -f"
+_DGL_OF_THIS_TORCH = (
+    "https://data.dgl.ai/wheels/torch-$(python -c 'import torch; v = torch.version; "
+    'print(".".join(v.__version__.split(".")[:2]) + "/cu" + str(v.cuda).replace(".", ""))'
+    "')/repo.html"
+)
 _DGL_ELSEWHERE = '"torch==2.1.*" "torchdata<0.8" "numpy<2" dgl==2.2.1'
 
 
@@ -91,17 +98,21 @@ def _cuda(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> str
 
 
 def _dgl(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> str:
-    """Always with its torch: DGL holds a library for each release, and none for the newer ones."""
+    """For the torch that is there; with another where that is newer than DGL's last, or cannot be asked."""
     python = parse(as_text(ask("python.version")) or "0")[:2]
     if {"windows", "macos"} & seen.get("system", frozenset()):
         return "" if python >= (3, 12) else _DGL_ELSEWHERE
     if python >= (3, 13):
         return ""
     torch, cuda = _torch(ask), _cuda(seen, ask)
+    if torch == (0, 0) and not _UNASKED & _tags(seen):
+        return f"{_DGL_ALONE} {_DGL_OF_THIS_TORCH}"
+    if _DGL_FIRST <= torch <= _DGL_LAST and cuda in _DGL_CUDA:
+        return f"{_DGL_ALONE} https://data.dgl.ai/wheels/torch-{torch[0]}.{torch[1]}/{cuda}/repo.html"
     torch = torch if _DGL_FIRST <= torch <= _DGL_LAST else _DGL_LAST
     cuda = cuda if cuda in _DGL_CUDA else "cu121"
     release = f"{torch[0]}.{torch[1]}"
     return (
-        f'"torch=={release}.0" dgl --extra-index-url https://download.pytorch.org/whl/{cuda} '
+        f'-U "torch=={release}.0" dgl --extra-index-url https://download.pytorch.org/whl/{cuda} '
         f"-f https://data.dgl.ai/wheels/torch-{release}/{cuda}/repo.html"
     )

@@ -25,6 +25,7 @@ FACTS = {
     "install.torchvision": "text: command that installs the torchvision of the torch that is there, alone",
     "install.torchaudio": "text: command that installs the torchaudio of the torch that is there, alone",
     "install.triton": "text: command that installs Triton for Windows in the release for this torch",
+    "install.cudnn": "text: command that brings back the cuDNN that this torch was compiled with, alone",
     "install.graph": "text: command that installs the wheel of PyG or DGL for this torch",
     "install.found": "text: command that installs a build for the CUDA of the toolkit that the message names",
     "install.cpu": "text: command that installs the CPU build",
@@ -72,6 +73,21 @@ _OLD = {
     "cu102": "torch==1.12.1+cu102 torchvision==0.13.1+cu102 torchaudio==0.12.1+cu102",
     "cu101": "torch==1.8.1+cu101 torchvision==0.9.1+cu101 torchaudio==0.8.1",
 }
+# the first Python with a wheel of CUDA's builds, by their index
+_FIRST_PYTHON: dict[str, tuple[int, ...]] = {
+    "cu118": (3, 8),
+    "cu126": (3, 9),
+    "cu128": (3, 9),
+    "cu130": (3, 10),
+}
+# pytorch.org/get-started/previous-versions: the last release for an older one
+_OF_OLD_PYTHON: dict[tuple[int, ...], str] = {
+    (3, 8): f"torch==2.4.1 torchvision==0.19.1 torchaudio==2.4.1 --index-url {_INDEX}cu121",
+    (3, 7): "torch==1.13.1+cu117 torchvision==0.14.1+cu117 torchaudio==0.13.1 "
+    f"--extra-index-url {_INDEX}cu117",
+    (3, 6): "torch==1.10.1+cu113 torchvision==0.11.2+cu113 torchaudio==0.10.1 "
+    f"-f {_INDEX}cu113/torch_stable.html",
+}
 # torch 1.13 and later; an older one would be another torch, and not only another build
 _INDEXES = frozenset({"cu117", "cu118", "cu121", "cu124", "cu126", "cu128", "cu129", "cu130"})
 _OF_MAJOR = {"11": "cu118", "12": "cu126", "13": "cu130"}
@@ -91,6 +107,8 @@ def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], 
         return _driver(name, seen, ask)
     if name == "install.triton":
         return _triton(name, seen, ask)
+    if name == "install.cudnn":
+        return _cudnn(name, seen, ask)
     if name == "install.graph":
         from torchdoctor.engine import graph_wheels
 
@@ -105,7 +123,8 @@ def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], 
         own, used = _JETSON_PYTHON[_jetpack(ask)], as_text(ask("python.version"))
         if used and not f"{used}.".startswith(f"{own}."):
             pip = f"python{own} -m pip install"
-    line = f"{pip} --force-reinstall {packages}"
+    again = "-U" if packages == _STACK and not source else "--force-reinstall"  # PyPI's may be another build
+    line = f"{pip} {again} {packages}"
     return Fact.known(name, f"{line} --index-url {source}" if source else line, "install")
 
 
@@ -149,11 +168,26 @@ def _build(
         return None
     if variant == "torch" and tag in _OLD:
         return _OLD[tag], f"{_INDEX}{tag}"
+    if not _is_python_of(_FIRST_PYTHON.get(tag, (0,)), ask):
+        return _for_python(variant, tag, ask)
     if tag == "cu118" and "aarch64" in seen.get("board", ()):
         return None  # the first CUDA wheels for ARM are of 12.6
     if tag == "cu118" and not _is_python_of(_LAST_CU118_PYTHON, ask):
         return _STACK, _INDEX + tag  # pip finds the newest there for that Python
     return (_LAST_CU118 if tag == "cu118" else _STACK), _INDEX + tag
+
+
+def _for_python(variant: str, tag: str, ask: Callable[[str], Fact]) -> tuple[str, str] | None:
+    """The build for a Python that the newest one's index has no wheel for; None where that index is asked."""
+    if variant not in ("torch", "same"):
+        return None
+    if tag == "cu130" and _is_python_of(_FIRST_PYTHON["cu128"], ask):
+        return _STACK, f"{_INDEX}cu128"
+    lowest = ask("gpu.lowest_capability")
+    if lowest.state is State.KNOWN and isinstance(lowest.value, (int, float)) and lowest.value >= 10:
+        return None  # no build for that Python has code for Blackwell
+    packages = _OF_OLD_PYTHON.get(parse(as_text(ask("python.version")))[:2])
+    return (packages, "") if packages else None
 
 
 def _for_rocm(version: str, ask: Callable[[str], Fact]) -> tuple[str, str]:
@@ -172,6 +206,16 @@ def _triton(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], 
     if version < (2, 6) or version >= (3,):
         return Fact.absent(name, "table")
     return Fact.known(name, f'{_pip(seen, ask)} "triton-windows<3.{version[1] - 3}"', "table")
+
+
+def _cudnn(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> Fact:
+    """The package of the release that ``match.compiled`` names, (8, 5, 0), where all builds of it pin one."""
+    compiled = tuple(map(int, re.findall(r"\d+", as_text(ask("match.compiled")))))
+    rows = [row for row in table("torch") if row["cudnn"] != "-" and parse(row["cudnn"])[:3] == compiled]
+    found = {f"nvidia-cudnn-cu{row['cuda'].partition('.')[0]}=={row['cudnn']}" for row in rows}
+    if len(found) != 1 or "jetson" in seen.get("board", ()) or "conda" in seen.get("python", ()):
+        return Fact.absent(name, "table")
+    return Fact.known(name, f"{_pip(seen, ask)} --no-deps {found.pop()}", "table")
 
 
 def _index_of(version: str) -> str:
@@ -203,7 +247,7 @@ def _of_toolkit(version: str) -> str:
     return tag if tag in _INDEXES else _OF_MAJOR.get(version.partition(".")[0], "")
 
 
-def _is_python_of(lowest: tuple[int, int], ask: Callable[[str], Fact]) -> bool:
+def _is_python_of(lowest: tuple[int, ...], ask: Callable[[str], Fact]) -> bool:
     """Is the interpreter at least that Python? Unknown counts as yes."""
     version = as_text(ask("python.version"))
     return not version or parse(version)[:2] >= lowest

@@ -22,6 +22,7 @@ _LAUNCHERS = {
     "accelerate": "accelerate launch", "deepspeed": "deepspeed", "mpirun": "mpirun python", "spawn": "python",
 }  # fmt: skip
 _SRUN = "srun python"
+_OF_RANKS = ("accelerate launch", "deepspeed")  # a script for these does not start by itself
 # launcher, in a command -> the options by which it keeps the output of each rank apart
 _APART = {
     "torchrun ": "--log_dir logs --redirects 3 --tee 3 ",
@@ -40,6 +41,7 @@ _PROGRAM = rf"{_SET}python train\.py(?P<rest>)"
 _SHELL_SCRIPT = r"(?:\w+=\S* )*(?:(?:ba)?sh |\./)"
 _LOCAL_RANK = "os.environ['LOCAL_RANK']"
 _OWN_SCRIPT = r"(?:\w+=\S* )*(?:\S*/)?python[\d.]* (?:-[a-zA-Z] )*(?P<rest>[\w./~-]+\.py\b.*)"
+_CONTAINERS = frozenset({"docker", "podman", "kubernetes"})
 # which cards a process sees, and which rank it is, are another matter for each of the ranks
 _OF_ONE = ("CUDA_VISIBLE_DEVICES=", "HIP_VISIBLE_DEVICES=", "RANK=", "LOCAL_RANK=")
 # what the multi-node launcher of DeepSpeed takes along by itself; the rest it reads out of ~/.deepspeed_env
@@ -111,7 +113,7 @@ def started(command: str, launch: Launch, ranked: bool) -> str | None:
             return None
         command = command.replace("--nproc_per_node=gpu", launch.count)
         return command.replace("train.py", own["rest"]) if own is not None else command
-    starts = ranked and launch.shown and told
+    starts = (ranked or launch.begin in _OF_RANKS) and launch.shown and told
     nameless = ranks is None and launch.nameless and told and not found["rest"]
     if ranks is None and not (launch.server or starts or nameless or (told and (launch.own or launch.other))):
         return command
@@ -146,6 +148,9 @@ def where(run: str, do: str, seen: Mapping[str, frozenset[str]], launched: Calla
         return ""
     if run.startswith("printf ") and run.endswith(".deepspeed_env"):
         return " DeepSpeed's launcher hands that file to every node."
+    if run.startswith("unset ") and _CONTAINERS & runtime:
+        name = run.split()[1]
+        return f" For a container, set it empty where it is started: docker run -e {name}=, or environment:."
     if not run.startswith("export "):
         return ""
     if "kubernetes" in runtime:

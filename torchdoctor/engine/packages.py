@@ -36,6 +36,7 @@ def named(command: str, ask: Callable[[str], Fact]) -> str:
         if asked:
             return re.sub(_FOLDER, rf"\1--no-cache-dir {asked}", command)
         return _again(command, ask)
+    command = _as_asked(command, ask)
     package = of_log(ask) if "PACKAGE" in command and re.search(_BLANK, command) else ""
     if package:
         module = package.replace("-", "_")
@@ -43,6 +44,19 @@ def named(command: str, ask: Callable[[str], Fact]) -> str:
         command = re.sub(r"\bPACKAGE\.__file__", f"{module}.__file__", command)
         command = re.sub(_BLANK, package, command)
     return _compiled(command)
+
+
+def _as_asked(command: str, ask: Callable[[str], Fact]) -> str:
+    """The command with the release of the package, and for the environment, that the reader asked for."""
+    if "uv pip install " in command and re.search(
+        r"\buv pip install (?:-\S+ )*--system ", as_text(ask("log.text"))
+    ):
+        command = command.replace("uv pip install ", "uv pip install --system ")
+    head, _, last = command.rpartition(" ")
+    if not head.endswith(" --no-build-isolation"):
+        return command
+    word = as_text(ask("build.requirement"))
+    return f"{head} {word}" if "=" in word and torch_extensions.normal(last) in word.lower() else command
 
 
 def _fetched(ask: Callable[[str], Fact]) -> str:

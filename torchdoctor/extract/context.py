@@ -134,6 +134,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
 # A build of torch for AMD or Apple says "cuda" of its devices, too, and drops NVIDIA's names in its hints.
 _OWN_NAMES = ("GeForce", "Tesla ", "RTX ", "NVIDIA-SMI", "libcuda.so", "CUDA error", "CUDA out of memory")
 # What is torch's hint or a package's address in a sentence, and not where it was printed.
+_FAILED = r"(?m)^\s*([\w./-]{1,200}\.py) FAILED\s*$"  # the box of torchelastic
 _SCRIPT = r"(?:.{0,300}[\\/])?[\w.-]+\.py"
 _CELLS = "ipykernel_"  # the folder in which a kernel has its cells as files
 _HINTS = ("hub.docker.com", "/issues/", "https://github.com", "docs.nvidia.com", "pytorch.org/docs")
@@ -166,6 +167,8 @@ _SRUN = r"srun (?:-\S{1,80}(?: \d{1,4})? ){0,12}\S{0,200}(?:python|torchrun|bash
 # what has more spellings than one: a new container's prompt, AMD's names of cards, the tag of an L4T image
 _SPELLINGS = (
     ("runtime", "docker", ("@", "/app/", " exited with code "), _CONTAINER),
+    ("runtime", "dockerfile", ("#",), r"(?m)^#\d{1,3} \d{1,5}\.\d{1,3}[ \t]"),  # a step's line, by BuildKit
+    ("runtime", "jupyter", ("!pip ", "!uv "), r"(?m)^!(?:pip|uv) \w"),
     ("device", "amd", ("AMD", "RX"), r"\b(?:AMD|RX)[ -]?\d{4} ?(?:XTX?|GRE)\b"),
     ("runtime", "slurm", ("srun ",), _SRUN),
     ("system", "windows", ("Windows-",), r"\bWindows-\d+-10\.0"),
@@ -401,7 +404,8 @@ def _script(event: Event, transcript: Transcript) -> str:
         for frame in one.frames:
             if _started(frame):
                 return re.split(r"[\\/]+", frame.file)[-1]
-    return ""
+    failed = (pattern(_FAILED).search(one.text) for one in transcript.events if ".py FAILED" in one.text)
+    return next((found[1] for found in failed if found is not None), "")
 
 
 def _started(frame: Frame) -> bool:

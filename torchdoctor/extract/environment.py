@@ -74,6 +74,8 @@ _SOURCES = {
     "numpy-abi": r"NumPy (?P<version>\d+\.\d+[\w.]*) as it may crash",
     "python": r"Python(?: version:?)?[ -](?P<version>3\.\d+(?:\.\d+)?|2\.7(?:\.\d+)?)(?![\w.]*\+)",
     "python-path": r"(?:lib|lib64)[/\\]+python(?P<version>\d\.\d+)[/\\]|[/\\]Python(?P<packed>3\d{1,2})[/\\]",
+    "under": r" driver version \d[\d.]+ with kernel driver version (?P<version>\d{3}\.[\d.]*\d)",
+    "nix": r"^/nix/store/\w+-python3\.\d+-torch-(?P<version>\d[\d.]*)/",
     "conda": r"[/\\]envs[/\\]+(?P<name>[^/\\\s\"']+)[/\\]",
     "glibc": r"(?:Libc version: glibc-|ldd \([^)]*\) |with-glibc)(?P<version>\d\.\d+)",
     "kernel": r"\bLinux-(?P<version>\d+\.\d+\.[\w.+-]{1,60}?)-(?:x86_64|aarch64)\b",  # platform.platform()
@@ -341,6 +343,8 @@ def _path(path: str, event: Event, found: _Found) -> None:
         if known is None or not str(known).startswith(version):
             found.put("python.version", version, event, "from a path")
             found.explicit.discard("python.version")
+    if "-torch-" in path and (hit := _PATTERNS["nix"].search(path)):
+        _torch(hit.group("version"), "", event, found)
     if "envs" in path and (hit := _PATTERNS["conda"].search(path)):
         found.put("conda.env", hit.group("name"), event)
 
@@ -357,6 +361,7 @@ _READERS: tuple[tuple[str, Callable[[str, Event, _Found], None]], ...] = (
     ("Pytorch", _packages),
     ("numpy", _packages),
     ("triton", _packages),
+    ("with kernel driver version", _one("under", "driver.version", str, "the container's start banner")),
     ("used to build PyTorch", _built),
     ("Is CUDA available", _AVAILABLE),
     ("is_available()", _AVAILABLE),

@@ -16,6 +16,8 @@ def interpreter_of(path: str) -> str:
     lower = [part.lower() for part in parts]
     if (started_by := _of_isaac(parts, lower)) is not None:
         return started_by
+    if lower[1:3] == ["nix", "store"] and not re.fullmatch(r"\w+-python3-[\d.]+(?:-env)?", lower[3]):
+        return ""  # a package's own folder, which holds no interpreter
     if "site-packages" not in lower or any(part.startswith(_MADE_TO_BUILD) for part in lower):
         return ""
     at = lower.index("site-packages")

@@ -11,7 +11,9 @@ import re
 from collections.abc import Iterator
 
 from torchdoctor.extract import Found, once_a_text, slurm
+from torchdoctor.extract.launcher_settings import gloo_interface, port
 from torchdoctor.extract.progress import is_step
+from torchdoctor.extract.rank_command import started_by
 from torchdoctor.model import Event, EventKind, Fact, Transcript
 from torchdoctor.patterns import Patterns, pattern
 
@@ -79,20 +81,12 @@ _BOTH_RANKS = r"\brank ?[=:] ?(\d{1,6}),? ?\(?local_rank ?[=:] ?(\d{1,4})\b"
 _MOST_GPUS = 16  # that one machine has
 _OF_RANKS = (EventKind.NCCL, EventKind.WATCHDOG, EventKind.LAUNCHER, EventKind.SCHEDULER)
 _PER_NODE = r"--nproc[-_]per[-_]node[ =](\d{1,3})\b|\bnproc_per_node +: (\d{1,3})\b"
-_GLOO = r"\bGLOO_SOCKET_IFNAME=[\"']?([A-Za-z][\w.-]{0,14})"
 _JOINS = (
     "StatelessProcessGroup", "stateless_init_process_group", "PyNcclCommunicator(pg,", "init_communicator",
     "init_weight_update_group", "init_weights_update_group", "vllm_client.py", "vllm_serve.py",
     "trl vllm-serve",
 )  # fmt: skip
 
-# as an option, a variable of the shell or of os.environ, or the address of init_method
-_PORT = (
-    r"(?:master[_-]port|main_process_port|MASTER_PORT)[\"'\]]{0,3} ?[= :]{1,3} ?(?:str\()?[\"']?"
-    r"([1-9]\d{1,4})\b"
-    r"|tcp://[\w.\[\]-]{1,100}:([1-9]\d{1,4})\b"
-)
-_PORT_MARKS = ("master_port", "master-port", "main_process_port", "MASTER_PORT", "tcp://")
 _LISTENS = "The server socket has failed to listen on any local network address"
 # c10d meets at --rdzv-endpoint, by default on localhost; --master_addr is for the static rendezvous.
 # torch 1.13 to 2.1 said so to everybody, later ones where it is the case
@@ -158,10 +152,10 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     count = _per_node(transcript)
     if count:
         yield "per_node", count
-    port = _port(transcript)
-    if port is not None:
-        yield "port", port
-    interface = _gloo_interface(transcript)
+    master_port = port(transcript)
+    if master_port is not None:
+        yield "port", master_port
+    interface = gloo_interface(transcript)
     if interface:
         yield "gloo_interface", interface
     if _two_programs(transcript):
@@ -208,6 +202,7 @@ def _program(transcript: Transcript) -> str:
 def _command(event: Event, transcript: Transcript) -> str:
     """The last line above the failure that starts a program; "" where it is no command by itself."""
     above = [line for at, line in _commands(transcript) if at <= event.id]
+    above = above or started_by(_name(transcript), transcript)
     return "" if not above or pattern(_NO_LINE).search(above[-1]) else above[-1]
 
 
@@ -265,25 +260,6 @@ def _per_node(transcript: Transcript) -> int:
         if found is not None:
             return int(found[1] or found[2])
     return 0
-
-
-@once_a_text
-def _port(transcript: Transcript) -> int | None:
-    for event in transcript.events:
-        for shown in (event.text, *(frame.code or "" for frame in event.frames)):
-            found = pattern(_PORT).search(shown) if any(mark in shown for mark in _PORT_MARKS) else None
-            if found is not None:
-                return int(found[1] or found[2])
-    return None
-
-
-@once_a_text
-def _gloo_interface(transcript: Transcript) -> str:
-    for event in transcript.events:
-        found = pattern(_GLOO).search(event.text) if "GLOO_SOCKET_IFNAME=" in event.text else None
-        if found is not None:
-            return found[1]
-    return ""
 
 
 @once_a_text

@@ -94,7 +94,7 @@ _ON_INDEX = frozenset({
     "flash-attn", "causal-conv1d", "mamba-ssm", "xformers", "natten", "sageattention", "sgl-kernel",
     "auto-gptq", "gptqmodel", "exllamav2", "gsplat", "nerfacc", "inplace-abn", "mmcv-full", "torch-scatter",
     "torch-sparse", "torch-cluster", "torch-spline-conv", "mmcv", "vllm", "bitsandbytes", "torchcodec",
-    "fbgemm-gpu", "torchao",
+    "fbgemm-gpu", "torchao", "dgl",
 })  # fmt: skip
 # setup.py of these downloads the wheel of the release, unless this variable is set
 _FORCED = {

@@ -1,0 +1,35 @@
+"""What the text sets for the ranks to meet: the master port, and the interface of Gloo."""
+
+from __future__ import annotations
+
+from torchdoctor.extract import once_a_text
+from torchdoctor.model import Transcript
+from torchdoctor.patterns import pattern
+
+_GLOO = r"\bGLOO_SOCKET_IFNAME=[\"']?([A-Za-z][\w.-]{0,14})"
+# as an option, a variable of the shell or of os.environ, or the address of init_method
+_PORT = (
+    r"(?:master[_-]port|main_process_port|MASTER_PORT)[\"'\]]{0,3} ?[= :]{1,3} ?(?:str\()?[\"']?"
+    r"([1-9]\d{1,4})\b"
+    r"|tcp://[\w.\[\]-]{1,100}:([1-9]\d{1,4})\b"
+)
+_PORT_MARKS = ("master_port", "master-port", "main_process_port", "MASTER_PORT", "tcp://")
+
+
+@once_a_text
+def port(transcript: Transcript) -> int | None:
+    for event in transcript.events:
+        for shown in (event.text, *(frame.code or "" for frame in event.frames)):
+            found = pattern(_PORT).search(shown) if any(mark in shown for mark in _PORT_MARKS) else None
+            if found is not None:
+                return int(found[1] or found[2])
+    return None
+
+
+@once_a_text
+def gloo_interface(transcript: Transcript) -> str:
+    for event in transcript.events:
+        found = pattern(_GLOO).search(event.text) if "GLOO_SOCKET_IFNAME=" in event.text else None
+        if found is not None:
+            return found[1]
+    return ""
