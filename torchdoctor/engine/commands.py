@@ -177,6 +177,9 @@ def adapted(
         return command
     if pattern(_POSIX_ONLY).search(command):
         return None
+    command = pattern(r"^curl (?=-)").sub(
+        "curl.exe ", command
+    )  # without .exe it is an older command of PowerShell
     parts = [_for_powershell(part) for part in re.split(r"\s*&&\s*", command)]
     return "; ".join(part for part in parts if part)
 

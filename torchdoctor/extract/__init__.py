@@ -41,6 +41,7 @@ NAMESPACES = {
     "pair": "pair",
     "given": "given",
     "context": "context",
+    "download": "download",
     "kernel": "kernel",
     "batch": "batch",
 }

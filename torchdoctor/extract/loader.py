@@ -15,6 +15,7 @@ FACTS: dict[str, str] = {
     "loader.fetching": "bool: a DataLoader was fetching samples, in this process or in a worker",
     "loader.collating": "bool: samples were put together to a batch, unknown without frames",
     "loader.by_sample_index": "bool: the line that raised takes an item by the sample's index",
+    "loader.indexed": "text: what that line takes the item from, an attribute of the data set",
     "loader.seen_waiting": "bool: a stack was taken while it waited; unknown after a Ctrl-C",
     "loader.moves_on": "bool: counts below the stack rise, so that the program goes on",
     "loader.stuck_child": "bool: this is the stack of a forked child that waits for a lock",
@@ -34,6 +35,7 @@ _OF_BATCH = ("each element in list of batch", "you should probably activate trun
 _FETCHING = ("utils/data/_utils/fetch.py", "utils/data/dataloader.py", "utils/data/_utils/worker.py")
 # self.items[idx], df.iloc[index], data[i], paths[self.order[item]], rows[idx // 4]
 _BY_INDEX = r"\[[^\[\]]{0,40}\b(?:idx|index|indices|ind|i|item|n|key|sample_id|id|ix)\b[^\[\]]{0,20}\]"
+_INDEXED = rf"\b(self(?:\.\w{{1,60}}){{1,3}}){_BY_INDEX}"
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
@@ -65,6 +67,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     if sample is not None and sample.code:
         by_index = sample is _last_own(frames) and pattern(_BY_INDEX).search(sample.code) is not None
         yield "by_sample_index", by_index
+        named = pattern(_INDEXED).search(sample.code) if by_index else None
+        yield "indexed", named[1] if named is not None else None
 
 
 def _moves_on(event: Event, transcript: Transcript) -> bool:

@@ -244,6 +244,12 @@ def _of_data(item: Suspect) -> str:
             f"Correct the JSON that {by}{at}: `python -m json.tool FILE` shows the place. Pack it again, if "
             "it is part of an archive; an empty file, or a page of HTML, was not downloaded as meant."
         )
+    if "CERTIFICATE_VERIFY_FAILED" in item.message and "expired" not in item.message:
+        name = "REQUESTS_CA_BUNDLE" if (item.type or "").startswith("requests.") else "SSL_CERT_FILE"
+        return (
+            f"Name the certificate of whoever signed the server's: `export {name}=/path/ca.pem`, in the "
+            "environment in which the program starts; or give the server one of a known authority."
+        )
     if kind == "CalledProcessError":
         return "Run the command of the message by itself: what it prints says why it failed."
     path = re.search(r"'([^'\n]{1,200})'", item.message)

@@ -1,0 +1,47 @@
+"""What was being downloaded, and to where, as the line above the failure names it.
+
+Sources: torch.hub and torch.utils.model_zoo (every torch), torchvision's and torchaudio's download_url.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchdoctor.extract import Found
+from torchdoctor.model import Event, Transcript
+from torchdoctor.patterns import pattern
+
+FACTS: dict[str, str] = {
+    "download.url": "text: the address that the last line above says is being fetched, or the message names",
+    "download.target": "text: the file that it is written to; absent where the line names a folder, or none",
+    "download.loads": "text: the function that fetches a file of weights and loads it, by its frame",
+}
+_LINE = r"Downloading:? [\"']?(?P<url>https?://[^\s\"'<>]{4,300})[\"']?(?: to (?P<target>[^\s\"'<>]{2,300}))?"
+_ASKED = (
+    r"HTTPS?ConnectionPool\(host='(?P<host>[\w.-]{1,200})'[^\n]{0,100}?with url: (?P<path>/[^\s'\"()]{0,300})"
+)
+_NAMED = r"(?P<url>https?://(?!docs\.|pytorch\.org/docs)[^\s\"'<>()]{4,300})"
+_LOADS = ("load_state_dict_from_url", "load_url")
+
+
+def _of_message(text: str) -> str | None:
+    """The address that requests or a hub's client was refused; that of a page of advice is none."""
+    asked = pattern(_ASKED).search(text) if "ConnectionPool(" in text else None
+    if asked is not None:
+        return f"https://{asked['host']}{asked['path']}"
+    named = pattern(_NAMED).search(text) if " url: " in text or "URL: " in text else None
+    return named["url"].rstrip(".,;:") if named is not None else None
+
+
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
+    """Facts of the failure's own download: the last that begins above it."""
+    above = [one for one in transcript.events if one.id <= event.id and "Downloading" in one.text]
+    found = pattern(_LINE).search(above[-1].text) if above else None
+    yield "url", found["url"] if found is not None else _of_message(event.text)
+    target = found["target"] if found is not None else None
+    name = found["url"].rpartition("/")[2] if found is not None else ""
+    yield "target", target if target and name and target.endswith(name) else None
+    loads = (
+        frame.function for frame in event.frames if frame.package == "torch" and frame.function in _LOADS
+    )
+    yield "loads", next(loads, None)
