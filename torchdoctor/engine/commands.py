@@ -159,7 +159,7 @@ def adapted(
         if interpreter and "python" in command:
             command = pattern(_CALLED).sub(interpreter.replace("\\", r"\\"), command)
     if _ROOT & seen.get("runtime", frozenset()) and "systemctl" not in command:
-        command = command.replace("sudo apt-get", "apt-get")
+        command = for_root(command)
     if script and "train" in command:
         command = re.sub(r"(?<![\w./-])train\.py\b", script.replace("\\", r"\\"), command)
         module = script.removesuffix(".py")
@@ -182,6 +182,12 @@ def adapted(
     )  # without .exe it is an older command of PowerShell
     parts = [_for_powershell(part) for part in re.split(r"\s*&&\s*", command)]
     return "; ".join(part for part in parts if part)
+
+
+def for_root(command: str) -> str:
+    """The command as root installs in a container: without sudo, and images keep no lists of packages."""
+    command = pattern(r"sudo apt-get install (?:-y )?").sub("apt-get update && apt-get install -y ", command)
+    return command.replace("sudo apt-get", "apt-get")
 
 
 def _pip(seen: Mapping[str, frozenset[str]], interpreter: str) -> Callable[[re.Match[str]], str]:

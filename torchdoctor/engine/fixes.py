@@ -57,7 +57,7 @@ class Advice:
                 if not commands.speaks(conditional.fix.do, self._seen):
                     rank = 2  # only where there is no other
                 texts = (filled(conditional.fix, self._values(item), sizes) for item in self._places)
-                fix = next(filter(None, texts), None)
+                fix = next(filter(None, texts), None) or self._without_command(conditional.fix, sizes)
                 if fix is not None:
                     others = rank == 1 and commands.is_for_others(fix.risk, self._seen)
                     found.append((1.5 if others else rank, self._adapted(fix)))
@@ -68,6 +68,15 @@ class Advice:
             if order <= last:
                 apart.setdefault(fix.run or fix.do, fix)
         return tuple(apart.values())
+
+    def _without_command(self, fix: Fix, sizes: frozenset[str]) -> Fix | None:
+        """The advice alone, where only the reader can write its command: his torch, all of his mpirun."""
+        own = fix.run == "{outputs.each_rank}" and self._launch.option
+        if fix.run != "{install.same}" and not own:
+            return None
+        do = f"{fix.do} Add {own} to your own command." if own else fix.do
+        alone = Fix(do, None, fix.risk)
+        return next(filter(None, (filled(alone, self._values(item), sizes) for item in self._places)), None)
 
     def _told(self, condition: Condition) -> bool | None:
         """Does a condition of a fix hold? ``known`` asks for a value, which what cannot be told has not."""
@@ -103,8 +112,8 @@ class Advice:
         """A command of the rule in this reader's shell; None where it is not for his platform."""
         if not command or not commands.fits(command, self._seen) or self._is_frozen(command):
             return None
-        if "sudo " in command and self._is_root():
-            command = command.replace("sudo ", "")
+        if "sudo apt-get" in command and self._is_root():
+            command = commands.for_root(command)
         if "pip" in command or "PACKAGE" in command:
             from torchdoctor.engine import packages
 

@@ -143,7 +143,9 @@ def _build(
         return _JETSON.get(_jetpack(ask))
     if "macos" in system:
         return None if variant.startswith("cu") else (_STACK, "")
-    if variant == "same" and version:
+    if variant == "same" and not version:
+        return None
+    if variant == "same":
         return f"torch=={version.partition('+')[0]}", _index_of(version)
     if variant == "cpu":
         return _STACK, f"{_INDEX}cpu"

@@ -61,6 +61,7 @@ class Launch(Record):
     own: str = ""  # the reader's command, where the text shows it
     other: bool = False  # another program starts the ranks: an installed one, a module, a shell script
     nameless: bool = False  # nothing shows a script, nor that anything was trained
+    option: str = ""  # that keeps the ranks' output apart, for a command that only the reader has
 
 
 def of(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact], script: str | None = None) -> Launch:
@@ -78,12 +79,17 @@ def of(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact], script: s
         begin = _LAUNCHERS[name]
     elif "slurm" in seen.get("runtime", ()) and not name:
         begin = _SRUN
-    if several and begin.startswith("torchrun"):  # which takes its options from PET_… too
+    option = ""
+    if several and not own and begin.startswith("mpirun"):  # whose hosts and options are half of the command
+        line, option = "", _APART["mpirun "].strip()
+    elif several and begin.startswith("torchrun"):  # which takes its options from PET_… too
         line = "export PET_LOG_DIR=logs PET_REDIRECTS=3 PET_TEE=3"
     else:
         line = "" if other and not own else _apart(own or f"{begin} train.py")
     nameless = not (script or name or own or {"train", "validate"} & seen.get("phase", frozenset()))
-    return Launch(begin, line, bool(name) or begin == _SRUN, several, server, count, own, other, nameless)
+    return Launch(
+        begin, line, bool(name) or begin == _SRUN, several, server, count, own, other, nameless, option
+    )
 
 
 def _apart(own: str) -> str:
