@@ -12,9 +12,15 @@ FACTS: dict[str, str] = {
     "given.device": "text: the device in options and settings, as mps or cpu; absent among several",
     "given.refused": "text: the GPU that this line says is not there, so that the CPU is taken; absent where "
     "no option and no word asks for it, and no card is shown",
+    "given.logged": "text: the logged metric whose name is nearest to that of the message; absent for none",
 }
 
 _DEVICE = r"\bdevice(?:[-_]type)?['\"]?(?: ?[=:] ?| )['\"]?(mps|cpu|cuda|xpu)\b"
+# Lightning: what a callback watches, and what is there
+_WATCHED = (
+    r"(?:monitor='|metric `?)(?P<name>[\w./-]{1,100})[^\[\n]{1,200}(?:\[|following: `)"
+    r"(?P<logged>[^\]\n]{1,2000})"
+)
 _CHARS = 2_000  # of an event
 _GPU = r"(?:cuda|gpu|rocm|hip|mps|xpu)(?::\d)?(?!/tpu)\b['\"`]?"
 _NOT = r"(?:not (?:be )?(?:available|found|detected|usable|supported)|unavailable)"
@@ -34,6 +40,22 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of the whole text, and what this event says of a device."""
     yield "device", _device(transcript)
     yield "refused", _refused(event, transcript)
+    yield "logged", _logged(event.text[:_CHARS]) if "metric" in event.text else None
+
+
+def _logged(text: str) -> str | None:
+    """The same name without its group, or with another one, before one that is only spelt alike."""
+    found = pattern(_WATCHED).search(text)
+    if found is None:
+        return None
+    names = pattern(r"[\w./-]+").findall(found["logged"])
+    short = found["name"].rpartition("/")[2]
+    same = [name for name in names if name.rpartition("/")[2] == short]
+    if not same:
+        from difflib import get_close_matches
+
+        same = get_close_matches(found["name"], names, n=1, cutoff=0.8)
+    return same[0] if len(same) == 1 else None
 
 
 @once_a_text
