@@ -302,7 +302,7 @@ def test_what_needs_root_stands_last_on_a_machine_of_others(rules: RuleSet) -> N
         ("same", {"torch.version": "2.3.1"}, "--force-reinstall torch==2.3.1"),
         ("same", {}, None),
         ("torch", {"python.version": "3.8.10"}, "torch==2.4.1 torchvision==0.19.1 torchaudio==2.4.1 --index-url {}cu121"),
-        ("torch", {"python.version": "3.7.16"}, "torch==1.13.1+cu117"),
+        ("torch", {"python.version": "3.7.16"}, "torch==1.13.1+cu117 torchvision==0.14.1+cu117 torchaudio==0.13.1 --extra-index-url {}cu117"),
         ("torch", {"python.version": "3.9.1", "driver.cuda": "13.0"}, "{}cu128"),
         ("torch", {"python.version": "3.8.10", "gpu.lowest_capability": 12.0}, None),
         ("cu126", {"python.version": "3.8.10"}, None),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from shlex import quote
 
 from torchdoctor.model import Transcript
 from torchdoctor.patterns import pattern
@@ -23,6 +22,8 @@ def started_by(launcher: str, transcript: Transcript) -> list[str]:
         words = re.findall(r"'([^']*)'", found[1]) if found is not None else []
         at = next((at for at, word in enumerate(words[:4]) if word.endswith(".py")), 0)
         if at and "python" in words[0]:
+            from shlex import quote
+
             own = [quote(word) for word in words[at:] if not word.startswith(_OF_A_RANK)]
             return [f"{begin} {' '.join(own)}"]
     return []
