@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 # what tells of ranks without being printed by one
 _OF_MANY = (EventKind.LAUNCHER, EventKind.SCHEDULER, EventKind.STACK, EventKind.NCCL, EventKind.WATCHDOG)
 
+_OPEN = "Nothing here tells how it ended. If it still runs and does not get on: torchdoctor hang --all"
 _LAST = 3  # events at the end of a log that was cut in the middle
 # a log that was written without its standard error is what a person has who wonders
 _NOTHING = "The input holds no text. Python writes its errors to standard error: train.py > train.log 2>&1"
@@ -138,10 +139,10 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
 
 
 def _cut_off(transcript: Transcript) -> list[str]:
-    """For a run that trained to the last of its lines, that nothing tells how it ended."""
+    """For a run of which nothing tells how it ended: how far it came, or what helps if it hangs."""
     last = next((one for one in reversed(transcript.events[-_LAST:]) if is_step(one.text)), None)
     if last is None:
-        return []
+        return [_OPEN] if log_value("log.torch_seen", transcript) else []
     from torchdoctor.engine.clocks import steps_in
 
     at = " ".join(f"{word} {number}" for word, number in steps_in(last.text)) or f"line {last.line}"
