@@ -347,6 +347,8 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
         device.pop("apple", None)
     if "jupyter" in runtime and "kaggle" not in runtime and "<ipython-input" in text.text:
         at = text.text.find("/usr/local/lib/python3")  # where Colab keeps its packages
+        if at < 0 and all(path.startswith(("/usr/lib/python3", "<ipython-input")) for path in text.paths):
+            at = text.text.find("/usr/lib/python3")  # a person's own packages would lie in a home or venv
         if at >= 0 and not {"aarch64", "jetson"} & seen["board"].keys():
             runtime.setdefault("colab", at)
     if "dockerfile" in runtime:  # a container that runs can be started again with other options
