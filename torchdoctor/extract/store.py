@@ -21,9 +21,8 @@ FACTS: dict[str, str] = {
     "store.in_file": "bool: the ranks were to meet in a file, init_method='file://…'",
     "store.file": "str: the path of that file",
     "store.url": "str: the address that was asked, where an init_method or an option of the text gives it: tcp://…",
-    "store.rank_twice": "int: the first rank of those that announced themselves more than once, with rank 0, "
-    "while others of the world did not and the ranks did not meet",
-    "store.ranks_absent": "int: how many ranks of that world did not announce themselves",
+    "store.ranks_absent": "int: how many ranks did not announce themselves where others, with rank 0, did it "
+    "more than once and the ranks did not meet",
     "store.met_anyway": "bool: after the port was refused a collective ran; who listens on it is of this job",
 }
 
@@ -76,9 +75,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             yield "file", file
     if _met_anyway(transcript):
         yield "met_anyway", True
-    twice, absent = _announced_twice(transcript)
+    absent = _ranks_absent(transcript)
     if absent:
-        yield "rank_twice", twice
         yield "ranks_absent", absent
     if _NOT_STATIC in event.text:
         yield untold(
@@ -119,8 +117,8 @@ def _file(transcript: Transcript) -> str | None:
 
 
 @once_a_text
-def _announced_twice(transcript: Transcript) -> tuple[int, int]:
-    """(a rank that came twice, how many never came), of one start; (0, 0) where that is not so.
+def _ranks_absent(transcript: Transcript) -> int:
+    """How many ranks of one start never came while others came twice; 0 where that is not so.
 
     A node's own log holds its ranks alone, once for each start; rank 0 is on one node only.
     """
@@ -139,9 +137,8 @@ def _announced_twice(transcript: Transcript) -> tuple[int, int]:
             shown.clear()
         elif event.kind is EventKind.EXCEPTION and shown:
             break  # what comes now is another start
-    twice = sorted(rank for (_, rank), count in shown.items() if count > 1)
-    absent = world - len({rank for _, rank in shown})
-    return (twice[0], absent) if twice and twice[0] == 0 and absent > 0 else (0, 0)
+    twice = any(count > 1 for (_, rank), count in shown.items() if rank == 0)
+    return max(0, world - len({rank for _, rank in shown})) if twice else 0
 
 
 @once_a_text
