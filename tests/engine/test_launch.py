@@ -236,6 +236,34 @@ def test_two_tasks_that_listen_are_both_rank_0_and_no_rank_is_named(rules: RuleS
     assert not any("tasks tried" in fix.do for fix in once.fixes)
 
 
+BARRIER = """\
+Traceback (most recent call last):
+  File "/home/user/lm/run.py", line 64, in <module>
+    dist.barrier()
+  File "/home/user/env/lib/python3.10/site-packages/torch/distributed/distributed_c10d.py", line 3696, in barrier
+    work = default_pg.barrier(opts=opts)
+torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1333, invalid usage
+"""
+REFUSED = """\
+[W socket.cpp:436] [c10d] The server socket has failed to bind to [::]:29511 (errno: 98 - Address already in use).
+[E socket.cpp:472] [c10d] The server socket has failed to listen on any local network address.
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        REFUSED + BARRIER,
+        "srun: job 7 queued and waiting for resources\n" + REFUSED + BARRIER,
+        "accelerate launch --num_processes 8 fit.py\n" + PORT.format(head="") * 2,
+    ],
+)
+def test_a_port_that_this_job_holds_itself_asks_for_one_launcher_a_node(text: str, rules: RuleSet) -> None:
+    found = first(text, rules)
+    assert found.rule == "dist-address-in-use"
+    assert found.fixes[0].do.startswith("Start one launcher on each node")
+
+
 def test_a_check_asks_a_user_of_a_cluster_for_no_root_rights(rules: RuleSet) -> None:
     killed = "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed.\n"
     assert "sudo dmesg" in (first(killed, rules).decide_with or "")

@@ -51,6 +51,15 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     Asks ``facts`` only for what the conditions of matching rules name. The other runs are judged by the text
     alone, and each is told in a note. Never raises for anything that stands in it.
     """
+    report = _diagnosed(transcript, facts, rules)
+    if transcript.orders:
+        from torchdoctor.engine.turned import as_it_stands
+
+        return as_it_stands(report, transcript.orders)
+    return report
+
+
+def _diagnosed(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     if not transcript.earlier:
         report = _judged(transcript, facts, rules)
         if report.outcome is Outcome.UNRECOGNISED and says_nothing_of_its_program(transcript):
@@ -70,7 +79,12 @@ def diagnose_runs(transcript: Transcript, facts: FactBook, rules: RuleSet) -> li
     from torchdoctor.engine.runs import with_runs
 
     parts = [*transcript.earlier, transcript]
-    return with_runs([_judged(run, facts, rules) for run in parts], parts)
+    reports = with_runs([_judged(run, facts, rules) for run in parts], parts)
+    if not transcript.orders:
+        return reports
+    from torchdoctor.engine.turned import as_it_stands
+
+    return [as_it_stands(report, transcript.orders) for report in reports]
 
 
 def _taken_for_torch(report: Report, transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:

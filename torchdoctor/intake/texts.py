@@ -112,7 +112,16 @@ class TextReader:
         )
 
     def close(self) -> None:
+        if self.mode == "crash" and self.draft.rank is None:
+            self.draft.rank = _rank_of_group(self.draft.parts)
         self.stream.put(self.draft)
+
+
+def _rank_of_group(parts: list[str]) -> int | None:
+    """The rank that a thread of torch's process group names, in what it threw to end the process."""
+    said = next((part for part in parts[:3] if "what():" in part), "")
+    found = pattern(r"what\(\): +\[(?:PG [^\]]{0,200} )?Rank (\d{1,6})\]").search(said[:400])
+    return int(found[1]) if found is not None else None
 
 
 class WarningReader:
