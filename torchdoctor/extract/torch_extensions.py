@@ -96,8 +96,7 @@ _ON_INDEX = frozenset({
     "torch-sparse", "torch-cluster", "torch-spline-conv", "mmcv", "vllm", "bitsandbytes", "torchcodec",
     "fbgemm-gpu", "torchao",
 })  # fmt: skip
-# what nobody offers a build of for Windows, whose sources do not compile there either; pip installs the Python half
-# of some of them all the same
+# no build for Windows exists of these; pip installs the Python half of some there all the same
 _NOT_FOR_WINDOWS = {
     "vllm": "vllm", "sglang": "sglang", "sgl_kernel": "sgl-kernel", "flashinfer": "flashinfer-python",
     "deep_ep": "deep-ep", "deep_gemm": "deep-gemm", "transformer_engine": "transformer-engine",
