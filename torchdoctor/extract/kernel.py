@@ -85,7 +85,7 @@ def _of_sources(text: str) -> tuple[str, str]:
             return next(iter(folders[installed + 1 :]), ""), ""
         at = next((at for at, part in enumerate(folders) if part in _SOURCES), 0)
         name = folders[at - 1] if at else ""
-        if name and name not in _EVERYBODY_S and not name.startswith("pip-"):
+        if name and name not in _EVERYBODY_S and not name.startswith("pip-") and not name.endswith("-src"):
             release = pattern(_RELEASE).search(name)
             return (name, "") if release is None else (name[: release.start()], release[1])
     return "", ""
