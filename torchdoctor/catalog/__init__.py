@@ -24,20 +24,24 @@ def load(directory: str | None = None, extra: Sequence[str] = ()) -> RuleSet:
     ``directory`` replaces the shipped catalog. Raises CatalogError with all problems of all files.
     Reads one compiled file; parses TOML only when that is missing or stale.
     """
-    from torchdoctor.catalog.compile import packed
-
-    if directory is None:
-        ready = os.path.join(_PACKAGE, "_rules", "catalog.json")
-        try:
-            with open(ready, "rb") as file:
-                rules = RuleSet([file.read()])
-        except OSError:
-            rules = RuleSet([packed(rules_directory())])
-    else:
-        rules = RuleSet([packed(directory)])
+    rules = RuleSet([_shipped() if directory is None else _packed(directory)])
     for folder in extra:
         rules.add(_addition(folder, rules, directory))
     return rules
+
+
+def _shipped() -> bytes:
+    try:
+        with open(os.path.join(_PACKAGE, "_rules", "catalog.json"), "rb") as file:
+            return file.read()
+    except OSError:
+        return _packed(rules_directory())
+
+
+def _packed(directory: str) -> bytes:
+    from torchdoctor.catalog.compile import packed
+
+    return packed(directory)
 
 
 def load_with_packs(extra: Sequence[str] = ()) -> tuple[RuleSet, tuple[str, ...]]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from torchdoctor.catalog.loader import Row
 
 _MATCH_KEYS = ("patterns", "kinds", "types", "where", "shared")
-FORMAT = "torchdoctor-catalog/10"
+FORMAT = "torchdoctor-catalog/11"
 _INDEX_KEYS = (
     "id",
     "family",
@@ -98,10 +98,10 @@ def pack(rows: Sequence[Row], stamp: str) -> bytes:
     groups: dict[str, list[str]] = {}
     for literal, places in literals.items():
         groups.setdefault(word_of(literal), []).append(f"{literal}{PLACES}{' '.join(places)}")
-    prefilter = GROUP.join(ENTRY.join([word, *entries]) for word, entries in groups.items())
+    prefilter = (GROUP.join(groups), GROUP.join(ENTRY.join(entries) for entries in groups.values()))
     # the name of the folder may hold bytes that are no text
     start = stamp.encode("utf-8", "surrogateescape")
-    return b"\n".join([start, _json(head), prefilter.encode(), *lines]) + b"\n"
+    return b"\n".join([start, _json(head), *(part.encode() for part in prefilter), *lines]) + b"\n"
 
 
 def _json(part: object) -> bytes:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
 from torchdoctor.model import FactValue, Fix, Record, Role, Severity
 from torchdoctor.records import record
 
@@ -44,6 +47,28 @@ class Match(Record):
     shared: bool
 
 
+class Matches:
+    """The match blocks of a rule, in order. Each is built of its row when it is asked for: of a rule with
+    dozens of them mostly one is tried."""
+
+    def __init__(self, rows: Sequence[Any], build: Callable[[Any], Match]) -> None:
+        self._rows = rows
+        self._build = build
+        self._built: dict[int, Match] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Match]:
+        return map(self.__getitem__, range(len(self._rows)))
+
+    def __getitem__(self, number: int) -> Match:
+        found = self._built.get(number)
+        if found is None:
+            found = self._built[number] = self._build(self._rows[number])
+        return found
+
+
 @record(frozen=True, slots=True)
 class Check(Record):
     """The environment side of a rule: it fails when all of ``fail_if`` hold."""
@@ -67,7 +92,7 @@ class Rule(Record):
     confirm: tuple[Condition, ...]
     rule_out: tuple[Condition, ...]
     follows_if: tuple[Condition, ...]
-    matches: tuple[Match, ...]
+    matches: Matches
     check: Check | None
 
 

@@ -7,11 +7,20 @@ from collections.abc import Container, Iterator, Sequence
 from itertools import accumulate, repeat
 from typing import Any
 
-from torchdoctor.catalog.rule import Check, Condition, ConditionalFix, Match, Pattern, Rule, RuleText
+from torchdoctor.catalog.rule import (
+    Check,
+    Condition,
+    ConditionalFix,
+    Match,
+    Matches,
+    Pattern,
+    Rule,
+    RuleText,
+)
 from torchdoctor.model import FactValue, Fix, Role, Severity, TorchdoctorError
 
-# what parts the prefilter: groups of literals with a common word, the word and each literal, a literal and
-# its places. All count as white space, which is folded in a literal, so that none holds one.
+# what parts the prefilter: the words by which literals are grouped, and the groups; the literals of a group;
+# a literal and its places. All count as white space, which is folded in a literal, so that none holds one.
 GROUP, ENTRY, PLACES = "\t", "\x1f", "\x1e"
 
 Place = tuple[str, int]  # rule id, number of the match block
@@ -33,6 +42,20 @@ def word_of(literal: str) -> str:
     return max(literal.split(" ")[1:-1], key=len, default="")
 
 
+def _built(row: Sequence[Any]) -> Match:
+    patterns, kinds, types, where, shared = row
+    return Match(
+        tuple(
+            Pattern(source, tuple((name, kind) for name, kind in holes), weight, *reach)
+            for source, holes, weight, *reach in patterns
+        ),
+        tuple(kinds),
+        tuple(types),
+        _conditions(where),
+        shared,
+    )
+
+
 def _conditions(rows: Sequence[Sequence[Any]]) -> tuple[Condition, ...]:
     return tuple(Condition(fact, word, _frozen(constant)) for fact, word, constant in rows)
 
@@ -49,7 +72,9 @@ class RuleSet:
         self.loose: list[Loose] = []
         self.retired: dict[str, tuple[str, ...]] = {}
         self._ids: list[str] = []
-        self._groups: dict[str, list[tuple[str, int]]] = {}  # word -> groups, number of the pack's first rule
+        self._groups: list[
+            tuple[dict[str, bytes], int]
+        ] = []  # of each pack by word, number of its first rule
         self._read: dict[str, dict[str, list[Numbers]]] = {}  # word -> literals, of the groups that were read
         self._lines: dict[str, tuple[bytes, slice, slice]] = {}  # rule id -> catalog, its index and text line
         self._rows: dict[str, list[Any]] = {}
@@ -61,18 +86,17 @@ class RuleSet:
     def add(self, data: bytes) -> None:
         """Take in the rules of a further compiled catalog."""
         ends = [data.index(b"\n")]
-        for _ in range(2):
+        for _ in range(3):
             ends.append(data.index(b"\n", ends[-1] + 1))
         head = json.loads(data[ends[0] + 1 : ends[1]])
         ids, lengths = head["ids"], head["lengths"]
-        starts = accumulate((length + 1 for length in lengths), initial=ends[2] + 1)
+        starts = accumulate((length + 1 for length in lengths), initial=ends[3] + 1)
         lines = [slice(start, start + length) for start, length in zip(starts, lengths, strict=False)]
         self._lines.update(zip(ids, zip(repeat(data), lines, lines[len(ids) :], strict=False), strict=False))
         self._read.clear()
-        for group in data[ends[1] + 1 : ends[2]].decode().split(GROUP):
-            word, _, entries = group.partition(ENTRY)
-            if entries:
-                self._groups.setdefault(word, []).append((entries, len(self._ids)))
+        words = data[ends[1] + 1 : ends[2]].decode().split(GROUP)
+        groups = data[ends[2] + 1 : ends[3]].split(GROUP.encode())
+        self._groups.append((dict(zip(words, groups, strict=True)), len(self._ids)))
         self._ids += ids
         self.loose.extend((ids[rule], match, kinds, types) for rule, match, kinds, types in head["loose"])
         self._checks.extend(head["checks"])
@@ -81,7 +105,7 @@ class RuleSet:
     def literals(self, words: Container[str] | None = None) -> Iterator[str]:
         """What match blocks need, each once. Given all that white space parts in a text, only what may stand
         in it."""
-        for word in self._groups:
+        for word in dict.fromkeys(word for groups, _ in self._groups for word in groups):
             if words is None or not word or word in words:
                 yield from self._group(word)
 
@@ -98,8 +122,9 @@ class RuleSet:
         known = self._read.get(word)
         if known is None:
             known = self._read[word] = {}
-            for entries, first in self._groups.get(word, ()):
-                for entry in entries.split(ENTRY):
+            for groups, first in self._groups:
+                entries = groups.get(word, b"").decode()
+                for entry in filter(None, entries.split(ENTRY)):
                     literal, _, places = entry.partition(PLACES)
                     own = known.setdefault(literal, [])
                     for place in places.split():
@@ -184,19 +209,6 @@ class RuleSet:
         row = self._row(rule_id)
         if row is None:
             raise self._unknown(rule_id)
-        matches = tuple(
-            Match(
-                tuple(
-                    Pattern(source, tuple((name, kind) for name, kind in holes), weight, *reach)
-                    for source, holes, weight, *reach in patterns
-                ),
-                tuple(kinds),
-                tuple(types),
-                _conditions(where),
-                shared,
-            )
-            for patterns, kinds, types, where, shared in row[10]
-        )
         check = (
             Check(_conditions(row[11][0]), _conditions(row[11][1]), Severity(row[11][2])) if row[11] else None
         )
@@ -211,6 +223,6 @@ class RuleSet:
             _conditions(row[7]),
             _conditions(row[8]),
             _conditions(row[9]),
-            matches,
+            Matches(row[10], _built),
             check,
         )

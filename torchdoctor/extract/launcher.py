@@ -30,6 +30,7 @@ FACTS: dict[str, str] = {
     "launcher.two_programs": "bool: the group joins a server of a model and its trainer, two programs",
 }
 
+_BANNER = "Setting OMP_NUM_THREADS environment variable for each process"  # torchelastic's first words
 # what a launcher shows of itself, on its command line and in its frames
 _NAMES = (
     ("accelerate", ("accelerate launch", "accelerate/commands/launch.py")),
@@ -38,7 +39,14 @@ _NAMES = (
     ("spawn", ("multiprocessing/spawn.py", "ProcessExitedException", "ProcessRaisedException")),
     (
         "torchrun",
-        ("torchrun", "torch/distributed/run", "torch/distributed/launch", "-m torch.distributed.", "--nproc"),
+        (
+            "torchrun",
+            "torch/distributed/run",
+            "torch/distributed/launch",
+            "-m torch.distributed.",
+            "--nproc",
+            _BANNER,
+        ),
     ),
 )
 # a prompt (a shell's, a notebook's, that of set -x), the variables, what is started
@@ -92,7 +100,6 @@ _C10D = r"--rdzv[-_]backend[= ][\"']?c10d\b|\brdzv_backend\s+: c10d\b"
 _C10D_TOLD = rf"{_C10D}|torch/distributed/run\.py:\d{{1,5}}\] master_addr is only used for static"
 _STANDALONE = r"\btorch(?:run|\.distributed\.run)\b[^#]{1,300}?--standalone\b"
 _ENDPOINT = r"--rdzv[-_]endpoint\b|RDZV_ENDPOINT\b|\brdzv_endpoint +: \S"
-_BANNER = "Setting OMP_NUM_THREADS environment variable for each process"  # torchelastic's first words
 _TAKEN = ("EADDRINUSE", "ddress already in use", "10048")
 
 LINE_CHARS = 400

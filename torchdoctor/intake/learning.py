@@ -92,7 +92,9 @@ def common_shape(lines: list[str]) -> Shape | None:
         if _is_tag(prefix, shapes):
             return _calibrated(prefix, lines)
     # stern: the pod, then the container
-    pod = pattern(r"(?=\S*\d)[a-z\d][a-z\d.]*(?:-[a-z\d.]+)+ [a-z][a-z\d-]* ").match(low, 0, end)
+    pod = "-" in low[:end] and pattern(r"(?=\S*\d)[a-z\d][a-z\d.]*(?:-[a-z\d.]+)+ [a-z][a-z\d-]* ").match(
+        low, 0, end
+    )
     return _calibrated(pod[0], lines) if pod and _is_tag(pod[0], shapes) else None
 
 
@@ -107,7 +109,7 @@ def service_shape(lines: list[str]) -> Shape | None:
     """The shape of docker compose, ``trainer-1  | ``, when most lines begin so, whatever their number."""
     tag = r"[A-Za-z][\w.-]{0,60}[-_]\d{1,6} {0,40}\|(?: |$)"
     lines = [line for line in lines if line and not line.isspace()]
-    tagged = sum(pattern(tag).match(line) is not None for line in lines)
+    tagged = sum("|" in line and pattern(tag).match(line) is not None for line in lines)
     return Shape(tag) if tagged >= 2 and tagged * 10 >= len(lines) * 6 else None
 
 

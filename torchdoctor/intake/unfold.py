@@ -6,10 +6,8 @@ from torchdoctor.patterns import pattern
 
 _HEADER = "Traceback (most recent call last)"
 _FRAME = r'\s*\bFile "([^"\n]+)", line (\d+), in (<\w+>|[\w.<>]+)\s*'
-_RAISED = (
-    r"(?:^|(?<=\s))(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|Iteration|Timeout)"
-    r"(?:: (?=\S)|\s*$)"
-)
+_KINDS = ("Error", "Exception", "Interrupt", "Exit", "Iteration", "Timeout")
+_RAISED = rf"(?:^|(?<=\s))(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:{'|'.join(_KINDS)})(?:: (?=\S)|\s*$)"
 # a frame whose front was left out when it was copied: site/net.py", line 56, in forward
 _CUT = r'[^\s"\'(=,\[{]{1,200}\.py", line \d+, in (?:<\w+>|[\w.<>]+)\s*$'
 # a frame that a console or a page broke, as far as its first lines have it: File "C:\\net, File "net.py", lin
@@ -147,7 +145,12 @@ def _tagged(text: str) -> list[str]:
 
 def _headless(text: str) -> bool:
     """Do frames without their header, and the exception behind them, stand in one line?"""
-    return bool(pattern(r"[\s`\"'>*]{0,12}" + _FRAME + r"\S").match(text)) and _raised(text) is not None
+    named = any(kind in text for kind in _KINDS)  # no frame by itself names one
+    return (
+        named
+        and bool(pattern(r"[\s`\"'>*]{0,12}" + _FRAME + r"\S").match(text))
+        and _raised(text) is not None
+    )
 
 
 def _raised(text: str) -> int | None:

@@ -303,6 +303,8 @@ def _of_exception(item: Suspect) -> str:
     if frame.file.startswith(("<ipython-input", "Cell In", "/tmp/ipykernel")):
         return "Run %debug in the next cell: it stops where the exception was raised, with its variables."
     at = frame.place()
+    if frame.file in ("<stdin>", "<string>"):
+        return "Put the program into a file and start that: Python then shows the lines that it calls."
     if item.rank is not None:
         return f"Print the variables that {at} uses, just before it, on rank {item.rank}."
     return (
