@@ -489,7 +489,7 @@ CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (
         (MIXED.format(""), "Reboot the machine"),
         (MIXED.format(SLURM), "Start the job again without this node"),
         (MIXED.format(COLAB), "Start a new session"),
-        (NVCC.format(""), "Install the toolkit of torch's own CUDA"),
+        (NVCC.format(""), "Install the CUDA toolkit of the version that torch names"),
         (NVCC.format(SLURM), "Load the cluster's module"),
         (MPS.format("aten::equal"), "Let 'aten::equal' run on the CPU"),
         (GLOBAL_DEPS.format(DIST, "libcufft.so.10"), "Put the folder of libcufft.so.10 on the loader's path"),

@@ -16,6 +16,12 @@ from torchdoctor.model import Fact
 _NAMED_BY = ("dlopen.loader_package", "kernel.package", "event.raised_in", "build.package", "match.package")
 _BLANK = r"(?<![\w$.-])PACKAGE(?![\w=])"
 _FOLDER = r"(\bpip install (?:-(?!e )\S+ )*)\.(?=\s|$)"
+_CLONE = (
+    r"git clone (?:--\w+ (?:\d+ |v?[\d.]+ )?)*https?://\S+/(?P<name>[\w.-]+?)(?:\.git)? && cd (?P=name) && "
+)
+# what lies in the folder of a clone; sources of a wheel's kernels are named by the machine that compiled them
+_IN_CLONE = r"(?P<folder>(?:/|~/)(?:[\w.+-]+/){0,20}NAME)/(?:NAME/|build/|setup\.py\b)"
+_NO_CLONE = ("-packages", ".egg", "/pip-", "/.cache/", "/__w/", "/runner/")
 # torch.utils.cpp_extension.load and load_inline; what shows that CMake was started by an installer
 _WHILE_RUNNING = ("cpp_extension.py:_jit_compile", "cpp_extension.py:load")
 _BY_PIP = ("setup.py", "pip ", "site-packages/setuptools", "running build", "pyproject")
@@ -30,7 +36,9 @@ def of_log(ask: Callable[[str], Fact]) -> str:
 
 
 def named(command: str, ask: Callable[[str], Fact]) -> str:
-    """The command with the package of the log, and with what pip was asked for in place of a folder."""
+    """The command with the package of the log, its clone, and what pip was asked for in place of a folder."""
+    if "git clone " in command:
+        command = _in_clone(command, ask)
     if " ." in command and re.search(_FOLDER, command):
         asked = _fetched(ask)
         if asked:
@@ -43,6 +51,18 @@ def named(command: str, ask: Callable[[str], Fact]) -> str:
         command = re.sub(r"\bPACKAGE\.__file__", f"{module}.__file__", command)
         command = re.sub(_BLANK, package, command)
     return _compiled(command)
+
+
+def _in_clone(command: str, ask: Callable[[str], Fact]) -> str:
+    """The command in the clone of the reader's that the log shows, in place of a second one."""
+    clone = re.search(_CLONE, command)
+    if clone is None:
+        return command
+    form = _IN_CLONE.replace("NAME", re.escape(clone["name"]))
+    for found in re.finditer(form, as_text(ask("log.text"))):
+        if not any(part in found["folder"] for part in _NO_CLONE):
+            return command.replace(clone[0], f"cd {found['folder']} && ")
+    return command
 
 
 def _fetched(ask: Callable[[str], Fact]) -> str:
