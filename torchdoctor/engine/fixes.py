@@ -113,6 +113,10 @@ class Advice:
             from torchdoctor.engine import packages
 
             command = packages.named(command, self._ask(self._places[0]))
+        if "FILE" in command:
+            from torchdoctor.engine import log_file
+
+            command = log_file.named(command, self._places[0].event, self._facts.transcript.events)
         if " train.py" in command:
             ranked = self._places[0].event.rank is not None
             started = launch.started(command, self._launch, ranked)

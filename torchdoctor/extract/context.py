@@ -397,7 +397,7 @@ def _only(tags: dict[str, int], tag: str, at: int) -> None:
 
 
 def _script(event: Event, transcript: Transcript) -> str:
-    """The script whose module level is the outermost own frame of the failure: its name, or its relative path.
+    """The script whose module level is the outermost own frame of the failure: a name, or a relative path.
 
     Python before 3.9 shows the path that was typed, later ones an absolute one.
     """
