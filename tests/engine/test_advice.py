@@ -473,6 +473,10 @@ IMAGE = (
     ' => ERROR [ 7/11] RUN pip install ./raster\n#12 9.871     File "/opt/conda/lib/python3.10/site-packages/torch/utils/cpp_extension.py", '
     "line 1985, in _get_cuda_arch_flags\n#12 9.871       arch_list[-1] += '+PTX'\n#12 9.871   IndexError: list index out of range\n"
 )
+BCE = (
+    "{}\n/x/aten/src/ATen/native/cuda/Loss.cu:94: operator(): block: [9,0,0], thread: [6,0,0] "
+    "Assertion `input_val >= zero && input_val <= one` failed.\n"
+)
 PEER = (
     "!NCCL_DEBUG=INFO accelerate launch --num_processes 2 fit.py\n"
     "e3a1:14:14 [0] NCCL INFO Channel 00 : 0[40] -> 1[50] via P2P/IPC\n"
@@ -538,6 +542,9 @@ CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (
         (' => ERROR [ 4/9] RUN python warm.py\n#9 3.1 RuntimeError: No CUDA GPUs are available\n', "Move the step that asks for the GPU"),
         (IMAGE, "Name your card's architecture in the Dockerfile"),
         (CUDART.format("torch/__init__.py"), "Reinstall torch with the nvidia-* packages"),
+        (BCE.format("it 9  D nan  G 0.2"), "Find what made the loss NaN"),
+        (BCE.format("it 9  D 0.4  G 0.2"), "Use binary_cross_entropy_with_logits"),
+        (BCE.format("UserWarning: torch.nan_to_num('nan')"), "Use binary_cross_entropy_with_logits"),
     ],
 )  # fmt: skip
 def test_the_surroundings_put_their_fix_first(text: str, start: str, rules: RuleSet) -> None:
