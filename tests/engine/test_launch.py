@@ -78,6 +78,7 @@ def first(text: str, rules: RuleSet) -> Diagnosis:
         ("python train.py --num_workers 0", ONE, "python train.py --num_workers 0"),
         # his own command, with his arguments; one program that starts another takes the variables along
         (f"A=1 {RANKS} 2>&1 | grep WARN", OWN, "A=1 B=2 python fit.py --lr 1 2>&1 | grep WARN"),
+        (f"B=3 {RANKS}", OWN, "B=3 python fit.py --lr 1"),
         ("torchrun --standalone --nproc_per_node=gpu train.py", OWN, "torchrun --standalone --nproc_per_node=4 fit.py --lr 1"),
         (f"A=1 {RANKS}", PROGRAM, "export A=1"),
         ("torchrun --standalone --nproc_per_node=gpu train.py", PROGRAM, None),

@@ -109,9 +109,9 @@ def constant_problem(word: str, constant: object) -> str | None:
             SpecifierSet(str(constant))
         except InvalidSpecifier:
             return f'matches_version takes a specifier such as ">=2.1,<2.6", not {constant!r}'
-    if word == "contains" and not (
+    if word in ("contains", "lacks") and not (
         isinstance(constant, str)
         or (isinstance(constant, list) and all(isinstance(item, str) for item in constant))
     ):
-        return "contains takes a text or a list of texts"
+        return f"{word} takes a text or a list of texts"
     return None

@@ -44,6 +44,9 @@ def named(command: str, ask: Callable[[str], Fact]) -> str:
         if asked:
             return re.sub(_FOLDER, rf"\1--no-cache-dir {asked}", command)
         return _again(command, ask)
+    if "pip show PACKAGE" in command and (installed := as_text(ask("dlopen.loader_package"))):
+        told = torch_extensions.of_module(installed) or installed
+        command = command.replace("pip show PACKAGE", f"pip show {told}")
     package = of_log(ask) if "PACKAGE" in command and re.search(_BLANK, command) else ""
     if package:
         module = package.replace("-", "_")

@@ -135,6 +135,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
 _OWN_NAMES = ("GeForce", "Tesla ", "RTX ", "NVIDIA-SMI", "libcuda.so", "CUDA error", "CUDA out of memory")
 # What is torch's hint or a package's address in a sentence, and not where it was printed.
 _SCRIPT = r"(?:.{0,300}[\\/])?[\w.-]+\.py"
+_AS_TYPED = r"(?:\.{1,2}[\\/])?(?:\w[\w.-]*[\\/])*[\w.-]+\.py"  # a path from where the program was started
 _CELLS = "ipykernel_"  # the folder in which a kernel has its cells as files
 _HINTS = ("hub.docker.com", "/issues/", "https://github.com", "docs.nvidia.com", "pytorch.org/docs")
 # what is not there: "HIP runtime version: N/A" of a table, torch's words for a driver that it did not find
@@ -398,11 +399,15 @@ def _only(tags: dict[str, int], tag: str, at: int) -> None:
 
 
 def _script(event: Event, transcript: Transcript) -> str:
-    """The file name of the script whose module level is the outermost own frame of the failure."""
+    """The script whose module level is the outermost own frame of the failure: a name, or a relative path.
+
+    Python before 3.9 shows the path that was typed, later ones an absolute one.
+    """
     for one in (event, *transcript.events):
         for frame in one.frames:
             if _started(frame):
-                return re.split(r"[\\/]+", frame.file)[-1]
+                typed = pattern(_AS_TYPED).fullmatch(frame.file)
+                return frame.file if typed is not None else re.split(r"[\\/]+", frame.file)[-1]
     return ""
 
 

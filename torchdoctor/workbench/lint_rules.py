@@ -135,7 +135,7 @@ def fits(condition: Condition, known: Mapping[str, str]) -> str | None:
     kind = known.get(name, "text")
     if word in ("known", "absent"):
         return None
-    if word == "contains":
+    if word in ("contains", "lacks"):
         return (
             None
             if kind in _TEXTS or kind == "list"
