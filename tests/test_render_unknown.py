@@ -107,7 +107,7 @@ def test_each_kind_has_its_sentence_and_its_step(item: Reading, sentence: str, s
             "Run the command of the message by itself",
         ),
         ("FileNotFoundError", "[Errno 2] No such file or directory: 'a/b.csv'", "`ls -ld 'a/b.csv'`"),
-        ("FileNotFoundError", "rtsp0 ! sink does not exist", "it took `rtsp0 ! sink` for one"),
+        ("FileNotFoundError", "rtsp0 ! sink does not exist", "what you mean by `rtsp0 ! sink`"),
         ("FileNotFoundError", "[Errno 2] No such file or directory: 'a\\b.csv'", "`dir 'a\\b.csv'`"),
         ("ValueError", "no turn", "python -m pdb"),
         (None, "", "cut off before the last line of the traceback"),

@@ -236,7 +236,8 @@ class Ending(str, Enum):
 class Transcript(Record):
     """All that was read, in order. ``notes`` says what was cut, skipped or guessed on the way.
 
-    ``earlier`` holds the runs before the last one of an input, each with events of its own.
+    ``earlier`` holds the runs before the last one of an input, each with events of its own. ``orders``: of a
+    source whose lines were read in another order than they stand in, the number of each line, as read.
     """
 
     sources: tuple[str, ...]
@@ -247,6 +248,7 @@ class Transcript(Record):
     bytes_read: int = 0
     notes: tuple[str, ...] = ()
     earlier: tuple[Transcript, ...] = ()
+    orders: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
 class Severity(str, Enum):

@@ -479,6 +479,16 @@ IMAGE = (
     ' => ERROR [ 7/11] RUN pip install ./raster\n#12 9.871     File "/opt/conda/lib/python3.10/site-packages/torch/utils/cpp_extension.py", '
     "line 1985, in _get_cuda_arch_flags\n#12 9.871       arch_list[-1] += '+PTX'\n#12 9.871   IndexError: list index out of range\n"
 )
+BCE = (
+    "{}\n/x/aten/src/ATen/native/cuda/Loss.cu:94: operator(): block: [9,0,0], thread: [6,0,0] "
+    "Assertion `input_val >= zero && input_val <= one` failed.\n"
+)
+PEER = (
+    "!NCCL_DEBUG=INFO accelerate launch --num_processes 2 fit.py\n"
+    "e3a1:14:14 [0] NCCL INFO Channel 00 : 0[40] -> 1[50] via P2P/IPC\n"
+    "e3a1:14:14 [0] transport/p2p.cc:238 NCCL WARN failed to open CUDA IPC handle : 217 "
+    "peer access is not supported between these two devices\n"
+)
 CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (most recent call first):\n"
 
 
@@ -495,7 +505,7 @@ CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (
         (MIXED.format(""), "Reboot the machine"),
         (MIXED.format(SLURM), "Start the job again without this node"),
         (MIXED.format(COLAB), "Start a new session"),
-        (NVCC.format(""), "Install the toolkit of torch's own CUDA"),
+        (NVCC.format(""), "Install the CUDA toolkit of the version that torch names"),
         (NVCC.format(SLURM), "Load the cluster's module"),
         (MPS.format("aten::equal"), "Let 'aten::equal' run on the CPU"),
         (GLOBAL_DEPS.format(DIST, "libcufft.so.10"), "Put the folder of libcufft.so.10 on the loader's path"),
@@ -538,6 +548,9 @@ CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (
         (' => ERROR [ 4/9] RUN python warm.py\n#9 3.1 RuntimeError: No CUDA GPUs are available\n', "Move the step that asks for the GPU"),
         (IMAGE, "Name your card's architecture in the Dockerfile"),
         (CUDART.format("torch/__init__.py"), "Reinstall torch with the nvidia-* packages"),
+        (BCE.format("it 9  D nan  G 0.2"), "Find what made the loss NaN"),
+        (BCE.format("it 9  D 0.4  G 0.2"), "Use binary_cross_entropy_with_logits"),
+        (BCE.format("UserWarning: torch.nan_to_num('nan')"), "Use binary_cross_entropy_with_logits"),
     ],
 )  # fmt: skip
 def test_the_surroundings_put_their_fix_first(text: str, start: str, rules: RuleSet) -> None:
@@ -574,6 +587,31 @@ def test_the_surroundings_put_their_fix_first(text: str, start: str, rules: Rule
         (TLS.format(CELL), "%env"),
         # nothing can be installed in a container that does not start
         (CONDITION.format("", "12.8"), "pip install|cuda-compat"),
+        # torch from PyPI is the CPU build on Windows
+        ("(py310) D:\\unet>python train.py\nPyTorch version: 2.0.1\n"
+         "Could not load library cudnn_cnn_infer64_8.dll. Error code 126\n", "force-reinstall"),
+        # torch's own bridge to NumPy is no module to install again
+        ('  File "/home/me/data.py", line 40, in load\nRuntimeError: Numpy is not available\n', "PACKAGE"),
+        # the kernel of an extension fails, and torch's own run
+        ("GPU 0: NVIDIA H20 (arch=9.0)\n"
+         "error in ms_deformable_im2col_cuda: no kernel image is available for execution on the device\n", "pytorch.org|PACKAGE"),
+        # what peer access lacks is no setting of the machine, nor an earlier fault of the program
+        (PEER, "BIOS|CUDA_LAUNCH_BLOCKING|driver|NCCL_DEBUG=INFO NCCL_DEBUG"),
+        ("DataLoader\nOSError: [Errno 12] Cannot allocate memory\n"
+         '  File "/x/lib/python3.12/multiprocessing/popen_fork.py", line 66, in _launch\n    self.pid = os.fork()\n'
+         "OSError: [Errno 12] Cannot allocate memory\n", "ulimit|pids-limit|OMP_NUM_THREADS"),
+        # NCCL has told what it does
+        ("node1:31:84 [2] NCCL INFO Channel 00/0 : 2[2] -> 10[2] [send] via NET/Libfabric/2\nnode1:31:84 [2] NCCL WARN NET/OFI Request "
+         "0x7f completed with error. RC: 103. Error: 4126 (Unresponsive receiver). Completed length: 0\n", "NCCL_DEBUG"),
+        # DeepSpeed, and no DataLoader, pins
+        ('  File "/v/lib/python3.12/site-packages/deepspeed/accelerator/cuda_accelerator.py", line 296, in pin_memory\n'
+         "    return tensor.cpu().pin_memory()\nRuntimeError: CUDA error: invalid argument\n", "DataLoader"),
+        # the card's own number is what this nvcc refused
+        ("RuntimeError: Error building extension 'splat'\nnvcc fatal   : Unsupported gpu architecture 'compute_120'\n",
+         "get_device_capability|/usr/bin/nvcc"),
+        # Windows shares no CUDA memory, whatever is set
+        ("RuntimeError: cuda runtime error (801) : operation not supported at ..\\torch/csrc/generic/StorageSharing.cpp:249\n",
+         "NCCL|LAUNCH_BLOCKING|virtual GPU"),
         # the minimum of a driver never contradicts the reader's own
         ("RuntimeError: The NVIDIA driver on your system is too old (found version 11040).\n"
          "| NVIDIA-SMI 470.10  Driver Version: 470.10  CUDA Version: 11.4 |\n", "CUDA 12 build"),

@@ -35,5 +35,12 @@ def test_a_run_that_is_cut_says_where(rules: RuleSet) -> None:
     assert diagnose(read_text(f"{steps}Training finished.\n"), FactBook(), rules).notes == ()
 
 
+def test_a_run_that_only_began_says_that_nothing_tells_its_end(rules: RuleSet) -> None:
+    began = "node1:4120:4377 [0] NCCL INFO comm 0x55d0 rank 0 nranks 2 cudaDev 0 busId 1000 - Init START\n"
+    (note,) = diagnose(read_text(began), FactBook(), rules).notes
+    assert note.startswith("Nothing here tells how it ended")
+    assert diagnose(read_text("| NVIDIA-SMI 550.54 |\n"), FactBook(), rules).notes == ()
+
+
 if __name__ == "__main__":  # records the answers as they are now, to be reviewed as a diff
     rewrite(PATH, lambda _, lines: answer(lines, load()))

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from torchdoctor.catalog import load
+from torchdoctor.catalog.rule import Condition
 from torchdoctor.catalog.ruleset import RuleSet
 from torchdoctor.engine import FactBook, diagnose
+from torchdoctor.engine.conditions import holds
 from torchdoctor.model import (
     Ending,
     Event,
@@ -398,3 +400,17 @@ def test_what_two_blocks_read_out_of_one_message_is_known_together(tmp_path: Pat
     message = line(0, "the long message of the two: between 3 and 4")
     (diagnosis,) = report_of(rules_of(tmp_path, {"two": body}), message).diagnoses
     assert [fix.do for fix in diagnosis.fixes] == ["Bring 3 to 4."]
+
+
+@pytest.mark.parametrize(
+    ("fact", "told"),
+    [
+        (Fact.known("a.b", "one two"), False),
+        (Fact.known("a.b", "three"), True),
+        (Fact.known("a.b", ("one",)), False),
+        (Fact.absent("a.b", "text"), True),
+        (Fact.unknown("a.b", Reason.NOT_ASKED), None),
+    ],
+)
+def test_lacks_is_the_opposite_of_contains(fact: Fact, told: bool | None) -> None:
+    assert holds(Condition("a.b", "lacks", ("one", "two")), fact) is told

@@ -78,6 +78,7 @@ def first(text: str, rules: RuleSet) -> Diagnosis:
         ("python train.py --num_workers 0", ONE, "python train.py --num_workers 0"),
         # his own command, with his arguments; one program that starts another takes the variables along
         (f"A=1 {RANKS} 2>&1 | grep WARN", OWN, "A=1 B=2 python fit.py --lr 1 2>&1 | grep WARN"),
+        (f"B=3 {RANKS}", OWN, "B=3 python fit.py --lr 1"),
         ("torchrun --standalone --nproc_per_node=gpu train.py", OWN, "torchrun --standalone --nproc_per_node=4 fit.py --lr 1"),
         (f"A=1 {RANKS}", PROGRAM, "export A=1"),
         ("torchrun --standalone --nproc_per_node=gpu train.py", PROGRAM, None),
@@ -234,6 +235,34 @@ def test_two_tasks_that_listen_are_both_rank_0_and_no_rank_is_named(rules: RuleS
     assert twice.rank is None
     once = first(SRUN_TASKS + ENDS, rules)
     assert not any("tasks tried" in fix.do for fix in once.fixes)
+
+
+BARRIER = """\
+Traceback (most recent call last):
+  File "/home/user/lm/run.py", line 64, in <module>
+    dist.barrier()
+  File "/home/user/env/lib/python3.10/site-packages/torch/distributed/distributed_c10d.py", line 3696, in barrier
+    work = default_pg.barrier(opts=opts)
+torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1333, invalid usage
+"""
+REFUSED = """\
+[W socket.cpp:436] [c10d] The server socket has failed to bind to [::]:29511 (errno: 98 - Address already in use).
+[E socket.cpp:472] [c10d] The server socket has failed to listen on any local network address.
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        REFUSED + BARRIER,
+        "srun: job 7 queued and waiting for resources\n" + REFUSED + BARRIER,
+        "accelerate launch --num_processes 8 fit.py\n" + PORT.format(head="") * 2,
+    ],
+)
+def test_a_port_that_this_job_holds_itself_asks_for_one_launcher_a_node(text: str, rules: RuleSet) -> None:
+    found = first(text, rules)
+    assert found.rule == "dist-address-in-use"
+    assert found.fixes[0].do.startswith("Start one launcher on each node")
 
 
 def test_a_check_asks_a_user_of_a_cluster_for_no_root_rights(rules: RuleSet) -> None:

@@ -135,6 +135,29 @@ RuntimeError: CUDA error: no kernel image is available for execution on the devi
     assert any("FLASH_ATTENTION_FORCE_BUILD=TRUE" in run for run in runs)
 
 
+BOARD = """tegra$ python -m bitsandbytes
+/data/venv/lib/python3.10/site-packages/bitsandbytes/cextension.py:34: UserWarning: The installed version of bitsandbytes was compiled without GPU support. 8-bit optimizers, 8-bit multiplication, and GPU quantization are unavailable.
+  warn("The installed version of bitsandbytes was compiled without GPU support. "
+/data/src/bitsandbytes/build/lib/bitsandbytes/libbitsandbytes_cuda122.so
+Linux-5.15.148-tegra-aarch64-with-glibc2.35
+"""
+
+
+def test_a_clone_that_the_log_shows_is_not_made_again(rules: RuleSet) -> None:
+    runs = [fix.run or "" for fix in head(BOARD, rules).fixes]
+    assert any(run.startswith("cd /data/src/bitsandbytes && ") for run in runs)
+    compiled_elsewhere = BOARD.replace("/build/lib/bitsandbytes/libbitsandbytes_cuda122.so", "/csrc/ops.cu")
+    runs = [fix.run or "" for fix in head(compiled_elsewhere, rules).fixes]
+    assert any("git clone " in run for run in runs)
+
+
+def test_torch_without_a_gpu_comes_before_bitsandbytes(rules: RuleSet) -> None:
+    blind = BOARD + "COMPILED_WITH_CUDA = False\nCOMPUTE_CAPABILITIES_PER_GPU = []\n"
+    assert "sees no GPU" in head(blind, rules).fixes[0].do
+    desktop = blind.replace("tegra", "generic").replace("aarch64", "x86_64")
+    assert head(desktop, rules).fixes[0].do.startswith("Make torch see the GPU")
+
+
 def test_no_installed_header_is_to_be_edited(rules: RuleSet) -> None:
     for text in (STD, NOT_HIPIFIED):
         assert not [

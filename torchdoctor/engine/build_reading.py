@@ -80,7 +80,7 @@ _UNSAID = (
 ANNOUNCED = (
     r"^\W*(?:error: subprocess-exited-with-error|ERROR: Failed building |ERROR: Could not build wheels "
     r"|Failed to build |ERROR: Failed to build |error: metadata-generation-failed|The build backend returned"
-    rf"|Call to `[^`\n]+` failed \(exit |{_UNSAID})"
+    rf"|Call to `[^`\n]+` failed \(exit |[^\n]{{1,120}} did not run successfully|{_UNSAID})"
 )
 _PROBLEMS = {"compiler-missing": "missing-tool", "nvcc-missing": "missing-tool"}
 _TOOL = (

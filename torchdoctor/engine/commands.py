@@ -162,7 +162,7 @@ def adapted(
         command = for_root(command)
     if script and "train" in command:
         command = re.sub(r"(?<![\w./-])train\.py\b", script.replace("\\", r"\\"), command)
-        module = script.removesuffix(".py")
+        module = re.split(r"[\\/]", script)[-1].removesuffix(".py")
         if module.isidentifier():
             command = re.sub(r"\b(import|from) train\b", rf"\1 {module}", command)
     if "dockerfile" in seen.get("runtime", ()):

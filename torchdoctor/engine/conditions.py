@@ -16,7 +16,7 @@ class ConditionError(TorchdoctorError):
 def holds(condition: Condition, fact: Fact) -> bool | None:
     """True, False, or None when it cannot be told.
 
-    Of a fact that is ABSENT, which was looked for and is not there, only ``absent`` and ``lacks`` hold.
+    A fact that is ABSENT was looked for and is not there: every word but ``absent`` and ``lacks`` is false.
     """
     if fact.state is State.UNKNOWN:
         return None
@@ -36,14 +36,12 @@ def _apply(condition: Condition, value: FactValue) -> bool | None:
         return value == constant and isinstance(value, bool) == isinstance(constant, bool)
     if word == "in":
         return isinstance(constant, tuple) and value in constant
-    if word == "contains":
+    if word in ("contains", "lacks"):
         wanted = constant if isinstance(constant, tuple) else (constant,)
-        if isinstance(value, str):
-            return all(str(item) in value for item in wanted)
-        return isinstance(value, tuple) and all(item in value for item in wanted)
-    if word == "lacks":
-        wanted = constant if isinstance(constant, tuple) else (constant,)
-        return isinstance(value, (str, tuple)) and not any(str(item) in value for item in wanted)
+        if not isinstance(value, (str, tuple)):
+            return False
+        found = [str(item) in value if isinstance(value, str) else item in value for item in wanted]
+        return all(found) if word == "contains" else not any(found)
     if word in ("at_least", "below"):
         try:
             reached = order_key(value) >= order_key(constant)

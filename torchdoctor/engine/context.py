@@ -137,7 +137,8 @@ def without_own_code(live: list[Finding], transcript: Transcript) -> list[Findin
     """The findings, less that the user's own code raised what another rule of the same process tells better.
 
     Whatever wraps such an exception (a DataLoader, spawn, a compiler) tells it, too; a launcher is another
-    process, and says only that a child ended.
+    process, and says only that a child ended. A program that raises another's error again in words of its own
+    tells that one: a rule knows the message that it quotes.
     """
     own = next((finding for finding in live if finding.rule.id == OWN_CODE), None)
     if own is None:
@@ -150,10 +151,17 @@ def without_own_code(live: list[Finding], transcript: Transcript) -> list[Findin
         for one in finding.occurrences
     }
     told = {one.event.id for finding in live if finding is not own for one in finding.occurrences}
+    again = {
+        one.event.id
+        for finding in live
+        if finding is not own and finding.rule.severity is Severity.FATAL
+        for one in finding.occurrences
+    }
     left = [
         one
         for one in own.occurrences
         if one.event.rank not in ranks
+        and one.event.id not in again
         and not any(
             outer.id in told
             for outer in outers([one.event], transcript)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 # what tells of ranks without being printed by one
 _OF_MANY = (EventKind.LAUNCHER, EventKind.SCHEDULER, EventKind.STACK, EventKind.NCCL, EventKind.WATCHDOG)
 
+_OPEN = "Nothing here tells how it ended. If it still runs and does not get on: torchdoctor hang --all"
 _LAST = 3  # events at the end of a log that was cut in the middle
 # a log that was written without its standard error is what a person has who wonders
 _NOTHING = "The input holds no text. Python writes its errors to standard error: train.py > train.log 2>&1"
@@ -50,6 +51,15 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     Asks ``facts`` only for what the conditions of matching rules name. The other runs are judged by the text
     alone, and each is told in a note. Never raises for anything that stands in it.
     """
+    report = _diagnosed(transcript, facts, rules)
+    if transcript.orders:
+        from torchdoctor.engine.turned import as_it_stands
+
+        return as_it_stands(report, transcript.orders)
+    return report
+
+
+def _diagnosed(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     if not transcript.earlier:
         report = _judged(transcript, facts, rules)
         if report.outcome is Outcome.UNRECOGNISED and says_nothing_of_its_program(transcript):
@@ -69,7 +79,12 @@ def diagnose_runs(transcript: Transcript, facts: FactBook, rules: RuleSet) -> li
     from torchdoctor.engine.runs import with_runs
 
     parts = [*transcript.earlier, transcript]
-    return with_runs([_judged(run, facts, rules) for run in parts], parts)
+    reports = with_runs([_judged(run, facts, rules) for run in parts], parts)
+    if not transcript.orders:
+        return reports
+    from torchdoctor.engine.turned import as_it_stands
+
+    return [as_it_stands(report, transcript.orders) for report in reports]
 
 
 def _taken_for_torch(report: Report, transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
@@ -138,10 +153,10 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
 
 
 def _cut_off(transcript: Transcript) -> list[str]:
-    """For a run that trained to the last of its lines, that nothing tells how it ended."""
+    """For a run of which nothing tells how it ended: how far it came, or what helps if it hangs."""
     last = next((one for one in reversed(transcript.events[-_LAST:]) if is_step(one.text)), None)
     if last is None:
-        return []
+        return [_OPEN] if log_value("log.torch_seen", transcript) else []
     from torchdoctor.engine.clocks import steps_in
 
     at = " ".join(f"{word} {number}" for word, number in steps_in(last.text)) or f"line {last.line}"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from torchdoctor.engine.finding import Finding
     from torchdoctor.engine.sequences import Position
 
+_LOST = frozenset((STORE_LOST, "gloo-peer-lost", "nccl-remote-error"))
 # what a rank itself prints, as opposed to its launcher, its scheduler or its machine
 _OF_A_RANK = (EventKind.EXCEPTION, EventKind.DEVICE_ASSERT, EventKind.CRASH)
 
@@ -277,7 +278,7 @@ def _narrow(case: Incident, failures: dict[int, Failure] | None = None, remark: 
         return _answer(case, left, by + remark)
     if len(left) < len(ranks):
         why.append(by)
-    for narrow in (_by_steps, _by_numbers, _by_lines):
+    for narrow in (_by_steps, _by_numbers, _by_waits, _by_lines):
         fewer, how = narrow(case, failures, left)
         if len(fewer) == 1:
             return _answer(case, fewer, how + remark)
@@ -338,6 +339,15 @@ def _by_numbers(case: Incident, failures: dict[int, Failure], ranks: list[int]) 
         return ranks, ""
     lowest = min(told.values())
     return [rank for rank in ranks if told[rank] == lowest], "sequence numbers of collectives"
+
+
+def _by_waits(case: Incident, failures: dict[int, Failure], ranks: list[int]) -> tuple[list[int], str]:
+    """A rank that gave up waiting ended itself; a connection is lost when the process behind it has ended."""
+    lost = [rank for rank in ranks if _LOST & case.said.get(rank, {}).keys()]
+    gave_up = [rank for rank in ranks if rank not in lost and waits(failures[rank].event)]
+    if not gave_up or len(gave_up) + len(lost) < len(ranks):
+        return ranks, ""
+    return gave_up, "the others lost their connection when it gave up waiting"
 
 
 def _by_lines(case: Incident, failures: dict[int, Failure], ranks: list[int]) -> tuple[list[int], str]:

@@ -54,7 +54,7 @@ class Advice:
                 told = [self._told(condition) for condition in conditional.when]
                 if rank is None or False in told or not commands.fits(conditional.fix.run or "", self._seen):
                     continue
-                if not commands.speaks(conditional.fix.do, self._seen):
+                if not commands.speaks(conditional.fix.do, self._seen) or self._was_run(conditional.fix.run):
                     rank = 2  # only where there is no other
                 texts = (filled(conditional.fix, self._values(item), sizes) for item in self._places)
                 fix = next(filter(None, texts), None) or self._without_command(conditional.fix, sizes)
@@ -101,12 +101,20 @@ class Advice:
     def decides(self, command: str | None) -> str | None:
         """The command that settles the cause, with the values of the message; None where one is unknown."""
         command = commands.for_a_user(command or "", self._seen)
+        if self._was_run(command):
+            return None
         if command and search(
             _NOT_STARTED, self._places[0].event.text[:400], "daemon", "OCI", "nvidia-container"
         ):
             command = commands.of_host(command)
         fix = filled(Fix("", command, "safe"), self._values(self._places[0])) if command else None
         return self.command(fix.run) if fix is not None else None
+
+    def _was_run(self, command: str | None) -> bool:
+        """Would a command do no more than the run that the text is of: let NCCL tell what it does?"""
+        if not (command or "").startswith("NCCL_DEBUG=INFO torchrun "):
+            return False
+        return " NCCL INFO " in str(self._ask(self._places[0])("log.text").value or "")
 
     def command(self, command: str | None) -> str | None:
         """A command of the rule in this reader's shell; None where it is not for his platform."""
@@ -118,6 +126,10 @@ class Advice:
             from torchdoctor.engine import packages
 
             command = packages.named(command, self._ask(self._places[0]))
+        if "FILE" in command:
+            from torchdoctor.engine import log_file
+
+            command = log_file.named(command, self._places[0].event, self._facts.transcript.events)
         if " train.py" in command:
             ranked = self._places[0].event.rank is not None
             started = launch.started(command, self._launch, ranked)

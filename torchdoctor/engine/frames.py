@@ -16,8 +16,20 @@ MOST_EVENTS = 8
 
 # as torch.multiprocessing.spawn counts its processes: "-- Process 1 terminated with the following error:"
 SPAWNED = "-- Process "
-# nobody's code: what other packages wrap their functions in
-_PLUMBING = frozenset({"torch", "python", "typing_extensions", "decorator", "attrs", "wrapt"})
+# nobody's code: what other packages wrap their functions in, or are installed by
+_PLUMBING = frozenset(
+    {
+        "torch",
+        "python",
+        "typing_extensions",
+        "decorator",
+        "attrs",
+        "wrapt",
+        "pip",
+        "setuptools",
+        "pyproject_hooks",
+    }
+)
 
 
 def user_frame(event: Event, transcript: Transcript, others: Iterable[Event] = ()) -> Frame | None:

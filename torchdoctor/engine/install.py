@@ -146,7 +146,10 @@ def _build(
     if variant == "same" and not version:
         return None
     if variant == "same":
-        return f"torch=={version.partition('+')[0]}", _index_of(version)
+        source = _index_of(version) or _index_of_cuda(ask)
+        if not source and "windows" in system and "+" not in version:
+            return None  # PyPI's wheel for Windows is the CPU build
+        return f"torch=={version.partition('+')[0]}", source
     if variant == "cpu":
         return _STACK, f"{_INDEX}cpu"
     if variant in ("amd", "rocm", "vega"):
@@ -224,6 +227,12 @@ def _index_of(version: str) -> str:
     """The index that a build of torch came from, by the tag of its version; "" for that of PyPI."""
     tag = version.partition("+")[2]
     return _INDEX + tag if re.fullmatch(r"cu\d+|cpu|xpu|rocm[\d.]+", tag) else ""
+
+
+def _index_of_cuda(ask: Callable[[str], Fact]) -> str:
+    """The index of the build for the CUDA that torch says it has; "" where that is not known."""
+    tag = "cu" + as_text(ask("torch.cuda")).replace(".", "")
+    return _INDEX + tag if tag in _INDEXES else ""
 
 
 def _companion(package: str, version: str) -> tuple[str, str] | None:

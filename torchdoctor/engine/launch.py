@@ -126,7 +126,8 @@ def started(command: str, launch: Launch, ranked: bool) -> str | None:
     if told.startswith(_OF_ONE):
         return command if own is None else command.replace("train.py", own["rest"])
     if launch.own and not elsewhere:
-        return f"{found['set'].removeprefix('export ')}{launch.own}{found['rest']}"
+        settings = found["set"].removeprefix("export ")
+        return f"{settings}{_without(launch.own, settings)}{found['rest']}"
     if not elsewhere and not launch.other and not nameless:
         return f"{found['set']}{launch.begin} train.py{found['rest']}"
     if not told or found["rest"]:
@@ -135,6 +136,16 @@ def started(command: str, launch: Launch, ranked: bool) -> str | None:
     if launch.begin == "deepspeed" and not settings.startswith(_TAKEN_ALONG):
         return f"printf '%s\\n' {settings} >> ~/.deepspeed_env"
     return f"export {settings}"
+
+
+def _without(own: str, settings: str) -> str:
+    """The reader's command without those variables before it that the settings name: the last one counts."""
+    names = re.findall(r"(\w+)=", settings)
+    begin = re.match(r"(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|[^\s;&|']*) )*", own)
+    kept = begin[0] if begin is not None else ""
+    for name in names:
+        kept = re.sub(rf"\b{name}=(?:'[^']*'|\"[^\"]*\"|[^\s;&|']*) ", "", kept)
+    return kept + own[begin.end() if begin is not None else 0 :]
 
 
 def local_rank(do: str, launch: Callable[[], Launch]) -> str:

@@ -37,9 +37,18 @@ def chains(
 
     A follows from B when B's rule leads to A's, or when A stands on an exception that wraps or chains one
     on which B stands. Where two lead to each other, the better by ``key`` is the head; of
-    consequences the one that was stamped first, since ranks write into one log with delay.
+    consequences the one that was stamped first, since ranks write into one log with delay, else the
+    one whose rule names the other.
     """
-    ordered = _by_clock(sorted(findings, key=key))
+    ordered, stamped = _by_clock(sorted(findings, key=key))
+
+    def before(one: Finding, other: Finding) -> bool:
+        untold = one.role is other.role is Role.CONSEQUENCE and not {one.rule.id, other.rule.id} <= stamped
+        named = other.rule.id in rules.leads_to(one.rule.id), one.rule.id in rules.leads_to(other.rule.id)
+        if untold and named[0] != named[1]:
+            return named[0]
+        return ordered.index(one) < ordered.index(other)
+
     reach = {finding.rule.id: consequences(finding.rule.id, rules) for finding in ordered}
     inner: dict[str, set[int]] = {}
     for finding in ordered:
@@ -58,16 +67,10 @@ def chains(
         for finding in ordered
     }
     under: dict[str, set[str]] = {finding.rule.id: _closure(finding.rule.id, graph) for finding in ordered}
-    heads: list[Finding] = []
-    for finding in ordered:
-        above = [
-            other for other in ordered if other is not finding and finding.rule.id in under[other.rule.id]
-        ]
-        mutual = [other for other in above if other.rule.id in under[finding.rule.id]]
-        if len(above) == len(mutual) and all(
-            ordered.index(other) > ordered.index(finding) for other in mutual
-        ):
-            heads.append(finding)
+    heads = _heads(ordered, under, before)
+    covered = {name for head in heads for name in (head.rule.id, *under[head.rule.id])}
+    if any(finding.rule.id not in covered for finding in ordered):  # three that lead round in a circle
+        heads = _heads(ordered, under, lambda one, other: ordered.index(one) < ordered.index(other))
     taken = {head.rule.id for head in heads}
     result: list[tuple[Finding, list[Finding]]] = []
     for head in heads:
@@ -77,8 +80,25 @@ def chains(
     return result
 
 
-def _by_clock(ordered: list[Finding]) -> list[Finding]:
-    """The same order, in which consequences that carry times stand by these, in the places they had."""
+def _heads(
+    ordered: list[Finding], under: dict[str, set[str]], before: Callable[[Finding, Finding], bool]
+) -> list[Finding]:
+    """Those that follow from nothing, and of those that follow from each other the one before the others."""
+    heads: list[Finding] = []
+    for finding in ordered:
+        above = [
+            other for other in ordered if other is not finding and finding.rule.id in under[other.rule.id]
+        ]
+        mutual = [other for other in above if other.rule.id in under[finding.rule.id]]
+        if len(above) == len(mutual) and all(before(finding, other) for other in mutual):
+            heads.append(finding)
+    return heads
+
+
+def _by_clock(ordered: list[Finding]) -> tuple[list[Finding], frozenset[str]]:
+    """The same order, in which consequences that carry times stand by these, in the places they had; and
+    which these are.
+    """
     stamps = {
         finding.rule.id: min(times)
         for finding in ordered
@@ -87,10 +107,10 @@ def _by_clock(ordered: list[Finding]) -> list[Finding]:
         and len(times) == len(finding.occurrences)
     }
     if len(stamps) < 2 or len({len(time.partition(".")[0]) for time in stamps.values()}) > 1:
-        return ordered
+        return ordered, frozenset()
     timed = [finding for finding in ordered if finding.rule.id in stamps]
     earlier = iter(sorted(timed, key=lambda finding: stamps[finding.rule.id]))
-    return [next(earlier) if finding.rule.id in stamps else finding for finding in ordered]
+    return [next(earlier) if finding.rule.id in stamps else finding for finding in ordered], frozenset(stamps)
 
 
 def _closure(start: str, graph: dict[str, list[Finding]]) -> set[str]:

@@ -16,6 +16,12 @@ from torchdoctor.model import Fact
 _NAMED_BY = ("dlopen.loader_package", "kernel.package", "event.raised_in", "build.package", "match.package")
 _BLANK = r"(?<![\w$.-])PACKAGE(?![\w=])"
 _FOLDER = r"(\bpip install (?:-(?!e )\S+ )*)\.(?=\s|$)"
+_CLONE = (
+    r"git clone (?:--\w+ (?:\d+ |v?[\d.]+ )?)*https?://\S+/(?P<name>[\w.-]+?)(?:\.git)? && cd (?P=name) && "
+)
+# what lies in the folder of a clone; sources of a wheel's kernels are named by the machine that compiled them
+_IN_CLONE = r"(?P<folder>(?:/|~/)(?:[\w.+-]+/){0,20}NAME)/(?:NAME/|build/|setup\.py\b)"
+_NO_CLONE = ("-packages", ".egg", "/pip-", "/.cache/", "/__w/", "/runner/")
 # torch.utils.cpp_extension.load and load_inline; what shows that CMake was started by an installer
 _WHILE_RUNNING = ("cpp_extension.py:_jit_compile", "cpp_extension.py:load")
 _BY_PIP = ("setup.py", "pip ", "site-packages/setuptools", "running build", "pyproject")
@@ -30,13 +36,18 @@ def of_log(ask: Callable[[str], Fact]) -> str:
 
 
 def named(command: str, ask: Callable[[str], Fact]) -> str:
-    """The command with the package of the log, and with what pip was asked for in place of a folder."""
+    """The command with the package of the log, its clone, and what pip was asked for in place of a folder."""
+    if "git clone " in command:
+        command = _in_clone(command, ask)
     if " ." in command and re.search(_FOLDER, command):
         asked = _fetched(ask)
         if asked:
             return re.sub(_FOLDER, rf"\1--no-cache-dir {asked}", command)
         return _again(command, ask)
     command = _as_asked(command, ask)
+    if "pip show PACKAGE" in command and (installed := as_text(ask("dlopen.loader_package"))):
+        told = torch_extensions.of_module(installed) or installed
+        command = command.replace("pip show PACKAGE", f"pip show {told}")
     package = of_log(ask) if "PACKAGE" in command and re.search(_BLANK, command) else ""
     if package:
         module = package.replace("-", "_")
@@ -57,6 +68,18 @@ def _as_asked(command: str, ask: Callable[[str], Fact]) -> str:
         return command
     word = as_text(ask("build.requirement"))
     return f"{head} {word}" if "=" in word and torch_extensions.normal(last) in word.lower() else command
+
+
+def _in_clone(command: str, ask: Callable[[str], Fact]) -> str:
+    """The command in the clone of the reader's that the log shows, in place of a second one."""
+    clone = re.search(_CLONE, command)
+    if clone is None:
+        return command
+    form = _IN_CLONE.replace("NAME", re.escape(clone["name"]))
+    for found in re.finditer(form, as_text(ask("log.text"))):
+        if not any(part in found["folder"] for part in _NO_CLONE):
+            return command.replace(clone[0], f"cd {found['folder']} && ")
+    return command
 
 
 def _fetched(ask: Callable[[str], Fact]) -> str:

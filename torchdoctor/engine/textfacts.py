@@ -8,10 +8,11 @@ from torchdoctor.extract import once_a_text
 from torchdoctor.extract.progress import moves
 from torchdoctor.intake.frames import BUILT_ON_TORCH
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, RelationKind, Transcript
-from torchdoctor.patterns import Patterns
+from torchdoctor.patterns import Patterns, search
 
 NEIGHBOURS = 200
 _FEW = 4  # events
+_NAN = r"(?<![\w.'\"/(-])(?:nan|NaN)(?![\w.'\"/(-])"  # a number, and no name
 _LACKING = ("cannot import name", " has no attribute ", " is not a package")
 
 
@@ -39,6 +40,7 @@ FACTS = {
     "event.inner": "text: class and message of the exception that it wraps, as that of a worker",
     "event.before": "text: up to 200 earlier events",
     "event.after": "text: up to 200 later events",
+    "event.nan_before": "bool: a number that was printed before it is NaN",
     "event.after_progress": "bool: training steps were printed before it",
     "log.text": "text: everything that was read as an event",
     "log.torch_seen": "bool: something in the text belongs to torch",
@@ -208,6 +210,10 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
     if key == "after_progress":
         earlier = transcript.events[max(0, event.id - NEIGHBOURS) : event.id]
         return sum(item.kind is EventKind.LOG and moves(item.text) for item in earlier) >= 2
+    if key == "nan_before":
+        lines = transcript.events[max(0, event.id - NEIGHBOURS) : event.id]
+        printed = (item.text for item in lines if item.kind is EventKind.LOG)
+        return any(search(_NAN, text, "nan", "NaN") is not None for text in printed)
     frames = frames_of(event, transcript)
     if key == "frames":
         return _frame_text(frames)

@@ -136,6 +136,7 @@ _OWN_NAMES = ("GeForce", "Tesla ", "RTX ", "NVIDIA-SMI", "libcuda.so", "CUDA err
 # What is torch's hint or a package's address in a sentence, and not where it was printed.
 _FAILED = r"(?m)^\s*([\w./-]{1,200}\.py) FAILED\s*$"  # the box of torchelastic
 _SCRIPT = r"(?:.{0,300}[\\/])?[\w.-]+\.py"
+_AS_TYPED = r"(?:\.{1,2}[\\/])?(?:\w[\w.-]*[\\/])*[\w.-]+\.py"  # a path from where the program was started
 _CELLS = "ipykernel_"  # the folder in which a kernel has its cells as files
 _HINTS = ("hub.docker.com", "/issues/", "https://github.com", "docs.nvidia.com", "pytorch.org/docs")
 # what is not there: "HIP runtime version: N/A" of a table, torch's words for a driver that it did not find
@@ -350,6 +351,8 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
         device.pop("apple", None)
     if "jupyter" in runtime and "kaggle" not in runtime and "<ipython-input" in text.text:
         at = text.text.find("/usr/local/lib/python3")  # where Colab keeps its packages
+        if at < 0 and all(path.startswith(("/usr/lib/python3", "<ipython-input")) for path in text.paths):
+            at = text.text.find("/usr/lib/python3")  # a person's own packages would lie in a home or venv
         if at >= 0 and not {"aarch64", "jetson"} & seen["board"].keys():
             runtime.setdefault("colab", at)
     if "dockerfile" in runtime:  # a container that runs can be started again with other options
@@ -399,11 +402,15 @@ def _only(tags: dict[str, int], tag: str, at: int) -> None:
 
 
 def _script(event: Event, transcript: Transcript) -> str:
-    """The file name of the script whose module level is the outermost own frame of the failure."""
+    """The script whose module level is the outermost own frame of the failure: a name, or a relative path.
+
+    Python before 3.9 shows the path that was typed, later ones an absolute one.
+    """
     for one in (event, *transcript.events):
         for frame in one.frames:
             if _started(frame):
-                return re.split(r"[\\/]+", frame.file)[-1]
+                typed = pattern(_AS_TYPED).fullmatch(frame.file)
+                return frame.file if typed is not None else re.split(r"[\\/]+", frame.file)[-1]
     failed = (pattern(_FAILED).search(one.text) for one in transcript.events if ".py FAILED" in one.text)
     return next((found[1] for found in failed if found is not None), "")
 

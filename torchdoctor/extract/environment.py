@@ -63,7 +63,9 @@ _SOURCES = {
     "told": r"(?:PyTorch version \(|\btorch \S{1,40}, yours is )(?P<version>\d+\.\d+\.\d+(?:\+\w+)?)",
     "built": r"CUDA used to build PyTorch: (?P<cuda>\S+)",
     "built-rocm": r"ROCM used to build PyTorch: (?P<hip>\S+)",
-    "available": r"(?:Is CUDA available: |torch\.cuda\.is_available\(\)[ =:)]+)(?P<value>True|False|Yes|No)",
+    "available": r"(?:Is CUDA available: |torch\.cuda\.is_available\(\)[ =:)]+)(?P<value>True|False|Yes|No)"
+    # python -m bitsandbytes, 0.38 to 0.42 and later
+    r"|(?P<nothing>COMPUTE_CAPABILITIES_PER_GPU = \[\]|(?:Torch|PyTorch) says CUDA is not available)",
     "torch-cuda": r"torch\.version\.cuda[\s=:'\"]+(?P<cuda>\d+\.\d+)",
     "built-in": r"torch_extensions[\\/]+py\d+_cu(?P<major>\d\d)(?P<minor>\d)\b",
     "arch": r"(?:supports CUDA capabilities|arch[_ ]list\S{0,20}[\s=:\[]{1,8})"
@@ -365,6 +367,8 @@ _READERS: tuple[tuple[str, Callable[[str, Event, _Found], None]], ...] = (
     ("used to build PyTorch", _built),
     ("Is CUDA available", _AVAILABLE),
     ("is_available()", _AVAILABLE),
+    ("says CUDA is not", _AVAILABLE),
+    ("CAPABILITIES_PER_GPU", _AVAILABLE),
     ("torch.version.cuda", _torch_cuda),
     ("torch_extensions", _folder_cuda),
     ("sm_", _arch),

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from torchdoctor.extract import Found
-from torchdoctor.model import Event, Frame, Transcript
+from torchdoctor.model import Event, EventKind, Frame, Transcript
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
@@ -19,16 +19,22 @@ FACTS: dict[str, str] = {
 }
 # "(nms_cuda at /vision/torchvision/csrc/cuda/nms_cuda.cu:127)", "file ./engine/src/utils/memory.cu line 32"
 _SOURCE = (
-    r"(?<![\w.@-])((?:\.{0,2}/)?(?:[\w.+-]{1,80}/){1,20})[\w.+-]{1,80}\.(?:cu|cuh|hip|cpp|cc)"
-    r"[: ,]{1,2}(?:line )?\d"
+    r"(?<![\w.@-])((?:\.{0,2}/)?(?:[\w.+-]{1,80}/){1,20})[\w.+-]{1,80}\.(?:cuh?|hip|cpp|cc|hp?p?)"
+    r"(?:[: ,]{1,2}(?:line )?\d|$)"
 )
+# a folder of an unpacked release: flashinfer-0.1.4+cu121torch2.4
+_RELEASE = r"-(\d+\.\d+(?:\.\d+)?)[\w.+]*$"
+# what torch itself says, or thrust for it
+_WORDS_OF_TORCH = r"(?:CUDA|HIP|CUDA driver) error: |cuda runtime error \(|THCudaCheck |cudaError[A-Z]"
 # "frame #1: nms_cuda(…) + 0x710 (0x7f in /…/torchvision/_C.so)"
 _LIBRARY = r"\bin (/[^\s()]{1,300}\.(?:so|pyd)[\w.]*)\)"
 _OPERATOR = r"\btorch\.ops\.(\w{1,60})\."
 _MODULE = r"(?<![\w.])(?:_[A-Za-z]\w{0,60}|ext_module|\w{1,60}_(?:cuda|gpu|ext))\.\w{1,80}\("
 _EGG = r"(\w[\w.]{0,60})-(\d+\.\d+(?:\.\d+)?)[\w.+]*-py\d\.\d+"
 # folders that a project keeps its sources in, and those of torch itself
-_SOURCES = frozenset({"csrc", "src", "ops", "cuda", "kernels", "cpp", "lib", "include", "layers", "hip"})
+_SOURCES = frozenset(
+    {"csrc", "src", "ops", "cuda", "kernels", "cpp", "lib", "include", "layers", "hip", "third_party"}
+)
 _OF_TORCH = (
     "aten/",
     "ATen/",
@@ -45,6 +51,7 @@ _TORCH_OPERATORS = frozenset(
     {"aten", "prims", "prim", "profiler", "c10d", "c10d_functional", "quantized", "inductor"}
 )
 _COMPANIONS = frozenset({"torchvision", "torchaudio"})
+_NOBODY_S = ("", "torch", "triton", "python")
 _PACKAGES = ("site-packages", "dist-packages")
 _EVERYBODY_S = frozenset(
     {"home", "root", "tmp", "work", "workspace", "opt", "build", "usr", "app", "mnt", "data"}
@@ -55,28 +62,33 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """The package that the sources, the native frames or the line that raised name; not torch."""
     libraries = [found[1] for found in pattern(_LIBRARY).finditer(event.text)]
     of_egg = next(filter(None, (pattern(_EGG).search(path) for path in libraries)), None)
-    name = _of_sources(event.text) or next(filter(None, map(_of_library, libraries)), "")
-    if not name and event.frames:
-        name = _of_line(event.frames[-1])
+    name, release = _of_sources(event.text)
+    if of_egg is not None and of_egg[1] == (name or of_egg[1]):
+        name, release = of_egg[1], of_egg[2]
+    name = name or next(filter(None, map(_of_library, libraries)), "") or _of_frames(event)
     if name:
         yield "package", name
         if name not in _COMPANIONS:
             yield "extension", name
-        if of_egg is not None and of_egg[1] == name:
-            yield "release", of_egg[2]
+        if release:
+            yield "release", release
 
 
-def _of_sources(text: str) -> str:
-    """The project in whose tree the source file lies that the message names."""
-    for found in pattern(_SOURCE).finditer(text):
+def _of_sources(text: str) -> tuple[str, str]:
+    """The project in whose tree the source file lies that the message names, and its release."""
+    for found in pattern(_SOURCE).finditer(text.replace("\\", "/")):
         if any(mark in found[1] for mark in _OF_TORCH):
-            return ""
+            return "", ""
         folders = [part for part in found[1].split("/") if part not in ("", ".", "..")]
+        installed = next((at for at, part in enumerate(folders) if part in _PACKAGES), None)
+        if installed is not None:
+            return next(iter(folders[installed + 1 :]), ""), ""
         at = next((at for at, part in enumerate(folders) if part in _SOURCES), 0)
         name = folders[at - 1] if at else ""
-        if name and name not in _EVERYBODY_S and not name.startswith("pip-"):
-            return name
-    return ""
+        if name and name not in _EVERYBODY_S and not name.startswith("pip-") and not name.endswith("-src"):
+            release = pattern(_RELEASE).search(name)
+            return (name, "") if release is None else (name[: release.start()], release[1])
+    return "", ""
 
 
 def _of_library(path: str) -> str:
@@ -91,11 +103,31 @@ def _of_library(path: str) -> str:
     return re.split(r"[.-]", rest[0])[0] if rest else ""
 
 
+def _of_frames(event: Event) -> str:
+    """The package whose line raised it: by what the line calls, else by the message, which is not torch's."""
+    frames = list(event.frames)
+    if len(frames) > 1 and frames[-1].file.replace("\\", "/").endswith("torch/_ops.py"):
+        frames.pop()  # an operator that the line before calls
+        called = frames[-1]
+        if called.package not in _NOBODY_S and "torch.ops" not in called.code and "aten" not in called.code:
+            return called.package
+    if not frames:
+        return ""
+    name = _of_line(frames[-1])
+    if (
+        not name
+        and event.kind is EventKind.EXCEPTION
+        and not pattern(_WORDS_OF_TORCH).search(event.text[:400])
+    ):
+        name = frames[-1].package if frames[-1].package not in _NOBODY_S else ""
+    return name
+
+
 def _of_line(frame: Frame) -> str:
     """The package whose operator or compiled module the line calls."""
     operator = pattern(_OPERATOR).search(frame.code)
     if operator is not None and operator[1] not in _TORCH_OPERATORS:
         return operator[1] if not operator[1].startswith("_") else frame.package
-    if frame.package not in ("", "torch", "python") and pattern(_MODULE).search(frame.code):
+    if frame.package not in _NOBODY_S and pattern(_MODULE).search(frame.code):
         return frame.package
     return ""

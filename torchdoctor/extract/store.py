@@ -1,12 +1,16 @@
-"""Whether a wait at the rendezvous store was that for the ranks to meet, or one in the middle of a run."""
+"""Whether a wait at the rendezvous store was that for the ranks to meet, or one in the middle of a run.
+
+And which ranks said that they come to it: Lightning's processes announce themselves.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from torchdoctor.extract import Found, once_a_text, untold
 from torchdoctor.extract.progress import is_step
-from torchdoctor.model import Event, Transcript
+from torchdoctor.model import Event, EventKind, Transcript
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
@@ -17,6 +21,9 @@ FACTS: dict[str, str] = {
     "store.in_file": "bool: the ranks were to meet in a file, init_method='file://…'",
     "store.file": "str: the path of that file",
     "store.url": "str: the address that was asked, where an init_method or an option of the text gives it: tcp://…",
+    "store.ranks_absent": "int: how many ranks did not announce themselves where others, with rank 0, did it "
+    "more than once and the ranks did not meet",
+    "store.met_anyway": "bool: after the port was refused a collective ran; who listens on it is of this job",
 }
 
 # the line of the socket stands under every wait at the store: the meeting of the ranks, a barrier of the
@@ -33,6 +40,15 @@ _ASKED_PORT = r"[^\d]{1,3}(?P<port>\d{1,5})"
 # an init_method, an option or a message of the meeting in the same line; without a path where it is joined
 _FILE = r"""\bfile:(?://)?(?P<path>/[\w./~@%+-]{2,200}|[A-Za-z]:/[\w./~@%+-]{2,200})?(?=["'\s),]|$)"""
 _MEETING = ("init_method", "init_process_group", "dist_url", "dist-url", "istributed init", "rendezvous")
+# PyTorch Lightning: "initializing ddp: GLOBAL_RANK: 1, MEMBER: 2/8", behind the head of a logger
+_ANNOUNCES = r"(?P<head>[^\n]{0,200})GLOBAL_RANK: (?P<rank>\d{1,6}), MEMBER: \d{1,6}/(?P<world>\d{1,6})"
+_MET = " processes registered. Starting"
+_REFUSED = "The server socket has failed to "
+_COLLECTIVES = frozenset((
+    "all_reduce", "all_gather", "all_gather_into_tensor", "all_gather_object", "barrier", "broadcast",
+    "broadcast_object_list", "reduce", "reduce_scatter", "reduce_scatter_tensor", "gather", "scatter",
+    "all_to_all", "all_to_all_single", "_verify_param_shape_across_processes",
+))  # fmt: skip
 _OWN = ("127.", "localhost", "::1", "0.0.0.0")
 _STARTING = (
     "init_process_group", "_rendezvous_helper", "_create_c10d_store", "rendezvous.py", "rendezvous_handler",
@@ -57,6 +73,11 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield "in_file", True
         if file:
             yield "file", file
+    if _met_anyway(transcript):
+        yield "met_anyway", True
+    absent = _ranks_absent(transcript)
+    if absent:
+        yield "ranks_absent", absent
     if _NOT_STATIC in event.text:
         yield untold(
             "store.waits_for", event, "what failed: only how the launcher was started is in the text"
@@ -93,6 +114,45 @@ def _file(transcript: Transcript) -> str | None:
             shown = pattern(_FILE).search(line[:_LINE_CHARS])
             found = (shown["path"] or found or "") if shown is not None else found
     return found
+
+
+@once_a_text
+def _ranks_absent(transcript: Transcript) -> int:
+    """How many ranks of one start never came while others came twice; 0 where that is not so.
+
+    A node's own log holds its ranks alone, once for each start; rank 0 is on one node only.
+    """
+    shown: Counter[tuple[str, int]] = Counter()
+    world = 0
+    for event in transcript.events:
+        if event.quoted:
+            continue
+        if "GLOBAL_RANK: " in event.text:
+            for found in pattern(_ANNOUNCES).finditer(event.text):
+                # loggers of several forms may say it, each once
+                head = "".join(one for one in found["head"] if not one.isdigit())
+                shown[head, int(found["rank"])] += 1
+                world = int(found["world"])
+        elif _MET in event.text or event.kind is EventKind.LAUNCHER or is_step(event.text):
+            shown.clear()
+        elif event.kind is EventKind.EXCEPTION and shown:
+            break  # what comes now is another start
+    twice = any(count > 1 for (_, rank), count in shown.items() if rank == 0)
+    return max(0, world - len({rank for _, rank in shown})) if twice else 0
+
+
+@once_a_text
+def _met_anyway(transcript: Transcript) -> bool:
+    """Does a collective fail below the refusal of the port? A group of ranks had been made then."""
+    refused = False
+    for event in transcript.events:
+        if not event.quoted and _REFUSED in event.text:
+            refused = True
+        elif refused and event.frames and event.kind is EventKind.EXCEPTION:
+            for frame in event.frames:
+                if frame.package == "torch" and frame.function in _COLLECTIVES:
+                    return True
+    return False
 
 
 def _names_start(event: Event) -> bool:

@@ -96,6 +96,11 @@ _ON_INDEX = frozenset({
     "torch-sparse", "torch-cluster", "torch-spline-conv", "mmcv", "vllm", "bitsandbytes", "torchcodec",
     "fbgemm-gpu", "torchao", "dgl",
 })  # fmt: skip
+# no build for Windows exists of these; pip installs the Python half of some there all the same
+_NOT_FOR_WINDOWS = {
+    "vllm": "vllm", "sglang": "sglang", "sgl_kernel": "sgl-kernel", "flashinfer": "flashinfer-python",
+    "deep_ep": "deep-ep", "deep_gemm": "deep-gemm", "transformer_engine": "transformer-engine",
+}  # fmt: skip
 # setup.py of these downloads the wheel of the release, unless this variable is set
 _FORCED = {
     "flash-attn": "FLASH_ATTENTION_FORCE_BUILD=TRUE",
@@ -118,6 +123,11 @@ def is_package(name: str) -> bool:
 def normal(name: str) -> str:
     """The name of a package as PEP 503 writes it."""
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def not_for_windows(name: str) -> str | None:
+    """The package of a module that runs on Windows only in WSL or in a container; None for any other."""
+    return _NOT_FOR_WINDOWS.get(name.partition(".")[0])
 
 
 def on_index(name: str) -> str | None:

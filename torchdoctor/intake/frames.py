@@ -81,6 +81,9 @@ _SOURCES = (
     ("/databricks/spark/", "pyspark"),
 )
 # what has no file
+# of what pip, uv and build front ends unpack, and the part of setuptools that they call
+_BUILDS = ("pip-install-", "pip-req-build-", "pip-build-env-", "builds-v0", "build_meta.py", "distutils/")
+_INSTALLERS = ("pip", "setuptools", "pyproject_hooks")
 _PSEUDO = (
     ("<frozen", "python"),
     ("<pip-setuptools-caller", "pip"),
@@ -247,8 +250,9 @@ def as_one_stack(frames: list[Frame], short: bool = False) -> list[Frame]:
     if len(frames) > 1 and frames[0].file == "<string>" and "multiprocessing" in frames[1].file:
         # the command line of a spawned child: from multiprocessing.spawn import spawn_main; …
         frames = [_of(frames[0], "python"), *frames[1:]]
-    if any("pip-install-" in frame.file or frame.package == "pip" for frame in frames):
-        frames = [_of(frame, "pip") if frame.file == "<string>" else frame for frame in frames]
+    if any(frame.package in _INSTALLERS or any(part in frame.file for part in _BUILDS) for frame in frames):
+        # a setup.py that an installer runs, and the line by which it does: nobody's file
+        frames = [_of(frame, "python") if frame.file == "<string>" else frame for frame in frames]
     if any(part in frame.file for frame in frames for part in _TORCH_BUILD):
         frames = [_of(frame, "torch") if frame.file.endswith("setup.py") else frame for frame in frames]
     frames = _of_a_clone(frames)

@@ -224,10 +224,14 @@ class Router:
         if not mark.key:
             record = self.record
             if record is not None and not mark.record and self.plain.reader is None:
+                if record.chains(text):
+                    self.recent = record
+                    record.feed(line)
+                    return
                 if text and HEADER not in text and record.offer(line):
                     self.recent = record
                     return
-                if text:
+                if text.strip():
                     self.record = None
             elif mark.record:
                 self.record = None

@@ -23,6 +23,7 @@ from torchdoctor.intake.source import (
     piece,
     start,
 )
+from torchdoctor.intake.times import stamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -78,7 +79,7 @@ class Skim:
         """What was kept of the output of a program, as ``Output.read`` gives it."""
         tally.notes += notes
         if whole is not None:
-            feed(router, physical_lines(whole, tally))
+            feed(router, physical_lines(whole, tally), tally)
             return
         from torchdoctor.intake.window import Feeder
 
@@ -99,7 +100,7 @@ class Skim:
         ):
             tally.notes.append(CHANGED)
         if len(head) <= whole:
-            feed(router, physical_lines(head, tally))
+            feed(router, physical_lines(head, tally), tally)
             return
         if is_binary(head[:8192]):
             tally.binary = True
@@ -147,13 +148,30 @@ def regular_size(file: BinaryIO) -> int:
         return 0
 
 
-def feed(router: Router, lines: Iterable[tuple[int, str, bool]]) -> None:
+def feed(router: Router, lines: Iterable[tuple[int, str, bool]], tally: Tally) -> None:
     """All lines, once the first of them showed what lines begin with."""
     rest = iter(lines)
     head = list(islice(rest, HEAD_LINES))
+    if _falls(head):
+        from torchdoctor.intake.turned import in_order
+
+        rest = iter(in_order([*head, *rest], tally))
+        head = list(islice(rest, HEAD_LINES))
     router.prime([text for _, text, _ in head])
     for number, text, joined in chain(head, rest):
         router.physical(number, text, joined)
+
+
+def _falls(head: list[tuple[int, str, bool]]) -> bool:
+    """Does the second time of the first lines lie before the first? Then all are looked at."""
+    first = ""
+    for _, text, _ in head:
+        at = stamp(text)
+        if at is not None and at != first:
+            if first:
+                return at < first
+            first = at
+    return False
 
 
 def _widened(read: Iterator[bytes], widen: Callable[[bytes, bool], bytes]) -> Iterator[bytes]:

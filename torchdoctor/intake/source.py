@@ -33,13 +33,14 @@ class IntakeError(TorchdoctorError):
 class Tally:
     """What was read so far, and what had to be said about it."""
 
-    __slots__ = ("binary", "bytes", "lines", "notes")
+    __slots__ = ("binary", "bytes", "lines", "notes", "order")
 
     def __init__(self) -> None:
         self.bytes = 0
         self.lines = 0
         self.binary = False
         self.notes: list[str] = []
+        self.order: tuple[int, ...] = ()  # the lines' own numbers, where they were read in another order
 
 
 class Resumed:

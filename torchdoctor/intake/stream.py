@@ -66,6 +66,12 @@ class Stream:
                 return
         self.start(line)
 
+    def chains(self, text: str) -> bool:
+        """Does the line lead on to what was raised over the exception read last, or open it?"""
+        if self.reader is None and self.chain is not None:
+            return HEADER in text
+        return "above exception" in text and chain_phrase(text) is not None
+
     def offer(self, line: Line) -> bool:
         """Give a line without a tag to the open reader; False when it does not want it."""
         reader = self.reader

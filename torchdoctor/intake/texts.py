@@ -78,7 +78,10 @@ class TextReader:
                 and bool(pattern(r"^ *(?:\d+ +\||\|| \^|\^|from |#|\S.*\^)|^ +[\^~]+$").match(line.body))
             ) or (stripped.startswith("compilation terminated"))
         if self.mode == "cmake":  # its paragraphs are indented by two
-            return _indent(line.body) >= _indent(self.draft.raw) + 2 and stripped[:3] != "-- "
+            written = (
+                line.text if line.text[:1] == " " else line.body
+            )  # pip's own indentation, a program's mark
+            return _indent(written) >= _indent(self.draft.raw) + 2 and stripped[:3] != "-- "
         if self.mode == "command":
             return self.draft.end_line == self.draft.line and bool(
                 pattern(r"^\"?\S[^:]{0,200}?(?:nvcc|g\+\+|gcc|c\+\+|clang|cl\.exe|cc)\"? .*-\w").match(
@@ -112,7 +115,16 @@ class TextReader:
         )
 
     def close(self) -> None:
+        if self.mode == "crash" and self.draft.rank is None:
+            self.draft.rank = _rank_of_group(self.draft.parts)
         self.stream.put(self.draft)
+
+
+def _rank_of_group(parts: list[str]) -> int | None:
+    """The rank that a thread of torch's process group names, in what it threw to end the process."""
+    said = next((part for part in parts[:3] if "what():" in part), "")
+    found = pattern(r"what\(\): +\[(?:PG [^\]]{0,200} )?Rank (\d{1,6})\]").search(said[:400])
+    return int(found[1]) if found is not None else None
 
 
 class WarningReader:
@@ -171,6 +183,7 @@ class WarningReader:
             return TAKEN
         if (
             HEADER in body
+            or body.lstrip().startswith("CMake ")  # its paragraphs are indented as a source line is
             or (line.mark.record and not same_record(line.mark, self.mark))
             or len(self.waiting) >= _WARNING_LINES
             or (body.strip() and breaks(line, self.mark))

@@ -12,6 +12,8 @@ _AMERICAN = rf"(\d\d)/(\d\d)/(\d{{4}}) {_CLOCK}(?: [AP]M)?"
 _SHORT_YEAR = rf"(\d\d)[-/](\d\d)[-/](\d\d) {_CLOCK}"
 _NO_YEAR = rf"(\d\d)[-/](\d\d) {_CLOCK}"
 _MAIL = rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), (\d\d) (\w{{3}}) (\d{{4}}) {_CLOCK}"
+_STAMP = r"\b(\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)"
+_HEAD_CHARS = 64
 _CLOCK_ONLY = rf"{_CLOCK}(?=[ \]|:,-])"
 ANY = (
     r"\d{4}[-/]\d\d[-/]\d\d(?:[T _]|, )\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
@@ -47,6 +49,13 @@ def match_time(text: str, at: int) -> tuple[int, str] | None:
         return found.end(), f"20{found[1]}-{found[2]}-{found[3]}T{_clock(found[4])}"
     found = pattern(_NO_YEAR).match(text, at)
     return (found.end(), f"--{found[1]}-{found[2]}T{_clock(found[3])}") if found else None
+
+
+def stamp(text: str) -> str | None:
+    """The date and time that a line has near its beginning, as text that sorts; without zone."""
+    head = text[:_HEAD_CHARS]
+    found = pattern(_STAMP).search(head) if ":" in head else None
+    return found[1] if found is not None else None
 
 
 def _clock(text: str) -> str:

@@ -130,7 +130,7 @@ def read_text(text: str, source: str = "<text>") -> Transcript:
     tally.lines = len(lines)
     router = Router()
     _place(router, source)
-    feed(router, numbered(lines))
+    feed(router, numbered(lines), tally)
     passed: dict[str, int] = {}
     found = _transcript(router, source, tally, passed)
     return replace(found, notes=found.notes + _passed(passed)) if passed else found
@@ -229,10 +229,11 @@ def _transcript(
     if beyond:
         what = counted(beyond, "event beyond the limit was", "events beyond the limit were")
         notes.append(f"{source}: {what} not kept")
+    orders = ((source, tally.order),) if tally.order else ()
     _date(drafts)
     *before, final = split(drafts)
     earlier = tuple(_of_run(part, source, tally, 0) for part in before)
-    return replace(_of_run(final, source, tally, base), notes=tuple(notes), earlier=earlier)
+    return replace(_of_run(final, source, tally, base), notes=tuple(notes), earlier=earlier, orders=orders)
 
 
 def _of_run(drafts: list[Draft], source: str, tally: Tally, base: int) -> Transcript:
@@ -281,6 +282,7 @@ def _merged(parts: Sequence[Transcript], notes: tuple[str, ...]) -> Transcript:
         sum(part.lines_read for part in parts), sum(part.bytes_read for part in parts),
         tuple(note for part in parts for note in part.notes) + notes,
         tuple(run for part in parts for run in part.earlier),
+        tuple(order for part in parts for order in part.orders),
     )  # fmt: skip
 
 

@@ -260,7 +260,10 @@ def _of_data(item: Suspect) -> str:
         )
     named = re.fullmatch(r"(?s)(.{1,200}?) (?:does not exist|(?:was )?not found)\.?", item.message.strip())
     if kind == "FileNotFoundError" and named is not None:
-        return f"Give the program a file that is there, with its whole path: it took `{named[1]}` for one."
+        return (
+            f"Give it a file that is there, or what you mean by `{named[1]}` in the form that its documentation "
+            "names: it took that for the name of a file."
+        )
     return ""
 
 

@@ -33,7 +33,8 @@ _TELLS_FAILURE = (
     # a name that NVIDIA's libraries have for a failed call, and how its samples end
     r"|\b(?:cudaError|CUDA_ERROR_|CU(?:BLAS|DNN|FFT|SPARSE|SOLVER|RAND)_STATUS_(?!SUCCESS))\w{3,60}"
     r"|^Result = FAIL\b|^\s*CMake Error\b"
-    r"|^\s*× \S|^g?make(?:\[\d+\])?: \*\*\* |^npm ERR! |^thread '[^']{1,80}' panicked at "  # uv and pip, …
+    r"|^\s*× \S|^ {0,2}x (?:No solution found|Failed to) "  # uv and pip; in a Windows console
+    r"|^g?make(?:\[\d+\])?: \*\*\* |^npm ERR! |^thread '[^']{1,80}' panicked at "
     r"|^\S{0,80}?(?:sh|sh\[\d+\]): (?:line )?(?:\d+: )?[\w./+-]{1,80}: (?:command )?not found$"  # a shell
     r"|^Unknown (?:builtin op|type name)\b"  # TorchScript's compiler
     r"|\.so[\w.]{0,20}: cannot open shared object file"  # the loader, in a line of the program that asked it
