@@ -261,8 +261,8 @@ def _of_data(item: Suspect) -> str:
     named = re.fullmatch(r"(?s)(.{1,200}?) (?:does not exist|(?:was )?not found)\.?", item.message.strip())
     if kind == "FileNotFoundError" and named is not None:
         return (
-            f"Give it a file that is there, or what you mean by `{named[1]}` in the form that its documentation "
-            "names: it took that for the name of a file."
+            f"Give it a file that is there, or what you mean by `{named[1]}` in the form that its "
+            "documentation names: it took that for the name of a file."
         )
     return ""
 
