@@ -13,7 +13,7 @@ import pytest
 from torchdoctor.catalog import RuleSet
 from torchdoctor.catalog.rule import ConditionalFix
 from torchdoctor.engine import FactBook, diagnose
-from torchdoctor.engine.commands import adapted, fits, of_host, speaks
+from torchdoctor.engine.commands import adapted, fits, of_host, shell_of, speaks
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.install import FACTS, command
 from torchdoctor.engine.surroundings import of_event, place
@@ -106,11 +106,28 @@ def test_a_fix_stands_where_its_tags_put_it(
         ("export A=1 && python train.py", "$env:A = '1'; python fit.py"),
         ("unset A B", "Remove-Item Env:A; Remove-Item Env:B"),
         ("pip list | grep torch", None),
-        ("python -c 'import train'", "python -c 'import fit'"),
+        ("python -c 'import train'", 'python -c "import fit"'),
+        ("python -c 'print(\"a\")'", "python -c \"print('a')\""),
+        ("pip uninstall -y a && pip install b", "pip uninstall -y a\npip install b"),
+        ("PYTHONFAULTHANDLER=1 python train.py", "python -X faulthandler fit.py"),
     ],
 )
 def test_a_command_is_written_for_the_shell_and_the_script(run: str, told: str | None) -> None:
     assert adapted(run, {"system": frozenset({"windows"})}, "fit.py") == told
+
+
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        ("(env) C:\\work>python fit.py", "cmd"),
+        ("PS D:\\work> python fit.py", "powershell"),
+        ("a > b at C:\\work", ""),
+    ],
+)
+def test_the_prompt_tells_the_shell_of_windows(prompt: str, told: str) -> None:
+    assert shell_of(prompt) == told
+    run = adapted("A=1 python train.py", {"system": frozenset({"windows"})}, "fit.py", shell=told)
+    assert run == ('set "A=1" && python fit.py' if told == "cmd" else "$env:A = '1'; python fit.py")
 
 
 @pytest.mark.parametrize(
@@ -301,11 +318,16 @@ def test_what_needs_root_stands_last_on_a_machine_of_others(rules: RuleSet) -> N
         ("same", {"torch.version": "2.3.1+cu121"}, "torch==2.3.1 --index-url {}cu121"),
         ("same", {"torch.version": "2.3.1"}, "--force-reinstall torch==2.3.1"),
         ("cpu", {}, "{}cpu"),
-        ("torchaudio", {"torch.version": "2.1.1+cu118"}, '--no-deps "torchaudio==2.1.*" --index-url {}cu118'),
-        ("torchaudio", {"torch.version": "2.1.1", "os.name": "macos"}, '--no-deps "torchaudio==2.1.*"'),
+        ("torchaudio", {"torch.version": "2.1.1+cu118"}, '--no-deps "torchaudio==2.1.1" --index-url {}cu118'),
+        ("torchaudio", {"torch.version": "2.1.1", "os.name": "macos"}, '--no-deps "torchaudio==2.1.1"'),
         ("torchvision", {"torch.version": "1.13.1"}, '--no-deps "torchvision==0.14.*"'),
-        ("torchvision", {"torch.version": "2.6.0+cpu"}, '--no-deps "torchvision==0.21.*" --index-url {}cpu'),
+        ("torchvision", {"torch.version": "2.6.0+cpu"}, '--no-deps "torchvision==0.21.0" --index-url {}cpu'),
         ("torchvision", {}, None),
+        ("build", {"torch.version": "2.5.1+cpu"}, "torch==2.5.1 torchvision torchaudio --index-url {}cu124"),
+        ("build", {"torch.version": "2.0.1", "driver.cuda": "11.4"}, "torch==2.0.1 torchvision torchaudio --index-url {}cu118"),
+        ("build", {"torch.version": "2.5.1+cpu", "gpu.lowest_capability": 12.0}, "--force-reinstall torch torchvision torchaudio --index-url {}cu128"),
+        ("build", {"torch.version": "2.9.1", "driver.cuda": "11.4"}, "torch==2.7.1 torchvision==0.22.1 torchaudio==2.7.1 --index-url {}cu118"),
+        ("build", {}, "--force-reinstall torch torchvision torchaudio --index-url {}cu126"),
         ("torchaudio", {"torch.version": "2.1.0", "os.kernel": "5.10.120-tegra"}, None),
         ("cu126", {"driver.cuda": "11.4"}, None),
         ("triton", {"torch.version": "2.8.0+cu128"}, '"triton-windows<3.5"'),

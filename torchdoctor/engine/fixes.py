@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from torchdoctor.engine import commands, launch, surroundings
-from torchdoctor.engine.conditions import holds
+from torchdoctor.engine import commands, launch, releases, surroundings
+from torchdoctor.engine.conditions import as_text, holds
 from torchdoctor.engine.wording import COMMANDS, asked, filled, first_known, to_put_in
 from torchdoctor.model import Fact, Fix, State
 from torchdoctor.patterns import search
@@ -52,7 +52,8 @@ class Advice:
                 told = [self._told(condition) for condition in conditional.when]
                 if rank is None or False in told or not commands.fits(conditional.fix.run or "", self._seen):
                     continue
-                if not commands.speaks(conditional.fix.do, self._seen):
+                new = releases.too_new(conditional.fix.do, self._ask(self._places[0]))
+                if new or not commands.speaks(conditional.fix.do, self._seen):
                     rank = 2  # only where there is no other
                 texts = (filled(conditional.fix, self._values(item), sizes) for item in self._places)
                 fix = next(filter(None, texts), None)
@@ -101,19 +102,30 @@ class Advice:
         """A command of the rule in this reader's shell; None where it is not for his platform."""
         if not command or not commands.fits(command, self._seen):
             return None
+        if releases.too_new(command, self._ask(self._places[0])):
+            return None
         if "pip" in command or "PACKAGE" in command:
             from torchdoctor.engine import packages
 
             command = packages.named(command, self._ask(self._places[0]))
-        if " train.py" in command:
-            ranked = self._places[0].event.rank is not None
-            started = launch.started(command, self._launch, ranked)
-            if started is None:
-                return None
-            command = started
-            if self._launch.own and self._launch.own in command:  # as he wrote it
-                return commands.adapted(command, self._seen, None)
-        return commands.adapted(command, self._seen, self._script, self._interpreter)
+        if " train.py" not in command:
+            return commands.adapted(command, self._seen, self._script, self._interpreter, self._shell)
+        parts = (self._launched(part) for part in launch.apart(command))
+        return "; ".join(filter(None, parts)) or None
+
+    def _launched(self, command: str) -> str | None:
+        """A command that may start the program, as this reader starts it."""
+        started = launch.started(command, self._launch, self._places[0].event.rank is not None)
+        if started is None:
+            return None
+        if self._launch.own and self._launch.own in started:  # as he wrote it
+            return commands.adapted(started, self._seen, None, shell=self._shell)
+        return commands.adapted(started, self._seen, self._script, self._interpreter, self._shell)
+
+    @cached_property
+    def _shell(self) -> str:
+        windows = "windows" in self._seen.get("system", ())
+        return commands.shell_of(as_text(self._ask(self._places[0])("log.text"))) if windows else ""
 
     @cached_property
     def _launch(self) -> launch.Launch:

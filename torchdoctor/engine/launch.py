@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from torchdoctor.context_tags import SERVERS
+from torchdoctor.engine import releases
 from torchdoctor.engine.conditions import as_text
 from torchdoctor.model import Fact, State
 from torchdoctor.patterns import pattern
@@ -22,6 +23,7 @@ _LAUNCHERS = {
     "accelerate": "accelerate launch", "deepspeed": "deepspeed", "mpirun": "mpirun python", "spawn": "python",
 }  # fmt: skip
 _SRUN = "srun python"
+_BEFORE_TORCHRUN = "python -m torch.distributed.launch"
 # launcher, in a command -> the options by which it keeps the output of each rank apart
 _APART = {
     "torchrun ": "--log_dir logs --redirects 3 --tee 3 ",
@@ -72,6 +74,9 @@ def of(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact], script: s
     own = as_text(ask("launcher.command"))
     other = ask("launcher.program").state is State.KNOWN or pattern(_SHELL_SCRIPT).match(own) is not None
     begin = f"torchrun {count}"
+    if releases.older(releases.TORCHRUN, ask):
+        count = count.replace("=gpu", "=$(nvidia-smi -L | wc -l)")  # which takes numbers alone
+        begin = f"{_BEFORE_TORCHRUN} {count}"
     if name in _LAUNCHERS:
         begin = _LAUNCHERS[name]
     elif "slurm" in seen.get("runtime", ()) and not name:
@@ -79,7 +84,9 @@ def of(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact], script: s
     if several and begin.startswith("torchrun"):  # which takes its options from PET_… too
         line = "export PET_LOG_DIR=logs PET_REDIRECTS=3 PET_TEE=3"
     else:
-        line = "" if other and not own else _apart(own or f"{begin} train.py")
+        started = own or f"{begin} train.py"
+        old = _BEFORE_TORCHRUN in started and begin.startswith(_BEFORE_TORCHRUN)  # it keeps no logs
+        line = "" if old or (other and not own) else _apart(started)
     nameless = not (script or name or own or {"train", "validate"} & seen.get("phase", frozenset()))
     return Launch(begin, line, bool(name) or begin == _SRUN, several, server, count, own, other, nameless)
 
@@ -92,6 +99,13 @@ def _apart(own: str) -> str:
     if pattern(_OWN_SCRIPT).fullmatch(own) is None:
         return ""
     return f"PYTHONFAULTHANDLER=1 {own} 2>&1 | tee train.log"
+
+
+def apart(command: str) -> list[str]:
+    """The commands of a line, where one of them is no more than the start of the program."""
+    parts = command.split("; ")
+    ours = any(pattern(_PROGRAM).fullmatch(part) or pattern(_RANKS).fullmatch(part) for part in parts)
+    return parts if ours else [command]
 
 
 def started(command: str, launch: Launch, ranked: bool) -> str | None:
@@ -109,6 +123,8 @@ def started(command: str, launch: Launch, ranked: bool) -> str | None:
     if ranks is not None and found["alone"]:
         if elsewhere or (launch.other and own is None):
             return None
+        if launch.begin.startswith(_BEFORE_TORCHRUN):
+            command = command.replace("torchrun --standalone", _BEFORE_TORCHRUN)
         command = command.replace("--nproc_per_node=gpu", launch.count)
         return command.replace("train.py", own["rest"]) if own is not None else command
     starts = ranked and launch.shown and told

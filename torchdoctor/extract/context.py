@@ -134,6 +134,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
 # A build of torch for AMD or Apple says "cuda" of its devices, too, and drops NVIDIA's names in its hints.
 _OWN_NAMES = ("GeForce", "Tesla ", "RTX ", "NVIDIA-SMI", "libcuda.so", "CUDA error", "CUDA out of memory")
 # What is torch's hint or a package's address in a sentence, and not where it was printed.
+_RELATIVE = r"(?:\w[\w.-]{0,60}[\\/]){1,6}[\w.-]+\.py"
 _SCRIPT = r"(?:.{0,300}[\\/])?[\w.-]+\.py"
 _CELLS = "ipykernel_"  # the folder in which a kernel has its cells as files
 _HINTS = ("hub.docker.com", "/issues/", "https://github.com", "docs.nvidia.com", "pytorch.org/docs")
@@ -396,11 +397,13 @@ def _only(tags: dict[str, int], tag: str, at: int) -> None:
 
 
 def _script(event: Event, transcript: Transcript) -> str:
-    """The file name of the script whose module level is the outermost own frame of the failure."""
+    """The script whose module level is the outermost own frame of the failure: as it was started from a
+    folder, where its frame shows that, else its file name."""
     for one in (event, *transcript.events):
         for frame in one.frames:
             if _started(frame):
-                return re.split(r"[\\/]+", frame.file)[-1]
+                parts = re.split(r"[\\/]+", frame.file)
+                return frame.file if pattern(_RELATIVE).fullmatch(frame.file) else parts[-1]
     return ""
 
 
