@@ -88,7 +88,7 @@ def _word() -> re.Pattern[str]:
 # what a POSIX shell does and PowerShell does not, or not so
 _POSIX_ONLY = (
     r"\$[(A-Za-z_{\[]|`|/dev/|2>|&>|<<|\|(?! *findstr)|;\s*do\b|\\\n|\b(?:grep|ls|which|sed|md5sum"
-    r"|find|rm|cat|ulimit|kill|ps|pgrep|bash|env|test|stat|sudo|setsid|tmux)\b"
+    r"|find|rm|cat|curl|ulimit|kill|ps|pgrep|bash|env|test|stat|sudo|setsid|tmux)\b"
 )
 
 

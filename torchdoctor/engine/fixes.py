@@ -85,7 +85,7 @@ class Advice:
         run = self.command(fix.run)
         where = launch.where(run, fix.do, self._seen, lambda: self._launch) if run else ""
         blanks = "" if is_python(run or "") else to_put_in(run, fix.do, "")
-        do = launch.local_rank(fix.do, lambda: self._launch) + (where or _restarts(fix.do, run or ""))
+        do = launch.local_rank(fix.do, lambda: self._launch) + (where or restarts(fix.do, run or ""))
         return replace(fix, do=" ".join(filter(None, (do, blanks))), run=run)
 
     def decides(self, command: str | None) -> str | None:
@@ -108,10 +108,18 @@ class Advice:
             from torchdoctor.engine import packages
 
             command = packages.named(command, self._ask(self._places[0]))
+        command = self.numbered(command)
         if " train.py" not in command:
             return commands.adapted(command, self._seen, self._script, self._interpreter, self._shell)
         parts = (self._launched(part) for part in launch.apart(command))
         return "; ".join(filter(None, parts)) or None
+
+    def numbered(self, command: str) -> str:
+        """The words of a rule with the processes that the text names, in place of the reader's own."""
+        for blank, name in (("MAIN_PID", "ps.dumped"), ("WORKER_PID", "ps.child")):
+            if blank in command and (number := as_text(self._ask(self._places[0])(name))):
+                command = command.replace(blank, number)
+        return command
 
     def _launched(self, command: str) -> str | None:
         """A command that may start the program, as this reader starts it."""
@@ -132,7 +140,7 @@ class Advice:
         return launch.of(self._seen, self._ask(self._places[0]), self._script)
 
 
-def _restarts(do: str, run: str) -> str:
+def restarts(do: str, run: str) -> str:
     """What a notebook or an image needs besides: what is read once, at the start, is set before it."""
     if run.startswith("ENV ") and "Dockerfile" not in do:
         return " It belongs into the Dockerfile, before that step."

@@ -41,7 +41,7 @@ _RANKS = rf"{_SET}torchrun(?P<alone> --standalone)? --nproc_per_node=gpu train\.
 _PROGRAM = rf"{_SET}python train\.py(?P<rest>)"
 _SHELL_SCRIPT = r"(?:\w+=\S* )*(?:(?:ba)?sh |\./)"
 _LOCAL_RANK = "os.environ['LOCAL_RANK']"
-_OWN_SCRIPT = r"(?:\w+=\S* )*(?:\S*/)?python[\d.]* (?:-[a-zA-Z] )*(?P<rest>[\w./~-]+\.py\b.*)"
+_OWN_SCRIPT = r"(?:\w+=\S* )*(?:\S*/)?python[\d.]* (?:-[a-zA-Z] )*(?P<rest>[\w./\\~-]+\.py\b.*)"
 # which cards a process sees, and which rank it is, are another matter for each of the ranks
 _OF_ONE = ("CUDA_VISIBLE_DEVICES=", "HIP_VISIBLE_DEVICES=", "RANK=", "LOCAL_RANK=")
 # what the multi-node launcher of DeepSpeed takes along by itself; the rest it reads out of ~/.deepspeed_env
