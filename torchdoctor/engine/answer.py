@@ -40,7 +40,7 @@ def answer(
     # a note says how to read the command's output: without the command it says nothing
     note = "" if words.decide_with and check is None else words.decide_note or ""
     if check is not None and check in [fix.run for fix in fixes[:1]]:
-        check, note = None, f"The first command above tells. {advice.numbered(note)}" if note else ""
+        check, note = None, f"Run the first command above. {advice.numbered(note)}" if note else ""
     note += restarts(note, check or "")
     behind = (item.event for member in (head, *under) for item in member.occurrences)
     return Diagnosis(
@@ -59,7 +59,7 @@ def answer(
         leads_to=tuple(_link(member) for member in under),
         fixes=fixes,
         decide_with=check,
-        decide_note=" ".join(filter(None, (note.rstrip(), to_put_in(check, note, code)))) or None,
+        decide_note=" ".join(filter(None, (note.strip(), to_put_in(check, note, code)))) or None,
         references=words.references,
         reasons=reasons(head, under, first),
     )

@@ -111,8 +111,9 @@ class Advice:
         command = self.numbered(command)
         if " train.py" not in command:
             return commands.adapted(command, self._seen, self._script, self._interpreter, self._shell)
-        parts = (self._launched(part) for part in launch.apart(command))
-        return "; ".join(filter(None, parts)) or None
+        parts = launch.apart(command)
+        told = [self._launched(part, alone=len(parts) == 1) for part in parts]
+        return "; ".join(filter(None, told)) or None
 
     def numbered(self, command: str) -> str:
         """The words of a rule with the processes that the text names, in place of the reader's own."""
@@ -121,9 +122,11 @@ class Advice:
                 command = command.replace(blank, number)
         return command
 
-    def _launched(self, command: str) -> str | None:
-        """A command that may start the program, as this reader starts it."""
+    def _launched(self, command: str, *, alone: bool) -> str | None:
+        """A command that may start the program, as this reader starts it; a setting is no part of several."""
         started = launch.started(command, self._launch, self._places[0].event.rank is not None)
+        if not alone and started is not None and started.startswith(("export ", "printf ")):
+            started = command
         if started is None:
             return None
         if self._launch.own and self._launch.own in started:  # as he wrote it

@@ -40,6 +40,7 @@ _SET = r"(?P<set>(?:export )?(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|[^\s;&|']*) )
 _RANKS = rf"{_SET}torchrun(?P<alone> --standalone)? --nproc_per_node=gpu train\.py(?P<rest>.*)"
 _PROGRAM = rf"{_SET}python train\.py(?P<rest>)"
 _SHELL_SCRIPT = r"(?:\w+=\S* )*(?:(?:ba)?sh |\./)"
+_PARTS = r"((?:'[^']*'|\"[^\"]*\"|(?!; )[^'\"])+)(?:; |$)"
 _LOCAL_RANK = "os.environ['LOCAL_RANK']"
 _OWN_SCRIPT = r"(?:\w+=\S* )*(?:\S*/)?python[\d.]* (?:-[a-zA-Z] )*(?P<rest>[\w./\\~-]+\.py\b.*)"
 # which cards a process sees, and which rank it is, are another matter for each of the ranks
@@ -103,7 +104,7 @@ def _apart(own: str) -> str:
 
 def apart(command: str) -> list[str]:
     """The commands of a line, where one of them is no more than the start of the program."""
-    parts = command.split("; ")
+    parts = pattern(_PARTS).findall(command)
     ours = any(pattern(_PROGRAM).fullmatch(part) or pattern(_RANKS).fullmatch(part) for part in parts)
     return parts if ours else [command]
 
