@@ -13,7 +13,7 @@ import pytest
 from torchdoctor.catalog import RuleSet
 from torchdoctor.catalog.rule import ConditionalFix
 from torchdoctor.engine import FactBook, diagnose
-from torchdoctor.engine.commands import adapted, fits, of_host, speaks
+from torchdoctor.engine.commands import adapted, fits, of_host, shell_of, speaks
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.install import FACTS, command
 from torchdoctor.engine.surroundings import of_event, place
@@ -106,11 +106,28 @@ def test_a_fix_stands_where_its_tags_put_it(
         ("export A=1 && python train.py", "$env:A = '1'; python fit.py"),
         ("unset A B", "Remove-Item Env:A; Remove-Item Env:B"),
         ("pip list | grep torch", None),
-        ("python -c 'import train'", "python -c 'import fit'"),
+        ("python -c 'import train'", 'python -c "import fit"'),
+        ("python -c 'print(\"a\")'", "python -c \"print('a')\""),
+        ("pip uninstall -y a && pip install b", "pip uninstall -y a\npip install b"),
+        ("PYTHONFAULTHANDLER=1 python train.py", "python -X faulthandler fit.py"),
     ],
 )
 def test_a_command_is_written_for_the_shell_and_the_script(run: str, told: str | None) -> None:
     assert adapted(run, {"system": frozenset({"windows"})}, "fit.py") == told
+
+
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        ("(env) C:\\work>python fit.py", "cmd"),
+        ("PS D:\\work> python fit.py", "powershell"),
+        ("a > b at C:\\work", ""),
+    ],
+)
+def test_the_prompt_tells_the_shell_of_windows(prompt: str, told: str) -> None:
+    assert shell_of(prompt) == told
+    run = adapted("A=1 python train.py", {"system": frozenset({"windows"})}, "fit.py", shell=told)
+    assert run == ('set "A=1" && python fit.py' if told == "cmd" else "$env:A = '1'; python fit.py")
 
 
 @pytest.mark.parametrize(
@@ -307,11 +324,16 @@ def test_what_needs_root_stands_last_on_a_machine_of_others(rules: RuleSet) -> N
         ("torch", {"python.version": "3.8.10", "gpu.lowest_capability": 12.0}, None),
         ("cu126", {"python.version": "3.8.10"}, None),
         ("cpu", {}, "{}cpu"),
-        ("torchaudio", {"torch.version": "2.1.1+cu118"}, '--no-deps "torchaudio==2.1.*" --index-url {}cu118'),
-        ("torchaudio", {"torch.version": "2.1.1", "os.name": "macos"}, '--no-deps "torchaudio==2.1.*"'),
+        ("torchaudio", {"torch.version": "2.1.1+cu118"}, '--no-deps "torchaudio==2.1.1" --index-url {}cu118'),
+        ("torchaudio", {"torch.version": "2.1.1", "os.name": "macos"}, '--no-deps "torchaudio==2.1.1"'),
         ("torchvision", {"torch.version": "1.13.1"}, '--no-deps "torchvision==0.14.*"'),
-        ("torchvision", {"torch.version": "2.6.0+cpu"}, '--no-deps "torchvision==0.21.*" --index-url {}cpu'),
+        ("torchvision", {"torch.version": "2.6.0+cpu"}, '--no-deps "torchvision==0.21.0" --index-url {}cpu'),
         ("torchvision", {}, None),
+        ("build", {"torch.version": "2.5.1+cpu"}, "torch==2.5.1 torchvision torchaudio --index-url {}cu124"),
+        ("build", {"torch.version": "2.0.1", "driver.cuda": "11.4"}, "torch==2.0.1 torchvision torchaudio --index-url {}cu118"),
+        ("build", {"torch.version": "2.5.1+cpu", "gpu.lowest_capability": 12.0}, "--force-reinstall torch torchvision torchaudio --index-url {}cu128"),
+        ("build", {"torch.version": "2.9.1", "driver.cuda": "11.4"}, "torch==2.7.1 torchvision==0.22.1 torchaudio==2.7.1 --index-url {}cu118"),
+        ("build", {}, "--force-reinstall torch torchvision torchaudio --index-url {}cu126"),
         ("torchaudio", {"torch.version": "2.1.0", "os.kernel": "5.10.120-tegra"}, None),
         ("cu126", {"driver.cuda": "11.4"}, None),
         ("triton", {"torch.version": "2.8.0+cu128"}, '"triton-windows<3.5"'),
@@ -384,7 +406,7 @@ HUB = "huggingface_hub.errors.HfHubHTTPError: {} for url: https://huggingface.co
         (GFX.format("7600 XT", "1102"), "Let the card pose as gfx1100"),
         (GFX.format("6600", "1032"), "Let the card pose as gfx1030"),
         (TIMEOUT.format(1), "Test direct access between the GPUs"),
-        (TIMEOUT.format(469), "Run again with torch's flight recorder"),
+        (TIMEOUT.format(469), "Read the other ranks' logs of this run"),
         (PORT.format("SLURM_JOB_ID=3\n", 12211), "Choose a port of its own for each job, since 12211"),
         (NAME.format("srun: job 8 queued\n"), "Set MASTER_ADDR to the name of the job's first node"),
         (NAME.format("KUBERNETES_SERVICE_HOST=10.0.0.1\n"), "Set MASTER_ADDR to POD.SERVICE of a headless Service"),
@@ -520,7 +542,7 @@ CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (
         (TENSILE.format("/opt/rocm/lib", "gfx1103"), "Install AMD's own build of torch, which has code for gfx1103"),
         (TENSILE.format("/opt/rocm/lib", "gfx1010"), "Run on the CPU, or build torch and rocBLAS"),
         (TENSILE.format("/opt/rocm/lib", "gfx1100"), "Install torch's current build for ROCm"),
-        (NO_DRIVER.format("", "/home/me/a.py"), "Install what the card needs"),
+        (NO_DRIVER.format("", "/home/me/a.py"), "Look for the card first"),
         (NO_DRIVER.format("GeForce RTX 3070\n", "/home/me/a.py"), "Install NVIDIA's driver for this card"),
         (PTXAS.format("sm_121a", "ptxas"), "Let Triton use the ptxas of a toolkit of CUDA 12.9 or later"),
         (PTXAS.format("sm_120", "ptxas"), "Let Triton use the ptxas of a toolkit of CUDA 12.8 or later"),

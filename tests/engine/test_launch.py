@@ -8,7 +8,7 @@ import pytest
 
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import FactBook, diagnose
-from torchdoctor.engine.launch import Launch, local_rank, started, where
+from torchdoctor.engine.launch import Launch, apart, local_rank, started, where
 from torchdoctor.intake import read_text
 from torchdoctor.model import Diagnosis
 
@@ -286,3 +286,15 @@ def test_a_port_that_stands_in_the_program_s_line_is_the_one_to_change(rules: Ru
     found = first(text.replace("The server socket has failed to bind to (errno: 98 - ", "("), rules)
     assert found.rule == "dist-address-in-use"
     assert any("12355" in f"{fix.do} {fix.run}" for fix in found.fixes)
+
+
+@pytest.mark.parametrize(
+    ("command", "parts"),
+    [
+        ("A=1 python train.py; dmesg", ["A=1 python train.py", "dmesg"]),
+        ("python -c 'a; b'; A=1 python train.py", ["python -c 'a; b'", "A=1 python train.py"]),
+        ("python -c 'a; b'; ls train.py", ["python -c 'a; b'; ls train.py"]),
+    ],
+)
+def test_the_start_of_the_program_is_told_from_its_neighbours(command: str, parts: list[str]) -> None:
+    assert apart(command) == parts

@@ -124,7 +124,10 @@ OF_THE_SAMPLE = {"assert.kernel"}
 
 
 def test_every_fact_of_a_message_is_read() -> None:
-    readers = [*RULES.rglob("*.toml"), RULES.parent / "torchdoctor/engine/launch.py"]
+    readers = [
+        *RULES.rglob("*.toml"),
+        *(RULES.parent / f"torchdoctor/engine/{name}.py" for name in ("launch", "fixes")),
+    ]
     rules = "\n".join(path.read_text(encoding="utf-8") for path in readers)
     modules = (import_module(f"torchdoctor.extract.{name}") for name in NAMESPACES.values())
     unread = {name for module in modules for name in module.FACTS if name not in rules}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.finding import Finding, Occurrence, quote
-from torchdoctor.engine.fixes import Advice
+from torchdoctor.engine.fixes import Advice, restarts
 from torchdoctor.engine.frames import user_frame
 from torchdoctor.engine.rank import reasons
 from torchdoctor.engine.select import Chain
@@ -39,7 +39,9 @@ def answer(
     code = str(facts.fact("log.code").value or "")
     # a note says how to read the command's output: without the command it says nothing
     note = "" if words.decide_with and check is None else words.decide_note or ""
-    check = check if check not in [fix.run for fix in fixes[:1]] else None
+    if check is not None and check in [fix.run for fix in fixes[:1]]:
+        check, note = None, f"Run the first command above. {advice.numbered(note)}" if note else ""
+    note += restarts(note, check or "")
     behind = (item.event for member in (head, *under) for item in member.occurrences)
     return Diagnosis(
         rule=head.rule.id,
@@ -57,7 +59,7 @@ def answer(
         leads_to=tuple(_link(member) for member in under),
         fixes=fixes,
         decide_with=check,
-        decide_note=" ".join(filter(None, (note.rstrip(), to_put_in(check, note, code)))) or None,
+        decide_note=" ".join(filter(None, (note.strip(), to_put_in(check, note, code)))) or None,
         references=words.references,
         reasons=reasons(head, under, first),
     )

@@ -72,6 +72,10 @@ _PROGRAM = r"(?:python|torchrun)\b[^;&|\n]{0,80}\btrain\.py[^;&|\n]{0,40}"
 # what the loader and Python read once, when a process starts: too late in a kernel that runs
 _AT_START = r"^(?:export )?(?:LD_[A-Z_]+|GLIBC_TUNABLES|PYTHON[A-Z0-9]+)="
 _LIMIT = r"ulimit -\w \S"
+# a command of several, which && or ; part outside of quotes
+_PART = r"((?:'[^']*'|\"[^\"]*\"|(?!\s*(?:&&|;))[^'\"])+)\s*(?:&&|;|$)\s*"
+_INTERPRETER = r"(?:[\w.:\\/~-]*[\\/])?python[\d.]*(?:\.exe)?(?= )"
+_WINDOWS_PROMPT = r"(?m)^\s*(?:\([\w.-]+\) ?)?(?P<ps>PS )?[A-Za-z]:\\[^<>|\n\"*?]{0,200}>"
 _SETTING = r"([A-Za-z_]\w*)=('[^']*'|\"[^\"]*\"|[^\s;&|]*)\s*"
 
 
@@ -84,7 +88,7 @@ def _word() -> re.Pattern[str]:
 # what a POSIX shell does and PowerShell does not, or not so
 _POSIX_ONLY = (
     r"\$[(A-Za-z_{\[]|`|/dev/|2>|&>|<<|\|(?! *findstr)|;\s*do\b|\\\n|\b(?:grep|ls|which|sed|md5sum"
-    r"|find|rm|cat|ulimit|kill|ps|pgrep|bash|env|test|stat|sudo|setsid|tmux)\b"
+    r"|find|rm|cat|curl|ulimit|kill|ps|pgrep|bash|env|test|stat|sudo|setsid|tmux)\b"
 )
 
 
@@ -151,8 +155,12 @@ def adapted(
     seen: Mapping[str, frozenset[str]],
     script: str | None,
     interpreter: str = "",
+    shell: str = "",
 ) -> str | None:
-    """The command with the reader's script and pip; None where his shell has none like it."""
+    """The command with the reader's script and pip; None where his shell has none like it.
+
+    ``shell``: cmd or powershell, where a prompt of Windows shows it.
+    """
     if not search(_OTHER_ENVIRONMENT, command, "conda", "venv"):
         if "pip " in command:
             command = pattern(_PIP).sub(_pip(seen, interpreter), command)
@@ -177,11 +185,7 @@ def adapted(
         return command
     if pattern(_POSIX_ONLY).search(command):
         return None
-    command = pattern(r"^curl (?=-)").sub(
-        "curl.exe ", command
-    )  # without .exe it is an older command of PowerShell
-    parts = [_for_powershell(part) for part in re.split(r"\s*&&\s*", command)]
-    return "; ".join(part for part in parts if part)
+    return command if is_python(command) else _for_windows(command, shell)
 
 
 def for_root(command: str) -> str:
@@ -249,10 +253,50 @@ def _settings(command: str) -> tuple[list[tuple[str, str]], str]:
     return settings, rest
 
 
+def shell_of(text: str) -> str:
+    """The shell of Windows whose prompt stands in a text; "" where none does."""
+    found = pattern(_WINDOWS_PROMPT).search(text) if ":\\" in text and ">" in text else None
+    return "" if found is None else "powershell" if found["ps"] else "cmd"
+
+
+def _for_windows(command: str, shell: str) -> str:
+    """The command as Windows' shell takes it; where that is not known, as both do, if there is such a form.
+
+    Both take double quotes, and one command a line: an older PowerShell has no ``&&``, and cmd no ``;``.
+    """
+    one = _for_cmd if shell == "cmd" else _for_powershell
+    command = pattern(r"^curl (?=-)").sub("curl.exe ", command)  # without .exe PowerShell has another curl
+    parts = [one(_double_quoted(part)) for part in pattern(_PART).findall(command)]
+    return ("; " if any("$env:" in part for part in parts) else "\n").join(parts)
+
+
+def _double_quoted(command: str) -> str:
+    """The code behind -c in the quotes that both shells of Windows know, where it holds no other sign."""
+
+    def turned(found: re.Match[str]) -> str:
+        code = found[2]
+        if '"' in code:
+            code = "" if "'" in code else code.replace('"', "'")
+        return f'{found[1]}"{code}"' if code and not re.search(r"[$`%\\!]", code) else found[0]
+
+    return pattern(r"(-c )'([^']*)'").sub(turned, command)
+
+
+def _for_cmd(command: str) -> str:
+    """``A=1 python x.py``, ``export A=1`` and ``unset A`` as cmd writes them."""
+    if command.startswith("unset "):
+        return "\n".join(f"set {name}=" for name in command.split()[1:])
+    found, rest = _settings(command)
+    settings = [f'set "{name}={value}"' for name, value in found]
+    return " && ".join([*settings, rest] if rest else settings)
+
+
 def _for_powershell(command: str) -> str:
     """``A=1 python x.py``, ``export A=1`` and ``unset A`` as PowerShell writes them."""
     if command.startswith("unset "):
         return "; ".join(f"Remove-Item Env:{name}" for name in command.split()[1:])
     found, rest = _settings(command)
+    if [name for name, _ in found] == ["PYTHONFAULTHANDLER"] and pattern(_INTERPRETER).match(rest):
+        return pattern(_INTERPRETER).sub(lambda one: f"{one[0]} -X faulthandler", rest, count=1)
     settings = [f"$env:{name} = '{value}'" for name, value in found]
     return "; ".join([*settings, rest] if rest else settings)

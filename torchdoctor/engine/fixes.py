@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from torchdoctor.engine import commands, launch, surroundings
-from torchdoctor.engine.conditions import holds
+from torchdoctor.engine import commands, launch, releases, surroundings
+from torchdoctor.engine.conditions import as_text, holds
 from torchdoctor.engine.wording import COMMANDS, asked, filled, first_known, to_put_in
 from torchdoctor.model import Fact, Fix, State
 from torchdoctor.patterns import search
@@ -54,7 +54,9 @@ class Advice:
                 told = [self._told(condition) for condition in conditional.when]
                 if rank is None or False in told or not commands.fits(conditional.fix.run or "", self._seen):
                     continue
-                if not commands.speaks(conditional.fix.do, self._seen) or self._was_run(conditional.fix.run):
+                new = releases.too_new(conditional.fix.do, self._ask(self._places[0]))
+                shown = self._was_run(conditional.fix.run)
+                if new or shown or not commands.speaks(conditional.fix.do, self._seen):
                     rank = 2  # only where there is no other
                 texts = (filled(conditional.fix, self._values(item), sizes) for item in self._places)
                 fix = next(filter(None, texts), None) or self._without_command(conditional.fix, sizes)
@@ -95,7 +97,7 @@ class Advice:
         run = self.command(fix.run)
         where = launch.where(run, fix.do, self._seen, lambda: self._launch) if run else ""
         blanks = "" if is_python(run or "") else to_put_in(run, fix.do, "")
-        do = launch.local_rank(fix.do, lambda: self._launch) + (where or _restarts(fix.do, run or ""))
+        do = launch.local_rank(fix.do, lambda: self._launch) + (where or restarts(fix.do, run or ""))
         return replace(fix, do=" ".join(filter(None, (do, blanks))), run=run)
 
     def decides(self, command: str | None) -> str | None:
@@ -120,6 +122,8 @@ class Advice:
         """A command of the rule in this reader's shell; None where it is not for his platform."""
         if not command or not commands.fits(command, self._seen) or self._is_frozen(command):
             return None
+        if releases.too_new(command, self._ask(self._places[0])):
+            return None
         if "sudo apt-get" in command and self._is_root():
             command = commands.for_root(command)
         if "pip" in command or "PACKAGE" in command:
@@ -130,15 +134,35 @@ class Advice:
             from torchdoctor.engine import log_file
 
             command = log_file.named(command, self._places[0].event, self._facts.transcript.events)
-        if " train.py" in command:
-            ranked = self._places[0].event.rank is not None
-            started = launch.started(command, self._launch, ranked)
-            if started is None:
-                return None
-            command = started
-            if self._launch.own and self._launch.own in command:  # as he wrote it
-                return commands.adapted(command, self._seen, None)
-        return commands.adapted(command, self._seen, self._script, self._interpreter)
+        command = self.numbered(command)
+        if " train.py" not in command:
+            return commands.adapted(command, self._seen, self._script, self._interpreter, self._shell)
+        parts = launch.apart(command)
+        told = [self._launched(part, alone=len(parts) == 1) for part in parts]
+        return "; ".join(filter(None, told)) or None
+
+    def numbered(self, command: str) -> str:
+        """The words of a rule with the processes that the text names, in place of the reader's own."""
+        for blank, name in (("MAIN_PID", "ps.dumped"), ("WORKER_PID", "ps.child")):
+            if blank in command and (number := as_text(self._ask(self._places[0])(name))):
+                command = command.replace(blank, number)
+        return command
+
+    def _launched(self, command: str, *, alone: bool) -> str | None:
+        """A command that may start the program, as this reader starts it; a setting is no part of several."""
+        started = launch.started(command, self._launch, self._places[0].event.rank is not None)
+        if not alone and started is not None and started.startswith(("export ", "printf ")):
+            started = command
+        if started is None:
+            return None
+        if self._launch.own and self._launch.own in started:  # as he wrote it
+            return commands.adapted(started, self._seen, None, shell=self._shell)
+        return commands.adapted(started, self._seen, self._script, self._interpreter, self._shell)
+
+    @cached_property
+    def _shell(self) -> str:
+        windows = "windows" in self._seen.get("system", ())
+        return commands.shell_of(as_text(self._ask(self._places[0])("log.text"))) if windows else ""
 
     def _is_root(self) -> bool:
         """Does the program run as root, as in a container, where sudo is mostly missing?"""
@@ -156,7 +180,7 @@ class Advice:
         return launch.of(self._seen, self._ask(self._places[0]), self._script)
 
 
-def _restarts(do: str, run: str) -> str:
+def restarts(do: str, run: str) -> str:
     """What a notebook or an image needs besides: what is read once, at the start, is set before it."""
     if run.startswith("ENV ") and "Dockerfile" not in do:
         return " It belongs into the Dockerfile, before that step."

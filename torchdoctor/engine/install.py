@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping
 
 from torchdoctor.engine.commands import plain
 from torchdoctor.engine.conditions import as_text, order_key
-from torchdoctor.model import Fact, State
+from torchdoctor.model import Fact, FactValue, State
 from torchdoctor.patterns import pattern
 from torchdoctor.probes.compatibility import STABLE_ABI, audio_of, parse, table, vision_of
 
 FACTS = {
     "install.torch": "text: command that installs the build of torch for this reader's machine",
+    "install.build": "text: as install.torch, in the release that is there, where that has such a build",
+    "install.own118": "text: command that installs the release there is, of no known version, for CUDA 11.8",
     "install.same": "text: command that installs the version there is once more",
     "install.amd": "text: command that installs AMD's own build of torch, with code for more cards",
     "install.rocm": "text: command that installs the build for AMD cards, unless another maker's is seen",
@@ -97,6 +99,7 @@ _ROCM_OF: dict[tuple[int, ...], str] = {
     (2, 0): "rocm5.4.2", (2, 1): "rocm5.6", (2, 2): "rocm5.7", (2, 3): "rocm6.0", (2, 4): "rocm6.1",
     (2, 5): "rocm6.2", (2, 6): "rocm6.2.4", (2, 7): "rocm6.3", (2, 8): "rocm6.4", (2, 9): "rocm6.4",
 }  # fmt: skip
+_SAME_PATCH = (2, 1)  # since which its companions have a release for each of torch's, with its last number
 _LINUX_ONLY = frozenset({"kubernetes", "slurm", "podman"})
 _VEGA = "rocm6.3"  # rocBLAS of ROCm 6.4 has no kernels for gfx900 and gfx906 any more
 
@@ -128,6 +131,14 @@ def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], 
     return Fact.known(name, f"{line} --index-url {source}" if source else line, "install")
 
 
+def _same(version: str, system: frozenset[str], ask: Callable[[str], Fact]) -> tuple[str, str] | None:
+    """The release of torch that is there; None where it is not known, or its build is not."""
+    source = (_index_of(version) or _index_of_cuda(ask)) if version else ""
+    if not version or (not source and "windows" in system and "+" not in version):
+        return None  # PyPI's wheel for Windows is the CPU build
+    return f"torch=={version.partition('+')[0]}", source
+
+
 def _build(
     variant: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]
 ) -> tuple[str, str] | None:
@@ -143,15 +154,13 @@ def _build(
         return _JETSON.get(_jetpack(ask))
     if "macos" in system:
         return None if variant.startswith("cu") else (_STACK, "")
-    if variant == "same" and not version:
-        return None
     if variant == "same":
-        source = _index_of(version) or _index_of_cuda(ask)
-        if not source and "windows" in system and "+" not in version:
-            return None  # PyPI's wheel for Windows is the CPU build
-        return f"torch=={version.partition('+')[0]}", source
+        return _same(version, system, ask)
     if variant == "cpu":
         return _STACK, f"{_INDEX}cpu"
+    if variant == "build":
+        nvidia = "nvidia" in device or not {"amd", "intel"} & device
+        return (_kept(version, seen, ask) if nvidia else None) or _build("torch", seen, ask)
     if variant in ("amd", "rocm", "vega"):
         if device and "amd" not in device:
             return None
@@ -166,6 +175,12 @@ def _build(
         if "amd" in device and "windows" in system:
             return _OF_AMD
         return _for_rocm(version, ask) if "amd" in device else (_STACK, f"{_INDEX}xpu")
+    if variant == "own118":
+        return (
+            None
+            if "windows" in system or "aarch64" in seen.get("board", ())
+            else (f"{_own_release(ask)} torchvision torchaudio", f"{_INDEX}cu118")
+        )
     tag = variant if variant.startswith("cu") else _cuda(ask, seen)
     if variant == "found":
         tag = _of_toolkit(as_text(ask("match.found")))
@@ -193,6 +208,42 @@ def _for_python(variant: str, tag: str, ask: Callable[[str], Fact]) -> tuple[str
         return None  # no build for that Python has code for Blackwell
     packages = _OF_OLD_PYTHON.get(parse(as_text(ask("python.version")))[:2])
     return (packages, "") if packages else None
+
+
+def _kept(
+    version: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]
+) -> tuple[str, str] | None:
+    """The release that is there, in its newest CUDA build up to the one that would be installed anew."""
+    release, wanted = version.partition("+")[0], _cuda(ask, seen)
+    if (
+        not re.fullmatch(r"\d+\.\d+(?:\.\d+)?", release)
+        or wanted in _OLD
+        or "aarch64" in seen.get("board", ())
+    ):
+        return None
+    minor, lowest = ".".join(release.split(".")[:2]), ask("gpu.lowest_capability")
+    fit = [
+        row["build"]
+        for row in table("builds")
+        if row["torch"] == minor and row["build"] <= wanted and _has_code(row["architectures"], lowest.value)
+    ]
+    if not fit:
+        return None
+    return f"torch=={release} torchvision torchaudio", _INDEX + fit[-1]
+
+
+def _own_release(ask: Callable[[str], Fact]) -> str:
+    """A requirement that asks the interpreter for its release of torch, in a POSIX shell."""
+    asked = "import torch; print(torch.__version__.split(chr(43))[0])"
+    return f'torch==$({_interpreter(ask) or "python"} -c "{asked}")'
+
+
+def _has_code(architectures: str, capability: FactValue) -> bool:
+    """Has a build code for the card? Unknown counts as yes."""
+    if not isinstance(capability, (int, float)):
+        return True
+    found = [float(one.removesuffix("+PTX")) for one in architectures.split()]
+    return any(int(one) == int(capability) and one <= capability for one in found)
 
 
 def _for_rocm(version: str, ask: Callable[[str], Fact]) -> tuple[str, str]:
@@ -248,7 +299,8 @@ def _companion(package: str, version: str) -> tuple[str, str] | None:
         release = audio_of(torch)[:2] if package == "torchaudio" else vision_of(torch)
         if release is None:
             return None
-        wanted = f"{package}=={'.'.join(map(str, release))}.*"
+        last = str(torch[2]) if torch >= _SAME_PATCH and len(torch) == 3 else "*"
+        wanted = f"{package}=={'.'.join(map(str, release[:2]))}.{last}"
     return f'--no-deps "{wanted}"', _index_of(version)
 
 
@@ -324,7 +376,11 @@ def _driver(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], 
 
 def _pip(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> str:
     """pip of the interpreter that ran, so that no other one gets the package."""
-    interpreter = plain(as_text(ask("context.interpreter")) or as_text(ask("python.executable")))
+    interpreter = _interpreter(ask)
     if "uv" in seen.get("python", ()):
         return "uv pip install" + (f" --python {interpreter}" if interpreter else "")
     return f"{interpreter or 'python'} -m pip install"
+
+
+def _interpreter(ask: Callable[[str], Fact]) -> str:
+    return plain(as_text(ask("context.interpreter")) or as_text(ask("python.executable")))

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from torchdoctor.context_tags import SERVERS
+from torchdoctor.engine import releases
 from torchdoctor.engine.conditions import as_text
 from torchdoctor.model import Fact, State
 from torchdoctor.patterns import pattern
@@ -23,6 +24,7 @@ _LAUNCHERS = {
 }  # fmt: skip
 _SRUN = "srun python"
 _OF_RANKS = ("accelerate launch", "deepspeed")  # a script for these does not start by itself
+_BEFORE_TORCHRUN = "python -m torch.distributed.launch"
 # launcher, in a command -> the options by which it keeps the output of each rank apart
 _APART = {
     "torchrun ": "--log_dir logs --redirects 3 --tee 3 ",
@@ -39,8 +41,9 @@ _SET = r"(?P<set>(?:export )?(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|[^\s;&|']*) )
 _RANKS = rf"{_SET}torchrun(?P<alone> --standalone)? --nproc_per_node=gpu train\.py(?P<rest>.*)"
 _PROGRAM = rf"{_SET}python train\.py(?P<rest>)"
 _SHELL_SCRIPT = r"(?:\w+=\S* )*(?:(?:ba)?sh |\./)"
+_PARTS = r"((?:'[^']*'|\"[^\"]*\"|(?!; )[^'\"])+)(?:; |$)"
 _LOCAL_RANK = "os.environ['LOCAL_RANK']"
-_OWN_SCRIPT = r"(?:\w+=\S* )*(?:\S*/)?python[\d.]* (?:-[a-zA-Z] )*(?P<rest>[\w./~-]+\.py\b.*)"
+_OWN_SCRIPT = r"(?:\w+=\S* )*(?:\S*/)?python[\d.]* (?:-[a-zA-Z] )*(?P<rest>[\w./\\~-]+\.py\b.*)"
 _CONTAINERS = frozenset({"docker", "podman", "kubernetes"})
 # which cards a process sees, and which rank it is, are another matter for each of the ranks
 _OF_ONE = ("CUDA_VISIBLE_DEVICES=", "HIP_VISIBLE_DEVICES=", "RANK=", "LOCAL_RANK=")
@@ -75,6 +78,9 @@ def of(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact], script: s
     own = as_text(ask("launcher.command"))
     other = ask("launcher.program").state is State.KNOWN or pattern(_SHELL_SCRIPT).match(own) is not None
     begin = f"torchrun {count}"
+    if releases.older(releases.TORCHRUN, ask):
+        count = count.replace("=gpu", "=$(nvidia-smi -L | wc -l)")  # which takes numbers alone
+        begin = f"{_BEFORE_TORCHRUN} {count}"
     if name in _LAUNCHERS:
         begin = _LAUNCHERS[name]
     elif "slurm" in seen.get("runtime", ()) and not name:
@@ -85,7 +91,9 @@ def of(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact], script: s
     elif several and begin.startswith("torchrun"):  # which takes its options from PET_… too
         line = "export PET_LOG_DIR=logs PET_REDIRECTS=3 PET_TEE=3"
     else:
-        line = "" if other and not own else _apart(own or f"{begin} train.py")
+        started = own or f"{begin} train.py"
+        old = _BEFORE_TORCHRUN in started and begin.startswith(_BEFORE_TORCHRUN)  # it keeps no logs
+        line = "" if old or (other and not own) else _apart(started)
     nameless = not (script or name or own or {"train", "validate"} & seen.get("phase", frozenset()))
     return Launch(
         begin, line, bool(name) or begin == _SRUN, several, server, count, own, other, nameless, option
@@ -100,6 +108,13 @@ def _apart(own: str) -> str:
     if pattern(_OWN_SCRIPT).fullmatch(own) is None:
         return ""
     return f"PYTHONFAULTHANDLER=1 {own} 2>&1 | tee train.log"
+
+
+def apart(command: str) -> list[str]:
+    """The commands of a line, where one of them is no more than the start of the program."""
+    parts = pattern(_PARTS).findall(command)
+    ours = any(pattern(_PROGRAM).fullmatch(part) or pattern(_RANKS).fullmatch(part) for part in parts)
+    return parts if ours else [command]
 
 
 def started(command: str, launch: Launch, ranked: bool) -> str | None:
@@ -117,6 +132,8 @@ def started(command: str, launch: Launch, ranked: bool) -> str | None:
     if ranks is not None and found["alone"]:
         if elsewhere or (launch.other and own is None):
             return None
+        if launch.begin.startswith(_BEFORE_TORCHRUN):
+            command = command.replace("torchrun --standalone", _BEFORE_TORCHRUN)
         command = command.replace("--nproc_per_node=gpu", launch.count)
         return command.replace("train.py", own["rest"]) if own is not None else command
     starts = (ranked or launch.begin in _OF_RANKS) and launch.shown and told

@@ -37,6 +37,7 @@ FACTS = {
     "event.archived": "bool: code inside a TorchScript archive was running",
     "event.user_frame": "bool: the user's own code is in the frames",
     "event.own_place": "text: file name and line of the innermost frame that is the user's own",
+    "event.raised_at": "text: file name and line of a package's own frame that raised, torch apart",
     "event.inner": "text: class and message of the exception that it wraps, as that of a worker",
     "event.before": "text: up to 200 earlier events",
     "event.after": "text: up to 200 later events",
@@ -239,6 +240,10 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         return any(not frame.package for frame in frames)
     if key == "own_place":
         return _own_place(event, frames, transcript)
+    if key == "raised_at":
+        raiser = who_raised(event.frames or frames)
+        foreign = raiser is not None and raiser.package not in ("", "torch", "python")
+        return raiser.place() if raiser is not None and foreign else None
     if key == "inner":
         inner = wrapped(event, transcript)
         return _short(inner) if inner is not None else None

@@ -42,6 +42,7 @@ FACTS: dict[str, str] = {
     "build.requirement": "str: what pip was asked for, of that package, as a word of a command: its name "
     "with the bounds, or an address; else build.package",
     "build.ready_wheel": "str: address of the ready wheel that setup.py looks for before it compiles",
+    "build.extension_folder": "str: folder below ~/.cache/torch_extensions that an extension is built in",
     "build.unpacked": "str: what pip was asked for (a name, a repository), where it fetched the sources "
     "itself; absent for a build out of a folder of the reader's",
     "build.own_file": "str: build.first_error_file, unless it is a header of an installed package",

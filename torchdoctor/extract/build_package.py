@@ -27,6 +27,8 @@ _GIVEN_UP = (
     r"|(?:egg_info|Getting requirements to build \w+|[Mm]etadata \S+) did not run successfully"
     r"|metadata-generation-failed|egg_info\"? (?:Check|failed)"
 )
+# ~/.cache/torch_extensions/py310_cu118/NAME
+_EXTENSION = r"/\.cache/torch_extensions/(py\d{2,3}_\w{1,10}/[\w.-]{1,80})(?=[/\s'\"]|$)"
 # flash-attn's setup.py, and those that were made after it
 _WHEEL = r"(?i)\bwheel URL:?\s{1,3}(https://[^\s'\"<>]{1,300}\.whl)\b"
 
@@ -40,6 +42,7 @@ def facts(transcript: Transcript) -> tuple[Fact, ...]:
         "package": name,
         "requirement": _requirement(transcript) or name,
         "ready_wheel": _ready_wheel(transcript),
+        "extension_folder": _extension_folder(transcript),
     }
     return tuple(Fact.known(f"build.{key}", value, place) for key, value in told.items() if value)
 
@@ -85,6 +88,17 @@ def _as_word(got: re.Match[str]) -> str:
         return got["address"]
     word = f"{got['name'] or ''}{got['extras'] or ''}{got['bounds'] or ''}".rstrip(",")
     return f'"{word}"' if any(sign in word for sign in "<>[!*") else word
+
+
+def _extension_folder(transcript: Transcript) -> str:
+    """The one folder of an extension that torch builds, below ~/.cache; "" where several are named."""
+    found = {
+        match[1]
+        for event in transcript.events
+        if "torch_extensions/" in event.text
+        for match in pattern(_EXTENSION).finditer(event.text[:4_000])
+    }
+    return found.pop() if len(found) == 1 else ""
 
 
 def _ready_wheel(transcript: Transcript) -> str:

@@ -173,6 +173,7 @@ _SPELLINGS = (
     ("device", "amd", ("AMD", "RX"), r"\b(?:AMD|RX)[ -]?\d{4} ?(?:XTX?|GRE)\b"),
     ("runtime", "slurm", ("srun ",), _SRUN),
     ("system", "windows", ("Windows-",), r"\bWindows-\d+-10\.0"),
+    ("system", "windows", ("-win_amd64",), r"-win_amd64\.whl\b"),
     # an object, or a frame of C++, above the 47 bits that x86-64 gives a process
     ("board", "aarch64", ("0x",), r"(?:\bat |\[)0x(?:0000)?[89a-f][0-9a-f]{11}[>\]]"),
     ("board", "jetson", ("r3", "# R"), rf"[:_-]r3\d\.\d+\.\d+\b|{_L4T}"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract import age
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Quoted, Transcript
 from torchdoctor.number import number
 from torchdoctor.patterns import Patterns
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 FACTS: dict[str, str] = {
     "torch.version": "str: version of torch with its local tag (2.2.2+cpu)",
+    "torch.before": "str: a release that torch is older than, by its files and words, or by its Python",
     "torch.cuda": "str: CUDA version torch was built for; absent for a CPU or ROCm build",
     "torch.hip": "str: ROCm version torch was built for; absent for other builds",
     "torch.cpu_only": "bool: torch was built without CUDA and without ROCm",
@@ -148,6 +150,8 @@ def extract_text(transcript: Transcript) -> Iterator[Fact]:
         found.facts[fact.name] = fact
     _derive(found)
     yield from found.facts.values()
+    python = found.facts.get("python.version")
+    yield from age.of_torch(transcript, python)
 
 
 def _derive(found: _Found) -> None:

@@ -33,26 +33,21 @@ FACTS: dict[str, str] = {
 }
 
 _BANNER = "Setting OMP_NUM_THREADS environment variable for each process"  # torchelastic's first words
+_OF_TORCHRUN = (
+    "torchrun", "torch/distributed/run", "torch/distributed/launch", "-m torch.distributed.", "--nproc",
+    "elastic/multiprocessing/api.py", "elastic.multiprocessing.api",
+)  # fmt: skip
 # what a launcher shows of itself, on its command line and in its frames
 _NAMES = (
     ("accelerate", ("accelerate launch", "accelerate/commands/launch.py")),
     ("deepspeed", ("deepspeed/launcher", "sigkill_handler", "[launch.py:", "deepspeed --")),
     ("mpirun", ("mpirun", "mpiexec")),
     ("spawn", ("multiprocessing/spawn.py", "ProcessExitedException", "ProcessRaisedException")),
-    (
-        "torchrun",
-        (
-            "torchrun",
-            "torch/distributed/run",
-            "torch/distributed/launch",
-            "-m torch.distributed.",
-            "--nproc",
-            _BANNER,
-        ),
-    ),
+    ("torchrun", (*_OF_TORCHRUN, _BANNER)),
 )
 # a prompt (a shell's, a notebook's, that of set -x), the variables, what is started
-_PROMPT = r"(?:\([\w.-]{1,40}\) ?)?(?:\[?[\w.-]{1,40}@[\w.-]{1,60}[:~ ][^$#]{0,80}[$#%] |[$%+] |!)"
+_PROMPT = r"(?:\([\w.-]{1,40}\) ?)?(?:\[?[\w.-]{1,40}@[\w.-]{1,60}[:~ ][^$#]{0,80}[$#%] |[$%+] |!"
+_PROMPT += r"|(?:PS )?[A-Za-z]:\\[^<>|\"*?]{0,200}> ?)"
 _SETTINGS = r"(?:[A-Za-z_]\w*=\S* ){0,8}(?:\S{0,200}/)?"
 _LAUNCHES = _SETTINGS + (
     r"(?:torchrun|accelerate launch|deepspeed|python[\d.]{0,4} -m torch\.distributed\.(?:launch|run)"

@@ -19,6 +19,7 @@ FACTS: dict[str, str] = {
     "loss.not_a_number": "bool: a loss in the line is NaN or infinite",
     "loss.norm_stuck": "bool: three gradient norms in succession are NaN, and none after them is a number",
     "loss.rank_not_finite": "bool: the table of gradients by rank below the line holds NaN or infinity",
+    "loss.ranks_finite": "int: how many ranks of that table have finite gradients",
 }
 
 LINE_CHARS = 4000
@@ -55,6 +56,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     lower = text.lower()
     if "gradients" in lower and (rows := _by_rank(event, transcript)):
         yield "rank_not_finite", any("n" in row for row in rows)  # of nan and inf
+        yield "ranks_finite", sum("n" not in row for row in rows)
     if "nan" not in lower and "inf" not in lower:
         return
     if _named(text) or pattern(_ROW).search(text) or _in_column(event, transcript):

@@ -40,6 +40,7 @@ FACTS: dict[str, str] = {
     "nccl.sharing_ranks": "int: how many ranks of the node take these",
     "nccl.ranks_are_bound": "bool: several GPUs are shared, or one with an index above 0: ranks choose",
     "nccl.ranks_timed_out": "list: ranks whose watchdog gave up",
+    "nccl.ranks_unseen": "bool: a rank below one that timed out prints nothing in this text",
     "nccl.all_timed_out": "bool: the watchdogs of all ranks from 0 up gave up; no other rank is shown",
     "nccl.same_group": "bool: the compared watchdog lines name one process group; unknown before torch 2.3",
     "nccl.seqs_differ": "bool: the ranks waited at different sequence numbers",
@@ -309,6 +310,8 @@ def _ranks(event: Event, transcript: Transcript) -> Iterator[Found]:
     seen = picture(transcript)
     if seen.ranks:
         yield "ranks_timed_out", seen.ranks
+        named = {one.rank for one in transcript.events}
+        yield "ranks_unseen", any(rank not in named for rank in range(max(map(int, seen.ranks))))
         yield "all_timed_out", 1 < len(seen.ranks) == 1 + max(map(int, seen.ranks))
     for name, claim in (
         ("same_group", seen.same_group),

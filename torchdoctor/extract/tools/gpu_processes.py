@@ -17,6 +17,7 @@ from torchdoctor.patterns import pattern
 FACTS: dict[str, str] = {
     "process_table.gpu": "int: GPU of this row",
     "process_table.strays_on_gpu0": "int: processes with some memory on GPU 0 and more on another GPU",
+    "process_table.bound": "bool: the text says that the ranks choose their GPU, by torch.cuda.set_device",
 }
 
 NEIGHBOURS = 200  # rows of one table stand close together
@@ -61,6 +62,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             yield "strays_on_gpu0", _strays(table)
         return
     yield "gpu", own.gpu
+    yield "bound", any("set_device(" in one.text for one in transcript.events)
     yield "strays_on_gpu0", _strays(_table(event, transcript))
 
 

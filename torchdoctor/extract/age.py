@@ -1,0 +1,45 @@
+"""Which release torch is older than, where no version is printed: by its files, its words, its Python.
+
+Sources: the trees of torch 1.5 to 1.11, and the wheels of each release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchdoctor.model import Event, Fact, Frame, Transcript
+
+# a file of torch, a function in it or any, and the first release without
+_FILES = (("torch/nn/modules/module.py", "__call__", (1, 6)), ("torch/tensor.py", "", (1, 9)))
+_THC = "THCudaCheck FAIL"
+_NO_THC = (1, 11)
+# Python -> the first release of torch without a wheel for it
+_NOT_FOR = {"2.7": (1, 5), "3.5": (1, 6), "3.6": (1, 11), "3.7": (2, 0), "3.8": (2, 5), "3.9": (2, 9)}
+
+Release = tuple[int, int]
+
+
+def of_torch(transcript: Transcript, python: Fact | None) -> Iterator[Fact]:
+    """``torch.before``, from the sign that says most."""
+    found = [(release, event.place()) for event in transcript.events for release in _of_event(event)]
+    if python is not None:
+        minor = ".".join(str(python.value).split(".")[:2])
+        found += [(_NOT_FOR[minor], python.source)] if minor in _NOT_FOR else []
+    if found:
+        (major, minor_), source = min(found)
+        yield Fact.known("torch.before", f"{major}.{minor_}", source)
+
+
+def _of_event(event: Event) -> Iterator[Release]:
+    if _THC in event.text:
+        yield _NO_THC
+    for frame in event.frames:
+        if frame.package == "torch":
+            yield from _of_frame(frame)
+
+
+def _of_frame(frame: Frame) -> Iterator[Release]:
+    file = frame.file.replace("\\", "/")
+    for end, function, release in _FILES:
+        if file.endswith(end) and function in ("", frame.function):
+            yield release
