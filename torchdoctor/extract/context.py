@@ -87,7 +87,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "/var/run/secrets/", ".svc.cluster.local", "If this is a GPU node", "nvidia.com/gpu.", "amd.com/gpu.",
     ),
     "slurm": ("slurmstepd", "srun: ", "sbatch ", "SLURM_", "/slurmd/", "slurm_script", "scancel", "SLURMEnv",
-        "oom_memcg=/slurm", "JobState="),
+        "oom_memcg=/slurm", "JobState=", "NODELIST(REASON)"),
     "ray": ("(RayWorkerWrapper ", "ray::", "raylet", "ray.exceptions", "/ray/_private/", "RayTaskError"),
     "colab": ("/content/", "https://localhost:8080/", "googlecolab", "google.colab", "COLAB_"),
     "kaggle": ("/kaggle/", "KAGGLE_"),

@@ -23,6 +23,7 @@ FACTS: dict[str, str] = {
     "store.url": "str: the address that was asked, where an init_method or an option of the text gives it: tcp://…",
     "store.ranks_absent": "int: how many ranks did not announce themselves where others, with rank 0, did it "
     "more than once and the ranks did not meet",
+    "store.ranks_waited": "int: how many ranks had not announced themselves when the text ends, but rank 0 had",
     "store.met_anyway": "bool: after the port was refused a collective ran; who listens on it is of this job",
 }
 
@@ -75,9 +76,9 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             yield "file", file
     if _met_anyway(transcript):
         yield "met_anyway", True
-    absent = _ranks_absent(transcript)
+    absent, twice = _ranks_absent(transcript)
     if absent:
-        yield "ranks_absent", absent
+        yield ("ranks_absent" if twice else "ranks_waited"), absent
     if _NOT_STATIC in event.text:
         yield untold(
             "store.waits_for", event, "what failed: only how the launcher was started is in the text"
@@ -117,13 +118,13 @@ def _file(transcript: Transcript) -> str | None:
 
 
 @once_a_text
-def _ranks_absent(transcript: Transcript) -> int:
-    """How many ranks of one start never came while others came twice; 0 where that is not so.
+def _ranks_absent(transcript: Transcript) -> tuple[int, bool]:
+    """How many ranks of one start never came, and whether rank 0 came twice; 0 where they met or it ended.
 
     A node's own log holds its ranks alone, once for each start; rank 0 is on one node only.
     """
     shown: Counter[tuple[str, int]] = Counter()
-    world = 0
+    world, ended = 0, False
     for event in transcript.events:
         if event.quoted:
             continue
@@ -136,9 +137,13 @@ def _ranks_absent(transcript: Transcript) -> int:
         elif _MET in event.text or event.kind is EventKind.LAUNCHER or is_step(event.text):
             shown.clear()
         elif event.kind is EventKind.EXCEPTION and shown:
+            ended = True
             break  # what comes now is another start
-    twice = any(count > 1 for (_, rank), count in shown.items() if rank == 0)
-    return max(0, world - len({rank for _, rank in shown})) if twice else 0
+    first = [count for (_, rank), count in shown.items() if rank == 0]
+    twice = any(count > 1 for count in first)
+    if not first or (ended and not twice):
+        return 0, False
+    return max(0, world - len({rank for _, rank in shown})), twice
 
 
 @once_a_text
