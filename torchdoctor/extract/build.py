@@ -45,6 +45,7 @@ FACTS: dict[str, str] = {
     "build.extension_folder": "str: folder below ~/.cache/torch_extensions that an extension is built in",
     "build.unpacked": "str: what pip was asked for (a name, a repository), where it fetched the sources "
     "itself; absent for a build out of a folder of the reader's",
+    "build.isolated": "bool: torch itself lies in the environment that pip or uv made for the build alone",
     "build.own_file": "str: build.first_error_file, unless it is a header of an installed package",
     "build.installed_header": "str: the header of an installed package in which the first error stands",
 }
@@ -313,6 +314,12 @@ def _toolkit(transcript: Transcript) -> tuple[Fact, ...]:
     return (Fact.known("build.toolkit", version, "text"),) if version else ()
 
 
+@once_a_text
+def _isolated(transcript: Transcript) -> tuple[Fact, ...]:
+    place = build_setting.isolated(transcript)
+    return (Fact.known("build.isolated", True, place),) if place else ()
+
+
 def _untold(place: str, transcript: Transcript) -> tuple[Fact, ...]:
     """Of a build whose first error is not in the text: nothing is known of that."""
     names = ("first_error", "first_error_kind", "first_error_file", "installed_header")
@@ -379,5 +386,6 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     yield from build_package.facts(transcript)
     found = _facts(transcript)
     yield from found
+    yield from _isolated(transcript)
     if not any(fact.name == "build.toolkit" for fact in found):
         yield from _toolkit(transcript)

@@ -86,6 +86,18 @@ def unpacked(transcript: Transcript) -> str:
     return named
 
 
+_ISOLATED = r"[\\/](?:pip-build-env-|builds-v0[\\/])[\w.\\/-]{1,200}[\\/]torch[\\/]"
+
+
+def isolated(transcript: Transcript) -> str:
+    """Where the text shows a torch that was fetched for one build, beside the reader's own; "" if nowhere."""
+    for event in transcript.events:
+        shown = "\n".join((event.text[:20_000], *(frame.file for frame in event.frames)))
+        if search(_ISOLATED, shown, "pip-build-env-", "builds-v0") is not None:
+            return event.place()
+    return ""
+
+
 _UNKNOWN_NAME = (
     r"(?:identifier|unknown type name) ['\"‘](\w{2,40})['\"’]"
     r"|['‘](?:std::)?(\w{2,40})['’] (?:was not declared|does not name a type)"

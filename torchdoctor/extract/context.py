@@ -114,7 +114,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "comfyui": (
         "ComfyUI/main.py", "ComfyUI\\main.py", "ComfyUI/execution.py", "ComfyUI\\execution.py", "/comfy/",
         "\\comfy\\", "ComfyUI_windows_portable", "custom_nodes", "Prompt executed", "got prompt",
-        "Requested to load ",
+        "Requested to load ", "!!! Exception during processing",
     ),
     "ultralytics": ("/ultralytics/", "Ultralytics"),
     "megatron": ("/megatron/", "Megatron"),
