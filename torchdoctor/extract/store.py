@@ -23,7 +23,7 @@ FACTS: dict[str, str] = {
     "store.url": "str: the address that was asked, where an init_method or an option of the text gives it: tcp://…",
     "store.ranks_absent": "int: how many ranks did not announce themselves where others, with rank 0, did it "
     "more than once and the ranks did not meet",
-    "store.ranks_waited": "int: how many ranks had not announced themselves when the text ends, but rank 0 had",
+    "store.ranks_waited": "int: ranks that had not announced themselves when the text ends, where rank 0 had",
     "store.met_anyway": "bool: after the port was refused a collective ran; who listens on it is of this job",
 }
 
