@@ -145,6 +145,6 @@ def _recompiled(event: Event, transcript: Transcript) -> Iterator[Found]:
             yield Fact.known("compile.recompiled_at", named["at"], item.place())
         reason = pattern(r"last reason: (?:\d+/\d+: )?(?P<reason>[^\n]{1,200})").search(item.text)
         if reason is not None:
-            words = " ".join(reason["reason"].split())
+            words = " ".join(reason["reason"].partition("  # ")[0].split())
             yield Fact.known("compile.last_reason", words, item.place())
             return
