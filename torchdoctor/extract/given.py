@@ -34,7 +34,7 @@ _CARD = r"\bNVIDIA-SMI \d|\d-tegra\b|\b(?:GeForce|Quadro|RTX|Tesla) [A-Z]?\d"
 # a rank behind the script, of a launcher that gives each process its own in the environment
 _LAUNCHED = (
     r"(?:^|[ /])(?:torchrun|accelerate launch|deepspeed|torch\.distributed\.(?:run|launch)) [^\n]{0,300}?"
-    r"[\w.-]+\.py [^\n]{0,300}?(?P<rank>--(?:local[_-])?rank[ =]\d{1,4})(?=\s|$)"
+    r"[\w.-]+\.py [^\n]{0,300}?(?P<rank>--local[_-]rank[ =]\d{1,4})(?=\s|$)"
 )
 _STANDALONE = r"(?:\btorchrun|\btorch\.distributed\.run) (?:-\S+ ){0,12}--standalone\b"
 

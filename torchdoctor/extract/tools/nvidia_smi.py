@@ -24,7 +24,7 @@ FACTS: dict[str, str] = {
     "gpu.lowest_capability": "float: smallest of them",
     "gpu.held_by_dead": "bool: nvidia-smi shows memory in use that its process list does not explain",
     "gpu.exclusive": "bool: nvidia-smi shows a GPU in exclusive-process or prohibited mode",
-    "gpu.one_is_free": "bool: nvidia-smi shows memory in use on one GPU, and next to none on another",
+    "gpu.one_is_free": "bool: of GPUs that admit one process, one has memory in use and another none",
     "gpu.ecc_failed": "bool: uncorrected errors since the last reset (volatile), or a row remap that failed",
     "gpu.virtual": "bool: nvidia-smi -q says that a GPU is a vGPU",
     "gpu.throttled": "bool: heat or power holds clocks down by hardware",
@@ -246,7 +246,7 @@ class Table:
             self._put("gpu.names", names, self._place)
             if "gpu.count" not in self._facts:
                 self._put("gpu.count", len(names), self._place)
-        if len(self._memory) > 1 and self._place is not None:
+        if self._exclusive and len(self._memory) > 1 and self._place is not None:
             taken = sorted(item[0] for item in self._memory)
             self._put("gpu.one_is_free", taken[0] < _IDLE_MIB and taken[-1] > _HELD_MIB, self._place)
         if self._memory and self._place is not None and self._processes is not None:
