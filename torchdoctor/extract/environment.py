@@ -41,6 +41,8 @@ FACTS: dict[str, str] = {
     "gpu.hidden": "bool: CUDA_VISIBLE_DEVICES hides all GPUs that the text lists",
     "gpu.named_count": "int: how many GPUs CUDA_VISIBLE_DEVICES names in the text",
     "torch.covers_gpu": "bool: the build has code for the GPU, by what its own warning says",
+    "gpu.compute_capability": "list: that of the card Triton compiled for, as 9.0",
+    "gpu.lowest_capability": "float: the same as a number",
     "shm.size_bytes": "int: size of /dev/shm",
     "limits.nofile": "int: soft limit of open files",
 }
@@ -74,6 +76,8 @@ _SOURCES = {
     r"(?P<list>[\s'\"\[]*(?:(?:sm|compute)_\d+[a-z]?[\s,'\"]*)+)",
     "range": r"cuda capability (?P<cc>\d+\.\d+)\.\s+Minimum and Maximum cuda capability supported by this "
     r"version of PyTorch is\s+\((?P<low>\d+\.\d+)\) - \((?P<high>\d+\.\d+)\)",
+    # Inductor's record of a kernel: 'device_type': 'cuda', …, 'cc': 90
+    "kernel-cc": r"'device_type': 'cuda',.{0,200}'cc': (?P<cc>\d{2,3})\b",
     "cc": r"compute capability \(CC\) (?P<cc>\d+\.\d+)",
     "numpy-abi": r"NumPy (?P<version>\d+\.\d+[\w.]*) as it may crash",
     "python": r"Python(?: version:?)?[ -](?P<version>3\.\d+(?:\.\d+)?|2\.7(?:\.\d+)?)(?![\w.]*\+)",
@@ -301,6 +305,13 @@ def _requirement(text: str, event: Event, found: _Found) -> None:
         found.put("torch.covers_gpu", covered, event)
 
 
+def _kernel_card(text: str, event: Event, found: _Found) -> None:
+    if hit := _PATTERNS["kernel-cc"].search(text):
+        capability = f"{hit['cc'][:-1]}.{hit['cc'][-1]}"
+        found.put("gpu.compute_capability", (capability,), event)
+        found.put("gpu.lowest_capability", float(capability), event)
+
+
 def _python(text: str, event: Event, found: _Found) -> None:
     if event.kind in _TALK or "pip " in text or any(word in text for word in _NOT_INSTALLED):
         return
@@ -378,6 +389,7 @@ _READERS: tuple[tuple[str, Callable[[str, Event, _Found], None]], ...] = (
     ("sm_", _arch),
     ("Minimum and Maximum cuda", _range),
     ("which supports hardware CC", _requirement),
+    ("'device_type': 'cuda'", _kernel_card),
     ("as it may crash", _one("numpy-abi", "numpy.version")),
     ("Python", _python),
     ("/python", _path),

@@ -13,6 +13,8 @@ FACTS: dict[str, str] = {
     "given.refused": "text: the GPU that this line says is not there, so that the CPU is taken; absent where "
     "no option and no word asks for it, and no card is shown",
     "given.logged": "text: the logged metric whose name is nearest to that of the message; absent for none",
+    "given.standalone": "bool: torchrun was told --standalone, by which it takes a free port itself",
+    "given.rank": "str: an argument of the script that gives all ranks the same rank, as --local_rank 0",
 }
 
 _DEVICE = r"\bdevice(?:[-_]type)?['\"]?(?: ?[=:] ?| )['\"]?(mps|cpu|cuda|xpu)\b"
@@ -35,12 +37,20 @@ _OPTION = (
 )
 _CARD = r"\bNVIDIA-SMI \d|\d-tegra\b|\b(?:GeForce|Quadro|RTX|Tesla) [A-Z]?\d"
 
+# a rank behind the script, of a launcher that gives each process its own in the environment
+_LAUNCHED = (
+    r"(?:^|[ /])(?:torchrun|accelerate launch|deepspeed|torch\.distributed\.(?:run|launch)) [^\n]{0,300}?"
+    r"[\w.-]+\.py [^\n]{0,300}?(?P<rank>--local[_-]rank[ =]\d{1,4})(?=\s|$)"
+)
+_STANDALONE = r"(?:\btorchrun|\btorch\.distributed\.run) (?:-\S+ ){0,12}--standalone\b"
+
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of the whole text, and what this event says of a device."""
     yield "device", _device(transcript)
     yield "refused", _refused(event, transcript)
     yield "logged", _logged(event.text[:_CHARS]) if "metric" in event.text else None
+    yield from _launch(transcript).items()
 
 
 def _logged(text: str) -> str | None:
@@ -67,6 +77,18 @@ def _device(transcript: Transcript) -> str | None:
         for found in pattern(_DEVICE).finditer(event.text[:_CHARS])
     }
     return named.pop() if len(named) == 1 else None
+
+
+@once_a_text
+def _launch(transcript: Transcript) -> dict[str, str | bool]:
+    found: dict[str, str | bool] = {}
+    for event in transcript.events:
+        text = event.text[:_CHARS]
+        if "--standalone" in text and pattern(_STANDALONE).search(text):
+            found["standalone"] = True
+        if "rank" in text and (line := pattern(_LAUNCHED).search(text)) is not None:
+            found["rank"] = line["rank"]
+    return found
 
 
 def _refused(event: Event, transcript: Transcript) -> str | None:

@@ -21,6 +21,7 @@ FACTS: dict[str, str] = {
     "nccl.error_class": "str: ncclSystemError and so on; also where torch before 1.8 prints only the words",
     "nccl.last_error": "str: the line after 'Last error'; absent when the message has none",
     "nccl.reason": "str: last error and NCCL WARN lines, harmless ones left out; absent when none is there",
+    "nccl.logged": "bool: NCCL's INFO lines are in the text",
     "nccl.shm": "bool: the reason speaks of /dev/shm",
     "nccl.infiniband": "bool: the reason speaks of InfiniBand",
     "nccl.out_of_memory": "bool: the reason speaks of memory of the GPU",
@@ -183,8 +184,11 @@ def _error(event: Event, transcript: Transcript) -> Iterator[Found]:
     text = event.text
     yield "error_class", _error_class(text)
     last = _last_error(event, transcript)
-    reason = " | ".join(part for part in (last, _warnings(transcript)) if part)
+    warned = _warnings(transcript)
+    reason = " | ".join(part for part in (last if last != warned else None, warned) if part)
     yield "last_error", last
+    if any("NCCL INFO" in one.text for one in transcript.events):
+        yield "logged", True
     yield "reason", reason or None
     told = {name: any(mark in reason for mark in marks) for name, marks in _REASONS} if reason else {}
     yield from told.items()

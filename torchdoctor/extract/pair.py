@@ -61,12 +61,6 @@ _FAMILY = frozenset({
     "compressed_tensors", "llmcompressor", "captum", "ignite", "segmentation_models_pytorch", "onnxscript",
     *_UNDER, *_UNDER.values(),
 })  # fmt: skip
-# module -> the name by which pip knows it, where they differ by more than a dash
-_OF_PIP = {
-    "mii": "deepspeed-mii", "sklearn": "scikit-learn", "cv2": "opencv-python", "skimage": "scikit-image",
-    "yaml": "pyyaml", "pytorch_lightning": "pytorch-lightning", "auto_gptq": "auto-gptq", "awq": "autoawq",
-    "swift": "ms-swift", "google": "protobuf", "hydra": "hydra-core", "open_clip": "open_clip_torch",
-}  # fmt: skip
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
@@ -90,8 +84,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     yield "form", form
     yield "asked", name or None
     yield "remote", asker == "transformers_modules"
-    yield "asker", _pip_name(asker) or None
-    yield "giver", _pip_name(giver) or None
+    yield "asker", torch_extensions.pip_name(asker) or None
+    yield "giver", torch_extensions.pip_name(giver) or None
 
 
 def _asked(kind: str, text: str, code: str) -> tuple[str, str, str] | None:
@@ -131,7 +125,3 @@ def _imported(found: re.Match[str], code: str) -> tuple[str, str, str] | None:
 
 def _of_torch(module: str) -> bool:
     return module in _FAMILY or (bool(module) and torch_extensions.is_package(module))
-
-
-def _pip_name(module: str) -> str:
-    return _OF_PIP.get(module, module.replace("_", "-"))

@@ -25,6 +25,7 @@ FACTS: dict[str, str] = {
     "python.decoded": "bool: text or bytes were expected of a request, and an object of its JSON was there",
     "python.archive_file": "str: the missing file, where a server unpacks the archives of its models",
     "python.extension_package": "str: the package, compiled against torch, whose module is missing",
+    "python.package": "str: what pip installs for the module that is missing, as cv2 is of opencv-python",
     "python.not_for_windows": "str: the package that has no build for Windows, whose module is missing",
 }
 
@@ -122,6 +123,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield "name", name
         if kind in ("ModuleNotFoundError", "ImportError") and "No module named" in event.text:
             yield "extension_package", torch_extensions.of_module(name)
+            yield "package", torch_extensions.pip_name(name)
             yield "not_for_windows", torch_extensions.not_for_windows(name)
     if kind == "AttributeError":
         owner = groups.get("cls") or ""

@@ -20,6 +20,7 @@ FACTS: dict[str, str] = {
     "compile.recompiled": "str: name of the function that was compiled too often",
     "compile.recompiled_at": "str: file and line of that function",
     "compile.last_reason": "str: the guard that failed last, as Dynamo words it",
+    "compile.generated": "bool: the kernel that Triton compiled is one that Inductor wrote",
     "compile.card": "text: architecture of the card that ptxas or LLVM does not know",
     "compile.card_cuda": "text: the first CUDA whose ptxas knows the card that ptxas or LLVM does not know",
     "compile.card_torch": "text: the first torch whose Triton brings such a ptxas",
@@ -38,6 +39,10 @@ _UNKNOWN_CARD = (
     r"'(?P<name>sm_(?P<card>\d{2,3})[af]?)' is not (?:defined for option|a recognized processor)"
     r"|does not support \.target (?P<target>sm_(?P<code>\d{2,3})[af]?)"
 )
+
+# Inductor names its kernels triton_poi_fused_…; their lines may be events of their own
+_GENERATED = r"\bdef triton_\w{2,6}_\w+\("
+_KERNEL_LINES = 40
 
 # how far the compiler was when it raised, by the class
 _STAGES = (
@@ -98,6 +103,9 @@ def wrapped(text: str) -> tuple[str, str]:
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one exception of torch.compile; nothing when the event is none."""
+    lately = transcript.events[max(0, event.id - _KERNEL_LINES) : event.id + 1]
+    if any(pattern(_GENERATED).search(one.text) for one in lately if "def triton_" in one.text):
+        yield "generated", True
     if "torch._dynamo hit config." in event.text:
         yield from _recompiled(event, transcript)
         return
@@ -145,6 +153,6 @@ def _recompiled(event: Event, transcript: Transcript) -> Iterator[Found]:
             yield Fact.known("compile.recompiled_at", named["at"], item.place())
         reason = pattern(r"last reason: (?:\d+/\d+: )?(?P<reason>[^\n]{1,200})").search(item.text)
         if reason is not None:
-            words = " ".join(reason["reason"].split())
+            words = " ".join(reason["reason"].partition("  # ")[0].split())
             yield Fact.known("compile.last_reason", words, item.place())
             return

@@ -107,12 +107,24 @@ _FORCED = {
     "causal-conv1d": "CAUSAL_CONV1D_FORCE_BUILD=TRUE",
     "mamba-ssm": "MAMBA_FORCE_BUILD=TRUE",
 }
+# module -> the name by which pip knows it, where they differ by more than a dash
+_OF_PIP = {
+    "mii": "deepspeed-mii", "sklearn": "scikit-learn", "cv2": "opencv-python", "skimage": "scikit-image",
+    "yaml": "pyyaml", "auto_gptq": "auto-gptq", "awq": "autoawq", "swift": "ms-swift", "google": "protobuf",
+    "hydra": "hydra-core", "open_clip": "open_clip_torch", "PIL": "pillow", "past": "future",
+}  # fmt: skip
 _OF_MODULE = {module: package for package, modules in _PACKAGES.items() for module in modules.split()}
 
 
 def of_module(name: str) -> str | None:
     """The package that a module belongs to: ``pytorch3d.renderer`` and ``pytorch3d`` to ``pytorch3d``."""
     return _OF_MODULE.get(name.partition(".")[0])
+
+
+def pip_name(module: str) -> str:
+    """What pip installs for a module: ``scikit-learn`` for ``sklearn.metrics``."""
+    top = module.partition(".")[0]
+    return _OF_PIP.get(top, top.replace("_", "-"))
 
 
 def is_package(name: str) -> bool:

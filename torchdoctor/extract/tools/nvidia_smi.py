@@ -23,6 +23,8 @@ FACTS: dict[str, str] = {
     "gpu.compute_capability": "list: compute capability of each GPU that is named with one, as 9.0",
     "gpu.lowest_capability": "float: smallest of them",
     "gpu.held_by_dead": "bool: nvidia-smi shows memory in use that its process list does not explain",
+    "gpu.exclusive": "bool: nvidia-smi shows a GPU in exclusive-process or prohibited mode",
+    "gpu.one_is_free": "bool: of GPUs that admit one process, one has memory in use and another none",
     "gpu.ecc_failed": "bool: uncorrected errors since the last reset (volatile), or a row remap that failed",
     "gpu.virtual": "bool: nvidia-smi -q says that a GPU is a vGPU",
     "gpu.throttled": "bool: heat or power holds clocks down by hardware",
@@ -47,6 +49,7 @@ _SOURCES = {
     "found-gpu": r"Found GPU\s?(?P<index>\d+) (?P<name>[^\n]{1,80}?) which "
     r"(?:is of (?:cuda capability|compute capability \(CC\)) (?P<cc>\d+\.\d+)|requires)",
     "memory": r"(?<!\d)(?P<used>\d{1,8})\s?MiB\s{0,3}/\s{0,8}(?P<total>\d{1,8})\s?MiB",
+    "mode": r"\d%\s{1,12}(?P<mode>Default|E\. (?:Process|Thread)|Prohibited)\s{0,6}\|",
     "process": r"(?<!\d)(?P<mib>\d{1,8})MiB$",
     "value": r"^\s{0,40}(?P<key>[A-Z][\w ()-]{1,60}?)\s{0,60}:\s{0,8}(?P<value>\S[^\n]{0,120})$",
     "lspci": r"LnkSta:\s*Speed \S+(?: \(\w+\))?, Width x\d+ \(downgraded\)",
@@ -55,6 +58,8 @@ _SOURCES = {
 _PATTERNS = Patterns(_SOURCES, re.MULTILINE)
 
 
+# what nvidia-smi shows of a GPU without a process, and of one with a context, which takes a few hundred MiB
+_IDLE_MIB, _HELD_MIB = 50, 200
 # Words of nvidia-smi -q that are read, section names first.
 _SECTIONS = ("Link Width", "Volatile")
 _QUERY_WORDS = (*_SECTIONS, "Product Name", "Attached GPUs", "Virtualization Mode")
@@ -91,6 +96,7 @@ class Table:
         self._columns: list[str] = []
         self._capabilities: list[str] = []
         self._ecc: int | None = None
+        self._exclusive = False
         self._place: Event | None = None
 
     def _put(self, name: str, value: FactValue, event: Event) -> None:
@@ -145,6 +151,9 @@ class Table:
                     if name not in self._names.values():
                         self._names[len(self._names)] = name
                     self._place = event
+        if "%" in text and (hit := _PATTERNS["mode"].search(text)):
+            self._exclusive = self._exclusive or hit["mode"] != "Default"
+            self._put("gpu.exclusive", self._exclusive, event)
         if "MiB" in text and (hit := _PATTERNS["memory"].search(text)):
             if not self._memory or self._processes is not None:
                 self._memory, self._processes, self._listed_mib = [], None, 0  # a new table
@@ -237,6 +246,9 @@ class Table:
             self._put("gpu.names", names, self._place)
             if "gpu.count" not in self._facts:
                 self._put("gpu.count", len(names), self._place)
+        if self._exclusive and len(self._memory) > 1 and self._place is not None:
+            taken = sorted(item[0] for item in self._memory)
+            self._put("gpu.one_is_free", taken[0] < _IDLE_MIB and taken[-1] > _HELD_MIB, self._place)
         if self._memory and self._place is not None and self._processes is not None:
             used = sum(item[0] for item in self._memory)
             total = sum(item[1] for item in self._memory)
