@@ -43,6 +43,7 @@ NAMESPACES = {
     "context": "context",
     "kernel": "kernel",
     "batch": "batch",
+    "numeric": "numeric",
 }
 
 
