@@ -28,6 +28,9 @@ def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], 
 
 
 def _each_rank(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> str:
+    frames = as_text(ask("log.frames"))
+    if "torch/distributed/launch.py:" in frames and "torch/distributed/run.py:" not in frames:
+        return ""  # torch before 1.9, which has no torchrun and whose launcher keeps no logs
     found = launch.of(seen, ask)
     return "" if found.server else found.each_rank
 

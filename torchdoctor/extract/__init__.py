@@ -44,6 +44,7 @@ NAMESPACES = {
     "download": "download",
     "kernel": "kernel",
     "batch": "batch",
+    "numeric": "numeric",
 }
 
 

@@ -1,8 +1,7 @@
 """What a text says of the machine it was printed on: versions, driver, GPUs, paths, limits.
 
-A log often prints its environment: collect_env, pip and conda lists, banners, nvidia-smi, frame paths, the
-driver's own messages. A log is judged by these facts first, since it may come from another machine.
-Names are those of the probes.
+A log often prints its environment: collect_env, lists of pip and conda, nvidia-smi, paths, the driver's words.
+It is judged by these facts first, since it may come from another machine. Names are those of the probes.
 """
 
 from __future__ import annotations
@@ -172,10 +171,7 @@ def _derive(found: _Found) -> None:
 
 
 def hides_all(visible: str, count: int) -> bool | None:
-    """Whether CUDA_VISIBLE_DEVICES hides all of ``count`` GPUs; None for UUIDs, which cannot be checked.
-
-    CUDA stops reading at the first entry that names no device.
-    """
+    """Whether CUDA_VISIBLE_DEVICES hides all GPUs: CUDA stops at the first that is none. None for UUIDs."""
     first = visible.partition(",")[0].strip()
     if not first:
         return True

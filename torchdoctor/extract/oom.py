@@ -45,6 +45,7 @@ FACTS: dict[str, str] = {
     "oom.epochs_before": "int: different epoch numbers printed before the failure, since the batch grew",
     "oom.evaluation_with_grad": "bool: under a function named like validate, and no frame shows no_grad",
     "oom.gradients_off": "bool: a quoted line shows no_grad or inference_mode; unknown otherwise",
+    "oom.collects_outputs": "bool: a loop without gradients appends what a model returns",
     "oom.loading_checkpoint": "bool: torch.load was restoring a tensor to its old device",
 }
 
@@ -72,6 +73,7 @@ LINE_CHARS = 2000  # of an earlier line; progress is printed in short ones
 GROWTH = 1.15
 LATE_SHARE = 0.1
 RISES = 3
+COLLECTED = 4  # times the request
 
 _SIZE = r"(\d{1,20}(?:\.\d{1,9})?) ?(bytes|[KMGTPE]i?B|B)\b"
 _POWERS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5, "e": 6}
@@ -100,6 +102,8 @@ _SOURCES = {
     "mps-max": r"max allowed: " + _SIZE,
     "mps-buffer": r"Invalid buffer size: " + _SIZE,
     "evaluation": r"(?:^|_)(?:valid(?:ate|ation)?|val|eval(?:uate|uation)?|test)(?:_|$|\d)",
+    # "outputs.append(model(x))"
+    "collects": r"\.append\(\s{0,8}[\w.\[\]]{1,80}\(",
     # "running_loss += loss", "losses.append(loss)", without .item(), .detach(), float()
     "epoch": r"(?<!in_)(?<!per_)[Ee]poch(?:\s{0,4}[:=#\[(])?\s{0,4}\[?(\d{1,9})",
     "load": (
@@ -131,7 +135,9 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     yield numbers.short(event.place())
     yield from numbers.claims()
     yield from _history(event, transcript)
-    yield from _from_frames(_frames(event, transcript))
+    frames = _frames(event, transcript)
+    yield from _from_frames(frames)
+    yield "collects_outputs", numbers.many() and _collects(frames)
 
 
 def _is_report(text: str) -> bool:
@@ -174,6 +180,11 @@ class _Numbers:
         self.reserved_bytes = self._size("old-reserved")
         self._complete()
         self.process_bytes = self._own_process()
+
+    def many(self) -> bool:
+        """Is much more in tensors than was asked for?"""
+        want, held = self.want_bytes, self.allocated_bytes
+        return want is not None and held is not None and held >= COLLECTED * want
 
     def _size(self, *names: str) -> int | None:
         for name in names:
@@ -287,6 +298,16 @@ def _from_frames(frames: list[Frame]) -> Iterator[Found]:
     yield "evaluation_with_grad", evaluates and not grad_off
     if grad_off or any("no_grad" in frame.code or "inference_mode" in frame.code for frame in frames):
         yield "gradients_off", True
+
+
+def _collects(frames: list[Frame]) -> bool:
+    """Does the user's own loop, under no_grad, append the output of the module that it calls?"""
+    places = [f"{frame.file}:{frame.function}".replace("\\", "/") for frame in frames]
+    if not any(mark in place for place in places for mark in GRAD_OFF):
+        return False
+    called = next((n for n, place in enumerate(places) if "torch/nn/modules/module.py:" in place), 0)
+    caller = frames[called - 1]
+    return called > 0 and not caller.package and bool(_PATTERNS["collects"].search(caller.code))
 
 
 def _history(event: Event, transcript: Transcript) -> Iterator[Found]:

@@ -53,6 +53,7 @@ _CONTAINERS = (
 )  # fmt: skip
 _EMBEDDINGS = ("embed", "wte", "lm_head", "word_emb", "shared.weight")
 
+_OLD_MISMATCH = "While copying the parameter named"
 _HEADINGS = ("Missing key(s) in state_dict:", "Unexpected key(s) in state_dict:")
 
 _SOURCES = {
@@ -68,6 +69,10 @@ _SOURCES = {
     r"\s+torch\.Size\(\[([\d, ]*)\]\)\s+from\s+checkpoint,\s+"
     r"(?:the\s+shape\s+in\s+current\s+model\s+is|where\s+the\s+shape\s+is)"
     r"\s+torch\.Size\(\[([\d, ]*)\]\)",
+    # torch 0.1 to 0.4.0
+    "old-mismatch": r"While copying the parameter named [\"']?([^\s\"',]{1,300})[\"']?,?"
+    r"\s+whose\s+dimensions\s+in\s+the\s+model\s+are\s+torch\.Size\(\[([\d, ]*)\]\)"
+    r"\s+and\s+whose\s+dimensions\s+in\s+the\s+checkpoint\s+are\s+torch\.Size\(\[([\d, ]*)\]\)",
 }
 _PATTERNS = Patterns(_SOURCES)
 
@@ -76,7 +81,7 @@ Shapes = tuple[str, tuple[int, ...], tuple[int, ...]]  # name, in the checkpoint
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one load_state_dict report, also that of torch 0.3 and 0.4; nothing for any other event."""
-    if "state_dict" not in event.text and "size mismatch for" not in event.text:
+    if not any(word in event.text for word in ("state_dict", "size mismatch for", _OLD_MISMATCH)):
         return
     text = _whole(event, transcript)
     if '\\"' in text:
@@ -118,7 +123,9 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
 
 def mismatched(text: str) -> list[Shapes]:
     """The parameters whose shapes differ, as load_state_dict lists them."""
-    return [(name, _sizes(one), _sizes(two)) for name, one, two in _PATTERNS["mismatch"].findall(text)]
+    old = _PATTERNS["old-mismatch"].findall(text)
+    named = [*_PATTERNS["mismatch"].findall(text), *((name, two, one) for name, one, two in old)]
+    return [(name, _sizes(one), _sizes(two)) for name, one, two in named]
 
 
 def _whole(event: Event, transcript: Transcript) -> str:

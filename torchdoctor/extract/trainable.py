@@ -14,9 +14,11 @@ from torchdoctor.model import Event, Fact, Transcript
 
 FACTS: dict[str, str] = {
     "trainable.params": "int: number of trainable parameters that the program printed before the message",
+    "trainable.rate_missing": "bool: the program left parameters out for want of a learning rate",
 }
 
 _LOOK_BACK = 2000  # events; the table stands at the start of a run, the error mostly in its first step
+_NEAR = 60
 _UNITS = {"": 1, "K": 1_000, "M": 1_000_000, "B": 1_000_000_000}
 
 
@@ -31,8 +33,16 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
     )
 
 
+def _no_rate(text: str) -> bool:
+    """Kohya's scripts and what came of them: "NO LR skipping!"."""
+    return re.search(r"(?i)\bno (?:lr|learning rate)\b", text) is not None
+
+
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
-    """The last count printed before the event; nothing when none was."""
+    """The last count printed before the event, and whether parameters went without a learning rate."""
+    near = transcript.events[max(0, event.id - _NEAR) : event.id]
+    if "parameter" in event.text:
+        yield "rate_missing", any(_no_rate(earlier.text[:4000]) for earlier in near)
     for number in range(event.id - 1, max(-1, event.id - 1 - _LOOK_BACK), -1):
         earlier = transcript.events[number]
         if "rainable param" not in earlier.text:
