@@ -1,6 +1,6 @@
 """What a text says of the machine it was printed on: versions, driver, GPUs, paths, limits.
 
-A log often prints its environment: collect_env, lists of pip and conda, nvidia-smi, paths, the driver's words.
+A log often prints its environment: collect_env, lists of pip and conda, nvidia-smi, paths, the driver's own.
 It is judged by these facts first, since it may come from another machine. Names are those of the probes.
 """
 
