@@ -108,6 +108,17 @@ def _packages(*files: str, short: bool = False) -> list[str]:
             False,
             ["ultralytics", "ultralytics"],
         ),
+        # … and not of what reads the command line for it
+        (
+            (
+                "/opt/conda/bin/text-generation-server",
+                "/opt/conda/lib/python3.9/site-packages/typer/main.py",
+                "/opt/conda/lib/python3.9/site-packages/click/core.py",
+                "/opt/conda/lib/python3.9/site-packages/text_generation_server/cli.py",
+            ),
+            False,
+            ["text_generation_server", "typer", "click", "text_generation_server"],
+        ),
         # without such a sign the folder may be of the user
         (("gui.py", "easyocr/easyocr.py"), False, ["", ""]),
         # py-spy: a package that nobody knows has private modules

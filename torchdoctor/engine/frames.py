@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from torchdoctor.engine.textfacts import related
-from torchdoctor.intake.frames import cloned
+from torchdoctor.intake.frames import COMMAND_LINES, cloned
 from torchdoctor.model import Event, EventKind, Frame, RelationKind, Transcript
 from torchdoctor.records import replace
 
@@ -16,8 +16,8 @@ MOST_EVENTS = 8
 
 # as torch.multiprocessing.spawn counts its processes: "-- Process 1 terminated with the following error:"
 SPAWNED = "-- Process "
-# nobody's code: what other packages wrap their functions in, or are installed by
-_PLUMBING = frozenset(
+# nobody's code: what other packages wrap their functions in, are called by, or are installed by
+_PLUMBING = COMMAND_LINES | frozenset(
     {
         "torch",
         "python",

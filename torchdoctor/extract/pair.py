@@ -16,6 +16,7 @@ from torchdoctor.patterns import pattern
 FACTS: dict[str, str] = {
     "pair.asker": "text: the package whose code asks, by pip's name; absent where it is the user's own",
     "pair.giver": "text: the package that does not have it, by pip's name",
+    "pair.heir": "text: the package whose class answers a call of the asker's own in an older form",
     "pair.asked": "text: the name, attribute or argument that is not there",
     "pair.remote": "bool: the code that asks came with a model from the hub",
     "pair.form": "text: import or attribute, which name both sides; object or call, which name one",
@@ -34,6 +35,7 @@ _CALL = (
     r"^(?P<call>[\w.<>]{1,200})\(\) (?:got an unexpected keyword argument '(?P<name>\w{1,120})'"
     r"|missing \d+ required positional|takes \d+ positional)"
 )
+_ON_SELF = r"\bself\.\w{1,120}\("
 _FROM = r"^\s*from ([\w.]{1,200}) import\b"
 # classes of torch and NumPy, whose attributes a wrong value lacks and no version
 _PLAIN = frozenset({"Tensor", "Parameter", "NoneType", "DataFrame", "Namespace", "Image", "Module"})
@@ -86,6 +88,19 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     yield "remote", asker == "transformers_modules"
     yield "asker", torch_extensions.pip_name(asker) or None
     yield "giver", torch_extensions.pip_name(giver) or None
+    heir = _heir(event, asker, code) if form == "call" and not giver else ""
+    yield "heir", torch_extensions.pip_name(heir) or None
+
+
+def _heir(event: Event, asker: str, code: str) -> str:
+    """The package that called the asking one, where that calls a method of ``self``: of an heir of its class.
+
+    The base class knows the argument that it passes; what does not is the older method of an heir.
+    """
+    if pattern(_ON_SELF).search(code) is None:
+        return ""
+    nobody = ("", "python", "torch", asker)
+    return next((one.package for one in reversed(event.frames) if one.package not in nobody), "")
 
 
 def _asked(kind: str, text: str, code: str) -> tuple[str, str, str] | None:

@@ -93,6 +93,8 @@ _PSEUDO = (
     ("<eval_with_key>", "torch"),
     ("<torch_package", "torch"),
 )
+# they read the command line and call the program: their frames stand around every failure of it
+COMMAND_LINES = frozenset({"typer", "click", "fire", "absl", "hydra", "jsonargparse", "tyro"})
 _SHELL_NAMES = {"torchrun": "torch", "torch-run": "torch", "ipython": "IPython", "jupyter-lab": "jupyter"}
 
 
@@ -242,7 +244,8 @@ def as_one_stack(frames: list[Frame], short: bool = False) -> list[Frame]:
     script.
     """
     if len(frames) > 1 and start_script(frames[0].file) == frames[0].package != "":
-        called = frames[1].package  # bin/yolo calls ultralytics
+        called = next((one.package for one in frames[1:] if one.package not in COMMAND_LINES), "")
+        # bin/yolo calls ultralytics
         frames = [_of(frames[0], called) if called not in ("", "python") else frames[0], *frames[1:]]
     own = [frame for frame in frames if not frame.package]
     if not own:
