@@ -701,3 +701,27 @@ def test_a_check_asks_the_interpreter_that_ran() -> None:
 )
 def test_where_no_container_started_only_its_host_is_asked(command: str, told: str | None) -> None:
     assert of_host(command) == told
+
+
+@pytest.mark.parametrize(
+    ("srun", "rank", "told"),
+    [
+        ("task 2: Exited with exit code 1\nsrun: error: node-b: task 3: Aborted (core dumped)", 2, "Read the output of task 2"),
+        ("task 2: Exited with exit code 1\nsrun: error: node-b: task 3: Exited with exit code 134", 2, "Read the output of task 2"),
+        ("tasks 2-3: Exited with exit code 1", 3, "Ask how the processes"),  # launchers of ranks leave alike
+    ],
+)
+def test_a_rank_that_lost_its_peer_is_not_first_where_another_task_left(
+    srun: str, rank: int, told: str, rules: RuleSet
+) -> None:
+    text = f"""srun: error: node-a: {srun}
+[rank3]:[E ProcessGroupNCCL.cpp:1414] [PG 0 Rank 3] Process group watchdog thread terminated with exception: NCCL error: remote process exited or there was a network error, NCCL version 2.20.5
+ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.
+Last error:
+socketProgress: Connection closed by remote peer node-a<45074>
+"""
+    report = diagnose(read_text(text), FactBook(None), rules)
+    assert report.first_failure is not None
+    assert report.first_failure.rank == rank
+    assert report.diagnoses[0].rule == "nccl-remote-error"
+    assert report.diagnoses[0].fixes[0].do.startswith(told)
