@@ -725,3 +725,18 @@ socketProgress: Connection closed by remote peer node-a<45074>
     assert report.first_failure.rank == rank
     assert report.diagnoses[0].rule == "nccl-remote-error"
     assert report.diagnoses[0].fixes[0].do.startswith(told)
+
+
+@pytest.mark.parametrize(("folder", "own"), [("/workspace/server", False), ("/handler", False), ("/home/me/server", True)])
+def test_a_program_of_an_image_is_not_told_to_load_modules(folder: str, own: bool, rules: RuleSet) -> None:
+    text = f"""Traceback (most recent call last):
+  File "{folder}/main.py", line 12, in <module>
+    device = torch.device("cuda", torch.cuda.current_device())
+  File "/usr/local/lib/python3.11/dist-packages/torch/cuda/__init__.py", line 293, in _lazy_init
+    torch._C._cuda_init()
+RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment, e.g. changing env variable CUDA_VISIBLE_DEVICES after program start. Setting the available devices to be zero.
+"""
+    found = first(text, rules)
+    assert found.rule == "cuda-unknown-error"
+    assert found.fixes[0].do.startswith("Load the module") is own
+    assert any("sudo " in (fix.run or "") for fix in found.fixes) is own
