@@ -740,3 +740,35 @@ RuntimeError: CUDA unknown error - this may be due to an incorrectly set up envi
     assert found.rule == "cuda-unknown-error"
     assert found.fixes[0].do.startswith("Load the module") is own
     assert any("sudo " in (fix.run or "") for fix in found.fixes) is own
+
+
+@pytest.mark.parametrize(
+    ("compiler", "told"),
+    [("x86_64-conda-linux-gnu-c++", "Install conda's cuDNN"), ("/usr/bin/g++", "Name the folder of cuDNN")],
+)
+def test_a_header_of_conda_is_for_compilers_of_conda(compiler: str, told: str, rules: RuleSet) -> None:
+    text = f"""  {compiler} -MMD -MF common.o.d -c csrc/common.cpp
+  In file included from /home/me/conda/envs/lm/lib/python3.10/site-packages/torch/include/ATen/cudnn/Handle.h:4,
+                   from /tmp/pip-req-build-x1/csrc/common.h:14:
+  /home/me/conda/envs/lm/lib/python3.10/site-packages/torch/include/ATen/cudnn/cudnn-wrapper.h:3:10: fatal error: cudnn.h: No such file or directory
+      3 | #include <cudnn.h>
+        |          ^~~~~~~~~
+  compilation terminated.
+"""
+    found = first(text, rules)
+    assert found.rule == "extension-cudnn-missing"
+    assert found.fixes[0].do.startswith(told)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
+        "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 4, reducing to 2",
+    ],
+)
+def test_a_loss_scale_of_deepspeed_is_told_in_the_words_of_its_config(line: str, rules: RuleSet) -> None:
+    found = first(line, rules)
+    assert found.rule == "loss-nan"
+    assert found.fixes[0].do.startswith("Train in bfloat16")
+    assert not [fix.do for fix in found.fixes if "clip_grad_norm_" in fix.do]
