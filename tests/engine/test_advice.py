@@ -706,8 +706,16 @@ def test_where_no_container_started_only_its_host_is_asked(command: str, told: s
 @pytest.mark.parametrize(
     ("srun", "rank", "told"),
     [
-        ("task 2: Exited with exit code 1\nsrun: error: node-b: task 3: Aborted (core dumped)", 2, "Read the output of task 2"),
-        ("task 2: Exited with exit code 1\nsrun: error: node-b: task 3: Exited with exit code 134", 2, "Read the output of task 2"),
+        (
+            "task 2: Exited with exit code 1\nsrun: error: node-b: task 3: Aborted (core dumped)",
+            2,
+            "Read the output of task 2",
+        ),
+        (
+            "task 2: Exited with exit code 1\nsrun: error: node-b: task 3: Exited with exit code 134",
+            2,
+            "Read the output of task 2",
+        ),
         ("tasks 2-3: Exited with exit code 1", 3, "Ask how the processes"),  # launchers of ranks leave alike
     ],
 )
@@ -727,7 +735,9 @@ socketProgress: Connection closed by remote peer node-a<45074>
     assert report.diagnoses[0].fixes[0].do.startswith(told)
 
 
-@pytest.mark.parametrize(("folder", "own"), [("/workspace/server", False), ("/handler", False), ("/home/me/server", True)])
+@pytest.mark.parametrize(
+    ("folder", "own"), [("/workspace/server", False), ("/handler", False), ("/home/me/server", True)]
+)
 def test_a_program_of_an_image_is_not_told_to_load_modules(folder: str, own: bool, rules: RuleSet) -> None:
     text = f"""Traceback (most recent call last):
   File "{folder}/main.py", line 12, in <module>
@@ -772,3 +782,18 @@ def test_a_loss_scale_of_deepspeed_is_told_in_the_words_of_its_config(line: str,
     assert found.rule == "loss-nan"
     assert found.fixes[0].do.startswith("Train in bfloat16")
     assert not [fix.do for fix in found.fixes if "clip_grad_norm_" in fix.do]
+
+
+@pytest.mark.parametrize(
+    ("numpy", "told"), [("2.0.1", "Install NumPy below 2"), ("1.26.4", "Run with num_workers=0")]
+)
+def test_a_division_by_zero_in_native_code_is_numpy_2_where_the_text_shows_it(
+    numpy: str, told: str, rules: RuleSet
+) -> None:
+    text = f"""numpy    {numpy}
+ERROR: Unexpected floating-point exception encountered in worker.
+RuntimeError: DataLoader worker (pid 4711) is killed by signal: Floating point exception.
+"""
+    found = first(text, rules)
+    assert found.rule == "dataloader-worker-segfault"
+    assert found.fixes[0].do.startswith(told)

@@ -19,15 +19,15 @@ FACTS = {
     "outputs.left_alone": "text: the only task of srun that left with an exit code, and its machine",
 }
 _SACCT = "JobID,State%30,ExitCode,Elapsed,Timelimit,MaxRSS,ReqMem,NodeList"
-_LEFT = (
-    r"srun: error: (?P<host>[\w.-]{1,64}): tasks? (?P<tasks>[\d,-]{1,60}): Exited with exit code (?P<code>\d{1,3})"
-)
+_LEFT = r"srun: error: (?P<host>[\w.-]{1,64}): tasks? (?P<tasks>[\d,-]{1,60}): Exited with exit code (?P<code>\d{1,3})"
 _RAY_LOGS = "/tmp/ray/session_latest/logs"
 
 
 def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> Fact:
     """The command of an ``outputs.`` fact; absent where these surroundings have none."""
-    make = {"each_rank": _each_rank, "how_ended": _how_ended, "earlier": _earlier, "left_alone": _left_alone}[name.partition(".")[2]]
+    make = {"each_rank": _each_rank, "how_ended": _how_ended, "earlier": _earlier, "left_alone": _left_alone}[
+        name.partition(".")[2]
+    ]
     line = make(seen, ask)
     return Fact.known(name, line, "text") if line else Fact.absent(name, "text")
 

@@ -59,7 +59,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "suse": ("/x86_64-suse-linux/", "SUSE"),
     "amd": (
         "HIP error", "HIP out of memory", "ROCm", "+rocm", "/rocm", "hipError", "Radeon", "gfx9", "gfx10",
-        "gfx11", "gfx12", "MIOpen", "rocBLAS", "RCCL", "amdgpu", "HIP_VISIBLE_DEVICES", "HIP initialization",
+        "gfx11", "gfx12", "MIOpen", "miopenStatus", "rocBLAS", "RCCL", "amdgpu", "HIP_VISIBLE_DEVICES", "HIP initialization",
         "Memory access fault by GPU", "HW Exception by GPU", "HSA_STATUS", "No HIP GPUs",
         "libbitsandbytes_hip", "libbitsandbytes_rocm",
     ),
