@@ -158,7 +158,7 @@ def waits(event: Event) -> bool:
 def _by_ends(found: dict[int, End], echoes: dict[int, Failure], printed: set[int]) -> dict[int, Failure]:
     """Processes that were killed by a signal of their own; an abort counts where nothing else was printed."""
     killed = {rank: end for rank, end in found.items() if end.code in OWN_SIGNALS}
-    # a launcher of several ranks leaves with an exit code: a task that aborted is the rank itself, and so are all
+    # launchers of ranks leave with an exit code: a task that aborted is a rank itself, and so are all
     are_ranks = any(
         found[rank].of_a_task and found[rank].code in ABORT for rank in found.keys() & echoes.keys()
     )

@@ -19,7 +19,10 @@ FACTS = {
     "outputs.left_alone": "text: the only task of srun that left with an exit code, and its machine",
 }
 _SACCT = "JobID,State%30,ExitCode,Elapsed,Timelimit,MaxRSS,ReqMem,NodeList"
-_LEFT = r"srun: error: (?P<host>[\w.-]{1,64}): tasks? (?P<tasks>[\d,-]{1,60}): Exited with exit code (?P<code>\d{1,3})"
+_LEFT = (
+    r"srun: error: (?P<host>[\w.-]{1,64}): tasks? (?P<tasks>[\d,-]{1,60}): "
+    r"Exited with exit code (?P<code>\d{1,3})"
+)
 _RAY_LOGS = "/tmp/ray/session_latest/logs"
 
 

@@ -19,7 +19,7 @@ DIMENSIONS = ("system", "distribution", "device", "board", "runtime", "python", 
 
 FACTS: dict[str, str] = {
     **{f"context.{name}": f"list: of {', '.join(TAGS[name])}" for name in DIMENSIONS},
-    "context.in_image": "bool: the program lies right below the root and its packages are root's, as in an image",
+    "context.in_image": "bool: the program lies right below the root, its packages are root's: an image",
     "context.interpreter": "text: the interpreter that ran, from the paths of its frames",
     "context.script": "text: the script that was started, from the outermost frame of the user's",
     "context.ranks": "int: how many ranks are named",
@@ -59,8 +59,8 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "suse": ("/x86_64-suse-linux/", "SUSE"),
     "amd": (
         "HIP error", "HIP out of memory", "ROCm", "+rocm", "/rocm", "hipError", "Radeon", "gfx9", "gfx10",
-        "gfx11", "gfx12", "MIOpen", "miopenStatus", "rocBLAS", "RCCL", "amdgpu", "HIP_VISIBLE_DEVICES", "HIP initialization",
-        "Memory access fault by GPU", "HW Exception by GPU", "HSA_STATUS", "No HIP GPUs",
+        "gfx11", "gfx12", "MIOpen", "rocBLAS", "RCCL", "amdgpu", "HIP_VISIBLE_DEVICES", "HIP initialization",
+        "Memory access fault by GPU", "HW Exception by GPU", "HSA_STATUS", "No HIP GPUs", "miopenStatus",
         "libbitsandbytes_hip", "libbitsandbytes_rocm",
     ),
     "intel": ("+xpu", "torch.xpu", "XPU out of memory", "oneAPI", "level_zero", "Intel(R) Arc"),
