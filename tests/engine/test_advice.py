@@ -701,3 +701,99 @@ def test_a_check_asks_the_interpreter_that_ran() -> None:
 )
 def test_where_no_container_started_only_its_host_is_asked(command: str, told: str | None) -> None:
     assert of_host(command) == told
+
+
+@pytest.mark.parametrize(
+    ("srun", "rank", "told"),
+    [
+        (
+            "task 2: Exited with exit code 1\nsrun: error: node-b: task 3: Aborted (core dumped)",
+            2,
+            "Read the output of task 2",
+        ),
+        (
+            "task 2: Exited with exit code 1\nsrun: error: node-b: task 3: Exited with exit code 134",
+            2,
+            "Read the output of task 2",
+        ),
+        ("tasks 2-3: Exited with exit code 1", 3, "Ask how the processes"),  # launchers of ranks leave alike
+    ],
+)
+def test_a_rank_that_lost_its_peer_is_not_first_where_another_task_left(
+    srun: str, rank: int, told: str, rules: RuleSet
+) -> None:
+    text = f"""srun: error: node-a: {srun}
+[rank3]:[E ProcessGroupNCCL.cpp:1414] [PG 0 Rank 3] Process group watchdog thread terminated with exception: NCCL error: remote process exited or there was a network error, NCCL version 2.20.5
+ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.
+Last error:
+socketProgress: Connection closed by remote peer node-a<45074>
+"""
+    report = diagnose(read_text(text), FactBook(None), rules)
+    assert report.first_failure is not None
+    assert report.first_failure.rank == rank
+    assert report.diagnoses[0].rule == "nccl-remote-error"
+    assert report.diagnoses[0].fixes[0].do.startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("folder", "own"), [("/workspace/server", False), ("/handler", False), ("/home/me/server", True)]
+)
+def test_a_program_of_an_image_is_not_told_to_load_modules(folder: str, own: bool, rules: RuleSet) -> None:
+    text = f"""Traceback (most recent call last):
+  File "{folder}/main.py", line 12, in <module>
+    device = torch.device("cuda", torch.cuda.current_device())
+  File "/usr/local/lib/python3.11/dist-packages/torch/cuda/__init__.py", line 293, in _lazy_init
+    torch._C._cuda_init()
+RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment, e.g. changing env variable CUDA_VISIBLE_DEVICES after program start. Setting the available devices to be zero.
+"""
+    found = first(text, rules)
+    assert found.rule == "cuda-unknown-error"
+    assert found.fixes[0].do.startswith("Load the module") is own
+    assert any("sudo " in (fix.run or "") for fix in found.fixes) is own
+
+
+@pytest.mark.parametrize(
+    ("compiler", "told"),
+    [("x86_64-conda-linux-gnu-c++", "Install conda's cuDNN"), ("/usr/bin/g++", "Name the folder of cuDNN")],
+)
+def test_a_header_of_conda_is_for_compilers_of_conda(compiler: str, told: str, rules: RuleSet) -> None:
+    text = f"""  {compiler} -MMD -MF common.o.d -c csrc/common.cpp
+  In file included from /home/me/conda/envs/lm/lib/python3.10/site-packages/torch/include/ATen/cudnn/Handle.h:4,
+                   from /tmp/pip-req-build-x1/csrc/common.h:14:
+  /home/me/conda/envs/lm/lib/python3.10/site-packages/torch/include/ATen/cudnn/cudnn-wrapper.h:3:10: fatal error: cudnn.h: No such file or directory
+      3 | #include <cudnn.h>
+        |          ^~~~~~~~~
+  compilation terminated.
+"""
+    found = first(text, rules)
+    assert found.rule == "extension-cudnn-missing"
+    assert found.fixes[0].do.startswith(told)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
+        "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 4, reducing to 2",
+    ],
+)
+def test_a_loss_scale_of_deepspeed_is_told_in_the_words_of_its_config(line: str, rules: RuleSet) -> None:
+    found = first(line, rules)
+    assert found.rule == "loss-nan"
+    assert found.fixes[0].do.startswith("Train in bfloat16")
+    assert not [fix.do for fix in found.fixes if "clip_grad_norm_" in fix.do]
+
+
+@pytest.mark.parametrize(
+    ("numpy", "told"), [("2.0.1", "Install NumPy below 2"), ("1.26.4", "Run with num_workers=0")]
+)
+def test_a_division_by_zero_in_native_code_is_numpy_2_where_the_text_shows_it(
+    numpy: str, told: str, rules: RuleSet
+) -> None:
+    text = f"""numpy    {numpy}
+ERROR: Unexpected floating-point exception encountered in worker.
+RuntimeError: DataLoader worker (pid 4711) is killed by signal: Floating point exception.
+"""
+    found = first(text, rules)
+    assert found.rule == "dataloader-worker-segfault"
+    assert found.fixes[0].do.startswith(told)

@@ -158,6 +158,10 @@ def waits(event: Event) -> bool:
 def _by_ends(found: dict[int, End], echoes: dict[int, Failure], printed: set[int]) -> dict[int, Failure]:
     """Processes that were killed by a signal of their own; an abort counts where nothing else was printed."""
     killed = {rank: end for rank, end in found.items() if end.code in OWN_SIGNALS}
+    # launchers of ranks leave with an exit code: a task that aborted is a rank itself, and so are all
+    are_ranks = any(
+        found[rank].of_a_task and found[rank].code in ABORT for rank in found.keys() & echoes.keys()
+    )
     if not killed:
         killed = {
             rank: end
@@ -165,7 +169,9 @@ def _by_ends(found: dict[int, End], echoes: dict[int, Failure], printed: set[int
             if rank not in echoes
             and end.code not in SENT_SIGNALS
             and (end.code in ABORT or end.code > 0)
-            and not (printed and rank not in printed and end.of_a_task and 0 < end.code < 128)
+            and not (
+                printed and rank not in printed and end.of_a_task and 0 < end.code < 128 and not are_ranks
+            )
         }
     if len(killed) > 1 and len({end.event.id for end in killed.values()}) == 1:
         roots = {rank: end for rank, end in killed.items() if end.root}

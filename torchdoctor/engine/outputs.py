@@ -10,19 +10,27 @@ from collections.abc import Callable, Mapping
 from torchdoctor.engine import launch
 from torchdoctor.engine.conditions import as_text
 from torchdoctor.model import Fact
+from torchdoctor.patterns import pattern
 
 FACTS = {
     "outputs.each_rank": "text: command that starts the program again with a log for each process",
     "outputs.how_ended": "text: command that tells how the processes of this job or container ended",
     "outputs.earlier": "text: command that shows what a container or job that has ended printed",
+    "outputs.left_alone": "text: the only task of srun that left with an exit code, and its machine",
 }
 _SACCT = "JobID,State%30,ExitCode,Elapsed,Timelimit,MaxRSS,ReqMem,NodeList"
+_LEFT = (
+    r"srun: error: (?P<host>[\w.-]{1,64}): tasks? (?P<tasks>[\d,-]{1,60}): "
+    r"Exited with exit code (?P<code>\d{1,3})"
+)
 _RAY_LOGS = "/tmp/ray/session_latest/logs"
 
 
 def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> Fact:
     """The command of an ``outputs.`` fact; absent where these surroundings have none."""
-    make = {"each_rank": _each_rank, "how_ended": _how_ended, "earlier": _earlier}[name.partition(".")[2]]
+    make = {"each_rank": _each_rank, "how_ended": _how_ended, "earlier": _earlier, "left_alone": _left_alone}[
+        name.partition(".")[2]
+    ]
     line = make(seen, ask)
     return Fact.known(name, line, "text") if line else Fact.absent(name, "text")
 
@@ -57,6 +65,16 @@ def _earlier(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> 
     if "docker" in runtime:
         return "docker logs $(docker ps -lq) 2>&1 | grep -n -m1 -A40 Traceback"
     return ""
+
+
+def _left_alone(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> str:
+    """A process that left by itself ended before those that died of a signal, or were ended, for its sake."""
+    text = as_text(ask("log.text"))
+    ends = pattern(_LEFT).finditer(text) if "srun: error: " in text else ()
+    left = [end for end in ends if 0 < int(end["code"]) < 128]
+    if len(left) != 1 or not left[0]["tasks"].isdigit() or left[0]["tasks"] == as_text(ask("event.rank")):
+        return ""
+    return f"task {left[0]['tasks']} on {left[0]['host']}"
 
 
 def _pod(ask: Callable[[str], Fact]) -> str:

@@ -19,6 +19,7 @@ DIMENSIONS = ("system", "distribution", "device", "board", "runtime", "python", 
 
 FACTS: dict[str, str] = {
     **{f"context.{name}": f"list: of {', '.join(TAGS[name])}" for name in DIMENSIONS},
+    "context.in_image": "bool: the program lies right below the root, its packages are root's: an image",
     "context.interpreter": "text: the interpreter that ran, from the paths of its frames",
     "context.script": "text: the script that was started, from the outermost frame of the user's",
     "context.ranks": "int: how many ranks are named",
@@ -59,7 +60,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "amd": (
         "HIP error", "HIP out of memory", "ROCm", "+rocm", "/rocm", "hipError", "Radeon", "gfx9", "gfx10",
         "gfx11", "gfx12", "MIOpen", "rocBLAS", "RCCL", "amdgpu", "HIP_VISIBLE_DEVICES", "HIP initialization",
-        "Memory access fault by GPU", "HW Exception by GPU", "HSA_STATUS", "No HIP GPUs",
+        "Memory access fault by GPU", "HW Exception by GPU", "HSA_STATUS", "No HIP GPUs", "miopenStatus",
         "libbitsandbytes_hip", "libbitsandbytes_rocm",
     ),
     "intel": ("+xpu", "torch.xpu", "XPU out of memory", "oneAPI", "level_zero", "Intel(R) Arc"),
@@ -163,6 +164,12 @@ _IN_TORCH = r"/[\w./-]{1,200}/lib/python3\.\d+/site-packages/torch(?=/)"
 _BUNDLED = r"(?:\b[A-Za-z]:)?(?:[\\/][\w.-]{1,80}){1,30}[\\/]pip_prebundle(?=[\\/]torch\b)"
 _L4T = r"# R(\d\d) \(release\), REVISION: (\d+(?:\.\d+)?)"  # the head of /etc/nv_tegra_release
 _BACKSLASHES = r"(?<![\w.-])\w[\w.-]{1,80}(?:\\[\w.-]{2,80}){1,40}\.(?:py|pyd|exe|dll|lib|cu|cpp|h)\b"
+# what an image's builder makes there; the others are the system's, of users, or of notebooks
+_RIGHT_BELOW = (
+    r"/(?:workspace/.*|(?!(?:usr|opt|home|root|tmp|mnt|srv|var|media|data|lib|run|etc|nix|content|kaggle)/)"
+    r"[\w.-]+/[\w.-]+\.py)"
+)
+_OF_ROOT = r"/usr/local/lib/python3\.\d+/(?:dist|site)-packages/.*"
 _CONTAINER = r"\b[\w-]{1,32}@[0-9a-f]{12}:|(?m:^/app/\S{1,200}\.py$|^[\w.-]+[_-]\d+ exited with code \d+$)"
 _SRUN = r"srun (?:-\S{1,80}(?: \d{1,4})? ){0,12}\S{0,200}(?:python|torchrun|bash)"
 # what has more spellings than one: a new container's prompt, AMD's names of cards, the tag of an L4T image
@@ -177,6 +184,8 @@ _SPELLINGS = (
     # an object, or a frame of C++, above the 47 bits that x86-64 gives a process
     ("board", "aarch64", ("0x",), r"(?:\bat |\[)0x(?:0000)?[89a-f][0-9a-f]{11}[>\]]"),
     ("board", "jetson", ("r3", "# R"), rf"[:_-]r3\d\.\d+\.\d+\b|{_L4T}"),
+    # the GPU of a Jetson, as torch and programs that print it name it
+    ("board", "jetson", ("(Orin", "(Xavier"), r"\((?:Orin|Xavier), \d"),
 )
 # where the files of users and programs lie, from the root; /usr/local, /opt and /tmp are on Macs, too
 _PLACES = {
@@ -288,6 +297,8 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
     interpreter = next(filter(None, map(interpreter_of, paths)), None)
     if interpreter:
         yield Fact.known("context.interpreter", interpreter, "text")
+    if all(any(map(pattern(form).fullmatch, text.paths)) for form in (_RIGHT_BELOW, _OF_ROOT)):
+        yield Fact.known("context.in_image", True, "text")
     yield from _gfx(text)
     if (board := search(_L4T, text.text, "REVISION")) is not None:
         yield Fact.known("context.l4t", f"{board[1]}.{board[2]}", text.source(board.start()))
