@@ -26,6 +26,7 @@ from torchdoctor.catalog import RuleSet
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
 from torchdoctor.extract import NAMESPACES, catalogue, environment, of_event
+from torchdoctor.extract.interpreter import interpreter_of
 from torchdoctor.intake import read_text
 from torchdoctor.model import Event, EventKind, Fact, Frame, Relation, RelationKind, State, Transcript
 
@@ -161,3 +162,21 @@ Swap:            0B          0B          0B
 )
 def test_a_table_that_a_rule_reads(rules: RuleSet, text: str, rule: str) -> None:
     assert [item.rule for item in diagnose(read_text(text), FactBook(None), rules).diagnoses] == [rule]
+
+
+@pytest.mark.parametrize(
+    ("file", "interpreter"),
+    [
+        ("/srv/venv/lib/python3.11/site-packages/torch/hub.py", "/srv/venv/bin/python"),
+        ("/usr/local/lib/python3.10/site-packages/torch/hub.py", "/usr/local/bin/python"),
+        # no name without a number there
+        ("/opt/homebrew/lib/python3.11/site-packages/torch/hub.py", "/opt/homebrew/bin/python3.11"),
+        (
+            "/Library/Frameworks/Python.framework/Versions/3.12/lib/python3.12/site-packages/torch/hub.py",
+            "/Library/Frameworks/Python.framework/Versions/3.12/bin/python3.12",
+        ),
+        ("/home/me/.local/lib/python3.10/site-packages/torch/hub.py", ""),
+    ],
+)
+def test_the_interpreter_of_a_file(file: str, interpreter: str) -> None:
+    assert interpreter_of(file) == interpreter

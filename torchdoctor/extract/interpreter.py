@@ -29,8 +29,9 @@ def interpreter_of(path: str) -> str:
         prefix = "/".join(parts[: at - 2])
         if parts[at - 3] == ".local":  # packages of a user, for any Python
             return ""
-        # a program's own, as Blender's: its folder may hold no other name
-        return f"{prefix}/bin/{parts[at - 1] if parts[at - 3] == 'python' else 'python'}"
+        # a program's own, as Blender's, Homebrew's, python.org's: its folder may hold no other name
+        numbered = parts[at - 3] in ("python", "homebrew") or parts[at - 4] == "Versions"
+        return f"{prefix}/bin/{parts[at - 1] if numbered else 'python'}"
     return ""
 
 
