@@ -110,6 +110,9 @@ def test_a_fix_stands_where_its_tags_put_it(
         ("python -c 'print(\"a\")'", "python -c \"print('a')\""),
         ("pip uninstall -y a && pip install b", "pip uninstall -y a\npip install b"),
         ("PYTHONFAULTHANDLER=1 python train.py", "python -X faulthandler fit.py"),
+        ("pip install 'numpy<2'", 'pip install "numpy<2"'),
+        # to cmd single quotes are none, and this would start a program
+        ("python train.py 'a$b&calc'", None),
     ],
 )
 def test_a_command_is_written_for_the_shell_and_the_script(run: str, told: str | None) -> None:

@@ -86,6 +86,8 @@ def _word() -> re.Pattern[str]:
 
 
 # what a POSIX shell does and PowerShell does not, or not so
+# signs of cmd's outside of double quotes
+_OPEN_TO_CMD = r"""^(?:[^"']|"[^"]*")*'[^']*[&|<>^]"""
 _POSIX_ONLY = (
     r"\$[(A-Za-z_{\[]|`|/dev/|2>|&>|<<|\|(?! *findstr)|;\s*do\b|\\\n|\b(?:grep|ls|which|sed|md5sum"
     r"|find|rm|cat|curl|ulimit|kill|ps|pgrep|bash|env|test|stat|sudo|setsid|tmux)\b"
@@ -259,27 +261,32 @@ def shell_of(text: str) -> str:
     return "" if found is None else "powershell" if found["ps"] else "cmd"
 
 
-def _for_windows(command: str, shell: str) -> str:
+def _for_windows(command: str, shell: str) -> str | None:
     """The command as Windows' shell takes it; where that is not known, as both do, if there is such a form.
 
-    Both take double quotes, and one command a line: an older PowerShell has no ``&&``, and cmd no ``;``.
+    Both take double quotes, and one command a line: an older PowerShell has no ``&&``, and cmd no ``;``. What
+    cmd would take for a sign of its own, between quotes that are none to it, is not printed: None.
     """
     one = _for_cmd if shell == "cmd" else _for_powershell
-    command = pattern(r"^curl (?=-)").sub("curl.exe ", command)  # without .exe PowerShell has another curl
-    parts = [one(_double_quoted(part)) for part in pattern(_PART).findall(command)]
+    quoted = [_double_quoted(part) for part in pattern(_PART).findall(command)]
+    if shell != "powershell" and any(pattern(_OPEN_TO_CMD).search(part) for part in quoted):
+        return None
+    parts = [one(part) for part in quoted]
     return ("; " if any("$env:" in part for part in parts) else "\n").join(parts)
 
 
 def _double_quoted(command: str) -> str:
-    """The code behind -c in the quotes that both shells of Windows know, where it holds no other sign."""
+    """What stands in single quotes, in those that both shells know; not where it holds other signs."""
 
     def turned(found: re.Match[str]) -> str:
-        code = found[2]
-        if '"' in code:
-            code = "" if "'" in code else code.replace('"', "'")
-        return f'{found[1]}"{code}"' if code and not re.search(r"[$`%\\!]", code) else found[0]
+        words = found[2]
+        if words is None:
+            return found[0]
+        if found[1] and '"' in words:  # code
+            words = "" if "'" in words else words.replace('"', "'")
+        return f'{found[1] or ""}"{words}"' if words and not re.search(r"[$`%\\!\"]", words) else found[0]
 
-    return pattern(r"(-c )'([^']*)'").sub(turned, command)
+    return pattern(r"""(-c )?(?:"[^"]*"|(?<!=)'([^']*)'|='[^']*')""").sub(turned, command)
 
 
 def _for_cmd(command: str) -> str:
