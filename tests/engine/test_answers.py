@@ -6,6 +6,7 @@ frame, the lines of its evidence and what it leads to, or the suspect; then the 
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,15 @@ def test_a_run_that_only_began_says_that_nothing_tells_its_end(rules: RuleSet) -
     (note,) = diagnose(read_text(began), FactBook(), rules).notes
     assert note.startswith("Nothing here tells how it ended")
     assert diagnose(read_text("| NVIDIA-SMI 550.54 |\n"), FactBook(), rules).notes == ()
+
+
+def test_each_run_is_judged_once(rules: RuleSet, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\nKeyError: 'lr'\n"
+    transcript = read_text(f"$ python t.py\n{failed}" * 3)
+    module = import_module("torchdoctor.engine.diagnose")
+    judge, judged = module._judged, []
+    monkeypatch.setattr(module, "_judged", lambda *given: judged.append(given) or judge(*given))
+    assert len(diagnose(transcript, FactBook(), rules).runs) == len(judged) == 3
 
 
 if __name__ == "__main__":  # records the answers as they are now, to be reviewed as a diff

@@ -51,11 +51,7 @@ def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     Asks ``facts`` only for what the conditions of matching rules name. The other runs are judged by the text
     alone, and each is told in a note. Never raises for anything that stands in it.
     """
-    report = _diagnosed(transcript, facts, rules)
-    if transcript.orders:
-        from torchdoctor.engine.turned import as_it_stands
-
-        return as_it_stands(report, transcript.orders)
+    (report,) = _as_it_stands([_diagnosed(transcript, facts, rules)], transcript)
     return report
 
 
@@ -68,9 +64,11 @@ def _diagnosed(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Repor
     from torchdoctor.engine.runs import explained, with_runs
 
     parts = [*transcript.earlier, transcript]
-    reports = [_judged(run, FactBook(), rules) for run in parts]
+    reports = [_judged(run, FactBook(), rules) for run in transcript.earlier]
+    reports.append(_judged(transcript, facts, rules))
     index = explained(reports, parts)
-    reports[index] = _judged(parts[index], facts, rules)
+    if parts[index] is not transcript:
+        reports[index] = _judged(parts[index], facts, rules)
     return with_runs(reports, parts, index)[index]
 
 
@@ -79,7 +77,11 @@ def diagnose_runs(transcript: Transcript, facts: FactBook, rules: RuleSet) -> li
     from torchdoctor.engine.runs import with_runs
 
     parts = [*transcript.earlier, transcript]
-    reports = with_runs([_judged(run, facts, rules) for run in parts], parts)
+    return _as_it_stands(with_runs([_judged(run, facts, rules) for run in parts], parts), transcript)
+
+
+def _as_it_stands(reports: list[Report], transcript: Transcript) -> list[Report]:
+    """The reports with the numbers of the lines as they stand in a text that was read in another order."""
     if not transcript.orders:
         return reports
     from torchdoctor.engine.turned import as_it_stands
