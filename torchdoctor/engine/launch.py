@@ -37,7 +37,9 @@ _APART = {
 }
 _NPROC = r"--nproc[_-]per[_-]node[= ](\d{1,3}|gpu|cpu|auto)\b"
 
-_SET = r"(?P<set>(?:export )?(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|[^\s;&|']*) )*)"
+_VALUE = r"(?:'[^']*'|\"[^\"]*\"|[^\s;&|']*)"
+_SETTINGS = rf"(?:[A-Za-z_]\w*={_VALUE} )*"
+_SET = rf"(?P<set>(?:export )?{_SETTINGS})"
 _RANKS = rf"{_SET}torchrun(?P<alone> --standalone)? --nproc_per_node=gpu train\.py(?P<rest>.*)"
 _PROGRAM = rf"{_SET}python train\.py(?P<rest>)"
 _SHELL_SCRIPT = r"(?:\w+=\S* )*(?:(?:ba)?sh |\./)"
@@ -157,12 +159,11 @@ def started(command: str, launch: Launch, ranked: bool) -> str | None:
 
 def _without(own: str, settings: str) -> str:
     """The reader's command without those variables before it that the settings name: the last one counts."""
-    names = re.findall(r"(\w+)=", settings)
-    begin = re.match(r"(?:[A-Za-z_]\w*=(?:'[^']*'|\"[^\"]*\"|[^\s;&|']*) )*", own)
-    kept = begin[0] if begin is not None else ""
-    for name in names:
-        kept = re.sub(rf"\b{name}=(?:'[^']*'|\"[^\"]*\"|[^\s;&|']*) ", "", kept)
-    return kept + own[begin.end() if begin is not None else 0 :]
+    names = "|".join(re.findall(r"(\w+)=", settings))
+    begin = re.match(_SETTINGS, own)
+    if not names or begin is None:
+        return own
+    return re.sub(rf"\b(?:{names})={_VALUE} ", "", begin[0]) + own[begin.end() :]
 
 
 def local_rank(do: str, launch: Callable[[], Launch]) -> str:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 
 from torchdoctor.engine import launch
 from torchdoctor.engine.conditions import as_text
+from torchdoctor.extract import slurm
 from torchdoctor.model import Fact
-from torchdoctor.patterns import pattern
 
 FACTS = {
     "outputs.each_rank": "text: command that starts the program again with a log for each process",
@@ -19,10 +19,6 @@ FACTS = {
     "outputs.left_alone": "text: the only task of srun that left with an exit code, and its machine",
 }
 _SACCT = "JobID,State%30,ExitCode,Elapsed,Timelimit,MaxRSS,ReqMem,NodeList"
-_LEFT = (
-    r"srun: error: (?P<host>[\w.-]{1,64}): tasks? (?P<tasks>[\d,-]{1,60}): "
-    r"Exited with exit code (?P<code>\d{1,3})"
-)
 _RAY_LOGS = "/tmp/ray/session_latest/logs"
 
 
@@ -69,12 +65,10 @@ def _earlier(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> 
 
 def _left_alone(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> str:
     """A process that left by itself ended before those that died of a signal, or were ended, for its sake."""
-    text = as_text(ask("log.text"))
-    ends = pattern(_LEFT).finditer(text) if "srun: error: " in text else ()
-    left = [end for end in ends if 0 < int(end["code"]) < 128]
-    if len(left) != 1 or not left[0]["tasks"].isdigit() or left[0]["tasks"] == as_text(ask("event.rank")):
+    left = slurm.left_alone(as_text(ask("log.text")))
+    if left is None or str(left[0]) == as_text(ask("event.rank")):
         return ""
-    return f"task {left[0]['tasks']} on {left[0]['host']}"
+    return f"task {left[0]} on {left[1]}"
 
 
 def _pod(ask: Callable[[str], Fact]) -> str:

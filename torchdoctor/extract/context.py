@@ -134,11 +134,11 @@ _FORMS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 # A build of torch for AMD or Apple says "cuda" of its devices, too, and drops NVIDIA's names in its hints.
 _OWN_NAMES = ("GeForce", "Tesla ", "RTX ", "NVIDIA-SMI", "libcuda.so", "CUDA error", "CUDA out of memory")
-# What is torch's hint or a package's address in a sentence, and not where it was printed.
 _FAILED = r"(?m)^\s*([\w./-]{1,200}\.py) FAILED\s*$"  # the box of torchelastic
 _SCRIPT = r"(?:.{0,300}[\\/])?[\w.-]+\.py"
 _AS_TYPED = r"(?:\.{1,2}[\\/])?(?:\w[\w.-]*[\\/])*[\w.-]+\.py"  # a path from where the program was started
 _CELLS = "ipykernel_"  # the folder in which a kernel has its cells as files
+# What is torch's hint or a package's address in a sentence, and not where it was printed.
 _HINTS = ("hub.docker.com", "/issues/", "https://github.com", "docs.nvidia.com", "pytorch.org/docs")
 # what is not there: "HIP runtime version: N/A" of a table, torch's words for a driver that it did not find
 _NOTHING = (

@@ -46,8 +46,10 @@ _NAMES = (
     ("torchrun", (*_OF_TORCHRUN, _BANNER)),
 )
 # a prompt (a shell's, a notebook's, that of set -x), the variables, what is started
-_PROMPT = r"(?:\([\w.-]{1,40}\) ?)?(?:\[?[\w.-]{1,40}@[\w.-]{1,60}[:~ ][^$#]{0,80}[$#%] |[$%+] |!"
-_PROMPT += r"|(?:PS )?[A-Za-z]:\\[^<>|\"*?]{0,200}> ?)"
+_PROMPT = (
+    r"(?:\([\w.-]{1,40}\) ?)?(?:\[?[\w.-]{1,40}@[\w.-]{1,60}[:~ ][^$#]{0,80}[$#%] |[$%+] |!"
+    r"|(?:PS )?[A-Za-z]:\\[^<>|\"*?]{0,200}> ?)"
+)
 _SETTINGS = r"(?:[A-Za-z_]\w*=\S* ){0,8}(?:\S{0,200}/)?"
 _LAUNCHES = _SETTINGS + (
     r"(?:torchrun|accelerate launch|deepspeed|python[\d.]{0,4} -m torch\.distributed\.(?:launch|run)"

@@ -15,6 +15,7 @@ _NODES = (
     r"(\d{1,4})\b"
 )
 _ENDED = r"\bsrun: error: (?P<host>[\w.-]{1,64}): tasks? (?P<tasks>\d[\d,-]{0,60}): "
+_LEFT = rf"{_ENDED}Exited with exit code (?P<code>\d{{1,3}})"
 _GPUS = r"--gpus-per-task[= ](?:[\w.-]+:)?(\d{1,3})\b"
 # Slurm's own lines, its variables, and the file that sbatch writes
 JOB = (
@@ -50,6 +51,15 @@ def nodes(text: str) -> int:
 def _number(form: str, text: str) -> int:
     found = pattern(form).search(text)
     return int(found[1]) if found is not None else 0
+
+
+def left_alone(text: str) -> tuple[int, str] | None:
+    """(task, host) of the only line of srun by which a single task left with an exit code of its own."""
+    ends = pattern(_LEFT).finditer(text) if "srun: error: " in text else ()
+    left = [end for end in ends if 0 < int(end["code"]) < 128]
+    if len(left) != 1 or not left[0]["tasks"].isdigit():
+        return None
+    return int(left[0]["tasks"]), left[0]["host"]
 
 
 def ended(text: str) -> tuple[int, int]:

@@ -110,7 +110,7 @@ _FORCED = {
 # module -> the name by which pip knows it, where they differ by more than a dash
 _OF_PIP = {
     "mii": "deepspeed-mii", "sklearn": "scikit-learn", "cv2": "opencv-python", "skimage": "scikit-image",
-    "yaml": "pyyaml", "auto_gptq": "auto-gptq", "awq": "autoawq", "swift": "ms-swift", "google": "protobuf",
+    "yaml": "pyyaml", "awq": "autoawq", "swift": "ms-swift", "google": "protobuf",
     "hydra": "hydra-core", "open_clip": "open_clip_torch", "PIL": "pillow", "past": "future",
 }  # fmt: skip
 _OF_MODULE = {module: package for package, modules in _PACKAGES.items() for module in modules.split()}

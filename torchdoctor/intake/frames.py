@@ -80,10 +80,10 @@ _SOURCES = (
     ("/databricks/python_shell/", "databricks"),
     ("/databricks/spark/", "pyspark"),
 )
-# what has no file
 # of what pip, uv and build front ends unpack, and the part of setuptools that they call
 _BUILDS = ("pip-install-", "pip-req-build-", "pip-build-env-", "builds-v0", "build_meta.py", "distutils/")
 _INSTALLERS = ("pip", "setuptools", "pyproject_hooks")
+# what has no file
 _PSEUDO = (
     ("<frozen", "python"),
     ("<pip-setuptools-caller", "pip"),
@@ -325,10 +325,9 @@ def cloned(path: str) -> str:
     """The package that many use, and in whose clone a file lies: ``detectron2/detectron2/engine/x.py``."""
     folder, root = project(path)
     name = root.rpartition("/")[2]
-    whole = _letters(folder.rpartition("/")[2]) == _letters(
-        name
-    )  # not mmdet of mmdetection, which people edit
-    return name if whole and is_known(name) else ""
+    clone = folder.rpartition("/")[2]
+    # not mmdet of mmdetection, which people edit
+    return name if is_known(name) and _letters(clone) == _letters(name) else ""
 
 
 def is_known(name: str) -> bool:

@@ -78,9 +78,8 @@ class TextReader:
                 and bool(pattern(r"^ *(?:\d+ +\||\|| \^|\^|from |#|\S.*\^)|^ +[\^~]+$").match(line.body))
             ) or (stripped.startswith("compilation terminated"))
         if self.mode == "cmake":  # its paragraphs are indented by two
-            written = (
-                line.text if line.text[:1] == " " else line.body
-            )  # pip's own indentation, a program's mark
+            # pip's own indentation counts, and a program's mark does not
+            written = line.text if line.text[:1] == " " else line.body
             return _indent(written) >= _indent(self.draft.raw) + 2 and stripped[:3] != "-- "
         if self.mode == "command":
             return self.draft.end_line == self.draft.line and bool(
