@@ -79,6 +79,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     peers = {"gpualert": options.gpualert_python, "denpex": options.denpex_python}
     found: dict[str, Any] = {"about": about(peers)}
     rounds: int = options.rounds
+    if options.scratch:
+        Path(options.scratch).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
         folder = Path(scratch)
         parts: dict[str, Callable[[], object]] = {
