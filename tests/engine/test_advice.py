@@ -270,16 +270,19 @@ def test_the_first_action_gets_the_words_of_the_lost_process(head: str, run: str
 @pytest.mark.parametrize(
     ("head", "start"),
     [
-        ("", "torchrun --nproc_per_node=gpu train.py"),
+        ("", None),
         ("torchrun --nproc-per-node 4 fit.py\n", "torchrun --nproc-per-node 4 fit.py"),
-        ("torchrun --nproc-per-node 4 fit.py $ARGS\n", "torchrun --nproc_per_node=4 train.py"),
+        ("torchrun --nproc-per-node 4 fit.py $ARGS\n", None),
         ("accelerate launch fit.py --lr 1\n", "accelerate launch fit.py --lr 1"),
-        ("srun: job 8 queued\n", "srun python train.py"),
+        ("srun: job 8 queued\n", None),
     ],
 )
-def test_a_command_starts_the_ranks_as_the_reader_does(head: str, start: str, rules: RuleSet) -> None:
+def test_a_command_starts_the_ranks_as_the_reader_does(
+    head: str, start: str | None, rules: RuleSet
+) -> None:
     runs = [fix.run or "" for fix in first(head + TIMEOUT.format(469), rules).fixes]
-    assert [run for run in runs if run.endswith(f"TORCH_NCCL_DUMP_ON_TIMEOUT=1 {start}")], runs
+    ends = f"TORCH_NCCL_DUMP_ON_TIMEOUT=1 {start}" if start else "TORCH_NCCL_DUMP_ON_TIMEOUT=1"
+    assert [run for run in runs if run.endswith(ends) and run.startswith("export ") == (start is None)], runs
 
 
 def test_a_value_that_cannot_be_told_is_not_known(rules: RuleSet) -> None:

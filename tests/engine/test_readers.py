@@ -153,6 +153,9 @@ def test_a_check_says_which_of_its_names_the_reader_replaces(rules: RuleSet) -> 
         ("ls -l FILE; head -c 9 FILE", "", "Put your own in place of FILE."),
         ("kill PID", "", "Put your own in place of PID."),
         ("export NCCL_DEBUG=INFO", "", ""),
+        ("python train.py --help", "", "Put your own in place of train.py."),
+        ("nvidia-smi -q | grep -A3 'GPU 0'", "", ""),
+        ("nvidia-smi -i GPU | grep -E 'GPU|ECC'", "", "Put your own in place of GPU."),
     ],
 )
 def test_names_to_put_in(command: str, code: str, said: str) -> None:

@@ -42,6 +42,7 @@ def answer(
     if check is not None and check in [fix.run for fix in fixes[:1]]:
         check, note = None, f"Run the first command above. {advice.numbered(note)}" if note else ""
     note += restarts(note, check or "")
+    replaced = to_put_in(check, f"{note} {advice.program}", code)
     behind = (item.event for member in (head, *under) for item in member.occurrences)
     return Diagnosis(
         rule=head.rule.id,
@@ -59,7 +60,7 @@ def answer(
         leads_to=tuple(_link(member) for member in under),
         fixes=fixes,
         decide_with=check,
-        decide_note=" ".join(filter(None, (note.strip(), to_put_in(check, note, code)))) or None,
+        decide_note=" ".join(filter(None, (note.strip(), replaced))) or None,
         references=words.references,
         reasons=reasons(head, under, first),
     )

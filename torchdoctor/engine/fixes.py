@@ -96,7 +96,7 @@ class Advice:
     def _adapted(self, fix: Fix) -> Fix:
         run = self.command(fix.run)
         where = launch.where(run, fix.do, self._seen, lambda: self._launch) if run else ""
-        blanks = "" if is_python(run or "") else to_put_in(run, fix.do, "")
+        blanks = "" if is_python(run or "") else to_put_in(run, f"{fix.do} {self.program}", "")
         do = launch.local_rank(fix.do, lambda: self._launch) + (where or restarts(fix.do, run or ""))
         return replace(fix, do=" ".join(filter(None, (do, blanks))), run=run)
 
@@ -174,6 +174,11 @@ class Advice:
         frames = self._ask(self._places[0])("event.frames")
         store = frames.state is State.KNOWN and "/nix/store/" in str(frames.value)
         return store and search(_INSTALLERS, command, "pip", "uv", "conda", "apt") is not None
+
+    @property
+    def program(self) -> str:
+        """The script or command that was started; "" where the text shows neither."""
+        return self._script or as_text(self._ask(self._places[0])("launcher.command"))
 
     @cached_property
     def _launch(self) -> launch.Launch:

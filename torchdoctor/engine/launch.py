@@ -65,7 +65,7 @@ class Launch(Record):
     count: str = "--nproc_per_node=gpu"  # of torchrun
     own: str = ""  # the reader's command, where the text shows it
     other: bool = False  # another program starts the ranks: an installed one, a module, a shell script
-    nameless: bool = False  # nothing shows a script, nor that anything was trained
+    nameless: bool = False  # nothing shows the script, nor the command
     option: str = ""  # that keeps the ranks' output apart, for a command that only the reader has
 
 
@@ -96,7 +96,7 @@ def of(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact], script: s
         started = own or f"{begin} train.py"
         old = _BEFORE_TORCHRUN in started and begin.startswith(_BEFORE_TORCHRUN)  # it keeps no logs
         line = "" if old or (other and not own) else _apart(started)
-    nameless = not (script or name or own or {"train", "validate"} & seen.get("phase", frozenset()))
+    nameless = not (script or own)
     return Launch(
         begin, line, bool(name) or begin == _SRUN, several, server, count, own, other, nameless, option
     )
@@ -139,7 +139,7 @@ def started(command: str, launch: Launch, ranked: bool) -> str | None:
         command = command.replace("--nproc_per_node=gpu", launch.count)
         return command.replace("train.py", own["rest"]) if own is not None else command
     starts = (ranked or launch.begin in _OF_RANKS) and launch.shown and told
-    nameless = ranks is None and launch.nameless and told and not found["rest"]
+    nameless = launch.nameless and told and not found["rest"]
     if ranks is None and not (launch.server or starts or nameless or (told and (launch.own or launch.other))):
         return command
     if told.startswith(_OF_ONE):

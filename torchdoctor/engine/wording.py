@@ -153,18 +153,22 @@ def stand_ins(statement: str, code: str) -> tuple[str, ...]:
 # what rules write in commands of the shell for a thing that only the reader knows
 _BLANKS = (
     r"(?<![\w$.-])(FILE|PACKAGE|PID|MAIN_PID|WORKER_PID|NODE|FIRST_NODE|MODEL|MODEL_FILE|GPU|JOBID|POD|MOUNT"
-    r"|SYMBOL|OLDER_VERSION|YOUR_PACKAGE|YOUR_MODULE|URL_FROM_THE_MESSAGE|PATH_OF_THE_LIBRARY)(?!=|\w)"
+    r"|SYMBOL|OLDER_VERSION|YOUR_PACKAGE|YOUR_MODULE|URL_FROM_THE_MESSAGE|PATH_OF_THE_LIBRARY|train\.py)(?!=|\w)"
 )
+_PATTERN_OF_GREP = r"\b(?:grep|findstr)(?: -{1,2}[\w-]+| /\w)* (?:'[^']*'|\"[^\"]*\"|\S+)"
 
 
 def to_put_in(command: str | None, said: str, code: str) -> str:
-    """A sentence on the names in a command that the reader replaces by his own; "" where there are none."""
+    """A sentence on the names in a command that the reader replaces by his own; "" where there are none.
+
+    ``said`` and ``code`` are what is told beside it and the line of the program: a name in them is known.
+    """
     if not command:
         return ""
     if is_python(command):
         names = stand_ins(command, code)
     else:
-        blanks = dict.fromkeys(re.findall(_BLANKS, command))
+        blanks = dict.fromkeys(re.findall(_BLANKS, re.sub(_PATTERN_OF_GREP, "", command)))
         names = tuple(name for name in blanks if not re.search(rf"\b{name}\b", said))
     if not names:
         return ""
