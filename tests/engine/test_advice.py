@@ -139,6 +139,7 @@ def test_the_prompt_tells_the_shell_of_windows(prompt: str, told: str) -> None:
         ("A=1 B='x y' python train.py", None, "%env A=1\n%env B=x y"),
         ("A=1 python train.py", "fit.py", "!A=1 python fit.py"),
         ("export A=1", None, "%env A=1"),
+        ("export A=${TMPDIR:-/tmp}/a", None, "%env A=/tmp/a"),
         ("export A=/x:$A", None, "import os; os.environ['A'] = os.path.expandvars('/x:$A')"),
         ("export A=$(nproc)", None, None),
         ("pip install 'numpy<2'", None, "%pip install 'numpy<2'"),

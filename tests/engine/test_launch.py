@@ -300,3 +300,25 @@ def test_a_port_that_stands_in_the_program_s_line_is_the_one_to_change(rules: Ru
 )
 def test_the_start_of_the_program_is_told_from_its_neighbours(command: str, parts: list[str]) -> None:
     assert apart(command) == parts
+
+
+@pytest.mark.parametrize(
+    ("own", "run"),
+    [
+        ("$ python3 learn.py --env Walker-v3\n", "env -u LD_LIBRARY_PATH python3 learn.py --env Walker-v3"),
+        ("", "unset LD_LIBRARY_PATH"),
+    ],
+)
+def test_a_variable_is_taken_out_of_the_reader_s_own_command(own: str, run: str, rules: RuleSet) -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/srv/rl/learn.py", line 3, in <module>\n    import torch\n'
+        '  File "/srv/env/lib/python3.11/site-packages/torch/__init__.py", line 367, in <module>\n'
+        "    from torch._C import *\n"
+        "ImportError: /usr/local/cuda-11.2/lib64/libcublas.so.11: undefined symbol: cublasLtGetStatusString, "
+        "version libcublasLt.so.11\n"
+    )
+    if not own:
+        text = text[text.index("ImportError") :]
+    found = first(own + text, rules)
+    assert found.rule == "cuda-library-shadowed"
+    assert run in [fix.run for fix in found.fixes], [fix.run for fix in found.fixes]

@@ -223,6 +223,7 @@ def _in_cell(command: str, script: str | None) -> str | None:
 
 def _set_in_cell(settings: list[tuple[str, str]]) -> str | None:
     """Variables as a cell sets them: %env takes a value as it stands, and expands nothing of a shell's."""
+    settings = [(name, re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", value)) for name, value in settings]
     if not any("$" in value for _, value in settings):
         return "\n".join(f"%env {name}={value}" for name, value in settings)
     if any("$(" in value or "`" in value for _, value in settings):

@@ -39,7 +39,7 @@ _NPROC = r"--nproc[_-]per[_-]node[= ](\d{1,3}|gpu|cpu|auto)\b"
 
 _VALUE = r"(?:'[^']*'|\"[^\"]*\"|[^\s;&|']*)"
 _SETTINGS = rf"(?:[A-Za-z_]\w*={_VALUE} )*"
-_SET = rf"(?P<set>(?:export )?{_SETTINGS})"
+_SET = rf"(?P<set>(?:export |env -u (?P<unset>\w+) )?{_SETTINGS})"
 _RANKS = rf"{_SET}torchrun(?P<alone> --standalone)? --nproc_per_node=gpu train\.py(?P<rest>.*)"
 _PROGRAM = rf"{_SET}python train\.py(?P<rest>)"
 _SHELL_SCRIPT = r"(?:\w+=\S* )*(?:(?:ba)?sh |\./)"
@@ -151,6 +151,8 @@ def started(command: str, launch: Launch, ranked: bool) -> str | None:
         return f"{found['set']}{launch.begin} train.py{found['rest']}"
     if not told or found["rest"]:
         return None
+    if found["unset"]:
+        return f"unset {found['unset']}"
     settings = told.removeprefix("export ")
     if launch.begin == "deepspeed" and not settings.startswith(_TAKEN_ALONG):
         return f"printf '%s\\n' {settings} >> ~/.deepspeed_env"
