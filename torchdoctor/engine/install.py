@@ -100,7 +100,6 @@ _ROCM_OF: dict[tuple[int, ...], str] = {
     (2, 5): "rocm6.2", (2, 6): "rocm6.2.4", (2, 7): "rocm6.3", (2, 8): "rocm6.4", (2, 9): "rocm6.4",
 }  # fmt: skip
 _SAME_PATCH = (2, 1)  # since which its companions have a release for each of torch's, with its last number
-_LINUX_ONLY = frozenset({"kubernetes", "slurm", "podman"})
 _VEGA = "rocm6.3"  # rocBLAS of ROCm 6.4 has no kernels for gfx900 and gfx906 any more
 
 
@@ -367,7 +366,7 @@ def _driver(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], 
         return Fact.absent(name, "table")
     if {"windows", "wsl"} & systems:
         told = row["windows"]
-    elif row["windows"] == "-" or "linux" in systems or _LINUX_ONLY & seen.get("runtime", frozenset()):
+    elif row["windows"] == "-" or "linux" in systems:
         told = row["linux"]
     else:
         told = f"{row['linux']} ({row['windows']} on Windows)"

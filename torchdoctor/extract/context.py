@@ -48,6 +48,8 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "linux": (
         "/home/", "/usr/lib/", "/usr/local/lib/", "/root/", "/opt/conda/", "/workspace/", "/data/", "/mnt/",
         ".so.", "ubuntu", "Ubuntu", "/proc/", "/dev/shm",
+        # its numbers of what other systems number otherwise
+        "(errno: 98 ", "(errno: 97 ", "[Errno 98]", "[Errno 104]", "[Errno 110]", "[Errno 111]",
     ),
     # by the folders of their compilers and kernels, and by name; debian stands for Ubuntu, too
     "debian": ("/x86_64-linux-gnu/", "/aarch64-linux-gnu/", "/dist-packages/", "ubuntu", "Ubuntu", "Debian",
@@ -187,6 +189,7 @@ _SPELLINGS = (
     # the GPU of a Jetson, as torch and programs that print it name it
     ("board", "jetson", ("(Orin", "(Xavier"), r"\((?:Orin|Xavier), \d"),
 )
+_OF_LINUX = ("slurm", "kubernetes", "podman", "colab", "kaggle")  # where programs run on no other system
 # where the files of users and programs lie, from the root; /usr/local, /opt and /tmp are on Macs, too
 _PLACES = {
     "windows": r"[A-Za-z]:[\\/]|[^/]*\\",
@@ -367,6 +370,8 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
             at = text.text.find("/usr/lib/python3")  # a person's own packages would lie in a home or venv
         if at >= 0 and not {"aarch64", "jetson"} & seen["board"].keys():
             runtime.setdefault("colab", at)
+    if not system and (tag := next((tag for tag in _OF_LINUX if tag in runtime), "")):
+        system["linux"] = runtime[tag]
     if "dockerfile" in runtime:  # a container that runs can be started again with other options
         _only(runtime, "dockerfile", runtime["dockerfile"])
     if (
