@@ -802,3 +802,20 @@ RuntimeError: DataLoader worker (pid 4711) is killed by signal: Floating point e
     found = first(text, rules)
     assert found.rule == "dataloader-worker-segfault"
     assert found.fixes[0].do.startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("file", "option"),
+    [
+        ("/srv/env/lib/python3.11/site-packages/ultralytics/engine/trainer.py", "or workers=0 as"),
+        ("/srv/env/lib/python3.11/site-packages/transformers/trainer.py", "or dataloader_num_workers=0 as"),
+        ("/srv/seg/fit.py", "or num_workers=0 as"),
+    ],
+)
+def test_an_option_has_the_name_that_the_program_gives_it(file: str, option: str, rules: RuleSet) -> None:
+    text = (
+        f'Traceback (most recent call last):\n  File "{file}", line 88, in fit\n    for batch in loader:\n'
+        "RuntimeError: DataLoader worker (pid 1729) is killed by signal: Bus error. It is possible that "
+        "dataloader's workers are out of shared memory. Please try to raise your shared memory limit.\n"
+    )
+    assert any(option in fix.do for fix in first(text, rules).fixes)
