@@ -191,7 +191,7 @@ _SPELLINGS = (
 _PLACES = {
     "windows": r"[A-Za-z]:[\\/]|[^/]*\\",
     "macos": r"/(?:Users|Applications|Library|System|Volumes|private)/|/opt/homebrew/|/usr/local/Cellar/",
-    "linux": r"/(?!usr/local/|opt/|tmp/|var/)\w",
+    "linux": r"/(?!usr/local/|opt/|tmp/|var/)\w|/usr/local/lib/python3[\d.]*/dist-packages/",
 }
 
 
