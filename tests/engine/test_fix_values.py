@@ -10,11 +10,12 @@ from case_files import catalogued
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import FactBook, diagnose
 from torchdoctor.engine.wording import duration
-from torchdoctor.model import Fix
+from torchdoctor.model import Diagnosis, Fix
 from torchdoctor.workbench.case import transcript
 
 HERE = Path(__file__).parent
-# (kind, case, words): "says" stands in a fix, "runs" in a command, "never" is advice that a value rules out
+# (kind, case, words): "says" stands in a fix, "runs" in a command, "never" is advice that a value rules out,
+# "undecided" a command that decides other cases of the rule
 ROWS = [line.split("\t") for line in (HERE / "fix_values.tsv").read_text("utf-8").splitlines()]
 # two cases of each rule in whose fixtures a value makes another fix the first
 FIRST = [line.split("\t") for line in (HERE / "first_fix.tsv").read_text("utf-8").splitlines()]
@@ -24,11 +25,15 @@ def of(kind: str) -> list[tuple[str, str]]:
     return [(case, words) for one, case, words in ROWS if one == kind]
 
 
-def _fixes(case: str, rules: RuleSet) -> tuple[Fix, ...]:
+def _diagnosis(case: str, rules: RuleSet) -> Diagnosis:
     report = diagnose(transcript(catalogued()[case]), FactBook(None), rules)
     found = [diagnosis for diagnosis in report.diagnoses if diagnosis.rule == case.partition("/")[0]]
     assert found, f"{case} is not diagnosed as its own rule"
-    return found[0].fixes
+    return found[0]
+
+
+def _fixes(case: str, rules: RuleSet) -> tuple[Fix, ...]:
+    return _diagnosis(case, rules).fixes
 
 
 @pytest.mark.parametrize(("case", "sentence"), of("says"))
@@ -59,6 +64,14 @@ def test_a_command_holds_the_values_of_the_message(case: str, command: str, rule
 @pytest.mark.parametrize(("case", "words"), of("never"))
 def test_advice_that_a_value_rules_out_is_not_shown(case: str, words: str, rules: RuleSet) -> None:
     assert not [fix for fix in _fixes(case, rules) if words in fix.do or words in (fix.run or "")]
+
+
+@pytest.mark.parametrize(("case", "words"), of("undecided"))
+def test_a_command_that_decides_nothing_here_is_not_shown(case: str, words: str, rules: RuleSet) -> None:
+    found = _diagnosis(case, rules)
+    assert words in (rules.text(found.rule).decide_with or "")
+    assert found.decide_with is None
+    assert found.decide_note is None
 
 
 @pytest.mark.parametrize(

@@ -271,7 +271,7 @@ def test_a_check_asks_a_user_of_a_cluster_for_no_root_rights(rules: RuleSet) -> 
     killed = "RuntimeError: DataLoader worker (pid 4711) is killed by signal: Killed.\n"
     assert "sudo dmesg" in (first(killed, rules).decide_with or "")
     shared = first("srun: error: node7: task 0: Exited with exit code 1\n" + killed, rules)
-    assert shared.decide_with == "cat /sys/fs/cgroup/memory.events"
+    assert shared.decide_with == "cat /sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup)/memory.events"
 
 
 def test_a_note_on_a_command_that_is_left_out_is_left_out(rules: RuleSet) -> None:

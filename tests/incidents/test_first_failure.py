@@ -111,6 +111,33 @@ def test_flight_records_of_a_rank_branch(rules: RuleSet) -> None:
     assert {item.rank for item in report.diagnoses[0].evidence} == {0, 1}
 
 
+FAILED = """Traceback (most recent call last):
+  File "fit.py", line 3, in <module>
+    f()
+IndexError: Target 9 is out of bounds.
+"""
+LAUNCHER = (
+    "torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: 1) local_rank: 0 (pid: 88119) "
+    "of binary: /usr/bin/python\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "ranks", "by"),
+    [
+        ("[rank 3] waiting\n[rank 1] waiting\n" + FAILED, (0, 1, 2, 3), "these report no other one's"),
+        (FAILED + LAUNCHER, (), "the only rank that the text names"),
+    ],
+)
+def test_a_failure_without_a_rank_is_given_to_no_rank_by_default(
+    text: str, ranks: tuple[int, ...], by: str, tmp_path: Path, rules: RuleSet
+) -> None:
+    first = report_of(tmp_path, {"out.log": text}, rules).first_failure
+    assert first is not None
+    assert (first.rank, first.tie) == (0, ranks)
+    assert by in first.decided_by
+
+
 @pytest.mark.parametrize(("kind", "seed"), [("oom", 5), ("branch", 6), ("half-and-half", 9)])
 def test_the_ranks_in_the_middle_of_many_are_judged_too(
     kind: str, seed: int, tmp_path: Path, rules: RuleSet

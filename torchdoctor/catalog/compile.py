@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from torchdoctor.catalog.loader import Row
 
 _MATCH_KEYS = ("patterns", "kinds", "types", "where", "shared")
-FORMAT = "torchdoctor-catalog/11"
+FORMAT = "torchdoctor-catalog/12"
 _INDEX_KEYS = (
     "id",
     "family",
@@ -38,7 +38,7 @@ _INDEX_KEYS = (
     "rule_out",
     "follows_if",
 )
-_TEXT_KEYS = ("why", "fixes", "decide_with", "references", "retired", "more", "decide_note")
+_TEXT_KEYS = ("why", "fixes", "decide_with", "references", "retired", "more", "decide_note", "decide_when")
 
 
 def signature(directory: str) -> str:

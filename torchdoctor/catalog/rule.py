@@ -111,7 +111,7 @@ class RuleText(Record):
     """What a rule says to people. ``retired`` tells since when and why it matches nothing any more.
 
     ``why`` has at most 60 words, ``more`` what goes beyond. ``decide_with`` is a command, ``decide_note``
-    prose.
+    prose, ``decide_when`` the conditions under which it decides anything.
     """
 
     why: str
@@ -121,3 +121,4 @@ class RuleText(Record):
     retired: str | None = None
     more: str | None = None
     decide_note: str | None = None
+    decide_when: tuple[Condition, ...] = ()

@@ -179,7 +179,7 @@ class RuleSet:
         if rule_id not in self._lines:
             raise self._unknown(rule_id)
         data, _, words = self._lines[rule_id]
-        why, fixes, decide_with, references, retired, more, decide_note = json.loads(data[words])
+        why, fixes, decide_with, references, retired, more, note, when = json.loads(data[words])
         return RuleText(
             why,
             tuple(
@@ -195,7 +195,8 @@ class RuleSet:
             tuple(references),
             retired,
             more,
-            decide_note,
+            note,
+            _conditions(when),
         )
 
     def _unknown(self, rule_id: str) -> UnknownRuleError:

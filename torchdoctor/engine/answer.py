@@ -35,7 +35,7 @@ def answer(
         rank = first.rank
     words = rules.text(head.rule.id)
     advice = Advice(best, head, facts)
-    fixes, check = advice.fixes(words), advice.decides(words.decide_with)
+    fixes, check = advice.fixes(words), advice.decides(words)
     code = str(facts.fact("log.code").value or "")
     # a note says how to read the command's output: without the command it says nothing
     note = "" if words.decide_with and check is None else words.decide_note or ""

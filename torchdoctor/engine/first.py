@@ -247,7 +247,10 @@ def _of_nobody(case: Incident, event: Event) -> FirstFailure | None:
     """A failure is printed without its rank: it is of a rank that reports no failure of another one."""
     if case.spawned is not None and not case.world:  # no process says its rank: the number is all there is
         return FirstFailure(case.spawned, event.host, event.time, "the spawned process that ended first")
-    left = case.world - set(case.echoes)
+    world = case.world
+    if world and not case.ends:  # ranks of which no line is known may have printed it as well
+        world = set(range(max(world) + 1))
+    left = world - set(case.echoes)
     left -= {rank for rank, end in case.ends.items() if end.code in SENT_SIGNALS}
     if not left:
         return None
@@ -258,7 +261,9 @@ def _of_nobody(case: Incident, event: Event) -> FirstFailure | None:
     ranks = sorted(left)
     host = case.clocks.hosts.get(ranks[0]) if len(ranks) == 1 else event.host
     by = "the only rank that does not report another's failure"
-    if len(ranks) > 1:
+    if len(world) == 1:
+        by = "the only rank that the text names"
+    elif len(ranks) > 1:
         by = "the failure is printed without its rank, and these report no other one's"
     return FirstFailure(ranks[0], host, event.time, by, tuple(ranks) if len(ranks) > 1 else ())
 

@@ -104,10 +104,10 @@ class Advice:
             do = option_names.named(do, self._seen)
         return replace(fix, do=" ".join(filter(None, (do, blanks))), run=run)
 
-    def decides(self, command: str | None) -> str | None:
+    def decides(self, words: RuleText) -> str | None:
         """The command that settles the cause, with the values of the message; None where one is unknown."""
-        command = commands.for_a_user(command or "", self._seen)
-        if self._was_run(command):
+        command: str | None = commands.for_a_user(words.decide_with or "", self._seen)
+        if self._was_run(command) or False in [self._told(condition) for condition in words.decide_when]:
             return None
         if command and search(
             _NOT_STARTED, self._places[0].event.text[:400], "daemon", "OCI", "nvidia-container"

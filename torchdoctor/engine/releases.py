@@ -18,6 +18,7 @@ _SINCE = {
     "expandable_segments": (2.0, 1.0),
     "TORCH_LOGS": (2.0, 1.0),
     "TORCH_NCCL_TRACE_BUFFER_SIZE": (2.0, 2.0),
+    "flight recorder": (2.0, 2.0),
 }
 
 

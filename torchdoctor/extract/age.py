@@ -1,6 +1,6 @@
 """Which release torch is older than, where no version is printed: by its files, its words, its Python.
 
-Sources: the trees of torch 1.5 to 1.11, and the wheels of each release.
+Sources: the trees of torch 1.5 to 2.1, and the wheels of each release.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from torchdoctor.model import Event, Fact, Frame, Transcript
 _FILES = (("torch/nn/modules/module.py", "__call__", (1, 6)), ("torch/tensor.py", "", (1, 9)))
 _THC = "THCudaCheck FAIL"
 _NO_THC = (1, 11)
+# a collective is printed with its number since the first, with its count of elements since the second
+_NUMBERED, _COUNTED = (1, 10), (2, 1)
 # Python -> the first release of torch without a wheel for it
 _NOT_FOR = {"2.7": (1, 5), "3.5": (1, 6), "3.6": (1, 11), "3.7": (2, 0), "3.8": (2, 5), "3.9": (2, 9)}
 
@@ -33,6 +35,9 @@ def of_torch(transcript: Transcript, python: Fact | None) -> Iterator[Fact]:
 def _of_event(event: Event) -> Iterator[Release]:
     if _THC in event.text:
         yield _NO_THC
+    work, timeout, _ = event.text.partition("WorkNCCL(")[2].partition("Timeout(ms)=")
+    if timeout and "NumelIn=" not in work:
+        yield _COUNTED if "SeqNum=" in work else _NUMBERED
     for frame in event.frames:
         if frame.package == "torch":
             yield from _of_frame(frame)

@@ -194,7 +194,7 @@ _OF_LINUX = ("slurm", "kubernetes", "podman", "colab", "kaggle")  # where progra
 _PLACES = {
     "windows": r"[A-Za-z]:[\\/]|[^/]*\\",
     "macos": r"/(?:Users|Applications|Library|System|Volumes|private)/|/opt/homebrew/|/usr/local/Cellar/",
-    "linux": r"/(?!usr/local/|opt/|tmp/|var/)\w",
+    "linux": r"/(?!usr/local/|opt/|tmp/|var/)\w|/usr/local/lib/python3[\d.]*/dist-packages/",
 }
 
 

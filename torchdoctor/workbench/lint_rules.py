@@ -113,6 +113,7 @@ def _conditions(rule: Rule, words: RuleText) -> Iterator[Condition]:
     yield from rule.confirm
     yield from rule.rule_out
     yield from rule.follows_if
+    yield from words.decide_when
     for match in rule.matches:
         yield from match.where
     for fix in words.fixes:
