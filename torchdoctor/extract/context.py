@@ -160,7 +160,10 @@ _MODEL = (
     r"(?:\b(?:vllm serve|text-generation-launcher) [\"']?|--model(?:-path|-id)?[= ][\"']?"
     r"|\bmodel(?:_path)?='|'model(?:_tag)?': ')((?!-)[\w./:@-]{2,120})"
 )
-_IN_TORCH = r"/[\w./-]{1,200}/lib/python3\.\d+/site-packages/torch(?=/)"
+_IN_TORCH = (
+    r"(?:/[\w./-]{1,200}/lib/python3\.\d+|\b[A-Za-z]:\\[\w.\\-]{1,200}\\[Ll]ib)[\\/]site-packages"
+    r"(?=[\\/]torch[a-z]{0,10}[\\/])"
+)
 _BUNDLED = r"(?:\b[A-Za-z]:)?(?:[\\/][\w.-]{1,80}){1,30}[\\/]pip_prebundle(?=[\\/]torch\b)"
 _L4T = r"# R(\d\d) \(release\), REVISION: (\d+(?:\.\d+)?)"  # the head of /etc/nv_tegra_release
 _BACKSLASHES = r"(?<![\w.-])\w[\w.-]{1,80}(?:\\[\w.-]{2,80}){1,40}\.(?:py|pyd|exe|dll|lib|cu|cpp|h)\b"
@@ -323,7 +326,7 @@ def _of_ray(event: Event) -> bool:
 
 
 def _named_paths(text: _Text) -> list[str]:
-    """Files of one installed torch that messages name, for a text without frames; none of several."""
+    """The packages of one installed torch or torchcodec that messages name, for a text without frames."""
     found = {one[0] for one in pattern(_IN_TORCH).finditer(text.text)}
     return [*found] if len(found) == 1 else []
 
