@@ -111,6 +111,8 @@ def test_a_fix_stands_where_its_tags_put_it(
         ("pip uninstall -y a && pip install b", "pip uninstall -y a\npip install b"),
         ("PYTHONFAULTHANDLER=1 python train.py", "python -X faulthandler fit.py"),
         ("pip install 'numpy<2'", 'pip install "numpy<2"'),
+        ("python test.py --env A", "python test.py --env A"),
+        ("C:\\ui\\env\\python.exe -m pip list", "C:\\ui\\env\\python.exe -m pip list"),
         # to cmd single quotes are none, and this would start a program
         ("python train.py 'a$b&calc'", None),
     ],

@@ -80,3 +80,15 @@ def test_a_command_that_decides_nothing_here_is_not_shown(case: str, words: str,
 )
 def test_durations(milliseconds: int, words: str) -> None:
     assert duration(milliseconds) == words
+
+
+@pytest.mark.parametrize(
+    ("case", "fact", "line"),
+    [
+        ("cuda-oom-absurd-request/set24c-001", "oom.absurd", 27),
+        ("cuda-library-shadowed/env-087", "dlopen.kind", 7),
+    ],
+)
+def test_a_value_of_the_message_is_cited_by_its_line(case: str, fact: str, line: int, rules: RuleSet) -> None:
+    report = diagnose(transcript(catalogued()[case]), FactBook(None), rules)
+    assert {one.line for one in report.diagnoses[0].evidence if one.fact == fact} == {line}

@@ -87,10 +87,10 @@ def _word() -> re.Pattern[str]:
 
 # signs of cmd's outside of double quotes
 _OPEN_TO_CMD = r"""^(?:[^"']|"[^"]*")*'[^']*[&|<>^]"""
-# what a POSIX shell does and PowerShell does not, or not so
+# what a POSIX shell does and PowerShell does not, or not so; no part of a path, and no option
 _POSIX_ONLY = (
-    r"\$[(A-Za-z_{\[]|`|/dev/|2>|&>|<<|\|(?! *findstr)|;\s*do\b|\\\n|\b(?:grep|ls|which|sed|md5sum"
-    r"|find|rm|cat|curl|ulimit|kill|ps|pgrep|bash|env|test|stat|sudo|setsid|tmux)\b"
+    r"\$[(A-Za-z_{\[]|`|/dev/|2>|&>|<<|\|(?! *findstr)|;\s*do\b|\\\n|(?<![\\-])\b(?:grep|ls|which|sed|md5sum"
+    r"|find|rm|cat|curl|ulimit|kill|ps|pgrep|bash|env|test|stat|sudo|setsid|tmux)\b(?![\\.])"
 )
 
 

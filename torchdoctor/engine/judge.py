@@ -91,6 +91,8 @@ def _as_evidence(condition: Condition, fact: Fact, event: Event, *, against: boo
         line = count(number)
         if line is None:
             file = None
+        elif line == event.line and not fact.name.startswith("event."):
+            line = event.message_line or line  # it was read out of the message
     if fact.name.startswith(("event.", "log.")) and isinstance(fact.value, str) and len(fact.value) > 200:
         return Evidence(
             f"{fact.name} {condition.word} {condition.constant}", file, line, event.rank, fact.name, against

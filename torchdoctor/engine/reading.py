@@ -9,7 +9,7 @@ from torchdoctor.engine.build_reading import built, of_conda, of_setup
 from torchdoctor.engine.textfacts import log_value, who_raised
 from torchdoctor.extract import of_event
 from torchdoctor.extract.python_error import of_python, program_of
-from torchdoctor.model import Event, EventKind, Reading, ReadingKind
+from torchdoctor.model import Event, EventKind, Reading, ReadingKind, RelationKind
 from torchdoctor.patterns import pattern
 from torchdoctor.records import replace
 
@@ -206,6 +206,8 @@ def _refused(event: Event, transcript: Transcript) -> Reading | None:
     said = {name: _cut(value) for name, value in (told.groupdict() if told is not None else {}).items()}
     if function is None and not said:
         return None
+    if not said and any(item.kind is not RelationKind.WRAPS for item in event.relations):
+        return None  # passed on, as a connection's end
     made = Reading(ReadingKind.LIBRARY_REFUSED, owner, function, said.get("wants"), said.get("got"))
     return replace(made, problem="data", place=_handed_by(event.frames, owner)) if _of_rows(event) else made
 

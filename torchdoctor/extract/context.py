@@ -119,7 +119,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "\\comfy\\", "ComfyUI_windows_portable", "custom_nodes", "Prompt executed", "got prompt",
         "Requested to load ", "!!! Exception during processing",
     ),
-    "ultralytics": ("/ultralytics/", "Ultralytics"),
+    "ultralytics": ("/ultralytics/", "Ultralytics", "PyTorch: starting from "),
     "megatron": ("/megatron/", "Megatron"),
     "webui": ("stable-diffusion-webui", "webui.py", "webui-user"),
     "zluda": ("ZLUDA", "zluda", "Files\\AMD\\ROCm\\"),  # torch for CUDA over AMD's HIP SDK for Windows
@@ -162,7 +162,10 @@ _MODEL = (
     r"(?:\b(?:vllm serve|text-generation-launcher) [\"']?|--model(?:-path|-id)?[= ][\"']?"
     r"|\bmodel(?:_path)?='|'model(?:_tag)?': ')((?!-)[\w./:@-]{2,120})"
 )
-_IN_TORCH = r"/[\w./-]{1,200}/lib/python3\.\d+/site-packages/torch(?=/)"
+_IN_TORCH = (
+    r"(?:/[\w./-]{1,200}/lib/python3\.\d+|\b[A-Za-z]:\\[\w.\\-]{1,200}\\[Ll]ib)[\\/]site-packages"
+    r"(?=[\\/]torch[a-z]{0,10}[\\/])"
+)
 _BUNDLED = r"(?:\b[A-Za-z]:)?(?:[\\/][\w.-]{1,80}){1,30}[\\/]pip_prebundle(?=[\\/]torch\b)"
 _L4T = r"# R(\d\d) \(release\), REVISION: (\d+(?:\.\d+)?)"  # the head of /etc/nv_tegra_release
 _BACKSLASHES = r"(?<![\w.-])\w[\w.-]{1,80}(?:\\[\w.-]{2,80}){1,40}\.(?:py|pyd|exe|dll|lib|cu|cpp|h)\b"
@@ -326,7 +329,7 @@ def _of_ray(event: Event) -> bool:
 
 
 def _named_paths(text: _Text) -> list[str]:
-    """Files of one installed torch that messages name, for a text without frames; none of several."""
+    """The packages of one installed torch or torchcodec that messages name, for a text without frames."""
     found = {one[0] for one in pattern(_IN_TORCH).finditer(text.text)}
     return [*found] if len(found) == 1 else []
 
