@@ -13,6 +13,8 @@ from torchdoctor.model import Event, Fact, Frame, Transcript
 _FILES = (("torch/nn/modules/module.py", "__call__", (1, 6)), ("torch/tensor.py", "", (1, 9)))
 _THC = "THCudaCheck FAIL"
 _NO_THC = (1, 11)
+_VERBOSE = "Set torch._dynamo.config.verbose=True"  # of Dynamo 2.0; later ones name TORCH_LOGS
+_OTHER_VERBOSE = (2, 1)
 # Python -> the first release of torch without a wheel for it
 _NOT_FOR = {"2.7": (1, 5), "3.5": (1, 6), "3.6": (1, 11), "3.7": (2, 0), "3.8": (2, 5), "3.9": (2, 9)}
 
@@ -33,6 +35,8 @@ def of_torch(transcript: Transcript, python: Fact | None) -> Iterator[Fact]:
 def _of_event(event: Event) -> Iterator[Release]:
     if _THC in event.text:
         yield _NO_THC
+    if _VERBOSE in event.text:
+        yield _OTHER_VERBOSE
     for frame in event.frames:
         if frame.package == "torch":
             yield from _of_frame(frame)

@@ -118,7 +118,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "Requested to load ", "!!! Exception during processing",
     ),
     "ultralytics": ("/ultralytics/", "Ultralytics"),
-    "megatron": ("/megatron/", "Megatron"),
+    "megatron": ("/megatron/", "Megatron", " | consumed samples: "),
     "webui": ("stable-diffusion-webui", "webui.py", "webui-user"),
     "zluda": ("ZLUDA", "zluda", "Files\\AMD\\ROCm\\"),  # torch for CUDA over AMD's HIP SDK for Windows
     "libtorch": (  # a program in C++ or Rust
