@@ -20,7 +20,7 @@ from torchdoctor.workbench import lint, lint_patterns, lint_rules, literals
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 # How many rules each list of exemptions may hold. Lower a number when a list has shrunk; never raise one.
-EXEMPTIONS = {"REGEX_ALLOWED": 0, "NO_POSITIVE": 0, "NO_NEAR_MISS": 0, "RISKIER_FIRST": 1}
+EXEMPTIONS = {"REGEX_ALLOWED": 0, "NO_POSITIVE": 0, "NO_NEAR_MISS": 0, "RISKIER_FIRST": 0}
 
 
 RULE = """id = "{id}"

@@ -123,9 +123,8 @@ class TextFacts:
             if found is not None:
                 return found
         if self._environment is None:
-            self._environment = text_claims.added(
-                {fact.name: fact for fact in extract.of_text(self.transcript)}
-            )
+            stated = {fact.name: fact for fact in extract.of_text(self.transcript)}
+            self._environment = text_claims.added(stated, self.transcript)
         if name in self._environment:
             return self._environment[name]
         return self._of_machine(name)

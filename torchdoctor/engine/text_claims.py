@@ -5,20 +5,35 @@ A log that names the driver tells which CUDA it offers, and one that names the c
 
 from __future__ import annotations
 
-from torchdoctor.model import Fact
+from torchdoctor.extract import context
+from torchdoctor.model import EventKind, Fact, Transcript
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "python.minor": "text: the first two numbers of Python's version, as in the names of packages",
 }
+_LISTED = r"(?m)^torch {2,}\d+\.\d+\.\d+ *$"  # a row of `pip list`, without a tag
 
 
-def added(stated: dict[str, Fact]) -> dict[str, Fact]:
+def added(stated: dict[str, Fact], transcript: Transcript) -> dict[str, Fact]:
     """The facts of a text, and those that follow from them; what the text says itself stays."""
     for name, value, source in (_driver_cuda(stated), _lowest_capability(stated), _python_minor(stated)):
         if value is not None and name not in stated:
             stated[name] = Fact.known(name, value, source)
+    if "torch.cpu_only" not in stated and (row := _wheel_of_pypi(transcript)):
+        stated["torch.cpu_only"] = Fact.known("torch.cpu_only", True, row, "PyPI's wheel for Windows")
     return stated
+
+
+def _wheel_of_pypi(transcript: Transcript) -> str:
+    """Where pip lists torch without a tag in a venv of Windows: each build for a GPU has one there."""
+    for event in transcript.events:
+        if event.kind is not EventKind.LOG or event.quoted or "torch" not in event.text:
+            continue
+        if pattern(_LISTED).search(event.text) is not None:
+            told = [context.tags(name, transcript) for name in ("system", "python")]
+            return event.place() if told == [("windows",), ("venv",)] else ""
+    return ""
 
 
 def _driver_cuda(stated: dict[str, Fact]) -> tuple[str, str | None, str]:

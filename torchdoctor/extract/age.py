@@ -15,6 +15,8 @@ _THC = "THCudaCheck FAIL"
 _NO_THC = (1, 11)
 # a collective is printed with its number since the first, with its count of elements since the second
 _NUMBERED, _COUNTED = (1, 10), (2, 1)
+_VERBOSE = "Set torch._dynamo.config.verbose=True"  # of Dynamo 2.0; later ones name TORCH_LOGS
+_OTHER_VERBOSE = (2, 1)
 # Python -> the first release of torch without a wheel for it
 _NOT_FOR = {"2.7": (1, 5), "3.5": (1, 6), "3.6": (1, 11), "3.7": (2, 0), "3.8": (2, 5), "3.9": (2, 9)}
 
@@ -38,6 +40,8 @@ def _of_event(event: Event) -> Iterator[Release]:
     work, timeout, _ = event.text.partition("WorkNCCL(")[2].partition("Timeout(ms)=")
     if timeout and "NumelIn=" not in work:
         yield _COUNTED if "SeqNum=" in work else _NUMBERED
+    if _VERBOSE in event.text:
+        yield _OTHER_VERBOSE
     for frame in event.frames:
         if frame.package == "torch":
             yield from _of_frame(frame)

@@ -120,7 +120,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "Requested to load ", "!!! Exception during processing",
     ),
     "ultralytics": ("/ultralytics/", "Ultralytics", "PyTorch: starting from "),
-    "megatron": ("/megatron/", "Megatron"),
+    "megatron": ("/megatron/", "Megatron", " | consumed samples: "),
     "webui": ("stable-diffusion-webui", "webui.py", "webui-user"),
     "zluda": ("ZLUDA", "zluda", "Files\\AMD\\ROCm\\"),  # torch for CUDA over AMD's HIP SDK for Windows
     "libtorch": (  # a program in C++ or Rust
@@ -276,8 +276,13 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Fact]:
 
 def builds_image(transcript: Transcript) -> bool:
     """Is it the output of a step of a Dockerfile?"""
-    found = [fact.value for fact in _of_text(transcript) if fact.name == "context.runtime"]
-    return any(isinstance(tags, tuple) and "dockerfile" in tags for tags in found)
+    return "dockerfile" in tags("runtime", transcript)
+
+
+def tags(dimension: str, transcript: Transcript) -> tuple[str, ...]:
+    """What the whole text shows of one dimension of the surroundings."""
+    found = (fact.value for fact in _of_text(transcript) if fact.name == f"context.{dimension}")
+    return next((tuple(map(str, value)) for value in found if isinstance(value, tuple)), ())
 
 
 @once_a_text

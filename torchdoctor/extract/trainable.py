@@ -1,19 +1,22 @@
 """How many parameters a program said it trains: PEFT's line, Lightning's and torchinfo's tables.
 
 The last such line before an error counts: a model is often printed once before and once after it is frozen.
+A message without a traceback may be the title of a report: where no count stands before it, the first behind
+it counts.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 
 from torchdoctor.extract import Found
 from torchdoctor.model import Event, Fact, Transcript
 
 FACTS: dict[str, str] = {
-    "trainable.params": "int: number of trainable parameters that the program printed before the message",
+    "trainable.params": "int: number of trainable parameters that the program printed before the message, or "
+    "below a title",
     "trainable.rate_missing": "bool: the program left parameters out for want of a learning rate",
 }
 
@@ -43,14 +46,22 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     near = transcript.events[max(0, event.id - _NEAR) : event.id]
     if "parameter" in event.text:
         yield "rate_missing", any(_no_rate(earlier.text[:4000]) for earlier in near)
-    for number in range(event.id - 1, max(-1, event.id - 1 - _LOOK_BACK), -1):
-        earlier = transcript.events[number]
-        if "rainable param" not in earlier.text:
+    before = reversed(transcript.events[max(0, event.id - _LOOK_BACK) : event.id])
+    found = _first(before)
+    if found is None and not event.frames:
+        found = _first(transcript.events[event.id + 1 : event.id + 1 + _LOOK_BACK])
+    if found is not None:
+        yield found
+
+
+def _first(events: Iterable[Event]) -> Fact | None:
+    for event in events:
+        if "rainable param" not in event.text:
             continue
         for pattern in _patterns():
-            counts = tuple(pattern.finditer(earlier.text[:4000]))
+            counts = tuple(pattern.finditer(event.text[:4000]))
             if counts:
                 found = counts[-1]
                 count = float(re.sub("[,_]", "", found["number"])) * _UNITS[found["unit"]]
-                yield Fact.known("trainable.params", round(count), earlier.place())
-                return
+                return Fact.known("trainable.params", round(count), event.place())
+    return None

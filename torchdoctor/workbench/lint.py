@@ -29,7 +29,7 @@ REGEX_ALLOWED: frozenset[str] = frozenset()  # may use a regular expression
 NO_POSITIVE: frozenset[str] = frozenset()  # need no fixture
 NO_NEAR_MISS: frozenset[str] = frozenset()  # need no near miss
 # Their riskier fix stands first: it is the repair; what follows is another case, a last resort or aftercare.
-RISKIER_FIRST: frozenset[str] = frozenset({"gpu-memory-held"})
+RISKIER_FIRST: frozenset[str] = frozenset()
 
 _SILENT = {CLEAN: (NONE, Outcome.NO_FAILURE), UNKNOWN: (UNRECOGNISED, Outcome.UNRECOGNISED)}
 
