@@ -25,7 +25,7 @@ FACTS: dict[str, str] = {
     "launcher.several_nodes": "bool: ranks of more than one machine are shown; unknown where none are",
     "launcher.per_node": "int: how many processes torchrun is told to start on a node",
     "launcher.port": "int: the master port, as an option, a variable or an address of the text sets it",
-    "launcher.host": "str: the master's address or name, as they set it; unknown where it is each machine's own",
+    "launcher.host": "str: the master's address or name, as they set it; unknown where it is a loopback one",
     "launcher.gloo_interface": "str: what GLOO_SOCKET_IFNAME is set to somewhere in the text",
     "launcher.rank_zeros": "int: how many processes, of two or more, failed to open the master port",
     "launcher.too_many": "bool: more launchers of torchelastic than nodes ran at once",
