@@ -119,6 +119,17 @@ def _packages(*files: str, short: bool = False) -> list[str]:
             False,
             ["text_generation_server", "typer", "click", "text_generation_server"],
         ),
+        # pip --target: torch lies in a folder of packages
+        (
+            (
+                "/w/vlm/sft.py",
+                "/w/site/accelerate/state.py",
+                "/w/site/torch/cuda/__init__.py",
+                "/w/site/a.py",
+            ),
+            False,
+            ["", "accelerate", "torch", ""],
+        ),
         # without such a sign the folder may be of the user
         (("gui.py", "easyocr/easyocr.py"), False, ["", ""]),
         # py-spy: a package that nobody knows has private modules

@@ -127,12 +127,12 @@ def _of_installer(event: Event) -> bool:
 
 
 def _package(events: list[Event], transcript: Transcript) -> Frame | None:
-    """The outermost frame of a third-party package."""
+    """Of the outermost third-party package the innermost frame: the line that called what failed."""
     members = list(related(events[0], transcript))
     for member in (*reversed(list(outers(members, transcript))), *members):
-        for frame in member.frames:
-            if frame.package not in _PLUMBING:
-                return frame
+        outermost = next((frame for frame in member.frames if frame.package not in _PLUMBING), None)
+        if outermost is not None:
+            return next(frame for frame in reversed(member.frames) if frame.package == outermost.package)
     return None
 
 

@@ -118,7 +118,9 @@ def _without_rivals(kept: list[Chain], notes: list[str]) -> list[Chain]:
         head = chain[0]
         stronger = [other[0] for other in kept if other is not chain and _beats(other[0], head)]
         if stronger:
-            notes.append(note(head, f"set aside for {stronger[0].rule.id}, which facts confirm"))
+            certain = stronger[0].best.standing is Standing.CONFIRMED
+            why = "which facts confirm" if certain else "which is likelier"
+            notes.append(note(head, f"set aside for {stronger[0].rule.id}, {why}"))
         else:
             result.append(chain)
     return result

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from torchdoctor.extract import Found, once_a_text, slurm
-from torchdoctor.extract.launcher_settings import gloo_interface, port
+from torchdoctor.extract.launcher_settings import gloo_interface, host, port
 from torchdoctor.extract.progress import is_step
 from torchdoctor.extract.rank_command import started_by
 from torchdoctor.model import Event, EventKind, Fact, Transcript
@@ -25,6 +25,7 @@ FACTS: dict[str, str] = {
     "launcher.several_nodes": "bool: ranks of more than one machine are shown; unknown where none are",
     "launcher.per_node": "int: how many processes torchrun is told to start on a node",
     "launcher.port": "int: the master port, as an option, a variable or an address of the text sets it",
+    "launcher.host": "str: the master's address or name, as they set it; unknown where it is a loopback one",
     "launcher.gloo_interface": "str: what GLOO_SOCKET_IFNAME is set to somewhere in the text",
     "launcher.rank_zeros": "int: how many processes, of two or more, failed to open the master port",
     "launcher.too_many": "bool: more launchers of torchelastic than nodes ran at once",
@@ -152,6 +153,9 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     master_port = port(transcript)
     if master_port is not None:
         yield "port", master_port
+    master_host = host(transcript)
+    if master_host:
+        yield "host", master_host
     interface = gloo_interface(transcript)
     if interface:
         yield "gloo_interface", interface

@@ -1,4 +1,4 @@
-"""What the text sets for the ranks to meet: the master port, and the interface of Gloo."""
+"""What the text sets for the ranks to meet: the master's address and port, and the interface of Gloo."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ _PORT = (
     r"|tcp://[\w.\[\]-]{1,100}:([1-9]\d{1,4})\b"
 )
 _PORT_MARKS = ("master_port", "master-port", "main_process_port", "MASTER_PORT", "tcp://")
+_HOST = (
+    r"(?:(?:--master[_-]addr|MASTER_ADDR)[= :]{1,3}[\"']?|tcp://)"
+    r"(?!127\.|localhost|0\.0\.0\.0)([A-Za-z\d][\w.-]{0,100})(?=[\s\"',;:)]|$)"
+)
+_HOST_MARKS = ("master_addr", "master-addr", "MASTER_ADDR", "tcp://")
 
 
 @once_a_text
@@ -24,6 +29,17 @@ def port(transcript: Transcript) -> int | None:
             if found is not None:
                 return int(found[1] or found[2])
     return None
+
+
+@once_a_text
+def host(transcript: Transcript) -> str:
+    """Where the ranks are told to meet, unless that is each machine's own address."""
+    for event in transcript.events:
+        if any(mark in event.text for mark in _HOST_MARKS):
+            found = pattern(_HOST).search(event.text)
+            if found is not None:
+                return found[1]
+    return ""
 
 
 @once_a_text

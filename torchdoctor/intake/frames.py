@@ -258,7 +258,7 @@ def as_one_stack(frames: list[Frame], short: bool = False) -> list[Frame]:
         frames = [_of(frame, "python") if frame.file == "<string>" else frame for frame in frames]
     if any(part in frame.file for frame in frames for part in _TORCH_BUILD):
         frames = [_of(frame, "torch") if frame.file.endswith("setup.py") else frame for frame in frames]
-    frames = _of_a_clone(frames)
+    frames = _beside_torch(_of_a_clone(frames))
     if not short and not any(
         frame.package == "PyInstaller" or frame.file.startswith(("torch/", "torch\\")) for frame in frames
     ):
@@ -298,6 +298,27 @@ def _of_a_clone(frames: list[Frame]) -> list[Frame]:
         _of(one, name) if not one.package and one.file.replace("\\", "/").startswith(f"{root}/") else one
         for one in frames
     ]
+
+
+def _beside_torch(frames: list[Frame]) -> list[Frame]:
+    """The frames, with known packages beside torch as such: pip --target filled that folder."""
+    paths = [frame.file.replace("\\", "/") for frame in frames]
+    torch = next(
+        (
+            path
+            for path, one in zip(paths, frames, strict=True)
+            if one.package == "torch" and "/torch/" in path
+        ),
+        "",
+    )
+    folder = torch.partition("/torch/")[0] + "/"
+    if folder == "/":
+        return frames
+    found = []
+    for path, frame in zip(paths, frames, strict=True):
+        name = path.removeprefix(folder).partition("/")[0] if path.startswith(folder) else ""
+        found.append(_of(frame, name) if not frame.package and is_known(name) else frame)
+    return found
 
 
 def project(path: str) -> tuple[str, str]:

@@ -37,7 +37,7 @@ _SOURCES = {
     "cuda": r"CUDA (?:UMD )?Version\s*:\s*(?P<version>\d+\.\d+)",
     "found": r"found version (?P<version>\d{4,5})\b",
     "nccl": r"cudaDriverVersion (?P<version>\d{4,5})\b",
-    "module": r"NVRM version: [^\n]{0,80}?(?:Kernel Module|for \S+)\s+(?P<version>\d{3}\.\d+(?:\.\d+)?)",
+    "module": r"NVRM(?: version)?: [^\n]{0,80}?(?:Kernel Module|for \S+)\s+(?P<version>\d{3}\.\d+(?:\.\d+)?)",
     "nvml": r"NVML library version: (?P<version>\d{3}\.\d+(?:\.\d+)?)",
     "client": r"client has the version (?P<version>\d{3}\.\d+(?:\.\d+)?)",
     "kernel": r"kernel module has the version (?P<version>\d{3}\.\d+(?:\.\d+)?)",
@@ -104,7 +104,7 @@ class Table:
 
     def read(self, text: str, event: Event) -> None:
         """Take in one event's text; most are passed over after a few substring tests."""
-        if "ersion" in text:
+        if "ersion" in text or "Kernel Module" in text:
             self._versions(text, event)
         if "GPU" in text or "MiB" in text or "sm_" in text or text[:1] == "|" or "No running" in text:
             self._gpus(text, event)
